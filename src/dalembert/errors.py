@@ -1,0 +1,84 @@
+"""Every exception of dalembert. A message says the fact, the place and the remedy."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "ArgumentError",
+    "CompileError",
+    "DalembertError",
+    "DtypeError",
+    "InertiaError",
+    "MissingExtraError",
+    "ModelError",
+    "ShapeError",
+    "StateError",
+    "TracingError",
+    "UnknownNameError",
+]
+
+MAX_LISTED_NAMES = 20
+"""Number of valid names that an `UnknownNameError` spells out."""
+
+
+class DalembertError(Exception):
+    """The base class of every exception that dalembert raises on purpose."""
+
+
+class ArgumentError(DalembertError, ValueError):
+    """An argument has a value that the function cannot accept."""
+
+
+class ShapeError(ArgumentError):
+    """An array argument has the wrong shape."""
+
+
+class DtypeError(DalembertError, TypeError):
+    """An array argument has an element type that the function cannot accept."""
+
+
+class UnknownNameError(DalembertError, KeyError):
+    """A body, joint, frame, method or option name that does not exist."""
+
+    @classmethod
+    def of(cls, kind: str, name: object, valid: Iterable[object]) -> UnknownNameError:
+        """Build `unknown body "hnd"; valid: "arm", "hand"; nearest: "hand"` from the names that exist."""
+        names = [str(item) for item in valid]
+        listed = ", ".join(f'"{item}"' for item in names[:MAX_LISTED_NAMES]) or "none"
+        if len(names) > MAX_LISTED_NAMES:
+            listed += f", … ({len(names)} in all)"
+        message = f'unknown {kind} "{name}"; valid: {listed}'
+        nearest = difflib.get_close_matches(str(name), names, n=3, cutoff=0.5)
+        if nearest:
+            message += "; nearest: " + ", ".join(f'"{item}"' for item in nearest)
+        return cls(message)
+
+    def __str__(self) -> str:
+        # KeyError would show the repr of the message, with its quotes escaped.
+        return str(self.args[0]) if self.args else ""
+
+
+class ModelError(DalembertError, ValueError):
+    """A model, or the data to build one from, is not a valid system of bodies and joints."""
+
+
+class InertiaError(ModelError):
+    """An inertia that no body of positive mass density can have."""
+
+
+class StateError(DalembertError, ValueError):
+    """A state outside the configuration space, such as a quaternion that is not of unit length."""
+
+
+class TracingError(DalembertError, TypeError):
+    """A traced function does something that cannot be recorded as straight-line arithmetic."""
+
+
+class CompileError(DalembertError, RuntimeError):
+    """A program could not be turned into machine code on this machine."""
+
+
+class MissingExtraError(DalembertError, ImportError):
+    """An optional dependency is not installed."""
