@@ -1,0 +1,69 @@
+# Each target makes its own environment in .venv; a fresh machine needs Python 3.11 or later and make.
+# Another interpreter: make test PYTHON=/path/to/python3
+
+VENV    := .venv
+BIN     := $(VENV)/bin
+STAMP   := $(VENV)/.stamp-dev
+DOCS    := $(VENV)/.stamp-docs
+WORKERS ?= 2
+
+# A name on PATH may be a shim for a version that is not there, so every candidate has to run.
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3 python; do \
+	"$$p" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
+	&& { echo "$$p"; break; }; done)
+
+.PHONY: help test demo lint types contracts unit bench docs clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make test    lint, types, import contracts and tests"
+	@echo "make demo    the bundled humanoid: dynamics both ways, checked and timed"
+	@echo "make bench   the benchmark tables, beside Pinocchio"
+	@echo "make docs    the documentation, into docs/_build/html"
+	@echo "make clean   remove everything the other targets made"
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or later with the venv module on PATH;" \
+	  "install one or run: make PYTHON=/path/to/python3"; exit 1; }
+	"$(PYTHON)" -m venv $(VENV)
+
+$(STAMP): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+$(DOCS): pyproject.toml $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,docs]'
+	@touch $@
+
+test: lint types contracts unit
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy --strict src
+
+contracts: $(STAMP)
+	$(BIN)/lint-imports
+
+unit: $(STAMP)
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+demo: $(STAMP)
+	$(BIN)/python examples/demo.py
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/counts.py
+	$(BIN)/python benchmarks/compile_time.py
+	$(BIN)/python benchmarks/large.py
+
+docs: $(DOCS)
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+clean:
+	rm -rf $(VENV) build dist docs/_build docs/gallery docs/jupyter_execute docs/sg_execution_times.rst \
+	  .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
