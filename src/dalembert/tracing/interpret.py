@@ -1,0 +1,100 @@
+"""The plain-Python interpreter of programs: their definition, and the oracle of every compiler of them.
+
+It runs on floats, on NumPy arrays (one sample an element), on complex numbers (derivatives by a complex step), and on
+any other scalar that `dalembert.scalar` knows, including expressions of another graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dalembert.errors import ShapeError, UnknownNameError
+from dalembert.scalar import Scalar
+from dalembert.tracing.expression import Expression, live
+from dalembert.tracing.operations import OPERATIONS
+from dalembert.tracing.program import Address, ArraySpec, Loop, Program, Straight, Table
+
+__all__ = ["evaluate", "interpret", "refused"]
+
+
+def interpret(program: Program, inputs: Mapping[str, Sequence[Scalar]]) -> dict[str, list[Scalar]]:
+    """Run the program on one sample: the outputs by name, each a list of scalars. `check` is not looked at."""
+    arrays = _arrays(program, inputs)
+    for statement in program.statements:
+        if isinstance(statement, Straight):
+            values = evaluate(statement.values, arrays)
+            for store, value in zip(statement.stores, values, strict=True):
+                arrays[store.array][store.position] = value
+        else:
+            _run_loop(statement, arrays, program.tables)
+    return {spec.name: arrays[spec.name] for spec in program.outputs}
+
+
+def refused(program: Program, inputs: Mapping[str, Sequence[Scalar]]) -> Scalar:
+    """Whether `check` holds for the sample (NumPy: for each), which means that its row is refused."""
+    if program.check is None:
+        return False
+    return evaluate([program.check], _arrays(program, inputs))[0]
+
+
+def evaluate(
+    outputs: Sequence[Expression],
+    arrays: Mapping[str, Sequence[Scalar]],
+    *,
+    tables: Mapping[str, Table] | None = None,
+    iteration: int = 0,
+) -> list[Scalar]:
+    """The values of expressions, given the arrays that they read, in one iteration of a loop."""
+    values: dict[int, Scalar] = {}
+    for node in live(list(outputs)):
+        if node.op == "constant":
+            value = node.data
+        elif node.op == "input":
+            array, position = node.data
+            value = arrays[array][position]
+        elif node.op == "load":
+            value = _load(node.data, arrays, tables or {}, iteration)
+        else:
+            value = OPERATIONS[node.op].evaluate(*[values[item.index] for item in node.args])
+        values[node.index] = value
+    return [values[node.index] for node in outputs]
+
+
+def _run_loop(loop: Loop, arrays: dict[str, list[Scalar]], tables: Mapping[str, Table]) -> None:
+    for iteration in loop.iterations:
+        case = loop.cases[0 if loop.kinds is None else int(tables[loop.kinds][iteration])]
+        values = evaluate([store.value for store in case], arrays, tables=tables, iteration=iteration)
+        for store, value in zip(case, values, strict=True):
+            array = arrays[store.address.array]
+            position = store.address.position(tables, iteration)
+            array[position] = array[position] + value if store.accumulate else value
+
+
+def _load(
+    address: Address, arrays: Mapping[str, Sequence[Scalar]], tables: Mapping[str, Table], iteration: int
+) -> Scalar:
+    position = address.position(tables, iteration)
+    if address.array in arrays:
+        return arrays[address.array][position]
+    return float(tables[address.array][position])
+
+
+def _arrays(program: Program, inputs: Mapping[str, Sequence[Scalar]]) -> dict[str, list[Scalar]]:
+    arrays: dict[str, list[Scalar]] = {
+        spec.name: [0.0] * spec.size for spec in (*program.outputs, *program.states)
+    }
+    for name in inputs:
+        if name not in {spec.name for spec in program.inputs}:
+            raise UnknownNameError.of("input", name, [spec.name for spec in program.inputs])
+    for spec in program.inputs:
+        arrays[spec.name] = _input(spec, inputs)
+    return arrays
+
+
+def _input(spec: ArraySpec, inputs: Mapping[str, Sequence[Scalar]]) -> list[Scalar]:
+    if spec.name not in inputs:
+        raise UnknownNameError(f'input "{spec.name}" is missing')
+    given = list(inputs[spec.name])
+    if len(given) != spec.size:
+        raise ShapeError(f"input {spec.name!r}: expected ({spec.size},), got ({len(given)},)")
+    return [item.item() if getattr(item, "ndim", None) == 0 else item for item in given]

@@ -1,0 +1,304 @@
+"""Programs: what a trace becomes and a compiler takes.
+
+A program computes output arrays from input arrays for one sample, through state arrays that live only while it runs.
+All arrays are one-dimensional; outputs and states start at zero. Nearly every program is one `Straight`; a large
+tree becomes `Loop`s over tables. In one `Straight`, and in one iteration of a `Loop`, all values are computed
+first, from what the arrays held before, and then stored in order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.errors import ArgumentError, ShapeError, UnknownNameError
+from dalembert.tracing.expression import Expression, live
+from dalembert.tracing.operations import BOOLEAN_OPS
+
+__all__ = ["Address", "ArraySpec", "IndexedStore", "Loop", "Program", "Statement", "Store", "Straight"]
+
+Table: TypeAlias = npt.NDArray[Any]
+
+FORMAT: Final = "dalembert program 1"
+"""Prefix of the canonical encoding; changes with it, so that old digests never match."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ArraySpec:
+    """The name of an array and its number of scalars in one sample."""
+
+    name: str
+    size: int
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ArgumentError("an array needs a name")
+        if self.size < 0:
+            raise ShapeError(f"array {self.name!r}: size {self.size} is negative")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Element `tables[table][i] * scale + offset` of an array, in iteration i; `i * scale + offset` without a table.
+
+    `array` names an input, a state, an output, or a table of floats (the same for all samples).
+    """
+
+    array: str
+    table: str | None
+    scale: int
+    offset: int
+
+    @classmethod
+    def fixed(cls, array: str, position: int) -> Address:
+        """The same element in every iteration; the only form that a `Straight` may load."""
+        return cls(array, None, 0, position)
+
+    def position(self, tables: Mapping[str, Table], iteration: int) -> int:
+        """The element's position in iteration i."""
+        entry = iteration if self.table is None else int(tables[self.table][iteration])
+        return entry * self.scale + self.offset
+
+    def positions(
+        self, tables: Mapping[str, Table], iterations: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        """The element's positions in many iterations."""
+        entries = iterations if self.table is None else tables[self.table][iterations].astype(np.int64)
+        return entries * self.scale + self.offset
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Store:
+    """Element `position` of an output or state becomes `value`."""
+
+    array: str
+    position: int
+    value: Expression
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class IndexedStore:
+    """The element at `address` becomes `value`, or grows by it (`accumulate`)."""
+
+    address: Address
+    value: Expression
+    accumulate: bool = False
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Straight:
+    """Straight-line code."""
+
+    stores: tuple[Store, ...]
+
+    @property
+    def values(self) -> tuple[Expression, ...]:
+        return tuple(store.value for store in self.stores)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """`count` iterations of one of several cases: `tables[kinds][i]` says which; None: there is but one.
+
+    i runs from 0 up, or with `reverse` from count - 1 down.
+    """
+
+    count: int
+    reverse: bool
+    kinds: str | None
+    cases: tuple[tuple[IndexedStore, ...], ...]
+
+    @property
+    def iterations(self) -> range:
+        return range(self.count - 1, -1, -1) if self.reverse else range(self.count)
+
+
+Statement: TypeAlias = Straight | Loop
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """Statements that compute `outputs` from `inputs`; a row for which `check` holds is refused."""
+
+    inputs: tuple[ArraySpec, ...]
+    outputs: tuple[ArraySpec, ...]
+    states: tuple[ArraySpec, ...] = ()
+    statements: tuple[Statement, ...] = ()
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    check: Expression | None = None
+
+    def __post_init__(self) -> None:
+        _validate(self)
+
+    def digest(self) -> str:
+        """SHA-256 of a canonical encoding: equal for equal programs, in every process and on every machine."""
+        return _digest(self)
+
+
+def _validate(program: Program) -> None:
+    specs = (*program.inputs, *program.outputs, *program.states)
+    names = [spec.name for spec in specs] + list(program.tables)
+    repeated = {name for name in names if names.count(name) > 1}
+    if repeated:
+        raise ArgumentError(
+            f"arrays and tables need names of their own; given twice: {', '.join(sorted(repeated))}"
+        )
+    for name, table in program.tables.items():
+        if table.ndim != 1 or table.dtype.kind not in "iuf":
+            raise ShapeError(
+                f"table {name!r} has shape {table.shape} and type {table.dtype}; expected one axis of numbers"
+            )
+    for statement in program.statements:
+        if isinstance(statement, Straight):
+            _validate_straight(program, statement)
+        else:
+            _validate_loop(program, statement)
+    if program.check is not None:
+        if program.check.op not in BOOLEAN_OPS:
+            raise ArgumentError(f"check must be a condition, got the operation {program.check.op!r}")
+        for node in live([program.check]):
+            if node.op == "load":
+                raise ArgumentError(
+                    "check must depend on inputs alone, but it loads " + repr(node.data.array)
+                )
+            _validate_leaf(program, node, None)
+
+
+def _validate_straight(program: Program, statement: Straight) -> None:
+    sizes = {spec.name: spec.size for spec in (*program.outputs, *program.states)}
+    for store in statement.stores:
+        if store.array not in sizes:
+            raise UnknownNameError.of("output or state", store.array, sizes)
+        if not 0 <= store.position < sizes[store.array]:
+            raise ShapeError(
+                f"store to {store.array}[{store.position}], but its size is {sizes[store.array]}"
+            )
+        _validate_value(store.value)
+    for node in live(statement.values):
+        _validate_leaf(program, node, None)
+
+
+def _validate_loop(program: Program, loop: Loop) -> None:
+    if loop.count < 0:
+        raise ArgumentError(f"a loop of {loop.count} iterations")
+    iterations = np.arange(loop.count, dtype=np.int64)
+    if loop.kinds is None:
+        if len(loop.cases) != 1:
+            raise ArgumentError(f"a loop without a table of kinds has one case, got {len(loop.cases)}")
+        chosen = np.zeros(loop.count, dtype=np.int64)
+    else:
+        chosen = _index_table(program, loop.kinds, loop.count)[: loop.count]
+        if loop.count and not (0 <= chosen.min() and chosen.max() < len(loop.cases)):
+            raise ArgumentError(f"table {loop.kinds!r} names a case outside 0 … {len(loop.cases) - 1}")
+    writable = {spec.name for spec in (*program.outputs, *program.states)}
+    for number, case in enumerate(loop.cases):
+        own = iterations[chosen == number]
+        for store in case:
+            if store.address.array not in writable:
+                raise UnknownNameError.of("output or state", store.address.array, writable)
+            _validate_address(program, store.address, own, loop.count)
+            _validate_value(store.value)
+        for node in live([store.value for store in case]):
+            _validate_leaf(program, node, own, loop.count)
+
+
+def _validate_value(value: Expression) -> None:
+    if value.op in BOOLEAN_OPS:
+        raise ArgumentError(
+            f"a condition ({value.op}) cannot be stored; store scalar.select(condition, 1.0, 0.0)"
+        )
+
+
+def _validate_leaf(
+    program: Program, node: Expression, own: npt.NDArray[np.int64] | None, count: int = 0
+) -> None:
+    if node.op == "input":
+        sizes = {spec.name: spec.size for spec in program.inputs}
+        array, position = node.data
+        if array not in sizes:
+            raise UnknownNameError.of("input", array, sizes)
+        if not 0 <= position < sizes[array]:
+            raise ShapeError(f"input {array}[{position}], but its size is {sizes[array]}")
+    elif node.op == "load":
+        if own is None:
+            if node.data.table is not None or node.data.scale:
+                raise ArgumentError(f"straight-line code loads {node.data}; only a loop can index by a table")
+            own = np.zeros(1, dtype=np.int64)
+        _validate_address(program, node.data, own, count)
+
+
+def _validate_address(program: Program, address: Address, own: npt.NDArray[np.int64], count: int) -> None:
+    sizes = {spec.name: spec.size for spec in (*program.inputs, *program.outputs, *program.states)}
+    sizes.update({name: len(table) for name, table in program.tables.items() if table.dtype.kind == "f"})
+    if address.array not in sizes:
+        raise UnknownNameError.of("array", address.array, sizes)
+    if address.table is not None:
+        _index_table(program, address.table, count)
+    positions = address.positions(program.tables, own)
+    if len(positions) and not (0 <= positions.min() and positions.max() < sizes[address.array]):
+        worst = positions.min() if positions.min() < 0 else positions.max()
+        raise ShapeError(
+            f"{address} reaches element {worst}, but {address.array!r} has size {sizes[address.array]}"
+        )
+
+
+def _index_table(program: Program, name: str, count: int) -> Table:
+    tables = {key: table for key, table in program.tables.items() if table.dtype.kind in "iu"}
+    if name not in tables:
+        raise UnknownNameError.of("table of integers", name, tables)
+    if len(tables[name]) < count:
+        raise ShapeError(f"table {name!r} has {len(tables[name])} entries for {count} iterations")
+    return tables[name]
+
+
+def _digest(program: Program) -> str:
+    """Nodes are numbered by their place among the live ones, so that dead code and creation history do not matter."""
+    digest = hashlib.sha256()
+
+    def put(*items: object) -> None:
+        digest.update(("\x1f".join(map(str, items)) + "\x1e").encode())
+
+    def put_values(values: Iterable[Expression]) -> None:
+        roots = list(values)
+        number: dict[int, int] = {}
+        for node in live(roots):
+            number[node.index] = len(number)
+            data = struct.pack("<d", node.data).hex() if node.op == "constant" else node.data
+            put(node.op, *[number[item.index] for item in node.args], data)
+        put("roots", *[number[item.index] for item in roots])
+
+    put(FORMAT)
+    for group in (program.inputs, program.outputs, program.states):
+        put("arrays", *[f"{spec.name}\x1d{spec.size}" for spec in group])
+    for name in sorted(program.tables):
+        table = np.ascontiguousarray(
+            program.tables[name], "<f8" if program.tables[name].dtype.kind == "f" else "<i8"
+        )
+        put("table", name, table.dtype.str, len(table))
+        digest.update(table.tobytes())
+    for statement in program.statements:
+        if isinstance(statement, Straight):
+            put("straight", *[f"{store.array}\x1d{store.position}" for store in statement.stores])
+            put_values(statement.values)
+        else:
+            put("loop", statement.count, statement.reverse, statement.kinds, len(statement.cases))
+            for case in statement.cases:
+                put("case", *[f"{store.address}\x1d{store.accumulate}" for store in case])
+                put_values(store.value for store in case)
+    if program.check is not None:
+        put("check")
+        put_values([program.check])
+    return digest.hexdigest()
