@@ -54,10 +54,8 @@ demo: $(STAMP)
 	$(BIN)/python examples/demo.py
 
 bench: $(STAMP)
-	$(BIN)/python benchmarks/speed.py
-	$(BIN)/python benchmarks/counts.py
-	$(BIN)/python benchmarks/compile_time.py
-	$(BIN)/python benchmarks/large.py
+	@status=0; for table in speed counts compile_time large; do \
+	  $(BIN)/python benchmarks/$$table.py || status=1; echo; done; exit $$status
 
 docs: $(DOCS)
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

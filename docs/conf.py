@@ -1,0 +1,60 @@
+"""Sphinx configuration. Build with `make docs`; every warning is an error."""
+
+from dalembert import __version__
+
+project = "dalembert"
+copyright = "The dalembert authors"
+author = "The dalembert authors"
+release = version = __version__
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = [
+    "_build",
+    "**/.ipynb_checkpoints",
+    "gallery/*.ipynb",
+    "gallery/*.py",
+    "gallery/*.md5",
+    "jupyter_execute",
+]
+intersphinx_mapping: dict[str, tuple[str, None]] = {}  # the build needs no network
+
+myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath", "fieldlist"]
+myst_heading_anchors = 3
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 180
+nb_merge_streams = True
+
+autodoc_typehints = "signature"
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_preserve_defaults = True
+python_display_short_literal_types = True
+python_maximum_signature_line_length = 100
+default_role = "code"  # docstrings name arguments in single backquotes
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"/plot_",
+    "ignore_pattern": r"demo\.py|__init__\.py",
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "show_memory": False,
+    "show_signature": False,
+    "abort_on_example_error": True,
+    "within_subsection_order": "ExampleTitleSortKey",
+}
+
+html_theme = "furo"
+html_title = f"dalembert {version}"
+html_static_path = ["_static"]
+html_css_files = ["dalembert.css"]

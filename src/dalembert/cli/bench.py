@@ -1,0 +1,86 @@
+"""`dalembert bench`: time per sample of the three central computations, beside Pinocchio's."""
+
+import json
+from dataclasses import asdict, dataclass
+from timeit import Timer
+
+from dalembert import __version__
+from dalembert.cli.contest import ALGORITHMS, Algorithm, Contest, arm, humanoid, one_thread, pinocchio
+from dalembert.cli.timing import interleaved_medians, machine, table
+
+__all__ = ["Measurement", "run"]
+
+BATCH = 4096
+
+
+def run(*, quick: bool, as_json: bool) -> int:
+    """Measure, print, and return 1 where a result disagrees with Pinocchio's, else 0."""
+    effort = {"rounds": 3, "seconds": 0.02} if quick else {"rounds": 9, "seconds": 0.1}
+    measurements = []
+    with one_thread():
+        for contest in (arm(BATCH), humanoid(BATCH)):
+            for algorithm in ALGORITHMS:
+                measurements += _measure(contest, algorithm, **effort)
+    print(_json(measurements) if as_json else _text(measurements))
+    return int(any(m.error is not None and m.error > 1e-10 for m in measurements))
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """Microseconds per sample; `peer` and `error` are None where Pinocchio is not installed."""
+
+    robot: str
+    algorithm: Algorithm
+    call: str
+    ours: float
+    peer: float | None
+    error: float | None
+
+
+def _measure(contest: Contest, algorithm: Algorithm, *, rounds: int, seconds: float) -> list[Measurement]:
+    rows = len(contest.q)
+    error = contest.error(algorithm) if contest.peer is not None else None
+    batch: dict[str, Timer] = {
+        f"batch of {rows}, out=": contest.batch(algorithm, out=True),
+        f"batch of {rows}": contest.batch(algorithm, out=False),
+    }
+    single: dict[str, Timer] = {
+        "single, compiled": contest.single(algorithm, compiled=True),
+        "single": contest.single(algorithm, compiled=False),
+    }
+    found = []
+    for calls, samples in ((batch, rows), (single, 1)):
+        timers = dict(calls)
+        if contest.peer is not None:
+            timers["peer"] = contest.peer.batch(algorithm) if samples > 1 else contest.peer.single(algorithm)
+        times = interleaved_medians(timers, rounds=rounds, seconds=seconds)
+        peer = times["peer"] / samples * 1e6 if "peer" in times else None
+        found += [
+            Measurement(contest.name, algorithm, call, times[call] / samples * 1e6, peer, error)
+            for call in calls
+        ]
+    return found
+
+
+def _text(measurements: list[Measurement]) -> str:
+    headers = ["", "call", "dalembert", "Pinocchio", "ratio", "difference"]
+    blocks = [f"dalembert {__version__} on {machine()}", "float64, one thread, microseconds per sample"]
+    for robot in dict.fromkeys(m.robot for m in measurements):
+        rows = [[m.algorithm, m.call, f"{m.ours:.3f}", *_beside(m)] for m in measurements if m.robot == robot]
+        blocks.append(f"{robot}\n{table(headers, rows)}")
+    if pinocchio() is None:
+        blocks.append("Pinocchio is not installed: pip install 'dalembert[pinocchio]' to see it beside.")
+    return "\n\n".join(blocks)
+
+
+def _beside(m: Measurement) -> list[str]:
+    if m.peer is None or m.error is None:
+        return ["-", "-", "-"]
+    return [f"{m.peer:.3f}", f"{m.peer / m.ours:.1f}x", f"{m.error:.0e}"]
+
+
+def _json(measurements: list[Measurement]) -> str:
+    return json.dumps(
+        {"dalembert": __version__, "machine": machine(), "measurements": [asdict(m) for m in measurements]},
+        indent=2,
+    )

@@ -1,0 +1,124 @@
+"""`dalembert doctor`: what the library found on this machine, and whether its compiler works here."""
+
+import ctypes
+import json
+import math
+import platform
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import llvmlite
+import llvmlite.binding as llvm
+import numpy as np
+
+import dalembert as da
+from dalembert import codegen
+from dalembert.cli.timing import cores, cpu_model
+from dalembert.errors import DalembertError
+
+__all__ = ["Finding", "findings", "gpus", "run"]
+
+
+def run(*, as_json: bool) -> int:
+    """Print the findings; return 1 where one of them is a problem, else 0."""
+    found = findings()
+    problems = [finding for finding in found if finding.remedy]
+    if as_json:
+        facts = {f.name: f.value for f in found}
+        report = {"facts": facts, "problems": {f.name: f.remedy for f in problems}}
+        print(json.dumps(report, indent=2))
+        return int(bool(problems))
+    width = max(len(finding.name) for finding in found)
+    for finding in found:
+        print(f"{finding.name:<{width}}  {finding.value}")
+    print()
+    for problem in problems:
+        print(f"problem: {problem.name}: {problem.value}. {problem.remedy}")
+    if not problems:
+        print("Everything works.")
+    return int(bool(problems))
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report; `remedy` is empty unless the fact is a problem."""
+
+    name: str
+    value: str
+    remedy: str = ""
+
+
+def findings() -> list[Finding]:
+    """Every fact of the report, in the order printed."""
+    return [*_versions(), *_processor(), _cache(), _gpu(), _compiler()]
+
+
+def _versions() -> list[Finding]:
+    llvm_version = ".".join(str(part) for part in llvm.llvm_version_info)
+    return [
+        Finding("dalembert", f"{da.__version__} ({Path(da.__file__).parent})"),
+        Finding("Python", f"{platform.python_version()} ({sys.executable})"),
+        Finding("NumPy", np.__version__),
+        Finding("llvmlite", f"{llvmlite.__version__} (LLVM {llvm_version})"),
+        Finding("system", f"{platform.system()} {platform.release()} {platform.machine()}"),
+    ]
+
+
+def _processor() -> list[Finding]:
+    target = codegen.host_target()
+    return [
+        Finding("CPU", f"{cpu_model()} ({llvm.get_host_cpu_name()} to LLVM)"),
+        Finding("instructions", target.level),
+        Finding("lanes", f"{target.lanes('float64')} float64, {target.lanes('float32')} float32"),
+        Finding("threads", f"{da.get_num_threads()} of {cores()} cores"),
+    ]
+
+
+def _cache() -> Finding:
+    folder = codegen.cache_directory()
+    if not codegen.cache_writable():
+        return Finding(
+            "cache",
+            f"{folder} is not writable",
+            "Every process compiles anew; set DALEMBERT_CACHE_DIR to a folder of your own.",
+        )
+    entries = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
+    return Finding("cache", f"{folder}: {len(entries)} files, {sum(entries) / 2**20:.1f} MiB, writable")
+
+
+def _gpu() -> Finding:
+    names = gpus()
+    return Finding("GPU", ", ".join(names) if names else "none seen")
+
+
+def gpus() -> list[str]:
+    """Names of the CUDA devices that the driver lists; empty without a driver. Loads nothing but the driver itself."""
+    try:
+        driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return []
+    count = ctypes.c_int(0)
+    if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
+        return []
+    names = []
+    for index in range(count.value):
+        name = ctypes.create_string_buffer(256)
+        if driver.cuDeviceGetName(name, len(name), index) == 0:
+            names.append(name.value.decode(errors="replace"))
+    return names
+
+
+def _compiler() -> Finding:
+    """Compile a double pendulum and compare it with the same algorithm run on plain floats."""
+    remedy = "Please report it with the whole output of this command."
+    model = da.models.double_pendulum()
+    q, v, tau = [0.3, -0.7], [0.5, 1.1], [0.2, -0.4]
+    try:
+        compiled = da.forward_dynamics(model, q, v, tau)
+    except DalembertError as error:
+        return Finding("self-test", f"compilation failed: {error}", remedy)
+    plain = da.algorithms.forward_dynamics(model, q, v, tau)
+    if all(math.isclose(x, y, rel_tol=1e-12) for x, y in zip(compiled, plain)):
+        return Finding("self-test", "compiled forward dynamics agrees with the same code on plain floats")
+    return Finding("self-test", f"compiled {list(compiled)} differs from plain {list(plain)}", remedy)
