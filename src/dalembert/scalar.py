@@ -1,9 +1,9 @@
 """The elementary functions, over every kind of scalar.
 
 A *scalar* is a Python float or int, a NumPy array (one sample an element), a traced expression or a SymPy
-expression. These functions are the only ones that look at which of them it is; everything else is written with
-`+ - * /`, comparisons and the functions below. Of several arguments the first that is not a number or an array of
-numbers decides. Zero and one should be the literals `0.0` and `1.0`, so that structure folds.
+expression. These functions are the only ones that look at which of them it is; everything else is written
+with `+ - * /`, comparisons and the functions below. Of several arguments the first that is not a number or
+an array of numbers decides. Zero and one should be the literals `0.0` and `1.0`, so that structure folds.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ class FloatFunctions:
 
 
 class ComplexFunctions(FloatFunctions):
-    """Complex numbers, for derivatives by a complex step: the analytic functions, ordered by the real part."""
+    """Complex numbers, for derivatives by a complex step: analytic functions, ordered by the real part."""
 
     def sin(self, x: Scalar) -> Scalar:
         return cmath.sin(x)
@@ -309,16 +309,16 @@ class NumpyFunctions:
         return np.abs(x)
 
     def minimum(self, a: Scalar, b: Scalar) -> Scalar:
-        return np.where(np.less(a, b), a, b)[()]
+        return _where(np.less(a, b), a, b)
 
     def maximum(self, a: Scalar, b: Scalar) -> Scalar:
-        return np.where(np.less(b, a), a, b)[()]
+        return _where(np.less(b, a), a, b)
 
     def floor(self, x: Scalar) -> Scalar:
         return np.floor(x)
 
     def select(self, condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
-        return np.where(condition, a, b)[()]
+        return _where(condition, a, b)
 
     def logical_and(self, a: Scalar, b: Scalar) -> Scalar:
         return np.logical_and(a, b)
@@ -357,6 +357,12 @@ _REGISTRY: Final[dict[type, Any]] = {
     np.ndarray: _NUMPY,
     np.generic: _NUMPY,
 }
+
+
+def _where(condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
+    """np.where, whose result for scalars is a scalar."""
+    chosen: Any = np.where(condition, a, b)
+    return chosen[()]
 
 
 def _functions(*values: Scalar) -> Any:

@@ -1,6 +1,9 @@
 """Tracing: running a function on symbols, which records its arithmetic as a program."""
 
+from dalembert.tracing.count import OperationCount, count_operations, count_program
+from dalembert.tracing.differentiate import jacobian, jvp, vjp
 from dalembert.tracing.expression import Expression, Graph, live
+from dalembert.tracing.functions import ExpressionFunctions
 from dalembert.tracing.interpret import evaluate, interpret, refused
 from dalembert.tracing.operations import BOOLEAN_OPS, LEAF_OPS, OPERATIONS, Operation
 from dalembert.tracing.program import (
@@ -15,29 +18,43 @@ from dalembert.tracing.program import (
 )
 from dalembert.tracing.rewriting import Rule, RuleSet
 from dalembert.tracing.rules import BOOK_RULES, NO_RULES, RULES
+from dalembert.tracing.source import python_source
+from dalembert.tracing.trace import ArrayInput, ArrayOutput, Trace, trace
 
 __all__ = [
+    "Address",
+    "ArrayInput",
+    "ArrayOutput",
+    "ArraySpec",
     "BOOK_RULES",
     "BOOLEAN_OPS",
-    "LEAF_OPS",
-    "NO_RULES",
-    "OPERATIONS",
-    "RULES",
-    "Address",
-    "ArraySpec",
     "Expression",
+    "ExpressionFunctions",
     "Graph",
     "IndexedStore",
+    "LEAF_OPS",
     "Loop",
+    "NO_RULES",
+    "OPERATIONS",
     "Operation",
+    "OperationCount",
     "Program",
+    "RULES",
     "Rule",
     "RuleSet",
     "Statement",
     "Store",
     "Straight",
+    "Trace",
+    "count_operations",
+    "count_program",
     "evaluate",
     "interpret",
+    "jacobian",
+    "jvp",
     "live",
+    "python_source",
     "refused",
+    "trace",
+    "vjp",
 ]

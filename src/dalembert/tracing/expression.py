@@ -1,29 +1,28 @@
 """Traced scalars: a hash-consed graph of arithmetic.
 
-An `Expression` is one node: an operation on earlier nodes. Equal operations on equal arguments are one object
-(hash-consing), so that common subexpressions vanish while the function runs; the graph's rewrite rules are applied
-at construction, so that structural zeros and ones never become nodes. `index` counts nodes in order of creation,
-which is a topological order.
+An `Expression` is one node: an operation on earlier nodes. Equal operations on equal arguments are one
+object (hash-consing), so that common subexpressions vanish while the function runs; the graph's rewrite
+rules are applied at construction, so that structural zeros and ones never become nodes. `index` counts
+nodes in order of creation, which is a topological order.
 
-Departures from IEEE arithmetic, by design: a structural zero wins over everything (0 x = 0 even where x is NaN or
-infinite), and the sign of a zero constant is dropped. Every other fold keeps NaN and infinity.
+Departures from IEEE arithmetic, by design: a structural zero wins over everything (0 x = 0 even where x is
+NaN or infinite), and the sign of a zero constant is dropped. Every other fold keeps NaN and infinity.
 """
 
 from __future__ import annotations
 
-import math
 import operator
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from types import FrameType
 from typing import Any, Final, NoReturn, final
 
 import numpy as np
 
-from dalembert import scalar
 from dalembert.errors import TracingError, UnknownNameError
 from dalembert.scalar import Scalar
-from dalembert.tracing.operations import BOOLEAN_OPS, OPERATIONS
+from dalembert.tracing.operations import OPERATIONS
 from dalembert.tracing.rewriting import RuleSet
 from dalembert.tracing.rules import RULES
 
@@ -35,7 +34,7 @@ MAX_EXPONENT: Final = 64
 """The largest whole exponent that `x ** n` unrolls into multiplications."""
 
 
-def live(outputs: list[Expression] | tuple[Expression, ...]) -> list[Expression]:
+def live(outputs: Iterable[Expression]) -> list[Expression]:
     """Every node that the outputs depend on, in topological order; the rest of the graph is dead code."""
     seen: dict[int, Expression] = {}
     stack = list(outputs)
@@ -140,17 +139,18 @@ class Expression:
         if isinstance(exponent, int | float | np.generic):
             if exponent == 0.5:
                 return self.graph.operation("sqrt", self)
-            if exponent == int(exponent) and abs(exponent) <= MAX_EXPONENT:
+            if float(exponent).is_integer() and abs(float(exponent)) <= MAX_EXPONENT:
                 return _whole_power(self, int(exponent))
         raise TracingError(
-            f"{_place()}: x ** {exponent!r} of a traced value; only 0.5 and whole exponents up to {MAX_EXPONENT} are "
-            "recorded; write scalar.exp(exponent * scalar.log(x))"
+            f"{_place()}: x ** {exponent!r} of a traced value; only 0.5 and whole exponents up to "
+            f"{MAX_EXPONENT} are recorded; write scalar.exp(exponent * scalar.log(x))"
         )
 
     def __bool__(self) -> bool:
         raise TracingError(
-            f"{_place()}: a traced value has no truth value (in `if`, `while`, `and`, `or`, `not`, `min`, `max` or `in`); "
-            "write scalar.select(condition, a, b), scalar.logical_and and so on, scalar.minimum, scalar.maximum"
+            f"{_place()}: a traced value has no truth value, so it cannot stand in `if`, `while`, `and`, "
+            "`or`, `not`, `min`, `max` or `in`; write scalar.select(condition, a, b) and scalar.logical_and, "
+            "logical_or, logical_not, minimum, maximum"
         )
 
     def __float__(self) -> float:
@@ -183,7 +183,7 @@ class Expression:
 
 @final
 class Graph:
-    """The nodes of one trace. `rules` are applied at construction; `share=False` records every operation anew."""
+    """The nodes of one trace; `rules` apply at construction; `share=False` records every operation anew."""
 
     def __init__(self, rules: RuleSet = RULES, *, share: bool = True) -> None:
         self.rules = rules
@@ -237,7 +237,7 @@ class Graph:
         return self._known[op].get((a.index, b.index))
 
     def boolean(self, value: bool) -> Expression:
-        """A condition that always or never holds: 0 <= 0 or 0 < 0, so that no emitter needs a boolean literal."""
+        """A condition that always or never holds: 0 <= 0 or 0 < 0, so that emitters need no literal."""
         op = "le" if value else "lt"
         found = self._leaves.get(op)
         if found is None:
@@ -281,7 +281,7 @@ class Graph:
 
 
 def _builder(graph: Graph, op: str, arity: int) -> Callable[..., Expression]:
-    """The constructor of one operation: look up, rewrite, else make a node. A closure, because tracing lives here."""
+    """The constructor of one operation: look up, rewrite, else make a node. Closures, for speed."""
     nodes, share = graph.nodes, graph.share
     append = nodes.append
     dispatch = graph.rules.dispatch(op)
@@ -367,60 +367,16 @@ def _whole_power(x: Expression, exponent: int) -> Scalar:
 
 
 def _place() -> str:
-    """The line that asked: the innermost one outside this package, and inside it if that is where it happened."""
+    """The innermost line outside this package, and the one inside it if that is where it happened."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     hidden = (os.path.join(package, "tracing"), os.path.join(package, "scalar.py"))
     inner = ""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith(package + os.sep):
             return f"{file}:{frame.f_lineno}{inner}"
         if not inner and not file.startswith(hidden):
             inner = f" (in dalembert{file[len(package) :]}:{frame.f_lineno})"
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return f"dalembert{inner}"
-
-
-class _ExpressionFunctions:
-    """The functions of `dalembert.scalar` on traced values."""
-
-    def atan2(self, y: Scalar, x: Scalar) -> Scalar:
-        return _graph(y, x).operation("atan2", y, x)
-
-    def minimum(self, a: Scalar, b: Scalar) -> Scalar:
-        return _graph(a, b).operation("min", a, b)
-
-    def maximum(self, a: Scalar, b: Scalar) -> Scalar:
-        return _graph(a, b).operation("max", a, b)
-
-    def select(self, condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
-        graph = _graph(condition, a, b)
-        if any(isinstance(item, bool) or getattr(item, "op", None) in BOOLEAN_OPS for item in (a, b)):
-            both = graph.operation("and", condition, a)
-            return graph.operation("or", both, graph.operation("and", graph.operation("not", condition), b))
-        return graph.operation("select", condition, a, b)
-
-    def logical_and(self, a: Scalar, b: Scalar) -> Scalar:
-        return _graph(a, b).operation("and", a, b)
-
-    def logical_or(self, a: Scalar, b: Scalar) -> Scalar:
-        return _graph(a, b).operation("or", a, b)
-
-
-def _graph(*values: Scalar) -> Graph:
-    return next(value.graph for value in values if type(value) is Expression)
-
-
-def _unary(op: str) -> Any:
-    def apply(self: object, x: Expression) -> Expression:
-        return x.graph._builders[op](x)
-
-    return apply
-
-
-for _name, _op in {"absolute": "abs", "logical_not": "not"}.items():
-    setattr(_ExpressionFunctions, _name, _unary(_op))
-for _name in ("sin", "cos", "tan", "asin", "acos", "sqrt", "exp", "log", "floor"):
-    setattr(_ExpressionFunctions, _name, _unary(_name))
-scalar.register(Expression, _ExpressionFunctions())  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 """The plain-Python interpreter of programs: their definition, and the oracle of every compiler of them.
 
-It runs on floats, on NumPy arrays (one sample an element), on complex numbers (derivatives by a complex step), and on
-any other scalar that `dalembert.scalar` knows, including expressions of another graph.
+It runs on floats, on NumPy arrays (one sample an element), on complex numbers (derivatives by a complex
+step), and on any other scalar that `dalembert.scalar` knows, including expressions of another graph.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["evaluate", "interpret", "refused"]
 
 
 def interpret(program: Program, inputs: Mapping[str, Sequence[Scalar]]) -> dict[str, list[Scalar]]:
-    """Run the program on one sample: the outputs by name, each a list of scalars. `check` is not looked at."""
+    """Run the program on one sample: the outputs by name, each a list of scalars. `check` is ignored."""
     arrays = _arrays(program, inputs)
     for statement in program.statements:
         if isinstance(statement, Straight):

@@ -1,8 +1,9 @@
 """The operations of a traced expression: for each its arity, its kind of result, and what it computes.
 
-`evaluate` *defines* the operation on floats, NumPy arrays and every other registered scalar: the interpreter runs
-it, constant folding runs it, and every emitter is tested against it. Results are those of IEEE 754: division by
-zero gives infinity or NaN and nothing raises. `constant`, `input` and `load` are leaves and compute nothing.
+`evaluate` *defines* the operation on floats, NumPy arrays and every other registered scalar: the
+interpreter runs it, constant folding runs it, and every emitter is tested against it. Results are those of
+IEEE 754: division by zero gives infinity or NaN and nothing raises. `constant`, `input` and `load` are
+leaves and compute nothing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Programs: what a trace becomes and a compiler takes.
 
-A program computes output arrays from input arrays for one sample, through state arrays that live only while it runs.
-All arrays are one-dimensional; outputs and states start at zero. Nearly every program is one `Straight`; a large
-tree becomes `Loop`s over tables. In one `Straight`, and in one iteration of a `Loop`, all values are computed
-first, from what the arrays held before, and then stored in order.
+A program computes output arrays from input arrays for one sample, through state arrays that live only while
+it runs. All arrays are one-dimensional; outputs and states start at zero. Nearly every program is one
+`Straight`; a large tree becomes `Loop`s over tables. In one `Straight`, and in one iteration of a `Loop`,
+all values are computed first, from what the arrays held before, and then stored in order.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ class ArraySpec:
 @final
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Element `tables[table][i] * scale + offset` of an array, in iteration i; `i * scale + offset` without a table.
+    """Element `tables[table][i] * scale + offset` of an array, in iteration i; without a table, element
+    `i * scale + offset`.
 
     `array` names an input, a state, an output, or a table of floats (the same for all samples).
     """
@@ -144,7 +145,7 @@ class Program:
         _validate(self)
 
     def digest(self) -> str:
-        """SHA-256 of a canonical encoding: equal for equal programs, in every process and on every machine."""
+        """SHA-256 of a canonical encoding: equal for equal programs, in every process, on every machine."""
         return _digest(self)
 
 
@@ -201,7 +202,7 @@ def _validate_loop(program: Program, loop: Loop) -> None:
         chosen = np.zeros(loop.count, dtype=np.int64)
     else:
         chosen = _index_table(program, loop.kinds, loop.count)[: loop.count]
-        if loop.count and not (0 <= chosen.min() and chosen.max() < len(loop.cases)):
+        if loop.count and not (chosen.min() >= 0 and chosen.max() < len(loop.cases)):
             raise ArgumentError(f"table {loop.kinds!r} names a case outside 0 … {len(loop.cases) - 1}")
     writable = {spec.name for spec in (*program.outputs, *program.states)}
     for number, case in enumerate(loop.cases):
@@ -248,7 +249,7 @@ def _validate_address(program: Program, address: Address, own: npt.NDArray[np.in
     if address.table is not None:
         _index_table(program, address.table, count)
     positions = address.positions(program.tables, own)
-    if len(positions) and not (0 <= positions.min() and positions.max() < sizes[address.array]):
+    if len(positions) and not (positions.min() >= 0 and positions.max() < sizes[address.array]):
         worst = positions.min() if positions.min() < 0 else positions.max()
         raise ShapeError(
             f"{address} reaches element {worst}, but {address.array!r} has size {sizes[address.array]}"
@@ -265,7 +266,7 @@ def _index_table(program: Program, name: str, count: int) -> Table:
 
 
 def _digest(program: Program) -> str:
-    """Nodes are numbered by their place among the live ones, so that dead code and creation history do not matter."""
+    """Nodes are numbered by their place among the live ones, so that dead code does not matter."""
     digest = hashlib.sha256()
 
     def put(*items: object) -> None:

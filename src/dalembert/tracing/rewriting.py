@@ -1,9 +1,9 @@
 """Rewriting at construction: what a rule is, and how a set of rules is looked up quickly.
 
 A `Rule` names an operation, the operations that its arguments must have (`"*"`: any), and a function of the
-arguments that returns an equal, cheaper expression, or None where a finer test fails. A rule is tried when its
-operation is constructed, first match first; since its result is built by the same constructors, rewriting is
-exhaustive. For commutative operations the mirrored pattern is implied.
+arguments that returns an equal, cheaper expression, or None where a finer test fails. A rule is tried when
+its operation is constructed, first match first; since its result is built by the same constructors,
+rewriting is exhaustive. For commutative operations the mirrored pattern is implied.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from dalembert.tracing.operations import BOOLEAN_OPS, COMMUTATIVE_OPS, OPERATION
 __all__ = ["Apply", "Rule", "RuleSet"]
 
 Apply: TypeAlias = Callable[..., Any]
-"""(arguments) -> the replacing expression or None. Expressions are Any here, since they are built on this module."""
+"""(arguments) -> the replacing expression or None. Expressions are Any here, since they are built on
+this module."""
 
 
 @final

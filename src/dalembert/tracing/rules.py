@@ -1,12 +1,12 @@
 """The rewrite rules, as data.
 
-`BOOK_RULES` is what Featherstone 2008 §10.4 lists: 0 and 1, constants evaluated. (Copy propagation and the removal
-of dead code need no rule: a copy is the same node, and only live nodes are counted or compiled.) `RULES`, the
-default, adds a normal form: negation, which costs nothing, is pulled outward; constant factors and constant terms
-are gathered; equal terms cancel. `NO_RULES` records what was written.
+`BOOK_RULES` is what Featherstone 2008 §10.4 lists: 0 and 1, constants evaluated. (Copy propagation and the
+removal of dead code need no rule: a copy is the same node, and only live nodes are counted or compiled.)
+`RULES`, the default, adds a normal form: negation, which costs nothing, is pulled outward; constant factors
+and constant terms are gathered; equal terms cancel. `NO_RULES` records what was written.
 
-No rule changes a finite result by more than the rounding of the terms involved, and none can cost more operations,
-whatever else uses its arguments: each replaces one operation by at most one.
+No rule changes a finite result by more than the rounding of the terms involved, and none can cost more
+operations, whatever else uses its arguments: each replaces one operation by at most one.
 """
 
 from __future__ import annotations
@@ -92,6 +92,8 @@ def _gather_terms(sign_c: float, sign_x: float) -> Apply:
             return None
         y, sign, c2 = found
         total = sign_c * c.data + sign_x * c2
+        if math.isinf(total):
+            return None
         return total + y if sign * sign_x > 0.0 else total - y
 
     return apply
@@ -188,6 +190,10 @@ def _odd(op: str) -> Apply:
     return lambda x: -x.graph.operation(op, x.args[0])
 
 
+def _even(op: str) -> Apply:
+    return lambda x: x.graph.operation(op, x.args[0])
+
+
 def _same(a: Any, b: Any) -> Any:
     return a if a is b else None
 
@@ -238,10 +244,7 @@ _NEGATION: Final = (
     ),
     Rule("select of negatives", "select", ("*", "neg", "neg"), _select_negated),
     *(Rule(f"{op} is odd", op, ("neg",), _odd(op)) for op in ("sin", "tan", "asin")),
-    *(
-        Rule(f"{op} is even", op, ("neg",), lambda x, _call=_call(op): _call(x.args[0]))
-        for op in ("cos", "abs")
-    ),
+    *(Rule(f"{op} is even", op, ("neg",), _even(op)) for op in ("cos", "abs")),
 )
 
 _CONSTANTS: Final = (

@@ -1,0 +1,53 @@
+"""The functions of `dalembert.scalar` on traced values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import final
+
+from dalembert import scalar
+from dalembert.scalar import Scalar
+from dalembert.tracing.expression import Expression, Graph
+from dalembert.tracing.operations import BOOLEAN_OPS
+
+__all__ = ["ExpressionFunctions"]
+
+
+def _graph(*values: Scalar) -> Graph:
+    return next(value.graph for value in values if type(value) is Expression)
+
+
+def _record(op: str) -> Callable[..., Scalar]:
+    """A method that records one operation in the graph of its arguments."""
+
+    def method(self: object, *args: Scalar) -> Scalar:
+        return _graph(*args).operation(op, *args)
+
+    return method
+
+
+def _is_condition(value: Scalar) -> bool:
+    return isinstance(value, bool) or (type(value) is Expression and value.op in BOOLEAN_OPS)
+
+
+@final
+class ExpressionFunctions:
+    """Each function becomes the operation of the same meaning."""
+
+    sin, cos, tan = _record("sin"), _record("cos"), _record("tan")
+    asin, acos, atan2 = _record("asin"), _record("acos"), _record("atan2")
+    sqrt, exp, log = _record("sqrt"), _record("exp"), _record("log")
+    absolute, floor = _record("abs"), _record("floor")
+    minimum, maximum = _record("min"), _record("max")
+    logical_and, logical_or, logical_not = _record("and"), _record("or"), _record("not")
+
+    def select(self, condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
+        graph = _graph(condition, a, b)
+        if not (_is_condition(a) or _is_condition(b)):
+            return graph.operation("select", condition, a, b)
+        # Conditions are no numbers: (condition and a) or (not condition and b).
+        chosen = graph.operation("and", condition, a)
+        return graph.operation("or", chosen, graph.operation("and", graph.operation("not", condition), b))
+
+
+scalar.register(Expression, ExpressionFunctions())

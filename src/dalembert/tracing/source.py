@@ -1,0 +1,169 @@
+"""Readable Python source of a program: the source-code emitter of Featherstone 2008 §10.4.
+
+A value used once is written where it is used, while the line stays short; every other gets a name. The
+order of operations is the program's, so that results are those of the interpreter bit for bit.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from dalembert.errors import ArgumentError
+from dalembert.tracing.expression import Expression, live
+from dalembert.tracing.program import Address, IndexedStore, Loop, Program, Straight
+
+__all__ = ["python_source"]
+
+LONGEST_EXPRESSION: Final = 80
+INDENT: Final = "    "
+
+_INFIX: Final = {
+    "add": ("+", 12),
+    "sub": ("-", 12),
+    "mul": ("*", 13),
+    "div": ("/", 13),
+    "lt": ("<", 6),
+    "le": ("<=", 6),
+    "eq": ("==", 6),
+}
+"""Operator and precedence, as in Python's grammar."""
+
+_ATOM: Final = 20
+_NEGATION: Final = 14
+
+_CALLS: Final = {
+    **{
+        op: op
+        for op in ("sqrt", "sin", "cos", "tan", "asin", "acos", "atan2", "exp", "log", "floor", "select")
+    },
+    "abs": "absolute", "min": "minimum", "max": "maximum",
+    "and": "logical_and", "or": "logical_or", "not": "logical_not",
+}
+"""Functions of `dalembert.scalar`."""
+
+_RESERVED: Final = frozenset({*_CALLS.values(), "fma", "i"})
+
+
+def python_source(program: Program, *, name: str = "function") -> str:
+    """A Python function of the input arrays that returns the output arrays as lists of scalars.
+
+    One output is returned bare, several as a tuple. Division is `/`, which raises on a float zero.
+    """
+    arguments = [spec.name for spec in program.inputs]
+    arrays = [spec.name for spec in (*program.inputs, *program.outputs, *program.states)]
+    taken = {*arrays, *program.tables}
+    for word in sorted({name, *taken}):
+        if not word.isidentifier() or keyword.iskeyword(word) or word in _RESERVED:
+            raise ArgumentError(f"{word!r} cannot name an array in Python source; choose another identifier")
+    used: set[str] = set()
+    lines = [f"{array} = {table.tolist()!r}" for array, table in sorted(program.tables.items())]
+    lines += ["", "", f"def {name}({', '.join(arguments)}):"]
+    lines += [f"{INDENT}{spec.name} = [0.0] * {spec.size}" for spec in (*program.outputs, *program.states)]
+    for statement in program.statements:
+        if isinstance(statement, Straight):
+            targets = [f"{store.array}[{store.position}] = " for store in statement.stores]
+            lines += _block(statement.values, targets, INDENT, taken, used)
+        else:
+            lines += _loop(statement, taken, used)
+    lines.append(f"{INDENT}return {', '.join(spec.name for spec in program.outputs)}")
+    head = [f"from dalembert.scalar import {', '.join(sorted(used - {'fma'}))}"] if used - {"fma"} else []
+    if "fma" in used:
+        head.append("from dalembert.tracing.operations import fused_multiply_add as fma")
+    return "\n".join(head + lines).strip("\n") + "\n"
+
+
+def _loop(loop: Loop, taken: set[str], used: set[str]) -> list[str]:
+    backwards = ", -1, -1" if loop.reverse else ""
+    lines = [f"{INDENT}for i in range({loop.count - 1 if loop.reverse else loop.count}{backwards}):"]
+    for number, case in enumerate(loop.cases):
+        indent = INDENT * 2
+        if loop.kinds is not None:
+            lines.append(f"{indent}if {loop.kinds}[i] == {number}:")
+            indent += INDENT
+        targets = [_target(store) for store in case]
+        lines += _block([store.value for store in case], targets, indent, taken, used) or [f"{indent}pass"]
+    return lines
+
+
+def _target(store: IndexedStore) -> str:
+    place = _address(store.address)
+    # Not +=, which would write into a NumPy array that another element may share.
+    return f"{place} = {place} + " if store.accumulate else f"{place} = "
+
+
+def _block(
+    values: Sequence[Expression], targets: Sequence[str], indent: str, taken: set[str], used: set[str]
+) -> list[str]:
+    """The lines that compute the values and then store them."""
+    nodes = live(values)
+    uses = Counter(item.index for node in nodes for item in node.args)
+    uses.update(value.index for value in values)
+    stored = {target.partition("[")[0] for target in targets}
+    lines: list[str] = []
+    text: dict[int, tuple[str, int]] = {}
+    for node in nodes:
+        written, precedence = _write(node, text, used)
+        loads_what_is_stored = node.op == "load" and node.data.array in stored
+        leaf = not node.args and not loads_what_is_stored
+        once = uses[node.index] == 1 and len(written) <= LONGEST_EXPRESSION and not loads_what_is_stored
+        if leaf or once:
+            text[node.index] = (written, precedence)
+        else:
+            local = _fresh(f"t{len(lines)}", taken)
+            lines.append(f"{indent}{local} = {written}")
+            text[node.index] = (local, _ATOM)
+    for target, value in zip(targets, values, strict=True):
+        result = text[value.index]
+        lines.append(f"{indent}{target}{_within(result, 13) if ' + ' in target else result[0]}")
+    return lines
+
+
+def _write(node: Expression, text: dict[int, tuple[str, int]], used: set[str]) -> tuple[str, int]:
+    """A node in terms of its arguments' text, and the precedence of the result."""
+    if node.op == "constant":
+        return _number(node.data)
+    if node.op == "input":
+        return f"{node.data[0]}[{node.data[1]}]", _ATOM
+    if node.op == "load":
+        return _address(node.data), _ATOM
+    arguments = [text[item.index] for item in node.args]
+    if node.op == "neg":
+        return f"-{_within(arguments[0], _NEGATION)}", _NEGATION
+    if node.op in _INFIX:
+        symbol, precedence = _INFIX[node.op]
+        left, right = arguments
+        if node.op == "mul" and node.args[1].op == "constant":
+            left, right = right, left
+        return f"{_within(left, precedence)} {symbol} {_within(right, precedence + 1)}", precedence
+    called = _CALLS.get(node.op, node.op)
+    used.add(called)
+    return f"{called}({', '.join(argument for argument, _ in arguments)})", _ATOM
+
+
+def _number(value: float) -> tuple[str, int]:
+    written = repr(value)
+    if written in ("inf", "-inf", "nan"):
+        return f'float("{written}")', _ATOM
+    return written, _NEGATION if value < 0.0 else _ATOM
+
+
+def _within(argument: tuple[str, int], precedence: int) -> str:
+    written, own = argument
+    return written if own >= precedence else f"({written})"
+
+
+def _address(address: Address) -> str:
+    index = "i" if address.table is None else f"{address.table}[i]"
+    if address.scale == 0:
+        return f"{address.array}[{address.offset}]"
+    scaled = index if address.scale == 1 else f"{address.scale} * {index}"
+    return f"{address.array}[{scaled} + {address.offset}]" if address.offset else f"{address.array}[{scaled}]"
+
+
+def _fresh(name: str, taken: Iterable[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
