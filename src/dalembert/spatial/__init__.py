@@ -1,0 +1,39 @@
+"""Spatial vector algebra: 6-D motions, forces, inertias and placements over generic scalars.
+
+Conventions: angular before linear; R of a placement maps child to parent coordinates; SI units and radians.
+Everything is frozen and works on floats, NumPy arrays (one sample an element), traced and SymPy expressions.
+"""
+
+from dalembert.spatial.acceleration import BodyAcceleration
+from dalembert.spatial.inertia import ArticulatedInertia, RigidInertia
+from dalembert.spatial.motion_force import Force, Motion, from_linear_first, to_linear_first
+from dalembert.spatial.screw import AxialScrew, ScrewChain, scrx, scry, scrz
+from dalembert.spatial.structure import leaves, rebuild
+from dalembert.spatial.transform import Placement, Transform
+from dalembert.spatial.value import FrozenValueError, SpatialTypeError, Value
+from dalembert.spatial.vectors import Mat3, SymMat3, Vec3
+
+__all__ = [
+    "ArticulatedInertia",
+    "AxialScrew",
+    "BodyAcceleration",
+    "Force",
+    "FrozenValueError",
+    "Mat3",
+    "Motion",
+    "Placement",
+    "RigidInertia",
+    "ScrewChain",
+    "SpatialTypeError",
+    "SymMat3",
+    "Transform",
+    "Value",
+    "Vec3",
+    "from_linear_first",
+    "leaves",
+    "rebuild",
+    "scrx",
+    "scry",
+    "scrz",
+    "to_linear_first",
+]

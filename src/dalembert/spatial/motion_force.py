@@ -1,0 +1,211 @@
+"""Spatial motion and force vectors: the two spaces M^6 and F^6, and what is defined between them.
+
+Plucker coordinates are listed angular first (Featherstone 2008 §2.4). A motion is (omega, v_O), the angular
+velocity [rad/s] and the velocity of the body point at the origin O [m/s]; a force is (n_O, f), the moment about O
+[N m] and the force [N]. Only a motion and a force have a scalar product, their power; a wrong mix raises
+`SpatialTypeError`, which is a TypeError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, final, overload
+
+from dalembert.scalar import Scalar
+from dalembert.spatial.value import Value, mismatch, scalars_of
+from dalembert.spatial.vectors import Vec3
+
+__all__ = ["Force", "Motion", "from_linear_first", "to_linear_first"]
+
+
+def to_linear_first(vector: Motion | Force) -> list[Scalar]:
+    """The six coordinates in linear-before-angular order, which other libraries use (§2.4)."""
+    return [*vector.linear, *vector.angular]
+
+
+def from_linear_first(kind: type[Motion] | type[Force], values: Any) -> Any:
+    """A `Motion` or `Force` from six coordinates in linear-before-angular order."""
+    x = scalars_of(values, 6, "a spatial vector")
+    return kind(Vec3(x[3], x[4], x[5]), Vec3(x[0], x[1], x[2]))
+
+
+@final
+class Motion(Value):
+    """An element of M^6: velocity, acceleration, infinitesimal displacement, direction of freedom.
+
+    `angular`: omega [rad/s]; `linear`: v_O [m/s], of the body point that is now at the origin.
+    """
+
+    __slots__ = ("angular", "linear")
+
+    angular: Vec3
+    linear: Vec3
+
+    def __init__(self, angular: Vec3, linear: Vec3) -> None:
+        _motion_angular(self, angular)
+        _motion_linear(self, linear)
+
+    @staticmethod
+    def of(values: Any) -> Motion:
+        """The motion of six coordinates, angular first."""
+        if type(values) is Motion:
+            return values
+        if type(values) is Force:
+            raise mismatch("as", values, Motion, "a force is no motion; compute one through an inverse inertia")
+        x = scalars_of(values, 6, "a motion")
+        return Motion(Vec3(x[0], x[1], x[2]), Vec3(x[3], x[4], x[5]))
+
+    @staticmethod
+    def zero() -> Motion:
+        """No motion, of literals."""
+        return Motion(Vec3.zero(), Vec3.zero())
+
+    def leaves(self) -> list[Scalar]:
+        a, l = self.angular, self.linear
+        return [a.x, a.y, a.z, l.x, l.y, l.z]
+
+    def rebuilt(self, leaves: Iterator[Scalar]) -> Motion:
+        return Motion(self.angular.rebuilt(leaves), self.linear.rebuilt(leaves))
+
+    def to_list(self) -> list[Scalar]:
+        """The six Plucker coordinates, angular first."""
+        return self.leaves()
+
+    def __reduce__(self) -> Any:
+        return Motion, (self.angular, self.linear)
+
+    def __add__(self, other: Motion) -> Motion:
+        if type(other) is not Motion:
+            raise mismatch("+", self, other, "motions add to motions only")
+        return Motion(self.angular + other.angular, self.linear + other.linear)
+
+    def __sub__(self, other: Motion) -> Motion:
+        if type(other) is not Motion:
+            raise mismatch("-", self, other, "motions are subtracted from motions only")
+        return Motion(self.angular - other.angular, self.linear - other.linear)
+
+    def __neg__(self) -> Motion:
+        return Motion(-self.angular, -self.linear)
+
+    def __mul__(self, factor: Scalar) -> Motion:
+        if isinstance(factor, Value):
+            raise mismatch("*", self, factor, "write inertia * motion, motion.dot(force) or motion.cross(...)")
+        return Motion(self.angular * factor, self.linear * factor)
+
+    __rmul__ = __mul__
+
+    def dot(self, other: Force) -> Scalar:
+        """The power m . f [W]; Featherstone 2008 Eq. 2.12; 6 m + 5 a."""
+        if type(other) is not Force:
+            raise mismatch("dot", self, other, "the scalar product is of a Motion and a Force")
+        return self.angular.dot(other.angular) + self.linear.dot(other.linear)
+
+    @overload
+    def cross(self, other: Motion) -> Motion: ...
+    @overload
+    def cross(self, other: Force) -> Force: ...
+    def cross(self, other: Motion | Force) -> Motion | Force:
+        """v x m (Eq. 2.33) or v x* f (Eq. 2.34): the rate of a vector fixed in a body that moves with v; 18 m + 12 a."""
+        w, v = self.angular, self.linear
+        if type(other) is Motion:
+            return Motion(w.cross(other.angular), w.cross(other.linear) + v.cross(other.angular))
+        if type(other) is Force:
+            return Force(w.cross(other.angular) + v.cross(other.linear), w.cross(other.linear))
+        raise mismatch("cross", self, other, "a motion crosses a Motion (v x m) or a Force (v x* f)")
+
+    def at(self, point: Vec3) -> Vec3:
+        """The velocity of the body point at `point`: v_P = v_O + omega x OP; Eq. 2.1."""
+        return self.linear + self.angular.cross(point)
+
+
+_motion_angular = Motion.__dict__["angular"].__set__
+_motion_linear = Motion.__dict__["linear"].__set__
+
+
+@final
+class Force(Value):
+    """An element of F^6: force, momentum, impulse, direction of constraint.
+
+    `angular`: n_O [N m], the moment about the origin; `linear`: f [N].
+    """
+
+    __slots__ = ("angular", "linear")
+
+    angular: Vec3
+    linear: Vec3
+
+    def __init__(self, angular: Vec3, linear: Vec3) -> None:
+        _force_angular(self, angular)
+        _force_linear(self, linear)
+
+    @staticmethod
+    def of(values: Any) -> Force:
+        """The force of six coordinates, moment first."""
+        if type(values) is Force:
+            return values
+        if type(values) is Motion:
+            raise mismatch("as", values, Force, "a motion is no force; multiply an inertia by it")
+        x = scalars_of(values, 6, "a force")
+        return Force(Vec3(x[0], x[1], x[2]), Vec3(x[3], x[4], x[5]))
+
+    @staticmethod
+    def zero() -> Force:
+        """No force, of literals."""
+        return Force(Vec3.zero(), Vec3.zero())
+
+    @staticmethod
+    def at_point(force: Vec3, point: Vec3) -> Force:
+        """The spatial force of a 3-D force along the line through `point`: n_O = OP x f; Eq. 2.6."""
+        return Force(point.cross(force), force)
+
+    def leaves(self) -> list[Scalar]:
+        a, l = self.angular, self.linear
+        return [a.x, a.y, a.z, l.x, l.y, l.z]
+
+    def rebuilt(self, leaves: Iterator[Scalar]) -> Force:
+        return Force(self.angular.rebuilt(leaves), self.linear.rebuilt(leaves))
+
+    def to_list(self) -> list[Scalar]:
+        """The six Plucker coordinates, moment first."""
+        return self.leaves()
+
+    def __reduce__(self) -> Any:
+        return Force, (self.angular, self.linear)
+
+    def __add__(self, other: Force) -> Force:
+        if type(other) is not Force:
+            raise mismatch("+", self, other, "forces add to forces only")
+        return Force(self.angular + other.angular, self.linear + other.linear)
+
+    def __sub__(self, other: Force) -> Force:
+        if type(other) is not Force:
+            raise mismatch("-", self, other, "forces are subtracted from forces only")
+        return Force(self.angular - other.angular, self.linear - other.linear)
+
+    def __neg__(self) -> Force:
+        return Force(-self.angular, -self.linear)
+
+    def __mul__(self, factor: Scalar) -> Force:
+        if isinstance(factor, Value):
+            raise mismatch("*", self, factor, "write force.dot(motion) for their power")
+        return Force(self.angular * factor, self.linear * factor)
+
+    __rmul__ = __mul__
+
+    def dot(self, other: Motion) -> Scalar:
+        """The power f . m [W]; Eq. 2.12; 6 m + 5 a."""
+        if type(other) is not Motion:
+            raise mismatch("dot", self, other, "the scalar product is of a Force and a Motion")
+        return self.angular.dot(other.angular) + self.linear.dot(other.linear)
+
+    def cross(self, other: object) -> Force:
+        """Not defined: only a motion moves other vectors."""
+        raise mismatch("cross", self, other, "only a Motion has cross products: v.cross(f) is v x* f")
+
+    def about(self, point: Vec3) -> Vec3:
+        """The moment about `point`: n_P = n_O + f x OP; Eq. 2.6."""
+        return self.angular + self.linear.cross(point)
+
+
+_force_angular = Force.__dict__["angular"].__set__
+_force_linear = Force.__dict__["linear"].__set__

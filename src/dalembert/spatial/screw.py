@@ -1,0 +1,372 @@
+"""Axial screws: a turn about and a shift along one coordinate axis, which commute (Featherstone 2008 §A.4).
+
+A transform by a screw costs less than half of a general one; two of them make a Denavit-Hartenberg link transform,
+three any transform. All formulas are written for the z axis; the other two are the same formulas on components
+taken in cyclic order, which keeps every cross product. Since turn and shift commute, the inverse of a screw is the
+screw with -s and -d, and inertias may be turned first and shifted then: that order makes the best use of structural
+zeros (Table A.5, last lines).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, final
+
+from dalembert.errors import ArgumentError
+from dalembert.scalar import Scalar, cos, sin
+from dalembert.spatial.congruence import AxialTurn, rotate_general_about_z, rotate_symmetric_about_z
+from dalembert.spatial.inertia import ArticulatedInertia, RigidInertia
+from dalembert.spatial.motion_force import Force, Motion
+from dalembert.spatial.transform import Placement, Transform
+from dalembert.spatial.value import SpatialTypeError, mismatch
+from dalembert.spatial.vectors import Mat3, SymMat3, Vec3
+
+__all__ = ["AxialScrew", "ScrewChain", "scrx", "scry", "scrz"]
+
+
+def scrx(angle: Scalar, shift: Scalar) -> AxialScrew:
+    """The frame turned by angle [rad] about, and shifted by shift [m] along, its x axis."""
+    return AxialScrew(0, cos(angle), sin(angle), shift)
+
+
+def scry(angle: Scalar, shift: Scalar) -> AxialScrew:
+    """The frame turned by angle [rad] about, and shifted by shift [m] along, its y axis."""
+    return AxialScrew(1, cos(angle), sin(angle), shift)
+
+
+def scrz(angle: Scalar, shift: Scalar) -> AxialScrew:
+    """The frame turned by angle [rad] about, and shifted by shift [m] along, its z axis."""
+    return AxialScrew(2, cos(angle), sin(angle), shift)
+
+
+@final
+class AxialScrew(Placement):
+    """A child frame turned by (c, s) = (cos, sin) about axis 0, 1 or 2 of its parent and shifted by d [m] along it."""
+
+    __slots__ = ("_turn", "axis", "c", "d", "s")
+
+    axis: int
+    c: Scalar
+    s: Scalar
+    d: Scalar
+    _turn: AxialTurn | None
+
+    def __init__(self, axis: int, c: Scalar, s: Scalar, d: Scalar) -> None:
+        if axis not in (0, 1, 2):
+            raise ArgumentError(f"axis of an AxialScrew must be 0, 1 or 2, got {axis!r}")
+        _screw_axis(self, axis)
+        _screw_c(self, c)
+        _screw_s(self, s)
+        _screw_d(self, d)
+        _screw_turn(self, None)
+
+    @property
+    def R(self) -> Mat3:
+        c, s = self.c, self.s
+        return _matrix_from_z(self.axis, Mat3(c, -s, 0.0, s, c, 0.0, 0.0, 0.0, 1.0))
+
+    @property
+    def p(self) -> Vec3:
+        return _vector_from_z(self.axis, Vec3(0.0, 0.0, self.d))
+
+    @property
+    def turn(self) -> AxialTurn:
+        """(c, s, s^2, cs, 2cs, 1 - 2s^2), computed once at 2 m + 3 a."""
+        turn = self._turn
+        if turn is None:
+            ss, cs = self.s * self.s, self.c * self.s
+            turn = (self.c, self.s, ss, cs, cs + cs, 1.0 - (ss + ss))
+            _screw_turn(self, turn)
+        return turn
+
+    def leaves(self) -> list[Scalar]:
+        return [self.c, self.s, self.d]
+
+    def rebuilt(self, leaves: Iterator[Scalar]) -> AxialScrew:
+        return AxialScrew(self.axis, next(leaves), next(leaves), next(leaves))
+
+    def __reduce__(self) -> Any:
+        return AxialScrew, (self.axis, self.c, self.s, self.d)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is AxialScrew and self.axis == other.axis and super().__eq__(other)
+
+    def __hash__(self) -> int:
+        return hash((self.axis, self.c, self.s, self.d))
+
+    def inverse(self) -> AxialScrew:
+        """The placement of the parent in the child: the screw by -angle and -d; free."""
+        return AxialScrew(self.axis, self.c, -self.s, -self.d)
+
+    def __matmul__(self, other: Any) -> Placement:
+        """Placements in turn: one screw if both are about the same axis, else a chain, or a `Transform`."""
+        if type(other) is AxialScrew:
+            if other.axis != self.axis:
+                return ScrewChain((self, other))
+            c, s = self.c * other.c - self.s * other.s, self.s * other.c + self.c * other.s
+            return AxialScrew(self.axis, c, s, self.d + other.d)
+        if type(other) is ScrewChain:
+            return ScrewChain((self, *other.factors))
+        if type(other) is Transform:
+            x, y, z = (self.rotate_to_parent(other.R.column(j)) for j in range(3))
+            return Transform(Mat3.from_columns(x, y, z), self.transform_point(other.p))
+        raise mismatch("@", self, other, "a placement is composed with a placement; use apply for other things")
+
+    def rotate_to_child(self, v: Vec3) -> Vec3:
+        """E v; 4 m + 2 a."""
+        return _turned(self.axis, self.c, self.s, v)
+
+    def rotate_to_parent(self, v: Vec3) -> Vec3:
+        """R v; 4 m + 2 a."""
+        return _turned(self.axis, self.c, -self.s, v)
+
+    def motion_to_child(self, m: Motion) -> Motion:
+        """X m; 10 m + 6 a."""
+        return Motion(*_screwed(self.axis, self.c, self.s, self.d, m.angular, m.linear))
+
+    def motion_to_parent(self, m: Motion) -> Motion:
+        """X^-1 m; 10 m + 6 a."""
+        return Motion(*_screwed(self.axis, self.c, -self.s, -self.d, m.angular, m.linear))
+
+    def force_to_child(self, f: Force) -> Force:
+        """X* f; 10 m + 6 a."""
+        linear, angular = _screwed(self.axis, self.c, self.s, self.d, f.linear, f.angular)
+        return Force(angular, linear)
+
+    def force_to_parent(self, f: Force) -> Force:
+        """X^T f; 10 m + 6 a."""
+        linear, angular = _screwed(self.axis, self.c, -self.s, -self.d, f.linear, f.angular)
+        return Force(angular, linear)
+
+    def rigid_to_child(self, inertia: RigidInertia) -> RigidInertia:
+        """X* I X^-1; 16 m + 15 a, and the turn once."""
+        return _rigid(self.axis, self.turn, self.d, inertia)
+
+    def rigid_to_parent(self, inertia: RigidInertia) -> RigidInertia:
+        """X^T I X; 16 m + 15 a, and the turn once."""
+        return _rigid(self.axis, _reversed(self.turn), -self.d, inertia)
+
+    def articulated_to_child(self, inertia: ArticulatedInertia) -> ArticulatedInertia:
+        """X* I^A X^-1; 38 m + 40 a, and the turn once; less where rows are structural zeros (Table A.5)."""
+        return _articulated(self.axis, self.turn, self.d, inertia)
+
+    def articulated_to_parent(self, inertia: ArticulatedInertia) -> ArticulatedInertia:
+        """X^T I^A X; 38 m + 40 a, and the turn once; less where rows are structural zeros (Table A.5)."""
+        return _articulated(self.axis, _reversed(self.turn), -self.d, inertia)
+
+
+_screw_axis, _screw_c, _screw_s, _screw_d, _screw_turn = (
+    AxialScrew.__dict__[name].__set__ for name in ("axis", "c", "s", "d", "_turn")
+)
+
+
+@final
+class ScrewChain(Placement):
+    """Placements in order from parent to child, applied one after the other."""
+
+    __slots__ = ("factors",)
+
+    factors: tuple[Placement, ...]
+
+    def __init__(self, factors: Sequence[Placement]) -> None:
+        for factor in factors:
+            if not isinstance(factor, Placement):
+                raise SpatialTypeError(f"a ScrewChain is made of placements, got {type(factor).__name__}")
+        if not factors:
+            raise ArgumentError("a ScrewChain needs at least one factor; use Transform.identity() for none")
+        _chain_factors(self, tuple(factors))
+
+    @property
+    def R(self) -> Mat3:
+        return self.as_transform().R
+
+    @property
+    def p(self) -> Vec3:
+        return self.as_transform().p
+
+    def as_transform(self) -> Transform:
+        """The product of the factors; from the child's end, so that each screw acts on three columns only."""
+        product = self.factors[-1].as_transform()
+        for factor in reversed(self.factors[:-1]):
+            product = (factor @ product).as_transform()  # type: ignore[operator]
+        return product
+
+    def leaves(self) -> list[Scalar]:
+        return [leaf for factor in self.factors for leaf in factor.leaves()]
+
+    def rebuilt(self, leaves: Iterator[Scalar]) -> ScrewChain:
+        return ScrewChain([factor.rebuilt(leaves) for factor in self.factors])
+
+    def __reduce__(self) -> Any:
+        return ScrewChain, (self.factors,)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is ScrewChain and self.factors == other.factors
+
+    def __hash__(self) -> int:
+        return hash(self.factors)
+
+    def inverse(self) -> ScrewChain:
+        """The placement of the parent in the child."""
+        return ScrewChain([factor.inverse() for factor in reversed(self.factors)])
+
+    def __matmul__(self, other: Any) -> Placement:
+        """Placements in turn: a longer chain, or a `Transform` if the other one is."""
+        if type(other) is AxialScrew:
+            return ScrewChain((*self.factors, other))
+        if type(other) is ScrewChain:
+            return ScrewChain((*self.factors, *other.factors))
+        if type(other) is Transform:
+            return ScrewChain((*self.factors, other)).as_transform()
+        raise mismatch("@", self, other, "a placement is composed with a placement; use apply for other things")
+
+    def rotate_to_child(self, v: Vec3) -> Vec3:
+        for factor in self.factors:
+            v = factor.rotate_to_child(v)
+        return v
+
+    def rotate_to_parent(self, v: Vec3) -> Vec3:
+        for factor in reversed(self.factors):
+            v = factor.rotate_to_parent(v)
+        return v
+
+    def transform_point(self, point: Vec3) -> Vec3:
+        for factor in reversed(self.factors):
+            point = factor.transform_point(point)
+        return point
+
+    def inverse_transform_point(self, point: Vec3) -> Vec3:
+        for factor in self.factors:
+            point = factor.inverse_transform_point(point)
+        return point
+
+    def motion_to_child(self, m: Motion) -> Motion:
+        for factor in self.factors:
+            m = factor.motion_to_child(m)
+        return m
+
+    def motion_to_parent(self, m: Motion) -> Motion:
+        for factor in reversed(self.factors):
+            m = factor.motion_to_parent(m)
+        return m
+
+    def force_to_child(self, f: Force) -> Force:
+        for factor in self.factors:
+            f = factor.force_to_child(f)
+        return f
+
+    def force_to_parent(self, f: Force) -> Force:
+        for factor in reversed(self.factors):
+            f = factor.force_to_parent(f)
+        return f
+
+    def rigid_to_child(self, inertia: RigidInertia) -> RigidInertia:
+        for factor in self.factors:
+            inertia = factor.rigid_to_child(inertia)
+        return inertia
+
+    def rigid_to_parent(self, inertia: RigidInertia) -> RigidInertia:
+        for factor in reversed(self.factors):
+            inertia = factor.rigid_to_parent(inertia)
+        return inertia
+
+    def articulated_to_child(self, inertia: ArticulatedInertia) -> ArticulatedInertia:
+        for factor in self.factors:
+            inertia = factor.articulated_to_child(inertia)
+        return inertia
+
+    def articulated_to_parent(self, inertia: ArticulatedInertia) -> ArticulatedInertia:
+        for factor in reversed(self.factors):
+            inertia = factor.articulated_to_parent(inertia)
+        return inertia
+
+
+_chain_factors = ScrewChain.__dict__["factors"].__set__
+
+
+def _vector_to_z(axis: int, v: Vec3) -> Vec3:
+    """The components in cyclic order, the screw's axis last."""
+    return v if axis == 2 else Vec3(v.y, v.z, v.x) if axis == 0 else Vec3(v.z, v.x, v.y)
+
+
+def _vector_from_z(axis: int, v: Vec3) -> Vec3:
+    return v if axis == 2 else Vec3(v.z, v.x, v.y) if axis == 0 else Vec3(v.y, v.z, v.x)
+
+
+def _matrix_to_z(axis: int, A: Mat3) -> Mat3:
+    if axis == 2:
+        return A
+    if axis == 0:
+        return Mat3(A.yy, A.yz, A.yx, A.zy, A.zz, A.zx, A.xy, A.xz, A.xx)
+    return Mat3(A.zz, A.zx, A.zy, A.xz, A.xx, A.xy, A.yz, A.yx, A.yy)
+
+
+def _matrix_from_z(axis: int, A: Mat3) -> Mat3:
+    return A if axis == 2 else _matrix_to_z(1 - axis, A)
+
+
+def _symmetric_to_z(axis: int, A: SymMat3) -> SymMat3:
+    if axis == 2:
+        return A
+    if axis == 0:
+        return SymMat3(A.yy, A.zz, A.xx, A.yz, A.xy, A.xz)
+    return SymMat3(A.zz, A.xx, A.yy, A.xz, A.yz, A.xy)
+
+
+def _symmetric_from_z(axis: int, A: SymMat3) -> SymMat3:
+    return A if axis == 2 else _symmetric_to_z(1 - axis, A)
+
+
+def _reversed(turn: AxialTurn) -> AxialTurn:
+    """The quantities of the turn by the opposite angle; free."""
+    c, s, ss, cs, cs2, cos2 = turn
+    return c, -s, ss, -cs, -cs2, cos2
+
+
+def _turned(axis: int, c: Scalar, s: Scalar, v: Vec3) -> Vec3:
+    """rz v."""
+    v = _vector_to_z(axis, v)
+    return _vector_from_z(axis, Vec3(c * v.x + s * v.y, c * v.y - s * v.x, v.z))
+
+
+def _screwed(axis: int, c: Scalar, s: Scalar, d: Scalar, line: Vec3, free: Vec3) -> tuple[Vec3, Vec3]:
+    """E line and E (free - r x line): (omega, v) of a motion, (f, n) of a force; 10 m + 6 a (§A.4)."""
+    a, b = _vector_to_z(axis, line), _vector_to_z(axis, free)
+    bx, by = b.x + a.y * d, b.y - a.x * d
+    turned_line = Vec3(c * a.x + s * a.y, c * a.y - s * a.x, a.z)
+    turned_free = Vec3(c * bx + s * by, c * by - s * bx, b.z)
+    return _vector_from_z(axis, turned_line), _vector_from_z(axis, turned_free)
+
+
+def _rigid(axis: int, turn: AxialTurn, d: Scalar, inertia: RigidInertia) -> RigidInertia:
+    """y = h - m r, Z = I + r x h x + y x r x, then E y and E Z E^T; 1 m + 1 a, 3 m + 5 a, 4 m + 2 a, 8 m + 7 a (§A.4)."""
+    h, I = _vector_to_z(axis, inertia.h), _symmetric_to_z(axis, inertia.inertia)
+    c, s = turn[0], turn[1]
+    y = h.z - inertia.mass * d
+    both = (h.z + y) * d
+    Z = SymMat3(I.xx - both, I.yy - both, I.zz, I.xy, I.xz + h.x * d, I.yz + h.y * d)
+    Ey = Vec3(c * h.x + s * h.y, c * h.y - s * h.x, y)
+    EZE = rotate_symmetric_about_z(turn, Z)
+    return RigidInertia.from_compact(inertia.mass, _vector_from_z(axis, Ey), _symmetric_from_z(axis, EZE))
+
+
+def _articulated(axis: int, turn: AxialTurn, d: Scalar, inertia: ArticulatedInertia) -> ArticulatedInertia:
+    """Turn M, H, I (8 m + 7 a, 12 m + 12 a, 8 m + 7 a), then Y = H - r x M and Z = I - r x H^T + Y r x (§A.4)."""
+    M = rotate_symmetric_about_z(turn, _symmetric_to_z(axis, inertia.M))
+    H = rotate_general_about_z(turn, _matrix_to_z(axis, inertia.H))
+    I = rotate_symmetric_about_z(turn, _symmetric_to_z(axis, inertia.I))
+    dxy = M.xy * d
+    Y = Mat3(
+        H.xx + dxy, H.xy + M.yy * d, H.xz + M.yz * d,
+        H.yx - M.xx * d, H.yy - dxy, H.yz - M.xz * d,
+        H.zx, H.zy, H.zz,
+    )  # fmt: skip
+    Z = SymMat3(
+        I.xx + (H.xy + Y.xy) * d,
+        I.yy - (H.yx + Y.yx) * d,
+        I.zz,
+        I.xy + (Y.yy - H.xx) * d,
+        I.xz + H.zy * d,
+        I.yz - H.zx * d,
+    )
+    return ArticulatedInertia(_symmetric_from_z(axis, Z), _matrix_from_z(axis, Y), _symmetric_from_z(axis, M))

@@ -1,0 +1,112 @@
+"""What all spatial values share: they are frozen, and compared, hashed, copied and pickled by their scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+
+from dalembert.errors import DalembertError, ShapeError
+from dalembert.scalar import Scalar
+
+__all__ = ["FrozenValueError", "SpatialTypeError", "Value", "is_one", "is_zero", "mismatch", "scalars_of"]
+
+Self = TypeVar("Self", bound="Value")
+
+
+class SpatialTypeError(DalembertError, TypeError):
+    """An operation that physics does not define, such as the sum of a motion and a force."""
+
+
+class FrozenValueError(DalembertError, AttributeError):
+    """An attempt to change a frozen value."""
+
+
+def mismatch(operation: str, left: object, right: object, remedy: str) -> SpatialTypeError:
+    """The error for `left operation right`: what came, and what is defined instead."""
+    return SpatialTypeError(f"{type(left).__name__} {operation} {type(right).__name__} is not defined; {remedy}")
+
+
+def literal(x: Scalar) -> float | None:
+    """The number that a scalar is *by structure*: a Python number or a constant of a trace; None for data.
+
+    Formulas may choose between equal ways to compute a thing by it, never between different results.
+    """
+    kind = type(x)
+    if kind is float or kind is int:
+        return float(x)
+    # A folded literal comes back from a trace as an expression with the op "constant" (design/architecture.md).
+    if getattr(x, "op", None) == "constant":
+        return float(x.data)
+    return None
+
+
+def is_zero(x: Scalar) -> bool:
+    """Whether the scalar is a structural zero."""
+    return literal(x) == 0.0
+
+
+def is_one(x: Scalar) -> bool:
+    """Whether the scalar is a structural one."""
+    return literal(x) == 1.0
+
+
+def scalars_of(values: Any, count: int, what: str) -> list[Scalar]:
+    """`count` scalars of a sequence or array, plain numbers as Python floats so that zeros and ones are structural."""
+    if isinstance(values, np.ndarray) and values.ndim == 1:
+        values = values.tolist()
+    if isinstance(values, str | bytes) or not isinstance(values, Sequence | np.ndarray | Value):
+        raise SpatialTypeError(f"{what} must be a sequence of {count} scalars, got {type(values).__name__}")
+    items = list(values)
+    if len(items) != count:
+        raise ShapeError(f"{what} must have {count} elements, got {len(items)}")
+    return [float(item) if isinstance(item, int | np.integer | np.floating) else item for item in items]
+
+
+class Value:
+    """Abstract base of the spatial values.
+
+    A subclass lists its fields in `__slots__` and fills them in `__init__` through the slots' own setters, which
+    is twice as fast as `object.__setattr__`: values are made by the ten thousand while an algorithm is traced.
+    """
+
+    __slots__ = ()
+
+    __array_ufunc__ = None  # `array * value` is the product by a scalar, not an array of values.
+
+    def leaves(self) -> list[Scalar]:
+        """The scalars that the value consists of, in a fixed order."""
+        raise SpatialTypeError(f"{type(self).__name__} is abstract")
+
+    def rebuilt(self: Self, leaves: Iterator[Scalar]) -> Self:
+        """A value of the same structure from as many scalars, taken from the iterator."""
+        raise SpatialTypeError(f"{type(self).__name__} is abstract")
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise FrozenValueError(f"{type(self).__name__} is frozen; make a new one instead of setting {name!r}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise FrozenValueError(f"{type(self).__name__} is frozen; {name!r} cannot be deleted")
+
+    def __iter__(self) -> Iterator[Scalar]:
+        return iter(self.leaves())
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        ours, theirs = self.leaves(), other.leaves()
+        return len(ours) == len(theirs) and all(a is b or bool(np.all(a == b)) for a, b in zip(ours, theirs, strict=True))
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, *self.leaves()))
+
+    def __copy__(self: Self) -> Self:
+        return self
+
+    def __deepcopy__(self: Self, memo: object) -> Self:
+        return self.rebuilt(iter(self.leaves()))
+
+    def __repr__(self) -> str:
+        names = [name for kind in type(self).__mro__ for name in getattr(kind, "__slots__", ()) if name[0] != "_"]
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
