@@ -1,6 +1,7 @@
 """How long a user waits: import, first compilation, and a new process that finds the disk cache.
 
-Every figure comes from a new process. Cold: an empty cache folder. Warm: the same folder again. Medians of repetitions.
+Every figure comes from a new process. Cold: an empty cache folder. Warm: the same folder again. Medians of
+repetitions.
 """
 
 import json
@@ -9,7 +10,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Iterable
 
 from dalembert.cli.contest import pinocchio
 from dalembert.cli.timing import machine, table
@@ -55,7 +56,7 @@ def main() -> int:
             code = FIRST_CALL.format(build=build, function=function, single=single, batch=batch)
             with tempfile.TemporaryDirectory() as cache:
                 cold = json.loads(in_new_process(code, cache))
-                warm = median_of(3, lambda: json.loads(in_new_process(code, cache)))
+                warm = medians(json.loads(in_new_process(code, cache)) for _ in range(3))
             barred = function == "forward_dynamics" and "humanoid" in robot
             rows.append(
                 [robot, function, *(f"{t:.3f}" for t in (*cold, *warm)), "3 cold, 0.1 warm" if barred else ""]
@@ -66,7 +67,7 @@ def main() -> int:
     print(table(headers, rows))
 
     with tempfile.TemporaryDirectory() as cache:
-        (seconds,) = median_of(7, lambda: [float(in_new_process(IMPORT, cache))])
+        (seconds,) = medians([float(in_new_process(IMPORT, cache))] for _ in range(7))
     print(f"\nimport dalembert: {seconds:.3f} s (bar 0.25 s)")
     if seconds > 0.25:
         missed.append("import")
@@ -83,9 +84,9 @@ def in_new_process(code: str, cache: str) -> str:
     return done.stdout.strip().splitlines()[-1]
 
 
-def median_of(repetitions: int, measure: Callable[[], list[float]]) -> list[float]:
+def medians(repetitions: Iterable[list[float]]) -> list[float]:
     """Medians, position by position."""
-    return [statistics.median(times) for times in zip(*(measure() for _ in range(repetitions)))]
+    return [statistics.median(times) for times in zip(*repetitions)]
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Chains of 1,000 and 10,000 bodies: first call, time per body, and Pinocchio beside, in a batch of 64 on one thread.
+"""Chains of 1,000 and 10,000 bodies: first call, time per body, and Pinocchio beside, in a batch of 64 on one
+thread.
 
-The chain is made in Pinocchio (revolute joints about changing axes, random inertias) and crosses by the bridge, so that
-both sides compute the same robot.
+The chain is made in Pinocchio (revolute joints about changing axes, random inertias) and crosses by the
+bridge, so that both sides compute the same robot.
 """
 
 import sys

@@ -1,8 +1,10 @@
-"""Time per sample beside Pinocchio: batches, single calls, threads. Run: `make bench` or `python benchmarks/speed.py`.
+"""Time per sample beside Pinocchio: batches, single calls, threads. Run: `make bench` or `python
+benchmarks/speed.py`.
 
-Both sides run in this process, float64, on one thread, on the same states; their results are compared first. A batch is
-4096 row-major rows; the peer uses its batch functions, which write into a buffer, where it has them. A single call
-allocates its result. Times are medians of interleaved rounds. `bar` is the least ratio the project asks of itself.
+Both sides run in this process, float64, on one thread, on the same states; their results are compared first.
+A batch is 4096 row-major rows; the peer uses its batch functions, which write into a buffer, where it has
+them. A single call allocates its result. Times are medians of interleaved rounds. `bar` is the least ratio
+the project asks of itself.
 """
 
 import argparse
@@ -59,9 +61,7 @@ def main() -> int:
             for algorithm in ALGORITHMS:
                 rows += compare(contest, algorithm, options.rounds, options.seconds, missed)
     print(table(HEADERS, rows))
-    print(
-        "\nbatch: 4096 rows; single f: f = da.compile(...); single da: da.forward_dynamics(model, ...) and so on\n"
-    )
+    print("\nbatch: 4096 rows; single f: f = da.compile(...); single da: da.forward_dynamics(model, ...)\n")
     threads(options.rounds, options.seconds, missed)
     print("\nEvery bar is met." if not missed else "\nMissed: " + "; ".join(missed))
     return int(bool(missed))

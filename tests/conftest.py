@@ -13,7 +13,9 @@ settings.load_profile("gate")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Compile into a new folder, so that no code from an earlier run can hide a fault; xdist's workers share it."""
+    """Compile into a new folder, so that no code from an earlier run can hide a fault; xdist's workers share
+    it.
+    """
     if "PYTEST_XDIST_WORKER" in os.environ:
         return
     folder = tempfile.mkdtemp(prefix="dalembert-tests-")

@@ -1,7 +1,7 @@
 """The `dalembert` command: `doctor`, `bench` and `demo`.
 
-Each command is one module with a `run` function that returns the exit status. They are imported when asked for, so
-that `dalembert --help` and `dalembert --version` answer at once.
+Each command is one module with a `run` function that returns the exit status. They are imported when asked
+for, so that `dalembert --help` and `dalembert --version` answer at once.
 """
 
 import argparse
@@ -24,7 +24,8 @@ examples:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status.
 
-    0: success; 1: a check failed; 2: the command line was not understood. `arguments` defaults to `sys.argv[1:]`.
+    0: success; 1: a check failed; 2: the command line was not understood. `arguments` defaults to
+    `sys.argv[1:]`.
     """
     options = _parser().parse_args(arguments)
     try:
@@ -74,19 +75,19 @@ def _parser() -> argparse.ArgumentParser:
 
     bench = commands.add_parser(
         "bench",
-        help="time forward dynamics, inverse dynamics and the mass matrix, beside Pinocchio if it is installed",
-        description="Time forward dynamics, inverse dynamics and the mass matrix of an arm and a humanoid on one "
-        "thread, in a batch of 4096 rows and in single calls. Where Pinocchio is installed it runs in the same "
-        "process on the same robots and the results are compared first.",
+        help="time the central computations, beside Pinocchio where it is installed",
+        description="Time forward dynamics, inverse dynamics and the mass matrix of an arm and a humanoid on "
+        "one thread, in a batch of 4096 rows and in single calls. Where Pinocchio is installed it runs in "
+        "the same process on the same robots and the results are compared first.",
     )
     bench.add_argument("--quick", action="store_true", help="fewer repetitions: about twenty seconds")
     bench.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
 
     demo = commands.add_parser(
         "demo",
-        help="build the bundled humanoid, compute its dynamics both ways and check that they invert each other",
-        description="Build the bundled humanoid, print its tree, compute its inverse and forward dynamics on a batch "
-        "of random states, check that they invert each other, and print samples per second.",
+        help="the bundled humanoid: dynamics both ways, checked and timed",
+        description="Build the bundled humanoid, print its tree, compute its inverse and forward dynamics on "
+        "a batch of random states, check that they invert each other, and print samples per second.",
     )
     demo.add_argument(
         "--batch", type=_positive, default=4096, metavar="N", help="number of states (default: 4096)"

@@ -1,8 +1,8 @@
 """The robots and the calls that the benchmarks time, ours beside Pinocchio's.
 
-A `Contest` holds one robot with a batch of random moving states, in our order of coordinates and, where Pinocchio is
-installed, in its order too. `Contest.errors` compares the results before anything is timed: a fast wrong answer does not
-count.
+A `Contest` holds one robot with a batch of random moving states, in our order of coordinates and, where
+Pinocchio is installed, in its order too. `Contest.errors` compares the results before anything is timed: a
+fast wrong answer does not count.
 """
 
 import contextlib
@@ -56,7 +56,9 @@ def one_thread() -> Iterator[None]:
 
 
 def arm(batch: int) -> "Contest":
-    """A six-joint arm: Pinocchio's sample manipulator, or the bundled `arm6` where Pinocchio is not installed."""
+    """A six-joint arm: Pinocchio's sample manipulator, or the bundled `arm6` where Pinocchio is not
+    installed.
+    """
     pin = pinocchio()
     if pin is None:
         return _bundled("6-joint arm", da.models.arm6(), batch)
@@ -64,7 +66,9 @@ def arm(batch: int) -> "Contest":
 
 
 def humanoid(batch: int, *, random: bool = True) -> "Contest":
-    """A humanoid with a free root: Pinocchio's sample (random: 32 degrees of freedom, else 34), or the bundled one."""
+    """A humanoid with a free root: Pinocchio's sample (random: 32 degrees of freedom, else 34), or the
+    bundled one.
+    """
     pin = pinocchio()
     if pin is None:
         return _bundled("humanoid", da.models.humanoid(), batch)
@@ -113,7 +117,9 @@ class Peer:
     tau: Array
 
     def batch(self, algorithm: Algorithm) -> Timer:
-        """Its batch API on one thread, which writes into a buffer; its mass matrix has none, so it is called by row."""
+        """Its batch API on one thread, which writes into a buffer; its mass matrix has none, so it is called
+        by row.
+        """
         pin = cast(Any, pinocchio())
         names: dict[str, Any] = {
             "pool": pin.ModelPool(self.model, 1),
@@ -146,7 +152,7 @@ class Peer:
         return Timer(f"f(model, data, {arguments})", globals=names)
 
     def results(self, algorithm: Algorithm, rows: int) -> Array:
-        """Its results for the first rows, in our order; of the mass matrix, its product with the vectors `v`."""
+        """Its results for the first rows, in our order; of the mass matrix, its product with `v`."""
         pin = cast(Any, pinocchio())
         data, function = self.model.createData(), self._function(pin, algorithm)
         if algorithm == "mass matrix":
@@ -195,7 +201,7 @@ class Contest:
         return Timer(f"f(model, {arguments})", globals=names)
 
     def single(self, algorithm: Algorithm, *, compiled: bool) -> Timer:
-        """One sample with a result allocated: through `f = da.compile(...)`, or through the public function."""
+        """One sample, result allocated: through `f = da.compile(...)` or through the public function."""
         arrays = [array[0].copy() for array in self._arrays(algorithm)]
         names: dict[str, Any] = dict(zip("qvx", arrays))
         arguments = ", ".join("qvx"[: len(arrays)])

@@ -30,9 +30,8 @@ def run(*, batch: int) -> int:
     )
     error = float((np.linalg.norm(back - a, axis=-1) / np.linalg.norm(a, axis=-1)).max())
     inverted = error < TOLERANCE
-    print(
-        f"  largest |a' - a| / |a| of {batch}: {error:.1e}  {'(they invert each other)' if inverted else '(WRONG)'}"
-    )
+    verdict = "they invert each other" if inverted else "WRONG: they do not invert each other"
+    print(f"  largest |a' - a| / |a|: {error:.1e} ({verdict})")
 
     print("\nSamples per second:")
     rows = [*_rates(Contest("bundled humanoid", model, q, v, a, tau, None))]

@@ -93,7 +93,9 @@ def _gpu() -> Finding:
 
 
 def gpus() -> list[str]:
-    """Names of the CUDA devices that the driver lists; empty without a driver. Loads nothing but the driver itself."""
+    """Names of the CUDA devices that the driver lists; empty without a driver. Loads nothing but the driver
+    itself.
+    """
     try:
         driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     except OSError:

@@ -1,7 +1,7 @@
 """Fair timing of contestants that share a process.
 
-Contestants take turns, so that a change of clock frequency or a busy neighbour meets all of them, and the median over
-the rounds is reported.
+Contestants take turns, so that a change of clock frequency or a busy neighbour meets all of them, and the
+median over the rounds is reported.
 """
 
 import os
@@ -20,8 +20,9 @@ def interleaved_medians(
 ) -> dict[str, float]:
     """Median time of one call of each contestant, in seconds.
 
-    `seconds` is the least duration of one contestant's turn; within a turn the call is repeated often enough to fill
-    it. A `Timer` makes the call directly from its statement, without the cost of another Python function around it.
+    `seconds` is the least duration of one contestant's turn; within a turn the call is repeated often enough
+    to fill it. A `Timer` makes the call directly from its statement, without the cost of another Python
+    function around it.
     """
     numbers = {name: _repetitions(timer, seconds) for name, timer in contestants.items()}
     turns: dict[str, list[float]] = {name: [] for name in contestants}
