@@ -1,24 +1,24 @@
 """Body acceleration as seen by a co-moving observer: RNEA without linear velocities.
 
-Each body is observed from an inertial frame that at this instant moves with the body's origin. Its linear velocity
-is then zero, its spatial acceleration equals its classical acceleration (Featherstone 2008 Eq. 2.48 with r' = 0),
-and the point r of the body has the acceleration
+Each body is observed from an inertial frame that at this instant moves with the body's origin. Its linear
+velocity is then zero, its spatial acceleration equals its classical acceleration (Featherstone 2008 Eq. 2.48
+with r' = 0), and the point r of the body has the acceleration
 
     (1)  r'' = linear + W r,      W = alpha x + omega x omega x        (the tensor)
 
 A child frame stands at p in the parent, turned by E, and moves relative to it with the joint's velocity
-v_J = (omega_J, u) and a_J = S q'' + c_J, both in child coordinates; a_J is the rate of the components of v_J. With
-omega and alpha of the parent rotated to the child, differentiating omega' = omega + omega_J and the origin's
-velocity once more gives
+v_J = (omega_J, u) and a_J = S q'' + c_J, both in child coordinates; a_J is the rate of the components of v_J.
+With omega and alpha of the parent rotated to the child, differentiating omega' = omega + omega_J and the
+origin's velocity once more gives
 
     (2)  linear at p = linear + W p,   then E times omega, alpha, linear
     (3)  omega'  = omega + omega_J
     (4)  alpha'  = alpha + alpha_J + omega x omega_J
     (5)  linear' = linear + 2 omega x u + omega_J x u + a_Jlin = linear + (omega + omega') x u + a_Jlin
 
-2 omega x u is the Coriolis term; omega_J x u turns the rate of the components into the rate of the vector as seen
-from the parent. If the last part of the placement is a screw about an axis e with omega_J along e, the shift d e may
-also come last, with the child's own tensor W':
+2 omega x u is the Coriolis term; omega_J x u turns the rate of the components into the rate of the vector as
+seen from the parent. If the last part of the placement is a screw about an axis e with omega_J along e, the
+shift d e may also come last, with the child's own tensor W':
 
     (6)  W' e = alpha x e + (omega x omega_J) x e + omega' x (omega' x e)
               = W e + (omega x omega_J) x e + omega_J x (omega x e) = W e
@@ -43,7 +43,8 @@ __all__ = ["BodyAcceleration"]
 
 @final
 class BodyAcceleration(Value):
-    """Angular velocity omega [rad/s], angular acceleration alpha [rad/s^2] and the classical acceleration of the
+    """Angular velocity omega [rad/s], angular acceleration alpha [rad/s^2] and the classical acceleration of
+    the
     origin, linear [m/s^2], of a body in its own coordinates."""
 
     __slots__ = ("_tensor", "alpha", "linear", "omega")
@@ -79,7 +80,8 @@ class BodyAcceleration(Value):
         return [*self.omega.leaves(), *self.alpha.leaves(), *self.linear.leaves()]
 
     def rebuilt(self, leaves: Iterator[Scalar]) -> BodyAcceleration:
-        return BodyAcceleration(self.omega.rebuilt(leaves), self.alpha.rebuilt(leaves), self.linear.rebuilt(leaves))
+        omega, alpha = self.omega.rebuilt(leaves), self.alpha.rebuilt(leaves)
+        return BodyAcceleration(omega, alpha, self.linear.rebuilt(leaves))
 
     def __reduce__(self) -> Any:
         return BodyAcceleration, (self.omega, self.alpha, self.linear)
@@ -92,8 +94,8 @@ class BodyAcceleration(Value):
     def through(self, X: Placement, v_J: Motion, a_J: Motion) -> BodyAcceleration:
         """The child's acceleration across a joint; Eqs. (2)-(6).
 
-        `X`: placement of the child in this body, the joint's own transform last; `v_J`: joint velocity; `a_J` =
-        S q'' + c_J; both in child coordinates.
+        `X`: placement of the child in this body, the joint's own transform last; `v_J`: joint velocity; `a_J`
+        = S q'' + c_J; both in child coordinates.
         """
         if not isinstance(X, Placement) or type(v_J) is not Motion or type(a_J) is not Motion:
             raise mismatch("through", self, X, "give a placement and two Motions, v_J and a_J")

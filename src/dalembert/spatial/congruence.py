@@ -1,8 +1,9 @@
 """Products of rotations, and rotation of 3x3 matrices E A E^T, at the costs of Featherstone 2008 §A.5.
 
 The tricks of §A.5 trade multiplications for additions on the assumption that every element is data. Where the
-rotation has structural zeros (an unrotated frame, a turn about one axis, a permutation of axes) the plain product
-folds to less, so the functions look at the structure, never at the values, and take the cheaper of two equal ways.
+rotation has structural zeros (an unrotated frame, a turn about one axis, a permutation of axes) the plain
+product folds to less, so the functions look at the structure, never at the values, and take the cheaper of
+two equal ways.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from dalembert.spatial.vectors import Mat3, SymMat3, Vec3
 
 __all__ = [
     "AxialTurn",
+    "cross_cross",
     "rotate_general",
     "rotate_general_about_z",
     "rotate_symmetric",
     "rotate_symmetric_about_z",
     "rotation_product",
+    "shift_terms",
     "times_symmetric",
 ]
 
@@ -60,8 +63,8 @@ def rotate_symmetric(E: Mat3, A: SymMat3) -> SymMat3:
 def rotate_general(E: Mat3, A: Mat3, *, trace: bool = True) -> Mat3:
     """E A E^T for any A: 40 m + 39 a by A = L + D + v x (§A.5).
 
-    With `trace=False` Z_11 is computed like the rest of Z instead of from the invariant trace: 42 m + 37 a, and no
-    subtraction of what was just added.
+    With `trace=False` Z_11 is computed like the rest of Z instead of from the invariant trace: 42 m + 37 a,
+    and no subtraction of what was just added.
     """
     if _zeros(E) >= SPARSE_ROTATION:
         product: Mat3 = E @ (A @ E.transpose())
@@ -77,7 +80,9 @@ def rotate_general(E: Mat3, A: Mat3, *, trace: bool = True) -> Mat3:
     Z33 = first.z * E.zx + second.z * E.zy
     Z11 = L11 + L22 - Z22 - Z33 if trace else first.x * E.xx + second.x * E.xy
     vx, vy, vz = E.xy * A.xz - E.xx * A.yz, E.yy * A.xz - E.yx * A.yz, E.zy * A.xz - E.zx * A.yz
-    return Mat3(Z11 + A.zz, Z12 - vz, Z13 + vy, Z21 + vz, Z22 + A.zz, Z23 - vx, Z31 - vy, Z32 + vx, Z33 + A.zz)
+    return Mat3(
+        Z11 + A.zz, Z12 - vz, Z13 + vy, Z21 + vz, Z22 + A.zz, Z23 - vx, Z31 - vy, Z32 + vx, Z33 + A.zz
+    )
 
 
 def rotate_symmetric_about_z(turn: AxialTurn, A: SymMat3) -> SymMat3:
@@ -110,6 +115,24 @@ def times_symmetric(r: Vec3, M: SymMat3) -> Mat3:
         r.z * M.xx - r.x * M.xz, z_xy - x_yz, r.z * M.xz - r.x * M.zz,
         r.x * M.xy - r.y * M.xx, r.x * M.yy - r.y * M.xy, x_yz - y_xz,
     )  # fmt: skip
+
+
+def cross_cross(a: Vec3, b: Vec3) -> SymMat3:
+    """The lower triangle of a x b x = b a^T - (a . b) 1 (Table 2.1); 6 m + 3 a."""
+    xx, yy, zz = a.x * b.x, a.y * b.y, a.z * b.z
+    return SymMat3(-(yy + zz), -(xx + zz), -(xx + yy), b.y * a.x, b.z * a.x, b.z * a.y)
+
+
+def shift_terms(r: Vec3, H: Mat3, Y: Mat3) -> SymMat3:
+    """The lower triangle of -r x H^T + Y r x, which is symmetric where Y = H -+ r x M; 24 m + 18 a."""
+    return SymMat3(
+        r.z * H.xy - r.y * H.xz + (r.z * Y.xy - r.y * Y.xz),
+        r.x * H.yz - r.z * H.yx + (r.x * Y.yz - r.z * Y.yx),
+        r.y * H.zx - r.x * H.zy + (r.y * Y.zx - r.x * Y.zy),
+        r.x * H.xz - r.z * H.xx + (r.z * Y.yy - r.y * Y.yz),
+        r.y * H.xx - r.x * H.xy + (r.z * Y.zy - r.y * Y.zz),
+        r.y * H.yx - r.x * H.yy + (r.x * Y.zz - r.z * Y.zx),
+    )
 
 
 def _zeros(E: Mat3) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, final
 
 from dalembert.scalar import Scalar, absolute, select
+from dalembert.spatial.congruence import cross_cross
 from dalembert.spatial.motion_force import Force, Motion
 from dalembert.spatial.value import Value, is_zero, mismatch
 from dalembert.spatial.vectors import Mat3, SymMat3, Vec3
@@ -24,11 +25,12 @@ __all__ = ["ArticulatedInertia", "RigidInertia"]
 
 @final
 class RigidInertia(Value):
-    """The spatial inertia of a rigid body, kept as mass [kg], h = mass * com [kg m] and I about the origin [kg m^2].
+    """The spatial inertia of a rigid body, kept as mass [kg], h = mass * com [kg m] and I about the origin
+    [kg m^2].
 
-    `RigidInertia(mass, com, inertia_at_com)`: `com` and `inertia_at_com` in the body's frame; the inertia is a
-    `SymMat3`, a symmetric 3x3 matrix or the three diagonal numbers. Whether the numbers are physical is not looked
-    at here, since they may be symbols; see `physical_problems`.
+    `RigidInertia(mass, com, inertia_at_com)`: `com` and `inertia_at_com` in the body's frame; the inertia is
+    a `SymMat3`, a symmetric 3x3 matrix or the three diagonal numbers. Whether the numbers are physical is not
+    looked at here, since they may be symbols; see `physical_problems`.
     """
 
     __slots__ = ("_euler", "h", "inertia", "mass")
@@ -43,12 +45,12 @@ class RigidInertia(Value):
         h = c * mass
         _rigid_mass(self, mass)
         _rigid_h(self, h)
-        _rigid_inertia(self, SymMat3.of(inertia_at_com) - _cross_cross(c, h))
+        _rigid_inertia(self, SymMat3.of(inertia_at_com) - cross_cross(c, h))
         _rigid_euler(self, None)
 
     @staticmethod
     def from_compact(mass: Scalar, h: Vec3, inertia: SymMat3) -> RigidInertia:
-        """The inertia of mass, first moment h = mass * com and rotational inertia about the *origin*: rbi of Table A.3."""
+        """The inertia of mass, h = mass * com and the inertia about the *origin*; rbi of Table A.3."""
         new = object.__new__(RigidInertia)
         _rigid_mass(new, mass)
         _rigid_h(new, h)
@@ -61,7 +63,8 @@ class RigidInertia(Value):
         """The ten parameters of a 6x6 rigid-body inertia (Eq. 2.63)."""
         I = [list(row) for row in matrix]
         h = Vec3(I[2][4], I[0][5], I[1][3])
-        return RigidInertia.from_compact(I[5][5], h, SymMat3(I[0][0], I[1][1], I[2][2], I[0][1], I[0][2], I[1][2]))
+        about_origin = SymMat3(I[0][0], I[1][1], I[2][2], I[0][1], I[0][2], I[1][2])
+        return RigidInertia.from_compact(I[5][5], h, about_origin)
 
     @staticmethod
     def zero() -> RigidInertia:
@@ -71,12 +74,14 @@ class RigidInertia(Value):
     @property
     def com(self) -> Vec3:
         """The centre of mass c = h / m [m]; the origin for a body without mass."""
-        return self.h / select(absolute(self.mass) > 0.0, self.mass, 1.0)
+        divisor: Scalar = select(absolute(self.mass) > 0.0, self.mass, 1.0)
+        return Vec3(self.h.x / divisor, self.h.y / divisor, self.h.z / divisor)
 
     @property
     def inertia_at_com(self) -> SymMat3:
         """The rotational inertia about the centre of mass, I_C = I_O + m c x c x [kg m^2]."""
-        return self.inertia + _cross_cross(self.com, self.h)  # type: ignore[no-any-return]
+        at_com: SymMat3 = self.inertia + cross_cross(self.com, self.h)
+        return at_com
 
     @property
     def euler_tensor(self) -> SymMat3:
@@ -113,7 +118,8 @@ class RigidInertia(Value):
     def __add__(self, other: Any) -> Any:
         """The inertia of two bodies joined rigidly, in one frame; 10 a."""
         if type(other) is RigidInertia:
-            return RigidInertia.from_compact(self.mass + other.mass, self.h + other.h, self.inertia + other.inertia)
+            mass, inertia = self.mass + other.mass, self.inertia + other.inertia
+            return RigidInertia.from_compact(mass, self.h + other.h, inertia)
         if type(other) is ArticulatedInertia:
             return other + self
         raise mismatch("+", self, other, "inertias add to inertias only")
@@ -121,7 +127,8 @@ class RigidInertia(Value):
     def __sub__(self, other: RigidInertia) -> RigidInertia:
         if type(other) is not RigidInertia:
             raise mismatch("-", self, other, "a rigid part is taken from a rigid whole only")
-        return RigidInertia.from_compact(self.mass - other.mass, self.h - other.h, self.inertia - other.inertia)
+        mass, inertia = self.mass - other.mass, self.inertia - other.inertia
+        return RigidInertia.from_compact(mass, self.h - other.h, inertia)
 
     def __mul__(self, other: Any) -> Any:
         """I m -> Force (24 m + 18 a; Eq. 2.61), or a multiple of the inertia (10 m)."""
@@ -140,15 +147,17 @@ class RigidInertia(Value):
         return v.dot(self * v) * 0.5
 
     def force_of(self, A: BodyAcceleration) -> Force:
-        """f = I a + v x* I v [N m, N] of a body seen by its co-moving observer; 33 m + 30 a beside the tensor of A.
+        """f = I a + v x* I v [N m, N] of a body seen by its co-moving observer; 33 m + 30 a beside the tensor
+        of A.
 
-        Every point r of the body has the acceleration linear + W r, W = alpha x + omega x omega x. Summed over the
-        body's mass, with first moment h and Euler's tensor J:
+        Every point r of the body has the acceleration linear + W r, W = alpha x + omega x omega x. Summed
+        over the body's mass, with first moment h and Euler's tensor J:
 
             (1)  f = integral (linear + W r) dm     = mass linear + W h
             (2)  n = integral r x (linear + W r) dm = h x linear + k
             (3)  k_x = integral (y (W r)_z - z (W r)_y) dm
-                     = J_yy W_zy - J_zz W_yz + J_yz (W_zz - W_yy) + J_xy W_zx - J_xz W_yx,   cyclic for k_y, k_z
+                     = J_yy W_zy - J_zz W_yz + J_yz (W_zz - W_yy) + J_xy W_zx - J_xz W_yx,   cyclic for k_y,
+                     k_z
         """
         W, J, h, a = A.tensor, self.euler_tensor, self.h, A.linear
         f = a * self.mass + W @ h  # (1)
@@ -167,7 +176,7 @@ _rigid_mass, _rigid_h, _rigid_inertia, _rigid_euler = (
 
 @final
 class ArticulatedInertia(Value):
-    """The inertia [[I, H], [H^T, M]] that a body seems to have with all that hangs on it; 21 numbers (Table A.3)."""
+    """The inertia [[I, H], [H^T, M]] that a body shows with all that hangs on it; 21 numbers (Table A.3)."""
 
     __slots__ = ("H", "I", "M")
 
@@ -243,11 +252,12 @@ class ArticulatedInertia(Value):
     def rank_update(
         self, U: Sequence[Force], D_inverse: Sequence[Sequence[Scalar]], S: Sequence[Motion] | None = None
     ) -> ArticulatedInertia:
-        """I^a = I^A - U D^-1 U^T, what a joint with the freedom S passes on to the parent (Eq. 7.23 ff., §A.4).
+        """I^a = I^A - U D^-1 U^T, what a joint with the freedom S passes on to the parent (Eq. 7.23 ff.,
+        §A.4).
 
-        `U` = I^A S, d columns; `D_inverse`: d x d, symmetric. Where `S` is given, D must be S^T U with nothing added
-        (no armature); then the rows and columns of I^a at the nonzero rows of S vanish if those are d in number, and
-        they are set to literal zeros, which later transforms fold away (Table A.5).
+        `U` = I^A S, d columns; `D_inverse`: d x d, symmetric. Where `S` is given, D must be S^T U with
+        nothing added (no armature); then the rows and columns of I^a at the nonzero rows of S vanish if those
+        are d in number, and they are set to literal zeros, which later transforms fold away (Table A.5).
         """
         u = [column.leaves() for column in U]
         d = len(u)
@@ -268,12 +278,6 @@ class ArticulatedInertia(Value):
 _articulated_I, _articulated_H, _articulated_M = (
     ArticulatedInertia.__dict__[name].__set__ for name in ("I", "H", "M")
 )
-
-
-def _cross_cross(a: Vec3, b: Vec3) -> SymMat3:
-    """a x b x = b a^T - (a . b) 1 (Table 2.1) of parallel a and b, for which it is symmetric."""
-    xx, yy, zz = a.x * b.x, a.y * b.y, a.z * b.z
-    return SymMat3(-(yy + zz), -(xx + zz), -(xx + yy), a.x * b.y, a.x * b.z, a.y * b.z)
 
 
 def _free_rows(S: Sequence[Motion] | None) -> frozenset[int]:

@@ -1,9 +1,9 @@
 """Spatial motion and force vectors: the two spaces M^6 and F^6, and what is defined between them.
 
 Plucker coordinates are listed angular first (Featherstone 2008 §2.4). A motion is (omega, v_O), the angular
-velocity [rad/s] and the velocity of the body point at the origin O [m/s]; a force is (n_O, f), the moment about O
-[N m] and the force [N]. Only a motion and a force have a scalar product, their power; a wrong mix raises
-`SpatialTypeError`, which is a TypeError.
+velocity [rad/s] and the velocity of the body point at the origin O [m/s]; a force is (n_O, f), the moment
+about O [N m] and the force [N]. Only a motion and a force have a scalar product, their power; a wrong mix
+raises `SpatialTypeError`, which is a TypeError.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Motion(Value):
         if type(values) is Motion:
             return values
         if type(values) is Force:
-            raise mismatch("as", values, Motion, "a force is no motion; compute one through an inverse inertia")
+            raise mismatch("as", values, Motion, "a force is no motion; use an inverse inertia")
         x = scalars_of(values, 6, "a motion")
         return Motion(Vec3(x[0], x[1], x[2]), Vec3(x[3], x[4], x[5]))
 
@@ -89,7 +89,7 @@ class Motion(Value):
 
     def __mul__(self, factor: Scalar) -> Motion:
         if isinstance(factor, Value):
-            raise mismatch("*", self, factor, "write inertia * motion, motion.dot(force) or motion.cross(...)")
+            raise mismatch("*", self, factor, "write inertia * motion, or use dot or cross")
         return Motion(self.angular * factor, self.linear * factor)
 
     __rmul__ = __mul__
@@ -105,7 +105,10 @@ class Motion(Value):
     @overload
     def cross(self, other: Force) -> Force: ...
     def cross(self, other: Motion | Force) -> Motion | Force:
-        """v x m (Eq. 2.33) or v x* f (Eq. 2.34): the rate of a vector fixed in a body that moves with v; 18 m + 12 a."""
+        """v x m (Eq. 2.33) or v x* f (Eq. 2.34); 18 m + 12 a.
+
+        The rate of a vector that is fixed in a body moving with the velocity v.
+        """
         w, v = self.angular, self.linear
         if type(other) is Motion:
             return Motion(w.cross(other.angular), w.cross(other.linear) + v.cross(other.angular))

@@ -1,10 +1,10 @@
 """Axial screws: a turn about and a shift along one coordinate axis, which commute (Featherstone 2008 §A.4).
 
-A transform by a screw costs less than half of a general one; two of them make a Denavit-Hartenberg link transform,
-three any transform. All formulas are written for the z axis; the other two are the same formulas on components
-taken in cyclic order, which keeps every cross product. Since turn and shift commute, the inverse of a screw is the
-screw with -s and -d, and inertias may be turned first and shifted then: that order makes the best use of structural
-zeros (Table A.5, last lines).
+A transform by a screw costs less than half of a general one; two of them make a Denavit-Hartenberg link
+transform, three any transform. All formulas are written for the z axis; the other two are the same formulas
+on components taken in cyclic order, which keeps every cross product. Since turn and shift commute, the
+inverse of a screw is the screw with -s and -d, and inertias may be turned first and shifted then: that order
+makes the best use of structural zeros (Table A.5, last lines).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def scrz(angle: Scalar, shift: Scalar) -> AxialScrew:
 
 @final
 class AxialScrew(Placement):
-    """A child frame turned by (c, s) = (cos, sin) about axis 0, 1 or 2 of its parent and shifted by d [m] along it."""
+    """A frame turned by (c, s) = (cos, sin) about, and shifted by d [m] along, axis 0, 1 or 2 of its parent."""
 
     __slots__ = ("_turn", "axis", "c", "d", "s")
 
@@ -110,7 +110,7 @@ class AxialScrew(Placement):
         if type(other) is Transform:
             x, y, z = (self.rotate_to_parent(other.R.column(j)) for j in range(3))
             return Transform(Mat3.from_columns(x, y, z), self.transform_point(other.p))
-        raise mismatch("@", self, other, "a placement is composed with a placement; use apply for other things")
+        raise mismatch("@", self, other, "placements are composed with placements; use apply for the rest")
 
     def rotate_to_child(self, v: Vec3) -> Vec3:
         """E v; 4 m + 2 a."""
@@ -218,7 +218,7 @@ class ScrewChain(Placement):
             return ScrewChain((*self.factors, *other.factors))
         if type(other) is Transform:
             return ScrewChain((*self.factors, other)).as_transform()
-        raise mismatch("@", self, other, "a placement is composed with a placement; use apply for other things")
+        raise mismatch("@", self, other, "placements are composed with placements; use apply for the rest")
 
     def rotate_to_child(self, v: Vec3) -> Vec3:
         for factor in self.factors:
@@ -339,7 +339,7 @@ def _screwed(axis: int, c: Scalar, s: Scalar, d: Scalar, line: Vec3, free: Vec3)
 
 
 def _rigid(axis: int, turn: AxialTurn, d: Scalar, inertia: RigidInertia) -> RigidInertia:
-    """y = h - m r, Z = I + r x h x + y x r x, then E y and E Z E^T; 1 m + 1 a, 3 m + 5 a, 4 m + 2 a, 8 m + 7 a (§A.4)."""
+    """y = h - m r: 1 m + 1 a; Z = I + r x h x + y x r x: 3 m + 5 a; E y: 4 m + 2 a; E Z E^T: 8 m + 7 a."""
     h, I = _vector_to_z(axis, inertia.h), _symmetric_to_z(axis, inertia.inertia)
     c, s = turn[0], turn[1]
     y = h.z - inertia.mass * d
@@ -351,7 +351,7 @@ def _rigid(axis: int, turn: AxialTurn, d: Scalar, inertia: RigidInertia) -> Rigi
 
 
 def _articulated(axis: int, turn: AxialTurn, d: Scalar, inertia: ArticulatedInertia) -> ArticulatedInertia:
-    """Turn M, H, I (8 m + 7 a, 12 m + 12 a, 8 m + 7 a), then Y = H - r x M and Z = I - r x H^T + Y r x (§A.4)."""
+    """Turn M, H, I: 28 m + 26 a; Y = H - r x M: 5 m + 6 a; Z = I - r x H^T + Y r x: 5 m + 8 a (§A.4)."""
     M = rotate_symmetric_about_z(turn, _symmetric_to_z(axis, inertia.M))
     H = rotate_general_about_z(turn, _matrix_to_z(axis, inertia.H))
     I = rotate_symmetric_about_z(turn, _symmetric_to_z(axis, inertia.I))

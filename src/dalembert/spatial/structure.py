@@ -1,4 +1,5 @@
-"""Values as flat lists of scalars and back, for any nesting of spatial values, sequences, mappings and dataclasses.
+"""Values as flat lists of scalars and back, for any nesting of spatial values, sequences, mappings and
+dataclasses.
 
     rebuild(value, leaves(value)) == value
 
@@ -54,7 +55,9 @@ def _rebuild(value: Any, items: Iterator[Scalar]) -> Any:
     if isinstance(value, dict):
         return {key: _rebuild(item, items) for key, item in value.items()}
     if _is_record(value):
-        fields = {field.name: _rebuild(getattr(value, field.name), items) for field in dataclasses.fields(value)}
+        fields = {
+            field.name: _rebuild(getattr(value, field.name), items) for field in dataclasses.fields(value)
+        }
         return dataclasses.replace(value, **fields)
     return value if _is_structure(value) else next(items)
 

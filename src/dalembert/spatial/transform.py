@@ -1,8 +1,8 @@
 """Placements of one frame in another, and the general one: a rotation and a translation.
 
-A placement says where the child frame stands in the parent frame: R maps child to parent coordinates, p is the
-child's origin in the parent's coordinates [m]. Featherstone's E is R transposed and his r is p, and his X, the
-transform of motion vectors from parent to child coordinates, is `apply`:
+A placement says where the child frame stands in the parent frame: R maps child to parent coordinates, p is
+the child's origin in the parent's coordinates [m]. Featherstone's E is R transposed and his r is p, and his
+X, the transform of motion vectors from parent to child coordinates, is `apply`:
 
                   motion       force      inertia
     apply         X m          X* f       X* I X^-1        parent -> child coordinates
@@ -15,19 +15,28 @@ from collections.abc import Iterator
 from typing import Any, TypeVar, final
 
 from dalembert.scalar import Scalar
-from dalembert.spatial.congruence import rotate_general, rotate_symmetric, rotation_product, times_symmetric
+from dalembert.spatial.congruence import (
+    cross_cross,
+    rotate_general,
+    rotate_symmetric,
+    rotation_product,
+    shift_terms,
+    times_symmetric,
+)
 from dalembert.spatial.inertia import ArticulatedInertia, RigidInertia
 from dalembert.spatial.motion_force import Force, Motion
 from dalembert.spatial.value import SpatialTypeError, Value, mismatch
-from dalembert.spatial.vectors import Mat3, SymMat3, Vec3
+from dalembert.spatial.vectors import Mat3, Vec3
 
 __all__ = ["Placement", "Transform"]
+
+TRANSFORMED = "a placement transforms a Motion, Force, RigidInertia or ArticulatedInertia"
 
 Quantity = TypeVar("Quantity", Motion, Force, RigidInertia, ArticulatedInertia)
 
 
 class Placement(Value):
-    """Abstract: where a child frame stands in its parent frame. Its kinds differ in what they cost, not in meaning."""
+    """Abstract: where a child frame stands in its parent frame. The kinds differ in cost, not in meaning."""
 
     __slots__ = ()
 
@@ -64,7 +73,7 @@ class Placement(Value):
             return self.rigid_to_child(x)
         if type(x) is ArticulatedInertia:
             return self.articulated_to_child(x)
-        raise mismatch("apply", self, x, "a placement transforms a Motion, Force, RigidInertia or ArticulatedInertia")
+        raise mismatch("apply", self, x, TRANSFORMED)
 
     def inverse_apply(self, x: Quantity) -> Quantity:
         """From child to parent coordinates: X^-1 m, X^T f, X^T I X."""
@@ -76,9 +85,7 @@ class Placement(Value):
             return self.rigid_to_parent(x)
         if type(x) is ArticulatedInertia:
             return self.articulated_to_parent(x)
-        raise mismatch(
-            "inverse_apply", self, x, "a placement transforms a Motion, Force, RigidInertia or ArticulatedInertia"
-        )
+        raise mismatch("inverse_apply", self, x, TRANSFORMED)
 
     def rotate_to_child(self, v: Vec3) -> Vec3:
         """E v: a free vector from parent to child coordinates."""
@@ -117,7 +124,7 @@ class Placement(Value):
         return [*rows, [0.0, 0.0, 0.0, 1.0]]
 
     def inverse_homogeneous(self) -> list[list[Scalar]]:
-        """The 4x4 matrix [[E, -E p], [0, 1]]: parent points to child coordinates; the book's T of Eq. 2.28."""
+        """The 4x4 matrix [[E, -E p], [0, 1]]: parent points to child coordinates; T of Eq. 2.28."""
         return self.as_transform().inverse().homogeneous()
 
     def motion_to_child(self, m: Motion) -> Motion:
@@ -155,7 +162,7 @@ class Placement(Value):
 
 @final
 class Transform(Placement):
-    """A general placement: rotation R (child to parent) and child origin p in the parent [m]. Costs of Table A.4."""
+    """A general placement: rotation R (child to parent) and child origin p [m]; costs of Table A.4."""
 
     __slots__ = ("R", "p")
 
@@ -168,7 +175,7 @@ class Transform(Placement):
 
     @staticmethod
     def from_rotation_translation(R: Any, p: Any) -> Transform:
-        """The placement of any 3x3 rotation (child to parent) and any 3 numbers (child origin in the parent, m)."""
+        """The placement of a 3x3 rotation (child to parent) and 3 numbers (child origin in the parent, m)."""
         return Transform(Mat3.of(R), Vec3.of(p))
 
     @staticmethod
@@ -195,7 +202,9 @@ class Transform(Placement):
     def __matmul__(self, other: Any) -> Transform:
         """Placements in turn, parent <- self <- other; the book's X_other X_self; 33 m + 24 a."""
         if not isinstance(other, Placement):
-            raise mismatch("@", self, other, "a placement is composed with a placement; use apply for other things")
+            raise mismatch(
+                "@", self, other, "placements are composed with placements; use apply for the rest"
+            )
         return Transform(rotation_product(self.R, other.R), self.R @ other.p + self.p)
 
     def motion_to_child(self, m: Motion) -> Motion:
@@ -243,7 +252,7 @@ class Transform(Placement):
         )
 
     def articulated_to_parent(self, inertia: ArticulatedInertia) -> ArticulatedInertia:
-        """abi(M', Y, E^T I E + r x H'^T - Y r x), M' = E^T M E, H' = E^T H E, Y = H' + r x M'; 137 m + 137 a."""
+        """abi(M', Y, E^T I E + r x H'^T - Y r x), M', H' = E^T (M, H) E, Y = H' + r x M'; 137 m + 137 a."""
         r, R = self.p, self.R
         M, H = rotate_symmetric(R, inertia.M), rotate_general(R, inertia.H, trace=False)
         Y = H + times_symmetric(r, M)
@@ -252,21 +261,3 @@ class Transform(Placement):
 
 _transform_R = Transform.__dict__["R"].__set__
 _transform_p = Transform.__dict__["p"].__set__
-
-
-def cross_cross(a: Vec3, b: Vec3) -> SymMat3:
-    """The lower triangle of a x b x = b a^T - (a . b) 1 (Table 2.1); 6 m + 3 a."""
-    xx, yy, zz = a.x * b.x, a.y * b.y, a.z * b.z
-    return SymMat3(-(yy + zz), -(xx + zz), -(xx + yy), b.y * a.x, b.z * a.x, b.z * a.y)
-
-
-def shift_terms(r: Vec3, H: Mat3, Y: Mat3) -> SymMat3:
-    """The lower triangle of -r x H^T + Y r x, which is symmetric where Y = H -+ r x M; 24 m + 18 a."""
-    return SymMat3(
-        r.z * H.xy - r.y * H.xz + (r.z * Y.xy - r.y * Y.xz),
-        r.x * H.yz - r.z * H.yx + (r.x * Y.yz - r.z * Y.yx),
-        r.y * H.zx - r.x * H.zy + (r.y * Y.zx - r.x * Y.zy),
-        r.x * H.xz - r.z * H.xx + (r.z * Y.yy - r.y * Y.yz),
-        r.y * H.xx - r.x * H.xy + (r.z * Y.zy - r.y * Y.zz),
-        r.y * H.yx - r.x * H.yy + (r.x * Y.zz - r.z * Y.zx),
-    )

@@ -1,4 +1,4 @@
-"""What all spatial values share: they are frozen, and compared, hashed, copied and pickled by their scalars."""
+"""What all spatial values share: they are frozen, and compared, hashed and copied by their scalars."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ class FrozenValueError(DalembertError, AttributeError):
 
 def mismatch(operation: str, left: object, right: object, remedy: str) -> SpatialTypeError:
     """The error for `left operation right`: what came, and what is defined instead."""
-    return SpatialTypeError(f"{type(left).__name__} {operation} {type(right).__name__} is not defined; {remedy}")
+    names = f"{type(left).__name__} {operation} {type(right).__name__}"
+    return SpatialTypeError(f"{names} is not defined; {remedy}")
 
 
 def literal(x: Scalar) -> float | None:
-    """The number that a scalar is *by structure*: a Python number or a constant of a trace; None for data.
+    """The number that a scalar is *by structure* (a literal, a constant of a trace); None for data.
 
     Formulas may choose between equal ways to compute a thing by it, never between different results.
     """
@@ -53,7 +54,7 @@ def is_one(x: Scalar) -> bool:
 
 
 def scalars_of(values: Any, count: int, what: str) -> list[Scalar]:
-    """`count` scalars of a sequence or array, plain numbers as Python floats so that zeros and ones are structural."""
+    """`count` scalars of a sequence or array; numbers become floats, so that zeros are structural."""
     if isinstance(values, np.ndarray) and values.ndim == 1:
         values = values.tolist()
     if isinstance(values, str | bytes) or not isinstance(values, Sequence | np.ndarray | Value):
@@ -67,8 +68,9 @@ def scalars_of(values: Any, count: int, what: str) -> list[Scalar]:
 class Value:
     """Abstract base of the spatial values.
 
-    A subclass lists its fields in `__slots__` and fills them in `__init__` through the slots' own setters, which
-    is twice as fast as `object.__setattr__`: values are made by the ten thousand while an algorithm is traced.
+    A subclass lists its fields in `__slots__` and fills them in `__init__` through the slots' own setters,
+    which is twice as fast as `object.__setattr__`: values are made by the ten thousand while an algorithm is
+    traced.
     """
 
     __slots__ = ()
@@ -96,7 +98,7 @@ class Value:
         if type(other) is not type(self):
             return NotImplemented
         ours, theirs = self.leaves(), other.leaves()
-        return len(ours) == len(theirs) and all(a is b or bool(np.all(a == b)) for a, b in zip(ours, theirs, strict=True))
+        return len(ours) == len(theirs) and all(a is b or bool(np.all(a == b)) for a, b in zip(ours, theirs))
 
     def __hash__(self) -> int:
         return hash((type(self).__name__, *self.leaves()))
@@ -108,5 +110,6 @@ class Value:
         return self.rebuilt(iter(self.leaves()))
 
     def __repr__(self) -> str:
-        names = [name for kind in type(self).__mro__ for name in getattr(kind, "__slots__", ()) if name[0] != "_"]
+        slots: tuple[str, ...] = type(self).__slots__
+        names = [name for name in slots if name[0] != "_"]
         return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"

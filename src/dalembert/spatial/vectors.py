@@ -1,8 +1,8 @@
 """3-D vectors and matrices over generic scalars: the bricks of the spatial values.
 
-Iterating any of them yields its scalars in constructor order. Nothing here knows about frames; a function that
-uses them says which frame its vectors are in. `a.cross(b)` is the vector product, `a.skew()` the matrix a x of
-Featherstone 2008 Eq. 2.23.
+Iterating any of them yields its scalars in constructor order. Nothing here knows about frames; a function
+that uses them says which frame its vectors are in. `a.cross(b)` is the vector product, `a.skew()` the matrix
+a x of Featherstone 2008 Eq. 2.23.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from dalembert.scalar import Scalar, sqrt
 from dalembert.spatial.value import SpatialTypeError, Value, mismatch, scalars_of
 
 __all__ = ["Mat3", "SymMat3", "Vec3"]
+
+SYMMETRY_TOLERANCE = 1e-9
+"""Difference of opposite elements, relative to the sum of all, up to which a matrix is symmetric."""
 
 
 @final
@@ -36,7 +39,7 @@ class Vec3(Value):
 
     @staticmethod
     def of(values: Any) -> Vec3:
-        """The vector of any three scalars: a `Vec3`, a sequence, or an array whose first axis has length 3."""
+        """The vector of three scalars: a `Vec3`, a sequence, or an array whose first axis has length 3."""
         return values if type(values) is Vec3 else Vec3(*scalars_of(values, 3, "a 3-D vector"))
 
     @staticmethod
@@ -166,7 +169,7 @@ class Mat3(Value):
 
     @staticmethod
     def of(rows: Any) -> Mat3:
-        """The matrix of a `Mat3`, a `SymMat3`, three rows of three scalars, or an array of shape (3, 3, ...)."""
+        """The matrix of a `Mat3`, a `SymMat3`, three rows of three scalars, or an array (3, 3, ...)."""
         if type(rows) is Mat3:
             return rows
         if type(rows) is SymMat3:
@@ -302,14 +305,14 @@ class SymMat3(Value):
         if type(matrix) is SymMat3:
             return matrix
         if type(matrix) is Vec3 or (type(matrix) is not Mat3 and _is_flat(matrix)):
-            return SymMat3(*scalars_of(matrix, 3, "a diagonal"), 0.0, 0.0, 0.0)
+            xx, yy, zz = scalars_of(matrix, 3, "a diagonal")
+            return SymMat3(xx, yy, zz, 0.0, 0.0, 0.0)
         m = Mat3.of(matrix)
-        scale = sum(abs(item) for item in m.leaves() if isinstance(item, int | float))
         for name, a, b in (("xy", m.xy, m.yx), ("xz", m.xz, m.zx), ("yz", m.yz, m.zy)):
-            # Numbers may differ by rounding, say after a rotation; symbols must be the same.
-            numeric = isinstance(a, int | float | np.ndarray) and isinstance(b, int | float | np.ndarray)
-            if not (a is b or (np.all(np.abs(a - b) <= 1e-9 * scale) if numeric else bool(a == b))):
-                raise ShapeError(f"matrix is not symmetric: {name} = {a!r} but {name[::-1]} = {b!r}; give a symmetric one")
+            if not _same(a, b, m):
+                raise ShapeError(
+                    f"matrix is not symmetric: {name} = {a!r} but {name[::-1]} = {b!r}; make them equal"
+                )
         return SymMat3(m.xx, m.yy, m.zz, m.xy, m.xz, m.yz)
 
     @staticmethod
@@ -349,7 +352,8 @@ class SymMat3(Value):
 
     def inverse(self) -> SymMat3:
         """The inverse, by cofactors; the matrix must not be singular."""
-        axx, ayy, azz = self.yy * self.zz - self.yz * self.yz, self.xx * self.zz - self.xz * self.xz, None
+        axx = self.yy * self.zz - self.yz * self.yz
+        ayy = self.xx * self.zz - self.xz * self.xz
         azz = self.xx * self.yy - self.xy * self.xy
         axy = self.xz * self.yz - self.xy * self.zz
         axz = self.xy * self.yz - self.xz * self.yy
@@ -398,11 +402,23 @@ _sym_xy, _sym_xz, _sym_yz = (SymMat3.__dict__[name].__set__ for name in ("xy", "
 
 
 def _is_flat(values: Any) -> bool:
-    """Whether the three items are scalars rather than rows."""
+    """Whether the items are scalars rather than rows; an array of length 3 is taken for a row."""
     if isinstance(values, np.ndarray):
         return values.ndim == 1
-    return not any(isinstance(item, list | tuple | Vec3) or (isinstance(item, np.ndarray) and len(values) == 3
-                   and item.shape[:1] == (3,)) for item in values)
+    return not any(
+        isinstance(item, list | tuple | Vec3) or (isinstance(item, np.ndarray) and item.shape[:1] == (3,))
+        for item in values
+    )
+
+
+def _same(a: Scalar, b: Scalar, m: Mat3) -> bool:
+    """Whether two elements are equal: numbers up to rounding, symbols exactly."""
+    if a is b:
+        return True
+    if not (isinstance(a, float | np.ndarray) and isinstance(b, float | np.ndarray)):
+        return bool(a == b)
+    size = sum(np.abs(item) for item in m.leaves() if isinstance(item, float | np.ndarray))
+    return bool(np.all(np.abs(a - b) <= SYMMETRY_TOLERANCE * size))
 
 
 def _nine(rows: Any) -> list[Scalar]:
