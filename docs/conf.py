@@ -1,5 +1,7 @@
 """Sphinx configuration. Build with `make docs`; every warning is an error."""
 
+import re
+
 from dalembert import __version__
 
 project = "dalembert"
@@ -58,3 +60,46 @@ html_theme = "furo"
 html_title = f"dalembert {version}"
 html_static_path = ["_static"]
 html_css_files = ["dalembert.css"]
+
+
+def plain_docstring(app, what, name, obj, options, lines: list[str]) -> None:
+    """Docstrings are plain text with code in single backquotes: tell reStructuredText so.
+
+    Stars, bars and underscores are mathematics here (v x* I v, |x|, S_i), and what is indented is set as it
+    stands.
+    """
+    plain, literal = [], False
+    for line in lines:
+        indented = line.startswith(" ") and not in_list(plain)
+        if indented and not literal:
+            plain += ["", "::", ""]
+        elif literal and line and not indented:
+            plain.append("")
+        literal = indented or (literal and not line)
+        plain.append(line if literal else escape(line))
+    lines[:] = [*plain, ""]
+
+
+def in_list(above: list[str]) -> bool:
+    """Whether the lines above end in an item of a list."""
+    for line in reversed(above):
+        if not line:
+            return False
+        if not line.startswith(" "):
+            return line.startswith(("- ", "* ", "\\* "))
+    return False
+
+
+def escape(line: str) -> str:
+    """Single backquotes to literals; the other marks of reStructuredText to themselves."""
+    if line.startswith((":", "..")):
+        return line
+    parts = line.replace("``", "`").split("`")
+    return "".join(
+        f"``{part}``" if position % 2 and part else re.sub(r"([*|_\\])", r"\\\1", part)
+        for position, part in enumerate(parts)
+    )
+
+
+def setup(app) -> None:
+    app.connect("autodoc-process-docstring", plain_docstring)

@@ -2,9 +2,10 @@
 Where a double pendulum flips
 =============================
 
-A double pendulum that starts at rest either swings for ever or, sooner or later, throws its lower rod over the
-top. When that happens depends on the start in a way that no formula captures. Here forty thousand pendulums are
-released at once, one for each pair of starting angles; a batch is just one more axis in front.
+A double pendulum that starts at rest either swings for ever or, sooner or later, throws its lower rod over
+the top. When that happens depends on the start in a way that no formula captures. Here forty thousand
+pendulums are released at once, one for each pair of starting angles; a batch is just one more axis in
+front.
 """
 
 # %%

@@ -2,8 +2,8 @@
 Throughput and the size of a batch
 ==================================
 
-Each SIMD lane carries one sample, so the cost of a call is spread over the rows of a batch. This example measures
-forward dynamics of three bundled robots on one thread of the machine that built this page.
+Each SIMD lane carries one sample, so the cost of a call is spread over the rows of a batch. This example
+measures forward dynamics of three bundled robots on one thread of the machine that built this page.
 """
 
 # %%

@@ -1,0 +1,157 @@
+"""The command line says what it did, and its exit status tells whether it worked."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dalembert as da
+from dalembert.cli import bench, contest, demo, doctor, main, timing
+from dalembert.errors import ModelError
+
+
+class Scripted:
+    """A timer whose turns take given times; it notes when it is asked."""
+
+    def __init__(self, name: str, turns: list[float], log: list[str]) -> None:
+        self.name, self.turns, self.log = name, iter(turns), log
+
+    def timeit(self, number: int) -> float:
+        self.log.append(self.name)
+        return number * next(self.turns)
+
+
+def test_medians_ignore_an_outlier_and_contestants_take_turns() -> None:
+    log: list[str] = []
+    contestants = {
+        "a": Scripted("a", [9.0, 1.0, 1.0, 50.0, 2.0], log),
+        "b": Scripted("b", [9.0, 3.0, 4.0, 3.0, 5.0], log),
+    }
+    medians = timing.interleaved_medians(contestants, rounds=3, seconds=0.5)  # type: ignore[arg-type]
+    assert medians == {"a": 2.0, "b": 4.0}
+    assert log[4:] == ["a", "b"] * 3  # after two calls each that warm up and calibrate
+
+
+def test_a_turn_is_repeated_until_it_fills_its_time() -> None:
+    log: list[str] = []
+    contestants = {"a": Scripted("a", [1e-3] * 40, log)}
+    assert timing.interleaved_medians(contestants, rounds=3, seconds=0.5)["a"] == pytest.approx(1e-3)  # type: ignore[arg-type]
+    assert len(log) < 12
+
+
+def test_table_aligns_its_columns() -> None:
+    text = timing.table(["robot", "us"], [["arm", "1.5"], ["humanoid", "12.25"]])
+    assert text == "robot        us\n--------  -----\narm         1.5\nhumanoid  12.25"
+
+
+def test_version_is_the_packages() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "dalembert", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == f"dalembert {da.__version__}"
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["unknown"], ["demo", "--batch", "0"], ["demo", "--batch", "many"]]
+)
+def test_a_misunderstood_command_line_exits_with_two(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert "usage: dalembert" in capsys.readouterr().err
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["--help"])
+    assert stopped.value.code == 0
+    assert {"doctor", "bench", "demo"} <= set(
+        re.findall(r"^    (\w+)", capsys.readouterr().out, re.MULTILINE)
+    )
+
+
+def test_an_error_of_the_library_is_one_line_on_stderr(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(**_: object) -> int:
+        raise ModelError("body 'x' has no mass; give one")
+
+    monkeypatch.setattr(demo, "run", refuse)
+    assert main(["demo"]) == 1
+    captured = capsys.readouterr()
+    assert captured.err == "dalembert: ModelError: body 'x' has no mass; give one\n"
+    assert captured.out == ""
+
+
+def test_doctor_reports_versions_lanes_cache_and_a_working_compiler(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["doctor", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    facts = report["facts"]
+    assert report["problems"] == {}
+    assert facts["dalembert"].startswith(da.__version__)
+    assert re.fullmatch(r"\d+ float64, \d+ float32", facts["lanes"])
+    double, single = map(int, re.findall(r"(\d+) float", facts["lanes"]))
+    assert single == 2 * double
+    assert {"Python", "NumPy", "llvmlite", "CPU", "instructions", "threads", "cache", "GPU"} <= set(facts)
+    assert "agrees" in facts["self-test"]
+
+
+def test_doctor_names_a_cache_that_cannot_be_written_and_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    monkeypatch.setenv("DALEMBERT_CACHE_DIR", str(blocked))
+    assert main(["doctor"]) == 1
+    output = capsys.readouterr().out
+    assert "problem: cache" in output
+    assert "DALEMBERT_CACHE_DIR" in output
+
+
+def test_doctor_fails_where_compiled_code_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = da.forward_dynamics
+    monkeypatch.setattr(da, "forward_dynamics", lambda *arguments: 1.001 * right(*arguments))
+    finding = doctor.findings()[-1]
+    assert finding.name == "self-test"
+    assert "differs" in finding.value
+    assert finding.remedy
+
+
+def test_demo_inverts_the_dynamics_and_prints_the_tree(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--batch", "16"]) == 0
+    output = capsys.readouterr().out
+    assert da.models.humanoid().summary() in output
+    assert "they invert each other" in output
+
+
+def test_demo_fails_where_the_two_directions_disagree(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right = da.inverse_dynamics
+    monkeypatch.setattr(da, "inverse_dynamics", lambda *a, **k: right(*a, **k) * (1.0 + 1e-6))
+    monkeypatch.setattr(demo, "_rates", lambda contest: [])
+    assert demo.run(batch=8) == 1
+    assert "WRONG" in capsys.readouterr().out
+
+
+def test_bench_compares_results_before_it_times_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bench, "BATCH", 16)
+    monkeypatch.setattr(bench, "humanoid", contest.arm)
+    monkeypatch.setattr(bench, "interleaved_medians", lambda timers, **_: dict.fromkeys(timers, 1.0))
+    assert main(["bench", "--quick", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert {m["algorithm"] for m in report["measurements"]} == set(contest.ALGORITHMS)
+    if contest.pinocchio() is not None:
+        assert all(m["error"] < 1e-10 for m in report["measurements"])
+
+    monkeypatch.setattr(contest.Contest, "error", lambda *_: 1e-3)
+    assert main(["bench", "--quick"]) == (1 if contest.pinocchio() is not None else 0)
