@@ -1,0 +1,105 @@
+"""The joint library: one class a joint (Featherstone 2008 Table 4.1 and beyond).
+
+A new joint is one module with one class, and one line in `REGISTRY`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from dalembert.errors import ModelError, UnknownNameError
+from dalembert.model.joints.composite import Composite
+from dalembert.model.joints.cylindrical import Cylindrical
+from dalembert.model.joints.data import decode_placement
+from dalembert.model.joints.ellipsoid import Ellipsoid
+from dalembert.model.joints.fixed import Fixed
+from dalembert.model.joints.free import Free
+from dalembert.model.joints.helical import Helical
+from dalembert.model.joints.joint import ExplicitConstraint, Joint
+from dalembert.model.joints.planar import Planar
+from dalembert.model.joints.prismatic import Prismatic
+from dalembert.model.joints.rack_pinion import RackPinion
+from dalembert.model.joints.reversed import Reversed
+from dalembert.model.joints.revolute import Revolute
+from dalembert.model.joints.sphere_in_cylinder import SphereInCylinder
+from dalembert.model.joints.spherical import Spherical
+from dalembert.model.joints.spherical_euler import SphericalEuler
+from dalembert.model.joints.spherical_exponential import SphericalExponential
+from dalembert.model.joints.subspaces import active_subspace_along
+from dalembert.model.joints.time_dependent import TimeDependent
+from dalembert.model.joints.translation import Translation
+from dalembert.model.joints.universal import Universal
+from dalembert.model.joints.user_defined import UserDefined
+
+__all__ = [
+    "REGISTRY",
+    "Composite",
+    "Cylindrical",
+    "Ellipsoid",
+    "ExplicitConstraint",
+    "Fixed",
+    "Free",
+    "Helical",
+    "Joint",
+    "Planar",
+    "Prismatic",
+    "RackPinion",
+    "Reversed",
+    "Revolute",
+    "SphereInCylinder",
+    "Spherical",
+    "SphericalEuler",
+    "SphericalExponential",
+    "TimeDependent",
+    "Translation",
+    "Universal",
+    "UserDefined",
+    "active_subspace_along",
+    "joint_from_data",
+]
+
+REGISTRY: Final[dict[str, type[Joint]]] = {
+    Revolute.kind: Revolute,
+    Prismatic.kind: Prismatic,
+    Helical.kind: Helical,
+    Cylindrical.kind: Cylindrical,
+    Planar.kind: Planar,
+    Spherical.kind: Spherical,
+    SphericalEuler.kind: SphericalEuler,
+    SphericalExponential.kind: SphericalExponential,
+    Universal.kind: Universal,
+    Translation.kind: Translation,
+    Free.kind: Free,
+    Fixed.kind: Fixed,
+    RackPinion.kind: RackPinion,
+    SphereInCylinder.kind: SphereInCylinder,
+    Ellipsoid.kind: Ellipsoid,
+    Composite.kind: Composite,
+    Reversed.kind: Reversed,
+    UserDefined.kind: UserDefined,
+    TimeDependent.kind: TimeDependent,
+}
+"""Every joint class by the name it is saved under."""
+
+
+def joint_from_data(data: dict[str, Any]) -> Joint:
+    """The joint that `Joint.to_data` described, bit for bit."""
+    if not isinstance(data, dict) or "type" not in data:
+        raise ModelError(f'a joint is saved as a dictionary with a "type", got {data!r}')
+    kind = data["type"]
+    if kind not in REGISTRY:
+        raise UnknownNameError.of("joint type", kind, REGISTRY)
+    fields = {name: _decode(value) for name, value in data.items() if name != "type"}
+    try:
+        return REGISTRY[kind](**fields)
+    except TypeError as error:
+        raise ModelError(f"{kind} joint: the saved fields {sorted(fields)} do not fit it: {error}") from error
+
+
+def _decode(value: Any) -> Any:
+    """A saved field: a nested joint, a placement, a list of either, or a plain value."""
+    if isinstance(value, dict) and "type" in value:
+        return joint_from_data(value)
+    if isinstance(value, list):
+        return [_decode(item) for item in value]
+    return decode_placement(value)

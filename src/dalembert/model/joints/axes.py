@@ -1,0 +1,148 @@
+"""Joint axes: validation, the coordinate directions, rotation about an axis, a basis around it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Real
+from typing import TypeAlias
+
+from dalembert.errors import ModelError
+from dalembert.scalar import Scalar, atan2, cos, select, sin
+from dalembert.spatial import AxialScrew, Mat3, Transform, Vec3
+
+__all__ = [
+    "Placement",
+    "angle_about",
+    "axial_rotation",
+    "basis_around",
+    "finite_number",
+    "positive_number",
+    "principal_direction",
+    "rotation_about",
+    "screw",
+    "unit_axis",
+]
+
+Placement: TypeAlias = Transform | AxialScrew
+"""A frame placed in another: what a joint's `transform` returns."""
+
+NORM_TOLERANCE = 4.0e-16
+"""An axis whose squared length is this close to 1 is kept as it is, so that saving and loading changes no bit."""
+
+
+def unit_axis(axis: Sequence[Scalar] | Vec3, owner: str) -> Vec3:
+    """The axis with unit length, checked if its components are plain numbers and taken as given if they are traced."""
+    components = list(axis)
+    if len(components) != 3:
+        raise ModelError(f"{owner}: an axis has 3 components, {len(components)} were given")
+    if not all(isinstance(component, Real) for component in components):
+        return Vec3(*components)
+    x, y, z = (float(component) for component in components)
+    if not all(math.isfinite(component) for component in (x, y, z)):
+        raise ModelError(f"{owner}: the axis ({x}, {y}, {z}) is not finite; give the direction of the joint axis")
+    # Scaled first, so that neither a very long nor a very short axis leaves the range of floats.
+    largest = max(abs(x), abs(y), abs(z))
+    if largest == 0.0:
+        raise ModelError(f"{owner}: the axis is zero; give the direction of the joint axis, such as (0, 0, 1)")
+    if abs(x * x + y * y + z * z - 1.0) <= NORM_TOLERANCE:
+        return Vec3(x + 0.0, y + 0.0, z + 0.0)
+    x, y, z = x / largest, y / largest, z / largest
+    length = math.sqrt(x * x + y * y + z * z)
+    return Vec3(x / length + 0.0, y / length + 0.0, z / length + 0.0)
+
+
+def positive_number(value: Scalar, name: str, owner: str) -> Scalar:
+    """A parameter that must be finite and positive if it is a plain number."""
+    if not isinstance(value, Real):
+        return value
+    if not (math.isfinite(value) and float(value) > 0.0):
+        raise ModelError(f"{owner}: {name} = {value} must be a finite positive number [m]")
+    return float(value)
+
+
+def finite_number(value: Scalar, name: str, owner: str) -> Scalar:
+    """A parameter that must be finite if it is a plain number."""
+    if not isinstance(value, Real):
+        return value
+    if not math.isfinite(value):
+        raise ModelError(f"{owner}: {name} = {value} must be a finite number")
+    return float(value)
+
+
+def principal_direction(axis: Vec3) -> tuple[int, float] | None:
+    """(0, 1 or 2; +1.0 or -1.0) if the axis is a coordinate axis or its opposite, else None.
+
+    Only plain floats tell: what is traced may take any value.
+    """
+    components = list(axis)
+    if not all(type(component) is float for component in components):
+        return None
+    for index, component in enumerate(components):
+        if abs(component) == 1.0 and all(other == 0.0 for k, other in enumerate(components) if k != index):
+            return index, component
+    return None
+
+
+def axial_rotation(index: int, c: Scalar, s: Scalar) -> Mat3:
+    """R of the rotation about coordinate axis 0, 1 or 2 by the angle with cosine c and sine s."""
+    if index == 0:
+        return Mat3(1.0, 0.0, 0.0, 0.0, c, -s, 0.0, s, c)
+    if index == 1:
+        return Mat3(c, 0.0, s, 0.0, 1.0, 0.0, -s, 0.0, c)
+    return Mat3(c, -s, 0.0, s, c, 0.0, 0.0, 0.0, 1.0)
+
+
+def rotation_about(axis: Vec3, angle: Scalar) -> Mat3:
+    """R = c 1 + s a x + (1 - c) a a^T about the unit axis a (Rodrigues)."""
+    c, s = cos(angle), sin(angle)
+    principal = principal_direction(axis)
+    if principal is not None:
+        index, sign = principal
+        return axial_rotation(index, c, sign * s)
+    x, y, z = axis
+    w = 1.0 - c
+    xw, yw, zw = x * w, y * w, z * w
+    xs, ys, zs = x * s, y * s, z * s
+    xy, xz, yz = x * yw, x * zw, y * zw
+    return Mat3(x * xw + c, xy - zs, xz + ys, xy + zs, y * yw + c, yz - xs, xz - ys, yz + xs, z * zw + c)
+
+
+def screw(axis: Vec3, angle: Scalar | None, advance: Scalar | None) -> Placement:
+    """Rotation about and translation along one axis through the origin; None leaves one of them out."""
+    principal = principal_direction(axis)
+    if principal is not None:
+        index, sign = principal
+        c, s = (1.0, 0.0) if angle is None else (cos(angle), sign * sin(angle))
+        d = 0.0 if advance is None else sign * advance
+        return AxialScrew(index, c, s, d)
+    R = Mat3.identity() if angle is None else rotation_about(axis, angle)
+    return Transform(R, Vec3(0.0, 0.0, 0.0) if advance is None else axis * advance)
+
+
+def basis_around(axis: Vec3) -> tuple[Vec3, Vec3, Vec3]:
+    """(t1, t2, a): a right-handed orthonormal basis that ends with the unit axis a.
+
+    The coordinate axes give coordinate directions (z: x, y, z). Any other axis, also a traced one, follows Duff et al.
+    2017, which is free of cases but for one sign.
+    """
+    principal = principal_direction(axis)
+    if principal is not None:
+        index, sign = principal
+        units = (Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0), Vec3(0.0, 0.0, 1.0))
+        first, second = units[(index + 1) % 3], units[(index + 2) % 3]
+        return (first, second, axis) if sign > 0.0 else (second, first, axis)
+    x, y, z = axis
+    sign = select(z < 0.0, -1.0, 1.0)
+    k = -1.0 / (sign + z)
+    xyk = x * y * k
+    t1 = Vec3(1.0 + sign * x * x * k, sign * xyk, -(sign * x))
+    t2 = Vec3(xyk, sign + y * y * k, -y)
+    return t1, t2, axis
+
+
+def angle_about(axis: Vec3, R: Mat3) -> Scalar:
+    """The angle in (-pi, pi] of the rotation about the axis that is nearest to R."""
+    t1, t2, _ = basis_around(axis)
+    image1, image2 = R @ t1, R @ t2
+    return atan2(t2.dot(image1) - t1.dot(image2), t1.dot(image1) + t2.dot(image2))

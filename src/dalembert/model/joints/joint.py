@@ -1,0 +1,244 @@
+"""The contract that every joint fulfils, and what can be said once for all of them.
+
+A joint constrains the motion of its successor frame F_s relative to its predecessor frame F_p (Featherstone 2008,
+sections 3.5 and 4.4):
+
+    v_J = S(q, t) v + sigma(q, t)                      (3.31)
+    a_J = S dv/dt + c_J + v_s x v_J,   c_J = S° v + sigma°     (3.41 to 3.43; ° is the apparent derivative in F_s)
+    f_J = T_a tau + T lambda,   T_a^T S = 1,   T^T S = 0       (3.34 to 3.36)
+
+S, T, T_a, v_J and c_J are in successor coordinates. q holds nq position variables, v holds nv velocity variables;
+lengths are in metres, angles in radians.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from dalembert.errors import ArgumentError, ModelError
+from dalembert.model.joints import data, subspaces
+from dalembert.model.joints.axes import Placement
+from dalembert.model.joints.closure import displacement
+from dalembert.scalar import Scalar
+from dalembert.spatial import Force, Motion, Transform
+
+__all__ = ["ExplicitConstraint", "Joint"]
+
+UNLIMITED_RANGES: dict[str, tuple[float, float]] = {"angle": (-math.pi, math.pi), "length": (-1.0, 1.0)}
+"""Where `random` draws a coordinate that has no limits, by what it measures [rad, m]."""
+
+
+class ExplicitConstraint(NamedTuple):
+    """X_J, S, v_J and c_J of one joint in one state: what the book's jcalc returns."""
+
+    X_J: Placement
+    S: tuple[Motion, ...]
+    v_J: Motion
+    c_J: Motion
+
+
+class Joint(ABC):
+    """One kind of joint with its parameters: an immutable value.
+
+    A subclass gives `nq`, `nv`, `coordinates`, `transform` and `subspace`, and whatever differs from the defaults
+    below, which are those of a joint with a constant S and v = dq/dt.
+    """
+
+    __slots__ = ()
+
+    kind: ClassVar[str]
+    """The name under which the joint is saved."""
+
+    parameter_names: ClassVar[tuple[str, ...]] = ()
+    """The fields that hold numbers, in the order of `parameters`."""
+
+    @property
+    @abstractmethod
+    def nq(self) -> int:
+        """Number of position variables."""
+
+    @property
+    @abstractmethod
+    def nv(self) -> int:
+        """Number of velocity variables."""
+
+    @property
+    @abstractmethod
+    def coordinates(self) -> tuple[str, ...]:
+        """What each of the nq position variables is: "angle" [rad], "length" [m] or "quaternion"."""
+
+    @property
+    def unit_quaternions(self) -> tuple[slice, ...]:
+        """The slices of q that hold four numbers of unit norm."""
+        return ()
+
+    @property
+    def time_dependent(self) -> bool:
+        """Whether the constraint depends on time, so that every method needs `time`."""
+        return False
+
+    @abstractmethod
+    def transform(self, q: Sequence[Scalar], time: Scalar | None = None) -> Placement:
+        """X_J: the successor frame placed in the predecessor frame."""
+
+    @abstractmethod
+    def subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Motion, ...]:
+        """S: nv columns in successor coordinates."""
+
+    def velocity(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None) -> Motion:
+        """v_J = S v + sigma, in successor coordinates."""
+        return subspaces.combination(self.subspace(q, time), v)
+
+    def bias(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None) -> Motion:
+        """c_J = S° v + sigma°, in successor coordinates: zero where S is constant."""
+        return subspaces.zero_motion()
+
+    def jcalc(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None) -> ExplicitConstraint:
+        """The explicit joint constraint [X_J, S, v_J, c_J] (Featherstone 2008 section 4.4, first form of jcalc)."""
+        return ExplicitConstraint(
+            self.transform(q, time), self.subspace(q, time), self.velocity(q, v, time), self.bias(q, v, time)
+        )
+
+    def position_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+        """dq/dt = Q(q) v (Eq. 3.5; third form of jcalc)."""
+        return list(v)
+
+    def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> list[Scalar]:
+        """The position reached from q by moving with the constant velocity dv for one unit of time."""
+        return [position + step for position, step in zip(q, dv)]
+
+    def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> list[Scalar]:
+        """The velocity that leads from q0 to q1 in one unit of time: `integrate(q0, difference(q0, q1)) = q1`."""
+        return [end - start for start, end in zip(q0, q1)]
+
+    def neutral(self) -> list[float]:
+        """The position of zero displacement."""
+        return [0.0] * self.nq
+
+    def normalize(self, q: Sequence[Scalar]) -> list[Scalar]:
+        """q with its quaternions scaled to unit norm."""
+        return list(q)
+
+    def random(
+        self,
+        rng: np.random.Generator,
+        lower: Sequence[float] | None = None,
+        upper: Sequence[float] | None = None,
+    ) -> list[float]:
+        """A position drawn uniformly between the limits (nq numbers each; infinite = none).
+
+        Without limits an angle is drawn from (-pi, pi) and a length from (-1, 1) m; a one-sided limit is given the
+        width of that range. Quaternions are uniform over all rotations and ignore limits.
+        """
+        low = [-math.inf] * self.nq if lower is None else list(lower)
+        high = [math.inf] * self.nq if upper is None else list(upper)
+        if len(low) != self.nq or len(high) != self.nq:
+            raise ArgumentError(
+                f"{self.kind} joint: limits for random() have {len(low)} and {len(high)} numbers; "
+                f"give {self.nq}, one for each position variable"
+            )
+        q = [_between(rng, *bounds) for bounds in zip(self.coordinates, low, high)]
+        for part in self.unit_quaternions:
+            p = rng.standard_normal(4)
+            q[part] = (p / np.linalg.norm(p)).tolist()
+        return q
+
+    def constraint_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
+        """T: 6 - nv columns in successor coordinates with T^T S = 0."""
+        return subspaces.dual_bases(self.subspace(q, time))[1]
+
+    def active_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
+        """T_a: nv columns in successor coordinates with T_a^T S = 1 (`active_subspace_along` lets a user choose)."""
+        return subspaces.dual_bases(self.subspace(q, time))[0]
+
+    def position_of(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
+        """The position q at which the successor frame stands at X, or near it if X breaks the constraint."""
+        raise ModelError(
+            f"a {self.kind} joint has no formula for its position from a transform, which closing a loop needs; "
+            "put its joints into the tree and close the loop with a joint that has one, such as Fixed or Revolute"
+        )
+
+    def closure_error(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
+        """delta = T^T d, with d the small motion from where the successor ought to be to where it is.
+
+        X places the successor in the predecessor. Eqs 8.25 to 8.27: X = X_err X_J. Joints without a closed form in
+        Table 8.1 take X_J at `position_of(X)` and the zero-DoF formula for d.
+        """
+        q = self.position_of(X, time)
+        d = displacement(self.transform(q, time).inverse() @ X)
+        return [d.dot(force) for force in self.constraint_subspace(q, time)]
+
+    def implicit_constraint(
+        self, X: Transform, time: Scalar | None = None
+    ) -> tuple[list[Scalar], tuple[Force, ...]]:
+        """The implicit joint constraint [delta, T] at the placement X (section 4.4, second form of jcalc)."""
+        return self.closure_error(X, time), self.constraint_subspace(self.position_of(X, time), time)
+
+    def singularity_measure(self, q: Sequence[Scalar], time: Scalar | None = None) -> Scalar:
+        """0 where S loses rank, so that v no longer describes every motion of the joint; 1 where it is at its best."""
+        return 1.0
+
+    def reversed(self) -> Joint:
+        """This joint with predecessor and successor exchanged."""
+        from dalembert.model.joints.reversed import Reversed
+
+        return Reversed(self)
+
+    def structure(self) -> tuple[Any, ...]:
+        """A hashable key: joints of equal structure run the same arithmetic and differ in `parameters` only."""
+        return (self.kind,)
+
+    def parameters(self) -> list[Scalar]:
+        """The numbers of the joint, flat."""
+        return [leaf for name in self.parameter_names for leaf in data.flatten(getattr(self, name))]
+
+    def with_parameters(self, flat: Sequence[Scalar]) -> Joint:
+        """This joint with other numbers in the order of `parameters`, which may be traced; they are not checked."""
+        remaining = list(flat)
+        if len(remaining) != len(self.parameters()):
+            raise ArgumentError(
+                f"{self.kind} joint: {len(remaining)} parameters given, {len(self.parameters())} expected; "
+                "keep the order and number of parameters()"
+            )
+        source = iter(remaining)
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+        for name in self.parameter_names:
+            values[name] = data.refill(values[name], source)
+        # The constructors check and normalise, which a traced number does not allow.
+        copy = object.__new__(type(self))
+        for name, value in values.items():
+            object.__setattr__(copy, name, value)
+        return copy
+
+    def to_data(self) -> dict[str, Any]:
+        """The joint as plain dictionaries, lists, strings and floats; `joint_from_data` restores it exactly."""
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
+        return {"type": self.kind} | {
+            name: data.encode(value, f"{self.kind} joint, {name}") for name, value in fields.items()
+        }
+
+    def _now(self, time: Scalar | None) -> Scalar:
+        """The time, which a time-dependent joint cannot do without."""
+        if time is None:
+            raise ArgumentError(f"a {self.kind} joint depends on time and none was given; pass time=…")
+        return time
+
+
+def _between(rng: np.random.Generator, coordinate: str, low: float, high: float) -> float:
+    """A uniform draw between two limits, either of which may be infinite."""
+    default_low, default_high = UNLIMITED_RANGES.get(coordinate, (0.0, 0.0))
+    width = default_high - default_low
+    if math.isinf(low) and math.isinf(high):
+        low, high = default_low, default_high
+    elif math.isinf(low):
+        low = high - width
+    elif math.isinf(high):
+        high = low + width
+    return float(rng.uniform(low, high))
+

@@ -1,0 +1,144 @@
+"""Subspaces of a joint: combinations of S, and the force subspaces T_a and T dual to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dalembert.errors import ArgumentError
+from dalembert.scalar import Scalar, absolute, maximum, select, sqrt
+from dalembert.spatial import Force, Motion, Vec3
+
+__all__ = [
+    "active_subspace_along",
+    "combination",
+    "dual_bases",
+    "moments",
+    "forces",
+    "reciprocal_basis",
+    "relative_volume",
+    "rotations",
+    "zero_motion",
+]
+
+def zero_motion() -> Motion:
+    """No motion, as literals."""
+    return Motion(Vec3.zero(), Vec3.zero())
+
+
+def rotations(*axes: Vec3) -> tuple[Motion, ...]:
+    """Unit rotations about axes through the origin."""
+    return tuple(Motion(axis, Vec3.zero()) for axis in axes)
+
+
+def moments(*axes: Vec3) -> tuple[Force, ...]:
+    """Pure moments about the axes."""
+    return tuple(Force(axis, Vec3.zero()) for axis in axes)
+
+
+def forces(*axes: Vec3) -> tuple[Force, ...]:
+    """Pure forces through the origin along the axes."""
+    return tuple(Force(Vec3.zero(), axis) for axis in axes)
+
+
+def combination(S: Sequence[Motion], v: Sequence[Scalar]) -> Motion:
+    """S v = sum of the columns S_i times v_i."""
+    if len(S) == 0:
+        return zero_motion()
+    total = S[0] * v[0]
+    for column, speed in zip(S[1:], v[1:]):
+        total = total + column * speed
+    return total
+
+
+def reciprocal_basis(a: Vec3, b: Vec3, c: Vec3) -> tuple[Vec3, Vec3, Vec3]:
+    """The rows of the inverse of the matrix with columns a, b, c: b x c / det and cyclic."""
+    bc = b.cross(c)
+    scale = 1.0 / a.dot(bc)
+    return bc * scale, c.cross(a) * scale, a.cross(b) * scale
+
+
+def dual_bases(S: Sequence[Motion]) -> tuple[tuple[Force, ...], tuple[Force, ...]]:
+    """(T_a, T) with T_a^T S = 1 and T^T S = 0, for any S of full rank.
+
+    Gauss-Jordan elimination with row exchange finds A with A S = [1; 0]: the first nv rows of A are the columns of
+    T_a, the rest those of T. Exchanges go through `select`, so that S may depend on traced values; for an S of
+    literals everything here is done while tracing.
+    """
+    n = len(S)
+    rows = [[_component(column, i) for column in S] + _unit_row(i) for i in range(6)]
+    for k in range(n):
+        for i in range(k + 1, 6):
+            swap = absolute(rows[i][k]) > absolute(rows[k][k])
+            rows[k], rows[i] = (
+                [select(swap, below, pivot) for pivot, below in zip(rows[k], rows[i])],
+                [select(swap, pivot, below) for pivot, below in zip(rows[k], rows[i])],
+            )
+        pivot_row = [entry / rows[k][k] if j != k else 1.0 for j, entry in enumerate(rows[k])]
+        rows = [
+            pivot_row if i == k else [entry - row[k] * over for entry, over in zip(row, pivot_row)]
+            for i, row in enumerate(rows)
+        ]
+    A = [row[n:] for row in rows]
+    columns = tuple(Force(Vec3(*row[:3]), Vec3(*row[3:])) for row in A)
+    return columns[:n], columns[n:]
+
+
+def active_subspace_along(S: Sequence[Motion], directions: Sequence[Force]) -> tuple[Force, ...]:
+    """T_a = F (S^T F)^-1: active forces along the chosen directions F, scaled so that T_a^T S = 1 (Example 3.2).
+
+    The choice changes the bearing forces a joint must withstand, never the motion.
+    """
+    n = len(S)
+    if len(directions) != n:
+        raise ArgumentError(f"{len(directions)} force directions given for {n} motion freedoms; give as many as S has columns")
+    # Rows of [F^T S | 1] reduced to [1 | (F^T S)^-1].
+    rows = [[column.dot(force) for column in S] + _unit_row(i, n) for i, force in enumerate(directions)]
+    for k in range(n):
+        for i in range(k + 1, n):
+            swap = absolute(rows[i][k]) > absolute(rows[k][k])
+            rows[k], rows[i] = (
+                [select(swap, below, pivot) for pivot, below in zip(rows[k], rows[i])],
+                [select(swap, pivot, below) for pivot, below in zip(rows[k], rows[i])],
+            )
+        pivot_row = [entry / rows[k][k] if j != k else 1.0 for j, entry in enumerate(rows[k])]
+        rows = [
+            pivot_row if i == k else [entry - row[k] * over for entry, over in zip(row, pivot_row)]
+            for i, row in enumerate(rows)
+        ]
+    result = []
+    for row in rows:
+        column = directions[0] * row[n]
+        for force, weight in zip(directions[1:], row[n + 1 :]):
+            column = column + force * weight
+        result.append(column)
+    return tuple(result)
+
+
+def relative_volume(S: Sequence[Motion]) -> Scalar:
+    """sqrt(det(S^T S)) over the product of the columns' lengths: 1 if they are orthogonal, 0 if they are dependent.
+
+    A measure of rank only: it adds squares of metres and radians.
+    """
+    volume: Scalar = 1.0
+    columns = [[_component(column, i) for i in range(6)] for column in S]
+    remaining = [list(column) for column in columns]
+    for k, column in enumerate(columns):
+        length = sum(entry * entry for entry in column)
+        rest = sum(entry * entry for entry in remaining[k])
+        tiny = 1e-300
+        volume = volume * sqrt(rest / maximum(length, tiny))
+        for later in remaining[k + 1 :]:
+            along = sum(a * b for a, b in zip(later, remaining[k])) / maximum(rest, tiny)
+            later[:] = [a - along * b for a, b in zip(later, remaining[k])]
+    return volume
+
+
+def _component(column: Motion, i: int) -> Scalar:
+    """Plücker coordinate i of a motion."""
+    part = column.angular if i < 3 else column.linear
+    return list(part)[i % 3]
+
+
+def _unit_row(i: int, n: int = 6) -> list[Scalar]:
+    """Row i of the identity."""
+    return [1.0 if j == i else 0.0 for j in range(n)]

@@ -1,0 +1,226 @@
+"""Joints that a user defines by functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
+
+from dalembert.errors import ModelError
+from dalembert.model.joints.axes import Placement
+from dalembert.model.joints.dual import directional_derivative
+from dalembert.model.joints.joint import Joint
+from dalembert.model.joints.subspaces import combination, relative_volume
+from dalembert.scalar import Scalar
+from dalembert.spatial import Motion, Transform
+
+__all__ = ["UserDefined", "relative_velocity"]
+
+Scalars: TypeAlias = Sequence[Scalar]
+PositionFunction: TypeAlias = Callable[..., Any]
+"""A function of (q) or, for a joint that depends on time, of (q, time)."""
+
+
+def relative_velocity(X: Placement, rate: Placement) -> Motion:
+    """The velocity, in successor coordinates, of a frame whose placement changes at the given rate: (R^T dR, R^T dp)."""
+    R, dR = X.R, rate.R
+    return Motion((R.transpose() @ dR).axial(), R.transposed_times(rate.p))
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False)
+class UserDefined(Joint):
+    """A joint given by functions on generic scalars (the user's own jcalc, Featherstone 2008 section 4.6).
+
+    `placement(q)` returns the successor placed in the predecessor, a `Transform` or `AxialScrew`, written with the
+    functions of `dalembert.scalar`. That is enough: S, v_J, sigma and c_J are its exact derivatives, taken with dual
+    numbers, of which tracing keeps only what the joint needs. Each may be given instead, where a formula is known:
+
+        subspace(q) -> nv motions;  bias(q, v) -> c_J
+        position_rate(q, v) -> nq rates, needed where v is not dq/dt (then give integrate and difference as well)
+        integrate(q, dv), difference(q0, q1), normalize(q) -> lists;  position_of(X) -> q, needed to close a loop
+
+    With `time_dependent=True` placement, subspace, bias and position_of take the time as one more argument, and
+    sigma = the velocity at v = 0 is taken from the placement's dependence on time. T and T_a follow from S by elimination.
+    """
+
+    name: str
+    number_of_positions: int
+    number_of_velocities: int
+    functions: tuple[tuple[str, PositionFunction], ...]
+    coordinate_kinds: tuple[str, ...]
+    quaternion_slices: tuple[slice, ...]
+    neutral_position: tuple[float, ...]
+    rheonomic: bool
+
+    kind = "user_defined"
+
+    def __init__(
+        self,
+        name: str,
+        nq: int,
+        nv: int,
+        placement: PositionFunction,
+        *,
+        subspace: PositionFunction | None = None,
+        bias: PositionFunction | None = None,
+        position_rate: PositionFunction | None = None,
+        integrate: PositionFunction | None = None,
+        difference: PositionFunction | None = None,
+        normalize: PositionFunction | None = None,
+        position_of: PositionFunction | None = None,
+        neutral: Sequence[float] | None = None,
+        coordinates: Sequence[str] | None = None,
+        unit_quaternions: Sequence[slice] = (),
+        time_dependent: bool = False,
+    ) -> None:
+        if not 0 <= nv <= 6 or nq < nv:
+            raise ModelError(
+                f"UserDefined {name!r}: nq = {nq} and nv = {nv}; a joint has 0 to 6 velocity variables and "
+                "at least as many position variables"
+            )
+        own_manifold = (position_rate, integrate, difference)
+        if any(own_manifold) and not all(own_manifold):
+            raise ModelError(
+                f"UserDefined {name!r}: position_rate, integrate and difference describe one relation between q and v; "
+                "give all three or none"
+            )
+        if nq != nv and position_rate is None:
+            raise ModelError(
+                f"UserDefined {name!r}: nq = {nq} differs from nv = {nv}, so that v is not dq/dt; "
+                "give position_rate, integrate and difference"
+            )
+        given = {
+            "placement": placement,
+            "subspace": subspace,
+            "bias": bias,
+            "position_rate": position_rate,
+            "integrate": integrate,
+            "difference": difference,
+            "normalize": normalize,
+            "position_of": position_of,
+        }
+        fields = {
+            "name": name,
+            "number_of_positions": nq,
+            "number_of_velocities": nv,
+            "functions": tuple((key, function) for key, function in given.items() if function is not None),
+            "coordinate_kinds": ("angle",) * nq if coordinates is None else tuple(coordinates),
+            "quaternion_slices": tuple(unit_quaternions),
+            "neutral_position": (0.0,) * nq if neutral is None else tuple(float(x) for x in neutral),
+            "rheonomic": bool(time_dependent),
+        }
+        if len(fields["neutral_position"]) != nq or len(fields["coordinate_kinds"]) != nq:  # type: ignore[arg-type]
+            raise ModelError(f"UserDefined {name!r}: neutral and coordinates must have nq = {nq} entries each")
+        for key, value in fields.items():
+            object.__setattr__(self, key, value)
+
+    @property
+    def nq(self) -> int:
+        return self.number_of_positions
+
+    @property
+    def nv(self) -> int:
+        return self.number_of_velocities
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        return self.coordinate_kinds
+
+    @property
+    def unit_quaternions(self) -> tuple[slice, ...]:
+        return self.quaternion_slices
+
+    @property
+    def time_dependent(self) -> bool:
+        return self.rheonomic
+
+    def structure(self) -> tuple[Any, ...]:
+        return (self.kind, self.name, self.functions)
+
+    def transform(self, q: Scalars, time: Scalar | None = None) -> Placement:
+        X = self._call("placement", q, time=time)
+        if not hasattr(X, "as_transform"):
+            raise ModelError(
+                f"UserDefined {self.name!r}: placement returned {type(X).__name__}; return a dalembert Transform"
+            )
+        placed: Placement = X
+        return placed
+
+    def subspace(self, q: Scalars, time: Scalar | None = None) -> tuple[Motion, ...]:
+        if self._has("subspace"):
+            columns = tuple(self._call("subspace", q, time=time))
+            if len(columns) != self.nv:
+                raise ModelError(
+                    f"UserDefined {self.name!r}: subspace returned {len(columns)} columns, nv = {self.nv} are needed"
+                )
+            return columns
+        units = [[1.0 if j == i else 0.0 for j in range(self.nv)] for i in range(self.nv)]
+        return tuple(self._derived_velocity(q, unit, time, 0.0) for unit in units)
+
+    def velocity(self, q: Scalars, v: Scalars, time: Scalar | None = None) -> Motion:
+        if not self._has("subspace"):
+            return self._derived_velocity(q, v, time, 1.0)
+        total = combination(self.subspace(q, time), v)
+        if self.time_dependent:
+            total = total + self._derived_velocity(q, [0.0] * self.nv, time, 1.0)
+        return total
+
+    def bias(self, q: Scalars, v: Scalars, time: Scalar | None = None) -> Motion:
+        if self._has("bias"):
+            given: Motion = self._call("bias", q, v, time=time)
+            return given
+        rates = self.position_rate(q, v)
+        if not self.time_dependent:
+            return directional_derivative(lambda x: self.velocity(x, v), q, rates)[1]
+        extended = [*q, self._now(time)]
+        return directional_derivative(lambda x: self.velocity(x[:-1], v, x[-1]), extended, [*rates, 1.0])[1]
+
+    def position_rate(self, q: Scalars, v: Scalars) -> list[Scalar]:
+        return list(self._call("position_rate", q, v)) if self._has("position_rate") else list(v)
+
+    def integrate(self, q: Scalars, dv: Scalars) -> list[Scalar]:
+        if self._has("integrate"):
+            return list(self._call("integrate", q, dv))
+        return Joint.integrate(self, q, dv)
+
+    def difference(self, q0: Scalars, q1: Scalars) -> list[Scalar]:
+        if self._has("difference"):
+            return list(self._call("difference", q0, q1))
+        return Joint.difference(self, q0, q1)
+
+    def neutral(self) -> list[float]:
+        return list(self.neutral_position)
+
+    def normalize(self, q: Scalars) -> list[Scalar]:
+        return list(self._call("normalize", q)) if self._has("normalize") else list(q)
+
+    def position_of(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
+        if self._has("position_of"):
+            return list(self._call("position_of", X, time=time))
+        return Joint.position_of(self, X, time)
+
+    def singularity_measure(self, q: Scalars, time: Scalar | None = None) -> Scalar:
+        return relative_volume(self.subspace(q, time))
+
+    def _derived_velocity(self, q: Scalars, v: Scalars, time: Scalar | None, clock: float) -> Motion:
+        """The velocity of the placement as q moves with v and, if the joint depends on time, time with `clock`."""
+        rates = self.position_rate(q, v)
+        if not self.time_dependent:
+            X, rate = directional_derivative(self.transform, q, rates)
+        else:
+            extended = [*q, self._now(time)]
+            X, rate = directional_derivative(
+                lambda x: self.transform(x[:-1], x[-1]), extended, [*rates, clock]
+            )
+        return relative_velocity(X, rate)
+
+    def _has(self, key: str) -> bool:
+        return any(name == key for name, _ in self.functions)
+
+    def _call(self, key: str, *arguments: Any, time: Scalar | None = None) -> Any:
+        """A function of the user's, with the time if the joint depends on it and the function may."""
+        function = dict(self.functions)[key]
+        if self.time_dependent and key in ("placement", "subspace", "bias", "position_of"):
+            return function(*arguments, self._now(time))
+        return function(*arguments)
