@@ -62,7 +62,7 @@ def _fused_float(a: float, b: float, c: float) -> float:
     try:
         return float(exact)
     except OverflowError:
-        return math.copysign(math.inf, exact)
+        return math.inf if exact > 0 else -math.inf
 
 
 def _ordered(a: Scalar) -> Scalar:

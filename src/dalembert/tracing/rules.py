@@ -207,8 +207,8 @@ _FOLDING: Final = tuple(
 BOOK_RULES: Final = RuleSet(
     "book",
     (
-        *_FOLDING,
         Rule("0 x = 0", "mul", ("constant", "*"), _is(0.0, lambda c, x: c)),
+        *_FOLDING,
         Rule("1 x = x", "mul", ("constant", "*"), _is(1.0, lambda c, x: x)),
         Rule("0 + x = x", "add", ("constant", "*"), _is(0.0, lambda c, x: x)),
         Rule("0 - x = -x", "sub", ("constant", "*"), _is(0.0, lambda c, x: -x)),

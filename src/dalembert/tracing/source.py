@@ -101,6 +101,7 @@ def _block(
     nodes = live(values)
     uses = Counter(item.index for node in nodes for item in node.args)
     uses.update(value.index for value in values)
+    results = {value.index for value in values}
     stored = {target.partition("[")[0] for target in targets}
     lines: list[str] = []
     text: dict[int, tuple[str, int]] = {}
@@ -108,8 +109,8 @@ def _block(
         written, precedence = _write(node, text, used)
         loads_what_is_stored = node.op == "load" and node.data.array in stored
         leaf = not node.args and not loads_what_is_stored
-        once = uses[node.index] == 1 and len(written) <= LONGEST_EXPRESSION and not loads_what_is_stored
-        if leaf or once:
+        short = len(written) <= LONGEST_EXPRESSION or node.index in results
+        if leaf or (uses[node.index] == 1 and short and not loads_what_is_stored):
             text[node.index] = (written, precedence)
         else:
             local = _fresh(f"t{len(lines)}", taken)

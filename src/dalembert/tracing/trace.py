@@ -159,8 +159,8 @@ def _collect(
         for k, shape in enumerate(shapes):
             if shape != shapes[0]:
                 raise TracingError(
-                    f"{place}[{k}] has shape {shape} but {place}[0] has {shapes[0]}; rows of one output must have one "
-                    "length; return a tuple for several outputs"
+                    f"{place}[{k}] has shape {shape} but {place}[0] has {shapes[0]}; rows of one output must "
+                    "have one length; return a tuple for several outputs"
                 )
         return (len(shapes), *(shapes[0] if shapes else ()))
     if isinstance(value, Expression | int | float | np.generic | np.ndarray):

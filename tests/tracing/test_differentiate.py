@@ -1,0 +1,169 @@
+"""Derivatives of expressions, against complex steps and differences of the interpreter."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from tests.tracing.recipes import BRANCHING, RING, SMOOTH, cook, recipes
+
+from dalembert import scalar
+from dalembert.errors import ShapeError
+from dalembert.tracing import Expression, Graph, count_operations, evaluate, jacobian, jvp, vjp
+from dalembert.tracing.differentiate import _forward, _reverse
+from dalembert.tracing.expression import live
+
+VALUES = st.lists(st.floats(-2.0, 2.0), min_size=3, max_size=3)
+
+
+def symbols(number):
+    graph = Graph()
+    return graph, [graph.input("x", k) for k in range(number)]
+
+
+def node(graph, value):
+    return value if type(value) is Expression else graph.constant(value)
+
+
+def numbers(rows, values):
+    """Evaluate nested lists of expressions and floats."""
+    return np.array(
+        [
+            [evaluate([item], {"x": values})[0] if type(item) is Expression else item for item in row]
+            for row in rows
+        ]
+    )
+
+
+def complex_step(outputs, values):
+    columns = []
+    for k in range(len(values)):
+        moved = [complex(x, 1e-40 if i == k else 0.0) for i, x in enumerate(values)]
+        columns.append([complex(item).imag / 1e-40 for item in evaluate(outputs, {"x": moved})])
+    return np.array(columns).T
+
+
+@settings(max_examples=150)
+@given(recipe=recipes(RING + SMOOTH), values=VALUES)
+def test_jacobian_is_the_complex_step(recipe, values):
+    graph, x = symbols(3)
+    outputs = [node(graph, item) for item in cook(recipe, x)]
+    expected = complex_step(outputs, values)
+    assume(np.all(np.abs(expected) < 1e6))
+    scale = 1e-9 * (1.0 + np.abs(expected).max())
+    np.testing.assert_allclose(numbers(jacobian(outputs, x), values), expected, rtol=1e-9, atol=scale)
+
+
+@settings(max_examples=80)
+@given(recipe=recipes(RING + BRANCHING + SMOOTH), values=VALUES, data=st.data())
+def test_forward_and_reverse_products_are_those_of_the_jacobian(recipe, values, data):
+    """J t and J^T w from their own passes; both ways of accumulating J; all operations, branches included."""
+    graph, x = symbols(3)
+    outputs = [node(graph, item) for item in cook(recipe, x)][-3:]
+    J = numbers(_forward(live(outputs), outputs, x), values)
+    assume(np.all(np.abs(J) < 1e6))
+    tolerance = {"rtol": 1e-8, "atol": 1e-8 * (1.0 + np.abs(J).max())}
+    np.testing.assert_allclose(numbers(_reverse(live(outputs), outputs, x), values), J, **tolerance)
+    np.testing.assert_allclose(numbers(jacobian(outputs, x), values), J, **tolerance)
+    t = data.draw(VALUES)
+    w = data.draw(VALUES)[: len(outputs)]
+    np.testing.assert_allclose(numbers([jvp(outputs, x, t)], values)[0], J @ t, **tolerance)
+    np.testing.assert_allclose(numbers([vjp(outputs, x, w)], values)[0], w @ J, **tolerance)
+
+
+SINGLE = {
+    "add": lambda x, y: x + 2.0 * y,
+    "sub": lambda x, y: x - 3.0 * y,
+    "mul": lambda x, y: x * y,
+    "div": lambda x, y: x / y,
+    "neg": lambda x, y: -x * 1.5,
+    "sqrt": lambda x, y: scalar.sqrt(x * y),
+    "sin": lambda x, y: scalar.sin(x),
+    "cos": lambda x, y: scalar.cos(x * y),
+    "tan": lambda x, y: scalar.tan(x),
+    "asin": lambda x, y: scalar.asin(x * y),
+    "acos": lambda x, y: scalar.acos(x / 3.0),
+    "atan2": lambda x, y: scalar.atan2(x, y),
+    "exp": lambda x, y: scalar.exp(x * y),
+    "log": lambda x, y: scalar.log(x + y),
+    "abs": lambda x, y: abs(x - y) * x,
+    "min": lambda x, y: scalar.minimum(x * x, y),
+    "max": lambda x, y: scalar.maximum(x * x, y * x),
+    "floor": lambda x, y: math.floor(x * 3.0) * y,
+    "select": lambda x, y: scalar.select(x < y, x * x, y * x),
+    "fma": lambda x, y: x.graph.operation("fma", x, y, x * x),
+}
+
+
+@pytest.mark.parametrize("name", SINGLE)
+@pytest.mark.parametrize("values", [(0.4, 0.7), (0.7, 0.45)])
+@pytest.mark.parametrize("mode", [_forward, _reverse])
+def test_each_operation_against_central_differences(name, values, mode):
+    _, x = symbols(2)
+    outputs = [SINGLE[name](*x)]
+    assert any(item.op == name for item in live(outputs))
+    h = 1e-6
+    expected = [
+        (
+            evaluate(outputs, {"x": np.add(values, h * step)})[0]
+            - evaluate(outputs, {"x": np.subtract(values, h * step)})[0]
+        )
+        / (2.0 * h)
+        for step in np.eye(2)
+    ]
+    np.testing.assert_allclose(
+        numbers(mode(live(outputs), outputs, x), values)[0], expected, rtol=1e-7, atol=1e-8
+    )
+
+
+def test_zero_blocks_are_structural():
+    _, x = symbols(4)
+    outputs = [x[0] * x[1], scalar.sin(x[3])]
+    rows = jacobian(outputs, x)
+    assert rows[0][2:] == [0.0, 0.0]
+    assert rows[1][:3] == [0.0, 0.0, 0.0]
+
+
+def test_the_cheaper_direction_is_taken():
+    """One output of many inputs in reverse, many outputs of one input forward, at the function's own order."""
+    _, x = symbols(40)
+    product = x[0]
+    for item in x[1:]:
+        product = product * item + item
+    gradient = jacobian([product], x)[0]
+    assert count_operations(gradient).total <= 5 * count_operations([product]).total
+    _, (t,) = symbols(1)
+    curve = [scalar.sin(t * float(k)) * t for k in range(1, 40)]
+    column = [row[0] for row in jacobian(curve, [t])]
+    assert count_operations(column).total <= 6 * count_operations(curve).total
+
+
+def test_derivative_by_an_intermediate_value():
+    """Inputs need not be leaves: d(s y)/ds with s = sin x is y."""
+    _, (x, y) = symbols(2)
+    s = scalar.sin(x)
+    assert jacobian([s * y], [s, y]) == [[y, s]] or jacobian([s * y], [s, y])[0][0] is y
+
+
+def test_nan_of_the_branch_not_taken_does_not_spread_forward():
+    _, (x,) = symbols(1)
+    safe = scalar.select(x > 0.0, scalar.sqrt(x), 0.0)
+    assert evaluate([jvp([safe], [x], [1.0])[0]], {"x": [-1.0]}) == [0.0]
+
+
+def test_second_derivatives():
+    _, (x, y) = symbols(2)
+    gradient = jacobian([x * x * y + scalar.sin(x * y)], [x, y])[0]
+    hessian = numbers(jacobian(gradient, [x, y]), [0.3, 0.8])
+    c, s = math.cos(0.24), math.sin(0.24)
+    expected = [[1.6 - 0.64 * s, 0.6 + c - 0.24 * s], [0.6 + c - 0.24 * s, -0.09 * s]]
+    np.testing.assert_allclose(hessian, expected, rtol=1e-12)
+
+
+def test_wrong_lengths_are_named():
+    _, x = symbols(2)
+    with pytest.raises(ShapeError, match="tangents: expected 2, one for each of the inputs, got 1"):
+        jvp([x[0]], x, [1.0])
+    with pytest.raises(ShapeError, match="cotangents: expected 1"):
+        vjp([x[0]], x, [1.0, 2.0])
