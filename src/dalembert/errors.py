@@ -50,7 +50,7 @@ class UnknownNameError(DalembertError, KeyError):
         if len(names) > MAX_LISTED_NAMES:
             listed += f", … ({len(names)} in all)"
         message = f'unknown {kind} "{name}"; valid: {listed}'
-        nearest = difflib.get_close_matches(str(name), names, n=3, cutoff=0.5)
+        nearest = difflib.get_close_matches(str(name), names, n=3, cutoff=0.6)
         if nearest:
             message += "; nearest: " + ", ".join(f'"{item}"' for item in nearest)
         return cls(message)

@@ -126,7 +126,7 @@ def test_zero_blocks_are_structural():
 
 
 def test_the_cheaper_direction_is_taken():
-    """One output of many inputs in reverse, many outputs of one input forward, at the function's own order."""
+    """One output of many inputs in reverse, many outputs of one input forward, at its own order."""
     _, x = symbols(40)
     product = x[0]
     for item in x[1:]:

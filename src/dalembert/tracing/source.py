@@ -39,8 +39,12 @@ _CALLS: Final = {
         op: op
         for op in ("sqrt", "sin", "cos", "tan", "asin", "acos", "atan2", "exp", "log", "floor", "select")
     },
-    "abs": "absolute", "min": "minimum", "max": "maximum",
-    "and": "logical_and", "or": "logical_or", "not": "logical_not",
+    "abs": "absolute",
+    "min": "minimum",
+    "max": "maximum",
+    "and": "logical_and",
+    "or": "logical_or",
+    "not": "logical_not",
 }
 """Functions of `dalembert.scalar`."""
 
