@@ -59,7 +59,7 @@ def book_planar() -> UserDefined:
         z, zero = Vec3(0.0, 0.0, 1.0), Vec3.zero()
         return Motion(z, zero), Motion(zero, Vec3(1.0, 0.0, 0.0)), Motion(zero, Vec3(0.0, 1.0, 0.0))
 
-    # v holds Plücker coordinates in the successor, not rates of these position variables (RBDA-4.4-PLANAR-QDOT).
+    # v holds Plücker coordinates in the successor, not the rates of these position variables.
     def rate(q, v):
         return [v[0], v[1] + q[2] * v[0], v[2] - q[1] * v[0]]
 
@@ -103,7 +103,9 @@ def rheonomic_wheel() -> UserDefined:
 
 def driven_revolute() -> TimeDependent:
     return TimeDependent(
-        Revolute(SKEW), driver=Universal((1, 0, 0), (0, 0.6, 0.8)), motion=lambda t: [sin(2.0 * t), 0.3 * t * t]
+        Revolute(SKEW),
+        driver=Universal((1, 0, 0), (0, 0.6, 0.8)),
+        motion=lambda t: [sin(2.0 * t), 0.3 * t * t],
     )
 
 
@@ -153,7 +155,9 @@ def joints() -> dict[str, Joint]:
         "user rheonomic": rheonomic_wheel(),
         "driven revolute": driven_revolute(),
         "driven nothing": TimeDependent(Fixed(), driver=Free(), motion=_orbit),
-        "driven in composite": Composite([driven_revolute(), Prismatic((1, 0, 0))], [placement(10), placement(11)]),
+        "driven in composite": Composite(
+            [driven_revolute(), Prismatic((1, 0, 0))], [placement(10), placement(11)]
+        ),
         "reversed driven": Reversed(driven_revolute()),
     }
     return catalogue

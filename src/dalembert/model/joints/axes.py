@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Real
 from typing import TypeAlias
 
@@ -17,7 +17,6 @@ __all__ = [
     "axial_rotation",
     "basis_around",
     "finite_number",
-    "positive_number",
     "principal_direction",
     "rotation_about",
     "screw",
@@ -28,37 +27,28 @@ Placement: TypeAlias = Transform | AxialScrew
 """A frame placed in another: what a joint's `transform` returns."""
 
 NORM_TOLERANCE = 4.0e-16
-"""An axis whose squared length is this close to 1 is kept as it is, so that saving and loading changes no bit."""
+"""An axis whose squared length is this close to 1 is kept as it is: saving and loading changes no bit."""
 
 
 def unit_axis(axis: Sequence[Scalar] | Vec3, owner: str) -> Vec3:
-    """The axis with unit length, checked if its components are plain numbers and taken as given if they are traced."""
-    components = list(axis)
-    if len(components) != 3:
-        raise ModelError(f"{owner}: an axis has 3 components, {len(components)} were given")
+    """The axis with unit length: checked if it holds plain numbers, taken as given if it is traced."""
+    components = list(axis) if isinstance(axis, Iterable) and not isinstance(axis, str) else [axis]
+    if len(components) != 3 or any(isinstance(component, str | None) for component in components):
+        raise ModelError(f"{owner}: the axis {axis!r} is no direction; give three numbers, such as (0, 0, 1)")
     if not all(isinstance(component, Real) for component in components):
         return Vec3(*components)
     x, y, z = (float(component) for component in components)
     if not all(math.isfinite(component) for component in (x, y, z)):
-        raise ModelError(f"{owner}: the axis ({x}, {y}, {z}) is not finite; give the direction of the joint axis")
+        raise ModelError(f"{owner}: the axis ({x}, {y}, {z}) is not finite; give a direction")
     # Scaled first, so that neither a very long nor a very short axis leaves the range of floats.
     largest = max(abs(x), abs(y), abs(z))
     if largest == 0.0:
-        raise ModelError(f"{owner}: the axis is zero; give the direction of the joint axis, such as (0, 0, 1)")
+        raise ModelError(f"{owner}: the axis is zero; give a direction, such as (0, 0, 1)")
     if abs(x * x + y * y + z * z - 1.0) <= NORM_TOLERANCE:
         return Vec3(x + 0.0, y + 0.0, z + 0.0)
     x, y, z = x / largest, y / largest, z / largest
     length = math.sqrt(x * x + y * y + z * z)
     return Vec3(x / length + 0.0, y / length + 0.0, z / length + 0.0)
-
-
-def positive_number(value: Scalar, name: str, owner: str) -> Scalar:
-    """A parameter that must be finite and positive if it is a plain number."""
-    if not isinstance(value, Real):
-        return value
-    if not (math.isfinite(value) and float(value) > 0.0):
-        raise ModelError(f"{owner}: {name} = {value} must be a finite positive number [m]")
-    return float(value)
 
 
 def finite_number(value: Scalar, name: str, owner: str) -> Scalar:
@@ -123,8 +113,8 @@ def screw(axis: Vec3, angle: Scalar | None, advance: Scalar | None) -> Placement
 def basis_around(axis: Vec3) -> tuple[Vec3, Vec3, Vec3]:
     """(t1, t2, a): a right-handed orthonormal basis that ends with the unit axis a.
 
-    The coordinate axes give coordinate directions (z: x, y, z). Any other axis, also a traced one, follows Duff et al.
-    2017, which is free of cases but for one sign.
+    The coordinate axes give coordinate directions (z: x, y, z). Any other axis, also a traced one, follows
+    Duff et al. 2017, which is free of cases but for one sign.
     """
     principal = principal_direction(axis)
     if principal is not None:

@@ -1,8 +1,9 @@
 """delta of Table 8.1: how far a loop joint's frames are from where the joint allows them to be.
 
-X places the successor frame in the predecessor frame. In the book's matrix ^sX_p = [E 0; L E], E = R^T and L = -E r x,
-with r = X.p the successor origin in predecessor coordinates. The table is written for joints along z; here every
-formula is given for a unit axis a with a basis (t1, t2, a) around it, of which z with (x, y, z) is one case:
+X places the successor frame in the predecessor frame. In the book's matrix ^sX_p = [E 0; L E], E = R^T and L
+= -E r x, with r = X.p the successor origin in predecessor coordinates. The table is written for joints along
+z; here every formula is given for a unit axis a with a basis (t1, t2, a) around it, of which z with (x, y,
+z) is one case:
 
     u = E a        column 3 of E        (E23, -E13) = (u x a) along t1, t2
     w = L a        column 3 of L        (X53, -X43) = (w x a) along t1, t2
@@ -42,16 +43,17 @@ def axis_error(axis: Vec3, X: Transform) -> list[Scalar]:
 
 
 def axis_offset(axis: Vec3, X: Transform) -> Scalar:
-    """X41 X21 + X42 X22: displacement along the axis, to first order; it completes a revolute joint's delta."""
+    """X41 X21 + X42 X22: displacement along the axis to first order, last in a revolute joint's delta."""
     t1, t2, a = basis_around(axis)
     u, w = _axis_columns(a, X)
-    # L E^T = -(E r) x, so that the sum over all three columns is a . E r; the table leaves out the third product.
+    # L E^T = -(E r) x, so that the sum over all three columns is a . E r; the table leaves out the third
+    # product.
     return a.dot(origin_offset(X)) - w.dot(t1) * u.dot(t2)
 
 
 def origin_offset(X: Transform) -> Vec3:
-    """(sum X5k X3k, sum X6k X1k, sum X4k X2k) = E r: the successor origin seen from itself (spherical joint)."""
-    return X.R.transpose() @ X.p
+    """(sum X5k X3k, sum X6k X1k, sum X4k X2k) = E r: delta of a spherical joint."""
+    return X.R.transposed_times(X.p)
 
 
 def _axis_columns(a: Vec3, X: Transform) -> tuple[Vec3, Vec3]:

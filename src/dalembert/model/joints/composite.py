@@ -23,9 +23,9 @@ __all__ = ["Composite"]
 class Composite(Joint):
     """Joints one after the other without a body between them; q and v are theirs, one after the other.
 
-    Placement k is where joint k's predecessor frame stands in the successor frame of joint k - 1 (of the whole joint for
-    k = 0); the last successor frame is that of the whole. Frame by frame, with u the velocity and c its apparent
-    derivative since the predecessor:
+    Placement k is where joint k's predecessor frame stands in the successor frame of joint k - 1 (of the
+    whole joint for k = 0); the last successor frame is that of the whole. Frame by frame, with u the
+    velocity and c its apparent derivative since the predecessor:
 
         u_k = X_k u_{k-1} + v_Jk                            (1)
         c_k = X_k c_{k-1} + c_Jk + u_k x v_Jk               (2)  since dX_k/dt = -v_Jk x X_k
@@ -48,9 +48,10 @@ class Composite(Joint):
             raise ModelError(
                 f"Composite: {len(where)} placements given for {len(members)} joints; give one for each joint"
             )
-        if sum(joint.nv for joint in members) > 6:
+        freedoms = sum(joint.nv for joint in members)
+        if freedoms > 6:
             raise ModelError(
-                f"Composite: the joints have {sum(joint.nv for joint in members)} freedoms together, more than a body's 6; "
+                f"Composite: the joints have {freedoms} freedoms together, more than a body's 6; "
                 "put bodies between them"
             )
         object.__setattr__(self, "joints", members)
@@ -133,7 +134,8 @@ class Composite(Joint):
     def position_of(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
         moving = [k for k, joint in enumerate(self.joints) if joint.nq > 0]
         if len(moving) != 1:
-            # Not zero-argument super(): a dataclass with slots is not the class that this method was compiled in.
+            # Not zero-argument super(): a dataclass with slots is not the class that this method was
+            # compiled in.
             return Joint.position_of(self, X, time)
         before, after = Transform.identity(), Transform.identity()
         for k, (placement, joint) in enumerate(zip(self.placements, self.joints)):
@@ -148,9 +150,7 @@ class Composite(Joint):
     def singularity_measure(self, q: Sequence[Scalar], time: Scalar | None = None) -> Scalar:
         return relative_volume(self.subspace(q, time))
 
-    def _motion(
-        self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None
-    ) -> tuple[Motion, Motion]:
+    def _motion(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None) -> tuple[Motion, Motion]:
         """v_J and c_J by (1) and (2)."""
         u, c = Motion.zero(), Motion.zero()
         parts = zip(self.placements, self.joints, self._positions(q), self._velocities(v))

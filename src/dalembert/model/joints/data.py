@@ -47,7 +47,7 @@ def decode_placement(value: Any) -> Any:
 
 
 def flatten(value: Any) -> list[Scalar]:
-    """The numbers of a field: of a vector, a placement, another joint, or a tuple of them; its own if it is one."""
+    """The numbers of a field: a number, a vector, a placement, another joint, or a tuple of them."""
     parameters = getattr(value, "parameters", None)
     if callable(parameters):
         return list(parameters())

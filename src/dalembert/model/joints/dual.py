@@ -1,9 +1,9 @@
 """Dual numbers: a value and its derivative along one direction, over any kind of scalar.
 
-(a + b e)(c + d e) = a c + (a d + b c) e with e² = 0, so that f(a + b e) = f(a) + f'(a) b e: every function written on
-generic scalars yields its exact directional derivative. Parts may be floats, arrays, traced or symbolic expressions, or
-dual numbers of a lower level, which gives second derivatives. A level says which derivative a part belongs to; of
-two levels the lower one counts as a constant of the higher.
+(a + b e)(c + d e) = a c + (a d + b c) e with e² = 0, so that f(a + b e) = f(a) + f'(a) b e: every function
+written on generic scalars yields its exact directional derivative. Parts may be floats, arrays, traced or
+symbolic expressions, or dual numbers of a lower level, which gives second derivatives. A level says which
+derivative a part belongs to; of two levels the lower one counts as a constant of the higher.
 """
 
 from __future__ import annotations
@@ -211,5 +211,5 @@ def _plain(condition: Any) -> Any:
     return condition
 
 
-scalar.register(Dual, DualFunctions())  # type: ignore[arg-type]
-scalar.register(Condition, DualFunctions())  # type: ignore[arg-type]
+scalar.register(Dual, DualFunctions())
+scalar.register(Condition, DualFunctions())

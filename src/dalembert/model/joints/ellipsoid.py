@@ -23,10 +23,10 @@ ORDER = "xyz"
 class Ellipsoid(Joint):
     """The successor's origin moves on an ellipsoid of the predecessor while the successor turns with it.
 
-    q = three angles [rad], v = dq/dt; R = R_x(q1) R_y(q2) R_z(q3), p = D R e_z with D = diag(a, b, c) the radii along x, y,
-    z [m]: successor z points along n = R e_z, and p is where the unit sphere's point n goes when it is stretched to the
-    ellipsoid. It is the JointModelEllipsoid of Pinocchio 4 and the scapula's joint of biomechanics. Singular at
-    q2 = ±pi/2; at q = 0 the successor stands at (0, 0, c).
+    q = three angles [rad], v = dq/dt; R = R_x(q1) R_y(q2) R_z(q3), p = D R e_z with D = diag(a, b, c) the
+    radii along x, y, z [m]: successor z points along n = R e_z, and p is where the unit sphere's point n
+    goes when it is stretched to the ellipsoid. It is the JointModelEllipsoid of Pinocchio 4 and the
+    scapula's joint of biomechanics. Singular at q2 = ±pi/2; at q = 0 the successor stands at (0, 0, c).
     """
 
     a: Scalar

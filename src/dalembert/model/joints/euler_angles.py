@@ -1,4 +1,4 @@
-"""Euler angles in any of the twelve orders: R = R_i(q1) R_j(q2) R_k(q3), each rotation about an axis of the last frame."""
+"""Euler angles in any of the twelve orders: R = R_i(q1) R_j(q2) R_k(q3), about axes that turn along."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["angles_of", "order_indices", "rotation_axes", "rotation_of", "singul
 def order_indices(order: str) -> tuple[int, int, int]:
     """The axes 0, 1, 2 that an order such as "zyx" names; neighbouring letters must differ."""
     letters = order.lower() if isinstance(order, str) else ""
-    if len(letters) != 3 or set(letters) - set("xyz") or letters[0] == letters[1] or letters[1] == letters[2]:
+    if len(letters) != 3 or set(letters) - set("xyz") or letters[1] in (letters[0], letters[2]):
         raise ModelError(
-            f"Euler angles cannot be taken in the order {order!r}; give three of the letters x, y, z of which "
+            f"Euler angles cannot be taken in the order {order!r}; give three letters x, y, z of which "
             'neighbours differ, such as "zyx" or "zxz"'
         )
     first, second, third = ("xyz".index(letter) for letter in letters)
@@ -64,7 +64,8 @@ def singularity(order: str, q: Sequence[Scalar]) -> Scalar:
 
 
 def angles_of(order: str, R: Mat3) -> list[Scalar]:
-    """The angles of R, with q2 in [-pi/2, pi/2], or in [0, pi] where the first and the third axis are the same.
+    """The angles of R, with q2 in [-pi/2, pi/2], or in [0, pi] where the first and the third axis are the
+    same.
 
     With d = R e_k (the last axis in the predecessor) and r = R^T e_i (the first axis in the successor), and
     sigma = +1 if i, j and the remaining axis are in cyclic order, else -1:

@@ -21,7 +21,7 @@ AXES = (Vec3.unit(0), Vec3.unit(1), Vec3.unit(2))
 @final
 @dataclass(frozen=True, slots=True)
 class Fixed(Joint):
-    """No motion: S is 6 x 0 and T = 1. As a loop joint it can close any loop (Featherstone 2008 section 8.3)."""
+    """No motion: S is 6 x 0 and T = 1. It can close any loop (Featherstone 2008 section 8.3)."""
 
     kind = "fixed"
     nq = 0

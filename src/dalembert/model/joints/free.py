@@ -21,10 +21,12 @@ AXES = (Vec3.unit(0), Vec3.unit(1), Vec3.unit(2))
 @final
 @dataclass(frozen=True, slots=True)
 class Free(Joint):
-    """No constraint: q = (position in predecessor coordinates [m], quaternion), v = (omega, v_O) in body coordinates.
+    """No constraint: q = (position in predecessor coordinates [m], quaternion), v = (omega, v_O) in body
+    coordinates.
 
-    S = 1 as in Featherstone 2008 Table 4.1, with the position variables of Example 4.5: d(position)/dt = R v_O, so that
-    a distant body can spin without moving them. Positions integrate by the exponential of SE(3).
+    S = 1 as in Featherstone 2008 Table 4.1, with the position variables of Example 4.5: d(position)/dt = R
+    v_O, so that a distant body can spin without moving them. Positions integrate by the exponential of
+    SE(3).
     """
 
     kind = "free"

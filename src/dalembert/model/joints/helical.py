@@ -37,7 +37,8 @@ def turned_angle(angle: Scalar, advance: Scalar, pitch: Scalar) -> Scalar:
 @final
 @dataclass(frozen=True, slots=True, init=False)
 class Helical(Joint):
-    """Rotation by q [rad] about an axis with an advance of h q along it: S = (a, h a) (Featherstone 2008 Table 4.1).
+    """Rotation by q [rad] about an axis with an advance of h q along it: S = (a, h a) (Featherstone 2008
+    Table 4.1).
 
     `pitch` is h [m/rad]: the advance per radian, not per turn.
     """

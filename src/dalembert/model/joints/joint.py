@@ -1,14 +1,14 @@
 """The contract that every joint fulfils, and what can be said once for all of them.
 
-A joint constrains the motion of its successor frame F_s relative to its predecessor frame F_p (Featherstone 2008,
-sections 3.5 and 4.4):
+A joint constrains the motion of its successor frame F_s relative to its predecessor frame F_p (Featherstone
+2008, sections 3.5 and 4.4):
 
     v_J = S(q, t) v + sigma(q, t)                      (3.31)
-    a_J = S dv/dt + c_J + v_s x v_J,   c_J = S° v + sigma°     (3.41 to 3.43; ° is the apparent derivative in F_s)
-    f_J = T_a tau + T lambda,   T_a^T S = 1,   T^T S = 0       (3.34 to 3.36)
+    a_J = S dv/dt + c_J + v_s x v_J,   c_J = S° v + sigma°     (3.41 to 3.43; ° is the apparent derivative in
+    F_s) f_J = T_a tau + T lambda,   T_a^T S = 1,   T^T S = 0       (3.34 to 3.36)
 
-S, T, T_a, v_J and c_J are in successor coordinates. q holds nq position variables, v holds nv velocity variables;
-lengths are in metres, angles in radians.
+S, T, T_a, v_J and c_J are in successor coordinates. q holds nq position variables, v holds nv velocity
+variables; lengths are in metres, angles in radians.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class ExplicitConstraint(NamedTuple):
 class Joint(ABC):
     """One kind of joint with its parameters: an immutable value.
 
-    A subclass gives `nq`, `nv`, `coordinates`, `transform` and `subspace`, and whatever differs from the defaults
-    below, which are those of a joint with a constant S and v = dq/dt.
+    A subclass gives `nq`, `nv`, `coordinates`, `transform` and `subspace`, and whatever differs from the
+    defaults below, which are those of a joint with a constant S and v = dq/dt.
     """
 
     __slots__ = ()
@@ -97,10 +97,12 @@ class Joint(ABC):
 
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None) -> Motion:
         """c_J = S° v + sigma°, in successor coordinates: zero where S is constant."""
-        return subspaces.zero_motion()
+        return Motion.zero()
 
-    def jcalc(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None) -> ExplicitConstraint:
-        """The explicit joint constraint [X_J, S, v_J, c_J] (Featherstone 2008 section 4.4, first form of jcalc)."""
+    def jcalc(
+        self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None
+    ) -> ExplicitConstraint:
+        """The explicit joint constraint [X_J, S, v_J, c_J] (section 4.4, first form of jcalc)."""
         return ExplicitConstraint(
             self.transform(q, time), self.subspace(q, time), self.velocity(q, v, time), self.bias(q, v, time)
         )
@@ -114,7 +116,7 @@ class Joint(ABC):
         return [position + step for position, step in zip(q, dv)]
 
     def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> list[Scalar]:
-        """The velocity that leads from q0 to q1 in one unit of time: `integrate(q0, difference(q0, q1)) = q1`."""
+        """The velocity at q0 that leads to q1 in unit time: `integrate(q0, difference(q0, q1)) = q1`."""
         return [end - start for start, end in zip(q0, q1)]
 
     def neutral(self) -> list[float]:
@@ -133,8 +135,8 @@ class Joint(ABC):
     ) -> list[float]:
         """A position drawn uniformly between the limits (nq numbers each; infinite = none).
 
-        Without limits an angle is drawn from (-pi, pi) and a length from (-1, 1) m; a one-sided limit is given the
-        width of that range. Quaternions are uniform over all rotations and ignore limits.
+        Without limits an angle is drawn from (-pi, pi) and a length from (-1, 1) m; a one-sided limit is
+        given the width of that range. Quaternions are uniform over all rotations and ignore limits.
         """
         low = [-math.inf] * self.nq if lower is None else list(lower)
         high = [math.inf] * self.nq if upper is None else list(upper)
@@ -154,24 +156,24 @@ class Joint(ABC):
         return subspaces.dual_bases(self.subspace(q, time))[1]
 
     def active_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
-        """T_a: nv columns in successor coordinates with T_a^T S = 1 (`active_subspace_along` lets a user choose)."""
+        """T_a: nv columns in successor coordinates with T_a^T S = 1; see `active_subspace_along`."""
         return subspaces.dual_bases(self.subspace(q, time))[0]
 
     def position_of(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
         """The position q at which the successor frame stands at X, or near it if X breaks the constraint."""
         raise ModelError(
-            f"a {self.kind} joint has no formula for its position from a transform, which closing a loop needs; "
-            "put its joints into the tree and close the loop with a joint that has one, such as Fixed or Revolute"
+            f"a {self.kind} joint has no formula for its position at a transform, as a loop joint needs; "
+            "put it into the tree and close the loop with a joint that has one, such as Fixed or Revolute"
         )
 
     def closure_error(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
         """delta = T^T d, with d the small motion from where the successor ought to be to where it is.
 
-        X places the successor in the predecessor. Eqs 8.25 to 8.27: X = X_err X_J. Joints without a closed form in
-        Table 8.1 take X_J at `position_of(X)` and the zero-DoF formula for d.
+        X places the successor in the predecessor. Eqs 8.25 to 8.27: X = X_err X_J. Joints without a closed
+        form in Table 8.1 take X_J at `position_of(X)` and the zero-DoF formula for d.
         """
         q = self.position_of(X, time)
-        d = displacement(self.transform(q, time).inverse() @ X)
+        d = displacement(self.transform(q, time).as_transform().inverse() @ X)
         return [d.dot(force) for force in self.constraint_subspace(q, time)]
 
     def implicit_constraint(
@@ -181,7 +183,7 @@ class Joint(ABC):
         return self.closure_error(X, time), self.constraint_subspace(self.position_of(X, time), time)
 
     def singularity_measure(self, q: Sequence[Scalar], time: Scalar | None = None) -> Scalar:
-        """0 where S loses rank, so that v no longer describes every motion of the joint; 1 where it is at its best."""
+        """0 where S loses rank, so that some motions of the joint have no velocity v; 1 at best."""
         return 1.0
 
     def reversed(self) -> Joint:
@@ -191,7 +193,11 @@ class Joint(ABC):
         return Reversed(self)
 
     def structure(self) -> tuple[Any, ...]:
-        """A hashable key: joints of equal structure run the same arithmetic and differ in `parameters` only."""
+        """A hashable key: joints of equal structure do the same arithmetic and differ in `parameters` only.
+
+        Numbers that fix the structure (a coordinate axis) stand in `parameters` too, and must stay plain
+        floats when joints of one structure are computed together, for a traced axis is a general one.
+        """
         return (self.kind,)
 
     def parameters(self) -> list[Scalar]:
@@ -199,7 +205,7 @@ class Joint(ABC):
         return [leaf for name in self.parameter_names for leaf in data.flatten(getattr(self, name))]
 
     def with_parameters(self, flat: Sequence[Scalar]) -> Joint:
-        """This joint with other numbers in the order of `parameters`, which may be traced; they are not checked."""
+        """This joint with other numbers, unchecked and possibly traced, in the order of `parameters`."""
         remaining = list(flat)
         if len(remaining) != len(self.parameters()):
             raise ArgumentError(
@@ -217,7 +223,7 @@ class Joint(ABC):
         return copy
 
     def to_data(self) -> dict[str, Any]:
-        """The joint as plain dictionaries, lists, strings and floats; `joint_from_data` restores it exactly."""
+        """The joint as dictionaries, lists, strings and floats; `joint_from_data` restores it exactly."""
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
         return {"type": self.kind} | {
             name: data.encode(value, f"{self.kind} joint, {name}") for name, value in fields.items()
@@ -241,4 +247,3 @@ def _between(rng: np.random.Generator, coordinate: str, low: float, high: float)
     elif math.isinf(high):
         high = low + width
     return float(rng.uniform(low, high))
-

@@ -21,10 +21,11 @@ __all__ = ["Planar"]
 class Planar(Joint):
     """Motion in the x-y plane: q = (x, y, angle), v = (omega, v_x, v_y) in successor coordinates.
 
-    x and y [m] are in predecessor coordinates, unlike those of Featherstone 2008 Table 4.1, so that a body far away can
-    spin without moving its coordinates; S = (e3, e4, e5) is the table's. With R(angle): d(x, y)/dt = R (v_x, v_y).
-    Positions integrate by the exponential of SE(2). The angle is not wrapped: `difference` counts whole turns, and
-    a displacement between poses exactly n turns apart (n not 0) does not exist unless the points coincide.
+    x and y [m] are in predecessor coordinates, unlike those of Featherstone 2008 Table 4.1, so that a body
+    far away can spin without moving its coordinates; S = (e3, e4, e5) is the table's. With R(angle): d(x,
+    y)/dt = R (v_x, v_y). Positions integrate by the exponential of SE(2). The angle is not wrapped:
+    `difference` counts whole turns, and a displacement between poses exactly n turns apart (n not 0) does
+    not exist unless the points coincide.
     """
 
     kind = "planar"

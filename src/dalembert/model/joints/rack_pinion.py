@@ -21,8 +21,9 @@ __all__ = ["RackPinion"]
 class RackPinion(Joint):
     """A pinion, centred on z of the successor, rolls along a rack parallel to x of the predecessor.
 
-    q [rad] is the pinion's angle, r its radius [m] (signed: a rack on the other side): the pinion stands at (r q, 0, 0),
-    S = (0, 0, 1, r c, -r s, 0), c_J = (0, 0, 0, -r s, -r c, 0) v² (Featherstone 2008 Example 4.6).
+    q [rad] is the pinion's angle, r its radius [m] (signed: a rack on the other side): the pinion stands at
+    (r q, 0, 0), S = (0, 0, 1, r c, -r s, 0), c_J = (0, 0, 0, -r s, -r c, 0) v² (Featherstone 2008 Example
+    4.6).
     """
 
     radius: Scalar

@@ -19,10 +19,11 @@ __all__ = ["Reversed"]
 @final
 @dataclass(frozen=True, slots=True)
 class Reversed(Joint):
-    """A joint with predecessor and successor exchanged; q and v keep their meaning (Featherstone 2008 Table 4.2).
+    """A joint with predecessor and successor exchanged; q and v keep their meaning (Featherstone 2008 Table
+    4.2).
 
-    With X = ^pX_s of the joint as it was: X_J = X, S = -X S, v_J = -X v_J, c_J = -X c_J, T = -X* T. (The table prints the
-    row of T without the star; only the force transform keeps T^T S = 0.)
+    With X = ^pX_s of the joint as it was: X_J = X, S = -X S, v_J = -X v_J, c_J = -X c_J, T = -X* T. (The
+    table prints the row of T without the star; only the force transform keeps T^T S = 0.)
     """
 
     joint: Joint

@@ -28,8 +28,8 @@ __all__ = ["Revolute"]
 class Revolute(Joint):
     """Rotation by q [rad] about an axis through the origin: S = (a, 0) (Featherstone 2008 Table 4.1).
 
-    Without limits it is a continuous joint; the angle is never wrapped. Along a coordinate axis, of either sign, the
-    transform is an axial screw.
+    Without limits it is a continuous joint; the angle is never wrapped. Along a coordinate axis, of either
+    sign, the transform is an axial screw.
     """
 
     axis: Vec3

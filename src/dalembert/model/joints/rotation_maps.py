@@ -1,8 +1,10 @@
-"""Rotations and rigid displacements as exponentials: SO(3) by quaternions, SE(3), SE(2), and their logarithms.
+"""Rotations and rigid displacements as exponentials: SO(3) by quaternions, SE(3), SE(2), and their
+logarithms.
 
-A rotation vector w = angle times axis [rad], s = w . w. All maps are smooth functions of s, computed by their series
-near zero and in closed form elsewhere; `select` joins the two, with the closed form kept away from 0/0, so that no
-scalar kind meets a NaN at zero. Quaternions are (w, x, y, z), Hamilton, of R (child to parent coordinates).
+A rotation vector w = angle times axis [rad], s = w . w. All maps are smooth functions of s, computed by
+their series near zero and in closed form elsewhere; `select` joins the two, with the closed form kept away
+from 0/0, so that no scalar kind meets a NaN at zero. Quaternions are (w, x, y, z), Hamilton, of R (child to
+parent coordinates).
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ __all__ = [
 ]
 
 SERIES_LIMIT = 0.25
-"""Below this s = angle² [rad²] the series are used; seven terms then leave less than half a unit of float64."""
+"""Below this s = angle² [rad²] the series are used: seven terms leave less than a rounding of float64."""
 
 LOG_SERIES_LIMIT = 1.0e-6
 """Below this squared length of a quaternion's vector part its logarithm is a series of three terms."""
@@ -129,10 +131,11 @@ def quaternion_from_rotation(R: Mat3) -> list[Scalar]:
     a, b, c = r32 - r23, r13 - r31, r21 - r12
     d, e, f = r21 + r12, r13 + r31, r32 + r23
     rows = ((squares[0], a, b, c), (a, squares[1], d, e), (b, d, squares[2], f), (c, e, f, squares[3]))
-    best, largest = rows[0], squares[0]
+    best: tuple[Scalar, ...] = rows[0]
+    largest = squares[0]
     for row, square in zip(rows[1:], squares[1:]):
         larger = square > largest
-        best = tuple(select(larger, new, old) for new, old in zip(row, best))  # type: ignore[assignment]
+        best = tuple(select(larger, new, old) for new, old in zip(row, best))
         largest = select(larger, square, largest)
     scale = select(best[0] < 0.0, -0.5, 0.5) / sqrt(largest)
     return [component * scale for component in best]
@@ -177,7 +180,7 @@ def quaternion_log(p: Sequence[Scalar]) -> Vec3:
     """The rotation vector of at most pi of a unit quaternion; p and -p give the same."""
     sign = select(p[0] < 0.0, -1.0, 1.0)
     w = sign * p[0]
-    vector = Vec3(p[1], p[2], p[3]) * sign
+    vector: Vec3 = Vec3(p[1], p[2], p[3]) * sign
     square = vector.dot(vector)
     small = square < LOG_SERIES_LIMIT
     length = sqrt(select(small, 1.0, square))
@@ -185,7 +188,8 @@ def quaternion_log(p: Sequence[Scalar]) -> Vec3:
     safe_w = select(small, w, 1.0)
     t2 = square / (safe_w * safe_w)
     series = 2.0 / safe_w * polynomial(t2, (1.0, -1 / 3, 1 / 5))
-    return vector * select(small, series, 2.0 * atan2(length, w) / length)
+    log: Vec3 = vector * select(small, series, 2.0 * atan2(length, w) / length)
+    return log
 
 
 def quaternion_difference(p0: Sequence[Scalar], p1: Sequence[Scalar]) -> Vec3:
@@ -207,9 +211,9 @@ def integrate_rigid(
 def difference_rigid(
     position0: Vec3, p0: Sequence[Scalar], position1: Vec3, p1: Sequence[Scalar]
 ) -> tuple[Vec3, Vec3]:
-    """The screw (rotation, translation), in the coordinates of pose 0, that `integrate_rigid` takes to pose 1."""
+    """The screw (rotation, translation) at pose 0 along which `integrate_rigid` reaches pose 1."""
     rotation = quaternion_difference(p0, p1)
-    path = rotation_from_quaternion(*p0).transpose() @ (position1 - position0)
+    path = rotation_from_quaternion(*p0).transposed_times(position1 - position0)
     k = ExponentialCoefficients(rotation.dot(rotation))
     turned = rotation.cross(path)
     return rotation, path - turned * 0.5 + rotation.cross(turned) * k.D

@@ -19,11 +19,13 @@ __all__ = ["SphereInCylinder"]
 @final
 @dataclass(frozen=True, slots=True, init=False)
 class SphereInCylinder(Joint):
-    """A ball, fixed to the successor, turns freely and slides along the axis of a tube fixed to the predecessor.
+    """A ball, fixed to the successor, turns freely and slides along the axis of a tube fixed to the
+    predecessor.
 
-    q = (distance along the axis [m], quaternion), v = (omega in successor coordinates [rad/s], sliding speed [m/s]).
-    Its two constraints replace a revolute joint's five where that would overconstrain a planar loop (Featherstone 2008
-    section 8.10). With E the rotation into successor coordinates: S = (e1, e2, e3, (0, E a)), T = (0, E t1), (0, E t2).
+    q = (distance along the axis [m], quaternion), v = (omega in successor coordinates [rad/s], sliding speed
+    [m/s]). Its two constraints replace a revolute joint's five where that would overconstrain a planar loop
+    (Featherstone 2008 section 8.10). With E the rotation into successor coordinates: S = (e1, e2, e3, (0, E
+    a)), T = (0, E t1), (0, E t2).
     """
 
     axis: Vec3

@@ -24,7 +24,8 @@ AXES = (Vec3.unit(0), Vec3.unit(1), Vec3.unit(2))
 class Spherical(Joint):
     """Rotation about a point: q = Euler parameters (w, x, y, z), v = omega [rad/s] in successor coordinates.
 
-    S = (e1, e2, e3), dq/dt = ½ Q(q) omega (Featherstone 2008 Table 4.1, Eqs 4.12 and 4.13). Free of singularities.
+    S = (e1, e2, e3), dq/dt = ½ Q(q) omega (Featherstone 2008 Table 4.1, Eqs 4.12 and 4.13). Free of
+    singularities.
     """
 
     kind = "spherical"

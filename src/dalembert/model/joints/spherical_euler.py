@@ -20,10 +20,12 @@ __all__ = ["SphericalEuler"]
 @final
 @dataclass(frozen=True, slots=True, init=False)
 class SphericalEuler(Joint):
-    """Rotation about a point: q = three angles [rad] about the axes of `order`, v = dq/dt (Featherstone 2008 section 4.5).
+    """Rotation about a point: q = three angles [rad] about the axes of `order`, v = dq/dt (Featherstone 2008
+    section 4.5).
 
-    The rotations are intrinsic: "zyx" is yaw about z, pitch about the new y, roll about the new x. S varies while T is
-    constant. Singular where `singularity_measure` is zero: |cos q2| = 0, or |sin q2| = 0 for orders such as "zxz".
+    The rotations are intrinsic: "zyx" is yaw about z, pitch about the new y, roll about the new x. S varies
+    while T is constant. Singular where `singularity_measure` is zero: |cos q2| = 0, or |sin q2| = 0 for
+    orders such as "zxz".
     """
 
     order: str

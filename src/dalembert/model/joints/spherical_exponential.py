@@ -22,8 +22,9 @@ __all__ = ["SphericalExponential"]
 class SphericalExponential(Joint):
     """Rotation about a point: q = rotation vector [rad], R = exp(q x), v = dq/dt.
 
-    R = 1 + A q x + B q x q x and, in successor coordinates, S = 1 - B q x + C q x q x (Liu & Jain Eqs 53 to 56, whose
-    Jacobian is in the parent frame: R times ours), with A, B, C of `ExponentialCoefficients`. Singular at |q| = 2 pi.
+    R = 1 + A q x + B q x q x and, in successor coordinates, S = 1 - B q x + C q x q x (Liu & Jain Eqs 53 to
+    56, whose Jacobian is in the parent frame: R times ours), with A, B, C of `ExponentialCoefficients`.
+    Singular at |q| = 2 pi.
     """
 
     kind = "spherical_exponential"

@@ -17,12 +17,9 @@ __all__ = [
     "reciprocal_basis",
     "relative_volume",
     "rotations",
-    "zero_motion",
 ]
-
-def zero_motion() -> Motion:
-    """No motion, as literals."""
-    return Motion(Vec3.zero(), Vec3.zero())
+TINY = 1.0e-30
+"""A squared length below which a column counts as zero."""
 
 
 def rotations(*axes: Vec3) -> tuple[Motion, ...]:
@@ -43,8 +40,8 @@ def forces(*axes: Vec3) -> tuple[Force, ...]:
 def combination(S: Sequence[Motion], v: Sequence[Scalar]) -> Motion:
     """S v = sum of the columns S_i times v_i."""
     if len(S) == 0:
-        return zero_motion()
-    total = S[0] * v[0]
+        return Motion.zero()
+    total: Motion = S[0] * v[0]
     for column, speed in zip(S[1:], v[1:]):
         total = total + column * speed
     return total
@@ -60,53 +57,27 @@ def reciprocal_basis(a: Vec3, b: Vec3, c: Vec3) -> tuple[Vec3, Vec3, Vec3]:
 def dual_bases(S: Sequence[Motion]) -> tuple[tuple[Force, ...], tuple[Force, ...]]:
     """(T_a, T) with T_a^T S = 1 and T^T S = 0, for any S of full rank.
 
-    Gauss-Jordan elimination with row exchange finds A with A S = [1; 0]: the first nv rows of A are the columns of
-    T_a, the rest those of T. Exchanges go through `select`, so that S may depend on traced values; for an S of
-    literals everything here is done while tracing.
+    Elimination finds A with A S = [1; 0]: the first nv rows of A are the columns of T_a, the rest those of T.
     """
     n = len(S)
-    rows = [[_component(column, i) for column in S] + _unit_row(i) for i in range(6)]
-    for k in range(n):
-        for i in range(k + 1, 6):
-            swap = absolute(rows[i][k]) > absolute(rows[k][k])
-            rows[k], rows[i] = (
-                [select(swap, below, pivot) for pivot, below in zip(rows[k], rows[i])],
-                [select(swap, pivot, below) for pivot, below in zip(rows[k], rows[i])],
-            )
-        pivot_row = [entry / rows[k][k] if j != k else 1.0 for j, entry in enumerate(rows[k])]
-        rows = [
-            pivot_row if i == k else [entry - row[k] * over for entry, over in zip(row, pivot_row)]
-            for i, row in enumerate(rows)
-        ]
-    A = [row[n:] for row in rows]
-    columns = tuple(Force(Vec3(*row[:3]), Vec3(*row[3:])) for row in A)
+    rows = _reduced([[_component(column, i) for column in S] + _unit_row(i, 6) for i in range(6)], n)
+    columns = tuple(Force(Vec3(*row[n : n + 3]), Vec3(*row[n + 3 :])) for row in rows)
     return columns[:n], columns[n:]
 
 
 def active_subspace_along(S: Sequence[Motion], directions: Sequence[Force]) -> tuple[Force, ...]:
-    """T_a = F (S^T F)^-1: active forces along the chosen directions F, scaled so that T_a^T S = 1 (Example 3.2).
+    """T_a = F (S^T F)^-1: active forces along chosen directions F, scaled so that T_a^T S = 1 (Example 3.2).
 
     The choice changes the bearing forces a joint must withstand, never the motion.
     """
     n = len(S)
     if len(directions) != n:
-        raise ArgumentError(f"{len(directions)} force directions given for {n} motion freedoms; give as many as S has columns")
-    # Rows of [F^T S | 1] reduced to [1 | (F^T S)^-1].
+        raise ArgumentError(
+            f"{len(directions)} force directions given for {n} motion freedoms; give one for each column of S"
+        )
     rows = [[column.dot(force) for column in S] + _unit_row(i, n) for i, force in enumerate(directions)]
-    for k in range(n):
-        for i in range(k + 1, n):
-            swap = absolute(rows[i][k]) > absolute(rows[k][k])
-            rows[k], rows[i] = (
-                [select(swap, below, pivot) for pivot, below in zip(rows[k], rows[i])],
-                [select(swap, pivot, below) for pivot, below in zip(rows[k], rows[i])],
-            )
-        pivot_row = [entry / rows[k][k] if j != k else 1.0 for j, entry in enumerate(rows[k])]
-        rows = [
-            pivot_row if i == k else [entry - row[k] * over for entry, over in zip(row, pivot_row)]
-            for i, row in enumerate(rows)
-        ]
     result = []
-    for row in rows:
+    for row in _reduced(rows, n):
         column = directions[0] * row[n]
         for force, weight in zip(directions[1:], row[n + 1 :]):
             column = column + force * weight
@@ -115,7 +86,8 @@ def active_subspace_along(S: Sequence[Motion], directions: Sequence[Force]) -> t
 
 
 def relative_volume(S: Sequence[Motion]) -> Scalar:
-    """sqrt(det(S^T S)) over the product of the columns' lengths: 1 if they are orthogonal, 0 if they are dependent.
+    """sqrt(det(S^T S)) over the product of the columns' lengths: 1 if they are orthogonal, 0 if they are
+    dependent.
 
     A measure of rank only: it adds squares of metres and radians.
     """
@@ -125,10 +97,9 @@ def relative_volume(S: Sequence[Motion]) -> Scalar:
     for k, column in enumerate(columns):
         length = sum(entry * entry for entry in column)
         rest = sum(entry * entry for entry in remaining[k])
-        tiny = 1e-300
-        volume = volume * sqrt(rest / maximum(length, tiny))
+        volume = volume * sqrt(rest / maximum(length, TINY))
         for later in remaining[k + 1 :]:
-            along = sum(a * b for a, b in zip(later, remaining[k])) / maximum(rest, tiny)
+            along = sum(a * b for a, b in zip(later, remaining[k])) / maximum(rest, TINY)
             later[:] = [a - along * b for a, b in zip(later, remaining[k])]
     return volume
 
@@ -139,6 +110,26 @@ def _component(column: Motion, i: int) -> Scalar:
     return list(part)[i % 3]
 
 
-def _unit_row(i: int, n: int = 6) -> list[Scalar]:
+def _reduced(rows: list[list[Scalar]], n: int) -> list[list[Scalar]]:
+    """Rows whose first n columns are brought to [1; 0] by Gauss-Jordan elimination with row exchange.
+
+    Exchanges go through `select`, so that the entries may be traced; those of literals happen while tracing.
+    """
+    for k in range(n):
+        for i in range(k + 1, len(rows)):
+            swap = absolute(rows[i][k]) > absolute(rows[k][k])
+            rows[k], rows[i] = (
+                [select(swap, below, above) for above, below in zip(rows[k], rows[i])],
+                [select(swap, above, below) for above, below in zip(rows[k], rows[i])],
+            )
+        pivot_row = [entry / rows[k][k] if j != k else 1.0 for j, entry in enumerate(rows[k])]
+        rows = [
+            pivot_row if i == k else [entry - row[k] * over for entry, over in zip(row, pivot_row)]
+            for i, row in enumerate(rows)
+        ]
+    return rows
+
+
+def _unit_row(i: int, n: int) -> list[Scalar]:
     """Row i of the identity."""
     return [1.0 if j == i else 0.0 for j in range(n)]

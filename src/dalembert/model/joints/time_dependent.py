@@ -24,15 +24,17 @@ __all__ = ["TimeDependent"]
 class TimeDependent(Joint):
     """A joint whose predecessor frame is carried along a prescribed motion x(t).
 
-    `driver` is the joint that the motion drives and `motion(time)` its nq position variables, written with the functions
-    of `dalembert.scalar`; `joint` keeps its freedoms. The successor stands at P(t) X(q), P(t) = driver at x(t). With
-    sigma_P the velocity of P in its own frame and X the joint's transform (Featherstone 2008 section 3.5):
+    `driver` is the joint that the motion drives and `motion(time)` its nq position variables, written with
+    the functions of `dalembert.scalar`; `joint` keeps its freedoms. The successor stands at P(t) X(q), P(t)
+    = driver at x(t). With sigma_P the velocity of P in its own frame and X the joint's transform
+    (Featherstone 2008 section 3.5):
 
         v_J = S v + X sigma_P                                          sigma = X sigma_P
         c_J = S° v + X sigma_P° + v_J x S v                            since dX/dt = -(S v) x X
 
-    sigma_P and sigma_P° are exact derivatives of the placement with respect to time. A cylinder whose sliding is
-    prescribed is `TimeDependent(Revolute(a), driver=Prismatic(a), motion=…)`; with `Fixed()` everything is prescribed.
+    sigma_P and sigma_P° are exact derivatives of the placement with respect to time. A cylinder whose
+    sliding is prescribed is `TimeDependent(Revolute(a), driver=Prismatic(a), motion=…)`; with `Fixed()`
+    everything is prescribed.
     """
 
     joint: Joint
@@ -128,7 +130,8 @@ class TimeDependent(Joint):
         x = list(self.motion(time))
         if len(x) != self.driver.nq:
             raise ModelError(
-                f"TimeDependent: motion returned {len(x)} numbers; a {self.driver.kind} driver needs {self.driver.nq}"
+                f"TimeDependent: motion returned {len(x)} numbers; "
+                f"give the {self.driver.nq} positions of its {self.driver.kind} driver"
             )
         return self.driver.transform(x).as_transform()
 

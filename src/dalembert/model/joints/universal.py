@@ -29,9 +29,11 @@ PARALLEL_TOLERANCE = 1.0e-6
 @final
 @dataclass(frozen=True, slots=True, init=False)
 class Universal(Joint):
-    """Rotation by q1 about axis1, fixed in the predecessor, then by q2 about axis2, fixed in the successor [rad].
+    """Rotation by q1 about axis1, fixed in the predecessor, then by q2 about axis2, fixed in the successor
+    [rad].
 
-    R = R(axis1, q1) R(axis2, q2); S = (R(axis2, q2)^T axis1, axis2), angular. The axes need not be perpendicular.
+    R = R(axis1, q1) R(axis2, q2); S = (R(axis2, q2)^T axis1, axis2), angular. The axes need not be
+    perpendicular.
     """
 
     axis1: Vec3
@@ -44,13 +46,16 @@ class Universal(Joint):
     coordinates = ("angle", "angle")
 
     def __init__(
-        self, axis1: Sequence[Scalar] | Vec3 = (1.0, 0.0, 0.0), axis2: Sequence[Scalar] | Vec3 = (0.0, 1.0, 0.0)
+        self,
+        axis1: Sequence[Scalar] | Vec3 = (1.0, 0.0, 0.0),
+        axis2: Sequence[Scalar] | Vec3 = (0.0, 1.0, 0.0),
     ) -> None:
         first, second = unit_axis(axis1, "Universal, axis1"), unit_axis(axis2, "Universal, axis2")
         sine = first.cross(second).norm()
         if isinstance(sine, float) and sine < PARALLEL_TOLERANCE:
             raise ModelError(
-                f"Universal: axis1 {list(first)} and axis2 {list(second)} are parallel; give two directions, or a Revolute"
+                f"Universal: axis1 {list(first)} and axis2 {list(second)} are parallel; "
+                "give two directions, or use Revolute"
             )
         object.__setattr__(self, "axis1", first)
         object.__setattr__(self, "axis2", second)

@@ -12,7 +12,7 @@ from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.joints.joint import Joint
 from dalembert.model.joints.subspaces import combination, relative_volume
 from dalembert.scalar import Scalar
-from dalembert.spatial import Motion, Transform
+from dalembert.spatial import AxialScrew, Motion, Transform
 
 __all__ = ["UserDefined", "relative_velocity"]
 
@@ -22,7 +22,7 @@ PositionFunction: TypeAlias = Callable[..., Any]
 
 
 def relative_velocity(X: Placement, rate: Placement) -> Motion:
-    """The velocity, in successor coordinates, of a frame whose placement changes at the given rate: (R^T dR, R^T dp)."""
+    """The velocity (R^T dR, R^T dp), in its own coordinates, of a frame from its placement's rate."""
     R, dR = X.R, rate.R
     return Motion((R.transpose() @ dR).axial(), R.transposed_times(rate.p))
 
@@ -32,16 +32,19 @@ def relative_velocity(X: Placement, rate: Placement) -> Motion:
 class UserDefined(Joint):
     """A joint given by functions on generic scalars (the user's own jcalc, Featherstone 2008 section 4.6).
 
-    `placement(q)` returns the successor placed in the predecessor, a `Transform` or `AxialScrew`, written with the
-    functions of `dalembert.scalar`. That is enough: S, v_J, sigma and c_J are its exact derivatives, taken with dual
-    numbers, of which tracing keeps only what the joint needs. Each may be given instead, where a formula is known:
+    `placement(q)` returns the successor placed in the predecessor, a `Transform` or `AxialScrew`, written
+    with the functions of `dalembert.scalar`. That is enough: S, v_J, sigma and c_J are its exact
+    derivatives, taken with dual numbers, of which tracing keeps only what the joint needs. Each may be given
+    instead, where a formula is known:
 
         subspace(q) -> nv motions;  bias(q, v) -> c_J
-        position_rate(q, v) -> nq rates, needed where v is not dq/dt (then give integrate and difference as well)
-        integrate(q, dv), difference(q0, q1), normalize(q) -> lists;  position_of(X) -> q, needed to close a loop
+        position_rate(q, v) -> nq rates, needed where v is not dq/dt (then give integrate and difference as
+        well) integrate(q, dv), difference(q0, q1), normalize(q) -> lists;  position_of(X) -> q, needed to
+        close a loop
 
-    With `time_dependent=True` placement, subspace, bias and position_of take the time as one more argument, and
-    sigma = the velocity at v = 0 is taken from the placement's dependence on time. T and T_a follow from S by elimination.
+    With `time_dependent=True` placement, subspace, bias and position_of take the time as one more argument,
+    and sigma = the velocity at v = 0 is taken from the placement's dependence on time. T and T_a follow from
+    S by elimination.
     """
 
     name: str
@@ -82,13 +85,19 @@ class UserDefined(Joint):
         own_manifold = (position_rate, integrate, difference)
         if any(own_manifold) and not all(own_manifold):
             raise ModelError(
-                f"UserDefined {name!r}: position_rate, integrate and difference describe one relation between q and v; "
+                f"UserDefined {name!r}: position_rate, integrate and difference belong together; "
                 "give all three or none"
             )
         if nq != nv and position_rate is None:
             raise ModelError(
                 f"UserDefined {name!r}: nq = {nq} differs from nv = {nv}, so that v is not dq/dt; "
                 "give position_rate, integrate and difference"
+            )
+        kinds = ("angle",) * nq if coordinates is None else tuple(coordinates)
+        start = (0.0,) * nq if neutral is None else tuple(float(x) for x in neutral)
+        if len(start) != nq or len(kinds) != nq:
+            raise ModelError(
+                f"UserDefined {name!r}: neutral and coordinates must have nq = {nq} entries each"
             )
         given = {
             "placement": placement,
@@ -105,13 +114,11 @@ class UserDefined(Joint):
             "number_of_positions": nq,
             "number_of_velocities": nv,
             "functions": tuple((key, function) for key, function in given.items() if function is not None),
-            "coordinate_kinds": ("angle",) * nq if coordinates is None else tuple(coordinates),
+            "coordinate_kinds": kinds,
             "quaternion_slices": tuple(unit_quaternions),
-            "neutral_position": (0.0,) * nq if neutral is None else tuple(float(x) for x in neutral),
+            "neutral_position": start,
             "rheonomic": bool(time_dependent),
         }
-        if len(fields["neutral_position"]) != nq or len(fields["coordinate_kinds"]) != nq:  # type: ignore[arg-type]
-            raise ModelError(f"UserDefined {name!r}: neutral and coordinates must have nq = {nq} entries each")
         for key, value in fields.items():
             object.__setattr__(self, key, value)
 
@@ -140,19 +147,19 @@ class UserDefined(Joint):
 
     def transform(self, q: Scalars, time: Scalar | None = None) -> Placement:
         X = self._call("placement", q, time=time)
-        if not hasattr(X, "as_transform"):
+        if not isinstance(X, Transform | AxialScrew):
             raise ModelError(
-                f"UserDefined {self.name!r}: placement returned {type(X).__name__}; return a dalembert Transform"
+                f"UserDefined {self.name!r}: placement returned {type(X).__name__}; return a Transform"
             )
-        placed: Placement = X
-        return placed
+        return X
 
     def subspace(self, q: Scalars, time: Scalar | None = None) -> tuple[Motion, ...]:
         if self._has("subspace"):
             columns = tuple(self._call("subspace", q, time=time))
             if len(columns) != self.nv:
                 raise ModelError(
-                    f"UserDefined {self.name!r}: subspace returned {len(columns)} columns, nv = {self.nv} are needed"
+                    f"UserDefined {self.name!r}: subspace returned {len(columns)} columns; "
+                    f"give nv = {self.nv}"
                 )
             return columns
         units = [[1.0 if j == i else 0.0 for j in range(self.nv)] for i in range(self.nv)]
@@ -204,7 +211,7 @@ class UserDefined(Joint):
         return relative_volume(self.subspace(q, time))
 
     def _derived_velocity(self, q: Scalars, v: Scalars, time: Scalar | None, clock: float) -> Motion:
-        """The velocity of the placement as q moves with v and, if the joint depends on time, time with `clock`."""
+        """The velocity of the placement as q moves with v and time, if it matters, at the rate `clock`."""
         rates = self.position_rate(q, v)
         if not self.time_dependent:
             X, rate = directional_derivative(self.transform, q, rates)
