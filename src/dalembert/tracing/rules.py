@@ -269,7 +269,6 @@ _CONSTANTS: Final = (
 
 _CANCELLATION: Final = (
     Rule("x - x = 0", "sub", ("*", "*"), lambda a, b: a.graph.constant(0.0) if a is b else None),
-    Rule("x + x = 2 x", "add", ("*", "*"), lambda a, b: 2.0 * a if a is b else None),
     Rule("c1 x + c2 x", "add", ("mul", "mul"), _combine(1.0)),
     Rule("c x + x", "add", ("mul", "*"), _combine(1.0)),
     Rule("c1 x - c2 x", "sub", ("mul", "*"), _combine(-1.0)),
