@@ -1,0 +1,287 @@
+"""Body frames along the joint axes: Denavit-Hartenberg frames for trees (Featherstone 2008 sections 4.2, 10.3.1, A.4).
+
+q, v and tau do not depend on the frames in which bodies are described, but the cost of the dynamics does. Where a body
+turns about or slides along an axis, its new frame has z on that axis. What remains free, a turn about and a shift along z,
+is spent on the child with the largest subtree: x goes along the common normal of the two axes, the origin to its foot. Link
+transforms become axial screws:
+
+    that child            scrx(alpha, a) scrz(q + t, d)
+    other children        scrz(t1, d1) scrx(alpha, a) scrz(q + t, d)
+    a leaf                t = d = 0: its frame slides to the foot of the normal
+    almost parallel axes  scrx(alpha, a) xlt(0, b, 0) scrz(q + t, d): their common normal would lie far away
+    the world's child     scrz(q + t, 0): the world's frame is chosen too, with gravity in its x-z plane
+
+Bodies with other joints keep their frames, in which their v is expressed; bodies fixed to another take that one's frame.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.algorithms.axis_joint import AxisJoint, axis_of
+from dalembert.model.body import Body, Placement
+from dalembert.model.joints import Fixed, Joint
+from dalembert.model.tree import Tree
+from dalembert.scalar import Scalar
+from dalembert.spatial import AxialScrew, Mat3, RigidInertia, ScrewChain, SymMat3, Transform, Vec3
+
+__all__ = ["AlignedBody", "AlignedTree", "aligned"]
+
+Array = npt.NDArray[np.float64]
+"""Frames are 4x4 arrays [[R, p], [0, 1]] in this module: a child placed in its parent."""
+
+ROUNDING = 2e-15
+"""Relative to its neighbours, what rounding may leave of a constant that is an exact 0 or ±1."""
+
+FAR_NORMAL = 20.0
+"""How many times its joint's distance from the other axis the foot of a common normal may lie away from the joint."""
+
+
+def aligned(tree: Tree) -> Tree:
+    """The same system with body frames chosen along joint axes; q, v, tau and external forces keep their meaning.
+
+    A tree with placements that are run-time parameters is returned as it is.
+    """
+    if isinstance(tree, AlignedTree) or not all(_is_constant(body.placement) for body in tree.bodies):
+        return tree
+    children = _moving_children(tree)
+    world, gravity = _world_frame(tree, children)
+    frames: dict[int, Array] = {-1: world}
+    bodies = []
+    for body in tree.bodies:
+        frames[body.index], placement, joint = _align(body, frames[body.parent], children)
+        frame = _place(frames[body.index])
+        fields = {field.name: getattr(body, field.name) for field in dataclasses.fields(Body)}
+        fields |= {"placement": placement, "joint": joint, "inertia": _tidy_inertia(frame.apply(body.inertia))}
+        bodies.append(AlignedBody(**fields, original_frame=frame.inverse()))
+    return AlignedTree(bodies, gravity, tree, _place(world).inverse())
+
+
+@final
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class AlignedBody(Body):
+    """A body in its aligned frame. `original_frame`: the model's frame of the body, placed in the aligned one."""
+
+    original_frame: Transform = dataclasses.field(default_factory=Transform.identity)
+
+
+@final
+class AlignedTree(Tree):
+    """A tree of aligned bodies. `world_frame`: the model's world frame, placed in the aligned one; `original`: the model."""
+
+    __slots__ = ("bodies", "gravity", "nq", "nv", "original", "parents", "world_frame")
+
+    def __init__(
+        self, bodies: Sequence[AlignedBody], gravity: Vec3, original: Tree, world_frame: Transform
+    ) -> None:
+        self.bodies = tuple(bodies)
+        self.gravity = gravity
+        self.parents = original.parents
+        self.nq = original.nq
+        self.nv = original.nv
+        self.original = original
+        self.world_frame = world_frame
+
+
+def _align(
+    body: Body, parent_frame: Array, children: dict[int, list[_MovingChild]]
+) -> tuple[Array, Placement, Joint]:
+    """The body's new frame in its old one, and the placement and joint that lead to it from the parent's new frame."""
+    offset = _inverse(parent_frame) @ _matrix(body.placement)
+    if isinstance(body.joint, Fixed):
+        return _inverse(offset), AxialScrew(2, 1.0, 0.0, 0.0), AxisJoint("fixed")
+    axis = axis_of(body.joint)
+    if axis is None:
+        return np.eye(4), _place(offset), body.joint
+    normal = _common_normal(offset, axis)
+    ready = _inverse(offset) @ normal.frame
+    t, s = _own_freedom(children[body.index], ready)
+    joint = AxisJoint.like(body.joint, turn=_tidy(t), shift=_tidy(s))
+    return ready @ _screw_z(t, s), _chain(normal.factors()), joint
+
+
+def _own_freedom(children: list[_MovingChild], ready: Array) -> tuple[float, float]:
+    """(turn, shift) along z that bring a ready frame to the common normal with the best child's axis; zero for a leaf."""
+    if not children or children[0].axis is None:
+        return 0.0, 0.0
+    best = children[0]
+    normal = _common_normal(_inverse(ready) @ best.placement, best.axis)
+    return normal.t, normal.d
+
+
+def _world_frame(tree: Tree, children: dict[int, list[_MovingChild]]) -> tuple[Array, Vec3]:
+    """The new world frame in the old one, on the axis of its best child, and gravity in it."""
+    if not children[-1] or children[-1][0].axis is None:
+        return np.eye(4), tree.gravity
+    first = children[-1][0]
+    on_axis = _frame(*_basis(first.axis), np.zeros(3))
+    t, s = _own_freedom(children[first.body.index], on_axis)
+    g = [x for x in tree.gravity if isinstance(x, (int, float))]
+    if len(g) == 3:
+        across = (first.placement[:3, :3] @ on_axis[:3, :3]).T @ np.array(g)
+        if math.hypot(across[0], across[1]) > ROUNDING * math.hypot(*g):
+            t = math.atan2(across[1], across[0])
+    world = first.placement @ on_axis @ _screw_z(t, s)
+    gravity = _place(world).rotate_to_child(tree.gravity)
+    if len(g) == 3:
+        scale = math.hypot(*g)
+        gravity = Vec3(*[_tidy(x, scale) for x in gravity])
+    return world, gravity
+
+
+class _MovingChild(NamedTuple):
+    """A body that moves relative to another one, seen through bodies that are fixed to that one."""
+
+    body: Body
+    placement: Array
+    axis: Array | None
+
+
+def _moving_children(tree: Tree) -> dict[int, list[_MovingChild]]:
+    """Of each body and the world (-1): its moving children, those with an axis and large subtrees first."""
+    sizes = [1] * len(tree.bodies)
+    for body in reversed(tree.bodies):
+        if body.parent >= 0:
+            sizes[body.parent] += sizes[body.index]
+    carrier: dict[int, tuple[int, Array]] = {-1: (-1, np.eye(4))}
+    children: dict[int, list[_MovingChild]] = {-1: []}
+    for body in tree.bodies:
+        root, place = carrier[body.parent]
+        place = place @ _matrix(body.placement)
+        children[body.index] = []
+        if isinstance(body.joint, Fixed):
+            carrier[body.index] = root, place
+        else:
+            carrier[body.index] = body.index, np.eye(4)
+            children[root].append(_MovingChild(body, place, axis_of(body.joint)))
+    for found in children.values():
+        found.sort(key=lambda child: (child.axis is None, -sizes[child.body.index]))
+    return children
+
+
+class _Normal(NamedTuple):
+    """From a frame to the axis of a child: scrz(t, d) scrx(alpha, a) xlt(0, b, 0) leads to `frame`, whose z is the axis."""
+
+    frame: Array
+    t: float
+    d: float
+    cos_alpha: float
+    sin_alpha: float
+    a: float
+    b: float
+
+    def factors(self) -> Iterator[AxialScrew]:
+        """The screws that are not the identity."""
+        c, s, d = _tidy(math.cos(self.t)), _tidy(math.sin(self.t)), _tidy(self.d)
+        if (c, s, d) != (1.0, 0.0, 0.0):
+            yield AxialScrew(2, c, s, d)
+        c, s, a = _tidy(self.cos_alpha), _tidy(self.sin_alpha), _tidy(self.a)
+        if (c, s, a) != (1.0, 0.0, 0.0):
+            yield AxialScrew(0, c, s, a)
+        if _tidy(self.b) != 0.0:
+            yield AxialScrew(1, 1.0, 0.0, _tidy(self.b))
+
+
+def _common_normal(offset: Array, axis: Array) -> _Normal:
+    """The common normal of a frame's z axis and a child's axis, which passes through the origin of `offset`.
+
+    With z' the child's axis through p, x along z x z' and y = z x x:  z' = cos(alpha) z - sin(alpha) y, and
+
+        p = d z + a x - u z'                      a = p.x,   u = (p.y) / sin(alpha),   d = p.z + u cos(alpha)      (1)
+        p = d z + a x + b (z' x x)                b = (p.y) / cos(alpha),   d = p.z - b sin(alpha)                 (2)
+
+    (2) where u would be far. Parallel axes have a normal at every height: d = 0. On one axis, nothing is left to do.
+    """
+    z, p, z_child = np.array([0.0, 0.0, 1.0]), offset[:3, 3], offset[:3, :3] @ axis
+    across = np.array([-z_child[1], z_child[0]])
+    sine, cosine = math.hypot(*across), float(z_child[2])
+    away = math.hypot(p[0], p[1])
+    if sine <= ROUNDING:
+        cosine = math.copysign(1.0, cosine)
+        if away <= ROUNDING * (1.0 + abs(p[2])):
+            away, direction = 0.0, np.array([1.0, 0.0])
+        else:
+            direction = p[:2] / away
+        x = np.array([*direction, 0.0])
+        frame = _frame(x, np.cross([0.0, 0.0, cosine], x), np.array([0.0, 0.0, cosine]), away * x)
+        return _Normal(frame, math.atan2(x[1], x[0]), 0.0, cosine, 0.0, away, 0.0)
+    x = np.array([*(across / sine), 0.0])
+    y = np.cross(z, x)
+    t, a, along = math.atan2(x[1], x[0]), float(p @ x), float(p @ y)
+    if abs(along) <= FAR_NORMAL * sine * away:
+        u, b = along / sine, 0.0
+        d = float(p[2]) + u * cosine  # (1)
+    else:
+        u, b = 0.0, along / cosine
+        d = float(p[2]) - b * sine  # (2)
+    frame = _frame(x, np.cross(z_child, x), z_child, p + u * z_child)
+    return _Normal(frame, t, d, cosine, sine, a, b)
+
+
+def _basis(z: Array) -> tuple[Array, Array, Array]:
+    """Any right-handed orthonormal (x, y, z)."""
+    x = np.cross(np.eye(3)[int(np.argmin(np.abs(z)))], z)
+    x = x / np.linalg.norm(x)
+    return x, np.cross(z, x), z
+
+
+def _frame(x: Array, y: Array, z: Array, p: Array) -> Array:
+    frame = np.eye(4)
+    frame[:3, 0], frame[:3, 1], frame[:3, 2], frame[:3, 3] = x, y, z, p
+    return frame
+
+
+def _screw_z(t: float, d: float) -> Array:
+    c, s = math.cos(t), math.sin(t)
+    return _frame(np.array([c, s, 0.0]), np.array([-s, c, 0.0]), np.array([0.0, 0.0, 1.0]), np.array([0.0, 0.0, d]))
+
+
+def _inverse(frame: Array) -> Array:
+    R, p = frame[:3, :3], frame[:3, 3]
+    return _frame(*R, -R.T @ p)
+
+
+def _matrix(placement: Placement) -> Array:
+    return np.array(placement.homogeneous(), dtype=np.float64)
+
+
+def _place(frame: Array) -> Transform:
+    """A frame as a `Transform`, its rounding errors tidied away."""
+    scale = float(np.max(np.abs(frame[:3, 3])))
+    p = [_tidy(float(x), scale) for x in frame[:3, 3]]
+    return Transform(Mat3(*[_tidy(float(x)) for x in frame[:3, :3].flat]), Vec3(*p))
+
+
+def _chain(factors: Iterator[AxialScrew]) -> Placement:
+    screws = tuple(factors)
+    return ScrewChain(screws) if screws else AxialScrew(2, 1.0, 0.0, 0.0)
+
+
+def _tidy(x: Scalar, scale: float = 1.0) -> Scalar:
+    """An exact 0 or ±1 where only rounding stands in the way."""
+    if not isinstance(x, (int, float)):
+        return x
+    if abs(x) <= ROUNDING * scale:
+        return 0.0
+    return math.copysign(1.0, x) if scale == 1.0 and abs(abs(x) - 1.0) <= ROUNDING else float(x)
+
+
+def _tidy_inertia(inertia: RigidInertia) -> RigidInertia:
+    """The inertia with the zeros that rotating it has blurred."""
+    numbers = inertia.leaves()
+    if not all(isinstance(x, (int, float)) for x in numbers):
+        return inertia
+    h_scale, I_scale = max(map(abs, numbers[1:4])), max(map(abs, numbers[4:]))
+    h = [_tidy(x, h_scale) for x in numbers[1:4]]
+    I = [_tidy(x, I_scale) for x in numbers[4:]]
+    return RigidInertia.from_compact(numbers[0], Vec3(*h), SymMat3(*I))
+
+
+def _is_constant(placement: Placement) -> bool:
+    return all(isinstance(x, (int, float)) for x in placement.leaves())

@@ -1,0 +1,144 @@
+"""Articulated-body inertias: the inertia a body appears to have with a tree of others attached (Featherstone 2008 ch. 7).
+
+A handle obeys f = I^A a + p^A (Eq. 7.2). Connected to a parent by a joint with subspace S, seen from the parent:
+
+    U = I^A S,   D = S^T U + armature,   u = tau - S^T p^A,   K = U D^-1                 (7.43 to 7.45)
+    I^a = I^A - K U^T,   p^a = p^A + I^a c + K u                                        (7.47, 7.48)
+    dv/dt = D^-1 u - K^T a',   a = a' + S dv/dt,   a' = i_X_lambda a_lambda + c         (7.50)
+
+Eq. 7.40 and Table 7.1 misprint I^A c for I^a c. The common case is that the columns of S are coordinate directions and there is
+no armature. Then S^T K = 1 and S^T I^a = 0 hold exactly, entry by entry: in the joint's own rows
+
+    K = 1,   I^a = 0,   p^a = tau,   a = D^-1 u - (the other rows of K)^T a'             (*)
+
+are written down, not computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+from dalembert.algorithms.small_solve import SymmetricFactor, factor
+from dalembert.scalar import Scalar
+from dalembert.spatial import ArticulatedInertia, Force, Mat3, Motion, SymMat3
+from dalembert.spatial.value import is_zero, literal
+
+__all__ = ["JointElimination", "coordinate_rows", "eliminate_joint", "joint_inertia"]
+
+
+def eliminate_joint(I_A: ArticulatedInertia, S: Sequence[Motion], armature: Sequence[Scalar]) -> JointElimination:
+    """Factor the joint's own inertia D and form K and I^a (Eqs 7.43 to 7.47)."""
+    rows = coordinate_rows(S, armature)
+    U = [I_A * s for s in S]
+    D = factor(joint_inertia(S, U, armature))
+    columns = [u.to_list() for u in U]
+    K: list[list[Scalar]] = []
+    for r in range(6):
+        if r in rows:
+            K.append([1.0 if row == r else 0.0 for row in rows])
+        else:
+            K.append(D.solve([column[r] for column in columns]))
+    I_a = _less_rank(I_A, columns, K, rows)
+    return JointElimination(tuple(S), D, K, I_a, rows)
+
+
+def joint_inertia(S: Sequence[Motion], U: Sequence[Force], armature: Sequence[Scalar]) -> list[list[Scalar]]:
+    """S^T U + diag(armature) for U = I S, symmetric: each product of the lower triangle is formed once."""
+    lower = [[S[j].dot(U[i]) for j in range(i + 1)] for i in range(len(S))]
+    for i, m in enumerate(armature):
+        lower[i][i] = lower[i][i] + m
+    return [[lower[max(i, j)][min(i, j)] for j in range(len(S))] for i in range(len(S))]
+
+
+def coordinate_rows(S: Sequence[Motion], armature: Sequence[Scalar]) -> tuple[int, ...]:
+    """The Pluecker coordinate of each column, if all are coordinate directions and there is no armature; else none."""
+    if not all(is_zero(m) for m in armature):
+        return ()
+    rows = []
+    for s in S:
+        values = [literal(x) for x in s.to_list()]
+        if values.count(0.0) != 5 or values.count(1.0) != 1:
+            return ()
+        rows.append(values.index(1.0))
+    return tuple(rows)
+
+
+def _less_rank(
+    I_A: ArticulatedInertia, U: Sequence[Sequence[Scalar]], K: Sequence[Sequence[Scalar]], rows: tuple[int, ...]
+) -> ArticulatedInertia:
+    """I^A - K U^T, of which the joint's own rows and columns are zero by (*)."""
+
+    def entry(i: int, j: int, x: Scalar) -> Scalar:
+        if i in rows or j in rows:
+            return 0.0
+        for k, u in enumerate(U):
+            x = x - K[i][k] * u[j]
+        return x
+
+    I, H, M = I_A.I, I_A.H.leaves(), I_A.M
+    return ArticulatedInertia(
+        SymMat3(entry(0, 0, I.xx), entry(1, 1, I.yy), entry(2, 2, I.zz), entry(0, 1, I.xy), entry(0, 2, I.xz), entry(1, 2, I.yz)),
+        Mat3(*[entry(k // 3, 3 + k % 3, h) for k, h in enumerate(H)]),
+        SymMat3(entry(3, 3, M.xx), entry(4, 4, M.yy), entry(5, 5, M.zz), entry(3, 4, M.xy), entry(3, 5, M.xz), entry(4, 5, M.yz)),
+    )
+
+
+@final
+class JointElimination:
+    """A joint taken out of the equations of motion: what its parent sees, and its acceleration once that is known."""
+
+    __slots__ = ("D", "I_a", "K", "S", "rows")
+
+    def __init__(
+        self,
+        S: tuple[Motion, ...],
+        D: SymmetricFactor,
+        K: list[list[Scalar]],
+        I_a: ArticulatedInertia,
+        rows: tuple[int, ...],
+    ) -> None:
+        self.S = S
+        self.D = D
+        self.K = K
+        self.I_a = I_a
+        self.rows = rows
+
+    def joint_force(self, tau: Sequence[Scalar], p_A: Force) -> list[Scalar]:
+        """u = tau - S^T p^A (Eq. 7.45)."""
+        return [t - s.dot(p_A) for t, s in zip(tau, self.S, strict=True)]
+
+    def bias_force(self, p_A: Force, c: Motion, tau: Sequence[Scalar], u: Sequence[Scalar]) -> Force:
+        """p^a = p^A + I^a c + K u (Eq. 7.48)."""
+        total = (p_A + self.I_a * c).to_list()
+        p_a = [x + _dot(self.K[r], u) if u else x for r, x in enumerate(total)]
+        for t, r in zip(tau, self.rows, strict=bool(self.rows)):
+            p_a[r] = t
+        return Force.of(p_a)
+
+    def accelerations(self, u: Sequence[Scalar], a_prime: Motion) -> tuple[list[Scalar], Motion]:
+        """dv/dt of the joint and the acceleration a of the body (Eq. 7.50), from a' = i_X_lambda a_lambda + c."""
+        e = self.D.solve(u)
+        a = a_prime.to_list()
+        for r, x in enumerate(a):
+            if r not in self.rows:
+                e = [e_k - k * x for e_k, k in zip(e, self.K[r], strict=True)]
+        if not self.rows:
+            return e, _moved(a_prime, self.S, e)
+        vdot = [e_k - a[r] for e_k, r in zip(e, self.rows, strict=True)]
+        for e_k, r in zip(e, self.rows, strict=True):
+            a[r] = e_k
+        return vdot, Motion.of(a)
+
+
+def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
+    total = a[0] * b[0]
+    for x, y in zip(a[1:], b[1:], strict=True):
+        total = total + x * y
+    return total
+
+
+def _moved(a: Motion, S: Sequence[Motion], vdot: Sequence[Scalar]) -> Motion:
+    for s, x in zip(S, vdot, strict=True):
+        a = a + s * x
+    return a

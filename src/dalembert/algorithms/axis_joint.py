@@ -1,0 +1,92 @@
+"""A joint about the z axis of an aligned frame: what revolute, prismatic, helical and cylindrical joints become there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.model.joints import Cylindrical, Fixed, Helical, Joint, Prismatic, Revolute
+from dalembert.scalar import Scalar, cos, sin
+from dalembert.spatial import AxialScrew, Motion, Vec3
+from dalembert.spatial.value import is_zero
+
+__all__ = ["AxisJoint", "axis_of"]
+
+COORDINATES: Final[dict[str, tuple[str, ...]]] = {
+    "revolute": ("angle",),
+    "prismatic": ("length",),
+    "helical": ("angle",),
+    "cylindrical": ("angle", "length"),
+    "fixed": (),
+}
+
+Z: Final = Vec3(0.0, 0.0, 1.0)
+
+
+def axis_of(joint: Joint) -> npt.NDArray[np.float64] | None:
+    """The direction about or along which a joint moves, in its own frame; None for joints without one such axis."""
+    if isinstance(joint, (Revolute, Prismatic, Helical, Cylindrical)):
+        components = joint.axis.to_list()
+        if all(isinstance(x, (int, float)) for x in components):
+            return np.array(components, dtype=np.float64)
+    return None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AxisJoint(Joint):
+    """scrz(angle + turn, advance + shift): the motion of `freedom` along z, after a constant turn [rad] and shift [m].
+
+    q, v and tau are those of the joint it stands for; S is a coordinate direction, or (e_z, pitch e_z) if helical.
+    """
+
+    freedom: str
+    turn: Scalar = 0.0
+    shift: Scalar = 0.0
+    pitch: Scalar = 0.0
+
+    kind = "aligned_axis"
+    parameter_names = ("turn", "shift", "pitch")
+
+    @staticmethod
+    def like(joint: Joint, turn: float, shift: float) -> AxisJoint:
+        """The joint in a frame whose z is its axis."""
+        pitch = joint.pitch if isinstance(joint, Helical) else 0.0
+        return AxisJoint("fixed" if isinstance(joint, Fixed) else joint.kind, turn, shift, pitch)
+
+    @property
+    def nq(self) -> int:
+        return len(COORDINATES[self.freedom])
+
+    @property
+    def nv(self) -> int:
+        return len(COORDINATES[self.freedom])
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        return COORDINATES[self.freedom]
+
+    def structure(self) -> tuple[Any, ...]:
+        return (self.kind, self.freedom, is_zero(self.turn), is_zero(self.shift))
+
+    def transform(self, q: Sequence[Scalar], time: Scalar | None = None) -> AxialScrew:
+        angle: Scalar = self.turn
+        advance: Scalar = self.shift
+        if self.freedom in ("revolute", "helical", "cylindrical"):
+            angle = q[0] + angle
+        if self.freedom in ("prismatic", "cylindrical"):
+            advance = q[-1] + advance
+        if self.freedom == "helical":
+            advance = self.pitch * q[0] + advance
+        return AxialScrew(2, cos(angle), sin(angle), advance)
+
+    def subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Motion, ...]:
+        turning, sliding = Motion(Z, Vec3.zero()), Motion(Vec3.zero(), Z)
+        if self.freedom == "helical":
+            return (Motion(Z, Vec3(0.0, 0.0, self.pitch)),)
+        columns = {"revolute": (turning,), "prismatic": (sliding,), "cylindrical": (turning, sliding), "fixed": ()}
+        return columns[self.freedom]

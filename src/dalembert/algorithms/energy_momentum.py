@@ -1,0 +1,205 @@
+"""Energy, momentum and the centre of mass of the whole system.
+
+The centroidal momentum matrix A_G maps v to the momentum (angular about the centre of mass, linear) in world axes. Column by
+column it is the momentum of a composite rigid body moving along one joint (as the forces F in CRBA, Featherstone 2008
+Table 6.2), taken to the world:
+
+    A_O column = 0_X_i^* I_i^c S_i        at the world's origin                          (1)
+    A_G column = A_O column moved to the centre of mass c: moment - c x force            (2)
+
+With S' = v_i x S + S-ring and I' = v x* I - I v x of each body, in the world,
+
+    A_O' column = I_i^c' S_i + I_i^c S_i'                                                (3)
+    A_G' column = A_O' column moved to c, less c' x (force of A_O's column)              (4)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dalembert.algorithms.inertia_rate import inertia_rate
+from dalembert.algorithms.jacobians import subspace_rate
+from dalembert.algorithms.kinematics import body_motions, body_velocities, forward_kinematics
+from dalembert.model.body import Body
+from dalembert.model.tree import Tree
+from dalembert.scalar import Scalar
+from dalembert.spatial import Force, Motion, RigidInertia, Vec3
+
+__all__ = [
+    "center_of_mass",
+    "center_of_mass_acceleration",
+    "center_of_mass_velocity",
+    "centroidal_momentum",
+    "centroidal_momentum_matrix",
+    "centroidal_momentum_rate",
+    "centroidal_momentum_rate_matrix",
+    "kinetic_energy",
+    "momentum",
+    "potential_energy",
+    "total_mass",
+]
+
+Matrix = list[list[Scalar]]
+
+
+def total_mass(tree: Tree) -> Scalar:
+    """The mass of all bodies [kg]."""
+    total: Scalar = 0.0
+    for body in tree.bodies:
+        total = total + body.inertia.mass
+    return total
+
+
+def kinetic_energy(
+    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
+) -> Scalar:
+    """T = sum of v_i . I_i v_i / 2, and of armature v^2 / 2 [J] (Eqs 2.67, 3.2)."""
+    velocities = body_velocities(tree, q, v, time=time)
+    total: Scalar = 0.0
+    for body in tree.bodies:
+        total = total + body.inertia.kinetic_energy(velocities[body])
+        for m, x in zip(body.armature, body.own_v(v), strict=True):
+            total = total + 0.5 * m * x * x
+    return total
+
+
+def potential_energy(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Scalar:
+    """V = -sum of mass gravity . c [J], of gravity alone, zero at the world's origin."""
+    poses = forward_kinematics(tree, q, time=time)
+    total: Scalar = 0.0
+    for body in tree.bodies:
+        inertia, pose = body.inertia, poses[body]
+        total = total - tree.gravity.dot(pose.R @ inertia.h + pose.p * inertia.mass)
+    return total
+
+
+def momentum(
+    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
+) -> Force:
+    """The spatial momentum of the system in world coordinates: (angular about the world's origin, linear) (Eq. 2.60)."""
+    motions = body_motions(tree, q, v, time=time)
+    total = Force.zero()
+    for body in tree.bodies:
+        total = total + motions[body].pose.inverse_apply(body.inertia * motions[body].velocity)
+    return total
+
+
+def center_of_mass(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Vec3:
+    """c = sum of masses times centres, over the mass [m], in world coordinates."""
+    return _first_moment(tree, q, time) * (1.0 / total_mass(tree))
+
+
+def center_of_mass_velocity(
+    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
+) -> Vec3:
+    """dc/dt = linear momentum over mass [m/s], in world coordinates."""
+    return momentum(tree, q, v, time=time).linear * (1.0 / total_mass(tree))
+
+
+def center_of_mass_acceleration(
+    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], *, time: Scalar | None = None
+) -> Vec3:
+    """d^2c/dt^2 [m/s^2], in world coordinates, of a motion with dv/dt = a."""
+    return _momentum_rate(tree, q, v, a, time).linear * (1.0 / total_mass(tree))
+
+
+def centroidal_momentum(
+    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
+) -> Force:
+    """A_G v: (angular momentum about the centre of mass, linear momentum), in world axes."""
+    return _moved(momentum(tree, q, v, time=time), center_of_mass(tree, q, time=time))
+
+
+def centroidal_momentum_rate(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    a: Sequence[Scalar] | None = None,
+    *,
+    time: Scalar | None = None,
+) -> Force:
+    """The rate A_G a + A_G' v of the centroidal momentum; `a` omitted: A_G' v.
+
+    About the centre of mass c x f and c' x mass c' leave no term, so it is the rate about the origin, moved to c.
+    """
+    return _moved(_momentum_rate(tree, q, v, a, time), center_of_mass(tree, q, time=time))
+
+
+def centroidal_momentum_matrix(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Matrix:
+    """A_G `(6, nv)`, angular first; Eqs (1), (2)."""
+    poses = forward_kinematics(tree, q, time=time)
+    composite = _composites(tree, lambda body: poses[body].inverse_apply(body.inertia))
+    c = center_of_mass(tree, q, time=time)
+    columns = []
+    for body in tree.bodies:
+        S = [poses[body].inverse_apply(s) for s in body.jcalc(q, None, time).S]
+        columns.append([_moved(composite[body.index] * s, c) for s in S])  # (1), (2)
+    return _matrix(tree, columns)
+
+
+def centroidal_momentum_rate_matrix(
+    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
+) -> Matrix:
+    """dA_G/dt `(6, nv)`; Eqs (3), (4)."""
+    motions = body_motions(tree, q, v, time=time)
+    to_world = {body.index: motions[body].pose.inverse_apply for body in tree.bodies}
+    velocity = {body.index: to_world[body.index](motions[body].velocity) for body in tree.bodies}
+    I = _composites(tree, lambda body: to_world[body.index](body.inertia))
+    I_dot = _composites(
+        tree, lambda body: inertia_rate(to_world[body.index](body.inertia), velocity[body.index])
+    )
+    c = center_of_mass(tree, q, time=time)
+    c_dot = center_of_mass_velocity(tree, q, v, time=time)
+    columns = []
+    for body in tree.bodies:
+        i = body.index
+        column = []
+        for s, ring in zip(body.jcalc(q, v, time).S, subspace_rate(body, q, v, time), strict=True):
+            S = to_world[i](s)
+            S_dot = velocity[i].cross(S) + to_world[i](ring)
+            rate = _moved(I_dot[i] * S + I[i] * S_dot, c)  # (3)
+            column.append(rate - Force(c_dot.cross((I[i] * S).linear), Vec3.zero()))  # (4)
+        columns.append(column)
+    return _matrix(tree, columns)
+
+
+def _first_moment(tree: Tree, q: Sequence[Scalar], time: Scalar | None) -> Vec3:
+    """mass * c of the whole system, in world coordinates."""
+    poses = forward_kinematics(tree, q, time=time)
+    total = Vec3.zero()
+    for body in tree.bodies:
+        total = total + poses[body].R @ body.inertia.h + poses[body].p * body.inertia.mass
+    return total
+
+
+def _momentum_rate(
+    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar] | None, time: Scalar | None
+) -> Force:
+    """sum of I a + v x* I v at the world's origin: the net force on the system, gravity included (Eq. 2.68)."""
+    total = Force.zero()
+    motions = body_motions(tree, q, v, a, time=time)
+    for body in tree.bodies:
+        pose, v_i, a_i = motions[body]
+        total = total + pose.inverse_apply(body.inertia * a_i + v_i.cross(body.inertia * v_i))
+    return total
+
+
+def _composites(tree: Tree, own: object) -> list[RigidInertia]:
+    def step(body: Body, children: RigidInertia) -> tuple[RigidInertia, RigidInertia]:
+        total = own(body) + children  # type: ignore[operator]
+        return total, total
+
+    return list(tree.inward(step, RigidInertia.zero())[0])
+
+
+def _moved(h: Force, c: Vec3) -> Force:
+    """A force or momentum at the origin, moved to the point c (Eq. 2.6)."""
+    return Force(h.angular - c.cross(h.linear), h.linear)
+
+
+def _matrix(tree: Tree, columns: Sequence[Sequence[Force]]) -> Matrix:
+    """Six rows, each collected over the joints like a generalized force."""
+    rows = []
+    for k in range(6):
+        rows.append(tree.collect([[column.to_list()[k] for column in own] for own in columns]))
+    return rows

@@ -1,0 +1,70 @@
+"""External forces: from what a caller gives to one spatial force a body, in that body's coordinates.
+
+A caller gives, for every body, (moment, force) as six scalars: in body coordinates at the body's origin ("body"), or
+in world coordinates at the world's origin ("world", the form of Featherstone 2008 Table 5.1). Where a tree uses
+other body frames than the model, as `aligned` makes them, the forces are still given in the model's frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dalembert.algorithms.aligned import AlignedBody, AlignedTree
+from dalembert.algorithms.kinematics import forward_kinematics
+from dalembert.errors import ArgumentError, ShapeError, UnknownNameError
+from dalembert.model.body import Body
+from dalembert.model.tree import PerBody, Tree
+from dalembert.scalar import Scalar
+from dalembert.spatial import Force, Transform, Vec3
+
+__all__ = ["ExternalForces", "body_forces", "force_at_point"]
+
+ExternalForces = Sequence[Any] | None
+"""One entry a body: a `Force` or six scalars, moment first; None: no external forces."""
+
+
+def body_forces(
+    tree: Tree, q: Sequence[Scalar], external_forces: ExternalForces, frame: str = "body", time: Scalar | None = None
+) -> PerBody[Force] | None:
+    """The external force on each body, in the coordinates of the tree's bodies: i_X_0* f_i^x (Eq. 5.20)."""
+    if frame not in ("body", "world"):
+        raise UnknownNameError.of("external_frame", frame, ("body", "world"))
+    if external_forces is None:
+        return None
+    if len(external_forces) != len(tree.bodies):
+        raise ShapeError(
+            f"external_forces has {len(external_forces)} entries; give one (moment, force) for each of the "
+            f"{len(tree.bodies)} bodies"
+        )
+    given = external_forces
+    if frame == "body":
+        return tree.outward(lambda body, _: (None, _in_tree_frame(body, _as_force(given[body.index]))), None)
+    poses = forward_kinematics(tree, q, time=time)
+    world = tree.world_frame if isinstance(tree, AlignedTree) else Transform.identity()
+    return tree.outward(
+        lambda body, _: (None, poses[body].apply(world.inverse_apply(_as_force(given[body.index])))), None
+    )
+
+
+def force_at_point(pose: Transform, point: Vec3, force: Vec3) -> Force:
+    """The spatial force on a body, in its coordinates, of a push with `force` at `point`, both in world coordinates.
+
+    `pose`: the body placed in the world. f_O = (OP x f, f) (Featherstone 2008 Eq. 2.6).
+    """
+    arm = pose.R.transposed_times(point - pose.p)
+    push = pose.R.transposed_times(force)
+    return Force(arm.cross(push), push)
+
+
+def _as_force(given: Any) -> Force:
+    if isinstance(given, Force):
+        return given
+    if len(given) != 6:
+        raise ArgumentError(f"an external force has 6 numbers, moment first; got {len(given)}")
+    return Force(Vec3(given[0], given[1], given[2]), Vec3(given[3], given[4], given[5]))
+
+
+def _in_tree_frame(body: Body, force: Force) -> Force:
+    """The force in the coordinates of the tree's body; the caller gave it in those of the model's."""
+    return body.original_frame.inverse_apply(force) if isinstance(body, AlignedBody) else force

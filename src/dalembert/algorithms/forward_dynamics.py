@@ -1,0 +1,174 @@
+"""The motion that forces produce: the articulated-body algorithm, O(n) (Featherstone 2008 section 7.3, Table 7.1).
+
+Three passes: velocities outward; articulated-body inertias and bias forces inward; accelerations outward. Bodies are seen
+by co-moving observers (see `inverse_dynamics`), so that linear velocities do not occur:
+
+    c_i   the (alpha, linear) of body i when its parent has the angular velocity omega_lambda and no acceleration    (1)
+    p_i   = omega x* I omega - f_i^x                                                                                  (2)
+    I_i^A = I_i + sum X^T I_j^a X,   p_i^A = p_i + sum X^T p_j^a                                                       (3)
+    a'_i  = X a_lambda + c_i                                                                                          (4)
+
+and what the joint does with them is in `articulated`. The base accelerates by -gravity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dalembert.algorithms.articulated import JointElimination, eliminate_joint
+from dalembert.algorithms.external_forces import ExternalForces, body_forces
+from dalembert.algorithms.inverse_dynamics import bias_forces
+from dalembert.algorithms.mass_matrix import mass_matrix
+from dalembert.algorithms.open_tree import has_couplings, require_open_tree
+from dalembert.algorithms.sparse import factor_ltdl, solve_ltdl
+from dalembert.algorithms.sparsity import variable_parents
+from dalembert.errors import ModelError, UnknownNameError
+from dalembert.model.body import Body, JointMotion
+from dalembert.model.tree import PerBody, Tree
+from dalembert.scalar import Scalar
+from dalembert.spatial import ArticulatedInertia, BodyAcceleration, Force, Motion, RigidInertia, Vec3
+
+__all__ = ["articulated_inertias", "forward_dynamics", "forward_dynamics_by_matrix", "forward_dynamics_spatial"]
+
+
+def forward_dynamics(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    *,
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+    time: Scalar | None = None,
+    method: str | None = None,
+) -> list[Scalar]:
+    """Solve M(q) a + b(q, v) = tau + external for a = dv/dt `(nv,)` [rad/s^2 or m/s^2].
+
+    `method`: "aba", the default for trees; "crba", which forms and factors M and is what coupled joints need.
+    """
+    require_open_tree(tree, "forward_dynamics")
+    coupled = has_couplings(tree)
+    chosen = method or ("crba" if coupled else "aba")
+    if chosen == "crba":
+        return forward_dynamics_by_matrix(
+            tree, q, v, tau, external_forces=external_forces, external_frame=external_frame, time=time
+        )
+    if chosen != "aba":
+        raise UnknownNameError.of("method of forward_dynamics", chosen, ("aba", "crba"))
+    if coupled:
+        raise ModelError(
+            'forward_dynamics: method="aba" needs independent joints and this model couples some of them; '
+            'use method="crba", the default here'
+        )
+    f_x = body_forces(tree, q, external_forces, external_frame, time)
+    moved = _velocities(tree, q, v, f_x, time)
+    joints = _inertias(tree, moved, tau)
+    return _accelerations(tree, moved, joints)
+
+
+Moved = tuple[JointMotion, Motion, Force]
+"""Pass 1, of each body: the joint's motion, the velocity-product acceleration c, the bias force p."""
+
+Eliminated = tuple[JointElimination, list[Scalar]]
+"""Pass 2, of each body: the joint's elimination and its u."""
+
+
+def _velocities(
+    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], f_x: PerBody[Force] | None, time: Scalar | None
+) -> PerBody[Moved]:
+    def step(body: Body, parent: BodyAcceleration) -> tuple[BodyAcceleration, Moved]:
+        joint = body.jcalc(q, v, time)
+        A = parent.through(joint.X, joint.v_J, joint.c_J)
+        c = Motion(A.alpha, A.linear)  # (1)
+        spin = BodyAcceleration(A.omega, Vec3.zero(), Vec3.zero())
+        p = _gyroscopic_force(body.inertia, spin)  # (2)
+        return spin, (joint, c, p if f_x is None else p - f_x[body])
+
+    return tree.outward(step, BodyAcceleration(Vec3.zero(), Vec3.zero(), Vec3.zero()))
+
+
+def _gyroscopic_force(inertia: RigidInertia, spin: BodyAcceleration) -> Force:
+    """v x* I v for v = (omega, 0): moment omega x I omega, force omega x omega x h."""
+    return Force(spin.omega.cross(inertia.inertia @ spin.omega), spin.tensor @ inertia.h)
+
+
+def _inertias(tree: Tree, moved: PerBody[Moved], tau: Sequence[Scalar]) -> PerBody[Eliminated]:
+    def step(
+        body: Body, gathered: tuple[ArticulatedInertia, Force]
+    ) -> tuple[tuple[ArticulatedInertia, Force], Eliminated]:
+        (X, S, _, _), c, p = moved[body]
+        I_A, p_A = gathered[0] + body.inertia, gathered[1] + p  # (3)
+        own_tau = body.own_v(tau)
+        joint = eliminate_joint(I_A, S, body.armature)
+        u = joint.joint_force(own_tau, p_A)
+        p_a = joint.bias_force(p_A, c, own_tau, u)
+        return (X.inverse_apply(joint.I_a), X.inverse_apply(p_a)), (joint, u)
+
+    return tree.inward(step, (ArticulatedInertia.zero(), Force.zero()))[0]
+
+
+def _accelerations(tree: Tree, moved: PerBody[Moved], joints: PerBody[Eliminated]) -> list[Scalar]:
+    def step(body: Body, a_parent: Motion) -> tuple[Motion, list[Scalar]]:
+        (X, _, _, _), c, _ = moved[body]
+        joint, u = joints[body]
+        vdot, a = joint.accelerations(u, X.apply(a_parent) + c)  # (4)
+        return a, vdot
+
+    return tree.collect(tree.outward(step, Motion(Vec3.zero(), -tree.gravity)))
+
+
+def forward_dynamics_by_matrix(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    *,
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+    time: Scalar | None = None,
+) -> list[Scalar]:
+    """a = M^-1 (tau - b): composite rigid bodies, then the sparse L^T D L factors (chapter 6). Works for coupled joints."""
+    b = bias_forces(tree, q, v, external_forces=external_forces, external_frame=external_frame, time=time)
+    lam = variable_parents(tree)
+    L, D = factor_ltdl(mass_matrix(tree, q, time=time), lam)
+    return solve_ltdl(L, D, lam, [t - b_k for t, b_k in zip(tau, b, strict=True)])
+
+
+def articulated_inertias(
+    tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None
+) -> PerBody[ArticulatedInertia]:
+    """I_i^A of every body as the handle of what it carries, in its own coordinates (Eq. 7.21). Independent of velocity."""
+
+    def step(body: Body, I_children: ArticulatedInertia) -> tuple[ArticulatedInertia, ArticulatedInertia]:
+        joint = body.jcalc(q, None, time)
+        I_A = I_children + body.inertia
+        return joint.X.inverse_apply(eliminate_joint(I_A, joint.S, body.armature).I_a), I_A
+
+    return tree.inward(step, ArticulatedInertia.zero())[0]
+
+
+def forward_dynamics_spatial(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    *,
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+    time: Scalar | None = None,
+) -> list[Scalar]:
+    """Table 7.1 with spatial velocities in body coordinates: c = c_J + v x v_J, p = v x* I v - f^x.
+
+    The same passes as `forward_dynamics`, which differs in its observers only; the second witness of its results.
+    """
+    require_open_tree(tree, "forward_dynamics_spatial")
+    f_x = body_forces(tree, q, external_forces, external_frame, time)
+
+    def step(body: Body, v_parent: Motion) -> tuple[Motion, Moved]:
+        joint = body.jcalc(q, v, time)
+        v_i = joint.X.apply(v_parent) + joint.v_J
+        p = v_i.cross(body.inertia * v_i)
+        return v_i, (joint, joint.c_J + v_i.cross(joint.v_J), p if f_x is None else p - f_x[body])
+
+    moved = tree.outward(step, Motion.zero())
+    return _accelerations(tree, moved, _inertias(tree, moved, tau))

@@ -1,0 +1,235 @@
+"""The forces that produce a motion: recursive Newton-Euler, from the motion outward and the forces inward.
+
+`inverse_dynamics` is Featherstone 2008 Table 5.1 as seen by co-moving observers. Each body is observed from an inertial
+frame that at this instant moves with the body's origin: there the body's linear velocity is zero, so that it need
+not be computed, and spatial acceleration is classical acceleration:
+
+    A_i   = A_lambda through (X, v_J, S a + c_J)        omega, alpha, linear acceleration             (1)
+    f_i^B = I_i a_i + v_i x* I_i v_i                    from A_i alone                                (2)
+    f_i   = f_i^B - f_i^x + sum over children of X^T f_j                                              (3)
+    tau_i = S_i^T f_i + armature a                                                                    (4)
+
+The base accelerates by -gravity, so weights need no terms of their own. `rnea_spatial` is Table 5.1 word for word and
+also returns v, a and f.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dalembert.algorithms.external_forces import ExternalForces, body_forces
+from dalembert.algorithms.kinematics import forward_kinematics
+from dalembert.algorithms.open_tree import require_open_tree
+from dalembert.model.body import Body, JointMotion
+from dalembert.model.joints.subspaces import combination
+from dalembert.model.tree import PerBody, Tree
+from dalembert.scalar import Scalar
+from dalembert.spatial import BodyAcceleration, Force, Motion, RigidInertia, Vec3
+
+__all__ = [
+    "NewtonEuler",
+    "bias_forces",
+    "coriolis_forces",
+    "differential_inverse_dynamics",
+    "gravity_forces",
+    "inverse_dynamics",
+    "rnea_common_frame",
+    "rnea_spatial",
+]
+
+
+def inverse_dynamics(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    a: Sequence[Scalar],
+    *,
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+    time: Scalar | None = None,
+) -> list[Scalar]:
+    """Solve M(q) a + b(q, v) = tau + external for tau `(nv,)` [N m or N].
+
+    `a`: dv/dt `(nv,)`. Armature is part of M. `external_forces`: (moment, force) on each body, in body coordinates or,
+    with `external_frame="world"`, in world coordinates at the world's origin. Recursive Newton-Euler, Table 5.1.
+    """
+    require_open_tree(tree, "inverse_dynamics")
+    f_x = body_forces(tree, q, external_forces, external_frame, time)
+    return _newton_euler(tree, q, v, a, tree.gravity, f_x, time)
+
+
+def bias_forces(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    *,
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+    time: Scalar | None = None,
+) -> list[Scalar]:
+    """b(q, v) = inverse_dynamics(q, v, 0): velocity terms, gravity and external forces; the book's C (Eq. 6.2)."""
+    require_open_tree(tree, "bias_forces")
+    f_x = body_forces(tree, q, external_forces, external_frame, time)
+    return _newton_euler(tree, q, v, None, tree.gravity, f_x, time)
+
+
+def coriolis_forces(
+    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
+) -> list[Scalar]:
+    """The velocity terms alone: inverse_dynamics(q, v, 0) without gravity."""
+    require_open_tree(tree, "coriolis_forces")
+    return _newton_euler(tree, q, v, None, Vec3.zero(), None, time)
+
+
+def gravity_forces(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> list[Scalar]:
+    """The torques that hold the system still, +dV/dq: f_i = -I_i a_g + sum f_j, tau_i = S_i^T f_i (Eqs 5.12, 5.13)."""
+    require_open_tree(tree, "gravity_forces")
+
+    def fall(body: Body, a: Vec3) -> tuple[Vec3, tuple[JointMotion, Force]]:
+        joint = body.jcalc(q, None, time)
+        a_i = joint.X.apply(Motion(Vec3.zero(), a)).linear
+        weight = Force(body.inertia.h.cross(a_i), a_i * body.inertia.mass)
+        return a_i, (joint, weight)
+
+    return _gather(tree, tree.outward(fall, -tree.gravity), None)
+
+
+def _newton_euler(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    a: Sequence[Scalar] | None,
+    gravity: Vec3,
+    f_x: PerBody[Force] | None,
+    time: Scalar | None,
+) -> list[Scalar]:
+    def accelerate(body: Body, A_parent: BodyAcceleration) -> tuple[BodyAcceleration, tuple[JointMotion, Force]]:
+        joint = body.jcalc(q, v, time)
+        a_J = joint.c_J if a is None else combination(joint.S, body.own_v(a)) + joint.c_J
+        A = A_parent.through(joint.X, joint.v_J, a_J)  # (1)
+        f = body.inertia.force_of(A)  # (2)
+        return A, (joint, f if f_x is None else f - f_x[body])
+
+    base = BodyAcceleration(Vec3.zero(), Vec3.zero(), -gravity)
+    return _gather(tree, tree.outward(accelerate, base), a)
+
+
+def _gather(
+    tree: Tree, joints_and_forces: PerBody[tuple[JointMotion, Force]], a: Sequence[Scalar] | None
+) -> list[Scalar]:
+    """Transmitted forces inward, each joint keeping its share: (3) and (4)."""
+
+    def transmit(body: Body, f_children: Force) -> tuple[Force, list[Scalar]]:
+        joint, f_body = joints_and_forces[body]
+        f = f_body + f_children  # (3)
+        tau = [s.dot(f) for s in joint.S]  # (4)
+        if a is not None:
+            tau = [t + m * x for t, m, x in zip(tau, body.armature, body.own_v(a), strict=True)]
+        return joint.X.inverse_apply(f), tau
+
+    taus, _ = tree.inward(transmit, Force.zero())
+    return tree.collect(taus)
+
+
+class NewtonEuler(NamedTuple):
+    """What Table 5.1 computes: tau, and of each body v, a (offset by -gravity) and the force f its joint transmits."""
+
+    tau: list[Scalar]
+    v: PerBody[Motion]
+    a: PerBody[Motion]
+    f: PerBody[Force]
+
+
+def rnea_spatial(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    a: Sequence[Scalar],
+    *,
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+    time: Scalar | None = None,
+) -> NewtonEuler:
+    """Table 5.1 in spatial body coordinates, with its by-products.
+
+    Legend: X link transform, S, v_J, c_J of the joint; v, a, f spatial velocity, acceleration and transmitted force of
+    body i in its coordinates. The base accelerates by -gravity: the true acceleration of body i is a_i + i_X_0 a_g.
+    """
+    require_open_tree(tree, "rnea_spatial")
+    f_x = body_forces(tree, q, external_forces, external_frame, time)
+
+    def accelerate(body: Body, parent: tuple[Motion, Motion]) -> tuple[tuple[Motion, Motion], tuple[JointMotion, Motion, Motion, Force]]:
+        joint = X, S, v_J, c_J = body.jcalc(q, v, time)
+        v_parent, a_parent = parent
+        v_i = X.apply(v_parent) + v_J
+        a_i = X.apply(a_parent) + combination(S, body.own_v(a)) + c_J + v_i.cross(v_J)
+        f_i = body.inertia * a_i + v_i.cross(body.inertia * v_i)
+        return (v_i, a_i), (joint, v_i, a_i, f_i if f_x is None else f_i - f_x[body])
+
+    moved = tree.outward(accelerate, (Motion.zero(), Motion(Vec3.zero(), -tree.gravity)))
+
+    def transmit(body: Body, f_children: Force) -> tuple[Force, tuple[list[Scalar], Force]]:
+        joint, _, _, f_body = moved[body]
+        f_i = f_body + f_children
+        tau = [s.dot(f_i) + m * x for s, m, x in zip(joint.S, body.armature, body.own_v(a), strict=True)]
+        return joint.X.inverse_apply(f_i), (tau, f_i)
+
+    sent, _ = tree.inward(transmit, Force.zero())
+    return NewtonEuler(
+        tau=tree.collect([tau for tau, _ in sent]),
+        v=PerBody([v_i for _, v_i, _, _ in moved]),
+        a=PerBody([a_i for _, _, a_i, _ in moved]),
+        f=PerBody([f_i for _, f_i in sent]),
+    )
+
+
+def differential_inverse_dynamics(tree: Tree, q: Sequence[Scalar], a: Sequence[Scalar], *, time: Scalar | None = None) -> list[Scalar]:
+    """M(q) a without velocity and gravity terms: ID_delta (Table 6.1)."""
+    require_open_tree(tree, "differential_inverse_dynamics")
+
+    def accelerate(body: Body, a_parent: Motion) -> tuple[Motion, tuple[JointMotion, Force]]:
+        joint = body.jcalc(q, None, time)
+        a_i = joint.X.apply(a_parent) + combination(joint.S, body.own_v(a))
+        return a_i, (joint, body.inertia * a_i)
+
+    return _gather(tree, tree.outward(accelerate, Motion.zero()), a)
+
+
+def rnea_common_frame(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    a: Sequence[Scalar],
+    *,
+    external_forces: ExternalForces = None,
+    time: Scalar | None = None,
+) -> list[Scalar]:
+    """The basic equations 5.7 to 5.11, every vector in world coordinates; external forces in world coordinates too.
+
+    v_i = v_lambda + v_J;  a_i = a_lambda + S a + S' v;  f_i = I a_i + v_i x* I v_i - f_i^x + sum f_j;  tau_i = S^T f_i.
+    """
+    require_open_tree(tree, "rnea_common_frame")
+    poses = forward_kinematics(tree, q, time=time)
+    f_x = body_forces(tree, q, external_forces, "world", time)
+
+    def accelerate(body: Body, parent: tuple[Motion, Motion]) -> tuple[tuple[Motion, Motion], Force]:
+        _, S, v_J, c_J = body.jcalc(q, v, time)
+        to_world = poses[body].inverse_apply
+        v_parent, a_parent = parent
+        v_Ji = to_world(v_J)
+        v_i = v_parent + v_Ji
+        a_i = a_parent + to_world(combination(S, body.own_v(a)) + c_J) + v_i.cross(v_Ji)
+        inertia: RigidInertia = to_world(body.inertia)
+        f_i = inertia * a_i + v_i.cross(inertia * v_i)
+        return (v_i, a_i), f_i if f_x is None else f_i - to_world(f_x[body])
+
+    forces = tree.outward(accelerate, (Motion.zero(), Motion(Vec3.zero(), -tree.gravity)))
+
+    def transmit(body: Body, f_children: Force) -> tuple[Force, list[Scalar]]:
+        f_i = forces[body] + f_children
+        S = [poses[body].inverse_apply(s) for s in body.jcalc(q, None, time).S]
+        return f_i, [s.dot(f_i) + m * x for s, m, x in zip(S, body.armature, body.own_v(a), strict=True)]
+
+    taus, _ = tree.inward(transmit, Force.zero())
+    return tree.collect(taus)

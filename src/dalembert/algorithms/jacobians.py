@@ -1,0 +1,227 @@
+"""Jacobians of bodies, frames and points, and their rates (Featherstone 2008 sections 2.7 and 2.11, Examples 2.3 and 2.5).
+
+Column j of a body's Jacobian is the joint direction S_j, for every joint on the way to the body; v = J v_joints. It is
+expressed at one of three places:
+
+    "body"           the frame's own origin and axes
+    "world"          the world's origin and axes
+    "world_aligned"  the frame's origin, the world's axes
+
+With F the place's own motion (zero for "world", the frame's velocity for "body", its origin's velocity for
+"world_aligned"), the rate of the components of a column is
+
+    d/dt (F_X_0 S) = F_X_0 S' - v_F x F_X_0 S,      S' = v_i x S + S-ring     (in the world)                (1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from dalembert.algorithms.kinematics import BodyMotion, body_motions, placed_motion, relative_motion
+from dalembert.errors import ArgumentError, UnknownNameError
+from dalembert.model.body import Body
+from dalembert.model.elements import Frame
+from dalembert.model.joints.dual import directional_derivative
+from dalembert.model.model import Model
+from dalembert.model.tree import PerBody, Tree
+from dalembert.scalar import Scalar
+from dalembert.spatial import Mat3, Motion, Transform, Vec3
+
+__all__ = [
+    "FRAMES",
+    "all_jacobians",
+    "frame_of",
+    "jacobian",
+    "jacobian_rate",
+    "jacobian_rate_times_velocity",
+    "point_jacobian",
+    "subspace_rate",
+]
+
+Matrix = list[list[Scalar]]
+
+FRAMES = ("body", "world", "world_aligned")
+"""Where a Jacobian may be expressed."""
+
+
+def frame_of(model: Model, where: str | Body | Frame) -> Frame:
+    """A named frame, or the frame of a body."""
+    if isinstance(where, Frame):
+        return where
+    if isinstance(where, Body):
+        return Frame(where.name, where.index, Transform.identity())
+    return model.frame(where)
+
+
+def jacobian(
+    model: Model,
+    q: Sequence[Scalar],
+    where: str | Body | Frame,
+    *,
+    frame: str = "world_aligned",
+    time: Scalar | None = None,
+) -> Matrix:
+    """J `(6, nv)`, angular first: the velocity of the body or frame `where` is J v (plus sigma of rheonomic joints).
+
+    J^T maps a spatial force at the same place to joint forces (Eq. 7.6).
+    """
+    path = _path(model, frame_of(model, where), q, None, time)
+    X_F = _place_of(path, frame)
+    return _columns(model, [(link.body, [X_F.apply(s) for s in link.S]) for link in path.links])
+
+
+def point_jacobian(
+    model: Model, q: Sequence[Scalar], body: str | Body, point: Sequence[Scalar], *, time: Scalar | None = None
+) -> Matrix:
+    """`(3, nv)`: the velocity in world axes of a point given in body coordinates; Liu & Jain Eq. 57."""
+    where = frame_of(model, body)
+    at_point = Frame("point", where.body, where.placement @ Transform(Mat3.identity(), Vec3.of(point)))
+    return jacobian(model, q, at_point, time=time)[3:]
+
+
+def all_jacobians(
+    model: Model, q: Sequence[Scalar], *, frame: str = "body", time: Scalar | None = None
+) -> PerBody[Matrix]:
+    """The Jacobian of every body."""
+    return PerBody([jacobian(model, q, body, frame=frame, time=time) for body in model.bodies])
+
+
+def jacobian_rate(
+    model: Model,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    where: str | Body | Frame,
+    *,
+    frame: str = "world_aligned",
+    time: Scalar | None = None,
+) -> Matrix:
+    """dJ/dt `(6, nv)`: the rate of every component of `jacobian` as the system moves with v; Eq. (1)."""
+    path = _path(model, frame_of(model, where), q, v, time)
+    X_F = _place_of(path, frame)
+    v_F = _velocity_of_place(path, frame)
+
+    def rate(s: Motion, s_dot: Motion) -> Motion:
+        return X_F.apply(s_dot) - v_F.cross(X_F.apply(s))  # (1)
+
+    return _columns(
+        model, [(link.body, [rate(s, s_dot) for s, s_dot in zip(link.S, link.S_dot)]) for link in path.links]
+    )
+
+
+def jacobian_rate_times_velocity(
+    model: Model,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    where: str | Body | Frame,
+    *,
+    frame: str = "world_aligned",
+    time: Scalar | None = None,
+) -> list[Scalar]:
+    """J' v `(6,)`: the acceleration of the body or frame when dv/dt = 0; d/dt (J v) = J dv/dt + J' v.
+
+    Spatial acceleration for "body" and "world", classical acceleration for "world_aligned": the rates of what J v is.
+    """
+    _checked(frame)
+    where = frame_of(model, where)
+    if where.body < 0:
+        return [0.0] * 6
+    motion = relative_motion(body_motions(model, q, v, time=time)[where.body], where.placement.as_transform())
+    if frame == "body":
+        return motion.acceleration.to_list()
+    if frame == "world":
+        return motion.pose.inverse_apply(motion.acceleration).to_list()
+    return placed_motion(motion)[1].to_list()
+
+
+def subspace_rate(
+    body: Body, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None
+) -> tuple[Motion, ...]:
+    """S-ring, column by column: the rate of S's components in the body's own coordinates (Eq. 3.42), by dual numbers."""
+    joint, own_q = body.joint, body.own_q(q)
+    rate = joint.position_rate(own_q, body.own_v(v))
+    if time is None:
+        return directional_derivative(lambda x: joint.subspace(x), own_q, rate)[1]
+    return directional_derivative(lambda x: joint.subspace(x[:-1], x[-1]), [*own_q, time], [*rate, 1.0])[1]
+
+
+class _Link(NamedTuple):
+    """A joint on the way to a frame: its columns S and, where asked for, their rates, in world coordinates."""
+
+    body: Body
+    S: tuple[Motion, ...]
+    S_dot: tuple[Motion, ...]
+
+
+class _Path(NamedTuple):
+    """The joints from the world to a frame; the frame's pose and velocity (in its own coordinates)."""
+
+    links: list[_Link]
+    pose: Transform
+    velocity: Motion
+
+
+def _path(
+    model: Tree, where: Frame, q: Sequence[Scalar], v: Sequence[Scalar] | None, time: Scalar | None
+) -> _Path:
+    chain: list[Body] = []
+    index = where.body
+    while index >= 0:
+        chain.append(model.bodies[index])
+        index = model.bodies[index].parent
+    pose, velocity = Transform.identity(), Motion.zero()
+    links = []
+    for body in reversed(chain):
+        X, S, v_J, _ = body.jcalc(q, v, time)
+        pose, velocity = pose @ X, X.apply(velocity) + v_J
+        S_dot: tuple[Motion, ...] = ()
+        if v is not None:
+            rings = subspace_rate(body, q, v, time)
+            S_dot = tuple(pose.inverse_apply(velocity.cross(s) + ring) for s, ring in zip(S, rings))
+        links.append(_Link(body, tuple(pose.inverse_apply(s) for s in S), S_dot))
+    place = where.placement.as_transform()
+    return _Path(links, pose @ place, place.apply(velocity))
+
+
+def _checked(frame: str) -> str:
+    if frame not in FRAMES:
+        raise UnknownNameError.of("frame of a Jacobian", frame, FRAMES)
+    return frame
+
+
+def _place_of(path: _Path, frame: str) -> Transform:
+    """The place F in the world."""
+    placed: dict[str, Callable[[], Transform]] = {
+        "body": lambda: path.pose,
+        "world": Transform.identity,
+        "world_aligned": lambda: Transform(Mat3.identity(), path.pose.p),
+    }
+    return placed[_checked(frame)]()
+
+
+def _velocity_of_place(path: _Path, frame: str) -> Motion:
+    """v_F in the coordinates of F."""
+    if frame == "body":
+        return path.velocity
+    if frame == "world":
+        return Motion.zero()
+    return Motion(Vec3.zero(), path.pose.R @ path.velocity.linear)
+
+
+def _columns(model: Tree, columns: Sequence[tuple[Body, Sequence[Motion]]]) -> Matrix:
+    """The matrix with the given columns at each joint's place in v; a dependent joint's goes to those it follows."""
+    J: Matrix = [[0.0] * model.nv for _ in range(6)]
+    for body, motions in columns:
+        for k, motion in enumerate(motions):
+            for place, ratio in _places(body, k):
+                for row, x in zip(J, motion.to_list()):
+                    row[place] = row[place] + (x if ratio == 1.0 else ratio * x)
+    return J
+
+
+def _places(body: Body, k: int) -> list[tuple[int, Any]]:
+    if body.dependence is None:
+        return [(body.v_slice.start + k, 1.0)]
+    if k > 0:
+        raise ArgumentError(f'joint "{body.joint_name}" is coupled and has {body.nv} freedoms; couple joints of one freedom')
+    return [(place, ratio) for _, place, ratio in body.dependence.terms]

@@ -1,0 +1,134 @@
+"""Where the bodies are and how they move (Featherstone 2008 sections 2.11 and 4.1; Liu & Jain section 5.2).
+
+Legend: X_0i pose of body i in the world; v_i, a_i spatial velocity and acceleration of body i in its own coordinates;
+v_J, c_J what the joint adds. A spatial acceleration is (alpha, r'' - omega x r') at the origin; the classical one of a
+point is its second derivative (Eq. 2.48).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dalembert.model.body import Body
+from dalembert.model.joints.subspaces import combination
+from dalembert.model.tree import PerBody, Tree
+from dalembert.scalar import Scalar
+from dalembert.spatial import Motion, Transform, Vec3
+
+__all__ = [
+    "BodyMotion",
+    "PointMotion",
+    "body_accelerations",
+    "body_motions",
+    "body_velocities",
+    "forward_kinematics",
+    "placed_motion",
+    "point_motion",
+    "relative_motion",
+]
+
+
+class BodyMotion(NamedTuple):
+    """Pose in the world, spatial velocity and spatial acceleration in body coordinates."""
+
+    pose: Transform
+    velocity: Motion
+    acceleration: Motion
+
+
+class PointMotion(NamedTuple):
+    """Position, velocity and classical acceleration of a body-fixed point, in world coordinates."""
+
+    position: Vec3
+    velocity: Vec3
+    acceleration: Vec3
+
+
+def forward_kinematics(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> PerBody[Transform]:
+    """The pose of each body in the world: X_0i = X_0lambda X_lambda,i. R maps body to world coordinates, p is the origin."""
+
+    def step(body: Body, X_0: Transform) -> tuple[Transform, Transform]:
+        X_0i = X_0 @ body.jcalc(q, None, time).X
+        return X_0i, X_0i
+
+    return tree.outward(step, Transform.identity())
+
+
+def body_velocities(
+    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
+) -> PerBody[Motion]:
+    """v_i = i_X_lambda v_lambda + v_J in body coordinates, angular first (Eq. 5.14)."""
+
+    def step(body: Body, v_parent: Motion) -> tuple[Motion, Motion]:
+        joint = body.jcalc(q, v, time)
+        v_i = joint.X.apply(v_parent) + joint.v_J
+        return v_i, v_i
+
+    return tree.outward(step, Motion.zero())
+
+
+def body_motions(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    a: Sequence[Scalar] | None = None,
+    *,
+    time: Scalar | None = None,
+) -> PerBody[BodyMotion]:
+    """Pose, spatial velocity and spatial acceleration of every body; `a` omitted: dv/dt = 0, which leaves J' v.
+
+    v_i = i_X_lambda v_lambda + v_J;  a_i = i_X_lambda a_lambda + S dv/dt + c_J + v_i x v_J (Eqs 5.14, 5.15).
+    The accelerations are true ones, without the fictitious acceleration of the base that stands for gravity.
+    """
+
+    def step(body: Body, parent: BodyMotion) -> tuple[BodyMotion, BodyMotion]:
+        X, S, v_J, c_J = body.jcalc(q, v, time)
+        v_i = X.apply(parent.velocity) + v_J
+        a_i = X.apply(parent.acceleration) + c_J + v_i.cross(v_J)
+        if a is not None:
+            a_i = a_i + combination(S, body.own_v(a))
+        own = BodyMotion(parent.pose @ X, v_i, a_i)
+        return own, own
+
+    return tree.outward(step, BodyMotion(Transform.identity(), Motion.zero(), Motion.zero()))
+
+
+def body_accelerations(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    a: Sequence[Scalar],
+    *,
+    time: Scalar | None = None,
+) -> PerBody[Motion]:
+    """a_i, the spatial accelerations in body coordinates."""
+    motions = body_motions(tree, q, v, a, time=time)
+    return PerBody([motion.acceleration for motion in motions])
+
+
+def relative_motion(motion: BodyMotion, X: Transform) -> BodyMotion:
+    """The motion of a frame fixed in a body and placed in it by X, in that frame's coordinates."""
+    return BodyMotion(motion.pose @ X, X.apply(motion.velocity), X.apply(motion.acceleration))
+
+
+def point_motion(motion: BodyMotion, point: Vec3) -> PointMotion:
+    """Position, velocity and classical acceleration in the world of a point given in body coordinates.
+
+    r' = v_O + omega x r;  r'' = a_O + alpha x r + omega x r' (Eqs 2.1 and 2.48), then rotated to world axes.
+    """
+    R = motion.pose.R
+    omega, alpha = motion.velocity.angular, motion.acceleration.angular
+    velocity = motion.velocity.linear + omega.cross(point)
+    acceleration = motion.acceleration.linear + alpha.cross(point) + omega.cross(velocity)
+    return PointMotion(motion.pose.transform_point(point), R @ velocity, R @ acceleration)
+
+
+def placed_motion(motion: BodyMotion) -> tuple[Motion, Motion]:
+    """(velocity, acceleration) of a body or frame at its origin along world axes, the acceleration classical."""
+    R = motion.pose.R
+    origin = point_motion(motion, Vec3.zero())
+    return (
+        Motion(R @ motion.velocity.angular, origin.velocity),
+        Motion(R @ motion.acceleration.angular, origin.acceleration),
+    )

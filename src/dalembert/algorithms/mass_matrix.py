@@ -1,0 +1,132 @@
+"""The joint-space inertia matrix M(q), the book's H.
+
+Composite rigid bodies (Featherstone 2008 Table 6.2): I_i^c = I_i + sum of the children's, and the block of joints i and
+j is S_j^T X^T I_i^c S_i for every ancestor j of i (Eqs 6.17 to 6.20); all other blocks are zero. Where joints are
+coupled, v = G y holds for the independent velocities y, and the matrix is G^T H G (Eq. 9.27).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from dalembert.algorithms.articulated import joint_inertia
+from dalembert.algorithms.inverse_dynamics import inverse_dynamics
+from dalembert.algorithms.kinematics import forward_kinematics
+from dalembert.algorithms.open_tree import require_open_tree
+from dalembert.errors import UnknownNameError
+from dalembert.model.body import Body
+from dalembert.model.tree import PerBody, Tree
+from dalembert.scalar import Scalar
+from dalembert.spatial import RigidInertia
+
+__all__ = ["Block", "composite_inertias", "crba_common_frame", "mass_matrix", "mass_matrix_by_columns"]
+
+Matrix = list[list[Scalar]]
+
+
+class Block(NamedTuple):
+    """H_ij, nv(i) rows by nv(j) columns, of a body i and itself or an ancestor j."""
+
+    i: Body
+    j: Body
+    rows: Matrix
+
+
+def mass_matrix(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None, method: str = "crba") -> Matrix:
+    """M(q) `(nv, nv)` of kinetic energy v^T M v / 2, armature included on the diagonal [kg m^2, kg m or kg].
+
+    `method`: "crba" (Table 6.2), "rnea_columns" (nv + 1 calls of inverse dynamics).
+    """
+    require_open_tree(tree, "mass_matrix")
+    if method == "crba":
+        return _assembled(tree, _composite_blocks(tree, q, time))
+    if method == "rnea_columns":
+        return mass_matrix_by_columns(tree, q, time=time)
+    raise UnknownNameError.of("method of mass_matrix", method, ("crba", "rnea_columns"))
+
+
+def composite_inertias(
+    tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None
+) -> PerBody[RigidInertia]:
+    """I_i^c: the inertia of body i and everything it carries, as one rigid body in body i's coordinates (Eq. 6.17)."""
+
+    def step(body: Body, I_children: RigidInertia) -> tuple[RigidInertia, RigidInertia]:
+        I_c = body.inertia + I_children
+        return body.jcalc(q, None, time).X.inverse_apply(I_c), I_c
+
+    return tree.inward(step, RigidInertia.zero())[0]
+
+
+def _composite_blocks(tree: Tree, q: Sequence[Scalar], time: Scalar | None) -> Iterator[Block]:
+    """Table 6.2: the force F that moves subtree i about joint i, taken to each ancestor j in turn."""
+    joints = tree.outward(lambda body, _: (None, body.jcalc(q, None, time)), None)
+    I_c = composite_inertias(tree, q, time=time)
+    for i in tree.bodies:
+        F = [I_c[i] * s for s in joints[i].S]
+        yield Block(i, i, joint_inertia(joints[i].S, F, i.armature))
+        j = i
+        while j.parent >= 0:
+            F = [joints[j].X.inverse_apply(f) for f in F]
+            j = tree.bodies[j.parent]
+            yield Block(i, j, [[s.dot(f) for s in joints[j].S] for f in F])
+
+
+def crba_common_frame(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Matrix:
+    """The basic equations 6.13 to 6.16, all in world coordinates: M_ij = s_j^T I_i^c s_i (also Todorov, 1-DoF joints)."""
+    require_open_tree(tree, "crba_common_frame")
+    poses = forward_kinematics(tree, q, time=time)
+
+    def step(body: Body, I_children: RigidInertia) -> tuple[RigidInertia, RigidInertia]:
+        I_c = poses[body].inverse_apply(body.inertia) + I_children
+        return I_c, I_c
+
+    I_c, _ = tree.inward(step, RigidInertia.zero())
+    S = tree.outward(
+        lambda body, _: (None, [poses[body].inverse_apply(s) for s in body.jcalc(q, None, time).S]), None
+    )
+
+    def blocks() -> Iterator[Block]:
+        for i in tree.bodies:
+            F = [I_c[i] * s for s in S[i]]
+            yield Block(i, i, joint_inertia(S[i], F, i.armature))
+            j = i
+            while j.parent >= 0:
+                j = tree.bodies[j.parent]
+                yield Block(i, j, [[s.dot(f) for s in S[j]] for f in F])
+
+    return _assembled(tree, blocks())
+
+
+def mass_matrix_by_columns(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Matrix:
+    """Column i is ID(q, 0, e_i) - ID(q, 0, 0): nv + 1 calls of inverse dynamics, O(n^2) (animation lecture; Eq. 6.4)."""
+    n = tree.nv
+    zero = [0.0] * n
+    c = inverse_dynamics(tree, q, zero, zero, time=time)
+    columns = []
+    for i in range(n):
+        unit = [1.0 if k == i else 0.0 for k in range(n)]
+        columns.append([t - c_k for t, c_k in zip(inverse_dynamics(tree, q, zero, unit, time=time), c, strict=True)])
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _assembled(tree: Tree, blocks: Iterator[Block]) -> Matrix:
+    """G^T H G from the blocks on and below the diagonal; without couplings each block goes to its place."""
+    M: Matrix = [[0.0] * tree.nv for _ in range(tree.nv)]
+    for i, j, rows in blocks:
+        for places_r, row in zip(_places(i), rows, strict=True):
+            for places_c, h in zip(_places(j), row, strict=True):
+                for r, ratio_r in places_r:
+                    for c, ratio_c in places_c:
+                        term = h if ratio_r == 1.0 and ratio_c == 1.0 else h * (ratio_r * ratio_c)
+                        M[r][c] = M[r][c] + term
+                        if i is not j:
+                            M[c][r] = M[c][r] + term
+    return M
+
+
+def _places(body: Body) -> list[list[tuple[int, float]]]:
+    """For each velocity variable of the joint: where it stands in v, and with which ratio (a row of G)."""
+    if body.dependence is not None:
+        return [[(place, ratio) for _, place, ratio in body.dependence.terms]]
+    return [[(place, 1.0)] for place in range(body.v_slice.start, body.v_slice.stop)]

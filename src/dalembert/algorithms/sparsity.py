@@ -1,0 +1,28 @@
+"""The branch-induced sparsity pattern of a tree's joint-space inertia matrix."""
+
+from __future__ import annotations
+
+from dalembert.algorithms.open_tree import has_couplings
+from dalembert.algorithms.sparse import depths, expanded_parents
+from dalembert.model.tree import Tree
+
+__all__ = ["matrix_density", "variable_parents"]
+
+
+def variable_parents(tree: Tree) -> list[int]:
+    """lambda' of the tree's velocity variables (Featherstone 2008 Table 6.4).
+
+    Couplings connect variables of different branches, so there every variable counts as the child of the one before it,
+    which is the pattern of a dense matrix.
+    """
+    if has_couplings(tree):
+        return [k - 1 for k in range(tree.nv)]
+    return expanded_parents(tree.parents, [body.nv for body in tree.bodies])
+
+
+def matrix_density(tree: Tree) -> float:
+    """rho: the share of elements of M that are not zero by structure (section 6.4); 1 for an unbranched chain."""
+    lam = variable_parents(tree)
+    n = len(lam)
+    below = sum(d_k - 1 for d_k in depths(lam))
+    return (n + 2 * below) / (n * n) if n else 1.0
