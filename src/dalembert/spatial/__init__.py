@@ -1,12 +1,17 @@
 """Spatial vector algebra: 6-D motions, forces, inertias and placements over generic scalars.
 
-Conventions: angular before linear; R of a placement maps child to parent coordinates; SI units and radians.
-Everything is frozen and works on floats, NumPy arrays (one sample an element), traced and SymPy expressions.
+Conventions: angular before linear; R of a placement maps child to parent coordinates; SI units and radians;
+rx, ry, rz are the book's passive matrices. Everything is frozen and works on floats, NumPy arrays (one sample
+an element), traced and SymPy expressions. The book's 6x6 matrices are in `matrices`, planar vectors in
+`planar`, pitch and axis of screws in `lines`, exponential maps in `exponential`, the rest of rotations in
+`rotations`.
 """
 
 from dalembert.spatial.acceleration import BodyAcceleration
 from dalembert.spatial.inertia import ArticulatedInertia, RigidInertia
 from dalembert.spatial.motion_force import Force, Motion, from_linear_first, to_linear_first
+from dalembert.spatial.physical import physical_problems
+from dalembert.spatial.rotations import rx, ry, rz
 from dalembert.spatial.screw import AxialScrew, ScrewChain, scrx, scry, scrz
 from dalembert.spatial.structure import leaves, rebuild
 from dalembert.spatial.transform import Placement, Transform
@@ -31,7 +36,11 @@ __all__ = [
     "Vec3",
     "from_linear_first",
     "leaves",
+    "physical_problems",
     "rebuild",
+    "rx",
+    "ry",
+    "rz",
     "scrx",
     "scry",
     "scrz",

@@ -41,7 +41,7 @@ def scrz(angle: Scalar, shift: Scalar) -> AxialScrew:
 
 @final
 class AxialScrew(Placement):
-    """A frame turned by (c, s) = (cos, sin) about, and shifted by d [m] along, axis 0, 1 or 2 of its parent."""
+    """A frame turned by (c, s) = (cos, sin) about, and shifted by d [m] along, its parent's axis 0, 1, 2."""
 
     __slots__ = ("_turn", "axis", "c", "d", "s")
 

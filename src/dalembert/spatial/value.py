@@ -37,7 +37,7 @@ def literal(x: Scalar) -> float | None:
     kind = type(x)
     if kind is float or kind is int:
         return float(x)
-    # A folded literal comes back from a trace as an expression with the op "constant" (design/architecture.md).
+    # A folded literal comes back from a trace as an expression with the op "constant".
     if getattr(x, "op", None) == "constant":
         return float(x.data)
     return None
