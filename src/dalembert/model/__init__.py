@@ -1,0 +1,31 @@
+"""Models of articulated systems: joints, bodies, shapes, the builder and the bundled library."""
+
+from dalembert.model.body import Body, Dependence, JointMotion, Limits
+from dalembert.model.builder import ModelBuilder
+from dalembert.model.dh import DHRow, dh_chain, dh_placement, from_classic
+from dalembert.model.elements import Coupling, Frame, JointView, Loop
+from dalembert.model.graph import ConnectivityGraph
+from dalembert.model.model import Model
+from dalembert.model.tree import PerBody, Tree
+from dalembert.model.values import replace_values
+
+__all__ = [
+    "Body",
+    "ConnectivityGraph",
+    "Coupling",
+    "DHRow",
+    "Dependence",
+    "Frame",
+    "JointMotion",
+    "JointView",
+    "Limits",
+    "Loop",
+    "Model",
+    "ModelBuilder",
+    "PerBody",
+    "Tree",
+    "dh_chain",
+    "dh_placement",
+    "from_classic",
+    "replace_values",
+]

@@ -1,0 +1,353 @@
+"""The builder: the one mutable object of the library, and the place where models are checked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Literal
+
+from dalembert.errors import ModelError, UnknownNameError
+from dalembert.model import checks, topology
+from dalembert.model.body import Body, Limits, Placement
+from dalembert.model.coupling import place_coordinates
+from dalembert.model.elements import Coupling, Frame, Loop
+from dalembert.model.joints import Joint
+from dalembert.model.model import WORLD_NAME, Model
+from dalembert.model.shapes import Shape
+from dalembert.spatial import RigidInertia, Vec3
+
+__all__ = ["ModelBuilder"]
+
+
+def _checked_joint(joint: object, what: str) -> Joint:
+    if isinstance(joint, type) and issubclass(joint, Joint):
+        raise ModelError(f"{what}: joint is the class {joint.__name__}; make one, as in {joint.__name__}()")
+    if not isinstance(joint, Joint):
+        raise ModelError(
+            f"{what}: joint must be a Joint such as Revolute(axis=(0, 0, 1)), not {type(joint).__name__}"
+        )
+    for number in joint.parameters():
+        if not isinstance(number, Real) or not math.isfinite(number):
+            raise ModelError(f"{what}: the {joint.kind} joint holds {number!r}; give finite numbers")
+    return joint
+
+
+@dataclass(frozen=True, slots=True)
+class _PendingLoop:
+    predecessor: str
+    successor: str
+    joint: Joint
+    placement_predecessor: Placement
+    placement_successor: Placement
+
+
+class ModelBuilder:
+    """Collects bodies, frames, loop joints and couplings in any order; `build` numbers and checks them.
+
+    `gravity` is the acceleration of free fall [m/s^2] in world coordinates.
+    """
+
+    def __init__(self, *, gravity: Iterable[float] = (0.0, 0.0, -9.81), name: str = "model") -> None:
+        components = list(gravity)
+        if len(components) != 3 or not all(isinstance(g, Real) and math.isfinite(g) for g in components):
+            raise ModelError(f"gravity must be three finite numbers [m/s^2], got {components}")
+        self._gravity = Vec3(*(float(g) for g in components))
+        self._name = checks.valid_name(name, "the model's name")
+        self._bodies: dict[str, tuple[str, Body]] = {}  # name -> (parent's name, body without its numbers)
+        self._joint_owner: dict[str, str] = {}
+        self._frames: dict[str, tuple[str, Placement]] = {}
+        self._loops: dict[str, _PendingLoop] = {}
+        self._couplings: dict[str, tuple[dict[str, float], float, str]] = {}
+        self._actuated: tuple[str, ...] | None = None
+        self._report: list[str] = []
+
+    def add_body(
+        self,
+        name: str,
+        parent: str = WORLD_NAME,
+        joint: Joint | None = None,
+        joint_name: str | None = None,
+        *,
+        placement: Placement | None = None,
+        inertia: RigidInertia | None = None,
+        limits: Limits | tuple[Any, Any] | None = None,
+        damping: float | Iterable[float] = 0.0,
+        armature: float | Iterable[float] = 0.0,
+        friction: float | Iterable[float] = 0.0,
+        stiffness: float | Iterable[float] = 0.0,
+        rest: float | Iterable[float] | None = None,
+        shapes: Iterable[Shape] = (),
+    ) -> None:
+        """Add a body that moves relative to its parent, which may be added later.
+
+        `joint_name` defaults to the body's name; `placement` says where the joint sits in the parent's frame (the body's own
+        frame is the joint's successor frame); `inertia` is in body coordinates (omitted: massless); `limits` is `Limits(…)` or
+        (lower, upper). The rest as in `Body`; one number stands for every coordinate of the joint.
+        """
+        name = self._new_name(name)
+        what = f'body "{name}"'
+        if joint is None:
+            raise ModelError(
+                f"{what} has no joint; give joint=…, Fixed() for a body that does not move on its parent"
+            )
+        joint = _checked_joint(joint, what)
+        joint_name = self._new_joint_name(name if joint_name is None else joint_name, what)
+        if checks.valid_name(parent, f"{what}: parent") == name:
+            raise ModelError(
+                f'{what}: joint "{joint_name}" connects it to itself; name another body as the parent'
+            )
+        if inertia is not None and not isinstance(inertia, RigidInertia):
+            raise ModelError(
+                f"{what}: inertia must be RigidInertia(mass, com, inertia_at_com), not {inertia!r}"
+            )
+        held_shapes = tuple(shapes)
+        for shape in held_shapes:
+            if not isinstance(shape, Shape):
+                raise ModelError(
+                    f"{what}: shapes holds a {type(shape).__name__}; use Box, Sphere, Capsule, …"
+                )
+        at_joint = f'{what}, joint "{joint_name}"'
+        nq, nv = joint.nq, joint.nv
+        body = Body(
+            index=-1,
+            name=name,
+            parent=-1,
+            joint=joint,
+            joint_name=joint_name,
+            placement=checks.placement_or_identity(placement, f"{what}: placement"),
+            inertia=RigidInertia.zero()
+            if inertia is None
+            else checks.finite_value(inertia, f"{what}: inertia"),
+            q_slice=slice(0, 0),
+            v_slice=slice(0, 0),
+            armature=checks.per_coordinate(armature, nv, f"{at_joint}: armature"),
+            damping=checks.per_coordinate(damping, nv, f"{at_joint}: damping"),
+            friction=checks.per_coordinate(friction, nv, f"{at_joint}: friction"),
+            stiffness=checks.per_coordinate(stiffness, nv, f"{at_joint}: stiffness"),
+            rest=checks.per_coordinate(
+                joint.neutral() if rest is None else rest, nq, f"{at_joint}: rest", negative=True
+            ),
+            limits=checks.resolve_limits(limits, nq, nv, at_joint),
+            shapes=held_shapes,
+        )
+        self._bodies[name] = (parent, body)
+        self._joint_owner[joint_name] = name
+
+    def add_frame(self, name: str, body: str, placement: Placement | None = None) -> None:
+        """Add a named place on a body (or on the world), in the body's coordinates."""
+        if checks.valid_name(name, "a frame's name") in self._frames:
+            raise ModelError(f'frame "{name}" is added twice; choose another name')
+        self._frames[name] = (body, checks.placement_or_identity(placement, f'frame "{name}": placement'))
+
+    def add_loop(
+        self,
+        name: str,
+        predecessor: str,
+        successor: str,
+        joint: Joint,
+        placement_predecessor: Placement | None = None,
+        placement_successor: Placement | None = None,
+    ) -> None:
+        """Close a loop with a joint from a place on one body to a place on another (either may be the world)."""
+        what = f'loop "{checks.valid_name(name, "the name of a loop joint")}"'
+        if name in self._loops or name in self._joint_owner:
+            raise ModelError(f'{what}: there is already a joint "{name}"; choose another name')
+        if predecessor == successor:
+            raise ModelError(f'{what} connects body "{predecessor}" to itself; a joint needs two bodies')
+        self._loops[name] = _PendingLoop(
+            predecessor,
+            successor,
+            _checked_joint(joint, what),
+            checks.placement_or_identity(placement_predecessor, f"{what}: placement_predecessor"),
+            checks.placement_or_identity(placement_successor, f"{what}: placement_successor"),
+        )
+
+    def add_coupling(
+        self,
+        name: str,
+        coefficients: Mapping[str, float],
+        *,
+        offset: float = 0.0,
+        dependent: str | None = None,
+    ) -> None:
+        """Couple one-DoF joints: sum of coefficient * q(joint) + offset = 0.
+
+        The dependent joint (default: the last one named) loses its place in q, v and tau and follows the others.
+        """
+        what = f'coupling "{checks.valid_name(name, "the name of a coupling")}"'
+        if name in self._couplings:
+            raise ModelError(f"{what} is added twice; choose another name")
+        terms = {joint: k for joint, k in coefficients.items()}
+        if len(terms) < 2:
+            raise ModelError(
+                f"{what} needs two joints or more, {len(terms)} given; to fix one joint use model.lock"
+            )
+        for joint, k in terms.items():
+            if not isinstance(k, Real) or not math.isfinite(k) or k == 0.0:
+                raise ModelError(
+                    f'{what}: the coefficient of joint "{joint}" is {k!r}; give a finite number, not zero'
+                )
+        if not isinstance(offset, Real) or not math.isfinite(offset):
+            raise ModelError(f"{what}: offset is {offset!r}; give a finite number")
+        chosen = list(terms)[-1] if dependent is None else dependent
+        if chosen not in terms:
+            raise UnknownNameError(f"{what}: {UnknownNameError.of('dependent joint', chosen, terms)}")
+        self._couplings[name] = ({j: float(k) for j, k in terms.items()}, float(offset), chosen)
+
+    def set_actuated(self, names: Iterable[str]) -> None:
+        """Say which joints carry motors (default: all)."""
+        if isinstance(names, str):
+            raise ModelError(f'set_actuated takes a list of joint names; write ["{names}"]')
+        self._actuated = tuple(dict.fromkeys(names))
+
+    def warn(self, text: str) -> None:
+        """Add a line to the model's report."""
+        self._report.append(text)
+
+    def build(self, *, inertia: Literal["strict", "as_given"] = "strict") -> Model:
+        """The frozen model, its bodies in a regular numbering close to the order in which they were added.
+
+        `inertia="as_given"` accepts inertias that no body can have, and reports them.
+        """
+        if inertia not in ("strict", "as_given"):
+            raise UnknownNameError.of("inertia option", inertia, ("strict", "as_given"))
+        if not self._bodies:
+            raise ModelError("the model has no bodies; add one with add_body")
+        bodies = self._numbered()
+        index = {WORLD_NAME: topology.WORLD} | {body.name: body.index for body in bodies}
+        report = [*self._report, *self._inspect(bodies, inertia)]
+        return Model(
+            bodies=bodies,
+            gravity=self._gravity,
+            frames=self._placed_frames(index),
+            loops=[
+                Loop(
+                    name,
+                    _known(index, loop.predecessor, f'loop "{name}"'),
+                    _known(index, loop.successor, f'loop "{name}"'),
+                    loop.joint,
+                    loop.placement_predecessor,
+                    loop.placement_successor,
+                )
+                for name, loop in self._loops.items()
+            ],
+            couplings=self._checked_couplings(),
+            actuated=self._checked_actuated(),
+            name=self._name,
+            report=report,
+        )
+
+    def _new_name(self, name: str) -> str:
+        checks.valid_name(name, "a body's name")
+        if name == WORLD_NAME:
+            raise ModelError(f'"{WORLD_NAME}" is the fixed base and cannot be added; choose another name')
+        if name in self._bodies:
+            raise ModelError(
+                f'body "{name}" is added twice; choose another name, or, to join one body to two parents, '
+                "close the loop with add_loop"
+            )
+        return name
+
+    def _new_joint_name(self, name: str, what: str) -> str:
+        checks.valid_name(name, f"{what}: joint_name")
+        if name in self._joint_owner:
+            raise ModelError(
+                f'{what}: joint name "{name}" already belongs to body "{self._joint_owner[name]}"; choose another'
+            )
+        if name in self._loops:
+            raise ModelError(f'{what}: joint name "{name}" already belongs to a loop joint; choose another')
+        return name
+
+    def _numbered(self) -> list[Body]:
+        """The bodies with parents, indices and places in q and v."""
+        from dataclasses import replace
+
+        names = list(self._bodies)
+        position = {WORLD_NAME: topology.WORLD} | {name: i for i, name in enumerate(names)}
+        parents = [_known(position, parent, f'body "{name}"') for name, (parent, _) in self._bodies.items()]
+        cycle = topology.find_cycle(parents)
+        if cycle:
+            loop = " -> ".join(f'"{names[i]}"' for i in reversed(cycle))
+            raise ModelError(
+                f"the bodies {loop} form a cycle that is not connected to the world; attach one of them to the world "
+                "and close the loop with add_loop"
+            )
+        order = topology.regular_order(parents)
+        number = {topology.WORLD: topology.WORLD} | {old: new for new, old in enumerate(order)}
+        bodies = [
+            replace(self._bodies[names[old]][1], index=new, parent=number[parents[old]])
+            for new, old in enumerate(order)
+        ]
+        return place_coordinates(bodies, self._checked_couplings())
+
+    def _checked_couplings(self) -> list[Coupling]:
+        taken: dict[str, str] = {}
+        found = []
+        for name, (terms, offset, dependent) in self._couplings.items():
+            for joint in terms:
+                owner = _known(self._joint_owner, joint, f'coupling "{name}"', "joint")
+                kind = self._bodies[owner][1].joint
+                if (kind.nq, kind.nv) != (1, 1):
+                    raise ModelError(
+                        f'coupling "{name}": joint "{joint}" is of kind {kind.kind} with {kind.nv} degrees of freedom; '
+                        "only joints of one degree can be coupled"
+                    )
+            if dependent in taken:
+                raise ModelError(
+                    f'couplings "{taken[dependent]}" and "{name}" both make joint "{dependent}" dependent; '
+                    "choose another one with dependent=…"
+                )
+            taken[dependent] = name
+            found.append(Coupling(name, tuple(terms.items()), offset, dependent))
+        return found
+
+    def _checked_actuated(self) -> tuple[str, ...] | None:
+        for joint in self._actuated or ():
+            _known(self._joint_owner, joint, "set_actuated", "joint")
+        return self._actuated
+
+    def _placed_frames(self, index: Mapping[str, int]) -> list[Frame]:
+        frames = []
+        for name, (body, placement) in self._frames.items():
+            if name in index:
+                raise ModelError(
+                    f'frame "{name}" has the name of a body, whose own frame that is; choose another'
+                )
+            frames.append(Frame(name, _known(index, body, f'frame "{name}"'), placement))
+        return frames
+
+    def _inspect(self, bodies: list[Body], policy: str) -> list[str]:
+        """Refuse what cannot be, and report what is unlikely to be meant."""
+        lines = []
+        has_child = {body.parent for body in bodies}
+        for body in bodies:
+            reason = checks.nonphysical(body.inertia)
+            if reason is not None:
+                if policy == "strict":
+                    checks.require_physical(body.inertia, f'body "{body.name}"')
+                lines.append(f'body "{body.name}": {reason}; used as given')
+            if (
+                body.nv
+                and body.index not in has_child
+                and not any(body.inertia.leaves())
+                and not any(body.armature)
+            ):
+                lines.append(
+                    f'body "{body.name}" moves, has no mass and carries nothing: its acceleration is undefined'
+                )
+            assert isinstance(body.limits.lower, tuple)
+            assert isinstance(body.limits.upper, tuple)
+            for x, low, high in zip(body.joint.neutral(), body.limits.lower, body.limits.upper):
+                if not low <= x <= high:
+                    lines.append(f'joint "{body.joint_name}": the neutral position is outside the limits')
+                    break
+        return lines
+
+
+def _known(index: Mapping[str, Any], name: object, place: str, kind: str = "body") -> Any:
+    """What a name stands for; an unknown one is an error that says where it was used and what is near."""
+    if isinstance(name, str) and name in index:
+        return index[name]
+    raise UnknownNameError(f"{place}: {UnknownNameError.of(kind, name, index)}")

@@ -1,0 +1,193 @@
+"""What the builder refuses, and why: names, numbers, limits and inertias that no model can be built from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from numbers import Real
+from typing import Any, TypeVar
+
+import numpy as np
+
+from dalembert.errors import ArgumentError, InertiaError, ModelError
+from dalembert.model.body import Limits, Placement
+from dalembert.spatial import RigidInertia, Transform
+from dalembert.spatial.structure import leaves, rebuild
+
+__all__ = [
+    "check_rotation",
+    "finite_value",
+    "nonphysical",
+    "per_coordinate",
+    "placement_or_identity",
+    "resolve_limits",
+    "valid_name",
+]
+
+INERTIA_TOLERANCE = 1.0e-9
+"""How far a principal moment may fall short of the physical bounds, relative to the largest one."""
+
+ROTATION_TOLERANCE = 1.0e-9
+"""How far R^T R may be from the identity."""
+
+Value = TypeVar("Value")
+
+
+def valid_name(name: object, what: str) -> str:
+    """The name, if it is a string with something in it."""
+    if not isinstance(name, str):
+        raise ModelError(f"{what} must be a string, {type(name).__name__} was given")
+    if not name.strip():
+        raise ModelError(f"{what} is empty; give every body, joint and frame a name")
+    return name
+
+
+def finite_value(value: Value, what: str) -> Value:
+    """A spatial value with every scalar a finite Python float."""
+    numbers = leaves(value)
+    for number in numbers:
+        if not isinstance(number, Real):
+            raise ModelError(
+                f"{what} holds a {type(number).__name__}; a model is built from numbers (for values that are known "
+                "at run time only, name them as parameters of da.compile)"
+            )
+        if not math.isfinite(number):
+            raise ModelError(f"{what} holds {float(number)}; every number of a model must be finite")
+    if all(type(number) is float for number in numbers):
+        return value
+    rebuilt: Value = rebuild(value, [float(number) for number in numbers])
+    return rebuilt
+
+
+def placement_or_identity(placement: Any, what: str) -> Placement:
+    """A checked placement; None is the identity."""
+    if placement is None:
+        return Transform.identity()
+    if not isinstance(placement, Placement):
+        raise ModelError(
+            f"{what} must be a Transform, {type(placement).__name__} was given; "
+            "use Transform.from_rotation_translation(R, p)"
+        )
+    checked = finite_value(placement, what)
+    check_rotation(checked, what)
+    return checked
+
+
+def check_rotation(placement: Placement, what: str) -> None:
+    """Refuse a matrix that is not a rotation."""
+    if not isinstance(placement, Transform):
+        return
+    a, b, c, d, e, f, g, h, i = leaves(placement.R)
+    # R^T R = 1, written out: this runs for every body of a large model.
+    gram = (
+        a * a + d * d + g * g - 1.0,
+        b * b + e * e + h * h - 1.0,
+        c * c + f * f + i * i - 1.0,
+        a * b + d * e + g * h,
+        a * c + d * f + g * i,
+        b * c + e * f + h * i,
+    )
+    if max(map(abs, gram)) > ROTATION_TOLERANCE:
+        raise ModelError(
+            f"{what}: R is not a rotation, R^T R differs from the identity by {max(map(abs, gram)):.2g}"
+        )
+    if a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g) < 0.0:
+        raise ModelError(
+            f"{what}: R is a reflection (determinant -1); a placement needs a right-handed frame"
+        )
+
+
+def per_coordinate(value: Any, n: int, what: str, *, negative: bool = False) -> tuple[float, ...]:
+    """n finite numbers; a single one stands for all, and none may be negative unless said so."""
+    numbers = [value] * n if isinstance(value, Real) else _sequence(value, what)
+    if len(numbers) != n:
+        raise ModelError(f"{what} has {len(numbers)} numbers, the joint needs {n}; give one number or {n}")
+    for number in numbers if n else [value] if isinstance(value, Real) else []:
+        if not isinstance(number, Real) or not math.isfinite(number):
+            raise ModelError(f"{what} holds {number!r}; give finite numbers")
+        if number < 0.0 and not negative:
+            raise ModelError(f"{what} is {float(number)}; it must not be negative")
+    return tuple(float(number) for number in numbers)
+
+
+def resolve_limits(limits: Any, nq: int, nv: int, what: str) -> Limits:
+    """Limits with a number for every coordinate, from `Limits`, a (lower, upper) pair or None."""
+    if limits is None:
+        limits = Limits()
+    elif not isinstance(limits, Limits):
+        pair = _sequence(limits, f"{what}: limits")
+        if len(pair) != 2:
+            raise ModelError(
+                f"{what}: limits must be Limits(…) or a pair (lower, upper), {len(pair)} items were given"
+            )
+        limits = Limits(*pair)
+    lower, upper = (_bounds(getattr(limits, f), nq, f"{what}: {f} limit") for f in ("lower", "upper"))
+    velocity, effort = (_bounds(getattr(limits, f), nv, f"{what}: {f} limit") for f in ("velocity", "effort"))
+    for low, high in zip(lower, upper):
+        if low > high:
+            raise ModelError(f"{what}: lower limit {low} is above upper limit {high}; exchange them")
+        if low == math.inf or high == -math.inf:
+            raise ModelError(f"{what}: limits {low} and {high} leave no position; use -inf and inf for none")
+    for kind, bounds in (("velocity", velocity), ("effort", effort)):
+        if any(bound < 0.0 for bound in bounds):
+            raise ModelError(f"{what}: {kind} limit {min(bounds)} is negative; give a magnitude")
+    return Limits(lower, upper, velocity, effort)
+
+
+def nonphysical(inertia: RigidInertia) -> str | None:
+    """Why no body with positive density everywhere has this inertia, or None if one has.
+
+    The principal moments at the centre of mass obey 0 <= A <= B <= C <= A + B.
+    """
+    mass = float(inertia.mass)
+    if mass < 0.0:
+        return f"mass {mass} is negative"
+    if mass == 0.0:
+        if any(number != 0.0 for number in leaves(inertia)):
+            return "mass is zero but the moments are not"
+        return None
+    moments = np.linalg.eigvalsh(np.array(_symmetric(inertia)))
+    A, B, C = (float(moment) for moment in moments)
+    # The inertia is stored at the body's origin: what the parallel-axis term rounds off is no fault of the body.
+    h = list(inertia.h)
+    slack = INERTIA_TOLERANCE * abs(C) + 1e-13 * sum(x * x for x in h) / mass
+    listed = f"({A:.6g}, {B:.6g}, {C:.6g}) kg m^2 about the centre of mass"
+    if -slack > A:
+        return f"the principal moments {listed} are not all positive"
+    if A + B - C < -slack:
+        return f"the principal moments {listed} break the triangle inequality {A:.6g} + {B:.6g} >= {C:.6g}"
+    return None
+
+
+def require_physical(inertia: RigidInertia, what: str) -> None:
+    """Refuse an inertia that no body has."""
+    reason = nonphysical(inertia)
+    if reason is not None:
+        raise InertiaError(
+            f'{what}: {reason}; correct it, or build with inertia="as_given" to use it as it is'
+        )
+
+
+def _symmetric(inertia: RigidInertia) -> list[list[float]]:
+    xx, yy, zz, xy, xz, yz = leaves(inertia.inertia_at_com)
+    return [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
+
+
+def _bounds(value: Any, n: int, what: str) -> tuple[float, ...]:
+    numbers = [value] * n if isinstance(value, Real) else _sequence(value, what)
+    if len(numbers) != n:
+        raise ModelError(f"{what} has {len(numbers)} numbers, the joint needs {n}; give one number or {n}")
+    for number in numbers:
+        if not isinstance(number, Real) or math.isnan(number):
+            raise ModelError(f"{what} holds {number!r}; give numbers, infinite for no limit")
+    return tuple(float(number) for number in numbers)
+
+
+def _sequence(value: Any, what: str) -> Sequence[Any]:
+    if isinstance(value, np.ndarray):
+        return value.ravel().tolist()  # type: ignore[no-any-return]
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise ArgumentError(
+            f"{what} must be a number or a sequence of numbers, {type(value).__name__} was given"
+        )
+    return list(value)

@@ -1,0 +1,118 @@
+"""The configuration space of a whole model, joint by joint: where q lives, and how v moves it.
+
+q + v is not an addition where q holds quaternions: `integrate` moves along a constant velocity, `difference` is its
+inverse. Generic over scalars; q has nq entries, v and displacements nv.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.model.body import Body
+from dalembert.scalar import Scalar
+
+if TYPE_CHECKING:
+    from dalembert.model.model import Model
+
+__all__ = [
+    "difference",
+    "integrate",
+    "neutral",
+    "normalize",
+    "position_rate",
+    "random_state",
+    "unit_quaternions",
+]
+
+
+def neutral(model: Model) -> list[float]:
+    """q with every joint at zero displacement: zero angles and lengths, unit quaternions (1, 0, 0, 0)."""
+    return [x for body in _independent(model) for x in body.joint.neutral()]
+
+
+def integrate(model: Model, q: Sequence[Scalar], dv: Sequence[Scalar]) -> list[Scalar]:
+    """The configuration reached from q in unit time at the constant velocity dv (velocity times the time step)."""
+    return [x for body in _independent(model) for x in body.joint.integrate(body.own_q(q), body.own_v(dv))]
+
+
+def difference(model: Model, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> list[Scalar]:
+    """The displacement, expressed at q0, with integrate(q0, difference(q0, q1)) = q1."""
+    return [x for body in _independent(model) for x in body.joint.difference(body.own_q(q0), body.own_q(q1))]
+
+
+def normalize(model: Model, q: Sequence[Scalar]) -> list[Scalar]:
+    """q with its quaternions scaled to unit length."""
+    return [x for body in _independent(model) for x in body.joint.normalize(body.own_q(q))]
+
+
+def position_rate(model: Model, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+    """dq/dt = Q(q) v, nq entries (Featherstone 2008 Eq. 3.5)."""
+    return [x for body in _independent(model) for x in body.joint.position_rate(body.own_q(q), body.own_v(v))]
+
+
+def unit_quaternions(model: Model) -> tuple[slice, ...]:
+    """The parts of q that hold four numbers of unit norm each."""
+    found = []
+    for body in _independent(model):
+        start = body.q_slice.start
+        for part in body.joint.unit_quaternions:
+            found.append(slice(start + part.start, start + part.stop))
+    return tuple(found)
+
+
+def random_state(
+    model: Model, seed: int | np.random.Generator
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """q uniform within the limits, v normal with unit variance, cut off at the speed limits.
+
+    A joint without limits is drawn over a turn or from -1 to 1 m. Where a dependent joint follows a single other one, its
+    limits bound that one too.
+    """
+    rng = np.random.default_rng(seed)
+    q: list[float] = []
+    v: list[float] = []
+    bounds = _coupled_bounds(model)
+    for body in _independent(model):
+        lower, upper = _vector(body.limits.lower, body.nq), _vector(body.limits.upper, body.nq)
+        if body.index in bounds:
+            lower, upper = bounds[body.index]
+        q.extend(body.joint.random(rng, lower, upper))
+        speed = np.array(_vector(body.limits.velocity, body.nv))
+        v.extend(np.clip(rng.standard_normal(body.nv), -speed, speed).tolist())
+    return np.array(q, dtype=np.float64), np.array(v, dtype=np.float64)
+
+
+def _coupled_bounds(model: Model) -> dict[int, tuple[list[float], list[float]]]:
+    """The tighter limits of joints that others follow, by body index."""
+    at = {body.q_slice.start: body for body in model.bodies if body.dependence is None and body.nq == 1}
+    bounds: dict[int, tuple[list[float], list[float]]] = {}
+    for body in model.bodies:
+        if body.dependence is None or len(body.dependence.terms) != 1:
+            continue
+        (place, _, ratio), offset = body.dependence.terms[0], body.dependence.offset
+        if ratio == 0.0:
+            continue
+        leader = at[place]
+        low, high = bounds.get(
+            leader.index, (_vector(leader.limits.lower, 1), _vector(leader.limits.upper, 1))
+        )
+        ends = [
+            (_vector(body.limits.lower, 1)[0] - offset) / ratio,
+            (_vector(body.limits.upper, 1)[0] - offset) / ratio,
+        ]
+        tighter = [max(low[0], min(ends))], [min(high[0], max(ends))]
+        if tighter[0][0] <= tighter[1][0]:
+            bounds[leader.index] = tighter
+    return bounds
+
+
+def _independent(model: Model) -> list[Body]:
+    return [body for body in model.bodies if body.dependence is None]
+
+
+def _vector(value: Sequence[float] | float, n: int) -> list[float]:
+    return [value] * n if isinstance(value, (int, float)) else list(value)

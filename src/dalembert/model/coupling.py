@@ -1,0 +1,118 @@
+"""Couplings: which coordinates are independent, and how the others follow them.
+
+A coupling sum_j k_j q_j + offset = 0 is solved for its dependent joint d,
+
+    q_d = -(offset + sum_{j != d} k_j q_j) / k_d                                              (1)
+
+and dependents inside (1) are replaced by their own relations, so that every dependent coordinate becomes an affine
+function of independent ones: q_full = G q + g with constant G (Featherstone 2008 section 9.6).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from dalembert.errors import ModelError
+from dalembert.model.body import Body, Dependence
+from dalembert.model.elements import Coupling
+
+if TYPE_CHECKING:
+    from dalembert.model.model import Model
+
+__all__ = ["expansion", "place_coordinates", "uncoupled"]
+
+Relation = tuple[dict[str, float], float]
+"""The ratios to independent joints by name, and the offset."""
+
+
+def place_coordinates(bodies: Sequence[Body], couplings: Sequence[Coupling] = ()) -> list[Body]:
+    """The bodies with their places in q and v, in body order; dependent joints take none."""
+    relations = _solve(couplings)
+    nq = nv = 0
+    slices: dict[str, tuple[slice, slice]] = {}
+    for body in bodies:
+        q, v = (0, 0) if body.joint_name in relations else (body.nq, body.nv)
+        slices[body.joint_name] = slice(nq, nq + q), slice(nv, nv + v)
+        nq, nv = nq + q, nv + v
+    placed = []
+    for body in bodies:
+        q_slice, v_slice = slices[body.joint_name]
+        dependence = None
+        if body.joint_name in relations:
+            ratios, offset = relations[body.joint_name]
+            terms = tuple((slices[j][0].start, slices[j][1].start, ratio) for j, ratio in ratios.items())
+            dependence = Dependence(terms, offset)
+        placed.append(dataclasses.replace(body, q_slice=q_slice, v_slice=v_slice, dependence=dependence))
+    return placed
+
+
+def uncoupled(model: Model) -> Model:
+    """The same system with all coordinates in q and v."""
+    from dalembert.model.model import Model
+
+    if not model.couplings:
+        return model
+    return Model(
+        bodies=place_coordinates(list(model.bodies)),
+        gravity=model.gravity,
+        frames=model.frames,
+        loops=model.loops,
+        actuated=model.actuated,
+        name=model.name,
+        report=model.report,
+    )
+
+
+def expansion(model: Model) -> tuple[list[list[float]], list[float]]:
+    """(G, g) of the module's head: G is nv_full x nv, g has nv_full entries."""
+    G, g = [], []
+    for body in model.bodies:
+        for k in range(body.nv):
+            row = [0.0] * model.nv
+            if body.dependence is None:
+                row[body.v_slice.start + k] = 1.0
+                g.append(0.0)
+            else:
+                for _, place, ratio in body.dependence.terms:
+                    row[place] = row[place] + ratio
+                g.append(body.dependence.offset)
+            G.append(row)
+    return G, g
+
+
+def _solve(couplings: Sequence[Coupling]) -> dict[str, Relation]:
+    """Every dependent joint as a function of independent ones, by (1) and substitution."""
+    waiting = {coupling.dependent: coupling for coupling in couplings}
+    solved: dict[str, Relation] = {}
+    while waiting:
+        ready = [
+            coupling
+            for coupling in waiting.values()
+            if not any(j in waiting and j != coupling.dependent for j, _ in coupling.coefficients)
+        ]
+        if not ready:
+            names = ", ".join(f'"{coupling.name}"' for coupling in waiting.values())
+            raise ModelError(
+                f"the couplings {names} depend on each other in a cycle; choose other dependent joints "
+                "(dependent=…), so that each follows joints that do not follow it"
+            )
+        for coupling in ready:
+            solved[coupling.dependent] = _relation(coupling, solved)
+            del waiting[coupling.dependent]
+    return solved
+
+
+def _relation(coupling: Coupling, solved: Mapping[str, Relation]) -> Relation:
+    """(1) with the dependents on its right side replaced."""
+    k = dict(coupling.coefficients)
+    k_d = k.pop(coupling.dependent)
+    ratios: dict[str, float] = {}
+    offset = -coupling.offset / k_d
+    for joint, k_j in k.items():
+        inner, inner_offset = solved.get(joint, ({joint: 1.0}, 0.0))
+        offset -= k_j * inner_offset / k_d
+        for name, ratio in inner.items():
+            ratios[name] = ratios.get(name, 0.0) - k_j * ratio / k_d
+    return ratios, offset + 0.0

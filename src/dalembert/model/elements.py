@@ -1,0 +1,191 @@
+"""What a model holds beside its bodies: frames, loop joints, couplings; and the views of its joints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar, overload
+
+from dalembert.errors import ModelError, UnknownNameError
+from dalembert.model.body import Body, Limits, Placement
+from dalembert.scalar import Scalar
+
+if TYPE_CHECKING:
+    from dalembert.model.joints import Joint
+
+__all__ = ["Coupling", "Frame", "JointView", "Loop", "Named"]
+
+
+class HasName(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+Item = TypeVar("Item", bound=HasName)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A named place on a body (index; -1 is the world), given in the body's coordinates."""
+
+    name: str
+    body: int
+    placement: Placement
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """A joint that closes a loop, from a place on one body to a place on another (indices; -1 is the world).
+
+    `placement_predecessor` and `placement_successor` are the book's X_P and X_S (section 4.2), each in its own body.
+    """
+
+    name: str
+    predecessor: int
+    successor: int
+    joint: Joint
+    placement_predecessor: Placement
+    placement_successor: Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Coupling:
+    """A linear relation between joints: sum of coefficient * q(joint) + offset = 0, solved for `dependent`."""
+
+    name: str
+    coefficients: tuple[tuple[str, float], ...]
+    offset: float
+    dependent: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointView:
+    """A joint as it stands in a model; the data live in its body."""
+
+    body: Body
+
+    @property
+    def name(self) -> str:
+        return self.body.joint_name
+
+    @property
+    def joint(self) -> Joint:
+        """The kind of joint with its parameters."""
+        return self.body.joint
+
+    @property
+    def kind(self) -> str:
+        return self.body.joint.kind
+
+    @property
+    def nq(self) -> int:
+        """Number of position variables that stand in q: zero for a dependent joint."""
+        return self.q_slice.stop - self.q_slice.start  # type: ignore[no-any-return]
+
+    @property
+    def nv(self) -> int:
+        """Number of velocity variables that stand in v: zero for a dependent joint."""
+        return self.v_slice.stop - self.v_slice.start  # type: ignore[no-any-return]
+
+    @property
+    def q_slice(self) -> slice:
+        """Where the joint stands in q."""
+        return self.body.q_slice
+
+    @property
+    def v_slice(self) -> slice:
+        """Where the joint stands in v, a and tau."""
+        return self.body.v_slice
+
+    @property
+    def placement(self) -> Placement:
+        return self.body.placement
+
+    @property
+    def limits(self) -> Limits:
+        return self.body.limits
+
+    @property
+    def armature(self) -> tuple[Scalar, ...]:
+        return self.body.armature
+
+    @property
+    def damping(self) -> tuple[Scalar, ...]:
+        return self.body.damping
+
+    @property
+    def friction(self) -> tuple[Scalar, ...]:
+        return self.body.friction
+
+    @property
+    def position(self) -> slice:
+        """The part of q that holds a free joint's position [m], in the parent."""
+        start = self.q_slice.start
+        return slice(start, start + 3) if self.kind == "free" else self._absent("position")
+
+    @property
+    def quaternion(self) -> slice:
+        """The part of q that holds the quaternion (w, x, y, z) of a free or spherical joint."""
+        if len(self.joint.unit_quaternions) != 1:
+            self._absent("quaternion")
+        inside, start = self.joint.unit_quaternions[0], self.q_slice.start
+        return slice(start + inside.start, start + inside.stop)
+
+    @property
+    def angular(self) -> slice:
+        """The part of v that holds the angular velocity [rad/s] of a free or spherical joint, in the successor."""
+        start = self.v_slice.start
+        return slice(start, start + 3) if self.kind in ("free", "spherical") else self._absent("angular")
+
+    @property
+    def linear(self) -> slice:
+        """The part of v that holds a free joint's linear velocity [m/s], in the successor."""
+        start = self.v_slice.start
+        return slice(start + 3, start + 6) if self.kind == "free" else self._absent("linear")
+
+    def _absent(self, part: str) -> NoReturn:
+        raise ModelError(
+            f'joint "{self.name}" is of kind {self.kind} and has no {part} part; use q_slice and v_slice'
+        )
+
+
+class Named(Sequence[Item]):
+    """An immutable sequence whose items can also be had by name: `model.joints["elbow"]`, `model.joints[2]`."""
+
+    __slots__ = ("_index", "_items", "_kind")
+
+    def __init__(self, kind: str, items: Iterable[Item]) -> None:
+        self._kind = kind
+        self._items = tuple(items)
+        self._index = {item.name: i for i, item in enumerate(self._items)}
+
+    @overload
+    def __getitem__(self, key: int | str) -> Item: ...
+    @overload
+    def __getitem__(self, key: slice) -> tuple[Item, ...]: ...
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str):
+            if key not in self._index:
+                raise UnknownNameError.of(self._kind, key, self._index)
+            return self._items[self._index[key]]
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self._items)
+
+    def __reversed__(self) -> Iterator[Item]:
+        return reversed(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._index if isinstance(key, str) else key in self._items
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} items: {', '.join(self._index)}>"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, in order."""
+        return tuple(self._index)

@@ -1,0 +1,106 @@
+"""Planar linkages with one closed loop each, in the x-z plane."""
+
+from __future__ import annotations
+
+import math
+
+from dalembert.errors import ModelError
+from dalembert.model.builder import ModelBuilder
+from dalembert.model.joints import Prismatic, Revolute
+from dalembert.model.model import Model
+from dalembert.model.shapes import Box, Capsule
+from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3
+
+__all__ = ["four_bar", "slider_crank"]
+
+LIFT = (0.0, -1.0, 0.0)
+"""Turning about -y lifts a bar that lies along x."""
+
+
+def _along_x(x: float) -> Transform:
+    return Transform(Mat3.identity(), Vec3(x, 0.0, 0.0))
+
+
+def _turned(angle: float, x: float = 0.0) -> Transform:
+    """A frame at (x, 0, 0), lifted by an angle."""
+    c, s = math.cos(angle), math.sin(angle)
+    return Transform(Mat3(c, 0.0, -s, 0.0, 1.0, 0.0, s, 0.0, c), Vec3(x, 0.0, 0.0))
+
+
+def _bar(length: float, mass: float) -> tuple[RigidInertia, Capsule]:
+    moment = mass * length**2 / 12.0
+    capsule = Capsule.between((0.0, 0.0, 0.0), (length, 0.0, 0.0), 0.02)
+    return RigidInertia(mass, (length / 2.0, 0.0, 0.0), (0.0, moment, moment)), capsule
+
+
+def four_bar(
+    *,
+    ground: float = 1.0,
+    crank: float = 0.3,
+    coupler: float = 0.9,
+    rocker: float = 0.7,
+    density: float = 2.0,
+) -> Model:
+    """A four-bar linkage: crank and coupler in the tree, the rocker on the ground, closed at the coupler's far end.
+
+    It is assembled at q = 0 with the crank along x; lengths in m, density in kg/m. One degree of freedom; the crank has
+    the motor.
+    """
+    gap = ground - crank
+    if not abs(coupler - rocker) < gap < coupler + rocker:
+        raise ModelError(
+            f"four_bar: coupler {coupler} and rocker {rocker} cannot meet across {gap} m with the crank along x"
+        )
+    # The triangle of coupler, rocker and what the crank leaves of the ground, by the law of cosines.
+    at_crank = math.acos((gap**2 + coupler**2 - rocker**2) / (2.0 * gap * coupler))
+    at_ground = math.pi - math.acos((gap**2 + rocker**2 - coupler**2) / (2.0 * gap * rocker))
+    builder = ModelBuilder(name="four_bar")
+    placed = (
+        ("crank", "world", "crank_pivot", crank, _along_x(0.0)),
+        ("coupler", "crank", "crank_pin", coupler, _turned(at_crank, crank)),
+        ("rocker", "world", "rocker_pivot", rocker, _turned(at_ground, ground)),
+    )
+    for name, parent, joint, length, placement in placed:
+        inertia, capsule = _bar(length, density * length)
+        builder.add_body(
+            name, parent, Revolute(LIFT), joint, placement=placement, inertia=inertia, shapes=(capsule,)
+        )
+    builder.add_loop("rocker_pin", "coupler", "rocker", Revolute(LIFT), _along_x(coupler), _along_x(rocker))
+    builder.set_actuated(["crank_pivot"])
+    return builder.build()
+
+
+def slider_crank(
+    *, crank: float = 0.25, rod: float = 0.8, slider_mass: float = 1.0, density: float = 2.0
+) -> Model:
+    """The crank-slider linkage of Featherstone 2008 Figure 4.1: crank, rod and slider, closed at the slider's pin.
+
+    It is assembled at q = 0 with crank and rod stretched along x, a dead centre where the slider's speed is zero; lengths in m,
+    density in kg/m.
+    """
+    builder = ModelBuilder(name="slider_crank")
+    inertia, capsule = _bar(crank, density * crank)
+    builder.add_body("crank", "world", Revolute(LIFT), "crank_pivot", inertia=inertia, shapes=(capsule,))
+    inertia, capsule = _bar(rod, density * rod)
+    builder.add_body(
+        "rod",
+        "crank",
+        Revolute(LIFT),
+        "crank_pin",
+        placement=_along_x(crank),
+        inertia=inertia,
+        shapes=(capsule,),
+    )
+    block = Box((0.12, 0.08, 0.08))
+    builder.add_body(
+        "slider",
+        "world",
+        Prismatic((1.0, 0.0, 0.0)),
+        "guide",
+        placement=_along_x(crank + rod),
+        inertia=block.inertia(mass=slider_mass),
+        shapes=(block,),
+    )
+    builder.add_loop("slider_pin", "rod", "slider", Revolute(LIFT), _along_x(rod))
+    builder.set_actuated(["crank_pivot"])
+    return builder.build()

@@ -1,0 +1,137 @@
+"""Textbook systems whose equations of motion fit on a line. All move in the x-z plane, z up."""
+
+from __future__ import annotations
+
+from dalembert.model.body import Limits
+from dalembert.model.builder import ModelBuilder
+from dalembert.model.joints import Prismatic, Revolute
+from dalembert.model.model import Model
+from dalembert.model.shapes import Box, Capsule, Sphere
+from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3
+
+__all__ = ["cart_pole", "double_pendulum", "pendulum", "two_link_arm"]
+
+Y = (0.0, 1.0, 0.0)
+ALONG_X = Mat3(0.0, 0.0, 1.0, 0.0, 1.0, 0.0, -1.0, 0.0, 0.0)
+"""A frame whose z axis points along x: how a capsule lies along a link."""
+
+
+def _at(x: float = 0.0, y: float = 0.0, z: float = 0.0) -> Transform:
+    return Transform(Mat3.identity(), Vec3(x, y, z))
+
+
+def _point_mass(mass: float, z: float) -> RigidInertia:
+    return RigidInertia(mass, (0.0, 0.0, z), (0.0, 0.0, 0.0))
+
+
+def _bob(z: float) -> tuple[Sphere, Capsule]:
+    rod = Capsule(radius=0.01, length=abs(z), placement=_at(z=z / 2.0), collision=False)
+    return Sphere(radius=0.05, placement=_at(z=z)), rod
+
+
+def pendulum(length: float = 1.0, mass: float = 1.0, *, damping: float = 0.0) -> Model:
+    """A point mass on a massless rod, hanging at q = 0: m l^2 a = tau - m g l sin q."""
+    builder = ModelBuilder(name="pendulum")
+    builder.add_body(
+        "bob",
+        "world",
+        Revolute(Y),
+        "pivot",
+        inertia=_point_mass(mass, -length),
+        damping=damping,
+        shapes=_bob(-length),
+    )
+    builder.add_frame("tip", "bob", _at(z=-length))
+    return builder.build()
+
+
+def double_pendulum(
+    lengths: tuple[float, float] = (1.0, 1.0),
+    masses: tuple[float, float] = (1.0, 1.0),
+    *,
+    damping: float = 0.0,
+) -> Model:
+    """Two point masses on massless rods; the second angle is relative to the first rod."""
+    builder = ModelBuilder(name="double_pendulum")
+    (l1, l2), (m1, m2) = lengths, masses
+    builder.add_body(
+        "upper",
+        "world",
+        Revolute(Y),
+        "shoulder",
+        inertia=_point_mass(m1, -l1),
+        damping=damping,
+        shapes=_bob(-l1),
+    )
+    builder.add_body(
+        "lower",
+        "upper",
+        Revolute(Y),
+        "elbow",
+        placement=_at(z=-l1),
+        inertia=_point_mass(m2, -l2),
+        damping=damping,
+        shapes=_bob(-l2),
+    )
+    builder.add_frame("tip", "lower", _at(z=-l2))
+    return builder.build()
+
+
+def two_link_arm(
+    lengths: tuple[float, float] = (1.0, 1.0),
+    masses: tuple[float, float] = (1.0, 1.0),
+    *,
+    damping: float = 0.0,
+) -> Model:
+    """Two uniform links, stretched out along x at q = 0; positive angles lift them."""
+    builder = ModelBuilder(name="two_link_arm")
+    parent, placement = "world", _at()
+    for name, joint, length, mass in zip(("upper", "lower"), ("shoulder", "elbow"), lengths, masses):
+        rod = Capsule(radius=0.04, length=length, placement=Transform(ALONG_X, Vec3(length / 2.0, 0.0, 0.0)))
+        moment = mass * length**2 / 12.0
+        builder.add_body(
+            name,
+            parent,
+            Revolute((0.0, -1.0, 0.0)),
+            joint,
+            placement=placement,
+            inertia=RigidInertia(mass, (length / 2.0, 0.0, 0.0), (0.0, moment, moment)),
+            damping=damping,
+            shapes=(rod,),
+        )
+        parent, placement = name, _at(x=length)
+    builder.add_frame("tip", "lower", placement)
+    return builder.build()
+
+
+def cart_pole(
+    cart_mass: float = 1.0, pole_mass: float = 0.1, pole_length: float = 1.0, *, damping: float = 0.0
+) -> Model:
+    """A uniform pole on a cart that slides along x; the pole stands upright at q = 0. Only the slider has a motor."""
+    builder = ModelBuilder(name="cart_pole")
+    cart = Box((0.4, 0.2, 0.2))
+    builder.add_body(
+        "cart",
+        "world",
+        Prismatic((1.0, 0.0, 0.0)),
+        "slider",
+        inertia=cart.inertia(mass=cart_mass),
+        limits=Limits(-2.4, 2.4),
+        damping=damping,
+        shapes=(cart,),
+    )
+    moment = pole_mass * pole_length**2 / 12.0
+    builder.add_body(
+        "pole",
+        "cart",
+        Revolute(Y),
+        "hinge",
+        inertia=RigidInertia(pole_mass, (0.0, 0.0, pole_length / 2.0), (moment, moment, 0.0)),
+        damping=damping,
+        shapes=(
+            Capsule(radius=0.03, length=pole_length, placement=_at(z=pole_length / 2.0), collision=False),
+        ),
+    )
+    builder.add_frame("tip", "pole", _at(z=pole_length))
+    builder.set_actuated(["slider"])
+    return builder.build()

@@ -1,0 +1,239 @@
+"""Models made from models: joints locked, systems attached, fixed bodies merged, loops dropped."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from dalembert.errors import ArgumentError, ModelError, ShapeError
+from dalembert.model.body import Body, Limits, Placement
+from dalembert.model.builder import ModelBuilder
+from dalembert.model.joints import Fixed
+from dalembert.model.model import WORLD_NAME, Model
+from dalembert.model.values import rebuilt
+from dalembert.spatial import RigidInertia, Transform
+
+__all__ = ["attach", "lock", "lumped", "rechecked", "tree"]
+
+Rename = Callable[[str], str]
+
+
+def lock(model: Model, joints: Iterable[str], q: Sequence[float] | None = None) -> Model:
+    """The model with the named joints fixed where the configuration q (nq,) puts them; default: neutral.
+
+    The bodies stay, on `Fixed` joints (`lumped` merges them). A joint that couplings leave no freedom is locked too.
+    """
+    if isinstance(joints, str):
+        raise ArgumentError(f'lock takes a list of joint names; write ["{joints}"]')
+    names = {model.joint(name).name for name in joints}
+    positions = _positions(model, q)
+    couplings, names = _reduced_couplings(model, names, positions)
+    builder = ModelBuilder(gravity=model.gravity, name=model.name)
+    for body in model.bodies:
+        if body.joint_name in names:
+            if body.joint.time_dependent:
+                raise ModelError(f'joint "{body.joint_name}" depends on time and cannot be locked')
+            X_J = body.joint.transform(positions[body.joint_name])
+            body = dataclasses.replace(
+                body,
+                joint=Fixed(),
+                placement=(body.placement @ X_J).as_transform(),
+                armature=(),
+                damping=(),
+                friction=(),
+                stiffness=(),
+                rest=(),
+                limits=Limits((), (), (), ()),
+            )
+        _add_body(builder, model, body, _same, None)
+    _add_rest(builder, model, _same, couplings=False)
+    for name, (terms, offset, dependent) in couplings.items():
+        builder.add_coupling(name, terms, offset=offset, dependent=dependent)
+    builder.set_actuated(name for name in model.actuated if name not in names)
+    return builder.build(inertia="as_given")
+
+
+def attach(
+    model: Model, other: Model, at: str = WORLD_NAME, *, prefix: str = "", placement: Placement | None = None
+) -> Model:
+    """Both systems in one model: the world of `other` becomes the frame `at`, moved by `placement`.
+
+    The names of `other` get the prefix; gravity is this model's.
+    """
+    if not isinstance(other, Model):
+        raise ArgumentError(f"attach takes a Model, {type(other).__name__} was given")
+    frame = model.frame(at)
+    root = WORLD_NAME if frame.body < 0 else model.bodies[frame.body].name
+    base = frame.placement if placement is None else frame.placement @ placement
+
+    def rename(name: str) -> str:
+        return prefix + name
+
+    builder = ModelBuilder(gravity=model.gravity, name=model.name)
+    for body in model.bodies:
+        _add_body(builder, model, body, _same, None)
+    for body in other.bodies:
+        _add_body(builder, other, body, rename, (root, base))
+    _add_rest(builder, model, _same)
+    _add_rest(builder, other, rename, (root, base))
+    builder.set_actuated([*model.actuated, *map(rename, other.actuated)])
+    return builder.build(inertia="as_given")
+
+
+def tree(model: Model) -> Model:
+    """The model without its loop joints."""
+    return rebuilt(model, loops=())
+
+
+def rechecked(model: Model, *, inertia: Literal["strict", "as_given"]) -> Model:
+    """The same model through the builder's checks."""
+    builder = ModelBuilder(gravity=model.gravity, name=model.name)
+    for body in model.bodies:
+        _add_body(builder, model, body, _same, None)
+    _add_rest(builder, model, _same)
+    builder.set_actuated(model.actuated)
+    return builder.build(inertia=inertia)
+
+
+def lumped(model: Model) -> Model:
+    """The model with every body on a `Fixed` joint merged into its parent: equal dynamics, fewer bodies.
+
+    A merged body's frame remains under the body's name; bodies fixed to the world lose their inertia.
+    """
+    # Where each body's frame went: the name of the body that carries it, and the frame's place there.
+    home: dict[int, tuple[str, Placement]] = {-1: (WORLD_NAME, Transform.identity())}
+    kept: dict[str, Body] = {}
+    frames: list[tuple[str, str, Placement]] = []
+    for body in model.bodies:
+        name, at_parent = home[body.parent]
+        at = at_parent @ body.placement if body.parent >= 0 or name != WORLD_NAME else body.placement
+        if not isinstance(body.joint, Fixed):
+            home[body.index] = (body.name, Transform.identity())
+            kept[body.name] = dataclasses.replace(body, placement=at)
+            continue
+        home[body.index] = (name, at)
+        frames.append((body.name, name, at))
+        if name in kept:
+            whole: RigidInertia = kept[name].inertia + at.inverse_apply(body.inertia)
+            shapes = tuple(dataclasses.replace(s, placement=at @ s.placement) for s in body.shapes)
+            kept[name] = dataclasses.replace(kept[name], inertia=whole, shapes=kept[name].shapes + shapes)
+    builder = ModelBuilder(gravity=model.gravity, name=model.name)
+    for body in kept.values():
+        _add_plain(builder, body, home[body.parent][0], _same)
+    for frame in frames:
+        builder.add_frame(*frame)
+    for item in model.frames:
+        carrier, at = home[item.body]
+        builder.add_frame(item.name, carrier, at @ item.placement)
+    for loop in model.loops:
+        p, at_p = home[loop.predecessor]
+        s, at_s = home[loop.successor]
+        builder.add_loop(
+            loop.name, p, s, loop.joint, at_p @ loop.placement_predecessor, at_s @ loop.placement_successor
+        )
+    for coupling in model.couplings:
+        builder.add_coupling(
+            coupling.name, dict(coupling.coefficients), offset=coupling.offset, dependent=coupling.dependent
+        )
+    moving = {body.joint_name for body in kept.values()}
+    builder.set_actuated(name for name in model.actuated if name in moving)
+    return builder.build(inertia="as_given")
+
+
+def _positions(model: Model, q: Sequence[float] | None) -> dict[str, list[float]]:
+    """Every joint's own position at a configuration of the model."""
+    configuration = model.neutral() if q is None else np.asarray(q, dtype=np.float64)
+    if configuration.shape != (model.nq,):
+        raise ShapeError(f"q has shape {configuration.shape}, expected ({model.nq},)")
+    if not np.all(np.isfinite(configuration)):
+        raise ArgumentError("q holds a number that is not finite; joints lock at finite positions only")
+    flat = configuration.tolist()
+    return {body.joint_name: body.joint.normalize(body.own_q(flat)) for body in model.bodies}
+
+
+def _reduced_couplings(
+    model: Model, names: set[str], positions: Mapping[str, Sequence[float]]
+) -> tuple[dict[str, tuple[dict[str, float], float, str | None]], set[str]]:
+    """The couplings with locked joints moved into the offsets, and all joints that are locked in the end."""
+    locked = set(names)
+    while True:
+        reduced: dict[str, tuple[dict[str, float], float, str | None]] = {}
+        forced: set[str] = set()
+        for coupling in model.couplings:
+            free = {joint: k for joint, k in coupling.coefficients if joint not in locked}
+            fixed = sum(k * positions[joint][0] for joint, k in coupling.coefficients if joint in locked)
+            if len(free) == 1:
+                forced |= set(free)
+            elif free:
+                dependent = coupling.dependent if coupling.dependent in free else None
+                reduced[coupling.name] = (free, coupling.offset + fixed, dependent)
+        if not forced:
+            return reduced, locked
+        locked |= forced
+
+
+def _same(name: str) -> str:
+    return name
+
+
+def _add_body(
+    builder: ModelBuilder, model: Model, body: Body, rename: Rename, base: tuple[str, Placement] | None
+) -> None:
+    """Add a body of a model under its new name; `base` stands in for the model's world."""
+    if body.parent >= 0:
+        _add_plain(builder, body, rename(model.bodies[body.parent].name), rename)
+    elif base is None:
+        _add_plain(builder, body, WORLD_NAME, rename)
+    else:
+        moved = dataclasses.replace(body, placement=base[1] @ body.placement)
+        _add_plain(builder, moved, base[0], rename)
+
+
+def _add_plain(builder: ModelBuilder, body: Body, parent: str, rename: Rename) -> None:
+    builder.add_body(
+        rename(body.name),
+        parent,
+        body.joint,
+        rename(body.joint_name),
+        placement=body.placement,
+        inertia=body.inertia,
+        limits=body.limits,
+        damping=body.damping,
+        armature=body.armature,
+        friction=body.friction,
+        stiffness=body.stiffness,
+        rest=body.rest,
+        shapes=body.shapes,
+    )
+
+
+def _add_rest(
+    builder: ModelBuilder,
+    model: Model,
+    rename: Rename,
+    base: tuple[str, Placement] | None = None,
+    *,
+    couplings: bool = True,
+) -> None:
+    """Add the frames, loops and couplings of a model."""
+    root, X = base if base is not None else (WORLD_NAME, None)
+
+    def place(body: int, placement: Placement) -> tuple[str, Any]:
+        if body >= 0:
+            return rename(model.bodies[body].name), placement
+        return root, placement if X is None else X @ placement
+
+    for frame in model.frames:
+        builder.add_frame(rename(frame.name), *place(frame.body, frame.placement))
+    for loop in model.loops:
+        p, X_P = place(loop.predecessor, loop.placement_predecessor)
+        s, X_S = place(loop.successor, loop.placement_successor)
+        builder.add_loop(rename(loop.name), p, s, loop.joint, X_P, X_S)
+    for coupling in model.couplings if couplings else ():
+        terms = {rename(joint): k for joint, k in coupling.coefficients}
+        builder.add_coupling(
+            rename(coupling.name), terms, offset=coupling.offset, dependent=rename(coupling.dependent)
+        )

@@ -1,0 +1,106 @@
+"""The three passes over a kinematic tree that all algorithms are written with.
+
+A step sees the tree only through its `body` handle and the owns of earlier passes, never by arithmetic on indices, so
+that the same algorithm runs unrolled here or, on another `Tree`, as one loop over tables for very large systems.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+from dalembert.model.body import Body
+from dalembert.scalar import Scalar
+from dalembert.spatial import Vec3
+
+__all__ = ["PerBody", "Tree"]
+
+Own = TypeVar("Own")
+
+
+def _sum(a: Any, b: Any) -> Any:
+    """a + b, entry by entry where the contributions are tuples or lists of values."""
+    if isinstance(a, (tuple, list)):
+        return type(a)(_sum(x, y) for x, y in zip(a, b, strict=True))
+    return a + b
+
+
+class PerBody(Generic[Own]):
+    """One value a body, as a pass returns them: `owns[body]`, or in the order of the bodies by iteration."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Sequence[Own]) -> None:
+        self._values = tuple(values)
+
+    def __getitem__(self, body: Body | int) -> Own:
+        return self._values[body if isinstance(body, int) else body.index]
+
+    def __iter__(self) -> Iterator[Own]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+class Tree(ABC):
+    """A kinematic tree: bodies in regular numbering, each after its parent."""
+
+    __slots__ = ()
+
+    bodies: Sequence[Body]
+    """The bodies, parents before children."""
+    parents: tuple[int, ...]
+    """lambda(i) of every body; -1 is the world."""
+    gravity: Vec3
+    """The acceleration of free fall [m/s^2], in world coordinates."""
+    nq: int
+    """Number of position variables."""
+    nv: int
+    """Number of velocity variables."""
+
+    def outward(self, step: Callable[[Body, Any], tuple[Any, Own]], base: Any) -> PerBody[Own]:
+        """From the world to the leaves: `step(body, carry) -> (carry, own)`; returns the owns.
+
+        The carry comes from the parent (`base` for the world's children) and goes to the children.
+        """
+        carries: list[Any] = []
+        owns: list[Own] = []
+        for body in self.bodies:
+            carry, own = step(body, base if body.parent < 0 else carries[body.parent])
+            carries.append(carry)
+            owns.append(own)
+        return PerBody(owns)
+
+    def inward(self, step: Callable[[Body, Any], tuple[Any, Own]], zero: Any) -> tuple[PerBody[Own], Any]:
+        """From the leaves to the world: `step(body, gathered) -> (contribution, own)`.
+
+        `gathered` is the sum of the children's contributions (`zero` for a leaf), entry by entry for tuples. Returns the
+        owns and what the world gathers.
+        """
+        bodies = self.bodies
+        gathered: list[Any] = [None] * (len(bodies) + 1)  # the last entry is the world's, index -1
+        owns: list[Any] = [None] * len(bodies)
+        for body in reversed(bodies):
+            own_sum = gathered[body.index]
+            contribution, owns[body.index] = step(body, zero if own_sum is None else own_sum)
+            parent_sum = gathered[body.parent]
+            gathered[body.parent] = contribution if parent_sum is None else _sum(parent_sum, contribution)
+        return PerBody(owns), zero if gathered[-1] is None else gathered[-1]
+
+    def collect(self, per_body: PerBody[Sequence[Scalar]] | Sequence[Sequence[Scalar]]) -> list[Scalar]:
+        """Generalized forces, nv numbers a body, as one list in v order.
+
+        Where couplings make joints dependent, their forces act on the independent ones: G^T tau (equal power,
+        Featherstone 2008 Eq. 9.26).
+        """
+        collected: list[Scalar] = [0.0] * self.nv
+        for body, values in zip(self.bodies, per_body, strict=True):
+            if body.dependence is None:
+                collected[body.v_slice] = list(values)
+        for body, values in zip(self.bodies, per_body, strict=True):
+            if body.dependence is not None:
+                for _, place, ratio in body.dependence.terms:
+                    collected[place] = collected[place] + ratio * values[0]
+        return collected

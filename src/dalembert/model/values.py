@@ -1,0 +1,264 @@
+"""The numbers of a model by name: read, replaced, or handed in at run time.
+
+    <body>.mass  .com  .inertia (3x3 at the centre of mass)
+    <joint>.placement (3x4, [R | p])  and the joint's own parameters, such as .axis or .pitch
+    <joint>.armature  .damping  .friction  .stiffness  .rest  .lower  .upper  .velocity  .effort
+    gravity
+
+Values of one-DoF joints are single numbers, others have one entry a coordinate.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from dalembert.errors import ModelError, ShapeError, UnknownNameError
+from dalembert.model.body import Body, Limits, Placement
+from dalembert.model.joints import Joint
+from dalembert.scalar import Scalar
+from dalembert.spatial import Mat3, RigidInertia, SymMat3, Transform, Vec3
+
+if TYPE_CHECKING:
+    from dalembert.model.model import Model
+
+__all__ = ["replace_values", "value", "value_names", "with_values"]
+
+BODY_VALUES = ("mass", "com", "inertia")
+VELOCITY_VALUES = ("armature", "damping", "friction", "stiffness")
+LIMIT_VALUES = ("lower", "upper", "velocity", "effort")
+JOINT_VALUES = ("placement", *VELOCITY_VALUES, "rest", *LIMIT_VALUES)
+
+
+def value_names(model: Model) -> tuple[str, ...]:
+    """Every name of the model's values, body by body."""
+    names = ["gravity"]
+    for body in model.bodies:
+        names += [f"{body.name}.{part}" for part in BODY_VALUES]
+        names += [f"{body.joint_name}.{part}" for part in _joint_parts(body)]
+    return tuple(names)
+
+
+def value(model: Model, name: str) -> Any:
+    """The value of that name: a float, or a read-only array."""
+    if name == "gravity":
+        return _frozen(model.gravity.to_list())
+    body, part = _locate(model, name)
+    if part == "mass":
+        return body.inertia.mass
+    if part == "com":
+        return _frozen(body.inertia.com.to_list())
+    if part == "inertia":
+        return _frozen(body.inertia.inertia_at_com.to_list())
+    if part == "placement":
+        return _frozen(_rows(body.placement.as_transform()))
+    if part in LIMIT_VALUES:
+        return _single(getattr(body.limits, part))
+    if part in JOINT_VALUES:
+        return _single(getattr(body, part))
+    parameters = body.joint.parameters()[_parameter_range(body.joint, part)]
+    return _single(parameters)
+
+
+def replace_values(model: Model, new: Mapping[str, Any]) -> Model:
+    """The model with other values, any scalars, unchecked: axes are taken as unit vectors, rotations as rotations.
+
+    This is how run-time parameters enter a trace. A body's mass, centre of mass and inertia at the centre of mass are
+    replaced independently of one another. `with_values` is the checked form.
+    """
+    gravity = _vector(new["gravity"], "gravity") if "gravity" in new else model.gravity
+    changes: dict[int, dict[str, tuple[str, Any]]] = {}
+    for name, given in new.items():
+        if name != "gravity":
+            body, part = _locate(model, name)
+            changes.setdefault(body.index, {})[part] = (name, given)
+    bodies = [_changed(body, changes[body.index]) if body.index in changes else body for body in model.bodies]
+    return rebuilt(model, bodies=bodies, gravity=gravity)
+
+
+def with_values(
+    model: Model, new: Mapping[str, Any], *, inertia: Literal["strict", "as_given"] = "strict"
+) -> Model:
+    """The model with other numbers, checked as in the builder; axes are normalised."""
+    from dalembert.model.surgery import rechecked
+
+    numbers: dict[str, Any] = {}
+    joints: dict[int, Joint] = {}
+    for name, given in new.items():
+        if name != "gravity":
+            body, part = _locate(model, name)
+            if part in body.joint.parameter_names:
+                joints[body.index] = _joint_with(joints.get(body.index, body.joint), name, part, given)
+                continue
+        numbers[name] = given
+    changed = replace_values(model, numbers)
+    bodies = [
+        dataclasses.replace(body, joint=joints[body.index]) if body.index in joints else body
+        for body in changed.bodies
+    ]
+    return rechecked(rebuilt(changed, bodies=bodies), inertia=inertia)
+
+
+def rebuilt(model: Model, **parts: Any) -> Model:
+    """The same model but for the named parts of its content."""
+    from dalembert.model.model import Model
+
+    content = {
+        "bodies": model.bodies,
+        "gravity": model.gravity,
+        "frames": model.frames,
+        "loops": model.loops,
+        "couplings": model.couplings,
+        "actuated": model.actuated,
+        "name": model.name,
+        "report": model.report,
+    }
+    return Model(**(content | parts))
+
+
+def _locate(model: Model, name: str) -> tuple[Body, str]:
+    """The body that holds a value, and which one it is."""
+    owner, _, part = name.rpartition(".") if isinstance(name, str) else ("", "", "")
+    if part in BODY_VALUES and owner in model.bodies:
+        return model.bodies[owner], part
+    if owner in model.joints and part in _joint_parts(model.joints[owner].body):
+        return model.joints[owner].body, part
+    raise UnknownNameError.of("value", name, value_names(model))
+
+
+def _joint_parts(body: Body) -> tuple[str, ...]:
+    moving = (*VELOCITY_VALUES, "rest", *LIMIT_VALUES) if body.nv else ()
+    return ("placement", *body.joint.parameter_names, *moving)
+
+
+def _changed(body: Body, parts: Mapping[str, tuple[str, Any]]) -> Body:
+    """The body with some values replaced."""
+    fields: dict[str, Any] = {}
+    if any(part in parts for part in BODY_VALUES):
+        fields["inertia"] = _inertia(body.inertia, parts)
+    for part, (name, given) in parts.items():
+        if part == "placement":
+            fields["placement"] = _placement(given, name)
+        elif part in VELOCITY_VALUES:
+            fields[part] = _entries(given, body.nv, name)
+        elif part == "rest":
+            fields["rest"] = _entries(given, body.nq, name)
+        elif part in LIMIT_VALUES:
+            limits: Limits = fields.get("limits", body.limits)
+            count = body.nq if part in ("lower", "upper") else body.nv
+            fields["limits"] = dataclasses.replace(limits, **{part: _entries(given, count, name)})
+        elif part not in BODY_VALUES:
+            joint: Joint = fields.get("joint", body.joint)
+            inside = _parameter_range(joint, part)
+            flat = joint.parameters()
+            flat[inside] = _entries(given, inside.stop - inside.start, name)
+            fields["joint"] = joint.with_parameters(flat)
+    return dataclasses.replace(body, **fields)
+
+
+def _inertia(old: RigidInertia, parts: Mapping[str, tuple[str, Any]]) -> RigidInertia:
+    def part(key: str, read: Callable[[Any, str], Any], otherwise: Any) -> Any:
+        return read(parts[key][1], parts[key][0]) if key in parts else otherwise
+
+    mass = part("mass", lambda given, name: _entries(given, 1, name)[0], old.mass)
+    return RigidInertia(mass, part("com", _vector, old.com), part("inertia", _symmetric, old.inertia_at_com))
+
+
+def _joint_with(joint: Joint, name: str, part: str, given: Any) -> Joint:
+    """The joint with one field made anew by its constructor, which checks and normalises."""
+    old = getattr(joint, part)
+    if isinstance(old, Vec3):
+        entries: Any = Vec3(*_entries(given, 3, name))
+    elif isinstance(old, Real):
+        entries = _entries(given, 1, name)[0]
+    else:
+        inside, flat = _parameter_range(joint, part), joint.parameters()
+        flat[inside] = _entries(given, inside.stop - inside.start, name)
+        return joint.with_parameters(flat)
+    return dataclasses.replace(joint, **{part: entries})  # type: ignore[type-var]
+
+
+def _parameter_range(joint: Joint, part: str) -> slice:
+    """Where a field of the joint stands among its flat parameters."""
+    from dalembert.model.joints import data
+
+    start = 0
+    for name in joint.parameter_names:
+        stop = start + len(data.flatten(getattr(joint, name)))
+        if name == part:
+            return slice(start, stop)
+        start = stop
+    raise UnknownNameError.of("joint parameter", part, joint.parameter_names)
+
+
+def _entries(given: Any, count: int, name: str) -> tuple[Scalar, ...]:
+    """`count` scalars: a sequence of them, or one that stands for a single entry."""
+    if isinstance(given, Vec3):
+        given = given.to_list()
+    if isinstance(given, np.ndarray) and given.ndim == 1 and len(given) == count:
+        given = given.tolist()
+    if isinstance(given, (list, tuple)):
+        if len(given) != count:
+            raise ShapeError(f'value "{name}" has {len(given)} entries, {count} expected')
+        return tuple(float(x) if isinstance(x, Real) else x for x in given)
+    if count != 1:
+        raise ShapeError(f'value "{name}" is a single {type(given).__name__}, {count} entries expected')
+    return (float(given) if isinstance(given, Real) else given,)
+
+
+def _vector(given: Any, name: str) -> Vec3:
+    return given if isinstance(given, Vec3) else Vec3(*_entries(_flat(given), 3, name))
+
+
+def _symmetric(given: Any, name: str) -> SymMat3:
+    """The upper triangle of a 3x3 matrix; numbers must be symmetric."""
+    if isinstance(given, SymMat3):
+        return given
+    xx, xy, xz, yx, yy, yz, zx, zy, zz = _entries(_flat(given), 9, name)
+    for a, b in ((xy, yx), (xz, zx), (yz, zy)):
+        if type(a) is float and type(b) is float and abs(a - b) > 1e-9 * (abs(a) + abs(b)):
+            raise ModelError(f'value "{name}" is not symmetric: {a} and {b} stand opposite each other')
+    return SymMat3(xx, yy, zz, xy, xz, yz)
+
+
+def _placement(given: Any, name: str) -> Placement:
+    """A placement, a 3x4 matrix [R | p], its twelve entries by rows, or a pair (R, p)."""
+    if isinstance(given, Placement):
+        return given
+    if isinstance(given, (tuple, list)) and len(given) == 2:
+        return Transform(Mat3(*_entries(_flat(given[0]), 9, name)), _vector(given[1], name))
+    a, b, c, x, d, e, f, y, g, h, i, z = _entries(_flat(given), 12, name)
+    return Transform(Mat3(a, b, c, d, e, f, g, h, i), Vec3(x, y, z))
+
+
+def _flat(given: Any) -> Any:
+    """The entries of nested lists or of a matrix, by rows."""
+    if isinstance(given, (Mat3, SymMat3, Vec3)):
+        given = given.to_list()
+    if isinstance(given, np.ndarray) and given.ndim in (1, 2):
+        given = given.tolist()
+    if isinstance(given, (list, tuple)) and given and isinstance(given[0], (list, tuple, np.ndarray)):
+        return [x for row in given for x in row]
+    return given
+
+
+def _rows(X: Transform) -> list[list[Scalar]]:
+    return [[*row, p] for row, p in zip(X.R.to_list(), X.p.to_list())]
+
+
+def _single(entries: Any) -> Any:
+    return entries[0] if len(entries) == 1 else _frozen(list(entries))
+
+
+def _frozen(entries: list[Any]) -> Any:
+    """A read-only array of numbers; entries that are not numbers stay in their lists."""
+    try:
+        array = np.array(entries, dtype=np.float64)
+    except (TypeError, ValueError):
+        return entries
+    array.flags.writeable = False
+    return array

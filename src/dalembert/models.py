@@ -1,0 +1,31 @@
+"""The bundled models: `dalembert.models.humanoid()` and others."""
+
+from dalembert.model.library import (
+    arm6,
+    arm7,
+    cart_pole,
+    double_pendulum,
+    four_bar,
+    gu,
+    humanoid,
+    pendulum,
+    quadruped,
+    random_tree,
+    slider_crank,
+    two_link_arm,
+)
+
+__all__ = [
+    "arm6",
+    "arm7",
+    "cart_pole",
+    "double_pendulum",
+    "four_bar",
+    "gu",
+    "humanoid",
+    "pendulum",
+    "quadruped",
+    "random_tree",
+    "slider_crank",
+    "two_link_arm",
+]
