@@ -1,5 +1,6 @@
 """The rewrite rules change the cost of a result, never its value."""
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -9,7 +10,16 @@ from hypothesis import strategies as st
 from tests.tracing.recipes import BRANCHING, RING, SMOOTH, cook, recipes
 
 from dalembert import scalar
-from dalembert.tracing import BOOK_RULES, NO_RULES, RULES, Graph, count_operations, evaluate, live
+from dalembert.tracing import (
+    BOOK_RULES,
+    NO_RULES,
+    OPERATIONS,
+    RULES,
+    Graph,
+    count_operations,
+    evaluate,
+    live,
+)
 
 VALUES = st.lists(st.integers(-40, 40).map(lambda n: n / 8.0), min_size=3, max_size=3)
 
@@ -81,21 +91,55 @@ def test_no_rule_costs_an_operation(recipe):
     assert totals[0] >= totals[1] >= totals[2]
 
 
-def test_each_rule_is_reachable():
-    """Every rule is found under the operations that its pattern names."""
-    graph = Graph()
-    for rule in RULES.rules:
-        table = graph.rules.dispatch(rule.op)
-        first = "add" if rule.pattern[0] == "*" else rule.pattern[0]
-        if rule.op in ("and", "or", "not", "select") and first == "add":
-            first = "eq"
-        found = table[first]
-        if len(rule.pattern) == 2:
-            second = "add" if rule.pattern[1] == "*" else rule.pattern[1]
-            if rule.op in ("and", "or") and second == "add":
-                second = "eq"
-            found = found[second]
-        assert rule.apply in found, rule.name
+def instances(graph, kind):
+    """Nodes with the operation `kind`, on arguments among which equal ones, constants and sines occur."""
+    x, y, _ = inputs(graph)
+    atoms = [x, y, scalar.sin(x), scalar.cos(x), *(graph.constant(c) for c in (0.0, 1.0, 2.0, -3.0, 0.25))]
+    conditions = [x < y, y <= x, graph.boolean(True), graph.boolean(False)]
+    if kind == "constant":
+        return [item for item in atoms if item.op == "constant"]
+    if kind == "input":
+        return [x, y]
+    if kind == "condition":
+        return [*conditions, graph.operation("not", x < y)]
+    if kind == "not":
+        return [graph.operation("not", item) for item in conditions]
+    pools = [atoms] * OPERATIONS[kind].arity
+    return [graph.operation(kind, *args) for args in itertools.product(*pools)]
+
+
+def candidates(graph, rule, place):
+    kind = rule.pattern[place]
+    if kind != "*":
+        return instances(graph, kind)
+    if rule.op in ("and", "or", "not") or (rule.op == "select" and place == 0):
+        return instances(graph, "condition")
+    return [*instances(graph, "input"), *instances(graph, "constant"), *instances(graph, "sub")[:3]]
+
+
+@pytest.mark.parametrize("rule", RULES.rules, ids=lambda rule: f"{rule.op}: {rule.name}")
+def test_each_rule_fires_and_keeps_the_value(rule):
+    """One step of one rule, on every small instance of its pattern, in a graph without other rules."""
+    graph, values = Graph(NO_RULES), {"x": [0.6, 0.35, 1.7]}
+    fired = 0
+    for args in itertools.product(*(candidates(graph, rule, place) for place in range(len(rule.pattern)))):
+        result = rule.apply(*args)
+        if result is None:
+            continue
+        expected = OPERATIONS[rule.op].evaluate(*evaluate(args, values))
+        if math.isfinite(expected):
+            assert evaluate([result], values)[0] == pytest.approx(expected, rel=1e-14, abs=1e-15), args
+            fired += 1
+    assert fired > 0
+
+
+@pytest.mark.parametrize("rule", RULES.rules, ids=lambda rule: f"{rule.op}: {rule.name}")
+def test_each_rule_is_found_under_its_pattern(rule):
+    found = RULES.dispatch(rule.op)
+    kinds = ["add" if kind == "*" else kind for kind in rule.pattern]
+    if rule.op in ("and", "or", "not", "select"):
+        kinds = ["eq" if kind == "add" else kind for kind in kinds]
+    assert rule.apply in (found[kinds[0]][kinds[1]] if len(kinds) == 2 else found[kinds[0]])
 
 
 CASES = {
