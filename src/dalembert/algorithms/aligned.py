@@ -53,9 +53,10 @@ def aligned(tree: Tree) -> Tree:
     children = _moving_children(tree)
     world, gravity = _world_frame(tree, children)
     frames: dict[int, Array] = {-1: world}
+    chosen = {found[0].body.index for root, found in children.items() if found and _has_axis(tree, root)}
     bodies = []
     for body in tree.bodies:
-        frames[body.index], placement, joint = _align(body, frames[body.parent], children)
+        frames[body.index], placement, joint = _align(body, frames[body.parent], children, chosen)
         frame = _place(frames[body.index])
         fields = {field.name: getattr(body, field.name) for field in dataclasses.fields(Body)}
         fields |= {"placement": placement, "joint": joint, "inertia": _tidy_inertia(frame.apply(body.inertia))}
@@ -90,9 +91,12 @@ class AlignedTree(Tree):
 
 
 def _align(
-    body: Body, parent_frame: Array, children: dict[int, list[_MovingChild]]
+    body: Body, parent_frame: Array, children: dict[int, list[_MovingChild]], chosen: set[int]
 ) -> tuple[Array, Placement, Joint]:
-    """The body's new frame in its old one, and the placement and joint that lead to it from the parent's new frame."""
+    """The body's new frame in its old one, and the placement and joint that lead to it from the parent's new frame.
+
+    `chosen`: the bodies whose parent's frame was put on the common normal for them, so that only rounding is left of t1, d1.
+    """
     offset = _inverse(parent_frame) @ _matrix(body.placement)
     if isinstance(body.joint, Fixed):
         return _inverse(offset), AxialScrew(2, 1.0, 0.0, 0.0), AxisJoint("fixed")
@@ -100,10 +104,12 @@ def _align(
     if axis is None:
         return np.eye(4), _place(offset), body.joint
     normal = _common_normal(offset, axis)
-    ready = _inverse(offset) @ normal.frame
+    if body.index in chosen:
+        normal = normal._replace(t=0.0, d=0.0)
+    ready = _on_axis(_inverse(offset) @ normal.frame, axis)
     t, s = _own_freedom(children[body.index], ready)
     joint = AxisJoint.like(body.joint, turn=_tidy(t), shift=_tidy(s))
-    return ready @ _screw_z(t, s), _chain(normal.factors()), joint
+    return _on_axis(ready @ _screw_z(t, s), axis), _chain(normal.factors()), joint
 
 
 def _own_freedom(children: list[_MovingChild], ready: Array) -> tuple[float, float]:
@@ -222,6 +228,17 @@ def _common_normal(offset: Array, axis: Array) -> _Normal:
         d = float(p[2]) - b * sine  # (2)
     frame = _frame(x, np.cross(z_child, x), z_child, p + u * z_child)
     return _Normal(frame, t, d, cosine, sine, a, b)
+
+
+def _has_axis(tree: Tree, index: int) -> bool:
+    return index >= 0 and axis_of(tree.bodies[index].joint) is not None
+
+
+def _on_axis(frame: Array, axis: Array) -> Array:
+    """The frame with z exactly on the axis through the origin, so that rounding does not build up along a chain."""
+    y = np.cross(axis, frame[:3, 0])
+    y = y / np.linalg.norm(y)
+    return _frame(np.cross(y, axis), y, axis, float(frame[:3, 3] @ axis) * axis)
 
 
 def _basis(z: Array) -> tuple[Array, Array, Array]:
