@@ -1,0 +1,113 @@
+"""The arithmetic of a kernel: instructions in their planned order, for any processor.
+
+Nothing here knows where arrays live; `fetch` brings the value of a leaf, `computed` takes each result as it is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from dalembert.codegen.elementary import ELEMENTARY_OPS, call
+from dalembert.codegen.ir import Value, Writer
+from dalembert.codegen.registers import COMPUTE, FETCH, RELOAD, Plan
+from dalembert.codegen.schedule import Instructions
+from dalembert.errors import CompileError
+
+__all__ = ["BLOCK_LENGTH", "emit_instructions", "operation"]
+
+BLOCK_LENGTH: Final = 400
+"""Instructions in a basic block. The code generator's time grows faster than the length of a block; its result gets
+worse in short ones, which share fewer constants and memory operands."""
+
+_COMPARISONS: Final = {"lt": "olt", "le": "ole", "eq": "oeq"}
+
+
+def emit_instructions(
+    writer: Writer,
+    program: Instructions,
+    plan: Plan,
+    *,
+    fetch: Callable[[int], Value],
+    computed: Callable[[int, Value], None],
+    spills: Value,
+    proceed: tuple[Value, str],
+) -> dict[int, Value]:
+    """Write the planned instructions; the result maps nodes to the values that are known by name.
+
+    `spills` is the address of the spill slots. `proceed` is a condition that always holds, and the block to go to if it
+    did not: a branch on it ends a basic block where the code generator would join plain ones.
+    """
+    values: dict[int, Value] = {}
+    ops, args, data = program.ops, program.args, program.data
+    size, align = writer.type.size, writer.type.align
+    pending: dict[tuple[str, tuple[int, ...]], Value] = {}
+    for count, (action, node, slot) in enumerate(plan.steps, 1):
+        if action == COMPUTE:
+            op = ops[node]
+            if op in ELEMENTARY_OPS:
+                value = pending.pop((op, args[node]), "")
+                if not value:
+                    operands = [
+                        writer.constant(data[item]) if ops[item] == "constant" else values[item]
+                        for item in args[node]
+                    ]
+                    results = call(writer, op, operands)
+                    value = results.pop(op)
+                    pending = {(other, args[node]): each for other, each in results.items()}
+            else:
+                value = operation(
+                    writer,
+                    op,
+                    [
+                        writer.constant(data[item]) if ops[item] == "constant" else values[item]
+                        for item in args[node]
+                    ],
+                )
+            values[node] = value
+            computed(node, value)
+        elif action == FETCH:
+            values[node] = fetch(node)
+        elif action == RELOAD:
+            values[node] = writer.load(spills, slot * size, align)
+        else:
+            writer.store(values[node], spills, slot * size, align)
+        if count % BLOCK_LENGTH == 0:
+            label = writer.label()
+            writer.line(f"br i1 {proceed[0]}, label %{label}, label %{proceed[1]}")
+            writer.begin(label)
+    return values
+
+
+def operation(writer: Writer, op: str, operands: list[Value]) -> Value:
+    """One operation of the graph other than leaves and elementary functions."""
+    plain = _PLAIN.get(op)
+    if plain is not None:
+        return plain(writer, *operands)
+    if op in _COMPARISONS:
+        return writer.compare(_COMPARISONS[op], *operands)
+    if op in ("and", "or"):
+        return writer.logic(op, *operands)
+    if op == "min":
+        return writer.select(writer.compare("olt", operands[0], operands[1]), *operands)
+    if op == "max":
+        return writer.select(writer.compare("olt", operands[1], operands[0]), *operands)
+    raise CompileError(f"the operation {op!r} has no machine code; define it in codegen/body.py")
+
+
+_PLAIN: Final[dict[str, Callable[..., Value]]] = {
+    "add": Writer.add,
+    "sub": Writer.sub,
+    "mul": Writer.mul,
+    "div": Writer.div,
+    "neg": Writer.neg,
+    "abs": Writer.abs,
+    "sqrt": Writer.sqrt,
+    "floor": Writer.floor,
+    "select": Writer.select,
+    "not": Writer.invert,
+    "fma": Writer.fused,
+    "fms": lambda writer, a, b, c: writer.fused(a, b, writer.neg(c)),
+    "fnma": lambda writer, a, b, c: writer.fused(writer.neg(a), b, c),
+    "fnms": lambda writer, a, b, c: writer.fused(writer.neg(a), b, writer.neg(c)),
+}

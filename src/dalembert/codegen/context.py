@@ -1,0 +1,49 @@
+"""What the statements of one kernel share while they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import final
+
+from dalembert.codegen.body import emit_instructions
+from dalembert.codegen.ir import Value, Writer
+from dalembert.codegen.memory import Place
+from dalembert.codegen.registers import Plan, allocate
+from dalembert.codegen.schedule import Instructions, schedule
+from dalembert.tracing.expression import Expression
+
+__all__ = ["Context"]
+
+
+@final
+@dataclass(slots=True)
+class Context:
+    """`places` of all arrays and float tables; `spills` the address of the spill slots, `slots` how many are needed;
+    `proceed` the condition and block that end long basic blocks (see `emit_instructions`)."""
+
+    writer: Writer
+    places: dict[str, Place]
+    table_base: Value
+    table_offsets: dict[str, int]
+    registers: int
+    spills: Value
+    proceed: tuple[Value, str]
+    slots: int = 0
+    functions: set[str] = field(default_factory=set)
+
+    def schedule(self, values: list[Expression]) -> Instructions:
+        instructions = schedule(values, fma=self.writer.fma)
+        self.functions |= instructions.elementary_functions()
+        return instructions
+
+    def plan(self, instructions: Instructions, *, keep: Iterable[int] = (), eager: Iterable[int] = ()) -> Plan:
+        plan = allocate(instructions, registers=self.registers, keep=keep, eager=eager)
+        self.slots = max(self.slots, plan.slots)
+        return plan
+
+    def reload(self, plan: Plan, node: int) -> Value:
+        """The value of a node that was kept in memory."""
+        return self.writer.load(self.spills, plan.home[node] * self.writer.type.size, self.writer.type.align)
+
+    emit = staticmethod(emit_instructions)

@@ -1,0 +1,192 @@
+"""Machine code in this process: compiled, loaded, and called on rows of arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, final
+
+import llvmlite.binding as llvm
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.codegen.emit_llvm import KERNEL_NAME, emit_program
+from dalembert.codegen.target import Target, initialize, target_for, target_machine
+from dalembert.codegen.threads import split_rows
+from dalembert.errors import CompileError, ShapeError
+from dalembert.tracing.program import Program
+
+__all__ = ["CpuKernel", "KernelInfo", "compile_object", "load_object"]
+
+_BITS: Final = {"float64": 64, "float32": 32}
+
+KEPT_SCRATCH: Final = 1 << 26
+"""Scratch memory up to this size is kept by a thread for its next call."""
+
+ROWS_TYPE: Final = ctypes.CFUNCTYPE(
+    ctypes.c_int64,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_int64,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class KernelInfo:
+    """What a caller of a kernel must know. `work`: instructions for one block of `lanes` rows, roughly."""
+
+    dtype: str
+    lanes: int
+    level: str
+    inputs: tuple[tuple[str, int], ...]
+    outputs: tuple[tuple[str, int], ...]
+    scratch_bytes: int
+    has_check: bool
+    work: int
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> KernelInfo:
+        pairs = {
+            side: tuple((str(name), int(size)) for name, size in data[side]) for side in ("inputs", "outputs")
+        }
+        return cls(**{**data, **pairs})
+
+
+def compile_object(
+    program: Program, *, dtype: str, lanes: int, target: Target
+) -> tuple[KernelInfo, bytes, bytes]:
+    """The kernel's description, its object code, and its tables."""
+    emitted = emit_program(program, bits=_BITS[dtype], lanes=lanes, target=target)
+    machine = target_machine(target)
+    try:
+        module = llvm.parse_assembly(emitted.text)
+        code = machine.emit_object(module)
+    except RuntimeError as error:
+        raise CompileError(f"LLVM {llvm.llvm_version_info} refused a kernel at level {target.level!r}: {error}") from error
+    info = KernelInfo(
+        dtype=dtype,
+        lanes=lanes,
+        level=target.level,
+        inputs=tuple((spec.name, spec.size) for spec in program.inputs),
+        outputs=tuple((spec.name, spec.size) for spec in program.outputs),
+        scratch_bytes=emitted.scratch_bytes,
+        has_check=program.check is not None,
+        work=emitted.work,
+    )
+    return info, code, emitted.tables
+
+
+def load_object(info: KernelInfo, code: bytes, tables: bytes) -> CpuKernel:
+    """Make object code callable in this process."""
+    return CpuKernel(info, code, tables, *load_symbols(code, (KERNEL_NAME,)))
+
+
+def load_symbols(code: bytes, names: tuple[str, ...]) -> tuple[Any, list[int]]:
+    """Map object code; the engine that owns it, and the addresses of functions."""
+    initialize()
+    machine = target_machine(target_for(None))
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    addresses = [engine.get_function_address(name) for name in names]
+    if not all(addresses):
+        raise CompileError(f"the object code lacks one of the functions {', '.join(names)}")
+    return engine, addresses
+
+
+def aligned_buffer(size: int) -> npt.NDArray[np.uint8]:
+    """Uninitialised bytes at an address that is a multiple of 64."""
+    raw = np.empty(size + 64, dtype=np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + size]
+
+
+_LOCAL: Final = threading.local()
+
+
+def _scratch(size: int) -> npt.NDArray[np.uint8]:
+    kept: npt.NDArray[np.uint8] | None = getattr(_LOCAL, "buffer", None)
+    if kept is not None and kept.size >= size:
+        return kept
+    buffer = aligned_buffer(size)
+    if size <= KEPT_SCRATCH:
+        _LOCAL.buffer = buffer
+    return buffer
+
+
+@final
+class CpuKernel:
+    """A compiled program. Calls run without the interpreter's lock and may come from many threads at once."""
+
+    def __init__(self, info: KernelInfo, code: bytes, tables: bytes, engine: Any, addresses: list[int]) -> None:
+        self.info = info
+        self.code = code
+        self.tables = tables
+        self._engine = engine
+        self.address = addresses[0]
+        self._function = ROWS_TYPE(self.address)
+        self._tables = aligned_buffer(max(len(tables), 1))
+        self._tables[: len(tables)] = np.frombuffer(tables, dtype=np.uint8)
+        self.tables_address = int(self._tables.ctypes.data)
+
+    def run(
+        self,
+        inputs: Sequence[tuple[int, int]],
+        outputs: Sequence[tuple[int, int]],
+        rows: int,
+        *,
+        threads: bool = True,
+    ) -> int:
+        """Compute `rows` rows; inputs and outputs are (address, bytes between rows). The first refused row, or -1."""
+        pointers = [np.array([pair[0] for pair in side], dtype=np.int64) for side in (inputs, outputs)]
+        strides = [np.array([pair[1] for pair in side], dtype=np.int64) for side in (inputs, outputs)]
+        stride_addresses = [int(item.ctypes.data) for item in strides]
+
+        def run_piece(start: int, stop: int) -> int:
+            moved = [base + start * stride for base, stride in zip(pointers, strides)] if start else pointers
+            scratch = _scratch(self.info.scratch_bytes)
+            found = self._function(
+                moved[0].ctypes.data,
+                stride_addresses[0],
+                moved[1].ctypes.data,
+                stride_addresses[1],
+                stop - start,
+                self.tables_address,
+                scratch.ctypes.data,
+            )
+            return int(found) + start if found >= 0 else -1
+
+        if not threads:
+            return run_piece(0, rows)
+        return split_rows(run_piece, rows, lanes=self.info.lanes, work=self.info.work)
+
+    def run_arrays(
+        self, inputs: Sequence[npt.NDArray[Any]], outputs: Sequence[npt.NDArray[Any]], *, threads: bool = True
+    ) -> int:
+        """Compute from arrays (rows, size), which must have the kernel's type and adjacent elements."""
+        rows = {len(array) for array in (*inputs, *outputs)}
+        if len(rows) != 1:
+            raise ShapeError(f"arrays of a batch need the same number of rows, got {sorted(rows)}")
+        for array, (name, size) in zip((*inputs, *outputs), self.info.inputs + self.info.outputs, strict=True):
+            if array.dtype != self.info.dtype or array.shape[1:] != (size,):
+                raise ShapeError(
+                    f"array {name!r}: expected (rows, {size}) of {self.info.dtype}, got {array.shape} of {array.dtype}"
+                )
+            if size > 1 and array.strides[1] != array.itemsize:
+                raise ShapeError(f"array {name!r}: elements of a row must be adjacent, got strides {array.strides}")
+        return self.run(
+            [(array.ctypes.data, array.strides[0]) for array in inputs],
+            [(array.ctypes.data, array.strides[0]) for array in outputs],
+            rows.pop(),
+            threads=threads,
+        )

@@ -1,0 +1,220 @@
+"""Writing LLVM's intermediate language as text, for one lane or many alike.
+
+A `Writer` appends instructions on values of one `LaneType`: `double`, or a vector whose elements are samples. A value is
+the text that names it (`%7`, or a constant). Nothing here knows a processor; no fast-math flag is ever written, so
+that each line is one correctly rounded IEEE operation and a lane's bits never depend on its neighbours.
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from typing import Final, final
+
+__all__ = ["LaneType", "Value", "Writer", "float_text"]
+
+Value = str
+"""The name of a value in the text, or a constant."""
+
+_ELEMENT: Final = {32: "float", 64: "double"}
+
+
+def float_text(value: float, bits: int) -> str:
+    """A floating-point constant: its bits in hexadecimal, for `float` as the double of the rounded value."""
+    if bits == 32:
+        try:
+            value = struct.unpack("<f", struct.pack("<f", value))[0]
+        except OverflowError:
+            value = float("inf") if value > 0 else float("-inf")
+    return "0x%016X" % struct.unpack("<Q", struct.pack("<d", value))[0]
+
+
+@final
+class LaneType:
+    """`lanes` floating-point numbers of `bits` bits side by side, one a sample; one lane is a plain scalar."""
+
+    __slots__ = ("align", "bits", "element", "integer", "lanes", "mask", "size", "suffix", "text")
+
+    def __init__(self, bits: int, lanes: int) -> None:
+        self.bits = bits
+        self.lanes = lanes
+        self.element = _ELEMENT[bits]
+        self.text = self._of(self.element)
+        self.mask = self._of("i1")
+        self.integer = self._of(f"i{bits}")
+        self.suffix = f"f{bits}" if lanes == 1 else f"v{lanes}f{bits}"
+        self.size = bits // 8 * lanes
+        self.align = min(self.size, 64)
+
+    def _of(self, element: str) -> str:
+        return element if self.lanes == 1 else f"<{self.lanes} x {element}>"
+
+    def constant(self, value: float) -> Value:
+        """The same number in every lane."""
+        text = float_text(value, self.bits)
+        return text if self.lanes == 1 else f"splat ({self.element} {text})"
+
+    def integer_constant(self, value: int) -> Value:
+        """The same integer of `bits` bits in every lane."""
+        return str(value) if self.lanes == 1 else f"splat (i{self.bits} {value})"
+
+
+@final
+class Writer:
+    """Appends instructions to `lines`; remembers in `declared` the intrinsic functions that they call.
+
+    `fma` tells whether the target has a fused multiply-add: `multiply_add` then rounds once, else twice.
+    """
+
+    __slots__ = ("_names", "declared", "fma", "lines", "type")
+
+    def __init__(self, lane_type: LaneType, *, fma: bool, declared: set[str]) -> None:
+        self.type = lane_type
+        self.fma = fma
+        self.declared = declared
+        self.lines: list[str] = []
+        self._names = itertools.count()
+
+    def as_type(self, lane_type: LaneType) -> Writer:
+        """A writer of another type onto the same lines."""
+        other = Writer(lane_type, fma=self.fma, declared=self.declared)
+        other.lines, other._names = self.lines, self._names
+        return other
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+    def let(self, text: str) -> Value:
+        """A new value defined by the right-hand side `text`."""
+        name = f"%t{next(self._names)}"
+        self.lines.append(f"{name} = {text}")
+        return name
+
+    def label(self) -> str:
+        """A new name for a basic block."""
+        return f"b{next(self._names)}"
+
+    def begin(self, label: str) -> None:
+        """Start the basic block `label`."""
+        self.lines.append(f"{label}:")
+
+    def intrinsic(self, name: str, *operands: Value) -> Value:
+        """Call the lane-wise intrinsic `llvm.<name>` on operands of this type."""
+        text = self.type.text
+        function = f"@llvm.{name}.{self.type.suffix}"
+        self.declared.add(f"declare {text} {function}({', '.join([text] * len(operands))})")
+        return self.let(f"call {text} {function}({', '.join(f'{text} {item}' for item in operands)})")
+
+    # Memory -------------------------------------------------------------------------------------------------
+
+    def address(self, base: Value, byte_offset: int | Value) -> Value:
+        return self.let(f"getelementptr i8, ptr {base}, i64 {byte_offset}") if byte_offset != 0 else base
+
+    def load(self, base: Value, byte_offset: int | Value, align: int) -> Value:
+        return self.let(f"load {self.type.text}, ptr {self.address(base, byte_offset)}, align {align}")
+
+    def store(self, value: Value, base: Value, byte_offset: int | Value, align: int) -> None:
+        self.line(f"store {self.type.text} {value}, ptr {self.address(base, byte_offset)}, align {align}")
+
+    # Arithmetic ---------------------------------------------------------------------------------------------
+
+    def constant(self, value: float) -> Value:
+        return self.type.constant(value)
+
+    def add(self, a: Value, b: Value) -> Value:
+        return self.let(f"fadd {self.type.text} {a}, {b}")
+
+    def sub(self, a: Value, b: Value) -> Value:
+        return self.let(f"fsub {self.type.text} {a}, {b}")
+
+    def mul(self, a: Value, b: Value) -> Value:
+        return self.let(f"fmul {self.type.text} {a}, {b}")
+
+    def div(self, a: Value, b: Value) -> Value:
+        return self.let(f"fdiv {self.type.text} {a}, {b}")
+
+    def neg(self, a: Value) -> Value:
+        return self.let(f"fneg {self.type.text} {a}")
+
+    def abs(self, a: Value) -> Value:
+        return self.intrinsic("fabs", a)
+
+    def sqrt(self, a: Value) -> Value:
+        return self.intrinsic("sqrt", a)
+
+    def fused(self, a: Value, b: Value, c: Value) -> Value:
+        """a b + c rounded once; only where the target has it."""
+        return self.intrinsic("fma", a, b, c)
+
+    def multiply_add(self, a: Value, b: Value, c: Value) -> Value:
+        """a b + c, rounded as the target does best; the same in scalar and lane code."""
+        return self.fused(a, b, c) if self.fma else self.add(self.mul(a, b), c)
+
+    def polynomial(self, x: Value, coefficients: tuple[float, ...]) -> Value:
+        """The sum of coefficients[k] x^k by Horner's rule."""
+        result = self.constant(coefficients[-1])
+        for coefficient in reversed(coefficients[:-1]):
+            result = self.multiply_add(result, x, self.constant(coefficient))
+        return result
+
+    def floor(self, a: Value) -> Value:
+        """The largest whole number not above a, by arithmetic alone: baseline x86 has no instruction for it.
+
+        Adding and subtracting 2^52 (2^23) rounds to a whole number; from there on all numbers are whole.
+        """
+        whole = self.constant(2.0**52 if self.type.bits == 64 else 2.0**23)
+        size = self.abs(a)
+        signed = self.copysign(whole, a)
+        rounded = self.sub(self.add(a, signed), signed)
+        above = self.compare("ogt", rounded, a)
+        lower = self.sub(rounded, self.select(above, self.constant(1.0), self.constant(0.0)))
+        return self.select(self.compare("olt", size, whole), self.copysign_zero(lower, a), a)
+
+    def copysign(self, size: Value, sign: Value) -> Value:
+        return self.intrinsic("copysign", size, sign)
+
+    def copysign_zero(self, value: Value, a: Value) -> Value:
+        """`value`, where a zero takes the sign of a."""
+        zero = self.compare("oeq", value, self.constant(0.0))
+        return self.select(zero, self.copysign(self.constant(0.0), a), value)
+
+    # Conditions ---------------------------------------------------------------------------------------------
+
+    def compare(self, predicate: str, a: Value, b: Value) -> Value:
+        return self.let(f"fcmp {predicate} {self.type.text} {a}, {b}")
+
+    def select(self, mask: Value, a: Value, b: Value) -> Value:
+        text = self.type.text
+        return self.let(f"select {self.type.mask} {mask}, {text} {a}, {text} {b}")
+
+    def logic(self, operation: str, a: Value, b: Value) -> Value:
+        return self.let(f"{operation} {self.type.mask} {a}, {b}")
+
+    def invert(self, mask: Value) -> Value:
+        ones = "true" if self.type.lanes == 1 else "splat (i1 true)"
+        return self.let(f"xor {self.type.mask} {mask}, {ones}")
+
+    def any(self, mask: Value) -> Value:
+        """One bit: whether the condition holds in any lane."""
+        if self.type.lanes == 1:
+            return mask
+        function = f"@llvm.vector.reduce.or.v{self.type.lanes}i1"
+        self.declared.add(f"declare i1 {function}({self.type.mask})")
+        return self.let(f"call i1 {function}({self.type.mask} {mask})")
+
+    # Integers as wide as the float ----------------------------------------------------------------------------
+
+    def to_bits(self, a: Value) -> Value:
+        return self.let(f"bitcast {self.type.text} {a} to {self.type.integer}")
+
+    def from_bits(self, a: Value) -> Value:
+        return self.let(f"bitcast {self.type.integer} {a} to {self.type.text}")
+
+    def integer(self, operation: str, a: Value, b: Value | int) -> Value:
+        """`operation` is LLVM's: add, sub, and, or, xor, shl, lshr, ashr."""
+        right = self.type.integer_constant(b) if isinstance(b, int) else b
+        return self.let(f"{operation} {self.type.integer} {a}, {right}")
+
+    def integer_compare(self, predicate: str, a: Value, b: Value | int) -> Value:
+        right = self.type.integer_constant(b) if isinstance(b, int) else b
+        return self.let(f"icmp {predicate} {self.type.integer} {a}, {right}")

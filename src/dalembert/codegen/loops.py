@@ -1,0 +1,135 @@
+"""Loops over tables: one iteration a body of a large tree, one case a kind of body."""
+
+from __future__ import annotations
+
+from dalembert.codegen.body import emit_instructions
+from dalembert.codegen.context import Context
+from dalembert.codegen.ir import Value
+from dalembert.codegen.memory import loop_hazards
+from dalembert.tracing.program import Address, IndexedStore, Loop, Program
+
+__all__ = ["emit_loop"]
+
+
+def emit_loop(context: Context, program: Program, loop: Loop) -> None:
+    """Write a loop: a counter, a switch to the case of the iteration, and the cases."""
+    if loop.count == 0:
+        return
+    writer = context.writer
+    before, head, tail, after = (writer.label() for _ in range(4))
+    writer.line(f"br label %{before}")
+    writer.begin(before)
+    writer.line(f"br label %{head}")
+    writer.begin(head)
+    counter = f"%{head}.i"
+    writer.line(f"{counter} = phi i64 [ 0, %{before} ], [ {counter}.next, %{tail} ]")
+    index = writer.let(f"sub i64 {loop.count - 1}, {counter}") if loop.reverse else counter
+    labels = [writer.label() for _ in loop.cases]
+    if loop.kinds is None:
+        writer.line(f"br label %{labels[0]}")
+    else:
+        kind = _entry(context, loop.kinds, index)
+        cases = " ".join(f"i64 {number}, label %{label}" for number, label in enumerate(labels[1:], 1))
+        writer.line(f"switch i64 {kind}, label %{labels[0]} [ {cases} ]")
+    for number, (label, stores) in enumerate(zip(labels, loop.cases)):
+        writer.begin(label)
+        _emit_case(context, program, loop, number, stores, index)
+        writer.line(f"br label %{tail}")
+    writer.begin(tail)
+    writer.line(f"{counter}.next = add i64 {counter}, 1")
+    more = writer.let(f"icmp ult i64 {counter}.next, {loop.count}")
+    writer.line(f"br i1 {more}, label %{head}, label %{after}")
+    writer.begin(after)
+
+
+def _entry(context: Context, table: str, index: Value) -> Value:
+    """Entry `index` of a table of integers."""
+    writer = context.writer
+    base = writer.address(context.table_base, context.table_offsets[table])
+    place = writer.address(base, writer.let(f"shl i64 {index}, 2"))
+    return writer.let(f"sext i32 {writer.let(f'load i32, ptr {place}, align 4')} to i64")
+
+
+def _emit_case(
+    context: Context, program: Program, loop: Loop, number: int, stores: tuple[IndexedStore, ...], index: Value
+) -> None:
+    writer = context.writer
+    instructions = context.schedule([store.value for store in stores])
+    hazards = loop_hazards(program, loop, number)
+    loads = [node for node in range(len(instructions.ops)) if instructions.ops[node] == "load"]
+    bases = _bases(
+        context, [instructions.data[node] for node in loads] + [store.address for store in stores], index
+    )
+    by_node: dict[int, list[IndexedStore]] = {}
+    late: list[tuple[int, IndexedStore]] = []
+    for node, store in zip(instructions.roots, stores):
+        if store.address.array in hazards.deferred or instructions.is_leaf(node):
+            late.append((node, store))
+        else:
+            by_node.setdefault(node, []).append(store)
+    eager = [node for node in loads if instructions.data[node].array in hazards.eager]
+    late_nodes = {node for node, _ in late}
+    keep = {node for node in late_nodes if not instructions.is_leaf(node)} | late_nodes.intersection(eager)
+    plan = context.plan(instructions, keep=keep, eager=eager)
+
+    def fetch(node: int) -> Value:
+        if instructions.ops[node] == "input":
+            array, position = instructions.data[node]
+            return context.places[array].load(writer, position)
+        address = instructions.data[node]
+        return context.places[address.array].load_at(writer, bases[_key(address)], address.offset)
+
+    def put(store: IndexedStore, value: Value) -> None:
+        place, base = context.places[store.address.array], bases[_key(store.address)]
+        offset = store.address.offset * place.item
+        if store.accumulate:
+            value = writer.add(writer.load(base, offset, place.align), value)
+        writer.store(value, base, offset, place.align)
+
+    def computed(node: int, value: Value) -> None:
+        for store in by_node.get(node, ()):
+            put(store, value)
+
+    emit_instructions(
+        writer,
+        instructions,
+        plan,
+        fetch=fetch,
+        computed=computed,
+        spills=context.spills,
+        proceed=context.proceed,
+    )
+    final: dict[int, Value] = {}
+    for node in late_nodes:  # all values before the first late store, which may change what a leaf reads
+        if instructions.ops[node] == "constant":
+            final[node] = writer.constant(instructions.data[node])
+        else:
+            final[node] = context.reload(plan, node) if node in plan.home else fetch(node)
+    for node, store in late:
+        put(store, final[node])
+
+
+def _key(address: Address) -> tuple[str, str | None, int]:
+    return address.array, address.table, address.scale
+
+
+def _bases(
+    context: Context, addresses: list[Address], index: Value
+) -> dict[tuple[str, str | None, int], Value]:
+    """For each array and way of indexing, the address of the element at offset zero in this iteration."""
+    writer = context.writer
+    entries: dict[str | None, Value] = {None: index}
+    bases: dict[tuple[str, str | None, int], Value] = {}
+    for address in addresses:
+        key = _key(address)
+        if key in bases:
+            continue
+        place = context.places[address.array]
+        if address.scale == 0:
+            bases[key] = place.base
+            continue
+        if address.table not in entries:
+            entries[address.table] = _entry(context, address.table or "", index)
+        distance = writer.let(f"mul i64 {entries[address.table]}, {address.scale * place.item}")
+        bases[key] = writer.address(place.base, distance)
+    return bases

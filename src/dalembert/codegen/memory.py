@@ -1,0 +1,183 @@
+"""Where the arrays of a program live while a kernel runs, and what must be true of them before.
+
+All positions that a program touches are known when it is compiled, since tables are constants. So questions of aliasing
+and of reading before writing are answered exactly, by looking at every iteration of every loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.codegen.ir import Value, Writer
+from dalembert.tracing.expression import live
+from dalembert.tracing.program import Address, IndexedStore, Loop, Program, Straight
+
+__all__ = ["Layout", "Place", "Tables", "loop_hazards", "zero_runs"]
+
+Positions = npt.NDArray[np.int64]
+
+ALIGNMENT: Final = 64
+NEVER: Final = np.iinfo(np.int64).max
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An array at address `base`, elements `item` bytes apart; `uniform`: one number for all lanes."""
+
+    base: Value
+    item: int
+    align: int
+    uniform: bool = False
+
+    def load(self, writer: Writer, position: int) -> Value:
+        return self.load_at(writer, self.base, position)
+
+    def load_at(self, writer: Writer, base: Value, position: int) -> Value:
+        """Element `position` counted from the address `base`."""
+        lane_type = writer.type
+        if not self.uniform or lane_type.lanes == 1:
+            return writer.load(base, position * self.item, self.align)
+        place = writer.address(base, position * self.item)
+        number = writer.let(f"load {lane_type.element}, ptr {place}, align {self.align}")
+        first = writer.let(f"insertelement {lane_type.text} poison, {lane_type.element} {number}, i32 0")
+        return writer.let(
+            f"shufflevector {lane_type.text} {first}, {lane_type.text} poison, "
+            f"<{lane_type.lanes} x i32> zeroinitializer"
+        )
+
+    def store(self, writer: Writer, value: Value, position: int) -> None:
+        writer.store(value, self.base, position * self.item, self.align)
+
+
+@final
+class Layout:
+    """Regions of one piece of memory, each aligned."""
+
+    def __init__(self) -> None:
+        self.size = 0
+
+    def reserve(self, size: int) -> int:
+        """The offset of a new region of `size` bytes."""
+        offset = self.size
+        self.size += -(-size // ALIGNMENT) * ALIGNMENT
+        return offset
+
+
+@final
+class Tables:
+    """The program's tables in one piece of memory: 32-bit integers, and floats of the program's type."""
+
+    def __init__(self, program: Program, bits: int) -> None:
+        layout, parts = Layout(), []
+        self.offsets: dict[str, int] = {}
+        for name, table in sorted(program.tables.items()):
+            kind: Any = np.int32 if table.dtype.kind in "iu" else np.dtype(f"f{bits // 8}")
+            data = np.ascontiguousarray(table, dtype=kind).tobytes()
+            self.offsets[name] = layout.reserve(len(data))
+            parts.append(data.ljust(layout.size - self.offsets[name], b"\0"))
+        self.data = b"".join(parts)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Hazards:
+    """Of one case of a loop: arrays to load from before anything is stored, arrays to store to after everything."""
+
+    eager: frozenset[str]
+    deferred: frozenset[str]
+
+
+def loop_hazards(program: Program, loop: Loop, case: int) -> Hazards:
+    """Arrays in which, within one iteration, a load meets a store, or two stores meet."""
+    own = _iterations(program, loop, case)
+    stores = loop.cases[case]
+    loads = _loads(stores)
+    eager, deferred = set(), set()
+    for array in {store.address.array for store in stores}:
+        written = [store.address.positions(program.tables, own) for store in stores if store.address.array == array]
+        read = [address.positions(program.tables, own) for address in loads if address.array == array]
+        if not len(own):
+            continue
+        if len(written) > 1:
+            ordered = np.sort(np.stack(written), axis=0)
+            if np.any(ordered[1:] == ordered[:-1]):
+                deferred.add(array)
+        # Positions of different iterations are told apart by a multiple of the size.
+        spread = np.arange(len(own)) * (1 + max(int(item.max()) for item in written + read))
+        if read and np.intersect1d(np.stack(read) + spread, np.stack(written) + spread).size:
+            eager.add(array)
+    return Hazards(frozenset(eager), frozenset(deferred))
+
+
+def _iterations(program: Program, loop: Loop, case: int) -> Positions:
+    every = np.array(loop.iterations, dtype=np.int64)
+    if loop.kinds is None:
+        return every
+    return every[program.tables[loop.kinds][every] == case]
+
+
+def _loads(stores: tuple[IndexedStore, ...]) -> list[Address]:
+    return [node.data for node in live([store.value for store in stores]) if node.op == "load"]
+
+
+def zero_runs(program: Program) -> dict[str, list[tuple[int, int]]]:
+    """Runs (start, stop) of states and outputs that are read, or delivered, without having been written: zeros."""
+    delivered = {spec.name for spec in program.outputs}
+    sizes = {spec.name: spec.size for spec in (*program.outputs, *program.states)}
+    first_write = {name: np.full(size, NEVER, dtype=np.int64) for name, size in sizes.items()}
+    missing = {name: np.zeros(size, dtype=bool) for name, size in sizes.items()}
+    for start, (reads, writes) in _accesses(program):
+        for array, positions, times in writes:
+            np.minimum.at(first_write[array], positions, times + start)
+        for array, positions, times in reads:
+            late = first_write[array][positions] >= times + start
+            missing[array][positions[late]] = True
+    for name in delivered:
+        missing[name] |= first_write[name] == NEVER
+    return {name: _runs(mask) for name, mask in missing.items()}
+
+
+Access = tuple[str, Positions, Positions]
+
+
+def _accesses(program: Program) -> Iterator[tuple[int, tuple[list[Access], list[Access]]]]:
+    """For each statement, its first moment, and the reads and writes as (array, positions, moments)."""
+    now = 0
+    arrays = {spec.name for spec in (*program.outputs, *program.states)}
+    for statement in program.statements:
+        reads: list[Access] = []
+        writes: list[Access] = []
+        if isinstance(statement, Straight):
+            once = np.zeros(1, dtype=np.int64)
+            for node in live(statement.values):
+                if node.op == "load" and node.data.array in arrays:
+                    reads.append((node.data.array, np.array([node.data.offset]), once))
+            for store in statement.stores:
+                writes.append((store.array, np.array([store.position]), once))
+            yield now, (reads, writes)
+            now += 1
+            continue
+        for case, stores in enumerate(statement.cases):
+            own = _iterations(program, statement, case)
+            moments = statement.count - 1 - own if statement.reverse else own
+            for address in _loads(stores):
+                if address.array in arrays:
+                    reads.append((address.array, address.positions(program.tables, own), moments))
+            for indexed in stores:
+                access = (indexed.address.array, indexed.address.positions(program.tables, own), moments)
+                writes.append(access)
+                if indexed.accumulate:
+                    reads.append(access)
+        yield now, (reads, writes)
+        now += statement.count
+
+
+def _runs(mask: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], mask.astype(np.int8), [0]))))
+    return [(int(start), int(stop)) for start, stop in edges.reshape(-1, 2)]

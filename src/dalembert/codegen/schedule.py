@@ -1,0 +1,162 @@
+"""From expressions to a list of instructions in an order that keeps few values alive.
+
+    expand      live nodes only, numbered in order of creation
+    contract    a b + c becomes one fused multiply-add where the product has no other use; negations are folded into it.
+                Decided on the graph, never by the code generator: scalar and lane code round alike.
+    order       the order of creation, which is the order of the traced passes over the tree, except that sines and
+                their kin come first, in groups: they are calls, and a call empties the registers
+
+The order of creation beats every demand-driven order that was tried (design/codegen.md): an algorithm finishes a body
+before it goes to the next, while a depth-first walk from one output computes one component of a spatial inertia
+and leaves the operands of the other twenty alive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+from dalembert.codegen.elementary import ELEMENTARY_OPS, function_of
+from dalembert.tracing.expression import Expression, live
+from dalembert.tracing.operations import BOOLEAN_OPS, LEAF_OPS
+
+__all__ = ["FUSED_OPS", "Instructions", "schedule"]
+
+FUSED_OPS: Final = frozenset({"fma", "fms", "fnma", "fnms"})
+"""a b + c, a b - c, -a b + c, -a b - c, each rounded once."""
+
+_NEGATED: Final = {"fma": "fnms", "fms": "fnma", "fnma": "fms", "fnms": "fma"}
+
+
+@final
+@dataclass(slots=True)
+class Instructions:
+    """Node k computes `ops[k]` of the nodes `args[k]`; `order` lists the nodes to compute, `roots` the results."""
+
+    ops: list[str]
+    args: list[tuple[int, ...]]
+    data: list[Any]
+    roots: list[int]
+    order: list[int]
+
+    def is_leaf(self, node: int) -> bool:
+        return self.ops[node] in LEAF_OPS
+
+    def is_mask(self, node: int) -> bool:
+        return self.ops[node] in BOOLEAN_OPS
+
+    def elementary_functions(self) -> set[str]:
+        """Names of the elementary functions that the instructions call."""
+        return {function_of(self.ops[node]) for node in self.order if self.ops[node] in ELEMENTARY_OPS}
+
+
+def schedule(values: Sequence[Expression], *, fma: bool) -> Instructions:
+    """Instructions that compute `values`, with fused multiply-adds where the target has them."""
+    program = _expand(values)
+    if fma:
+        _contract(program)
+    program.order = _order(program)
+    return program
+
+
+def _expand(values: Sequence[Expression]) -> Instructions:
+    nodes = live(list(values))
+    number = {node.index: k for k, node in enumerate(nodes)}
+    return Instructions(
+        ops=[node.op for node in nodes],
+        args=[tuple([number[item.index] for item in node.args]) for node in nodes],
+        data=[node.data for node in nodes],
+        roots=[number[value.index] for value in values],
+        order=[],
+    )
+
+
+def _contract(program: Instructions) -> None:
+    """Fuse in place. Of two products the later is fused, so that the earlier is ready as the addend."""
+    ops, args = program.ops, program.args
+    uses = [0] * len(ops)
+    for operands in args:
+        for operand in operands:
+            uses[operand] += 1
+    for root in program.roots:
+        uses[root] += 1
+
+    def product(node: int) -> tuple[tuple[int, ...], bool] | None:
+        """Factors of a product without another use, and whether it is negated."""
+        if uses[node] != 1:
+            return None
+        if ops[node] == "mul":
+            return args[node], False
+        if ops[node] == "neg" and ops[args[node][0]] == "mul" and uses[args[node][0]] == 1:
+            return args[args[node][0]], True
+        return None
+
+    for node, op in enumerate(ops):
+        if op in ("add", "sub"):
+            left, right = args[node]
+            found = product(right)
+            if found is not None:
+                negative = found[1] != (op == "sub")
+                ops[node], args[node] = ("fnma" if negative else "fma"), (*found[0], left)
+                continue
+            found = product(left)
+            if found is not None:
+                name = ("fnms" if found[1] else "fms") if op == "sub" else ("fnma" if found[1] else "fma")
+                ops[node], args[node] = name, (*found[0], right)
+        elif op == "neg":
+            inner = args[node][0]
+            if ops[inner] in FUSED_OPS and uses[inner] == 1:
+                ops[node], args[node] = _NEGATED[ops[inner]], args[inner]
+
+
+def _reachable(program: Instructions) -> list[bool]:
+    """Nodes still needed after contraction."""
+    needed = [False] * len(program.ops)
+    for root in program.roots:
+        needed[root] = True
+    for node in range(len(needed) - 1, -1, -1):
+        if needed[node]:
+            for operand in program.args[node]:
+                needed[operand] = True
+    return needed
+
+
+def _order(program: Instructions) -> list[int]:
+    ops, args = program.ops, program.args
+    needed = _reachable(program)
+    depth = [0] * len(ops)
+    groups: dict[int, list[int]] = {}
+    for node, operands in enumerate(args):
+        if needed[node] and operands:
+            depth[node] = max([depth[item] for item in operands])
+            if ops[node] in ELEMENTARY_OPS:
+                depth[node] += 1
+                groups.setdefault(depth[node], []).append(node)
+    placed = [ops[node] in LEAF_OPS or not needed[node] for node in range(len(ops))]
+    order: list[int] = []
+
+    def place(nodes: list[int]) -> None:
+        for node in nodes:
+            if not placed[node]:
+                placed[node] = True
+                order.append(node)
+
+    for level in sorted(groups):
+        place(_cone(args, [item for node in groups[level] for item in args[node]], placed))
+        # Sine and cosine of one angle are neighbours: one call computes both.
+        place(sorted(groups[level], key=lambda node: (function_of(ops[node]), args[node], node)))
+    place([node for node in range(len(ops)) if not placed[node]])
+    return order
+
+
+def _cone(args: list[tuple[int, ...]], roots: list[int], placed: list[bool]) -> list[int]:
+    """Nodes that the roots depend on and that are not placed yet, in order of creation."""
+    found: set[int] = set()
+    stack = [root for root in roots if not placed[root]]
+    while stack:
+        node = stack.pop()
+        if node not in found:
+            found.add(node)
+            stack.extend(item for item in args[node] if not placed[item] and item not in found)
+    return sorted(found)

@@ -1,0 +1,136 @@
+"""Processors to generate code for: instruction set, width of vectors, number of registers."""
+
+from __future__ import annotations
+
+import functools
+import platform
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+import llvmlite.binding as llvm
+
+from dalembert.errors import ArgumentError, CompileError, UnknownNameError
+
+__all__ = ["LEVELS", "Target", "default_lanes", "host_level", "host_levels", "target_for"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Target:
+    """`level` names the instruction set; `registers` are those left to values, a few being needed for operands."""
+
+    level: str
+    triple: str
+    cpu: str
+    features: str
+    fma: bool
+    vector_bytes: int
+    registers: int
+
+    @property
+    def attributes(self) -> str:
+        """Attributes of every function: full vectors even where a processor would rather have half ones."""
+        bits = self.vector_bytes * 8
+        return f'nounwind "prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}" "frame-pointer"="none"'
+
+
+_X86: Final = "x86_64-unknown-linux-gnu"
+
+LEVELS: Final[dict[str, Target]] = {
+    "sse2": Target("sse2", _X86, "x86-64", "", False, 16, 13),
+    "avx2": Target("avx2", _X86, "x86-64-v3", "", True, 32, 13),
+    "avx512": Target("avx512", _X86, "x86-64-v4", "", True, 64, 28),
+    "neon": Target("neon", "aarch64-unknown-linux-gnu", "generic", "+neon", True, 16, 28),
+}
+
+_NEEDED: Final = {
+    "avx512": ("avx512f", "avx512dq", "avx512bw", "avx512vl", "avx512cd", "fma", "avx2", "bmi2"),
+    "avx2": ("avx2", "fma", "bmi2", "f16c"),
+    "sse2": (),
+}
+
+
+@functools.cache
+def initialize() -> None:
+    """Start the parts of LLVM that make code for this machine."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+@functools.cache
+def _host_features() -> dict[str, bool]:
+    return dict(llvm.get_host_cpu_features())
+
+
+@functools.cache
+def host_levels() -> tuple[str, ...]:
+    """Levels that this machine runs, the best first."""
+    machine = platform.machine().lower()
+    if machine in ("aarch64", "arm64"):
+        return ("neon",)
+    if machine not in ("x86_64", "amd64"):
+        raise CompileError(f"no code generator for the processor {machine!r}; x86-64 and AArch64 are supported")
+    features = _host_features()
+    return tuple(level for level, needed in _NEEDED.items() if all(features.get(item) for item in needed))
+
+
+def host_level() -> str:
+    """The best level of this machine."""
+    return host_levels()[0]
+
+
+def default_lanes(dtype: str, level: str | None = None) -> int:
+    """Samples in one vector register: 8 float64 at the level avx512."""
+    return LEVELS[level or host_level()].vector_bytes // _item_size(dtype)
+
+
+def _item_size(dtype: str) -> int:
+    sizes = {"float64": 8, "float32": 4}
+    if dtype not in sizes:
+        raise UnknownNameError.of("dtype", dtype, sizes)
+    return sizes[dtype]
+
+
+@functools.cache
+def target_for(level: str | None = None) -> Target:
+    """The target of a level; the host's best is tuned for the very processor."""
+    best = host_level()
+    level = level or best
+    if level not in LEVELS:
+        raise UnknownNameError.of("level", level, LEVELS)
+    base = LEVELS[level]
+    if level in host_levels():
+        triple = llvm.get_process_triple()
+        if level == best:
+            features = ",".join(
+                ("+" if present else "-") + name for name, present in sorted(_host_features().items())
+            )
+            return Target(
+                level, triple, llvm.get_host_cpu_name(), features, base.fma, base.vector_bytes, base.registers
+            )
+        return Target(
+            level, triple, base.cpu, base.features, base.fma, base.vector_bytes, base.registers
+        )
+    return base
+
+
+def check_lanes(lanes: int) -> int:
+    """Lanes must be a power of two."""
+    if not (1 <= lanes <= 64 and lanes & (lanes - 1) == 0):
+        raise ArgumentError(f"lanes={lanes}: expected a power of two from 1 to 64")
+    return lanes
+
+
+def target_machine(target: Target) -> Any:
+    """LLVM's code generator for a target.
+
+    Optimisation level 1: at level 2 the code generator takes longer for the same code, since nothing is left to be
+    optimised. Small code model and position-independent code: constants are addressed relative to the instruction.
+    """
+    initialize()
+    if target.level not in host_levels():
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+    return llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu, features=target.features, opt=1, reloc="pic", codemodel="small", jit=True
+    )
