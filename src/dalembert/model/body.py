@@ -23,7 +23,7 @@ def link_transform(placement: Placement, X_J: Placement) -> Placement:
     Axial screws stay factored, since two of them cost less than one general transform (Table A.5).
     """
     if isinstance(placement, Transform) or isinstance(X_J, Transform):
-        return placement @ X_J
+        return placement.as_transform() @ X_J
     return ScrewChain((*_factors(placement), *_factors(X_J)))
 
 
@@ -34,8 +34,9 @@ def _factors(placement: Placement) -> tuple[Placement, ...]:
 class JointMotion(NamedTuple):
     """What a joint contributes at one instant (the book's jcalc), in the child's coordinates.
 
-    `X` the child placed in the parent (placement, then joint); `S` the motion subspace, nv columns; `v_J` = S v + sigma
-    the velocity across the joint; `c_J` = S-ring v + sigma-ring its velocity-product acceleration.
+    `X` the child placed in the parent (placement, then joint); `S` the motion subspace, nv columns; `v_J` =
+    S v + sigma the velocity across the joint; `c_J` = S-ring v + sigma-ring its velocity-product
+    acceleration.
     """
 
     X: Placement
@@ -48,7 +49,8 @@ class JointMotion(NamedTuple):
 class Limits:
     """Bounds of one joint: position (nq numbers each), speed and effort (nv numbers each, not negative).
 
-    Units rad or m, rad/s or m/s, N m or N. A single number stands for every coordinate; the default is no limit.
+    Units rad or m, rad/s or m/s, N m or N. A single number stands for every coordinate; the default is no
+    limit.
     """
 
     lower: tuple[float, ...] | float = -math.inf
@@ -86,11 +88,12 @@ class Dependence:
 class Body:
     """One body of a model: its place in the tree, its joint, and its constant data in body coordinates.
 
-    `index` in the regular numbering and `parent` (-1 is the world), Featherstone 2008 section 4.1.2; `placement` the
-    joint in the parent's frame (the book's X_T); `inertia` at the body's origin; `q_slice` and `v_slice` where the joint
-    stands in the model's q and v (both empty for a joint that a coupling makes dependent). Per velocity variable:
-    `armature` [kg m^2 or kg], `damping` [N m s/rad or N s/m], `friction` [N m or N], `stiffness` [N m/rad or N/m]; `rest`
-    (nq) is the position at which the spring is slack.
+    `index` in the regular numbering and `parent` (-1 is the world), Featherstone 2008 section 4.1.2;
+    `placement` the joint in the parent's frame (the book's X_T); `inertia` at the body's origin; `q_slice`
+    and `v_slice` where the joint stands in the model's q and v (both empty for a joint that a coupling
+    makes dependent). Per velocity variable: `armature` [kg m^2 or kg], `damping` [N m s/rad or N s/m],
+    `friction` [N m or N], `stiffness` [N m/rad or N/m]; `rest` (nq) is the position at which the spring is
+    slack.
     """
 
     index: int
@@ -128,7 +131,9 @@ class Body:
         return list(q[self.q_slice])
 
     def own_v(self, v: Sequence[Scalar]) -> list[Scalar]:
-        """This joint's velocity variables, out of the model's v (or accelerations out of a; forces do not map so)."""
+        """This joint's velocity variables, out of the model's v (or accelerations out of a; forces do not
+        map so).
+        """
         if self.dependence is not None:
             return [self.dependence.rate(v)]
         return list(v[self.v_slice])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from numbers import Real
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from dalembert.errors import ModelError, UnknownNameError
@@ -29,9 +27,16 @@ def _checked_joint(joint: object, what: str) -> Joint:
             f"{what}: joint must be a Joint such as Revolute(axis=(0, 0, 1)), not {type(joint).__name__}"
         )
     for number in joint.parameters():
-        if not isinstance(number, Real) or not math.isfinite(number):
+        if not checks.is_finite(number):
             raise ModelError(f"{what}: the {joint.kind} joint holds {number!r}; give finite numbers")
     return joint
+
+
+def _known(index: Mapping[str, Any], name: object, place: str, kind: str = "body") -> Any:
+    """What a name stands for; an unknown one is an error that says where it was used and what is near."""
+    if isinstance(name, str) and name in index:
+        return index[name]
+    raise UnknownNameError(f"{place}: {UnknownNameError.of(kind, name, index)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,7 @@ class ModelBuilder:
 
     def __init__(self, *, gravity: Iterable[float] = (0.0, 0.0, -9.81), name: str = "model") -> None:
         components = list(gravity)
-        if len(components) != 3 or not all(isinstance(g, Real) and math.isfinite(g) for g in components):
+        if len(components) != 3 or not all(checks.is_finite(g) for g in components):
             raise ModelError(f"gravity must be three finite numbers [m/s^2], got {components}")
         self._gravity = Vec3(*(float(g) for g in components))
         self._name = checks.valid_name(name, "the model's name")
@@ -82,9 +87,10 @@ class ModelBuilder:
     ) -> None:
         """Add a body that moves relative to its parent, which may be added later.
 
-        `joint_name` defaults to the body's name; `placement` says where the joint sits in the parent's frame (the body's own
-        frame is the joint's successor frame); `inertia` is in body coordinates (omitted: massless); `limits` is `Limits(…)` or
-        (lower, upper). The rest as in `Body`; one number stands for every coordinate of the joint.
+        `joint_name` defaults to the body's name; `placement` says where the joint sits in the parent's
+        frame (the body's own frame is the joint's successor frame); `inertia` is in body coordinates
+        (omitted: massless); `limits` is `Limits(…)` or (lower, upper). The rest as in `Body`; one number
+        stands for every coordinate of the joint.
         """
         name = self._new_name(name)
         what = f'body "{name}"'
@@ -150,7 +156,9 @@ class ModelBuilder:
         placement_predecessor: Placement | None = None,
         placement_successor: Placement | None = None,
     ) -> None:
-        """Close a loop with a joint from a place on one body to a place on another (either may be the world)."""
+        """Close a loop with a joint from a place on one body to a place on another (either may be the
+        world).
+        """
         what = f'loop "{checks.valid_name(name, "the name of a loop joint")}"'
         if name in self._loops or name in self._joint_owner:
             raise ModelError(f'{what}: there is already a joint "{name}"; choose another name')
@@ -174,22 +182,23 @@ class ModelBuilder:
     ) -> None:
         """Couple one-DoF joints: sum of coefficient * q(joint) + offset = 0.
 
-        The dependent joint (default: the last one named) loses its place in q, v and tau and follows the others.
+        The dependent joint (default: the last one named) loses its place in q, v and tau and follows the
+        others.
         """
         what = f'coupling "{checks.valid_name(name, "the name of a coupling")}"'
         if name in self._couplings:
             raise ModelError(f"{what} is added twice; choose another name")
-        terms = {joint: k for joint, k in coefficients.items()}
+        terms = dict(coefficients)
         if len(terms) < 2:
             raise ModelError(
                 f"{what} needs two joints or more, {len(terms)} given; to fix one joint use model.lock"
             )
         for joint, k in terms.items():
-            if not isinstance(k, Real) or not math.isfinite(k) or k == 0.0:
+            if not checks.is_finite(k) or k == 0.0:
                 raise ModelError(
                     f'{what}: the coefficient of joint "{joint}" is {k!r}; give a finite number, not zero'
                 )
-        if not isinstance(offset, Real) or not math.isfinite(offset):
+        if not checks.is_finite(offset):
             raise ModelError(f"{what}: offset is {offset!r}; give a finite number")
         chosen = list(terms)[-1] if dependent is None else dependent
         if chosen not in terms:
@@ -217,7 +226,7 @@ class ModelBuilder:
             raise ModelError("the model has no bodies; add one with add_body")
         bodies = self._numbered()
         index = {WORLD_NAME: topology.WORLD} | {body.name: body.index for body in bodies}
-        report = [*self._report, *self._inspect(bodies, inertia)]
+        report = dict.fromkeys([*self._report, *checks.inspect(bodies, inertia)])
         return Model(
             bodies=bodies,
             gravity=self._gravity,
@@ -254,7 +263,8 @@ class ModelBuilder:
         checks.valid_name(name, f"{what}: joint_name")
         if name in self._joint_owner:
             raise ModelError(
-                f'{what}: joint name "{name}" already belongs to body "{self._joint_owner[name]}"; choose another'
+                f'{what}: joint name "{name}" already belongs to body "{self._joint_owner[name]}"; '
+                "choose another"
             )
         if name in self._loops:
             raise ModelError(f'{what}: joint name "{name}" already belongs to a loop joint; choose another')
@@ -262,8 +272,6 @@ class ModelBuilder:
 
     def _numbered(self) -> list[Body]:
         """The bodies with parents, indices and places in q and v."""
-        from dataclasses import replace
-
         names = list(self._bodies)
         position = {WORLD_NAME: topology.WORLD} | {name: i for i, name in enumerate(names)}
         parents = [_known(position, parent, f'body "{name}"') for name, (parent, _) in self._bodies.items()]
@@ -271,8 +279,8 @@ class ModelBuilder:
         if cycle:
             loop = " -> ".join(f'"{names[i]}"' for i in reversed(cycle))
             raise ModelError(
-                f"the bodies {loop} form a cycle that is not connected to the world; attach one of them to the world "
-                "and close the loop with add_loop"
+                f"the bodies {loop} form a cycle that is not connected to the world; "
+                "attach one of them to the world and close the loop with add_loop"
             )
         order = topology.regular_order(parents)
         number = {topology.WORLD: topology.WORLD} | {old: new for new, old in enumerate(order)}
@@ -291,8 +299,8 @@ class ModelBuilder:
                 kind = self._bodies[owner][1].joint
                 if (kind.nq, kind.nv) != (1, 1):
                     raise ModelError(
-                        f'coupling "{name}": joint "{joint}" is of kind {kind.kind} with {kind.nv} degrees of freedom; '
-                        "only joints of one degree can be coupled"
+                        f'coupling "{name}": joint "{joint}" is of kind {kind.kind} with {kind.nv} degrees '
+                        "of freedom; only joints of one degree can be coupled"
                     )
             if dependent in taken:
                 raise ModelError(
@@ -317,37 +325,3 @@ class ModelBuilder:
                 )
             frames.append(Frame(name, _known(index, body, f'frame "{name}"'), placement))
         return frames
-
-    def _inspect(self, bodies: list[Body], policy: str) -> list[str]:
-        """Refuse what cannot be, and report what is unlikely to be meant."""
-        lines = []
-        has_child = {body.parent for body in bodies}
-        for body in bodies:
-            reason = checks.nonphysical(body.inertia)
-            if reason is not None:
-                if policy == "strict":
-                    checks.require_physical(body.inertia, f'body "{body.name}"')
-                lines.append(f'body "{body.name}": {reason}; used as given')
-            if (
-                body.nv
-                and body.index not in has_child
-                and not any(body.inertia.leaves())
-                and not any(body.armature)
-            ):
-                lines.append(
-                    f'body "{body.name}" moves, has no mass and carries nothing: its acceleration is undefined'
-                )
-            assert isinstance(body.limits.lower, tuple)
-            assert isinstance(body.limits.upper, tuple)
-            for x, low, high in zip(body.joint.neutral(), body.limits.lower, body.limits.upper):
-                if not low <= x <= high:
-                    lines.append(f'joint "{body.joint_name}": the neutral position is outside the limits')
-                    break
-        return lines
-
-
-def _known(index: Mapping[str, Any], name: object, place: str, kind: str = "body") -> Any:
-    """What a name stands for; an unknown one is an error that says where it was used and what is near."""
-    if isinstance(name, str) and name in index:
-        return index[name]
-    raise UnknownNameError(f"{place}: {UnknownNameError.of(kind, name, index)}")

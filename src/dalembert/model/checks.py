@@ -10,13 +10,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dalembert.errors import ArgumentError, InertiaError, ModelError
-from dalembert.model.body import Limits, Placement
+from dalembert.model.body import Body, Limits, Placement
 from dalembert.spatial import RigidInertia, Transform
 from dalembert.spatial.structure import leaves, rebuild
 
 __all__ = [
     "check_rotation",
     "finite_value",
+    "inspect",
+    "is_finite",
     "nonphysical",
     "per_coordinate",
     "placement_or_identity",
@@ -31,6 +33,11 @@ ROTATION_TOLERANCE = 1.0e-9
 """How far R^T R may be from the identity."""
 
 Value = TypeVar("Value")
+
+
+def is_finite(number: object) -> bool:
+    """Whether this is a real number, neither infinite nor NaN."""
+    return isinstance(number, Real) and math.isfinite(number)
 
 
 def valid_name(name: object, what: str) -> str:
@@ -48,8 +55,8 @@ def finite_value(value: Value, what: str) -> Value:
     for number in numbers:
         if not isinstance(number, Real):
             raise ModelError(
-                f"{what} holds a {type(number).__name__}; a model is built from numbers (for values that are known "
-                "at run time only, name them as parameters of da.compile)"
+                f"{what} holds a {type(number).__name__}; a model is built from numbers (values that are "
+                "known at run time only are named as parameters of da.compile)"
             )
         if not math.isfinite(number):
             raise ModelError(f"{what} holds {float(number)}; every number of a model must be finite")
@@ -147,25 +154,40 @@ def nonphysical(inertia: RigidInertia) -> str | None:
             return "mass is zero but the moments are not"
         return None
     moments = np.linalg.eigvalsh(np.array(_symmetric(inertia)))
-    A, B, C = (float(moment) for moment in moments)
-    # The inertia is stored at the body's origin: what the parallel-axis term rounds off is no fault of the body.
+    least, middle, greatest = (float(moment) for moment in moments)
+    # The inertia is stored at the body's origin; what the parallel-axis term rounds off is no fault.
     h = list(inertia.h)
-    slack = INERTIA_TOLERANCE * abs(C) + 1e-13 * sum(x * x for x in h) / mass
-    listed = f"({A:.6g}, {B:.6g}, {C:.6g}) kg m^2 about the centre of mass"
-    if -slack > A:
+    slack = INERTIA_TOLERANCE * abs(greatest) + 1e-13 * sum(x * x for x in h) / mass
+    listed = f"({least:.6g}, {middle:.6g}, {greatest:.6g}) kg m^2 about the centre of mass"
+    if least < -slack:
         return f"the principal moments {listed} are not all positive"
-    if A + B - C < -slack:
-        return f"the principal moments {listed} break the triangle inequality {A:.6g} + {B:.6g} >= {C:.6g}"
+    if least + middle - greatest < -slack:
+        return f"the principal moments {listed} break the triangle inequality: the first two add up to less"
     return None
 
 
-def require_physical(inertia: RigidInertia, what: str) -> None:
-    """Refuse an inertia that no body has."""
-    reason = nonphysical(inertia)
-    if reason is not None:
-        raise InertiaError(
-            f'{what}: {reason}; correct it, or build with inertia="as_given" to use it as it is'
-        )
+def inspect(bodies: Sequence[Body], policy: str) -> list[str]:
+    """Refuse what cannot be (`policy` "strict": inertias that no body has), and say what is unlikely to be
+    meant.
+    """
+    lines = []
+    has_child = {body.parent for body in bodies}
+    for body in bodies:
+        what = f'body "{body.name}"'
+        reason = nonphysical(body.inertia)
+        if reason is not None:
+            if policy == "strict":
+                raise InertiaError(
+                    f'{what}: {reason}; correct it, or build with inertia="as_given" to use it as it is'
+                )
+            lines.append(f"{what}: {reason}; used as given")
+        carries = body.index in has_child or any(body.inertia.leaves()) or any(body.armature)
+        if body.nv and not carries:
+            lines.append(f"{what} moves, has no mass and carries nothing: its acceleration is undefined")
+        lower, upper = _bounds(body.limits.lower, body.nq, what), _bounds(body.limits.upper, body.nq, what)
+        if any(not low <= x <= high for low, x, high in zip(lower, body.joint.neutral(), upper)):
+            lines.append(f'joint "{body.joint_name}": the neutral position is outside the limits')
+    return lines
 
 
 def _symmetric(inertia: RigidInertia) -> list[list[float]]:
@@ -185,7 +207,7 @@ def _bounds(value: Any, n: int, what: str) -> tuple[float, ...]:
 
 def _sequence(value: Any, what: str) -> Sequence[Any]:
     if isinstance(value, np.ndarray):
-        return value.ravel().tolist()  # type: ignore[no-any-return]
+        return value.ravel().tolist()
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         raise ArgumentError(
             f"{what} must be a number or a sequence of numbers, {type(value).__name__} was given"

@@ -1,7 +1,7 @@
 """The configuration space of a whole model, joint by joint: where q lives, and how v moves it.
 
-q + v is not an addition where q holds quaternions: `integrate` moves along a constant velocity, `difference` is its
-inverse. Generic over scalars; q has nq entries, v and displacements nv.
+q + v is not an addition where q holds quaternions: `integrate` moves along a constant velocity,
+`difference` is its inverse. Generic over scalars; q has nq entries, v and displacements nv.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def neutral(model: Model) -> list[float]:
 
 
 def integrate(model: Model, q: Sequence[Scalar], dv: Sequence[Scalar]) -> list[Scalar]:
-    """The configuration reached from q in unit time at the constant velocity dv (velocity times the time step)."""
+    """The configuration reached from q in unit time at the constant velocity dv (velocity times the time
+    step).
+    """
     return [x for body in _independent(model) for x in body.joint.integrate(body.own_q(q), body.own_v(dv))]
 
 
@@ -69,8 +71,8 @@ def random_state(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """q uniform within the limits, v normal with unit variance, cut off at the speed limits.
 
-    A joint without limits is drawn over a turn or from -1 to 1 m. Where a dependent joint follows a single other one, its
-    limits bound that one too.
+    A joint without limits is drawn over a turn or from -1 to 1 m. Where a dependent joint follows a single
+    other one, its limits bound that one too.
     """
     rng = np.random.default_rng(seed)
     q: list[float] = []

@@ -4,8 +4,8 @@ A coupling sum_j k_j q_j + offset = 0 is solved for its dependent joint d,
 
     q_d = -(offset + sum_{j != d} k_j q_j) / k_d                                              (1)
 
-and dependents inside (1) are replaced by their own relations, so that every dependent coordinate becomes an affine
-function of independent ones: q_full = G q + g with constant G (Featherstone 2008 section 9.6).
+and dependents inside (1) are replaced by their own relations, so that every dependent coordinate becomes an
+affine function of independent ones: q_full = G q + g with constant G (Featherstone 2008 section 9.6).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Denavit-Hartenberg parameters, in the convention of Featherstone 2008 section 4.3 (the Springer Handbook's).
+"""Denavit-Hartenberg parameters, in the convention of Featherstone 2008 section 4.3 (the Springer
+Handbook's).
 
-Frame i stands on joint axis i. From frame i - 1: an axial screw about x_{i-1} by (alpha_i, a_i), then one about z_i by
-(theta_i, d_i), of which the joint's own variable is a part:
+Frame i stands on joint axis i. From frame i - 1: an axial screw about x_{i-1} by (alpha_i, a_i), then one
+about z_i by (theta_i, d_i), of which the joint's own variable is a part:
 
     X_T(i) = xlt([a_i 0 d_i]) rotx(alpha_i)        placement: R = Rx(alpha), p = R (a, 0, d)
 
@@ -28,8 +29,8 @@ Z = (0.0, 0.0, 1.0)
 class DHRow(NamedTuple):
     """One row of a table of DH parameters: a, d [m], alpha, theta [rad].
 
-    `theta` and `d` are the values at joint position zero; `joint` is "revolute", "prismatic", "cylindrical" or
-    "helical", the last with `pitch` [m/rad].
+    `theta` and `d` are the values at joint position zero; `joint` is "revolute", "prismatic", "cylindrical"
+    or "helical", the last with `pitch` [m/rad].
     """
 
     a: float
@@ -53,7 +54,8 @@ def dh_placement(row: DHRow) -> ScrewChain:
 def from_classic(rows: Sequence[DHRow]) -> tuple[tuple[DHRow, ...], DHRow]:
     """The same chain in the convention above, and the row that locates the end effector.
 
-    The classic link transform is Rz(theta_i) Tz(d_i) Tx(a_i) Rx(alpha_i): its a and alpha belong to the next row here.
+    The classic link transform is Rz(theta_i) Tz(d_i) Tx(a_i) Rx(alpha_i): its a and alpha belong to the
+    next row here.
     """
     before = [(0.0, 0.0), *((row.a, row.alpha) for row in rows)]
     moved = tuple(row._replace(a=a, alpha=alpha) for row, (a, alpha) in zip(rows, before))
@@ -73,8 +75,8 @@ def dh_chain(
 ) -> Model:
     """An unbranched chain with its body frames placed by the rows (4 n + 6 parameters).
 
-    `base` is (theta_0, d_0), which locates x_0 and with it the first common perpendicular on the base's z axis;
-    `end_effector` adds a frame of that name.
+    `base` is (theta_0, d_0), which locates x_0 and with it the first common perpendicular on the base's z
+    axis; `end_effector` adds a frame of that name.
     """
     if len(inertias) != len(rows):
         raise ArgumentError(f"{len(rows)} rows but {len(inertias)} inertias; give one inertia a row")
@@ -95,15 +97,15 @@ def dh_chain(
 
 
 def _joint(row: DHRow) -> Joint:
-    kinds = {
-        "revolute": lambda: Revolute(axis=Z),
-        "prismatic": lambda: Prismatic(axis=Z),
-        "cylindrical": lambda: Cylindrical(axis=Z),
-        "helical": lambda: Helical(axis=Z, pitch=row.pitch),
+    kinds: dict[str, Joint] = {
+        "revolute": Revolute(axis=Z),
+        "prismatic": Prismatic(axis=Z),
+        "cylindrical": Cylindrical(axis=Z),
+        "helical": Helical(axis=Z, pitch=row.pitch),
     }
     if row.joint not in kinds:
         raise UnknownNameError.of("joint of a DH row", row.joint, kinds)
-    return kinds[row.joint]()
+    return kinds[row.joint]
 
 
 def _direction(angle: float) -> tuple[float, float]:

@@ -37,7 +37,8 @@ class Frame:
 class Loop:
     """A joint that closes a loop, from a place on one body to a place on another (indices; -1 is the world).
 
-    `placement_predecessor` and `placement_successor` are the book's X_P and X_S (section 4.2), each in its own body.
+    `placement_predecessor` and `placement_successor` are the book's X_P and X_S (section 4.2), each in its
+    own body.
     """
 
     name: str
@@ -50,7 +51,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Coupling:
-    """A linear relation between joints: sum of coefficient * q(joint) + offset = 0, solved for `dependent`."""
+    """A linear relation between joints: sum of k_j q_j + offset = 0, solved for `dependent`."""
 
     name: str
     coefficients: tuple[tuple[str, float], ...]
@@ -133,7 +134,9 @@ class JointView:
 
     @property
     def angular(self) -> slice:
-        """The part of v that holds the angular velocity [rad/s] of a free or spherical joint, in the successor."""
+        """The part of v that holds the angular velocity [rad/s] of a free or spherical joint, in the
+        successor.
+        """
         start = self.v_slice.start
         return slice(start, start + 3) if self.kind in ("free", "spherical") else self._absent("angular")
 
@@ -150,7 +153,9 @@ class JointView:
 
 
 class Named(Sequence[Item]):
-    """An immutable sequence whose items can also be had by name: `model.joints["elbow"]`, `model.joints[2]`."""
+    """An immutable sequence whose items can also be had by name: `model.joints["elbow"]`,
+    `model.joints[2]`.
+    """
 
     __slots__ = ("_index", "_items", "_kind")
 
@@ -180,7 +185,11 @@ class Named(Sequence[Item]):
         return len(self._items)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._index if isinstance(key, str) else key in self._items
+        return self.has(key) if isinstance(key, str) else key in self._items
+
+    def has(self, name: str) -> bool:
+        """Whether an item has that name."""
+        return name in self._index
 
     def __repr__(self) -> str:
         return f"<{len(self)} items: {', '.join(self._index)}>"

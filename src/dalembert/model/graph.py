@@ -1,7 +1,8 @@
-"""Connectivity graphs of systems with loops, their spanning trees and numberings (Featherstone 2008 section 4.1).
+"""Connectivity graphs of systems with loops, their spanning trees and numberings (Featherstone 2008 section
+4.1).
 
-Nodes are bodies, arcs are joints, one node is the fixed base. Enumerations are lazy and meant for small systems: a
-graph may have exponentially many spanning trees and numberings.
+Nodes are bodies, arcs are joints, one node is the fixed base. Enumerations are lazy and meant for small
+systems: a graph may have exponentially many spanning trees and numberings.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ def _tree_parents(graph: ConnectivityGraph, tree: frozenset[str]) -> dict[str, t
 
 @dataclass(frozen=True)
 class Numbering:
-    """One regular numbering: bodies and joints in their order, and the arrays p, s, lambda (base -1, bodies from 0)."""
+    """One regular numbering: bodies and joints in their order, and the arrays p, s, lambda (base -1, bodies
+    from 0).
+    """
 
     bodies: tuple[str, ...]
     joints: tuple[str, ...]
@@ -44,7 +47,8 @@ class Numbering:
 class ConnectivityGraph:
     """Joints by name, each from its predecessor body to its successor body; `base` is the fixed body.
 
-    The graph must be connected; a body without a joint to the rest gets a 6-DoF joint to the base (section 4.1).
+    The graph must be connected; a body without a joint to the rest gets a 6-DoF joint to the base (section
+    4.1).
     """
 
     joints: Mapping[str, tuple[str, str]]

@@ -38,9 +38,9 @@ def _text(name: object) -> str:
 class Model(Tree):
     """A system of rigid bodies: a tree of bodies and joints, with loop joints and couplings as data.
 
-    Made by `ModelBuilder.build`, which checks everything; frozen; compared and hashed by content. Where couplings make
-    joints dependent, `nq`, `nv`, q, v and tau count the independent coordinates only. `report` holds the warnings
-    that building gave rise to.
+    Made by `ModelBuilder.build`, which checks everything; frozen; compared and hashed by content. Where
+    couplings make joints dependent, `nq`, `nv`, q, v and tau count the independent coordinates only.
+    `report` holds the warnings that building gave rise to.
     """
 
     __slots__ = (
@@ -101,7 +101,7 @@ class Model(Tree):
         for slot, value in values.items():
             object.__setattr__(self, slot, value)
 
-    # -- names ---------------------------------------------------------------------------------------------------
+    # names
 
     def body(self, name: str) -> Body:
         """The body of that name."""
@@ -113,15 +113,15 @@ class Model(Tree):
 
     def frame(self, name: str) -> Frame:
         """The frame of that name; a body's name stands for the body's own frame, "world" for the base."""
-        if _text(name) in self.frames:
+        if self.frames.has(_text(name)):
             return self.frames[name]
-        if name in self.bodies:
+        if self.bodies.has(name):
             return Frame(name, self.bodies[name].index, Transform.identity())
         if name == WORLD_NAME:
             return Frame(name, topology.WORLD, Transform.identity())
         raise UnknownNameError.of("frame", name, (*self.bodies.names, *self.frames.names, WORLD_NAME))
 
-    # -- connectivity --------------------------------------------------------------------------------------------
+    # connectivity
 
     def support(self, body: Body | int) -> frozenset[int]:
         """kappa(i): the joints between the world and body i."""
@@ -157,7 +157,7 @@ class Model(Tree):
         """Whether any joint depends on time, so that every function of the model needs `time`."""
         return any(body.joint.time_dependent for body in self.bodies)
 
-    # -- the configuration space -------------------------------------------------------------------------------
+    # the configuration space
 
     def neutral(self) -> Array:
         """q (nq,) with every joint at zero displacement."""
@@ -171,7 +171,7 @@ class Model(Tree):
 
         return configuration.random_state(self, seed)
 
-    # -- couplings -----------------------------------------------------------------------------------------------
+    # couplings
 
     def uncoupled(self) -> Model:
         """The same system with every joint's own coordinates in q and v, and without its couplings."""
@@ -193,7 +193,7 @@ class Model(Tree):
         """The uncoupled model's v from this model's: G v; accelerations likewise."""
         return [x for body in self.bodies for x in body.own_v(v)]
 
-    # -- surgery: each returns a new model -------------------------------------------------------------------------
+    # surgery: each returns a new model
 
     def lock(self, joints: Iterable[str], q: Sequence[float] | None = None) -> Model:
         """The model with these joints fixed where the configuration q (default: neutral) puts them."""
@@ -222,7 +222,9 @@ class Model(Tree):
         return surgery.tree(self)
 
     def value(self, name: str) -> Any:
-        """A named number or array of the model, such as "upper.mass" or "elbow.placement"; arrays are read-only."""
+        """A named number or array of the model, such as "upper.mass" or "elbow.placement"; arrays are
+        read-only.
+        """
         from dalembert.model import values
 
         return values.value(self, name)
@@ -241,7 +243,7 @@ class Model(Tree):
 
         return values.with_values(self, new, inertia=inertia)
 
-    # -- text ------------------------------------------------------------------------------------------------------
+    # text
 
     def summary(self) -> str:
         """A table of the model and of the conventions its numbers follow."""

@@ -9,12 +9,11 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from numbers import Real
 from typing import Any, ClassVar, final
 
 from dalembert.errors import ArgumentError, ModelError
 from dalembert.model.body import Placement
-from dalembert.model.checks import placement_or_identity
+from dalembert.model.checks import is_finite, placement_or_identity
 from dalembert.spatial import Mat3, RigidInertia, SymMat3, Transform, Vec3
 
 __all__ = [
@@ -49,7 +48,7 @@ def rotation_onto(direction: Vec3) -> Mat3:
 
 
 def _positive(value: Any, what: str) -> float:
-    if not isinstance(value, Real) or not math.isfinite(value) or value <= 0.0:
+    if not is_finite(value) or value <= 0.0:
         raise ModelError(f"{what} is {value!r}; give a finite positive number [m]")
     return float(value)
 
@@ -65,7 +64,8 @@ def _triple(values: Any, what: str) -> tuple[float, float, float]:
 class Shape(ABC):
     """Abstract base: where the shape sits on its body, how it looks, and what touches it.
 
-    `friction` holds the sliding, torsional and rolling coefficients; `restitution` the ratio of normal velocities.
+    `friction` holds the sliding, torsional and rolling coefficients; `restitution` the ratio of normal
+    velocities.
     """
 
     kind: ClassVar[str]
@@ -80,15 +80,13 @@ class Shape(ABC):
 
     def __post_init__(self) -> None:
         self._check_size()
-        if len(self.rgba) != 4 or not all(isinstance(c, Real) and 0.0 <= c <= 1.0 for c in self.rgba):
+        if len(self.rgba) != 4 or not all(is_finite(c) and 0.0 <= c <= 1.0 for c in self.rgba):
             raise ModelError(f"{self.kind}: rgba is {self.rgba!r}; give four numbers from 0 to 1")
-        if len(self.friction) != 3 or not all(
-            isinstance(c, Real) and 0.0 <= c < math.inf for c in self.friction
-        ):
+        if len(self.friction) != 3 or not all(is_finite(c) and c >= 0.0 for c in self.friction):
             raise ModelError(
                 f"{self.kind}: friction is {self.friction!r}; give three finite numbers, none negative"
             )
-        if not isinstance(self.restitution, Real) or not 0.0 <= self.restitution <= 1.0:
+        if not is_finite(self.restitution) or not 0.0 <= self.restitution <= 1.0:
             raise ModelError(f"{self.kind}: restitution is {self.restitution!r}; give a number from 0 to 1")
         self._put("placement", placement_or_identity(self.placement, f"{self.kind}: placement"))
         self._put("rgba", tuple(float(c) for c in self.rgba))
@@ -121,11 +119,13 @@ class Solid(Shape):
         """The principal moments per unit mass [m^2] about the shape's own axes."""
 
     def inertia(self, *, mass: float | None = None, density: float | None = None) -> RigidInertia:
-        """The inertia in body coordinates of the homogeneous solid, from its mass [kg] or its density [kg/m^3]."""
+        """The inertia in body coordinates of the homogeneous solid, from its mass [kg] or its density
+        [kg/m^3].
+        """
         if (mass is None) == (density is None):
             raise ArgumentError(f"{self.kind}: give either mass or density")
         m = mass if mass is not None else density * self.volume  # type: ignore[operator]
-        if not isinstance(m, Real) or not math.isfinite(m) or m < 0.0:
+        if not is_finite(m) or m < 0.0:
             raise ModelError(f"{self.kind}: mass is {m!r} kg; give a finite number that is not negative")
         A, B, C = (float(m) * moment for moment in self._moments())
         X = self.placement.as_transform()
@@ -252,7 +252,7 @@ class Capsule(Solid):
         cylinder = L / (L + 4.0 / 3.0 * r)
         caps = 1.0 - cylinder
         along = cylinder * r * r / 2.0 + caps * 0.4 * r * r
-        # A half sphere's centre of mass lies 3 r / 8 from its face; its moment across, there, is 83/320 r^2 a unit mass.
+        # A half sphere's centre of mass lies 3 r / 8 from its face; its moment across is 83/320 m r^2 there.
         across = cylinder * (r * r / 4.0 + L * L / 12.0) + caps * (
             83.0 / 320.0 * r * r + (L / 2.0 + 0.375 * r) ** 2
         )
@@ -281,7 +281,7 @@ class Mesh(Shape):
 
     def _check_size(self) -> None:
         scale = _triple(self.scale, "mesh: scale")
-        if not all(isinstance(s, Real) and math.isfinite(s) and s != 0.0 for s in scale):
+        if not all(is_finite(s) and s != 0.0 for s in scale):
             raise ModelError(f"mesh: scale is {self.scale!r}; give three finite numbers, none zero")
         if not isinstance(self.path, str) or not self.path:
             raise ModelError("mesh: path is empty; name the mesh file")

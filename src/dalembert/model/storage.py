@@ -1,7 +1,8 @@
 """Models as JSON text and back, bit for bit, and the digest that identifies a model's content.
 
-Floats are written by `repr`, which Python reads back exactly; infinite limits are the strings "inf" and "-inf", so that
-the text is strict JSON. Reading is bounded, runs nothing, and sends everything through the builder's checks.
+Floats are written by `repr`, which Python reads back exactly; infinite limits are the strings "inf" and
+"-inf", so that the text is strict JSON. Reading is bounded, runs nothing, and sends everything through the
+builder's checks.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ def to_json(model: Model) -> str:
 
 
 def digest(model: Model) -> str:
-    """A SHA-256 of everything but the report. A function inside a user-defined joint counts as itself in this process."""
+    """A SHA-256 of everything but the report. A function inside a user-defined joint counts as itself in
+    this process.
+    """
     return hashlib.sha256(_dump(_content(model, _identified_joint)).encode()).hexdigest()
 
 
@@ -62,7 +65,7 @@ def from_json(text: str | bytes) -> Model:
     content.expect("format", FORMAT)
     content.expect("version", VERSION)
     model = _build(content)
-    report = tuple(str(line) for line in content.list("report"))
+    report = tuple(str(line) for line in content.items("report"))
     content.close()
     return rebuilt(model, report=report)
 
@@ -153,8 +156,8 @@ def _floats(values: Any, owner: str) -> list[float | str]:
     for value in values:
         if not isinstance(value, Real):
             raise ModelError(
-                f'"{owner}" holds a {type(value).__name__} where a number belongs: a model with traced or symbolic values '
-                "can be neither saved nor compared"
+                f'"{owner}" holds a {type(value).__name__} where a number belongs: a model with traced or '
+                "symbolic values can be neither saved nor compared"
             )
         number = float(value)
         found.append(number if math.isfinite(number) else str(number))
@@ -228,7 +231,7 @@ def _build(content: _Reader) -> Model:
             rest=item.numbers("rest"),
             limits=Limits(**{part: tuple(limits.numbers(part)) for part in _LIMIT_FIELDS}),
             shapes=[shape.shape() for shape in item.readers("shapes")],
-            **{part: item.numbers(part) for part in _VELOCITY_FIELDS},  # type: ignore[arg-type]
+            **{part: item.numbers(part) for part in _VELOCITY_FIELDS},
         )
         limits.close()
         item.close()
@@ -246,18 +249,18 @@ def _build(content: _Reader) -> Model:
         )
         item.close()
     for item in content.readers("couplings"):
-        joints = [str(joint) for joint in item.list("joints")]
+        joints = [str(joint) for joint in item.items("joints")]
         terms = dict(zip(joints, item.numbers("coefficients", len(joints))))
         builder.add_coupling(
             item.text("name"), terms, offset=item.number("offset"), dependent=item.text("dependent")
         )
         item.close()
-    builder.set_actuated([str(name) for name in content.list("actuated")])
+    builder.set_actuated([str(name) for name in content.items("actuated")])
     return builder.build(inertia="as_given")
 
 
 class _Reader:
-    """One object of the text: takes its entries by name and type, and refuses what is missing or left over."""
+    """One object of the text: takes entries by name and type, refuses what is missing or left over."""
 
     def __init__(self, data: Any, place: str) -> None:
         if not isinstance(data, Mapping):
@@ -287,7 +290,7 @@ class _Reader:
             raise ModelError(f'{self.place}: "{key}" must be text, got {_short(found)}')
         return found
 
-    def list(self, key: str) -> list[Any]:
+    def items(self, key: str) -> list[Any]:
         found = self.take(key)
         if not isinstance(found, list):
             raise ModelError(f'{self.place}: "{key}" must be a list, got {_short(found)}')
@@ -297,7 +300,7 @@ class _Reader:
         return self._number(self.take(key), key)
 
     def numbers(self, key: str, count: int | None = None) -> tuple[float, ...]:
-        found = tuple(self._number(item, key) for item in self.list(key))
+        found = tuple(self._number(item, key) for item in self.items(key))
         if count is not None and len(found) != count:
             raise ModelError(f'{self.place}: "{key}" has {len(found)} numbers, {count} expected')
         return found
@@ -306,7 +309,7 @@ class _Reader:
         return _Reader(self.take(key), f"{self.place}.{key}")
 
     def readers(self, key: str) -> list[_Reader]:
-        return [_Reader(item, f"{self.place}.{key}[{i}]") for i, item in enumerate(self.list(key))]
+        return [_Reader(item, f"{self.place}.{key}[{i}]") for i, item in enumerate(self.items(key))]
 
     def joint(self, key: str) -> Joint:
         try:
@@ -323,7 +326,7 @@ class _Reader:
         found: Placement
         if "chain" in inner._data:
             found = ScrewChain(
-                [_Reader({"factor": f}, inner.place).placement("factor") for f in inner.list("chain")]
+                [_Reader({"factor": f}, inner.place).placement("factor") for f in inner.items("chain")]
             )
         elif "screw" in inner._data:
             axis = inner.take("axis")
@@ -337,13 +340,14 @@ class _Reader:
 
     def shape(self) -> Shape:
         kind = self.text("type")
-        kinds = shape_kinds()
+        kinds: dict[str, Any] = dict(shape_kinds())
         if kind not in kinds:
             raise UnknownNameError(f"{self.place}: {UnknownNameError.of('shape', kind, kinds)}")
         placement = self.placement("placement")
         fields = {key: tuple(item) if isinstance(item, list) else item for key, item in self._data.items()}
         try:
-            return kinds[kind](placement=placement, **fields)
+            shape: Shape = kinds[kind](placement=placement, **fields)
+            return shape
         except (DalembertError, TypeError, ValueError) as error:
             raise ModelError(f"{self.place}: {error}") from error
 

@@ -22,12 +22,15 @@ CONVENTIONS = (
     "spatial vectors: angular first, body coordinates; SI units, radians, z up",
     "quaternions: (w, x, y, z), of the rotation that maps child to parent coordinates",
     "free joint: q = position in the parent, quaternion; v = angular, linear velocity in body coordinates",
-    "spherical joint: v = angular velocity in the successor; planar: q = (x, y, angle), v = (omega, v_x, v_y) in the successor",
+    "spherical joint: v = angular velocity in the successor",
+    "planar joint: q = (x, y, angle) in the parent, v = (omega, v_x, v_y) in the successor",
 )
 
 
 def summary(model: Model) -> str:
-    """The tree with joint types, degrees of freedom, places in q and v, and masses; then frames, loops, couplings."""
+    """The tree with joint types, degrees of freedom, places in q and v, and masses; then frames, loops,
+    couplings.
+    """
     header = ("body", "joint", "type", "dof", "q", "v", "mass [kg]")
     rows = [
         (drawing + body.name, body.joint_name, body.joint.kind, str(body.nv), _range(body.q_slice, body),
@@ -35,9 +38,10 @@ def summary(model: Model) -> str:
         for body, drawing in zip(model.bodies, _drawings(model))
     ]  # fmt: skip
     order = _preorder(model)[:MAX_ROWS]
+    gravity = ", ".join(_number(g) for g in model.gravity)
     lines = [
         f"{model.name}: {len(model.bodies)} bodies, nq = {model.nq}, nv = {model.nv}, "
-        f"total mass {_number(model.total_mass)} kg, gravity ({', '.join(_number(g) for g in model.gravity)}) m/s²",
+        f"total mass {_number(model.total_mass)} kg, gravity ({gravity}) m/s²",
         f"base: {_base(model)}",
         "",
         *_table(header, [rows[i] for i in order]),

@@ -24,7 +24,8 @@ Rename = Callable[[str], str]
 def lock(model: Model, joints: Iterable[str], q: Sequence[float] | None = None) -> Model:
     """The model with the named joints fixed where the configuration q (nq,) puts them; default: neutral.
 
-    The bodies stay, on `Fixed` joints (`lumped` merges them). A joint that couplings leave no freedom is locked too.
+    The bodies stay, on `Fixed` joints (`lumped` merges them). A joint that couplings leave no freedom is
+    locked too.
     """
     if isinstance(joints, str):
         raise ArgumentError(f'lock takes a list of joint names; write ["{joints}"]')
@@ -40,7 +41,7 @@ def lock(model: Model, joints: Iterable[str], q: Sequence[float] | None = None) 
             body = dataclasses.replace(
                 body,
                 joint=Fixed(),
-                placement=(body.placement @ X_J).as_transform(),
+                placement=body.placement.as_transform() @ X_J,
                 armature=(),
                 damping=(),
                 friction=(),
@@ -67,7 +68,9 @@ def attach(
         raise ArgumentError(f"attach takes a Model, {type(other).__name__} was given")
     frame = model.frame(at)
     root = WORLD_NAME if frame.body < 0 else model.bodies[frame.body].name
-    base = frame.placement if placement is None else frame.placement @ placement
+    base = frame.placement.as_transform()
+    if placement is not None:
+        base = base @ placement
 
     def rename(name: str) -> str:
         return prefix + name
@@ -104,12 +107,12 @@ def lumped(model: Model) -> Model:
     A merged body's frame remains under the body's name; bodies fixed to the world lose their inertia.
     """
     # Where each body's frame went: the name of the body that carries it, and the frame's place there.
-    home: dict[int, tuple[str, Placement]] = {-1: (WORLD_NAME, Transform.identity())}
+    home: dict[int, tuple[str, Transform]] = {-1: (WORLD_NAME, Transform.identity())}
     kept: dict[str, Body] = {}
     frames: list[tuple[str, str, Placement]] = []
     for body in model.bodies:
         name, at_parent = home[body.parent]
-        at = at_parent @ body.placement if body.parent >= 0 or name != WORLD_NAME else body.placement
+        at = at_parent @ body.placement
         if not isinstance(body.joint, Fixed):
             home[body.index] = (body.name, Transform.identity())
             kept[body.name] = dataclasses.replace(body, placement=at)
@@ -180,7 +183,7 @@ def _same(name: str) -> str:
 
 
 def _add_body(
-    builder: ModelBuilder, model: Model, body: Body, rename: Rename, base: tuple[str, Placement] | None
+    builder: ModelBuilder, model: Model, body: Body, rename: Rename, base: tuple[str, Transform] | None
 ) -> None:
     """Add a body of a model under its new name; `base` stands in for the model's world."""
     if body.parent >= 0:
@@ -214,7 +217,7 @@ def _add_rest(
     builder: ModelBuilder,
     model: Model,
     rename: Rename,
-    base: tuple[str, Placement] | None = None,
+    base: tuple[str, Transform] | None = None,
     *,
     couplings: bool = True,
 ) -> None:

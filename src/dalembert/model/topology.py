@@ -1,14 +1,14 @@
 """Connectivity: parent arrays and the sets that follow from them (Featherstone 2008 section 4.1).
 
-Bodies are numbered from 0 and the world is -1, one less than in the book. A *parent array* holds lambda(i) for every
-body; it is *regular* if lambda(i) < i. No function here recurses, so that chains may be of any length.
+Bodies are numbered from 0 and the world is -1, one less than in the book. A *parent array* holds lambda(i)
+for every body; it is *regular* if lambda(i) < i. No function here recurses, so that chains may be of any
+length.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 from dalembert.errors import ArgumentError, ModelError
 
@@ -32,8 +32,6 @@ __all__ = [
 WORLD = -1
 """The number of the fixed base in parent arrays."""
 
-Node = TypeVar("Node", bound=Hashable)
-
 
 def is_regular(parents: Sequence[int]) -> bool:
     """Whether every body comes after its parent: -1 <= lambda(i) < i."""
@@ -45,8 +43,8 @@ def validate_numbering(parents: Sequence[int]) -> None:
     for i, parent in enumerate(parents):
         if not WORLD <= parent < i:
             raise ModelError(
-                f"body {i} has parent {parent}; in a regular numbering a parent has a lower number than its child "
-                f"(-1 is the world): renumber the bodies, for instance with regular_order"
+                f"body {i} has parent {parent}; in a regular numbering a parent has a lower number than its "
+                "child (-1 is the world): renumber the bodies, for instance with regular_order"
             )
 
 
@@ -60,7 +58,7 @@ def parent_array(predecessors: Sequence[int], successors: Sequence[int], bodies:
         p, s = predecessors[i], successors[i]
         if max(p, s) != i:
             raise ModelError(
-                f"joint {i} connects bodies {p} and {s}, but tree joint {i} must connect body {i} to its parent"
+                f"joint {i} connects bodies {p} and {s}, but tree joint i must connect body i to its parent"
             )
         parents.append(min(p, s))
     validate_numbering(parents)
@@ -70,8 +68,8 @@ def parent_array(predecessors: Sequence[int], successors: Sequence[int], bodies:
 def regular_order(parents: Sequence[int]) -> list[int]:
     """The bodies in a regular order that keeps to the given one wherever it can.
 
-    `parents` may name bodies that come later. Of all bodies whose parent is placed, the first in the given order
-    follows next. A body that no path joins to the world is an error.
+    `parents` may name bodies that come later. Of all bodies whose parent is placed, the first in the given
+    order follows next. A body that no path joins to the world is an error.
     """
     below: list[list[int]] = [[] for _ in range(len(parents) + 1)]
     for i, parent in enumerate(parents):
@@ -126,7 +124,9 @@ def children(parents: Sequence[int], i: int) -> frozenset[int]:
 
 
 def subtree(parents: Sequence[int], i: int) -> frozenset[int]:
-    """nu(i): the bodies of the subtree that starts at body i, itself included; the world's holds everything."""
+    """nu(i): the bodies of the subtree that starts at body i, itself included; the world's holds
+    everything.
+    """
     inside = {i}
     for j in range(max(i, 0), len(parents)):
         if parents[j] in inside:
@@ -168,8 +168,8 @@ def joint_paths(parents: Sequence[int], i: int, j: int) -> tuple[tuple[int, ...]
 def expand_parents(parents: Sequence[int], dofs: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The parent array of single velocity variables, and where each joint's last variable stands (Table 6.4).
 
-    A joint of n_i variables becomes a chain of n_i. A joint without variables is passed over: its place is that of its
-    parent, a case which the table leaves out.
+    A joint of n_i variables becomes a chain of n_i. A joint without variables is passed over: its place is
+    that of its parent, a case which the table leaves out.
     """
     validate_numbering(parents)
     if len(dofs) != len(parents):

@@ -1,7 +1,8 @@
 """The three passes over a kinematic tree that all algorithms are written with.
 
-A step sees the tree only through its `body` handle and the owns of earlier passes, never by arithmetic on indices, so
-that the same algorithm runs unrolled here or, on another `Tree`, as one loop over tables for very large systems.
+A step sees the tree only through its `body` handle and the owns of earlier passes, never by arithmetic on
+indices, so that the same algorithm runs unrolled here or, on another `Tree`, as one loop over tables for
+very large systems.
 """
 
 from __future__ import annotations
@@ -76,8 +77,8 @@ class Tree(ABC):
     def inward(self, step: Callable[[Body, Any], tuple[Any, Own]], zero: Any) -> tuple[PerBody[Own], Any]:
         """From the leaves to the world: `step(body, gathered) -> (contribution, own)`.
 
-        `gathered` is the sum of the children's contributions (`zero` for a leaf), entry by entry for tuples. Returns the
-        owns and what the world gathers.
+        `gathered` is the sum of the children's contributions (`zero` for a leaf), entry by entry for
+        tuples. Returns the owns and what the world gathers.
         """
         bodies = self.bodies
         gathered: list[Any] = [None] * (len(bodies) + 1)  # the last entry is the world's, index -1

@@ -65,10 +65,11 @@ def value(model: Model, name: str) -> Any:
 
 
 def replace_values(model: Model, new: Mapping[str, Any]) -> Model:
-    """The model with other values, any scalars, unchecked: axes are taken as unit vectors, rotations as rotations.
+    """The model with other values, any scalars, unchecked: axes are taken as unit vectors, rotations as
+    rotations.
 
-    This is how run-time parameters enter a trace. A body's mass, centre of mass and inertia at the centre of mass are
-    replaced independently of one another. `with_values` is the checked form.
+    This is how run-time parameters enter a trace. A body's mass, centre of mass and inertia at the centre
+    of mass are replaced independently of one another. `with_values` is the checked form.
     """
     gravity = _vector(new["gravity"], "gravity") if "gravity" in new else model.gravity
     changes: dict[int, dict[str, tuple[str, Any]]] = {}
@@ -123,9 +124,9 @@ def rebuilt(model: Model, **parts: Any) -> Model:
 def _locate(model: Model, name: str) -> tuple[Body, str]:
     """The body that holds a value, and which one it is."""
     owner, _, part = name.rpartition(".") if isinstance(name, str) else ("", "", "")
-    if part in BODY_VALUES and owner in model.bodies:
+    if part in BODY_VALUES and model.bodies.has(owner):
         return model.bodies[owner], part
-    if owner in model.joints and part in _joint_parts(model.joints[owner].body):
+    if model.joints.has(owner) and part in _joint_parts(model.joints[owner].body):
         return model.joints[owner].body, part
     raise UnknownNameError.of("value", name, value_names(model))
 

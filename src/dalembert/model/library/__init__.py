@@ -1,4 +1,6 @@
-"""Bundled models, made for this library: small textbook systems, robot arms, legged systems, and generated ones."""
+"""Bundled models, made for this library: small textbook systems, robot arms, legged systems, and generated
+ones.
+"""
 
 from dalembert.model.library.arms import arm6, arm7
 from dalembert.model.library.chains import gu

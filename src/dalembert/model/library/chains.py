@@ -18,7 +18,8 @@ FIRST_SEED = 2008
 
 
 def gu(n: int) -> Model:
-    """GU(n): n revolute joints in a chain, all DH parameters and inertias general (Featherstone 2008 section 10.3).
+    """GU(n): n revolute joints in a chain, all DH parameters and inertias general (Featherstone 2008
+    section 10.3).
 
     Body frames are Denavit-Hartenberg frames with theta = 0 at q = 0.
     """

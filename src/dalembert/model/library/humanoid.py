@@ -1,7 +1,8 @@
 """A person: a free pelvis and 37 joint freedoms, of average build.
 
-Segment masses are rounded from the published anthropometry of young men (about de Leva 1996); lengths, shapes and
-limits are our own round numbers. x points forward, y to the left, z up; at q = 0 the person stands with hanging arms.
+Segment masses are rounded from the published anthropometry of young men (about de Leva 1996); lengths,
+shapes and limits are our own round numbers. x points forward, y to the left, z up; at q = 0 the person
+stands with hanging arms.
 """
 
 from __future__ import annotations
@@ -47,8 +48,9 @@ FORWARD = (0.0, -1.0, 0.0)
 def humanoid(*, height: float = HEIGHT, mass: float = 75.0) -> Model:
     """A person of the given stature [m] and mass [kg]: 20 bodies, nq = 46, nv = 43.
 
-    Hips, spine and neck turn by Euler angles "yxz" (flexion, side bend, twist), shoulders are ball joints with quaternions,
-    wrists and ankles universal joints. Frames: "head_top", "left_palm", "left_sole", "left_toe_tip", and the same on the right.
+    Hips, spine and neck turn by Euler angles "yxz" (flexion, side bend, twist), shoulders are ball joints
+    with quaternions, wrists and ankles universal joints. Frames: "head_top", "left_palm", "left_sole",
+    "left_toe_tip", and the same on the right.
     """
     if not (height > 0.0 and math.isfinite(height) and mass > 0.0 and math.isfinite(mass)):
         raise ArgumentError(f"humanoid needs a positive height [m] and mass [kg], got {height} and {mass}")

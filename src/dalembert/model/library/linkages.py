@@ -41,15 +41,16 @@ def four_bar(
     rocker: float = 0.7,
     density: float = 2.0,
 ) -> Model:
-    """A four-bar linkage: crank and coupler in the tree, the rocker on the ground, closed at the coupler's far end.
+    """A four-bar linkage: crank and coupler in the tree, the rocker on the ground, closed at the coupler's
+    far end.
 
-    It is assembled at q = 0 with the crank along x; lengths in m, density in kg/m. One degree of freedom; the crank has
-    the motor.
+    It is assembled at q = 0 with the crank along x; lengths in m, density in kg/m. One degree of freedom;
+    the crank has the motor.
     """
     gap = ground - crank
     if not abs(coupler - rocker) < gap < coupler + rocker:
         raise ModelError(
-            f"four_bar: coupler {coupler} and rocker {rocker} cannot meet across {gap} m with the crank along x"
+            f"four_bar: coupler {coupler} and rocker {rocker} cannot meet across {gap} m, crank along x"
         )
     # The triangle of coupler, rocker and what the crank leaves of the ground, by the law of cosines.
     at_crank = math.acos((gap**2 + coupler**2 - rocker**2) / (2.0 * gap * coupler))
@@ -73,10 +74,11 @@ def four_bar(
 def slider_crank(
     *, crank: float = 0.25, rod: float = 0.8, slider_mass: float = 1.0, density: float = 2.0
 ) -> Model:
-    """The crank-slider linkage of Featherstone 2008 Figure 4.1: crank, rod and slider, closed at the slider's pin.
+    """The crank-slider linkage of Featherstone 2008 Figure 4.1: crank, rod and slider, closed at the
+    slider's pin.
 
-    It is assembled at q = 0 with crank and rod stretched along x, a dead centre where the slider's speed is zero; lengths in m,
-    density in kg/m.
+    It is assembled at q = 0 with crank and rod stretched along x, a dead centre where the slider's speed is
+    zero; lengths in m, density in kg/m.
     """
     builder = ModelBuilder(name="slider_crank")
     inertia, capsule = _bar(crank, density * crank)

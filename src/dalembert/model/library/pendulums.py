@@ -107,7 +107,9 @@ def two_link_arm(
 def cart_pole(
     cart_mass: float = 1.0, pole_mass: float = 0.1, pole_length: float = 1.0, *, damping: float = 0.0
 ) -> Model:
-    """A uniform pole on a cart that slides along x; the pole stands upright at q = 0. Only the slider has a motor."""
+    """A uniform pole on a cart that slides along x; the pole stands upright at q = 0. Only the slider has a
+    motor.
+    """
     builder = ModelBuilder(name="cart_pole")
     cart = Box((0.4, 0.2, 0.2))
     builder.add_body(

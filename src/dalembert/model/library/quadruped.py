@@ -22,10 +22,11 @@ def _at(x: float, y: float, z: float) -> Transform:
 
 
 def quadruped() -> Model:
-    """A quadruped of 12 kg standing 0.42 m high at full stretch, x forward, y left; feet are frames and spheres.
+    """A quadruped of 12 kg standing 0.42 m high at full stretch, x forward, y left; feet are frames and
+    spheres.
 
-    Each leg: hip abduction about x, hip flexion about y, knee about y (negative: the shank folds back). Joints with motors:
-    all but the free trunk.
+    Each leg: hip abduction about x, hip flexion about y, knee about y (negative: the shank folds back).
+    Joints with motors: all but the free trunk.
     """
     builder = ModelBuilder(name="quadruped")
     trunk = Box((0.40, 0.20, 0.12))

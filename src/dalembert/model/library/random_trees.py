@@ -78,7 +78,9 @@ MAKERS: dict[str, Callable[[Generator], Joint]] = {
     "reversed": lambda rng: Reversed(Helical(_axis(rng), float(rng.uniform(-0.3, 0.3)))),
     "fixed": lambda rng: Fixed(),
 }
-"""How a joint of each kind is drawn. Joints that functions define, and joints that depend on time, are not drawn."""
+"""How a joint of each kind is drawn. Joints that functions define, and joints that depend on time, are not
+drawn.
+"""
 
 
 def random_joint(seed: int | Generator, kind: str | type[Joint]) -> Joint:
@@ -98,7 +100,8 @@ def random_placement(seed: int | Generator, *, reach: float = 0.5) -> Transform:
 def random_inertia(seed: int | Generator) -> RigidInertia:
     """A physical inertia, general in every number: mass 0.5 to 2 kg, radii of gyration 0.05 to 0.25 m.
 
-    Drawn through the second moments of mass J > 0, with I = tr(J) - J, which makes the triangle inequality hold.
+    Drawn through the second moments of mass J > 0, with I = tr(J) - J, which makes the triangle inequality
+    hold.
     """
     rng = np.random.default_rng(seed)
     mass = float(rng.uniform(0.5, 2.0))
@@ -120,9 +123,10 @@ def random_tree(
 ) -> Model:
     """A tree of random joints, placements and physical inertias; the same arguments give the same model.
 
-    `joints`: kinds, classes or joints to draw from (default: every kind but free and fixed); if there are no more bodies than
-    kinds, each occurs at most once, and if there are more, each at least once. `branching` from 0 (a chain) to 1 (each parent drawn from all
-    earlier bodies and the world). `armature` is the largest rotor inertia drawn. `limits` bounds angles and lengths to ±1.
+    `joints`: kinds, classes or joints to draw from (default: every kind but free and fixed); if there are
+    no more bodies than kinds, each occurs at most once, and if there are more, each at least once.
+    `branching` from 0 (a chain) to 1 (each parent drawn from all earlier bodies and the world). `armature`
+    is the largest rotor inertia drawn. `limits` bounds angles and lengths to ±1.
     """
     if bodies < 1:
         raise ArgumentError(f"random_tree needs one body or more, {bodies} asked for")
