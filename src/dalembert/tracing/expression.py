@@ -236,6 +236,14 @@ class Graph:
         """What the operation on these two gave when it was constructed before; None if it was not."""
         return self._known[op].get((a.index, b.index))
 
+    def rewritten(self, op: str, a: Expression, b: Expression) -> Expression | None:
+        """What the rules make of the operation; None where it would be a node of its own."""
+        for rule in self.rules.dispatch(op)[a.op][b.op]:
+            found: Expression | None = rule(a, b)
+            if found is not None:
+                return found
+        return None
+
     def boolean(self, value: bool) -> Expression:
         """A condition that always or never holds: 0 <= 0 or 0 < 0, so that emitters need no literal."""
         op = "le" if value else "lt"
