@@ -49,6 +49,7 @@ class Model(Tree):
         "bodies",
         "couplings",
         "frames",
+        "functions",
         "gravity",
         "joints",
         "loops",
@@ -67,6 +68,8 @@ class Model(Tree):
     actuated: tuple[str, ...]
     name: str
     report: tuple[str, ...]
+    functions: dict[Any, Any]
+    """What has been compiled for this model, by whoever compiles; no part of its content."""
     _digest: str | None
 
     def __init__(
@@ -96,6 +99,7 @@ class Model(Tree):
             "nv": max((body.v_slice.stop for body in held), default=0),
             "name": name,
             "report": tuple(report),
+            "functions": {},
             "_digest": None,
         }
         for slot, value in values.items():

@@ -1,0 +1,180 @@
+"""What callers pass becomes rows: one sample a row, row-major, over any leading batch shape.
+
+Nothing is copied that the kernels can read in place: a row may have any stride, and an argument without batch axes
+is one row that every sample reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.errors import ArgumentError, DtypeError, ShapeError
+
+__all__ = ["ArrayArgument", "Result", "Rows", "as_rows", "pick_dtype", "result_rows"]
+
+Array: TypeAlias = npt.NDArray[Any]
+
+DTYPES: Final = {"float64": np.dtype(np.float64), "float32": np.dtype(np.float32)}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ArrayArgument:
+    """Name and shape of one argument or result, without batch axes."""
+
+    name: str
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        size = 1
+        for length in self.shape:
+            size *= length
+        return size
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """All arguments of a call as matrices `(rows, size)` or `(1, size)`, and the batch shape of its results."""
+
+    batch: tuple[int, ...]
+    count: int
+    matrices: tuple[Array, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Result:
+    """An array to hand back, and the matrix `(rows, size)` that a kernel writes: the same memory wherever possible."""
+
+    array: Array
+    matrix: Array
+
+    def finish(self) -> None:
+        """Bring what the kernel wrote into the array, if it wrote elsewhere."""
+        if not np.may_share_memory(self.array, self.matrix):
+            self.array[...] = self.matrix.reshape(self.array.shape)
+
+
+def pick_dtype(arguments: Sequence[tuple[str, object]]) -> str:
+    """The float type of a call: that of its arrays; numbers and lists follow them, and alone they are float64."""
+    found: dict[str, str] = {}
+    for name, value in arguments:
+        kind = getattr(value, "dtype", None)
+        if kind is not None and str(kind) in DTYPES:
+            found.setdefault(str(kind), name)
+    if len(found) > 1:
+        given = ", ".join(f"{name} is {kind}" for kind, name in sorted(found.items()))
+        raise DtypeError(f"the arguments mix float types: {given}; convert them to one with .astype")
+    return next(iter(found), "float64")
+
+
+def as_rows(signature: Sequence[ArrayArgument], values: Sequence[object], dtype: str) -> Rows:
+    """Bring the values to rows of the signature's sizes."""
+    arrays = [_as_array(argument, value, dtype) for argument, value in zip(signature, values, strict=True)]
+    batches = [
+        array.shape[: array.ndim - len(argument.shape)] for argument, array in zip(signature, arrays, strict=True)
+    ]
+    try:
+        batch = np.broadcast_shapes(*batches)
+    except ValueError:
+        given = ", ".join(f"{a.name} {array.shape}" for a, array in zip(signature, arrays, strict=True))
+        raise ShapeError(
+            f"the batch shapes do not broadcast: {given}; the axes before the last "
+            f"({', '.join(f'{a.name}: {a.shape}' for a in signature)}) must agree or be 1"
+        ) from None
+    count = int(np.prod(batch, dtype=np.int64))
+    matrices = tuple(
+        _matrix(array, argument, own, batch)
+        for array, argument, own in zip(arrays, signature, batches, strict=True)
+    )
+    return Rows(batch, count, matrices)
+
+
+def result_rows(signature: Sequence[ArrayArgument], rows: Rows, dtype: str, out: object) -> list[Result]:
+    """Room for the results: new arrays, or those of `out`."""
+    results = []
+    for item, target in zip(signature, _given_results(signature, out), strict=True):
+        shape = rows.batch + item.shape
+        if target is None:
+            array = np.empty(shape, dtype)
+            results.append(Result(array, array.reshape(rows.count, item.size)))
+            continue
+        _check_result(item, target, shape, dtype)
+        matrix = _row_view(target, rows.count, item.size)
+        if matrix is None or any(np.may_share_memory(target, source) for source in rows.matrices):
+            matrix = np.empty((rows.count, item.size), dtype)
+        results.append(Result(target, matrix))
+    return results
+
+
+def _given_results(signature: Sequence[ArrayArgument], out: object) -> list[Array | None]:
+    if out is None:
+        return [None] * len(signature)
+    arrays = list(out) if isinstance(out, (tuple, list)) else [out]
+    if len(arrays) != len(signature):
+        names = ", ".join(result.name for result in signature)
+        raise ArgumentError(f"out holds {len(arrays)} arrays, but there are {len(signature)} results: {names}")
+    return arrays
+
+
+def _check_result(result: ArrayArgument, target: object, shape: tuple[int, ...], dtype: str) -> None:
+    if not isinstance(target, np.ndarray):
+        raise DtypeError(f"out for {result.name} must be a NumPy array, got {type(target).__name__}")
+    if target.shape != shape:
+        raise ShapeError(f"out for {result.name}: expected shape {shape}, got {target.shape}")
+    if target.dtype != DTYPES[dtype]:
+        raise DtypeError(f"out for {result.name}: expected {dtype}, got {target.dtype}")
+    if not target.flags.writeable:
+        raise ArgumentError(f"out for {result.name} is read-only")
+
+
+def _as_array(argument: ArrayArgument, value: object, dtype: str) -> Array:
+    if value is None:
+        raise ArgumentError(f"{argument.name} is missing; expected an array of shape {_shape(argument)}")
+    try:
+        array = np.asarray(value)
+    except ValueError as cause:
+        raise ShapeError(f"{argument.name}: {cause}") from None
+    kind = array.dtype.kind
+    if kind not in "fiub":
+        raise DtypeError(f"{argument.name} has type {array.dtype}; expected real numbers")
+    if kind == "f" and isinstance(value, np.ndarray) and array.dtype != DTYPES[dtype]:
+        raise DtypeError(f"{argument.name} is {array.dtype}, but this function is compiled for {dtype}; convert with .astype")
+    inner = len(argument.shape)
+    if array.ndim < inner or array.shape[array.ndim - inner :] != argument.shape:
+        raise ShapeError(f"{argument.name}: expected {_shape(argument)}, got {array.shape}")
+    return np.asarray(array, DTYPES[dtype])
+
+
+def _shape(argument: ArrayArgument) -> str:
+    exact = str(argument.shape)
+    return f"{exact} or a batch (…, {', '.join(map(str, argument.shape))})" if argument.shape else "a number or a batch"
+
+
+def _matrix(array: Array, argument: ArrayArgument, own: tuple[int, ...], batch: tuple[int, ...]) -> Array:
+    """The array as `(rows, size)`, or as one row `(1, size)` for all samples."""
+    if all(length == 1 for length in own):
+        return np.require(array.reshape(1, argument.size), requirements=["C", "A"])
+    if own != batch:
+        array = np.broadcast_to(array, batch + argument.shape)
+    count = int(np.prod(batch, dtype=np.int64))
+    view = _row_view(array, count, argument.size)
+    return np.require(array.reshape(count, argument.size), requirements=["C", "A"]) if view is None else view
+
+
+def _row_view(array: Array, count: int, size: int) -> Array | None:
+    """The same memory as `(count, size)` with unit inner stride and a whole number of elements between rows."""
+    if not array.flags.aligned:
+        return None
+    if array.flags.c_contiguous:
+        return array.reshape(count, size)
+    if array.ndim == 2 and array.shape == (count, size) and array.strides[1] == array.itemsize:
+        return array if array.strides[0] >= 0 and array.strides[0] % array.itemsize == 0 else None
+    return None

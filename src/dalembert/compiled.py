@@ -1,0 +1,84 @@
+"""`da.compile`: a user's own function of a model becomes machine code like the library's."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from dalembert.arguments import ArrayArgument
+from dalembert.errors import ArgumentError, CompileError, UnknownNameError
+from dalembert.execution import CompiledFunction
+from dalembert.library import FUNCTIONS, argument_shape, library_recipe
+from dalembert.lowering import Recipe
+from dalembert.model.model import Model
+
+__all__ = ["compile"]
+
+DEVICES = ("cpu",)
+DTYPES = ("float64", "float32")
+
+
+def compile(
+    function: Callable[..., Any],
+    model: Model,
+    *,
+    dtype: Literal["float64", "float32"] = "float64",
+    device: str = "cpu",
+    parameters: Sequence[str] = (),
+    inputs: Mapping[str, int | tuple[int, ...]] | None = None,
+) -> CompiledFunction:
+    """Compile `function(model, q, v, …)` for a model.
+
+    The function is run once on symbols: it computes with `+ - * /`, `dalembert.scalar` and `dalembert.algorithms`, and
+    returns scalars, nested lists or spatial values; a tuple is several results. Its arguments after the model are arrays:
+    `q` has nq elements, `v`, `a`, `tau` have nv, `time` and `dt` are numbers; `inputs` gives the shapes of others. A public
+    function such as `da.forward_dynamics` may be given itself.
+
+    `parameters` names values of the model, such as "upper.mass", "elbow.placement" or "gravity", that are given at each call
+    (`f(q, v, tau, parameters={"upper.mass": m})`, batched like any argument) instead of being compiled in.
+    """
+    if dtype not in DTYPES:
+        raise UnknownNameError.of("dtype", str(dtype), DTYPES)
+    if device not in DEVICES:
+        raise CompileError(f'device="{device}" is not available in this version; compile for device="cpu"')
+    values = tuple(ArrayArgument(name, np.shape(model.value(name))) for name in parameters)
+    name = getattr(function, "__name__", "function")
+    if name in FUNCTIONS and getattr(function, "__module__", "") == "dalembert.api":
+        return CompiledFunction(library_recipe(model, name, parameters=values), dtype=dtype)
+    arguments = _arguments(function, model, inputs or {})
+    return CompiledFunction(Recipe(name, function, model, arguments, values), dtype=dtype)
+
+
+def _arguments(
+    function: Callable[..., Any], model: Model, inputs: Mapping[str, int | tuple[int, ...]]
+) -> tuple[ArrayArgument, ...]:
+    """The array arguments: those without a default, or with a shape in `inputs`."""
+    listed = list(inspect.signature(function).parameters.values())
+    if not listed:
+        raise ArgumentError(f"{_name(function)} takes no arguments; its first one must be the model")
+    arguments = []
+    for item in listed[1:]:
+        if item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD) or (
+            item.name not in inputs and item.default is not item.empty
+        ):
+            continue
+        if item.kind is item.KEYWORD_ONLY:
+            raise ArgumentError(f"{_name(function)}: {item.name} is keyword-only; arrays must be positional arguments")
+        shape = inputs[item.name] if item.name in inputs else argument_shape(model, item.name)
+        if shape is None:
+            raise ArgumentError(
+                f'{_name(function)}: the shape of "{item.name}" is not known by its name; give it, for instance '
+                f'inputs={{"{item.name}": (3,)}}'
+            )
+        arguments.append(ArrayArgument(item.name, (shape,) if isinstance(shape, int) else tuple(shape)))
+    unknown = set(inputs) - {item.name for item in listed[1:]}
+    if unknown:
+        raise UnknownNameError.of(f"argument of {_name(function)}", min(unknown), [item.name for item in listed[1:]])
+    return tuple(arguments)
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", repr(function))

@@ -1,0 +1,244 @@
+"""A compiled function and its calls: arrays in, kernels, arrays out.
+
+A single sample of plain float arrays takes the entry point generated with the kernels, without passing through Python.
+Everything else (batches, lists, `out=`, parameters, errors) takes `_general`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, final
+
+import numpy as np
+
+from dalembert import codegen
+from dalembert.arguments import Array, ArrayArgument, Result, Rows, as_rows, pick_dtype, result_rows
+from dalembert.errors import ArgumentError, StateError, UnknownNameError
+from dalembert.lowering import POSITIONS, QUATERNION_TOLERANCE, Lowered, Recipe, lower
+from dalembert.model import configuration
+from dalembert.tracing.count import OperationCount, count_program
+from dalembert.tracing.source import python_source
+
+__all__ = ["CompiledFunction"]
+
+CHECKS: Final = ("raise", "flag", "off")
+
+PATIENCE: Final = 1.0
+"""Seconds after which a compilation is announced."""
+
+
+@final
+class CompiledFunction:
+    """A function of arrays, compiled for one model: call it with one sample or with any leading batch shape.
+
+    `f(q, v, tau, out=…, parameters={…}, check="raise")`. Arguments may be given by name. `out`: preallocated result, or a tuple
+    of them. `check`: "raise" refuses a batch with a quaternion off unit norm, "flag" makes such rows NaN, "off" does not look.
+    """
+
+    # An instance's own `__call__` lets a call reach the generated entry point without a Python frame.
+    __slots__ = ("__call__", "_kernels", "_lock", "_lowered", "_recipe", "_results", "_sibling", "dtype")
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        *,
+        dtype: str = "float64",
+        sibling: Callable[[str], CompiledFunction] | None = None,
+    ) -> None:
+        """`sibling` gives the same function for another float type, if calls are to follow the type of their arrays."""
+        self.dtype = dtype
+        self._sibling = sibling
+        self._recipe = recipe
+        self._lowered: Lowered | None = None
+        self._results: tuple[ArrayArgument, ...] | None = None
+        self._kernels: dict[str, codegen.CpuKernel] = {}
+        self._lock = threading.RLock()
+        self.__call__ = self._general
+
+    @property
+    def name(self) -> str:
+        """The name of the function that was compiled."""
+        return self._recipe.name
+
+    @property
+    def inputs(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the arguments, without batch axes."""
+        return {item.name: item.shape for item in self._recipe.arguments}
+
+    @property
+    def parameters(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the model values that are given at run time."""
+        return {item.name: item.shape for item in self._recipe.parameters}
+
+    @property
+    def outputs(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the results, without batch axes."""
+        return {item.name: item.shape for item in self._layout()}
+
+    @property
+    def operation_count(self) -> OperationCount:
+        """Arithmetic operations a sample, after simplification; sines and cosines are counted apart."""
+        return count_program(self._lower().program)
+
+    @property
+    def source(self) -> str:
+        """The straight-line program as Python source: what the kernels compute, for reading and checking."""
+        return python_source(self._lower().program, name=self.name)
+
+    def jacobian(self, argument: str) -> CompiledFunction:
+        """The derivative by an argument, as another compiled function: shape (…, *output, n).
+
+        By a configuration q it is taken on the tangent space, n = nv: d f(integrate(q, t e_j)) / dt at t = 0.
+        """
+        if argument not in self.inputs:
+            raise UnknownNameError.of("argument", argument, self.inputs)
+        if self._recipe.by is not None:
+            raise ArgumentError(f"{self.name} is a derivative already; differentiate a function that computes it")
+        identity = self._recipe.identity and f"{self._recipe.identity} by {argument}"
+        recipe = dataclasses.replace(self._recipe, by=argument, looped=False, identity=identity)
+        return CompiledFunction(recipe, dtype=self.dtype)
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{name}{list(shape)}" for name, shape in self.inputs.items())
+        return f"<CompiledFunction {self.name}({arguments}) for {self._recipe.model!r}, {self.dtype}>"
+
+    def _general(
+        self,
+        *args: object,
+        out: object = None,
+        parameters: Mapping[str, object] | None = None,
+        check: str = "raise",
+        **named: object,
+    ) -> Any:
+        if check not in CHECKS:
+            raise UnknownNameError.of("check", check, CHECKS)
+        values = [*self._bind(args, named), *self._bind_parameters(parameters)]
+        if self._sibling is not None:
+            dtype = pick_dtype(list(zip(self.inputs, values, strict=False)))
+            if dtype != self.dtype:
+                return self._sibling(dtype)(*args, out=out, check=check, **named)
+        signature = (*self._recipe.arguments, *self._recipe.parameters)
+        rows = as_rows(signature, values, self.dtype)
+        kernel = self._kernel("scalar" if rows.count == 1 else "lanes")
+        results = result_rows(self._layout(), rows, self.dtype, out)
+        refused = kernel.run(
+            [(matrix.ctypes.data, matrix.strides[0] if len(matrix) > 1 else 0) for matrix in rows.matrices],
+            [(result.matrix.ctypes.data, result.matrix.strides[0]) for result in results],
+            rows.count,
+        )
+        if refused >= 0 and check == "raise":
+            raise self._refusal(rows, refused)
+        if refused >= 0 and check == "flag":
+            self._flag(rows, results)
+        for result in results:
+            result.finish()
+        if not rows.batch and out is None:
+            self._open_entry()
+        arrays = [result.array for result in results]
+        return arrays[0] if len(arrays) == 1 and self._lowered is None else self._rebuild(arrays)
+
+    def _rebuild(self, arrays: list[Array]) -> Any:
+        return tuple(arrays) if self._lowered is None else self._lowered.rebuild(arrays)
+
+    def _bind(self, args: Sequence[object], named: Mapping[str, object]) -> list[object]:
+        names = [item.name for item in self._recipe.arguments]
+        if len(args) > len(names):
+            raise ArgumentError(f"{self.name} takes {len(names)} arrays ({', '.join(names)}), got {len(args)}")
+        given = dict(zip(names, args, strict=False))
+        for name, value in named.items():
+            if name not in names:
+                raise UnknownNameError.of(f"argument of {self.name}", name, names)
+            if name in given:
+                raise ArgumentError(f"{self.name} got {name} twice, by place and by name")
+            given[name] = value
+        missing = [name for name in names if name not in given]
+        if missing:
+            raise ArgumentError(f"{self.name} needs {', '.join(missing)}; its arguments are {', '.join(names)}")
+        return [given[name] for name in names]
+
+    def _bind_parameters(self, parameters: Mapping[str, object] | None) -> list[object]:
+        """Given values, and the model's own for the rest."""
+        known = [item.name for item in self._recipe.parameters]
+        given = dict(parameters or {})
+        for name in given:
+            if name not in known:
+                raise UnknownNameError.of(f"run-time parameter of {self.name}", name, known)
+        return [given[name] if name in given else self._recipe.model.value(name) for name in known]
+
+    def _lower(self) -> Lowered:
+        with self._lock:
+            if self._lowered is None:
+                self._lowered = lower(self._recipe, self.dtype)
+                self._results = self._lowered.results
+            return self._lowered
+
+    def _layout(self) -> tuple[ArrayArgument, ...]:
+        return self._lower().results if self._results is None else self._results
+
+    def _kernel(self, width: str) -> codegen.CpuKernel:
+        kernel = self._kernels.get(width)
+        if kernel is None:
+            with self._lock, _announced(f"compiling {self.name} for {self._recipe.model!r} ({width})"):
+                kernel = self._kernels.get(width) or self._load(width) or self._compile(width)
+                self._kernels[width] = kernel
+        return kernel
+
+    def _load(self, width: str) -> codegen.CpuKernel | None:
+        return None
+
+    def _compile(self, width: str) -> codegen.CpuKernel:
+        lanes = 1 if width == "scalar" else None
+        return codegen.compile_program(self._lower().program, dtype=self.dtype, lanes=lanes)
+
+    def _open_entry(self) -> None:
+        pass
+
+    def _refusal(self, rows: Rows, row: int) -> StateError:
+        """Which quaternion of which argument, in which row."""
+        where = "" if not rows.batch else f", sample {np.unravel_index(row, rows.batch)}"
+        for name, place, norms in self._norms(rows):
+            norm = float(norms[min(row, len(norms) - 1)])
+            if abs(norm - 1.0) > QUATERNION_TOLERANCE[self.dtype]:
+                return StateError(
+                    f"{name}[{place.start}:{place.stop}]{where}: a quaternion must have unit norm, this one has {norm:.9g}; "
+                    "normalize it first, for instance with da.normalize(model, q)"
+                )
+        return StateError(f"{self.name}: row {row} is refused")
+
+    def _flag(self, rows: Rows, results: Sequence[Result]) -> None:
+        for _, _, norms in self._norms(rows):
+            bad = np.abs(norms - 1.0) > QUATERNION_TOLERANCE[self.dtype]
+            for result in results:
+                result.matrix[np.broadcast_to(bad, (rows.count,))] = np.nan
+
+    def _norms(self, rows: Rows) -> Iterator[tuple[str, slice, Array]]:
+        quaternions = configuration.unit_quaternions(self._recipe.model)
+        for argument, matrix in zip(self._recipe.arguments, rows.matrices, strict=False):
+            for place in quaternions if argument.name in POSITIONS else ():
+                yield argument.name, place, np.linalg.norm(matrix[:, place], axis=1)
+
+
+@contextlib.contextmanager
+def _announced(what: str) -> Iterator[None]:
+    """Say what takes so long, once it does."""
+    start = time.monotonic()
+    said = threading.Event()
+
+    def say() -> None:
+        said.set()
+        print(f"dalembert: {what} …", file=sys.stderr, flush=True)
+
+    timer = threading.Timer(PATIENCE, say)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        if said.is_set():
+            print(f"dalembert: done in {time.monotonic() - start:.1f} s", file=sys.stderr, flush=True)

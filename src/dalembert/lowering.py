@@ -1,0 +1,173 @@
+"""From a function of a model to a program: the tracer meets the physics.
+
+A `Recipe` says what is to be computed: a function of a model and arrays, which arrays, and which values of the model are
+run-time parameters. `lower` traces it, unrolled, or for a large tree as loops over tables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, final
+
+from dalembert import scalar
+from dalembert.algorithms import aligned
+from dalembert.arguments import ArrayArgument
+from dalembert.errors import TracingError
+from dalembert.model import configuration
+from dalembert.model.model import Model
+from dalembert.model.tree import PerBody, Tree
+from dalembert.model.values import replace_values
+from dalembert.scalar import Scalar
+from dalembert.spatial import ArticulatedInertia, Placement, RigidInertia, Value
+from dalembert.tables import InputTable, TableTree, TableVector
+from dalembert.tracing.differentiate import jacobian
+from dalembert.tracing.expression import Expression, Graph
+from dalembert.tracing.program import ArraySpec, Program, Store, Straight
+from dalembert.tracing.trace import ArrayInput, ArrayOutput, Trace, trace
+
+__all__ = ["POSITIONS", "QUATERNION_TOLERANCE", "Lowered", "Recipe", "lower"]
+
+POSITIONS: Final = ("q", "q0", "q1", "q2")
+"""Arguments of these names are configurations: their quaternions are checked, and derivatives by them are on the tangent."""
+
+QUATERNION_TOLERANCE: Final = {"float64": 1e-6, "float32": 1e-4}
+"""How far the norm of a quaternion may be from one."""
+
+Rebuild: TypeAlias = Callable[[Sequence[Any]], Any]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Recipe:
+    """A function to compile.
+
+    `function(tree, *arrays)` with one nested list for each argument; `by` names the argument by which its derivative is
+    wanted instead of its value; `looped` asks for loops over tables; `identity` names a function of the library's own in the
+    disk cache, so that a hit needs no trace.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    model: Model
+    arguments: tuple[ArrayArgument, ...]
+    parameters: tuple[ArrayArgument, ...] = ()
+    by: str | None = None
+    looped: bool = False
+    identity: str | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Lowered:
+    """A program, the results it computes, and how they are handed back: `rebuild` takes one array for each."""
+
+    program: Program
+    results: tuple[ArrayArgument, ...]
+    rebuild: Rebuild
+
+
+def lower(recipe: Recipe, dtype: str) -> Lowered:
+    """Trace a recipe. `dtype` decides only how exact a unit quaternion must be."""
+    return _lower_looped(recipe) if recipe.looped else _lower_unrolled(recipe, dtype)
+
+
+def _lower_unrolled(recipe: Recipe, dtype: str) -> Lowered:
+    count = len(recipe.arguments)
+    names = [parameter.name for parameter in recipe.parameters]
+
+    def call(*symbols: Any) -> Any:
+        model = recipe.model
+        if names:
+            model = replace_values(model, dict(zip(names, symbols[count:], strict=True)))
+        return recipe.function(model, *symbols[:count])
+
+    def refused(*symbols: Any) -> Scalar:
+        quaternions = configuration.unit_quaternions(recipe.model)
+        tolerance = 2.0 * QUATERNION_TOLERANCE[dtype]  # |p|^2 is twice as far from one as |p|
+        bad: Scalar = False
+        for argument, symbol in zip(recipe.arguments, symbols[:count], strict=True):
+            for place in quaternions if argument.name in POSITIONS else ():
+                square = sum((p * p for p in symbol[place]), 0.0)
+                bad = scalar.logical_or(bad, tolerance < scalar.absolute(square - 1.0))
+        return bad
+
+    inputs = [ArrayInput(item.name, item.shape) for item in (*recipe.arguments, *recipe.parameters)]
+    has_quaternions = any(item.name in POSITIONS for item in recipe.arguments) and bool(
+        configuration.unit_quaternions(recipe.model)
+    )
+    traced = trace(call, inputs, flatten=as_lists, check=refused if has_quaternions else None)
+    outputs = traced.outputs if recipe.by is None else _derivatives(traced, recipe)
+    return _assembled(traced, outputs)
+
+
+def _assembled(traced: Trace, outputs: Sequence[ArrayOutput]) -> Lowered:
+    """Results get names of their own, since a function may well return its argument."""
+    stores = [
+        Store(f"result {output.name}", position, value)
+        for output in outputs
+        for position, value in enumerate(output.values)
+    ]
+    program = Program(
+        inputs=tuple(ArraySpec(item.name, item.size) for item in traced.inputs),
+        outputs=tuple(ArraySpec(f"result {output.name}", output.size) for output in outputs),
+        statements=(Straight(tuple(stores)),),
+        check=traced.check,
+    )
+    results = tuple(ArrayArgument(output.name, output.shape) for output in outputs)
+    return Lowered(program, results, traced.rebuild)
+
+
+def _derivatives(traced: Trace, recipe: Recipe) -> list[ArrayOutput]:
+    """d outputs / d argument. By a configuration on its tangent: d f(integrate(q, t e_j)) / dt = (df/dq) Q(q) e_j."""
+    source = next(item for item in traced.inputs if item.name == recipe.by)
+    symbols = [traced.graph.input(source.name, k) for k in range(source.size)]
+    matrix = jacobian(traced.values, symbols)
+    columns = source.shape
+    if recipe.by in POSITIONS:
+        columns = (recipe.model.nv,)
+        rates = [
+            configuration.position_rate(recipe.model, symbols, [1.0 if i == j else 0.0 for i in range(recipe.model.nv)])
+            for j in range(recipe.model.nv)
+        ]
+        matrix = [[sum((a * b for a, b in zip(row, rate, strict=True)), 0.0) for rate in rates] for row in matrix]
+    outputs = []
+    start = 0
+    for output in traced.outputs:
+        rows = matrix[start : start + output.size]
+        start += output.size
+        values = tuple(traced.graph.coerce(entry) for row in rows for entry in row)
+        outputs.append(ArrayOutput(output.name, output.shape + columns, values))
+    return outputs
+
+
+def _lower_looped(recipe: Recipe) -> Lowered:
+    graph = Graph()
+    tree = TableTree(aligned.aligned(recipe.model), graph)
+    arrays = [InputTable(graph, item.name, width=math.prod(item.shape[1:])) for item in recipe.arguments]
+    result = recipe.function(tree, *arrays)
+    if not isinstance(result, TableVector):
+        raise TracingError(f"{recipe.name} cannot be compiled as loops: it returns {type(result).__name__}")
+    program = Program(
+        inputs=tuple(ArraySpec(item.name, item.size) for item in recipe.arguments),
+        outputs=tuple(tree.outputs),
+        states=tuple(tree.states),
+        statements=tuple(tree.statements),
+        tables=tree.tables,
+        check=_refused_by_position(graph, recipe),
+    )
+    return Lowered(program, (ArrayArgument("output", (result.size,)),), lambda arrays: arrays[0])
+
+
+def as_lists(value: Any) -> Any:
+    """Spatial values as nested lists: 3 numbers, 3x3, 6 numbers (angular first), 4x4 homogeneous, 6x6."""
+    if isinstance(value, PerBody | list | tuple):
+        return [as_lists(item) for item in value]
+    if isinstance(value, Placement):
+        return value.homogeneous()
+    if isinstance(value, RigidInertia | ArticulatedInertia):
+        return value.matrix()
+    if isinstance(value, Value):
+        return value.to_list()  # type: ignore[attr-defined]
+    return value
