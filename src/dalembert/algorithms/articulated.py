@@ -24,7 +24,22 @@ from dalembert.scalar import Scalar
 from dalembert.spatial import ArticulatedInertia, Force, Mat3, Motion, SymMat3
 from dalembert.spatial.value import is_zero, literal
 
-__all__ = ["JointElimination", "coordinate_rows", "eliminate_joint", "joint_inertia"]
+__all__ = ["JointElimination", "assemble", "coordinate_rows", "eliminate_joint", "joint_inertia"]
+
+
+def assemble(
+    I_1: ArticulatedInertia,
+    p_1: Force,
+    I_2: ArticulatedInertia,
+    p_2: Force,
+    S: Sequence[Motion],
+    c: Motion,
+    tau: Sequence[Scalar],
+) -> tuple[ArticulatedInertia, Force]:
+    """(I^A, p^A) of handle 1 after handle 2 is connected to it by a joint (Eqs 7.19, 7.20), all in one coordinate system."""
+    joint = eliminate_joint(I_2, S, [0.0] * len(S))
+    u = joint.joint_force(tau, p_2)
+    return I_1 + joint.I_a, p_1 + joint.bias_force(p_2, c, tau, u)
 
 
 def eliminate_joint(I_A: ArticulatedInertia, S: Sequence[Motion], armature: Sequence[Scalar]) -> JointElimination:

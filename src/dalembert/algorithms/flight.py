@@ -1,0 +1,90 @@
+"""The variables in which a step carries a joint: for free and planar joints the centre of mass, for the others q and v.
+
+y holds the position variables with the position of the body's own centre of mass in place of its origin's, w the velocity
+variables with the centre's velocity along predecessor axes in place of the origin's along body axes; see `stepping`, Eqs (1)
+and (2). For every other joint y = q and w = v.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dalembert.model.body import Body
+from dalembert.model.joints import Free, Planar
+from dalembert.model.joints.rotation_maps import quaternion_rate, rotation_from_quaternion
+from dalembert.scalar import Scalar, cos, sin
+from dalembert.spatial import Mat3, Vec3
+
+__all__ = ["land", "rates_in_flight", "take_off", "turned"]
+
+Scalars = Sequence[Scalar]
+Pair = tuple[list[Scalar], list[Scalar]]
+
+
+def take_off(body: Body, q: Scalars, v: Scalars) -> Pair:
+    """(y, w) of (q, v): y = p + R c, w = R (v_O + omega x c)."""
+    if not _flies(body):
+        return list(q), list(v)
+    R, p, omega, v_O = _parts(body, q, v)
+    c = _center(body)
+    return _packed(body, p + R @ c, q, omega, R @ (v_O + omega.cross(c)))
+
+
+def land(body: Body, y: Scalars, w: Scalars) -> Pair:
+    """(q, v) of (y, w); quaternions in y have unit norm."""
+    if not _flies(body):
+        return list(y), list(w)
+    R, center, omega, velocity = _parts(body, y, w)
+    c = _center(body)
+    return _packed(body, center - R @ c, y, omega, R.transposed_times(velocity) - omega.cross(c))
+
+
+def rates_in_flight(body: Body, q: Scalars, v: Scalars, a: Scalars) -> Pair:
+    """(dy/dt, dw/dt) where dv/dt = a."""
+    if not _flies(body):
+        return body.joint.position_rate(q, v), list(a)
+    R, _, omega, v_O = _parts(body, q, v)
+    _, _, alpha, a_O = _parts(body, q, a)
+    c = _center(body)
+    at_center = v_O + omega.cross(c)
+    turn = quaternion_rate(q[3:], v[:3]) if isinstance(body.joint, Free) else [v[0]]
+    return _packed(
+        body, R @ at_center, [0.0] * 3 + turn, alpha, R @ (a_O + alpha.cross(c) + omega.cross(at_center))
+    )
+
+
+def turned(body: Body, y: Scalars, dw: Scalars) -> list[Scalar]:
+    """y after moving with the constant velocity dw for unit time: the centre straight on, the orientation by its exponential."""
+    if not _flies(body):
+        return body.joint.integrate(y, dw)
+    if isinstance(body.joint, Free):
+        rotated = body.joint.integrate(y, [*dw[:3], 0.0, 0.0, 0.0])
+        return [y[0] + dw[3], y[1] + dw[4], y[2] + dw[5], *rotated[3:]]
+    return [y[0] + dw[1], y[1] + dw[2], y[2] + dw[0]]
+
+
+def _flies(body: Body) -> bool:
+    return isinstance(body.joint, (Free, Planar))
+
+
+def _center(body: Body) -> Vec3:
+    """c, the body's centre of mass; of a planar joint its part in the plane, as nothing else moves."""
+    c = body.inertia.com
+    return c if isinstance(body.joint, Free) else Vec3(c.x, c.y, 0.0)
+
+
+def _parts(body: Body, q: Scalars, v: Scalars) -> tuple[Mat3, Vec3, Vec3, Vec3]:
+    """R, position, angular and linear part, of a planar joint in three dimensions."""
+    if isinstance(body.joint, Free):
+        return rotation_from_quaternion(*q[3:]), Vec3(*q[:3]), Vec3(*v[:3]), Vec3(*v[3:])
+    x, y, angle = q
+    c, s = cos(angle), sin(angle)
+    R = Mat3(c, -s, 0.0, s, c, 0.0, 0.0, 0.0, 1.0)
+    return R, Vec3(x, y, 0.0), Vec3(0.0, 0.0, v[0]), Vec3(v[1], v[2], 0.0)
+
+
+def _packed(body: Body, position: Vec3, q: Scalars, angular: Vec3, linear: Vec3) -> Pair:
+    """The joint's variables with this position and the orientation that stands in q."""
+    if isinstance(body.joint, Free):
+        return [*position, *q[3:]], [*angular, *linear]
+    return [position.x, position.y, q[-1]], [angular.z, linear.x, linear.y]
