@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import llvmlite.binding as llvm
 
+from dalembert.codegen.cache import cache_directory, cache_key, cache_writable, load_entry, store_entry
 from dalembert.codegen.cpu import CpuKernel, KernelInfo, compile_object, load_object
 from dalembert.codegen.emit_llvm import emit_program
 from dalembert.codegen.target import (
@@ -24,12 +28,15 @@ __all__ = [
     "CpuKernel",
     "KernelInfo",
     "assembly",
+    "cache_directory",
+    "cache_writable",
     "compile_program",
     "default_lanes",
     "get_num_threads",
     "host_level",
     "host_levels",
     "llvm_ir",
+    "load_kernel",
     "set_num_threads",
 ]
 
@@ -43,15 +50,40 @@ def compile_program(
     lanes: int | None = None,
     level: str | None = None,
     key: str | None = None,
+    extra: Mapping[str, Any] | None = None,
 ) -> CpuKernel:
-    """Compile a program for this machine.
+    """Compile a program for this machine, or load what an earlier process compiled.
 
     `lanes`: samples at once, 1 for single calls; None fills the vector registers of `level` ("sse2" | "avx2" | "avx512" |
-    "neon"; None: the machine's best).
+    "neon"; None: the machine's best). `key` names the program in the disk cache; None takes the program's digest. `extra`, any
+    JSON data, is stored with the kernel and found again as `kernel.extra`.
     """
+    identity = program.digest() if key is None else key
+    kernel = load_kernel(identity, dtype=dtype, lanes=lanes, level=level)
+    if kernel is not None:
+        return kernel
     chosen = _check_lanes(dtype, lanes, level)
     info, code, tables = compile_object(program, dtype=dtype, lanes=chosen, target=target_for(level))
-    return load_object(info, code, tables)
+    name = _entry_name(identity, dtype, chosen, level)
+    description = {"info": info.to_json(), "extra": dict(extra or {})}
+    store_entry(name, description, [code, tables])
+    return load_object(info, code, tables, extra=description["extra"])
+
+
+def load_kernel(
+    key: str, *, dtype: str = "float64", lanes: int | None = None, level: str | None = None
+) -> CpuKernel | None:
+    """The kernel that `compile_program` stored on disk under `key`, or None. Needs no program."""
+    name = _entry_name(key, dtype, _check_lanes(dtype, lanes, level), level)
+    entry = load_entry(name)
+    if entry is None:
+        return None
+    description, (code, tables) = entry
+    return load_object(KernelInfo.from_json(description["info"]), code, tables, extra=description["extra"])
+
+
+def _entry_name(identity: str, dtype: str, lanes: int, level: str | None) -> str:
+    return cache_key(identity, dtype=dtype, lanes=lanes, level=level or host_level())
 
 
 def llvm_ir(

@@ -86,9 +86,12 @@ def compile_object(
     return info, code, emitted.tables
 
 
-def load_object(info: KernelInfo, code: bytes, tables: bytes) -> CpuKernel:
+def load_object(
+    info: KernelInfo, code: bytes, tables: bytes, *, extra: dict[str, Any] | None = None
+) -> CpuKernel:
     """Make object code callable in this process."""
-    return CpuKernel(info, code, tables, *load_symbols(code, (KERNEL_NAME,)))
+    engine, (address,) = load_symbols(code, (KERNEL_NAME,))
+    return CpuKernel(info, code, tables, engine, address, extra or {})
 
 
 def load_symbols(code: bytes, names: tuple[str, ...]) -> tuple[Any, list[int]]:
@@ -126,14 +129,17 @@ def _scratch(size: int) -> npt.NDArray[np.uint8]:
 
 @final
 class CpuKernel:
-    """A compiled program. Calls run without the interpreter's lock and may come from many threads at once."""
+    """A compiled program; `extra` is what was stored with it. Calls run without the interpreter's lock and may come from many threads at once."""
 
-    def __init__(self, info: KernelInfo, code: bytes, tables: bytes, engine: Any, addresses: list[int]) -> None:
+    def __init__(
+        self, info: KernelInfo, code: bytes, tables: bytes, engine: Any, address: int, extra: dict[str, Any]
+    ) -> None:
         self.info = info
+        self.extra = extra
         self.code = code
         self.tables = tables
         self._engine = engine
-        self.address = addresses[0]
+        self.address = address
         self._function = ROWS_TYPE(self.address)
         self._tables = aligned_buffer(max(len(tables), 1))
         self._tables[: len(tables)] = np.frombuffer(tables, dtype=np.uint8)

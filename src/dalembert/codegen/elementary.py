@@ -122,8 +122,6 @@ def definition(name: str, *, lanes: int, fma: bool, attributes: str, declared: s
     body, arity = _BODIES[name]
     names = [f"%x{k}" for k in range(arity)]
     result = body(writer, *names)
-    if name == "tan":
-        declared.add("sincos")
     return _function(
         text, name, ", ".join(f"{text} {item}" for item in names), [*writer.lines, f"ret {text} {result}"], attributes
     )

@@ -1,0 +1,170 @@
+"""Machine code kept on disk between processes.
+
+One file an entry: a header line, the SHA-256 of the rest, a JSON description, and the bytes. Files are written beside and renamed
+into place, so that readers and writers in any number of processes see whole entries; one that is damaged all the same is
+deleted and made anew. The folder is private to the user, since what it holds is executed: a folder that others may
+write to is not used. It is bounded in size; what was used longest ago goes first.
+
+    DALEMBERT_CACHE_DIR    the folder; default: the user's cache folder
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import struct
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import llvmlite.binding as llvm
+
+__all__ = ["cache_directory", "cache_key", "cache_writable", "load_entry", "store_entry"]
+
+ENVIRONMENT: Final = "DALEMBERT_CACHE_DIR"
+MAGIC: Final = b"dalembert machine code 1\n"
+SUFFIX: Final = ".kernel"
+
+MAX_BYTES: Final = 512 * 2**20
+"""The folder's bound; when it is passed, entries go until four fifths are left."""
+
+STALE_SECONDS: Final = 3600.0
+"""Age at which a temporary file was left behind by a process that died."""
+
+
+def cache_key(identity: str, **options: object) -> str:
+    """The name of an entry: what was compiled, with which options, by which versions, for which processor."""
+    facts = {"identity": identity, "options": options, "compiler": _compiler_digest()}
+    text = json.dumps(facts, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@functools.cache
+def _compiler_digest() -> str:
+    """Of this package's own source, LLVM, and the processor."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    features = sorted(llvm.get_host_cpu_features().items())
+    digest.update(repr((llvm.llvm_version_info, llvm.get_host_cpu_name(), features, sys.platform)).encode())
+    return digest.hexdigest()
+
+
+def cache_directory() -> Path:
+    """The folder of the cache, whether or not it exists."""
+    given = os.environ.get(ENVIRONMENT)
+    if given:
+        return Path(given).expanduser()
+    if sys.platform == "darwin":
+        return Path("~/Library/Caches/dalembert").expanduser()
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", "~/AppData/Local")).expanduser() / "dalembert" / "cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "dalembert"
+
+
+def cache_writable() -> bool:
+    """Whether entries can be stored: the folder exists or can be made, and is the user's alone."""
+    folder = _folder()
+    return folder is not None and os.access(folder, os.W_OK)
+
+
+def _folder() -> Path | None:
+    """The folder, made if need be; None where it cannot be used."""
+    try:
+        folder = cache_directory()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+    except (OSError, RuntimeError):
+        return None
+    if hasattr(os, "geteuid") and (status.st_uid != os.geteuid() or status.st_mode & 0o022):
+        return None
+    return folder
+
+
+def load_entry(key: str) -> tuple[dict[str, Any], list[bytes]] | None:
+    """The description and the pieces of an entry, or None if there is none to be had."""
+    folder = _folder()
+    if folder is None:
+        return None
+    path = folder / (key + SUFFIX)
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    entry = _decode(content)
+    if entry is None:
+        with contextlib.suppress(OSError):
+            path.unlink()
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(path)
+    return entry
+
+
+def store_entry(key: str, description: Mapping[str, Any], pieces: Sequence[bytes]) -> bool:
+    """Store an entry; False where that is impossible, which costs time and nothing else."""
+    folder = _folder()
+    if folder is None:
+        return False
+    try:
+        number, name = tempfile.mkstemp(dir=folder, suffix=".tmp")
+        try:
+            with os.fdopen(number, "wb") as file:
+                file.write(_encode(description, pieces))
+            os.replace(name, folder / (key + SUFFIX))
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+            raise
+    except OSError:
+        return False
+    _evict(folder)
+    return True
+
+
+def _encode(description: Mapping[str, Any], pieces: Sequence[bytes]) -> bytes:
+    header = json.dumps({"description": dict(description), "sizes": [len(piece) for piece in pieces]}).encode()
+    body = struct.pack("<Q", len(header)) + header + b"".join(pieces)
+    return MAGIC + hashlib.sha256(body).digest() + body
+
+
+def _decode(content: bytes) -> tuple[dict[str, Any], list[bytes]] | None:
+    start = len(MAGIC) + 32
+    body = content[start:]
+    if not content.startswith(MAGIC) or hashlib.sha256(body).digest() != content[len(MAGIC) : start]:
+        return None
+    at = 8 + struct.unpack_from("<Q", body)[0]
+    header = json.loads(body[8:at])
+    pieces = []
+    for size in header["sizes"]:
+        pieces.append(body[at : at + size])
+        at += size
+    return header["description"], pieces
+
+
+def _evict(folder: Path) -> None:
+    """Delete what was used longest ago, and what crashed writers left. Another process may be doing the same."""
+    now, files = time.time(), []
+    with contextlib.suppress(OSError):
+        for item in os.scandir(folder):
+            with contextlib.suppress(OSError):
+                status = item.stat()
+                if item.name.endswith(SUFFIX):
+                    files.append((status.st_mtime, status.st_size, item.path))
+                elif item.name.endswith(".tmp") and now - status.st_mtime > STALE_SECONDS:
+                    os.unlink(item.path)
+    total = sum(size for _, size, _ in files)
+    if total <= MAX_BYTES:
+        return
+    for _, size, path in sorted(files):
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        total -= size
+        if total <= MAX_BYTES * 4 // 5:
+            break
