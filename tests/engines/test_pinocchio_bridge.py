@@ -10,10 +10,12 @@ import pytest
 
 pin = pytest.importorskip("pinocchio")
 
+from tests.engines import pinocchio_models  # noqa: E402
+
+from dalembert import algorithms  # noqa: E402
 from dalembert.errors import ArgumentError, DtypeError, MissingExtraError, ModelError, ShapeError  # noqa: E402
 from dalembert.interop import from_pinocchio  # noqa: E402
 from dalembert.interop import pinocchio_bridge as bridge_module  # noqa: E402
-from tests.engines import pinocchio_models  # noqa: E402
 
 
 def arm() -> pin.Model:
@@ -39,7 +41,9 @@ def test_names_placements_and_frames_carry_over() -> None:
     assert model.name == "random"
     np.testing.assert_array_equal(list(model.gravity), theirs.gravity.linear)
     for body, placement in zip(model.bodies, list(theirs.jointPlacements)[1:]):
-        np.testing.assert_array_equal(np.array(body.placement.homogeneous(), dtype=float), placement.homogeneous)
+        np.testing.assert_array_equal(
+            np.array(body.placement.homogeneous(), dtype=float), placement.homogeneous
+        )
     tip = theirs.frames[theirs.getFrameId("tip2")]
     np.testing.assert_array_equal(
         np.array(model.frame("tip2").placement.homogeneous(), dtype=float), tip.placement.homogeneous
@@ -132,7 +136,9 @@ def test_wrong_models_are_refused() -> None:
     with pytest.raises(ArgumentError, match=r"needs a pinocchio\.Model, got str"):
         from_pinocchio("robot.urdf")
     long_axis = pin.Model()
-    long_axis.addJoint(0, pin.JointModelRevoluteUnaligned(np.array([1.0, 2.0, 0.0])), pin.SE3.Identity(), "elbow")
+    long_axis.addJoint(
+        0, pin.JointModelRevoluteUnaligned(np.array([1.0, 2.0, 0.0])), pin.SE3.Identity(), "elbow"
+    )
     with pytest.raises(ModelError, match=r'"elbow": its axis \(1, 2, 0\) has length 2\.23'):
         from_pinocchio(long_axis)
     turning = arm()
@@ -166,3 +172,23 @@ def test_leaders_are_found_where_pinocchio_lists_them_in_another_order() -> None
     couplings = from_pinocchio(theirs).model.couplings
     assert dict(couplings["joint7"].coefficients) == {"joint7": 1.0, "joint4": -2.0}
     assert dict(couplings["joint8"].coefficients) == {"joint8": 1.0, "joint3": -2.0}
+
+
+def test_a_screw_that_mimics_keeps_its_pitch() -> None:
+    """Poses and velocities only: Pinocchio's dynamics forget the pitch of a helical follower."""
+    theirs = pin.Model()
+    rng = np.random.default_rng(4)
+    theirs.addJoint(0, pin.JointModelHX(0.2), pinocchio_models.random_placement(rng), "leader")
+    mimic = pinocchio_models.follower(theirs, 1, 0.4, 0.3, None)
+    theirs.addJoint(1, mimic, pinocchio_models.random_placement(rng), "follower")
+    bridge = from_pinocchio(theirs)
+    data = theirs.createData()
+    q, v = np.array([0.7]), np.array([-1.3])
+    pin.forwardKinematics(theirs, data, q, v)
+    pose = algorithms.forward_kinematics(bridge.model, bridge.q(q))[1]
+    velocity = algorithms.body_velocities(bridge.model, bridge.q(q), bridge.v(v))[1]
+    np.testing.assert_allclose(
+        np.array(pose.homogeneous(), float), data.oMi[2].homogeneous, rtol=0, atol=1e-14
+    )
+    np.testing.assert_allclose(list(velocity.linear), data.v[2].linear, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(list(velocity.angular), data.v[2].angular, rtol=0, atol=1e-14)

@@ -1,7 +1,7 @@
 """Where each coordinate of one engine stands among those of another.
 
-Almost every difference between engines is an order: quaternions end or begin with the scalar, free joints list
-positions before or after rotations. The one exception is an angle kept as the two numbers (cos, sin).
+Almost every difference between engines is an order: quaternions end or begin with the scalar, free joints
+list positions before or after rotations. The one exception is an angle kept as the two numbers (cos, sin).
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ Source: TypeAlias = int | tuple[int, int]
 def shifted(sources: Sequence[Source], start: int) -> tuple[Source, ...]:
     """The same places in an array where the joint begins at `start`."""
     return tuple(
-        source + start if isinstance(source, int) else (source[0] + start, source[1] + start) for source in sources
+        source + start if isinstance(source, int) else (source[0] + start, source[1] + start)
+        for source in sources
     )
 
 
@@ -47,7 +48,8 @@ def real_array(name: str, value: object, inner: tuple[int, ...]) -> Array:
 class CoordinateMap:
     """Our coordinates from another engine's and back: `sources[i]` tells where our coordinate i comes from.
 
-    `size` is the length of the other engine's array. Angles come in (-pi, pi]; the way back gives unit (cos, sin).
+    `size` is the length of the other engine's array. Angles come in (-pi, pi]; the way back gives unit (cos,
+    sin).
     """
 
     sources: tuple[Source, ...]
@@ -62,7 +64,9 @@ class CoordinateMap:
         """(…, size) of the other engine to (…, len(sources)) of ours."""
         array = real_array(name, theirs, (self.size,))
         columns = [
-            array[..., source] if isinstance(source, int) else np.arctan2(array[..., source[1]], array[..., source[0]])
+            array[..., source]
+            if isinstance(source, int)
+            else np.arctan2(array[..., source[1]], array[..., source[0]])
             for source in self.sources
         ]
         return _stacked(columns, array)

@@ -1,8 +1,9 @@
 """A Pinocchio model as ours, with maps for its arrays in both directions.
 
-Body i of ours is joint i + 1 of Pinocchio's, whose joint 0 is the universe. Placements, inertias, gravity and frames
-carry over as they are; q and v change their order (`pinocchio_joints`), and so do tau and accelerations with v, since
-every velocity map is a permutation: v = P v_pin, so equal power makes tau = P tau_pin.
+Body i of ours is joint i + 1 of Pinocchio's, whose joint 0 is the universe. Placements, inertias, gravity and
+frames carry over as they are; q and v change their order (`pinocchio_joints`), and so do tau and
+accelerations with v, since every velocity map is a permutation: v = P v_pin, so equal power makes tau = P
+tau_pin.
 """
 
 from __future__ import annotations
@@ -30,11 +31,13 @@ MIMIC: Final = "JointModelMimic"
 
 
 def from_pinocchio(pin_model: Any) -> PinocchioBridge:
-    """Bring a `pinocchio.Model` over: `bridge.model` is ours, `bridge.q`, `bridge.v` and so on map its arrays.
+    """Bring a `pinocchio.Model` over: `bridge.model` is ours, `bridge.q`, `bridge.v` and so on map its
+    arrays.
 
-    The bridge is a snapshot: later changes of `pin_model` do not reach it. Inertias are taken as given; those that no
-    body can have are listed in `bridge.model.report`. Mimic joints become couplings, which our q and v leave out as
-    Pinocchio's do. Armature is Pinocchio's `armature`; its algorithms do not look at rotor inertias and gear ratios.
+    The bridge is a snapshot: later changes of `pin_model` do not reach it. Inertias are taken as given; those
+    that no body can have are listed in `bridge.model.report`. Mimic joints become couplings, which our q and
+    v leave out as Pinocchio's do. Armature is Pinocchio's `armature`; its algorithms do not look at rotor
+    inertias and gear ratios.
     """
     pin = _pinocchio()
     if not isinstance(pin_model, pin.Model):
@@ -68,7 +71,8 @@ def from_pinocchio(pin_model: Any) -> PinocchioBridge:
 class PinocchioBridge:
     """Our model of a Pinocchio model, and the maps between their arrays and ours.
 
-    Every map takes one sample or any leading batch shape. `model.report` lists what could not be taken over as it is.
+    Every map takes one sample or any leading batch shape. `model.report` lists what could not be taken over
+    as it is.
     """
 
     model: Model
@@ -122,7 +126,8 @@ class PinocchioBridge:
         """Our external forces (…, n_bodies, 6), moment first, from Pinocchio's `fext`.
 
         `f_pin`: a list of `pinocchio.Force`, one a joint with the universe first, or the same as an array
-        (…, njoints, 6), force first. Both are in the coordinates of the joint's (our body's) frame, at its origin.
+        (…, njoints, 6), force first. Both are in the coordinates of the joint's (our body's) frame, at its
+        origin.
         """
         if not isinstance(f_pin, np.ndarray) and isinstance(f_pin, (Sequence, _pinocchio().StdVec_Force)):
             f_pin = np.array([getattr(force, "vector", force) for force in f_pin])
@@ -142,7 +147,8 @@ def _pinocchio() -> Any:
         import pinocchio
     except ImportError as cause:
         raise MissingExtraError(
-            'Pinocchio is not installed; install it with: pip install "dalembert[pinocchio]" (the wheel is called pin)'
+            'Pinocchio is not installed; install it with: pip install "dalembert[pinocchio]" '
+            "(its wheel is called pin)"
         ) from cause
     return pinocchio
 
@@ -157,15 +163,17 @@ def _image(pin_model: Any, index: int) -> tuple[JointImage, Transform]:
 def _gravity(pin_model: Any) -> tuple[float, float, float]:
     if np.any(pin_model.gravity.angular):
         raise ModelError(
-            f"Pinocchio's gravity has the angular part {pin_model.gravity.angular}; gravity is a linear acceleration, "
-            "so set model.gravity.angular to zero"
+            f"Pinocchio's gravity has the angular part {pin_model.gravity.angular}; gravity is a linear "
+            "acceleration, so set model.gravity.angular to zero"
         )
     x, y, z = map(float, pin_model.gravity.linear)
     return x, y, z
 
 
 def _body_names(pin: Any, pin_model: Any) -> list[str]:
-    """A name for every joint's body, the universe first: of the body frame on the joint itself, else the joint's."""
+    """A name for every joint's body, the universe first: of the body frame on the joint itself, else the
+    joint's.
+    """
     names = ["world"]
     used = {"world"}
     on_joint: dict[int, str] = {}
@@ -204,12 +212,6 @@ def _add_body(
 ) -> None:
     joint = pin_model.joints[index]
     mimics = joint.shortname() == MIMIC
-    places = [] if mimics else [joint.idx_v + i for i in image.v]
-    per_rate = {
-        "armature": pin_model.armature,
-        "damping": pin_model.damping,
-        "friction": pin_model.upperDryFrictionLimit,
-    }
     builder.add_body(
         names[index],
         parent=names[pin_model.parents[index]],
@@ -218,8 +220,15 @@ def _add_body(
         placement=transform_of(pin_model.jointPlacements[index]) @ displacement,
         inertia=_inertia(pin_model.inertias[index]),
         limits=Limits() if mimics else _limits(builder, pin_model, index, image),
-        **{key: tuple(float(values[i]) for i in places) if places else 0.0 for key, values in per_rate.items()},
+        armature=_losses(pin_model.armature, joint, image),
+        damping=_losses(pin_model.damping, joint, image),
+        friction=_losses(pin_model.upperDryFrictionLimit, joint, image),
     )
+
+
+def _losses(values: Any, joint: Any, image: JointImage) -> tuple[float, ...] | float:
+    """The joint's part of an array in v order; a mimic joint has none."""
+    return 0.0 if joint.shortname() == MIMIC else tuple(float(values[joint.idx_v + i]) for i in image.v)
 
 
 def _bound(value: float) -> float:
@@ -227,7 +236,9 @@ def _bound(value: float) -> float:
 
 
 def _limits(builder: ModelBuilder, pin_model: Any, index: int, image: JointImage) -> Limits:
-    """Pinocchio's limits; none for quaternions and (cos, sin) pairs, whose numbers are not coordinates of ours."""
+    """Pinocchio's limits; none for quaternions and (cos, sin) pairs, whose numbers are not coordinates of
+    ours.
+    """
     joint = pin_model.joints[index]
     lower: list[float] = []
     upper: list[float] = []
@@ -243,7 +254,7 @@ def _limits(builder: ModelBuilder, pin_model: Any, index: int, image: JointImage
             f'joint "{pin_model.names[index]}": its lower and upper effort limits differ in size; '
             "the smaller one is used for both directions"
         )
-    # Magnitudes, since Pinocchio 4.1 leaves lowerVelocityLimit positive and its sample models lowerEffortLimit too.
+    # Magnitudes: Pinocchio 4.1 leaves lowerVelocityLimit positive, its sample models lowerEffortLimit too.
     speed = tuple(_bound(abs(pin_model.upperVelocityLimit[i])) for i in places)
     return Limits(tuple(lower), tuple(upper), speed, tuple(_bound(min(pair)) for pair in efforts))
 
@@ -251,8 +262,8 @@ def _limits(builder: ModelBuilder, pin_model: Any, index: int, image: JointImage
 def _add_mimics(builder: ModelBuilder, pin_model: Any) -> None:
     """q_follower = scaling * q_leader + offset, as couplings.
 
-    The leader is the joint with whose variables the follower computes. The list `mimicked_joints` is of no use: after
-    `transformJointIntoMimic` its order may differ from that of `mimicking_joints`.
+    The leader is the joint with whose variables the follower computes. The list `mimicked_joints` is of no
+    use: after `transformJointIntoMimic` its order may differ from that of `mimicking_joints`.
     """
     joints = list(pin_model.joints)
     leaders = {joint.idx_v: index for index, joint in enumerate(joints) if index and joint.nv}
@@ -262,8 +273,8 @@ def _add_mimics(builder: ModelBuilder, pin_model: Any) -> None:
         leader, follower = leaders[joint.idx_v], pin_model.names[index]
         if joints[leader].nv != 1:
             raise ModelError(
-                f'Pinocchio joint "{follower}" mimics "{pin_model.names[leader]}", which has {joints[leader].nv} degrees '
-                "of freedom; only a joint with one can be mimicked"
+                f'Pinocchio joint "{follower}" mimics "{pin_model.names[leader]}", which has '
+                f"{joints[leader].nv} degrees of freedom; only a joint with one can be mimicked"
             )
         own = joint.extract()
         if own.scaling != 0.0:
@@ -281,5 +292,7 @@ def _add_frames(builder: ModelBuilder, pin_model: Any, names: Sequence[str]) -> 
         stem = f"{frame.name}_{frame.type.name.lower()}"
         name = _free_name(used, (frame.name, stem), stem)
         if name != frame.name:
-            builder.warn(f'frame "{frame.name}" of type {frame.type.name} is called "{name}": the name is taken')
+            builder.warn(
+                f'frame "{frame.name}" of type {frame.type.name} is called "{name}": the name is taken'
+            )
         builder.add_frame(name, body, transform_of(frame.placement))

@@ -1,9 +1,10 @@
 """Pinocchio's joint classes, each with our joint and the places of its coordinates.
 
-Pinocchio 4.1, verified numerically: a spherical joint's quaternion is (x, y, z, w) and its velocity the angular one in
-the successor; a free flyer has q = (position, quaternion), v = (linear, angular) in the successor; a planar joint has
-q = (x, y, cos, sin), v = (v_x, v_y, omega) in the successor; an unbounded revolute joint has q = (cos, sin); every
-other joint has v = dq/dt. All differences from ours are a change of order, but for the (cos, sin) pairs.
+Pinocchio 4.1, verified numerically: a spherical joint's quaternion is (x, y, z, w) and its velocity the
+angular one in the successor; a free flyer has q = (position, quaternion), v = (linear, angular) in the
+successor; a planar joint has q = (x, y, cos, sin), v = (v_x, v_y, omega) in the successor; an unbounded
+revolute joint has q = (cos, sin); every other joint has v = dq/dt. All differences from ours are a change of
+order, but for the (cos, sin) pairs.
 """
 
 from __future__ import annotations
@@ -37,13 +38,15 @@ from dalembert.spatial import Mat3, Transform, Vec3
 __all__ = ["JointImage", "image_of_joint", "image_of_mimic", "transform_of"]
 
 UNIT_TOLERANCE: Final = 1e-9
-"""How far from 1 the length of an axis may be: with a longer one Pinocchio's own joint transforms are no rotations."""
+"""How far from 1 the length of an axis may be: with a longer one Pinocchio's own joint transforms are no
+rotations.
+"""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class JointImage:
-    """Our joint for one of Pinocchio's; where our q and v come from, counted from the joint's first places."""
+    """Our joint for one of Pinocchio's; where our q and v come from, counted from the joint's first place."""
 
     joint: Joint
     q: tuple[Source, ...]
@@ -57,7 +60,7 @@ def transform_of(placement: Any) -> Transform:
 
 
 def image_of_joint(joint: Any, name: str) -> JointImage:
-    """Our joint for any `pinocchio.JointModel` but a mimic joint, which needs its model (`image_of_mimic`)."""
+    """Our joint for any `pinocchio.JointModel` but a mimic joint, for which see `image_of_mimic`."""
     kind = joint.shortname()
     if kind not in IMAGES:
         raise UnknownNameError.of(f'class of the Pinocchio joint "{name}",', kind, IMAGES)
@@ -67,15 +70,16 @@ def image_of_joint(joint: Any, name: str) -> JointImage:
 def image_of_mimic(model: Any, index: int) -> tuple[JointImage, Transform]:
     """The joint that mimics another one, without its coupling, and a displacement to add to its placement.
 
-    Pinocchio does not say which joint it is that mimics; its subspace does: ratio * S, with S that of a joint with one
-    coordinate. A joint that follows with ratio zero does not move; it stands where the coupling's offset puts it.
+    Pinocchio does not say which joint it is that mimics, but its velocity does: ratio * S v of a joint with
+    one coordinate. (Its own S lacks the pitch of a screw.) A joint that follows with ratio zero does not
+    move; it stands where the coupling's offset puts it.
     """
     joint, name = model.joints[index], model.names[index]
     ratio = float(joint.extract().scaling)
-    data = _still(joint)
+    data = _at_unit_rate(joint)
     if ratio == 0.0:
         return JointImage(Fixed(), (), ()), transform_of(data.M)
-    linear, angular = np.split(np.asarray(data.S, dtype=float).reshape(6) / ratio, 2)
+    linear, angular = np.asarray(data.v.linear) / ratio, np.asarray(data.v.angular) / ratio
     if not angular.any():
         return _prismatic(linear, name), Transform.identity()
     if not linear.any():
@@ -83,12 +87,14 @@ def image_of_mimic(model: Any, index: int) -> tuple[JointImage, Transform]:
     return _helical(angular, float(linear @ angular), name), Transform.identity()
 
 
-def _still(joint: Any) -> Any:
-    """Pinocchio's joint data at q = (1, 0, 0, …), where a (cos, sin) pair is at angle zero."""
+def _at_unit_rate(joint: Any) -> Any:
+    """Pinocchio's data of a joint with one freedom, at unit rate and where a (cos, sin) pair is at angle
+    zero.
+    """
     data = joint.createData()
-    q = np.zeros(joint.idx_q + 2)
-    q[joint.idx_q] = 1.0
-    joint.calc(data, q, np.zeros(joint.idx_v + 1))
+    q, v = np.zeros(joint.idx_q + 2), np.zeros(joint.idx_v + 1)
+    q[joint.idx_q] = v[joint.idx_v] = 1.0
+    joint.calc(data, q, v)
     return data
 
 
@@ -120,8 +126,8 @@ def _helical(axis: Any, pitch: float, name: str) -> JointImage:
 
 
 def _continuous_unaligned(joint: Any, name: str) -> JointImage:
-    # Pinocchio's Python class hides its axis, which is the angular part of its constant subspace.
-    return _continuous(np.asarray(_still(joint).S, dtype=float).reshape(6)[3:], name)
+    # Pinocchio's Python class hides its axis.
+    return _continuous(_at_unit_rate(joint).v.angular, name)
 
 
 def _universal(joint: Any, name: str) -> JointImage:
@@ -172,7 +178,9 @@ IMAGES: Final[dict[str, Callable[[Any, str], JointImage]]] = {
     "JointModelHX": lambda joint, name: _helical((1.0, 0.0, 0.0), float(joint.extract().pitch), name),
     "JointModelHY": lambda joint, name: _helical((0.0, 1.0, 0.0), float(joint.extract().pitch), name),
     "JointModelHZ": lambda joint, name: _helical((0.0, 0.0, 1.0), float(joint.extract().pitch), name),
-    "JointModelHelicalUnaligned": lambda joint, name: _helical(joint.extract().axis, float(joint.extract().pitch), name),
+    "JointModelHelicalUnaligned": lambda joint, name: _helical(
+        joint.extract().axis, float(joint.extract().pitch), name
+    ),
     "JointModelUniversal": _universal,
     "JointModelEllipsoid": _ellipsoid,
     "JointModelSpherical": _constant(JointImage(Spherical(), (3, 0, 1, 2), (0, 1, 2))),
