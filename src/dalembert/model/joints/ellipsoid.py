@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
+from dalembert.errors import ModelError
 from dalembert.model.joints import euler_angles
 from dalembert.model.joints.axes import Placement, finite_number
 from dalembert.model.joints.joint import Joint
@@ -41,7 +42,10 @@ class Ellipsoid(Joint):
 
     def __init__(self, a: Scalar, b: Scalar, c: Scalar) -> None:
         for name, radius in (("a", a), ("b", b), ("c", c)):
-            object.__setattr__(self, name, finite_number(radius, name, "Ellipsoid"))
+            value = finite_number(radius, name, "Ellipsoid")
+            if isinstance(value, float) and value < 0.0:
+                raise ModelError(f"Ellipsoid: radius {name} = {value} is negative; give a length [m]")
+            object.__setattr__(self, name, value)
 
     def transform(self, q: Sequence[Scalar], time: Scalar | None = None) -> Placement:
         R = euler_angles.rotation_of(ORDER, q)
