@@ -58,7 +58,7 @@ def chains(largest: int) -> list[str]:
 
 def count_of(name: str, model) -> OperationCount:
     """What the compiled function computes for one sample."""
-    return da.compile(getattr(da.algorithms, name), model).operation_count
+    return da.compile(getattr(da, name), model).operation_count
 
 
 def factorisations() -> list[str]:

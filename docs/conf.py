@@ -41,6 +41,7 @@ autodoc_default_options = {"members": True, "show-inheritance": True}
 autodoc_preserve_defaults = True
 python_display_short_literal_types = True
 python_maximum_signature_line_length = 100
+suppress_warnings = ["ref.python"]  # a name that a package passes on has two homes
 default_role = "code"  # docstrings name arguments in single backquotes
 
 sphinx_gallery_conf = {

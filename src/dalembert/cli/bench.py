@@ -15,12 +15,12 @@ BATCH = 4096
 
 def run(*, quick: bool, as_json: bool) -> int:
     """Measure, print, and return 1 where a result disagrees with Pinocchio's, else 0."""
-    effort = {"rounds": 3, "seconds": 0.02} if quick else {"rounds": 9, "seconds": 0.1}
+    rounds, seconds = (3, 0.02) if quick else (9, 0.1)
     measurements = []
     with one_thread():
         for contest in (arm(BATCH), humanoid(BATCH)):
             for algorithm in ALGORITHMS:
-                measurements += _measure(contest, algorithm, **effort)
+                measurements += _measure(contest, algorithm, rounds=rounds, seconds=seconds)
     print(_json(measurements) if as_json else _text(measurements))
     return int(any(m.error is not None and m.error > 1e-10 for m in measurements))
 

@@ -206,7 +206,8 @@ class Contest:
         names: dict[str, Any] = dict(zip("qvx", arrays))
         arguments = ", ".join("qvx"[: len(arrays)])
         if compiled:
-            return Timer(f"f({arguments})", globals=names | {"f": self._compiled(algorithm)})
+            f = da.compile(self._public(algorithm), self.model)
+            return Timer(f"f({arguments})", globals=names | {"f": f})
         return Timer(
             f"f(model, {arguments})", globals=names | {"f": self._public(algorithm), "model": self.model}
         )
@@ -233,11 +234,3 @@ class Contest:
             "inverse dynamics": da.inverse_dynamics,
             "mass matrix": da.mass_matrix,
         }[algorithm]
-
-    def _compiled(self, algorithm: Algorithm) -> Any:
-        function = {
-            "forward dynamics": da.algorithms.forward_dynamics,
-            "inverse dynamics": da.algorithms.inverse_dynamics,
-            "mass matrix": da.algorithms.mass_matrix,
-        }[algorithm]
-        return da.compile(function, self.model)

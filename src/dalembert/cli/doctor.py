@@ -66,11 +66,10 @@ def _versions() -> list[Finding]:
 
 
 def _processor() -> list[Finding]:
-    target = codegen.host_target()
     return [
         Finding("CPU", f"{cpu_model()} ({llvm.get_host_cpu_name()} to LLVM)"),
-        Finding("instructions", target.level),
-        Finding("lanes", f"{target.lanes('float64')} float64, {target.lanes('float32')} float32"),
+        Finding("instructions", codegen.host_level()),
+        Finding("lanes", f"{codegen.default_lanes('float64')} float64, {codegen.default_lanes('float32')} float32"),
         Finding("threads", f"{da.get_num_threads()} of {cores()} cores"),
     ]
 
