@@ -26,7 +26,7 @@ def continuous_unaligned(rng: np.random.Generator) -> Any:
 
 
 def composite(rng: np.random.Generator) -> Any:
-    """Joints of constant and of varying subspace, some with velocities in another order than ours, one nested."""
+    """Joints of constant and of varying subspace, some with velocities in another order, one nested."""
     inner = pin.JointModelComposite(pin.JointModelRX(), random_placement(rng))
     inner.addJoint(pin.JointModelPlanar(), random_placement(rng))
     outer = pin.JointModelComposite(pin.JointModelRUBY(), random_placement(rng))
