@@ -10,6 +10,7 @@ import llvmlite.binding as llvm
 from dalembert.codegen.cache import cache_directory, cache_key, cache_writable, load_entry, store_entry
 from dalembert.codegen.cpu import CpuKernel, KernelInfo, compile_object, load_object
 from dalembert.codegen.emit_llvm import emit_program
+from dalembert.codegen.entry import make_entry
 from dalembert.codegen.target import (
     LEVELS,
     check_lanes,
@@ -37,6 +38,7 @@ __all__ = [
     "host_levels",
     "llvm_ir",
     "load_kernel",
+    "make_entry",
     "set_num_threads",
 ]
 
