@@ -235,3 +235,13 @@ def test_gathering_never_overflows_a_finite_result():
     assert evaluate([product], {"x": [1e-300]})[0] == pytest.approx(1e100)
     assert evaluate([quotient], {"x": [1e300]})[0] == pytest.approx(1e-100)
     assert evaluate([total], {"x": [-1.5e308]})[0] == pytest.approx(0.5e308)
+
+
+@settings(max_examples=200, deadline=None)
+@given(recipe=recipes(RING + BRANCHING + SMOOTH, longest=20))
+def test_rewriting_runs_to_its_fixpoint(recipe):
+    """RBDA-10.4-SYMBOLIC: to trace what was traced finds nothing more to simplify."""
+    once, twice = Graph(), Graph()
+    nodes = [constant_node(once, item) for item in cook(recipe, inputs(once))]
+    again = [constant_node(twice, item) for item in evaluate(nodes, {"x": inputs(twice)})]
+    assert count_operations(again) == count_operations(nodes)

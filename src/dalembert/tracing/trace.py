@@ -5,8 +5,10 @@ The symbolic executor of Featherstone 2008 §10.4. Rewriting happens while the f
 
 from __future__ import annotations
 
+import gc
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
@@ -45,7 +47,8 @@ def trace(
     """
     graph = Graph(rules, share=share)
     arguments = [_symbols(graph, item.name, item.shape) for item in inputs]
-    result = function(*arguments)
+    with _uncollected():
+        result = function(*arguments)
     parts, keys = _parts(result)
     if names is not None:
         if len(names) != len(parts):
@@ -112,6 +115,18 @@ class Trace:
             statements=(Straight(stores),),
             check=self.check,
         )
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Pause the collector of cycles: nodes live as long as their graph, and visiting them costs a third."""
+    paused = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if paused:
+            gc.enable()
 
 
 def _symbols(graph: Graph, name: str, shape: tuple[int, ...], start: int = 0) -> Any:
