@@ -1,0 +1,15 @@
+"""Operation counts of a function of scalars, by tracing it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dalembert.tracing.count import OperationCount, count_operations
+from dalembert.tracing.trace import ArrayInput, trace
+
+
+def count(function: Callable[..., Any], **sizes: int | tuple[int, ...]) -> OperationCount:
+    """The operations of function(**arrays), each argument an array of the given size."""
+    inputs = [ArrayInput(name, (size,) if isinstance(size, int) else size) for name, size in sizes.items()]
+    return count_operations(trace(function, inputs).values)
