@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -114,14 +115,12 @@ def states(model: Any, rng: np.random.Generator, count: int) -> tuple[Array, Arr
     return q, rng.standard_normal((count, model.nv)), rng.standard_normal((count, model.nv))
 
 
-def sample_models() -> dict[str, Any]:
-    """The robots that Pinocchio brings along."""
-    pin.seed(0)
-    return {
-        "manipulator": pin.buildSampleModelManipulator(),
-        "humanoid": pin.buildSampleModelHumanoid(),
-        "humanoid_random": pin.buildSampleModelHumanoidRandom(),
-    }
+def sample_model(name: str) -> Any:
+    """A robot that Pinocchio brings along; its random humanoid has 32 velocity variables."""
+    if name == "humanoid_random":
+        pin.seed(0)
+        return pin.buildSampleModelHumanoidRandom()
+    return {"manipulator": pin.buildSampleModelManipulator, "humanoid": pin.buildSampleModelHumanoid}[name]()
 
 
 def with_mimics(rng: np.random.Generator) -> Any:
@@ -165,3 +164,31 @@ def follower(model: Any, leader: int, ratio: float, offset: float, kind: Any) ->
         mimicked = pin.JointModel(kind)
         mimicked.setIndexes(*places)
     return pin.JointModelMimic(mimicked, ratio, offset)
+
+
+TREES = 6
+
+SINGLE_JOINTS = tuple(JOINTS)
+RANDOM_TREES = tuple(f"tree{seed}" for seed in range(TREES))
+SAMPLES = ("manipulator", "humanoid", "humanoid_random")
+MIMICS = ("mimics0", "mimics1")
+OPEN_MODELS = SINGLE_JOINTS + RANDOM_TREES + SAMPLES
+ALL_MODELS = OPEN_MODELS + MIMICS
+
+
+@cache
+def peer_model(name: str) -> Any:
+    """The Pinocchio model of that name, always the same one."""
+    if name in SAMPLES:
+        return sample_model(name)
+    rng = np.random.default_rng(ALL_MODELS.index(name))
+    if name in MIMICS:
+        return with_mimics(rng)
+    if name in SINGLE_JOINTS:
+        return tree(rng, [JOINTS[name](rng)])
+    # Eight classes a tree, in cyclic order, so that the trees together hold every class twice.
+    classes = list(JOINTS.values())
+    start = 8 * RANDOM_TREES.index(name)
+    joints = [classes[(start + i) % len(classes)](rng) for i in range(8)]
+    joints.append(small_composite(rng))
+    return tree(rng, [joints[i] for i in rng.permutation(len(joints))])

@@ -17,6 +17,14 @@ import pytest
 pin = pytest.importorskip("pinocchio")
 
 from tests.engines import pinocchio_models  # noqa: E402
+from tests.engines.pinocchio_models import (  # noqa: E402
+    ALL_MODELS,
+    MIMICS,
+    OPEN_MODELS,
+    RANDOM_TREES,
+    SINGLE_JOINTS,
+    peer_model,
+)
 
 from dalembert import algorithms  # noqa: E402
 from dalembert.interop import PinocchioBridge, from_pinocchio  # noqa: E402
@@ -26,31 +34,6 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 
 RELATIVE_ERROR = 1e-10
 STATES = 3
-TREES = 6
-
-SINGLE_JOINTS = tuple(pinocchio_models.JOINTS)
-RANDOM_TREES = tuple(f"tree{seed}" for seed in range(TREES))
-SAMPLES = ("manipulator", "humanoid", "humanoid_random")
-MIMICS = ("mimics0", "mimics1")
-OPEN_MODELS = SINGLE_JOINTS + RANDOM_TREES + SAMPLES
-ALL_MODELS = OPEN_MODELS + MIMICS
-
-
-@cache
-def peer_model(name: str) -> Any:
-    if name in SAMPLES:
-        return pinocchio_models.sample_models()[name]
-    rng = np.random.default_rng(ALL_MODELS.index(name))
-    if name in MIMICS:
-        return pinocchio_models.with_mimics(rng)
-    if name in SINGLE_JOINTS:
-        return pinocchio_models.tree(rng, [pinocchio_models.JOINTS[name](rng)])
-    # Eight classes a tree, in cyclic order, so that the trees together hold every class twice.
-    classes = list(pinocchio_models.JOINTS.values())
-    start = 8 * RANDOM_TREES.index(name)
-    joints = [classes[(start + i) % len(classes)](rng) for i in range(8)]
-    joints.append(pinocchio_models.small_composite(rng))
-    return pinocchio_models.tree(rng, [joints[i] for i in rng.permutation(len(joints))])
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from dalembert import algorithms  # noqa: E402
 from dalembert.errors import ArgumentError, DtypeError, MissingExtraError, ModelError, ShapeError  # noqa: E402
 from dalembert.interop import from_pinocchio  # noqa: E402
 from dalembert.interop import pinocchio_bridge as bridge_module  # noqa: E402
+from dalembert.model.conventions import convert_state  # noqa: E402
 
 
 def arm() -> pin.Model:
@@ -151,6 +152,20 @@ def test_without_pinocchio_the_message_says_what_to_install(monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "pinocchio", None)
     with pytest.raises(MissingExtraError, match=r'pip install "dalembert\[pinocchio\]"'):
         from_pinocchio(object())
+
+
+def test_maps_agree_with_convert_state() -> None:
+    rng = np.random.default_rng(8)
+    classes = [name for name in pinocchio_models.JOINTS if name != "JointModelComposite"]
+    theirs = pinocchio_models.tree(rng, [pinocchio_models.JOINTS[name](rng) for name in classes])
+    bridge = from_pinocchio(theirs)
+    q, v, _ = pinocchio_models.states(theirs, rng, 3)
+    turning = [f"joint{i}" for i, name in enumerate(classes) if "RUB" in name or "Unbounded" in name]
+    q_ours, v_ours = convert_state(
+        bridge.model, q, v, source="pinocchio", target="dalembert", continuous=turning
+    )
+    np.testing.assert_allclose(bridge.q(q), q_ours, rtol=0, atol=1e-15)
+    np.testing.assert_array_equal(bridge.v(v), v_ours)
 
 
 def test_mimic_joints_become_couplings() -> None:
