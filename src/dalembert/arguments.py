@@ -6,6 +6,7 @@ is one row that every sample reads.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, final
@@ -20,6 +21,7 @@ __all__ = ["ArrayArgument", "Result", "Rows", "as_rows", "pick_dtype", "result_r
 Array: TypeAlias = npt.NDArray[Any]
 
 DTYPES: Final = {"float64": np.dtype(np.float64), "float32": np.dtype(np.float32)}
+CHARACTERS: Final = {dtype.char: name for name, dtype in DTYPES.items()}
 
 
 @final
@@ -32,10 +34,7 @@ class ArrayArgument:
 
     @property
     def size(self) -> int:
-        size = 1
-        for length in self.shape:
-            size *= length
-        return size
+        return math.prod(self.shape)
 
 
 @final
@@ -66,9 +65,9 @@ def pick_dtype(arguments: Sequence[tuple[str, object]]) -> str:
     """The float type of a call: that of its arrays; numbers and lists follow them, and alone they are float64."""
     found: dict[str, str] = {}
     for name, value in arguments:
-        kind = getattr(value, "dtype", None)
-        if kind is not None and str(kind) in DTYPES:
-            found.setdefault(str(kind), name)
+        kind = CHARACTERS.get(value.dtype.char) if isinstance(value, np.ndarray) else None
+        if kind is not None:
+            found.setdefault(kind, name)
     if len(found) > 1:
         given = ", ".join(f"{name} is {kind}" for kind, name in sorted(found.items()))
         raise DtypeError(f"the arguments mix float types: {given}; convert them to one with .astype")
@@ -77,6 +76,29 @@ def pick_dtype(arguments: Sequence[tuple[str, object]]) -> str:
 
 def as_rows(signature: Sequence[ArrayArgument], values: Sequence[object], dtype: str) -> Rows:
     """Bring the values to rows of the signature's sizes."""
+    return _plain_rows(signature, values, dtype) or _general_rows(signature, values, dtype)
+
+
+def _plain_rows(signature: Sequence[ArrayArgument], values: Sequence[object], dtype: str) -> Rows | None:
+    """The common case at little cost: contiguous arrays of the right type, all with the same batch shape."""
+    wanted = DTYPES[dtype]
+    batch: tuple[int, ...] | None = None
+    matrices = []
+    for argument, value in zip(signature, values, strict=True):
+        if type(value) is not np.ndarray or value.dtype is not wanted or not value.flags.carray:
+            return None
+        split = value.ndim - len(argument.shape)
+        own, inner = value.shape[:split], value.shape[split:]
+        if inner != argument.shape or split < 1 or (batch is not None and own != batch):
+            return None
+        batch = own
+        matrices.append(value.reshape(-1, argument.size) if split != 1 or len(inner) != 1 else value)
+    if batch is None or 0 in batch:
+        return None
+    return Rows(batch, math.prod(batch), tuple(matrices))
+
+
+def _general_rows(signature: Sequence[ArrayArgument], values: Sequence[object], dtype: str) -> Rows:
     arrays = [_as_array(argument, value, dtype) for argument, value in zip(signature, values, strict=True)]
     batches = [
         array.shape[: array.ndim - len(argument.shape)] for argument, array in zip(signature, arrays, strict=True)
@@ -89,7 +111,7 @@ def as_rows(signature: Sequence[ArrayArgument], values: Sequence[object], dtype:
             f"the batch shapes do not broadcast: {given}; the axes before the last "
             f"({', '.join(f'{a.name}: {a.shape}' for a in signature)}) must agree or be 1"
         ) from None
-    count = int(np.prod(batch, dtype=np.int64))
+    count = math.prod(batch)
     matrices = tuple(
         _matrix(array, argument, own, batch)
         for array, argument, own in zip(arrays, signature, batches, strict=True)
@@ -164,7 +186,7 @@ def _matrix(array: Array, argument: ArrayArgument, own: tuple[int, ...], batch: 
         return np.require(array.reshape(1, argument.size), requirements=["C", "A"])
     if own != batch:
         array = np.broadcast_to(array, batch + argument.shape)
-    count = int(np.prod(batch, dtype=np.int64))
+    count = math.prod(batch)
     view = _row_view(array, count, argument.size)
     return np.require(array.reshape(count, argument.size), requirements=["C", "A"]) if view is None else view
 

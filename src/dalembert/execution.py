@@ -135,8 +135,9 @@ class CompiledFunction:
             raise self._refusal(rows, refused)
         if refused >= 0 and check == "flag":
             self._flag(rows, results)
-        for result in results:
-            result.finish()
+        if out is not None:
+            for result in results:
+                result.finish()
         if not rows.batch and out is None:
             self._open_entry()
         arrays = [result.array for result in results]

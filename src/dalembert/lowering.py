@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, final
 
 from dalembert import scalar
-from dalembert.algorithms import aligned
+from dalembert.algorithms.aligned import aligned
 from dalembert.arguments import ArrayArgument
 from dalembert.errors import TracingError
 from dalembert.model import configuration
@@ -143,10 +143,14 @@ def _derivatives(traced: Trace, recipe: Recipe) -> list[ArrayOutput]:
 
 
 def _lower_looped(recipe: Recipe) -> Lowered:
-    graph = Graph()
-    tree = TableTree(aligned.aligned(recipe.model), graph)
-    arrays = [InputTable(graph, item.name, width=math.prod(item.shape[1:])) for item in recipe.arguments]
-    result = recipe.function(tree, *arrays)
+    frames = aligned(recipe.model)
+    needed: frozenset[tuple[str, int, int]] | None = None
+    for _ in range(2):  # the first trace finds out which intermediate values later passes read
+        graph = Graph()
+        tree = TableTree(frames, graph, needed)
+        arrays = [InputTable(graph, item.name, width=math.prod(item.shape[1:])) for item in recipe.arguments]
+        result = recipe.function(tree, *arrays)
+        needed = tree.needed()
     if not isinstance(result, TableVector):
         raise TracingError(f"{recipe.name} cannot be compiled as loops: it returns {type(result).__name__}")
     program = Program(
@@ -171,3 +175,14 @@ def as_lists(value: Any) -> Any:
     if isinstance(value, Value):
         return value.to_list()  # type: ignore[attr-defined]
     return value
+
+
+def _refused_by_position(graph: Graph, recipe: Recipe) -> Expression | None:
+    """Whether a quaternion of a large system's configuration is off unit norm."""
+    bad: Scalar = False
+    for argument in recipe.arguments:
+        for place in configuration.unit_quaternions(recipe.model) if argument.name in POSITIONS else ():
+            parts = [graph.input(argument.name, k) for k in range(place.start, place.stop)]
+            square = sum((p * p for p in parts), 0.0)
+            bad = scalar.logical_or(bad, 2.0 * QUATERNION_TOLERANCE["float64"] < scalar.absolute(square - 1.0))
+    return None if bad is False else graph.condition(bad)

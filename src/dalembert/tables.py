@@ -1,9 +1,11 @@
 """A tree too large to unroll: each pass is traced once per *kind* of body and becomes a loop over tables.
 
 Bodies of one kind share their joint type and the structure of their constants; the constants themselves stand in a
-table, a row a body. A number that all bodies of a kind share stays a literal and folds. Carries and owns live in state
-arrays, a row a body; of a carry, only the entries that are not the same literal everywhere are kept. The
-algorithms do not know: they see the same passes and the same handles as on a `Model`.
+table, a row a body. A number that all bodies of a kind share stays a literal and folds. Owns live in state arrays, a row
+a body. A carry is needed only until the last child has read it, and a gathered sum only from the first child to the body
+itself: they live in few rows that are used again (*slots*), which stay in the cache however large the tree. Of a carry,
+only the entries that are not the same literal everywhere are kept. The algorithms do not know: they see the same passes
+and the same handles as on a `Model`.
 """
 
 from __future__ import annotations
@@ -21,13 +23,15 @@ from dalembert.scalar import Scalar
 from dalembert.spatial import Vec3
 from dalembert.spatial.structure import leaves, rebuild
 from dalembert.spatial.value import literal
-from dalembert.tracing.expression import Expression, Graph
+from dalembert.tracing.expression import Expression, Graph, live
 from dalembert.tracing.program import Address, ArraySpec, IndexedStore, Loop, Statement, Store, Straight
 
 __all__ = ["BodySlice", "InputTable", "TableTree", "TableVector"]
 
 NUMBERS: Final = "body numbers"
-PARENTS: Final = "parent row"
+OWN: Final = "own"
+CARRY: Final = ("carry slot", "parent's carry slot")
+SUM: Final = ("sum slot", "parent's sum slot")
 KINDS: Final = "kind"
 OFFSETS: Final = {"q": "q offset", "v": "v offset"}
 
@@ -106,15 +110,18 @@ class Handles(tuple[Body, ...]):
 class TableTree(Tree):
     """The tree's passes as loops; `statements`, `states`, `outputs` and `tables` become its Program's."""
 
-    __slots__ = ("_bodies", "_tree", "graph", "outputs", "statements", "states", "tables")
+    __slots__ = ("_bodies", "_needed", "_slots", "_tree", "graph", "outputs", "statements", "states", "tables")
 
-    def __init__(self, tree: Tree, graph: Graph) -> None:
+    def __init__(self, tree: Tree, graph: Graph, needed: frozenset[tuple[str, int, int]] | None = None) -> None:
+        """`needed`: what an earlier trace of the same function found to be read of the owns; None: keep all."""
         self._tree = tree
+        self._needed = needed
         self.graph = graph
         self.statements: list[Statement] = []
         self.states: list[ArraySpec] = []
         self.outputs: list[ArraySpec] = []
         self.tables: dict[str, np.ndarray[Any, Any]] = {}
+        self._slots: dict[str, int] = {}
         self._bodies = self._tabulate()
 
     @property
@@ -139,44 +146,49 @@ class TableTree(Tree):
         return self._tree.nv
 
     def outward(self, step: Callable[[Body, Any], tuple[Any, Any]], base: Any) -> PerBody[Any]:
-        carry = self._state("carry", len(leaves(base)), extra=1)
         width = len(leaves(base))
+        carry = self._state("carry", width * self._slots["carry"])
+        own_row, parent_row = CARRY
 
         def received(kept: list[Any]) -> Any:
-            return rebuild(base, [self._either(leaf, Address(carry, PARENTS, width, j)) for j, leaf in enumerate(kept)])
+            return rebuild(base, [self._either(leaf, Address(carry, parent_row, width, j)) for j, leaf in enumerate(kept)])
 
         kept, sent, owns = self._settle(step, leaves(base), received)
-        self.statements.append(
-            Straight(tuple(Store(carry, j, self._node(leaf)) for j, leaf in enumerate(leaves(base)) if kept[j] is None))
-        )
-        carries = [
+        start = [Store(carry, j, self._node(leaf)) for j, leaf in enumerate(leaves(base)) if kept[j] is None]
+        self.statements.append(Straight(tuple(start)))
+        passed = [
             tuple(
-                IndexedStore(Address(carry, None, width, width + j), self._node(leaf))
+                IndexedStore(Address(carry, own_row, width, j), self._node(leaf))
                 for j, leaf in enumerate(values)
                 if kept[j] is None
             )
             for values in sent
         ]
-        return self._loop(carries, owns, reverse=False)
+        return self._loop(passed, owns, reverse=False)
 
     def inward(self, step: Callable[[Body, Any], tuple[Any, Any]], zero: Any) -> tuple[PerBody[Any], Any]:
         width = len(leaves(zero))
-        sums = self._state("gathered", width, extra=1)
+        sums = self._state("gathered", width * self._slots["sum"])
+        own_row, parent_row = SUM
 
         def received(kept: list[Any]) -> Any:
-            addresses = [Address(sums, None, width, width + j) for j in range(width)]
-            return rebuild(zero, [self._either(leaf, address) for leaf, address in zip(kept, addresses, strict=True)])
+            return rebuild(zero, [self._either(leaf, Address(sums, own_row, width, j)) for j, leaf in enumerate(kept)])
 
         kept, sent, owns = self._settle(step, leaves(zero), received)
-        contributions = [
-            tuple(
-                IndexedStore(Address(sums, PARENTS, width, j), self._node(leaf), accumulate=True)
-                for j, leaf in enumerate(values)
-                if kept[j] is None
+        entries = [j for j, leaf in enumerate(kept) if leaf is None]
+        # A body has read its sum: the slot is cleared for its next user, which may be the parent at once.
+        cleared = tuple(IndexedStore(Address(sums, own_row, width, j), self._node(0.0)) for j in entries)
+        passed = [
+            (
+                *cleared,
+                *(
+                    IndexedStore(Address(sums, parent_row, width, j), self._node(values[j]), accumulate=True)
+                    for j in entries
+                ),
             )
             for values in sent
         ]
-        result = self._loop(contributions, owns, reverse=True)
+        result = self._loop(passed, owns, reverse=True)
         world = [self._either(leaf, Address.fixed(sums, j)) for j, leaf in enumerate(kept)]
         return result, rebuild(zero, world)
 
@@ -192,6 +204,32 @@ class TableTree(Tree):
         )
         self._append(cases, reverse=False)
         return TableVector(array, self.nv)
+
+    def needed(self) -> frozenset[tuple[str, int, int]]:
+        """Of the owns that are stored: (state, kind, leaf) of those that some later pass reads."""
+        own_states = {state.name for state in self.states if state.name.startswith(OWN)}
+        stored = [
+            (kind, store)
+            for statement in self.statements
+            if isinstance(statement, Loop)
+            for kind, case in enumerate(statement.cases)
+            for store in case
+        ]
+        while True:
+            read = {
+                (node.data.array, kind, node.data.offset)
+                for kind in range(len(self._bodies))
+                for node in live([store.value for of, store in stored if of == kind])
+                if node.op == "load" and node.data.array in own_states
+            }
+            kept = [
+                (kind, store)
+                for kind, store in stored
+                if store.address.array not in own_states or (store.address.array, kind, store.address.offset) in read
+            ]
+            if len(kept) == len(stored):
+                return frozenset(read)
+            stored = kept
 
     def _settle(
         self,
@@ -214,19 +252,29 @@ class TableTree(Tree):
 
     def _loop(self, passed: list[tuple[IndexedStore, ...]], owns: list[Any], *, reverse: bool) -> PerBody[Any]:
         """Append the loop that passes carries on and keeps what later passes read of the owns."""
-        stored = [[leaf for leaf in leaves(own) if self._must_keep(leaf)] for own in owns]
-        width = max((len(items) for items in stored), default=0)
-        state = self._state("own", width, extra=0) if width else ""
+        name = f"{OWN} {len(self.states)}"
+        places = [self._places(name, kind, own) for kind, own in enumerate(owns)]
+        width = max((max(place.values(), default=-1) + 1 for place in places), default=0)
+        if width:
+            self._state(OWN, width * len(self._tree.bodies))
         cases = []
         templates = []
-        for own, items, carries in zip(owns, stored, passed, strict=True):
-            place = {id(leaf): Address(state, None, width, k) for k, leaf in enumerate(items)}
-            keep = tuple(IndexedStore(place[id(leaf)], self._node(leaf)) for leaf in items)
+        for own, place, carries in zip(owns, places, passed, strict=True):
+            later = leaves(own)
+            keep = tuple(IndexedStore(Address(name, None, width, at), self._node(later[k])) for k, at in place.items())
             cases.append((*carries, *keep))
-            later = [self.graph.load(place[id(leaf)]) if id(leaf) in place else leaf for leaf in leaves(own)]
+            for k, at in place.items():
+                later[k] = self.graph.load(Address(name, None, width, at))
             templates.append((own, later))
         self._append(tuple(cases), reverse=reverse)
         return TableOwns(templates)
+
+    def _places(self, state: str, kind: int, own: Any) -> dict[int, int]:
+        """Which leaves of an own are stored, and in which column: all at first, then those found to be needed."""
+        kept = [k for k, leaf in enumerate(leaves(own)) if self._must_keep(leaf)]
+        if self._needed is None:
+            return {k: k for k in kept}
+        return {k: at for at, k in enumerate(k for k in kept if (state, kind, k) in self._needed)}
 
     def _append(self, cases: tuple[tuple[IndexedStore, ...], ...], *, reverse: bool) -> None:
         if any(cases):
@@ -245,9 +293,9 @@ class TableTree(Tree):
     def _node(self, leaf: Any) -> Expression:
         return leaf if isinstance(leaf, Expression) else self.graph.constant(float(leaf))
 
-    def _state(self, role: str, width: int, *, extra: int) -> str:
+    def _state(self, role: str, size: int) -> str:
         name = f"{role} {len(self.states)}"
-        self.states.append(ArraySpec(name, width * (len(self._tree.bodies) + extra)))
+        self.states.append(ArraySpec(name, size))
         return name
 
     def _tabulate(self) -> tuple[Body, ...]:
@@ -267,7 +315,9 @@ class TableTree(Tree):
                 numbers[body.index, : len(rows[body.index])] = rows[body.index]
                 kinds[body.index] = kind
         self.tables[NUMBERS] = numbers.ravel()
-        self.tables[PARENTS] = np.asarray(self._tree.parents, np.int64) + 1
+        for names, rows_used, kind in ((CARRY, carry_slots, "carry"), (SUM, sum_slots, "sum")):
+            own, parent, self._slots[kind] = rows_used(self._tree.parents)
+            self.tables[names[0]], self.tables[names[1]] = own, parent
         self.tables[OFFSETS["q"]] = np.asarray([body.q_slice.start for body in bodies], np.int64)
         self.tables[OFFSETS["v"]] = np.asarray([body.v_slice.start for body in bodies], np.int64)
         if len(members) > 1:
@@ -295,6 +345,46 @@ class TableTree(Tree):
         )
 
 
+
+
+Slots = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], int]
+"""The slot of each body, that of its parent, and how many there are; the world's is 0."""
+
+
+def carry_slots(parents: Sequence[int]) -> Slots:
+    """Outward: a body takes a slot once its parent's has been read, which the last child of the parent sets free."""
+    last_child = {parent: child for child, parent in enumerate(parents)}
+    slots, free, used = {-1: 0}, list[int](), 1
+    for body, parent in enumerate(parents):
+        if last_child[parent] == body:
+            free.append(slots[parent])
+        if not free:
+            free.append(used)
+            used += 1
+        slots[body] = free.pop()
+        if body not in last_child:
+            free.append(slots[body])
+    return _slot_tables(parents, slots, used)
+
+
+def sum_slots(parents: Sequence[int]) -> Slots:
+    """Inward: a body's slot is taken by its last child, the first to come, and set free by the body itself."""
+    slots, free, used = {-1: 0}, list[int](), 1
+    for body in reversed(range(len(parents))):
+        for needy in (body, parents[body]):
+            if needy not in slots:
+                if not free:
+                    free.append(used)
+                    used += 1
+                slots[needy] = free.pop()
+            if needy == body:
+                free.append(slots[body])
+    return _slot_tables(parents, slots, used)
+
+
+def _slot_tables(parents: Sequence[int], slots: dict[int, int], used: int) -> Slots:
+    own = np.array([slots[body] for body in range(len(parents))], np.int64)
+    return own, np.array([slots[parent] for parent in parents], np.int64), used
 
 
 def _constants(body: Body) -> tuple[Any, ...]:

@@ -17,6 +17,7 @@ are written down, not computed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import final
 
 from dalembert.algorithms.small_solve import SymmetricFactor, factor
@@ -100,24 +101,15 @@ def _less_rank(
 
 
 @final
+@dataclass(frozen=True, slots=True)
 class JointElimination:
     """A joint taken out of the equations of motion: what its parent sees, and its acceleration once that is known."""
 
-    __slots__ = ("D", "I_a", "K", "S", "rows")
-
-    def __init__(
-        self,
-        S: tuple[Motion, ...],
-        D: SymmetricFactor,
-        K: list[list[Scalar]],
-        I_a: ArticulatedInertia,
-        rows: tuple[int, ...],
-    ) -> None:
-        self.S = S
-        self.D = D
-        self.K = K
-        self.I_a = I_a
-        self.rows = rows
+    S: tuple[Motion, ...]
+    D: SymmetricFactor
+    K: list[list[Scalar]]
+    I_a: ArticulatedInertia
+    rows: tuple[int, ...]
 
     def joint_force(self, tau: Sequence[Scalar], p_A: Force) -> list[Scalar]:
         """u = tau - S^T p^A (Eq. 7.45)."""

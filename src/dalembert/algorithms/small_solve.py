@@ -7,6 +7,7 @@ costs n divisions and every solution none. Unrolled over the size, without pivot
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import final
 
 from dalembert.scalar import Scalar
@@ -36,14 +37,12 @@ def factor(D: Sequence[Sequence[Scalar]]) -> SymmetricFactor:
 
 
 @final
+@dataclass(frozen=True, slots=True)
 class SymmetricFactor:
     """The factors of D = L diag(d) L^T. `solve(b)` is x of D x = b."""
 
-    __slots__ = ("_L", "_reciprocals")
-
-    def __init__(self, L: list[list[Scalar]], reciprocals: list[Scalar]) -> None:
-        self._L = L
-        self._reciprocals = reciprocals
+    L: list[list[Scalar]]
+    reciprocals: list[Scalar]
 
     def solve(self, b: Sequence[Scalar]) -> list[Scalar]:
         """x of D x = b."""
@@ -51,9 +50,9 @@ class SymmetricFactor:
         x = list(b)
         for i in range(n):
             for j in range(i):
-                x[i] = x[i] - self._L[i][j] * x[j]
-        x = [x_i * r for x_i, r in zip(x, self._reciprocals, strict=True)]
+                x[i] = x[i] - self.L[i][j] * x[j]
+        x = [x_i * r for x_i, r in zip(x, self.reciprocals, strict=True)]
         for i in reversed(range(n)):
             for j in range(i + 1, n):
-                x[i] = x[i] - self._L[j][i] * x[j]
+                x[i] = x[i] - self.L[j][i] * x[j]
         return x
