@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from tests.spatial.counting import Counted, Tally, count
+from tests.spatial.dense import Random
 
 from dalembert.spatial import (
     ArticulatedInertia,
@@ -27,8 +29,6 @@ from dalembert.spatial.congruence import (
     shift_terms,
     times_symmetric,
 )
-from tests.spatial.counting import Counted, Tally, count
-from tests.spatial.dense import Random
 
 random = Random(5)
 SCREWS = [scrx(0.7, 0.3), scry(-1.1, 0.4), scrz(0.4, -0.6)]

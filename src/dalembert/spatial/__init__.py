@@ -7,7 +7,7 @@ an element), traced and SymPy expressions. The book's 6x6 matrices are in `matri
 `rotations`.
 """
 
-from dalembert.spatial.acceleration import BodyAcceleration
+from dalembert.spatial.acceleration import BodyAcceleration, classical_acceleration, spatial_acceleration
 from dalembert.spatial.inertia import ArticulatedInertia, RigidInertia
 from dalembert.spatial.motion_force import Force, Motion, from_linear_first, to_linear_first
 from dalembert.spatial.physical import physical_problems
@@ -34,6 +34,7 @@ __all__ = [
     "Transform",
     "Value",
     "Vec3",
+    "classical_acceleration",
     "from_linear_first",
     "leaves",
     "physical_problems",
@@ -44,5 +45,6 @@ __all__ = [
     "scrx",
     "scry",
     "scrz",
+    "spatial_acceleration",
     "to_linear_first",
 ]

@@ -17,10 +17,10 @@ origin's velocity once more gives
     (5)  linear' = linear + 2 omega x u + omega_J x u + a_Jlin = linear + (omega + omega') x u + a_Jlin
 
 2 omega x u is the Coriolis term; omega_J x u turns the rate of the components into the rate of the vector as
-seen from the parent. If the last part of the placement is a screw about an axis e with omega_J along e, the
-shift d e may also come last, with the child's own tensor W':
+seen from the parent. If the last part of the placement is a screw about an axis e, and omega_J and alpha_J are
+along e, the shift d e may also come last, with the child's own tensor W':
 
-    (6)  W' e = alpha x e + (omega x omega_J) x e + omega' x (omega' x e)
+    (6)  W' e = alpha' x e + omega' x (omega' x e) = alpha x e + (omega x omega_J) x e + omega' x (omega x e)
               = W e + (omega x omega_J) x e + omega_J x (omega x e) = W e
 
 since e x (omega x e) = -(omega x e) x e. The tensors of frames between two bodies are then not needed.
@@ -38,7 +38,21 @@ from dalembert.spatial.transform import Placement
 from dalembert.spatial.value import Value, is_zero, mismatch
 from dalembert.spatial.vectors import Mat3, Vec3
 
-__all__ = ["BodyAcceleration"]
+__all__ = ["BodyAcceleration", "classical_acceleration", "spatial_acceleration"]
+
+
+def spatial_acceleration(classical: Motion, v: Motion) -> Motion:
+    """a = (omega', r'' - omega x r') of the classical acceleration (omega', r''); Featherstone 2008 Eq. 2.48.
+
+    `v` = (omega, r'): velocity of the body. Spatial acceleration is the rate of the spatial velocity; it is a
+    vector that adds and transforms like one.
+    """
+    return Motion(classical.angular, classical.linear - v.angular.cross(v.linear))
+
+
+def classical_acceleration(a: Motion, v: Motion) -> Motion:
+    """(omega', r'') of the spatial acceleration a; r'' [m/s^2] of the body point at the origin; Eq. 2.50."""
+    return Motion(a.angular, a.linear + v.angular.cross(v.linear))
 
 
 @final
@@ -104,7 +118,7 @@ class BodyAcceleration(Value):
         for factor in factors[:-1]:
             moved = moved._placed(factor)
         last = factors[-1]
-        if type(last) is AxialScrew and _turns_about(last.axis, v_J):
+        if type(last) is AxialScrew and _turns_about(last.axis, v_J, a_J):
             return moved._rotated(last)._joined(v_J, a_J)._shifted(last)  # (6)
         return moved._placed(last)._joined(v_J, a_J)
 
@@ -143,6 +157,7 @@ _set_omega, _set_alpha, _set_linear, _set_tensor = (
 )
 
 
-def _turns_about(axis: int, v_J: Motion) -> bool:
-    """Whether the joint turns about the axis by structure, so that Eq. (6) holds."""
-    return all(is_zero(item) for index, item in enumerate(v_J.angular.leaves()) if index != axis)
+def _turns_about(axis: int, v_J: Motion, a_J: Motion) -> bool:
+    """Whether omega_J and alpha_J are along the axis by structure, so that Eq. (6) holds."""
+    across = [m.angular[index] for m in (v_J, a_J) for index in range(3) if index != axis]
+    return all(is_zero(item) for item in across)

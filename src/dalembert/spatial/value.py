@@ -10,7 +10,16 @@ import numpy as np
 from dalembert.errors import DalembertError, ShapeError
 from dalembert.scalar import Scalar
 
-__all__ = ["FrozenValueError", "SpatialTypeError", "Value", "is_one", "is_zero", "literal", "mismatch", "scalars_of"]
+__all__ = [
+    "FrozenValueError",
+    "SpatialTypeError",
+    "Value",
+    "is_one",
+    "is_zero",
+    "literal",
+    "mismatch",
+    "scalars_of",
+]
 
 Self = TypeVar("Self", bound="Value")
 
