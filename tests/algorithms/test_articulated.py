@@ -6,6 +6,7 @@ import pytest
 from dalembert.algorithms.articulated import assemble, eliminate_joint
 from dalembert.algorithms.forward_dynamics import articulated_inertias, forward_dynamics
 from dalembert.algorithms.inverse_dynamics import inverse_dynamics
+from dalembert.algorithms.jacobians import jacobian
 from dalembert.algorithms.kinematics import body_motions
 from dalembert.algorithms.projection import handle_bias_acceleration, handle_inertia, handle_inverse_inertia
 from dalembert.algorithms.small_solve import factor
@@ -117,8 +118,6 @@ def test_handles_respond_to_forces_as_projected(seed):
     close(Phi, Phi.T, 1e-13)
     values = np.linalg.eigvalsh(Phi)
     assert values.min() > -1e-10 * values.max()
-    from dalembert.algorithms.jacobians import jacobian
-
     J = np.vstack([jacobian(model, q, h, frame="body") for h in handles])
     assert np.linalg.matrix_rank(Phi, tol=1e-9 * values.max()) == np.linalg.matrix_rank(J, tol=1e-9)
 
