@@ -142,6 +142,12 @@ def test_wrong_models_are_refused() -> None:
     )
     with pytest.raises(ModelError, match=r'"elbow": its axis \(1, 2, 0\) has length 2\.23'):
         from_pinocchio(long_axis)
+    part_of_ball = pin.Model()
+    part_of_ball.addJoint(0, pin.JointModelSpherical(), pin.SE3.Identity(), "ball")
+    mimic = pinocchio_models.follower(part_of_ball, 1, 1.0, 0.0, pin.JointModelPX())
+    part_of_ball.addJoint(1, mimic, pin.SE3.Identity(), "finger")
+    with pytest.raises(ModelError, match='"finger" mimics "ball", which has 3 degrees of freedom'):
+        from_pinocchio(part_of_ball)
     turning = arm()
     turning.gravity.angular = np.ones(3)
     with pytest.raises(ModelError, match="angular part"):

@@ -1,9 +1,8 @@
 """A Pinocchio model as ours, with maps for its arrays in both directions.
 
 Body i of ours is joint i + 1 of Pinocchio's, whose joint 0 is the universe. Placements, inertias, gravity and
-frames carry over as they are; q and v change their order (`pinocchio_joints`), and so do tau and
-accelerations with v, since every velocity map is a permutation: v = P v_pin, so equal power makes tau = P
-tau_pin.
+frames carry over as they are; q and v change their order (`pinocchio_joints`). Every velocity map is a
+permutation, v = P v_pin, so that a = P a_pin and, by equal power, tau = P tau_pin.
 """
 
 from __future__ import annotations
@@ -31,8 +30,7 @@ MIMIC: Final = "JointModelMimic"
 
 
 def from_pinocchio(pin_model: Any) -> PinocchioBridge:
-    """Bring a `pinocchio.Model` over: `bridge.model` is ours, `bridge.q`, `bridge.v` and so on map its
-    arrays.
+    """Bring a `pinocchio.Model` over: `bridge.model` is ours; `bridge.q`, `bridge.v` … map its arrays.
 
     The bridge is a snapshot: later changes of `pin_model` do not reach it. Inertias are taken as given; those
     that no body can have are listed in `bridge.model.report`. Mimic joints become couplings, which our q and
@@ -236,9 +234,7 @@ def _bound(value: float) -> float:
 
 
 def _limits(builder: ModelBuilder, pin_model: Any, index: int, image: JointImage) -> Limits:
-    """Pinocchio's limits; none for quaternions and (cos, sin) pairs, whose numbers are not coordinates of
-    ours.
-    """
+    """Pinocchio's limits; none for quaternions and (cos, sin) pairs, whose numbers are no coordinates."""
     joint = pin_model.joints[index]
     lower: list[float] = []
     upper: list[float] = []
@@ -266,7 +262,7 @@ def _add_mimics(builder: ModelBuilder, pin_model: Any) -> None:
     use: after `transformJointIntoMimic` its order may differ from that of `mimicking_joints`.
     """
     joints = list(pin_model.joints)
-    leaders = {joint.idx_v: index for index, joint in enumerate(joints) if index and joint.nv}
+    leaders = {joint.idx_v + k: index for index, joint in enumerate(joints) if index for k in range(joint.nv)}
     for index, joint in enumerate(joints):
         if joint.shortname() != MIMIC:
             continue

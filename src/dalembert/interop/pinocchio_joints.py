@@ -38,9 +38,7 @@ from dalembert.spatial import Mat3, Transform, Vec3
 __all__ = ["JointImage", "image_of_joint", "image_of_mimic", "transform_of"]
 
 UNIT_TOLERANCE: Final = 1e-9
-"""How far from 1 the length of an axis may be: with a longer one Pinocchio's own joint transforms are no
-rotations.
-"""
+"""How far from 1 the length of an axis may be; beyond, Pinocchio's own transforms are no rotations."""
 
 
 @final
@@ -88,9 +86,7 @@ def image_of_mimic(model: Any, index: int) -> tuple[JointImage, Transform]:
 
 
 def _at_unit_rate(joint: Any) -> Any:
-    """Pinocchio's data of a joint with one freedom, at unit rate and where a (cos, sin) pair is at angle
-    zero.
-    """
+    """Pinocchio's data of a joint with one freedom, at unit rate and with (cos, sin) at angle zero."""
     data = joint.createData()
     q, v = np.zeros(joint.idx_q + 2), np.zeros(joint.idx_v + 1)
     q[joint.idx_q] = v[joint.idx_v] = 1.0
