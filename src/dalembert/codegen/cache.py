@@ -129,7 +129,9 @@ def store_entry(key: str, description: Mapping[str, Any], pieces: Sequence[bytes
 
 
 def _encode(description: Mapping[str, Any], pieces: Sequence[bytes]) -> bytes:
-    header = json.dumps({"description": dict(description), "sizes": [len(piece) for piece in pieces]}).encode()
+    header = json.dumps(
+        {"description": dict(description), "sizes": [len(piece) for piece in pieces]}
+    ).encode()
     body = struct.pack("<Q", len(header)) + header + b"".join(pieces)
     return MAGIC + hashlib.sha256(body).digest() + body
 

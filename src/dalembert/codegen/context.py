@@ -37,7 +37,9 @@ class Context:
         self.functions |= instructions.elementary_functions()
         return instructions
 
-    def plan(self, instructions: Instructions, *, keep: Iterable[int] = (), eager: Iterable[int] = ()) -> Plan:
+    def plan(
+        self, instructions: Instructions, *, keep: Iterable[int] = (), eager: Iterable[int] = ()
+    ) -> Plan:
         plan = allocate(instructions, registers=self.registers, keep=keep, eager=eager)
         self.slots = max(self.slots, plan.slots)
         return plan

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.codegen.emit_llvm import KERNEL_NAME, emit_program
-from dalembert.codegen.target import Target, initialize, target_for, target_machine
+from dalembert.codegen.target import Target, host_levels, initialize, target_for, target_machine
 from dalembert.codegen.threads import split_rows
 from dalembert.errors import CompileError, ShapeError
 from dalembert.tracing.program import Program
@@ -66,13 +66,20 @@ def compile_object(
     program: Program, *, dtype: str, lanes: int, target: Target
 ) -> tuple[KernelInfo, bytes, bytes]:
     """The kernel's description, its object code, and its tables."""
+    if target.level not in host_levels():
+        raise CompileError(
+            f"this machine cannot run code of level {target.level!r}, only of {', '.join(host_levels())}; "
+            "codegen.assembly shows code for any level"
+        )
     emitted = emit_program(program, bits=_BITS[dtype], lanes=lanes, target=target)
     machine = target_machine(target)
     try:
         module = llvm.parse_assembly(emitted.text)
         code = machine.emit_object(module)
     except RuntimeError as error:
-        raise CompileError(f"LLVM {llvm.llvm_version_info} refused a kernel at level {target.level!r}: {error}") from error
+        raise CompileError(
+            f"LLVM {llvm.llvm_version_info} refused a kernel at level {target.level!r}: {error}"
+        ) from error
     info = KernelInfo(
         dtype=dtype,
         lanes=lanes,
@@ -183,13 +190,17 @@ class CpuKernel:
         rows = {len(array) for array in (*inputs, *outputs)}
         if len(rows) != 1:
             raise ShapeError(f"arrays of a batch need the same number of rows, got {sorted(rows)}")
-        for array, (name, size) in zip((*inputs, *outputs), self.info.inputs + self.info.outputs, strict=True):
+        for array, (name, size) in zip(
+            (*inputs, *outputs), self.info.inputs + self.info.outputs, strict=True
+        ):
             if array.dtype != self.info.dtype or array.shape[1:] != (size,):
                 raise ShapeError(
                     f"array {name!r}: expected (rows, {size}) of {self.info.dtype}, got {array.shape} of {array.dtype}"
                 )
             if size > 1 and array.strides[1] != array.itemsize:
-                raise ShapeError(f"array {name!r}: elements of a row must be adjacent, got strides {array.strides}")
+                raise ShapeError(
+                    f"array {name!r}: elements of a row must be adjacent, got strides {array.strides}"
+                )
         return self.run(
             [(array.ctypes.data, array.strides[0]) for array in inputs],
             [(array.ctypes.data, array.strides[0]) for array in outputs],

@@ -123,7 +123,11 @@ def definition(name: str, *, lanes: int, fma: bool, attributes: str, declared: s
     names = [f"%x{k}" for k in range(arity)]
     result = body(writer, *names)
     return _function(
-        text, name, ", ".join(f"{text} {item}" for item in names), [*writer.lines, f"ret {text} {result}"], attributes
+        text,
+        name,
+        ", ".join(f"{text} {item}" for item in names),
+        [*writer.lines, f"ret {text} {result}"],
+        attributes,
     )
 
 
@@ -150,7 +154,9 @@ def _reduce(w: Writer, x: Value) -> tuple[Value, Value]:
     if w.fma:
         minus = w.neg(n)
         r = x
-        for part in PIO2:  # the first step is exact, the second rounds r once, the third is below its last bit
+        for (
+            part
+        ) in PIO2:  # the first step is exact, the second rounds r once, the third is below its last bit
             r = w.fused(minus, w.constant(part), r)
         return r, w.to_bits(shifted)
     high = w.sub(x, w.mul(n, w.constant(PIO2_SHORT[0])))
@@ -284,7 +290,9 @@ def _huge_definition(outer: Writer, attributes: str) -> str:
     both = w.let(f"insertvalue {{ double, double }} {first}, double {cosine}, 1")
     w.line(f"ret {{ double, double }} {both}")
     constants = f"@two_over_pi = private constant [{len(words)} x i64] [{table}]\n"
-    return constants + _function("{ double, double }", "sincos_huge", "double %x", w.lines, f"{attributes} cold")
+    return constants + _function(
+        "{ double, double }", "sincos_huge", "double %x", w.lines, f"{attributes} cold"
+    )
 
 
 # The others -----------------------------------------------------------------------------------------------------

@@ -207,12 +207,12 @@ class _Kernel:
         if not self.delivered:
             return dict.fromkeys(spec.name for spec in self.program.inputs)
         used: dict[str, set[int] | None] = {spec.name: set() for spec in self.program.inputs}
-        roots = [value for item in self.program.statements if isinstance(item, Straight) for value in item.values]
+        roots = [
+            value for item in self.program.statements if isinstance(item, Straight) for value in item.values
+        ]
         for node in live([*roots, *([self.program.check] if self.program.check is not None else [])]):
             if node.op in ("input", "load"):
-                array, position = (
-                    node.data if node.op == "input" else (node.data.array, node.data.offset)
-                )
+                array, position = node.data if node.op == "input" else (node.data.array, node.data.offset)
                 positions = used.get(array)
                 if positions is not None:
                     positions.add(position)
@@ -229,7 +229,9 @@ class _Kernel:
             writer,
             instructions,
             context.plan(instructions),
-            fetch=lambda node: context.places[instructions.data[node][0]].load(writer, instructions.data[node][1]),
+            fetch=lambda node: context.places[instructions.data[node][0]].load(
+                writer, instructions.data[node][1]
+            ),
             computed=lambda node, value: None,
             spills=context.spills,
             proceed=context.proceed,
@@ -283,12 +285,18 @@ class _Kernel:
         names = set(functions) | ({"sincos"} if "tan" in functions else set())
         definitions = [
             definition(
-                name, lanes=self.type.lanes, fma=self.target.fma, attributes=attributes, declared=self.declared
+                name,
+                lanes=self.type.lanes,
+                fma=self.target.fma,
+                attributes=attributes,
+                declared=self.declared,
             )
             for name in sorted(names)
         ]
         if self.type.lanes > 1:
-            definitions.append(_ROW_DISTANCES.replace("LANES", str(self.type.lanes)).replace("ATTRIBUTES", attributes))
+            definitions.append(
+                _ROW_DISTANCES.replace("LANES", str(self.type.lanes)).replace("ATTRIBUTES", attributes)
+            )
         parameters = (
             "ptr %inputs, ptr %input_strides, ptr %outputs, ptr %output_strides, i64 %rows, "
             "ptr %tables, ptr noalias %scratch"

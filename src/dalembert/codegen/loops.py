@@ -51,7 +51,12 @@ def _entry(context: Context, table: str, index: Value) -> Value:
 
 
 def _emit_case(
-    context: Context, program: Program, loop: Loop, number: int, stores: tuple[IndexedStore, ...], index: Value
+    context: Context,
+    program: Program,
+    loop: Loop,
+    number: int,
+    stores: tuple[IndexedStore, ...],
+    index: Value,
 ) -> None:
     writer = context.writer
     instructions = context.schedule([store.value for store in stores])

@@ -100,7 +100,9 @@ def loop_hazards(program: Program, loop: Loop, case: int) -> Hazards:
     loads = _loads(stores)
     eager, deferred = set(), set()
     for array in {store.address.array for store in stores}:
-        written = [store.address.positions(program.tables, own) for store in stores if store.address.array == array]
+        written = [
+            store.address.positions(program.tables, own) for store in stores if store.address.array == array
+        ]
         read = [address.positions(program.tables, own) for address in loads if address.array == array]
         if not len(own):
             continue

@@ -56,7 +56,9 @@ def _network(lanes: int, grains: int) -> tuple[list[tuple[int, Shuffle, Shuffle]
         halves = []
         for half in (0, inner // 2):
             starts = [
-                part + half + block for part in range(0, lanes, inner) for block in range(0, inner // 2, distance)
+                part + half + block
+                for part in range(0, lanes, inner)
+                for block in range(0, inner // 2, distance)
             ]
             halves.append(
                 tuple(at + k + vector for at in starts for vector in (0, lanes) for k in range(distance))

@@ -18,7 +18,12 @@ Position = tuple[str, int]
 
 
 def emit_straight(
-    context: Context, statement: Straight, *, delivered: Set[str], offsets: Mapping[str, int], spill_offset: int
+    context: Context,
+    statement: Straight,
+    *,
+    delivered: Set[str],
+    offsets: Mapping[str, int],
+    spill_offset: int,
 ) -> dict[Position, Source]:
     """Write a statement. Elements of the arrays `delivered` are not stored: the result says where their lanes are.
 
@@ -44,7 +49,9 @@ def emit_straight(
     eager = {node for node in leaves if _overwritten(instructions, node, stored)}
     results = {node for place, node in nodes.items() if place[0] in delivered}
     eager |= {node for node in leaves if node in results and not at_home(node)}
-    keep = {node for node in results if not instructions.is_leaf(node)} | eager.intersection(instructions.roots)
+    keep = {node for node in results if not instructions.is_leaf(node)} | eager.intersection(
+        instructions.roots
+    )
     plan = context.plan(instructions, keep=keep, eager=sorted(eager))
 
     def fetch(node: int) -> Value:

@@ -69,7 +69,9 @@ def host_levels() -> tuple[str, ...]:
     if machine in ("aarch64", "arm64"):
         return ("neon",)
     if machine not in ("x86_64", "amd64"):
-        raise CompileError(f"no code generator for the processor {machine!r}; x86-64 and AArch64 are supported")
+        raise CompileError(
+            f"no code generator for the processor {machine!r}; x86-64 and AArch64 are supported"
+        )
     features = _host_features()
     return tuple(level for level, needed in _NEEDED.items() if all(features.get(item) for item in needed))
 
@@ -81,7 +83,7 @@ def host_level() -> str:
 
 def default_lanes(dtype: str, level: str | None = None) -> int:
     """Samples in one vector register: 8 float64 at the level avx512."""
-    return LEVELS[level or host_level()].vector_bytes // _item_size(dtype)
+    return target_for(level).vector_bytes // _item_size(dtype)
 
 
 def _item_size(dtype: str) -> int:
@@ -108,9 +110,7 @@ def target_for(level: str | None = None) -> Target:
             return Target(
                 level, triple, llvm.get_host_cpu_name(), features, base.fma, base.vector_bytes, base.registers
             )
-        return Target(
-            level, triple, base.cpu, base.features, base.fma, base.vector_bytes, base.registers
-        )
+        return Target(level, triple, base.cpu, base.features, base.fma, base.vector_bytes, base.registers)
     return base
 
 
