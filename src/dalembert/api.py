@@ -1,13 +1,14 @@
 """The public functions: one sample or any batch of them, compiled for the model on first use.
 
-All take one sample `(nq,)` or any leading batch shape `(…, nq)`, row-major; ints and lists become float64; arrays of float32
-give float32. `out=` takes preallocated results. `check="raise"` refuses quaternions off unit norm, `"flag"` makes such rows
-NaN, `"off"` does not look. `time=` is needed where a model has time-dependent joints.
+All take one sample `(nq,)` or any leading batch shape `(…, nq)`, row-major; ints and lists become float64;
+arrays of float32 give float32. `out=` takes preallocated results. `check="raise"` refuses quaternions off
+unit norm, `"flag"` makes such rows NaN, `"off"` does not look. `time=` is needed where a model has
+time-dependent joints.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, TypeAlias, final
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +16,9 @@ import numpy.typing as npt
 from dalembert.errors import ArgumentError
 from dalembert.library import function
 from dalembert.model.model import Model
+from dalembert.poses import Poses
 
 __all__ = [
-    "Pose",
-    "Poses",
     "bias_forces",
     "center_of_mass",
     "centroidal_momentum",
@@ -67,15 +67,18 @@ def inverse_dynamics(
 ) -> Array:
     """Solve M(q) a + b(q, v) = tau + J^T external for tau `(…, nv)` [N m or N].
 
-    `a`: dv/dt `(…, nv)`. `external_forces`: `(…, n_bodies, 6)`, moment and force on each body in body coordinates at its
-    origin, or with `external_frame="world"` in world coordinates at the world's origin. Armature is inside; damping, springs,
-    friction and limits are not (`passive_forces`). Recursive Newton-Euler, Featherstone 2008 Table 5.1.
+    `a`: dv/dt `(…, nv)`. `external_forces`: `(…, n_bodies, 6)`, moment and force on each body in body
+    coordinates at its origin, or with `external_frame="world"` in world coordinates at the world's origin.
+    Armature is inside; damping, springs, friction and limits are not (`passive_forces`). Recursive
+    Newton-Euler, Featherstone 2008 Table 5.1.
     """
     if external_forces is None and method is None and time is None and out is None and check == "raise":
-        return (model.functions.get("inverse_dynamics") or function(model, "inverse_dynamics"))(q, v, a)
+        return cast(
+            "Array", (model.functions.get("inverse_dynamics") or function(model, "inverse_dynamics"))(q, v, a)
+        )
     arrays = {"external_forces": external_forces, "time": time}
     options = {} if external_forces is None else {"external_frame": external_frame}
-    return _call(model, "inverse_dynamics", (q, v, a), arrays, method, options, out, check)
+    return _array(model, "inverse_dynamics", (q, v, a), arrays, method, options, out, check)
 
 
 def forward_dynamics(
@@ -93,14 +96,17 @@ def forward_dynamics(
 ) -> Array:
     """Solve M(q) a + b(q, v) = tau + J^T external for a = dv/dt `(…, nv)` [rad/s^2 or m/s^2].
 
-    `external_forces` as in `inverse_dynamics`. `method`: "aba", the articulated-body algorithm (Featherstone 2008 Table 7.1),
-    or "crba", which forms and factors M; coupled joints take the latter by themselves.
+    `external_forces` as in `inverse_dynamics`. `method`: "aba", the articulated-body algorithm (Featherstone
+    2008 Table 7.1), or "crba", which forms and factors M; coupled joints take the latter by themselves.
     """
     if external_forces is None and method is None and time is None and out is None and check == "raise":
-        return (model.functions.get("forward_dynamics") or function(model, "forward_dynamics"))(q, v, tau)
+        return cast(
+            "Array",
+            (model.functions.get("forward_dynamics") or function(model, "forward_dynamics"))(q, v, tau),
+        )
     arrays = {"external_forces": external_forces, "time": time}
     options = {} if external_forces is None else {"external_frame": external_frame}
-    return _call(model, "forward_dynamics", (q, v, tau), arrays, method, options, out, check)
+    return _array(model, "forward_dynamics", (q, v, tau), arrays, method, options, out, check)
 
 
 def mass_matrix(
@@ -112,13 +118,14 @@ def mass_matrix(
     out: Array | None = None,
     check: Check = "raise",
 ) -> Array:
-    """The joint-space inertia M(q) `(…, nv, nv)`, symmetric, armature included; kinetic energy is v^T M v / 2.
+    """The joint-space inertia M(q) `(…, nv, nv)`, symmetric, with armature; kinetic energy is v^T M v / 2.
 
-    Composite-rigid-body algorithm, Featherstone 2008 Table 6.2; `method="rnea_columns"` takes it from nv inverse dynamics.
+    Composite-rigid-body algorithm, Featherstone 2008 Table 6.2; `method="rnea_columns"` takes it from nv
+    inverse dynamics.
     """
     if method is None and time is None and out is None and check == "raise":
-        return (model.functions.get("mass_matrix") or function(model, "mass_matrix"))(q)
-    return _call(model, "mass_matrix", (q,), {"time": time}, method, {}, out, check)
+        return cast("Array", (model.functions.get("mass_matrix") or function(model, "mass_matrix"))(q))
+    return _array(model, "mass_matrix", (q,), {"time": time}, method, {}, out, check)
 
 
 def inverse_mass_matrix(
@@ -130,7 +137,7 @@ def inverse_mass_matrix(
     check: Check = "raise",
 ) -> Array:
     """M(q)^-1 `(…, nv, nv)`, from the sparse L^T D L factors of M."""
-    return _call(model, "inverse_mass_matrix", (q,), {"time": time}, None, {}, out, check)
+    return _array(model, "inverse_mass_matrix", (q,), {"time": time}, None, {}, out, check)
 
 
 def bias_forces(
@@ -143,14 +150,19 @@ def bias_forces(
     check: Check = "raise",
 ) -> Array:
     """b(q, v) = inverse_dynamics(q, v, 0) `(…, nv)`: velocity terms and gravity. M a + b = tau."""
-    return _call(model, "bias_forces", (q, v), {"time": time}, None, {}, out, check)
+    return _array(model, "bias_forces", (q, v), {"time": time}, None, {}, out, check)
 
 
 def gravity_forces(
-    model: Model, q: ArrayLike, *, time: ArrayLike | None = None, out: Array | None = None, check: Check = "raise"
+    model: Model,
+    q: ArrayLike,
+    *,
+    time: ArrayLike | None = None,
+    out: Array | None = None,
+    check: Check = "raise",
 ) -> Array:
     """g(q) = inverse_dynamics(q, 0, 0) = +dV/dq `(…, nv)`: the forces that hold the system still."""
-    return _call(model, "gravity_forces", (q,), {"time": time}, None, {}, out, check)
+    return _array(model, "gravity_forces", (q,), {"time": time}, None, {}, out, check)
 
 
 def coriolis_forces(
@@ -163,21 +175,24 @@ def coriolis_forces(
     check: Check = "raise",
 ) -> Array:
     """c(q, v) `(…, nv)`: the velocity terms of the equation of motion alone; bias = coriolis + gravity."""
-    return _call(model, "coriolis_forces", (q, v), {"time": time}, None, {}, out, check)
+    return _array(model, "coriolis_forces", (q, v), {"time": time}, None, {}, out, check)
 
 
 def passive_forces(
     model: Model, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, check: Check = "raise"
 ) -> Array:
-    """What the joints do by themselves `(…, nv)`: springs, damping and dry friction; simulation adds them to tau."""
-    return _call(model, "passive_forces", (q, v), {}, None, {}, out, check)
+    """Springs, damping and dry friction of the joints `(…, nv)`; simulation adds them to tau."""
+    return _array(model, "passive_forces", (q, v), {}, None, {}, out, check)
 
 
 def forward_kinematics(
     model: Model, q: ArrayLike, *, time: ArrayLike | None = None, check: Check = "raise"
 ) -> Poses:
-    """Where every body is: `poses.rotation (…, n_bodies, 3, 3)`, `poses.translation (…, n_bodies, 3)`, `poses["hand"]`."""
-    rotation, translation = _call(model, "forward_kinematics", (q,), {"time": time}, None, {}, None, check)
+    """Where every body is in the world.
+
+    `poses.rotation (…, n_bodies, 3, 3)`, `poses.translation (…, n_bodies, 3)`; `poses["hand"]` by name.
+    """
+    rotation, translation = _arrays(model, "forward_kinematics", (q,), {"time": time}, None, {}, None, check)
     return Poses(model, rotation, translation)
 
 
@@ -193,11 +208,11 @@ def jacobian(
 ) -> Array:
     """J(q) `(…, 6, nv)`, angular first: the velocity of a body or frame is J v.
 
-    `frame`: "body" at the frame's origin in its axes; "world" at the world's origin in world axes; "world_aligned" at the
-    frame's origin in world axes.
+    `frame`: "body" at the frame's origin in its axes; "world" at the world's origin in world axes;
+    "world_aligned" at the frame's origin in world axes.
     """
     options = {"where": model.frame(frame_name).name, "frame": frame}
-    return _call(model, "jacobian", (q,), {"time": time}, None, options, out, check)
+    return _array(model, "jacobian", (q,), {"time": time}, None, options, out, check)
 
 
 def jacobian_rate(
@@ -213,7 +228,7 @@ def jacobian_rate(
 ) -> Array:
     """dJ/dt `(…, 6, nv)` along the motion v, in the same frame as `jacobian`."""
     options = {"where": model.frame(frame_name).name, "frame": frame}
-    return _call(model, "jacobian_rate", (q, v), {"time": time}, None, options, out, check)
+    return _array(model, "jacobian_rate", (q, v), {"time": time}, None, options, out, check)
 
 
 def point_motion(
@@ -228,38 +243,41 @@ def point_motion(
 ) -> tuple[Array, Array, Array]:
     """Position, velocity and classical acceleration `(…, 3)` each, in world axes, of a frame's origin."""
     options = {"where": model.frame(frame_name).name}
-    return _call(model, "point_motion", (q, v, a), {"time": time}, None, options, None, check)
+    return cast(
+        "tuple[Array, Array, Array]",
+        _arrays(model, "point_motion", (q, v, a), {"time": time}, None, options, None, check),
+    )
 
 
 def kinetic_energy(model: Model, q: ArrayLike, v: ArrayLike, *, time: ArrayLike | None = None) -> Array:
     """T = v^T M v / 2 `(…)` [J], the armatures' share included."""
-    return _call(model, "kinetic_energy", (q, v), {"time": time}, None, {}, None, "raise")
+    return _array(model, "kinetic_energy", (q, v), {"time": time}, None, {}, None, "raise")
 
 
 def potential_energy(model: Model, q: ArrayLike, *, time: ArrayLike | None = None) -> Array:
     """V = -sum m g . c `(…)` [J], zero with every centre of mass at the world's origin."""
-    return _call(model, "potential_energy", (q,), {"time": time}, None, {}, None, "raise")
+    return _array(model, "potential_energy", (q,), {"time": time}, None, {}, None, "raise")
 
 
 def center_of_mass(model: Model, q: ArrayLike, *, time: ArrayLike | None = None) -> Array:
     """The centre of mass of the whole system `(…, 3)` [m], in world coordinates."""
-    return _call(model, "center_of_mass", (q,), {"time": time}, None, {}, None, "raise")
+    return _array(model, "center_of_mass", (q,), {"time": time}, None, {}, None, "raise")
 
 
 def centroidal_momentum(model: Model, q: ArrayLike, v: ArrayLike, *, time: ArrayLike | None = None) -> Array:
     """(angular momentum about the centre of mass, linear momentum) `(…, 6)`, in world axes."""
-    return _call(model, "centroidal_momentum", (q, v), {"time": time}, None, {}, None, "raise")
+    return _array(model, "centroidal_momentum", (q, v), {"time": time}, None, {}, None, "raise")
 
 
 def centroidal_momentum_matrix(model: Model, q: ArrayLike, *, time: ArrayLike | None = None) -> Array:
     """A(q) `(…, 6, nv)` with centroidal momentum = A v."""
-    return _call(model, "centroidal_momentum_matrix", (q,), {"time": time}, None, {}, None, "raise")
+    return _array(model, "centroidal_momentum_matrix", (q,), {"time": time}, None, {}, None, "raise")
 
 
 def inverse_dynamics_derivatives(
     model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, check: Check = "raise"
 ) -> tuple[Array, Array, Array]:
-    """(dtau/dq, dtau/dv, dtau/da), `(…, nv, nv)` each; by q on the tangent space. dtau/da is the mass matrix."""
+    """(dtau/dq, dtau/dv, dtau/da), `(…, nv, nv)` each; by q on the tangent space; dtau/da = M."""
     by_q = function(model, "inverse_dynamics", by="q")(q, v, a, check=check)
     by_v = function(model, "inverse_dynamics", by="v")(q, v, a, check="off")
     batch = np.broadcast_shapes(*(np.shape(item)[:-1] for item in (q, v, a)))
@@ -284,19 +302,19 @@ def integrate(
     model: Model, q: ArrayLike, dv: ArrayLike, *, out: Array | None = None, check: Check = "raise"
 ) -> Array:
     """The configuration `(…, nq)` reached from q in unit time at constant velocity dv: pass `v * dt`."""
-    return _call(model, "integrate", (q, dv), {}, None, {}, out, check)
+    return _array(model, "integrate", (q, dv), {}, None, {}, out, check)
 
 
 def difference(
     model: Model, q0: ArrayLike, q1: ArrayLike, *, out: Array | None = None, check: Check = "raise"
 ) -> Array:
     """The displacement `(…, nv)` at q0 with `integrate(model, q0, difference(model, q0, q1)) = q1`."""
-    return _call(model, "difference", (q0, q1), {}, None, {}, out, check)
+    return _array(model, "difference", (q0, q1), {}, None, {}, out, check)
 
 
 def normalize(model: Model, q: ArrayLike, *, out: Array | None = None) -> Array:
     """q `(…, nq)` with its quaternions scaled to unit norm."""
-    return _call(model, "normalize", (q,), {}, None, {}, out, "off")
+    return _array(model, "normalize", (q,), {}, None, {}, out, "off")
 
 
 def step(
@@ -313,64 +331,51 @@ def step(
 ) -> tuple[Array, Array]:
     """(q, v) after one step of dt [s] with tau held, on the configuration manifold.
 
-    Passive joint forces are added to tau. The linear velocity of a free joint is carried in world axes, so that a thrown
-    spinning body keeps its momentum to rounding.
+    Passive joint forces are added to tau. The linear velocity of a free joint is carried in world axes, so
+    that a thrown spinning body keeps its momentum to rounding.
     """
     if not (np.all(np.isfinite(dt)) and np.all(np.asarray(dt) > 0.0)):
         raise ArgumentError(f"dt must be positive and finite, got {dt}")
     arrays = {"external_forces": external_forces, "time": time}
-    return _call(model, "step", (q, v, tau, dt), arrays, None, {"integrator": integrator}, None, check)
+    return cast(
+        "tuple[Array, Array]",
+        _arrays(model, "step", (q, v, tau, dt), arrays, None, {"integrator": integrator}, None, check),
+    )
 
 
 def force_at_point(model: Model, q: ArrayLike, body: str, point: ArrayLike, force: ArrayLike) -> Array:
-    """External forces `(…, n_bodies, 6)` of a push on one body: `force` [N] at `point` [m], both in world coordinates."""
+    """External forces `(…, n_bodies, 6)` of a push on one body.
+
+    `force (…, 3)` [N] at `point (…, 3)` [m], both in world coordinates.
+    """
     index = model.body(body).index
     pose = forward_kinematics(model, q)[body]
     to_body = np.swapaxes(pose.rotation, -1, -2)
     push = np.einsum("...ij,...j->...i", to_body, np.asarray(force, np.float64))
     arm = np.einsum("...ij,...j->...i", to_body, np.asarray(point, np.float64) - pose.translation)
-    wrench = np.concatenate([np.cross(arm, push), np.broadcast_to(push, np.broadcast_shapes(arm.shape, push.shape))], axis=-1)
+    wrench = np.concatenate(
+        [np.cross(arm, push), np.broadcast_to(push, np.broadcast_shapes(arm.shape, push.shape))], axis=-1
+    )
     forces = np.zeros((*wrench.shape[:-1], len(model.bodies), 6))
     forces[..., index, :] = wrench
     return forces
 
 
-class Pose(NamedTuple):
-    """A frame in the world: `rotation (…, 3, 3)`, its axes as columns, and `translation (…, 3)`, its origin [m]."""
-
-    rotation: Array
-    translation: Array
-
-
-@final
-class Poses:
-    """Poses of all bodies in the world, in the order of `model.bodies`."""
-
-    __slots__ = ("_model", "rotation", "translation")
-
-    def __init__(self, model: Model, rotation: Array, translation: Array) -> None:
-        self._model = model
-        self.rotation = rotation
-        self.translation = translation
-
-    def __getitem__(self, name: str) -> Pose:
-        """The pose of a body or of a named frame."""
-        frame = self._model.frame(name)
-        R, p = np.array(frame.placement.R.to_list()), np.array(frame.placement.p.to_list())
-        if frame.body < 0:
-            batch = self.translation.shape[:-2]
-            return Pose(np.broadcast_to(R, (*batch, 3, 3)), np.broadcast_to(p, (*batch, 3)))
-        R_body, p_body = self.rotation[..., frame.body, :, :], self.translation[..., frame.body, :]
-        return Pose(R_body @ R, p_body + np.einsum("...ij,j->...i", R_body, p))
-
-    def __len__(self) -> int:
-        return len(self._model.bodies)
-
-    def __repr__(self) -> str:
-        return f"<Poses of {len(self)} bodies, batch {self.translation.shape[:-2]}>"
+def _array(
+    model: Model,
+    name: str,
+    values: tuple[Any, ...],
+    arrays: dict[str, Any],
+    method: str | None,
+    options: dict[str, Any],
+    out: Array | None,
+    check: Check,
+) -> Array:
+    """The result of a library function, with those of the optional arrays that were given."""
+    return cast("Array", _arrays(model, name, values, arrays, method, options, out, check))
 
 
-def _call(
+def _arrays(
     model: Model,
     name: str,
     values: tuple[Any, ...],
@@ -380,7 +385,7 @@ def _call(
     out: Array | None,
     check: Check,
 ) -> Any:
-    """Call a library function with those of the optional arrays that were given."""
+    """The results of a library function; one comes bare."""
     given = {key: value for key, value in arrays.items() if value is not None}
     compiled = function(model, name, method, arrays=tuple(given), options=tuple(options.items()))
     return compiled(*values, *given.values(), out=out, check=check)

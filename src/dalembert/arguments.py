@@ -1,7 +1,7 @@
 """What callers pass becomes rows: one sample a row, row-major, over any leading batch shape.
 
-Nothing is copied that the kernels can read in place: a row may have any stride, and an argument without batch axes
-is one row that every sample reads.
+Nothing is copied that the kernels can read in place: a row may have any stride, and an argument without batch
+axes is one row that every sample reads.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ __all__ = ["ArrayArgument", "Result", "Rows", "as_rows", "pick_dtype", "result_r
 
 Array: TypeAlias = npt.NDArray[Any]
 
-DTYPES: Final = {"float64": np.dtype(np.float64), "float32": np.dtype(np.float32)}
+DTYPES: Final[dict[str, np.dtype[Any]]] = {"float64": np.dtype(np.float64), "float32": np.dtype(np.float32)}
 CHARACTERS: Final = {dtype.char: name for name, dtype in DTYPES.items()}
 
 
@@ -40,7 +40,7 @@ class ArrayArgument:
 @final
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """All arguments of a call as matrices `(rows, size)` or `(1, size)`, and the batch shape of its results."""
+    """The arguments of a call as matrices `(rows, size)` or `(1, size)`, and the batch shape."""
 
     batch: tuple[int, ...]
     count: int
@@ -50,7 +50,7 @@ class Rows:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Result:
-    """An array to hand back, and the matrix `(rows, size)` that a kernel writes: the same memory wherever possible."""
+    """An array to hand back, and the matrix `(rows, size)` a kernel writes: one memory where possible."""
 
     array: Array
     matrix: Array
@@ -62,7 +62,7 @@ class Result:
 
 
 def pick_dtype(arguments: Sequence[tuple[str, object]]) -> str:
-    """The float type of a call: that of its arrays; numbers and lists follow them, and alone they are float64."""
+    """The float type of a call: that of its arrays; numbers and lists follow, alone they are float64."""
     found: dict[str, str] = {}
     for name, value in arguments:
         kind = CHARACTERS.get(value.dtype.char) if isinstance(value, np.ndarray) else None
@@ -101,7 +101,8 @@ def _plain_rows(signature: Sequence[ArrayArgument], values: Sequence[object], dt
 def _general_rows(signature: Sequence[ArrayArgument], values: Sequence[object], dtype: str) -> Rows:
     arrays = [_as_array(argument, value, dtype) for argument, value in zip(signature, values, strict=True)]
     batches = [
-        array.shape[: array.ndim - len(argument.shape)] for argument, array in zip(signature, arrays, strict=True)
+        array.shape[: array.ndim - len(argument.shape)]
+        for argument, array in zip(signature, arrays, strict=True)
     ]
     try:
         batch = np.broadcast_shapes(*batches)
@@ -142,8 +143,10 @@ def _given_results(signature: Sequence[ArrayArgument], out: object) -> list[Arra
     arrays = list(out) if isinstance(out, (tuple, list)) else [out]
     if len(arrays) != len(signature):
         names = ", ".join(result.name for result in signature)
-        raise ArgumentError(f"out holds {len(arrays)} arrays, but there are {len(signature)} results: {names}")
-    return arrays
+        raise ArgumentError(
+            f"out holds {len(arrays)} arrays, but there are {len(signature)} results: {names}"
+        )
+    return cast("list[Array | None]", arrays)
 
 
 def _check_result(result: ArrayArgument, target: object, shape: tuple[int, ...], dtype: str) -> None:
@@ -168,7 +171,10 @@ def _as_array(argument: ArrayArgument, value: object, dtype: str) -> Array:
     if kind not in "fiub":
         raise DtypeError(f"{argument.name} has type {array.dtype}; expected real numbers")
     if kind == "f" and isinstance(value, np.ndarray) and array.dtype != DTYPES[dtype]:
-        raise DtypeError(f"{argument.name} is {array.dtype}, but this function is compiled for {dtype}; convert with .astype")
+        raise DtypeError(
+            f"{argument.name} is {array.dtype}, but this function is compiled for {dtype}; "
+            "convert it with .astype"
+        )
     inner = len(argument.shape)
     if array.ndim < inner or array.shape[array.ndim - inner :] != argument.shape:
         raise ShapeError(f"{argument.name}: expected {_shape(argument)}, got {array.shape}")
@@ -177,7 +183,11 @@ def _as_array(argument: ArrayArgument, value: object, dtype: str) -> Array:
 
 def _shape(argument: ArrayArgument) -> str:
     exact = str(argument.shape)
-    return f"{exact} or a batch (…, {', '.join(map(str, argument.shape))})" if argument.shape else "a number or a batch"
+    return (
+        f"{exact} or a batch (…, {', '.join(map(str, argument.shape))})"
+        if argument.shape
+        else "a number or a batch"
+    )
 
 
 def _matrix(array: Array, argument: ArrayArgument, own: tuple[int, ...], batch: tuple[int, ...]) -> Array:
@@ -192,7 +202,7 @@ def _matrix(array: Array, argument: ArrayArgument, own: tuple[int, ...], batch: 
 
 
 def _row_view(array: Array, count: int, size: int) -> Array | None:
-    """The same memory as `(count, size)` with unit inner stride and a whole number of elements between rows."""
+    """The same memory as `(count, size)`, elements adjacent and rows whole elements apart."""
     if not array.flags.aligned:
         return None
     if array.flags.c_contiguous:

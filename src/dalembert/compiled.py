@@ -32,13 +32,15 @@ def compile(
 ) -> CompiledFunction:
     """Compile `function(model, q, v, …)` for a model.
 
-    The function is run once on symbols: it computes with `+ - * /`, `dalembert.scalar` and `dalembert.algorithms`, and
-    returns scalars, nested lists or spatial values; a tuple is several results. Its arguments after the model are arrays:
-    `q` has nq elements, `v`, `a`, `tau` have nv, `time` and `dt` are numbers; `inputs` gives the shapes of others. A public
-    function such as `da.forward_dynamics` may be given itself.
+    The function is run once on symbols: it computes with `+ - * /`, `dalembert.scalar` and
+    `dalembert.algorithms`, and returns scalars, nested lists or spatial values; a tuple is several results.
+    Its arguments after the model are arrays: `q` has nq elements, `v`, `a`, `tau` have nv, `time` and `dt`
+    are numbers; `inputs` gives the shapes of others. A public function such as `da.forward_dynamics` may be
+    given itself.
 
-    `parameters` names values of the model, such as "upper.mass", "elbow.placement" or "gravity", that are given at each call
-    (`f(q, v, tau, parameters={"upper.mass": m})`, batched like any argument) instead of being compiled in.
+    `parameters` names values of the model, such as "upper.mass", "elbow.placement" or "gravity", that are
+    given at each call (`f(q, v, tau, parameters={"upper.mass": m})`, batched like any argument) instead of
+    being compiled in.
     """
     if dtype not in DTYPES:
         raise UnknownNameError.of("dtype", str(dtype), DTYPES)
@@ -66,17 +68,21 @@ def _arguments(
         ):
             continue
         if item.kind is item.KEYWORD_ONLY:
-            raise ArgumentError(f"{_name(function)}: {item.name} is keyword-only; arrays must be positional arguments")
+            raise ArgumentError(
+                f"{_name(function)}: {item.name} is keyword-only; arrays must be positional arguments"
+            )
         shape = inputs[item.name] if item.name in inputs else argument_shape(model, item.name)
         if shape is None:
             raise ArgumentError(
-                f'{_name(function)}: the shape of "{item.name}" is not known by its name; give it, for instance '
-                f'inputs={{"{item.name}": (3,)}}'
+                f'{_name(function)}: the shape of "{item.name}" is not known by its name; give it, '
+                f'for instance inputs={{"{item.name}": (3,)}}'
             )
         arguments.append(ArrayArgument(item.name, (shape,) if isinstance(shape, int) else tuple(shape)))
     unknown = set(inputs) - {item.name for item in listed[1:]}
     if unknown:
-        raise UnknownNameError.of(f"argument of {_name(function)}", min(unknown), [item.name for item in listed[1:]])
+        raise UnknownNameError.of(
+            f"argument of {_name(function)}", min(unknown), [item.name for item in listed[1:]]
+        )
     return tuple(arguments)
 
 

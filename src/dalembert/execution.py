@@ -1,7 +1,7 @@
 """A compiled function and its calls: arrays in, kernels, arrays out.
 
-A single sample of plain float arrays takes the entry point generated with the kernels, without passing through Python.
-Everything else (batches, lists, `out=`, parameters, errors) takes `_general`.
+A single sample of plain float arrays takes the entry point generated with the kernels, without passing
+through Python. Everything else (batches, lists, `out=`, parameters, errors) takes `_general`.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ PATIENCE: Final = 1.0
 class CompiledFunction:
     """A function of arrays, compiled for one model: call it with one sample or with any leading batch shape.
 
-    `f(q, v, tau, out=…, parameters={…}, check="raise")`. Arguments may be given by name. `out`: preallocated result, or a tuple
-    of them. `check`: "raise" refuses a batch with a quaternion off unit norm, "flag" makes such rows NaN, "off" does not look.
+    `f(q, v, tau, out=…, parameters={…}, check="raise")`. Arguments may be given by name. `out`: preallocated
+    result, or a tuple of them. `check`: "raise" refuses a batch with a quaternion off unit norm, "flag" makes
+    such rows NaN, "off" does not look.
     """
 
     # An instance's own `__call__` lets a call reach the generated entry point without a Python frame.
@@ -50,7 +51,7 @@ class CompiledFunction:
         dtype: str = "float64",
         sibling: Callable[[str], CompiledFunction] | None = None,
     ) -> None:
-        """`sibling` gives the same function for another float type, if calls are to follow the type of their arrays."""
+        """`sibling(dtype)`: the same function for another float type, if calls follow their arrays."""
         self.dtype = dtype
         self._sibling = sibling
         self._recipe = recipe
@@ -98,7 +99,9 @@ class CompiledFunction:
         if argument not in self.inputs:
             raise UnknownNameError.of("argument", argument, self.inputs)
         if self._recipe.by is not None:
-            raise ArgumentError(f"{self.name} is a derivative already; differentiate a function that computes it")
+            raise ArgumentError(
+                f"{self.name} is a derivative already; differentiate a function that computes it"
+            )
         identity = self._recipe.identity and f"{self._recipe.identity} by {argument}"
         recipe = dataclasses.replace(self._recipe, by=argument, looped=False, identity=identity)
         return CompiledFunction(recipe, dtype=self.dtype)
@@ -113,7 +116,7 @@ class CompiledFunction:
         out: object = None,
         parameters: Mapping[str, object] | None = None,
         check: str = "raise",
-        **named: object,
+        **named: Any,
     ) -> Any:
         if check not in CHECKS:
             raise UnknownNameError.of("check", check, CHECKS)
@@ -138,18 +141,18 @@ class CompiledFunction:
         if out is not None:
             for result in results:
                 result.finish()
-        if not rows.batch and out is None:
+        if not rows.batch and self.__call__ == self._general:
             self._open_entry()
-        arrays = [result.array for result in results]
-        return arrays[0] if len(arrays) == 1 and self._lowered is None else self._rebuild(arrays)
-
-    def _rebuild(self, arrays: list[Array]) -> Any:
-        return tuple(arrays) if self._lowered is None else self._lowered.rebuild(arrays)
+        return self._hand_back(
+            [result.array if result.array.ndim else result.array[()] for result in results]
+        )
 
     def _bind(self, args: Sequence[object], named: Mapping[str, object]) -> list[object]:
         names = [item.name for item in self._recipe.arguments]
         if len(args) > len(names):
-            raise ArgumentError(f"{self.name} takes {len(names)} arrays ({', '.join(names)}), got {len(args)}")
+            raise ArgumentError(
+                f"{self.name} takes {len(names)} arrays ({', '.join(names)}), got {len(args)}"
+            )
         given = dict(zip(names, args, strict=False))
         for name, value in named.items():
             if name not in names:
@@ -159,7 +162,9 @@ class CompiledFunction:
             given[name] = value
         missing = [name for name in names if name not in given]
         if missing:
-            raise ArgumentError(f"{self.name} needs {', '.join(missing)}; its arguments are {', '.join(names)}")
+            raise ArgumentError(
+                f"{self.name} needs {', '.join(missing)}; its arguments are {', '.join(names)}"
+            )
         return [given[name] for name in names]
 
     def _bind_parameters(self, parameters: Mapping[str, object] | None) -> list[object]:
@@ -190,14 +195,46 @@ class CompiledFunction:
         return kernel
 
     def _load(self, width: str) -> codegen.CpuKernel | None:
-        return None
+        """A function of the library's own from the disk cache, without a trace."""
+        if self._recipe.identity is None:
+            return None
+        kernel = codegen.load_kernel(self._recipe.identity, dtype=self.dtype, lanes=_lanes(width))
+        if kernel is not None and self._results is None:
+            self._results = tuple(
+                ArrayArgument(name, tuple(shape)) for name, shape in kernel.extra["results"]
+            )
+        return kernel
 
     def _compile(self, width: str) -> codegen.CpuKernel:
-        lanes = 1 if width == "scalar" else None
-        return codegen.compile_program(self._lower().program, dtype=self.dtype, lanes=lanes)
+        lowered = self._lower()
+        return codegen.compile_program(
+            lowered.program,
+            dtype=self.dtype,
+            lanes=_lanes(width),
+            key=self._recipe.identity,
+            extra={"results": [[item.name, list(item.shape)] for item in lowered.results]},
+        )
 
     def _open_entry(self) -> None:
-        pass
+        """From now on single samples go straight to machine code."""
+        count = len(self._layout())
+        if self._recipe.parameters or self._hand_back(list(range(count))) != (
+            0 if count == 1 else tuple(range(count))
+        ):
+            return
+        self.__call__ = codegen.make_entry(
+            self._kernel("scalar"),
+            self._general,
+            input_shapes=[item.shape for item in self._recipe.arguments],
+            output_shapes=[item.shape for item in self._layout()],
+            name=self.name,
+        )
+
+    def _hand_back(self, results: list[Any]) -> Any:
+        """The results as the function returns them: one bare, several as a tuple, or a user's own form."""
+        if self._lowered is not None:
+            return self._lowered.rebuild(results)
+        return results[0] if len(results) == 1 else tuple(results)
 
     def _refusal(self, rows: Rows, row: int) -> StateError:
         """Which quaternion of which argument, in which row."""
@@ -206,8 +243,8 @@ class CompiledFunction:
             norm = float(norms[min(row, len(norms) - 1)])
             if abs(norm - 1.0) > QUATERNION_TOLERANCE[self.dtype]:
                 return StateError(
-                    f"{name}[{place.start}:{place.stop}]{where}: a quaternion must have unit norm, this one has {norm:.9g}; "
-                    "normalize it first, for instance with da.normalize(model, q)"
+                    f"{name}[{place.start}:{place.stop}]{where}: a quaternion must have unit norm, "
+                    f"this one has {norm:.9g}; normalize it first, for instance with da.normalize(model, q)"
                 )
         return StateError(f"{self.name}: row {row} is refused")
 
@@ -224,6 +261,10 @@ class CompiledFunction:
                 yield argument.name, place, np.linalg.norm(matrix[:, place], axis=1)
 
 
+def _lanes(width: str) -> int | None:
+    return 1 if width == "scalar" else None
+
+
 @contextlib.contextmanager
 def _announced(what: str) -> Iterator[None]:
     """Say what takes so long, once it does."""
@@ -232,7 +273,7 @@ def _announced(what: str) -> Iterator[None]:
 
     def say() -> None:
         said.set()
-        print(f"dalembert: {what} …", file=sys.stderr, flush=True)
+        sys.stderr.write(f"dalembert: {what} …\n")
 
     timer = threading.Timer(PATIENCE, say)
     timer.daemon = True
@@ -242,4 +283,4 @@ def _announced(what: str) -> Iterator[None]:
     finally:
         timer.cancel()
         if said.is_set():
-            print(f"dalembert: done in {time.monotonic() - start:.1f} s", file=sys.stderr, flush=True)
+            sys.stderr.write(f"dalembert: done in {time.monotonic() - start:.1f} s\n")

@@ -1,7 +1,8 @@
 """The library's own functions, one line each: which algorithm, of which arrays, by which methods.
 
-`function(model, name, …)` compiles on first use and keeps the result with the model. The disk cache knows these functions by
-the source they are made from, the model's bytes and the options, so that a hit needs no trace.
+`function(model, name, …)` compiles on first use and keeps the result with the model. The disk cache knows
+these functions by the source they are made from, the model's bytes and the options, so that a hit needs no
+trace.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ UNROLLED_BODIES: Final = 150
 class LibraryFunction:
     """An algorithm under its public name: `methods` by name, the default first; `arguments` in call order.
 
-    `frame_free`: its result does not depend on the frames of the bodies, so it runs on aligned ones. `loops`: it is
-    written with tree passes alone, so that a large tree can be compiled as loops.
+    `frame_free`: its result does not depend on the frames of the bodies, so it runs on aligned ones. `loops`:
+    it is written with tree passes alone, so that a large tree can be compiled as loops.
     """
 
     methods: Mapping[str, Callable[..., Any]]
@@ -66,16 +67,18 @@ def function(
     dtype: str = "float64",
     by: str | None = None,
 ) -> CompiledFunction:
-    """A library function compiled for a model; `arrays` are further array arguments, `options` static ones."""
+    """A library function compiled for a model; `arrays` are further arrays, `options` static arguments."""
     key = (name, method, arrays, options, dtype, by)
     found = model.functions.get(key)
     if found is None:
-        # Two threads may both get here; they make equal functions, and the kernels behind them are shared on disk.
+        # Two threads may both get here: they make equal functions, and share their kernels on disk.
         recipe = library_recipe(model, name, method, arrays=arrays, options=options, by=by)
         found = model.functions[key] = CompiledFunction(
             recipe,
             dtype=dtype,
-            sibling=lambda other: function(model, name, method, arrays=arrays, options=options, dtype=other, by=by),
+            sibling=lambda other: function(
+                model, name, method, arrays=arrays, options=options, dtype=other, by=by
+            ),
         )
         if key == (name, None, (), (), "float64", None):
             model.functions[name] = found
@@ -108,8 +111,16 @@ def library_recipe(
 
     names = (*entry.arguments, *arrays)
     shapes = [(item, argument_shape(model, item)) for item in names]
-    looped = entry.loops and by is None and not parameters and len(model.bodies) > UNROLLED_BODIES and _can_loop(model)
-    identity = f"{name} {chosen} {names} {options} {parameters} {by} {looped} {model.digest} {source_digest()}"
+    looped = (
+        entry.loops
+        and by is None
+        and not parameters
+        and len(model.bodies) > UNROLLED_BODIES
+        and _can_loop(model)
+    )
+    identity = (
+        f"{name} {chosen} {names} {options} {parameters} {by} {looped} {model.digest} {source_digest()}"
+    )
     return Recipe(
         name=name,
         function=call,
@@ -170,8 +181,12 @@ FUNCTIONS: Final[dict[str, LibraryFunction]] = {
     ),
     "inverse_mass_matrix": LibraryFunction({"ltdl": algorithms.inverse_mass_matrix}, ("q",), frame_free=True),
     "bias_forces": LibraryFunction({"rnea": algorithms.bias_forces}, ("q", "v"), frame_free=True, loops=True),
-    "gravity_forces": LibraryFunction({"rnea": algorithms.gravity_forces}, ("q",), frame_free=True, loops=True),
-    "coriolis_forces": LibraryFunction({"rnea": algorithms.coriolis_forces}, ("q", "v"), frame_free=True, loops=True),
+    "gravity_forces": LibraryFunction(
+        {"rnea": algorithms.gravity_forces}, ("q",), frame_free=True, loops=True
+    ),
+    "coriolis_forces": LibraryFunction(
+        {"rnea": algorithms.coriolis_forces}, ("q", "v"), frame_free=True, loops=True
+    ),
     "passive_forces": LibraryFunction({"joints": algorithms.passive_forces}, ("q", "v")),
     "forward_kinematics": LibraryFunction({"tree": _rotations_translations}, ("q",)),
     "jacobian": LibraryFunction({"tree": algorithms.jacobian}, ("q",)),
@@ -185,7 +200,9 @@ FUNCTIONS: Final[dict[str, LibraryFunction]] = {
     "integrate": LibraryFunction({"manifold": configuration.integrate}, ("q", "dv")),
     "difference": LibraryFunction({"manifold": configuration.difference}, ("q0", "q1")),
     "normalize": LibraryFunction({"manifold": configuration.normalize}, ("q",)),
-    "step": LibraryFunction({"tree": functools.partial(algorithms.step, passive=True)}, ("q", "v", "tau", "dt")),
+    "step": LibraryFunction(
+        {"tree": functools.partial(algorithms.step, passive=True)}, ("q", "v", "tau", "dt")
+    ),
 }
 
 

@@ -1,7 +1,7 @@
 """From a function of a model to a program: the tracer meets the physics.
 
-A `Recipe` says what is to be computed: a function of a model and arrays, which arrays, and which values of the model are
-run-time parameters. `lower` traces it, unrolled, or for a large tree as loops over tables.
+A `Recipe` says what is to be computed: a function of a model and arrays, which arrays, and which values of
+the model are run-time parameters. `lower` traces it, unrolled, or for a large tree as loops over tables.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dalembert.arguments import ArrayArgument
 from dalembert.errors import TracingError
 from dalembert.model import configuration
 from dalembert.model.model import Model
-from dalembert.model.tree import PerBody, Tree
+from dalembert.model.tree import PerBody
 from dalembert.model.values import replace_values
 from dalembert.scalar import Scalar
 from dalembert.spatial import ArticulatedInertia, Placement, RigidInertia, Value
@@ -30,7 +30,8 @@ from dalembert.tracing.trace import ArrayInput, ArrayOutput, Trace, trace
 __all__ = ["POSITIONS", "QUATERNION_TOLERANCE", "Lowered", "Recipe", "lower"]
 
 POSITIONS: Final = ("q", "q0", "q1", "q2")
-"""Arguments of these names are configurations: their quaternions are checked, and derivatives by them are on the tangent."""
+"""Arguments of these names are configurations: their quaternions are checked, and derivatives by them
+are taken on the tangent space."""
 
 QUATERNION_TOLERANCE: Final = {"float64": 1e-6, "float32": 1e-4}
 """How far the norm of a quaternion may be from one."""
@@ -43,9 +44,9 @@ Rebuild: TypeAlias = Callable[[Sequence[Any]], Any]
 class Recipe:
     """A function to compile.
 
-    `function(tree, *arrays)` with one nested list for each argument; `by` names the argument by which its derivative is
-    wanted instead of its value; `looped` asks for loops over tables; `identity` names a function of the library's own in the
-    disk cache, so that a hit needs no trace.
+    `function(tree, *arrays)` with one nested list for each argument; `by` names the argument by which its
+    derivative is wanted instead of its value; `looped` asks for loops over tables; `identity` names a
+    function of the library's own in the disk cache, so that a hit needs no trace.
     """
 
     name: str
@@ -61,7 +62,7 @@ class Recipe:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Lowered:
-    """A program, the results it computes, and how they are handed back: `rebuild` takes one array for each."""
+    """A program, its results, and how they are handed back: `rebuild` takes one array for each."""
 
     program: Program
     results: tuple[ArrayArgument, ...]
@@ -120,7 +121,7 @@ def _assembled(traced: Trace, outputs: Sequence[ArrayOutput]) -> Lowered:
 
 
 def _derivatives(traced: Trace, recipe: Recipe) -> list[ArrayOutput]:
-    """d outputs / d argument. By a configuration on its tangent: d f(integrate(q, t e_j)) / dt = (df/dq) Q(q) e_j."""
+    """d outputs / d argument; by q on the tangent: d f(integrate(q, t e_j)) / dt = (df/dq) Q(q) e_j."""
     source = next(item for item in traced.inputs if item.name == recipe.by)
     symbols = [traced.graph.input(source.name, k) for k in range(source.size)]
     matrix = jacobian(traced.values, symbols)
@@ -128,10 +129,14 @@ def _derivatives(traced: Trace, recipe: Recipe) -> list[ArrayOutput]:
     if recipe.by in POSITIONS:
         columns = (recipe.model.nv,)
         rates = [
-            configuration.position_rate(recipe.model, symbols, [1.0 if i == j else 0.0 for i in range(recipe.model.nv)])
+            configuration.position_rate(
+                recipe.model, symbols, [1.0 if i == j else 0.0 for i in range(recipe.model.nv)]
+            )
             for j in range(recipe.model.nv)
         ]
-        matrix = [[sum((a * b for a, b in zip(row, rate, strict=True)), 0.0) for rate in rates] for row in matrix]
+        matrix = [
+            [sum((a * b for a, b in zip(row, rate, strict=True)), 0.0) for rate in rates] for row in matrix
+        ]
     outputs = []
     start = 0
     for output in traced.outputs:
@@ -184,5 +189,7 @@ def _refused_by_position(graph: Graph, recipe: Recipe) -> Expression | None:
         for place in configuration.unit_quaternions(recipe.model) if argument.name in POSITIONS else ():
             parts = [graph.input(argument.name, k) for k in range(place.start, place.stop)]
             square = sum((p * p for p in parts), 0.0)
-            bad = scalar.logical_or(bad, 2.0 * QUATERNION_TOLERANCE["float64"] < scalar.absolute(square - 1.0))
+            bad = scalar.logical_or(
+                bad, 2.0 * QUATERNION_TOLERANCE["float64"] < scalar.absolute(square - 1.0)
+            )
     return None if bad is False else graph.condition(bad)

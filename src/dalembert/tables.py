@@ -1,11 +1,11 @@
 """A tree too large to unroll: each pass is traced once per *kind* of body and becomes a loop over tables.
 
-Bodies of one kind share their joint type and the structure of their constants; the constants themselves stand in a
-table, a row a body. A number that all bodies of a kind share stays a literal and folds. Owns live in state arrays, a row
-a body. A carry is needed only until the last child has read it, and a gathered sum only from the first child to the body
-itself: they live in few rows that are used again (*slots*), which stay in the cache however large the tree. Of a carry,
-only the entries that are not the same literal everywhere are kept. The algorithms do not know: they see the same passes
-and the same handles as on a `Model`.
+Bodies of one kind share their joint type and the structure of their constants; the constants themselves stand
+in a table, a row a body. A number that all bodies of a kind share stays a literal and folds. Owns live in
+state arrays, a row a body. A carry is needed only until the last child has read it, and a gathered sum only
+from the first child to the body itself: they live in few rows that are used again (*slots*), which stay in
+the cache however large the tree. Of a carry, only the entries that are not the same literal everywhere are
+kept. The algorithms do not know: they see the same passes and the same handles as on a `Model`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class InputTable:
         if isinstance(place, BodyIndex):
             return [self._graph.load(Address(self._name, None, self._width, j)) for j in range(self._width)]
         raise TracingError(
-            f"{self._name}[{place!r}]: in a system this large an algorithm reads arrays through its body handle only"
+            f"{self._name}[{place!r}]: in a system this large an algorithm reads arrays through its body only"
         )
 
 
@@ -110,10 +110,27 @@ class Handles(tuple[Body, ...]):
 class TableTree(Tree):
     """The tree's passes as loops; `statements`, `states`, `outputs` and `tables` become its Program's."""
 
-    __slots__ = ("_bodies", "_needed", "_slots", "_tree", "graph", "outputs", "statements", "states", "tables")
+    __slots__ = (
+        "_handles",
+        "_needed",
+        "_slots",
+        "_tree",
+        "bodies",
+        "graph",
+        "gravity",
+        "nq",
+        "nv",
+        "outputs",
+        "parents",
+        "statements",
+        "states",
+        "tables",
+    )
 
-    def __init__(self, tree: Tree, graph: Graph, needed: frozenset[tuple[str, int, int]] | None = None) -> None:
-        """`needed`: what an earlier trace of the same function found to be read of the owns; None: keep all."""
+    def __init__(
+        self, tree: Tree, graph: Graph, needed: frozenset[tuple[str, int, int]] | None = None
+    ) -> None:
+        """`needed`: what an earlier trace of the function found to be read of the owns; None: all."""
         self._tree = tree
         self._needed = needed
         self.graph = graph
@@ -122,28 +139,12 @@ class TableTree(Tree):
         self.outputs: list[ArraySpec] = []
         self.tables: dict[str, np.ndarray[Any, Any]] = {}
         self._slots: dict[str, int] = {}
-        self._bodies = self._tabulate()
-
-    @property
-    def bodies(self) -> Sequence[Body]:
-        """As many as there are; visited one by one they are the handles of the kinds."""
-        return Handles(self._bodies, len(self._tree.bodies))
-
-    @property
-    def parents(self) -> tuple[int, ...]:
-        return self._tree.parents
-
-    @property
-    def gravity(self) -> Vec3:
-        return self._tree.gravity
-
-    @property
-    def nq(self) -> int:
-        return self._tree.nq
-
-    @property
-    def nv(self) -> int:
-        return self._tree.nv
+        self.parents = tree.parents
+        self.gravity = tree.gravity
+        self.nq, self.nv = tree.nq, tree.nv
+        self._handles = self._tabulate()
+        # As many as there are; visited one by one they are the handles of the kinds.
+        self.bodies: Sequence[Body] = Handles(self._handles, len(tree.bodies))
 
     def outward(self, step: Callable[[Body, Any], tuple[Any, Any]], base: Any) -> PerBody[Any]:
         width = len(leaves(base))
@@ -151,7 +152,10 @@ class TableTree(Tree):
         own_row, parent_row = CARRY
 
         def received(kept: list[Any]) -> Any:
-            return rebuild(base, [self._either(leaf, Address(carry, parent_row, width, j)) for j, leaf in enumerate(kept)])
+            return rebuild(
+                base,
+                [self._either(leaf, Address(carry, parent_row, width, j)) for j, leaf in enumerate(kept)],
+            )
 
         kept, sent, owns = self._settle(step, leaves(base), received)
         start = [Store(carry, j, self._node(leaf)) for j, leaf in enumerate(leaves(base)) if kept[j] is None]
@@ -172,7 +176,9 @@ class TableTree(Tree):
         own_row, parent_row = SUM
 
         def received(kept: list[Any]) -> Any:
-            return rebuild(zero, [self._either(leaf, Address(sums, own_row, width, j)) for j, leaf in enumerate(kept)])
+            return rebuild(
+                zero, [self._either(leaf, Address(sums, own_row, width, j)) for j, leaf in enumerate(kept)]
+            )
 
         kept, sent, owns = self._settle(step, leaves(zero), received)
         entries = [j for j, leaf in enumerate(kept) if leaf is None]
@@ -200,7 +206,7 @@ class TableTree(Tree):
                 IndexedStore(Address(array, OFFSETS["v"], 1, j), self._node(leaf))
                 for j, leaf in enumerate(leaves(per_body[body.index]))
             )
-            for body in self._bodies
+            for body in self._handles
         )
         self._append(cases, reverse=False)
         return TableVector(array, self.nv)
@@ -218,14 +224,15 @@ class TableTree(Tree):
         while True:
             read = {
                 (node.data.array, kind, node.data.offset)
-                for kind in range(len(self._bodies))
+                for kind in range(len(self._handles))
                 for node in live([store.value for of, store in stored if of == kind])
                 if node.op == "load" and node.data.array in own_states
             }
             kept = [
                 (kind, store)
                 for kind, store in stored
-                if store.address.array not in own_states or (store.address.array, kind, store.address.offset) in read
+                if store.address.array not in own_states
+                or (store.address.array, kind, store.address.offset) in read
             ]
             if len(kept) == len(stored):
                 return frozenset(read)
@@ -237,20 +244,24 @@ class TableTree(Tree):
         start: list[Any],
         received: Callable[[list[Any]], Any],
     ) -> tuple[list[Any], list[list[Any]], list[Any]]:
-        """Trace every kind; an entry of the carry stays a literal while all kinds pass on the same literal."""
+        """Trace every kind; an entry of the carry stays a literal while all kinds pass it on."""
         kept = [literal(leaf) for leaf in start]
         while True:
-            results = [step(body, received(kept)) for body in self._bodies]
+            results = [step(body, received(kept)) for body in self._handles]
             sent = [leaves(carry) for carry, _ in results]
             settled = [
-                number if number is not None and all(literal(values[j]) == number for values in sent) else None
+                number
+                if number is not None and all(literal(values[j]) == number for values in sent)
+                else None
                 for j, number in enumerate(kept)
             ]
             if settled == kept:
                 return kept, sent, [own for _, own in results]
             kept = settled
 
-    def _loop(self, passed: list[tuple[IndexedStore, ...]], owns: list[Any], *, reverse: bool) -> PerBody[Any]:
+    def _loop(
+        self, passed: list[tuple[IndexedStore, ...]], owns: list[Any], *, reverse: bool
+    ) -> PerBody[Any]:
         """Append the loop that passes carries on and keeps what later passes read of the owns."""
         name = f"{OWN} {len(self.states)}"
         places = [self._places(name, kind, own) for kind, own in enumerate(owns)]
@@ -261,7 +272,9 @@ class TableTree(Tree):
         templates = []
         for own, place, carries in zip(owns, places, passed, strict=True):
             later = leaves(own)
-            keep = tuple(IndexedStore(Address(name, None, width, at), self._node(later[k])) for k, at in place.items())
+            keep = tuple(
+                IndexedStore(Address(name, None, width, at), self._node(later[k])) for k, at in place.items()
+            )
             cases.append((*carries, *keep))
             for k, at in place.items():
                 later[k] = self.graph.load(Address(name, None, width, at))
@@ -270,7 +283,7 @@ class TableTree(Tree):
         return TableOwns(templates)
 
     def _places(self, state: str, kind: int, own: Any) -> dict[int, int]:
-        """Which leaves of an own are stored, and in which column: all at first, then those found to be needed."""
+        """Which leaves of an own are stored, in which column: all at first, then those needed."""
         kept = [k for k, leaf in enumerate(leaves(own)) if self._must_keep(leaf)]
         if self._needed is None:
             return {k: k for k in kept}
@@ -304,7 +317,9 @@ class TableTree(Tree):
         members: dict[Any, list[Body]] = {}
         for body in bodies:
             if body.dependence is not None or body.joint.time_dependent:
-                raise TracingError(f"joint {body.joint_name!r}: couplings and time-dependent joints are not tabulated")
+                raise TracingError(
+                    f"joint {body.joint_name!r}: couplings and time-dependent joints are not tabulated"
+                )
             members.setdefault(_kind(body), []).append(body)
         rows = {body.index: _numbers(body) for body in bodies}
         width = max(len(row) for row in rows.values())
@@ -315,15 +330,16 @@ class TableTree(Tree):
                 numbers[body.index, : len(rows[body.index])] = rows[body.index]
                 kinds[body.index] = kind
         self.tables[NUMBERS] = numbers.ravel()
-        for names, rows_used, kind in ((CARRY, carry_slots, "carry"), (SUM, sum_slots, "sum")):
-            own, parent, self._slots[kind] = rows_used(self._tree.parents)
+        for names, rows_used, role in ((CARRY, carry_slots, "carry"), (SUM, sum_slots, "sum")):
+            own, parent, self._slots[role] = rows_used(self._tree.parents)
             self.tables[names[0]], self.tables[names[1]] = own, parent
         self.tables[OFFSETS["q"]] = np.asarray([body.q_slice.start for body in bodies], np.int64)
         self.tables[OFFSETS["v"]] = np.asarray([body.v_slice.start for body in bodies], np.int64)
         if len(members) > 1:
             self.tables[KINDS] = kinds
         return tuple(
-            self._handle(kind, group[0], numbers[kinds == kind]) for kind, group in enumerate(members.values())
+            self._handle(kind, group[0], numbers[kinds == kind])
+            for kind, group in enumerate(members.values())
         )
 
     def _handle(self, kind: int, template: Body, numbers: np.ndarray[Any, Any]) -> Body:
@@ -345,14 +361,12 @@ class TableTree(Tree):
         )
 
 
-
-
 Slots = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], int]
 """The slot of each body, that of its parent, and how many there are; the world's is 0."""
 
 
 def carry_slots(parents: Sequence[int]) -> Slots:
-    """Outward: a body takes a slot once its parent's has been read, which the last child of the parent sets free."""
+    """Outward: a body takes a slot after reading its parent's, which the last child sets free."""
     last_child = {parent: child for child, parent in enumerate(parents)}
     slots, free, used = {-1: 0}, list[int](), 1
     for body, parent in enumerate(parents):
@@ -368,7 +382,7 @@ def carry_slots(parents: Sequence[int]) -> Slots:
 
 
 def sum_slots(parents: Sequence[int]) -> Slots:
-    """Inward: a body's slot is taken by its last child, the first to come, and set free by the body itself."""
+    """Inward: a body's slot is taken by its last child, which comes first, and freed by the body."""
     slots, free, used = {-1: 0}, list[int](), 1
     for body in reversed(range(len(parents))):
         for needy in (body, parents[body]):
@@ -412,4 +426,8 @@ def _shape(value: Any) -> Any:
     """The nesting of a value without its numbers; the axis of a screw belongs to the structure."""
     if isinstance(value, (tuple, list)):
         return tuple(_shape(item) for item in value)
-    return type(value), getattr(value, "axis", None), tuple(_shape(item) for item in getattr(value, "factors", ()))
+    return (
+        type(value),
+        getattr(value, "axis", None),
+        tuple(_shape(item) for item in getattr(value, "factors", ())),
+    )
