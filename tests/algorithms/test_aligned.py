@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from tests.algorithms.trees import AXIS_JOINTS, close, inertia, place, random_tree, rotation, state
 
 from dalembert.algorithms.aligned import AlignedTree, aligned
 from dalembert.algorithms.axis_joint import AxisJoint
@@ -16,7 +17,6 @@ from dalembert.model.joints import Fixed, Free, Prismatic, Revolute, Spherical
 from dalembert.model.model import Model
 from dalembert.spatial import AxialScrew, RigidInertia, ScrewChain, Transform, Vec3
 from dalembert.tracing.expression import Graph
-from tests.algorithms.trees import AXIS_JOINTS, close, inertia, place, random_tree, rotation, state
 
 SEEDS = range(10)
 
@@ -35,7 +35,9 @@ def same_dynamics(model, seed, tolerance=1e-11):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_aligned_tree_is_the_same_system(seed):
-    """RBDA-10.3-OPTIM: all dynamics agree on trees of every joint type, with external forces in body and world frames."""
+    """RBDA-10.3-OPTIM: all dynamics agree on trees of every joint type, with external forces in body and
+    world frames.
+    """
     same_dynamics(random_tree(seed, 12), seed)
 
 
@@ -55,7 +57,9 @@ def test_aligned_bodies_stand_where_the_model_says(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_chains_of_axis_joints_take_two_screws_a_link(seed):
-    """RBDA-10.3-OPTIM: scrx then scrz for the child with the largest subtree, one leading scrz for its siblings."""
+    """RBDA-10.3-OPTIM: scrx then scrz for the child with the largest subtree, one leading scrz for its
+    siblings.
+    """
     model = random_tree(seed, 10, AXIS_JOINTS)
     tree = aligned(model)
     leading = 0
@@ -83,12 +87,18 @@ def tilted(angle, p):
     return Transform.from_rotation_translation([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]], p)
 
 
-@pytest.mark.parametrize("angle", [0.0, 1e-17, 1e-16, 1e-15, 1e-13, 1e-9, 1e-5, 1e-3, 0.04, 0.2, np.pi / 2, np.pi - 1e-9, np.pi])
-@pytest.mark.parametrize("p", [[0.0, 0.0, 0.0], [0.0, 0.0, 0.7], [0.3, 0.2, 0.0], [0.1, -0.4, 0.5], [0.0, 1e-9, 0.3]])
+@pytest.mark.parametrize(
+    "angle", [0.0, 1e-17, 1e-16, 1e-15, 1e-13, 1e-9, 1e-5, 1e-3, 0.04, 0.2, np.pi / 2, np.pi - 1e-9, np.pi]
+)
+@pytest.mark.parametrize(
+    "p", [[0.0, 0.0, 0.0], [0.0, 0.0, 0.7], [0.3, 0.2, 0.0], [0.1, -0.4, 0.5], [0.0, 1e-9, 0.3]]
+)
 def test_axes_in_every_position_to_each_other(angle, p):
     """Parallel, anti-parallel, coaxial, intersecting and almost so: frames stay near and results exact."""
     z = Revolute((0.0, 0.0, 1.0))
-    model = chain([tilted(0.5, [0.1, 0.2, 0.3]), tilted(angle, p), tilted(angle, p)], [z, z, Prismatic((0.0, 0.0, 1.0))])
+    model = chain(
+        [tilted(0.5, [0.1, 0.2, 0.3]), tilted(angle, p), tilted(angle, p)], [z, z, Prismatic((0.0, 0.0, 1.0))]
+    )
     same_dynamics(model, 1, 1e-12)
     for body in aligned(model).bodies:
         assert max(abs(x) for x in body.original_frame.p) < 50.0
@@ -97,7 +107,9 @@ def test_axes_in_every_position_to_each_other(angle, p):
 def test_structural_constants_are_exact():
     """Right angles and shared axes give exact zeros and ones, which fold away."""
     quarter = tilted(np.pi / 2, [0.0, 0.0, 0.4])
-    model = chain([Transform.identity(), quarter, quarter], [Revolute((0.0, 0.0, 1.0))] * 3, gravity=(0.0, 0.0, -9.81))
+    model = chain(
+        [Transform.identity(), quarter, quarter], [Revolute((0.0, 0.0, 1.0))] * 3, gravity=(0.0, 0.0, -9.81)
+    )
     for body in aligned(model).bodies:
         factors = body.placement.factors if isinstance(body.placement, ScrewChain) else (body.placement,)
         for factor in factors:
@@ -112,9 +124,13 @@ def test_fixed_bodies_take_the_frame_of_what_carries_them():
     rng = np.random.default_rng(3)
     builder = ModelBuilder()
     builder.add_body("plate", parent="world", joint=Fixed(), placement=place(rng), inertia=inertia(rng))
-    builder.add_body("arm", parent="plate", joint=Revolute((1.0, 2.0, 3.0)), placement=place(rng), inertia=inertia(rng))
+    builder.add_body(
+        "arm", parent="plate", joint=Revolute((1.0, 2.0, 3.0)), placement=place(rng), inertia=inertia(rng)
+    )
     builder.add_body("flange", parent="arm", joint=Fixed(), placement=place(rng), inertia=inertia(rng))
-    builder.add_body("tool", parent="flange", joint=Revolute((0.3, 0.1, 1.0)), placement=place(rng), inertia=inertia(rng))
+    builder.add_body(
+        "tool", parent="flange", joint=Revolute((0.3, 0.1, 1.0)), placement=place(rng), inertia=inertia(rng)
+    )
     model = builder.build()
     same_dynamics(model, 3)
     flange = aligned(model).bodies[2]
@@ -126,7 +142,9 @@ def test_other_joints_keep_their_frames():
     rng = np.random.default_rng(4)
     builder = ModelBuilder()
     builder.add_body("base", parent="world", joint=Free(), inertia=inertia(rng))
-    builder.add_body("hip", parent="base", joint=Revolute((0.0, 1.0, 0.0)), placement=place(rng), inertia=inertia(rng))
+    builder.add_body(
+        "hip", parent="base", joint=Revolute((0.0, 1.0, 0.0)), placement=place(rng), inertia=inertia(rng)
+    )
     builder.add_body("ball", parent="hip", joint=Spherical(), placement=place(rng), inertia=inertia(rng))
     model = builder.build()
     same_dynamics(model, 4)
@@ -153,6 +171,8 @@ def rotation_value():
 
 def test_massless_body_and_zero_gravity():
     """Nothing divides by mass or by gravity."""
-    model = chain([tilted(0.3, [0.1, 0.0, 0.2])] * 2, [Revolute((0.0, 0.0, 1.0))] * 2, gravity=(0.0, 0.0, 0.0))
+    model = chain(
+        [tilted(0.3, [0.1, 0.0, 0.2])] * 2, [Revolute((0.0, 0.0, 1.0))] * 2, gravity=(0.0, 0.0, 0.0)
+    )
     light = dataclasses.replace(model.bodies[0], inertia=RigidInertia.zero())
     same_dynamics(Model(bodies=[light, model.bodies[1]], gravity=model.gravity), 2)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.algorithms.trees import close, random_tree, six, state
 
 from dalembert.algorithms.articulated import assemble, eliminate_joint
 from dalembert.algorithms.forward_dynamics import articulated_inertias, forward_dynamics
@@ -11,7 +12,6 @@ from dalembert.algorithms.kinematics import body_motions
 from dalembert.algorithms.projection import handle_bias_acceleration, handle_inertia, handle_inverse_inertia
 from dalembert.algorithms.small_solve import factor
 from dalembert.spatial import ArticulatedInertia, Force, Motion, RigidInertia
-from tests.algorithms.trees import close, random_tree, six, state
 
 SEEDS = range(6)
 
@@ -26,7 +26,9 @@ def dense(x):
 
 
 def test_box_with_cylinder():
-    """RBDA-7.1-BOX: a cylinder free to turn about x and slide along y takes part in all other motions of the box."""
+    """RBDA-7.1-BOX: a cylinder free to turn about x and slide along y takes part in all other motions of
+    the box.
+    """
     m1, m2, I1, I2 = 2.0, 3.0, 0.4, 0.7
     box = ArticulatedInertia.from_rigid(RigidInertia(m1, (0.0, 0.0, 0.0), (I1, I1, I1)))
     cylinder = ArticulatedInertia.from_rigid(RigidInertia(m2, (0.0, 0.0, 0.0), (I2, I2, I2)))
@@ -38,7 +40,9 @@ def test_box_with_cylinder():
 @pytest.mark.parametrize("coordinate", [True, False])
 @pytest.mark.parametrize("nf", range(7))
 def test_assembly_of_two_handles_solves_the_five_equations(nf, coordinate):
-    """RBDA-7.2-ASSEMBLE, RBDA-7.1-ABI: Eqs 7.51 to 7.55 solved densely; I^a S = 0; S^T f_2 = tau; gluing is addition."""
+    """RBDA-7.2-ASSEMBLE, RBDA-7.1-ABI: Eqs 7.51 to 7.55 solved densely; I^a S = 0; S^T f_2 = tau; gluing is
+    addition.
+    """
     rng = np.random.default_rng(nf)
     I_1, I_2 = random_articulated(rng), random_articulated(rng)
     p_1, p_2 = Force.of(rng.normal(size=6).tolist()), Force.of(rng.normal(size=6).tolist())
@@ -101,7 +105,9 @@ def test_projection_equals_assembly_on_floating_trees(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_handles_respond_to_forces_as_projected(seed):
-    """RBDA-7.1-INVERSE, RBDA-7.2-PROJECT: a = Phi f + b for two handles, cross terms Phi_12 = Phi_21^T, rank of J."""
+    """RBDA-7.1-INVERSE, RBDA-7.2-PROJECT: a = Phi f + b for two handles, cross terms Phi_12 = Phi_21^T,
+    rank of J.
+    """
     model = random_tree(seed, 7, armature=False)
     q, v, tau, _ = state(model, seed)
     handles = [model.bodies[-1], model.bodies[3]]

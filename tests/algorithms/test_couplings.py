@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.algorithms.trees import close, inertia, place, state
 
 from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.energy_momentum import centroidal_momentum_matrix, kinetic_energy, momentum
@@ -15,17 +16,24 @@ from dalembert.algorithms.stepping import step
 from dalembert.errors import ModelError
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Prismatic, Revolute, Spherical
-from tests.algorithms.trees import close, inertia, place, state
 
 
 def geared():
-    """A branched arm: the finger mimics the motor, the slide follows a sum of two joints; one ball joint is free."""
+    """A branched arm: the finger mimics the motor, the slide follows a sum of two joints; one ball joint is
+    free.
+    """
     rng = np.random.default_rng(8)
     builder = ModelBuilder(gravity=(0.5, 0.3, -9.0))
 
     def add(name, parent, joint):
         builder.add_body(
-            name, parent=parent, joint=joint, placement=place(rng), inertia=inertia(rng), armature=0.2, damping=0.3
+            name,
+            parent=parent,
+            joint=joint,
+            placement=place(rng),
+            inertia=inertia(rng),
+            armature=0.2,
+            damping=0.3,
         )
 
     add("motor", "world", Revolute(rng.normal(size=3).tolist()))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.algorithms.trees import close, random_tree, six, state, vec
 
 from dalembert.algorithms.energy_momentum import (
     center_of_mass,
@@ -21,7 +22,6 @@ from dalembert.algorithms.inertia_rate import inertia_rate
 from dalembert.algorithms.kinematics import body_motions, forward_kinematics
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.model.configuration import integrate
-from tests.algorithms.trees import close, random_tree, six, state, vec
 
 SEEDS = range(8)
 H = 1e-5
@@ -64,7 +64,9 @@ def test_center_of_mass_motion_is_derivative_of_its_position(seed):
     (q1, v1), (q0, v0) = along(model, q, v, a, H), along(model, q, v, a, -H)
     rate = (vec(center_of_mass(model, q1)) - vec(center_of_mass(model, q0))) / (2 * H)
     close(rate, vec(center_of_mass_velocity(model, q, v)), 1e-7)
-    rate = (vec(center_of_mass_velocity(model, q1, v1)) - vec(center_of_mass_velocity(model, q0, v0))) / (2 * H)
+    rate = (vec(center_of_mass_velocity(model, q1, v1)) - vec(center_of_mass_velocity(model, q0, v0))) / (
+        2 * H
+    )
     close(rate, vec(center_of_mass_acceleration(model, q, v, a)), 1e-7)
 
 
@@ -84,7 +86,9 @@ def test_centroidal_matrix_rate_is_its_derivative(seed):
     """A_G' element by element, and A_G' v as the rate of momentum at dv/dt = 0."""
     model = random_tree(seed)
     q, v, a, _ = state(model, seed)
-    ends = [np.array(centroidal_momentum_matrix(model, integrate(model, q, [s * x for x in v]))) for s in (H, -H)]
+    ends = [
+        np.array(centroidal_momentum_matrix(model, integrate(model, q, [s * x for x in v]))) for s in (H, -H)
+    ]
     rate = np.array(centroidal_momentum_rate_matrix(model, q, v))
     close((ends[0] - ends[1]) / (2 * H), rate, 1e-7)
     close(rate @ v, six(centroidal_momentum_rate(model, q, v)), 1e-11)
@@ -94,7 +98,9 @@ def test_centroidal_matrix_rate_is_its_derivative(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_free_system_keeps_momentum_but_for_gravity(seed):
-    """The momentum of a floating tree changes by its weight alone, whatever its joints do; about c not at all."""
+    """The momentum of a floating tree changes by its weight alone, whatever its joints do; about c not at
+    all.
+    """
     model = random_tree(seed, 7, root="free", branching=0.0, armature=False)
     q, v, tau, _ = state(model, seed)
     tau[:6] = [0.0] * 6

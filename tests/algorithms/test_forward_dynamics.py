@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from tests.algorithms.counting import count
+from tests.algorithms.trees import JOINTS, close, random_tree, state
 
 from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.forward_dynamics import (
@@ -12,8 +14,6 @@ from dalembert.algorithms.forward_dynamics import (
 from dalembert.algorithms.inverse_dynamics import bias_forces, inverse_dynamics
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.errors import UnknownNameError
-from tests.algorithms.counting import count
-from tests.algorithms.trees import JOINTS, close, random_tree, state
 
 SEEDS = range(15)
 
@@ -24,7 +24,9 @@ def tolerance(M):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_forward_dynamics_inverts_inverse_dynamics(seed):
-    """RBDA-7.3-ABA, RBDA-1.1-API, ANIM-ABA: FD(ID(a)) = a on moving trees of every joint type, with external forces."""
+    """RBDA-7.3-ABA, RBDA-1.1-API, ANIM-ABA: FD(ID(a)) = a on moving trees of every joint type, with
+    external forces.
+    """
     model = random_tree(seed, 10)
     q, v, a, f = state(model, seed)
     tau = inverse_dynamics(model, q, v, a, external_forces=f)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.algorithms.trees import close, place, random_tree, six, state, vec
 
 from dalembert import scalar
 from dalembert.algorithms.aligned import aligned
@@ -24,7 +25,6 @@ from dalembert.model.builder import ModelBuilder
 from dalembert.model.configuration import integrate
 from dalembert.model.joints import Revolute, Spherical, TimeDependent
 from dalembert.spatial import Force, RigidInertia, Transform, Vec3
-from tests.algorithms.trees import close, place, random_tree, six, state, vec
 
 SEEDS = range(12)
 
@@ -43,7 +43,9 @@ def test_co_moving_equals_spatial_body_coordinates(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_body_coordinates_equal_common_frame(seed):
-    """RBDA-5.3-BASIC, ANIM-ID, ANIM-ACTIVE, ANIM-SPATIAL, TOD-RNE: the same equations with every vector in the world's frame."""
+    """RBDA-5.3-BASIC, ANIM-ID, ANIM-ACTIVE, ANIM-SPATIAL, TOD-RNE: the same equations with every vector in
+    the world's frame.
+    """
     model = random_tree(seed)
     q, v, a, f = state(model, seed)
     world = inverse_dynamics(model, q, v, a, external_forces=f, external_frame="world")
@@ -68,7 +70,9 @@ def test_coriolis_forces_are_quadratic_in_velocity(seed):
     """ANIM-EOM: C(q, 2 v) = 4 C(q, v)."""
     model = random_tree(seed)
     q, v, _, _ = state(model, seed)
-    close(np.multiply(4.0, coriolis_forces(model, q, v)), coriolis_forces(model, q, [2.0 * x for x in v]), 1e-12)
+    close(
+        np.multiply(4.0, coriolis_forces(model, q, v)), coriolis_forces(model, q, [2.0 * x for x in v]), 1e-12
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -115,7 +119,9 @@ def test_gravity_forces_are_gradient_of_potential_energy(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_weights_as_external_forces_equal_accelerating_base(seed):
-    """RBDA-5.3-GRAVTRICK, RBDA-5.3-EXT: f_g = I a_g on each body instead of a_0 = -a_g; the accelerations differ by a_g."""
+    """RBDA-5.3-GRAVTRICK, RBDA-5.3-EXT: f_g = I a_g on each body instead of a_0 = -a_g; the accelerations
+    differ by a_g.
+    """
     model = random_tree(seed)
     q, v, a, _ = state(model, seed)
     poses = forward_kinematics(model, q)
@@ -193,7 +199,9 @@ def test_push_at_a_point_does_the_work_of_that_point():
     f = [Force.zero() for _ in model.bodies]
     f[body.index] = force_at_point(motion.pose, motion.pose.transform_point(point), push)
     zero = [0.0] * model.nv
-    tau = np.subtract(inverse_dynamics(model, q, v, zero), inverse_dynamics(model, q, v, zero, external_forces=f))
+    tau = np.subtract(
+        inverse_dynamics(model, q, v, zero), inverse_dynamics(model, q, v, zero, external_forces=f)
+    )
     velocity = motion.pose.R @ (motion.velocity.linear + motion.velocity.angular.cross(point))
     close(np.dot(tau, v), push.dot(velocity), 1e-11, terms=(tau,))
 
@@ -235,7 +243,9 @@ def test_loops_are_refused():
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_aligned_frames_change_no_joint_force(seed):
-    """RBDA-10.3-OPTIM: Denavit-Hartenberg frames for trees give the same tau, with external forces in either frame."""
+    """RBDA-10.3-OPTIM: Denavit-Hartenberg frames for trees give the same tau, with external forces in
+    either frame.
+    """
     model = random_tree(seed, 12)
     q, v, a, f = state(model, seed)
     tree = aligned(model)

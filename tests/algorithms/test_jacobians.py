@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.algorithms.trees import close, mat, place, random_tree, six, state, vec
 
 from dalembert.algorithms.jacobians import (
     FRAMES,
@@ -26,7 +27,6 @@ from dalembert.model.elements import Frame
 from dalembert.model.joints import Revolute, Spherical, Universal
 from dalembert.model.model import Model
 from dalembert.spatial import RigidInertia, Transform
-from tests.algorithms.trees import close, mat, place, random_tree, six, state, vec
 
 SEEDS = range(8)
 
@@ -56,12 +56,15 @@ def test_jacobian_maps_joint_rates_to_velocity(seed, frame):
 @pytest.mark.parametrize("frame", FRAMES)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_jacobian_rate_is_derivative_of_every_element(seed, frame):
-    """RBDA-2.11-CHAINACC: dJ/dt by central differences along the motion, and J' v as the acceleration at dv/dt = 0."""
+    """RBDA-2.11-CHAINACC: dJ/dt by central differences along the motion, and J' v as the acceleration at
+    dv/dt = 0.
+    """
     model = with_frame(random_tree(seed), seed)
     q, v, _, _ = state(model, seed)
     h = 1e-5
     ahead, behind = (
-        np.array(jacobian(model, integrate(model, q, [s * x for x in v]), "tool", frame=frame)) for s in (h, -h)
+        np.array(jacobian(model, integrate(model, q, [s * x for x in v]), "tool", frame=frame))
+        for s in (h, -h)
     )
     rate = np.array(jacobian_rate(model, q, v, "tool", frame=frame))
     close((ahead - behind) / (2 * h), rate, 1e-7)
@@ -113,7 +116,9 @@ def test_point_jacobian_is_gradient_of_position(seed):
 
 
 def test_world_angular_jacobian_of_the_tutorial_tree():
-    """LJ-5.2-OMEGA: J_w1 = (J1 0 0 0), J_w4 = (J1, R1 J2, 0, R2 J4), on the tree p = (0, 1, 2, 2), n = (2, 3, 1, 1)."""
+    """LJ-5.2-OMEGA: J_w1 = (J1 0 0 0), J_w4 = (J1, R1 J2, 0, R2 J4), on the tree p = (0, 1, 2, 2), n = (2,
+    3, 1, 1).
+    """
     inertia = RigidInertia(1.0, (0.0, 0.0, 0.0), (0.1, 0.1, 0.1))
     builder = ModelBuilder()
     builder.add_body("1", parent="world", joint=Universal((1.0, 0.0, 0.0), (0.0, 1.0, 0.0)), inertia=inertia)
@@ -136,7 +141,12 @@ def test_world_angular_jacobian_of_the_tutorial_tree():
     close(J1[:, 2:], np.zeros((3, 5)), 1e-13)
     J4 = np.array(jacobian(model, q, "4"))[:3]
     expected = np.hstack(
-        [own("1"), mat(poses[model.body("1")].R) @ own("2"), np.zeros((3, 1)), mat(poses[model.body("2")].R) @ own("4")]
+        [
+            own("1"),
+            mat(poses[model.body("1")].R) @ own("2"),
+            np.zeros((3, 1)),
+            mat(poses[model.body("2")].R) @ own("4"),
+        ]
     )
     close(J4, expected, 1e-13)
 

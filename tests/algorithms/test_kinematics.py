@@ -1,7 +1,8 @@
-"""Poses, velocities and accelerations of bodies and points, against finite differences and matrix products."""
+"""Poses, velocities and accelerations of bodies and points, against finite differences and products."""
 
 import numpy as np
 import pytest
+from tests.algorithms.trees import close, mat, place, random_tree, six, state, vec
 
 from dalembert.algorithms.kinematics import (
     body_accelerations,
@@ -14,7 +15,6 @@ from dalembert.algorithms.kinematics import (
 )
 from dalembert.model.configuration import integrate
 from dalembert.spatial import Transform, Vec3
-from tests.algorithms.trees import close, mat, place, random_tree, six, state, vec
 
 SEEDS = range(10)
 STEP = 1e-5
@@ -54,12 +54,14 @@ def test_velocities_are_rates_of_poses(seed):
         R = mat(here[body].R)
         spin = R.T @ (mat(ahead[body].R) - mat(behind[body].R)) / (2 * STEP)
         close([spin[2, 1], spin[0, 2], spin[1, 0]], vec(velocities[body].angular), 1e-7)
-        close(R.T @ (vec(ahead[body].p) - vec(behind[body].p)) / (2 * STEP), vec(velocities[body].linear), 1e-7)
+        close(
+            R.T @ (vec(ahead[body].p) - vec(behind[body].p)) / (2 * STEP), vec(velocities[body].linear), 1e-7
+        )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_accelerations_are_rates_of_velocities(seed):
-    """RBDA-2.11-ACCEL, RBDA-2.11-CHAINACC: a spatial acceleration is the rate of the body coordinates of v."""
+    """RBDA-2.11-ACCEL, RBDA-2.11-CHAINACC: a_i is the rate of the body coordinates of v_i."""
     model = random_tree(seed)
     q, v, a, _ = state(model, seed)
     accelerations = body_accelerations(model, q, v, a)

@@ -4,6 +4,7 @@ import importlib
 
 import numpy as np
 import pytest
+from tests.algorithms.trees import close, inertia, place, random_tree, six, state
 
 from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.inverse_dynamics import inverse_dynamics, rnea_spatial
@@ -20,7 +21,6 @@ from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Revolute
 from dalembert.model.model import Model
 from dalembert.spatial import Vec3
-from tests.algorithms.trees import close, inertia, place, random_tree, six, state
 
 SEEDS = range(12)
 
@@ -47,14 +47,18 @@ def test_columns_take_one_call_more_than_there_are_variables(monkeypatch):
         calls.append(1)
         return inverse_dynamics(*args, **options)
 
-    monkeypatch.setattr(importlib.import_module("dalembert.algorithms.mass_matrix"), "inverse_dynamics", counted)
+    monkeypatch.setattr(
+        importlib.import_module("dalembert.algorithms.mass_matrix"), "inverse_dynamics", counted
+    )
     mass_matrix_by_columns(model, q)
     assert len(calls) == model.nv + 1
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_body_coordinates_equal_common_frame(seed):
-    """RBDA-6.2-CRBA (Eqs 6.13 to 6.16), TOD-CRB: M_ij = s_j^T I_i^c s_i with everything in world coordinates."""
+    """RBDA-6.2-CRBA (Eqs 6.13 to 6.16), TOD-CRB: M_ij = s_j^T I_i^c s_i with everything in world
+    coordinates.
+    """
     model = random_tree(seed)
     q, _, _, _ = state(model, seed)
     close(crba_common_frame(model, q), mass_matrix(model, q), 1e-12)
@@ -74,7 +78,9 @@ def test_common_frame_formula_on_a_chain_of_hinges():
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_unit_acceleration_transmits_the_composite_inertia(seed):
-    """RBDA-6.3-PHYS: with unit acceleration at one joint and all else at rest, the force through it is I^c s."""
+    """RBDA-6.3-PHYS: with unit acceleration at one joint and all else at rest, the force through it is I^c
+    s.
+    """
     model = random_tree(seed, 6, armature=False)
     still = Model(bodies=model.bodies, gravity=Vec3.zero())
     q, _, _, _ = state(model, seed)

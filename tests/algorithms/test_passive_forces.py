@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from tests.algorithms.trees import close, random_tree, state
 
 from dalembert.algorithms.passive_forces import FRICTION_SPEED, passive_forces, spring_energy
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.configuration import integrate
 from dalembert.model.joints import Revolute, Spherical
 from dalembert.spatial import RigidInertia
-from tests.algorithms.trees import close, random_tree, state
 
 INERTIA = RigidInertia(1.0, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 
@@ -47,6 +47,8 @@ def test_ball_joint_spring_is_gradient_of_its_energy():
     h = 1e-6
     gradient = []
     for k in range(3):
-        ends = [spring_energy(model, integrate(model, q, (s * h * np.eye(3)[k]).tolist())) for s in (1.0, -1.0)]
+        ends = [
+            spring_energy(model, integrate(model, q, (s * h * np.eye(3)[k]).tolist())) for s in (1.0, -1.0)
+        ]
         gradient.append((ends[0] - ends[1]) / (2 * h))
     close(passive_forces(model, q, [0.0] * 3), np.negative(gradient), 1e-7)

@@ -1,8 +1,9 @@
-"""Integration on the configuration manifold: order, conservation, and agreement with an independent solver."""
+"""Integration on the configuration manifold: order, conservation, agreement with another solver."""
 
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from tests.algorithms.trees import close, random_tree, state, vec
 
 from dalembert.algorithms.energy_momentum import (
     center_of_mass,
@@ -20,7 +21,6 @@ from dalembert.model.builder import ModelBuilder
 from dalembert.model.configuration import difference, normalize
 from dalembert.model.joints import Free, Prismatic, Revolute, Spherical
 from dalembert.spatial import RigidInertia
-from tests.algorithms.trees import close, random_tree, state, vec
 
 
 def simulate(model, start, dt, steps, integrator, tau=None, **options):
@@ -41,7 +41,9 @@ def top():
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 @pytest.mark.parametrize("kind", ["free", "planar"])
 def test_thrown_spinning_body_keeps_its_momentum_to_rounding(kind, integrator):
-    """ANIM-SIMLOOP: velocity g t and, under Runge-Kutta, the exact parabola, for a body whose centre is off its origin."""
+    """ANIM-SIMLOOP: velocity g t and, under Runge-Kutta, the exact parabola, for a body whose centre is off
+    its origin.
+    """
     model = random_tree(3, 1, (kind,), armature=False)
     q, v, _, _ = state(model, 1)
     pose = np.array(model.bodies[0].placement.R.to_list())
@@ -65,7 +67,9 @@ def test_thrown_spinning_body_keeps_its_momentum_to_rounding(kind, integrator):
 def test_spinning_body_without_gravity_flies_straight(integrator):
     """A spinning body's centre stays on a straight line while its origin does not."""
     builder = ModelBuilder(gravity=(0.0, 0.0, 0.0))
-    builder.add_body("body", parent="world", joint=Free(), inertia=RigidInertia(2.0, (0.3, 0.1, -0.2), (0.1, 0.2, 0.25)))
+    builder.add_body(
+        "body", parent="world", joint=Free(), inertia=RigidInertia(2.0, (0.3, 0.1, -0.2), (0.1, 0.2, 0.25))
+    )
     model = builder.build()
     q, v = [1.0, 2.0, 3.0, 1.0, 0.0, 0.0, 0.0], [3.0, -2.0, 5.0, 0.4, 0.1, -0.3]
     h = momentum(model, q, v)
@@ -92,7 +96,15 @@ def test_runge_kutta_has_order_four_on_a_ball_joint():
 @pytest.mark.parametrize("seed", [1, 4])
 def test_runge_kutta_has_order_four_on_mixed_trees(seed):
     """The order holds for free, planar, ball, Euler-angle and exponential-map joints together."""
-    kinds = ("free", "planar", "spherical", "spherical_euler", "spherical_exponential", "revolute", "reversed_spherical")
+    kinds = (
+        "free",
+        "planar",
+        "spherical",
+        "spherical_euler",
+        "spherical_exponential",
+        "revolute",
+        "reversed_spherical",
+    )
     model = random_tree(seed, 4, kinds)
     q, v, tau, f = state(model, seed)
     v = [0.3 * x for x in v]
@@ -108,7 +120,7 @@ def test_runge_kutta_has_order_four_on_mixed_trees(seed):
 
 
 def test_semi_implicit_euler_has_order_one_and_bounded_energy():
-    """ANIM-INTEG: velocities first, then positions from the new ones; an oscillator's energy stays bounded."""
+    """ANIM-INTEG: velocities first, then positions from the new ones; energy stays bounded."""
     builder = ModelBuilder(gravity=(0.0, 0.0, 0.0))
     builder.add_body(
         "mass", parent="world", joint=Prismatic((1.0, 0.0, 0.0)), stiffness=4.0,
@@ -136,7 +148,9 @@ def test_spinning_top_keeps_its_energy():
 
 
 def test_state_rate_drives_an_ordinary_solver():
-    """RBDA-3.1-FDX: scipy integrates x' = FD_x(x, tau); quaternions keep their norm, and Runge-Kutta agrees."""
+    """RBDA-3.1-FDX: scipy integrates x' = FD_x(x, tau); quaternions keep their norm, and Runge-Kutta
+    agrees.
+    """
     model, (q, v) = top()
 
     def rate(t, x):
@@ -154,7 +168,10 @@ def test_pendulum_swings_with_its_period():
     """ANIM-SIMLOOP: a small swing of a point mass takes 2 pi sqrt(l/g)."""
     builder = ModelBuilder(gravity=(0.0, 0.0, -9.81))
     builder.add_body(
-        "bob", parent="world", joint=Revolute((0.0, 1.0, 0.0)), inertia=RigidInertia(1.0, (0.0, 0.0, -0.5), (0.0, 0.0, 0.0))
+        "bob",
+        parent="world",
+        joint=Revolute((0.0, 1.0, 0.0)),
+        inertia=RigidInertia(1.0, (0.0, 0.0, -0.5), (0.0, 0.0, 0.0)),
     )
     model = builder.build(inertia="as_given")
     period = 2.0 * np.pi * np.sqrt(0.5 / 9.81)
@@ -165,7 +182,9 @@ def test_pendulum_swings_with_its_period():
 
 @pytest.mark.parametrize("kind", ["free", "planar", "spherical", "universal"])
 def test_carried_variables_lead_there_and_back(kind):
-    """The centre's velocity along fixed axes and v along body axes are the same motion, and so are their rates."""
+    """The centre's velocity along fixed axes and v along body axes are the same motion, and so are their
+    rates.
+    """
     model = random_tree(9, 2, (kind,), branching=0.0)
     q, v, a, _ = state(model, 9)
     body = model.bodies[1]

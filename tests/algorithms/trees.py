@@ -89,7 +89,9 @@ def random_tree(
     branching: float = 0.5,
     root: str | None = None,
 ) -> Model:
-    """A tree of n bodies; every second joint or so has armature; `branching`: chance to hang on any earlier body."""
+    """A tree of n bodies; every second joint or so has armature; `branching`: chance to hang on any earlier
+    body.
+    """
     rng = np.random.default_rng(seed)
     builder = ModelBuilder(gravity=(0.7, -0.4, -9.5))
     for i in range(n):
@@ -114,7 +116,12 @@ def state(model: Model, seed: int) -> tuple[list[float], list[float], list[float
     """q, v, a (or tau), external forces: all moving."""
     rng = np.random.default_rng(seed + 1000)
     q, v = model.random_state(rng)
-    return q.tolist(), v.tolist(), rng.normal(size=model.nv).tolist(), rng.normal(size=(len(model.bodies), 6)).tolist()
+    return (
+        q.tolist(),
+        v.tolist(),
+        rng.normal(size=model.nv).tolist(),
+        rng.normal(size=(len(model.bodies), 6)).tolist(),
+    )
 
 
 def scale_of(*terms: Any) -> float:

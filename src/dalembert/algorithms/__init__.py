@@ -1,6 +1,7 @@
-"""The algorithms, once each, as pure functions on generic scalars: floats, NumPy arrays, traced or SymPy expressions.
+"""The algorithms, once each, as pure functions on generic scalars: floats, arrays, traces, SymPy.
 
-`f(tree, q, v, …)` takes sequences of scalars and returns lists of scalars or spatial values. `dalembert.api` compiles them.
+`f(tree, q, v, …)` takes sequences of scalars and returns lists of scalars or spatial values.
+`dalembert.api` compiles them.
 """
 
 from __future__ import annotations

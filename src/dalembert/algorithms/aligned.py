@@ -1,9 +1,9 @@
-"""Body frames along the joint axes: Denavit-Hartenberg frames for trees (Featherstone 2008 sections 4.2, 10.3.1, A.4).
+"""Body frames along the joint axes: Denavit-Hartenberg frames for trees (Featherstone 2008 §10.3, §A.4).
 
-q, v and tau do not depend on the frames in which bodies are described, but the cost of the dynamics does. Where a body
-turns about or slides along an axis, its new frame has z on that axis. What remains free, a turn about and a shift along z,
-is spent on the child with the largest subtree: x goes along the common normal of the two axes, the origin to its foot. Link
-transforms become axial screws:
+q, v and tau do not depend on the frames in which bodies are described, but the cost of the dynamics does.
+Where a body turns about or slides along an axis, its new frame has z on that axis. What remains free, a
+turn about and a shift along z, is spent on the child with the largest subtree: x goes along the common
+normal of the two axes, the origin to its foot. Link transforms become axial screws:
 
     that child            scrx(alpha, a) scrz(q + t, d)
     other children        scrz(t1, d1) scrx(alpha, a) scrz(q + t, d)
@@ -11,7 +11,8 @@ transforms become axial screws:
     almost parallel axes  scrx(alpha, a) xlt(0, b, 0) scrz(q + t, d): their common normal would lie far away
     the world's child     scrz(q + t, 0): the world's frame is chosen too, with gravity in its x-z plane
 
-Bodies with other joints keep their frames, in which their v is expressed; bodies fixed to another take that one's frame.
+Bodies with other joints keep their frames, in which their v is expressed; bodies fixed to another take that
+one's frame.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ ROUNDING = 2e-15
 """Relative to its neighbours, what rounding may leave of a constant that is an exact 0 or ±1."""
 
 FAR_NORMAL = 20.0
-"""How many times its joint's distance from the other axis the foot of a common normal may lie away from the joint."""
+"""How far from its joint the foot of a normal may lie, in distances of the joint from the other axis."""
 
 
 def aligned(tree: Tree) -> Tree:
-    """The same system with body frames chosen along joint axes; q, v, tau and external forces keep their meaning.
+    """The same system with body frames along joint axes; q, v, tau and external forces keep their meaning.
 
     A tree with placements that are run-time parameters is returned as it is.
     """
@@ -59,7 +60,11 @@ def aligned(tree: Tree) -> Tree:
         frames[body.index], placement, joint = _align(body, frames[body.parent], children, chosen)
         frame = _place(frames[body.index])
         fields = {field.name: getattr(body, field.name) for field in dataclasses.fields(Body)}
-        fields |= {"placement": placement, "joint": joint, "inertia": _tidy_inertia(frame.apply(body.inertia))}
+        fields |= {
+            "placement": placement,
+            "joint": joint,
+            "inertia": _tidy_inertia(frame.apply(body.inertia)),
+        }
         bodies.append(AlignedBody(**fields, original_frame=frame.inverse()))
     return AlignedTree(bodies, gravity, tree, _place(world).inverse())
 
@@ -67,14 +72,14 @@ def aligned(tree: Tree) -> Tree:
 @final
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class AlignedBody(Body):
-    """A body in its aligned frame. `original_frame`: the model's frame of the body, placed in the aligned one."""
+    """A body in its aligned frame. `original_frame`: the model's frame, placed in the aligned one."""
 
     original_frame: Transform = dataclasses.field(default_factory=Transform.identity)
 
 
 @final
 class AlignedTree(Tree):
-    """A tree of aligned bodies. `world_frame`: the model's world frame, placed in the aligned one; `original`: the model."""
+    """A tree of aligned bodies. `world_frame`: the world of the model `original`, placed in this one's."""
 
     __slots__ = ("bodies", "gravity", "nq", "nv", "original", "parents", "world_frame")
 
@@ -93,9 +98,10 @@ class AlignedTree(Tree):
 def _align(
     body: Body, parent_frame: Array, children: dict[int, list[_MovingChild]], chosen: set[int]
 ) -> tuple[Array, Placement, Joint]:
-    """The body's new frame in its old one, and the placement and joint that lead to it from the parent's new frame.
+    """The body's new frame in its old one; the placement and joint from the parent's new frame to it.
 
-    `chosen`: the bodies whose parent's frame was put on the common normal for them, so that only rounding is left of t1, d1.
+    `chosen`: the bodies whose parent's frame was put on the common normal for them, so that only rounding
+    is left of t1, d1.
     """
     offset = _inverse(parent_frame) @ _matrix(body.placement)
     if isinstance(body.joint, Fixed):
@@ -113,20 +119,19 @@ def _align(
 
 
 def _own_freedom(children: list[_MovingChild], ready: Array) -> tuple[float, float]:
-    """(turn, shift) along z that bring a ready frame to the common normal with the best child's axis; zero for a leaf."""
-    if not children or children[0].axis is None:
+    """(turn, shift) that bring a ready frame to the common normal with the best child; zero for a leaf."""
+    if not children or (axis := children[0].axis) is None:
         return 0.0, 0.0
-    best = children[0]
-    normal = _common_normal(_inverse(ready) @ best.placement, best.axis)
+    normal = _common_normal(_inverse(ready) @ children[0].placement, axis)
     return normal.t, normal.d
 
 
 def _world_frame(tree: Tree, children: dict[int, list[_MovingChild]]) -> tuple[Array, Vec3]:
     """The new world frame in the old one, on the axis of its best child, and gravity in it."""
-    if not children[-1] or children[-1][0].axis is None:
+    if not children[-1] or (axis := children[-1][0].axis) is None:
         return np.eye(4), tree.gravity
     first = children[-1][0]
-    on_axis = _frame(*_basis(first.axis), np.zeros(3))
+    on_axis = _frame(*_basis(axis), np.zeros(3))
     t, s = _own_freedom(children[first.body.index], on_axis)
     g = [x for x in tree.gravity if isinstance(x, (int, float))]
     if len(g) == 3:
@@ -172,7 +177,7 @@ def _moving_children(tree: Tree) -> dict[int, list[_MovingChild]]:
 
 
 class _Normal(NamedTuple):
-    """From a frame to the axis of a child: scrz(t, d) scrx(alpha, a) xlt(0, b, 0) leads to `frame`, whose z is the axis."""
+    """scrz(t, d) scrx(alpha, a) xlt(0, b, 0) leads from a frame to `frame`, whose z is the child's axis."""
 
     frame: Array
     t: float
@@ -199,10 +204,11 @@ def _common_normal(offset: Array, axis: Array) -> _Normal:
 
     With z' the child's axis through p, x along z x z' and y = z x x:  z' = cos(alpha) z - sin(alpha) y, and
 
-        p = d z + a x - u z'                      a = p.x,   u = (p.y) / sin(alpha),   d = p.z + u cos(alpha)      (1)
-        p = d z + a x + b (z' x x)                b = (p.y) / cos(alpha),   d = p.z - b sin(alpha)                 (2)
+        p = d z + a x - u z'          a = p.x,   u = (p.y) / sin(alpha),   d = p.z + u cos(alpha)     (1)
+        p = d z + a x + b (z' x x)    a = p.x,   b = (p.y) / cos(alpha),   d = p.z - b sin(alpha)     (2)
 
-    (2) where u would be far. Parallel axes have a normal at every height: d = 0. On one axis, nothing is left to do.
+    (2) where u would be far. Parallel axes have a normal at every height: d = 0. On one axis, nothing is
+    left to do.
     """
     z, p, z_child = np.array([0.0, 0.0, 1.0]), offset[:3, 3], offset[:3, :3] @ axis
     across = np.array([-z_child[1], z_child[0]])
@@ -235,7 +241,7 @@ def _has_axis(tree: Tree, index: int) -> bool:
 
 
 def _on_axis(frame: Array, axis: Array) -> Array:
-    """The frame with z exactly on the axis through the origin, so that rounding does not build up along a chain."""
+    """The frame with z exactly on the axis, so that rounding does not build up along a chain."""
     y = np.cross(axis, frame[:3, 0])
     y = y / np.linalg.norm(y)
     return _frame(np.cross(y, axis), y, axis, float(frame[:3, 3] @ axis) * axis)
@@ -256,12 +262,14 @@ def _frame(x: Array, y: Array, z: Array, p: Array) -> Array:
 
 def _screw_z(t: float, d: float) -> Array:
     c, s = math.cos(t), math.sin(t)
-    return _frame(np.array([c, s, 0.0]), np.array([-s, c, 0.0]), np.array([0.0, 0.0, 1.0]), np.array([0.0, 0.0, d]))
+    return _frame(
+        np.array([c, s, 0.0]), np.array([-s, c, 0.0]), np.array([0.0, 0.0, 1.0]), np.array([0.0, 0.0, d])
+    )
 
 
 def _inverse(frame: Array) -> Array:
     R, p = frame[:3, :3], frame[:3, 3]
-    return _frame(*R, -R.T @ p)
+    return _frame(R[0], R[1], R[2], -R.T @ p)
 
 
 def _matrix(placement: Placement) -> Array:

@@ -1,13 +1,15 @@
-"""Articulated-body inertias: the inertia a body appears to have with a tree of others attached (Featherstone 2008 ch. 7).
+"""Articulated-body inertias: what a body seems to have with others attached (Featherstone 2008 chapter 7).
 
-A handle obeys f = I^A a + p^A (Eq. 7.2). Connected to a parent by a joint with subspace S, seen from the parent:
+A handle obeys f = I^A a + p^A (Eq. 7.2). Connected to a parent by a joint with subspace S, seen from the
+parent:
 
     U = I^A S,   D = S^T U + armature,   u = tau - S^T p^A,   K = U D^-1                 (7.43 to 7.45)
     I^a = I^A - K U^T,   p^a = p^A + I^a c + K u                                        (7.47, 7.48)
     dv/dt = D^-1 u - K^T a',   a = a' + S dv/dt,   a' = i_X_lambda a_lambda + c         (7.50)
 
-Eq. 7.40 and Table 7.1 misprint I^A c for I^a c. The common case is that the columns of S are coordinate directions and there is
-no armature. Then S^T K = 1 and S^T I^a = 0 hold exactly, entry by entry: in the joint's own rows
+Eq. 7.40 and Table 7.1 misprint I^A c for I^a c. The common case is that the columns of S are coordinate
+directions and there is no armature. Then S^T K = 1 and S^T I^a = 0 hold exactly, entry by entry: in the
+joint's own rows
 
     K = 1,   I^a = 0,   p^a = tau,   a = D^-1 u - (the other rows of K)^T a'             (*)
 
@@ -37,13 +39,15 @@ def assemble(
     c: Motion,
     tau: Sequence[Scalar],
 ) -> tuple[ArticulatedInertia, Force]:
-    """(I^A, p^A) of handle 1 after handle 2 is connected to it by a joint (Eqs 7.19, 7.20), all in one coordinate system."""
+    """(I^A, p^A) of handle 1 with handle 2 jointed to it (Eqs 7.19, 7.20), all in one coordinate system."""
     joint = eliminate_joint(I_2, S, [0.0] * len(S))
     u = joint.joint_force(tau, p_2)
     return I_1 + joint.I_a, p_1 + joint.bias_force(p_2, c, tau, u)
 
 
-def eliminate_joint(I_A: ArticulatedInertia, S: Sequence[Motion], armature: Sequence[Scalar]) -> JointElimination:
+def eliminate_joint(
+    I_A: ArticulatedInertia, S: Sequence[Motion], armature: Sequence[Scalar]
+) -> JointElimination:
     """Factor the joint's own inertia D and form K and I^a (Eqs 7.43 to 7.47)."""
     rows = coordinate_rows(S, armature)
     U = [I_A * s for s in S]
@@ -68,7 +72,7 @@ def joint_inertia(S: Sequence[Motion], U: Sequence[Force], armature: Sequence[Sc
 
 
 def coordinate_rows(S: Sequence[Motion], armature: Sequence[Scalar]) -> tuple[int, ...]:
-    """The Pluecker coordinate of each column, if all are coordinate directions and there is no armature; else none."""
+    """The coordinate along which each column of S points; none unless all do and there is no armature."""
     if not all(is_zero(m) for m in armature):
         return ()
     rows = []
@@ -81,7 +85,10 @@ def coordinate_rows(S: Sequence[Motion], armature: Sequence[Scalar]) -> tuple[in
 
 
 def _less_rank(
-    I_A: ArticulatedInertia, U: Sequence[Sequence[Scalar]], K: Sequence[Sequence[Scalar]], rows: tuple[int, ...]
+    I_A: ArticulatedInertia,
+    U: Sequence[Sequence[Scalar]],
+    K: Sequence[Sequence[Scalar]],
+    rows: tuple[int, ...],
 ) -> ArticulatedInertia:
     """I^A - K U^T, of which the joint's own rows and columns are zero by (*)."""
 
@@ -94,16 +101,30 @@ def _less_rank(
 
     I, H, M = I_A.I, I_A.H.leaves(), I_A.M
     return ArticulatedInertia(
-        SymMat3(entry(0, 0, I.xx), entry(1, 1, I.yy), entry(2, 2, I.zz), entry(0, 1, I.xy), entry(0, 2, I.xz), entry(1, 2, I.yz)),
+        SymMat3(
+            entry(0, 0, I.xx),
+            entry(1, 1, I.yy),
+            entry(2, 2, I.zz),
+            entry(0, 1, I.xy),
+            entry(0, 2, I.xz),
+            entry(1, 2, I.yz),
+        ),
         Mat3(*[entry(k // 3, 3 + k % 3, h) for k, h in enumerate(H)]),
-        SymMat3(entry(3, 3, M.xx), entry(4, 4, M.yy), entry(5, 5, M.zz), entry(3, 4, M.xy), entry(3, 5, M.xz), entry(4, 5, M.yz)),
+        SymMat3(
+            entry(3, 3, M.xx),
+            entry(4, 4, M.yy),
+            entry(5, 5, M.zz),
+            entry(3, 4, M.xy),
+            entry(3, 5, M.xz),
+            entry(4, 5, M.yz),
+        ),
     )
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class JointElimination:
-    """A joint taken out of the equations of motion: what its parent sees, and its acceleration once that is known."""
+    """A joint taken out of the equations of motion: what its parent sees, and later its acceleration."""
 
     S: tuple[Motion, ...]
     D: SymmetricFactor
@@ -124,7 +145,7 @@ class JointElimination:
         return Force.of(p_a)
 
     def accelerations(self, u: Sequence[Scalar], a_prime: Motion) -> tuple[list[Scalar], Motion]:
-        """dv/dt of the joint and the acceleration a of the body (Eq. 7.50), from a' = i_X_lambda a_lambda + c."""
+        """dv/dt of the joint and a of the body (Eq. 7.50), from a' = i_X_lambda a_lambda + c."""
         e = self.D.solve(u)
         a = a_prime.to_list()
         for r, x in enumerate(a):

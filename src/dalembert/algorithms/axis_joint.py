@@ -1,4 +1,4 @@
-"""A joint about the z axis of an aligned frame: what revolute, prismatic, helical and cylindrical joints become there."""
+"""A joint about z: what revolute, prismatic, helical and cylindrical joints become in an aligned frame."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Z: Final = Vec3(0.0, 0.0, 1.0)
 
 
 def axis_of(joint: Joint) -> npt.NDArray[np.float64] | None:
-    """The direction about or along which a joint moves, in its own frame; None for joints without one such axis."""
+    """The one direction about or along which a joint moves, in its own frame; None for other joints."""
     if isinstance(joint, (Revolute, Prismatic, Helical, Cylindrical)):
         components = joint.axis.to_list()
         if all(isinstance(x, (int, float)) for x in components):
@@ -39,9 +39,10 @@ def axis_of(joint: Joint) -> npt.NDArray[np.float64] | None:
 @final
 @dataclass(frozen=True, slots=True)
 class AxisJoint(Joint):
-    """scrz(angle + turn, advance + shift): the motion of `freedom` along z, after a constant turn [rad] and shift [m].
+    """scrz(angle + turn, advance + shift): the freedom along z, with a constant turn [rad] and shift [m].
 
-    q, v and tau are those of the joint it stands for; S is a coordinate direction, or (e_z, pitch e_z) if helical.
+    q, v and tau are those of the joint it stands for; S is a coordinate direction, or (e_z, pitch e_z) if
+    helical.
     """
 
     freedom: str
@@ -88,5 +89,10 @@ class AxisJoint(Joint):
         turning, sliding = Motion(Z, Vec3.zero()), Motion(Vec3.zero(), Z)
         if self.freedom == "helical":
             return (Motion(Z, Vec3(0.0, 0.0, self.pitch)),)
-        columns = {"revolute": (turning,), "prismatic": (sliding,), "cylindrical": (turning, sliding), "fixed": ()}
+        columns = {
+            "revolute": (turning,),
+            "prismatic": (sliding,),
+            "cylindrical": (turning, sliding),
+            "fixed": (),
+        }
         return columns[self.freedom]

@@ -1,8 +1,8 @@
 """Energy, momentum and the centre of mass of the whole system.
 
-The centroidal momentum matrix A_G maps v to the momentum (angular about the centre of mass, linear) in world axes. Column by
-column it is the momentum of a composite rigid body moving along one joint (as the forces F in CRBA, Featherstone 2008
-Table 6.2), taken to the world:
+The centroidal momentum matrix A_G maps v to the momentum (angular about the centre of mass, linear) in
+world axes. Column by column it is the momentum of a composite rigid body moving along one joint (as the
+forces F in CRBA, Featherstone 2008 Table 6.2), taken to the world:
 
     A_O column = 0_X_i^* I_i^c S_i        at the world's origin                          (1)
     A_G column = A_O column moved to the centre of mass c: moment - c x force            (2)
@@ -15,7 +15,7 @@ With S' = v_i x S + S-ring and I' = v x* I - I v x of each body, in the world,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from dalembert.algorithms.inertia_rate import inertia_rate
 from dalembert.algorithms.jacobians import subspace_rate
@@ -23,7 +23,7 @@ from dalembert.algorithms.kinematics import body_motions, body_velocities, forwa
 from dalembert.model.body import Body
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar
-from dalembert.spatial import Force, Motion, RigidInertia, Vec3
+from dalembert.spatial import Force, RigidInertia, Vec3
 
 __all__ = [
     "center_of_mass",
@@ -73,10 +73,8 @@ def potential_energy(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = N
     return total
 
 
-def momentum(
-    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
-) -> Force:
-    """The spatial momentum of the system in world coordinates: (angular about the world's origin, linear) (Eq. 2.60)."""
+def momentum(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None) -> Force:
+    """The momentum of the system in world coordinates: (angular about the origin, linear) (Eq. 2.60)."""
     motions = body_motions(tree, q, v, time=time)
     total = Force.zero()
     for body in tree.bodies:
@@ -86,21 +84,24 @@ def momentum(
 
 def center_of_mass(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Vec3:
     """c = sum of masses times centres, over the mass [m], in world coordinates."""
-    return _first_moment(tree, q, time) * (1.0 / total_mass(tree))
+    c: Vec3 = _first_moment(tree, q, time) * (1.0 / total_mass(tree))
+    return c
 
 
 def center_of_mass_velocity(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
 ) -> Vec3:
     """dc/dt = linear momentum over mass [m/s], in world coordinates."""
-    return momentum(tree, q, v, time=time).linear * (1.0 / total_mass(tree))
+    velocity: Vec3 = momentum(tree, q, v, time=time).linear * (1.0 / total_mass(tree))
+    return velocity
 
 
 def center_of_mass_acceleration(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], *, time: Scalar | None = None
 ) -> Vec3:
     """d^2c/dt^2 [m/s^2], in world coordinates, of a motion with dv/dt = a."""
-    return _momentum_rate(tree, q, v, a, time).linear * (1.0 / total_mass(tree))
+    acceleration: Vec3 = _momentum_rate(tree, q, v, a, time).linear * (1.0 / total_mass(tree))
+    return acceleration
 
 
 def centroidal_momentum(
@@ -120,7 +121,8 @@ def centroidal_momentum_rate(
 ) -> Force:
     """The rate A_G a + A_G' v of the centroidal momentum; `a` omitted: A_G' v.
 
-    About the centre of mass c x f and c' x mass c' leave no term, so it is the rate about the origin, moved to c.
+    About the centre of mass c x f and c' x mass c' leave no term, so it is the rate about the origin, moved
+    to c.
     """
     return _moved(_momentum_rate(tree, q, v, a, time), center_of_mass(tree, q, time=time))
 
@@ -175,7 +177,9 @@ def _first_moment(tree: Tree, q: Sequence[Scalar], time: Scalar | None) -> Vec3:
 def _momentum_rate(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar] | None, time: Scalar | None
 ) -> Force:
-    """sum of I a + v x* I v at the world's origin: the net force on the system, gravity included (Eq. 2.68)."""
+    """sum of I a + v x* I v at the world's origin: the net force on the system, gravity included (Eq.
+    2.68).
+    """
     total = Force.zero()
     motions = body_motions(tree, q, v, a, time=time)
     for body in tree.bodies:
@@ -184,9 +188,9 @@ def _momentum_rate(
     return total
 
 
-def _composites(tree: Tree, own: object) -> list[RigidInertia]:
+def _composites(tree: Tree, own: Callable[[Body], RigidInertia]) -> list[RigidInertia]:
     def step(body: Body, children: RigidInertia) -> tuple[RigidInertia, RigidInertia]:
-        total = own(body) + children  # type: ignore[operator]
+        total = own(body) + children
         return total, total
 
     return list(tree.inward(step, RigidInertia.zero())[0])

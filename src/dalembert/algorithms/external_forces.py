@@ -1,8 +1,9 @@
 """External forces: from what a caller gives to one spatial force a body, in that body's coordinates.
 
-A caller gives, for every body, (moment, force) as six scalars: in body coordinates at the body's origin ("body"), or
-in world coordinates at the world's origin ("world", the form of Featherstone 2008 Table 5.1). Where a tree uses
-other body frames than the model, as `aligned` makes them, the forces are still given in the model's frames.
+A caller gives, for every body, (moment, force) as six scalars: in body coordinates at the body's origin
+("body"), or in world coordinates at the world's origin ("world", the form of Featherstone 2008 Table 5.1).
+Where a tree uses other body frames than the model, as `aligned` makes them, the forces are still given in
+the model's frames.
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ ExternalForces = Sequence[Any] | None
 
 
 def body_forces(
-    tree: Tree, q: Sequence[Scalar], external_forces: ExternalForces, frame: str = "body", time: Scalar | None = None
+    tree: Tree,
+    q: Sequence[Scalar],
+    external_forces: ExternalForces,
+    frame: str = "body",
+    time: Scalar | None = None,
 ) -> PerBody[Force] | None:
     """The external force on each body, in the coordinates of the tree's bodies: i_X_0* f_i^x (Eq. 5.20)."""
     if frame not in ("body", "world"):
@@ -48,7 +53,7 @@ def body_forces(
 
 
 def force_at_point(pose: Transform, point: Vec3, force: Vec3) -> Force:
-    """The spatial force on a body, in its coordinates, of a push with `force` at `point`, both in world coordinates.
+    """The spatial force, in body coordinates, of a push with `force` at `point`, both in world coordinates.
 
     `pose`: the body placed in the world. f_O = (OP x f, f) (Featherstone 2008 Eq. 2.6).
     """

@@ -1,8 +1,8 @@
-"""The variables in which a step carries a joint: for free and planar joints the centre of mass, for the others q and v.
+"""The variables in which a step carries a joint: the centre of mass if it is free or planar, else q and v.
 
-y holds the position variables with the position of the body's own centre of mass in place of its origin's, w the velocity
-variables with the centre's velocity along predecessor axes in place of the origin's along body axes; see `stepping`, Eqs (1)
-and (2). For every other joint y = q and w = v.
+y holds the position variables with the position of the body's own centre of mass in place of its origin's,
+w the velocity variables with the centre's velocity along predecessor axes in place of the origin's along
+body axes; see `stepping`, Eqs (1) and (2). For every other joint y = q and w = v.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def rates_in_flight(body: Body, q: Scalars, v: Scalars, a: Scalars) -> Pair:
 
 
 def turned(body: Body, y: Scalars, dw: Scalars) -> list[Scalar]:
-    """y after moving with the constant velocity dw for unit time: the centre straight on, the orientation by its exponential."""
+    """y after unit time at the constant velocity dw: the centre straight on, the turn by its exponential."""
     if not _flies(body):
         return body.joint.integrate(y, dw)
     if isinstance(body.joint, Free):

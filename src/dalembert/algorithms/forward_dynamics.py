@@ -1,12 +1,13 @@
-"""The motion that forces produce: the articulated-body algorithm, O(n) (Featherstone 2008 section 7.3, Table 7.1).
+"""The motion that forces produce: the articulated-body algorithm, O(n) (Featherstone 2008 Table 7.1).
 
-Three passes: velocities outward; articulated-body inertias and bias forces inward; accelerations outward. Bodies are seen
-by co-moving observers (see `inverse_dynamics`), so that linear velocities do not occur:
+Three passes: velocities outward; articulated-body inertias and bias forces inward; accelerations outward.
+Bodies are seen by co-moving observers (see `inverse_dynamics`), so that linear velocities do not occur:
 
-    c_i   the (alpha, linear) of body i when its parent has the angular velocity omega_lambda and no acceleration    (1)
-    p_i   = omega x* I omega - f_i^x                                                                                  (2)
-    I_i^A = I_i + sum X^T I_j^a X,   p_i^A = p_i + sum X^T p_j^a                                                       (3)
-    a'_i  = X a_lambda + c_i                                                                                          (4)
+    c_i   the (alpha, linear) of body i when its parent has the angular velocity omega_lambda and no
+    acceleration    (1) p_i   = omega x* I omega - f_i^x
+    (2) I_i^A = I_i + sum X^T I_j^a X,   p_i^A = p_i + sum X^T p_j^a
+    (3) a'_i  = X a_lambda + c_i
+    (4)
 
 and what the joint does with them is in `articulated`. The base accelerates by -gravity.
 """
@@ -28,7 +29,12 @@ from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar
 from dalembert.spatial import ArticulatedInertia, BodyAcceleration, Force, Motion, RigidInertia, Vec3
 
-__all__ = ["articulated_inertias", "forward_dynamics", "forward_dynamics_by_matrix", "forward_dynamics_spatial"]
+__all__ = [
+    "articulated_inertias",
+    "forward_dynamics",
+    "forward_dynamics_by_matrix",
+    "forward_dynamics_spatial",
+]
 
 
 def forward_dynamics(
@@ -127,7 +133,7 @@ def forward_dynamics_by_matrix(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """a = M^-1 (tau - b): composite rigid bodies, then the sparse L^T D L factors (chapter 6). Works for coupled joints."""
+    """a = M^-1 (tau - b) by composite rigid bodies and sparse L^T D L (chapter 6); for coupled joints too."""
     b = bias_forces(tree, q, v, external_forces=external_forces, external_frame=external_frame, time=time)
     lam = variable_parents(tree)
     L, D = factor_ltdl(mass_matrix(tree, q, time=time), lam)
@@ -137,7 +143,9 @@ def forward_dynamics_by_matrix(
 def articulated_inertias(
     tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None
 ) -> PerBody[ArticulatedInertia]:
-    """I_i^A of every body as the handle of what it carries, in its own coordinates (Eq. 7.21). Independent of velocity."""
+    """I_i^A of every body as the handle of what it carries, in its own coordinates (Eq. 7.21). Independent
+    of velocity.
+    """
 
     def step(body: Body, I_children: ArticulatedInertia) -> tuple[ArticulatedInertia, ArticulatedInertia]:
         joint = body.jcalc(q, None, time)
@@ -159,7 +167,8 @@ def forward_dynamics_spatial(
 ) -> list[Scalar]:
     """Table 7.1 with spatial velocities in body coordinates: c = c_J + v x v_J, p = v x* I v - f^x.
 
-    The same passes as `forward_dynamics`, which differs in its observers only; the second witness of its results.
+    The same passes as `forward_dynamics`, which differs in its observers only; the second witness of its
+    results.
     """
     require_open_tree(tree, "forward_dynamics_spatial")
     f_x = body_forces(tree, q, external_forces, external_frame, time)

@@ -8,7 +8,7 @@ __all__ = ["inertia_rate"]
 
 
 def inertia_rate(inertia: RigidInertia, v: Motion) -> RigidInertia:
-    """dI/dt = v x* I - I v x (Featherstone 2008 Eq. 2.64) of a rigid body with velocity v, in fixed coordinates.
+    """dI/dt = v x* I - I v x of a rigid body with velocity v, in fixed coordinates (Featherstone 2008 §2.13).
 
     It has the form of an inertia without mass: by blocks, with omega and u the parts of v,
 

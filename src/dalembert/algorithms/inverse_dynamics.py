@@ -1,16 +1,16 @@
 """The forces that produce a motion: recursive Newton-Euler, from the motion outward and the forces inward.
 
-`inverse_dynamics` is Featherstone 2008 Table 5.1 as seen by co-moving observers. Each body is observed from an inertial
-frame that at this instant moves with the body's origin: there the body's linear velocity is zero, so that it need
-not be computed, and spatial acceleration is classical acceleration:
+`inverse_dynamics` is Featherstone 2008 Table 5.1 as seen by co-moving observers. Each body is observed from
+an inertial frame that at this instant moves with the body's origin: there the body's linear velocity is
+zero, so that it need not be computed, and spatial acceleration is classical acceleration:
 
     A_i   = A_lambda through (X, v_J, S a + c_J)        omega, alpha, linear acceleration             (1)
     f_i^B = I_i a_i + v_i x* I_i v_i                    from A_i alone                                (2)
     f_i   = f_i^B - f_i^x + sum over children of X^T f_j                                              (3)
     tau_i = S_i^T f_i + armature a                                                                    (4)
 
-The base accelerates by -gravity, so weights need no terms of their own. `rnea_spatial` is Table 5.1 word for word and
-also returns v, a and f.
+The base accelerates by -gravity, so weights need no terms of their own. `rnea_spatial` is Table 5.1 word
+for word and also returns v, a and f.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ def inverse_dynamics(
 ) -> list[Scalar]:
     """Solve M(q) a + b(q, v) = tau + external for tau `(nv,)` [N m or N].
 
-    `a`: dv/dt `(nv,)`. Armature is part of M. `external_forces`: (moment, force) on each body, in body coordinates or,
-    with `external_frame="world"`, in world coordinates at the world's origin. Recursive Newton-Euler, Table 5.1.
+    `a`: dv/dt `(nv,)`. Armature is part of M. `external_forces`: (moment, force) on each body, in body
+    coordinates or, with `external_frame="world"`, in world coordinates at the world's origin. Recursive
+    Newton-Euler, Table 5.1.
     """
     require_open_tree(tree, "inverse_dynamics")
     f_x = body_forces(tree, q, external_forces, external_frame, time)
@@ -68,7 +69,9 @@ def bias_forces(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """b(q, v) = inverse_dynamics(q, v, 0): velocity terms, gravity and external forces; the book's C (Eq. 6.2)."""
+    """b(q, v) = inverse_dynamics(q, v, 0): velocity terms, gravity and external forces; the book's C (Eq.
+    6.2).
+    """
     require_open_tree(tree, "bias_forces")
     f_x = body_forces(tree, q, external_forces, external_frame, time)
     return _newton_euler(tree, q, v, None, tree.gravity, f_x, time)
@@ -83,7 +86,7 @@ def coriolis_forces(
 
 
 def gravity_forces(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> list[Scalar]:
-    """The torques that hold the system still, +dV/dq: f_i = -I_i a_g + sum f_j, tau_i = S_i^T f_i (Eqs 5.12, 5.13)."""
+    """What holds the system still, +dV/dq: f_i = -I_i a_g + sum f_j, tau_i = S_i^T f_i (Eqs 5.12, 5.13)."""
     require_open_tree(tree, "gravity_forces")
 
     def fall(body: Body, a: Vec3) -> tuple[Vec3, tuple[JointMotion, Force]]:
@@ -104,7 +107,9 @@ def _newton_euler(
     f_x: PerBody[Force] | None,
     time: Scalar | None,
 ) -> list[Scalar]:
-    def accelerate(body: Body, A_parent: BodyAcceleration) -> tuple[BodyAcceleration, tuple[JointMotion, Force]]:
+    def accelerate(
+        body: Body, A_parent: BodyAcceleration
+    ) -> tuple[BodyAcceleration, tuple[JointMotion, Force]]:
         joint = body.jcalc(q, v, time)
         a_J = joint.c_J if a is None else combination(joint.S, body.own_v(a)) + joint.c_J
         A = A_parent.through(joint.X, joint.v_J, a_J)  # (1)
@@ -120,7 +125,7 @@ def _gather(
 ) -> list[Scalar]:
     """Transmitted forces inward, each joint keeping its share: (3) and (4)."""
 
-    def transmit(body: Body, f_children: Force) -> tuple[Force, list[Scalar]]:
+    def transmit(body: Body, f_children: Force) -> tuple[Force, Sequence[Scalar]]:
         joint, f_body = joints_and_forces[body]
         f = f_body + f_children  # (3)
         tau = [s.dot(f) for s in joint.S]  # (4)
@@ -133,7 +138,7 @@ def _gather(
 
 
 class NewtonEuler(NamedTuple):
-    """What Table 5.1 computes: tau, and of each body v, a (offset by -gravity) and the force f its joint transmits."""
+    """What Table 5.1 computes: tau, and of each body v, a (offset by -gravity) and its joint's force f."""
 
     tau: list[Scalar]
     v: PerBody[Motion]
@@ -153,13 +158,16 @@ def rnea_spatial(
 ) -> NewtonEuler:
     """Table 5.1 in spatial body coordinates, with its by-products.
 
-    Legend: X link transform, S, v_J, c_J of the joint; v, a, f spatial velocity, acceleration and transmitted force of
-    body i in its coordinates. The base accelerates by -gravity: the true acceleration of body i is a_i + i_X_0 a_g.
+    Legend: X link transform, S, v_J, c_J of the joint; v, a, f spatial velocity, acceleration and
+    transmitted force of body i in its coordinates. The base accelerates by -gravity: the true acceleration
+    of body i is a_i + i_X_0 a_g.
     """
     require_open_tree(tree, "rnea_spatial")
     f_x = body_forces(tree, q, external_forces, external_frame, time)
 
-    def accelerate(body: Body, parent: tuple[Motion, Motion]) -> tuple[tuple[Motion, Motion], tuple[JointMotion, Motion, Motion, Force]]:
+    def accelerate(
+        body: Body, parent: tuple[Motion, Motion]
+    ) -> tuple[tuple[Motion, Motion], tuple[JointMotion, Motion, Motion, Force]]:
         joint = X, S, v_J, c_J = body.jcalc(q, v, time)
         v_parent, a_parent = parent
         v_i = X.apply(v_parent) + v_J
@@ -184,7 +192,9 @@ def rnea_spatial(
     )
 
 
-def differential_inverse_dynamics(tree: Tree, q: Sequence[Scalar], a: Sequence[Scalar], *, time: Scalar | None = None) -> list[Scalar]:
+def differential_inverse_dynamics(
+    tree: Tree, q: Sequence[Scalar], a: Sequence[Scalar], *, time: Scalar | None = None
+) -> list[Scalar]:
     """M(q) a without velocity and gravity terms: ID_delta (Table 6.1)."""
     require_open_tree(tree, "differential_inverse_dynamics")
 
@@ -205,9 +215,10 @@ def rnea_common_frame(
     external_forces: ExternalForces = None,
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """The basic equations 5.7 to 5.11, every vector in world coordinates; external forces in world coordinates too.
+    """The basic equations 5.7 to 5.11: every vector, external forces included, in world coordinates.
 
-    v_i = v_lambda + v_J;  a_i = a_lambda + S a + S' v;  f_i = I a_i + v_i x* I v_i - f_i^x + sum f_j;  tau_i = S^T f_i.
+    v_i = v_lambda + v_J;  a_i = a_lambda + S a + S' v;  f_i = I a_i + v_i x* I v_i - f_i^x + sum f_j;
+    tau_i = S^T f_i.
     """
     require_open_tree(tree, "rnea_common_frame")
     poses = forward_kinematics(tree, q, time=time)
@@ -226,7 +237,7 @@ def rnea_common_frame(
 
     forces = tree.outward(accelerate, (Motion.zero(), Motion(Vec3.zero(), -tree.gravity)))
 
-    def transmit(body: Body, f_children: Force) -> tuple[Force, list[Scalar]]:
+    def transmit(body: Body, f_children: Force) -> tuple[Force, Sequence[Scalar]]:
         f_i = forces[body] + f_children
         S = [poses[body].inverse_apply(s) for s in body.jcalc(q, None, time).S]
         return f_i, [s.dot(f_i) + m * x for s, m, x in zip(S, body.armature, body.own_v(a), strict=True)]

@@ -1,8 +1,9 @@
 """The inverse of the joint-space inertia matrix.
 
-M = L^T D L gives M^-1 = L^-1 D^-1 L^-T. L^-1 has the sparsity of L (an element for each variable and ancestor), so that
-element (i, j) of the inverse is a sum over the *common* ancestors of i and j only. Up to depths of about fifty variables,
-deeper than any robot, that costs less than the recursion through articulated bodies.
+M = L^T D L gives M^-1 = L^-1 D^-1 L^-T. L^-1 has the sparsity of L (an element for each variable and
+ancestor), so that element (i, j) of the inverse is a sum over the *common* ancestors of i and j only. Up to
+depths of about fifty variables, deeper than any robot, that costs less than the recursion through
+articulated bodies.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def inverse_mass_matrix(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None 
 
 
 def _inverse_unit_lower(L: Matrix, lam: Sequence[int]) -> list[dict[int, Scalar]]:
-    """L^-1 by rows, the elements at each variable and its ancestors: N_ij = -sum over k from i's parent down to j of L_ik N_kj."""
+    """N = L^-1 by rows: N_ij = - sum of L_ik N_kj over the ancestors k of i down to j."""
     N: list[dict[int, Scalar]] = []
     for i in range(len(lam)):
         row: dict[int, Scalar] = {i: 1.0}

@@ -1,7 +1,7 @@
-"""Jacobians of bodies, frames and points, and their rates (Featherstone 2008 sections 2.7 and 2.11, Examples 2.3 and 2.5).
+"""Jacobians of bodies, frames and points, and their rates (Featherstone 2008 Examples 2.3 and 2.5).
 
-Column j of a body's Jacobian is the joint direction S_j, for every joint on the way to the body; v = J v_joints. It is
-expressed at one of three places:
+Column j of a body's Jacobian is the joint direction S_j, for every joint on the way to the body; v = J
+v_joints. It is expressed at one of three places:
 
     "body"           the frame's own origin and axes
     "world"          the world's origin and axes
@@ -10,7 +10,8 @@ expressed at one of three places:
 With F the place's own motion (zero for "world", the frame's velocity for "body", its origin's velocity for
 "world_aligned"), the rate of the components of a column is
 
-    d/dt (F_X_0 S) = F_X_0 S' - v_F x F_X_0 S,      S' = v_i x S + S-ring     (in the world)                (1)
+    d/dt (F_X_0 S) = F_X_0 S' - v_F x F_X_0 S,      S' = v_i x S + S-ring     (in the world)
+    (1)
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from dalembert.algorithms.kinematics import BodyMotion, body_motions, placed_motion, relative_motion
+from dalembert.algorithms.kinematics import body_motions, placed_motion, relative_motion
 from dalembert.errors import ArgumentError, UnknownNameError
 from dalembert.model.body import Body
 from dalembert.model.elements import Frame
@@ -62,7 +63,7 @@ def jacobian(
     frame: str = "world_aligned",
     time: Scalar | None = None,
 ) -> Matrix:
-    """J `(6, nv)`, angular first: the velocity of the body or frame `where` is J v (plus sigma of rheonomic joints).
+    """J `(6, nv)`, angular first: the velocity of the body or frame is J v (plus sigma of rheonomic joints).
 
     J^T maps a spatial force at the same place to joint forces (Eq. 7.6).
     """
@@ -72,11 +73,18 @@ def jacobian(
 
 
 def point_jacobian(
-    model: Model, q: Sequence[Scalar], body: str | Body, point: Sequence[Scalar], *, time: Scalar | None = None
+    model: Model,
+    q: Sequence[Scalar],
+    body: str | Body,
+    point: Sequence[Scalar],
+    *,
+    time: Scalar | None = None,
 ) -> Matrix:
     """`(3, nv)`: the velocity in world axes of a point given in body coordinates; Liu & Jain Eq. 57."""
     where = frame_of(model, body)
-    at_point = Frame("point", where.body, where.placement @ Transform(Mat3.identity(), Vec3.of(point)))
+    at_point = Frame(
+        "point", where.body, where.placement.as_transform() @ Transform(Mat3.identity(), Vec3.of(point))
+    )
     return jacobian(model, q, at_point, time=time)[3:]
 
 
@@ -120,7 +128,8 @@ def jacobian_rate_times_velocity(
 ) -> list[Scalar]:
     """J' v `(6,)`: the acceleration of the body or frame when dv/dt = 0; d/dt (J v) = J dv/dt + J' v.
 
-    Spatial acceleration for "body" and "world", classical acceleration for "world_aligned": the rates of what J v is.
+    Spatial acceleration for "body" and "world", classical acceleration for "world_aligned": the rates of
+    what J v is.
     """
     _checked(frame)
     where = frame_of(model, where)
@@ -137,7 +146,7 @@ def jacobian_rate_times_velocity(
 def subspace_rate(
     body: Body, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None
 ) -> tuple[Motion, ...]:
-    """S-ring, column by column: the rate of S's components in the body's own coordinates (Eq. 3.42), by dual numbers."""
+    """S-ring: the rates of S's components in the body's own coordinates (Eq. 3.42), by dual numbers."""
     joint, own_q = body.joint, body.own_q(q)
     rate = joint.position_rate(own_q, body.own_v(v))
     if time is None:
@@ -146,7 +155,7 @@ def subspace_rate(
 
 
 class _Link(NamedTuple):
-    """A joint on the way to a frame: its columns S and, where asked for, their rates, in world coordinates."""
+    """A joint on the way to a frame: its columns S and, where asked for, their rates, in the world."""
 
     body: Body
     S: tuple[Motion, ...]
@@ -209,7 +218,7 @@ def _velocity_of_place(path: _Path, frame: str) -> Motion:
 
 
 def _columns(model: Tree, columns: Sequence[tuple[Body, Sequence[Motion]]]) -> Matrix:
-    """The matrix with the given columns at each joint's place in v; a dependent joint's goes to those it follows."""
+    """The columns at each joint's place in v; those of a dependent joint at the places it follows."""
     J: Matrix = [[0.0] * model.nv for _ in range(6)]
     for body, motions in columns:
         for k, motion in enumerate(motions):
@@ -223,5 +232,7 @@ def _places(body: Body, k: int) -> list[tuple[int, Any]]:
     if body.dependence is None:
         return [(body.v_slice.start + k, 1.0)]
     if k > 0:
-        raise ArgumentError(f'joint "{body.joint_name}" is coupled and has {body.nv} freedoms; couple joints of one freedom')
+        raise ArgumentError(
+            f'joint "{body.joint_name}" is coupled and has {body.nv} freedoms; couple joints of one freedom'
+        )
     return [(place, ratio) for _, place, ratio in body.dependence.terms]

@@ -1,8 +1,8 @@
 """Where the bodies are and how they move (Featherstone 2008 sections 2.11 and 4.1; Liu & Jain section 5.2).
 
-Legend: X_0i pose of body i in the world; v_i, a_i spatial velocity and acceleration of body i in its own coordinates;
-v_J, c_J what the joint adds. A spatial acceleration is (alpha, r'' - omega x r') at the origin; the classical one of a
-point is its second derivative (Eq. 2.48).
+Legend: X_0i pose of body i in the world; v_i, a_i spatial velocity and acceleration of body i in its own
+coordinates; v_J, c_J what the joint adds. A spatial acceleration is (alpha, r'' - omega x r') at the
+origin; the classical one of a point is its second derivative (Eq. 2.48).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class PointMotion(NamedTuple):
 
 
 def forward_kinematics(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> PerBody[Transform]:
-    """The pose of each body in the world: X_0i = X_0lambda X_lambda,i. R maps body to world coordinates, p is the origin."""
+    """The pose of each body in the world: X_0i = X_0lambda X_lambda,i; R maps body to world coordinates."""
 
     def step(body: Body, X_0: Transform) -> tuple[Transform, Transform]:
         X_0i = X_0 @ body.jcalc(q, None, time).X
@@ -76,7 +76,7 @@ def body_motions(
     *,
     time: Scalar | None = None,
 ) -> PerBody[BodyMotion]:
-    """Pose, spatial velocity and spatial acceleration of every body; `a` omitted: dv/dt = 0, which leaves J' v.
+    """Pose, spatial velocity and acceleration of every body; `a` omitted: dv/dt = 0, which leaves J' v.
 
     v_i = i_X_lambda v_lambda + v_J;  a_i = i_X_lambda a_lambda + S dv/dt + c_J + v_i x v_J (Eqs 5.14, 5.15).
     The accelerations are true ones, without the fictitious acceleration of the base that stands for gravity.
@@ -125,7 +125,7 @@ def point_motion(motion: BodyMotion, point: Vec3) -> PointMotion:
 
 
 def placed_motion(motion: BodyMotion) -> tuple[Motion, Motion]:
-    """(velocity, acceleration) of a body or frame at its origin along world axes, the acceleration classical."""
+    """(velocity, classical acceleration) of a body or frame at its origin, along world axes."""
     R = motion.pose.R
     origin = point_motion(motion, Vec3.zero())
     return (

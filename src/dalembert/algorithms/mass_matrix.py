@@ -1,8 +1,9 @@
 """The joint-space inertia matrix M(q), the book's H.
 
-Composite rigid bodies (Featherstone 2008 Table 6.2): I_i^c = I_i + sum of the children's, and the block of joints i and
-j is S_j^T X^T I_i^c S_i for every ancestor j of i (Eqs 6.17 to 6.20); all other blocks are zero. Where joints are
-coupled, v = G y holds for the independent velocities y, and the matrix is G^T H G (Eq. 9.27).
+Composite rigid bodies (Featherstone 2008 Table 6.2): I_i^c = I_i + sum of the children's, and the block of
+joints i and j is S_j^T X^T I_i^c S_i for every ancestor j of i (Eqs 6.17 to 6.20); all other blocks are
+zero. Where joints are coupled, v = G y holds for the independent velocities y, and the matrix is G^T H G
+(Eq. 9.27).
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class Block(NamedTuple):
     rows: Matrix
 
 
-def mass_matrix(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None, method: str = "crba") -> Matrix:
+def mass_matrix(
+    tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None, method: str = "crba"
+) -> Matrix:
     """M(q) `(nv, nv)` of kinetic energy v^T M v / 2, armature included on the diagonal [kg m^2, kg m or kg].
 
     `method`: "crba" (Table 6.2), "rnea_columns" (nv + 1 calls of inverse dynamics).
@@ -49,7 +52,7 @@ def mass_matrix(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None, 
 def composite_inertias(
     tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None
 ) -> PerBody[RigidInertia]:
-    """I_i^c: the inertia of body i and everything it carries, as one rigid body in body i's coordinates (Eq. 6.17)."""
+    """I_i^c: body i and everything it carries as one rigid body, in body i's coordinates (Eq. 6.17)."""
 
     def step(body: Body, I_children: RigidInertia) -> tuple[RigidInertia, RigidInertia]:
         I_c = body.inertia + I_children
@@ -73,7 +76,7 @@ def _composite_blocks(tree: Tree, q: Sequence[Scalar], time: Scalar | None) -> I
 
 
 def crba_common_frame(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Matrix:
-    """The basic equations 6.13 to 6.16, all in world coordinates: M_ij = s_j^T I_i^c s_i (also Todorov, 1-DoF joints)."""
+    """The basic equations 6.13 to 6.16, all in world coordinates: M_ij = s_j^T I_i^c s_i."""
     require_open_tree(tree, "crba_common_frame")
     poses = forward_kinematics(tree, q, time=time)
 
@@ -99,14 +102,16 @@ def crba_common_frame(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = 
 
 
 def mass_matrix_by_columns(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Matrix:
-    """Column i is ID(q, 0, e_i) - ID(q, 0, 0): nv + 1 calls of inverse dynamics, O(n^2) (animation lecture; Eq. 6.4)."""
+    """Column i is ID(q, 0, e_i) - ID(q, 0, 0): nv + 1 calls of inverse dynamics, O(n^2) (Eq. 6.4)."""
     n = tree.nv
     zero = [0.0] * n
     c = inverse_dynamics(tree, q, zero, zero, time=time)
     columns = []
     for i in range(n):
         unit = [1.0 if k == i else 0.0 for k in range(n)]
-        columns.append([t - c_k for t, c_k in zip(inverse_dynamics(tree, q, zero, unit, time=time), c, strict=True)])
+        columns.append(
+            [t - c_k for t, c_k in zip(inverse_dynamics(tree, q, zero, unit, time=time), c, strict=True)]
+        )
     return [list(row) for row in zip(*columns, strict=True)]
 
 

@@ -20,5 +20,5 @@ def require_open_tree(tree: Tree, function: str) -> None:
 
 
 def has_couplings(tree: Tree) -> bool:
-    """Whether some joints follow others (mimic joints, gears), so that v holds independent coordinates only."""
+    """Whether some joints follow others (mimic, gears), so that v holds independent coordinates only."""
     return any(body.dependence is not None for body in tree.bodies)

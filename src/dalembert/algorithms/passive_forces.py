@@ -1,13 +1,14 @@
 """Forces that joints exert by themselves: springs, dampers and dry friction, as contributions to tau.
 
-None of them is part of `inverse_dynamics`, `forward_dynamics` or `mass_matrix`: a simulation adds them to tau. Per velocity
-variable of a joint with the displacement x from its rest position, its rate v and the constants of the model,
+None of them is part of `inverse_dynamics`, `forward_dynamics` or `mass_matrix`: a simulation adds them to
+tau. Per velocity variable of a joint with the displacement x from its rest position, its rate v and the
+constants of the model,
 
     tau = - stiffness x - damping v - friction v / sqrt(v^2 + s^2)                                  (1)
 
-x is the joint's `difference(rest, q)`: q - rest for angles and lengths, the rotation vector for a ball joint. The last term is
-dry friction with its jump at rest smoothed over speeds of about s, so that it has a derivative everywhere; the smoothed law
-lets a loaded joint creep instead of sticking.
+x is the joint's `difference(rest, q)`: q - rest for angles and lengths, the rotation vector for a ball
+joint. The last term is dry friction with its jump at rest smoothed over speeds of about s, so that it has a
+derivative everywhere; the smoothed law lets a loaded joint creep instead of sticking.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Articulated-body and operational-space inertias by projection (Featherstone 2008 section 7.2.1).
 
-The equation of motion of the whole system, projected onto the motion of one or more handles with the stacked Jacobian J:
+The equation of motion of the whole system, projected onto the motion of one or more handles with the
+stacked Jacobian J:
 
     a = Phi f + b,     Phi = J M^-1 J^T,     b = J' v + J M^-1 (tau - C)                 (7.8 to 7.10)
     f = I a + p,       I = Phi^-1,           p = -I b                                    (7.11 to 7.13)
 
-f are the forces on the handles beside everything in C and tau. Phi is positive semidefinite of the rank of J; I exists where
-J has full row rank, and is then also called the operational-space inertia.
+f are the forces on the handles beside everything in C and tau. Phi is positive semidefinite of the rank of
+J; I exists where J has full row rank, and is then also called the operational-space inertia.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def handle_inverse_inertia(
     frame: str = "body",
     time: Scalar | None = None,
 ) -> Matrix:
-    """Phi `(6 h, 6 h)` of h handles, cross terms included (Eqs 7.4, 7.9): with Y = L^-T J^T, Phi = Y^T D^-1 Y."""
+    """Phi `(6 h, 6 h)` of h handles (Eqs 7.4, 7.9): with Y = L^-T J^T, Phi = Y^T D^-1 Y."""
     lam = variable_parents(model)
     L, D = factor_ltdl(mass_matrix(model, q, time=time), lam)
     rows = [row for handle in handles for row in jacobian(model, q, handle, frame=frame, time=time)]
@@ -57,7 +58,7 @@ def handle_bias_acceleration(
     frame: str = "body",
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """b `(6 h,)`: the acceleration of the handles while nothing pushes them (Eq. 7.10, with the joint forces tau)."""
+    """b `(6 h,)`: the acceleration of the handles while nothing pushes them (Eq. 7.10, with tau)."""
     a = forward_dynamics(model, q, v, tau, time=time)
     b: list[Scalar] = []
     for handle in handles:

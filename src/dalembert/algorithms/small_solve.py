@@ -1,7 +1,8 @@
 """Dense symmetric positive-definite systems of a joint's size, one to six unknowns.
 
-D = L diag(d) L^T with unit lower-triangular L; the reciprocals of d are kept, so that one factorisation of size n
-costs n divisions and every solution none. Unrolled over the size, without pivoting: D is positive definite.
+D = L diag(d) L^T with unit lower-triangular L; the reciprocals of d are kept, so that one factorisation of
+size n costs n divisions and every solution none. Unrolled over the size, without pivoting: D is positive
+definite.
 """
 
 from __future__ import annotations

@@ -1,15 +1,17 @@
-"""Factors of the joint-space inertia matrix that keep its branch-induced zeros (Featherstone 2008, section 6.5).
+"""Factors of the joint-space inertia matrix that keep its branch-induced zeros (Featherstone 2008 §6.5).
 
-H_ij is zero unless one of the two joint variables supports the other. With the *expanded* parent array lambda (one
-entry a joint variable, -1 for none) row k of H has nonzero elements below the diagonal only in columns lambda(k),
-lambda(lambda(k)), …, and so do the factors H = L^T L and H = L^T D L: no element is filled in. All functions read
-the lower triangle only, return new lists, and cost exactly what Table 6.6 says:
+H_ij is zero unless one of the two joint variables supports the other. With the *expanded* parent array
+lambda (one entry a joint variable, -1 for none) row k of H has nonzero elements below the diagonal only in
+columns lambda(k), lambda(lambda(k)), …, and so do the factors H = L^T L and H = L^T D L: no element is
+filled in. All functions read the lower triangle only, return new lists, and cost exactly what Table 6.6
+says:
 
     LTL   factor n sqrt + D1 d + D2 (m + a);   solve 2 n d + 2 D1 (m + a);   L x, L^T x  n m + D1 (m + a)
     LTDL  factor          D1 d + D2 (m + a);   solve   n d + 2 D1 (m + a);   L x, L^T x        D1 (m + a)
     H x   n m + 2 D1 (m + a)                   L^-1 x and L^-T x: half of the solve (LTDL: without the n d)
 
-where D1 = sum of (d_k - 1), D2 = sum of d_k (d_k - 1) / 2, d_k the number of joint variables from k to the base.
+where D1 = sum of (d_k - 1), D2 = sum of d_k (d_k - 1) / 2, d_k the number of joint variables from k to the
+base.
 """
 
 from __future__ import annotations
@@ -40,8 +42,9 @@ Matrix = list[list[Scalar]]
 def expanded_parents(parents: Sequence[int], freedoms: Sequence[int]) -> list[int]:
     """The parent of every joint *variable*: a joint of n freedoms is a chain of n arcs (Table 6.4).
 
-    `parents`: parent body of each body, -1 for the world, with parents[i] < i; `freedoms`: nv of each joint, zero for
-    a fixed one. A body's first variable follows the last variable on the way to the world, which skips fixed joints.
+    `parents`: parent body of each body, -1 for the world, with parents[i] < i; `freedoms`: nv of each
+    joint, zero for a fixed one. A body's first variable follows the last variable on the way to the world,
+    which skips fixed joints.
     """
     last: list[int] = []
     result: list[int] = []
@@ -113,7 +116,9 @@ def multiply_l(L: Matrix, lam: Sequence[int], x: Sequence[Scalar], *, unit: bool
     return y
 
 
-def multiply_l_transposed(L: Matrix, lam: Sequence[int], x: Sequence[Scalar], *, unit: bool = False) -> list[Scalar]:
+def multiply_l_transposed(
+    L: Matrix, lam: Sequence[int], x: Sequence[Scalar], *, unit: bool = False
+) -> list[Scalar]:
     """L^T x (Table 6.5)."""
     y = list(x) if unit else [L[i][i] * x_i for i, x_i in enumerate(x)]
     for i in range(len(lam)):
@@ -143,7 +148,9 @@ def solve_l(L: Matrix, lam: Sequence[int], x: Sequence[Scalar], *, unit: bool = 
     return y
 
 
-def solve_l_transposed(L: Matrix, lam: Sequence[int], x: Sequence[Scalar], *, unit: bool = False) -> list[Scalar]:
+def solve_l_transposed(
+    L: Matrix, lam: Sequence[int], x: Sequence[Scalar], *, unit: bool = False
+) -> list[Scalar]:
     """L^-T x (Table 6.5)."""
     y = list(x)
     for i in reversed(range(len(lam))):

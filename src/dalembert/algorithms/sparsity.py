@@ -12,8 +12,8 @@ __all__ = ["matrix_density", "variable_parents"]
 def variable_parents(tree: Tree) -> list[int]:
     """lambda' of the tree's velocity variables (Featherstone 2008 Table 6.4).
 
-    Couplings connect variables of different branches, so there every variable counts as the child of the one before it,
-    which is the pattern of a dense matrix.
+    Couplings connect variables of different branches, so there every variable counts as the child of the
+    one before it, which is the pattern of a dense matrix.
     """
     if has_couplings(tree):
         return [k - 1 for k in range(tree.nv)]
@@ -21,7 +21,7 @@ def variable_parents(tree: Tree) -> list[int]:
 
 
 def matrix_density(tree: Tree) -> float:
-    """rho: the share of elements of M that are not zero by structure (section 6.4); 1 for an unbranched chain."""
+    """rho: the share of elements of M that are not zero by structure (§6.4); 1 for an unbranched chain."""
     lam = variable_parents(tree)
     n = len(lam)
     below = sum(d_k - 1 for d_k in depths(lam))

@@ -1,17 +1,19 @@
 """One step of simulated time on the configuration manifold.
 
-The state is (q, v); q may hold quaternions, and dq/dt = Q(q) v (Featherstone 2008 Eq. 3.5). Free and planar joints are
-carried through a step not by v, whose linear part is in body axes and so changes when a body merely spins, but by the
-velocity of the body's own centre of mass c along the axes of the predecessor (the world's, for a root):
+The state is (q, v); q may hold quaternions, and dq/dt = Q(q) v (Featherstone 2008 Eq. 3.5). Free and planar
+joints are carried through a step not by v, whose linear part is in body axes and so changes when a body
+merely spins, but by the velocity of the body's own centre of mass c along the axes of the predecessor (the
+world's, for a root):
 
     w  = R (v_O + omega x c)                                     y = p + R c                              (1)
     w' = R (a_O + alpha x c + omega x (v_O + omega x c))         y' = w                                   (2)
 
-In free flight w' is gravity, constant: a thrown spinning body keeps its momentum, and its centre of mass its parabola, to
-rounding under every integrator.
+In free flight w' is gravity, constant: a thrown spinning body keeps its momentum, and its centre of mass
+its parabola, to rounding under every integrator.
 
-Runge-Kutta of order four is the classical one on these variables. Before the dynamics are evaluated, quaternions are scaled to
-unit norm: that extends the vector field smoothly off the manifold, on which it is tangent, so the order is full.
+Runge-Kutta of order four is the classical one on these variables. Before the dynamics are evaluated,
+quaternions are scaled to unit norm: that extends the vector field smoothly off the manifold, on which it is
+tangent, so the order is full.
 """
 
 from __future__ import annotations
@@ -73,8 +75,8 @@ def step(
 ) -> State:
     """The state after dt [s] under constant joint and external forces.
 
-    `integrator`: "semi_implicit" (Euler: v from the accelerations, then q from the new v) or "rk4". `passive`: add springs,
-    damping and dry friction to tau.
+    `integrator`: "semi_implicit" (Euler: v from the accelerations, then q from the new v) or "rk4".
+    `passive`: add springs, damping and dry friction to tau.
     """
     if isinstance(dt, (int, float)) and not 0.0 < dt < float("inf"):
         raise ArgumentError(f"step: dt = {dt} s; give a finite step greater than zero")
@@ -96,7 +98,7 @@ Acceleration = Callable[[Sequence[Scalar], Sequence[Scalar], Scalar], list[Scala
 
 
 def _semi_implicit(tree: Tree, acceleration: Acceleration, start: State, dt: Scalar) -> State:
-    """v2 = v + dt a(q, v), then q2 from v2 (the animation lecture's order): symplectic, energy stays bounded."""
+    """v2 = v + dt a(q, v), then q2 from v2: symplectic, so that energy stays bounded."""
     a = acceleration(start.q, start.v, 0.0)
     q2: list[Scalar] = []
     v2: list[Scalar] = []
