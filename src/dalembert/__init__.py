@@ -1,6 +1,6 @@
 """dalembert: the dynamics of articulated rigid bodies, written once and compiled."""
 
-from dalembert import algorithms, errors, interop, models, scalar, spatial
+from dalembert import algorithms, errors, formats, interop, models, scalar, spatial
 from dalembert.api import (
     bias_forces,
     center_of_mass,
@@ -30,7 +30,9 @@ from dalembert.api import (
 from dalembert.codegen import get_num_threads, set_num_threads
 from dalembert.compiled import compile
 from dalembert.execution import CompiledFunction
+from dalembert.formats import load, save
 from dalembert.model import Limits, Model, ModelBuilder
+from dalembert.model.conventions import convert_state
 from dalembert.model.joints import (
     Composite,
     Cylindrical,
@@ -96,10 +98,12 @@ __all__ = [
     "centroidal_momentum",
     "centroidal_momentum_matrix",
     "compile",
+    "convert_state",
     "coriolis_forces",
     "difference",
     "errors",
     "force_at_point",
+    "formats",
     "forward_dynamics",
     "forward_dynamics_derivatives",
     "forward_kinematics",
@@ -113,12 +117,14 @@ __all__ = [
     "jacobian",
     "jacobian_rate",
     "kinetic_energy",
+    "load",
     "mass_matrix",
     "models",
     "normalize",
     "passive_forces",
     "point_motion",
     "potential_energy",
+    "save",
     "scalar",
     "set_num_threads",
     "spatial",

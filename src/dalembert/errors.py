@@ -10,6 +10,7 @@ __all__ = [
     "CompileError",
     "DalembertError",
     "DtypeError",
+    "FileError",
     "InertiaError",
     "MissingExtraError",
     "ModelError",
@@ -62,6 +63,10 @@ class UnknownNameError(DalembertError, KeyError):
 
 class ModelError(DalembertError, ValueError):
     """A model, or the data to build one from, is not a valid system of bodies and joints."""
+
+
+class FileError(DalembertError, ValueError):
+    """A file that cannot be read or written, or that does not hold what its ending says."""
 
 
 class InertiaError(ModelError):

@@ -20,7 +20,6 @@ from dalembert.errors import TracingError
 from dalembert.model.body import Body
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar
-from dalembert.spatial import Vec3
 from dalembert.spatial.structure import leaves, rebuild
 from dalembert.spatial.value import literal
 from dalembert.tracing.expression import Expression, Graph, live
