@@ -55,7 +55,9 @@ def test_bodies_may_come_in_any_order() -> None:
 
 
 def test_a_chain_of_5000_links_builds_without_recursion() -> None:
-    """Added from the tip to the root, the hardest order; twice the depth of Python's recursion limit and more."""
+    """Added from the tip to the root, the hardest order; twice the depth of Python's recursion limit and
+    more.
+    """
     builder = ModelBuilder()
     inertia = random_inertia(1)
     for i in reversed(range(5000)):
@@ -188,36 +190,81 @@ BAD: list[tuple[str, Callable[[], Any], type[DalembertError], str]] = [
     ("duplicate body", twice, ModelError, 'body "lower" is added twice.*add_loop'),
     ("duplicate joint", body(joint_name="shoulder"), ModelError, 'already belongs to body "upper"'),
     ("empty joint name", body(joint_name=""), ModelError, "joint_name is empty"),
-    ("unknown parent", lambda: two_bodies_on("uper"), UnknownNameError, 'body "hand": unknown body "uper".*nearest: "upper"'),
+    (
+        "unknown parent",
+        lambda: two_bodies_on("uper"),
+        UnknownNameError,
+        'body "hand": unknown body "uper".*nearest: "upper"',
+    ),
     ("own parent", lambda: two_bodies_on("hand"), ModelError, 'joint "hand" connects it to itself'),
-    ("cycle", cycle, ModelError, '"[abc]" -> "[abc]" -> "[abc]" -> "[abc]" form a cycle that is not connected'),
+    (
+        "cycle",
+        cycle,
+        ModelError,
+        '"[abc]" -> "[abc]" -> "[abc]" -> "[abc]" form a cycle that is not connected',
+    ),
     ("no joint", body(joint=None), ModelError, 'body "lower" has no joint; give joint=…, Fixed'),
-    ("joint class", body(joint=Revolute), ModelError, r"joint is the class Revolute; make one, as in Revolute\(\)"),
+    (
+        "joint class",
+        body(joint=Revolute),
+        ModelError,
+        r"joint is the class Revolute; make one, as in Revolute\(\)",
+    ),
     ("joint text", body(joint="revolute"), ModelError, "joint must be a Joint .* not str"),
     ("zero axis", lambda: Revolute((0, 0, 0)), ModelError, "the axis is zero"),
     ("nan axis", lambda: Prismatic((0, NAN, 0)), ModelError, "not finite"),
-    ("nan in joint", body(joint=Revolute().with_parameters([0.0, NAN, 1.0])), ModelError, "revolute joint holds nan"),
+    (
+        "nan in joint",
+        body(joint=Revolute().with_parameters([0.0, NAN, 1.0])),
+        ModelError,
+        "revolute joint holds nan",
+    ),
     ("mass nan", body(inertia=rod(1, 1, 1, NAN)), ModelError, 'body "lower": inertia holds nan'),
     ("com inf", body(inertia=rod(1, 1, 1, com=(INF, 0, 0))), ModelError, "must be finite"),
     ("mass negative", body(inertia=rod(1, 1, 1, -2)), InertiaError, r"mass -2.0 is negative.*as_given"),
     ("moment negative", body(inertia=rod(1, 1, -0.5)), InertiaError, r"\(-0.5, 1, 1\).*not all positive"),
     ("triangle", body(inertia=rod(1, 2, 4)), InertiaError, r"\(1, 2, 4\).*triangle inequality.*as_given"),
     ("massless moments", body(inertia=rod(1, 1, 1, 0)), InertiaError, "mass is zero but the moments are not"),
-    ("inertia list", body(inertia=[1, 2]), ModelError, r"inertia must be RigidInertia\(mass, com, inertia_at_com\)"),
+    (
+        "inertia list",
+        body(inertia=[1, 2]),
+        ModelError,
+        r"inertia must be RigidInertia\(mass, com, inertia_at_com\)",
+    ),
     ("placement list", body(placement=[1]), ModelError, "placement must be a Transform, list was given"),
-    ("placement nan", body(placement=Transform(Mat3.identity(), Vec3(NAN, 0.0, 0.0))), ModelError, "placement holds nan"),
+    (
+        "placement nan",
+        body(placement=Transform(Mat3.identity(), Vec3(NAN, 0.0, 0.0))),
+        ModelError,
+        "placement holds nan",
+    ),
     ("placement skewed", body(placement=TILTED), ModelError, "R is not a rotation, R.T R differs .* by 0.1"),
     ("placement mirrored", body(placement=MIRROR), ModelError, "reflection"),
-    ("limits reversed", body(limits=(2, -2)), ModelError, 'joint "elbow": lower limit 2.0 is above upper limit -2.0'),
+    (
+        "limits reversed",
+        body(limits=(2, -2)),
+        ModelError,
+        'joint "elbow": lower limit 2.0 is above upper limit -2.0',
+    ),
     ("limits nan", body(limits=(NAN, 1)), ModelError, "lower limit holds nan"),
     ("limits three", body(limits=(1, 2, 3)), ModelError, r"pair \(lower, upper\), 3 items"),
-    ("limits length", body(limits=Limits((0, 0), (1, 1))), ModelError, "lower limit has 2 numbers, the joint needs 1"),
+    (
+        "limits length",
+        body(limits=Limits((0, 0), (1, 1))),
+        ModelError,
+        "lower limit has 2 numbers, the joint needs 1",
+    ),
     ("limits nowhere", body(limits=(INF, INF)), ModelError, "leave no position"),
     ("speed negative", body(limits=Limits(velocity=-1)), ModelError, "velocity limit -1.0 is negative"),
     ("damping negative", body(damping=-1), ModelError, "damping is -1.0; it must not be negative"),
     ("damping nan", body(damping=NAN), ModelError, "damping holds nan"),
     ("damping length", body(damping=[1, 2]), ModelError, "damping has 2 numbers, the joint needs 1"),
-    ("armature length", body(joint=Spherical(), armature=[1, 2]), ModelError, "armature has 2 numbers, the joint needs 3"),
+    (
+        "armature length",
+        body(joint=Spherical(), armature=[1, 2]),
+        ModelError,
+        "armature has 2 numbers, the joint needs 3",
+    ),
     ("armature text", body(armature="x"), DalembertError, "armature must be a number or a sequence"),
     ("friction inf", body(friction=INF), ModelError, "friction holds inf"),
     ("stiffness negative", body(stiffness=-1e-9), ModelError, "stiffness is -1e-09"),
@@ -226,28 +273,73 @@ BAD: list[tuple[str, Callable[[], Any], type[DalembertError], str]] = [
     ("shape radius", lambda: Sphere(0.0), ModelError, "sphere: radius is 0.0; give a finite positive number"),
     ("frame twice", frame("tool", "upper"), ModelError, 'frame "tool" is added twice'),
     ("frame of body name", frame("upper", "lower"), ModelError, "has the name of a body"),
-    ("frame unknown body", frame("t", "lowr"), UnknownNameError, 'frame "t": unknown body "lowr".*nearest: "lower"'),
+    (
+        "frame unknown body",
+        frame("t", "lowr"),
+        UnknownNameError,
+        'frame "t": unknown body "lowr".*nearest: "lower"',
+    ),
     ("frame placement", frame("t", "lower", 3), ModelError, 'frame "t": placement must be a Transform'),
-    ("loop to itself", with_loop("l", "upper", "upper", Revolute()), ModelError, 'connects body "upper" to itself'),
-    ("loop unknown", with_loop("l", "uper", "lower", Revolute()), UnknownNameError, 'loop "l": unknown body "uper"'),
+    (
+        "loop to itself",
+        with_loop("l", "upper", "upper", Revolute()),
+        ModelError,
+        'connects body "upper" to itself',
+    ),
+    (
+        "loop unknown",
+        with_loop("l", "uper", "lower", Revolute()),
+        UnknownNameError,
+        'loop "l": unknown body "uper"',
+    ),
     ("loop name", with_loop("elbow", "upper", "world", Revolute()), ModelError, 'already a joint "elbow"'),
     ("loop joint", with_loop("l", "upper", "world", 1), ModelError, 'loop "l": joint must be a Joint'),
-    ("coupling unknown", with_coupling({"shoulder": 1, "elbo": 1}), UnknownNameError, 'unknown joint "elbo".*"elbow"'),
-    ("coupling single", with_coupling({"elbow": 1}), ModelError, "needs two joints or more, 1 given; .*model.lock"),
-    ("coupling zero", with_coupling({"shoulder": 1, "elbow": 0}), ModelError, 'joint "elbow" is 0; .*not zero'),
+    (
+        "coupling unknown",
+        with_coupling({"shoulder": 1, "elbo": 1}),
+        UnknownNameError,
+        'unknown joint "elbo".*"elbow"',
+    ),
+    (
+        "coupling single",
+        with_coupling({"elbow": 1}),
+        ModelError,
+        "needs two joints or more, 1 given; .*model.lock",
+    ),
+    (
+        "coupling zero",
+        with_coupling({"shoulder": 1, "elbow": 0}),
+        ModelError,
+        'joint "elbow" is 0; .*not zero',
+    ),
     ("coupling nan", with_coupling({"shoulder": NAN, "elbow": 1}), ModelError, 'joint "shoulder" is nan'),
     ("coupling offset", with_coupling({"shoulder": 1, "elbow": 1}, offset=INF), ModelError, "offset is inf"),
-    ("coupling ball", with_coupling({"shoulder": 1, "elbow": 1}, Spherical()), ModelError, "spherical with 3 degrees"),
+    (
+        "coupling ball",
+        with_coupling({"shoulder": 1, "elbow": 1}, Spherical()),
+        ModelError,
+        "spherical with 3 degrees",
+    ),
     (
         "coupling dependent",
         with_coupling({"shoulder": 1, "elbow": 1}, dependent="wrist"),
         UnknownNameError,
         'unknown dependent joint "wrist"',
     ),
-    ("actuated unknown", actuated(["elbw"]), UnknownNameError, 'set_actuated: unknown joint "elbw".*nearest: "elbow"'),
+    (
+        "actuated unknown",
+        actuated(["elbw"]),
+        UnknownNameError,
+        'set_actuated: unknown joint "elbw".*nearest: "elbow"',
+    ),
     ("actuated text", actuated("elbow"), ModelError, r'write \["elbow"\]'),
-    ("inertia option", lambda: two_bodies().build(inertia="lax"), UnknownNameError, 'unknown inertia option "lax"'),  # type: ignore[arg-type]
-]  # fmt: skip
+    (
+        "inertia option",
+        lambda: two_bodies().build(inertia="lax"),
+        UnknownNameError,
+        'unknown inertia option "lax"',
+    ),  # type: ignore[arg-type]
+]
 
 
 def two_bodies_on(parent: str) -> Model:

@@ -100,7 +100,8 @@ def test_layouts_of_the_engines_that_are_not_installed() -> None:
     rotation_vector = (third / np.sqrt(3.0) * np.array([1.0, -1.0, 1.0])).tolist()
 
     drake = convert_state(model, q, v, source="dalembert", target="drake")
-    # R = [[0, -1, 0], [0, 0, -1], [1, 0, 0]]: pitch -90 degrees, where roll and yaw are not unique, so only v here.
+    # R = [[0, -1, 0], [0, 0, -1], [1, 0, 0]]: pitch -90 degrees, where roll and yaw are not unique, so only
+    # v here.
     np.testing.assert_allclose(drake[0][:7], [*turn, 10.0, 20.0, 30.0], atol=1e-15)
     np.testing.assert_allclose(drake[1], [*world_angular, *world_linear, -2.0, -3.0, 1.0], atol=1e-15)
 
@@ -260,7 +261,7 @@ def test_bad_arguments_are_refused() -> None:
     model = mixed()
     q, v = model.random_state(1)
     convert: Any = convert_state
-    with pytest.raises(UnknownNameError, match='unknown engine "mujco".*nearest: "mujoco"'):
+    with pytest.raises(UnknownNameError, match=r'unknown engine "mujco".*nearest: "mujoco"'):
         convert(model, q, v, source="mujco", target="dalembert")
     with pytest.raises(ShapeError, match=r"q of dalembert has shape \(3,\), expected \(…, 23\)"):
         convert(model, q[:3], v, source="dalembert", target="drake")

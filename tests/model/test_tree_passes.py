@@ -100,13 +100,16 @@ def test_body_jacobian_times_rates_is_the_recursive_velocity(seed: int) -> None:
             if body.index in model.support(i):
                 S_world = [placed[body.index].inverse_apply(s) for s in body.jcalc(q).S]
                 world[:, body.v_slice] = np.array([six(s) for s in S_world]).reshape(-1, 6).T
-                own[:, body.v_slice] = np.array([six(placed[i].apply(s)) for s in S_world]).reshape(-1, 6).T
+                here = [six(placed[i].apply(s)) for s in S_world]
+                own[:, body.v_slice] = np.array(here).reshape(-1, 6).T
         np.testing.assert_allclose(own @ v, six(recursive[i]), atol=1e-11)
         np.testing.assert_allclose(world @ v, six(placed[i].inverse_apply(recursive[i])), atol=1e-11)
 
 
 def test_velocities_are_the_rates_of_the_poses() -> None:
-    """RBDA-4.1-JACOBIAN, LJ-5.1-TREE: Cartesian from generalized state, against differences along integrate."""
+    """RBDA-4.1-JACOBIAN, LJ-5.1-TREE: Cartesian from generalized state, against differences along
+    integrate.
+    """
     from dalembert.model import configuration
 
     model = random_tree(
@@ -152,7 +155,9 @@ def test_figure_1_system_of_lagrangian_joints() -> None:
 
 
 def test_inward_sums_over_subtrees() -> None:
-    """RBDA-4.1-ARRAYS: what the inward pass gathers is the sum over nu(i), for single values and for tuples."""
+    """RBDA-4.1-ARRAYS: what the inward pass gathers is the sum over nu(i), for single values and for
+    tuples.
+    """
     model = random_tree(8, bodies=25)
     weight = np.random.default_rng(8).standard_normal((25, 2)).tolist()
 

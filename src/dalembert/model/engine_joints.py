@@ -230,8 +230,8 @@ def _unit(body: Body, p: Array) -> Array:
         row = tuple(int(i) for i in np.argwhere(error > UNIT_TOLERANCE[p.dtype.name])[0])
         where = f" in row {row}" if row else ""
         raise StateError(
-            f'joint "{body.joint_name}": the quaternion {p[row].tolist()} (w, x, y, z){where} has not unit norm; '
-            "normalise it, and check the order of its components"
+            f'joint "{body.joint_name}": the quaternion {p[row].tolist()} (w, x, y, z){where} has not '
+            "unit norm; normalise it, and check the order of its components"
         )
     return p
 

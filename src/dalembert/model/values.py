@@ -212,14 +212,14 @@ def _entries(given: Any, count: int, name: str) -> tuple[Scalar, ...]:
 
 
 def _vector(given: Any, name: str) -> Vec3:
-    return given if isinstance(given, Vec3) else Vec3(*_entries(_flat(given), 3, name))
+    return given if isinstance(given, Vec3) else Vec3(*_entries(given, 3, name))
 
 
 def _symmetric(given: Any, name: str) -> SymMat3:
     """The upper triangle of a 3x3 matrix; numbers must be symmetric."""
     if isinstance(given, SymMat3):
         return given
-    xx, xy, xz, yx, yy, yz, zx, zy, zz = _entries(_flat(given), 9, name)
+    xx, xy, xz, yx, yy, yz, zx, zy, zz = _entries(_flat(given, 9), 9, name)
     for a, b in ((xy, yx), (xz, zx), (yz, zy)):
         if type(a) is float and type(b) is float and abs(a - b) > 1e-9 * (abs(a) + abs(b)):
             raise ModelError(f'value "{name}" is not symmetric: {a} and {b} stand opposite each other')
@@ -231,19 +231,19 @@ def _placement(given: Any, name: str) -> Placement:
     if isinstance(given, Placement):
         return given
     if isinstance(given, (tuple, list)) and len(given) == 2:
-        return Transform(Mat3(*_entries(_flat(given[0]), 9, name)), _vector(given[1], name))
-    a, b, c, x, d, e, f, y, g, h, i, z = _entries(_flat(given), 12, name)
+        return Transform(Mat3(*_entries(_flat(given[0], 9), 9, name)), _vector(given[1], name))
+    a, b, c, x, d, e, f, y, g, h, i, z = _entries(_flat(given, 12), 12, name)
     return Transform(Mat3(a, b, c, d, e, f, g, h, i), Vec3(x, y, z))
 
 
-def _flat(given: Any) -> Any:
-    """The entries of nested lists or of a matrix, by rows."""
-    if isinstance(given, (Mat3, SymMat3, Vec3)):
+def _flat(given: Any, count: int) -> Any:
+    """The entries of a matrix by rows; a list of `count` entries, arrays perhaps, is one already."""
+    if isinstance(given, (Mat3, SymMat3)):
         given = given.to_list()
-    if isinstance(given, np.ndarray) and given.ndim in (1, 2):
+    if isinstance(given, np.ndarray) and given.ndim == 2 and len(given) != count:
         given = given.tolist()
-    if isinstance(given, (list, tuple)) and given and isinstance(given[0], (list, tuple, np.ndarray)):
-        return [x for row in given for x in row]
+    if isinstance(given, (list, tuple)) and given and len(given) != count:
+        return [x for row in given for x in (row if isinstance(row, (list, tuple, np.ndarray)) else [row])]
     return given
 
 
