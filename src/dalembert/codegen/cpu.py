@@ -121,17 +121,26 @@ def aligned_buffer(size: int) -> npt.NDArray[np.uint8]:
     return raw[start : start + size]
 
 
-_LOCAL: Final = threading.local()
+@final
+class _Scratch(threading.local):
+    """Memory of one thread, kept for its next call unless it is large."""
+
+    size = -1
+    address = 0
+    buffer: npt.NDArray[np.uint8] | None = None
+
+    def take(self, size: int) -> tuple[int, object]:
+        """The address of `size` bytes, and what keeps them alive."""
+        if size <= self.size:
+            return self.address, self.buffer
+        buffer = aligned_buffer(size)
+        address = int(buffer.ctypes.data)
+        if size <= KEPT_SCRATCH:
+            self.size, self.address, self.buffer = size, address, buffer
+        return address, buffer
 
 
-def _scratch(size: int) -> npt.NDArray[np.uint8]:
-    kept: npt.NDArray[np.uint8] | None = getattr(_LOCAL, "buffer", None)
-    if kept is not None and kept.size >= size:
-        return kept
-    buffer = aligned_buffer(size)
-    if size <= KEPT_SCRATCH:
-        _LOCAL.buffer = buffer
-    return buffer
+_SCRATCH: Final = _Scratch()
 
 
 @final
@@ -161,23 +170,21 @@ class CpuKernel:
         threads: bool = True,
     ) -> int:
         """Compute `rows` rows; inputs and outputs are (address, bytes between rows). The first refused row, or -1."""
-        pointers = [np.array([pair[0] for pair in side], dtype=np.int64) for side in (inputs, outputs)]
-        strides = [np.array([pair[1] for pair in side], dtype=np.int64) for side in (inputs, outputs)]
-        stride_addresses = [int(item.ctypes.data) for item in strides]
+        bases = [address for address, _ in (*inputs, *outputs)]
+        steps = [step for _, step in (*inputs, *outputs)]
+        count = len(inputs)
+        numbers = ctypes.c_int64 * len(bases)
+        strides = numbers(*steps)
+        output_strides = ctypes.byref(strides, 8 * count)
+        function, tables, size = self._function, self.tables_address, self.info.scratch_bytes
 
         def run_piece(start: int, stop: int) -> int:
-            moved = [base + start * stride for base, stride in zip(pointers, strides)] if start else pointers
-            scratch = _scratch(self.info.scratch_bytes)
-            found = self._function(
-                moved[0].ctypes.data,
-                stride_addresses[0],
-                moved[1].ctypes.data,
-                stride_addresses[1],
-                stop - start,
-                self.tables_address,
-                scratch.ctypes.data,
+            moved = numbers(*[base + start * step for base, step in zip(bases, steps, strict=True)])
+            scratch, _keep = _SCRATCH.take(size)
+            found: int = function(
+                moved, strides, ctypes.byref(moved, 8 * count), output_strides, stop - start, tables, scratch
             )
-            return int(found) + start if found >= 0 else -1
+            return found + start if found >= 0 else -1
 
         if not threads:
             return run_piece(0, rows)
