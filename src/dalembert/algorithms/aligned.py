@@ -113,17 +113,28 @@ def _align(
     if body.index in chosen:
         normal = normal._replace(t=0.0, d=0.0)
     ready = _on_axis(_inverse(offset) @ normal.frame, axis)
-    t, s = _own_freedom(children[body.index], ready)
+    t, s = _own_freedom(body, children[body.index], ready)
     joint = AxisJoint.like(body.joint, turn=_tidy(t), shift=_tidy(s))
     return _on_axis(ready @ _screw_z(t, s), axis), _chain(normal.factors()), joint
 
 
-def _own_freedom(children: list[_MovingChild], ready: Array) -> tuple[float, float]:
-    """(turn, shift) that bring a ready frame to the common normal with the best child; zero for a leaf."""
+def _own_freedom(body: Body, children: list[_MovingChild], ready: Array) -> tuple[float, float]:
+    """(turn, shift) that bring a ready frame to the common normal with the best child; zero for a leaf.
+
+    Parallel axes leave the shift open: the model's own origin, if the inertia has more zeros there.
+    """
     if not children or (axis := children[0].axis) is None:
         return 0.0, 0.0
     normal = _common_normal(_inverse(ready) @ children[0].placement, axis)
+    if normal.sin_alpha == 0.0:
+        shifts = (0.0, -float(ready[:3, 3] @ ready[:3, 2]))
+        return normal.t, max(shifts, key=lambda s: _zeros(body, ready @ _screw_z(normal.t, s)))
     return normal.t, normal.d
+
+
+def _zeros(body: Body, frame: Array) -> int:
+    """How many of the ten inertia parameters vanish in a frame."""
+    return _tidy_inertia(_place(frame).apply(body.inertia)).leaves().count(0.0)
 
 
 def _world_frame(tree: Tree, children: dict[int, list[_MovingChild]]) -> tuple[Array, Vec3]:
@@ -132,7 +143,7 @@ def _world_frame(tree: Tree, children: dict[int, list[_MovingChild]]) -> tuple[A
         return np.eye(4), tree.gravity
     first = children[-1][0]
     on_axis = _frame(*_basis(axis), np.zeros(3))
-    t, s = _own_freedom(children[first.body.index], on_axis)
+    t, s = _own_freedom(first.body, children[first.body.index], on_axis)
     g = [x for x in tree.gravity if isinstance(x, (int, float))]
     if len(g) == 3:
         across = (first.placement[:3, :3] @ on_axis[:3, :3]).T @ np.array(g)
@@ -210,23 +221,17 @@ def _common_normal(offset: Array, axis: Array) -> _Normal:
     (2) where u would be far. Parallel axes have a normal at every height: d = 0. On one axis, nothing is
     left to do.
     """
-    z, p, z_child = np.array([0.0, 0.0, 1.0]), offset[:3, 3], offset[:3, :3] @ axis
-    across = np.array([-z_child[1], z_child[0]])
-    sine, cosine = math.hypot(*across), float(z_child[2])
-    away = math.hypot(p[0], p[1])
+    p, z_child = offset[:3, 3], offset[:3, :3] @ axis
+    across = np.array([-z_child[1], z_child[0], 0.0])
+    sine, cosine = math.hypot(across[0], across[1]), float(z_child[2])
     if sine <= ROUNDING:
-        cosine = math.copysign(1.0, cosine)
-        if away <= ROUNDING * (1.0 + abs(p[2])):
-            away, direction = 0.0, np.array([1.0, 0.0])
-        else:
-            direction = p[:2] / away
-        x = np.array([*direction, 0.0])
-        frame = _frame(x, np.cross([0.0, 0.0, cosine], x), np.array([0.0, 0.0, cosine]), away * x)
-        return _Normal(frame, math.atan2(x[1], x[0]), 0.0, cosine, 0.0, away, 0.0)
-    x = np.array([*(across / sine), 0.0])
-    y = np.cross(z, x)
+        return _parallel_normal(p, math.copysign(1.0, cosine))
+    if across[0] < 0.0:
+        sine = -sine  # of the two directions of the normal, the one that turns x less
+    x = across / sine
+    y = np.array([-x[1], x[0], 0.0])
     t, a, along = math.atan2(x[1], x[0]), float(p @ x), float(p @ y)
-    if abs(along) <= FAR_NORMAL * sine * away:
+    if abs(along) <= FAR_NORMAL * abs(sine) * math.hypot(p[0], p[1]):
         u, b = along / sine, 0.0
         d = float(p[2]) + u * cosine  # (1)
     else:
@@ -234,6 +239,18 @@ def _common_normal(offset: Array, axis: Array) -> _Normal:
         d = float(p[2]) - b * sine  # (2)
     frame = _frame(x, np.cross(z_child, x), z_child, p + u * z_child)
     return _Normal(frame, t, d, cosine, sine, a, b)
+
+
+def _parallel_normal(p: Array, cosine: float) -> _Normal:
+    """The normal to an axis through p that points along +z or -z."""
+    away = math.hypot(p[0], p[1])
+    if away <= ROUNDING * (1.0 + abs(p[2])):
+        x, a = np.array([1.0, 0.0, 0.0]), 0.0
+    else:
+        a = math.copysign(away, p[0])
+        x = np.array([p[0], p[1], 0.0]) / a
+    z = np.array([0.0, 0.0, cosine])
+    return _Normal(_frame(x, np.cross(z, x), z, a * x), math.atan2(x[1], x[0]), 0.0, cosine, 0.0, a, 0.0)
 
 
 def _has_axis(tree: Tree, index: int) -> bool:

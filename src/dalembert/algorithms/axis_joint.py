@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, final
@@ -26,6 +27,9 @@ COORDINATES: Final[dict[str, tuple[str, ...]]] = {
 
 Z: Final = Vec3(0.0, 0.0, 1.0)
 
+QUARTER_ROUNDING: Final = 2e-15
+"""What rounding may leave of a turn by quarters [rad]."""
+
 
 def axis_of(joint: Joint) -> npt.NDArray[np.float64] | None:
     """The one direction about or along which a joint moves, in its own frame; None for other joints."""
@@ -34,6 +38,15 @@ def axis_of(joint: Joint) -> npt.NDArray[np.float64] | None:
         if all(isinstance(x, (int, float)) for x in components):
             return np.array(components, dtype=np.float64)
     return None
+
+
+def _quarters(turn: Scalar) -> tuple[int, Scalar]:
+    """A constant turn as quarter turns, which cost no arithmetic, and the rest."""
+    if not isinstance(turn, float):
+        return 0, turn
+    quarters = round(turn / (0.5 * math.pi))
+    rest = turn - quarters * 0.5 * math.pi
+    return (quarters, 0.0) if abs(rest) <= QUARTER_ROUNDING else (0, turn)
 
 
 @final
@@ -72,10 +85,11 @@ class AxisJoint(Joint):
         return COORDINATES[self.freedom]
 
     def structure(self) -> tuple[Any, ...]:
-        return (self.kind, self.freedom, is_zero(self.turn), is_zero(self.shift))
+        quarters, rest = _quarters(self.turn)
+        return (self.kind, self.freedom, quarters % 4, is_zero(rest), is_zero(self.shift))
 
     def transform(self, q: Sequence[Scalar], time: Scalar | None = None) -> AxialScrew:
-        angle: Scalar = self.turn
+        quarters, angle = _quarters(self.turn)
         advance: Scalar = self.shift
         if self.freedom in ("revolute", "helical", "cylindrical"):
             angle = q[0] + angle
@@ -83,7 +97,10 @@ class AxisJoint(Joint):
             advance = q[-1] + advance
         if self.freedom == "helical":
             advance = self.pitch * q[0] + advance
-        return AxialScrew(2, cos(angle), sin(angle), advance)
+        c, s = cos(angle), sin(angle)
+        for _ in range(quarters % 4):
+            c, s = -s, c
+        return AxialScrew(2, c, s, advance)
 
     def subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Motion, ...]:
         turning, sliding = Motion(Z, Vec3.zero()), Motion(Vec3.zero(), Z)
