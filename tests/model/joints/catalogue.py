@@ -90,6 +90,17 @@ def helix(pitch: float = 0.3) -> UserDefined:
     return UserDefined("helix", 1, 1, place)
 
 
+def ball() -> UserDefined:
+    """A spherical joint from its placement and the maps of its quaternion."""
+    library = Spherical()
+    return UserDefined(
+        "ball", 4, 3, library.transform,
+        position_rate=library.position_rate, integrate=library.integrate, difference=library.difference,
+        normalize=library.normalize, neutral=library.neutral(), coordinates=("quaternion",) * 4,
+        unit_quaternions=[slice(0, 4)],
+    )  # fmt: skip
+
+
 def rheonomic_wheel() -> UserDefined:
     """A wheel on an arm that pumps with time, defined by its placement alone."""
 
@@ -138,7 +149,7 @@ def joints() -> dict[str, Joint]:
         "sphere in cylinder skew": SphereInCylinder(SKEW),
         "ellipsoid": Ellipsoid(0.7, 1.1, 1.6),
         "composite": Composite([Revolute((0, 0, 1)), Prismatic(SKEW)], [placement(1), placement(2)]),
-        "composite ball": Composite([Spherical(), Helical(SKEW, 0.4)], [placement(3), placement(4)]),
+        "composite ball": Composite([Helical(SKEW, 0.4), Spherical()], [placement(3), placement(4)]),
         "composite nested": Composite(
             [Composite([RackPinion(0.2), Revolute((0, 1, 0))]), Planar()], [placement(5), placement(6)]
         ),
@@ -152,6 +163,7 @@ def joints() -> dict[str, Joint]:
         "reversed twice": Reversed(Reversed(SphereInCylinder(SKEW))),
         "user helix": helix(),
         "user book planar": book_planar(),
+        "user ball": ball(),
         "user rheonomic": rheonomic_wheel(),
         "driven revolute": driven_revolute(),
         "driven nothing": TimeDependent(Fixed(), driver=Free(), motion=_orbit),

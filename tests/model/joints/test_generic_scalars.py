@@ -21,6 +21,7 @@ from dalembert.model.joints import (
     Universal,
 )
 from dalembert.spatial import leaves
+from dalembert.tracing import ArrayInput, evaluate, trace
 
 ROWS = 5
 
@@ -64,6 +65,38 @@ def test_a_batch_is_its_rows(joint: Joint) -> None:
         assert len(single) == len(rows)
         actual = [np.broadcast_to(np.asarray(item, dtype=float), (ROWS,))[index] for item in rows]
         close(actual, single, 1e-13)
+
+
+def test_a_trace_computes_what_floats_do(joint: Joint) -> None:
+    """RBDA-4.4-TABLE41: no value decides outside `select`: one trace serves every state."""
+    inputs = [
+        ArrayInput("q", (joint.nq,)),
+        ArrayInput("v", (joint.nv,)),
+        ArrayInput("q2", (joint.nq,)),
+        ArrayInput("t"),
+    ]
+    traced = trace(lambda q, v, q2, t: everything(joint, q, v, q2, t), inputs)
+    for seed in range(3):
+        (q, v), q2 = state(joint, seed), state(joint, seed + 30)[0]
+        result = evaluate(traced.outputs[0].values, {"q": q, "v": v, "q2": q2, "t": [TIME]})
+        close(result, everything(joint, q, v, q2, TIME), 1e-12)
+
+
+def test_traced_parameters_compute_what_numbers_do(joint: Joint) -> None:
+    """RBDA-4.4-JCALC: every number of a joint may be an input of the trace."""
+    flat = joint.parameters()
+    inputs = [
+        ArrayInput("q", (joint.nq,)),
+        ArrayInput("v", (joint.nv,)),
+        ArrayInput("p", (len(flat),)),
+        ArrayInput("t"),
+    ]
+    traced = trace(lambda q, v, p, t: everything(joint.with_parameters(p), q, v, q, t), inputs)
+    q, v = state(joint, 5)
+    result = evaluate(traced.outputs[0].values, {"q": q, "v": v, "p": flat, "t": [TIME]})
+    # An axis that is traced is a general one, as is one of NumPy's numbers: the same bases of T.
+    general = joint.with_parameters([np.float64(x) for x in flat])
+    close(result, everything(general, q, v, q, TIME), 1e-12)
 
 
 SMALL = {

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.model.joints.catalogue import CATALOGUE, TIME, book_planar, close, state
 
-from dalembert.errors import ArgumentError
+from dalembert.errors import ArgumentError, StateError
 from dalembert.model.joints import Free, Joint, Planar, Prismatic, Revolute, SphereInCylinder, Spherical
 
 
@@ -36,7 +36,7 @@ def test_difference_leads_from_one_position_to_the_other(joint: Joint) -> None:
 
 def test_difference_undoes_integrate(joint: Joint) -> None:
     """RBDA-3.1-QDFN: difference(q, integrate(q, dv)) = dv for a step of less than half a turn."""
-    for seed, size in ((0, 1e-9), (1, 1e-4), (2, 0.3), (3, 1.2)):
+    for seed, size in ((0, 1e-9), (1, 1e-4), (2, 1e-3), (3, 0.3), (4, 1.2)):
         q, v = state(joint, seed)
         step = [size * x for x in v]
         close(joint.difference(q, joint.integrate(q, step)), step, 1e-11)
@@ -73,6 +73,16 @@ def test_normalize_returns_unit_quaternions(joint: Joint) -> None:
     close(joint.normalize(scaled), q)
 
 
+def test_four_zeros_are_no_rotation() -> None:
+    """RBDA-4.5-QUAT: floats raise, in a batch the row alone is NaN."""
+    with pytest.raises(StateError, match="four zeros"):
+        Spherical().normalize([0.0, 0.0, 0.0, 0.0])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rows = Spherical().normalize([np.array([0.0, 2.0]), *[np.zeros(2)] * 3])
+    close([row[1] for row in rows], [1.0, 0.0, 0.0, 0.0])
+    assert math.isnan(rows[0][0])
+
+
 def test_random_positions_keep_their_limits() -> None:
     """Uniform between limits, inside the default range without, one-sided limits given a width."""
     rng = np.random.default_rng(0)
@@ -84,6 +94,9 @@ def test_random_positions_keep_their_limits() -> None:
     draws = np.array([Prismatic().random(rng, [3.0], [math.inf]) for _ in range(500)])
     assert draws.min() >= 3.0
     assert draws.max() <= 5.0
+    draws = np.array([Prismatic().random(rng, [-math.inf], [3.0]) for _ in range(500)])
+    assert 1.0 <= draws.min() < 1.1
+    assert 2.9 < draws.max() <= 3.0
     with pytest.raises(ArgumentError, match="give 1"):
         Revolute().random(rng, [0.0, 1.0], [1.0, 2.0])
 

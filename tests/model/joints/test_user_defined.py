@@ -82,6 +82,16 @@ def test_given_formulas_are_used() -> None:
     assert marked.coordinates == ("length",)
 
 
+def test_a_users_joint_closes_a_loop_once_it_tells_its_position() -> None:
+    """RBDA-4.4-USERJOINT RBDA-8.3-DELTA: delta = T^T d near the manifold, as for the library's helix."""
+    library = Helical((0, 0, 1), 0.3)
+    mine = UserDefined("helix", 1, 1, library.transform, position_of=library.position_of)
+    moved = Transform(library.transform([1.7]).R, Vec3(1e-6, -2e-6, 0.3 * 1.7))
+    d = library.transform([1.7]).rotate_to_child(Vec3(1e-6, -2e-6, 0.0))
+    expected = [force.linear.dot(d) for force in mine.constraint_subspace([1.7])]
+    close(np.array(mine.closure_error(moved)) * 1e6, np.array(expected) * 1e6, 1e-5)
+
+
 def test_the_bias_follows_a_given_subspace() -> None:
     """RBDA-4.4-USERJOINT: c_J of a joint with S by formula is the derivative of that formula."""
     exponential = SphericalExponential()
@@ -99,6 +109,7 @@ def test_the_bias_follows_a_given_subspace() -> None:
         ({"nq": 1, "nv": 2}, "at least as many"),
         ({"nq": 1, "nv": 1, "integrate": lambda q, dv: q}, "all three or none"),
         ({"nq": 1, "nv": 1, "neutral": [0.0, 0.0]}, "nq = 1"),
+        ({"nq": 3, "nv": 3, "unit_quaternions": [slice(0, 4)]}, "slice of 4"),
     ],
 )
 def test_contradictory_definitions_are_refused(arguments, words: str) -> None:

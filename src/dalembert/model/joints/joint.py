@@ -229,6 +229,13 @@ class Joint(ABC):
             name: data.encode(value, f"{self.kind} joint, {name}") for name, value in fields.items()
         }
 
+    def __copy__(self) -> Joint:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Joint:
+        # Immutable, and a user's functions have no copies that are equal to them.
+        return self
+
     def _now(self, time: Scalar | None) -> Scalar:
         """The time, which a time-dependent joint cannot do without."""
         if time is None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dalembert.errors import StateError
 from dalembert.scalar import Scalar, atan2, cos, select, sin, sqrt
 from dalembert.spatial import Mat3, Vec3
 
@@ -154,8 +155,11 @@ def quaternion_product(p: Sequence[Scalar], q: Sequence[Scalar]) -> list[Scalar]
 
 
 def quaternion_unit(p: Sequence[Scalar]) -> list[Scalar]:
-    """p scaled to unit norm."""
-    scale = 1.0 / sqrt(p[0] * p[0] + p[1] * p[1] + p[2] * p[2] + p[3] * p[3])
+    """p scaled to unit norm. Four plain zeros raise; in a batch they give NaN, in their own row only."""
+    square = p[0] * p[0] + p[1] * p[1] + p[2] * p[2] + p[3] * p[3]
+    if type(square) is float and square == 0.0:
+        raise StateError("a quaternion of four zeros is no rotation; no rotation is (1, 0, 0, 0)")
+    scale = 1.0 / sqrt(square)
     return [component * scale for component in p]
 
 

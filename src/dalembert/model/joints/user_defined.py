@@ -52,7 +52,7 @@ class UserDefined(Joint):
     number_of_velocities: int
     functions: tuple[tuple[str, PositionFunction], ...]
     coordinate_kinds: tuple[str, ...]
-    quaternion_slices: tuple[slice, ...]
+    quaternion_starts: tuple[int, ...]
     neutral_position: tuple[float, ...]
     rheonomic: bool
 
@@ -99,6 +99,8 @@ class UserDefined(Joint):
             raise ModelError(
                 f"UserDefined {name!r}: neutral and coordinates must have nq = {nq} entries each"
             )
+        if any(part.start + 4 != part.stop or part.stop > nq for part in unit_quaternions):
+            raise ModelError(f"UserDefined {name!r}: a quaternion is a slice of 4 of the nq = {nq} positions")
         given = {
             "placement": placement,
             "subspace": subspace,
@@ -115,7 +117,7 @@ class UserDefined(Joint):
             "number_of_velocities": nv,
             "functions": tuple((key, function) for key, function in given.items() if function is not None),
             "coordinate_kinds": kinds,
-            "quaternion_slices": tuple(unit_quaternions),
+            "quaternion_starts": tuple(part.start for part in unit_quaternions),
             "neutral_position": start,
             "rheonomic": bool(time_dependent),
         }
@@ -136,7 +138,7 @@ class UserDefined(Joint):
 
     @property
     def unit_quaternions(self) -> tuple[slice, ...]:
-        return self.quaternion_slices
+        return tuple(slice(start, start + 4) for start in self.quaternion_starts)
 
     @property
     def time_dependent(self) -> bool:
