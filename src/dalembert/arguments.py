@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias, cast, final
 import numpy as np
 import numpy.typing as npt
 
+from dalembert import result_memory
 from dalembert.errors import ArgumentError, DtypeError, ShapeError
 
 __all__ = ["ArrayArgument", "Result", "Rows", "as_rows", "pick_dtype", "result_rows"]
@@ -126,7 +127,7 @@ def result_rows(signature: Sequence[ArrayArgument], rows: Rows, dtype: str, out:
     for item, target in zip(signature, _given_results(signature, out), strict=True):
         shape = rows.batch + item.shape
         if target is None:
-            array = np.empty(shape, dtype)
+            array = result_memory.empty(shape, dtype)
             results.append(Result(array, array.reshape(rows.count, item.size)))
             continue
         _check_result(item, target, shape, dtype)
