@@ -1,0 +1,269 @@
+"""The one list: every algorithm and every public function, with the arguments it is tested on.
+
+An entry becomes a `Recipe`, whose function takes lists of scalars of any kind; the kinds of arithmetic (`backends.py`) run
+that. A new algorithm is enrolled by one line here; `test_enrolment.py` fails without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dalembert import algorithms as al
+from dalembert.arguments import ArrayArgument
+from dalembert.library import FUNCTIONS, argument_shape, library_recipe
+from dalembert.lowering import Recipe
+from dalembert.model.body import Body
+from dalembert.model.model import Model
+from dalembert.spatial import ArticulatedInertia, Force, Vec3
+from dalembert.spatial.structure import leaves
+
+POINT = Vec3(0.11, -0.23, 0.37)
+
+
+@dataclass(frozen=True)
+class Enrolled:
+    """Something to compute: `recipe(model)`; `covers` are the names of the functions that it exercises."""
+
+    name: str
+    covers: frozenset[str]
+    recipe: Callable[[Model], Recipe]
+    broad: bool = False
+    """Whether it is compiled on the tree of every joint type too; not where LLVM would take seconds."""
+
+
+def algorithm(covers: str, arguments: str, function: Callable[..., Any], *, suffix: str = "") -> Enrolled:
+    """An algorithm of `dalembert.algorithms`, its result as one flat list of scalars."""
+
+    def recipe(model: Model) -> Recipe:
+        shapes = [(name, argument_shape(model, name)) for name in arguments.split()]
+        return Recipe(
+            name=covers.split()[0],
+            function=lambda *args: flat(function(*args)),
+            model=model,
+            arguments=tuple(ArrayArgument(name, shape) for name, shape in shapes if shape is not None),
+        )
+
+    return Enrolled(f"algorithms.{covers.split()[0]}{suffix}", frozenset(covers.split()), recipe)
+
+
+def public(
+    name: str, *, method: str | None = None, arrays: tuple[str, ...] = (), broad: bool = True, **options: Any
+) -> Enrolled:
+    """A public function, by the recipe that its first call compiles; `where="last"` stands for the last body."""
+
+    def recipe(model: Model) -> Recipe:
+        static = {key: model.bodies[-1].name if key == "where" else value for key, value in options.items()}
+        return library_recipe(model, name, method, arrays=arrays, options=tuple(static.items()))
+
+    details = [method, *arrays, *(str(value) for key, value in options.items() if key != "where")]
+    label = "-".join(str(item) for item in details if item)
+    return Enrolled(f"da.{name}{'-' if label else ''}{label}", frozenset([name]), recipe, broad)
+
+
+def flat(value: Any) -> list[Any]:
+    """All scalars of a result, whatever its structure."""
+    if isinstance(value, al.JointElimination):
+        return [*flat(value.K), *flat(value.I_a)]
+    if hasattr(value, "_values"):  # PerBody
+        value = list(value)
+    if isinstance(value, (list, tuple)):
+        return [leaf for item in value for leaf in flat(item)]
+    return leaves(value)
+
+
+def last(model: Model) -> Body:
+    """The last body that moves relative to its parent."""
+    return next(body for body in reversed(model.bodies) if body.nv)
+
+
+def tip(model: Model) -> str:
+    return model.bodies[-1].name
+
+
+def last_motion(m: Model, q: Any, v: Any, a: Any) -> al.BodyMotion:
+    return al.body_motions(m, q, v, a)[m.bodies[-1]]
+
+
+def inertia_matrix(m: Model, q: Any) -> tuple[list[list[Any]], list[int]]:
+    return al.mass_matrix(m, q), al.variable_parents(m)
+
+
+def with_ltl(m: Model, q: Any, use: Callable[..., Any], *x: Any) -> Any:
+    H, lam = inertia_matrix(m, q)
+    return use(al.factor_ltl(H, lam), lam, *x)
+
+
+def with_ltdl(m: Model, q: Any, v: Any) -> Any:
+    H, lam = inertia_matrix(m, q)
+    L, D = al.factor_ltdl(H, lam)
+    return al.solve_ltdl(L, D, lam, v)
+
+
+def unit_products(m: Model, q: Any, v: Any) -> Any:
+    """The products and solves that do not read the diagonal of L."""
+    H, lam = inertia_matrix(m, q)
+    L, _ = al.factor_ltdl(H, lam)
+    uses = (al.multiply_l, al.multiply_l_transposed, al.solve_l, al.solve_l_transposed)
+    return [use(L, lam, v, unit=True) for use in uses]
+
+
+def eliminated(m: Model, q: Any) -> al.JointElimination:
+    body = last(m)
+    S = body.jcalc(q, None, None).S
+    return al.eliminate_joint(ArticulatedInertia.from_rigid(body.inertia), S, body.armature)
+
+
+def own_inertia(m: Model, q: Any) -> Any:
+    body = last(m)
+    S = body.jcalc(q, None, None).S
+    return al.joint_inertia(S, [body.inertia * s for s in S], body.armature)
+
+
+def assembled(m: Model, q: Any, v: Any, tau: Any) -> Any:
+    """Two handles of the last joint connected; the bias forces are those of rest, so that nothing is zero."""
+    body = last(m)
+    motion = body.jcalc(q, v, None)
+    handle = ArticulatedInertia.from_rigid(body.inertia)
+    p = Force(POINT, POINT * 2.0)
+    return al.assemble(handle, p, handle, p, motion.S, motion.c_J, body.own_v(tau))
+
+
+def pushed(m: Model, q: Any, v: Any) -> Any:
+    """A force that moves with the state, so that every scalar of it is a symbol in a trace."""
+    force = Vec3(v[0], 2.0 * v[-1], v[0] * v[-1])
+    return al.force_at_point(al.forward_kinematics(m, q)[m.bodies[-1]], POINT, force)
+
+
+ENROLLED: tuple[Enrolled, ...] = (
+    # kinematics
+    algorithm("forward_kinematics", "q", al.forward_kinematics),
+    algorithm("body_velocities", "q v", al.body_velocities),
+    algorithm("body_motions", "q v a", al.body_motions),
+    algorithm("body_accelerations", "q v a", al.body_accelerations),
+    algorithm("point_motion", "q v a", lambda m, q, v, a: al.point_motion(last_motion(m, q, v, a), POINT)),
+    algorithm("placed_motion", "q v a", lambda m, q, v, a: al.placed_motion(last_motion(m, q, v, a))),
+    algorithm(
+        "relative_motion",
+        "q v a",
+        lambda m, q, v, a: al.relative_motion(last_motion(m, q, v, a), m.bodies[-1].placement.as_transform()),
+    ),
+    algorithm("jacobian", "q", lambda m, q: [al.jacobian(m, q, tip(m), frame=frame) for frame in al.FRAMES]),
+    algorithm("point_jacobian", "q", lambda m, q: al.point_jacobian(m, q, tip(m), POINT.to_list())),
+    algorithm("all_jacobians", "q", al.all_jacobians),
+    algorithm(
+        "jacobian_rate",
+        "q v",
+        lambda m, q, v: [al.jacobian_rate(m, q, v, tip(m), frame=frame) for frame in al.FRAMES],
+    ),
+    algorithm(
+        "jacobian_rate_times_velocity",
+        "q v",
+        lambda m, q, v: al.jacobian_rate_times_velocity(m, q, v, tip(m)),
+    ),
+    algorithm("subspace_rate", "q v", lambda m, q, v: [al.subspace_rate(b, q, v) for b in m.bodies]),
+    # inverse dynamics
+    algorithm("inverse_dynamics", "q v a", al.inverse_dynamics),
+    algorithm("inverse_dynamics aligned", "q v a", lambda m, *x: al.inverse_dynamics(al.aligned(m), *x), suffix="-aligned"),
+    algorithm("bias_forces", "q v", al.bias_forces),
+    algorithm("coriolis_forces", "q v", al.coriolis_forces),
+    algorithm("gravity_forces", "q", al.gravity_forces),
+    algorithm("rnea_spatial", "q v a", al.rnea_spatial),
+    algorithm("rnea_common_frame", "q v a", al.rnea_common_frame),
+    algorithm("differential_inverse_dynamics", "q a", al.differential_inverse_dynamics),
+    algorithm(
+        "body_forces", "q external_forces", lambda m, q, f: al.body_forces(m, q, f, "world")
+    ),
+    algorithm("force_at_point", "q v", pushed),
+    algorithm("passive_forces", "q v", al.passive_forces),
+    algorithm("spring_energy", "q", al.spring_energy),
+    # the mass matrix and its factors
+    algorithm("mass_matrix", "q", al.mass_matrix),
+    algorithm("mass_matrix_by_columns", "q", al.mass_matrix_by_columns),
+    algorithm("crba_common_frame", "q", al.crba_common_frame),
+    algorithm("composite_inertias", "q", al.composite_inertias),
+    algorithm("inverse_mass_matrix", "q", al.inverse_mass_matrix),
+    algorithm("factor_ltl", "q", lambda m, q: al.factor_ltl(*inertia_matrix(m, q))),
+    algorithm("factor_ltdl", "q", lambda m, q: al.factor_ltdl(*inertia_matrix(m, q))),
+    algorithm("multiply_h", "q v", lambda m, q, v: al.multiply_h(*inertia_matrix(m, q), v)),
+    algorithm("multiply_l", "q v", lambda m, q, v: with_ltl(m, q, al.multiply_l, v)),
+    algorithm("multiply_l_transposed", "q v", lambda m, q, v: with_ltl(m, q, al.multiply_l_transposed, v)),
+    algorithm("solve_l", "q v", lambda m, q, v: with_ltl(m, q, al.solve_l, v)),
+    algorithm("solve_l_transposed", "q v", lambda m, q, v: with_ltl(m, q, al.solve_l_transposed, v)),
+    algorithm("solve_l", "q v", unit_products, suffix="-unit"),
+    algorithm("solve_ltl", "q v", lambda m, q, v: with_ltl(m, q, al.solve_ltl, v)),
+    algorithm("solve_ltdl", "q v", with_ltdl),
+    # forward dynamics
+    algorithm("forward_dynamics", "q v tau", al.forward_dynamics),
+    algorithm("forward_dynamics_by_matrix", "q v tau", al.forward_dynamics_by_matrix),
+    algorithm("forward_dynamics_spatial", "q v tau", al.forward_dynamics_spatial),
+    algorithm("articulated_inertias", "q", al.articulated_inertias),
+    algorithm("eliminate_joint", "q", eliminated),
+    algorithm("joint_inertia", "q", own_inertia),
+    algorithm("assemble", "q v tau", assembled),
+    algorithm("state_rate", "q v tau", al.state_rate),
+    algorithm("step", "q v tau dt", al.step),
+    # energy and momentum
+    algorithm("total_mass", "q", lambda m, q: q[0] * al.total_mass(m)),
+    algorithm("kinetic_energy", "q v", al.kinetic_energy),
+    algorithm("potential_energy", "q", al.potential_energy),
+    algorithm("momentum", "q v", al.momentum),
+    algorithm("center_of_mass", "q", al.center_of_mass),
+    algorithm("center_of_mass_velocity", "q v", al.center_of_mass_velocity),
+    algorithm("center_of_mass_acceleration", "q v a", al.center_of_mass_acceleration),
+    algorithm("centroidal_momentum", "q v", al.centroidal_momentum),
+    algorithm("centroidal_momentum_rate", "q v a", al.centroidal_momentum_rate),
+    algorithm("centroidal_momentum_matrix", "q", al.centroidal_momentum_matrix),
+    algorithm("centroidal_momentum_rate_matrix", "q v", al.centroidal_momentum_rate_matrix),
+    # the public functions, with their methods and options
+    public("inverse_dynamics"),
+    public("inverse_dynamics", method="rnea_spatial", broad=False),
+    public("inverse_dynamics", arrays=("external_forces",), external_frame="body", broad=False),
+    public("inverse_dynamics", arrays=("external_forces",), external_frame="world", broad=False),
+    public("forward_dynamics"),
+    public("forward_dynamics", method="crba", broad=False),
+    public("forward_dynamics", method="aba_spatial", broad=False),
+    public("forward_dynamics", arrays=("external_forces",), external_frame="body", broad=False),
+    public("forward_dynamics", arrays=("external_forces",), external_frame="world", broad=False),
+    public("mass_matrix", broad=False),
+    public("mass_matrix", method="rnea_columns", broad=False),
+    public("mass_matrix", method="crba_common_frame", broad=False),
+    public("inverse_mass_matrix", broad=False),
+    public("bias_forces", broad=False),
+    public("gravity_forces"),
+    public("coriolis_forces", broad=False),
+    public("passive_forces"),
+    public("forward_kinematics"),
+    public("jacobian", where="last", frame="body"),
+    public("jacobian", where="last", frame="world", broad=False),
+    public("jacobian", where="last", frame="world_aligned", broad=False),
+    public("jacobian_rate", where="last", frame="body", broad=False),
+    public("jacobian_rate", where="last", frame="world", broad=False),
+    public("jacobian_rate", where="last", frame="world_aligned"),
+    public("point_motion", where="last", broad=False),
+    public("kinetic_energy", broad=False),
+    public("potential_energy", broad=False),
+    public("center_of_mass", broad=False),
+    public("centroidal_momentum"),
+    public("centroidal_momentum_matrix", broad=False),
+    public("integrate"),
+    public("difference"),
+    public("normalize"),
+    public("step", integrator="semi_implicit", broad=False),
+    public("step", integrator="rk4", broad=False),
+)  # fmt: skip
+
+STRUCTURE = {
+    "ancestors": "walks a parent array of integers",
+    "coordinate_rows": "says which columns are coordinate directions",
+    "depths": "counts the variables above each",
+    "expanded_parents": "expands a parent array",
+    "frame_of": "looks up a name",
+    "matrix_density": "counts the nonzero entries",
+    "operation_sums": "counts operations from a parent array",
+    "variable_parents": "expands the parent array of a tree",
+}
+"""Functions of `dalembert.algorithms` that compute with no scalar, and why; they have tests of their own."""
+
+PUBLIC_METHODS = {(name, method) for name, entry in FUNCTIONS.items() for method in entry.methods}

@@ -1,0 +1,71 @@
+"""Small models that between them hold every joint type, branches, a free root, armature, springs and frames."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+import dalembert as da
+from dalembert.model.library.random_trees import random_inertia, random_placement
+
+KINDS = (
+    "revolute", "prismatic", "helical", "cylindrical", "planar", "spherical", "spherical_euler",
+    "spherical_exponential", "universal", "translation", "free", "rack_pinion", "sphere_in_cylinder",
+    "ellipsoid", "composite", "reversed", "fixed",
+)  # fmt: skip
+
+
+@functools.cache
+def arm() -> da.Model:
+    """A fixed base, two joints of one freedom about general axes, and a fixed hand."""
+    rng = np.random.default_rng(3)
+    builder = da.ModelBuilder(gravity=(0.3, -0.2, -9.7))
+    joints = (da.Revolute((0.0, 0.0, 1.0)), da.Revolute((0.2, 0.9, -0.3)), da.Fixed())
+    for k, joint in enumerate(joints):
+        builder.add_body(
+            f"link{k}",
+            "world" if k == 0 else f"link{k - 1}",
+            joint,
+            placement=random_placement(rng),
+            inertia=random_inertia(rng),
+            armature=0.1 * k * (joint.nv > 0),
+            damping=0.4 * (joint.nv > 0),
+            stiffness=1.5 * k * (joint.nv > 0),
+        )
+    return builder.build()
+
+
+@functools.cache
+def branched() -> da.Model:
+    """A free root that carries a ball joint on one branch and a screw on another."""
+    rng = np.random.default_rng(4)
+    builder = da.ModelBuilder(gravity=(0.3, -0.2, -9.7))
+    places = (
+        ("root", "world", da.Free()),
+        ("ball", "root", da.Spherical()),
+        ("screw", "root", da.Helical((0.5, -0.1, 0.8), 0.2)),
+    )
+    for name, parent, joint in places:
+        builder.add_body(
+            name,
+            parent,
+            joint,
+            placement=random_placement(rng),
+            inertia=random_inertia(rng),
+            friction=0.3 if joint.nv == 1 else 0.0,
+        )
+    return builder.build()  # fmt: skip
+
+
+@functools.cache
+def every_joint() -> da.Model:
+    """A branching tree with one joint of every kind."""
+    return da.models.random_tree(11, bodies=len(KINDS), joints=KINDS, armature=0.2)
+
+
+@functools.cache
+def textbook(name: str) -> da.Model:
+    """One of the bundled models whose equations fit on a line."""
+    model: da.Model = getattr(da.models, name)()
+    return model

@@ -1,0 +1,25 @@
+"""No algorithm and no public function can be added without being enrolled."""
+
+import inspect
+
+from dalembert import algorithms
+from dalembert.library import FUNCTIONS
+from tests.conformance.enrolment import ENROLLED, PUBLIC_METHODS, STRUCTURE
+
+
+def test_every_algorithm_is_enrolled():
+    functions = {name for name in algorithms.__all__ if inspect.isfunction(getattr(algorithms, name))}
+    covered = {name for entry in ENROLLED if entry.name.startswith("algorithms.") for name in entry.covers}
+    assert functions - covered - set(STRUCTURE) == set()
+    assert set(STRUCTURE) <= functions
+    assert not covered & set(STRUCTURE)
+
+
+def test_every_public_function_is_enrolled_with_every_method():
+    names = [entry.name for entry in ENROLLED]
+    assert len(names) == len(set(names))
+    covered = {name for entry in ENROLLED if entry.name.startswith("da.") for name in entry.covers}
+    assert covered == set(FUNCTIONS)
+    for function, method in PUBLIC_METHODS:
+        default = next(iter(FUNCTIONS[function].methods))
+        assert f"da.{function}-{method}" in names or method == default
