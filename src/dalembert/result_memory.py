@@ -1,8 +1,8 @@
 """Memory for large results, used again.
 
 The operating system clears every page it hands out, which takes as long as computing a large batch of mass
-matrices. A result of a megabyte or more therefore lives in memory that returns here when the caller lets go of
-the array, and serves the next result of its size.
+matrices. A result of a megabyte or more therefore lives in memory that returns here when the caller lets go
+of the array, and serves the next result of its size.
 """
 
 from __future__ import annotations
