@@ -65,8 +65,8 @@ class Counted:
     __rmul__ = __mul__
 
 
-def count(operation: Callable[..., Any], *values: Any, structural: tuple[Any, ...] = ()) -> tuple[int, int]:
-    """(m, a) of operation(*values, *structural), with every scalar of `values` data; the result is checked too.
+def count(operation: Callable[..., Any], *values: Any) -> tuple[int, int]:
+    """(m, a) of operation(*values), with the scalars of `values` as data; checks the result.
 
     A literal zero in `values` stays a literal.
     """
@@ -75,9 +75,9 @@ def count(operation: Callable[..., Any], *values: Any, structural: tuple[Any, ..
         rebuild(value, [item if item == 0.0 else Counted(float(item), tally) for item in leaves(value)])
         for value in values
     ]
-    result = operation(*counted, *structural)
+    result = operation(*counted)
     spent = tally.m, tally.a
-    expected = operation(*values, *structural)
+    expected = operation(*values)
     for got, want in zip(leaves(result), leaves(expected), strict=True):
         np.testing.assert_allclose(
             float(got.value if isinstance(got, Counted) else got), want, rtol=1e-11, atol=1e-11

@@ -213,7 +213,7 @@ def with_zero_rows(*rows):
 
 @pytest.mark.parametrize("inverse", [False, True])
 def test_zero_rows_of_articulated_inertias_are_exploited(inverse):
-    """RBDA-A.4-ZEROROWS, RBDA-A.4-COSTS: row 3 zero: z screw 28 m + 34 a, x and y screws 32 m + 28 a; DH 62 m + 65 a"""
+    """RBDA-A.4-ZEROROWS, RBDA-A.4-COSTS: row 3 zero: z 28 m + 34 a, x, y 32 m + 28 a; DH 62 m + 65 a"""
     Ia = with_zero_rows(2)
     assert recurring(SCREWS[2], Ia, inverse=inverse) == (28, 34)
     assert recurring(SCREWS[0], Ia, inverse=inverse) == (32, 28)
@@ -273,7 +273,7 @@ def test_body_acceleration_costs():
 
 
 def test_body_acceleration_across_a_denavit_hartenberg_link():
-    """RBDA-A.4-COSTS: a shift along an axis is 3 m + 3 a, a turn of three vectors 12 m + 6 a; no tensor in between"""
+    """RBDA-A.4-COSTS: a shift along an axis 3 m + 3 a, a turn of three vectors 12 m + 6 a"""
     tally = Tally()
 
     def data(value):

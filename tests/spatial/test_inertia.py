@@ -25,7 +25,7 @@ SEEDS = pytest.mark.parametrize("seed", range(4))
 
 @SEEDS
 def test_inertia_of_mass_com_and_moments(seed):
-    """RBDA-2.13-INERTIA, RBDA-A.2-SPATIAL, TOD-BODY: Eq. 2.63, symmetric, positive definite, ten parameters back"""
+    """RBDA-2.13-INERTIA, RBDA-A.2-SPATIAL, TOD-BODY: Eq. 2.63, symmetric, definite, ten parameters back"""
     random = Random(seed)
     mass, com, moments = 1.7, random.vector(), random.spd()
     I = RigidInertia(mass, com, moments)
@@ -54,7 +54,7 @@ def test_moments_may_be_given_as_matrix_diagonal_or_symmetric():
 
 @SEEDS
 def test_two_bodies_joined_have_the_sum_of_their_inertias(seed):
-    """RBDA-1.2-TYPED, RBDA-2.7-RULES: I_1 + I_2 equals masses, centre of mass and parallel axes combined by hand"""
+    """RBDA-1.2-TYPED, RBDA-2.7-RULES: I_1 + I_2 equals mass, COM and parallel axes combined by hand"""
     random = Random(seed)
     m, c, J = (1.1, 2.3), [random.vector() for _ in range(2)], [random.spd() for _ in range(2)]
     both = RigidInertia(m[0], c[0], J[0]) + RigidInertia(m[1], c[1], J[1])
@@ -120,7 +120,7 @@ def test_inertia_is_a_sum_of_six_dyads_fixed_in_the_body(seed):
 
 @SEEDS
 def test_the_four_kinds_of_dyadic(seed):
-    """RBDA-2.13-DYADICS: similarity keeps eigenvalues, congruence keeps symmetry and definiteness (Table 2.5)"""
+    """RBDA-2.13-DYADICS: similarity keeps eigenvalues, congruence symmetry and definiteness (Table 2.5)"""
     random = Random(seed)
     R, p = random.rotation(), random.vector()
     X = plucker(R, p)
@@ -184,7 +184,7 @@ def test_force_is_the_rate_of_momentum_at_any_origin(seed):
 
 @SEEDS
 def test_inverse_inertia_in_closed_form(seed):
-    """RBDA-2.15-INVINERTIA: Eq. 2.74 is I^-1; a = Phi f + b; rank of a constrained body's Phi = its freedoms"""
+    """RBDA-2.15-INVINERTIA: Eq. 2.74 is I^-1; a = Phi f + b; rank of Phi = degree of freedom"""
     random = Random(seed)
     I, dI = random.rigid()
     phi = np.array(I.inverse_matrix())

@@ -28,7 +28,7 @@ def at_origin(P) -> Transform:
 
 @SEEDS
 def test_velocity_field_does_not_depend_on_the_origin_chosen(seed):
-    """RBDA-2.2-VELOCITY: v_P = v_O + omega x OP, also with v expressed at another origin; fields add; TOD-BODY"""
+    """RBDA-2.2-VELOCITY: v_P = v_O + omega x OP, with v at any origin; fields add; TOD-BODY"""
     random = Random(seed)
     (v, dense), (u, _) = random.motion(), random.motion()
     P, Q = random.vector(), random.vector()

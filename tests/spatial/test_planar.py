@@ -29,7 +29,7 @@ def planar(values):
 
 @SEEDS
 def test_planar_matrices_are_blocks_of_the_spatial_ones(seed):
-    """RBDA-2.16-PLANAR, RBDA-A.1-PLANAR: rows and columns 3, 4, 5 of v x, v x*, X and I (Eqs. 2.75 to 2.78)"""
+    """RBDA-2.16-PLANAR, RBDA-A.1-PLANAR: rows and columns 3, 4, 5 of v x, v x*, X and I"""
     random = Random(seed)
     v, angle, r = random.vector(), 0.8, random.vector(2)
     spatial_v = [0.0, 0.0, v[0], v[1], v[2], 0.0]
@@ -94,7 +94,7 @@ def test_planar_equation_of_motion(seed):
 
 @SEEDS
 def test_velocity_from_a_planar_transform(seed):
-    """RBDA-A.1-PLANAR: version 2 is invariant and u = v asin(X23)/X23; both versions exact for translations"""
+    """RBDA-A.1-PLANAR: version 2 is invariant, u = v asin(X23)/X23; both exact for translations"""
     random = Random(seed)
     angle, r = float(random.rng.uniform(-1.2, 1.2)), random.vector(2)
     X = np.array(Xpln(angle, r))

@@ -17,7 +17,7 @@ origin's velocity once more gives
     (5)  linear' = linear + 2 omega x u + omega_J x u + a_Jlin = linear + (omega + omega') x u + a_Jlin
 
 2 omega x u is the Coriolis term; omega_J x u turns the rate of the components into the rate of the vector as
-seen from the parent. If the last part of the placement is a screw about an axis e, and omega_J and alpha_J are
+seen from the parent. If the last part of the placement is a screw about an axis e, with omega_J and alpha_J
 along e, the shift d e may also come last, with the child's own tensor W':
 
     (6)  W' e = alpha' x e + omega' x (omega' x e) = alpha x e + (omega x omega_J) x e + omega' x (omega x e)
