@@ -36,6 +36,7 @@ nb_execution_timeout = 180
 nb_merge_streams = True
 
 autodoc_typehints = "signature"
+autodoc_type_aliases = {name: name for name in ("Array", "ArrayLike", "Check", "Placement", "Scalar", "Tree")}
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "show-inheritance": True}
 autodoc_preserve_defaults = True

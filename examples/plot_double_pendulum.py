@@ -38,7 +38,8 @@ for step in range(steps):
 print(f"{n * n * steps:,} steps of the fourth order; {np.isfinite(flip_time).mean():.0%} flipped")
 
 # %%
-# Pale islands never flip: there the energy does not suffice. Around them, neighbours part ways at once.
+# In the pale middle nothing flips within the fifteen seconds, mostly for want of energy. Around it,
+# neighbours have nothing in common.
 
 figure, axes = plt.subplots(figsize=(6.4, 5.4))
 image = axes.imshow(

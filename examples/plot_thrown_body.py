@@ -3,8 +3,8 @@ A wing nut thrown into the air
 ==============================
 
 A body that spins about its middle axis of inertia turns over again and again, although nothing touches it.
-Its centre of mass does not notice: it follows the parabola of a thrown stone, and the angular momentum
-stays what it was, to rounding.
+Its centre of mass does not notice: it follows the parabola of a thrown stone to rounding. The angular
+momentum, seen from the world, stays as it was but for the error of the integrator.
 """
 
 # %%

@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import dalembert as da
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [page for page in PAGES if "_build" not in page.parts and "gallery" not in page.parts]
@@ -53,3 +55,10 @@ def test_every_page_is_in_a_table_of_contents() -> None:
             assert re.search(rf"^(\S+/)?{re.escape(page.stem)}$", listed, re.M), (
                 f"{page.name} is in no toctree"
             )
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    pages = (ROOT / "docs" / "reference").glob("*.md")
+    reference = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    public = [name for name in da.__all__ if name != "__version__"]
+    assert [n for n in public if not re.search(rf"auto\w+:: {n}$|da\.{n}\b", reference, re.M)] == []
