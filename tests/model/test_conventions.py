@@ -186,8 +186,10 @@ def test_pinocchio_moves_every_body_alike_in_its_own_convention() -> None:
 def test_mujoco_moves_every_body_alike_in_its_own_convention() -> None:
     """Same poses and velocities in MuJoCo: a free body, a ball joint on it, and a hinge."""
     mujoco = pytest.importorskip("mujoco")
-    text = """<mujoco><worldbody><body name="a"><freejoint/><inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>
-      <body name="c" pos="0.1 0.2 0.3"><joint type="ball"/><inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>
+    text = """<mujoco><worldbody><body name="a"><freejoint/>
+      <inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>
+      <body name="c" pos="0.1 0.2 0.3"><joint type="ball"/>
+      <inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>
       <body name="f" pos="0.3 0.2 0.1"><joint type="hinge" axis="1 0 0"/>
       <inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/></body></body></body></worldbody></mujoco>"""
     theirs = mujoco.MjModel.from_xml_string(text)

@@ -16,7 +16,7 @@ from dalembert.spatial import Motion, Vec3
 
 
 def gripper(**options: Any) -> Model:
-    """A floating hand with a motor that drives two fingers, one of them through the other; one joint is free of it.
+    """A floating hand with a motor that drives two fingers, one of them through the other.
 
     motor - 50 finger + 0.3 = 0,   finger + thumb = 0,   so that thumb = -(motor + 0.3) / 50.
     """

@@ -89,7 +89,7 @@ def test_locating_frames_number_bodies_plus_two_for_each_loop() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_body_jacobian_times_rates_is_the_recursive_velocity(seed: int) -> None:
-    """RBDA-4.1-JACOBIAN: J_i = [eps_i1 S_1 … eps_iN S_N] in world and in body coordinates (Eqs 4.4 to 4.6)."""
+    """RBDA-4.1-JACOBIAN: J_i = [eps_i1 S_1 … eps_iN S_N] in world and body coordinates (Eq. 4.6)."""
     model = random_tree(seed, bodies=15)
     q, v = (x.tolist() for x in model.random_state(seed))
     recursive = velocities(model, q, v)

@@ -86,7 +86,7 @@ class Model(Tree):
     ) -> None:
         held = Named("body", bodies)
         joints = Named("joint", (JointView(body) for body in held))
-        values = {
+        values: dict[str, Any] = {
             "bodies": held,
             "joints": joints,
             "frames": Named("frame", frames),

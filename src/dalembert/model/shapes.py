@@ -14,6 +14,7 @@ from typing import Any, ClassVar, final
 from dalembert.errors import ArgumentError, ModelError
 from dalembert.model.body import Placement
 from dalembert.model.checks import is_finite, placement_or_identity
+from dalembert.model.joints.axes import basis_around
 from dalembert.spatial import Mat3, RigidInertia, SymMat3, Transform, Vec3
 
 __all__ = [
@@ -36,15 +37,6 @@ GREY = (0.6, 0.6, 0.65, 1.0)
 def shape_kinds() -> dict[str, type[Shape]]:
     """Every kind of shape by the name under which it is saved."""
     return {kind.kind: kind for kind in (Box, Sphere, Capsule, Cylinder, Ellipsoid, Plane, Mesh)}
-
-
-def rotation_onto(direction: Vec3) -> Mat3:
-    """A rotation that takes the z axis to a unit direction, by the shortest turn."""
-    x, y, z = direction
-    if z < -1.0 + 1e-12:
-        return Mat3(1.0, 0.0, 0.0, 0.0, -1.0, 0.0, 0.0, 0.0, -1.0)
-    k = 1.0 / (1.0 + z)
-    return Mat3(1.0 - k * x * x, -k * x * y, x, -k * x * y, 1.0 - k * y * y, y, -x, -y, z)
 
 
 def _positive(value: Any, what: str) -> float:
@@ -239,7 +231,7 @@ class Capsule(Solid):
         axis = [y - x for x, y in zip(start, end)]
         length = _positive(math.sqrt(sum(c * c for c in axis)), "capsule: the distance between its ends")
         centre = Vec3(*((x + y) / 2.0 for x, y in zip(start, end)))
-        R = rotation_onto(Vec3(*(c / length for c in axis)))
+        R = Mat3.from_columns(*basis_around(Vec3(*(c / length for c in axis))))
         return cls(radius=radius, length=length, placement=Transform(R, centre), **options)
 
     @property
