@@ -38,7 +38,7 @@ nb_merge_streams = True
 autodoc_typehints = "signature"
 autodoc_type_aliases = {name: name for name in ("Array", "ArrayLike", "Check", "Placement", "Scalar", "Tree")}
 autodoc_member_order = "bysource"
-autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_default_options = {"members": True}
 autodoc_preserve_defaults = True
 python_display_short_literal_types = True
 python_maximum_signature_line_length = 100
@@ -82,6 +82,13 @@ def plain_docstring(app, what, name, obj, options, lines: list[str]) -> None:
     lines[:] = [*plain, ""]
 
 
+def short_aliases(app, what, name, obj, options, signature, returned):
+    """Type aliases by their names."""
+    return tuple(
+        text and re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", text) for text in (signature, returned)
+    )
+
+
 def in_list(above: list[str]) -> bool:
     """Whether the lines above end in an item of a list."""
     for line in reversed(above):
@@ -105,3 +112,4 @@ def escape(line: str) -> str:
 
 def setup(app) -> None:
     app.connect("autodoc-process-docstring", plain_docstring)
+    app.connect("autodoc-process-signature", short_aliases)
