@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from tests.conformance.enrolment import flat
 
 from dalembert.execution import CompiledFunction
 from dalembert.lowering import Recipe, lower
 from dalembert.model import configuration
 from dalembert.model.model import Model
 from dalembert.tracing.interpret import interpret
-from tests.conformance.enrolment import flat
 
 States = dict[str, np.ndarray]
 
@@ -87,7 +87,7 @@ def on_interpreter(recipe: Recipe, states: States) -> np.ndarray:
 
 
 def on_scalar_kernel(recipe: Recipe, states: States, dtype: str = "float64") -> np.ndarray:
-    """Machine code for one sample at a time, through the entry point that skips Python from the second call on."""
+    """Machine code for one sample at a time: from the second call on, its generated entry point."""
     compiled = CompiledFunction(recipe, dtype=dtype)
     arrays = [array.astype(dtype) for array in arrays_of(recipe, states)]
     return np.array([_joined(compiled(*row), 0) for row in _rows(arrays)])

@@ -1,7 +1,7 @@
 """The one list: every algorithm and every public function, with the arguments it is tested on.
 
-An entry becomes a `Recipe`, whose function takes lists of scalars of any kind; the kinds of arithmetic (`backends.py`) run
-that. A new algorithm is enrolled by one line here; `test_enrolment.py` fails without it.
+An entry becomes a `Recipe`, whose function takes lists of scalars of any kind; the kinds of arithmetic
+(`backends.py`) run that. A new algorithm is enrolled by one line here; `test_enrolment.py` fails without it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def algorithm(covers: str, arguments: str, function: Callable[..., Any], *, suff
 def public(
     name: str, *, method: str | None = None, arrays: tuple[str, ...] = (), broad: bool = True, **options: Any
 ) -> Enrolled:
-    """A public function, by the recipe that its first call compiles; `where="last"` stands for the last body."""
+    """A public function, by the recipe that its first call compiles; `where`: the last body."""
 
     def recipe(model: Model) -> Recipe:
         static = {key: model.bodies[-1].name if key == "where" else value for key, value in options.items()}
@@ -165,7 +165,9 @@ ENROLLED: tuple[Enrolled, ...] = (
     algorithm("subspace_rate", "q v", lambda m, q, v: [al.subspace_rate(b, q, v) for b in m.bodies]),
     # inverse dynamics
     algorithm("inverse_dynamics", "q v a", al.inverse_dynamics),
-    algorithm("inverse_dynamics aligned", "q v a", lambda m, *x: al.inverse_dynamics(al.aligned(m), *x), suffix="-aligned"),
+    algorithm(
+        "aligned", "q v a", lambda m, q, v, a: al.inverse_dynamics(al.aligned(m), q, v, a)
+    ),
     algorithm("bias_forces", "q v", al.bias_forces),
     algorithm("coriolis_forces", "q v", al.coriolis_forces),
     algorithm("gravity_forces", "q", al.gravity_forces),

@@ -1,4 +1,4 @@
-"""Small models that between them hold every joint type, branches, a free root, armature, springs and frames."""
+"""Small models that between them hold every joint type, branches, a free root, armature and springs."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from tests.conformance import models
 from tests.conformance.backends import (
     draw_states,
@@ -32,7 +31,7 @@ def agree(found: np.ndarray, reference: np.ndarray, tolerance: float) -> None:
 @every_entry
 @pytest.mark.parametrize("model", COMPILED)
 def test_machine_code_agrees_with_floats(entry: Enrolled, model: str):
-    """Scalar kernel, lanes, interpreter and NumPy scalars on a fixed-base arm and on a free, branching tree."""
+    """Scalar kernel, lanes, interpreter and NumPy scalars, on a fixed arm and on a free, branching tree."""
     tree = COMPILED[model]()
     recipe = entry.recipe(tree)
     states = draw_states(tree, SAMPLES)

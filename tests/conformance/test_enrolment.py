@@ -2,9 +2,10 @@
 
 import inspect
 
+from tests.conformance.enrolment import ENROLLED, PUBLIC_METHODS, STRUCTURE
+
 from dalembert import algorithms
 from dalembert.library import FUNCTIONS
-from tests.conformance.enrolment import ENROLLED, PUBLIC_METHODS, STRUCTURE
 
 
 def test_every_algorithm_is_enrolled():
