@@ -64,7 +64,7 @@ def main() -> int:
             if barred and (max(cold) > 3.0 or max(warm) > 0.1):
                 missed.append(f"{robot} {function}")
     headers = ["robot", "function", "cold scalar", "cold lanes", "warm scalar", "warm lanes", "bar"]
-    print(table(headers, rows))
+    print(table(headers, rows, names=2))
 
     with tempfile.TemporaryDirectory() as cache:
         (seconds,) = medians([float(in_new_process(IMPORT, cache))] for _ in range(7))

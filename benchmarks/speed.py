@@ -60,7 +60,7 @@ def main() -> int:
         for contest in (arm(BATCH), humanoid(BATCH), humanoid(BATCH, random=False)):
             for algorithm in ALGORITHMS:
                 rows += compare(contest, algorithm, options.rounds, options.seconds, missed)
-    print(table(HEADERS, rows))
+    print(table(HEADERS, rows, names=3))
     print("\nbatch: 4096 rows; single f: f = da.compile(...); single da: da.forward_dynamics(model, ...)\n")
     threads(options.rounds, options.seconds, missed)
     print("\nEvery bar is met." if not missed else "\nMissed: " + "; ".join(missed))

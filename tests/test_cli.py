@@ -45,6 +45,7 @@ def test_a_turn_is_repeated_until_it_fills_its_time() -> None:
 def test_table_aligns_its_columns() -> None:
     text = timing.table(["robot", "us"], [["arm", "1.5"], ["humanoid", "12.25"]])
     assert text == "robot        us\n--------  -----\narm         1.5\nhumanoid  12.25"
+    assert timing.table(["a", "b"], [["x", "yy"], ["x", "y"]], names=2) == "a  b\n-  --\nx  yy\nx  y"
 
 
 def test_version_is_the_packages() -> None:

@@ -67,7 +67,7 @@ def _text(measurements: list[Measurement]) -> str:
     blocks = [f"dalembert {__version__} on {machine()}", "float64, one thread, microseconds per sample"]
     for robot in dict.fromkeys(m.robot for m in measurements):
         rows = [[m.algorithm, m.call, f"{m.ours:.3f}", *_beside(m)] for m in measurements if m.robot == robot]
-        blocks.append(f"{robot}\n{table(headers, rows)}")
+        blocks.append(f"{robot}\n{table(headers, rows, names=2)}")
     if pinocchio() is None:
         blocks.append("Pinocchio is not installed: pip install 'dalembert[pinocchio]' to see it beside.")
     return "\n\n".join(blocks)

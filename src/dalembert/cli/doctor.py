@@ -69,7 +69,9 @@ def _processor() -> list[Finding]:
     return [
         Finding("CPU", f"{cpu_model()} ({llvm.get_host_cpu_name()} to LLVM)"),
         Finding("instructions", codegen.host_level()),
-        Finding("lanes", f"{codegen.default_lanes('float64')} float64, {codegen.default_lanes('float32')} float32"),
+        Finding(
+            "lanes", f"{codegen.default_lanes('float64')} float64, {codegen.default_lanes('float32')} float32"
+        ),
         Finding("threads", f"{da.get_num_threads()} of {cores()} cores"),
     ]
 

@@ -65,13 +65,13 @@ def cpu_model() -> str:
     return platform.processor() or platform.machine()
 
 
-def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Text table: first column to the left, the others to the right."""
+def table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, names: int = 1) -> str:
+    """Text table: the first `names` columns to the left, the others to the right."""
     cells = [list(headers), *(list(row) for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(headers))]
     lines = [
         "  ".join(
-            cell.ljust(width) if column == 0 else cell.rjust(width)
+            cell.ljust(width) if column < names else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(row, widths))
         ).rstrip()
         for row in cells
