@@ -119,6 +119,18 @@ def test_unknown_kinds_are_named():
         scalar.sin("0.5")
 
 
+def test_only_what_is_a_number_by_structure_is_a_literal():
+    """A constant that folded inside a trace is as good as the number written down; data never is."""
+    graph = Graph()
+    x = graph.input("x", 0)
+    for one in (1.0, 1, graph.constant(1.0), x * 0.0 + 1.0, sympy.Integer(1)):
+        assert scalar.literal(one) == 1.0 and scalar.is_one(one) and not scalar.is_zero(one)
+    for zero in (0.0, 0, x * 0.0, sympy.Symbol("s") * 0):
+        assert scalar.literal(zero) == 0.0 and scalar.is_zero(zero) and not scalar.is_one(zero)
+    for data in (x, np.zeros(3), np.float64(0.0), 0j, sympy.Symbol("s"), object()):
+        assert scalar.literal(data) is None and not scalar.is_zero(data) and not scalar.is_one(data)
+
+
 def test_a_subclass_is_found_through_its_base():
     class Angle(float):
         pass

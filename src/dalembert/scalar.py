@@ -27,6 +27,9 @@ __all__ = [
     "cos",
     "exp",
     "floor",
+    "is_one",
+    "is_zero",
+    "literal",
     "log",
     "logical_and",
     "logical_not",
@@ -133,6 +136,29 @@ def logical_not(a: Scalar) -> Scalar:
     return _functions(a).logical_not(a)
 
 
+def literal(x: Scalar) -> float | None:
+    """The number that a scalar is *by structure* (a Python number, a folded constant); None for data.
+
+    Formulas may choose between equal ways to compute a thing by it, never between different results.
+    """
+    kind = type(x)
+    if kind is float or kind is int:
+        return float(x)
+    functions = _REGISTRY.get(kind) or _find(kind)
+    number: float | None = None if functions is None else functions.literal(x)
+    return number
+
+
+def is_zero(x: Scalar) -> bool:
+    """Whether the scalar is a structural zero."""
+    return literal(x) == 0.0
+
+
+def is_one(x: Scalar) -> bool:
+    """Whether the scalar is a structural one."""
+    return literal(x) == 1.0
+
+
 def register(kind: type, functions: ScalarFunctions) -> None:
     """Enrol a kind of scalar: values of the type and its subclasses are computed by `functions`."""
     _REGISTRY[kind] = functions
@@ -160,6 +186,7 @@ class ScalarFunctions(Protocol):
     def logical_and(self, a: Scalar, b: Scalar) -> Scalar: ...
     def logical_or(self, a: Scalar, b: Scalar) -> Scalar: ...
     def logical_not(self, a: Scalar) -> Scalar: ...
+    def literal(self, x: Scalar) -> float | None: ...
 
 
 class FloatFunctions:
@@ -221,6 +248,9 @@ class FloatFunctions:
     def logical_not(self, a: Scalar) -> Scalar:
         return not a
 
+    def literal(self, x: Scalar) -> float | None:
+        return float(x)
+
 
 class ComplexFunctions(FloatFunctions):
     """Complex numbers, for derivatives by a complex step: analytic functions, ordered by the real part."""
@@ -265,6 +295,9 @@ class ComplexFunctions(FloatFunctions):
 
     def floor(self, x: Scalar) -> Scalar:
         return complex(math.floor(x.real))
+
+    def literal(self, x: Scalar) -> float | None:
+        return None
 
 
 class NumpyFunctions:
@@ -329,6 +362,9 @@ class NumpyFunctions:
     def logical_not(self, a: Scalar) -> Scalar:
         return np.logical_not(a)
 
+    def literal(self, x: Scalar) -> float | None:
+        return None
+
 
 class SympyFunctions:
     """SymPy expressions; `select` is a `Piecewise`."""
@@ -344,6 +380,9 @@ class SympyFunctions:
 
     def select(self, condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
         return self._piecewise((a, condition), (b, True))
+
+    def literal(self, x: Scalar) -> float | None:
+        return float(x) if x.is_Number else None
 
 
 _FLOAT: Final = FloatFunctions()
@@ -377,8 +416,8 @@ def _functions(*values: Scalar) -> Any:
     return numeric
 
 
-def _resolve(kind: type) -> Any:
-    """Find a type not met before through its bases, and remember it."""
+def _find(kind: type) -> Any:
+    """The functions of a type not met before, through its bases, remembered; None if it has none."""
     sympy = sys.modules.get("sympy")
     if sympy is not None and sympy.Basic not in _REGISTRY:
         _REGISTRY[sympy.Basic] = SympyFunctions(sympy)
@@ -386,6 +425,14 @@ def _resolve(kind: type) -> Any:
         if base in _REGISTRY:
             _REGISTRY[kind] = _REGISTRY[base]
             return _REGISTRY[kind]
+    return None
+
+
+def _resolve(kind: type) -> Any:
+    """The functions of a type not met before; an error if it has none."""
+    found = _find(kind)
+    if found is not None:
+        return found
     raise TracingError(
         f"{kind.__module__}.{kind.__qualname__} is not a scalar; use a float, a NumPy array, "
         "a traced expression or a SymPy expression, or enrol the type with dalembert.scalar.register"

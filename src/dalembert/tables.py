@@ -19,9 +19,8 @@ import numpy as np
 from dalembert.errors import TracingError
 from dalembert.model.body import Body
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, literal
 from dalembert.spatial.structure import leaves, rebuild
-from dalembert.spatial.value import literal
 from dalembert.tracing.expression import Expression, Graph, live
 from dalembert.tracing.program import Address, ArraySpec, IndexedStore, Loop, Statement, Store, Straight
 

@@ -23,9 +23,8 @@ from dataclasses import dataclass
 from typing import final
 
 from dalembert.algorithms.small_solve import SymmetricFactor, factor
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, is_zero, literal
 from dalembert.spatial import ArticulatedInertia, Force, Mat3, Motion, SymMat3
-from dalembert.spatial.value import is_zero, literal
 
 __all__ = ["JointElimination", "assemble", "coordinate_rows", "eliminate_joint", "joint_inertia"]
 

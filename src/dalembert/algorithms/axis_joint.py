@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.model.joints import Cylindrical, Fixed, Helical, Joint, Prismatic, Revolute
-from dalembert.scalar import Scalar, cos, sin
+from dalembert.scalar import Scalar, cos, is_zero, sin
 from dalembert.spatial import AxialScrew, Motion, Vec3
-from dalembert.spatial.value import is_zero
 
 __all__ = ["AxisJoint", "axis_of"]
 

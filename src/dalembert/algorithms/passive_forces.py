@@ -17,8 +17,7 @@ from collections.abc import Sequence
 
 from dalembert.model.body import Body
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, sqrt
-from dalembert.spatial.value import is_zero
+from dalembert.scalar import Scalar, is_zero, sqrt
 
 __all__ = ["FRICTION_SPEED", "passive_forces", "spring_energy"]
 

@@ -31,11 +31,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, final
 
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, is_zero
 from dalembert.spatial.motion_force import Motion
 from dalembert.spatial.screw import AxialScrew, ScrewChain
 from dalembert.spatial.transform import Placement
-from dalembert.spatial.value import Value, is_zero, mismatch
+from dalembert.spatial.value import Value, mismatch
 from dalembert.spatial.vectors import Mat3, Vec3
 
 __all__ = ["BodyAcceleration", "classical_acceleration", "spatial_acceleration"]

@@ -8,8 +8,7 @@ two equal ways.
 
 from __future__ import annotations
 
-from dalembert.scalar import Scalar
-from dalembert.spatial.value import is_zero
+from dalembert.scalar import Scalar, is_zero
 from dalembert.spatial.vectors import Mat3, SymMat3, Vec3
 
 __all__ = [

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, final
 
-from dalembert.scalar import Scalar, absolute, select
+from dalembert.scalar import Scalar, absolute, is_zero, select
 from dalembert.spatial.congruence import cross_cross
 from dalembert.spatial.motion_force import Force, Motion
-from dalembert.spatial.value import Value, is_zero, mismatch
+from dalembert.spatial.value import Value, mismatch
 from dalembert.spatial.vectors import Mat3, SymMat3, Vec3
 
 if TYPE_CHECKING:

@@ -14,9 +14,6 @@ __all__ = [
     "FrozenValueError",
     "SpatialTypeError",
     "Value",
-    "is_one",
-    "is_zero",
-    "literal",
     "mismatch",
     "scalars_of",
 ]
@@ -36,30 +33,6 @@ def mismatch(operation: str, left: object, right: object, remedy: str) -> Spatia
     """The error for `left operation right`: what came, and what is defined instead."""
     names = f"{type(left).__name__} {operation} {type(right).__name__}"
     return SpatialTypeError(f"{names} is not defined; {remedy}")
-
-
-def literal(x: Scalar) -> float | None:
-    """The number that a scalar is *by structure* (a literal, a constant of a trace); None for data.
-
-    Formulas may choose between equal ways to compute a thing by it, never between different results.
-    """
-    kind = type(x)
-    if kind is float or kind is int:
-        return float(x)
-    # A folded literal comes back from a trace as an expression with the op "constant".
-    if getattr(x, "op", None) == "constant":
-        return float(x.data)
-    return None
-
-
-def is_zero(x: Scalar) -> bool:
-    """Whether the scalar is a structural zero."""
-    return literal(x) == 0.0
-
-
-def is_one(x: Scalar) -> bool:
-    """Whether the scalar is a structural one."""
-    return literal(x) == 1.0
 
 
 def scalars_of(values: Any, count: int, what: str) -> list[Scalar]:

@@ -65,11 +65,11 @@ def _adjoint(
         adjoint[y.index] = adjoint.get(y.index, 0.0) + weight
     for node in reversed(nodes):
         weight = adjoint.get(node.index, 0.0)
-        if _is_zero(weight) or node.index in own or node.index not in depends:
+        if scalar.is_zero(weight) or node.index in own or node.index not in depends:
             continue
         wanted = [item.index in depends for item in node.args]
         for item, share in zip(node.args, _cotangents(node, weight, wanted), strict=True):
-            if not _is_zero(share):
+            if not scalar.is_zero(share):
                 adjoint[item.index] = adjoint.get(item.index, 0.0) + share
     return [adjoint.get(x.index, 0.0) for x in inputs]
 
@@ -85,7 +85,7 @@ def _forward(
         row: dict[int, Scalar] = {}
         for k in sorted({k for column in columns for k in column}):
             value = _tangent(node, [column.get(k, 0.0) for column in columns])
-            if not _is_zero(value):
+            if not scalar.is_zero(value):
                 row[k] = value
         change[node.index] = row
     return [[change.get(y.index, {}).get(k, 0.0) for k in range(len(inputs))] for y in outputs]
@@ -134,7 +134,7 @@ def _dependents(nodes: Sequence[Expression], own: set[int]) -> set[int]:
 
 def _tangent(node: Expression, changes: Sequence[Scalar]) -> Scalar:
     """dy for given dx; changes that are the float 0.0 cost nothing."""
-    if all(_is_zero(change) for change in changes):
+    if all(scalar.is_zero(change) for change in changes):
         return 0.0
     branch = _BRANCHES.get(node.op)
     if branch is not None:
@@ -143,7 +143,7 @@ def _tangent(node: Expression, changes: Sequence[Scalar]) -> Scalar:
     total: Scalar = 0.0
     partials = _PARTIALS[node.op]
     for k, change in enumerate(changes):
-        if not _is_zero(change):
+        if not scalar.is_zero(change):
             total = total + partials[k](node) * change
     return total
 
@@ -163,12 +163,6 @@ def _cotangents(node: Expression, weight: Scalar, wanted: Sequence[bool]) -> lis
 def _chooses_first(node: Expression) -> Scalar:
     a, b = node.args
     return a < b if node.op == "min" else b < a
-
-
-def _is_zero(value: Scalar) -> bool:
-    if type(value) is Expression:
-        return value.op == "constant" and value.data == 0.0
-    return bool(value == 0.0)
 
 
 def _same_length(name: str, given: Sequence[Any], of: str, expected: Sequence[Any]) -> None:

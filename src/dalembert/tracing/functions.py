@@ -49,5 +49,8 @@ class ExpressionFunctions:
         chosen = graph.operation("and", condition, a)
         return graph.operation("or", chosen, graph.operation("and", graph.operation("not", condition), b))
 
+    def literal(self, x: Scalar) -> float | None:
+        return x.data if x.op == "constant" else None
+
 
 scalar.register(Expression, ExpressionFunctions())

@@ -184,6 +184,9 @@ class DualFunctions:
     def logical_not(self, a: Scalar) -> Condition:
         return Condition(scalar.logical_not(_plain(a)))
 
+    def literal(self, x: Scalar) -> None:
+        return None
+
 
 def _quotient(a: Scalar, b: Scalar, c: Scalar, d: Scalar, level: int) -> Dual:
     """(a + b e) / (c + d e)."""
