@@ -383,8 +383,9 @@ def test_nonphysical_inertias_are_taken_as_given_on_request() -> None:
 def test_point_masses_rods_and_plates_are_physical(moments: tuple[float, float, float]) -> None:
     """The boundary of the physical inertias belongs to them, wherever the body's origin is."""
     R = np.linalg.qr(np.random.default_rng(3).standard_normal((3, 3)))[0]
-    inertia = RigidInertia(3.0, (10.0, -20.0, 30.0), (R @ np.diag(moments) @ R.T).tolist())
-    two_bodies(inertia=inertia).build()
+    for com in ((10.0, -20.0, 30.0), (1000.1, -2000.3, 3000.7)):
+        inertia = RigidInertia(3.0, com, (R @ np.diag(moments) @ R.T).tolist())
+        two_bodies(inertia=inertia).build()
 
 
 def test_the_report_names_massless_leaves_and_limits_off_the_neutral_position() -> None:

@@ -44,7 +44,7 @@ def rows(rng: np.random.Generator, n: int) -> list[DHRow]:
 
 
 def test_chain_equals_the_product_of_elementary_transforms() -> None:
-    """RBDA-4.3-DH: every kind of joint, base terms theta_0 and d_0, and the end effector's four parameters."""
+    """RBDA-4.3-DH: every kind of joint, base terms theta_0 and d_0, the end effector's four parameters."""
     rng = np.random.default_rng(1)
     table = rows(rng, 8)
     base, last = (0.7, 0.4), DHRow(0.1, 0.2, 0.3, 0.4)

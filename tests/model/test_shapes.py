@@ -62,6 +62,14 @@ def test_inertia_is_the_integral_over_the_volume(kind: str) -> None:
     np.testing.assert_allclose(found.inertia.to_list(), I, atol=0.01 * np.trace(I))
 
 
+def test_a_capsule_without_length_is_a_sphere() -> None:
+    thin = Capsule(0.3, 1e-12)
+    assert thin.volume == pytest.approx(Sphere(0.3).volume, rel=1e-9)
+    np.testing.assert_allclose(
+        thin.inertia(mass=2.0).leaves(), Sphere(0.3).inertia(mass=2.0).leaves(), rtol=1e-9
+    )
+
+
 def test_mass_and_density_are_alternatives() -> None:
     box = Box((1.0, 2.0, 3.0))
     assert box.inertia(mass=12.0) == box.inertia(density=2.0)

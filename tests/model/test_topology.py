@@ -94,6 +94,21 @@ def test_crank_slider_has_one_loop_and_four_spanning_trees() -> None:
         assert CRANK_SLIDER.loop(tree, *CRANK_SLIDER.chords(tree)) == set(CRANK_SLIDER.joints)
 
 
+def test_a_loop_leaves_out_the_joints_that_both_its_ends_share() -> None:
+    """RBDA-4.1-SPANTREE: a one-chord cycle that does not pass through the base."""
+    graph = ConnectivityGraph(
+        {
+            "stem": ("world", "a"),
+            "left": ("a", "b"),
+            "right": ("a", "c"),
+            "twig": ("b", "d"),
+            "chord": ("c", "b"),
+        }
+    )
+    tree = frozenset({"stem", "left", "right", "twig"})
+    assert graph.loop(tree, "chord") == {"left", "right", "chord"}
+
+
 def test_crank_slider_admits_exactly_eight_numberings() -> None:
     """RBDA-4.1-NUMBER: one for each unbranched tree, three for each tree that branches at the root."""
     by_tree = [list(CRANK_SLIDER.numberings(tree)) for tree in CRANK_SLIDER.spanning_trees()]

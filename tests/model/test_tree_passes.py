@@ -208,3 +208,6 @@ def test_axial_placements_stay_factored() -> None:
     assert [type(x) for x in X] == [ScrewChain, ScrewChain]
     assert [len(x.factors) for x in X] == [2, 3]
     assert all(isinstance(factor, AxialScrew) for x in X for factor in x.factors)
+    for body, x, q in zip(model.bodies, X, (0.4, 0.5)):
+        expected = body.placement.as_transform() @ body.joint.transform([q])
+        np.testing.assert_allclose(x.as_transform().leaves(), expected.leaves(), atol=1e-15)
