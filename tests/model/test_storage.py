@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from dalembert import models
 from dalembert.errors import DalembertError, ModelError, UnknownNameError
-from dalembert.model import Limits, Model, ModelBuilder, storage
-from dalembert.model.joints import Composite, Reversed, Revolute, Spherical
+from dalembert.model import Limits, Model, ModelBuilder, reader, storage
+from dalembert.model.joints import Composite, Reversed, Revolute, Spherical, Universal
 from dalembert.model.library import random_inertia, random_placement, random_tree
 from dalembert.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Mesh, Plane, Sphere
 from dalembert.spatial import RigidInertia, ScrewChain, Transform, leaves, scrx, scrz
@@ -95,6 +95,28 @@ def test_text_restores_every_bit(make: Any) -> None:
     assert list(model.couplings) == list(restored.couplings)
     assert restored.actuated == model.actuated
     assert restored.to_json() == model.to_json()
+
+
+def test_axes_of_unit_length_keep_their_last_bit() -> None:
+    """RBDA-4.6-MODEL: normalising once more may change it."""
+    axis = [0.1918241767505651, 0.9652056124856099, 0.17771215726631345]
+    once = Revolute().with_parameters(axis)
+    for joint in (
+        once,
+        Reversed(once),
+        Composite((once, Reversed(once))),
+        Universal().with_parameters([*axis, 1, 0, 0]),
+    ):
+        builder = ModelBuilder()
+        builder.add_body("a", "world", joint, inertia=random_inertia(1))
+        builder.add_loop("l", "a", "world", joint)
+        model = builder.build()
+        assert Model.from_json(model.to_json()) == model
+
+
+def test_axes_of_other_lengths_are_normalised() -> None:
+    text = models.pendulum().to_json().replace("[0.0, 1.0, 0.0]}", "[0.0, 3.0, 4.0]}")
+    assert Model.from_json(text).value("pivot.axis").tolist() == [0.0, 0.6, 0.8]
 
 
 def test_the_text_is_strict_json() -> None:
@@ -198,7 +220,7 @@ def test_nan_is_no_json() -> None:
 
 
 def test_long_text_is_refused_before_it_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage, "MAX_TEXT_BYTES", 100)
+    monkeypatch.setattr(reader, "MAX_TEXT_BYTES", 100)
     with pytest.raises(ModelError, match="100 at most"):
         Model.from_json(models.pendulum().to_json())
 

@@ -11,26 +11,25 @@ import hashlib
 import json
 import math
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
-from dalembert.errors import DalembertError, ModelError, UnknownNameError
+from dalembert.errors import ModelError
 from dalembert.model.body import Body, Limits, Placement
-from dalembert.model.joints import Joint, joint_from_data
-from dalembert.model.shapes import Shape, shape_kinds
-from dalembert.spatial import AxialScrew, Mat3, RigidInertia, ScrewChain, SymMat3, Transform, Vec3
+from dalembert.model.joints import Joint
+from dalembert.model.reader import Reader, parse
+from dalembert.model.shapes import Shape
+from dalembert.spatial import AxialScrew, ScrewChain
 
 if TYPE_CHECKING:
     from dalembert.model.model import Model
 
-__all__ = ["FORMAT", "MAX_TEXT_BYTES", "VERSION", "digest", "from_json", "to_json"]
+__all__ = ["FORMAT", "VERSION", "digest", "from_json", "to_json"]
 
 FORMAT = "dalembert-model"
 VERSION = 1
-MAX_TEXT_BYTES = 64 * 2**20
-"""Longer texts are refused before they are parsed."""
 
 _VELOCITY_FIELDS: Final = ("armature", "damping", "friction", "stiffness")
 _LIMIT_FIELDS: Final = ("lower", "upper", "velocity", "effort")
@@ -61,7 +60,7 @@ def from_json(text: str | bytes) -> Model:
     """The model that `to_json` wrote."""
     from dalembert.model.values import rebuilt
 
-    content = _Reader(_parse(text), "model")
+    content = Reader(parse(text), "model")
     content.expect("format", FORMAT)
     content.expect("version", VERSION)
     model = _build(content)
@@ -193,29 +192,7 @@ def _dump(value: Any) -> str:
     return json.dumps(value, allow_nan=False, ensure_ascii=False)
 
 
-def _parse(text: str | bytes) -> Any:
-    """Strict JSON of bounded size."""
-    if len(text) > MAX_TEXT_BYTES:
-        raise ModelError(f"the text has {len(text)} bytes; a model has {MAX_TEXT_BYTES} at most")
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            raise ValueError(f"a name occurs twice among {[key for key, _ in pairs]}")
-        return found
-
-    def refuse(constant: str) -> Any:
-        raise ValueError(f"{constant} is not a JSON number")
-
-    try:
-        return json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
-    except RecursionError as error:
-        raise ModelError("the text is nested too deeply to be a model") from error
-    except ValueError as error:  # includes JSONDecodeError and UnicodeDecodeError
-        raise ModelError(f"the text is not a saved model: {error}") from error
-
-
-def _build(content: _Reader) -> Model:
+def _build(content: Reader) -> Model:
     from dalembert.model.builder import ModelBuilder
 
     builder = ModelBuilder(gravity=content.numbers("gravity", 3), name=content.text("name"))
@@ -257,111 +234,3 @@ def _build(content: _Reader) -> Model:
         item.close()
     builder.set_actuated([str(name) for name in content.items("actuated")])
     return builder.build(inertia="as_given")
-
-
-class _Reader:
-    """One object of the text: takes entries by name and type, refuses what is missing or left over."""
-
-    def __init__(self, data: Any, place: str) -> None:
-        if not isinstance(data, Mapping):
-            raise ModelError(f"{place} must be an object, got {_short(data)}")
-        self.place = place
-        self._data = dict(data)
-
-    def take(self, key: str) -> Any:
-        if key not in self._data:
-            raise ModelError(f'{self.place} has no "{key}"')
-        return self._data.pop(key)
-
-    def close(self) -> None:
-        if self._data:
-            raise ModelError(
-                f"{self.place} has unknown entries {sorted(self._data)}; is it from a newer version?"
-            )
-
-    def expect(self, key: str, wanted: object) -> None:
-        found = self.take(key)
-        if type(found) is not type(wanted) or found != wanted:
-            raise ModelError(f'{self.place}: "{key}" is {_short(found)}, this version reads {wanted!r}')
-
-    def text(self, key: str) -> str:
-        found = self.take(key)
-        if not isinstance(found, str):
-            raise ModelError(f'{self.place}: "{key}" must be text, got {_short(found)}')
-        return found
-
-    def items(self, key: str) -> list[Any]:
-        found = self.take(key)
-        if not isinstance(found, list):
-            raise ModelError(f'{self.place}: "{key}" must be a list, got {_short(found)}')
-        return found
-
-    def number(self, key: str) -> float:
-        return self._number(self.take(key), key)
-
-    def numbers(self, key: str, count: int | None = None) -> tuple[float, ...]:
-        found = tuple(self._number(item, key) for item in self.items(key))
-        if count is not None and len(found) != count:
-            raise ModelError(f'{self.place}: "{key}" has {len(found)} numbers, {count} expected')
-        return found
-
-    def reader(self, key: str) -> _Reader:
-        return _Reader(self.take(key), f"{self.place}.{key}")
-
-    def readers(self, key: str) -> list[_Reader]:
-        return [_Reader(item, f"{self.place}.{key}[{i}]") for i, item in enumerate(self.items(key))]
-
-    def joint(self, key: str) -> Joint:
-        try:
-            return joint_from_data(self.take(key))
-        except (DalembertError, TypeError, ValueError) as error:
-            raise ModelError(f'{self.place}: "{key}": {error}') from error
-
-    def inertia(self, key: str) -> RigidInertia:
-        mass, x, y, z, *moments = self.numbers(key, 10)
-        return RigidInertia.from_compact(mass, Vec3(x, y, z), SymMat3(*moments))
-
-    def placement(self, key: str) -> Placement:
-        inner = self.reader(key)
-        found: Placement
-        if "chain" in inner._data:
-            found = ScrewChain(
-                [_Reader({"factor": f}, inner.place).placement("factor") for f in inner.items("chain")]
-            )
-        elif "screw" in inner._data:
-            axis = inner.take("axis")
-            if axis not in (0, 1, 2):
-                raise ModelError(f'{inner.place}: "axis" is {_short(axis)}; 0, 1 or 2 expected')
-            found = AxialScrew(axis, *inner.numbers("screw", 3))
-        else:
-            found = Transform(Mat3(*inner.numbers("rotation", 9)), Vec3(*inner.numbers("translation", 3)))
-        inner.close()
-        return found
-
-    def shape(self) -> Shape:
-        kind = self.text("type")
-        kinds: dict[str, Any] = dict(shape_kinds())
-        if kind not in kinds:
-            raise UnknownNameError(f"{self.place}: {UnknownNameError.of('shape', kind, kinds)}")
-        placement = self.placement("placement")
-        fields = {key: tuple(item) if isinstance(item, list) else item for key, item in self._data.items()}
-        try:
-            shape: Shape = kinds[kind](placement=placement, **fields)
-            return shape
-        except (DalembertError, TypeError, ValueError) as error:
-            raise ModelError(f"{self.place}: {error}") from error
-
-    def _number(self, found: Any, key: str) -> float:
-        if found in ("inf", "-inf"):
-            return float(found)
-        if isinstance(found, bool) or not isinstance(found, (int, float)):
-            raise ModelError(f'{self.place}: "{key}" must hold numbers, got {_short(found)}')
-        try:
-            return float(found)
-        except OverflowError as error:
-            raise ModelError(f'{self.place}: "{key}" holds a number beyond the range of floats') from error
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

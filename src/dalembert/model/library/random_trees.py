@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,7 +37,9 @@ from dalembert.spatial import Mat3, RigidInertia, SymMat3, Transform, Vec3
 __all__ = ["random_inertia", "random_joint", "random_placement", "random_tree"]
 
 EULER_ORDERS = ("xyz", "xzy", "yxz", "yzx", "zxy", "zyx")
-Generator = np.random.Generator
+
+if TYPE_CHECKING:
+    Generator = np.random.Generator  # naming it at run time would load numpy.random on import
 
 
 def _axis(rng: Generator) -> tuple[float, float, float]:
