@@ -26,9 +26,12 @@ def _checked_joint(joint: object, what: str) -> Joint:
         raise ModelError(
             f"{what}: joint must be a Joint such as Revolute(axis=(0, 0, 1)), not {type(joint).__name__}"
         )
-    for number in joint.parameters():
+    numbers = joint.parameters()
+    for number in numbers:
         if not checks.is_finite(number):
             raise ModelError(f"{what}: the {joint.kind} joint holds {number!r}; give finite numbers")
+    if not all(type(number) is float for number in numbers):
+        return joint.with_parameters([float(number) for number in numbers])
     return joint
 
 
