@@ -5,7 +5,7 @@ Nothing here knows where arrays live; `fetch` brings the value of a leaf, `compu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from dalembert.codegen.elementary import ELEMENTARY_OPS, call
@@ -32,16 +32,19 @@ def emit_instructions(
     computed: Callable[[int, Value], None],
     spills: Value,
     proceed: tuple[Value, str],
+    meanwhile: Sequence[Callable[[], None]] = (),
 ) -> dict[int, Value]:
     """Write the planned instructions; the result maps nodes to the values that are known by name.
 
     `spills` is the address of the spill slots. `proceed` is a condition that always holds, and the block to go to if it
-    did not: a branch on it ends a basic block where the code generator would join plain ones.
+    did not: a branch on it ends a basic block where the code generator would join plain ones. `meanwhile` are tasks of
+    the memory units, spread evenly so that they overlap with the arithmetic.
     """
     values: dict[int, Value] = {}
     ops, args, data = program.ops, program.args, program.data
     size, align = writer.type.size, writer.type.align
     pending: dict[tuple[str, tuple[int, ...]], Value] = {}
+    steps, done = max(len(plan.steps), 1), 0
     for count, (action, node, slot) in enumerate(plan.steps, 1):
         if action == COMPUTE:
             op = ops[node]
@@ -72,10 +75,15 @@ def emit_instructions(
             values[node] = writer.load(spills, slot * size, align)
         else:
             writer.store(values[node], spills, slot * size, align)
+        while done < len(meanwhile) * count // steps:
+            meanwhile[done]()
+            done += 1
         if count % BLOCK_LENGTH == 0:
             label = writer.label()
             writer.line(f"br i1 {proceed[0]}, label %{label}, label %{proceed[1]}")
             writer.begin(label)
+    for task in meanwhile[done:]:
+        task()
     return values
 
 

@@ -22,6 +22,9 @@ __all__ = ["CpuKernel", "KernelInfo", "compile_object", "load_object"]
 
 _BITS: Final = {"float64": 64, "float32": 32}
 
+STREAMED_BATCH: Final = 1 << 24
+"""Results of this many bytes would push everything else out of the caches, and themselves."""
+
 KEPT_SCRATCH: Final = 1 << 26
 """Scratch memory up to this size is kept by a thread for its next call."""
 
@@ -40,7 +43,11 @@ ROWS_TYPE: Final = ctypes.CFUNCTYPE(
 @final
 @dataclass(frozen=True, slots=True)
 class KernelInfo:
-    """What a caller of a kernel must know. `work`: instructions for one block of `lanes` rows, roughly."""
+    """What a caller of a kernel must know.
+
+    `work`: instructions for one block of `lanes` rows, roughly. `streamed_bytes`: bytes of a row's outputs that the kernel can
+    write past the caches; if any, the first word of scratch memory tells whether it should.
+    """
 
     dtype: str
     lanes: int
@@ -50,6 +57,7 @@ class KernelInfo:
     scratch_bytes: int
     has_check: bool
     work: int
+    streamed_bytes: int
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -89,6 +97,7 @@ def compile_object(
         scratch_bytes=emitted.scratch_bytes,
         has_check=program.check is not None,
         work=emitted.work,
+        streamed_bytes=emitted.streamed_bytes,
     )
     return info, code, emitted.tables
 
@@ -176,11 +185,14 @@ class CpuKernel:
         numbers = ctypes.c_int64 * len(bases)
         strides = numbers(*steps)
         output_strides = ctypes.byref(strides, 8 * count)
+        streamed = rows * self.info.streamed_bytes
         function, tables, size = self._function, self.tables_address, self.info.scratch_bytes
 
         def run_piece(start: int, stop: int) -> int:
             moved = numbers(*[base + start * step for base, step in zip(bases, steps, strict=True)])
             scratch, _keep = _SCRATCH.take(size)
+            if streamed:
+                ctypes.c_int64.from_address(scratch).value = streamed >= STREAMED_BATCH
             found: int = function(
                 moved, strides, ctypes.byref(moved, 8 * count), output_strides, stop - start, tables, scratch
             )

@@ -13,6 +13,7 @@ the statements run on that, and the outputs are turned back (`row_blocks.py`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -22,7 +23,7 @@ from dalembert.codegen.elementary import definition
 from dalembert.codegen.ir import LaneType, Value, Writer
 from dalembert.codegen.loops import emit_loop
 from dalembert.codegen.memory import Layout, Place, Tables, zero_runs
-from dalembert.codegen.row_blocks import RowBlocks, Source
+from dalembert.codegen.row_blocks import LARGE_ROW, RowBlocks, Source
 from dalembert.codegen.straight import emit_straight
 from dalembert.codegen.target import Target
 from dalembert.tracing.expression import live
@@ -31,6 +32,8 @@ from dalembert.tracing.program import ArraySpec, Loop, Program, Straight
 __all__ = ["KERNEL_NAME", "Emitted", "emit_program"]
 
 KERNEL_NAME: Final = "dalembert_kernel"
+
+Tasks = list[Callable[[], None]]
 
 
 @final
@@ -42,6 +45,7 @@ class Emitted:
     scratch_bytes: int
     tables: bytes
     work: int
+    streamed_bytes: int
 
 
 def emit_program(program: Program, *, bits: int, lanes: int, target: Target) -> Emitted:
@@ -67,6 +71,8 @@ class _Kernel:
     def _lay_out(self) -> None:
         """Reserve scratch memory. Outputs of a single straight statement need no array of their own."""
         program, size = self.program, self.type.size
+        self.streamed = self._streamed_outputs()
+        self.hint = self.layout.reserve(8 if self.streamed else 0)
         self.distances = self.layout.reserve(0)
         arrays: list[ArraySpec] = list(program.states)
         if self.type.lanes > 1:
@@ -106,6 +112,7 @@ class _Kernel:
             for number, offset in self.constants.items():
                 writer.store(writer.constant(number), "%scratch", offset, self.type.align)
         spills = writer.address("%scratch", self.spill_offset)
+        stream = self._stream_condition(pointer, stride)
         writer.line("br label %head")
         writer.begin("head")
         writer.line("%row = phi i64 [ 0, %start ], [ %row.next, %tail ]")
@@ -141,6 +148,7 @@ class _Kernel:
                 blocks.read(number, first[spec.name], spec.size, places[spec.name].base, used[spec.name])
         self._check(context)
         self._clear(places)
+        rows, tasks, late, pieces = self._outputs(blocks, first, stream)
         sources: dict[tuple[str, int], Source] = {}
         for statement in program.statements:
             if isinstance(statement, Straight):
@@ -150,21 +158,39 @@ class _Kernel:
                     delivered=self.delivered,
                     offsets=self.offsets if self.type.lanes > 1 else {},
                     spill_offset=self.spill_offset,
+                    meanwhile=tasks,
                 )
             else:
                 emit_loop(context, program, statement)
         if self.type.lanes > 1:
-            for number, spec in enumerate(program.outputs, len(program.inputs)):
-                blocks.write(number, first[spec.name], self._sources(spec, sources), "%scratch")
+            for task in late:
+                task()
+            for spec in program.outputs:
+                blocks.write(
+                    rows[spec.name],
+                    pieces[spec.name],
+                    self._sources(spec, sources),
+                    "%scratch",
+                    stream if spec.name in self.streamed else None,
+                )
         writer.line("br label %tail")
         writer.begin("tail")
         writer.line(f"%row.next = add i64 %row, {self.type.lanes}")
         writer.line("%more = icmp slt i64 %row.next, %rows")
         writer.line("br i1 %more, label %head, label %end")
         writer.begin("end")
+        if self.streamed:  # stores past the caches are ordered by nothing else
+            self.declared.add("declare void @llvm.x86.sse.sfence()")
+            writer.line("call void @llvm.x86.sse.sfence()")
         writer.line("ret i64 %refused.next")
         self.layout.reserve(context.slots * self.type.size)
-        return Emitted(self._module(context.functions), self.layout.size, self.tables.data, self._work())
+        return Emitted(
+            self._module(context.functions),
+            self.layout.size,
+            self.tables.data,
+            self._work(),
+            sum(spec.size * self.type.bits // 8 for spec in program.outputs if spec.name in self.streamed),
+        )
 
     def _arguments(self) -> tuple[dict[str, Value], dict[str, Value]]:
         """Load base addresses and row strides of all arrays."""
@@ -263,6 +289,65 @@ class _Kernel:
                     f"call void @llvm.memset.p0.i64(ptr {base}, i8 0, i64 {(stop - start) * place.item}, i1 false)"
                 )
 
+    def _streamed_outputs(self) -> frozenset[str]:
+        """Outputs whose rows are large and made of whole cache lines: they may be written past the caches."""
+        program = self.program
+        if self.type.size != 64 or self.target.level != "avx512" or len(program.statements) != 1:
+            return frozenset()
+        if not isinstance(program.statements[0], Straight):
+            return frozenset()
+        return frozenset(
+            spec.name
+            for spec in program.outputs
+            if spec.size % self.type.lanes == 0 and spec.size * self.type.bits // 8 >= LARGE_ROW
+        )
+
+    def _stream_condition(self, pointer: dict[str, Value], stride: dict[str, Value]) -> Value | None:
+        """The caller's hint at the start of scratch memory, and all rows aligned."""
+        if not self.streamed:
+            return None
+        writer = self.writer
+        place = writer.address("%scratch", self.hint)
+        together = "0"
+        for name in sorted(self.streamed):
+            number = writer.let(f"ptrtoint ptr {pointer[name]} to i64")
+            together = writer.let(f"or i64 {together}, {writer.let(f'or i64 {number}, {stride[name]}')}")
+        aligned = writer.let(f"icmp eq i64 {writer.let(f'and i64 {together}, 63')}, 0")
+        wanted = writer.let(f"icmp ne i64 {writer.let(f'load i64, ptr {place}, align 8')}, 0")
+        return writer.let(f"and i1 {aligned}, {wanted}")
+
+    def _outputs(
+        self, blocks: RowBlocks, first: dict[str, Value], stream: Value | None
+    ) -> tuple[dict[str, list[Value]], Tasks, Tasks, dict[str, list[tuple[int, int]]]]:
+        """For each output the addresses of its rows and the pieces to write at the end; what to do meanwhile, and after.
+
+        Constant pieces of small rows are stored after the arithmetic: a store that waits for memory holds up all
+        stores behind it.
+        """
+        program = self.program
+        rows: dict[str, list[Value]] = {}
+        pieces: dict[str, list[tuple[int, int]]] = {}
+        tasks: Tasks = []
+        late: Tasks = []
+        if self.type.lanes == 1:
+            return rows, tasks, late, pieces
+        known = {
+            (store.array, store.position): store.value.data if store.value.op == "constant" else None
+            for statement in program.statements
+            if isinstance(statement, Straight)
+            for store in statement.stores
+        }
+        for number, spec in enumerate(program.outputs, len(program.inputs)):
+            constants: list[float | None] = [None] * spec.size
+            if spec.name in self.delivered:
+                constants = [known.get((spec.name, k), 0.0) for k in range(spec.size)]
+            rows[spec.name] = blocks.pointers(number, first[spec.name]) if spec.size else []
+            blocks_stream = stream if spec.name in self.streamed else None
+            own, pieces[spec.name] = blocks.meanwhile(rows[spec.name], constants, blocks_stream)
+            large = self.delivered and spec.size * self.type.bits // 8 >= LARGE_ROW
+            (tasks if large else late).extend(own)
+        return rows, tasks, late, pieces
+
     def _sources(self, spec: ArraySpec, found: dict[tuple[str, int], Source]) -> list[Source]:
         if spec.name not in self.delivered:
             base = self.offsets[spec.name]
@@ -310,6 +395,7 @@ class _Kernel:
                 f"define i64 @{KERNEL_NAME}({parameters}) {attributes} {{",
                 *self.writer.lines,
                 "}",
+                "!1 = !{i32 1}",
                 '!0 = !{!"branch_weights", i32 1, i32 1000000}',
             ]
         )

@@ -6,17 +6,22 @@ again for the last block of a batch, whose missing rows repeat the last one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, final
 
 from dalembert.codegen.ir import Value, Writer
-from dalembert.codegen.rows import chunks, load_row, store_row, transpose
+from dalembert.codegen.rows import chunks, load_columns, load_row, store_row, transpose
 
 __all__ = ["INLINE_CHUNKS", "RowBlocks", "Source"]
 
 INLINE_CHUNKS: Final = 4
 """Rows of more vectors than this are turned by a loop: the instruction cache is the scarcer good."""
+
+
+LARGE_ROW: Final = 1024
+"""Output rows of this many bytes and more are a matter of memory: their pieces are treated while arithmetic runs."""
 
 
 @final
@@ -30,7 +35,10 @@ class Source:
 
 @final
 class RowBlocks:
-    """Code for the blocks of rows of one kernel; `table` is the address of the table of distances."""
+    """Code for the blocks of rows of one kernel; `table` is the address of the table of distances.
+
+    `stream`, where not None, is a condition: write past the caches, for which the rows are aligned.
+    """
 
     def __init__(self, writer: Writer, table: Value, globals_: list[str]) -> None:
         self.writer = writer
@@ -72,29 +80,96 @@ class RowBlocks:
 
     def _read_piece(self, rows: list[Value], start: int | Value, width: int, target: Value) -> None:
         writer = self.writer
-        vectors = transpose(writer, [load_row(writer, row, start, width) for row in rows])
+        if width == self.lanes:
+            vectors = load_columns(writer, rows, start)
+        else:
+            vectors = transpose(writer, [load_row(writer, row, start, width) for row in rows])
         for k, vector in enumerate(vectors[:width]):
             writer.store(vector, target, k * writer.type.size, writer.type.align)
 
-    def write(self, array: int, base: Value, sources: Sequence[Source], scratch: Value) -> None:
-        """Deliver one output: element k of every row comes from the lanes of `sources[k]` in `scratch`."""
-        writer = self.writer
-        rows = self.pointers(array, base) if sources else []
-        constant: dict[float, list[tuple[int, int]]] = {}
-        general: list[tuple[int, int]] = []
-        for start, width in chunks(len(sources), self.lanes):
-            values = {(source.constant, source.offset) for source in sources[start : start + width]}
-            same = values.pop()[0]
-            if values or same is None:
-                general.append((start, width))
+    def meanwhile(
+        self, rows: list[Value], constants: Sequence[float | None], stream: Value | None
+    ) -> tuple[list[Callable[[], None]], list[tuple[int, int]]]:
+        """What can be done for an output before its values are known, and the pieces that are left.
+
+        `constants` tells which elements are constants: pieces of one constant are stored. Of large rows the memory of the
+        other pieces is fetched, to be written without waiting, unless it is to be written past the caches.
+        """
+        tasks: list[Callable[[], None]] = []
+        left = []
+        for start, width in chunks(len(constants), self.lanes):
+            number = constants[start]
+            if number is not None and set(constants[start : start + width]) == {number}:
+                tasks.append(partial(self._store_constant, rows, start, width, number, stream))
             else:
-                constant.setdefault(same, []).append((start, width))
-        for number, places in constant.items():
-            for start, width in places:
-                for row in rows:
-                    store_row(writer, writer.constant(number), row, start * self.item, width)
+                left.append((start, width))
+                if len(constants) * self.item >= LARGE_ROW:
+                    tasks.append(partial(self._fetch, rows, start, stream))
+        return tasks, left
+
+    def _store_constant(
+        self, rows: list[Value], start: int, width: int, number: float, stream: Value | None
+    ) -> None:
+        value = self.writer.constant(number)
+        if stream is None:
+            for row in rows:
+                store_row(self.writer, value, row, start * self.item, width)
+            return
+        past, through, after = (self.writer.label() for _ in range(3))
+        self.writer.line(f"br i1 {stream}, label %{past}, label %{through}")
+        for label in (past, through):
+            self.writer.begin(label)
+            for row in rows:
+                self._store(value, row, start * self.item, past_caches=label == past)
+            self.writer.line(f"br label %{after}")
+        self.writer.begin(after)
+
+    def _fetch(self, rows: list[Value], start: int, stream: Value | None) -> None:
+        writer = self.writer
+        writer.declared.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        after = writer.label()
+        if stream is not None:
+            label = writer.label()
+            writer.line(f"br i1 {stream}, label %{after}, label %{label}")
+            writer.begin(label)
+        for row in rows:
+            place = writer.address(row, start * self.item)
+            writer.line(f"call void @llvm.prefetch.p0(ptr {place}, i32 1, i32 3, i32 1)")
+        if stream is not None:
+            writer.line(f"br label %{after}")
+            writer.begin(after)
+
+    def _store(self, value: Value, row: Value, start: int | Value, *, past_caches: bool) -> None:
+        """Store a whole vector; past the caches it must be aligned."""
+        if not past_caches:
+            store_row(self.writer, value, row, start, self.lanes)
+            return
+        place = self.writer.address(row, start)
+        self.writer.line(f"store {self.writer.type.text} {value}, ptr {place}, align 64, !nontemporal !1")
+
+    def write(
+        self,
+        rows: list[Value],
+        general: list[tuple[int, int]],
+        sources: Sequence[Source],
+        scratch: Value,
+        stream: Value | None,
+    ) -> None:
+        """Deliver the pieces `general` of an output: element k comes from the lanes of `sources[k]`."""
+        writer = self.writer
+        if stream is not None and general:
+            past, through, after = (writer.label() for _ in range(3))
+            writer.line(f"br i1 {stream}, label %{past}, label %{through}")
+            for label in (past, through):
+                writer.begin(label)
+                self._write_loop(
+                    rows, [start for start, _ in general], sources, scratch, past_caches=label == past
+                )
+                writer.line(f"br label %{after}")
+            writer.begin(after)
+            return
         if len(general) > INLINE_CHUNKS:
-            self._write_loop(rows, [start for start, _ in general], sources, scratch)
+            self._write_loop(rows, [start for start, _ in general], sources, scratch, past_caches=False)
             return
         for start, width in general:
             vectors = [
@@ -108,7 +183,13 @@ class RowBlocks:
                 store_row(writer, vector, row, start * self.item, width)
 
     def _write_loop(
-        self, rows: list[Value], starts: list[int], sources: Sequence[Source], scratch: Value
+        self,
+        rows: list[Value],
+        starts: list[int],
+        sources: Sequence[Source],
+        scratch: Value,
+        *,
+        past_caches: bool,
     ) -> None:
         """A table gives, for each piece, its place in the row and the offsets of its lanes."""
         writer = self.writer
@@ -127,7 +208,7 @@ class RowBlocks:
             offsets.append(writer.let(f"zext i32 {number} to i64"))
         vectors = [writer.load(scratch, offset, writer.type.align) for offset in offsets[1:]]
         for row, vector in zip(rows, transpose(writer, vectors)):
-            store_row(writer, vector, row, offsets[0], self.lanes)
+            self._store(vector, row, offsets[0], past_caches=past_caches)
         self._loop_end(counter, len(starts))
 
     def _loop_begin(self) -> Value:

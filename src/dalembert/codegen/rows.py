@@ -7,11 +7,9 @@ and write what the last row reads and writes, with the same bits, so that nothin
 
 from __future__ import annotations
 
-import functools
-
 from dalembert.codegen.ir import LaneType, Value, Writer
 
-__all__ = ["chunks", "load_row", "store_row", "transpose"]
+__all__ = ["chunks", "load_columns", "load_row", "store_row", "transpose"]
 
 Shuffle = tuple[int, ...]
 
@@ -31,26 +29,50 @@ def chunks(columns: int, lanes: int) -> list[tuple[int, int]]:
 
 def transpose(writer: Writer, vectors: list[Value]) -> list[Value]:
     """Turn `lanes` vectors: element j of vector i becomes element i of vector j."""
-    stages, order = _network(writer.type.lanes, 128 // writer.type.bits)
-    for distance, low, high in stages:
-        turned = list(vectors)
-        for k in range(len(vectors)):
-            if not k & distance:
-                pair = vectors[k], vectors[k + distance]
-                turned[k], turned[k + distance] = _shuffle(writer, *pair, low), _shuffle(writer, *pair, high)
-        vectors = turned
-    return [vectors[k] for k in order]
+    lanes = writer.type.lanes
+    rows = [[(row, column) for column in range(lanes)] for row in range(lanes)]
+    inner = min(lanes, 128 // writer.type.bits)
+    return _run(writer, vectors, rows, _stages(lanes, inner, lanes))
 
 
-@functools.cache
-def _network(lanes: int, grains: int) -> tuple[list[tuple[int, Shuffle, Shuffle]], list[int]]:
-    """Stages (distance of the vectors paired, two shuffles of each pair), and where each result ends.
+def load_columns(writer: Writer, rows: list[Value], start: int | Value) -> list[Value]:
+    """The `lanes` columns at byte `start` of `lanes` rows.
+
+    Vectors wider than 128 bits are put together from halves of two rows as they are loaded, which costs the loading
+    units and saves a third of the shuffles: those compete with the arithmetic.
+    """
+    whole = writer.type
+    lanes, inner = whole.lanes, min(whole.lanes, 128 // whole.bits)
+    if lanes == inner or lanes // inner > 4:
+        return transpose(writer, [load_row(writer, row, start, lanes) for row in rows])
+    half = lanes // 2
+    narrow = writer.as_type(LaneType(whole.bits, half))
+    bases = [writer.address(row, start) for row in rows]
+    columns = []
+    for first in (0, half):
+        vectors, table = [], []
+        for group in range(0, lanes, 2 * inner):
+            for row in range(group, group + inner):
+                parts = [
+                    narrow.load(bases[each], first * whole.bits // 8, 1) for each in (row, row + inner)
+                ]
+                vectors.append(_shuffle(narrow, *parts, tuple(range(lanes))))
+                table.append([(each, first + k) for each in (row, row + inner) for k in range(half)])
+        columns += _run(writer, vectors, table, _stages(lanes, inner, half))
+    return columns
+
+
+Stage = tuple[int, Shuffle, Shuffle]
+Table = list[list[tuple[int, int]]]
+
+
+def _stages(lanes: int, inner: int, count: int) -> list[Stage]:
+    """(distance of the vectors paired, two shuffles of each pair), for `count` vectors.
 
     First inside the 128-bit parts, by interleaving ever larger grains; then among the parts, taking the even and the
     odd parts of each pair. Each shuffle is one instruction on SSE2, AVX2, AVX-512 and NEON.
     """
-    inner = min(lanes, grains)
-    stages: list[tuple[int, Shuffle, Shuffle]] = []
+    stages: list[Stage] = []
     distance = 1
     while distance < inner:
         halves = []
@@ -65,21 +87,25 @@ def _network(lanes: int, grains: int) -> tuple[list[tuple[int, Shuffle, Shuffle]
             )
         stages.append((distance, halves[0], halves[1]))
         distance *= 2
-    while distance < lanes:
+    while distance < count:
         even = tuple(part + k for part in range(0, 2 * lanes, 2 * inner) for k in range(inner))
         stages.append((distance, even, tuple(k + inner for k in even)))
         distance *= 2
-    # Follow the elements (row, column) through the network to see which column each vector becomes.
-    table = [[(row, column) for column in range(lanes)] for row in range(lanes)]
+    return stages
+
+
+def _run(writer: Writer, vectors: list[Value], table: Table, stages: list[Stage]) -> list[Value]:
+    """Write the shuffles, following the elements (row, column) to see which column each vector becomes."""
+    vectors, table = list(vectors), list(table)
     for distance, low, high in stages:
-        for k in range(lanes):
+        for k in range(len(vectors)):
             if not k & distance:
-                both = table[k] + table[k + distance]
-                table[k], table[k + distance] = [both[i] for i in low], [both[i] for i in high]
-    order = [0] * lanes
-    for k, vector in enumerate(table):
-        order[vector[0][1]] = k
-    return stages, order
+                other = k + distance
+                pair, both = (vectors[k], vectors[other]), table[k] + table[other]
+                vectors[k], vectors[other] = _shuffle(writer, *pair, low), _shuffle(writer, *pair, high)
+                table[k], table[other] = [both[i] for i in low], [both[i] for i in high]
+    order = sorted(range(len(vectors)), key=lambda k: table[k][0][1])
+    return [vectors[k] for k in order]
 
 
 def _shuffle(writer: Writer, a: Value, b: Value, positions: Shuffle) -> Value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from itertools import groupby
 
 from dalembert.codegen.body import emit_instructions
@@ -24,10 +24,12 @@ def emit_straight(
     delivered: Set[str],
     offsets: Mapping[str, int],
     spill_offset: int,
+    meanwhile: Sequence[Callable[[], None]] = (),
 ) -> dict[Position, Source]:
     """Write a statement. Elements of the arrays `delivered` are not stored: the result says where their lanes are.
 
-    `offsets` gives the places of arrays in scratch memory, `spill_offset` that of the spill slots.
+    `offsets` gives the places of arrays in scratch memory, `spill_offset` that of the spill slots; `meanwhile` are
+    tasks to be spread over the arithmetic.
     """
     writer = context.writer
     wanted = {(store.array, store.position): store.value for store in statement.stores}
@@ -70,6 +72,7 @@ def emit_straight(
         computed=computed,
         spills=context.spills,
         proceed=context.proceed,
+        meanwhile=meanwhile,
     )
     for node, places in by_node.items():
         if instructions.ops[node] == "constant":
