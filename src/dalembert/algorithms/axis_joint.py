@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.model.joints import Cylindrical, Fixed, Helical, Joint, Prismatic, Revolute
+from dalembert.model.joints import Cylindrical, Helical, Joint, Prismatic, Revolute
 from dalembert.scalar import Scalar, cos, is_zero, sin
-from dalembert.spatial import AxialScrew, Motion, Vec3
+from dalembert.spatial import AxialScrew, Motion, Transform, Vec3
 
 __all__ = ["AxisJoint", "axis_of"]
 
@@ -53,7 +53,8 @@ def _quarters(turn: Scalar) -> tuple[int, Scalar]:
 class AxisJoint(Joint):
     """scrz(angle + turn, advance + shift): the freedom along z, with a constant turn [rad] and shift [m].
 
-    q, v and tau are those of the joint it stands for; S is a coordinate direction, or (e_z, pitch e_z) if
+    `original_frame`: the successor frame of the joint that it stands for, placed in the aligned one. q, v and
+    tau are the same; S is a coordinate direction, or (e_z, pitch e_z) if
     helical.
     """
 
@@ -61,15 +62,16 @@ class AxisJoint(Joint):
     turn: Scalar = 0.0
     shift: Scalar = 0.0
     pitch: Scalar = 0.0
+    original_frame: Transform = field(default_factory=Transform.identity)
 
     kind = "aligned_axis"
-    parameter_names = ("turn", "shift", "pitch")
+    parameter_names = ("turn", "shift", "pitch", "original_frame")
 
     @staticmethod
-    def like(joint: Joint, turn: float, shift: float) -> AxisJoint:
-        """The joint in a frame whose z is its axis."""
+    def like(joint: Joint, turn: float, shift: float, original_frame: Transform) -> AxisJoint:
+        """The joint in a frame whose z is its axis, where its own successor frame stands as given."""
         pitch = joint.pitch if isinstance(joint, Helical) else 0.0
-        return AxisJoint("fixed" if isinstance(joint, Fixed) else joint.kind, turn, shift, pitch)
+        return AxisJoint(joint.kind, turn, shift, pitch, original_frame)
 
     @property
     def nq(self) -> int:

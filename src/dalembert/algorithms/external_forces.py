@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dalembert.algorithms.aligned import AlignedBody, AlignedTree
+import numpy as np
+
+from dalembert.algorithms.aligned import AlignedBody
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.errors import ArgumentError, ShapeError, UnknownNameError
 from dalembert.model.body import Body
@@ -37,18 +39,17 @@ def body_forces(
         raise UnknownNameError.of("external_frame", frame, ("body", "world"))
     if external_forces is None:
         return None
-    if len(external_forces) != len(tree.bodies):
+    given = external_forces
+    if isinstance(given, Sequence | np.ndarray) and len(given) != len(tree.bodies):
         raise ShapeError(
-            f"external_forces has {len(external_forces)} entries; give one (moment, force) for each of the "
+            f"external_forces has {len(given)} entries; give one (moment, force) for each of the "
             f"{len(tree.bodies)} bodies"
         )
-    given = external_forces
     if frame == "body":
-        return tree.outward(lambda body, _: (None, _in_tree_frame(body, _as_force(given[body.index]))), None)
+        return tree.outward(lambda body, _: ((), _in_tree_frame(body, _as_force(given[body.index]))), ())
     poses = forward_kinematics(tree, q, time=time)
-    world = tree.world_frame if isinstance(tree, AlignedTree) else Transform.identity()
     return tree.outward(
-        lambda body, _: (None, poses[body].apply(world.inverse_apply(_as_force(given[body.index])))), None
+        lambda body, _: ((), poses[body].apply(_in_tree_world(body, _as_force(given[body.index])))), ()
     )
 
 
@@ -73,3 +74,8 @@ def _as_force(given: Any) -> Force:
 def _in_tree_frame(body: Body, force: Force) -> Force:
     """The force in the coordinates of the tree's body; the caller gave it in those of the model's."""
     return body.original_frame.inverse_apply(force) if isinstance(body, AlignedBody) else force
+
+
+def _in_tree_world(body: Body, force: Force) -> Force:
+    """The force in the coordinates of the tree's world; the caller gave it in those of the model's."""
+    return body.world_frame.inverse_apply(force) if isinstance(body, AlignedBody) else force

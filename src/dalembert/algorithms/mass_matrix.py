@@ -63,7 +63,7 @@ def composite_inertias(
 
 def _composite_blocks(tree: Tree, q: Sequence[Scalar], time: Scalar | None) -> Iterator[Block]:
     """Table 6.2: the force F that moves subtree i about joint i, taken to each ancestor j in turn."""
-    joints = tree.outward(lambda body, _: (None, body.jcalc(q, None, time)), None)
+    joints = tree.outward(lambda body, _: ((), body.jcalc(q, None, time)), ())
     I_c = composite_inertias(tree, q, time=time)
     for i in tree.bodies:
         F = [I_c[i] * s for s in joints[i].S]
@@ -86,7 +86,7 @@ def crba_common_frame(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = 
 
     I_c, _ = tree.inward(step, RigidInertia.zero())
     S = tree.outward(
-        lambda body, _: (None, [poses[body].inverse_apply(s) for s in body.jcalc(q, None, time).S]), None
+        lambda body, _: ((), [poses[body].inverse_apply(s) for s in body.jcalc(q, None, time).S]), ()
     )
 
     def blocks() -> Iterator[Block]:

@@ -28,7 +28,7 @@ FRICTION_SPEED = 1e-3
 def passive_forces(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
     """tau `(nv,)` of springs, damping and dry friction [N m or N]; Eq. (1)."""
     return tree.collect(
-        tree.outward(lambda body, _: (None, _joint_forces(body, body.own_q(q), body.own_v(v))), None)
+        tree.outward(lambda body, _: ((), _joint_forces(body, body.own_q(q), body.own_v(v))), ())
     )
 
 
