@@ -5,6 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 from tests.algorithms.trees import close, random_tree, state, vec
 
+from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.energy_momentum import (
     center_of_mass,
     center_of_mass_velocity,
@@ -212,6 +213,19 @@ def test_one_step_of_each_integrator_by_hand():
     total = [tau[0] + passive_forces(model, q, v)[0]]
     a = forward_dynamics(model, q, v, total)
     assert step(model, q, v, tau, 0.1, passive=True).v == pytest.approx([v[0] + 0.1 * a[0]])
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+@pytest.mark.parametrize("seed", range(3))
+def test_aligned_frames_change_no_step(seed, integrator):
+    """Joints without an axis keep their frames, so that the variables a step carries are the same."""
+    model = random_tree(seed, 8)
+    q, v, tau, f = state(model, seed)
+    options = {"integrator": integrator, "external_forces": f, "passive": True}
+    expected = step(model, q, v, tau, 1e-3, **options)
+    found = step(aligned(model), q, v, tau, 1e-3, **options)
+    close(found.q, expected.q, 1e-10)
+    close(found.v, expected.v, 1e-9)
 
 
 def test_bad_steps_are_refused():

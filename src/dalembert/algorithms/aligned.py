@@ -76,7 +76,7 @@ class AlignedBody(Body):
 
     @property
     def original_frame(self) -> Transform:
-        """The model's frame of the body, placed in the aligned one; equal to it for joints that keep theirs."""
+        """The model's frame of the body, placed in the aligned one; joints without an axis keep theirs."""
         return self.joint.original_frame if isinstance(self.joint, AxisJoint) else Transform.identity()
 
 

@@ -54,8 +54,7 @@ class AxisJoint(Joint):
     """scrz(angle + turn, advance + shift): the freedom along z, with a constant turn [rad] and shift [m].
 
     `original_frame`: the successor frame of the joint that it stands for, placed in the aligned one. q, v and
-    tau are the same; S is a coordinate direction, or (e_z, pitch e_z) if
-    helical.
+    tau are the same; S is a coordinate direction, or (e_z, pitch e_z) if helical.
     """
 
     freedom: str
