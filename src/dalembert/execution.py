@@ -28,6 +28,12 @@ __all__ = ["CompiledFunction"]
 
 CHECKS: Final = ("raise", "flag", "off")
 
+STATE_NUMBERS: Final = 25
+"""Numbers that a pass over a tree in loops keeps for each body and sample, measured on forward dynamics."""
+
+CACHE_BYTES: Final = 12 << 20
+"""States of a tree in loops that are larger than this go through main memory, which costs more than narrow vectors."""
+
 PATIENCE: Final = 1.0
 """Seconds after which a compilation is announced."""
 
@@ -198,7 +204,7 @@ class CompiledFunction:
         """A function of the library's own from the disk cache, without a trace."""
         if self._recipe.identity is None:
             return None
-        kernel = codegen.load_kernel(self._recipe.identity, dtype=self.dtype, lanes=_lanes(width))
+        kernel = codegen.load_kernel(self._recipe.identity, dtype=self.dtype, lanes=self._lanes(width))
         if kernel is not None and self._results is None:
             self._results = tuple(
                 ArrayArgument(name, tuple(shape)) for name, shape in kernel.extra["results"]
@@ -210,10 +216,20 @@ class CompiledFunction:
         return codegen.compile_program(
             lowered.program,
             dtype=self.dtype,
-            lanes=_lanes(width),
+            lanes=self._lanes(width),
             key=self._recipe.identity,
             extra={"results": [[item.name, list(item.shape)] for item in lowered.results]},
         )
+
+    def _lanes(self, width: str) -> int:
+        """How many samples a kernel computes at once; fewer for a tree whose states would fill the cache."""
+        if width == "scalar":
+            return 1
+        lanes = codegen.default_lanes(self.dtype)
+        numbers = STATE_NUMBERS * len(self._recipe.model.bodies) if self._recipe.looped else 0
+        while lanes > 2 and lanes * numbers * np.dtype(self.dtype).itemsize > CACHE_BYTES:
+            lanes //= 2
+        return lanes
 
     def _open_entry(self) -> None:
         """From now on single samples go straight to machine code."""
@@ -259,10 +275,6 @@ class CompiledFunction:
         for argument, matrix in zip(self._recipe.arguments, rows.matrices, strict=False):
             for place in quaternions if argument.name in POSITIONS else ():
                 yield argument.name, place, np.linalg.norm(matrix[:, place], axis=1)
-
-
-def _lanes(width: str) -> int | None:
-    return 1 if width == "scalar" else None
 
 
 @contextlib.contextmanager
