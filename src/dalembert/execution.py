@@ -32,7 +32,7 @@ STATE_NUMBERS: Final = 25
 """Numbers that a pass over a tree in loops keeps for each body and sample, measured on forward dynamics."""
 
 CACHE_BYTES: Final = 12 << 20
-"""States of a tree in loops that are larger than this go through main memory, which costs more than narrow vectors."""
+"""Larger states of a tree in loops would go through main memory, which costs more than narrow vectors."""
 
 PATIENCE: Final = 1.0
 """Seconds after which a compilation is announced."""
