@@ -12,6 +12,7 @@ from dalembert.algorithms.sparse import (
     expanded_parents,
     factor_ltdl,
     factor_ltl,
+    factor_with_reciprocals,
     multiply_h,
     multiply_l,
     multiply_l_transposed,
@@ -20,6 +21,7 @@ from dalembert.algorithms.sparse import (
     solve_l_transposed,
     solve_ltdl,
     solve_ltl,
+    solve_with_reciprocals,
 )
 from dalembert.algorithms.sparsity import matrix_density, variable_parents
 
@@ -88,6 +90,10 @@ def test_products_and_solutions_equal_dense_algebra(seed):
     close(multiply_h(H.tolist(), lam, x), H @ x, 1e-13)
     close(solve_ltl(L, lam, x), np.linalg.solve(H, x), 1e-10)
     close(solve_ltdl(U, D, lam, x), np.linalg.solve(H, x), 1e-10)
+    V, reciprocals = factor_with_reciprocals(H.tolist(), lam)
+    close(V, U, 1e-12)
+    close(np.multiply(reciprocals, D), np.ones(len(lam)), 1e-12)
+    close(solve_with_reciprocals(V, reciprocals, lam, x), np.linalg.solve(H, x), 1e-10)
 
 
 def test_expanded_parent_array_of_the_book():
@@ -119,6 +125,7 @@ def test_costs_are_those_of_table_6_6(lam):
 
     assert cost(lambda H: factor_ltl(H, lam), H=square) == (D2, D2, D1, n)
     assert cost(lambda H: factor_ltdl(H, lam), H=square) == (D2, D2, D1, 0)
+    assert cost(lambda H: factor_with_reciprocals(H, lam), H=square) == (D2 + D1, D2, n, 0)
     assert cost(lambda L, b: solve_ltl(L, lam, b), L=square, b=n) == (2 * D1, 2 * D1, 2 * n, 0)
     assert cost(lambda L, D, b: solve_ltdl(L, D, lam, b), L=square, D=n, b=n) == (2 * D1, 2 * D1, n, 0)
     for product in (multiply_l, multiply_l_transposed):

@@ -74,12 +74,18 @@ from dalembert.algorithms.mass_matrix import (
     mass_matrix_by_columns,
 )
 from dalembert.algorithms.passive_forces import FRICTION_SPEED, passive_forces, spring_energy
+from dalembert.algorithms.projection import (
+    handle_bias_acceleration,
+    handle_inertia,
+    handle_inverse_inertia,
+)
 from dalembert.algorithms.sparse import (
     ancestors,
     depths,
     expanded_parents,
     factor_ltdl,
     factor_ltl,
+    factor_with_reciprocals,
     multiply_h,
     multiply_l,
     multiply_l_transposed,
@@ -88,6 +94,7 @@ from dalembert.algorithms.sparse import (
     solve_l_transposed,
     solve_ltdl,
     solve_ltl,
+    solve_with_reciprocals,
 )
 from dalembert.algorithms.sparsity import matrix_density, variable_parents
 from dalembert.algorithms.stepping import INTEGRATORS, State, state_rate, step
@@ -132,6 +139,7 @@ __all__ = [
     "expanded_parents",
     "factor_ltdl",
     "factor_ltl",
+    "factor_with_reciprocals",
     "force_at_point",
     "forward_dynamics",
     "forward_dynamics_by_matrix",
@@ -139,6 +147,9 @@ __all__ = [
     "forward_kinematics",
     "frame_of",
     "gravity_forces",
+    "handle_bias_acceleration",
+    "handle_inertia",
+    "handle_inverse_inertia",
     "inverse_dynamics",
     "inverse_mass_matrix",
     "jacobian",
@@ -166,6 +177,7 @@ __all__ = [
     "solve_l_transposed",
     "solve_ltdl",
     "solve_ltl",
+    "solve_with_reciprocals",
     "spring_energy",
     "state_rate",
     "step",

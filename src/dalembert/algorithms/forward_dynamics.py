@@ -21,7 +21,7 @@ from dalembert.algorithms.external_forces import ExternalForces, body_forces
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.algorithms.open_tree import has_couplings, require_open_tree
-from dalembert.algorithms.sparse import factor_ltdl, solve_ltdl
+from dalembert.algorithms.sparse import factor_with_reciprocals, solve_with_reciprocals
 from dalembert.algorithms.sparsity import variable_parents
 from dalembert.errors import ModelError, UnknownNameError
 from dalembert.model.body import Body, JointMotion
@@ -136,8 +136,8 @@ def forward_dynamics_by_matrix(
     """a = M^-1 (tau - b) by composite rigid bodies and sparse L^T D L (chapter 6); for coupled joints too."""
     b = bias_forces(tree, q, v, external_forces=external_forces, external_frame=external_frame, time=time)
     lam = variable_parents(tree)
-    L, D = factor_ltdl(mass_matrix(tree, q, time=time), lam)
-    return solve_ltdl(L, D, lam, [t - b_k for t, b_k in zip(tau, b, strict=True)])
+    L, reciprocals = factor_with_reciprocals(mass_matrix(tree, q, time=time), lam)
+    return solve_with_reciprocals(L, reciprocals, lam, [t - b_k for t, b_k in zip(tau, b, strict=True)])
 
 
 def articulated_inertias(

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.algorithms.open_tree import require_open_tree
-from dalembert.algorithms.sparse import ancestors, factor_ltdl
+from dalembert.algorithms.sparse import ancestors, factor_with_reciprocals
 from dalembert.algorithms.sparsity import variable_parents
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar
@@ -26,9 +26,8 @@ def inverse_mass_matrix(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None 
     """M(q)^-1 `(nv, nv)`, which maps joint forces to joint accelerations; armature included."""
     require_open_tree(tree, "inverse_mass_matrix")
     lam = variable_parents(tree)
-    L, D = factor_ltdl(mass_matrix(tree, q, time=time), lam)
+    L, reciprocals = factor_with_reciprocals(mass_matrix(tree, q, time=time), lam)
     N = _inverse_unit_lower(L, lam)
-    reciprocals = [1.0 / d for d in D]
     W = [{k: x * reciprocals[k] for k, x in row.items()} for row in N]
     n = len(lam)
     inverse: Matrix = [[0.0] * n for _ in range(n)]

@@ -18,7 +18,7 @@ from dalembert.algorithms.forward_dynamics import forward_dynamics
 from dalembert.algorithms.jacobians import jacobian, jacobian_rate_times_velocity
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.algorithms.small_solve import factor
-from dalembert.algorithms.sparse import factor_ltdl, solve_l_transposed
+from dalembert.algorithms.sparse import factor_with_reciprocals, solve_l_transposed
 from dalembert.algorithms.sparsity import variable_parents
 from dalembert.model.body import Body
 from dalembert.model.elements import Frame
@@ -41,10 +41,10 @@ def handle_inverse_inertia(
 ) -> Matrix:
     """Phi `(6 h, 6 h)` of h handles (Eqs 7.4, 7.9): with Y = L^-T J^T, Phi = Y^T D^-1 Y."""
     lam = variable_parents(model)
-    L, D = factor_ltdl(mass_matrix(model, q, time=time), lam)
+    L, reciprocals = factor_with_reciprocals(mass_matrix(model, q, time=time), lam)
     rows = [row for handle in handles for row in jacobian(model, q, handle, frame=frame, time=time)]
     Y = [solve_l_transposed(L, lam, row, unit=True) for row in rows]
-    W = [[y_k / d_k for y_k, d_k in zip(y, D, strict=True)] for y in Y]
+    W = [[y_k * r for y_k, r in zip(y, reciprocals, strict=True)] for y in Y]
     return [[_dot(Y[max(i, j)], W[min(i, j)]) for j in range(len(Y))] for i in range(len(Y))]
 
 
