@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from dalembert.model.body import Body
 from dalembert.model.joints import Free, Planar
-from dalembert.model.joints.rotation_maps import quaternion_rate, rotation_from_quaternion
 from dalembert.scalar import Scalar, cos, sin
 from dalembert.spatial import Mat3, Vec3
+from dalembert.spatial.rotations import quaternion_rate, rotation_of_quaternion
 
 __all__ = ["land", "rates_in_flight", "take_off", "turned"]
 
@@ -47,7 +47,7 @@ def rates_in_flight(body: Body, q: Scalars, v: Scalars, a: Scalars) -> Pair:
     _, _, alpha, a_O = _parts(body, q, a)
     c = _center(body)
     at_center = v_O + omega.cross(c)
-    turn = quaternion_rate(q[3:], v[:3]) if isinstance(body.joint, Free) else [v[0]]
+    turn = quaternion_rate(q[3:], omega) if isinstance(body.joint, Free) else [v[0]]
     return _packed(
         body, R @ at_center, [0.0] * 3 + turn, alpha, R @ (a_O + alpha.cross(c) + omega.cross(at_center))
     )
@@ -76,7 +76,7 @@ def _center(body: Body) -> Vec3:
 def _parts(body: Body, q: Scalars, v: Scalars) -> tuple[Mat3, Vec3, Vec3, Vec3]:
     """R, position, angular and linear part, of a planar joint in three dimensions."""
     if isinstance(body.joint, Free):
-        return rotation_from_quaternion(*q[3:]), Vec3(*q[:3]), Vec3(*v[:3]), Vec3(*v[3:])
+        return rotation_of_quaternion(q[3:]), Vec3(*q[:3]), Vec3(*v[:3]), Vec3(*v[3:])
     x, y, angle = q
     c, s = cos(angle), sin(angle)
     R = Mat3(c, -s, 0.0, s, c, 0.0, 0.0, 0.0, 1.0)

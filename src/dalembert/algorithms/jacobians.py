@@ -17,10 +17,11 @@ With F the place's own motion (zero for "world", the frame's velocity for "body"
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dalembert.algorithms.kinematics import body_motions, placed_motion, relative_motion
-from dalembert.errors import ArgumentError, UnknownNameError
+from dalembert.algorithms.sparsity import velocity_places
+from dalembert.errors import UnknownNameError
 from dalembert.model.body import Body
 from dalembert.model.elements import Frame
 from dalembert.model.joints.dual import directional_derivative
@@ -221,18 +222,8 @@ def _columns(model: Tree, columns: Sequence[tuple[Body, Sequence[Motion]]]) -> M
     """The columns at each joint's place in v; those of a dependent joint at the places it follows."""
     J: Matrix = [[0.0] * model.nv for _ in range(6)]
     for body, motions in columns:
-        for k, motion in enumerate(motions):
-            for place, ratio in _places(body, k):
+        for places, motion in zip(velocity_places(body), motions, strict=True):
+            for place, ratio in places:
                 for row, x in zip(J, motion.to_list()):
                     row[place] = row[place] + (x if ratio == 1.0 else ratio * x)
     return J
-
-
-def _places(body: Body, k: int) -> list[tuple[int, Any]]:
-    if body.dependence is None:
-        return [(body.v_slice.start + k, 1.0)]
-    if k > 0:
-        raise ArgumentError(
-            f'joint "{body.joint_name}" is coupled and has {body.nv} freedoms; couple joints of one freedom'
-        )
-    return [(place, ratio) for _, place, ratio in body.dependence.terms]

@@ -15,6 +15,7 @@ from dalembert.algorithms.articulated import joint_inertia
 from dalembert.algorithms.inverse_dynamics import inverse_dynamics
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.open_tree import require_open_tree
+from dalembert.algorithms.sparsity import velocity_places
 from dalembert.errors import UnknownNameError
 from dalembert.model.body import Body
 from dalembert.model.tree import PerBody, Tree
@@ -119,8 +120,8 @@ def _assembled(tree: Tree, blocks: Iterator[Block]) -> Matrix:
     """G^T H G from the blocks on and below the diagonal; without couplings each block goes to its place."""
     M: Matrix = [[0.0] * tree.nv for _ in range(tree.nv)]
     for i, j, rows in blocks:
-        for places_r, row in zip(_places(i), rows, strict=True):
-            for places_c, h in zip(_places(j), row, strict=True):
+        for places_r, row in zip(velocity_places(i), rows, strict=True):
+            for places_c, h in zip(velocity_places(j), row, strict=True):
                 for r, ratio_r in places_r:
                     for c, ratio_c in places_c:
                         term = h if ratio_r == 1.0 and ratio_c == 1.0 else h * (ratio_r * ratio_c)
@@ -128,10 +129,3 @@ def _assembled(tree: Tree, blocks: Iterator[Block]) -> Matrix:
                         if i is not j:
                             M[c][r] = M[c][r] + term
     return M
-
-
-def _places(body: Body) -> list[list[tuple[int, float]]]:
-    """For each velocity variable of the joint: where it stands in v, and with which ratio (a row of G)."""
-    if body.dependence is not None:
-        return [[(place, ratio) for _, place, ratio in body.dependence.terms]]
-    return [[(place, 1.0)] for place in range(body.v_slice.start, body.v_slice.stop)]

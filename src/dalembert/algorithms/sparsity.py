@@ -1,12 +1,20 @@
-"""The branch-induced sparsity pattern of a tree's joint-space inertia matrix."""
+"""Where joint variables stand in v, and the branch-induced zeros of a tree's joint-space inertia matrix."""
 
 from __future__ import annotations
 
 from dalembert.algorithms.open_tree import has_couplings
 from dalembert.algorithms.sparse import depths, expanded_parents
+from dalembert.model.body import Body
 from dalembert.model.tree import Tree
 
-__all__ = ["matrix_density", "variable_parents"]
+__all__ = ["matrix_density", "variable_parents", "velocity_places"]
+
+
+def velocity_places(body: Body) -> list[list[tuple[int, float]]]:
+    """For each velocity variable of a joint: where it stands in v, and with which ratio (a row of G)."""
+    if body.dependence is not None:
+        return [[(place, ratio) for _, place, ratio in body.dependence.terms]]
+    return [[(place, 1.0)] for place in range(body.v_slice.start, body.v_slice.stop)]
 
 
 def variable_parents(tree: Tree) -> list[int]:
