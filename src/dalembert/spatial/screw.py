@@ -17,6 +17,7 @@ from dalembert.scalar import Scalar, cos, sin
 from dalembert.spatial.congruence import AxialTurn, rotate_general_about_z, rotate_symmetric_about_z
 from dalembert.spatial.inertia import ArticulatedInertia, RigidInertia
 from dalembert.spatial.motion_force import Force, Motion
+from dalembert.spatial.rotations import axial_rotation
 from dalembert.spatial.transform import Placement, Transform
 from dalembert.spatial.value import SpatialTypeError, mismatch
 from dalembert.spatial.vectors import Mat3, SymMat3, Vec3
@@ -62,8 +63,7 @@ class AxialScrew(Placement):
 
     @property
     def R(self) -> Mat3:
-        c, s = self.c, self.s
-        return _matrix_from_z(self.axis, Mat3(c, -s, 0.0, s, c, 0.0, 0.0, 0.0, 1.0))
+        return axial_rotation(self.axis, self.c, self.s)
 
     @property
     def p(self) -> Vec3:

@@ -1,4 +1,4 @@
-"""Joint axes: validation, the coordinate directions, rotation about an axis, a basis around it."""
+"""Joint axes: validation, screws about an axis, a basis around it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from typing import TypeAlias
 from dalembert.errors import ModelError
 from dalembert.scalar import Scalar, atan2, cos, select, sin
 from dalembert.spatial import AxialScrew, Mat3, Transform, Vec3
+from dalembert.spatial.rotations import principal_direction, rotation_about
 
 __all__ = [
     "Placement",
     "angle_about",
-    "axial_rotation",
     "basis_around",
     "finite_number",
-    "principal_direction",
-    "rotation_about",
     "screw",
     "unit_axis",
 ]
@@ -58,44 +56,6 @@ def finite_number(value: Scalar, name: str, owner: str) -> Scalar:
     if not math.isfinite(value):
         raise ModelError(f"{owner}: {name} = {value} must be a finite number")
     return float(value)
-
-
-def principal_direction(axis: Vec3) -> tuple[int, float] | None:
-    """(0, 1 or 2; +1.0 or -1.0) if the axis is a coordinate axis or its opposite, else None.
-
-    Only plain floats tell: what is traced may take any value.
-    """
-    components = list(axis)
-    if not all(type(component) is float for component in components):
-        return None
-    for index, component in enumerate(components):
-        if abs(component) == 1.0 and all(other == 0.0 for k, other in enumerate(components) if k != index):
-            return index, component
-    return None
-
-
-def axial_rotation(index: int, c: Scalar, s: Scalar) -> Mat3:
-    """R of the rotation about coordinate axis 0, 1 or 2 by the angle with cosine c and sine s."""
-    if index == 0:
-        return Mat3(1.0, 0.0, 0.0, 0.0, c, -s, 0.0, s, c)
-    if index == 1:
-        return Mat3(c, 0.0, s, 0.0, 1.0, 0.0, -s, 0.0, c)
-    return Mat3(c, -s, 0.0, s, c, 0.0, 0.0, 0.0, 1.0)
-
-
-def rotation_about(axis: Vec3, angle: Scalar) -> Mat3:
-    """R = c 1 + s a x + (1 - c) a a^T about the unit axis a (Rodrigues)."""
-    c, s = cos(angle), sin(angle)
-    principal = principal_direction(axis)
-    if principal is not None:
-        index, sign = principal
-        return axial_rotation(index, c, sign * s)
-    x, y, z = axis
-    w = 1.0 - c
-    xw, yw, zw = x * w, y * w, z * w
-    xs, ys, zs = x * s, y * s, z * s
-    xy, xz, yz = x * yw, x * zw, y * zw
-    return Mat3(x * xw + c, xy - zs, xz + ys, xy + zs, y * yw + c, yz - xs, xz - ys, yz + xs, z * zw + c)
 
 
 def screw(axis: Vec3, angle: Scalar | None, advance: Scalar | None) -> Placement:

@@ -20,19 +20,13 @@ __all__ = ["axis_error", "axis_offset", "displacement", "origin_offset", "rotati
 
 def rotation_error(X: Transform) -> Vec3:
     """½ (E23 - E32, E31 - E13, E12 - E21): the sine of the angle times the axis of R."""
-    _, R12, R13, R21, _, R23, R31, R32, _ = X.R
-    return Vec3(0.5 * (R32 - R23), 0.5 * (R13 - R31), 0.5 * (R21 - R12))
+    return X.R.axial()
 
 
 def displacement(X: Transform) -> Motion:
     """d of a zero-DoF joint: the small motion from the predecessor to the successor frame (Table 8.1)."""
-    # L = -E r x; the columns of -r x are e_k x r.
-    x, y, z = X.p
-    column1, column2, column3 = (
-        X.R.transpose() @ column for column in (Vec3(0.0, -z, y), Vec3(z, 0.0, -x), Vec3(-y, x, 0.0))
-    )
-    linear = Vec3(0.5 * (column3.y - column2.z), 0.5 * (column1.z - column3.x), 0.5 * (column2.x - column1.y))
-    return Motion(rotation_error(X), linear)
+    # ½ (X53 - X62, ...) is the skew part of L = -E r x with its sign turned.
+    return Motion(rotation_error(X), (X.R.transpose() @ X.p.skew()).axial())
 
 
 def axis_error(axis: Vec3, X: Transform) -> list[Scalar]:

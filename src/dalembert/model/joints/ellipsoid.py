@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from typing import final
 
 from dalembert.errors import ModelError
-from dalembert.model.joints import euler_angles
 from dalembert.model.joints.axes import Placement, finite_number
 from dalembert.model.joints.joint import Joint
-from dalembert.model.joints.subspaces import moments, reciprocal_basis
+from dalembert.model.joints.subspaces import moments, reciprocal_basis, velocity_product
 from dalembert.scalar import Scalar
 from dalembert.spatial import Force, Mat3, Motion, Transform, Vec3
+from dalembert.spatial.rotations import (
+    euler_angles_of_rotation,
+    euler_axes,
+    euler_singularity,
+    rotation_of_euler_angles,
+)
 
 __all__ = ["Ellipsoid"]
 
@@ -48,21 +53,21 @@ class Ellipsoid(Joint):
             object.__setattr__(self, name, value)
 
     def transform(self, q: Sequence[Scalar], time: Scalar | None = None) -> Placement:
-        R = euler_angles.rotation_of(ORDER, q)
+        R = rotation_of_euler_angles(ORDER, q)
         return Transform(R, self._stretch(R.column(2)))
 
     def subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Motion, ...]:
-        R = euler_angles.rotation_of(ORDER, q)
-        axes = euler_angles.rotation_axes(ORDER, q)
+        R = rotation_of_euler_angles(ORDER, q)
+        axes = euler_axes(ORDER, q)
         return tuple(Motion(axis, self._carried(R, axis)) for axis in axes)
 
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None) -> Motion:
         # (1) linear velocity u = R^T D R (omega x e_z)
         # (2) u° = omega° part of (1) + R^T D R (omega x (omega x e_z)) - omega x u
-        R = euler_angles.rotation_of(ORDER, q)
-        axes = euler_angles.rotation_axes(ORDER, q)
+        R = rotation_of_euler_angles(ORDER, q)
+        axes = euler_axes(ORDER, q)
         omega = axes[0] * v[0] + axes[1] * v[1] + axes[2] * v[2]
-        alpha = euler_angles.velocity_product(axes, v)
+        alpha = velocity_product(axes, v)
         z = Vec3.unit(2)
         swing = alpha.cross(z) + omega.cross(omega.cross(z))
         linear = R.transposed_times(self._stretch(R @ swing)) - omega.cross(self._carried(R, omega))
@@ -70,7 +75,7 @@ class Ellipsoid(Joint):
 
     def constraint_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
         # A force f does the power f . R^T D R (omega x e_z), which the moment -(e_z x R^T D R f) cancels.
-        R = euler_angles.rotation_of(ORDER, q)
+        R = rotation_of_euler_angles(ORDER, q)
         columns = []
         for axis in (Vec3.unit(0), Vec3.unit(1), Vec3.unit(2)):
             lever = R.transposed_times(self._stretch(R @ axis))
@@ -78,13 +83,13 @@ class Ellipsoid(Joint):
         return tuple(columns)
 
     def active_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
-        return moments(*reciprocal_basis(*euler_angles.rotation_axes(ORDER, q)))
+        return moments(*reciprocal_basis(*euler_axes(ORDER, q)))
 
     def position_of(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
-        return euler_angles.angles_of(ORDER, X.R)
+        return euler_angles_of_rotation(ORDER, X.R)
 
     def singularity_measure(self, q: Sequence[Scalar], time: Scalar | None = None) -> Scalar:
-        return euler_angles.singularity(ORDER, q)
+        return euler_singularity(ORDER, q)
 
     def _stretch(self, n: Vec3) -> Vec3:
         """D n."""

@@ -6,12 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from dalembert.model.joints import rotation_maps as maps
 from dalembert.model.joints.axes import Placement
 from dalembert.model.joints.joint import Joint
 from dalembert.model.joints.subspaces import forces, moments
 from dalembert.scalar import Scalar
 from dalembert.spatial import Force, Motion, Transform, Vec3
+from dalembert.spatial.exponential import (
+    quaternion_difference,
+    quaternion_integrate,
+    so3_left_jacobian_inverse_times,
+    so3_left_jacobian_times,
+)
+from dalembert.spatial.rotations import (
+    quaternion_normalized,
+    quaternion_of_rotation,
+    quaternion_rate,
+    rotation_of_quaternion,
+)
 
 __all__ = ["Free"]
 
@@ -36,7 +47,7 @@ class Free(Joint):
     unit_quaternions = (slice(3, 7),)
 
     def transform(self, q: Sequence[Scalar], time: Scalar | None = None) -> Placement:
-        return Transform(maps.rotation_from_quaternion(*q[3:]), Vec3(*q[:3]))
+        return Transform(rotation_of_quaternion(q[3:]), Vec3(*q[:3]))
 
     def subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Motion, ...]:
         return tuple(Motion(a, Vec3.zero()) for a in AXES) + tuple(Motion(Vec3.zero(), a) for a in AXES)
@@ -45,22 +56,25 @@ class Free(Joint):
         return Motion(Vec3(*v[:3]), Vec3(*v[3:]))
 
     def position_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
-        rate = maps.rotation_from_quaternion(*q[3:]) @ Vec3(*v[3:])
-        return [*rate, *maps.quaternion_rate(q[3:], v[:3])]
+        rate = rotation_of_quaternion(q[3:]) @ Vec3(*v[3:])
+        return [*rate, *quaternion_rate(q[3:], Vec3(*v[:3]))]
 
     def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> list[Scalar]:
-        position, p = maps.integrate_rigid(Vec3(*q[:3]), q[3:], Vec3(*dv[:3]), Vec3(*dv[3:]))
-        return [*position, *p]
+        turn = Vec3(*dv[:3])
+        path = so3_left_jacobian_times(turn, Vec3(*dv[3:]))
+        position = Vec3(*q[:3]) + rotation_of_quaternion(q[3:]) @ path
+        return [*position, *quaternion_integrate(q[3:], turn)]
 
     def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> list[Scalar]:
-        rotation, translation = maps.difference_rigid(Vec3(*q0[:3]), q0[3:], Vec3(*q1[:3]), q1[3:])
-        return [*rotation, *translation]
+        turn = quaternion_difference(q0[3:], q1[3:])
+        path = rotation_of_quaternion(q0[3:]).transposed_times(Vec3(*q1[:3]) - Vec3(*q0[:3]))
+        return [*turn, *so3_left_jacobian_inverse_times(turn, path)]
 
     def neutral(self) -> list[float]:
         return [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
 
     def normalize(self, q: Sequence[Scalar]) -> list[Scalar]:
-        return [*q[:3], *maps.quaternion_unit(q[3:])]
+        return [*q[:3], *quaternion_normalized(q[3:])]
 
     def constraint_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
         return ()
@@ -69,7 +83,7 @@ class Free(Joint):
         return moments(*AXES) + forces(*AXES)
 
     def position_of(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
-        return [*X.p, *maps.quaternion_from_rotation(X.R)]
+        return [*X.p, *quaternion_of_rotation(X.R)]
 
     def closure_error(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
         return []

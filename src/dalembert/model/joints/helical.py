@@ -12,7 +12,6 @@ from dalembert.model.joints.axes import (
     angle_about,
     basis_around,
     finite_number,
-    principal_direction,
     screw,
     unit_axis,
 )
@@ -20,6 +19,7 @@ from dalembert.model.joints.joint import Joint
 from dalembert.model.joints.subspaces import forces, moments
 from dalembert.scalar import Scalar, absolute, floor, select
 from dalembert.spatial import Force, Motion, Transform, Vec3
+from dalembert.spatial.rotations import principal_direction
 
 __all__ = ["Helical", "turned_angle"]
 

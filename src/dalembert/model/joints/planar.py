@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from dalembert.model.joints.axes import Placement, angle_about, axial_rotation
+from dalembert.model.joints.axes import Placement, angle_about
 from dalembert.model.joints.joint import Joint
-from dalembert.model.joints.rotation_maps import ExponentialCoefficients
 from dalembert.model.joints.subspaces import forces, moments
 from dalembert.scalar import Scalar, cos, sin
 from dalembert.spatial import Force, Motion, Transform, Vec3
+from dalembert.spatial.exponential import se2_exp, se2_log
+from dalembert.spatial.rotations import rotation_about_axis
 
 __all__ = ["Planar"]
 
@@ -35,7 +36,7 @@ class Planar(Joint):
 
     def transform(self, q: Sequence[Scalar], time: Scalar | None = None) -> Placement:
         x, y, angle = q
-        return Transform(axial_rotation(2, cos(angle), sin(angle)), Vec3(x, y, 0.0))
+        return Transform(rotation_about_axis(2, angle), Vec3(x, y, 0.0))
 
     def subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Motion, ...]:
         return (
@@ -50,19 +51,13 @@ class Planar(Joint):
     def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> list[Scalar]:
         x, y, angle = q
         turn, dx, dy = dv
-        k = ExponentialCoefficients(turn * turn)
-        # The path of a body that turns while it moves: (sin t / t) 1 + ((1 - cos t) / t) J.
-        bend = turn * k.B
-        step_x, step_y = _turn(angle, k.A * dx - bend * dy, bend * dx + k.A * dy)
+        path_x, path_y, _ = se2_exp(turn, dx, dy)
+        step_x, step_y = _turn(angle, path_x, path_y)
         return [x + step_x, y + step_y, angle + turn]
 
     def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> list[Scalar]:
-        turn = q1[2] - q0[2]
-        k = ExponentialCoefficients(turn * turn)
-        # The inverse of the matrix in `integrate`: (t/2) cot(t/2) 1 - (t/2) J.
-        g, h = k.A / (2.0 * k.B), 0.5 * turn
         dx, dy = _turn(-q0[2], q1[0] - q0[0], q1[1] - q0[1])
-        return [turn, g * dx + h * dy, g * dy - h * dx]
+        return list(se2_log(dx, dy, q1[2] - q0[2]))
 
     def constraint_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
         return moments(Vec3.unit(0), Vec3.unit(1)) + forces(Vec3.unit(2))

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from dalembert.model.joints.axes import Placement, angle_about, axial_rotation, finite_number
+from dalembert.model.joints.axes import Placement, angle_about, finite_number
 from dalembert.model.joints.helical import turned_angle
 from dalembert.model.joints.joint import Joint
 from dalembert.model.joints.subspaces import forces, moments
 from dalembert.scalar import Scalar, cos, sin
 from dalembert.spatial import Force, Motion, Transform, Vec3
+from dalembert.spatial.rotations import rotation_about_axis
 
 __all__ = ["RackPinion"]
 
@@ -38,7 +39,7 @@ class RackPinion(Joint):
         object.__setattr__(self, "radius", finite_number(radius, "radius", "RackPinion"))
 
     def transform(self, q: Sequence[Scalar], time: Scalar | None = None) -> Placement:
-        return Transform(axial_rotation(2, cos(q[0]), sin(q[0])), Vec3(self.radius * q[0], 0.0, 0.0))
+        return Transform(rotation_about_axis(2, q[0]), Vec3(self.radius * q[0], 0.0, 0.0))
 
     def subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Motion, ...]:
         c, s = cos(q[0]), sin(q[0])

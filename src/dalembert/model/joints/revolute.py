@@ -10,7 +10,6 @@ from dalembert.model.joints.axes import (
     Placement,
     angle_about,
     basis_around,
-    principal_direction,
     screw,
     unit_axis,
 )
@@ -19,6 +18,7 @@ from dalembert.model.joints.joint import Joint
 from dalembert.model.joints.subspaces import forces, moments, rotations
 from dalembert.scalar import Scalar
 from dalembert.spatial import Force, Motion, Transform, Vec3
+from dalembert.spatial.rotations import principal_direction
 
 __all__ = ["Revolute"]
 

@@ -6,12 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-from dalembert.model.joints import rotation_maps as maps
-from dalembert.model.joints.axes import Placement, basis_around, principal_direction, unit_axis
+from dalembert.model.joints.axes import Placement, basis_around, unit_axis
 from dalembert.model.joints.joint import Joint
 from dalembert.model.joints.subspaces import forces, moments, rotations
 from dalembert.scalar import Scalar
 from dalembert.spatial import Force, Mat3, Motion, Transform, Vec3
+from dalembert.spatial.exponential import quaternion_difference, quaternion_integrate
+from dalembert.spatial.rotations import (
+    principal_direction,
+    quaternion_normalized,
+    quaternion_of_rotation,
+    quaternion_rate,
+    rotation_of_quaternion,
+)
 
 __all__ = ["SphereInCylinder"]
 
@@ -56,19 +63,19 @@ class SphereInCylinder(Joint):
         return Motion(Vec3.zero(), a.cross(Vec3(*v[:3])) * v[3])
 
     def position_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
-        return [v[3], *maps.quaternion_rate(q[1:], v[:3])]
+        return [v[3], *quaternion_rate(q[1:], Vec3(*v[:3]))]
 
     def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> list[Scalar]:
-        return [q[0] + dv[3], *maps.quaternion_integrate(q[1:], Vec3(*dv[:3]))]
+        return [q[0] + dv[3], *quaternion_integrate(q[1:], Vec3(*dv[:3]))]
 
     def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> list[Scalar]:
-        return [*maps.quaternion_difference(q0[1:], q1[1:]), q1[0] - q0[0]]
+        return [*quaternion_difference(q0[1:], q1[1:]), q1[0] - q0[0]]
 
     def neutral(self) -> list[float]:
         return [0.0, 1.0, 0.0, 0.0, 0.0]
 
     def normalize(self, q: Sequence[Scalar]) -> list[Scalar]:
-        return [q[0], *maps.quaternion_unit(q[1:])]
+        return [q[0], *quaternion_normalized(q[1:])]
 
     def constraint_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
         R = _rotation(q)
@@ -80,7 +87,7 @@ class SphereInCylinder(Joint):
         return moments(Vec3.unit(0), Vec3.unit(1), Vec3.unit(2)) + push
 
     def position_of(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
-        return [self.axis.dot(X.p), *maps.quaternion_from_rotation(X.R)]
+        return [self.axis.dot(X.p), *quaternion_of_rotation(X.R)]
 
     def closure_error(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
         # X_err is a translation across the axis, so that T^T d is exact.
@@ -89,4 +96,4 @@ class SphereInCylinder(Joint):
 
 
 def _rotation(q: Sequence[Scalar]) -> Mat3:
-    return maps.rotation_from_quaternion(*q[1:])
+    return rotation_of_quaternion(q[1:])

@@ -6,13 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from dalembert.model.joints import rotation_maps as maps
 from dalembert.model.joints.axes import Placement
 from dalembert.model.joints.closure import origin_offset
 from dalembert.model.joints.joint import Joint
 from dalembert.model.joints.subspaces import forces, moments, rotations
 from dalembert.scalar import Scalar
 from dalembert.spatial import Force, Motion, Transform, Vec3
+from dalembert.spatial.exponential import quaternion_difference, quaternion_integrate
+from dalembert.spatial.rotations import (
+    quaternion_normalized,
+    quaternion_of_rotation,
+    quaternion_rate,
+    rotation_of_quaternion,
+)
 
 __all__ = ["Spherical"]
 
@@ -35,7 +41,7 @@ class Spherical(Joint):
     unit_quaternions = (slice(0, 4),)
 
     def transform(self, q: Sequence[Scalar], time: Scalar | None = None) -> Placement:
-        return Transform(maps.rotation_from_quaternion(*q), Vec3.zero())
+        return Transform(rotation_of_quaternion(q), Vec3.zero())
 
     def subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Motion, ...]:
         return rotations(*AXES)
@@ -44,19 +50,19 @@ class Spherical(Joint):
         return Motion(Vec3(*v), Vec3.zero())
 
     def position_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
-        return maps.quaternion_rate(q, v)
+        return quaternion_rate(q, Vec3(*v))
 
     def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> list[Scalar]:
-        return maps.quaternion_integrate(q, Vec3(*dv))
+        return quaternion_integrate(q, Vec3(*dv))
 
     def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> list[Scalar]:
-        return list(maps.quaternion_difference(q0, q1))
+        return list(quaternion_difference(q0, q1))
 
     def neutral(self) -> list[float]:
         return [1.0, 0.0, 0.0, 0.0]
 
     def normalize(self, q: Sequence[Scalar]) -> list[Scalar]:
-        return maps.quaternion_unit(q)
+        return quaternion_normalized(q)
 
     def constraint_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
         return forces(*AXES)
@@ -65,7 +71,7 @@ class Spherical(Joint):
         return moments(*AXES)
 
     def position_of(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
-        return maps.quaternion_from_rotation(X.R)
+        return quaternion_of_rotation(X.R)
 
     def closure_error(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
         return list(origin_offset(X))

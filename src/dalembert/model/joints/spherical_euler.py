@@ -6,13 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-from dalembert.model.joints import euler_angles
+from dalembert.errors import ModelError
 from dalembert.model.joints.axes import Placement
 from dalembert.model.joints.closure import origin_offset
 from dalembert.model.joints.joint import Joint
-from dalembert.model.joints.subspaces import forces, moments, reciprocal_basis, rotations
+from dalembert.model.joints.subspaces import forces, moments, reciprocal_basis, rotations, velocity_product
 from dalembert.scalar import Scalar
 from dalembert.spatial import Force, Motion, Transform, Vec3
+from dalembert.spatial.rotations import (
+    EULER_ORDERS,
+    euler_angles_of_rotation,
+    euler_axes,
+    euler_singularity,
+    rotation_of_euler_angles,
+)
 
 __all__ = ["SphericalEuler"]
 
@@ -36,33 +43,38 @@ class SphericalEuler(Joint):
     coordinates = ("angle",) * 3
 
     def __init__(self, order: str = "zyx") -> None:
-        euler_angles.order_indices(order)
-        object.__setattr__(self, "order", order.lower())
+        letters = order.lower() if isinstance(order, str) else ""
+        if letters not in EULER_ORDERS:
+            raise ModelError(
+                f"Euler angles cannot be taken in the order {order!r}; give three letters x, y, z of which "
+                'neighbours differ, such as "zyx" or "zxz"'
+            )
+        object.__setattr__(self, "order", letters)
 
     def structure(self) -> tuple[Any, ...]:
         return (self.kind, self.order)
 
     def transform(self, q: Sequence[Scalar], time: Scalar | None = None) -> Placement:
-        return Transform(euler_angles.rotation_of(self.order, q), Vec3.zero())
+        return Transform(rotation_of_euler_angles(self.order, q), Vec3.zero())
 
     def subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Motion, ...]:
-        return rotations(*euler_angles.rotation_axes(self.order, q))
+        return rotations(*euler_axes(self.order, q))
 
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None) -> Motion:
-        axes = euler_angles.rotation_axes(self.order, q)
-        return Motion(euler_angles.velocity_product(axes, v), Vec3.zero())
+        axes = euler_axes(self.order, q)
+        return Motion(velocity_product(axes, v), Vec3.zero())
 
     def constraint_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
         return forces(Vec3.unit(0), Vec3.unit(1), Vec3.unit(2))
 
     def active_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
-        return moments(*reciprocal_basis(*euler_angles.rotation_axes(self.order, q)))
+        return moments(*reciprocal_basis(*euler_axes(self.order, q)))
 
     def position_of(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
-        return euler_angles.angles_of(self.order, X.R)
+        return euler_angles_of_rotation(self.order, X.R)
 
     def closure_error(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
         return list(origin_offset(X))
 
     def singularity_measure(self, q: Sequence[Scalar], time: Scalar | None = None) -> Scalar:
-        return euler_angles.singularity(self.order, q)
+        return euler_singularity(self.order, q)

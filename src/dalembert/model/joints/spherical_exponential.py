@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from dalembert.model.joints import rotation_maps as maps
 from dalembert.model.joints.axes import Placement
 from dalembert.model.joints.closure import origin_offset
 from dalembert.model.joints.joint import Joint
 from dalembert.model.joints.subspaces import forces, moments, reciprocal_basis, rotations
 from dalembert.scalar import Scalar, absolute
-from dalembert.spatial import Force, Mat3, Motion, Transform, Vec3
+from dalembert.spatial import Force, Motion, Transform, Vec3
+from dalembert.spatial.exponential import so3_exp, so3_log, so3_right_jacobian
+from dalembert.spatial.exponential_coefficients import ExponentialCoefficients
 
 __all__ = ["SphericalExponential"]
 
@@ -33,18 +34,7 @@ class SphericalExponential(Joint):
     coordinates = ("angle",) * 3
 
     def transform(self, q: Sequence[Scalar], time: Scalar | None = None) -> Placement:
-        w = Vec3(*q)
-        k = maps.ExponentialCoefficients(w.dot(w))
-        bx, by, bz = w * k.B
-        xx, yy, zz = w.x * bx, w.y * by, w.z * bz
-        xy, xz, yz = w.x * by, w.x * bz, w.y * bz
-        ax, ay, az = w * k.A
-        R = Mat3(
-            1.0 - (yy + zz), xy - az, xz + ay,
-            xy + az, 1.0 - (xx + zz), yz - ax,
-            xz - ay, yz + ax, 1.0 - (xx + yy),
-        )  # fmt: skip
-        return Transform(R, Vec3.zero())
+        return Transform(so3_exp(Vec3(*q)), Vec3.zero())
 
     def subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Motion, ...]:
         return rotations(*_axes(q))
@@ -52,7 +42,7 @@ class SphericalExponential(Joint):
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None) -> Motion:
         # omega = v - B q x v + C q x (q x v), differentiated with dq/dt = v and v held.
         w, rate = Vec3(*q), Vec3(*v)
-        k = maps.ExponentialCoefficients(w.dot(w))
+        k = ExponentialCoefficients(w.dot(w))
         s_rate = 2.0 * w.dot(rate)
         turned = w.cross(rate)
         double = w.cross(turned)
@@ -66,26 +56,17 @@ class SphericalExponential(Joint):
         return moments(*reciprocal_basis(*_axes(q)))
 
     def position_of(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
-        return list(maps.quaternion_log(maps.quaternion_from_rotation(X.R)))
+        return list(so3_log(X.R))
 
     def closure_error(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
         return list(origin_offset(X))
 
     def singularity_measure(self, q: Sequence[Scalar], time: Scalar | None = None) -> Scalar:
         w = Vec3(*q)
-        return absolute(2.0 * maps.ExponentialCoefficients(w.dot(w)).B)
+        return absolute(2.0 * ExponentialCoefficients(w.dot(w)).B)
 
 
 def _axes(q: Sequence[Scalar]) -> tuple[Vec3, Vec3, Vec3]:
-    """The columns of 1 - B q x + C (q q^T - s 1)."""
-    w = Vec3(*q)
-    k = maps.ExponentialCoefficients(w.dot(w))
-    diagonal = 1.0 - k.C * k.s
-    cx, cy, cz = w * k.C
-    bx, by, bz = w * k.B
-    xy, xz, yz = w.x * cy, w.x * cz, w.y * cz
-    return (
-        Vec3(diagonal + w.x * cx, xy - bz, xz + by),
-        Vec3(xy + bz, diagonal + w.y * cy, yz - bx),
-        Vec3(xz - by, yz + bx, diagonal + w.z * cz),
-    )
+    """The columns of S, angular."""
+    J = so3_right_jacobian(Vec3(*q))
+    return J.column(0), J.column(1), J.column(2)

@@ -17,7 +17,9 @@ __all__ = [
     "reciprocal_basis",
     "relative_volume",
     "rotations",
+    "velocity_product",
 ]
+
 TINY = 1.0e-30
 """A squared length below which a column counts as zero."""
 
@@ -44,6 +46,21 @@ def combination(S: Sequence[Motion], v: Sequence[Scalar]) -> Motion:
     total: Motion = S[0] * v[0]
     for column, speed in zip(S[1:], v[1:]):
         total = total + column * speed
+    return total
+
+
+def velocity_product(axes: Sequence[Vec3], v: Sequence[Scalar]) -> Vec3:
+    """The angular part of c_J = S° v for serial rotations about the axes w_i (Eq. 4.9 for "zyx").
+
+    An axis is fixed in the frame before its own rotation, which the successor leaves with the later rates:
+    w_i° = w_i x (sum over j > i of w_j v_j).
+    """
+    total = Vec3.zero()
+    for i in range(len(axes) - 1):
+        later = axes[i + 1] * v[i + 1]
+        for axis, rate in zip(axes[i + 2 :], v[i + 2 :]):
+            later = later + axis * rate
+        total = total + axes[i].cross(later) * v[i]
     return total
 
 

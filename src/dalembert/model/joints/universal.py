@@ -10,15 +10,13 @@ from dalembert.errors import ModelError
 from dalembert.model.joints.axes import (
     Placement,
     angle_about,
-    principal_direction,
-    rotation_about,
     unit_axis,
 )
-from dalembert.model.joints.euler_angles import velocity_product
 from dalembert.model.joints.joint import Joint
-from dalembert.model.joints.subspaces import forces, moments, reciprocal_basis, rotations
+from dalembert.model.joints.subspaces import forces, moments, reciprocal_basis, rotations, velocity_product
 from dalembert.scalar import Scalar, atan2
 from dalembert.spatial import Force, Motion, Transform, Vec3
+from dalembert.spatial.rotations import principal_direction, rotation_about
 
 __all__ = ["Universal"]
 
