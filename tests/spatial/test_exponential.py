@@ -7,7 +7,9 @@ from tests.spatial.dense import ONE, Random, array, cross_motion, skew
 
 from dalembert.spatial import Motion, Transform, Vec3
 from dalembert.spatial.exponential import (
+    quaternion_difference,
     quaternion_exp,
+    quaternion_integrate,
     quaternion_log,
     se2_exp,
     se2_log,
@@ -20,6 +22,8 @@ from dalembert.spatial.exponential import (
     so3_exp,
     so3_left_jacobian,
     so3_left_jacobian_inverse,
+    so3_left_jacobian_inverse_times,
+    so3_left_jacobian_times,
     so3_log,
     so3_right_jacobian,
     so3_right_jacobian_inverse,
@@ -64,6 +68,9 @@ def test_both_forms_of_the_jacobian_agree(angle):
     np.testing.assert_allclose(left, R @ right, atol=1e-15)
     np.testing.assert_allclose(left @ array(so3_left_jacobian_inverse(phi)), ONE, atol=1e-14)
     np.testing.assert_allclose(right @ array(so3_right_jacobian_inverse(phi)), ONE, atol=1e-14)
+    v = Vec3.of(Random(7).vector())
+    np.testing.assert_allclose(array(so3_left_jacobian_times(phi, v)), left @ array(v), atol=3e-15)
+    np.testing.assert_allclose(left @ array(so3_left_jacobian_inverse_times(phi, v)), array(v), atol=3e-14)
 
 
 @pytest.mark.parametrize("angle", [0.0, 1e-3, 0.4, 1.3, 2.9])
@@ -142,3 +149,17 @@ def test_integration_and_difference_are_inverse_on_the_manifold():
     back = X @ se3_exp(se3_log(X.inverse() @ Y))
     assert isinstance(back, Transform)
     np.testing.assert_allclose(back.homogeneous(), Y.homogeneous(), atol=1e-13)
+
+
+@angles
+def test_quaternions_turn_by_rotation_vectors(angle):
+    """R(q exp(phi)) = R(q) exp(phi), of unit norm whatever q's; the difference is phi"""
+    phi, q = rotation_vector(angle), np.array([0.5, -0.1, 0.7, 0.5])
+    turned = quaternion_integrate((1.01 * q).tolist(), Vec3.of(phi))
+    assert np.linalg.norm(turned) == pytest.approx(1.0, abs=1e-15)
+    R, unit = scipy.linalg.expm(skew(phi)), (q / np.linalg.norm(q)).tolist()
+    np.testing.assert_allclose(
+        array(rotation_of_quaternion(turned)), array(rotation_of_quaternion(unit)) @ R, atol=3e-15
+    )
+    np.testing.assert_allclose(array(quaternion_difference(unit, turned)), phi, atol=3e-15)
+    np.testing.assert_allclose(array(quaternion_difference(unit, [-x for x in turned])), phi, atol=3e-15)

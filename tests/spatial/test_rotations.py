@@ -5,13 +5,15 @@ import pytest
 from scipy.spatial.transform import Rotation
 from tests.spatial.dense import ONE, Random, array
 
-from dalembert.errors import UnknownNameError
+from dalembert.errors import StateError, UnknownNameError
 from dalembert.spatial import Mat3, Vec3
 from dalembert.spatial.rotations import (
     EULER_ORDERS,
     axis_angle_of_rotation,
     euler_angles_of_rotation,
     euler_axes,
+    euler_singularity,
+    principal_direction,
     quaternion_conjugate,
     quaternion_normalized,
     quaternion_of_rotation,
@@ -84,6 +86,30 @@ def test_axis_and_angle(seed):
         )
 
 
+def test_a_turn_about_a_coordinate_axis_is_one_by_structure():
+    """Only plain floats tell an axis; its opposite turns backwards, and the matrix keeps literal zeros"""
+    for k in range(3):
+        for sign in (1.0, -1.0):
+            axis = Vec3.unit(k) * sign
+            assert principal_direction(axis) == (k, sign)
+            R = rotation_about(axis, 0.7)
+            rotvec = 0.7 * sign * ONE[k]
+            np.testing.assert_allclose(array(R), Rotation.from_rotvec(rotvec).as_matrix(), atol=1e-16)
+            assert [R.to_list()[k][j] for j in range(3)] == ONE[k].tolist()
+    assert principal_direction(Vec3(0.6, 0.8, 0.0)) is None
+    assert principal_direction(Vec3(np.float64(1.0), 0.0, 0.0)) is None
+
+
+def test_four_zeros_are_no_rotation():
+    """A zero quaternion is refused; in a batch it spoils its own row only"""
+    with pytest.raises(StateError, match="four zeros"):
+        quaternion_normalized([0.0, 0.0, 0.0, 0.0])
+    with np.errstate(all="ignore"):
+        rows = np.array(quaternion_normalized([np.array([0.0, 2.0]), *[np.zeros(2)] * 3]))
+    assert np.isnan(rows[:, 0]).all()
+    assert rows[:, 1].tolist() == [1.0, 0.0, 0.0, 0.0]
+
+
 def test_no_turn_has_the_x_axis_and_angle_zero():
     axis, angle = axis_angle_of_rotation(Mat3.identity())
     assert axis == Vec3(1.0, 0.0, 0.0)
@@ -125,6 +151,8 @@ def test_axes_of_turning_give_the_angular_velocity(order):
     axes = euler_axes(order, angles)
     omega = sum(array(axis) * rate for axis, rate in zip(axes, rates, strict=True))
     np.testing.assert_allclose([spin[2, 1], spin[0, 2], spin[1, 0]], omega, atol=1e-9)
+    determinant = np.linalg.det(np.array([array(axis) for axis in axes]))
+    np.testing.assert_allclose(euler_singularity(order, angles), np.abs(determinant), atol=1e-15)
 
 
 @pytest.mark.parametrize("order", ["xxy", "abc", "xy", "XYZ"])
