@@ -161,7 +161,7 @@ def test_bad_values_are_refused() -> None:
         ({"shoulder.axis": (0, 0, 0)}, ModelError, "axis is zero"),
         ({"shoulder.armature": -1.0}, ModelError, "armature is -1.0"),
         ({"shoulder.lower": 5.0}, ModelError, "lower limit 5.0 is above upper limit 2.0"),
-        ({"upper.mass": -1.0}, InertiaError, "mass -1.0 is negative"),
+        ({"upper.mass": -1.0}, InertiaError, "mass is negative: -1 kg"),
         ({"upper.mass": np.nan}, ModelError, "inertia holds nan"),
         ({"upper.inertia": np.diag([1, 1, 5])}, InertiaError, "triangle inequality"),
         ({"upper.inertia": [[1, 2, 0], [0, 1, 0], [0, 0, 1]]}, ModelError, "not symmetric"),

@@ -11,7 +11,7 @@ import numpy as np
 
 from dalembert.errors import ArgumentError, InertiaError, ModelError
 from dalembert.model.body import Body, Limits, Placement
-from dalembert.spatial import RigidInertia, Transform
+from dalembert.spatial import Transform, physical_problems
 from dalembert.spatial.structure import leaves, rebuild
 
 __all__ = [
@@ -19,15 +19,11 @@ __all__ = [
     "finite_value",
     "inspect",
     "is_finite",
-    "nonphysical",
     "per_coordinate",
     "placement_or_identity",
     "resolve_limits",
     "valid_name",
 ]
-
-INERTIA_TOLERANCE = 1.0e-9
-"""How far a principal moment may fall short of the physical bounds, relative to the largest one."""
 
 ROTATION_TOLERANCE = 1.0e-9
 """How far R^T R may be from the identity."""
@@ -141,31 +137,6 @@ def resolve_limits(limits: Any, nq: int, nv: int, what: str) -> Limits:
     return Limits(lower, upper, velocity, effort)
 
 
-def nonphysical(inertia: RigidInertia) -> str | None:
-    """Why no body with positive density everywhere has this inertia, or None if one has.
-
-    The principal moments at the centre of mass obey 0 <= A <= B <= C <= A + B.
-    """
-    mass = float(inertia.mass)
-    if mass < 0.0:
-        return f"mass {mass} is negative"
-    if mass == 0.0:
-        if any(number != 0.0 for number in leaves(inertia)):
-            return "mass is zero but the moments are not"
-        return None
-    moments = np.linalg.eigvalsh(np.array(_symmetric(inertia)))
-    least, middle, greatest = (float(moment) for moment in moments)
-    # The inertia is stored at the body's origin; what the parallel-axis term rounds off is no fault.
-    h = list(inertia.h)
-    slack = INERTIA_TOLERANCE * abs(greatest) + 1e-13 * sum(x * x for x in h) / mass
-    listed = f"({least:.6g}, {middle:.6g}, {greatest:.6g}) kg m^2 about the centre of mass"
-    if least < -slack:
-        return f"the principal moments {listed} are not all positive"
-    if least + middle - greatest < -slack:
-        return f"the principal moments {listed} break the triangle inequality: the first two add up to less"
-    return None
-
-
 def inspect(bodies: Sequence[Body], policy: str) -> list[str]:
     """Refuse what cannot be (`policy` "strict": inertias that no body has), and say what is unlikely to be
     meant.
@@ -174,8 +145,8 @@ def inspect(bodies: Sequence[Body], policy: str) -> list[str]:
     has_child = {body.parent for body in bodies}
     for body in bodies:
         what = f'body "{body.name}"'
-        reason = nonphysical(body.inertia)
-        if reason is not None:
+        reason = "; ".join(physical_problems(body.inertia))
+        if reason:
             if policy == "strict":
                 raise InertiaError(
                     f'{what}: {reason}; correct it, or build with inertia="as_given" to use it as it is'
@@ -188,11 +159,6 @@ def inspect(bodies: Sequence[Body], policy: str) -> list[str]:
         if any(not low <= x <= high for low, x, high in zip(lower, body.joint.neutral(), upper)):
             lines.append(f'joint "{body.joint_name}": the neutral position is outside the limits')
     return lines
-
-
-def _symmetric(inertia: RigidInertia) -> list[list[float]]:
-    xx, yy, zz, xy, xz, yz = leaves(inertia.inertia_at_com)
-    return [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
 
 
 def _bounds(value: Any, n: int, what: str) -> tuple[float, ...]:
