@@ -24,6 +24,7 @@ from dalembert.codegen.ir import LaneType, Value, Writer
 from dalembert.codegen.loops import emit_loop
 from dalembert.codegen.memory import Layout, Place, Tables, zero_runs
 from dalembert.codegen.row_blocks import LARGE_ROW, RowBlocks, Source
+from dalembert.codegen.rows import chunks
 from dalembert.codegen.straight import emit_straight
 from dalembert.codegen.target import Target
 from dalembert.tracing.expression import live
@@ -338,14 +339,14 @@ class _Kernel:
             for store in statement.stores
         }
         for number, spec in enumerate(program.outputs, len(program.inputs)):
-            constants: list[float | None] = [None] * spec.size
-            if spec.name in self.delivered:
-                constants = [known.get((spec.name, k), 0.0) for k in range(spec.size)]
             rows[spec.name] = blocks.pointers(number, first[spec.name]) if spec.size else []
-            blocks_stream = stream if spec.name in self.streamed else None
-            own, pieces[spec.name] = blocks.meanwhile(rows[spec.name], constants, blocks_stream)
-            large = self.delivered and spec.size * self.type.bits // 8 >= LARGE_ROW
-            (tasks if large else late).extend(own)
+            if spec.name not in self.delivered:
+                pieces[spec.name] = chunks(spec.size, self.type.lanes)
+                continue
+            constants = [known.get((spec.name, k), 0.0) for k in range(spec.size)]
+            condition = stream if spec.name in self.streamed else None
+            own, pieces[spec.name] = blocks.meanwhile(rows[spec.name], constants, condition)
+            (tasks if spec.size * self.type.bits // 8 >= LARGE_ROW else late).extend(own)
         return rows, tasks, late, pieces
 
     def _sources(self, spec: ArraySpec, found: dict[tuple[str, int], Source]) -> list[Source]:
