@@ -14,9 +14,10 @@ from dalembert.spatial.physical import physical_problems
 from dalembert.spatial.rotations import rx, ry, rz
 from dalembert.spatial.screw import AxialScrew, ScrewChain, scrx, scry, scrz
 from dalembert.spatial.structure import leaves, rebuild
+from dalembert.spatial.symmetric import SymMat3
 from dalembert.spatial.transform import Placement, Transform
 from dalembert.spatial.value import FrozenValueError, SpatialTypeError, Value
-from dalembert.spatial.vectors import Mat3, SymMat3, Vec3
+from dalembert.spatial.vectors import Mat3, Vec3
 
 __all__ = [
     "ArticulatedInertia",

@@ -9,7 +9,8 @@ two equal ways.
 from __future__ import annotations
 
 from dalembert.scalar import Scalar, is_zero
-from dalembert.spatial.vectors import Mat3, SymMat3, Vec3
+from dalembert.spatial.symmetric import SymMat3
+from dalembert.spatial.vectors import Mat3, Vec3
 
 __all__ = [
     "AxialTurn",

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, final
 from dalembert.scalar import Scalar, absolute, is_zero, select
 from dalembert.spatial.congruence import cross_cross
 from dalembert.spatial.motion_force import Force, Motion
+from dalembert.spatial.symmetric import SymMat3
 from dalembert.spatial.value import Value, mismatch
-from dalembert.spatial.vectors import Mat3, SymMat3, Vec3
+from dalembert.spatial.vectors import Mat3, Vec3
 
 if TYPE_CHECKING:
     from dalembert.spatial.acceleration import BodyAcceleration

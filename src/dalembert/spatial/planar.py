@@ -15,9 +15,10 @@ from dalembert.scalar import Scalar, absolute, cos, select, sin
 from dalembert.spatial.inertia import RigidInertia
 from dalembert.spatial.motion_force import Force, Motion
 from dalembert.spatial.screw import AxialScrew
+from dalembert.spatial.symmetric import SymMat3
 from dalembert.spatial.transform import Transform
 from dalembert.spatial.value import Value, mismatch, scalars_of
-from dalembert.spatial.vectors import SymMat3, Vec3
+from dalembert.spatial.vectors import Vec3
 
 __all__ = [
     "PlanarForce",

@@ -18,9 +18,10 @@ from dalembert.spatial.congruence import AxialTurn, rotate_general_about_z, rota
 from dalembert.spatial.inertia import ArticulatedInertia, RigidInertia
 from dalembert.spatial.motion_force import Force, Motion
 from dalembert.spatial.rotations import axial_rotation
+from dalembert.spatial.symmetric import SymMat3
 from dalembert.spatial.transform import Placement, Transform
 from dalembert.spatial.value import SpatialTypeError, mismatch
-from dalembert.spatial.vectors import Mat3, SymMat3, Vec3
+from dalembert.spatial.vectors import Mat3, Vec3
 
 __all__ = ["AxialScrew", "ScrewChain", "scrx", "scry", "scrz"]
 

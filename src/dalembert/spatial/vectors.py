@@ -8,18 +8,15 @@ a x of Featherstone 2008 Eq. 2.23.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, final
-
-import numpy as np
+from typing import Any, TypeVar, cast, final
 
 from dalembert.errors import ShapeError
 from dalembert.scalar import Scalar, sqrt
 from dalembert.spatial.value import SpatialTypeError, Value, mismatch, scalars_of
 
-__all__ = ["Mat3", "SymMat3", "Vec3"]
+__all__ = ["Mat3", "Matrix3", "Vec3"]
 
-SYMMETRY_TOLERANCE = 1e-9
-"""Difference of opposite elements, relative to the sum of all, up to which a matrix is symmetric."""
+M = TypeVar("M", bound="Matrix3")
 
 
 @final
@@ -129,8 +126,47 @@ _vec_y = Vec3.__dict__["y"].__set__
 _vec_z = Vec3.__dict__["z"].__set__
 
 
+class Matrix3(Value):
+    """Abstract base of the 3x3 matrices, whatever they store: elements named by row and column."""
+
+    __slots__ = ()
+
+    xx: Scalar
+    yy: Scalar
+    zz: Scalar
+
+    def to_mat3(self) -> Mat3:
+        """All nine elements."""
+        raise SpatialTypeError(f"{type(self).__name__} is abstract")
+
+    def __reduce__(self) -> Any:
+        return type(self), tuple(self.leaves())
+
+    def trace(self) -> Scalar:
+        """The sum of the diagonal."""
+        return self.xx + self.yy + self.zz
+
+    def __add__(self: M, other: M) -> M:
+        left, right = _alike("+", self, other)
+        return type(left)(*[a + b for a, b in zip(left.leaves(), right.leaves(), strict=True)])
+
+    def __sub__(self: M, other: M) -> M:
+        left, right = _alike("-", self, other)
+        return type(left)(*[a - b for a, b in zip(left.leaves(), right.leaves(), strict=True)])
+
+    def __neg__(self: M) -> M:
+        return type(self)(*[-a for a in self.leaves()])
+
+    def __mul__(self: M, factor: Scalar) -> M:
+        if isinstance(factor, Value):
+            raise mismatch("*", self, factor, "use @ for a product of matrices or with a vector")
+        return type(self)(*[a * factor for a in self.leaves()])
+
+    __rmul__ = __mul__
+
+
 @final
-class Mat3(Value):
+class Mat3(Matrix3):
     """A 3x3 matrix, nine scalars row by row: `xy` stands in row x, column y."""
 
     __slots__ = ("xx", "xy", "xz", "yx", "yy", "yz", "zx", "zy", "zz")
@@ -170,11 +206,7 @@ class Mat3(Value):
     @staticmethod
     def of(rows: Any) -> Mat3:
         """The matrix of a `Mat3`, a `SymMat3`, three rows of three scalars, or an array (3, 3, ...)."""
-        if type(rows) is Mat3:
-            return rows
-        if type(rows) is SymMat3:
-            return rows.to_mat3()
-        return Mat3(*_nine(rows))
+        return rows.to_mat3() if isinstance(rows, Matrix3) else Mat3(*_nine(rows))
 
     @staticmethod
     def identity() -> Mat3:
@@ -201,8 +233,9 @@ class Mat3(Value):
         """Three rows of three scalars."""
         return [[self.xx, self.xy, self.xz], [self.yx, self.yy, self.yz], [self.zx, self.zy, self.zz]]
 
-    def __reduce__(self) -> Any:
-        return Mat3, tuple(self.leaves())
+    def to_mat3(self) -> Mat3:
+        """The matrix itself."""
+        return self
 
     def row(self, index: int) -> Vec3:
         """Row 0, 1 or 2."""
@@ -216,10 +249,6 @@ class Mat3(Value):
         """The transpose; free."""
         return Mat3(self.xx, self.yx, self.zx, self.xy, self.yy, self.zy, self.xz, self.yz, self.zz)
 
-    def trace(self) -> Scalar:
-        """The sum of the diagonal."""
-        return self.xx + self.yy + self.zz
-
     def determinant(self) -> Scalar:
         """The determinant; one for a rotation."""
         return self.row(0).dot(self.row(1).cross(self.row(2)))
@@ -227,26 +256,6 @@ class Mat3(Value):
     def axial(self) -> Vec3:
         """The vector a of the skew part a x of the matrix: half of (zy - yz, xz - zx, yx - xy)."""
         return Vec3((self.zy - self.yz) * 0.5, (self.xz - self.zx) * 0.5, (self.yx - self.xy) * 0.5)
-
-    def __add__(self, other: Mat3 | SymMat3) -> Mat3:
-        if type(other) is not Mat3 and type(other) is not SymMat3:
-            raise mismatch("+", self, other, "add two matrices")
-        return Mat3(*[a + b for a, b in zip(self.leaves(), Mat3.of(other).leaves(), strict=True)])
-
-    def __sub__(self, other: Mat3 | SymMat3) -> Mat3:
-        if type(other) is not Mat3 and type(other) is not SymMat3:
-            raise mismatch("-", self, other, "subtract two matrices")
-        return Mat3(*[a - b for a, b in zip(self.leaves(), Mat3.of(other).leaves(), strict=True)])
-
-    def __neg__(self) -> Mat3:
-        return Mat3(*[-a for a in self.leaves()])
-
-    def __mul__(self, factor: Scalar) -> Mat3:
-        if isinstance(factor, Value):
-            raise mismatch("*", self, factor, "use @ for a product of matrices or with a vector")
-        return Mat3(*[a * factor for a in self.leaves()])
-
-    __rmul__ = __mul__
 
     def __matmul__(self, other: Any) -> Any:
         """Matrix times vector (9 m + 6 a) or matrix (27 m + 18 a)."""
@@ -257,10 +266,9 @@ class Mat3(Value):
                 self.yx * x + self.yy * y + self.yz * z,
                 self.zx * x + self.zy * y + self.zz * z,
             )
-        if type(other) is SymMat3:
-            other = other.to_mat3()
-        if type(other) is Mat3:
-            return Mat3.from_columns(*[self @ other.column(j) for j in range(3)])
+        if isinstance(other, Matrix3):
+            right = other.to_mat3()
+            return Mat3.from_columns(*[self @ right.column(j) for j in range(3)])
         raise mismatch("@", self, other, "a matrix multiplies a Vec3, Mat3 or SymMat3")
 
     def transposed_times(self, v: Vec3) -> Vec3:
@@ -278,147 +286,13 @@ _mat_yx, _mat_yy, _mat_yz = (Mat3.__dict__[name].__set__ for name in ("yx", "yy"
 _mat_zx, _mat_zy, _mat_zz = (Mat3.__dict__[name].__set__ for name in ("zx", "zy", "zz"))
 
 
-@final
-class SymMat3(Value):
-    """A symmetric 3x3 matrix, six scalars: the diagonal, then xy, xz, yz."""
-
-    __slots__ = ("xx", "xy", "xz", "yy", "yz", "zz")
-
-    xx: Scalar
-    yy: Scalar
-    zz: Scalar
-    xy: Scalar
-    xz: Scalar
-    yz: Scalar
-
-    def __init__(self, xx: Scalar, yy: Scalar, zz: Scalar, xy: Scalar, xz: Scalar, yz: Scalar) -> None:
-        _sym_xx(self, xx)
-        _sym_yy(self, yy)
-        _sym_zz(self, zz)
-        _sym_xy(self, xy)
-        _sym_xz(self, xz)
-        _sym_yz(self, yz)
-
-    @staticmethod
-    def of(matrix: Any) -> SymMat3:
-        """The matrix of a `SymMat3`, three diagonal scalars, or a 3x3 matrix, which must be symmetric."""
-        if type(matrix) is SymMat3:
-            return matrix
-        if type(matrix) is Vec3 or (type(matrix) is not Mat3 and _is_flat(matrix)):
-            xx, yy, zz = scalars_of(matrix, 3, "a diagonal")
-            return SymMat3(xx, yy, zz, 0.0, 0.0, 0.0)
-        m = Mat3.of(matrix)
-        for name, a, b in (("xy", m.xy, m.yx), ("xz", m.xz, m.zx), ("yz", m.yz, m.zy)):
-            if not _same(a, b, m):
-                raise ShapeError(
-                    f"matrix is not symmetric: {name} = {a!r} but {name[::-1]} = {b!r}; make them equal"
-                )
-        return SymMat3(m.xx, m.yy, m.zz, m.xy, m.xz, m.yz)
-
-    @staticmethod
-    def zero() -> SymMat3:
-        """The zero matrix, of literals."""
-        return SymMat3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-
-    @staticmethod
-    def identity() -> SymMat3:
-        """The unit matrix, of literals."""
-        return SymMat3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0)
-
-    def leaves(self) -> list[Scalar]:
-        return [self.xx, self.yy, self.zz, self.xy, self.xz, self.yz]
-
-    def rebuilt(self, leaves: Iterator[Scalar]) -> SymMat3:
-        return SymMat3(*[next(leaves) for _ in range(6)])
-
-    def to_list(self) -> list[list[Scalar]]:
-        """Three rows of three scalars."""
-        return [[self.xx, self.xy, self.xz], [self.xy, self.yy, self.yz], [self.xz, self.yz, self.zz]]
-
-    def to_mat3(self) -> Mat3:
-        """All nine elements."""
-        return Mat3(self.xx, self.xy, self.xz, self.xy, self.yy, self.yz, self.xz, self.yz, self.zz)
-
-    def __reduce__(self) -> Any:
-        return SymMat3, tuple(self.leaves())
-
-    def transpose(self) -> SymMat3:
-        """The matrix itself."""
-        return self
-
-    def trace(self) -> Scalar:
-        """The sum of the diagonal."""
-        return self.xx + self.yy + self.zz
-
-    def inverse(self) -> SymMat3:
-        """The inverse, by cofactors; the matrix must not be singular."""
-        axx = self.yy * self.zz - self.yz * self.yz
-        ayy = self.xx * self.zz - self.xz * self.xz
-        azz = self.xx * self.yy - self.xy * self.xy
-        axy = self.xz * self.yz - self.xy * self.zz
-        axz = self.xy * self.yz - self.xz * self.yy
-        ayz = self.xy * self.xz - self.xx * self.yz
-        scale = 1.0 / (self.xx * axx + self.xy * axy + self.xz * axz)
-        return SymMat3(axx * scale, ayy * scale, azz * scale, axy * scale, axz * scale, ayz * scale)
-
-    def __add__(self, other: Any) -> Any:
-        if type(other) is Mat3:
-            return self.to_mat3() + other
-        if type(other) is not SymMat3:
-            raise mismatch("+", self, other, "add two matrices")
-        return SymMat3(*[a + b for a, b in zip(self.leaves(), other.leaves(), strict=True)])
-
-    def __sub__(self, other: Any) -> Any:
-        if type(other) is Mat3:
-            return self.to_mat3() - other
-        if type(other) is not SymMat3:
-            raise mismatch("-", self, other, "subtract two matrices")
-        return SymMat3(*[a - b for a, b in zip(self.leaves(), other.leaves(), strict=True)])
-
-    def __neg__(self) -> SymMat3:
-        return SymMat3(*[-a for a in self.leaves()])
-
-    def __mul__(self, factor: Scalar) -> SymMat3:
-        if isinstance(factor, Value):
-            raise mismatch("*", self, factor, "use @ for a product of matrices or with a vector")
-        return SymMat3(*[a * factor for a in self.leaves()])
-
-    __rmul__ = __mul__
-
-    def __matmul__(self, other: Any) -> Any:
-        """Matrix times vector (9 m + 6 a) or matrix."""
-        if type(other) is Vec3:
-            x, y, z = other.x, other.y, other.z
-            return Vec3(
-                self.xx * x + self.xy * y + self.xz * z,
-                self.xy * x + self.yy * y + self.yz * z,
-                self.xz * x + self.yz * y + self.zz * z,
-            )
-        return self.to_mat3() @ other
-
-
-_sym_xx, _sym_yy, _sym_zz = (SymMat3.__dict__[name].__set__ for name in ("xx", "yy", "zz"))
-_sym_xy, _sym_xz, _sym_yz = (SymMat3.__dict__[name].__set__ for name in ("xy", "xz", "yz"))
-
-
-def _is_flat(values: Any) -> bool:
-    """Whether the items are scalars rather than rows; an array of length 3 is taken for a row."""
-    if isinstance(values, np.ndarray):
-        return values.ndim == 1
-    return not any(
-        isinstance(item, list | tuple | Vec3) or (isinstance(item, np.ndarray) and item.shape[:1] == (3,))
-        for item in values
-    )
-
-
-def _same(a: Scalar, b: Scalar, m: Mat3) -> bool:
-    """Whether two elements are equal: numbers up to rounding, symbols exactly."""
-    if a is b:
-        return True
-    if not (isinstance(a, float | np.ndarray) and isinstance(b, float | np.ndarray)):
-        return bool(a == b)
-    size = sum(np.abs(item) for item in m.leaves() if isinstance(item, float | np.ndarray))
-    return bool(np.all(np.abs(a - b) <= SYMMETRY_TOLERANCE * size))
+def _alike(operation: str, left: M, right: M) -> tuple[M, M]:
+    """Two operands that store the same: as they are, or all nine elements of both."""
+    if type(left) is type(right):
+        return left, right
+    if not isinstance(right, Matrix3):
+        raise mismatch(operation, left, right, "both sides must be matrices")
+    return cast(M, left.to_mat3()), cast(M, right.to_mat3())
 
 
 def _nine(rows: Any) -> list[Scalar]:
