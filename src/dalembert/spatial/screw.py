@@ -1,10 +1,8 @@
 """Axial screws: a turn about and a shift along one coordinate axis, which commute (Featherstone 2008 §A.4).
 
 A transform by a screw costs less than half of a general one; two of them make a Denavit-Hartenberg link
-transform, three any transform. All formulas are written for the z axis; the other two are the same formulas
-on components taken in cyclic order, which keeps every cross product. Since turn and shift commute, the
-inverse of a screw is the screw with -s and -d, and inertias may be turned first and shifted then: that order
-makes the best use of structural zeros (Table A.5, last lines).
+transform, three any transform. Since turn and shift commute, the inverse of a screw is the screw with -s and
+-d. The formulas are in `axial`.
 """
 
 from __future__ import annotations
@@ -14,11 +12,18 @@ from typing import Any, final
 
 from dalembert.errors import ArgumentError
 from dalembert.scalar import Scalar, cos, sin
-from dalembert.spatial.congruence import AxialTurn, rotate_general_about_z, rotate_symmetric_about_z
+from dalembert.spatial.axial import (
+    reversed_turn,
+    screwed,
+    screwed_articulated,
+    screwed_rigid,
+    turned,
+    vector_from_z,
+)
+from dalembert.spatial.congruence import AxialTurn
 from dalembert.spatial.inertia import ArticulatedInertia, RigidInertia
 from dalembert.spatial.motion_force import Force, Motion
 from dalembert.spatial.rotations import axial_rotation
-from dalembert.spatial.symmetric import SymMat3
 from dalembert.spatial.transform import Placement, Transform
 from dalembert.spatial.value import SpatialTypeError, mismatch
 from dalembert.spatial.vectors import Mat3, Vec3
@@ -68,7 +73,7 @@ class AxialScrew(Placement):
 
     @property
     def p(self) -> Vec3:
-        return _vector_from_z(self.axis, Vec3(0.0, 0.0, self.d))
+        return vector_from_z(self.axis, Vec3(0.0, 0.0, self.d))
 
     @property
     def turn(self) -> AxialTurn:
@@ -115,45 +120,45 @@ class AxialScrew(Placement):
 
     def rotate_to_child(self, v: Vec3) -> Vec3:
         """E v; 4 m + 2 a."""
-        return _turned(self.axis, self.c, self.s, v)
+        return turned(self.axis, self.c, self.s, v)
 
     def rotate_to_parent(self, v: Vec3) -> Vec3:
         """R v; 4 m + 2 a."""
-        return _turned(self.axis, self.c, -self.s, v)
+        return turned(self.axis, self.c, -self.s, v)
 
     def motion_to_child(self, m: Motion) -> Motion:
         """X m; 10 m + 6 a."""
-        return Motion(*_screwed(self.axis, self.c, self.s, self.d, m.angular, m.linear))
+        return Motion(*screwed(self.axis, self.c, self.s, self.d, m.angular, m.linear))
 
     def motion_to_parent(self, m: Motion) -> Motion:
         """X^-1 m; 10 m + 6 a."""
-        return Motion(*_screwed(self.axis, self.c, -self.s, -self.d, m.angular, m.linear))
+        return Motion(*screwed(self.axis, self.c, -self.s, -self.d, m.angular, m.linear))
 
     def force_to_child(self, f: Force) -> Force:
         """X* f; 10 m + 6 a."""
-        linear, angular = _screwed(self.axis, self.c, self.s, self.d, f.linear, f.angular)
+        linear, angular = screwed(self.axis, self.c, self.s, self.d, f.linear, f.angular)
         return Force(angular, linear)
 
     def force_to_parent(self, f: Force) -> Force:
         """X^T f; 10 m + 6 a."""
-        linear, angular = _screwed(self.axis, self.c, -self.s, -self.d, f.linear, f.angular)
+        linear, angular = screwed(self.axis, self.c, -self.s, -self.d, f.linear, f.angular)
         return Force(angular, linear)
 
     def rigid_to_child(self, inertia: RigidInertia) -> RigidInertia:
         """X* I X^-1; 16 m + 15 a, and the turn once."""
-        return _rigid(self.axis, self.turn, self.d, inertia)
+        return screwed_rigid(self.axis, self.turn, self.d, inertia)
 
     def rigid_to_parent(self, inertia: RigidInertia) -> RigidInertia:
         """X^T I X; 16 m + 15 a, and the turn once."""
-        return _rigid(self.axis, _reversed(self.turn), -self.d, inertia)
+        return screwed_rigid(self.axis, reversed_turn(self.turn), -self.d, inertia)
 
     def articulated_to_child(self, inertia: ArticulatedInertia) -> ArticulatedInertia:
         """X* I^A X^-1; 38 m + 40 a, and the turn once; less where rows are structural zeros (Table A.5)."""
-        return _articulated(self.axis, self.turn, self.d, inertia)
+        return screwed_articulated(self.axis, self.turn, self.d, inertia)
 
     def articulated_to_parent(self, inertia: ArticulatedInertia) -> ArticulatedInertia:
         """X^T I^A X; 38 m + 40 a, and the turn once; less where rows are structural zeros (Table A.5)."""
-        return _articulated(self.axis, _reversed(self.turn), -self.d, inertia)
+        return screwed_articulated(self.axis, reversed_turn(self.turn), -self.d, inertia)
 
 
 _screw_axis, _screw_c, _screw_s, _screw_d, _screw_turn = (
@@ -283,91 +288,3 @@ class ScrewChain(Placement):
 
 
 _chain_factors = ScrewChain.__dict__["factors"].__set__
-
-
-def _vector_to_z(axis: int, v: Vec3) -> Vec3:
-    """The components in cyclic order, the screw's axis last."""
-    return v if axis == 2 else Vec3(v.y, v.z, v.x) if axis == 0 else Vec3(v.z, v.x, v.y)
-
-
-def _vector_from_z(axis: int, v: Vec3) -> Vec3:
-    return v if axis == 2 else Vec3(v.z, v.x, v.y) if axis == 0 else Vec3(v.y, v.z, v.x)
-
-
-def _matrix_to_z(axis: int, A: Mat3) -> Mat3:
-    if axis == 2:
-        return A
-    if axis == 0:
-        return Mat3(A.yy, A.yz, A.yx, A.zy, A.zz, A.zx, A.xy, A.xz, A.xx)
-    return Mat3(A.zz, A.zx, A.zy, A.xz, A.xx, A.xy, A.yz, A.yx, A.yy)
-
-
-def _matrix_from_z(axis: int, A: Mat3) -> Mat3:
-    return A if axis == 2 else _matrix_to_z(1 - axis, A)
-
-
-def _symmetric_to_z(axis: int, A: SymMat3) -> SymMat3:
-    if axis == 2:
-        return A
-    if axis == 0:
-        return SymMat3(A.yy, A.zz, A.xx, A.yz, A.xy, A.xz)
-    return SymMat3(A.zz, A.xx, A.yy, A.xz, A.yz, A.xy)
-
-
-def _symmetric_from_z(axis: int, A: SymMat3) -> SymMat3:
-    return A if axis == 2 else _symmetric_to_z(1 - axis, A)
-
-
-def _reversed(turn: AxialTurn) -> AxialTurn:
-    """The quantities of the turn by the opposite angle; free."""
-    c, s, ss, cs, cs2, cos2 = turn
-    return c, -s, ss, -cs, -cs2, cos2
-
-
-def _turned(axis: int, c: Scalar, s: Scalar, v: Vec3) -> Vec3:
-    """rz v."""
-    v = _vector_to_z(axis, v)
-    return _vector_from_z(axis, Vec3(c * v.x + s * v.y, c * v.y - s * v.x, v.z))
-
-
-def _screwed(axis: int, c: Scalar, s: Scalar, d: Scalar, line: Vec3, free: Vec3) -> tuple[Vec3, Vec3]:
-    """E line and E (free - r x line): (omega, v) of a motion, (f, n) of a force; 10 m + 6 a (§A.4)."""
-    a, b = _vector_to_z(axis, line), _vector_to_z(axis, free)
-    bx, by = b.x + a.y * d, b.y - a.x * d
-    turned_line = Vec3(c * a.x + s * a.y, c * a.y - s * a.x, a.z)
-    turned_free = Vec3(c * bx + s * by, c * by - s * bx, b.z)
-    return _vector_from_z(axis, turned_line), _vector_from_z(axis, turned_free)
-
-
-def _rigid(axis: int, turn: AxialTurn, d: Scalar, inertia: RigidInertia) -> RigidInertia:
-    """y = h - m r: 1 m + 1 a; Z = I + r x h x + y x r x: 3 m + 5 a; E y: 4 m + 2 a; E Z E^T: 8 m + 7 a."""
-    h, I = _vector_to_z(axis, inertia.h), _symmetric_to_z(axis, inertia.inertia)
-    c, s = turn[0], turn[1]
-    y = h.z - inertia.mass * d
-    both = (h.z + y) * d
-    Z = SymMat3(I.xx - both, I.yy - both, I.zz, I.xy, I.xz + h.x * d, I.yz + h.y * d)
-    Ey = Vec3(c * h.x + s * h.y, c * h.y - s * h.x, y)
-    EZE = rotate_symmetric_about_z(turn, Z)
-    return RigidInertia.from_compact(inertia.mass, _vector_from_z(axis, Ey), _symmetric_from_z(axis, EZE))
-
-
-def _articulated(axis: int, turn: AxialTurn, d: Scalar, inertia: ArticulatedInertia) -> ArticulatedInertia:
-    """Turn M, H, I: 28 m + 26 a; Y = H - r x M: 5 m + 6 a; Z = I - r x H^T + Y r x: 5 m + 8 a (§A.4)."""
-    M = rotate_symmetric_about_z(turn, _symmetric_to_z(axis, inertia.M))
-    H = rotate_general_about_z(turn, _matrix_to_z(axis, inertia.H))
-    I = rotate_symmetric_about_z(turn, _symmetric_to_z(axis, inertia.I))
-    dxy = M.xy * d
-    Y = Mat3(
-        H.xx + dxy, H.xy + M.yy * d, H.xz + M.yz * d,
-        H.yx - M.xx * d, H.yy - dxy, H.yz - M.xz * d,
-        H.zx, H.zy, H.zz,
-    )  # fmt: skip
-    Z = SymMat3(
-        I.xx + (H.xy + Y.xy) * d,
-        I.yy - (H.yx + Y.yx) * d,
-        I.zz,
-        I.xy + (Y.yy - H.xx) * d,
-        I.xz + H.zy * d,
-        I.yz - H.zx * d,
-    )
-    return ArticulatedInertia(_symmetric_from_z(axis, Z), _matrix_from_z(axis, Y), _symmetric_from_z(axis, M))
