@@ -86,22 +86,11 @@ class TableOwns(PerBody[Any]):
 
     def __getitem__(self, body: Body | int) -> Any:
         kind = body if isinstance(body, int) else body.index
+        if not isinstance(kind, BodyIndex):
+            raise TracingError(
+                "in a system this large an algorithm visits bodies by passes over the tree only"
+            )
         return rebuild(*self._templates[kind])
-
-
-@final
-class Handles(tuple[Body, ...]):
-    """One handle a kind, with the length of the whole tree."""
-
-    _length: int
-
-    def __new__(cls, handles: Sequence[Body], length: int) -> Handles:
-        self = super().__new__(cls, handles)
-        self._length = length
-        return self
-
-    def __len__(self) -> int:
-        return self._length
 
 
 @final
@@ -116,6 +105,7 @@ class TableTree(Tree):
         "bodies",
         "graph",
         "gravity",
+        "loop_names",
         "nq",
         "nv",
         "outputs",
@@ -140,9 +130,9 @@ class TableTree(Tree):
         self.parents = tree.parents
         self.gravity = tree.gravity
         self.nq, self.nv = tree.nq, tree.nv
+        self.loop_names = tree.loop_names
         self._handles = self._tabulate()
-        # As many as there are; visited one by one they are the handles of the kinds.
-        self.bodies: Sequence[Body] = Handles(self._handles, len(tree.bodies))
+        self.bodies = tree.bodies
 
     def outward(self, step: Callable[[Body, Any], tuple[Any, Any]], base: Any) -> PerBody[Any]:
         width = len(leaves(base))

@@ -84,7 +84,7 @@ class AlignedBody(Body):
 class AlignedTree(Tree):
     """A tree of aligned bodies; `original`: the model it describes."""
 
-    __slots__ = ("bodies", "gravity", "nq", "nv", "original", "parents")
+    __slots__ = ("bodies", "gravity", "loop_names", "nq", "nv", "original", "parents")
 
     def __init__(self, bodies: Sequence[AlignedBody], gravity: Vec3, original: Model) -> None:
         self.bodies = tuple(bodies)
@@ -92,6 +92,7 @@ class AlignedTree(Tree):
         self.parents = original.parents
         self.nq = original.nq
         self.nv = original.nv
+        self.loop_names = original.loop_names
         self.original = original
 
 

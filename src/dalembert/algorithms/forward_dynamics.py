@@ -20,7 +20,7 @@ from dalembert.algorithms.articulated import JointElimination, eliminate_joint
 from dalembert.algorithms.external_forces import ExternalForces, body_forces
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.mass_matrix import mass_matrix
-from dalembert.algorithms.open_tree import has_couplings, require_open_tree
+from dalembert.algorithms.open_tree import has_couplings, require_moving_mass, require_open_tree
 from dalembert.algorithms.sparse import factor_with_reciprocals, solve_with_reciprocals
 from dalembert.algorithms.sparsity import variable_parents
 from dalembert.errors import ModelError, UnknownNameError
@@ -53,6 +53,7 @@ def forward_dynamics(
     `method`: "aba", the default for trees; "crba", which forms and factors M and is what coupled joints need.
     """
     require_open_tree(tree, "forward_dynamics")
+    require_moving_mass(tree, "forward_dynamics")
     coupled = has_couplings(tree)
     chosen = method or ("crba" if coupled else "aba")
     if chosen == "crba":
@@ -171,6 +172,7 @@ def forward_dynamics_spatial(
     results.
     """
     require_open_tree(tree, "forward_dynamics_spatial")
+    require_moving_mass(tree, "forward_dynamics_spatial")
     f_x = body_forces(tree, q, external_forces, external_frame, time)
 
     def step(body: Body, v_parent: Motion) -> tuple[Motion, Moved]:

@@ -72,7 +72,6 @@ def bias_forces(
     """b(q, v) = inverse_dynamics(q, v, 0): velocity terms, gravity and external forces; the book's C (Eq.
     6.2).
     """
-    require_open_tree(tree, "bias_forces")
     f_x = body_forces(tree, q, external_forces, external_frame, time)
     return _newton_euler(tree, q, v, None, tree.gravity, f_x, time)
 
@@ -81,13 +80,11 @@ def coriolis_forces(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
 ) -> list[Scalar]:
     """The velocity terms alone: inverse_dynamics(q, v, 0) without gravity."""
-    require_open_tree(tree, "coriolis_forces")
     return _newton_euler(tree, q, v, None, Vec3.zero(), None, time)
 
 
 def gravity_forces(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> list[Scalar]:
     """What holds the system still, +dV/dq: f_i = -I_i a_g + sum f_j, tau_i = S_i^T f_i (Eqs 5.12, 5.13)."""
-    require_open_tree(tree, "gravity_forces")
 
     def fall(body: Body, a: Vec3) -> tuple[Vec3, tuple[JointMotion, Force]]:
         joint = body.jcalc(q, None, time)
@@ -196,7 +193,6 @@ def differential_inverse_dynamics(
     tree: Tree, q: Sequence[Scalar], a: Sequence[Scalar], *, time: Scalar | None = None
 ) -> list[Scalar]:
     """M(q) a without velocity and gravity terms: ID_delta (Table 6.1)."""
-    require_open_tree(tree, "differential_inverse_dynamics")
 
     def accelerate(body: Body, a_parent: Motion) -> tuple[Motion, tuple[JointMotion, Force]]:
         joint = body.jcalc(q, None, time)

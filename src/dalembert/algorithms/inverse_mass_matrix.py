@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dalembert.algorithms.mass_matrix import mass_matrix
-from dalembert.algorithms.open_tree import require_open_tree
+from dalembert.algorithms.open_tree import require_moving_mass
 from dalembert.algorithms.sparse import ancestors, factor_with_reciprocals
 from dalembert.algorithms.sparsity import variable_parents
 from dalembert.model.tree import Tree
@@ -24,7 +24,7 @@ Matrix = list[list[Scalar]]
 
 def inverse_mass_matrix(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Matrix:
     """M(q)^-1 `(nv, nv)`, which maps joint forces to joint accelerations; armature included."""
-    require_open_tree(tree, "inverse_mass_matrix")
+    require_moving_mass(tree, "inverse_mass_matrix")
     lam = variable_parents(tree)
     L, reciprocals = factor_with_reciprocals(mass_matrix(tree, q, time=time), lam)
     N = _inverse_unit_lower(L, lam)

@@ -14,7 +14,6 @@ from typing import NamedTuple
 from dalembert.algorithms.articulated import joint_inertia
 from dalembert.algorithms.inverse_dynamics import inverse_dynamics
 from dalembert.algorithms.kinematics import forward_kinematics
-from dalembert.algorithms.open_tree import require_open_tree
 from dalembert.algorithms.sparsity import velocity_places
 from dalembert.errors import UnknownNameError
 from dalembert.model.body import Body
@@ -42,7 +41,6 @@ def mass_matrix(
 
     `method`: "crba" (Table 6.2), "rnea_columns" (nv + 1 calls of inverse dynamics).
     """
-    require_open_tree(tree, "mass_matrix")
     if method == "crba":
         return _assembled(tree, _composite_blocks(tree, q, time))
     if method == "rnea_columns":
@@ -78,7 +76,6 @@ def _composite_blocks(tree: Tree, q: Sequence[Scalar], time: Scalar | None) -> I
 
 def crba_common_frame(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Matrix:
     """The basic equations 6.13 to 6.16, all in world coordinates: M_ij = s_j^T I_i^c s_i."""
-    require_open_tree(tree, "crba_common_frame")
     poses = forward_kinematics(tree, q, time=time)
 
     def step(body: Body, I_children: RigidInertia) -> tuple[RigidInertia, RigidInertia]:

@@ -1,22 +1,41 @@
-"""What an algorithm asks of a tree before it starts: no loop joints, and whether coordinates are coupled."""
+"""What an algorithm asks of a tree before it starts: no loops, mass on what moves, free coordinates."""
 
 from __future__ import annotations
 
 from dalembert.errors import ModelError
-from dalembert.model.model import Model
 from dalembert.model.tree import Tree
+from dalembert.scalar import is_zero
 
-__all__ = ["has_couplings", "require_open_tree"]
+__all__ = ["has_couplings", "require_moving_mass", "require_open_tree"]
 
 
 def require_open_tree(tree: Tree, function: str) -> None:
     """Refuse a model with loop joints, whose constraint forces a tree algorithm would leave out."""
-    if isinstance(tree, Model) and len(tree.loops) > 0:
-        names = ", ".join(f'"{loop.name}"' for loop in tree.loops)
+    if tree.loop_names:
+        names = ", ".join(f'"{name}"' for name in tree.loop_names)
         raise ModelError(
             f"{function}: the model closes loops ({names}), and this algorithm is for trees; "
             "use model.tree() for the spanning tree without its loop joints"
         )
+
+
+def require_moving_mass(tree: Tree, function: str) -> None:
+    """Refuse a joint that moves nothing with inertia: forces on it have no finite acceleration."""
+    empty = [
+        all(is_zero(number) for number in body.inertia.leaves())
+        and any(is_zero(armature) for armature in body.armature)
+        for body in tree.bodies
+    ]
+    for body in reversed(tree.bodies):
+        if not empty[body.index] and body.parent >= 0:
+            empty[body.parent] = False
+    for body in tree.bodies:
+        if empty[body.index] and body.nv > 0 and body.dependence is None:
+            raise ModelError(
+                f'{function}: joint "{body.joint_name}" moves body "{body.name}", which has no mass and '
+                "carries none, so that its acceleration is undefined; give the body an inertia or the joint "
+                "an armature, or lock the joint with model.lock"
+            )
 
 
 def has_couplings(tree: Tree) -> bool:

@@ -60,6 +60,8 @@ class Tree(ABC):
     """Number of position variables."""
     nv: int
     """Number of velocity variables."""
+    loop_names: tuple[str, ...]
+    """The loop joints that close loops of the system and are no part of the tree."""
 
     def outward(self, step: Callable[[Body, Any], tuple[Any, Own]], base: Any) -> PerBody[Own]:
         """From the world to the leaves: `step(body, carry) -> (carry, own)`; returns the owns.
