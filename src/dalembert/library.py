@@ -201,7 +201,7 @@ FUNCTIONS: Final[dict[str, LibraryFunction]] = {
     "difference": LibraryFunction({"manifold": configuration.difference}, ("q0", "q1")),
     "normalize": LibraryFunction({"manifold": configuration.normalize}, ("q",)),
     "step": LibraryFunction(
-        {"tree": functools.partial(algorithms.step, passive=True)}, ("q", "v", "tau", "dt")
+        {"tree": functools.partial(algorithms.step, passive=True)}, ("q", "v", "tau", "dt"), frame_free=True
     ),
 }
 
