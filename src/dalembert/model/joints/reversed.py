@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-import numpy as np
-
 from dalembert.model.joints.axes import Placement
+from dalembert.model.joints.derived import DerivedJoint
 from dalembert.model.joints.joint import Joint
 from dalembert.scalar import Scalar
 from dalembert.spatial import Force, Motion, Transform
@@ -18,7 +17,7 @@ __all__ = ["Reversed"]
 
 @final
 @dataclass(frozen=True, slots=True)
-class Reversed(Joint):
+class Reversed(DerivedJoint):
     """A joint with predecessor and successor exchanged; q and v keep their meaning (Featherstone 2008 Table
     4.2).
 
@@ -30,26 +29,6 @@ class Reversed(Joint):
 
     kind = "reversed"
     parameter_names = ("joint",)
-
-    @property
-    def nq(self) -> int:
-        return self.joint.nq
-
-    @property
-    def nv(self) -> int:
-        return self.joint.nv
-
-    @property
-    def coordinates(self) -> tuple[str, ...]:
-        return self.joint.coordinates
-
-    @property
-    def unit_quaternions(self) -> tuple[slice, ...]:
-        return self.joint.unit_quaternions
-
-    @property
-    def time_dependent(self) -> bool:
-        return self.joint.time_dependent
 
     def structure(self) -> tuple[Any, ...]:
         return (self.kind, self.joint.structure())
@@ -70,29 +49,6 @@ class Reversed(Joint):
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None) -> Motion:
         return -self.joint.transform(q, time).inverse_apply(self.joint.bias(q, v, time))
 
-    def position_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
-        return self.joint.position_rate(q, v)
-
-    def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> list[Scalar]:
-        return self.joint.integrate(q, dv)
-
-    def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> list[Scalar]:
-        return self.joint.difference(q0, q1)
-
-    def neutral(self) -> list[float]:
-        return self.joint.neutral()
-
-    def normalize(self, q: Sequence[Scalar]) -> list[Scalar]:
-        return self.joint.normalize(q)
-
-    def random(
-        self,
-        rng: np.random.Generator,
-        lower: Sequence[float] | None = None,
-        upper: Sequence[float] | None = None,
-    ) -> list[float]:
-        return self.joint.random(rng, lower, upper)
-
     def constraint_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
         X = self.joint.transform(q, time)
         return tuple(-X.inverse_apply(column) for column in self.joint.constraint_subspace(q, time))
@@ -107,6 +63,3 @@ class Reversed(Joint):
     def closure_error(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
         # d and T both change sign and frame, so that delta = T^T d is the same number.
         return self.joint.closure_error(X.inverse(), time)
-
-    def singularity_measure(self, q: Sequence[Scalar], time: Scalar | None = None) -> Scalar:
-        return self.joint.singularity_measure(q, time)

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-import numpy as np
-
 from dalembert.errors import ModelError
 from dalembert.model.joints.axes import Placement
+from dalembert.model.joints.derived import DerivedJoint
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.joints.joint import Joint
 from dalembert.model.joints.user_defined import relative_velocity
@@ -21,7 +20,7 @@ __all__ = ["TimeDependent"]
 
 @final
 @dataclass(frozen=True, slots=True)
-class TimeDependent(Joint):
+class TimeDependent(DerivedJoint):
     """A joint whose predecessor frame is carried along a prescribed motion x(t).
 
     `driver` is the joint that the motion drives and `motion(time)` its nq position variables, written with
@@ -49,22 +48,6 @@ class TimeDependent(Joint):
         if self.driver.time_dependent:
             raise ModelError("TimeDependent: the driver depends on time itself; put its motion into `motion`")
 
-    @property
-    def nq(self) -> int:
-        return self.joint.nq
-
-    @property
-    def nv(self) -> int:
-        return self.joint.nv
-
-    @property
-    def coordinates(self) -> tuple[str, ...]:
-        return self.joint.coordinates
-
-    @property
-    def unit_quaternions(self) -> tuple[slice, ...]:
-        return self.joint.unit_quaternions
-
     def structure(self) -> tuple[Any, ...]:
         return (self.kind, self.joint.structure(), self.driver.structure(), self.motion)
 
@@ -87,29 +70,6 @@ class TimeDependent(Joint):
         total = own + X.apply(sigma)
         return self.joint.bias(q, v, time) + X.apply(sigma_rate) + total.cross(own)
 
-    def position_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
-        return self.joint.position_rate(q, v)
-
-    def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> list[Scalar]:
-        return self.joint.integrate(q, dv)
-
-    def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> list[Scalar]:
-        return self.joint.difference(q0, q1)
-
-    def neutral(self) -> list[float]:
-        return self.joint.neutral()
-
-    def normalize(self, q: Sequence[Scalar]) -> list[Scalar]:
-        return self.joint.normalize(q)
-
-    def random(
-        self,
-        rng: np.random.Generator,
-        lower: Sequence[float] | None = None,
-        upper: Sequence[float] | None = None,
-    ) -> list[float]:
-        return self.joint.random(rng, lower, upper)
-
     def constraint_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
         return self.joint.constraint_subspace(q, time)
 
@@ -121,9 +81,6 @@ class TimeDependent(Joint):
 
     def closure_error(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
         return self.joint.closure_error(self._seen_from_driver(X, time), time)
-
-    def singularity_measure(self, q: Sequence[Scalar], time: Scalar | None = None) -> Scalar:
-        return self.joint.singularity_measure(q, time)
 
     def _placement(self, time: Scalar) -> Transform:
         """P(t), with the number of coordinates checked."""
