@@ -5,24 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from numbers import Real
-from typing import TypeAlias
 
 from dalembert.errors import ModelError
 from dalembert.scalar import Scalar, atan2, cos, select, sin
-from dalembert.spatial import AxialScrew, Mat3, Transform, Vec3
+from dalembert.spatial import AxialScrew, Mat3, Placement, Transform, Vec3
 from dalembert.spatial.rotations import principal_direction, rotation_about
 
 __all__ = [
-    "Placement",
     "angle_about",
     "basis_around",
     "finite_number",
     "screw",
     "unit_axis",
 ]
-
-Placement: TypeAlias = Transform | AxialScrew
-"""A frame placed in another: what a joint's `transform` returns."""
 
 NORM_TOLERANCE = 4.0e-16
 """An axis whose squared length is this close to 1 is kept as it is: saving and loading changes no bit."""

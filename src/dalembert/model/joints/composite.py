@@ -9,11 +9,10 @@ from typing import Any, final
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.model.joints.axes import Placement
 from dalembert.model.joints.joint import Joint
 from dalembert.model.joints.subspaces import relative_volume
 from dalembert.scalar import Scalar
-from dalembert.spatial import Motion, Transform
+from dalembert.spatial import Motion, Placement, Transform
 
 __all__ = ["Composite"]
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import final
 
 from dalembert.errors import ModelError
-from dalembert.model.joints.axes import Placement, finite_number
+from dalembert.model.joints.axes import finite_number
 from dalembert.model.joints.joint import Joint
 from dalembert.model.joints.subspaces import moments, reciprocal_basis, velocity_product
 from dalembert.scalar import Scalar
-from dalembert.spatial import Force, Mat3, Motion, Transform, Vec3
+from dalembert.spatial import Force, Mat3, Motion, Placement, Transform, Vec3
 from dalembert.spatial.rotations import (
     euler_angles_of_rotation,
     euler_axes,

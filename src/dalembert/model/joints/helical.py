@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from dalembert.model.joints.axes import (
-    Placement,
     angle_about,
     basis_around,
     finite_number,
@@ -18,7 +17,7 @@ from dalembert.model.joints.axes import (
 from dalembert.model.joints.joint import Joint
 from dalembert.model.joints.subspaces import forces, moments
 from dalembert.scalar import Scalar, absolute, floor, select
-from dalembert.spatial import Force, Motion, Transform, Vec3
+from dalembert.spatial import Force, Motion, Placement, Transform, Vec3
 from dalembert.spatial.rotations import principal_direction
 
 __all__ = ["Helical", "turned_angle"]

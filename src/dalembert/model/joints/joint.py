@@ -23,10 +23,9 @@ import numpy as np
 
 from dalembert.errors import ArgumentError, ModelError
 from dalembert.model.joints import data, subspaces
-from dalembert.model.joints.axes import Placement
 from dalembert.model.joints.closure import displacement
 from dalembert.scalar import Scalar
-from dalembert.spatial import Force, Motion, Transform
+from dalembert.spatial import Force, Motion, Placement, Transform
 
 __all__ = ["ExplicitConstraint", "Joint"]
 

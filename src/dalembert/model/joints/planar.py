@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from dalembert.model.joints.axes import Placement, angle_about
+from dalembert.model.joints.axes import angle_about
 from dalembert.model.joints.joint import Joint
 from dalembert.model.joints.subspaces import forces, moments
 from dalembert.scalar import Scalar, cos, sin
-from dalembert.spatial import Force, Motion, Transform, Vec3
+from dalembert.spatial import Force, Motion, Placement, Transform, Vec3
 from dalembert.spatial.exponential import se2_exp, se2_log
 from dalembert.spatial.rotations import rotation_about_axis
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-from dalembert.model.joints.axes import Placement, basis_around, screw, unit_axis
+from dalembert.model.joints.axes import basis_around, screw, unit_axis
 from dalembert.model.joints.closure import axis_error, rotation_error
 from dalembert.model.joints.joint import Joint
 from dalembert.model.joints.subspaces import forces, moments
 from dalembert.scalar import Scalar
-from dalembert.spatial import Force, Motion, Transform, Vec3
+from dalembert.spatial import Force, Motion, Placement, Transform, Vec3
 from dalembert.spatial.rotations import principal_direction
 
 __all__ = ["Prismatic"]

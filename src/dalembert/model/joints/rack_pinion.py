@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from dalembert.model.joints.axes import Placement, angle_about, finite_number
+from dalembert.model.joints.axes import angle_about, finite_number
 from dalembert.model.joints.helical import turned_angle
 from dalembert.model.joints.joint import Joint
 from dalembert.model.joints.subspaces import forces, moments
 from dalembert.scalar import Scalar, cos, sin
-from dalembert.spatial import Force, Motion, Transform, Vec3
+from dalembert.spatial import Force, Motion, Placement, Transform, Vec3
 from dalembert.spatial.rotations import rotation_about_axis
 
 __all__ = ["RackPinion"]

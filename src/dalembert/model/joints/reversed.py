@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-from dalembert.model.joints.axes import Placement
 from dalembert.model.joints.derived import DerivedJoint
 from dalembert.model.joints.joint import Joint
 from dalembert.scalar import Scalar
-from dalembert.spatial import Force, Motion, Transform
+from dalembert.spatial import Force, Motion, Placement, Transform
 
 __all__ = ["Reversed"]
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from dalembert.model.joints.axes import (
-    Placement,
     angle_about,
     basis_around,
     screw,
@@ -17,7 +16,7 @@ from dalembert.model.joints.closure import axis_error, axis_offset
 from dalembert.model.joints.joint import Joint
 from dalembert.model.joints.subspaces import forces, moments, rotations
 from dalembert.scalar import Scalar
-from dalembert.spatial import Force, Motion, Transform, Vec3
+from dalembert.spatial import Force, Motion, Placement, Transform, Vec3
 from dalembert.spatial.rotations import principal_direction
 
 __all__ = ["Revolute"]

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-from dalembert.model.joints.axes import Placement, basis_around, unit_axis
+from dalembert.model.joints.axes import basis_around, unit_axis
 from dalembert.model.joints.joint import Joint
 from dalembert.model.joints.subspaces import forces, moments, rotations
 from dalembert.scalar import Scalar
-from dalembert.spatial import Force, Mat3, Motion, Transform, Vec3
+from dalembert.spatial import Force, Mat3, Motion, Placement, Transform, Vec3
 from dalembert.spatial.exponential import quaternion_difference, quaternion_integrate
 from dalembert.spatial.rotations import (
     principal_direction,

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from dalembert.errors import ModelError
-from dalembert.model.joints.axes import Placement
 from dalembert.model.joints.closure import origin_offset
 from dalembert.model.joints.joint import Joint
 from dalembert.model.joints.subspaces import forces, moments, reciprocal_basis, rotations, velocity_product
 from dalembert.scalar import Scalar
-from dalembert.spatial import Force, Motion, Transform, Vec3
+from dalembert.spatial import Force, Motion, Placement, Transform, Vec3
 from dalembert.spatial.rotations import (
     EULER_ORDERS,
     euler_angles_of_rotation,

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from dalembert.model.joints.axes import Placement
 from dalembert.model.joints.closure import origin_offset
 from dalembert.model.joints.joint import Joint
 from dalembert.model.joints.subspaces import forces, moments, reciprocal_basis, rotations
 from dalembert.scalar import Scalar, absolute
-from dalembert.spatial import Force, Motion, Transform, Vec3
+from dalembert.spatial import Force, Motion, Placement, Transform, Vec3
 from dalembert.spatial.exponential import so3_exp, so3_log, so3_right_jacobian
 from dalembert.spatial.exponential_coefficients import ExponentialCoefficients
 

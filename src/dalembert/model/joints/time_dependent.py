@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from dalembert.errors import ModelError
-from dalembert.model.joints.axes import Placement
 from dalembert.model.joints.derived import DerivedJoint
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.joints.joint import Joint
 from dalembert.model.joints.user_defined import relative_velocity
 from dalembert.scalar import Scalar
-from dalembert.spatial import Force, Motion, Transform
+from dalembert.spatial import Force, Motion, Placement, Transform
 
 __all__ = ["TimeDependent"]
 

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from dalembert.model.joints.axes import Placement
 from dalembert.model.joints.closure import rotation_error
 from dalembert.model.joints.joint import Joint
 from dalembert.model.joints.subspaces import forces, moments
 from dalembert.scalar import Scalar
-from dalembert.spatial import Force, Mat3, Motion, Transform, Vec3
+from dalembert.spatial import Force, Mat3, Motion, Placement, Transform, Vec3
 
 __all__ = ["Translation"]
 

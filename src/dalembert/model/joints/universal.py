@@ -8,14 +8,13 @@ from typing import Any, final
 
 from dalembert.errors import ModelError
 from dalembert.model.joints.axes import (
-    Placement,
     angle_about,
     unit_axis,
 )
 from dalembert.model.joints.joint import Joint
 from dalembert.model.joints.subspaces import forces, moments, reciprocal_basis, rotations, velocity_product
 from dalembert.scalar import Scalar, atan2
-from dalembert.spatial import Force, Motion, Transform, Vec3
+from dalembert.spatial import Force, Motion, Placement, Transform, Vec3
 from dalembert.spatial.rotations import principal_direction, rotation_about
 
 __all__ = ["Universal"]

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
 from dalembert.errors import ModelError
-from dalembert.model.joints.axes import Placement
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.joints.joint import Joint
 from dalembert.model.joints.subspaces import combination, relative_volume
 from dalembert.scalar import Scalar
-from dalembert.spatial import AxialScrew, Motion, Transform
+from dalembert.spatial import AxialScrew, Motion, Placement, Transform
 
 __all__ = ["UserDefined", "relative_velocity"]
 
