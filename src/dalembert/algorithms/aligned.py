@@ -30,7 +30,7 @@ from dalembert.model.body import Body, Placement
 from dalembert.model.joints import Fixed, Joint
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, is_zero
 from dalembert.spatial import AxialScrew, Mat3, RigidInertia, ScrewChain, SymMat3, Transform, Vec3
 
 __all__ = ["AlignedBody", "AlignedTree", "aligned"]
@@ -137,7 +137,7 @@ def _own_freedom(body: Body, children: list[_MovingChild], ready: Array) -> tupl
 
 def _zeros(body: Body, frame: Array) -> int:
     """How many of the ten inertia parameters vanish in a frame."""
-    return _tidy_inertia(_place(frame).apply(body.inertia)).leaves().count(0.0)
+    return sum(is_zero(leaf) for leaf in _tidy_inertia(_place(frame).apply(body.inertia)).leaves())
 
 
 def _world_frame(tree: Tree, children: dict[int, list[_MovingChild]]) -> tuple[Array, Vec3]:
