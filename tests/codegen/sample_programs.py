@@ -43,7 +43,8 @@ def straight(
 
 
 def random_straight(seed: int, *, size: int = 300, inputs: int = 11, outputs: int = 13) -> Program:
-    """Random arithmetic with products, sums, sines and conditions; more values alive than there are registers.
+    """Random arithmetic with products, sums, sines and conditions; more values alive than there are
+    registers.
 
     Outputs include a repeated value, an input, a zero and another constant.
     """
@@ -89,9 +90,11 @@ def wide_output(rows: int) -> Program:
 
 
 def chain_loops(count: int, seed: int = 0) -> Program:
-    """Loops as a tree gives them: outward with two kinds, inward with accumulation into the parent, then results.
+    """Loops as a tree gives them: outward with two kinds, inward with accumulation into the parent, then
+    results.
 
-    Also: a state stored twice in one iteration, loads of what the same iteration stores, addresses without a table.
+    Also: a state stored twice in one iteration, loads of what the same iteration stores, addresses without
+    a table.
     """
     rng = np.random.default_rng(seed)
     parents = np.array([-1] + [int(rng.integers(max(0, k - 3), k)) for k in range(1, count)])

@@ -3,10 +3,10 @@
 import re
 
 import pytest
+from tests.codegen.sample_programs import chain_loops, random_straight, wide_output
 
 from dalembert.codegen import LEVELS, assembly, compile_program, host_levels, llvm_ir
 from dalembert.errors import CompileError
-from tests.codegen.sample_programs import chain_loops, random_straight, wide_output
 
 PROGRAM = random_straight(5)
 

@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from tests.codegen.sample_programs import bits, chain_loops, random_inputs, random_straight, run
 
 from dalembert import codegen
 from dalembert.codegen import cache, compile_program, load_kernel
-from tests.codegen.sample_programs import bits, chain_loops, random_inputs, random_straight, run
 
 PROGRAM = random_straight(11)
 

@@ -3,10 +3,10 @@
 import mpmath
 import numpy as np
 import pytest
+from tests.codegen.sample_programs import bits, run, straight
 
 from dalembert.codegen import compile_program, host_levels
 from dalembert.tracing.expression import Graph
-from tests.codegen.sample_programs import bits, run, straight
 
 FUNCTIONS = ("sin", "cos", "tan", "asin", "acos", "exp", "log", "atan2")
 

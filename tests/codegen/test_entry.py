@@ -1,4 +1,5 @@
-"""The entry point passes fitting arrays to the kernel, everything else to Python, and holds no reference too many."""
+"""The entry point passes fitting arrays to the kernel, everything else to Python, and holds no reference
+too many."""
 
 import gc
 import sys
@@ -6,11 +7,11 @@ import weakref
 
 import numpy as np
 import pytest
+from tests.codegen.sample_programs import bits, random_straight, run, straight, wide_output
 
 from dalembert.codegen import compile_program, make_entry
 from dalembert.errors import ArgumentError
 from dalembert.tracing.expression import Graph
-from tests.codegen.sample_programs import bits, random_straight, run, straight, wide_output
 
 
 class Fallback:

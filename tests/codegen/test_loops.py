@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from tests.codegen.sample_programs import bits, chain_loops, random_inputs, run
 
 from dalembert.codegen import compile_program, host_levels
 from dalembert.codegen.memory import loop_hazards, zero_runs
 from dalembert.tracing.expression import Graph
 from dalembert.tracing.interpret import interpret
 from dalembert.tracing.program import Address, ArraySpec, IndexedStore, Loop, Program, Store, Straight
-from tests.codegen.sample_programs import bits, chain_loops, random_inputs, run
 
 
 @pytest.mark.parametrize("count", [1, 2, 9, 60])

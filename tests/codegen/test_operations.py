@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from tests.codegen.sample_programs import bits, every_operation, random_inputs, random_straight, run
 
 from dalembert.codegen import compile_program, host_levels
 from dalembert.tracing.interpret import interpret
-from tests.codegen.sample_programs import bits, every_operation, random_inputs, random_straight, run
 
 PROGRAM, NAMES = every_operation()
 TOLERANCE = {"float64": 1e-15, "float32": 6e-7}
@@ -50,7 +50,6 @@ def test_every_operation_equals_its_definition_in_every_width(level, dtype):
         if first is None:
             first = found
             for k, name in enumerate(NAMES):
-                # Where the interpreter cancels (tangent at a pole), a last-bit difference of the argument counts.
                 np.testing.assert_allclose(
                     found[:, k],
                     expected[:, k],

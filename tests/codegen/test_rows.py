@@ -7,11 +7,6 @@ import sys
 
 import numpy as np
 import pytest
-
-from dalembert import codegen
-from dalembert.codegen import compile_program, host_levels, set_num_threads
-from dalembert.errors import ArgumentError, ShapeError, UnknownNameError
-from dalembert.tracing.expression import Graph
 from tests.codegen.sample_programs import (
     bits,
     chain_loops,
@@ -21,6 +16,11 @@ from tests.codegen.sample_programs import (
     straight,
     wide_output,
 )
+
+from dalembert import codegen
+from dalembert.codegen import compile_program, host_levels, set_num_threads
+from dalembert.errors import ArgumentError, ShapeError, UnknownNameError
+from dalembert.tracing.expression import Graph
 
 PROGRAMS = {"straight": random_straight(7), "matrix": wide_output(19), "loops": chain_loops(23)}
 
@@ -195,3 +195,22 @@ def test_wrong_options_and_arrays_are_named():
         kernel.run_arrays([arrays["x"], arrays["y"][:3]], outputs)
     with pytest.raises(ShapeError, match="adjacent"):
         kernel.run_arrays([np.asfortranarray(arrays["x"]), arrays["y"]], outputs)
+
+
+@pytest.mark.parametrize("shift", [0, 2])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_large_results_have_the_same_bits_written_past_the_caches(monkeypatch, dtype, shift):
+    program = wide_output(32)
+    arrays = random_inputs(program, 37, dtype)
+    kernel = compile_program(program, dtype=dtype)
+    monkeypatch.setattr(codegen.cpu, "STREAMED_BATCH", 1 << 62)
+    expected = run(kernel, arrays)["matrix"]
+    monkeypatch.setattr(codegen.cpu, "STREAMED_BATCH", 1)
+    guarded = codegen.cpu.aligned_buffer(39 * 1024 * expected.itemsize).view(dtype)
+    guarded[:] = 777.0
+    start = 1024 + shift
+    result = guarded[start : start + 37 * 1024].reshape(37, 1024)
+    assert kernel.run_arrays([arrays["q"]], [result]) == -1
+    assert np.array_equal(bits(result), bits(expected))
+    assert np.all(guarded[:start] == 777.0)
+    assert np.all(guarded[start + 37 * 1024 :] == 777.0)

@@ -1,12 +1,13 @@
-"""Scheduling keeps the meaning: contraction is exact, the order respects dependencies, spills come back unharmed."""
+"""Scheduling keeps the meaning: contraction is exact, the order respects dependencies, spills come back
+unharmed."""
 
 import numpy as np
 import pytest
+from tests.codegen.sample_programs import random_straight
 
-from dalembert.codegen.registers import COMPUTE, FETCH, RELOAD, allocate
+from dalembert.codegen.registers import COMPUTE, FETCH, RELOAD, SPILL, allocate
 from dalembert.codegen.schedule import schedule
 from dalembert.tracing.expression import Graph
-from tests.codegen.sample_programs import random_straight
 
 
 def _inputs(graph: Graph, count: int):
@@ -63,14 +64,15 @@ def test_a_plan_computes_every_value_and_never_needs_more_registers(seed, regist
     plan = allocate(program, registers=registers, keep=keep, eager=eager)
     # Values are symbols: a register or slot must hold the very node that is expected of it.
     present, memory, computed, fetched = set(), {}, set(), set()
-    last_use = {}
-    for time, (action, node, _) in enumerate(plan.steps):
-        if action == COMPUTE:
-            for operand in program.args[node]:
-                last_use[operand] = time
+    made, alive = {}, np.zeros(len(plan.steps) + 1, dtype=int)
     for time, (action, node, slot) in enumerate(plan.steps):
+        if action != SPILL and not program.is_mask(node):
+            made[node] = time
         if action == COMPUTE:
             for operand in program.args[node]:
+                if operand in made:
+                    alive[made[operand] + 1 : time + 1] += 1
+                    made[operand] = time
                 if program.ops[operand] != "constant" and not program.is_mask(operand):
                     assert operand in present, f"{program.ops[node]} uses a value that is not in a register"
             assert all(program.is_leaf(item) or item in computed for item in program.args[node])
@@ -90,6 +92,7 @@ def test_a_plan_computes_every_value_and_never_needs_more_registers(seed, regist
     assert computed == set(program.order)
     assert all(memory[slot] == node for node, slot in plan.home.items())
     assert set(plan.home) >= keep
+    assert alive.max() <= registers + 3, "beside the operands of one instruction"
 
 
 def test_fewer_registers_mean_more_traffic():

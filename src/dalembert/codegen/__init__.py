@@ -1,4 +1,4 @@
-"""Programs to machine code: scheduled, written as LLVM text for scalar or SIMD lanes, compiled, cached and called."""
+"""Programs to machine code: scheduled, written as LLVM text for one lane or many, compiled, cached."""
 
 from __future__ import annotations
 
@@ -56,9 +56,10 @@ def compile_program(
 ) -> CpuKernel:
     """Compile a program for this machine, or load what an earlier process compiled.
 
-    `lanes`: samples at once, 1 for single calls; None fills the vector registers of `level` ("sse2" | "avx2" | "avx512" |
-    "neon"; None: the machine's best). `key` names the program in the disk cache; None takes the program's digest. `extra`, any
-    JSON data, is stored with the kernel and found again as `kernel.extra`.
+    `lanes`: samples at once, 1 for single calls; None fills the vector registers of `level` ("sse2" |
+    "avx2" | "avx512" | "neon"; None: the machine's best). `key` names the program in the disk cache; None
+    takes the program's digest. `extra`, any JSON data, is stored with the kernel and found again as
+    `kernel.extra`.
     """
     identity = program.digest() if key is None else key
     kernel = load_kernel(identity, dtype=dtype, lanes=lanes, level=level)

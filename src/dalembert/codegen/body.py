@@ -1,6 +1,7 @@
 """The arithmetic of a kernel: instructions in their planned order, for any processor.
 
-Nothing here knows where arrays live; `fetch` brings the value of a leaf, `computed` takes each result as it is made.
+Nothing here knows where arrays live; `fetch` brings the value of a leaf, `computed` takes each result as it
+is made.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from dalembert.errors import CompileError
 __all__ = ["BLOCK_LENGTH", "emit_instructions", "operation"]
 
 BLOCK_LENGTH: Final = 400
-"""Instructions in a basic block. The code generator's time grows faster than the length of a block; its result gets
-worse in short ones, which share fewer constants and memory operands."""
+"""Instructions in a basic block. The code generator's time grows faster than the length of a block; its
+result gets worse in short ones, which share fewer constants and memory operands."""
 
 _COMPARISONS: Final = {"lt": "olt", "le": "ole", "eq": "oeq"}
 
@@ -36,9 +37,9 @@ def emit_instructions(
 ) -> dict[int, Value]:
     """Write the planned instructions; the result maps nodes to the values that are known by name.
 
-    `spills` is the address of the spill slots. `proceed` is a condition that always holds, and the block to go to if it
-    did not: a branch on it ends a basic block where the code generator would join plain ones. `meanwhile` are tasks of
-    the memory units, spread evenly so that they overlap with the arithmetic.
+    `spills` is the address of the spill slots. `proceed` is a condition that always holds, and the block to
+    go to if it did not: a branch on it ends a basic block where the code generator would join plain ones.
+    `meanwhile` are tasks of the memory units, spread evenly so that they overlap with the arithmetic.
     """
     values: dict[int, Value] = {}
     ops, args, data = program.ops, program.args, program.data

@@ -1,9 +1,10 @@
 """Machine code kept on disk between processes.
 
-One file an entry: a header line, the SHA-256 of the rest, a JSON description, and the bytes. Files are written beside and renamed
-into place, so that readers and writers in any number of processes see whole entries; one that is damaged all the same is
-deleted and made anew. The folder is private to the user, since what it holds is executed: a folder that others may
-write to is not used. It is bounded in size; what was used longest ago goes first.
+One file an entry: a header line, the SHA-256 of the rest, a JSON description, and the bytes. Files are
+written beside and renamed into place, so that readers and writers in any number of processes see whole
+entries; one that is damaged all the same is deleted and made anew. The folder is private to the user, since
+what it holds is executed: a folder that others may write to is not used. It is bounded in size; what was
+used longest ago goes first.
 
     DALEMBERT_CACHE_DIR    the folder; default: the user's cache folder
 """
@@ -151,7 +152,7 @@ def _decode(content: bytes) -> tuple[dict[str, Any], list[bytes]] | None:
 
 
 def _evict(folder: Path) -> None:
-    """Delete what was used longest ago, and what crashed writers left. Another process may be doing the same."""
+    """Delete what was used longest ago, and what writers that died left; other processes may do the same."""
     now, files = time.time(), []
     with contextlib.suppress(OSError):
         for item in os.scandir(folder):

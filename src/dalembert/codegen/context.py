@@ -19,8 +19,8 @@ __all__ = ["Context"]
 @final
 @dataclass(slots=True)
 class Context:
-    """`places` of all arrays and float tables; `spills` the address of the spill slots, `slots` how many are needed;
-    `proceed` the condition and block that end long basic blocks (see `emit_instructions`)."""
+    """`places` of all arrays and float tables; `spills` the address of the spill slots, `slots` how many
+    are needed; `proceed` the condition and block that end long basic blocks (see `emit_instructions`)."""
 
     writer: Writer
     places: dict[str, Place]

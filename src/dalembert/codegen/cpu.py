@@ -45,8 +45,9 @@ ROWS_TYPE: Final = ctypes.CFUNCTYPE(
 class KernelInfo:
     """What a caller of a kernel must know.
 
-    `work`: instructions for one block of `lanes` rows, roughly. `streamed_bytes`: bytes of a row's outputs that the kernel can
-    write past the caches; if any, the first word of scratch memory tells whether it should.
+    `work`: instructions for one block of `lanes` rows, roughly. `streamed_bytes`: bytes of a row's outputs
+    that the kernel can write past the caches; if any, the first word of scratch memory tells whether it
+    should.
     """
 
     dtype: str
@@ -154,7 +155,10 @@ _SCRATCH: Final = _Scratch()
 
 @final
 class CpuKernel:
-    """A compiled program; `extra` is what was stored with it. Calls run without the interpreter's lock and may come from many threads at once."""
+    """A compiled program; `extra` is what was stored with it.
+
+    Calls run without the interpreter's lock and may come from many threads at once.
+    """
 
     def __init__(
         self, info: KernelInfo, code: bytes, tables: bytes, engine: Any, address: int, extra: dict[str, Any]
@@ -178,7 +182,7 @@ class CpuKernel:
         *,
         threads: bool = True,
     ) -> int:
-        """Compute `rows` rows; inputs and outputs are (address, bytes between rows). The first refused row, or -1."""
+        """Compute rows from and to (address, bytes between rows); the first refused row, or -1."""
         bases = [address for address, _ in (*inputs, *outputs)]
         steps = [step for _, step in (*inputs, *outputs)]
         count = len(inputs)
@@ -214,7 +218,8 @@ class CpuKernel:
         ):
             if array.dtype != self.info.dtype or array.shape[1:] != (size,):
                 raise ShapeError(
-                    f"array {name!r}: expected (rows, {size}) of {self.info.dtype}, got {array.shape} of {array.dtype}"
+                    f"array {name!r}: expected (rows, {size}) of {self.info.dtype}, "
+                    f"got {array.shape} of {array.dtype}"
                 )
             if size > 1 and array.strides[1] != array.itemsize:
                 raise ShapeError(

@@ -1,8 +1,9 @@
 """Writing LLVM's intermediate language as text, for one lane or many alike.
 
-A `Writer` appends instructions on values of one `LaneType`: `double`, or a vector whose elements are samples. A value is
-the text that names it (`%7`, or a constant). Nothing here knows a processor; no fast-math flag is ever written, so
-that each line is one correctly rounded IEEE operation and a lane's bits never depend on its neighbours.
+A `Writer` appends instructions on values of one `LaneType`: `double`, or a vector whose elements are
+samples. A value is the text that names it (`%7`, or a constant). Nothing here knows a processor; no
+fast-math flag is ever written, so that each line is one correctly rounded IEEE operation and a lane's bits
+never depend on its neighbours.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ def float_text(value: float, bits: int) -> str:
             value = struct.unpack("<f", struct.pack("<f", value))[0]
         except OverflowError:
             value = float("inf") if value > 0 else float("-inf")
-    return "0x%016X" % struct.unpack("<Q", struct.pack("<d", value))[0]
+    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
 @final
 class LaneType:
-    """`lanes` floating-point numbers of `bits` bits side by side, one a sample; one lane is a plain scalar."""
+    """`lanes` numbers of `bits` bits side by side, one a sample; one lane is a plain scalar."""
 
     __slots__ = ("align", "bits", "element", "integer", "lanes", "mask", "size", "suffix", "text")
 
@@ -202,7 +203,7 @@ class Writer:
         self.declared.add(f"declare i1 {function}({self.type.mask})")
         return self.let(f"call i1 {function}({self.type.mask} {mask})")
 
-    # Integers as wide as the float ----------------------------------------------------------------------------
+    # Integers as wide as the float -------------------------------------------------------------------------
 
     def to_bits(self, a: Value) -> Value:
         return self.let(f"bitcast {self.type.text} {a} to {self.type.integer}")

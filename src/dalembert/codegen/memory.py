@@ -1,7 +1,7 @@
 """Where the arrays of a program live while a kernel runs, and what must be true of them before.
 
-All positions that a program touches are known when it is compiled, since tables are constants. So questions of aliasing
-and of reading before writing are answered exactly, by looking at every iteration of every loop.
+All positions that a program touches are known when it is compiled, since tables are constants. So questions
+of aliasing and of reading before writing are answered exactly, by looking at every iteration of every loop.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Tables:
 @final
 @dataclass(frozen=True, slots=True)
 class Hazards:
-    """Of one case of a loop: arrays to load from before anything is stored, arrays to store to after everything."""
+    """Of one case of a loop: arrays to load from before all stores, arrays to store to after all values."""
 
     eager: frozenset[str]
     deferred: frozenset[str]
@@ -121,7 +121,8 @@ def _iterations(program: Program, loop: Loop, case: int) -> Positions:
     every = np.array(loop.iterations, dtype=np.int64)
     if loop.kinds is None:
         return every
-    return every[program.tables[loop.kinds][every] == case]
+    chosen: Positions = every[program.tables[loop.kinds][every] == case]
+    return chosen
 
 
 def _loads(stores: tuple[IndexedStore, ...]) -> list[Address]:
@@ -129,7 +130,7 @@ def _loads(stores: tuple[IndexedStore, ...]) -> list[Address]:
 
 
 def zero_runs(program: Program) -> dict[str, list[tuple[int, int]]]:
-    """Runs (start, stop) of states and outputs that are read, or delivered, without having been written: zeros."""
+    """Runs (start, stop) of states and outputs that must be zero: used, but not written before."""
     delivered = {spec.name for spec in program.outputs}
     sizes = {spec.name: spec.size for spec in (*program.outputs, *program.states)}
     first_write = {name: np.full(size, NEVER, dtype=np.int64) for name, size in sizes.items()}

@@ -1,9 +1,10 @@
 """Which values stand in registers and which in memory, decided here and not by the code generator.
 
-Straight-line code shows its whole future, so that Belady's rule can be followed exactly: when registers run out, the
-value whose next use is farthest away leaves. What memory already holds (inputs, table entries, earlier spills) leaves
-without a store. The code generator then finds fewer values alive than it has registers and spends no time on spilling,
-which it does worse and slower in blocks of thousands of instructions (design/codegen.md).
+Straight-line code shows its whole future, so that Belady's rule can be followed exactly: when registers run
+out, the value whose next use is farthest away leaves. What memory already holds (inputs, table entries,
+earlier spills) leaves without a store. The code generator then finds fewer values alive than it has
+registers and spends no time on spilling, which it does worse and slower in blocks of thousands of
+instructions (design/codegen.md).
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ SPILL: Final = 3
 @final
 @dataclass(slots=True)
 class Plan:
-    """`steps` are (action, node, slot): compute a node, fetch a leaf from its array, reload or spill a node in a slot.
+    """`steps` are (action, node, slot): compute a node, fetch a leaf from its array, reload or spill a node
+    in a slot.
 
     `home` gives the slots of the nodes that were asked to be in memory at the end.
     """
@@ -42,8 +44,8 @@ def allocate(
 ) -> Plan:
     """Plan the code with `registers` registers.
 
-    `keep`: nodes that go to memory slots of their own, for good. `eager`: leaves to fetch at the start, because their
-    array is written while the code runs.
+    `keep`: nodes that go to memory slots of their own, for good. `eager`: leaves to fetch at the start,
+    because their array is written while the code runs.
     """
     return _Allocator(program, registers, set(keep)).run(list(eager))
 

@@ -1,7 +1,7 @@
 """Turning blocks of rows into lanes and back, inside a kernel.
 
-The distances of the rows of a block from its first stand in a table in scratch memory, written once for full blocks and
-again for the last block of a batch, whose missing rows repeat the last one.
+The distances of the rows of a block from its first stand in a table in scratch memory, written once for
+full blocks and again for the last block of a batch, whose missing rows repeat the last one.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from typing import Final, final
 from dalembert.codegen.ir import Value, Writer
 from dalembert.codegen.rows import chunks, load_columns, load_row, store_row, transpose
 
-__all__ = ["INLINE_CHUNKS", "RowBlocks", "Source"]
+__all__ = ["LARGE_ROW", "ROW_DISTANCES", "RowBlocks", "Source"]
 
 INLINE_CHUNKS: Final = 4
 """Rows of more vectors than this are turned by a loop: the instruction cache is the scarcer good."""
 
 
 LARGE_ROW: Final = 1024
-"""Output rows of this many bytes and more are a matter of memory: their pieces are treated while arithmetic runs."""
+"""Output rows of this many bytes and more are a matter of memory: their pieces are treated while arithmetic
+runs."""
 
 
 @final
@@ -92,8 +93,9 @@ class RowBlocks:
     ) -> tuple[list[Callable[[], None]], list[tuple[int, int]]]:
         """What can be done for an output before its values are known, and the pieces that are left.
 
-        `constants` tells which elements are constants: pieces of one constant are stored. Of large rows the memory of the
-        other pieces is fetched, to be written without waiting, unless it is to be written past the caches.
+        `constants` tells which elements are constants: pieces of one constant are stored. Of large rows the
+        memory of the other pieces is fetched, to be written without waiting, unless it is to be written
+        past the caches.
         """
         tasks: list[Callable[[], None]] = []
         left = []
@@ -230,3 +232,35 @@ class RowBlocks:
         more = writer.let(f"icmp ult i64 {counter}.next, {count}")
         writer.line(f"br i1 {more}, label %{label}, label %{after}")
         writer.begin(after)
+
+
+ROW_DISTANCES: Final = """
+define internal void @row_distances(ptr %strides, ptr %table, i64 %arrays, i64 %last) ATTRIBUTES {
+entry:
+  br label %array
+array:
+  %a = phi i64 [ 0, %entry ], [ %a.next, %done ]
+  %from = getelementptr i64, ptr %strides, i64 %a
+  %stride = load i64, ptr %from, align 8
+  %first = mul i64 %a, LANES
+  br label %lane
+lane:
+  %k = phi i64 [ 0, %array ], [ %k.next, %lane ]
+  %inside = icmp slt i64 %k, %last
+  %row = select i1 %inside, i64 %k, i64 %last
+  %distance = mul i64 %row, %stride
+  %place = add i64 %first, %k
+  %to = getelementptr i64, ptr %table, i64 %place
+  store i64 %distance, ptr %to, align 8
+  %k.next = add i64 %k, 1
+  %more = icmp slt i64 %k.next, LANES
+  br i1 %more, label %lane, label %done
+done:
+  %a.next = add i64 %a, 1
+  %again = icmp slt i64 %a.next, %arrays
+  br i1 %again, label %array, label %exit
+exit:
+  ret void
+}
+"""
+"""The distances of rows 0 … LANES - 1, none beyond `last`, for each of `arrays` strides."""

@@ -1,8 +1,9 @@
 """Between rows in the user's memory and lanes in registers.
 
-A block is `lanes` rows. Rows are read as contiguous vectors and turned by shuffles, so that a register holds one scalar of all
-the samples; results are turned back and stored as rows. Rows past the end of a batch repeat the last row: they read
-and write what the last row reads and writes, with the same bits, so that nothing out of bounds is ever touched.
+A block is `lanes` rows. Rows are read as contiguous vectors and turned by shuffles, so that a register
+holds one scalar of all the samples; results are turned back and stored as rows. Rows past the end of a
+batch repeat the last row: they read and write what the last row reads and writes, with the same bits, so
+that nothing out of bounds is ever touched.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ def transpose(writer: Writer, vectors: list[Value]) -> list[Value]:
 def load_columns(writer: Writer, rows: list[Value], start: int | Value) -> list[Value]:
     """The `lanes` columns at byte `start` of `lanes` rows.
 
-    Vectors wider than 128 bits are put together from halves of two rows as they are loaded, which costs the loading
-    units and saves a third of the shuffles: those compete with the arithmetic.
+    Vectors wider than 128 bits are put together from halves of two rows as they are loaded, which costs the
+    loading units and saves a third of the shuffles: those compete with the arithmetic.
     """
     whole = writer.type
     lanes, inner = whole.lanes, min(whole.lanes, 128 // whole.bits)
@@ -53,10 +54,8 @@ def load_columns(writer: Writer, rows: list[Value], start: int | Value) -> list[
         vectors, table = [], []
         for group in range(0, lanes, 2 * inner):
             for row in range(group, group + inner):
-                parts = [
-                    narrow.load(bases[each], first * whole.bits // 8, 1) for each in (row, row + inner)
-                ]
-                vectors.append(_shuffle(narrow, *parts, tuple(range(lanes))))
+                parts = [narrow.load(bases[each], first * whole.bits // 8, 1) for each in (row, row + inner)]
+                vectors.append(_shuffle(narrow, parts[0], parts[1], tuple(range(lanes))))
                 table.append([(each, first + k) for each in (row, row + inner) for k in range(half)])
         columns += _run(writer, vectors, table, _stages(lanes, inner, half))
     return columns
@@ -69,8 +68,8 @@ Table = list[list[tuple[int, int]]]
 def _stages(lanes: int, inner: int, count: int) -> list[Stage]:
     """(distance of the vectors paired, two shuffles of each pair), for `count` vectors.
 
-    First inside the 128-bit parts, by interleaving ever larger grains; then among the parts, taking the even and the
-    odd parts of each pair. Each shuffle is one instruction on SSE2, AVX2, AVX-512 and NEON.
+    First inside the 128-bit parts, by interleaving ever larger grains; then among the parts, taking the
+    even and the odd parts of each pair. Each shuffle is one instruction on SSE2, AVX2, AVX-512 and NEON.
     """
     stages: list[Stage] = []
     distance = 1

@@ -1,14 +1,15 @@
 """From expressions to a list of instructions in an order that keeps few values alive.
 
     expand      live nodes only, numbered in order of creation
-    contract    a b + c becomes one fused multiply-add where the product has no other use; negations are folded into it.
-                Decided on the graph, never by the code generator: scalar and lane code round alike.
-    order       the order of creation, which is the order of the traced passes over the tree, except that sines and
-                their kin come first, in groups: they are calls, and a call empties the registers
+    contract    a b + c becomes one fused multiply-add where the product has no other use; negations are
+                folded into it. Decided on the graph, never by the code generator: scalar and lane code
+                round alike.
+    order       the order of creation, which is the order of the traced passes over the tree, except that
+                sines and their kin come first, in groups: they are calls, and a call empties the registers
 
-The order of creation beats every demand-driven order that was tried (design/codegen.md): an algorithm finishes a body
-before it goes to the next, while a depth-first walk from one output computes one component of a spatial inertia
-and leaves the operands of the other twenty alive.
+The order of creation beats every demand-driven order that was tried (design/codegen.md): an algorithm
+finishes a body before it goes to the next, while a depth-first walk from one output computes one component
+of a spatial inertia and leaves the operands of the other twenty alive.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ _NEGATED: Final = {"fma": "fnms", "fms": "fnma", "fnma": "fms", "fnms": "fma"}
 @final
 @dataclass(slots=True)
 class Instructions:
-    """Node k computes `ops[k]` of the nodes `args[k]`; `order` lists the nodes to compute, `roots` the results."""
+    """Node k computes `ops[k]` of the nodes `args[k]`; `order` lists the nodes to compute, `roots` the
+    results."""
 
     ops: list[str]
     args: list[tuple[int, ...]]

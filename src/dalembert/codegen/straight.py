@@ -26,10 +26,11 @@ def emit_straight(
     spill_offset: int,
     meanwhile: Sequence[Callable[[], None]] = (),
 ) -> dict[Position, Source]:
-    """Write a statement. Elements of the arrays `delivered` are not stored: the result says where their lanes are.
+    """Write a statement. Elements of the arrays `delivered` are not stored: the result says where their
+    lanes are.
 
-    `offsets` gives the places of arrays in scratch memory, `spill_offset` that of the spill slots; `meanwhile` are
-    tasks to be spread over the arithmetic.
+    `offsets` gives the places of arrays in scratch memory, `spill_offset` that of the spill slots;
+    `meanwhile` are tasks to be spread over the arithmetic.
     """
     writer = context.writer
     wanted = {(store.array, store.position): store.value for store in statement.stores}
@@ -103,7 +104,8 @@ def _overwritten(instructions: Instructions, node: int, stored: Mapping[Position
 
 
 def _store_constant(context: Context, number: float, places: list[Position]) -> None:
-    """Runs of one constant, such as the zeros of a sparse matrix, are stored as vectors where elements are adjacent."""
+    """Runs of one constant, such as the zeros of a sparse matrix, are stored as vectors where elements are
+    adjacent."""
     writer = context.writer
     for array, group in groupby(sorted(places), key=lambda place: place[0]):
         place, positions = context.places[array], [position for _, position in group]

@@ -17,7 +17,8 @@ __all__ = ["LEVELS", "Target", "default_lanes", "host_level", "host_levels", "ta
 @final
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`level` names the instruction set; `registers` are those left to values, a few being needed for operands."""
+    """`level` names the instruction set; `registers` are those left to values, a few being needed for
+    operands."""
 
     level: str
     triple: str
@@ -31,7 +32,8 @@ class Target:
     def attributes(self) -> str:
         """Attributes of every function: full vectors even where a processor would rather have half ones."""
         bits = self.vector_bytes * 8
-        return f'nounwind "prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}" "frame-pointer"="none"'
+        widths = f'"prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}"'
+        return f'nounwind {widths} "frame-pointer"="none"'
 
 
 _X86: Final = "x86_64-unknown-linux-gnu"
@@ -124,8 +126,9 @@ def check_lanes(lanes: int) -> int:
 def target_machine(target: Target) -> Any:
     """LLVM's code generator for a target.
 
-    Optimisation level 1: at level 2 the code generator takes longer for the same code, since nothing is left to be
-    optimised. Small code model and position-independent code: constants are addressed relative to the instruction.
+    Optimisation level 1: at level 2 the code generator takes longer for the same code, since nothing is
+    left to be optimised. Small code model and position-independent code: constants are addressed relative
+    to the instruction.
     """
     initialize()
     if target.level not in host_levels():

@@ -1,0 +1,133 @@
+"""Getting the outputs of a block of rows to the user's memory, at the speed of that memory.
+
+Outputs of a program that is one straight statement are *direct*: their lanes need no array, they are found
+where the arithmetic left them, duplicates and constants once each. A piece of a row is one vector of it.
+
+    small rows    all pieces are written after the arithmetic
+    large rows    pieces of one constant (structural zeros) are stored, and the memory of the others is
+                  fetched, while the arithmetic runs
+    streamed      large rows of whole cache lines in a batch that no cache can hold: pieces are stored past
+                  the caches, which saves reading the memory first
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import final
+
+from dalembert.codegen.ir import Value, Writer
+from dalembert.codegen.memory import Layout
+from dalembert.codegen.row_blocks import LARGE_ROW, RowBlocks, Source
+from dalembert.codegen.rows import chunks
+from dalembert.codegen.target import Target
+from dalembert.tracing.program import ArraySpec, Program, Straight
+
+__all__ = ["Delivery"]
+
+Task = Callable[[], None]
+
+
+@final
+class Delivery:
+    """The outputs of one kernel; one lane needs none of this and stores where it computes.
+
+    `direct`: names of the outputs without an array of their own. `streamed_bytes`: bytes of a row that may be
+    written past the caches.
+    """
+
+    def __init__(self, program: Program, writer: Writer, target: Target, layout: Layout) -> None:
+        self.program = program
+        self.writer = writer
+        self.type = writer.type
+        single = program.statements[0] if len(program.statements) == 1 else None
+        self.stores = single.stores if isinstance(single, Straight) else ()
+        direct = isinstance(single, Straight) and self.type.lanes > 1
+        self.direct = frozenset(spec.name for spec in program.outputs if direct)
+        whole_lines = direct and self.type.size == 64 and target.level == "avx512"
+        self.streamed = frozenset(
+            spec.name
+            for spec in program.outputs
+            if whole_lines and self._is_large(spec) and spec.size % self.type.lanes == 0
+        )
+        self.streamed_bytes = sum(
+            spec.size * self.type.bits // 8 for spec in program.outputs if spec.name in self.streamed
+        )
+        self.hint = layout.reserve(8 if self.streamed else 0)
+        numbers = {store.value.data for store in self.stores if store.value.op == "constant"} | {0.0}
+        self.constants = {number: layout.reserve(self.type.size) for number in sorted(numbers) if direct}
+        self.stream: Value | None = None
+        self.rows: dict[str, list[Value]] = {}
+        self.pieces: dict[str, list[tuple[int, int]]] = {}
+        self.meanwhile: list[Task] = []
+        self.late: list[Task] = []
+
+    def _is_large(self, spec: ArraySpec) -> bool:
+        return spec.size * self.type.bits // 8 >= LARGE_ROW
+
+    def prepare(self, pointer: Mapping[str, Value], stride: Mapping[str, Value]) -> None:
+        """Before all blocks: constants into lanes; stream if the caller asks for it and rows are aligned."""
+        writer = self.writer
+        for number, offset in self.constants.items():
+            writer.store(writer.constant(number), "%scratch", offset, self.type.align)
+        if not self.streamed:
+            return
+        together = "0"
+        for name in sorted(self.streamed):
+            number = writer.let(f"ptrtoint ptr {pointer[name]} to i64")
+            together = writer.let(f"or i64 {together}, {writer.let(f'or i64 {number}, {stride[name]}')}")
+        aligned = writer.let(f"icmp eq i64 {writer.let(f'and i64 {together}, 63')}, 0")
+        hint = writer.let(f"load i64, ptr {writer.address('%scratch', self.hint)}, align 8")
+        self.stream = writer.let(f"and i1 {aligned}, {writer.let(f'icmp ne i64 {hint}, 0')}")
+
+    def begin(self, blocks: RowBlocks, first: Mapping[str, Value]) -> None:
+        """At the start of a block: find the rows, and what can be done for them while the arithmetic runs.
+
+        Constant pieces of small rows wait until after it: a store that waits for memory holds up all stores
+        behind it.
+        """
+        program = self.program
+        if self.type.lanes == 1:
+            return
+        known = {
+            (store.array, store.position): store.value.data if store.value.op == "constant" else None
+            for store in self.stores
+        }
+        for number, spec in enumerate(program.outputs, len(program.inputs)):
+            rows = blocks.pointers(number, first[spec.name]) if spec.size else []
+            self.rows[spec.name] = rows
+            if spec.name not in self.direct:
+                self.pieces[spec.name] = chunks(spec.size, self.type.lanes)
+                continue
+            constants = [known.get((spec.name, k), 0.0) for k in range(spec.size)]
+            tasks, self.pieces[spec.name] = blocks.meanwhile(rows, constants, self._condition(spec))
+            (self.meanwhile if self._is_large(spec) else self.late).extend(tasks)
+
+    def finish(
+        self, blocks: RowBlocks, found: Mapping[tuple[str, int], Source], offsets: Mapping[str, int]
+    ) -> None:
+        """At the end of a block: write all other pieces; `found` tells where direct outputs are."""
+        for task in self.late:
+            task()
+        for spec in self.program.outputs:
+            if spec.name in self.direct:
+                sources = [self._source(found.get((spec.name, k))) for k in range(spec.size)]
+            else:
+                sources = [Source(offsets[spec.name] + k * self.type.size) for k in range(spec.size)]
+            blocks.write(
+                self.rows[spec.name], self.pieces[spec.name], sources, "%scratch", self._condition(spec)
+            )
+
+    def settle(self) -> None:
+        """After all blocks: stores past the caches are ordered by nothing else."""
+        if self.streamed:
+            self.writer.declared.add("declare void @llvm.x86.sse.sfence()")
+            self.writer.line("call void @llvm.x86.sse.sfence()")
+
+    def _condition(self, spec: ArraySpec) -> Value | None:
+        return self.stream if spec.name in self.streamed else None
+
+    def _source(self, found: Source | None) -> Source:
+        number = 0.0 if found is None else found.constant
+        if found is not None and number is None:
+            return found
+        return Source(self.constants[number or 0.0], number)

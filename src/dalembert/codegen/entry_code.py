@@ -1,0 +1,286 @@
+"""The entry point of Python calls, as LLVM text, and the layout of the descriptor that it reads.
+
+def entry(self, *args):                       # METH_FASTCALL | METH_KEYWORDS
+    if names or any argument is not an exact, contiguous, aligned array of the wanted type and shape:
+        return fallback(*args, **names)
+    results = [PyArray_New(shape) for each output]
+    if kernel(data of args, data of results) refuses:
+        return fallback(*args)
+    return results[0] or tuple(results)
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = [
+    "CONTIGUOUS_ALIGNED", "DATA", "DESCR", "DESCRIPTOR_WORDS", "FLAGS", "INPUT_SHAPES", "MAX_ARRAYS",
+    "MAX_AXES", "NDIM", "OUTPUT_SHAPES", "SHAPE", "TYPE_OFFSET", "WORDS", "entry_text",
+]  # fmt: skip
+
+MAX_ARRAYS: Final = 16
+"""Inputs, and outputs, that an entry point can pass on."""
+
+MAX_AXES: Final = 4
+STACK_SCRATCH: Final = 16384
+"""Bytes of scratch memory that the entry point takes from the stack."""
+
+HEADER: Final = object.__basicsize__
+TYPE_OFFSET: Final = HEADER - 8
+DATA, NDIM, SHAPE, DESCR, FLAGS = (HEADER + offset for offset in (0, 8, 16, 40, 48))
+CONTIGUOUS_ALIGNED: Final = 0x0101
+
+# Words of the descriptor.
+FIELDS: Final = (
+    "kernel", "tables", "scratch", "fallback", "inputs", "outputs", "ndarray", "descr", "type_number",
+    "array_new", "array_return", "vectorcall", "tuple_new", "tuple_set", "decref", "malloc", "free",
+)  # fmt: skip
+WORDS: Final = {name: 8 * k for k, name in enumerate(FIELDS)}
+INPUT_SHAPES: Final = 8 * len(FIELDS)
+SHAPE_BYTES: Final = 8 * (1 + MAX_AXES)
+OUTPUT_SHAPES: Final = INPUT_SHAPES + MAX_ARRAYS * SHAPE_BYTES
+DESCRIPTOR_WORDS: Final = (OUTPUT_SHAPES + MAX_ARRAYS * SHAPE_BYTES) // 8
+
+
+def entry_text(triple: str) -> str:
+    """The entry point `dalembert_entry` as LLVM text."""
+    text = _ENTRY
+    replacements = {
+        **{f"W_{field}": str(offset) for field, offset in WORDS.items()},
+        "INPUT_SHAPES": str(INPUT_SHAPES),
+        "OUTPUT_SHAPES": str(OUTPUT_SHAPES),
+        "SHAPE_BYTES": str(SHAPE_BYTES),
+        "MAX_ARRAYS": str(MAX_ARRAYS),
+        "STACK_SCRATCH": str(STACK_SCRATCH),
+        "TYPE_OFFSET": str(TYPE_OFFSET),
+        "O_DATA": str(DATA),
+        "O_NDIM": str(NDIM),
+        "O_SHAPE": str(SHAPE),
+        "O_DESCR": str(DESCR),
+        "O_FLAGS": str(FLAGS),
+        "CONTIGUOUS_ALIGNED": str(CONTIGUOUS_ALIGNED),
+        "TRIPLE": triple,
+    }
+    for name in sorted(replacements, key=len, reverse=True):
+        text = text.replace(name, replacements[name])
+    return text
+
+
+_ENTRY: Final = """
+target triple = "TRIPLE"
+@strides = private constant [MAX_ARRAYS x i64] zeroinitializer, align 64
+
+define ptr @dalembert_entry(ptr %self, ptr %args, i64 %count, ptr %names) nounwind {
+entry:
+  %in = alloca [MAX_ARRAYS x ptr], align 64
+  %out = alloca [MAX_ARRAYS x ptr], align 64
+  %results = alloca [MAX_ARRAYS x ptr], align 64
+  %stack = alloca [STACK_SCRATCH x i8], align 64
+  %d.at = getelementptr i8, ptr %self, i64 O_DATA
+  %d = load ptr, ptr %d.at, align 8
+  %ndarray.at = getelementptr i8, ptr %d, i64 W_ndarray
+  %ndarray = load ptr, ptr %ndarray.at, align 8
+  %descr.at = getelementptr i8, ptr %d, i64 W_descr
+  %descr = load ptr, ptr %descr.at, align 8
+  %inputs.at = getelementptr i8, ptr %d, i64 W_inputs
+  %inputs = load i64, ptr %inputs.at, align 8
+  %outputs.at = getelementptr i8, ptr %d, i64 W_outputs
+  %outputs = load i64, ptr %outputs.at, align 8
+  %right.count = icmp eq i64 %count, %inputs
+  %no.names = icmp eq ptr %names, null
+  %plain = and i1 %right.count, %no.names
+  br i1 %plain, label %input.test, label %fallback
+
+input.test:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %input.done ]
+  %more.inputs = icmp ult i64 %i, %inputs
+  br i1 %more.inputs, label %input, label %output.test
+input:
+  %arg.at = getelementptr ptr, ptr %args, i64 %i
+  %arg = load ptr, ptr %arg.at, align 8
+  %type.at = getelementptr i8, ptr %arg, i64 TYPE_OFFSET
+  %type = load ptr, ptr %type.at, align 8
+  %exact = icmp eq ptr %type, %ndarray
+  br i1 %exact, label %array, label %fallback
+array:
+  %arg.descr.at = getelementptr i8, ptr %arg, i64 O_DESCR
+  %arg.descr = load ptr, ptr %arg.descr.at, align 8
+  %same.descr = icmp eq ptr %arg.descr, %descr
+  %flags.at = getelementptr i8, ptr %arg, i64 O_FLAGS
+  %flags = load i32, ptr %flags.at, align 4
+  %flags.bits = and i32 %flags, CONTIGUOUS_ALIGNED
+  %good.flags = icmp eq i32 %flags.bits, CONTIGUOUS_ALIGNED
+  %nd.at = getelementptr i8, ptr %arg, i64 O_NDIM
+  %nd32 = load i32, ptr %nd.at, align 4
+  %nd = sext i32 %nd32 to i64
+  %shape.offset = mul i64 %i, SHAPE_BYTES
+  %shapes = getelementptr i8, ptr %d, i64 INPUT_SHAPES
+  %shape = getelementptr i8, ptr %shapes, i64 %shape.offset
+  %want.nd = load i64, ptr %shape, align 8
+  %same.nd = icmp eq i64 %nd, %want.nd
+  %good.a = and i1 %same.descr, %good.flags
+  %good = and i1 %good.a, %same.nd
+  %dims.at = getelementptr i8, ptr %arg, i64 O_SHAPE
+  %dims = load ptr, ptr %dims.at, align 8
+  br i1 %good, label %axis.test, label %fallback
+axis.test:
+  %axis = phi i64 [ 0, %array ], [ %axis.next, %axis.body ]
+  %more.axes = icmp ult i64 %axis, %nd
+  br i1 %more.axes, label %axis.body, label %input.done
+axis.body:
+  %axis.next = add i64 %axis, 1
+  %dim.at = getelementptr i64, ptr %dims, i64 %axis
+  %dim = load i64, ptr %dim.at, align 8
+  %want.at = getelementptr i64, ptr %shape, i64 %axis.next
+  %want = load i64, ptr %want.at, align 8
+  %same.dim = icmp eq i64 %dim, %want
+  br i1 %same.dim, label %axis.test, label %fallback
+input.done:
+  %data.at = getelementptr i8, ptr %arg, i64 O_DATA
+  %data = load ptr, ptr %data.at, align 8
+  %in.at = getelementptr ptr, ptr %in, i64 %i
+  store ptr %data, ptr %in.at, align 8
+  %i.next = add i64 %i, 1
+  br label %input.test
+
+output.test:
+  %j = phi i64 [ 0, %input.test ], [ %j.next, %output.done ]
+  %more.outputs = icmp ult i64 %j, %outputs
+  br i1 %more.outputs, label %output, label %memory
+output:
+  %out.offset = mul i64 %j, SHAPE_BYTES
+  %out.shapes = getelementptr i8, ptr %d, i64 OUTPUT_SHAPES
+  %out.shape = getelementptr i8, ptr %out.shapes, i64 %out.offset
+  %out.nd = load i64, ptr %out.shape, align 8
+  %out.nd32 = trunc i64 %out.nd to i32
+  %out.dims = getelementptr i8, ptr %out.shape, i64 8
+  %number.at = getelementptr i8, ptr %d, i64 W_type_number
+  %number = load i64, ptr %number.at, align 8
+  %number32 = trunc i64 %number to i32
+  %new.at = getelementptr i8, ptr %d, i64 W_array_new
+  %new = load ptr, ptr %new.at, align 8
+  %result = call ptr %new(
+      ptr %ndarray, i32 %out.nd32, ptr %out.dims, i32 %number32, ptr null, ptr null, i32 0, i32 0, ptr null)
+  %failed = icmp eq ptr %result, null
+  br i1 %failed, label %no.memory, label %output.done
+output.done:
+  %result.at = getelementptr ptr, ptr %results, i64 %j
+  store ptr %result, ptr %result.at, align 8
+  %result.data.at = getelementptr i8, ptr %result, i64 O_DATA
+  %result.data = load ptr, ptr %result.data.at, align 8
+  %out.at = getelementptr ptr, ptr %out, i64 %j
+  store ptr %result.data, ptr %out.at, align 8
+  %j.next = add i64 %j, 1
+  br label %output.test
+
+memory:
+  %scratch.at = getelementptr i8, ptr %d, i64 W_scratch
+  %bytes = load i64, ptr %scratch.at, align 8
+  %small = icmp ule i64 %bytes, STACK_SCRATCH
+  br i1 %small, label %run, label %heap
+heap:
+  %padded = add i64 %bytes, 64
+  %malloc.at = getelementptr i8, ptr %d, i64 W_malloc
+  %malloc = load ptr, ptr %malloc.at, align 8
+  %block = call ptr %malloc(i64 %padded)
+  %no.block = icmp eq ptr %block, null
+  br i1 %no.block, label %give.up, label %align
+align:
+  %raw = ptrtoint ptr %block to i64
+  %up = add i64 %raw, 63
+  %down = and i64 %up, -64
+  %aligned = inttoptr i64 %down to ptr
+  br label %run
+run:
+  %scratch = phi ptr [ %stack, %memory ], [ %aligned, %align ]
+  %owned = phi ptr [ null, %memory ], [ %block, %align ]
+  %kernel.at = getelementptr i8, ptr %d, i64 W_kernel
+  %kernel = load ptr, ptr %kernel.at, align 8
+  %tables.at = getelementptr i8, ptr %d, i64 W_tables
+  %tables = load ptr, ptr %tables.at, align 8
+  %refused = call i64 %kernel(ptr %in, ptr @strides, ptr %out, ptr @strides, i64 1, ptr %tables, ptr %scratch)
+  %borrowed = icmp eq ptr %owned, null
+  br i1 %borrowed, label %finish, label %release
+release:
+  %free.at = getelementptr i8, ptr %d, i64 W_free
+  %free = load ptr, ptr %free.at, align 8
+  call void %free(ptr %owned)
+  br label %finish
+finish:
+  %accepted = icmp slt i64 %refused, 0
+  br i1 %accepted, label %deliver, label %give.up
+
+deliver:
+  %single = icmp eq i64 %outputs, 1
+  br i1 %single, label %one, label %many
+one:
+  %only = load ptr, ptr %results, align 8
+  %only.nd.at = getelementptr i8, ptr %d, i64 OUTPUT_SHAPES
+  %only.nd = load i64, ptr %only.nd.at, align 8
+  %is.array = icmp ne i64 %only.nd, 0
+  br i1 %is.array, label %return.one, label %return.scalar
+return.one:
+  ret ptr %only
+return.scalar:
+  %return.at = getelementptr i8, ptr %d, i64 W_array_return
+  %return = load ptr, ptr %return.at, align 8
+  %number.result = call ptr %return(ptr %only)
+  ret ptr %number.result
+many:
+  %tuple.new.at = getelementptr i8, ptr %d, i64 W_tuple_new
+  %tuple.new = load ptr, ptr %tuple.new.at, align 8
+  %tuple = call ptr %tuple.new(i64 %outputs)
+  %no.tuple = icmp eq ptr %tuple, null
+  br i1 %no.tuple, label %no.memory.late, label %fill.test
+fill.test:
+  %k = phi i64 [ 0, %many ], [ %k.next, %fill ]
+  %more.items = icmp ult i64 %k, %outputs
+  br i1 %more.items, label %fill, label %return.many
+fill:
+  %item.at = getelementptr ptr, ptr %results, i64 %k
+  %item = load ptr, ptr %item.at, align 8
+  %set.at = getelementptr i8, ptr %d, i64 W_tuple_set
+  %set = load ptr, ptr %set.at, align 8
+  %status = call i32 %set(ptr %tuple, i64 %k, ptr %item)
+  %k.next = add i64 %k, 1
+  br label %fill.test
+return.many:
+  ret ptr %tuple
+
+give.up:
+  call void @drop(ptr %d, ptr %results, i64 %outputs)
+  br label %fallback
+no.memory:
+  call void @drop(ptr %d, ptr %results, i64 %j)
+  ret ptr null
+no.memory.late:
+  call void @drop(ptr %d, ptr %results, i64 %outputs)
+  ret ptr null
+fallback:
+  %fallback.at = getelementptr i8, ptr %d, i64 W_fallback
+  %function = load ptr, ptr %fallback.at, align 8
+  %call.at = getelementptr i8, ptr %d, i64 W_vectorcall
+  %call = load ptr, ptr %call.at, align 8
+  %answer = call ptr %call(ptr %function, ptr %args, i64 %count, ptr %names)
+  ret ptr %answer
+}
+
+define internal void @drop(ptr %d, ptr %results, i64 %count) nounwind {
+entry:
+  %decref.at = getelementptr i8, ptr %d, i64 W_decref
+  %decref = load ptr, ptr %decref.at, align 8
+  br label %test
+test:
+  %k = phi i64 [ 0, %entry ], [ %k.next, %body ]
+  %more = icmp ult i64 %k, %count
+  br i1 %more, label %body, label %exit
+body:
+  %at = getelementptr ptr, ptr %results, i64 %k
+  %object = load ptr, ptr %at, align 8
+  call void %decref(ptr %object)
+  %k.next = add i64 %k, 1
+  br label %test
+exit:
+  ret void
+}
+"""
