@@ -123,12 +123,16 @@ def test_only_what_is_a_number_by_structure_is_a_literal():
     """A constant that folded inside a trace is as good as the number written down; data never is."""
     graph = Graph()
     x = graph.input("x", 0)
-    for one in (1.0, 1, graph.constant(1.0), x * 0.0 + 1.0, sympy.Integer(1)):
-        assert scalar.literal(one) == 1.0 and scalar.is_one(one) and not scalar.is_zero(one)
-    for zero in (0.0, 0, x * 0.0, sympy.Symbol("s") * 0):
-        assert scalar.literal(zero) == 0.0 and scalar.is_zero(zero) and not scalar.is_one(zero)
-    for data in (x, np.zeros(3), np.float64(0.0), 0j, sympy.Symbol("s"), object()):
-        assert scalar.literal(data) is None and not scalar.is_zero(data) and not scalar.is_one(data)
+    cases = [
+        (1.0, (1.0, 1, graph.constant(1.0), x * 0.0 + 1.0, sympy.Integer(1))),
+        (0.0, (0.0, 0, x * 0.0, sympy.Symbol("s") * 0)),
+        (None, (x, np.zeros(3), np.float64(0.0), 0j, sympy.Symbol("s"), object())),
+    ]
+    for number, scalars in cases:
+        for item in scalars:
+            assert scalar.literal(item) == number
+            assert scalar.is_one(item) is (number == 1.0)
+            assert scalar.is_zero(item) is (number == 0.0)
 
 
 def test_a_subclass_is_found_through_its_base():
