@@ -101,6 +101,12 @@ def with_ltdl(m: Model, q: Any, v: Any) -> Any:
     return al.solve_ltdl(L, D, lam, v)
 
 
+def with_reciprocals(m: Model, q: Any, v: Any) -> Any:
+    H, lam = inertia_matrix(m, q)
+    L, reciprocals = al.factor_with_reciprocals(H, lam)
+    return al.solve_with_reciprocals(L, reciprocals, lam, v)
+
+
 def unit_products(m: Model, q: Any, v: Any) -> Any:
     """The products and solves that do not read the diagonal of L."""
     H, lam = inertia_matrix(m, q)
@@ -196,6 +202,8 @@ ENROLLED: tuple[Enrolled, ...] = (
     algorithm("solve_l", "q v", unit_products, suffix="-unit"),
     algorithm("solve_ltl", "q v", lambda m, q, v: with_ltl(m, q, al.solve_ltl, v)),
     algorithm("solve_ltdl", "q v", with_ltdl),
+    algorithm("factor_with_reciprocals", "q", lambda m, q: al.factor_with_reciprocals(*inertia_matrix(m, q))),
+    algorithm("solve_with_reciprocals", "q v", with_reciprocals),
     # forward dynamics
     algorithm("forward_dynamics", "q v tau", al.forward_dynamics),
     algorithm("forward_dynamics_by_matrix", "q v tau", al.forward_dynamics_by_matrix),
@@ -204,6 +212,15 @@ ENROLLED: tuple[Enrolled, ...] = (
     algorithm("eliminate_joint", "q", eliminated),
     algorithm("joint_inertia", "q", own_inertia),
     algorithm("assemble", "q v tau", assembled),
+    algorithm(
+        "handle_inverse_inertia", "q", lambda m, q: al.handle_inverse_inertia(m, q, [tip(m), m.bodies[0]])
+    ),
+    algorithm(
+        "handle_bias_acceleration",
+        "q v tau",
+        lambda m, q, v, tau: al.handle_bias_acceleration(m, q, v, tau, [tip(m)], frame="world_aligned"),
+    ),
+    algorithm("handle_inertia", "q", lambda m, q: al.handle_inertia(al.mass_matrix(m, q))),
     algorithm("state_rate", "q v tau", al.state_rate),
     algorithm("step", "q v tau dt", al.step),
     # energy and momentum
