@@ -9,7 +9,6 @@ import llvmlite.binding as llvm
 
 from dalembert.codegen.cache import cache_directory, cache_key, cache_writable, load_entry, store_entry
 from dalembert.codegen.cpu import CpuKernel, KernelInfo, compile_object, load_object
-from dalembert.codegen.emit_llvm import emit_program
 from dalembert.codegen.entry import make_entry
 from dalembert.codegen.target import (
     LEVELS,
@@ -93,6 +92,8 @@ def llvm_ir(
     program: Program, *, dtype: str = "float64", lanes: int | None = None, level: str | None = None
 ) -> str:
     """The LLVM text of a program's kernel."""
+    from dalembert.codegen.emit_llvm import emit_program  # kernels from the disk cache do without
+
     chosen = _check_lanes(dtype, lanes, level)
     return emit_program(program, bits=_BITS[dtype], lanes=chosen, target=target_for(level)).text
 

@@ -12,8 +12,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.codegen.emit_llvm import KERNEL_NAME, emit_program
-from dalembert.codegen.target import Target, host_levels, initialize, target_for, target_machine
+from dalembert.codegen.target import KERNEL_NAME, Target, host_levels, initialize, target_for, target_machine
 from dalembert.codegen.threads import split_rows
 from dalembert.errors import CompileError, ShapeError
 from dalembert.tracing.program import Program
@@ -80,6 +79,8 @@ def compile_object(
             f"this machine cannot run code of level {target.level!r}, only of {', '.join(host_levels())}; "
             "codegen.assembly shows code for any level"
         )
+    from dalembert.codegen.emit_llvm import emit_program  # kernels from the disk cache do without
+
     emitted = emit_program(program, bits=_BITS[dtype], lanes=lanes, target=target)
     machine = target_machine(target)
     try:

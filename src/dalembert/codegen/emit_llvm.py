@@ -26,13 +26,11 @@ from dalembert.codegen.loops import emit_loop
 from dalembert.codegen.memory import Layout, Place, Tables, zero_runs
 from dalembert.codegen.row_blocks import ROW_DISTANCES, RowBlocks, Source
 from dalembert.codegen.straight import emit_straight
-from dalembert.codegen.target import Target
+from dalembert.codegen.target import KERNEL_NAME, Target
 from dalembert.tracing.expression import live
 from dalembert.tracing.program import ArraySpec, Loop, Program, Straight
 
-__all__ = ["KERNEL_NAME", "Emitted", "emit_program"]
-
-KERNEL_NAME: Final = "dalembert_kernel"
+__all__ = ["Emitted", "emit_program"]
 
 BODY_INSTRUCTIONS: Final = 200
 """Instructions in one iteration of a loop, roughly; it only decides how many threads are worth while."""

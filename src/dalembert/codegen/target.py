@@ -11,7 +11,10 @@ import llvmlite.binding as llvm
 
 from dalembert.errors import ArgumentError, CompileError, UnknownNameError
 
-__all__ = ["LEVELS", "Target", "default_lanes", "host_level", "host_levels", "target_for"]
+__all__ = ["KERNEL_NAME", "LEVELS", "Target", "default_lanes", "host_level", "host_levels", "target_for"]
+
+KERNEL_NAME: Final = "dalembert_kernel"
+"""The function that object code exports."""
 
 
 @final

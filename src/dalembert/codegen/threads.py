@@ -9,10 +9,12 @@ import itertools
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 from dalembert.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 __all__ = ["get_num_threads", "set_num_threads", "split_rows"]
 
@@ -99,6 +101,8 @@ class _Threads:
         self._lock = threading.Lock()
 
     def executor(self, count: int) -> ThreadPoolExecutor:
+        from concurrent.futures import ThreadPoolExecutor  # small batches do without
+
         with self._lock:
             if self._pool is None or self._size < count:
                 if self._pool is not None:
