@@ -146,3 +146,50 @@ def test_inverse_dynamics_of_the_result_returns_the_forces():
     a = forward_dynamics(model, q, v, tau, external_forces=f)
     again = inverse_dynamics(model, q, v, a, external_forces=f)
     close(again, tau, 1e-11, terms=(a, inverse_dynamics(model, q, v, [0.0] * model.nv)))
+
+
+JOINTS = {
+    "revolute": [2],
+    "prismatic": [5],
+    "cylindrical": [2, 5],
+    "planar": [2, 3, 4],
+    "spherical": [0, 1, 2],
+}
+
+
+def handle(seed):
+    """A random articulated-body inertia, and the same as a dense matrix."""
+    random = np.random.default_rng(seed)
+    root = random.standard_normal((6, 6))
+    dense = root @ root.T + np.eye(6)
+    return ArticulatedInertia.from_matrix(dense.tolist()), dense
+
+
+@pytest.mark.parametrize("rows", JOINTS.values(), ids=JOINTS)
+def test_what_a_joint_passes_on_has_zero_rows_at_its_freedoms(rows):
+    """RBDA-A.4-ZEROROWS: I^a = I^A - U D^-1 U^T equals the dense formula, zeros being literal"""
+    I_A, dense = handle(len(rows))
+    S = [Motion.of(np.eye(6)[row].tolist()) for row in rows]
+    columns = np.eye(6)[:, rows]
+    U = dense @ columns
+    expected = dense - U @ np.linalg.inv(columns.T @ U) @ U.T
+    I_a = eliminate_joint(I_A, S, [0.0] * len(rows)).I_a
+    np.testing.assert_allclose(I_a.matrix(), expected, atol=1e-12)
+    assert all(I_a.matrix()[row][column] == 0.0 for row in rows for column in range(6))
+
+
+def test_a_joint_along_no_coordinate_axis_has_no_zero_rows():
+    """RBDA-A.4-ZEROROWS: a helical joint has two nonzero rows and one freedom"""
+    I_A, dense = handle(3)
+    s = np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.1])
+    u = dense @ s
+    I_a = eliminate_joint(I_A, [Motion.of(s.tolist())], [0.0]).I_a
+    np.testing.assert_allclose(I_a.matrix(), dense - np.outer(u, u) / (s @ u), atol=1e-12)
+    assert np.all(np.array(I_a.matrix()) != 0.0)
+
+
+def test_armature_leaves_the_rows_at_a_joints_freedom():
+    I_A, dense = handle(4)
+    u = dense[:, 2]
+    I_a = eliminate_joint(I_A, [Motion.of(np.eye(6)[2].tolist())], [0.5]).I_a
+    np.testing.assert_allclose(I_a.matrix(), dense - np.outer(u, u) / (u[2] + 0.5), atol=1e-12)

@@ -49,7 +49,7 @@ def test_a_joint_that_moves_no_mass_is_named_by_forward_dynamics() -> None:
         lambda: da.inverse_mass_matrix(model, q),
         lambda: da.step(model, q, v, v, 0.01),
     ):
-        with pytest.raises(ModelError, match='joint "wrist" moves body "tip".*armature'):
+        with pytest.raises(ModelError, match=r'joint "wrist" moves body "tip".*armature'):
             call()
     assert da.inverse_dynamics(model, q, v, v).shape == (2,)
 

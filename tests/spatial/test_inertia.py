@@ -225,41 +225,6 @@ def test_articulated_inertia_arithmetic(seed):
     assert RigidInertia.zero() + RigidInertia.zero() == RigidInertia.zero()
 
 
-JOINTS = {
-    "revolute": [2],
-    "prismatic": [5],
-    "cylindrical": [2, 5],
-    "planar": [2, 3, 4],
-    "spherical": [0, 1, 2],
-}
-
-
-@pytest.mark.parametrize("rows", JOINTS.values(), ids=JOINTS)
-def test_what_a_joint_passes_on_has_zero_rows_at_its_freedoms(rows):
-    """RBDA-A.4-ZEROROWS: I^a = I^A - U D^-1 U^T equals the dense formula, zeros being literal"""
-    A, dA = Random(len(rows)).articulated()
-    S = [Motion.of(np.eye(6)[row]) for row in rows]
-    U = [A * s for s in S]
-    D = np.array([[s.dot(u) for u in U] for s in S])
-    dense_S = np.eye(6)[:, rows]
-    expected = dA - dA @ dense_S @ np.linalg.inv(dense_S.T @ dA @ dense_S) @ dense_S.T @ dA
-    Ia = A.rank_update(U, np.linalg.inv(D), S)
-    np.testing.assert_allclose(Ia.matrix(), expected, atol=1e-12)
-    np.testing.assert_allclose(A.rank_update(U, np.linalg.inv(D)).matrix(), expected, atol=1e-12)
-    assert all(Ia.matrix()[row][column] == 0.0 for row in rows for column in range(6))
-
-
-def test_a_joint_along_no_coordinate_axis_has_no_zero_rows():
-    """RBDA-A.4-ZEROROWS: a helical joint has two nonzero rows and one freedom"""
-    A, dA = Random(3).articulated()
-    s = Motion.of([0.0, 0.0, 1.0, 0.0, 0.0, 0.1])
-    U = A * s
-    Ia = A.rank_update([U], [[1.0 / s.dot(U)]], [s])
-    u = dA @ array(s)
-    np.testing.assert_allclose(Ia.matrix(), dA - np.outer(u, u) / (array(s) @ u), atol=1e-12)
-    assert np.all(np.array(Ia.matrix()) != 0.0)
-
-
 def test_a_body_without_mass_has_its_com_at_the_origin():
     assert RigidInertia.zero().com == Vec3.zero()
     assert RigidInertia.zero().inertia_at_com == SymMat3.zero()

@@ -24,7 +24,7 @@ from typing import final
 
 from dalembert.algorithms.small_solve import SymmetricFactor, factor
 from dalembert.scalar import Scalar, is_zero, literal
-from dalembert.spatial import ArticulatedInertia, Force, Mat3, Motion, SymMat3
+from dalembert.spatial import ArticulatedInertia, Force, Motion
 
 __all__ = ["JointElimination", "assemble", "coordinate_rows", "eliminate_joint", "joint_inertia"]
 
@@ -91,33 +91,17 @@ def _less_rank(
 ) -> ArticulatedInertia:
     """I^A - K U^T, of which the joint's own rows and columns are zero by (*)."""
 
-    def entry(i: int, j: int, x: Scalar) -> Scalar:
+    A = I_A.matrix()
+
+    def entry(i: int, j: int) -> Scalar:
         if i in rows or j in rows:
             return 0.0
+        x = A[i][j]
         for k, u in enumerate(U):
             x = x - K[i][k] * u[j]
         return x
 
-    I, H, M = I_A.I, I_A.H.leaves(), I_A.M
-    return ArticulatedInertia(
-        SymMat3(
-            entry(0, 0, I.xx),
-            entry(1, 1, I.yy),
-            entry(2, 2, I.zz),
-            entry(0, 1, I.xy),
-            entry(0, 2, I.xz),
-            entry(1, 2, I.yz),
-        ),
-        Mat3(*[entry(k // 3, 3 + k % 3, h) for k, h in enumerate(H)]),
-        SymMat3(
-            entry(3, 3, M.xx),
-            entry(4, 4, M.yy),
-            entry(5, 5, M.zz),
-            entry(3, 4, M.xy),
-            entry(3, 5, M.xz),
-            entry(4, 5, M.yz),
-        ),
-    )
+    return ArticulatedInertia.from_upper(entry)
 
 
 @final

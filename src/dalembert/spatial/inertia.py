@@ -8,10 +8,10 @@ Both map motions to forces. In Plucker coordinates at an origin O (Featherstone 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, final
 
-from dalembert.scalar import Scalar, absolute, is_zero, select
+from dalembert.scalar import Scalar, absolute, select
 from dalembert.spatial.congruence import cross_cross
 from dalembert.spatial.motion_force import Force, Motion
 from dalembert.spatial.symmetric import SymMat3
@@ -200,7 +200,15 @@ class ArticulatedInertia(Value):
     def from_matrix(matrix: Any) -> ArticulatedInertia:
         """The 21 numbers of a symmetric 6x6 matrix."""
         A = [list(row) for row in matrix]
-        return _from_upper({(i, j): A[i][j] for i in range(6) for j in range(i, 6)})
+        return ArticulatedInertia.from_upper(lambda i, j: A[i][j])
+
+    @staticmethod
+    def from_upper(entry: Callable[[int, int], Scalar]) -> ArticulatedInertia:
+        """The inertia whose upper triangle is entry(i, j), i <= j < 6."""
+        A = {(i, j): entry(i, j) for i in range(6) for j in range(i, 6)}
+        I = SymMat3(A[0, 0], A[1, 1], A[2, 2], A[0, 1], A[0, 2], A[1, 2])
+        M = SymMat3(A[3, 3], A[4, 4], A[5, 5], A[3, 4], A[3, 5], A[4, 5])
+        return ArticulatedInertia(I, Mat3(*[A[i, j] for i in range(3) for j in range(3, 6)]), M)
 
     @staticmethod
     def zero() -> ArticulatedInertia:
@@ -250,52 +258,7 @@ class ArticulatedInertia(Value):
     def __rmul__(self, factor: Scalar) -> ArticulatedInertia:
         return ArticulatedInertia(factor * self.I, factor * self.H, factor * self.M)
 
-    def rank_update(
-        self, U: Sequence[Force], D_inverse: Sequence[Sequence[Scalar]], S: Sequence[Motion] | None = None
-    ) -> ArticulatedInertia:
-        """I^a = I^A - U D^-1 U^T, what a joint with the freedom S passes on to the parent (Eq. 7.23 ff.,
-        §A.4).
-
-        `U` = I^A S, d columns; `D_inverse`: d x d, symmetric. Where `S` is given, D must be S^T U with
-        nothing added (no armature); then the rows and columns of I^a at the nonzero rows of S vanish if those
-        are d in number, and they are set to literal zeros, which later transforms fold away (Table A.5).
-        """
-        u = [column.leaves() for column in U]
-        d = len(u)
-        w = [[_sum_products(D_inverse[k], [u[j][i] for j in range(d)]) for i in range(6)] for k in range(d)]
-        free = _free_rows(S)
-        zero_rows = free if S is not None and len(free) == d else frozenset[int]()
-        A = self.matrix()
-        upper = {
-            (i, j): 0.0
-            if i in zero_rows or j in zero_rows
-            else A[i][j] - _sum_products([u[k][i] for k in range(d)], [w[k][j] for k in range(d)])
-            for i in range(6)
-            for j in range(i, 6)
-        }
-        return _from_upper(upper)
-
 
 _articulated_I, _articulated_H, _articulated_M = (
     ArticulatedInertia.__dict__[name].__set__ for name in ("I", "H", "M")
 )
-
-
-def _free_rows(S: Sequence[Motion] | None) -> frozenset[int]:
-    """The rows at which some column of S is not structurally zero."""
-    columns = [column.leaves() for column in S or ()]
-    return frozenset(i for i in range(6) if any(not is_zero(column[i]) for column in columns))
-
-
-def _sum_products(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
-    total = a[0] * b[0]
-    for x, y in zip(a[1:], b[1:], strict=True):
-        total = total + x * y
-    return total
-
-
-def _from_upper(A: dict[tuple[int, int], Scalar]) -> ArticulatedInertia:
-    """The inertia whose upper triangle is A[i, j], i <= j < 6."""
-    I = SymMat3(A[0, 0], A[1, 1], A[2, 2], A[0, 1], A[0, 2], A[1, 2])
-    M = SymMat3(A[3, 3], A[4, 4], A[5, 5], A[3, 4], A[3, 5], A[4, 5])
-    return ArticulatedInertia(I, Mat3(*[A[i, j] for i in range(3) for j in range(3, 6)]), M)
