@@ -17,7 +17,7 @@ from dalembert.errors import CompileError
 
 __all__ = ["BLOCK_LENGTH", "emit_instructions", "operation"]
 
-BLOCK_LENGTH: Final = 400
+BLOCK_LENGTH: Final = 1000
 """Instructions in a basic block. The code generator's time grows faster than the length of a block; its
 result gets worse in short ones, which share fewer constants and memory operands."""
 

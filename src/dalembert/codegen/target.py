@@ -42,10 +42,10 @@ class Target:
 _X86: Final = "x86_64-unknown-linux-gnu"
 
 LEVELS: Final[dict[str, Target]] = {
-    "sse2": Target("sse2", _X86, "x86-64", "", False, 16, 13),
-    "avx2": Target("avx2", _X86, "x86-64-v3", "", True, 32, 13),
-    "avx512": Target("avx512", _X86, "x86-64-v4", "", True, 64, 28),
-    "neon": Target("neon", "aarch64-unknown-linux-gnu", "generic", "+neon", True, 16, 28),
+    "sse2": Target("sse2", _X86, "x86-64", "", False, 16, 12),
+    "avx2": Target("avx2", _X86, "x86-64-v3", "", True, 32, 12),
+    "avx512": Target("avx512", _X86, "x86-64-v4", "", True, 64, 24),
+    "neon": Target("neon", "aarch64-unknown-linux-gnu", "generic", "+neon", True, 16, 24),
 }
 
 _NEEDED: Final = {
