@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from tests.conformance.backends import draw_states, on_floats, on_interpreter, on_lanes, on_scalar_kernel
@@ -124,3 +126,16 @@ def test_chain_of_a_thousand_bodies():
     np.testing.assert_array_equal(da.forward_dynamics(model, q[2], v[2], tau[2]), found[2])
     bias = da.coriolis_forces(model, q, v) + da.gravity_forces(model, q)
     np.testing.assert_allclose(da.bias_forces(model, q, v), bias, atol=1e-11 * np.abs(bias).max())
+
+
+@pytest.mark.usefixtures("always_loops")
+def test_source_of_loops_is_python_that_computes_the_same():
+    model = da.models.random_tree(5, bodies=6, joints=("revolute", "spherical", "helical"))
+    states = draw_states(model, 1)
+    q, v, tau = (states[name][0] for name in ("q", "v", "tau"))
+    f = da.compile(da.forward_dynamics, model)
+    space: dict[str, Any] = {}
+    exec(f.source, space)
+    assert "for i in range(6)" in f.source
+    found = space["forward_dynamics"](q.tolist(), v.tolist(), tau.tolist())
+    np.testing.assert_allclose(found, f(q, v, tau), rtol=1e-9)
