@@ -142,7 +142,7 @@ def test_the_first_refused_row_is_reported_and_the_others_are_computed(lanes, tw
 
 
 def _child(queue, kernel, arrays):
-    queue.put(run(kernel, arrays, threads=True)["first"])
+    queue.put((codegen.threads._THREADS._pool is None, run(kernel, arrays, threads=True)["first"]))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
@@ -157,7 +157,8 @@ def test_a_forked_child_computes_on_threads_of_its_own(two_threads):
     queue = context.Queue()
     child = context.Process(target=_child, args=(queue, kernel, arrays))
     child.start()
-    found = queue.get(timeout=30.0)
+    fresh, found = queue.get(timeout=30.0)
+    assert fresh, "the parent's threads do not exist in the child"
     child.join(timeout=30.0)
     assert np.array_equal(bits(found), bits(expected))
 

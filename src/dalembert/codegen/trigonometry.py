@@ -80,9 +80,8 @@ def _reduce(w: Writer, x: Value) -> tuple[Value, Value]:
     if w.fma:
         minus = w.neg(n)
         r = x
-        for (
-            part
-        ) in PIO2:  # the first step is exact, the second rounds r once, the third is below its last bit
+        # The first step is exact, the second rounds r once, the third is below its last bit.
+        for part in PIO2:
             r = w.fused(minus, w.constant(part), r)
         return r, w.to_bits(shifted)
     high = w.sub(x, w.mul(n, w.constant(PIO2_SHORT[0])))
