@@ -8,13 +8,15 @@ time-dependent joints.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.errors import ArgumentError
-from dalembert.library import function
+from dalembert.arguments import as_array
+from dalembert.errors import ArgumentError, UnknownNameError
+from dalembert.execution import CompiledFunction
+from dalembert.library import function, no_model
 from dalembert.model.model import Model
 from dalembert.poses import Poses
 
@@ -49,6 +51,7 @@ Array: TypeAlias = npt.NDArray[Any]
 ArrayLike: TypeAlias = npt.ArrayLike
 Check: TypeAlias = Literal["raise", "flag", "off"]
 ForceFrame: TypeAlias = Literal["body", "world"]
+FORCE_FRAMES: Final = ("body", "world")
 JacobianFrame: TypeAlias = Literal["body", "world", "world_aligned"]
 
 
@@ -72,12 +75,10 @@ def inverse_dynamics(
     Armature is inside; damping, springs, friction and limits are not (`passive_forces`). Recursive
     Newton-Euler, Featherstone 2008 Table 5.1.
     """
-    if external_forces is None and method is None and time is None and out is None and check == "raise":
-        return cast(
-            "Array", (model.functions.get("inverse_dynamics") or function(model, "inverse_dynamics"))(q, v, a)
-        )
+    if external_forces is method is time is out is None and check == "raise" and external_frame == "body":
+        return _plain(model, "inverse_dynamics")(q, v, a)  # type: ignore[no-any-return]
     arrays = {"external_forces": external_forces, "time": time}
-    options = {} if external_forces is None else {"external_frame": external_frame}
+    options = _force_options(external_forces, external_frame)
     return _array(model, "inverse_dynamics", (q, v, a), arrays, method, options, out, check)
 
 
@@ -99,13 +100,10 @@ def forward_dynamics(
     `external_forces` as in `inverse_dynamics`. `method`: "aba", the articulated-body algorithm (Featherstone
     2008 Table 7.1), or "crba", which forms and factors M; coupled joints take the latter by themselves.
     """
-    if external_forces is None and method is None and time is None and out is None and check == "raise":
-        return cast(
-            "Array",
-            (model.functions.get("forward_dynamics") or function(model, "forward_dynamics"))(q, v, tau),
-        )
+    if external_forces is method is time is out is None and check == "raise" and external_frame == "body":
+        return _plain(model, "forward_dynamics")(q, v, tau)  # type: ignore[no-any-return]
     arrays = {"external_forces": external_forces, "time": time}
-    options = {} if external_forces is None else {"external_frame": external_frame}
+    options = _force_options(external_forces, external_frame)
     return _array(model, "forward_dynamics", (q, v, tau), arrays, method, options, out, check)
 
 
@@ -124,7 +122,7 @@ def mass_matrix(
     inverse dynamics.
     """
     if method is None and time is None and out is None and check == "raise":
-        return cast("Array", (model.functions.get("mass_matrix") or function(model, "mass_matrix"))(q))
+        return _plain(model, "mass_matrix")(q)  # type: ignore[no-any-return]
     return _array(model, "mass_matrix", (q,), {"time": time}, method, {}, out, check)
 
 
@@ -211,7 +209,7 @@ def jacobian(
     `frame`: "body" at the frame's origin in its axes; "world" at the world's origin in world axes;
     "world_aligned" at the frame's origin in world axes.
     """
-    options = {"where": model.frame(frame_name).name, "frame": frame}
+    options = {"where": _frame_name(model, frame_name), "frame": frame}
     return _array(model, "jacobian", (q,), {"time": time}, None, options, out, check)
 
 
@@ -227,7 +225,7 @@ def jacobian_rate(
     check: Check = "raise",
 ) -> Array:
     """dJ/dt `(…, 6, nv)` along the motion v, in the same frame as `jacobian`."""
-    options = {"where": model.frame(frame_name).name, "frame": frame}
+    options = {"where": _frame_name(model, frame_name), "frame": frame}
     return _array(model, "jacobian_rate", (q, v), {"time": time}, None, options, out, check)
 
 
@@ -242,7 +240,7 @@ def point_motion(
     check: Check = "raise",
 ) -> tuple[Array, Array, Array]:
     """Position, velocity and classical acceleration `(…, 3)` each, in world axes, of a frame's origin."""
-    options = {"where": model.frame(frame_name).name}
+    options = {"where": _frame_name(model, frame_name)}
     return cast(
         "tuple[Array, Array, Array]",
         _arrays(model, "point_motion", (q, v, a), {"time": time}, None, options, None, check),
@@ -334,7 +332,8 @@ def step(
     Passive joint forces are added to tau. The linear velocity of a free joint is carried in world axes, so
     that a thrown spinning body keeps its momentum to rounding.
     """
-    if not (np.all(np.isfinite(dt)) and np.all(np.asarray(dt) > 0.0)):
+    span = as_array("dt", dt, ())
+    if not np.all(np.isfinite(span) & (span > 0.0)):
         raise ArgumentError(f"dt must be positive and finite, got {dt}")
     arrays = {"external_forces": external_forces, "time": time}
     return cast(
@@ -349,16 +348,38 @@ def force_at_point(model: Model, q: ArrayLike, body: str, point: ArrayLike, forc
     `force (…, 3)` [N] at `point (…, 3)` [m], both in world coordinates.
     """
     index = model.body(body).index
+    at, push = as_array("point", point, (3,)), as_array("force", force, (3,))
     pose = forward_kinematics(model, q)[body]
-    to_body = np.swapaxes(pose.rotation, -1, -2)
-    push = np.einsum("...ij,...j->...i", to_body, np.asarray(force, np.float64))
-    arm = np.einsum("...ij,...j->...i", to_body, np.asarray(point, np.float64) - pose.translation)
-    wrench = np.concatenate(
-        [np.cross(arm, push), np.broadcast_to(push, np.broadcast_shapes(arm.shape, push.shape))], axis=-1
-    )
-    forces = np.zeros((*wrench.shape[:-1], len(model.bodies), 6))
+    arm = np.einsum("...ji,...j->...i", pose.rotation, at - pose.translation)
+    push = np.einsum("...ji,...j->...i", pose.rotation, push)
+    arm, push = np.broadcast_arrays(arm, push)
+    wrench = np.concatenate([np.cross(arm, push), push], axis=-1)
+    forces = np.zeros((*wrench.shape[:-1], len(model.bodies), 6), pose.rotation.dtype)
     forces[..., index, :] = wrench
     return forces
+
+
+def _plain(model: Model, name: str) -> CompiledFunction:
+    """A library function without options: the way of most calls, kept short."""
+    try:
+        return model.functions[name]  # type: ignore[no-any-return]
+    except (KeyError, AttributeError):
+        return function(model, name)
+
+
+def _frame_name(model: Model, name: str) -> str:
+    """The name of a frame or body that exists."""
+    try:
+        return model.frame(name).name
+    except AttributeError:
+        raise no_model("a function of a frame", model) from None
+
+
+def _force_options(external_forces: ArrayLike | None, frame: str) -> dict[str, Any]:
+    """The frame of external forces is a wrong name even where there are none."""
+    if frame not in FORCE_FRAMES:
+        raise UnknownNameError.of("external_frame", frame, FORCE_FRAMES)
+    return {} if external_forces is None else {"external_frame": frame}
 
 
 def _array(

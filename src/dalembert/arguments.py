@@ -17,7 +17,7 @@ import numpy.typing as npt
 from dalembert import result_memory
 from dalembert.errors import ArgumentError, DtypeError, ShapeError
 
-__all__ = ["ArrayArgument", "Result", "Rows", "as_rows", "pick_dtype", "result_rows"]
+__all__ = ["ArrayArgument", "Result", "Rows", "as_array", "as_rows", "pick_dtype", "result_rows"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -121,6 +121,11 @@ def _general_rows(signature: Sequence[ArrayArgument], values: Sequence[object], 
     return Rows(batch, count, matrices)
 
 
+def as_array(name: str, value: object, shape: tuple[int, ...]) -> Array:
+    """A float64 array of that shape, or of a batch of it."""
+    return _as_array(ArrayArgument(name, shape), value, "float64")
+
+
 def result_rows(signature: Sequence[ArrayArgument], rows: Rows, dtype: str, out: object) -> list[Result]:
     """Room for the results: new arrays, or those of `out`."""
     results = []
@@ -163,7 +168,9 @@ def _check_result(result: ArrayArgument, target: object, shape: tuple[int, ...],
 
 def _as_array(argument: ArrayArgument, value: object, dtype: str) -> Array:
     if value is None:
-        raise ArgumentError(f"{argument.name} is missing; expected an array of shape {_shape(argument)}")
+        raise ArgumentError(
+            f"{argument.name} is missing; expected an array of shape {argument.shape}{_batch_hint(argument)}"
+        )
     try:
         array = np.asarray(value)
     except ValueError as cause:
@@ -178,17 +185,14 @@ def _as_array(argument: ArrayArgument, value: object, dtype: str) -> Array:
         )
     inner = len(argument.shape)
     if array.ndim < inner or array.shape[array.ndim - inner :] != argument.shape:
-        raise ShapeError(f"{argument.name}: expected {_shape(argument)}, got {array.shape}")
+        raise ShapeError(
+            f"{argument.name}: expected {argument.shape}, got {array.shape}{_batch_hint(argument)}"
+        )
     return np.asarray(array, DTYPES[dtype])
 
 
-def _shape(argument: ArrayArgument) -> str:
-    exact = str(argument.shape)
-    return (
-        f"{exact} or a batch (…, {', '.join(map(str, argument.shape))})"
-        if argument.shape
-        else "a number or a batch"
-    )
+def _batch_hint(argument: ArrayArgument) -> str:
+    return f"; a batch is (…, {', '.join(map(str, argument.shape))})" if argument.shape else ""
 
 
 def _matrix(array: Array, argument: ArrayArgument, own: tuple[int, ...], batch: tuple[int, ...]) -> Array:

@@ -14,6 +14,7 @@ __all__ = [
     "InertiaError",
     "MissingExtraError",
     "ModelError",
+    "OutOfRangeError",
     "ShapeError",
     "StateError",
     "TracingError",
@@ -59,6 +60,10 @@ class UnknownNameError(DalembertError, KeyError):
     def __str__(self) -> str:
         # KeyError would show the repr of the message, with its quotes escaped.
         return str(self.args[0]) if self.args else ""
+
+
+class OutOfRangeError(DalembertError, IndexError):
+    """A number that counts to no item."""
 
 
 class ModelError(DalembertError, ValueError):

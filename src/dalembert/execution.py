@@ -149,9 +149,8 @@ class CompiledFunction:
                 result.finish()
         if not rows.batch and self.__call__ == self._general:
             self._open_entry()
-        return self._hand_back(
-            [result.array if result.array.ndim else result.array[()] for result in results]
-        )
+        arrays = [result.array for result in results]
+        return self._hand_back(arrays if len(arrays) > 1 or arrays[0].ndim else [arrays[0][()]])
 
     def _bind(self, args: Sequence[object], named: Mapping[str, object]) -> list[object]:
         names = [item.name for item in self._recipe.arguments]
@@ -234,9 +233,9 @@ class CompiledFunction:
     def _open_entry(self) -> None:
         """From now on single samples go straight to machine code."""
         count = len(self._layout())
-        if self._recipe.parameters or self._hand_back(list(range(count))) != (
-            0 if count == 1 else tuple(range(count))
-        ):
+        form = self._hand_back(list(range(count)))
+        plain = type(form) is tuple if count > 1 else form == 0
+        if self._recipe.parameters or not plain:
             return
         self.__call__ = codegen.make_entry(
             self._kernel("scalar"),
@@ -248,16 +247,18 @@ class CompiledFunction:
 
     def _hand_back(self, results: list[Any]) -> Any:
         """The results as the function returns them: one bare, several as a tuple, or a user's own form."""
-        if self._lowered is not None:
-            return self._lowered.rebuild(results)
+        if self._recipe.identity is None:
+            return self._lower().rebuild(results)
         return results[0] if len(results) == 1 else tuple(results)
 
     def _refusal(self, rows: Rows, row: int) -> StateError:
         """Which quaternion of which argument, in which row."""
-        where = "" if not rows.batch else f", sample {np.unravel_index(row, rows.batch)}"
+        where = ""
+        if rows.batch:
+            where = f", sample {tuple(int(place) for place in np.unravel_index(row, rows.batch))}"
         for name, place, norms in self._norms(rows):
             norm = float(norms[min(row, len(norms) - 1)])
-            if abs(norm - 1.0) > QUATERNION_TOLERANCE[self.dtype]:
+            if _off_unit(norm, self.dtype):
                 return StateError(
                     f"{name}[{place.start}:{place.stop}]{where}: a quaternion must have unit norm, "
                     f"this one has {norm:.9g}; normalize it first, for instance with da.normalize(model, q)"
@@ -266,7 +267,7 @@ class CompiledFunction:
 
     def _flag(self, rows: Rows, results: Sequence[Result]) -> None:
         for _, _, norms in self._norms(rows):
-            bad = np.abs(norms - 1.0) > QUATERNION_TOLERANCE[self.dtype]
+            bad = _off_unit(norms, self.dtype)
             for result in results:
                 result.matrix[np.broadcast_to(bad, (rows.count,))] = np.nan
 
@@ -275,6 +276,11 @@ class CompiledFunction:
         for argument, matrix in zip(self._recipe.arguments, rows.matrices, strict=False):
             for place in quaternions if argument.name in POSITIONS else ():
                 yield argument.name, place, np.linalg.norm(matrix[:, place], axis=1)
+
+
+def _off_unit(norm: Any, dtype: str) -> Any:
+    """Whether the kernels refuse a quaternion of this norm; `lowering` says it of the square."""
+    return abs(norm * norm - 1.0) > 2.0 * QUATERNION_TOLERANCE[dtype]
 
 
 @contextlib.contextmanager

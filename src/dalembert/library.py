@@ -18,17 +18,18 @@ from typing import Any, Final, final
 from dalembert import algorithms
 from dalembert.algorithms.aligned import aligned
 from dalembert.arguments import ArrayArgument
-from dalembert.errors import UnknownNameError
+from dalembert.errors import DtypeError, UnknownNameError
 from dalembert.execution import CompiledFunction
 from dalembert.lowering import Recipe
 from dalembert.model import configuration
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
+from dalembert.spatial import Vec3
 
-__all__ = ["FUNCTIONS", "LibraryFunction", "argument_shape", "function", "library_recipe"]
+__all__ = ["FUNCTIONS", "LibraryFunction", "argument_shape", "function", "library_recipe", "no_model"]
 
 UNROLLED_BODIES: Final = 150
-"""Trees of more bodies are compiled as loops; measured, see design/codegen.md."""
+"""Trees of more bodies are compiled as loops; measured, see design/large-trees.md."""
 
 
 @final
@@ -37,13 +38,13 @@ class LibraryFunction:
     """An algorithm under its public name: `methods` by name, the default first; `arguments` in call order.
 
     `frame_free`: its result does not depend on the frames of the bodies, so it runs on aligned ones. `loops`:
-    it is written with tree passes alone, so that a large tree can be compiled as loops.
+    the methods written with tree passes alone, so that a large tree can be compiled as loops.
     """
 
     methods: Mapping[str, Callable[..., Any]]
     arguments: tuple[str, ...]
     frame_free: bool = False
-    loops: bool = False
+    loops: tuple[str, ...] = ()
 
 
 def argument_shape(model: Model, name: str) -> tuple[int, ...] | None:
@@ -69,7 +70,10 @@ def function(
 ) -> CompiledFunction:
     """A library function compiled for a model; `arrays` are further arrays, `options` static arguments."""
     key = (name, method, arrays, options, dtype, by)
-    found = model.functions.get(key)
+    try:
+        found = model.functions.get(key)
+    except AttributeError:
+        raise no_model(name, model) from None
     if found is None:
         # Two threads may both get here: they make equal functions, and share their kernels on disk.
         recipe = library_recipe(model, name, method, arrays=arrays, options=options, by=by)
@@ -83,6 +87,14 @@ def function(
         if key == (name, None, (), (), "float64", None):
             model.functions[name] = found
     return found
+
+
+def no_model(name: str, given: object) -> DtypeError:
+    """The error where a model was expected."""
+    return DtypeError(
+        f"the first argument of {name} must be a Model, got {type(given).__name__}; "
+        "da.load reads one from a file, da.models has some ready"
+    )
 
 
 def library_recipe(
@@ -112,7 +124,7 @@ def library_recipe(
     names = (*entry.arguments, *arrays)
     shapes = [(item, argument_shape(model, item)) for item in names]
     looped = (
-        entry.loops
+        chosen in entry.loops
         and by is None
         and not parameters
         and len(model.bodies) > UNROLLED_BODIES
@@ -145,6 +157,8 @@ def _rotations_translations(tree: Tree, q: Any, *, time: Any = None) -> tuple[li
 
 def _frame_motion(model: Model, q: Any, v: Any, a: Any, *, where: str, time: Any = None) -> Any:
     place = model.frame(where)
+    if place.body < 0:
+        return place.placement.p, Vec3.zero(), Vec3.zero()
     motion = algorithms.body_motions(model, q, v, a, time=time)[place.body]
     return tuple(algorithms.point_motion(motion, place.placement.p))
 
@@ -158,7 +172,7 @@ FUNCTIONS: Final[dict[str, LibraryFunction]] = {
         {"rnea": algorithms.inverse_dynamics, "rnea_spatial": _forces_alone(algorithms.rnea_spatial)},
         ("q", "v", "a"),
         frame_free=True,
-        loops=True,
+        loops=("rnea",),
     ),
     "forward_dynamics": LibraryFunction(
         {
@@ -168,7 +182,7 @@ FUNCTIONS: Final[dict[str, LibraryFunction]] = {
         },
         ("q", "v", "tau"),
         frame_free=True,
-        loops=True,
+        loops=("aba", "aba_spatial"),
     ),
     "mass_matrix": LibraryFunction(
         {
@@ -180,12 +194,14 @@ FUNCTIONS: Final[dict[str, LibraryFunction]] = {
         frame_free=True,
     ),
     "inverse_mass_matrix": LibraryFunction({"ltdl": algorithms.inverse_mass_matrix}, ("q",), frame_free=True),
-    "bias_forces": LibraryFunction({"rnea": algorithms.bias_forces}, ("q", "v"), frame_free=True, loops=True),
+    "bias_forces": LibraryFunction(
+        {"rnea": algorithms.bias_forces}, ("q", "v"), frame_free=True, loops=("rnea",)
+    ),
     "gravity_forces": LibraryFunction(
-        {"rnea": algorithms.gravity_forces}, ("q",), frame_free=True, loops=True
+        {"rnea": algorithms.gravity_forces}, ("q",), frame_free=True, loops=("rnea",)
     ),
     "coriolis_forces": LibraryFunction(
-        {"rnea": algorithms.coriolis_forces}, ("q", "v"), frame_free=True, loops=True
+        {"rnea": algorithms.coriolis_forces}, ("q", "v"), frame_free=True, loops=("rnea",)
     ),
     "passive_forces": LibraryFunction({"joints": algorithms.passive_forces}, ("q", "v")),
     "forward_kinematics": LibraryFunction({"tree": _rotations_translations}, ("q",)),

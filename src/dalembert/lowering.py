@@ -71,7 +71,7 @@ class Lowered:
 
 def lower(recipe: Recipe, dtype: str) -> Lowered:
     """Trace a recipe. `dtype` decides only how exact a unit quaternion must be."""
-    return _lower_looped(recipe) if recipe.looped else _lower_unrolled(recipe, dtype)
+    return _lower_looped(recipe, dtype) if recipe.looped else _lower_unrolled(recipe, dtype)
 
 
 def _lower_unrolled(recipe: Recipe, dtype: str) -> Lowered:
@@ -147,7 +147,7 @@ def _derivatives(traced: Trace, recipe: Recipe) -> list[ArrayOutput]:
     return outputs
 
 
-def _lower_looped(recipe: Recipe) -> Lowered:
+def _lower_looped(recipe: Recipe, dtype: str) -> Lowered:
     frames = aligned(recipe.model)
     needed: frozenset[tuple[str, int, int]] | None = None
     for _ in range(2):  # the first trace finds out which intermediate values later passes read
@@ -164,7 +164,7 @@ def _lower_looped(recipe: Recipe) -> Lowered:
         states=tuple(tree.states),
         statements=tuple(tree.statements),
         tables=tree.tables,
-        check=_refused_by_position(graph, recipe),
+        check=_refused_by_position(graph, recipe, dtype),
     )
     return Lowered(program, (ArrayArgument("output", (result.size,)),), lambda arrays: arrays[0])
 
@@ -182,14 +182,12 @@ def as_lists(value: Any) -> Any:
     return value
 
 
-def _refused_by_position(graph: Graph, recipe: Recipe) -> Expression | None:
+def _refused_by_position(graph: Graph, recipe: Recipe, dtype: str) -> Expression | None:
     """Whether a quaternion of a large system's configuration is off unit norm."""
     bad: Scalar = False
     for argument in recipe.arguments:
         for place in configuration.unit_quaternions(recipe.model) if argument.name in POSITIONS else ():
             parts = [graph.input(argument.name, k) for k in range(place.start, place.stop)]
             square = sum((p * p for p in parts), 0.0)
-            bad = scalar.logical_or(
-                bad, 2.0 * QUATERNION_TOLERANCE["float64"] < scalar.absolute(square - 1.0)
-            )
+            bad = scalar.logical_or(bad, 2.0 * QUATERNION_TOLERANCE[dtype] < scalar.absolute(square - 1.0))
     return None if bad is False else graph.condition(bad)

@@ -35,8 +35,8 @@ class Poses:
     def __getitem__(self, name: str) -> Pose:
         """The pose of a body or of a named frame."""
         frame = self._model.frame(name)
-        R: Array = np.array(frame.placement.R.to_list())
-        p: Array = np.array(frame.placement.p.to_list())
+        R: Array = np.array(frame.placement.R.to_list(), self.rotation.dtype)
+        p: Array = np.array(frame.placement.p.to_list(), self.rotation.dtype)
         if frame.body < 0:
             batch = self.translation.shape[:-2]
             return Pose(np.broadcast_to(R, (*batch, 3, 3)), np.broadcast_to(p, (*batch, 3)))

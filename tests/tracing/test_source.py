@@ -99,7 +99,13 @@ def test_nonfinite_constants_and_fused_operations_are_written():
     )
 
 
-@pytest.mark.parametrize("name", ["q.1", "for", "sin"])
-def test_arrays_that_python_cannot_name_are_refused(name):
-    with pytest.raises(ArgumentError, match="cannot name an array"):
-        python_source(trace(lambda x: x, [ArrayInput(name)]).program())
+@pytest.mark.parametrize("name", ["q.1", "for", "sin", "upper arm", "1st", "i"])
+def test_arrays_that_python_cannot_name_get_a_name_that_it_can(name):
+    program = trace(lambda x: 2.0 * x, [ArrayInput(name)]).program()
+    assert compiled(program)([3.0]) == [6.0]
+
+
+def test_two_arrays_that_would_share_an_identifier_are_refused():
+    program = trace(lambda x, y: x + y, [ArrayInput("a.b"), ArrayInput("a b")]).program()
+    with pytest.raises(ArgumentError, match="are both a_b"):
+        python_source(program)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar, overload
 
-from dalembert.errors import ModelError, UnknownNameError
+from dalembert.errors import ModelError, OutOfRangeError, UnknownNameError
 from dalembert.model.body import Body, Limits, Placement
 from dalembert.scalar import Scalar
 
@@ -173,7 +173,12 @@ class Named(Sequence[Item]):
             if key not in self._index:
                 raise UnknownNameError.of(self._kind, key, self._index)
             return self._items[self._index[key]]
-        return self._items[key]
+        try:
+            return self._items[key]
+        except IndexError:
+            raise OutOfRangeError(
+                f"there is no {self._kind} {key}; they are numbered 0 to {len(self) - 1}"
+            ) from None
 
     def __iter__(self) -> Iterator[Item]:
         return iter(self._items)

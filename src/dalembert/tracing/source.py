@@ -7,6 +7,7 @@ order of operations is the program's, so that results are those of the interpret
 from __future__ import annotations
 
 import keyword
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -56,23 +57,21 @@ def python_source(program: Program, *, name: str = "function") -> str:
 
     One output is returned bare, several as a tuple. Division is `/`, which raises on a float zero.
     """
-    arguments = [spec.name for spec in program.inputs]
+    arguments = [_identifier(spec.name) for spec in program.inputs]
     arrays = [spec.name for spec in (*program.inputs, *program.outputs, *program.states)]
-    taken = {*arrays, *program.tables}
-    for word in sorted({name, *taken}):
-        if not word.isidentifier() or keyword.iskeyword(word) or word in _RESERVED:
-            raise ArgumentError(f"{word!r} cannot name an array in Python source; choose another identifier")
+    taken = _distinct([name, *arrays, *program.tables])
     used: set[str] = set()
-    lines = [f"{array} = {table.tolist()!r}" for array, table in sorted(program.tables.items())]
-    lines += ["", "", f"def {name}({', '.join(arguments)}):"]
-    lines += [f"{INDENT}{spec.name} = [0.0] * {spec.size}" for spec in (*program.outputs, *program.states)]
+    lines = [f"{_identifier(array)} = {table.tolist()!r}" for array, table in sorted(program.tables.items())]
+    lines += ["", "", f"def {_identifier(name)}({', '.join(arguments)}):"]
+    own = (*program.outputs, *program.states)
+    lines += [f"{INDENT}{_identifier(spec.name)} = [0.0] * {spec.size}" for spec in own]
     for statement in program.statements:
         if isinstance(statement, Straight):
-            targets = [f"{store.array}[{store.position}] = " for store in statement.stores]
+            targets = [f"{_identifier(store.array)}[{store.position}] = " for store in statement.stores]
             lines += _block(statement.values, targets, INDENT, taken, used)
         else:
             lines += _loop(statement, taken, used)
-    lines.append(f"{INDENT}return {', '.join(spec.name for spec in program.outputs)}")
+    lines.append(f"{INDENT}return {', '.join(_identifier(spec.name) for spec in program.outputs)}")
     head = [f"from dalembert.scalar import {', '.join(sorted(used - {'fma'}))}"] if used - {"fma"} else []
     if "fma" in used:
         head.append("from dalembert.tracing.operations import fused_multiply_add as fma")
@@ -85,7 +84,7 @@ def _loop(loop: Loop, taken: set[str], used: set[str]) -> list[str]:
     for number, case in enumerate(loop.cases):
         indent = INDENT * 2
         if loop.kinds is not None:
-            lines.append(f"{indent}if {loop.kinds}[i] == {number}:")
+            lines.append(f"{indent}if {_identifier(loop.kinds)}[i] == {number}:")
             indent += INDENT
         targets = [_target(store) for store in case]
         lines += _block([store.value for store in case], targets, indent, taken, used) or [f"{indent}pass"]
@@ -111,7 +110,7 @@ def _block(
     text: dict[int, tuple[str, int]] = {}
     for node in nodes:
         written, precedence = _write(node, text, used)
-        loads_what_is_stored = node.op == "load" and node.data.array in stored
+        loads_what_is_stored = node.op == "load" and _identifier(node.data.array) in stored
         leaf = not node.args and not loads_what_is_stored
         short = len(written) <= LONGEST_EXPRESSION or node.index in results
         if leaf or (uses[node.index] == 1 and short and not loads_what_is_stored):
@@ -131,7 +130,7 @@ def _write(node: Expression, text: dict[int, tuple[str, int]], used: set[str]) -
     if node.op == "constant":
         return _number(node.data)
     if node.op == "input":
-        return f"{node.data[0]}[{node.data[1]}]", _ATOM
+        return f"{_identifier(node.data[0])}[{node.data[1]}]", _ATOM
     if node.op == "load":
         return _address(node.data), _ATOM
     arguments = [text[item.index] for item in node.args]
@@ -161,11 +160,32 @@ def _within(argument: tuple[str, int], precedence: int) -> str:
 
 
 def _address(address: Address) -> str:
-    index = "i" if address.table is None else f"{address.table}[i]"
+    array = _identifier(address.array)
+    index = "i" if address.table is None else f"{_identifier(address.table)}[i]"
     if address.scale == 0:
-        return f"{address.array}[{address.offset}]"
+        return f"{array}[{address.offset}]"
     scaled = index if address.scale == 1 else f"{address.scale} * {index}"
-    return f"{address.array}[{scaled} + {address.offset}]" if address.offset else f"{address.array}[{scaled}]"
+    return f"{array}[{scaled} + {address.offset}]" if address.offset else f"{array}[{scaled}]"
+
+
+def _identifier(name: str) -> str:
+    """A name as a Python identifier: "upper.mass" is `upper_mass`; words in use elsewhere get a `_`."""
+    word = re.sub(r"\W", "_", name)
+    if not word.isidentifier():
+        word = f"_{word}"
+    return f"{word}_" if keyword.iskeyword(word) or word in _RESERVED else word
+
+
+def _distinct(names: Sequence[str]) -> set[str]:
+    """The identifiers of the names; two names must not share one."""
+    taken: dict[str, str] = {}
+    for name in names:
+        other = taken.setdefault(_identifier(name), name)
+        if other != name:
+            raise ArgumentError(
+                f"{other!r} and {name!r} are both {_identifier(name)} in Python source; rename one"
+            )
+    return set(taken)
 
 
 def _fresh(name: str, taken: Iterable[str]) -> str:
