@@ -86,6 +86,9 @@ BAD: list[Case] = [
     ("joint", lambda: ARM.joint("elbo"), UnknownNameError, 'unknown joint "elbo".*nearest: "elbow"'),
     ("body out of range", lambda: ARM.bodies[17], DalembertError, "no body 17; .*0 to 5"),
     ("subtree out of range", lambda: ARM.subtree(17), ArgumentError, "no body 17; bodies are 0 to 5"),
+    # models
+    ("no model", lambda: da.mass_matrix(None, Q), DtypeError, "mass_matrix must be a Model, got NoneType"),
+    ("text for a model", lambda: da.jacobian("arm", Q, "tool"), DalembertError, "must be a Model, got str"),
 ]  # fmt: skip
 
 
