@@ -300,3 +300,32 @@ def test_operations_are_counted_after_simplification():
     assert (count.multiplications, count.additions, count.trigonometric) == (2, 0, 2)
     assert repr(f).startswith("<CompiledFunction")
     assert da.compile(al.forward_dynamics, arm()).operation_count.multiplications > 50
+
+
+def test_only_a_configuration_is_checked_as_one():
+    """An input of the user's own named q, q0, q1 or q2, of another shape, is any array."""
+    model = branched()
+    double = da.compile(lambda m, q: [2.0 * x for x in q], model, inputs={"q": 2})
+    np.testing.assert_array_equal(double([3.0, 4.0]), [6.0, 8.0])
+    np.testing.assert_array_equal(double.jacobian("q")([3.0, 4.0]), 2.0 * np.eye(2))
+    assert float(da.compile(lambda m, q1: 2.0 * q1, model, inputs={"q1": ()})(3.0)) == 6.0
+    knots = da.compile(lambda m, q: [row[0] for row in q], model, inputs={"q": (3, model.nq)})
+    np.testing.assert_array_equal(knots(np.ones((3, model.nq))), np.ones(3))
+
+
+def test_model_without_freedoms_has_empty_results():
+    builder = da.ModelBuilder()
+    builder.add_body("stone", "world", da.Fixed(), inertia=arm().bodies[0].inertia)
+    model = builder.build()
+    assert da.mass_matrix(model, []).shape == (0, 0)
+    assert da.mass_matrix(model, np.zeros((4, 0))).shape == (4, 0, 0)
+    assert da.forward_dynamics(model, np.zeros((4, 0)), [], []).shape == (4, 0)
+    assert da.jacobian(model, [], "stone").shape == (6, 0)
+    assert da.center_of_mass(model, np.zeros((4, 0))).shape == (4, 3)
+
+
+@pytest.mark.parametrize("name", ["jacobian", "inverse_dynamics_derivatives"])
+def test_public_functions_that_need_more_than_arrays_say_so(name: str):
+    """They take a name or give several derivatives: the error says what to compile instead."""
+    with pytest.raises(ArgumentError, match=rf"{name}.*(algorithms|jacobian)"):
+        da.compile(getattr(da, name), arm())
