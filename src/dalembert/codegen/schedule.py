@@ -4,12 +4,14 @@
     contract    a b + c becomes one fused multiply-add where the product has no other use; negations are
                 folded into it. Decided on the graph, never by the code generator: scalar and lane code
                 round alike.
-    order       the order of creation, which is the order of the traced passes over the tree, except that
-                sines and their kin come first, in groups: they are calls, and a call empties the registers
+    order       sines and their kin first, in groups: they are calls, and a call empties the registers; then
+                the better of the order of creation and of walks from the outputs
 
-The order of creation beats every demand-driven order that was tried (design/codegen.md): an algorithm
-finishes a body before it goes to the next, while a depth-first walk from one output computes one component
-of a spatial inertia and leaves the operands of the other twenty alive.
+The order of creation, which is that of the traced passes over the tree, is best for the algorithms
+themselves: they finish a body before they go to the next, while a walk from one output computes one
+component of a spatial inertia and leaves the operands of the other twenty alive. Derivatives are the other
+way round: a pass computes all directions side by side, a walk takes one output at a time
+(design/codegen.md).
 """
 
 from __future__ import annotations
@@ -26,6 +28,9 @@ __all__ = ["FUSED_OPS", "Instructions", "schedule"]
 
 FUSED_OPS: Final = frozenset({"fma", "fms", "fnma", "fnms"})
 """a b + c, a b - c, -a b + c, -a b - c, each rounded once."""
+
+NEAR: Final = 30
+"""Instructions for which a value may be expected to stay in a register."""
 
 _NEGATED: Final = {"fma": "fnms", "fms": "fnma", "fnma": "fms", "fnms": "fma"}
 
@@ -148,8 +153,44 @@ def _order(program: Instructions) -> list[int]:
         place(_cone(args, [item for node in groups[level] for item in args[node]], placed))
         # Sine and cosine of one angle are neighbours: one call computes both.
         place(sorted(groups[level], key=lambda node: (function_of(ops[node]), args[node], node)))
-    place([node for node in range(len(ops)) if not placed[node]])
+    rest = [
+        [node for node in range(len(ops)) if not placed[node]],
+        _walk(program, placed, backwards=False),
+        _walk(program, placed, backwards=True),
+    ]
+    return order + min(rest, key=lambda candidate: _traffic(program, candidate))
+
+
+def _walk(program: Instructions, placed: list[bool], *, backwards: bool) -> list[int]:
+    """Nodes not placed yet, each output in turn after all it depends on: first or last operand first."""
+    args, done, order = program.args, list(placed), []
+    for root in program.roots:
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            if done[node]:
+                stack.pop()
+                continue
+            waiting = [item for item in args[node] if not done[item]]
+            if not waiting:
+                done[node] = True
+                order.append(node)
+                stack.pop()
+            else:
+                stack.append(waiting[-1] if backwards else waiting[0])
     return order
+
+
+def _traffic(program: Instructions, order: list[int]) -> int:
+    """Operands last touched long ago: about as many as will have to come from memory."""
+    args, touched, count = program.args, [-NEAR] * len(program.ops), 0
+    for time, node in enumerate(order, 1):
+        for operand in args[node]:
+            if time - touched[operand] > NEAR:
+                count += 1
+            touched[operand] = time
+        touched[node] = time
+    return count
 
 
 def _cone(args: list[tuple[int, ...]], roots: list[int], placed: list[bool]) -> list[int]:
