@@ -107,3 +107,14 @@ def test_a_schedule_is_the_same_every_time():
     first, second = schedule(values, fma=True), schedule(values, fma=True)
     assert first.order == second.order
     assert np.array_equal(allocate(first, registers=9).steps, allocate(second, registers=9).steps)
+
+
+def test_directions_computed_side_by_side_are_taken_one_at_a_time():
+    graph = Graph()
+    start = _inputs(graph, 60)
+    chains = list(start)
+    for step in range(8):
+        chains = [chain * (1.5 + step) + graph.input("y", step) for chain in chains]
+    program = schedule(chains, fma=True)
+    assert sorted(program.order) == [node for node in range(len(program.ops)) if not program.is_leaf(node)]
+    assert allocate(program, registers=12).slots == 0
