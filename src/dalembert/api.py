@@ -16,7 +16,7 @@ import numpy.typing as npt
 from dalembert.arguments import as_array
 from dalembert.errors import ArgumentError, UnknownNameError
 from dalembert.execution import CompiledFunction
-from dalembert.library import function, no_model
+from dalembert.library import UNROLLED_BODIES, function, no_model
 from dalembert.model.model import Model
 from dalembert.poses import Poses
 
@@ -32,6 +32,7 @@ __all__ = [
     "forward_dynamics_derivatives",
     "forward_kinematics",
     "gravity_forces",
+    "inertial_forces",
     "integrate",
     "inverse_dynamics",
     "inverse_dynamics_derivatives",
@@ -119,11 +120,28 @@ def mass_matrix(
     """The joint-space inertia M(q) `(…, nv, nv)`, symmetric, with armature; kinetic energy is v^T M v / 2.
 
     Composite-rigid-body algorithm, Featherstone 2008 Table 6.2; `method="rnea_columns"` takes it from nv
-    inverse dynamics.
+    inverse dynamics, as does a model of more than `UNROLLED_BODIES` coordinates.
     """
-    if method is None and time is None and out is None and check == "raise":
+    if method is time is out is None and check == "raise" and model.nv <= UNROLLED_BODIES:
         return _plain(model, "mass_matrix")(q)  # type: ignore[no-any-return]
+    if method is None and model.nv > UNROLLED_BODIES:
+        rows = np.asarray(q)[..., np.newaxis, :]
+        unit = np.eye(model.nv, dtype=rows.dtype if rows.dtype.kind == "f" else None)
+        return inertial_forces(model, rows, unit, time=time, out=out, check=check)
     return _array(model, "mass_matrix", (q,), {"time": time}, method, {}, out, check)
+
+
+def inertial_forces(
+    model: Model,
+    q: ArrayLike,
+    a: ArrayLike,
+    *,
+    time: ArrayLike | None = None,
+    out: Array | None = None,
+    check: Check = "raise",
+) -> Array:
+    """M(q) a `(…, nv)` without forming M, in linear time: inverse dynamics without velocity and gravity."""
+    return _array(model, "inertial_forces", (q, a), {"time": time}, None, {}, out, check)
 
 
 def inverse_mass_matrix(
@@ -134,7 +152,9 @@ def inverse_mass_matrix(
     out: Array | None = None,
     check: Check = "raise",
 ) -> Array:
-    """M(q)^-1 `(…, nv, nv)`, from the sparse L^T D L factors of M."""
+    """M(q)^-1 `(…, nv, nv)`, from the sparse L^T D L factors of M, or of a large M by dense ones."""
+    if model.nv > UNROLLED_BODIES and out is None:
+        return cast("Array", np.linalg.inv(mass_matrix(model, q, time=time, check=check)))
     return _array(model, "inverse_mass_matrix", (q,), {"time": time}, None, {}, out, check)
 
 

@@ -48,10 +48,30 @@ def compile(
         raise CompileError(f'device="{device}" is not available in this version; compile for device="cpu"')
     values = tuple(ArrayArgument(name, np.shape(model.value(name))) for name in parameters)
     name = getattr(function, "__name__", "function")
-    if name in FUNCTIONS and getattr(function, "__module__", "") == "dalembert.api":
+    if getattr(function, "__module__", "") == "dalembert.api":
+        _require_arrays_alone(function, name)
         return CompiledFunction(library_recipe(model, name, parameters=values), dtype=dtype)
     arguments = _arguments(function, model, inputs or {})
     return CompiledFunction(Recipe(name, function, model, arguments, values), dtype=dtype)
+
+
+def _require_arrays_alone(function: Callable[..., Any], name: str) -> None:
+    """Refuse public functions that take a name, or that several compiled functions make up."""
+    if name.endswith("_derivatives"):
+        base = name.removesuffix("_derivatives")
+        raise ArgumentError(
+            f'{name} is made of compiled functions; take da.compile(da.{base}, model).jacobian("q")'
+        )
+    needed = [
+        item.name for item in inspect.signature(function).parameters.values() if item.default is item.empty
+    ]
+    known = FUNCTIONS[name].arguments if name in FUNCTIONS else ()
+    more = [item for item in needed[1:] if item not in known]
+    if more:
+        raise ArgumentError(
+            f"{name} needs {', '.join(more)} beside arrays; compile a function of your own that calls "
+            f"da.algorithms.{name} with it"
+        )
 
 
 def _arguments(

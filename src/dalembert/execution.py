@@ -19,8 +19,7 @@ import numpy as np
 from dalembert import codegen
 from dalembert.arguments import Array, ArrayArgument, Result, Rows, as_rows, pick_dtype, result_rows
 from dalembert.errors import ArgumentError, StateError, UnknownNameError
-from dalembert.lowering import POSITIONS, QUATERNION_TOLERANCE, Lowered, Recipe, lower
-from dalembert.model import configuration
+from dalembert.lowering import QUATERNION_TOLERANCE, Lowered, Recipe, lower
 from dalembert.tracing.count import OperationCount, count_program
 from dalembert.tracing.source import python_source
 
@@ -272,9 +271,8 @@ class CompiledFunction:
                 result.matrix[np.broadcast_to(bad, (rows.count,))] = np.nan
 
     def _norms(self, rows: Rows) -> Iterator[tuple[str, slice, Array]]:
-        quaternions = configuration.unit_quaternions(self._recipe.model)
         for argument, matrix in zip(self._recipe.arguments, rows.matrices, strict=False):
-            for place in quaternions if argument.name in POSITIONS else ():
+            for place in self._recipe.quaternions(argument):
                 yield argument.name, place, np.linalg.norm(matrix[:, place], axis=1)
 
 

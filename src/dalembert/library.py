@@ -26,7 +26,15 @@ from dalembert.model.model import Model
 from dalembert.model.tree import Tree
 from dalembert.spatial import Vec3
 
-__all__ = ["FUNCTIONS", "LibraryFunction", "argument_shape", "function", "library_recipe", "no_model"]
+__all__ = [
+    "FUNCTIONS",
+    "UNROLLED_BODIES",
+    "LibraryFunction",
+    "argument_shape",
+    "function",
+    "library_recipe",
+    "no_model",
+]
 
 UNROLLED_BODIES: Final = 150
 """Trees of more bodies are compiled as loops; measured, see design/large-trees.md."""
@@ -183,6 +191,9 @@ FUNCTIONS: Final[dict[str, LibraryFunction]] = {
         ("q", "v", "tau"),
         frame_free=True,
         loops=("aba", "aba_spatial"),
+    ),
+    "inertial_forces": LibraryFunction(
+        {"rnea": algorithms.differential_inverse_dynamics}, ("q", "a"), frame_free=True, loops=("rnea",)
     ),
     "mass_matrix": LibraryFunction(
         {

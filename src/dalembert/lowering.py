@@ -58,6 +58,14 @@ class Recipe:
     looped: bool = False
     identity: str | None = None
 
+    def is_configuration(self, argument: ArrayArgument) -> bool:
+        """Whether an argument is a q, by its name and its shape."""
+        return argument.name in POSITIONS and argument.shape == (self.model.nq,)
+
+    def quaternions(self, argument: ArrayArgument) -> tuple[slice, ...]:
+        """The parts of an argument that must be unit quaternions."""
+        return configuration.unit_quaternions(self.model) if self.is_configuration(argument) else ()
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,26 +92,13 @@ def _lower_unrolled(recipe: Recipe, dtype: str) -> Lowered:
             model = replace_values(model, dict(zip(names, symbols[count:], strict=True)))
         return recipe.function(model, *symbols[:count])
 
-    def refused(*symbols: Any) -> Scalar:
-        quaternions = configuration.unit_quaternions(recipe.model)
-        tolerance = 2.0 * QUATERNION_TOLERANCE[dtype]  # |p|^2 is twice as far from one as |p|
-        bad: Scalar = False
-        for argument, symbol in zip(recipe.arguments, symbols[:count], strict=True):
-            for place in quaternions if argument.name in POSITIONS else ():
-                square = sum((p * p for p in symbol[place]), 0.0)
-                bad = scalar.logical_or(bad, tolerance < scalar.absolute(square - 1.0))
-        return bad
-
     inputs = [ArrayInput(item.name, item.shape) for item in (*recipe.arguments, *recipe.parameters)]
-    has_quaternions = any(item.name in POSITIONS for item in recipe.arguments) and bool(
-        configuration.unit_quaternions(recipe.model)
-    )
-    traced = trace(call, inputs, flatten=as_lists, check=refused if has_quaternions else None)
+    traced = trace(call, inputs, flatten=as_lists)
     outputs = traced.outputs if recipe.by is None else _derivatives(traced, recipe)
-    return _assembled(traced, outputs)
+    return _assembled(traced, outputs, _refused(traced.graph, recipe, dtype))
 
 
-def _assembled(traced: Trace, outputs: Sequence[ArrayOutput]) -> Lowered:
+def _assembled(traced: Trace, outputs: Sequence[ArrayOutput], check: Expression | None) -> Lowered:
     """Results get names of their own, since a function may well return its argument."""
     stores = [
         Store(f"result {output.name}", position, value)
@@ -114,7 +109,7 @@ def _assembled(traced: Trace, outputs: Sequence[ArrayOutput]) -> Lowered:
         inputs=tuple(ArraySpec(item.name, item.size) for item in traced.inputs),
         outputs=tuple(ArraySpec(f"result {output.name}", output.size) for output in outputs),
         statements=(Straight(tuple(stores)),),
-        check=traced.check,
+        check=check,
     )
     results = tuple(ArrayArgument(output.name, output.shape) for output in outputs)
     return Lowered(program, results, traced.rebuild)
@@ -126,7 +121,7 @@ def _derivatives(traced: Trace, recipe: Recipe) -> list[ArrayOutput]:
     symbols = [traced.graph.input(source.name, k) for k in range(source.size)]
     matrix = jacobian(traced.values, symbols)
     columns = source.shape
-    if recipe.by in POSITIONS:
+    if recipe.is_configuration(ArrayArgument(source.name, source.shape)):
         columns = (recipe.model.nv,)
         rates = [
             configuration.position_rate(
@@ -164,7 +159,7 @@ def _lower_looped(recipe: Recipe, dtype: str) -> Lowered:
         states=tuple(tree.states),
         statements=tuple(tree.statements),
         tables=tree.tables,
-        check=_refused_by_position(graph, recipe, dtype),
+        check=_refused(graph, recipe, dtype),
     )
     return Lowered(program, (ArrayArgument("output", (result.size,)),), lambda arrays: arrays[0])
 
@@ -182,12 +177,13 @@ def as_lists(value: Any) -> Any:
     return value
 
 
-def _refused_by_position(graph: Graph, recipe: Recipe, dtype: str) -> Expression | None:
-    """Whether a quaternion of a large system's configuration is off unit norm."""
+def _refused(graph: Graph, recipe: Recipe, dtype: str) -> Expression | None:
+    """Whether a quaternion of a configuration is off unit norm; None where there are no quaternions."""
+    tolerance = 2.0 * QUATERNION_TOLERANCE[dtype]  # |p|^2 is twice as far from one as |p|
     bad: Scalar = False
     for argument in recipe.arguments:
-        for place in configuration.unit_quaternions(recipe.model) if argument.name in POSITIONS else ():
+        for place in recipe.quaternions(argument):
             parts = [graph.input(argument.name, k) for k in range(place.start, place.stop)]
             square = sum((p * p for p in parts), 0.0)
-            bad = scalar.logical_or(bad, 2.0 * QUATERNION_TOLERANCE[dtype] < scalar.absolute(square - 1.0))
+            bad = scalar.logical_or(bad, tolerance < scalar.absolute(square - 1.0))
     return None if bad is False else graph.condition(bad)

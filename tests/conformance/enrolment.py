@@ -251,6 +251,7 @@ ENROLLED: tuple[Enrolled, ...] = (
     public("inverse_mass_matrix", broad=False),
     public("bias_forces", broad=False),
     public("gravity_forces"),
+    public("inertial_forces"),
     public("coriolis_forces", broad=False),
     public("passive_forces"),
     public("forward_kinematics"),

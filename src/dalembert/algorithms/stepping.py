@@ -98,7 +98,12 @@ Acceleration = Callable[[Sequence[Scalar], Sequence[Scalar], Scalar], list[Scala
 
 
 def _semi_implicit(tree: Tree, acceleration: Acceleration, start: State, dt: Scalar) -> State:
-    """v2 = v + dt a(q, v), then q2 from v2: symplectic, so that energy stays bounded."""
+    """v2 = v + dt a(q, v), then q2 from v2.
+
+    Where M is constant this is the symplectic Euler method, whose energy error stays bounded. Gyroscopic
+    terms are explicit, so that a tumbling body gains energy, by a share of order (omega dt)^2 in each step:
+    take small steps for fast spins, or "rk4".
+    """
     a = acceleration(start.q, start.v, 0.0)
     q2: list[Scalar] = []
     v2: list[Scalar] = []
