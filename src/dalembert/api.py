@@ -122,9 +122,10 @@ def mass_matrix(
     Composite-rigid-body algorithm, Featherstone 2008 Table 6.2; `method="rnea_columns"` takes it from nv
     inverse dynamics, as does a model of more than `UNROLLED_BODIES` coordinates.
     """
-    if method is time is out is None and check == "raise" and model.nv <= UNROLLED_BODIES:
+    large = _is_large(model)
+    if method is time is out is None and check == "raise" and not large:
         return _plain(model, "mass_matrix")(q)  # type: ignore[no-any-return]
-    if method is None and model.nv > UNROLLED_BODIES:
+    if method is None and large:
         rows = np.asarray(q)[..., np.newaxis, :]
         unit = np.eye(model.nv, dtype=rows.dtype if rows.dtype.kind == "f" else None)
         return inertial_forces(model, rows, unit, time=time, out=out, check=check)
@@ -153,7 +154,7 @@ def inverse_mass_matrix(
     check: Check = "raise",
 ) -> Array:
     """M(q)^-1 `(…, nv, nv)`, from the sparse L^T D L factors of M, or of a large M by dense ones."""
-    if model.nv > UNROLLED_BODIES and out is None:
+    if _is_large(model) and out is None:
         return cast("Array", np.linalg.inv(mass_matrix(model, q, time=time, check=check)))
     return _array(model, "inverse_mass_matrix", (q,), {"time": time}, None, {}, out, check)
 
@@ -385,6 +386,14 @@ def _plain(model: Model, name: str) -> CompiledFunction:
         return model.functions[name]  # type: ignore[no-any-return]
     except (KeyError, AttributeError):
         return function(model, name)
+
+
+def _is_large(model: Model) -> bool:
+    """Whether a matrix of the model's coordinates is too large for straight-line code."""
+    try:
+        return model.nv > UNROLLED_BODIES
+    except AttributeError:
+        raise no_model("mass_matrix", model) from None
 
 
 def _frame_name(model: Model, name: str) -> str:
