@@ -51,3 +51,8 @@ def test_what_is_kept_is_bounded() -> None:
 def test_small_and_empty_results_come_from_numpy() -> None:
     assert result_memory.empty((0, 4), "float64").shape == (0, 4)
     assert result_memory.empty((4,), "float64").base is None
+
+
+def test_large_results_begin_with_a_cache_line() -> None:
+    held = [result_memory.empty((k, result_memory.SMALLEST // 8 + 1), "float64") for k in range(1, 5)]
+    assert all(array.ctypes.data % result_memory.CACHE_LINE == 0 for array in held)

@@ -17,7 +17,16 @@ import numpy.typing as npt
 from dalembert import result_memory
 from dalembert.errors import ArgumentError, DtypeError, ShapeError
 
-__all__ = ["ArrayArgument", "Result", "Rows", "as_array", "as_rows", "pick_dtype", "result_rows"]
+__all__ = [
+    "ArrayArgument",
+    "Result",
+    "Rows",
+    "as_array",
+    "as_rows",
+    "pick_dtype",
+    "plain_rows",
+    "result_rows",
+]
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -75,12 +84,7 @@ def pick_dtype(arguments: Sequence[tuple[str, object]]) -> str:
     return next(iter(found), "float64")
 
 
-def as_rows(signature: Sequence[ArrayArgument], values: Sequence[object], dtype: str) -> Rows:
-    """Bring the values to rows of the signature's sizes."""
-    return _plain_rows(signature, values, dtype) or _general_rows(signature, values, dtype)
-
-
-def _plain_rows(signature: Sequence[ArrayArgument], values: Sequence[object], dtype: str) -> Rows | None:
+def plain_rows(signature: Sequence[ArrayArgument], values: Sequence[object], dtype: str) -> Rows | None:
     """The common case at little cost: contiguous arrays of the right type, all with the same batch shape."""
     wanted = DTYPES[dtype]
     batch: tuple[int, ...] | None = None
@@ -99,7 +103,8 @@ def _plain_rows(signature: Sequence[ArrayArgument], values: Sequence[object], dt
     return Rows(batch, math.prod(batch), tuple(matrices))
 
 
-def _general_rows(signature: Sequence[ArrayArgument], values: Sequence[object], dtype: str) -> Rows:
+def as_rows(signature: Sequence[ArrayArgument], values: Sequence[object], dtype: str) -> Rows:
+    """Bring any values to rows of the signature's sizes."""
     arrays = [_as_array(argument, value, dtype) for argument, value in zip(signature, values, strict=True)]
     batches = [
         array.shape[: array.ndim - len(argument.shape)]

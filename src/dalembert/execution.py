@@ -17,7 +17,16 @@ from typing import Any, Final, final
 import numpy as np
 
 from dalembert import codegen
-from dalembert.arguments import Array, ArrayArgument, Result, Rows, as_rows, pick_dtype, result_rows
+from dalembert.arguments import (
+    Array,
+    ArrayArgument,
+    Result,
+    Rows,
+    as_rows,
+    pick_dtype,
+    plain_rows,
+    result_rows,
+)
 from dalembert.errors import ArgumentError, StateError, UnknownNameError
 from dalembert.lowering import QUATERNION_TOLERANCE, Lowered, Recipe, lower
 from dalembert.tracing.count import OperationCount, count_program
@@ -47,7 +56,17 @@ class CompiledFunction:
     """
 
     # An instance's own `__call__` lets a call reach the generated entry point without a Python frame.
-    __slots__ = ("__call__", "_kernels", "_lock", "_lowered", "_recipe", "_results", "_sibling", "dtype")
+    __slots__ = (
+        "__call__",
+        "_kernels",
+        "_lock",
+        "_lowered",
+        "_recipe",
+        "_results",
+        "_sibling",
+        "_signature",
+        "dtype",
+    )
 
     def __init__(
         self,
@@ -60,6 +79,7 @@ class CompiledFunction:
         self.dtype = dtype
         self._sibling = sibling
         self._recipe = recipe
+        self._signature = (*recipe.arguments, *recipe.parameters)
         self._lowered: Lowered | None = None
         self._results: tuple[ArrayArgument, ...] | None = None
         self._kernels: dict[str, codegen.CpuKernel] = {}
@@ -126,12 +146,13 @@ class CompiledFunction:
         if check not in CHECKS:
             raise UnknownNameError.of("check", check, CHECKS)
         values = [*self._bind(args, named), *self._bind_parameters(parameters)]
-        if self._sibling is not None:
-            dtype = pick_dtype(list(zip(self.inputs, values, strict=False)))
-            if dtype != self.dtype:
-                return self._sibling(dtype)(*args, out=out, check=check, **named)
-        signature = (*self._recipe.arguments, *self._recipe.parameters)
-        rows = as_rows(signature, values, self.dtype)
+        rows = plain_rows(self._signature, values, self.dtype)
+        if rows is None:
+            if self._sibling is not None:
+                dtype = pick_dtype(list(zip(self.inputs, values, strict=False)))
+                if dtype != self.dtype:
+                    return self._sibling(dtype)(*args, out=out, check=check, **named)
+            rows = as_rows(self._signature, values, self.dtype)
         kernel = self._kernel("scalar" if rows.count == 1 else "lanes")
         results = result_rows(self._layout(), rows, self.dtype, out)
         refused = kernel.run(
@@ -152,6 +173,8 @@ class CompiledFunction:
         return self._hand_back(arrays if len(arrays) > 1 or arrays[0].ndim else [arrays[0][()]])
 
     def _bind(self, args: Sequence[object], named: Mapping[str, object]) -> list[object]:
+        if len(args) == len(self._recipe.arguments) and not named:
+            return list(args)
         names = [item.name for item in self._recipe.arguments]
         if len(args) > len(names):
             raise ArgumentError(
@@ -173,6 +196,8 @@ class CompiledFunction:
 
     def _bind_parameters(self, parameters: Mapping[str, object] | None) -> list[object]:
         """Given values, and the model's own for the rest."""
+        if not self._recipe.parameters and not parameters:
+            return []
         known = [item.name for item in self._recipe.parameters]
         given = dict(parameters or {})
         for name in given:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import threading
 from typing import Any, Final
 
@@ -23,11 +24,14 @@ SMALLEST: Final = 1 << 20
 KEPT_BYTES: Final = 1 << 27
 """As much memory is kept at most; more is given back."""
 
+CACHE_LINE: Final = 64
+"""Bytes; large results begin at a multiple of it."""
+
 
 def empty(shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
     """An uninitialised array, like `numpy.empty`."""
     kind = np.dtype(dtype)
-    size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+    size = math.prod(shape) * kind.itemsize
     if size < SMALLEST:
         return np.empty(shape, kind)
     memory = _take(size)
@@ -52,7 +56,10 @@ def _take(size: int) -> npt.NDArray[np.uint8]:
         for place, memory in enumerate(_KEPT):
             if memory.size == size:
                 return _KEPT.pop(place)
-    return np.empty(size, np.uint8)
+    # Kernels write full cache lines past the caches, which needs memory that begins with one.
+    raw = np.empty(size + CACHE_LINE, np.uint8)
+    start = -raw.ctypes.data % CACHE_LINE
+    return raw[start : start + size]
 
 
 def _give(memory: npt.NDArray[np.uint8]) -> None:

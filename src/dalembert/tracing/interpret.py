@@ -22,7 +22,7 @@ def interpret(program: Program, inputs: Mapping[str, Sequence[Scalar]]) -> dict[
     arrays = _arrays(program, inputs)
     for statement in program.statements:
         if isinstance(statement, Straight):
-            values = evaluate(statement.values, arrays)
+            values = evaluate(statement.values, arrays, tables=program.tables)
             for store, value in zip(statement.stores, values, strict=True):
                 arrays[store.array][store.position] = value
         else:
