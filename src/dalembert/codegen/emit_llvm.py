@@ -104,7 +104,7 @@ class _Kernel:
             spills=spills,
             proceed=("%nonempty", NEVER),
         )
-        self._body(context, first)
+        self._body(context, first, stride)
         self._end_block()
         self.layout.reserve(context.slots * self.type.size)
         loops = sum(item.count for item in self.program.statements if isinstance(item, Loop))
@@ -158,7 +158,7 @@ class _Kernel:
             for name, base in pointer.items()
         }
 
-    def _body(self, context: Context, first: dict[str, Value]) -> None:
+    def _body(self, context: Context, first: dict[str, Value], stride: dict[str, Value]) -> None:
         program, lanes = self.program, self.type.lanes
         blocks = RowBlocks(self.writer, "%distances", self.globals)
         if lanes > 1:
@@ -166,6 +166,8 @@ class _Kernel:
             for number, spec in enumerate(program.inputs):
                 base = context.places[spec.name].base
                 blocks.read(number, first[spec.name], spec.size, base, used[spec.name])
+            for number, spec in enumerate(program.inputs):
+                blocks.fetch_ahead(number, first[spec.name], spec.size, stride[spec.name])
         self._check(context)
         self._clear(context.places)
         self.delivery.begin(blocks, first)

@@ -20,6 +20,9 @@ INLINE_CHUNKS: Final = 4
 """Rows of more vectors than this are turned by a loop: the instruction cache is the scarcer good."""
 
 
+CACHE_LINE: Final = 64
+"""Bytes that are fetched together."""
+
 LARGE_ROW: Final = 1024
 """Output rows of this many bytes and more are a matter of memory: their pieces are treated while arithmetic
 runs."""
@@ -78,6 +81,22 @@ class RowBlocks:
             self._read_piece(
                 rows, start * self.item, width, self.writer.address(scratch, start * self.writer.type.size)
             )
+
+    def fetch_ahead(self, array: int, base: Value, size: int, stride: Value) -> None:
+        """Ask for the rows of the next block while this one is computed; harmless past the end of a batch.
+
+        A block touches a few lines of each of many rows, which the processor's own prefetching follows
+        poorly once a batch is larger than the caches.
+        """
+        if size * self.item > LARGE_ROW:
+            return
+        writer = self.writer
+        writer.declared.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        ahead = writer.address(base, writer.let(f"mul i64 {stride}, {self.lanes}"))
+        for row in self.pointers(array, ahead):
+            for line in range(0, size * self.item, CACHE_LINE):
+                place = writer.address(row, line)
+                writer.line(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 3, i32 1)")
 
     def _read_piece(self, rows: list[Value], start: int | Value, width: int, target: Value) -> None:
         writer = self.writer
