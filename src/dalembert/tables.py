@@ -20,6 +20,7 @@ from dalembert.errors import TracingError
 from dalembert.model.body import Body
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, literal
+from dalembert.slots import carry_slots, sum_slots
 from dalembert.spatial.structure import leaves, rebuild
 from dalembert.tracing.expression import Expression, Graph, live
 from dalembert.tracing.program import Address, ArraySpec, IndexedStore, Loop, Statement, Store, Straight
@@ -347,46 +348,6 @@ class TableTree(Tree):
             ),
             values,
         )
-
-
-Slots = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], int]
-"""The slot of each body, that of its parent, and how many there are; the world's is 0."""
-
-
-def carry_slots(parents: Sequence[int]) -> Slots:
-    """Outward: a body takes a slot after reading its parent's, which the last child sets free."""
-    last_child = {parent: child for child, parent in enumerate(parents)}
-    slots, free, used = {-1: 0}, list[int](), 1
-    for body, parent in enumerate(parents):
-        if last_child[parent] == body:
-            free.append(slots[parent])
-        if not free:
-            free.append(used)
-            used += 1
-        slots[body] = free.pop()
-        if body not in last_child:
-            free.append(slots[body])
-    return _slot_tables(parents, slots, used)
-
-
-def sum_slots(parents: Sequence[int]) -> Slots:
-    """Inward: a body's slot is taken by its last child, which comes first, and freed by the body."""
-    slots, free, used = {-1: 0}, list[int](), 1
-    for body in reversed(range(len(parents))):
-        for needy in (body, parents[body]):
-            if needy not in slots:
-                if not free:
-                    free.append(used)
-                    used += 1
-                slots[needy] = free.pop()
-            if needy == body:
-                free.append(slots[body])
-    return _slot_tables(parents, slots, used)
-
-
-def _slot_tables(parents: Sequence[int], slots: dict[int, int], used: int) -> Slots:
-    own = np.array([slots[body] for body in range(len(parents))], np.int64)
-    return own, np.array([slots[parent] for parent in parents], np.int64), used
 
 
 def _constants(body: Body) -> tuple[Any, ...]:
