@@ -156,8 +156,8 @@ class CompiledFunction:
         kernel = self._kernel("scalar" if rows.count == 1 else "lanes")
         results = result_rows(self._layout(), rows, self.dtype, out)
         refused = kernel.run(
-            [(matrix.ctypes.data, matrix.strides[0] if len(matrix) > 1 else 0) for matrix in rows.matrices],
-            [(result.matrix.ctypes.data, result.matrix.strides[0]) for result in results],
+            [(codegen.address_of(m), m.strides[0] if len(m) > 1 else 0) for m in rows.matrices],
+            [(codegen.address_of(result.matrix), result.matrix.strides[0]) for result in results],
             rows.count,
         )
         if refused >= 0 and check == "raise":

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.codegen.sample_programs import bits, random_straight, run, straight, wide_output
 
-from dalembert.codegen import compile_program, make_entry
+from dalembert.codegen import address_of, compile_program, make_entry
 from dalembert.errors import ArgumentError
 from dalembert.tracing.expression import Graph
 
@@ -189,3 +189,9 @@ def test_shapes_must_fit_the_kernel():
         make_entry(compile_program(program, lanes=1), Fallback(), input_shapes=[(3,)], output_shapes=[(1,)])
     with pytest.raises(ArgumentError, match="one lane"):
         make_entry(compile_program(program, lanes=2), Fallback(), input_shapes=[(2,)], output_shapes=[(1,)])
+
+
+def test_the_address_of_an_array_is_where_its_elements_begin():
+    base = np.arange(24.0).reshape(4, 6)
+    for array in (base, base[1:], base[:, 2:], base.T, np.empty((0, 3)), base[2]):
+        assert address_of(array) == array.ctypes.data

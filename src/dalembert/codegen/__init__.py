@@ -9,7 +9,7 @@ import llvmlite.binding as llvm
 
 from dalembert.codegen.cache import cache_directory, cache_key, cache_writable, load_entry, store_entry
 from dalembert.codegen.cpu import CpuKernel, KernelInfo, compile_object, load_object
-from dalembert.codegen.entry import make_entry
+from dalembert.codegen.entry import address_of, make_entry
 from dalembert.codegen.target import (
     LEVELS,
     check_lanes,
@@ -27,6 +27,7 @@ __all__ = [
     "LEVELS",
     "CpuKernel",
     "KernelInfo",
+    "address_of",
     "assembly",
     "cache_directory",
     "cache_writable",

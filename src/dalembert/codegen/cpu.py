@@ -171,6 +171,7 @@ class CpuKernel:
         self._engine = engine
         self.address = address
         self._function = ROWS_TYPE(self.address)
+        self._numbers = ctypes.c_int64 * (len(info.inputs) + len(info.outputs))
         self._tables = aligned_buffer(max(len(tables), 1))
         self._tables[: len(tables)] = np.frombuffer(tables, dtype=np.uint8)
         self.tables_address = int(self._tables.ctypes.data)
@@ -187,7 +188,7 @@ class CpuKernel:
         bases = [address for address, _ in (*inputs, *outputs)]
         steps = [step for _, step in (*inputs, *outputs)]
         count = len(inputs)
-        numbers = ctypes.c_int64 * len(bases)
+        numbers = self._numbers
         strides = numbers(*steps)
         output_strides = ctypes.byref(strides, 8 * count)
         streamed = rows * self.info.streamed_bytes

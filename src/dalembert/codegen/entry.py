@@ -42,7 +42,7 @@ from dalembert.codegen.entry_code import (
 from dalembert.codegen.target import target_for, target_machine
 from dalembert.errors import ArgumentError
 
-__all__ = ["make_entry"]
+__all__ = ["address_of", "make_entry"]
 
 NUMPY_NEW: Final = 93
 NUMPY_RETURN: Final = 76
@@ -114,6 +114,13 @@ def make_entry(
     new.restype = ctypes.py_object
     new.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     return cast("Callable[..., Any]", new(ctypes.addressof(method), descriptor, None))
+
+
+def address_of(array: Any) -> int:
+    """Where an array's elements begin. `array.ctypes.data` is the same, at ten times the cost."""
+    if not _trusted():
+        return int(array.ctypes.data)
+    return ctypes.c_void_p.from_address(id(array) + DATA).value or 0
 
 
 def _check_shapes(
