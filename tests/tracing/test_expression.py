@@ -140,6 +140,15 @@ def test_values_of_two_traces_do_not_mix(x):
         x + Graph().input("x", 0)
 
 
+def test_errors_inside_elementary_functions_name_the_line_that_called_them(x):
+    def greater(x, y):
+        return scalar.maximum(x, y)
+
+    line = greater.__code__.co_firstlineno + 1
+    with pytest.raises(TracingError, match=rf"test_expression\.py:{line}: a traced value of another trace"):
+        greater(x, Graph().input("y", 0))
+
+
 def test_unknown_operations_are_named(graph, x):
     with pytest.raises(UnknownNameError, match=r'unknown operation "sine".*nearest: "sin"'):
         graph.operation("sine", x)

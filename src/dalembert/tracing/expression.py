@@ -377,7 +377,7 @@ def _whole_power(x: Expression, exponent: int) -> Scalar:
 def _place() -> str:
     """The innermost line outside this package, and the one inside it if that is where it happened."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    hidden = (os.path.join(package, "tracing"), os.path.join(package, "scalar.py"))
+    hidden = (os.path.join(package, "tracing", ""), os.path.join(package, "scalar", ""))
     inner = ""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
