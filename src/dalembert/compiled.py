@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dalembert import api
 from dalembert.arguments import ArrayArgument
 from dalembert.errors import ArgumentError, CompileError, UnknownNameError
 from dalembert.execution import CompiledFunction
@@ -48,7 +49,7 @@ def compile(
         raise CompileError(f'device="{device}" is not available in this version; compile for device="cpu"')
     values = tuple(ArrayArgument(name, np.shape(model.value(name))) for name in parameters)
     name = getattr(function, "__name__", "function")
-    if getattr(function, "__module__", "") == "dalembert.api":
+    if name in api.__all__ and getattr(api, name) is function:
         _require_arrays_alone(function, name)
         return CompiledFunction(library_recipe(model, name, parameters=values), dtype=dtype)
     arguments = _arguments(function, model, inputs or {})

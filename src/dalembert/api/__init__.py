@@ -1,0 +1,58 @@
+"""The public functions: one sample or any batch of them, compiled for the model on first use.
+
+All take one sample `(nq,)` or any leading batch shape `(…, nq)`, row-major; ints and lists become float64;
+arrays of float32 give float32. `out=` takes preallocated results. `check="raise"` refuses quaternions off
+unit norm, `"flag"` makes such rows NaN, `"off"` does not look. `time=` is needed where a model has
+time-dependent joints.
+"""
+
+from dalembert.api.derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
+from dalembert.api.dynamics import (
+    bias_forces,
+    coriolis_forces,
+    force_at_point,
+    forward_dynamics,
+    gravity_forces,
+    inertial_forces,
+    inverse_dynamics,
+    inverse_mass_matrix,
+    mass_matrix,
+    passive_forces,
+)
+from dalembert.api.energy_momentum import (
+    center_of_mass,
+    centroidal_momentum,
+    centroidal_momentum_matrix,
+    kinetic_energy,
+    potential_energy,
+)
+from dalembert.api.kinematics import forward_kinematics, jacobian, jacobian_rate, point_motion
+from dalembert.api.motion import difference, integrate, normalize, step
+
+__all__ = [
+    "bias_forces",
+    "center_of_mass",
+    "centroidal_momentum",
+    "centroidal_momentum_matrix",
+    "coriolis_forces",
+    "difference",
+    "force_at_point",
+    "forward_dynamics",
+    "forward_dynamics_derivatives",
+    "forward_kinematics",
+    "gravity_forces",
+    "inertial_forces",
+    "integrate",
+    "inverse_dynamics",
+    "inverse_dynamics_derivatives",
+    "inverse_mass_matrix",
+    "jacobian",
+    "jacobian_rate",
+    "kinetic_energy",
+    "mass_matrix",
+    "normalize",
+    "passive_forces",
+    "point_motion",
+    "potential_energy",
+    "step",
+]

@@ -1,0 +1,92 @@
+"""How the public functions call the library's, and the types of what they take and give."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal, TypeAlias, cast
+
+import numpy.typing as npt
+
+from dalembert.errors import UnknownNameError
+from dalembert.execution import CompiledFunction
+from dalembert.library import UNROLLED_BODIES, function, no_model
+from dalembert.model.model import Model
+
+__all__ = [
+    "Array",
+    "ArrayLike",
+    "Check",
+    "ForceFrame",
+    "force_options",
+    "is_large",
+    "known_frame",
+    "plain",
+    "result",
+    "results",
+]
+
+Array: TypeAlias = npt.NDArray[Any]
+ArrayLike: TypeAlias = npt.ArrayLike
+Check: TypeAlias = Literal["raise", "flag", "off"]
+ForceFrame: TypeAlias = Literal["body", "world"]
+FORCE_FRAMES: Final = ("body", "world")
+
+
+def plain(model: Model, name: str) -> CompiledFunction:
+    """A library function without options: the way of most calls, kept short."""
+    try:
+        return model.functions[name]  # type: ignore[no-any-return]
+    except (KeyError, AttributeError):
+        return function(model, name)
+
+
+def is_large(model: Model) -> bool:
+    """Whether a matrix of the model's coordinates is too large for straight-line code."""
+    try:
+        return model.nv > UNROLLED_BODIES
+    except AttributeError:
+        raise no_model("mass_matrix", model) from None
+
+
+def known_frame(model: Model, name: str) -> str:
+    """The name of a frame or body that exists."""
+    try:
+        return model.frame(name).name
+    except AttributeError:
+        raise no_model("a function of a frame", model) from None
+
+
+def force_options(external_forces: ArrayLike | None, frame: str) -> dict[str, Any]:
+    """The frame of external forces is a wrong name even where there are none."""
+    if frame not in FORCE_FRAMES:
+        raise UnknownNameError.of("external_frame", frame, FORCE_FRAMES)
+    return {} if external_forces is None else {"external_frame": frame}
+
+
+def result(
+    model: Model,
+    name: str,
+    values: tuple[Any, ...],
+    arrays: dict[str, Any],
+    method: str | None,
+    options: dict[str, Any],
+    out: Array | None,
+    check: Check,
+) -> Array:
+    """The result of a library function, with those of the optional arrays that were given."""
+    return cast("Array", results(model, name, values, arrays, method, options, out, check))
+
+
+def results(
+    model: Model,
+    name: str,
+    values: tuple[Any, ...],
+    arrays: dict[str, Any],
+    method: str | None,
+    options: dict[str, Any],
+    out: Array | None,
+    check: Check,
+) -> Any:
+    """The results of a library function; one comes bare."""
+    given = {key: value for key, value in arrays.items() if value is not None}
+    compiled = function(model, name, method, arrays=tuple(given), options=tuple(options.items()))
+    return compiled(*values, *given.values(), out=out, check=check)
