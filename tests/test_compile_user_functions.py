@@ -152,6 +152,18 @@ def test_callables_of_every_kind():
     np.testing.assert_array_equal(da.compile(da.mass_matrix, model)(q), da.mass_matrix(model, q))
 
 
+def test_own_function_with_the_name_and_place_of_a_public_one_is_compiled_itself():
+    model = arm()
+
+    @functools.wraps(da.mass_matrix)
+    def twice(m: da.Model, q: Any) -> Any:
+        return [[2.0 * entry for entry in row] for row in al.mass_matrix(m, q)]
+
+    del twice.__wrapped__  # type: ignore[attr-defined]
+    q = np.array([0.3, -0.4])
+    np.testing.assert_allclose(da.compile(twice, model)(q), 2.0 * da.mass_matrix(model, q), atol=1e-14)
+
+
 def test_choice_by_value_goes_through_select():
     model = arm()
     f = da.compile(lambda m, q: scalar.select(q[0] > 0.0, q[1], scalar.minimum(q[1], -1.0)), model)
