@@ -1,0 +1,63 @@
+"""What a loader has to say about a file that it accepted: what it ignored, doubted or repaired."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["MAX_LINES_OF_A_KIND", "Report"]
+
+MAX_LINES_OF_A_KIND: Final = 200
+"""Lines kept of one kind and subject; the rest are counted, so that a hostile file cannot fill memory."""
+
+_LINES_NAMED: Final = 3
+
+
+class Report:
+    """Collects lines for `model.report`; things of one kind that are ignored again and again share a line."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._ignored: dict[str, list[int]] = {}
+        self._left_out = 0
+
+    def warn(self, message: str) -> None:
+        """Something was used as the file says, though it is doubtful."""
+        self._add(f"warning: {message}")
+
+    def repair(self, message: str) -> None:
+        """Something was changed so that it makes sense."""
+        self._add(f"repaired: {message}")
+
+    def note(self, message: str) -> None:
+        """Something worth knowing about how the file was understood."""
+        self._add(message)
+
+    def ignore(self, what: str, line: int) -> None:
+        """Something in the file has no effect, such as `<material>`, at that line."""
+        if what in self._ignored or len(self._ignored) < MAX_LINES_OF_A_KIND:
+            self._ignored.setdefault(what, []).append(line)
+        else:
+            self._left_out += 1
+
+    def lines(self) -> tuple[str, ...]:
+        """Warnings and repairs in the order in which they came, then what was ignored."""
+        ignored = [
+            f"ignored: {what}, {len(lines)} times, {_places(lines)}"
+            if len(lines) > 1
+            else f"ignored: {what}, {_places(lines)}"
+            for what, lines in self._ignored.items()
+        ]
+        more = [f"… and {self._left_out} lines more"] if self._left_out else []
+        return (*self._lines, *ignored, *more)
+
+    def _add(self, line: str) -> None:
+        if len(self._lines) < MAX_LINES_OF_A_KIND * 10:
+            self._lines.append(line)
+        else:
+            self._left_out += 1
+
+
+def _places(lines: list[int]) -> str:
+    named = ", ".join(str(line) for line in lines[:_LINES_NAMED])
+    more = ", …" if len(lines) > _LINES_NAMED else ""
+    return ("lines " if len(lines) > 1 else "line ") + named + more
