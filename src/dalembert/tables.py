@@ -16,6 +16,7 @@ from typing import Any, Final, final
 
 import numpy as np
 
+from dalembert import body_kinds
 from dalembert.errors import TracingError
 from dalembert.model.body import Body
 from dalembert.model.tree import PerBody, Tree
@@ -309,8 +310,8 @@ class TableTree(Tree):
                 raise TracingError(
                     f"joint {body.joint_name!r}: couplings and time-dependent joints are not tabulated"
                 )
-            members.setdefault(_kind(body), []).append(body)
-        rows = {body.index: _numbers(body) for body in bodies}
+            members.setdefault(body_kinds.kind(body), []).append(body)
+        rows = {body.index: body_kinds.numbers(body) for body in bodies}
         width = max(len(row) for row in rows.values())
         numbers = np.zeros((len(bodies), width))
         kinds = np.zeros(len(bodies), np.int64)
@@ -337,9 +338,9 @@ class TableTree(Tree):
         width = numbers.shape[1]
         values: list[Any] = [
             float(numbers[0, j]) if shared[j] else self.graph.load(Address(NUMBERS, None, width, j))
-            for j in range(len(_numbers(template)))
+            for j in range(len(body_kinds.numbers(template)))
         ]
-        return _with_numbers(
+        return body_kinds.with_numbers(
             replace(
                 template,
                 index=BodyIndex(kind),
@@ -348,35 +349,3 @@ class TableTree(Tree):
             ),
             values,
         )
-
-
-def _constants(body: Body) -> tuple[Any, ...]:
-    return (body.placement, body.inertia, body.armature)
-
-
-def _numbers(body: Body) -> list[float]:
-    """All constants of a body that dynamics reads."""
-    return [*body.joint.parameters(), *leaves(_constants(body))]
-
-
-def _with_numbers(body: Body, values: list[Any]) -> Body:
-    split = len(body.joint.parameters())
-    placement, inertia, armature = rebuild(_constants(body), values[split:])
-    joint = body.joint.with_parameters(values[:split])
-    return replace(body, joint=joint, placement=placement, inertia=inertia, armature=armature)
-
-
-def _kind(body: Body) -> Any:
-    """Bodies of equal kind differ in numbers only."""
-    return type(body.joint), body.joint.structure(), _shape(_constants(body))
-
-
-def _shape(value: Any) -> Any:
-    """The nesting of a value without its numbers; the axis of a screw belongs to the structure."""
-    if isinstance(value, (tuple, list)):
-        return tuple(_shape(item) for item in value)
-    return (
-        type(value),
-        getattr(value, "axis", None),
-        tuple(_shape(item) for item in getattr(value, "factors", ())),
-    )
