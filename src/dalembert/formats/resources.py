@@ -1,0 +1,172 @@
+"""Files that a model file names: found below allowed folders only, and read up to a limit.
+
+A model file comes from anywhere, so the names in it are not trusted: a name is resolved first, symbolic links
+included, and then has to lie below the model file's folder or a root that the caller named. Nothing is
+fetched, and only regular files are opened.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, final
+from urllib.parse import unquote
+
+from dalembert.errors import FileError
+
+__all__ = ["MAX_NAME_LENGTH", "MissingResourceError", "Resources", "read_regular_file"]
+
+MAX_NAME_LENGTH: Final = 4096
+"""Longer names of files are refused."""
+
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # two letters or more: "C:" is a drive
+_NEVER: Final = ("http", "https", "ftp", "ftps")
+
+
+class MissingResourceError(FileError):
+    """A file that a model names and that is in none of the places where it may be."""
+
+
+@final
+class Resources:
+    """The files that a model file may name.
+
+    `folder` is the model file's own, `roots` are folders that the caller allows besides; `trusted` lifts the
+    limit to these folders, but never fetches anything and never opens what is not a regular file.
+    """
+
+    __slots__ = ("_allowed", "_folder", "_trusted")
+
+    def __init__(self, folder: Path, roots: Sequence[Path] = (), *, trusted: bool = False) -> None:
+        self._folder = Path(folder).resolve()
+        self._allowed = (self._folder, *(Path(root).resolve() for root in roots))
+        self._trusted = trusted
+
+    def resolve(self, uri: str, *, what: str) -> Path:
+        """The regular file that `uri` names; `what` names its user in messages, such as `mesh of "hand"`.
+
+        Relative names start at the folder, then at the roots. `package://name/rest` is looked for in folders
+        called `name`: the folder and the roots themselves, what they hold, and the folder's parents (where
+        those lie below a root). `file://`, absolute names, `~` and names that lead out of the allowed folders
+        are refused unless trusted; `http://` and its kin always. A file that is not there raises
+        `MissingResourceError`, which is a `FileError`.
+        """
+        if not uri.strip():
+            raise FileError(f"{what}: the name of the file is empty")
+        if "\0" in uri or len(uri) > MAX_NAME_LENGTH:
+            raise FileError(
+                f'{what}: "{uri[:60]}" is no name of a file (it holds a NUL byte or has over '
+                f"{MAX_NAME_LENGTH} characters)"
+            )
+        place = f'{what}: "{uri}"'
+        outside = None
+        for candidate in self._candidates(uri, place):
+            try:
+                found = candidate.resolve()
+                if not self._inside(found):  # whether such a file exists is nobody's business
+                    outside = found
+                    continue
+                status = found.stat()
+            except (OSError, RuntimeError):  # missing, or a ring of symbolic links
+                continue
+            if not stat.S_ISREG(status.st_mode):
+                kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+                raise FileError(f"{place} is {kind}; only regular files are read")
+            return found
+        if outside is not None:
+            raise FileError(f"{place} leads to {outside}, {self._limits()}")
+        raise MissingResourceError(f"{place} does not exist; looked below {self._listed()}")
+
+    def _candidates(self, uri: str, place: str) -> Iterator[Path]:
+        """Where the file may be, in order; refuses names of forbidden kinds before looking anywhere."""
+        scheme = match[1].lower() if (match := _SCHEME.match(uri)) else ""
+        if scheme in _NEVER:
+            raise FileError(
+                f"{place} is on the network; nothing is fetched: store a copy beside the model file"
+            )
+        if scheme == "package":
+            return self._package(uri[match.end() :] if match else "", place)
+        if scheme == "file":
+            if not self._trusted:
+                raise FileError(f"{place} is a file: address, {self._limits()}")
+            path = uri[match.end() :] if match else ""
+            return iter([Path(unquote(path[2:] if path.startswith("//") else path))])
+        if scheme:
+            raise FileError(f'{place} has the unknown scheme "{scheme}:"; known: package://, file://')
+        if uri.startswith("~"):
+            if not self._trusted:
+                raise FileError(f"{place} starts at a home folder, {self._limits()}")
+            return iter([Path(os.path.expanduser(uri))])
+        if Path(uri).is_absolute() or uri.startswith(("/", "\\")) or re.match(r"[A-Za-z]:", uri):
+            if not self._trusted:
+                raise FileError(f"{place} is an absolute path, {self._limits()}")
+            return iter([Path(uri)])
+        return (root / uri for root in self._allowed)
+
+    def _package(self, rest: str, place: str) -> Iterator[Path]:
+        name, _, path = unquote(rest).removeprefix("//").partition("/")
+        if name in ("", ".", "..", "~") or "\\" in name:
+            raise FileError(f"{place} names no package; the form is package://name/path/in/it")
+        if not path:
+            raise FileError(f"{place} names a package but no file in it")
+        if path.startswith("/"):
+            raise FileError(f"{place} has an absolute path inside a package; write package://{name}/path")
+        return (package / path for package in self._packages(name))
+
+    def _packages(self, name: str) -> Iterator[Path]:
+        """Folders that may be the package of that name."""
+        for root in self._allowed:
+            if root.name == name:
+                yield root
+            yield root / name
+        for parent in self._folder.parents:
+            if self._inside(parent):
+                if parent.name == name:
+                    yield parent
+                yield parent / name
+
+    def _inside(self, path: Path) -> bool:
+        return self._trusted or any(path.is_relative_to(root) for root in self._allowed)
+
+    def _limits(self) -> str:
+        return (
+            f"but files are read below {self._listed()} only; name another root (roots=[…]), or trust the "
+            "file (trusted=True)"
+        )
+
+    def _listed(self) -> str:
+        return ", ".join(str(root) for root in dict.fromkeys(self._allowed))
+
+
+def read_regular_file(path: str | os.PathLike[str], *, limit: int) -> bytes:
+    """The bytes of a regular file of at most `limit` bytes; devices, pipes and folders are not opened."""
+    file = Path(path)
+    try:
+        _refuse_unless_regular(file, file.stat())
+        # What was a file a moment ago may be a pipe now: opening it must not wait.
+        descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with open(descriptor, "rb") as stream:
+            status = os.fstat(stream.fileno())
+            _refuse_unless_regular(file, status)
+            # One byte more than was promised: the file may still grow, and the limit holds all the same.
+            content = stream.read(status.st_size + 1) if status.st_size <= limit else b""
+            if status.st_size > limit or len(content) > limit:
+                size = max(status.st_size, len(content))
+                raise FileError(f"{file} has {size} bytes; files up to {limit} bytes are read")
+    except OSError as error:
+        raise FileError(f"{file} cannot be read: {error.strerror}") from error
+    except ValueError as error:  # a NUL byte in the name
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"{file!r} cannot be read: {error}") from error
+    return content
+
+
+def _refuse_unless_regular(file: Path, status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise FileError(f"{file} is a folder; name a file in it")
+    if not stat.S_ISREG(status.st_mode):
+        raise FileError(f"{file} is not a regular file; devices, pipes and sockets are not read")
