@@ -1,79 +1,163 @@
 """Models in files: `load` and `save` choose the format by the file's ending.
 
-`.json` holds a whole model without loss. Files are read once, up to a limit; nothing in them is executed.
+`.json` holds a whole model without loss; `.urdf` and `.xml` (MJCF) are the formats of others. Files are read
+once, up to a limit; nothing in them is executed, and nothing outside the allowed folders is opened.
 """
 
 from __future__ import annotations
 
 import os
-import stat
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
-from dalembert.errors import FileError, UnknownNameError
+from dalembert.errors import ArgumentError, FileError, InertiaError, ModelError, UnknownNameError
+from dalembert.formats.document import MAX_FILE_BYTES
+from dalembert.formats.report import CHANGES_DYNAMICS
+from dalembert.formats.resources import read_regular_file
 from dalembert.model.model import Model
 
-__all__ = ["MAX_FILE_BYTES", "load", "save"]
+__all__ = ["MAX_FILE_BYTES", "load", "load_motion", "save"]
 
+RootOption = Literal["fixed", "floating"] | None
+InertiaOption = Literal["as_given", "strict", "repair"]
+PathLike = str | os.PathLike[str]
 T = TypeVar("T")
 
-MAX_FILE_BYTES: Final = 64 * 1024 * 1024
-"""Larger files are refused before they are read."""
+_ELSEWHERE: Final = {
+    ".xacro": "xacro files are programs that write URDF; run: xacro model.urdf.xacro > model.urdf",
+    ".sdf": "SDF is not supported; convert the model to URDF or MJCF first",
+    ".bvh": "a motion file; load it with da.load_motion",
+    ".asf": "a motion file; load it with da.load_motion((skeleton, motion))",
+    ".amc": "a motion file; load it with da.load_motion((skeleton, motion))",
+}
+"""Endings of files that are something else, and what to do with them."""
 
 
-def load(path: str | os.PathLike[str]) -> Model:
-    """The model in a file."""
+def load(
+    path: PathLike,
+    *,
+    root: RootOption = None,
+    inertia: InertiaOption = "as_given",
+    roots: Sequence[PathLike] = (),
+    trusted: bool = False,
+) -> Model:
+    """The model in a file: `.urdf`, `.xml` (MJCF, with the extra `mjcf`), or `.json` as `save` wrote it.
+
+    `root`: "fixed" joins the root to the world, "floating" gives it six freedoms, None is as the file says
+    (URDF: fixed). `inertia`: inertias that no body can have are used "as_given" and reported, refused
+    ("strict"), or replaced by the nearest possible ones and listed ("repair"). Meshes are looked for below
+    the file's folder and the folders `roots`, anywhere if the file is `trusted`. What was ignored, doubtful
+    or repaired stands in `model.report`.
+    """
     file = Path(path)
     reader = _by_ending(file, READERS, "load")
+    folders = [Path(item) for item in roots]
     try:
-        return reader(_content(file))
-    except FileError:
+        return reader(file, root=root, inertia=inertia, roots=folders, trusted=trusted)
+    except (FileError, InertiaError, ArgumentError):
         raise
-    except ValueError as error:
+    except ModelError as error:
         raise FileError(f"{file}: {error}") from error
 
 
-def save(model: Model, path: str | os.PathLike[str]) -> None:
-    """Write a model to a file; a file of that name is replaced only once the new one is complete."""
+def save(model: Model, path: PathLike, *, accept_losses: bool = False) -> tuple[str, ...]:
+    """Write a model to a file; a file of that name is replaced only once the new one is complete.
+
+    Returns what the format cannot hold, one line each. Where that changes the dynamics, it is an error unless
+    `accept_losses` is set.
+    """
     file = Path(path)
-    content = _by_ending(file, WRITERS, "save")(model)
+    text, losses = _by_ending(file, WRITERS, "save")(model, file)
+    grave = [loss.removeprefix(CHANGES_DYNAMICS) for loss in losses if loss.startswith(CHANGES_DYNAMICS)]
+    if grave and not accept_losses:
+        raise FileError(
+            f"{file}: the format cannot hold what the dynamics depend on: {'; '.join(grave)}; save as .json, "
+            "or give accept_losses=True to leave it out"
+        )
     try:
         with tempfile.TemporaryDirectory(dir=file.parent, prefix=f".{file.name}.") as folder:
             draft = Path(folder) / file.name
-            draft.write_text(content, encoding="utf-8")
+            draft.write_text(text, encoding="utf-8")
             draft.replace(file)
     except OSError as error:
         raise FileError(
             f"{file} cannot be written: {error.strerror}; check the folder and its permissions"
         ) from error
+    return tuple(loss.removeprefix(CHANGES_DYNAMICS) for loss in losses)
 
 
-READERS: Final[dict[str, Callable[[bytes], Model]]] = {".json": Model.from_json}
-WRITERS: Final[dict[str, Callable[[Model], str]]] = {".json": Model.to_json}
+def load_motion(path: PathLike | tuple[PathLike, PathLike], **options: Any) -> Any:
+    """A skeleton and its motion, (Model, Clip), from a motion-capture file; see `dalembert.motion`."""
+    from dalembert.motion import load_motion as read
+
+    return read(path, **options)
+
+
+def _load_json(file: Path, *, root: RootOption, inertia: InertiaOption, **_: Any) -> Model:
+    if root is not None or inertia != "as_given":
+        raise ArgumentError(
+            f"{file}: root and inertia are options for URDF and MJCF; a .json model is complete"
+        )
+    return Model.from_json(_content(file))
+
+
+def _load_urdf(file: Path, **options: Any) -> Model:
+    from dalembert.formats.urdf import load_urdf
+
+    return load_urdf(_content(file), name=str(file), folder=file.parent, **options)
+
+
+def _load_mjcf(file: Path, *, root: RootOption, inertia: InertiaOption, **_: Any) -> Model:
+    from dalembert.formats.mjcf import load_mjcf
+
+    _content(file)
+    return load_mjcf(file, root=root, inertia=inertia)
+
+
+def _json_text(model: Model, _: Path) -> tuple[str, list[str]]:
+    return model.to_json(), []
+
+
+def _urdf_text(model: Model, file: Path) -> tuple[str, list[str]]:
+    from dalembert.formats.urdf_writer import urdf_text
+
+    return urdf_text(model, folder=file.parent)
+
+
+def _mjcf_text(model: Model, _: Path) -> tuple[str, list[str]]:
+    from dalembert.formats.mjcf_writer import mjcf_text
+
+    return mjcf_text(model)
+
+
+READERS: Final[dict[str, Callable[..., Model]]] = {
+    ".json": _load_json,
+    ".urdf": _load_urdf,
+    ".xml": _load_mjcf,
+    ".mjcf": _load_mjcf,
+}
+WRITERS: Final[dict[str, Callable[[Model, Path], tuple[str, list[str]]]]] = {
+    ".json": _json_text,
+    ".urdf": _urdf_text,
+    ".xml": _mjcf_text,
+    ".mjcf": _mjcf_text,
+}
 
 
 def _by_ending(file: Path, known: Mapping[str, T], action: str) -> T:
     ending = file.suffix.lower()
+    if ending in _ELSEWHERE and action == "load":
+        raise FileError(f"{file}: {_ELSEWHERE[ending]}")
     if ending not in known:
         raise UnknownNameError.of(f"file format to {action}", ending or file.name, known)
     return known[ending]
 
 
 def _content(file: Path) -> bytes:
-    """The bytes of a regular file of bounded size."""
-    try:
-        status = file.stat()
-        if stat.S_ISDIR(status.st_mode):
-            raise FileError(f"{file} is a folder; name a file in it")
-        if not stat.S_ISREG(status.st_mode):
-            raise FileError(f"{file} is not a regular file")
-        if status.st_size > MAX_FILE_BYTES:
-            raise FileError(f"{file} has {status.st_size} bytes; files up to {MAX_FILE_BYTES} bytes are read")
-        content = file.read_bytes()
-    except OSError as error:
-        raise FileError(f"{file} cannot be read: {error.strerror}") from error
+    """The bytes of a regular file of bounded size, not empty."""
+    content = read_regular_file(file, limit=MAX_FILE_BYTES)
     if not content.strip():
         raise FileError(f"{file} is empty")
     return content

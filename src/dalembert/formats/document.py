@@ -6,20 +6,19 @@ references are refused. Every limit is a named constant.
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 from xml.parsers import expat
 
 from dalembert.errors import FileError
+from dalembert.formats.resources import read_regular_file
 
 __all__ = [
     "MAX_ATTRIBUTE_BYTES",
     "MAX_DEPTH",
     "MAX_FILE_BYTES",
     "Element",
-    "read_bytes",
     "read_document",
 ]
 
@@ -35,30 +34,9 @@ _EXCERPT: Final = 40
 _BYTE_ORDER_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 
 
-def read_bytes(path: Path) -> bytes:
-    """The content of a regular file of bounded size, not empty."""
-    try:
-        status = path.stat()
-        if stat.S_ISDIR(status.st_mode):
-            raise FileError(f"{path} is a folder; name a file in it")
-        if not stat.S_ISREG(status.st_mode):
-            raise FileError(f"{path} is not a regular file")
-        if status.st_size > MAX_FILE_BYTES:
-            raise FileError(f"{path} has {status.st_size} bytes; files up to {MAX_FILE_BYTES} bytes are read")
-        with path.open("rb") as stream:
-            content = stream.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise FileError(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:  # a NUL in the name
-        raise FileError(f"{str(path)!r} cannot be read: {error}") from error
-    if not content.strip():
-        raise FileError(f"{path} is empty")
-    return content
-
-
 def read_document(source: Path | bytes, *, name: str) -> Element:
     """The root element of an XML file (a path, or its bytes); `name` is the file's name in messages."""
-    content = read_bytes(source) if isinstance(source, Path) else bytes(source)
+    content = read_regular_file(source, limit=MAX_FILE_BYTES) if isinstance(source, Path) else bytes(source)
     _refuse_what_is_no_xml(content, name)
     reader = _Reader(name)
     try:
@@ -227,8 +205,8 @@ class _Reader:
         for name, value in attributes.items():
             if len(value) > MAX_ATTRIBUTE_BYTES or len(name) > MAX_ATTRIBUTE_BYTES:
                 raise FileError(
-                    f"{self._place()}: attribute {name[:_EXCERPT]!r} of <{tag[:_EXCERPT]}> has {len(value)} characters; "
-                    f"up to {MAX_ATTRIBUTE_BYTES} are read"
+                    f"{self._place()}: attribute {name[:_EXCERPT]!r} of <{tag[:_EXCERPT]}> has "
+                    f"{len(value)} characters; up to {MAX_ATTRIBUTE_BYTES} are read"
                 )
         if parent is None:
             self.root = element

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["MAX_LINES_OF_A_KIND", "Report"]
+__all__ = ["CHANGES_DYNAMICS", "MAX_LINES_OF_A_KIND", "Report"]
+
+CHANGES_DYNAMICS: Final = "changes the dynamics: "
+"""How a writer begins a line about a loss without which the model moves otherwise."""
 
 MAX_LINES_OF_A_KIND: Final = 200
 """Lines kept of one kind and subject; the rest are counted, so that a hostile file cannot fill memory."""
