@@ -1,0 +1,102 @@
+"""Geoms and sites of a compiled MuJoCo model as shapes and frames."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from dalembert.formats.mjcf_tree import Compiled, Home, pose, unused
+from dalembert.model import ModelBuilder
+from dalembert.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Mesh, Plane, Shape, Sphere
+from dalembert.spatial import Transform
+
+__all__ = ["add_sites", "shapes_of"]
+
+PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH, SDF = range(9)
+
+HIDDEN_GROUP: Final = 3
+"""Geoms of this group and later ones are not drawn by MuJoCo's viewer unless asked for."""
+
+DEFAULT_RGBA: Final = (0.5, 0.5, 0.5, 1.0)
+
+
+def shapes_of(compiled: Compiled, homes: list[Home]) -> dict[str, list[Shape]]:
+    """The shapes of every body of ours, by its name; "world" for those that stand still."""
+    m = compiled.m
+    found: dict[str, list[Shape]] = {}
+    for g in range(m.ngeom):
+        home = homes[m.geom_bodyid[g]]
+        shape = _shape(compiled, g, home.at @ pose(m.geom_pos[g], m.geom_quat[g]))
+        if shape is not None:
+            found.setdefault(home.body, []).append(shape)
+    return found
+
+
+def add_sites(builder: ModelBuilder, compiled: Compiled, homes: list[Home], taken: set[str]) -> None:
+    """Every site as a frame."""
+    m = compiled.m
+    for s in range(m.nsite):
+        home = homes[m.site_bodyid[s]]
+        name = compiled.name("SITE", s)
+        own = unused(name, taken)
+        if own != name:
+            compiled.report.note(f'site "{name}" is called "{own}": the name is taken')
+        builder.add_frame(own, home.body, home.at @ pose(m.site_pos[s], m.site_quat[s]))
+
+
+def _shape(compiled: Compiled, g: int, placement: Transform) -> Shape | None:
+    m = compiled.m
+    kind = int(m.geom_type[g])
+    size = [float(x) for x in m.geom_size[g]]
+    given = compiled.mujoco.mj_id2name(m, compiled.mujoco.mjtObj.mjOBJ_GEOM, g) or ""
+    options: dict[str, Any] = {
+        "name": given,
+        "placement": placement,
+        "rgba": _rgba(m, g),
+        "visual": int(m.geom_group[g]) < HIDDEN_GROUP,
+        "collision": bool(m.geom_contype[g] or m.geom_conaffinity[g]),
+        "friction": tuple(max(0.0, float(x)) for x in m.geom_friction[g]),
+    }
+    if kind == PLANE:
+        return Plane(**options)
+    if kind == SPHERE:
+        return Sphere(size[0], **options)
+    if kind == CAPSULE:
+        return Capsule(size[0], 2.0 * size[1], **options)
+    if kind == ELLIPSOID:
+        return Ellipsoid((size[0], size[1], size[2]), **options)
+    if kind == CYLINDER:
+        return Cylinder(size[0], 2.0 * size[1], **options)
+    if kind == BOX:
+        return Box((2.0 * size[0], 2.0 * size[1], 2.0 * size[2]), **options)
+    if kind == MESH:
+        return _mesh(compiled, g, options)
+    name = "height field" if kind == HFIELD else "signed distance field"
+    compiled.report.note(f'ignored: geom "{given or g}" is a {name}, which is no shape here')
+    return None
+
+
+def _mesh(compiled: Compiled, g: int, options: dict[str, Any]) -> Shape | None:
+    """A reference to the mesh's file, in the frame of the file.
+
+    MuJoCo moves meshes to their principal axes: its geom stands at X M with the pose X that the model gives
+    and the mesh's own pose M, so that the file's frame stands at X M M^-1.
+    """
+    m = compiled.m
+    mesh = int(m.geom_dataid[g])
+    adr = int(m.mesh_pathadr[mesh])
+    path = bytes(m.paths[adr:]).split(b"\0", 1)[0].decode("utf-8", "replace") if adr >= 0 else ""
+    if not path:
+        name = compiled.name("MESH", mesh)
+        compiled.report.note(f'ignored: geom "{options["name"] or g}": mesh "{name}" stands in no file')
+        return None
+    options["placement"] = options["placement"] @ pose(m.mesh_pos[mesh], m.mesh_quat[mesh]).inverse()
+    scale = [float(x) for x in m.mesh_scale[mesh]]
+    return Mesh(str(PurePosixPath(path)), (scale[0], scale[1], scale[2]), **options)
+
+
+def _rgba(m: Any, g: int) -> tuple[float, ...]:
+    own = tuple(float(x) for x in m.geom_rgba[g])
+    material = int(m.geom_matid[g])
+    chosen = (float(x) for x in m.mat_rgba[material]) if own == DEFAULT_RGBA and material >= 0 else own
+    return tuple(min(1.0, max(0.0, x)) for x in chosen)
