@@ -71,7 +71,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["--help"])
     assert stopped.value.code == 0
-    assert {"doctor", "bench", "demo"} <= set(
+    assert {"info", "check", "convert", "doctor", "bench", "demo"} <= set(
         re.findall(r"^    (\w+)", capsys.readouterr().out, re.MULTILINE)
     )
 

@@ -1,0 +1,102 @@
+"""What stands in the files that a command names, and how a command prints what it found."""
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, final
+
+import dalembert as da
+from dalembert import formats
+from dalembert.errors import ArgumentError, DalembertError
+
+__all__ = ["Content", "content", "finite", "say", "say_json", "unreadable"]
+
+MOTION_ENDINGS: Final = (".bvh", ".asf", ".amc")
+
+FORMATS: Final = {
+    ".urdf": "URDF",
+    ".xml": "MJCF",
+    ".mjcf": "MJCF",
+    ".json": "dalembert model",
+    ".bvh": "BVH motion",
+    ".asf": "ASF skeleton with AMC motion",
+}
+
+_CONTROLS: Final = {
+    code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"
+}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A model, and the clip of a motion file."""
+
+    path: str
+    format: str
+    model: da.Model
+    clip: Any = None
+
+
+def content(files: Sequence[str], options: argparse.Namespace) -> Content:
+    """The content of one file, or of a skeleton and its motion."""
+    endings = [Path(file).suffix.lower() for file in files]
+    if sorted(endings) == [".amc", ".asf"]:
+        skeleton, motion = sorted(files, key=lambda file: Path(file).suffix.lower(), reverse=True)
+        model, clip = formats.load_motion((skeleton, motion), **_motion_options(options))
+        return Content(f"{skeleton} {motion}", FORMATS[".asf"], model, clip)
+    if len(files) != 1:
+        raise ArgumentError(
+            f"{len(files)} files were named; name one, or a skeleton (.asf) and its motion (.amc)"
+        )
+    if endings[0] in (".asf", ".amc"):
+        raise ArgumentError(f"{files[0]} is half of a motion; name the .asf and the .amc file")
+    if endings[0] == ".bvh":
+        model, clip = formats.load_motion(files[0], **_motion_options(options))
+        return Content(files[0], FORMATS[".bvh"], model, clip)
+    model = da.load(files[0], **_model_options(options))
+    return Content(files[0], FORMATS.get(endings[0], endings[0]), model)
+
+
+def _model_options(options: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of `da.load` that were given."""
+    given = {"root": options.root, "inertia": options.inertia, "trusted": options.trust or None}
+    given["roots"] = [Path(folder) for folder in options.allow] if options.allow else None
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _motion_options(options: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of `da.load_motion` that were given."""
+    given = {name: getattr(options, name, None) for name in ("up", "scale", "mass", "height")}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def unreadable(files: Sequence[str], error: DalembertError, *, as_json: bool) -> int:
+    """Say why a file was not understood; the exit status for it."""
+    if as_json:
+        say_json({"file": " ".join(files), "readable": False, "error": str(error)})
+    print(_plain(f"dalembert: {error}"), file=sys.stderr)
+    return 2
+
+
+def say(text: str = "") -> None:
+    """Print text that may hold names out of a file, without letting them steer the terminal."""
+    print(_plain(text))
+
+
+def say_json(value: object) -> None:
+    """Print JSON as the standard has it: no NaN and no infinity."""
+    print(json.dumps(value, indent=2, allow_nan=False))
+
+
+def finite(value: float) -> float | None:
+    """A number for JSON; None where there is none (no limit)."""
+    return float(value) if math.isfinite(value) else None
+
+
+def _plain(text: str) -> str:
+    return text.translate(_CONTROLS)

@@ -1,0 +1,179 @@
+"""The arguments of the `dalembert` command."""
+
+import argparse
+import math
+
+from dalembert import __version__
+
+__all__ = ["parser"]
+
+_EPILOG = """\
+examples:
+  dalembert info robot.urdf                 the tree, masses, limits, and what was ignored
+  dalembert check robot.urdf                whether masses, inertias and limits can be meant
+  dalembert convert robot.urdf robot.xml    the same robot in another format
+  dalembert doctor                          what this machine offers, and whether the library works on it
+  dalembert demo                            the bundled humanoid: dynamics both ways, checked and timed
+  dalembert bench --quick                   speed beside Pinocchio, in about twenty seconds
+"""
+
+_STATUS = "exit status: 0 done; 1 {one}; 2 the file or the command line was not understood"
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line."""
+    whole = argparse.ArgumentParser(
+        prog="dalembert",
+        description="Rigid-body dynamics, written once in Python and compiled to SIMD machine code.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    whole.add_argument("--version", action="version", version=f"dalembert {__version__}")
+    commands = whole.add_subparsers(dest="command", required=True, metavar="command")
+    for add in (_add_info, _add_check, _add_convert, _add_doctor, _add_bench, _add_demo):
+        add(commands)
+    return whole
+
+
+Commands = argparse._SubParsersAction  # the only name that argparse has for it
+
+
+def _add_info(commands: "Commands[argparse.ArgumentParser]") -> None:
+    info = commands.add_parser(
+        "info",
+        help="show what a model or motion file holds",
+        description="Show the tree of a model with its joints, degrees of freedom and masses, the total "
+        "mass, the centre of mass at the neutral pose, limits, and what the loader ignored, doubted or "
+        "repaired. Of a motion file also its frames.",
+        epilog=_STATUS.format(one="does not occur"),
+    )
+    info.add_argument(
+        "file", nargs="+", metavar="FILE", help=".urdf, .xml (MJCF), .json, .bvh, or .asf and .amc"
+    )
+    _add_reading(info)
+    _add_motion(info)
+    info.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+
+
+def _add_check(commands: "Commands[argparse.ArgumentParser]") -> None:
+    check = commands.add_parser(
+        "check",
+        help="check whether a model is physically plausible",
+        description="Look for inertias that no body can have, joints that move no mass, frames far from the "
+        "bodies they belong to, extreme mass ratios, limits that exclude the neutral pose, and an "
+        "ill-conditioned mass matrix. Findings are errors (dynamics are wrong or undefined), warnings "
+        "(probably not meant, or digits are lost) and notes.",
+        epilog=_STATUS.format(one="errors or warnings were found (with --strict: anything)"),
+    )
+    check.add_argument(
+        "file", nargs="+", metavar="FILE", help=".urdf, .xml (MJCF), .json, .bvh, or .asf and .amc"
+    )
+    _add_reading(check)
+    _add_motion(check)
+    check.add_argument("--strict", action="store_true", help="notes count as findings too")
+    check.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+
+
+def _add_convert(commands: "Commands[argparse.ArgumentParser]") -> None:
+    convert = commands.add_parser(
+        "convert",
+        help="write a model in another format",
+        description="Read a model and write it in the format of the second file's ending. What is lost is "
+        "listed; a loss that would change the dynamics is refused unless --accept-losses is given.",
+        epilog=_STATUS.format(
+            one="nothing was written (the file exists, or its format cannot hold the model)"
+        ),
+    )
+    convert.add_argument("source", metavar="A", help="file to read: .urdf, .xml (MJCF), .json, .bvh")
+    convert.add_argument("target", metavar="B", help="file to write: .urdf, .xml (MJCF), .json")
+    convert.add_argument("--force", action="store_true", help="replace B if it exists")
+    convert.add_argument(
+        "--accept-losses", action="store_true", help="write B even if its dynamics are not those of A"
+    )
+    _add_reading(convert)
+    convert.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+
+
+def _add_doctor(commands: "Commands[argparse.ArgumentParser]") -> None:
+    doctor = commands.add_parser(
+        "doctor",
+        help="show versions, CPU features, lanes, cache and GPU, and test the compiler",
+        description="Show what the library found on this machine and compile a pendulum to test it. "
+        "The exit status is 1 if something does not work.",
+    )
+    doctor.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+
+
+def _add_bench(commands: "Commands[argparse.ArgumentParser]") -> None:
+    bench = commands.add_parser(
+        "bench",
+        help="time the central computations, beside Pinocchio where it is installed",
+        description="Time forward dynamics, inverse dynamics and the mass matrix of an arm and a humanoid on "
+        "one thread, in a batch of 4096 rows and in single calls. Where Pinocchio is installed it runs in "
+        "the same process on the same robots and the results are compared first.",
+    )
+    bench.add_argument("--quick", action="store_true", help="fewer repetitions: about twenty seconds")
+    bench.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+
+
+def _add_demo(commands: "Commands[argparse.ArgumentParser]") -> None:
+    demo = commands.add_parser(
+        "demo",
+        help="the bundled humanoid: dynamics both ways, checked and timed",
+        description="Build the bundled humanoid, print its tree, compute its inverse and forward dynamics on "
+        "a batch of random states, check that they invert each other, and print samples per second.",
+    )
+    demo.add_argument(
+        "--batch", type=_positive_count, default=4096, metavar="N", help="number of states (default: 4096)"
+    )
+
+
+def _add_reading(command: argparse.ArgumentParser) -> None:
+    reading = command.add_argument_group("how to read a model")
+    reading.add_argument(
+        "--root",
+        choices=("fixed", "floating"),
+        help="how the root stands in the world (default: as the file says)",
+    )
+    reading.add_argument(
+        "--inertia",
+        choices=("as_given", "strict", "repair"),
+        help="what to do with inertias that no body can have (default: as_given)",
+    )
+    reading.add_argument(
+        "--allow",
+        action="append",
+        metavar="FOLDER",
+        help="another folder below which files that the model names may be; may be repeated",
+    )
+    reading.add_argument(
+        "--trust", action="store_true", help="let the model name files anywhere on this machine"
+    )
+
+
+def _add_motion(command: argparse.ArgumentParser) -> None:
+    motion = command.add_argument_group("how to read a motion")
+    motion.add_argument("--up", choices=("y", "z"), help="the axis that points up in the file (default: y)")
+    motion.add_argument("--scale", type=_positive, metavar="S", help="metres in one length unit of the file")
+    motion.add_argument("--mass", type=_positive, metavar="KG", help="mass of the whole figure")
+    motion.add_argument("--height", type=_positive, metavar="M", help="height of the whole figure")
+
+
+def _positive_count(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number above zero, got {text!r}")
+    return number
+
+
+def _positive(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0.0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a number above zero, got {text!r}")
+    return number
