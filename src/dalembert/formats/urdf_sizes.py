@@ -20,8 +20,8 @@ FAR: Final = 10.0
 def report_sizes(links: Mapping[str, UrdfLink], joints: Sequence[UrdfJoint], report: Report) -> None:
     """Report links whose radius of gyration about the centre of mass is over `FAR` times their size.
 
-    The size is the farthest point of a shape, or the farthest joint, from the link's origin. Links with
-    meshes are passed over: meshes are not read here.
+    The size is the distance from the link's origin to its farthest shape or joint, or to its centre of mass.
+    Links with meshes are passed over: meshes are not read here.
     """
     farthest: dict[str, float] = {}
     for joint in joints:
@@ -31,6 +31,7 @@ def report_sizes(links: Mapping[str, UrdfLink], joints: Sequence[UrdfJoint], rep
         if mass == 0.0 or any(isinstance(shape, Mesh) for shape in link.shapes):
             continue
         size = max([farthest.get(name, 0.0), *(_reach(shape) for shape in link.shapes)])
+        size = max(size, _length(link.inertia.com)) if size > 0.0 else 0.0
         I = link.inertia.inertia_at_com
         # The greatest principal moment lies between the greatest diagonal element and the trace.
         radius = math.sqrt(max(I.xx, I.yy, I.zz, 0.0) / mass)

@@ -1,0 +1,78 @@
+"""XML that is none, or more than is good for the reader; and where things stand in what is good."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dalembert.errors import FileError
+from dalembert.formats.document import MAX_ATTRIBUTE_BYTES, MAX_DEPTH, MAX_FILE_BYTES, read_document
+
+
+def test_elements_know_their_place() -> None:
+    text = '<?xml version="1.0"?>\n<robot name="r">\n  <link name="a"/>\n  <link name="b"> x <mass/> y </link>\n</robot>'
+    root = read_document(text.encode(), name="file.urdf")
+    first, second = root.all("link")
+    assert (first.line, first.column) == (3, 3)
+    assert second.path == "robot/link[b]"
+    assert second.text.split() == ["x", "y"]
+    assert [element.tag for element in root.walk()] == ["robot", "link", "link", "mass"]
+    mass = second.only("mass")
+    assert mass is not None
+    assert str(mass.error("too heavy")) == "file.urdf line 4 column 22: robot/link[b]/mass: too heavy"
+    assert second.only("inertia") is None
+    with pytest.raises(FileError, match="a second <link>; the first is on line 3"):
+        root.only("link")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_unicode_encodings_with_a_mark_are_read(encoding: str) -> None:
+    root = read_document("<robot name='Ärm 腕'/>".encode(encoding), name="x")
+    assert root.attributes["name"] == "Ärm 腕"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (b" \n ", "is empty"),
+        (b"solid cube", "not XML: it begins with 'solid cube'"),
+        (b"\x89PNG\r\n\x1a\n", "not XML"),
+        (b"<robot>", "line 1 column 8.*truncated"),
+        (b"<robot><link", "truncated"),
+        (b"<robot><link></robot>", "mismatched tag"),
+        (b"<robot/><robot/>", "only one root"),
+        (b"<robot a='1' a='2'/>", "given twice"),
+        (b"<robot>\x00</robot>", "NUL byte at 7"),
+        (b"hello <?xml version='1.0'?><robot/>", "text 'hello' before the XML declaration; delete"),
+        (b"\n\n<?xml version='1.0'?><robot/>", "line 3: there is white space before the XML declaration"),
+        (b"<!DOCTYPE robot><robot/>", "DOCTYPE"),
+        (b"<!DOCTYPE r [<!ENTITY a 'b'>]><r>&a;</r>", "DOCTYPE"),
+        (b"<!DOCTYPE r [<!ENTITY a SYSTEM 'file:///etc/hostname'>]><r>&a;</r>", "DOCTYPE"),
+        (b"<robot>&a;</robot>", "entities are refused"),
+        (b"<?xml version='1.0' encoding='klingon'?><robot/>", "unknown encoding"),
+        (b"\xff\xfe<\x00r", "not well-formed"),
+        (b"<a>" * (MAX_DEPTH + 1), "nested deeper than 200"),
+        (b"<a b='" + b"x" * (MAX_ATTRIBUTE_BYTES + 1) + b"'/>", "attribute 'b' of <a> has 65537 characters"),
+        (b"<a>" + b"x" * (17 * MAX_ATTRIBUTE_BYTES) + b"</a>", "characters of text"),
+        (b"<a>\xff</a>", "not well-formed"),
+    ],
+)
+def test_what_is_no_good_xml_is_refused_with_the_reason(content: bytes, words: str) -> None:
+    with pytest.raises(FileError, match=words) as raised:
+        read_document(content, name="bad.urdf")
+    assert str(raised.value).startswith("bad.urdf ")
+
+
+def test_the_deepest_file_allowed_is_read() -> None:
+    root = read_document(b"<a>" * MAX_DEPTH + b"</a>" * MAX_DEPTH, name="deep")
+    assert sum(1 for _ in root.walk()) == MAX_DEPTH
+
+
+def test_files_over_the_limit_are_refused_unread(tmp_path: Path) -> None:
+    file = tmp_path / "large.urdf"
+    with file.open("wb") as stream:
+        stream.truncate(MAX_FILE_BYTES + 1)
+    with pytest.raises(FileError, match="bytes are read"):
+        read_document(file, name="large.urdf")
