@@ -18,7 +18,7 @@ from dalembert.errors import DalembertError
 from dalembert.model.body import Body, Limits
 from dalembert.model.checks import inspect
 from dalembert.model.model import Model
-from dalembert.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Shape, Sphere
+from dalembert.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Mesh, Shape, Sphere
 from dalembert.spatial import physical_problems
 from dalembert.spatial.transform import Transform
 
@@ -232,7 +232,7 @@ def _reported(model: Model) -> Iterator[Finding]:
     for line in model.report:
         if line in known:
             continue
-        severity: Severity = "warning" if line.startswith(("warning:", "repaired:")) else "note"
+        severity: Severity = "warning" if line.startswith("repaired:") else "note"
         yield Finding(severity, "file", "file", line.removeprefix("warning: "))
 
 
@@ -264,11 +264,13 @@ def _reach(model: Model) -> list[float]:
 
 
 def _size(body: Body, reach: float) -> float:
-    """A length of the body [m]: the farthest joint, the largest shape, the centre of mass; zero if nothing
-    tells.
+    """A length of the body [m]: the farthest joint, shape or centre of mass; zero if neither joints nor
+    shapes tell, or if meshes would.
     """
-    centre = _length(body.inertia.com) if float(body.inertia.mass) > 0.0 else 0.0
-    return max(reach, centre, *(_extent(shape) for shape in body.shapes), 0.0)
+    if any(isinstance(shape, Mesh) for shape in body.shapes):
+        return 0.0
+    size = max([reach, *(_extent(shape) for shape in body.shapes)])
+    return max(size, _length(body.inertia.com)) if size > 0.0 and body.inertia.mass > 0.0 else size
 
 
 def _length(vector: Iterable[Any]) -> float:

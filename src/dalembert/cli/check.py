@@ -33,7 +33,8 @@ def run(options: argparse.Namespace) -> int:
         )
         return int(failed)
     for doubt in doubts:
-        say(f"{doubt.severity}: {doubt.where}: {doubt.message} [{doubt.rule}]")
+        message = doubt.message.replace(f"{found.path} line", "line")  # the last line names the file
+        say(f"{doubt.severity}: {doubt.where}: {message} [{doubt.rule}]")
     listed = ", ".join(
         f"{count} {name}{'s' if count != 1 else ''}" for name, count in counts.items() if count
     )
