@@ -1,0 +1,153 @@
+"""A recorded motion of a model."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, final, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.errors import ArgumentError, OutOfRangeError, ShapeError
+from dalembert.model.model import Model
+from dalembert.motion.differentiate import (
+    continuous,
+    normalized,
+    position_rates,
+    velocities_and_accelerations,
+)
+from dalembert.motion.low_pass import low_pass
+from dalembert.motion.spline import hermite, spline_slopes
+
+__all__ = ["Clip", "ClipFrame"]
+
+Array = npt.NDArray[np.float64]
+
+EVEN: float = 1e-6
+"""Relative difference of time steps up to which frames count as evenly spaced."""
+
+
+class ClipFrame(NamedTuple):
+    """One moment of a clip: `time` [s], `q (nq,)`, `v (nv,)`, `a (nv,)`."""
+
+    time: float
+    q: Array
+    v: Array
+    a: Array
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Clip:
+    """A motion of `model`: `time (T,)` [s], `q (T, nq)`, `v (T, nv)`, `a (T, nv)`, all read-only.
+
+    `clip[10:20]` is a clip, `clip[3]` one frame of it; `loop` says whether the file calls it a cycle.
+    """
+
+    model: Model
+    time: Array
+    q: Array
+    v: Array
+    a: Array
+    loop: bool = False
+
+    def __post_init__(self) -> None:
+        frames = len(self.time)
+        sizes = {"time": (frames,), "q": (frames, self.model.nq)}
+        sizes |= dict.fromkeys(("v", "a"), (frames, self.model.nv))
+        for name, expected in sizes.items():
+            array = np.array(getattr(self, name), float)
+            if array.shape != expected:
+                raise ShapeError(f"Clip: {name} has the shape {array.shape}; {expected} is expected")
+            if not np.isfinite(array).all():
+                raise ArgumentError(f"Clip: {name} holds numbers that are not finite")
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        if not (np.diff(self.time) > 0.0).all():
+            raise ArgumentError("Clip: time must increase from frame to frame")
+
+    @classmethod
+    def from_positions(
+        cls, model: Model, time: Any, q: Any, *, cutoff: float | None = None, loop: bool = False
+    ) -> Clip:
+        """The clip of configurations q (T, nq) at the times (T,) [s].
+
+        v and a follow by splines on the joints' manifolds. `cutoff` [Hz]: q is first passed through a
+        zero-phase low-pass (Butterworth, second order, forward and backward; half of the power is left at
+        the cutoff), which needs evenly spaced frames. Quaternions are filtered by components and made unit
+        again, so that to first order the filter acts on the tangent, whichever way and however often the
+        body turns.
+        """
+        t, positions = np.array(time, float), np.array(q, float)
+        zeros = np.zeros((len(t), model.nv))
+        checked = cls(model, t, positions, zeros, zeros, loop)
+        positions = normalized(model, continuous(model, checked.q))
+        if cutoff is not None and len(t) > 1:
+            positions = normalized(model, low_pass(positions, checked.frame_time, cutoff))
+        return cls(model, t, positions, *velocities_and_accelerations(model, t, positions), loop)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the joints, in the order of q."""
+        return self.model.joints.names
+
+    @property
+    def duration(self) -> float:
+        """Time from the first frame to the last [s]."""
+        return float(self.time[-1] - self.time[0]) if len(self) else 0.0
+
+    @property
+    def frame_time(self) -> float:
+        """The time between frames [s]; an error where they are not evenly spaced."""
+        steps = np.diff(self.time)
+        if not len(steps):
+            raise ArgumentError(f"a clip of {len(self)} frames has no time between frames")
+        if np.ptp(steps) > EVEN * float(steps.mean()):
+            raise ArgumentError(
+                f"the frames are {steps.min():.6g} to {steps.max():.6g} s apart; resample(dt) evens them"
+            )
+        return float(steps.mean())
+
+    def at(self, time: Any) -> Clip:
+        """The clip at other times (m,) [s] within its own: cubic between frames, equal to it at its
+        frames.
+        """
+        t = np.atleast_1d(np.array(time, float))
+        slack = 1e-9 * max(self.duration, 1.0)
+        if t.ndim != 1 or not len(self):
+            raise ShapeError(f"Clip.at takes times of the shape (m,) and a clip with frames, got {t.shape}")
+        if not ((t >= self.time[0] - slack) & (t <= self.time[-1] + slack)).all():
+            raise ArgumentError(
+                f"times must lie within the clip, {self.time[0]:.6g} to {self.time[-1]:.6g} s; "
+                f"got {t.min():.6g} to {t.max():.6g} s"
+            )
+        inside = np.clip(t, self.time[0], self.time[-1])
+        q = hermite(self.time, self.q, position_rates(self.model, self.q, self.v), inside)
+        v = hermite(self.time, self.v, self.a, inside)
+        a = hermite(self.time, self.a, spline_slopes(self.time, self.a), inside)
+        return Clip(self.model, inside, normalized(self.model, q), v, a, self.loop)
+
+    def resample(self, dt: float) -> Clip:
+        """The clip with a frame every dt [s] from its first frame on; to fewer frames, low-pass it first."""
+        if not (math.isfinite(dt) and dt > 0.0):
+            raise ArgumentError(f"resample: dt is {dt!r}; give a positive time [s]")
+        steps = math.floor(self.duration / dt + 1e-6)
+        return self.at(self.time[0] + dt * np.arange(steps + 1))
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    @overload
+    def __getitem__(self, key: slice) -> Clip: ...
+    @overload
+    def __getitem__(self, key: int) -> ClipFrame: ...
+    def __getitem__(self, key: int | slice) -> Clip | ClipFrame:
+        if isinstance(key, slice):
+            return replace(self, time=self.time[key], q=self.q[key], v=self.v[key], a=self.a[key])
+        if not -len(self) <= key < len(self):
+            raise OutOfRangeError(f"there is no frame {key}; the clip has {len(self)}, numbered from 0")
+        return ClipFrame(float(self.time[key]), self.q[key], self.v[key], self.a[key])
+
+    def __repr__(self) -> str:
+        return f"<Clip of {self.model.name}: {len(self)} frames, {self.duration:.3f} s>"

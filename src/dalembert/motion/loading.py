@@ -1,0 +1,188 @@
+"""Motion capture in files as a model and a clip."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.errors import ArgumentError, FileError, ModelError, UnknownNameError
+from dalembert.formats.amc import read_asf_amc
+from dalembert.formats.bvh import read_bvh
+from dalembert.formats.deepmimic import read_deepmimic
+from dalembert.formats.skeleton import Recording, turned
+from dalembert.model.model import Model
+from dalembert.motion.anthropometry import stature
+from dalembert.motion.character import character, configurations
+from dalembert.motion.clip import Clip
+from dalembert.motion.deepmimic_humanoid import HEIGHT, MASS, deepmimic_configurations, deepmimic_humanoid
+
+__all__ = ["load_motion"]
+
+PathLike: TypeAlias = str | os.PathLike[str]
+
+ENDINGS: Final = (".bvh", ".asf + .amc", ".json", ".txt")
+ADULT_MASS: Final = 75.0
+"""The mass [kg] of a figure for which none is given."""
+LIKELY_UNITS: Final = {"cm": 0.01, "inch": 0.0254, "1/0.45 inch (CMU)": 0.0254 / 0.45, "m": 1.0, "mm": 0.001}
+LIKELY_HEIGHTS: Final = (1.2, 2.1)
+"""Statures [m] between which a figure is taken for a person, to guess the unit of a file that says none."""
+
+
+def load_motion(
+    path: PathLike | Sequence[PathLike],
+    *,
+    up: Literal["y", "z"] = "y",
+    scale: float | None = None,
+    rotations: Literal["quaternion", "euler"] = "quaternion",
+    mass: float | None = None,
+    height: float | None = None,
+    cutoff: float | None = None,
+    frame_time: float | None = None,
+    positions: Literal["add", "replace"] = "add",
+) -> tuple[Model, Clip]:
+    """The skeleton in a motion-capture file as a model with masses, and the motion as a clip of it.
+
+    path: a `.bvh` file; a pair `("x.asf", "x.amc")`; or a DeepMimic clip, `.json` or `.txt`.
+    up: the file's up axis; the model has z up. From y up, axes are renamed x -> y -> z -> x (DeepMimic,
+        whose figure faces x: turned about x), so that the figure faces x with y at its left.
+    scale: metres a file unit. Default: BVH, which has no units, 1.0, and `model.report` guesses what it may
+        be; ASF 0.0254 / `length`, as the CMU files mean it (5.64 cm for `length 0.45`); DeepMimic 1.0.
+    height: the stature [m], instead of `scale`.
+    rotations: ball joints as quaternions, or as Euler angles in the joint's own order of channels.
+    mass: of the whole figure [kg], 75 by default (DeepMimic: the published 45), shared out by the rule in
+        `motion.anthropometry`; the inertias are those of capsules along the bones.
+    cutoff: low-pass [Hz] before differentiation, without delay; see `Clip.from_positions`.
+    frame_time: time between frames [s], instead of the file's; AMC files say none, and 1/120 is assumed.
+    positions: whether position channels of BVH joints add to the joint's OFFSET or replace it.
+    """
+    _check_options(scale, mass, height, frame_time)
+    _known("rotations", rotations, ("quaternion", "euler"))
+    _known("positions", positions, ("add", "replace"))
+    _known("up", up, ("y", "z"))
+    files = [Path(path)] if isinstance(path, str | os.PathLike) else [Path(one) for one in path]
+    endings = tuple(file.suffix.lower() for file in files)
+    if endings in ((".json",), (".txt",)):
+        if rotations == "euler" or up == "z":
+            raise ArgumentError(
+                "DeepMimic clips hold quaternions and have y up; leave rotations and up as they are"
+            )
+        return _deepmimic(files[0], scale, mass, height, cutoff, frame_time)
+    recording = turned(_recording(files, endings, frame_time, positions), up)
+    size = _scale(recording, scale, height)
+    try:
+        model = character(
+            recording, scale=size, rotations=rotations, mass=ADULT_MASS if mass is None else mass
+        )
+    except ModelError as error:
+        raise FileError(f"{recording.file}: {error}") from error
+    q = configurations(recording, scale=size, rotations=rotations)
+    return model, Clip.from_positions(model, recording.time, q, cutoff=cutoff)
+
+
+def _recording(
+    files: list[Path], endings: tuple[str, ...], frame_time: float | None, positions: str
+) -> Recording:
+    if endings == (".bvh",):
+        recording = read_bvh(files[0])
+        if frame_time is not None:
+            recording = replace(recording, time=_even(frame_time, len(recording.time)))
+        return _placed(recording, positions)
+    if sorted(endings) == [".amc", ".asf"]:
+        asf, amc = (files[endings.index(ending)] for ending in (".asf", ".amc"))
+        return read_asf_amc(asf, amc, frame_time=frame_time)
+    if endings in ((".asf",), (".amc",)):
+        raise ArgumentError(
+            f'{files[0].name}: skeleton and motion are two files; load_motion(("x.asf", "x.amc")) takes both'
+        )
+    raise UnknownNameError.of(
+        "motion file format", ", ".join(ending or "none" for ending in endings), ENDINGS
+    )
+
+
+def _placed(recording: Recording, positions: str) -> Recording:
+    """Position channels as motion from the OFFSET; a note where joints inside the tree have them."""
+    values, start, inside = recording.values.copy(), 0, 0
+    for bone in recording.bones:
+        for k, channel in enumerate(bone.channels):
+            if channel[0] == "t" and positions == "replace":
+                values[:, start + k] -= bone.offset["xyz".index(channel[1])]
+        inside += bone.parent >= 0 and bool(bone.positions)
+        start += len(bone.channels)
+    if inside:
+        what = "added to" if positions == "add" else "taken instead of"
+        recording.report.note(
+            f"position channels of {inside} inner joints are {what} their OFFSET (positions={positions!r})"
+        )
+    return replace(recording, values=values)
+
+
+def _scale(recording: Recording, scale: float | None, height: float | None) -> float:
+    """Metres a file unit, with a line in the report that says how it was found."""
+    if scale is not None:
+        return scale
+    tall = stature(recording.bones)
+    if height is not None:
+        if not tall > 0.0:
+            raise FileError(f"{recording.file}: the skeleton has no extent; give scale=… instead of height=…")
+        return height / tall
+    report = recording.report
+    if recording.unit is not None:
+        report.note(
+            f"scale: by the file, its unit is {recording.unit:.6g} m; "
+            f"the figure is {tall * recording.unit:.3g} m tall"
+        )
+        return recording.unit
+    low, high = LIKELY_HEIGHTS
+    guesses = [
+        f"{unit} (scale={size:.6g})" for unit, size in LIKELY_UNITS.items() if low < tall * size < high
+    ]
+    guess = f"; the unit may be {' or '.join(guesses)}" if guesses else "; give scale=… or height=…"
+    report.note(
+        f"scale: the file has no units, 1 m is taken for one; the figure is {tall:.4g} units tall{guess}"
+    )
+    return 1.0
+
+
+def _deepmimic(
+    file: Path,
+    scale: float | None,
+    mass: float | None,
+    height: float | None,
+    cutoff: float | None,
+    frame_time: float | None,
+) -> tuple[Model, Clip]:
+    recorded = read_deepmimic(file)
+    size = height / HEIGHT if height is not None else 1.0 if scale is None else scale
+    model = deepmimic_humanoid(recorded, scale=size, mass=MASS if mass is None else mass)
+    time = recorded.time if frame_time is None else _even(frame_time, len(recorded.time))
+    q = deepmimic_configurations(recorded, scale=size)
+    return model, Clip.from_positions(model, time, q, cutoff=cutoff, loop=recorded.loop)
+
+
+def _even(frame_time: float, count: int) -> npt.NDArray[np.float64]:
+    return np.asarray(frame_time * np.arange(count), np.float64)
+
+
+def _known(option: str, value: object, valid: tuple[str, ...]) -> None:
+    if value not in valid:
+        raise UnknownNameError.of(f"value of {option}", value, valid)
+
+
+def _check_options(
+    scale: float | None, mass: float | None, height: float | None, frame_time: float | None
+) -> None:
+    options = {"scale": scale, "mass": mass, "height": height, "frame_time": frame_time}
+    for name, value in options.items():
+        if value is not None and not (math.isfinite(value) and value > 0.0):
+            raise ArgumentError(f"load_motion: {name} is {value!r}; give a finite positive number")
+    if scale is not None and height is not None:
+        raise ArgumentError(
+            "load_motion: scale and height both say how large the figure is; give one of them"
+        )

@@ -1,0 +1,67 @@
+"""Zero-phase low-pass: a second-order Butterworth filter run forward, then backward.
+
+Twice |H|^2 = 1 / (1 + (w / w_c)^4) makes the gain 1 / (1 + (w / w_c)^4); it is 1/sqrt(2) at the chosen
+cutoff if w_c is that cutoff divided by (sqrt(2) - 1)^(1/4) = 0.802 (Winter 2009, section 3.4.4.2).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.errors import ArgumentError
+
+__all__ = ["low_pass"]
+
+Array = npt.NDArray[np.float64]
+
+TWO_PASSES: Final = (math.sqrt(2.0) - 1.0) ** 0.25
+"""The factor by which the second pass lowers the frequency where the gain is 1/sqrt(2)."""
+
+
+def low_pass(values: Array, dt: float, cutoff: float) -> Array:
+    """Samples (T, n) taken every dt [s] without what is above the cutoff [Hz], none of the rest delayed.
+
+    The ends are continued by their mirror image through the end point, as long as the filter remembers.
+    """
+    nyquist = 0.5 / dt
+    highest = TWO_PASSES * nyquist
+    if not (math.isfinite(cutoff) and 0.0 < cutoff < highest):
+        raise ArgumentError(
+            f"cutoff is {cutoff} Hz; for frames every {dt:.6g} s it must lie between 0 and {highest:.6g} Hz"
+        )
+    numerator, denominator = _butterworth(math.tan(0.5 * math.pi * cutoff / highest))
+    memory = math.ceil(3.0 * nyquist / cutoff)
+    pad = min(memory, len(values) - 1)
+    before = 2.0 * values[0] - values[pad:0:-1]
+    after = 2.0 * values[-1] - values[-2 : -pad - 2 : -1]
+    extended = np.concatenate([before, values, after])
+    forward = _recursive_filter(extended, numerator, denominator)
+    both = _recursive_filter(forward[::-1], numerator, denominator)[::-1]
+    return both[pad : pad + len(values)].copy()
+
+
+def _butterworth(k: float) -> tuple[tuple[float, float, float], tuple[float, float]]:
+    """b and (a1, a2) of 1 / (s^2 + sqrt(2) s + 1) under s = (1 - z) / (k (1 + z)), k = tan(w_c dt / 2)."""
+    scale = 1.0 / (1.0 + math.sqrt(2.0) * k + k * k)
+    b = k * k * scale
+    return (b, 2.0 * b, b), (2.0 * (k * k - 1.0) * scale, (1.0 - math.sqrt(2.0) * k + k * k) * scale)
+
+
+def _recursive_filter(x: Array, b: tuple[float, float, float], a: tuple[float, float]) -> Array:
+    """y_i = b0 x_i + b1 x_{i-1} + b2 x_{i-2} - a1 y_{i-1} - a2 y_{i-2}, as if the first sample had
+    always been.
+    """
+    driven = b[0] * x
+    driven[1:] += b[1] * x[:-1]
+    driven[2:] += b[2] * x[:-2]
+    driven[0] += (b[1] + b[2]) * x[0]
+    driven[1:2] += b[2] * x[0]
+    before, last = x[0], x[0]
+    for i in range(len(driven)):
+        driven[i] -= a[0] * last + a[1] * before
+        before, last = last, driven[i]
+    return driven

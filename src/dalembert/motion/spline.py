@@ -1,0 +1,90 @@
+"""Cubic splines through samples: slopes at the nodes, and values between them.
+
+The slopes m of the C2 cubic spline through (t_i, y_i), with h_i = t_{i+1} - t_i and d_i = (y_{i+1} - y_i) /
+h_i, obey
+
+    h_i m_{i-1} + 2 (h_{i-1} + h_i) m_i + h_{i-1} m_{i+1} = 3 (h_i d_{i-1} + h_{i-1} d_i)       (1)
+
+The two end slopes are those of the polynomials through the first and the last six samples, so that on even
+nodes every slope is right to the fourth order in h, the ends included. Slopes of slopes then are
+accelerations to the fourth order, while the second derivative of the spline itself would be of second order
+only.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["hermite", "spline_slopes"]
+
+Array = npt.NDArray[np.float64]
+
+END_POINTS: Final = 6
+"""Samples that give the slope at an end."""
+
+
+def spline_slopes(time: Array, values: Array) -> Array:
+    """dy/dt at the nodes `time (T,)`, increasing, of the spline through `values (T, n)`; zero for one
+    sample.
+    """
+    count = len(time)
+    if count < 2:
+        return np.zeros_like(values)
+    slopes = np.empty_like(values)
+    near = min(count, END_POINTS)
+    slopes[0] = _weights(time[:near] - time[0]) @ values[:near]
+    slopes[-1] = _weights(time[-near:] - time[-1]) @ values[-near:]
+    if count == 2:
+        return slopes
+    h = np.diff(time)[:, None]
+    d = np.diff(values, axis=0) / h
+    below, above = h[1:, 0], h[:-1, 0]
+    diagonal = 2.0 * (below + above)
+    slopes[1:-1] = 3.0 * (h[1:] * d[:-1] + h[:-1] * d[1:])  # (1)
+    slopes[1] -= below[0] * slopes[0]
+    slopes[-2] -= above[-1] * slopes[-1]
+    _solve_tridiagonal(below, diagonal, above, slopes[1:-1])
+    return slopes
+
+
+def hermite(time: Array, values: Array, slopes: Array, at: Array) -> Array:
+    """The piecewise cubic with these values and slopes (T, n) at the nodes, at other times (m,) between
+    them.
+    """
+    if len(time) < 2:
+        return np.repeat(values, len(at), axis=0)
+    k = np.clip(np.searchsorted(time, at, side="right") - 1, 0, len(time) - 2)
+    h = (time[k + 1] - time[k])[:, None]
+    s = (at - time[k])[:, None] / h
+    y0, y1, m0, m1 = values[k], values[k + 1], h * slopes[k], h * slopes[k + 1]
+    # Seen from the nearer end, so that at a node the result is the node's value to the last bit.
+    rise = y1 - y0
+    r = 1.0 - s
+    from_left = y0 + s * (m0 + s * ((3.0 * rise - 2.0 * m0 - m1) + s * (m0 + m1 - 2.0 * rise)))
+    from_right = y1 - r * (m1 - r * ((2.0 * m1 + m0 - 3.0 * rise) + r * (2.0 * rise - m0 - m1)))
+    return np.where(s <= 0.5, from_left, from_right)
+
+
+def _weights(x: Array) -> Array:
+    """Weights of the samples at x in the slope at 0 of the polynomial through them."""
+    size = float(np.max(np.abs(x)))
+    powers = (x / size)[None, :] ** np.arange(len(x))[:, None]
+    slope = np.zeros(len(x))
+    slope[1] = 1.0
+    weights: Array = np.asarray(np.linalg.solve(powers, slope) / size, np.float64)
+    return weights
+
+
+def _solve_tridiagonal(below: Array, diagonal: Array, above: Array, right: Array) -> None:
+    """Elimination without exchanges, in place on the right sides; (1) is dominated by its diagonal."""
+    pivot = diagonal.copy()
+    for i in range(1, len(pivot)):
+        factor = below[i] / pivot[i - 1]
+        pivot[i] -= factor * above[i - 1]
+        right[i] -= factor * right[i - 1]
+    right[-1] /= pivot[-1]
+    for i in range(len(pivot) - 2, -1, -1):
+        right[i] = (right[i] - above[i] * right[i + 1]) / pivot[i]
