@@ -1,6 +1,6 @@
 """dalembert: the dynamics of articulated rigid bodies, written once and compiled."""
 
-from dalembert import algorithms, errors, formats, interop, models, scalar, spatial
+from dalembert import algorithms, errors, formats, interop, models, motion, scalar, spatial
 from dalembert.api import (
     bias_forces,
     center_of_mass,
@@ -31,7 +31,7 @@ from dalembert.api import (
 from dalembert.codegen import get_num_threads, set_num_threads
 from dalembert.compiled import compile
 from dalembert.execution import CompiledFunction
-from dalembert.formats import load, save
+from dalembert.formats import load, load_motion, save
 from dalembert.model import Limits, Model, ModelBuilder
 from dalembert.model.conventions import convert_state
 from dalembert.model.joints import (
@@ -120,8 +120,10 @@ __all__ = [
     "jacobian_rate",
     "kinetic_energy",
     "load",
+    "load_motion",
     "mass_matrix",
     "models",
+    "motion",
     "normalize",
     "passive_forces",
     "point_motion",
