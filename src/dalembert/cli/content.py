@@ -12,10 +12,9 @@ from typing import Any, Final, final
 import dalembert as da
 from dalembert import formats
 from dalembert.errors import ArgumentError, DalembertError
+from dalembert.formats.resources import read_regular_file
 
 __all__ = ["Content", "content", "finite", "say", "say_json", "unreadable"]
-
-MOTION_ENDINGS: Final = (".bvh", ".asf", ".amc")
 
 FORMATS: Final = {
     ".urdf": "URDF",
@@ -24,6 +23,7 @@ FORMATS: Final = {
     ".json": "dalembert model",
     ".bvh": "BVH motion",
     ".asf": "ASF skeleton with AMC motion",
+    ".txt": "DeepMimic clip",
 }
 
 _CONTROLS: Final = {
@@ -55,11 +55,21 @@ def content(files: Sequence[str], options: argparse.Namespace) -> Content:
         )
     if endings[0] in (".asf", ".amc"):
         raise ArgumentError(f"{files[0]} is half of a motion; name the .asf and the .amc file")
-    if endings[0] == ".bvh":
+    if endings[0] in (".bvh", ".txt") or (endings[0] == ".json" and _is_clip(files[0])):
         model, clip = formats.load_motion(files[0], **_motion_options(options))
-        return Content(files[0], FORMATS[".bvh"], model, clip)
+        kind = ".bvh" if endings[0] == ".bvh" else ".txt"
+        return Content(files[0], FORMATS[kind], model, clip)
     model = da.load(files[0], **_model_options(options))
     return Content(files[0], FORMATS.get(endings[0], endings[0]), model)
+
+
+def _is_clip(file: str) -> bool:
+    """Whether a .json file is a motion and not a model; `load` says what is wrong with other files."""
+    try:
+        start = read_regular_file(file, limit=formats.MAX_FILE_BYTES)[:1024]
+    except DalembertError:
+        return False
+    return b"dalembert-model" not in start and (b'"Loop"' in start or b'"Frames"' in start)
 
 
 def _model_options(options: argparse.Namespace) -> dict[str, Any]:
@@ -71,7 +81,7 @@ def _model_options(options: argparse.Namespace) -> dict[str, Any]:
 
 def _motion_options(options: argparse.Namespace) -> dict[str, Any]:
     """The arguments of `da.load_motion` that were given."""
-    given = {name: getattr(options, name, None) for name in ("up", "scale", "mass", "height")}
+    given = {name: getattr(options, name, None) for name in ("up", "scale", "mass", "height", "frame_time")}
     return {name: value for name, value in given.items() if value is not None}
 
 

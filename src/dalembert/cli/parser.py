@@ -48,7 +48,10 @@ def _add_info(commands: "Commands[argparse.ArgumentParser]") -> None:
         epilog=_STATUS.format(one="does not occur"),
     )
     info.add_argument(
-        "file", nargs="+", metavar="FILE", help=".urdf, .xml (MJCF), .json, .bvh, or .asf and .amc"
+        "file",
+        nargs="+",
+        metavar="FILE",
+        help=".urdf, .xml (MJCF), .json, .bvh, .asf and .amc, .txt (DeepMimic)",
     )
     _add_reading(info)
     _add_motion(info)
@@ -66,7 +69,10 @@ def _add_check(commands: "Commands[argparse.ArgumentParser]") -> None:
         epilog=_STATUS.format(one="errors or warnings were found (with --strict: anything)"),
     )
     check.add_argument(
-        "file", nargs="+", metavar="FILE", help=".urdf, .xml (MJCF), .json, .bvh, or .asf and .amc"
+        "file",
+        nargs="+",
+        metavar="FILE",
+        help=".urdf, .xml (MJCF), .json, .bvh, .asf and .amc, .txt (DeepMimic)",
     )
     _add_reading(check)
     _add_motion(check)
@@ -155,6 +161,7 @@ def _add_motion(command: argparse.ArgumentParser) -> None:
     motion = command.add_argument_group("how to read a motion")
     motion.add_argument("--up", choices=("y", "z"), help="the axis that points up in the file (default: y)")
     motion.add_argument("--scale", type=_positive, metavar="S", help="metres in one length unit of the file")
+    motion.add_argument("--frame-time", type=_positive, metavar="S", help="seconds between frames")
     motion.add_argument("--mass", type=_positive, metavar="KG", help="mass of the whole figure")
     motion.add_argument("--height", type=_positive, metavar="M", help="height of the whole figure")
 
