@@ -17,10 +17,11 @@ import numpy as np
 
 from dalembert.errors import ArgumentError, DalembertError, FileError, MissingExtraError, UnknownNameError
 from dalembert.formats.mjcf_actuators import Actuator, Keyframe, actuators_of, keyframes_of, reflect_rotors
+from dalembert.formats.mjcf_compiled import Compiled
 from dalembert.formats.mjcf_constraints import add_equalities, check_tendons
-from dalembert.formats.mjcf_files import Source, examine
+from dalembert.formats.mjcf_files import examine
 from dalembert.formats.mjcf_geometry import add_sites, shapes_of
-from dalembert.formats.mjcf_tree import Compiled, Plan, add_bodies, plan_bodies
+from dalembert.formats.mjcf_tree import Plan, add_bodies, plan_bodies
 from dalembert.formats.report import Report
 from dalembert.model import Model, ModelBuilder
 
@@ -66,7 +67,7 @@ def load_mjcf(
     """The model of an MJCF file.
 
     `root`: None as the file says; "fixed" takes free joints away, "floating" sets the one body on the world
-    free. `inertia`: "as_given", "strict", or "repair", which lets MuJoCo average moments that no body can have.
+    free. `inertia`: "as_given", "strict", or "repair", which lets MuJoCo average moments that no body has.
     Files that the model names lie below its own folder or one of `roots`, unless it is `trusted`.
     """
     return read_mjcf(path, root=root, inertia=inertia, roots=roots, trusted=trusted).model
@@ -126,6 +127,10 @@ def _compile(mujoco: Any, file: Path, *, balance: bool) -> Any:
 
 def _copied(compiled: Compiled, root: str | None, inertia: str) -> MjcfFile:
     m, report = compiled.m, compiled.report
+    if m.nbody == 1 and not m.ngeom:
+        raise FileError(
+            f"{compiled.source.path}: there is no body in the file; it may be a part of another one"
+        )
     _refuse_media(compiled)
     reflect_rotors(compiled)
     plan = plan_bodies(compiled, root)
@@ -161,17 +166,17 @@ def _locked(model: Model, held: dict[str, float]) -> Model:
                 f'joint "{joint}" is both held still and coupled to others; keep one equality'
             )
         q[view.q_slice] = position
-    return model.lock(held, q)
+    return model.lock(held, q.tolist())
 
 
 def _refuse_media(compiled: Compiled) -> None:
     """What surrounds or replaces rigid bodies."""
     m = compiled.m
     path = compiled.source.path
-    if m.opt.density or m.opt.viscosity:
+    if m.nv and (m.opt.density or m.opt.viscosity):
         raise FileError(
-            f"{path}: the bodies move in a fluid (density {m.opt.density:g}, viscosity {m.opt.viscosity:g} in "
-            "<option>), whose forces are not supported; set both to 0 to leave them out"
+            f"{path}: the bodies move in a fluid (density {m.opt.density:g}, viscosity {m.opt.viscosity:g} "
+            "in <option>), whose forces are not supported; set both to 0 to leave them out"
         )
     if m.nflex:
         raise FileError(f"{path}: flexible bodies (flex) are not supported")
@@ -184,8 +189,8 @@ def _refuse_media(compiled: Compiled) -> None:
 def _gravity(compiled: Compiled, plan: Plan) -> tuple[float, ...]:
     """Gravity as it acts on the moving bodies.
 
-    MuJoCo's gravcomp lifts a body by that share of its weight. The same share on all moving bodies is a weaker
-    gravity; different shares cannot be had with one gravity for all.
+    MuJoCo's gravcomp lifts a body by that share of its weight. The same share on all moving bodies is a
+    weaker gravity; different shares cannot be had with one gravity for all.
     """
     m = compiled.m
     if compiled.disabled("GRAVITY") or not any(m.opt.gravity):

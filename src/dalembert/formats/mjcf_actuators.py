@@ -8,8 +8,8 @@ from typing import Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
+from dalembert.formats.mjcf_compiled import Compiled
 from dalembert.formats.mjcf_constraints import fixed_tendon
-from dalembert.formats.mjcf_tree import Compiled
 from dalembert.model import Model
 from dalembert.model.conventions import convert_state
 
@@ -26,16 +26,14 @@ TRANSMISSIONS: Final = {
     5: ("body", "BODY"),
 }
 
-MUSCLE: Final = "MUSCLE"
-
 
 @final
 @dataclass(frozen=True)
 class Actuator:
     """One actuator of the file: the joints it drives with their gear ratios, and MuJoCo's parameters.
 
-    The force is gain * control + bias, `gain` and `bias` being MuJoCo's numbers for it; `control` is the range
-    of the control signal or None. `joints` is empty where the transmission is neither a joint nor a fixed
+    The force is gain * control + bias, `gain` and `bias` being MuJoCo's numbers for it; `control` is the
+    range of the control signal or None. `joints` is empty where the transmission is neither a joint nor a fixed
     tendon.
     """
 
@@ -59,7 +57,7 @@ class Keyframe:
 
 
 def reflect_rotors(compiled: Compiled) -> None:
-    """Add the armature and damping of actuators, by the square of their gear ratios, to the joints they turn."""
+    """Add the armature and damping of actuators, by gear ratio squared, to the joints they turn."""
     m = compiled.m
     for i in range(m.nactuator):
         name = compiled.name("ACTUATOR", i)
@@ -128,7 +126,7 @@ def _driven(compiled: Compiled, kind: int, target: int, gear: float) -> tuple[tu
 
 
 def keyframes_of(compiled: Compiled, model: Model) -> tuple[Keyframe, ...]:
-    """The keyframes as states of the model; joints that the file does not have are at their neutral position."""
+    """The keyframes as states of the model; joints that the file has not are neutral."""
     m = compiled.m
     found = []
     for k in range(m.nkey):

@@ -1,6 +1,7 @@
 """Equality constraints and tendons of a compiled MuJoCo model as loop joints and couplings.
 
-MuJoCo's constraints are soft; here they hold exactly. `connect` is a spherical loop joint, `weld` a fixed one,
+MuJoCo's constraints are soft; here they hold exactly. `connect` is a spherical loop joint, `weld` a fixed
+one,
 
     x_1 T(p_1) = x_2 T(p_2)   (connect: positions only),   R_1 R_rel = R_2   (weld)                   (1)
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dalembert.formats.mjcf_tree import Compiled, Home, pose, shift
+from dalembert.formats.mjcf_compiled import Compiled, Home, pose, shift
 from dalembert.model import ModelBuilder
 from dalembert.model.joints import Fixed, Joint, Spherical
 from dalembert.spatial import Transform, Vec3

@@ -27,7 +27,15 @@ MAX_SAMPLES: Final = 64 * 1024 * 1024
 """Samples of one generated texture or height field."""
 
 MESH_TAGS: Final = frozenset({"mesh", "hfield", "skin", "flexcomp"})
-TEXTURE_FILES: Final = ("file", "fileright", "fileleft", "fileup", "filedown", "filefront", "fileback")
+TEXTURE_FILES: Final[tuple[str, ...]] = (
+    "file",
+    "fileright",
+    "fileleft",
+    "fileup",
+    "filedown",
+    "filefront",
+    "fileback",
+)
 
 REFUSED: Final = {
     "plugin": "plugins run code of their own",
@@ -124,7 +132,7 @@ def _check_root(document: Element) -> None:
 
 
 def _included(element: Element, resources: Resources, near: Resources) -> Path:
-    """The file of an `<include>`, whose name starts at the main file's folder (else at the includer's own)."""
+    """The file of an `<include>`, whose name starts at the main file's folder or the includer's own."""
     name = element.attributes.get("file", "")
     try:
         return resources.resolve(name, what=element.place)
@@ -183,7 +191,7 @@ def _check_assets(documents: Sequence[Element], resources: Resources) -> None:
     for document in documents:
         for element in document.walk():
             if element.tag in MESH_TAGS:
-                folder, names = folders["meshdir"], ("file",)
+                folder, names = folders["meshdir"], TEXTURE_FILES[:1]
             elif element.tag == "texture":
                 folder, names = folders["texturedir"], TEXTURE_FILES
             else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from dalembert.formats.mjcf_tree import Compiled, Home, pose, unused
+from dalembert.formats.mjcf_compiled import Compiled, Home, pose, unused
 from dalembert.model import ModelBuilder
 from dalembert.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Mesh, Plane, Shape, Sphere
 from dalembert.spatial import Transform

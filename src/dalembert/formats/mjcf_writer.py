@@ -1,0 +1,332 @@
+"""Models as MJCF text.
+
+A body without mass between two joints has no place in MJCF: its joints are stacked on the body that it
+carries. Positions keep their meaning, and so do velocities but where a loss says otherwise. What would change
+the dynamics is an error; what the format cannot hold otherwise is a loss.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, final
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+
+from dalembert.errors import FileError
+from dalembert.formats.document import MAX_DEPTH
+from dalembert.formats.mjcf_writer_geometry import Meshes, geom
+from dalembert.formats.mjcf_writer_joints import Item, Stacked, stack, steps_of
+from dalembert.model import Model
+from dalembert.model.body import Body
+from dalembert.model.joints import Fixed, Spherical
+from dalembert.spatial import Mat3, RigidInertia, physical_problems
+from dalembert.spatial.rotations import quaternion_of_rotation
+
+__all__ = ["mjcf_text"]
+
+SMALLEST: Final = 2e-15
+"""Moments below MuJoCo's smallest (1e-15) are written as this [kg m^2]."""
+
+WIDEST: Final = 1e15
+"""Stands for an infinite end of a range whose other end is finite."""
+
+
+def mjcf_text(model: Model) -> tuple[str, list[str]]:
+    """The model as MJCF, and what the text does not hold, a sentence for each."""
+    if model.time_dependent:
+        raise FileError(
+            "the model has joints that depend on time, which MJCF does not have; save it as .json"
+        )
+    return _Writer(model).text()
+
+
+def number(value: Any) -> str:
+    """A number that reads back as itself."""
+    x = float(value)
+    return str(int(x)) if x == int(x) and abs(x) < 1e15 else repr(x)
+
+
+def numbers(values: Iterable[Any]) -> str:
+    return " ".join(number(x) for x in values)
+
+
+def placed(X: Any) -> dict[str, str]:
+    """`pos` and `quat` of a placement."""
+    X = X.as_transform()
+    found = {}
+    if any(X.p):
+        found["pos"] = numbers(X.p)
+    if list(X.R) != list(Mat3.identity()):
+        found["quat"] = numbers(quaternion_of_rotation(X.R))
+    return found
+
+
+def principal(inertia: RigidInertia) -> tuple[list[float], list[float]]:
+    """The principal moments about the centre of mass [kg m^2] and the quaternion of their axes."""
+    I = np.array(inertia.inertia_at_com.to_list(), dtype=float)
+    if not np.any(I - np.diag(np.diag(I))):
+        return [float(x) for x in np.diag(I)], [1.0, 0.0, 0.0, 0.0]
+    moments, axes = np.linalg.eigh(I)
+    if np.linalg.det(axes) < 0.0:
+        axes[:, 0] = -axes[:, 0]
+    R = Mat3(*(float(x) for x in axes.ravel()))
+    return [float(x) for x in moments], [float(x) for x in quaternion_of_rotation(R)]
+
+
+@final
+class _Writer:
+    """Collects the lines of one file."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.losses: list[str] = []
+        self.lines: list[str] = []
+        self.depth = 0
+        self.meshes = Meshes(self.losses)
+        self.children: dict[int, list[Body]] = {}
+        for body in model.bodies:
+            self.children.setdefault(body.parent, []).append(body)
+        self.sites: dict[int, list[tuple[str, Any]]] = {}
+        for frame in model.frames:
+            self.sites.setdefault(frame.body, []).append((frame.name, frame.placement))
+        for loop in model.loops:
+            self.sites.setdefault(loop.predecessor, []).append((f"{loop.name}:1", loop.placement_predecessor))
+            self.sites.setdefault(loop.successor, []).append((f"{loop.name}:2", loop.placement_successor))
+        self.order: list[str] = []
+
+    def text(self) -> tuple[str, list[str]]:
+        self._worldbody()
+        body_lines, self.lines = self.lines, []
+        self.depth = 0
+        self._open("mujoco", model=self.model.name)
+        self._leaf("compiler", angle="radian", autolimits="true", inertiafromgeom="false")
+        self._leaf("option", gravity=numbers(self.model.gravity))
+        if self.meshes.assets:
+            self._open("asset")
+            for attributes in self.meshes.assets.values():
+                self._leaf("mesh", **attributes)
+            self._close("asset")
+        self.lines += body_lines
+        self._constraints()
+        self._actuators()
+        self._close("mujoco")
+        moving = [body.joint_name for body in self.model.bodies if body.nv]
+        if self.order != moving:
+            self.losses.append("joints stand in another order in q and v: " + ", ".join(self.order))
+        return "\n".join(self.lines) + "\n", self.losses
+
+    def _worldbody(self) -> None:
+        """Depth first and without recursion: the stack holds bodies to open and tags to close."""
+        self.depth = 1
+        self._open("worldbody")
+        self._sites(-1)
+        waiting: list[Body | None] = [*reversed(self.children.get(-1, []))]
+        while waiting:
+            body = waiting.pop()
+            if body is None:
+                self._close("body")
+                continue
+            body = self._body(body)
+            waiting.append(None)
+            waiting.extend(reversed(self.children.get(body.index, [])))
+        self._close("worldbody")
+
+    def _body(self, body: Body) -> Body:
+        """Open a body, massless ones before it stacked on it; returns the body that was written."""
+        items: list[Item] = steps_of(body, self.losses)
+        self._note_order(body)
+        while self._is_massless_mover(body):
+            below = self.children.get(body.index, [])
+            if len(below) != 1 or body.shapes or self._carries_loop(body):
+                raise FileError(
+                    f'body "{body.name}" moves and has no mass, which MuJoCo refuses; give it some mass, or '
+                    "merge fixed bodies with model.lumped()"
+                )
+            lost = [name for name, _ in self.sites.get(body.index, [])]
+            self.losses += [f'frame "{name}" on the massless body "{body.name}" is left out' for name in lost]
+            body = below[0]
+            items += steps_of(body, self.losses)
+            self._note_order(body)
+        pose, joints = stack(items)
+        if self.depth >= MAX_DEPTH - 2:
+            raise FileError(f'body "{body.name}" is nested deeper than {MAX_DEPTH} elements; save as .json')
+        self._open("body", name=body.name, **placed(pose))
+        for joint in joints:
+            self._joint(joint)
+        self._inertial(body, moving=bool(joints))
+        for shape in body.shapes:
+            attributes = geom(shape, self.meshes, moving=bool(joints) or body.parent >= 0, place=body.name)
+            if attributes:
+                self._leaf("geom", **attributes, **placed(shape.placement))
+        self._sites(body.index)
+        return body
+
+    def _note_order(self, body: Body) -> None:
+        if body.nv:
+            self.order.append(body.joint_name)
+
+    def _is_massless_mover(self, body: Body) -> bool:
+        return bool(body.nv) and not any(body.inertia.leaves())
+
+    def _carries_loop(self, body: Body) -> bool:
+        return any(body.index in (loop.predecessor, loop.successor) for loop in self.model.loops)
+
+    def _joint(self, joint: Stacked) -> None:
+        step = joint.step
+        body = step.body
+        assert body is not None
+        attributes: dict[str, str] = {"name": step.name, "type": step.kind}
+        if step.kind in ("hinge", "slide"):
+            attributes["axis"] = numbers(joint.axis)
+        if step.kind in ("hinge", "ball") and any(joint.anchor):
+            attributes["pos"] = numbers(joint.anchor)
+        for key, values in (
+            ("armature", body.armature),
+            ("damping", body.damping),
+            ("frictionloss", body.friction),
+            ("stiffness", body.stiffness),
+        ):
+            own = {float(values[k]) for k in step.v}
+            if len(own) > 1:
+                raise FileError(
+                    f'joint "{body.joint_name}" has different {key} for its freedoms; a {step.kind} joint of '
+                    "MJCF has one number for all"
+                )
+            if value := own.pop():
+                attributes[key] = number(value)
+        self._spring(step, body, attributes)
+        self._limits(step, body, attributes)
+        self._leaf("joint", **attributes)
+
+    def _spring(self, step: Any, body: Body, attributes: dict[str, str]) -> None:
+        if "stiffness" not in attributes:
+            return
+        if step.kind in ("hinge", "slide"):
+            attributes["springref"] = number(body.rest[step.q])
+        elif list(body.rest[step.q : step.q + 4]) != [1.0, 0.0, 0.0, 0.0]:
+            raise FileError(
+                f'ball joint "{body.joint_name}" has a spring that is slack at {list(body.rest)}; MJCF has '
+                "springs of ball joints at the identity only"
+            )
+
+    def _limits(self, step: Any, body: Body, attributes: dict[str, str]) -> None:
+        limits: dict[str, Sequence[float]] = {
+            key: np.broadcast_to(getattr(body.limits, key), n).tolist()
+            for key, n in (("lower", body.nq), ("upper", body.nq), ("velocity", body.nv), ("effort", body.nv))
+        }
+        what = f'joint "{step.name}"'
+        if any(math.isfinite(limits["velocity"][k]) for k in step.v):
+            self.losses.append(f"{what}: limits of velocity are left out")
+        if step.kind not in ("hinge", "slide"):
+            width = {"ball": 4, "free": 7}[step.kind]
+            ends = [limits[key][step.q + k] for key in ("lower", "upper") for k in range(width)]
+            if any(map(math.isfinite, [*ends, *(limits["effort"][k] for k in step.v)])):
+                self.losses.append(f"{what}: limits of a {step.kind} joint are left out")
+            return
+        low, high = limits["lower"][step.q], limits["upper"][step.q]
+        if low == high:
+            self.losses.append(f"{what}: a range of no width, {low:g}, is left out")
+        elif math.isfinite(low) or math.isfinite(high):
+            attributes["range"] = numbers([max(low, -WIDEST), min(high, WIDEST)])
+        effort = limits["effort"][step.v[0]]
+        if math.isfinite(effort) and effort > 0.0:
+            attributes["actuatorfrcrange"] = numbers([-effort, effort])
+        elif effort == 0.0:
+            self.losses.append(f"{what}: an effort limit of zero is left out")
+
+    def _inertial(self, body: Body, *, moving: bool) -> None:
+        inertia = body.inertia
+        if not any(inertia.leaves()):
+            return
+        if problems := physical_problems(inertia):
+            raise FileError(f'body "{body.name}": {"; ".join(problems)}; MuJoCo refuses such a body')
+        moments, quaternion = principal(inertia)
+        if min(moments) < SMALLEST and moving:
+            moments = [max(moment, SMALLEST) for moment in moments]
+            self.losses.append(f'body "{body.name}": moments of inertia are raised to {SMALLEST:g} kg m^2')
+        greatest = moments.index(max(moments))
+        # A lamina's moments may break the triangle inequality by rounding, which MuJoCo does not allow.
+        moments[greatest] = min(moments[greatest], sum(moments) - moments[greatest])
+        self._leaf(
+            "inertial",
+            mass=number(inertia.mass),
+            pos=numbers(inertia.com),
+            quat=numbers(quaternion),
+            diaginertia=numbers(max(0.0, moment) for moment in moments),
+        )
+
+    def _sites(self, body: int) -> None:
+        for name, placement in self.sites.get(body, []):
+            self._leaf("site", name=name, **placed(placement))
+
+    def _constraints(self) -> None:
+        tendons: list[tuple[str, dict[str, float], float]] = []
+        lines: list[tuple[str, dict[str, str]]] = []
+        for loop in self.model.loops:
+            if not isinstance(loop.joint, (Spherical, Fixed)):
+                raise FileError(
+                    f'loop joint "{loop.name}" is of kind {loop.joint.kind}; MJCF closes loops with spherical '
+                    "and fixed joints only"
+                )
+            tag = "connect" if isinstance(loop.joint, Spherical) else "weld"
+            lines.append((tag, {"name": loop.name, "site1": f"{loop.name}:1", "site2": f"{loop.name}:2"}))
+        for coupling in self.model.couplings:
+            terms = dict(coupling.coefficients)
+            if len(terms) > 2:
+                tendons.append((coupling.name, terms, coupling.offset))
+                continue
+            k = terms.pop(coupling.dependent)
+            other, k_other = next(iter(terms.items()))
+            poly = numbers([-coupling.offset / k, -k_other / k, 0, 0, 0])
+            ends = {"joint1": coupling.dependent, "joint2": other}
+            lines.append(("joint", {"name": coupling.name, **ends, "polycoef": poly}))
+        if tendons:
+            self._open("tendon")
+            for name, terms, offset in tendons:
+                self._open("fixed", name=name)
+                for joint, k in terms.items():
+                    self._leaf("joint", joint=joint, coef=number(k))
+                self._close("fixed")
+                poly = numbers([-offset, 0, 0, 0, 0])
+                lines.append(("tendon", {"name": name, "tendon1": name, "polycoef": poly}))
+            self._close("tendon")
+        if lines:
+            self._open("equality")
+            for tag, attributes in lines:
+                self._leaf(tag, **attributes)
+            self._close("equality")
+
+    def _actuators(self) -> None:
+        """Motors on the actuated joints; a file without any leaves every joint actuated."""
+        actuated = set(self.model.actuated)
+        moving = [body for body in self.model.bodies if body.nv]
+        if actuated >= {body.joint_name for body in moving}:
+            return
+        single = [body for body in moving if body.joint_name in actuated and body.nv == 1]
+        if single:
+            self._open("actuator")
+            for body in single:
+                self._leaf("motor", name=body.joint_name, joint=body.joint_name)
+            self._close("actuator")
+        others = [b.joint_name for b in moving if b.joint_name in actuated and b.nv > 1]
+        if others or not single:
+            self.losses.append(
+                "which joints are actuated is not written for: " + (", ".join(others) or "none")
+            )
+
+    def _open(self, tag: str, **attributes: str) -> None:
+        self._line(tag, attributes, ">")
+        self.depth += 1
+
+    def _close(self, tag: str) -> None:
+        self.depth -= 1
+        self.lines.append("  " * self.depth + f"</{tag}>")
+
+    def _leaf(self, tag: str, **attributes: str) -> None:
+        self._line(tag, attributes, "/>")
+
+    def _line(self, tag: str, attributes: dict[str, str], end: str) -> None:
+        words = [tag, *(f"{key}={quoteattr(value)}" for key, value in attributes.items())]
+        self.lines.append("  " * self.depth + "<" + " ".join(words) + end)
