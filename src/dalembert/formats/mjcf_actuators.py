@@ -33,8 +33,8 @@ class Actuator:
     """One actuator of the file: the joints it drives with their gear ratios, and MuJoCo's parameters.
 
     The force is gain * control + bias, `gain` and `bias` being MuJoCo's numbers for it; `control` is the
-    range of the control signal or None. `joints` is empty where the transmission is neither a joint nor a fixed
-    tendon.
+    range of the control signal or None. `joints` is empty where the transmission is neither a joint nor a
+    fixed tendon.
     """
 
     name: str

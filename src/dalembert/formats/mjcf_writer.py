@@ -8,19 +8,19 @@ the dynamics is an error; what the format cannot hold otherwise is a loss.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, final
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
 from dalembert.errors import FileError
 from dalembert.formats.document import MAX_DEPTH
+from dalembert.formats.mjcf_writer_constraints import closure_sites, write_actuators, write_constraints
 from dalembert.formats.mjcf_writer_geometry import Meshes, geom
 from dalembert.formats.mjcf_writer_joints import Item, Stacked, stack, steps_of
+from dalembert.formats.mjcf_writer_lines import Lines, number, numbers, placed
 from dalembert.model import Model
 from dalembert.model.body import Body
-from dalembert.model.joints import Fixed, Spherical
 from dalembert.spatial import Mat3, RigidInertia, physical_problems
 from dalembert.spatial.rotations import quaternion_of_rotation
 
@@ -42,27 +42,6 @@ def mjcf_text(model: Model) -> tuple[str, list[str]]:
     return _Writer(model).text()
 
 
-def number(value: Any) -> str:
-    """A number that reads back as itself."""
-    x = float(value)
-    return str(int(x)) if x == int(x) and abs(x) < 1e15 else repr(x)
-
-
-def numbers(values: Iterable[Any]) -> str:
-    return " ".join(number(x) for x in values)
-
-
-def placed(X: Any) -> dict[str, str]:
-    """`pos` and `quat` of a placement."""
-    X = X.as_transform()
-    found = {}
-    if any(X.p):
-        found["pos"] = numbers(X.p)
-    if list(X.R) != list(Mat3.identity()):
-        found["quat"] = numbers(quaternion_of_rotation(X.R))
-    return found
-
-
 def principal(inertia: RigidInertia) -> tuple[list[float], list[float]]:
     """The principal moments about the centre of mass [kg m^2] and the quaternion of their axes."""
     I = np.array(inertia.inertia_at_com.to_list(), dtype=float)
@@ -82,8 +61,7 @@ class _Writer:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.losses: list[str] = []
-        self.lines: list[str] = []
-        self.depth = 0
+        self.lines = Lines(depth=1)
         self.meshes = Meshes(self.losses)
         self.children: dict[int, list[Body]] = {}
         for body in model.bodies:
@@ -92,46 +70,43 @@ class _Writer:
         for frame in model.frames:
             self.sites.setdefault(frame.body, []).append((frame.name, frame.placement))
         for loop in model.loops:
-            self.sites.setdefault(loop.predecessor, []).append((f"{loop.name}:1", loop.placement_predecessor))
-            self.sites.setdefault(loop.successor, []).append((f"{loop.name}:2", loop.placement_successor))
+            for carrier, site in closure_sites(loop):
+                self.sites.setdefault(carrier, []).append(site)
         self.order: list[str] = []
 
     def text(self) -> tuple[str, list[str]]:
         self._worldbody()
-        body_lines, self.lines = self.lines, []
-        self.depth = 0
-        self._open("mujoco", model=self.model.name)
-        self._leaf("compiler", angle="radian", autolimits="true", inertiafromgeom="false")
-        self._leaf("option", gravity=numbers(self.model.gravity))
+        head = Lines()
+        head.open("mujoco", model=self.model.name)
+        head.leaf("compiler", angle="radian", autolimits="true", inertiafromgeom="false")
+        head.leaf("option", gravity=numbers(self.model.gravity))
         if self.meshes.assets:
-            self._open("asset")
+            head.open("asset")
             for attributes in self.meshes.assets.values():
-                self._leaf("mesh", **attributes)
-            self._close("asset")
-        self.lines += body_lines
-        self._constraints()
-        self._actuators()
-        self._close("mujoco")
+                head.leaf("mesh", **attributes)
+            head.close("asset")
+        write_constraints(self.model, self.lines, self.losses)
+        write_actuators(self.model, self.lines, self.losses)
+        self.lines.close("mujoco")
         moving = [body.joint_name for body in self.model.bodies if body.nv]
         if self.order != moving:
             self.losses.append("joints stand in another order in q and v: " + ", ".join(self.order))
-        return "\n".join(self.lines) + "\n", self.losses
+        return head.text() + self.lines.text(), self.losses
 
     def _worldbody(self) -> None:
         """Depth first and without recursion: the stack holds bodies to open and tags to close."""
-        self.depth = 1
-        self._open("worldbody")
+        self.lines.open("worldbody")
         self._sites(-1)
         waiting: list[Body | None] = [*reversed(self.children.get(-1, []))]
         while waiting:
             body = waiting.pop()
             if body is None:
-                self._close("body")
+                self.lines.close("body")
                 continue
             body = self._body(body)
             waiting.append(None)
             waiting.extend(reversed(self.children.get(body.index, [])))
-        self._close("worldbody")
+        self.lines.close("worldbody")
 
     def _body(self, body: Body) -> Body:
         """Open a body, massless ones before it stacked on it; returns the body that was written."""
@@ -150,16 +125,16 @@ class _Writer:
             items += steps_of(body, self.losses)
             self._note_order(body)
         pose, joints = stack(items)
-        if self.depth >= MAX_DEPTH - 2:
+        if self.lines.depth >= MAX_DEPTH - 2:
             raise FileError(f'body "{body.name}" is nested deeper than {MAX_DEPTH} elements; save as .json')
-        self._open("body", name=body.name, **placed(pose))
+        self.lines.open("body", name=body.name, **placed(pose))
         for joint in joints:
             self._joint(joint)
         self._inertial(body, moving=bool(joints))
         for shape in body.shapes:
             attributes = geom(shape, self.meshes, moving=bool(joints) or body.parent >= 0, place=body.name)
             if attributes:
-                self._leaf("geom", **attributes, **placed(shape.placement))
+                self.lines.leaf("geom", **attributes, **placed(shape.placement))
         self._sites(body.index)
         return body
 
@@ -198,7 +173,7 @@ class _Writer:
                 attributes[key] = number(value)
         self._spring(step, body, attributes)
         self._limits(step, body, attributes)
-        self._leaf("joint", **attributes)
+        self.lines.leaf("joint", **attributes)
 
     def _spring(self, step: Any, body: Body, attributes: dict[str, str]) -> None:
         if "stiffness" not in attributes:
@@ -249,7 +224,7 @@ class _Writer:
         greatest = moments.index(max(moments))
         # A lamina's moments may break the triangle inequality by rounding, which MuJoCo does not allow.
         moments[greatest] = min(moments[greatest], sum(moments) - moments[greatest])
-        self._leaf(
+        self.lines.leaf(
             "inertial",
             mass=number(inertia.mass),
             pos=numbers(inertia.com),
@@ -259,74 +234,4 @@ class _Writer:
 
     def _sites(self, body: int) -> None:
         for name, placement in self.sites.get(body, []):
-            self._leaf("site", name=name, **placed(placement))
-
-    def _constraints(self) -> None:
-        tendons: list[tuple[str, dict[str, float], float]] = []
-        lines: list[tuple[str, dict[str, str]]] = []
-        for loop in self.model.loops:
-            if not isinstance(loop.joint, (Spherical, Fixed)):
-                raise FileError(
-                    f'loop joint "{loop.name}" is of kind {loop.joint.kind}; MJCF closes loops with spherical '
-                    "and fixed joints only"
-                )
-            tag = "connect" if isinstance(loop.joint, Spherical) else "weld"
-            lines.append((tag, {"name": loop.name, "site1": f"{loop.name}:1", "site2": f"{loop.name}:2"}))
-        for coupling in self.model.couplings:
-            terms = dict(coupling.coefficients)
-            if len(terms) > 2:
-                tendons.append((coupling.name, terms, coupling.offset))
-                continue
-            k = terms.pop(coupling.dependent)
-            other, k_other = next(iter(terms.items()))
-            poly = numbers([-coupling.offset / k, -k_other / k, 0, 0, 0])
-            ends = {"joint1": coupling.dependent, "joint2": other}
-            lines.append(("joint", {"name": coupling.name, **ends, "polycoef": poly}))
-        if tendons:
-            self._open("tendon")
-            for name, terms, offset in tendons:
-                self._open("fixed", name=name)
-                for joint, k in terms.items():
-                    self._leaf("joint", joint=joint, coef=number(k))
-                self._close("fixed")
-                poly = numbers([-offset, 0, 0, 0, 0])
-                lines.append(("tendon", {"name": name, "tendon1": name, "polycoef": poly}))
-            self._close("tendon")
-        if lines:
-            self._open("equality")
-            for tag, attributes in lines:
-                self._leaf(tag, **attributes)
-            self._close("equality")
-
-    def _actuators(self) -> None:
-        """Motors on the actuated joints; a file without any leaves every joint actuated."""
-        actuated = set(self.model.actuated)
-        moving = [body for body in self.model.bodies if body.nv]
-        if actuated >= {body.joint_name for body in moving}:
-            return
-        single = [body for body in moving if body.joint_name in actuated and body.nv == 1]
-        if single:
-            self._open("actuator")
-            for body in single:
-                self._leaf("motor", name=body.joint_name, joint=body.joint_name)
-            self._close("actuator")
-        others = [b.joint_name for b in moving if b.joint_name in actuated and b.nv > 1]
-        if others or not single:
-            self.losses.append(
-                "which joints are actuated is not written for: " + (", ".join(others) or "none")
-            )
-
-    def _open(self, tag: str, **attributes: str) -> None:
-        self._line(tag, attributes, ">")
-        self.depth += 1
-
-    def _close(self, tag: str) -> None:
-        self.depth -= 1
-        self.lines.append("  " * self.depth + f"</{tag}>")
-
-    def _leaf(self, tag: str, **attributes: str) -> None:
-        self._line(tag, attributes, "/>")
-
-    def _line(self, tag: str, attributes: dict[str, str], end: str) -> None:
-        words = [tag, *(f"{key}={quoteattr(value)}" for key, value in attributes.items())]
-        self.lines.append("  " * self.depth + "<" + " ".join(words) + end)
+            self.lines.leaf("site", name=name, **placed(placement))
