@@ -11,7 +11,8 @@ from dalembert.formats.document import MAX_ATTRIBUTE_BYTES, MAX_DEPTH, MAX_FILE_
 
 
 def test_elements_know_their_place() -> None:
-    text = '<?xml version="1.0"?>\n<robot name="r">\n  <link name="a"/>\n  <link name="b"> x <mass/> y </link>\n</robot>'
+    text = '<?xml version="1.0"?>\n<robot name="r">\n  <link name="a"/>\n'
+    text += '  <link name="b"> x <mass/> y </link>\n</robot>'
     root = read_document(text.encode(), name="file.urdf")
     first, second = root.all("link")
     assert (first.line, first.column) == (3, 3)
@@ -20,7 +21,7 @@ def test_elements_know_their_place() -> None:
     assert [element.tag for element in root.walk()] == ["robot", "link", "link", "mass"]
     mass = second.only("mass")
     assert mass is not None
-    assert str(mass.error("too heavy")) == "file.urdf line 4 column 22: robot/link[b]/mass: too heavy"
+    assert str(mass.error("too heavy")) == "file.urdf line 4 column 21: robot/link[b]/mass: too heavy"
     assert second.only("inertia") is None
     with pytest.raises(FileError, match="a second <link>; the first is on line 3"):
         root.only("link")

@@ -10,7 +10,8 @@ BOX = '<inertia ixx="0.02" ixy="0.001" ixz="-0.002" iyy="0.03" iyz="0.0015" izz=
 def link(name: str, body: str | None = None, *, mass: float = 1.5) -> str:
     """A link, by default with an inertia off its origin and turned."""
     if body is None:
-        body = f'<inertial><origin xyz="0.1 -0.05 0.2" rpy="0.3 -0.4 0.5"/><mass value="{mass}"/>{BOX}</inertial>'
+        origin = '<origin xyz="0.1 -0.05 0.2" rpy="0.3 -0.4 0.5"/>'
+        body = f'<inertial>{origin}<mass value="{mass}"/>{BOX}</inertial>'
     return f'<link name="{name}">{body}</link>'
 
 
@@ -59,7 +60,8 @@ def menagerie(normal: str = "0 0 1") -> str:
         '<collision><geometry><sphere radius="0.1"/></geometry></collision>'
         '<collision><geometry><cylinder radius="0.1" length="0.3"/></geometry></collision>'
         '<collision><geometry><capsule radius="0.1" length="0.3"/></geometry></collision>'
-        '<visual><geometry><mesh filename="meshes/a.stl" scale="1 -1 1"/></geometry><material name="red"/></visual>'
+        '<visual><geometry><mesh filename="meshes/a.stl" scale="1 -1 1"/></geometry>'
+        '<material name="red"/></visual>'
     )
     inertial = f'<inertial><origin xyz="0 0 0.3"/><mass value="2"/>{BOX}</inertial>'
     return robot(
