@@ -295,6 +295,8 @@ def test_hostile_files_are_refused_soon() -> None:
     """Long names, many unknown tags, long rings of mimics: linear work, and short messages."""
     start = time.perf_counter()
     refused(robot(link("a"), joint("j", "x" * 60_000, "a")), "does not exist")
+    for word in ("1" * 60_000 + "x", "1." * 30_000, "1e" * 30_000, "1," * 30_000):
+        refused(arm().replace('value="1.5"', f'value="{word}"', 1), "attribute value holds '1")
     model = load(arm(*(f"<tag{i}/>" for i in range(3000))))
     assert len(model.report) < 300
     followers = []

@@ -28,6 +28,7 @@ ROOT_OPTIONS: Final = (None, "fixed", "floating")
 INERTIA_OPTIONS: Final = ("as_given", "strict", "repair")
 
 WORLD: Final = "world"
+IDENTITY: Final = Transform.identity()
 _NAMES_LISTED: Final = 10
 
 
@@ -113,8 +114,8 @@ class Assembly:
         first = [joint for joint in order if joint.parent == base]
         floats_already = len(first) == 1 and first[0].type == "floating" and link.inertia.mass == 0.0
         if root != "floating" or floats_already:
-            self.home[base] = (WORLD, Transform.identity())
-            self._fix(link, WORLD, Transform.identity())
+            self.home[base] = (WORLD, IDENTITY)
+            self._fix(link, WORLD, IDENTITY)
             return
         taken = {joint.name for joint in order}
         joint_name = next(
@@ -127,12 +128,12 @@ class Assembly:
             link, WORLD, Transform.identity(), Free(), joint_name, Limits(), 0.0, 0.0, link.inertia,
             list(link.shapes),
         )  # fmt: skip
-        self.home[base] = (body, Transform.identity())
+        self.home[base] = (body, IDENTITY)
 
     def _place_child(self, joint: UrdfJoint) -> None:
         link = self.links[joint.child]
         carrier, at = self.home[joint.parent]
-        X = at @ joint.placement
+        X = joint.placement if at is IDENTITY else at @ joint.placement
         kind = _joint_of(joint)
         position = self.settled.get(joint.name)
         if position is not None:
@@ -146,7 +147,7 @@ class Assembly:
             link, carrier, X, kind, joint.name, joint.limits, joint.damping, joint.friction, link.inertia,
             list(link.shapes),
         )  # fmt: skip
-        self.home[joint.child] = (name, Transform.identity())
+        self.home[joint.child] = (name, IDENTITY)
 
     def _fix(self, link: UrdfLink, carrier: str, X: Transform) -> None:
         """Merge a link into the body that carries it at X."""

@@ -9,16 +9,26 @@ from typing import Final
 
 from dalembert.formats.document import Element
 from dalembert.spatial import Mat3, Transform, Vec3
-from dalembert.spatial.rotations import rotation_of_euler_angles, rotation_of_quaternion
+from dalembert.spatial.rotations import rotation_of_quaternion
 
-__all__ = ["UNLIMITED", "name_of", "number", "numbers", "placement", "required", "rpy_of_rotation"]
+__all__ = [
+    "UNLIMITED",
+    "name_of",
+    "number",
+    "numbers",
+    "placement",
+    "required",
+    "rotation_of_rpy",
+    "rpy_of_rotation",
+]
 
 UNLIMITED: Final = 1e300
 """A limit of this size or more stands for none: URDF has no word for infinity, so that files write the
 largest float.
 """
 
-_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+# Each character can be matched in one way only: a long word that is no number must not cost its square.
+_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _DECIMAL_COMMA: Final = re.compile(r"[0-9],[0-9]")
 _SHOWN: Final = 40
 
@@ -94,7 +104,18 @@ def placement(element: Element | None) -> Transform:
     roll, pitch, yaw = numbers(element, "rpy", 3, (0.0, 0.0, 0.0))
     if roll == pitch == yaw == 0.0:
         return Transform(Mat3.identity(), Vec3(x, y, z))
-    return Transform(rotation_of_euler_angles("zyx", (yaw, pitch, roll)), Vec3(x, y, z))
+    return Transform(rotation_of_rpy(roll, pitch, yaw), Vec3(x, y, z))
+
+
+def rotation_of_rpy(roll: float, pitch: float, yaw: float) -> Mat3:
+    """Rz(yaw) Ry(pitch) Rx(roll), written out: this runs for every element of a large file."""
+    cr, sr, cp, sp = math.cos(roll), math.sin(roll), math.cos(pitch), math.sin(pitch)
+    cy, sy = math.cos(yaw), math.sin(yaw)
+    return Mat3(
+        cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr,
+        sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr,
+        -sp, cp * sr, cp * cr,
+    )  # fmt: skip
 
 
 def _rotation_of_quaternion(element: Element) -> Mat3:
