@@ -15,7 +15,15 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from dalembert.errors import ArgumentError, DalembertError, FileError, MissingExtraError, UnknownNameError
+from dalembert.errors import (
+    ArgumentError,
+    DalembertError,
+    FileError,
+    InertiaError,
+    MissingExtraError,
+    UnknownNameError,
+)
+from dalembert.formats.document import MAX_FILE_BYTES
 from dalembert.formats.mjcf_actuators import Actuator, Keyframe, actuators_of, keyframes_of, reflect_rotors
 from dalembert.formats.mjcf_compiled import Compiled
 from dalembert.formats.mjcf_constraints import add_equalities, check_tendons
@@ -23,6 +31,7 @@ from dalembert.formats.mjcf_files import examine
 from dalembert.formats.mjcf_geometry import add_sites, shapes_of
 from dalembert.formats.mjcf_tree import Plan, add_bodies, plan_bodies
 from dalembert.formats.report import Report
+from dalembert.formats.resources import read_regular_file
 from dalembert.model import Model, ModelBuilder
 
 __all__ = ["MjcfFile", "load_mjcf", "read_mjcf"]
@@ -94,7 +103,7 @@ def read_mjcf(
     compiled = Compiled(mujoco, m, source, report)
     try:
         return _copied(compiled, root, inertia)
-    except FileError:
+    except (FileError, InertiaError):
         raise
     except DalembertError as error:
         raise FileError(f"{file}: {error}") from error
@@ -113,16 +122,31 @@ def _mujoco() -> Any:
 
 def _compile(mujoco: Any, file: Path, *, balance: bool) -> Any:
     """MuJoCo's compiled model; its complaints become our error."""
+    wide = _text_of_utf16(file)
     try:
         if not balance:
-            return mujoco.MjModel.from_xml_path(str(file))
-        spec = mujoco.MjSpec.from_file(str(file))
+            if wide is None:
+                return mujoco.MjModel.from_xml_path(str(file))
+            return mujoco.MjModel.from_xml_string(wide)
+        spec = mujoco.MjSpec.from_file(str(file)) if wide is None else mujoco.MjSpec.from_string(wide)
         spec.compiler.balanceinertia = 1
         return spec.compile()
     except (ValueError, RuntimeError, TypeError, mujoco.FatalError) as error:
         hint = '; load it with inertia="repair"' if "balanceinertia" in str(error) else ""
         text = " ".join(str(error).split())
         raise FileError(f"{file}: MuJoCo does not accept the file: {text}{hint}") from error
+
+
+def _text_of_utf16(file: Path) -> str | None:
+    """The text of a file in UTF-16, which MuJoCo does not read; None for any other file.
+
+    Names of other files in it cannot be found by MuJoCo, which says so.
+    """
+    content = read_regular_file(file, limit=MAX_FILE_BYTES)
+    if not content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return None
+    _, _, body = content.decode("utf-16").rpartition("?>")
+    return body
 
 
 def _copied(compiled: Compiled, root: str | None, inertia: str) -> MjcfFile:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
+from pathlib import Path
 from typing import Any, Final
 
 from dalembert.formats.mjcf_compiled import Compiled, Home, pose, unused
@@ -90,9 +90,11 @@ def _mesh(compiled: Compiled, g: int, options: dict[str, Any]) -> Shape | None:
         name = compiled.name("MESH", mesh)
         compiled.report.note(f'ignored: geom "{options["name"] or g}": mesh "{name}" stands in no file')
         return None
+    # MuJoCo joins the folder of the model, as it was given, and the name in the file.
+    file = next((p for p in (Path(path), compiled.source.path.parent / path) if p.exists()), Path(path))
     options["placement"] = options["placement"] @ pose(m.mesh_pos[mesh], m.mesh_quat[mesh]).inverse()
     scale = [float(x) for x in m.mesh_scale[mesh]]
-    return Mesh(str(PurePosixPath(path)), (scale[0], scale[1], scale[2]), **options)
+    return Mesh(str(file.resolve()), (scale[0], scale[1], scale[2]), **options)
 
 
 def _rgba(m: Any, g: int) -> tuple[float, ...]:

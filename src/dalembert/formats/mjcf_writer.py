@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final, final
 
 import numpy as np
@@ -33,13 +34,16 @@ WIDEST: Final = 1e15
 """Stands for an infinite end of a range whose other end is finite."""
 
 
-def mjcf_text(model: Model) -> tuple[str, list[str]]:
-    """The model as MJCF, and what the text does not hold, a sentence for each."""
+def mjcf_text(model: Model, *, folder: Path | None = None) -> tuple[str, list[str]]:
+    """The model as MJCF, and what the text does not hold, a sentence for each.
+
+    `folder` is where the text will be stored: meshes are named if they lie below it.
+    """
     if model.time_dependent:
         raise FileError(
             "the model has joints that depend on time, which MJCF does not have; save it as .json"
         )
-    return _Writer(model).text()
+    return _Writer(model, folder).text()
 
 
 def principal(inertia: RigidInertia) -> tuple[list[float], list[float]]:
@@ -58,11 +62,11 @@ def principal(inertia: RigidInertia) -> tuple[list[float], list[float]]:
 class _Writer:
     """Collects the lines of one file."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, folder: Path | None) -> None:
         self.model = model
         self.losses: list[str] = []
         self.lines = Lines(depth=1)
-        self.meshes = Meshes(self.losses)
+        self.meshes = Meshes(self.losses, folder)
         self.children: dict[int, list[Body]] = {}
         for body in model.bodies:
             self.children.setdefault(body.parent, []).append(body)

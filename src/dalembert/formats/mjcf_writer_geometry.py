@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final, final
 
 from dalembert.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Mesh, Plane, Shape, Sphere
@@ -14,19 +15,33 @@ MESH_ENDINGS: Final = (".stl", ".obj", ".msh")
 
 @final
 class Meshes:
-    """The mesh assets of one file, one for each file and scale, and the names of geoms given away."""
+    """The mesh assets of one file, one for each file and scale, and the names of geoms given away.
 
-    def __init__(self, losses: list[str]) -> None:
+    MuJoCo opens every mesh that a file names, so that only those below the file's `folder` are named.
+    """
+
+    def __init__(self, losses: list[str], folder: Path | None) -> None:
+        self.folder = folder
         self.assets: dict[tuple[str, tuple[float, float, float]], dict[str, str]] = {}
         self.names: set[str] = set()
         self.losses = losses
 
-    def asset(self, shape: Mesh) -> str:
-        """The name of the asset of a mesh shape."""
+    def asset(self, shape: Mesh) -> str | None:
+        """The name of the asset of a mesh shape; None if the file cannot name it."""
+        if "://" in shape.path or not shape.path.lower().endswith(MESH_ENDINGS) or self.folder is None:
+            return None
+        folder = self.folder.resolve()
+        path = (folder / shape.path).resolve()
+        if not path.is_relative_to(folder) or not path.is_file():
+            return None
         key = (shape.path, shape.scale)
         if key not in self.assets:
             # Meshes that are not closed have no volume to weigh; their inertia is not used.
-            attributes = {"name": f"mesh_{len(self.assets)}", "file": shape.path, "inertia": "shell"}
+            attributes = {
+                "name": f"mesh_{len(self.assets)}",
+                "file": path.relative_to(folder).as_posix(),
+                "inertia": "shell",
+            }
             if shape.scale != (1.0, 1.0, 1.0):
                 attributes["scale"] = _numbers(shape.scale)
             self.assets[key] = attributes
@@ -42,10 +57,14 @@ def geom(shape: Shape, meshes: Meshes, *, moving: bool, place: str) -> dict[str,
         meshes.losses.append(f"{what}: planes can only stand still in MJCF; it is left out")
         return None
     if isinstance(shape, Mesh):
-        if "://" in shape.path or not shape.path.lower().endswith(MESH_ENDINGS):
-            meshes.losses.append(f'{what}: MJCF cannot name the mesh "{shape.path}"; it is left out')
+        asset = meshes.asset(shape)
+        if asset is None:
+            meshes.losses.append(
+                f'{what}: the mesh "{shape.path}" is no STL or OBJ file below the folder of the MJCF file; '
+                "it is left out"
+            )
             return None
-        attributes["mesh"] = meshes.asset(shape)
+        attributes["mesh"] = asset
     else:
         attributes["size"] = _numbers(size)
     if shape.name and shape.name not in meshes.names:
