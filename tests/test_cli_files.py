@@ -27,7 +27,7 @@ def arm(tmp_path: Path) -> Path:
 def doubtful(tmp_path: Path) -> Path:
     """A model with one error, one warning and one note."""
     builder = da.ModelBuilder()
-    inertia = da.RigidInertia(1.0, (100.0, 0.0, 0.0), np.diag([1.0, 1.0, 3.0]))
+    inertia = da.RigidInertia(1.0, (1000.0, 0.0, 0.0), np.diag([1.0, 1.0, 3.0]))
     builder.add_body(
         "bar",
         parent="world",

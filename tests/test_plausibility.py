@@ -106,11 +106,12 @@ def test_a_heavy_end_on_a_light_chain_is_ill_conditioned() -> None:
 
 def test_a_frame_far_from_its_body_is_a_warning_with_the_digits_it_costs() -> None:
     """RBDA-10.1-FARFRAME, RBDA-10.1-SOURCES: error grows with the square of the distance."""
-    far = da.RigidInertia(1.0, (100.0, 0.0, 0.0), np.eye(3))
-    finding = only(findings(model({"inertia": far})), "far frame")
-    assert finding.severity == "warning"
-    assert "100 radii of gyration" in finding.message
-    assert "loses 4.0 digits" in finding.message
+    for distance, severity, digits in ((1000.0, "warning", "6.0"), (50.0, "note", "3.4")):
+        far = da.RigidInertia(1.0, (distance, 0.0, 0.0), np.eye(3))
+        finding = only(findings(model({"inertia": far})), "far frame")
+        assert finding.severity == severity
+        assert f"{distance:.3g} radii of gyration" in finding.message
+        assert f"loses {digits} digits" in finding.message
     near = da.RigidInertia(1.0, (9.0, 0.0, 0.0), np.eye(3))
     assert findings(model({"inertia": near})) == []
 
@@ -142,8 +143,12 @@ def test_a_loop_that_is_open_at_the_neutral_pose_is_noted() -> None:
     assert "open by 0.2" in finding.message
 
 
+def test_what_does_not_move_has_nothing_to_go_wrong() -> None:
+    assert findings(model({"joint": da.Fixed()})) == []
+
+
 def test_errors_come_first() -> None:
-    inertia = da.RigidInertia(1.0, (100.0, 0.0, 0.0), np.diag([1.0, 1.0, 3.0]))
+    inertia = da.RigidInertia(1.0, (1000.0, 0.0, 0.0), np.diag([1.0, 1.0, 3.0]))
     found = findings(model({"inertia": inertia, "limits": da.Limits(effort=0.0)}))
     assert [f.severity for f in found] == ["error", "warning", "note"]
 

@@ -28,6 +28,8 @@ Severity = Literal["error", "warning", "note"]
 
 FAR_FRAME: Final = 10.0
 """Radii of gyration from a body's origin to its centre of mass, beyond which rounding loses two digits."""
+VERY_FAR_FRAME: Final = 100.0
+"""The same for four digits: few bodies are so slender, so that the inertia is doubtful too."""
 MASS_RATIO: Final = 1000.0
 """Ratio of the masses of neighbours: that of bodies of one material, one ten times as long as the other."""
 WIDE_GYRATION: Final = 10.0
@@ -59,7 +61,7 @@ class Finding:
 
 def findings(model: Model) -> list[Finding]:
     """Every finding, errors first."""
-    whole = model.lumped()
+    whole = model.lumped() if model.nv else model
     massless = list(_moving_masses(whole))
     found = [
         *_inertias(whole),
@@ -141,7 +143,7 @@ def _frames(model: Model) -> Iterator[Finding]:
         radius, distance = _radius_of_gyration(body), _length(body.inertia.com)
         if 0.0 < radius < math.inf and distance > FAR_FRAME * radius:
             yield Finding(
-                "warning",
+                "warning" if distance > VERY_FAR_FRAME * radius else "note",
                 "far frame",
                 _body(body),
                 f"its centre of mass is {distance:.3g} m from its frame, {distance / radius:.3g} radii of "
