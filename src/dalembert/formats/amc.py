@@ -32,6 +32,7 @@ def read_asf_amc(asf: Path, amc: Path, *, frame_time: float | None = None) -> Re
     body = _skip_header(text, skeleton)
     rows = _frames(text, body[0], skeleton)
     values = _ordered(np.array(rows, float), skeleton)
+    _root_positions_in_its_frame(skeleton, values)
     turns = np.array([channel[0] == "r" for bone in skeleton.bones for channel in bone.channels], bool)
     if body[1]:
         values[:, turns] *= math.pi / 180.0
@@ -42,6 +43,14 @@ def read_asf_amc(asf: Path, amc: Path, *, frame_time: float | None = None) -> Re
     dt = FRAME_TIME if frame_time is None else frame_time
     time: Array = dt * np.arange(len(values), dtype=np.float64)
     return Recording(text.name, skeleton.bones, values, time, skeleton.unit, skeleton.report)
+
+
+def _root_positions_in_its_frame(skeleton: AsfSkeleton, values: Array) -> None:
+    """The root moves along world axes, while a bone's positions are along the axes it turns about."""
+    root = skeleton.bones[0]
+    where = [root.channels.index(f"t{axis}") for axis in ("xyz" if root.positions else "")]
+    if where:
+        values[:, where] = values[:, where] @ root.axes
 
 
 def _skip_header(text: PlainText, skeleton: AsfSkeleton) -> tuple[int, bool]:

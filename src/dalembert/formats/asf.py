@@ -155,6 +155,8 @@ def _root(text: PlainText, lines: Lines, angle: float) -> _Draft:
             raise text.error(line, f":root: {UnknownNameError.of('entry', key[:_EXCERPT], known)}")
     if not root.dof:
         raise text.error(root.line, ":root has no order of channels, such as: order TX TY TZ RX RY RZ")
+    if sum(channel[0] == "t" for channel in root.dof) not in (0, 3):
+        raise text.error(root.line, ":root has some of the channels TX TY TZ; it needs all of them, or none")
     root.orientation = _turn(angles[1], root.axis_order, angle)
     root.direction = np.zeros(3)
     return root

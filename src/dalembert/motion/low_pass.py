@@ -1,7 +1,8 @@
 """Zero-phase low-pass: a second-order Butterworth filter run forward, then backward.
 
-Twice |H|^2 = 1 / (1 + (w / w_c)^4) makes the gain 1 / (1 + (w / w_c)^4); it is 1/sqrt(2) at the chosen
-cutoff if w_c is that cutoff divided by (sqrt(2) - 1)^(1/4) = 0.802 (Winter 2009, section 3.4.4.2).
+One pass has the gain 1 / sqrt(1 + (w / w_c)^4), both together 1 / (1 + (w / w_c)^4). That is 1/sqrt(2) at the
+chosen cutoff if w_c is the cutoff divided by (sqrt(2) - 1)^(1/4) = 0.802 (Winter 2009, section 3.4.4.2), with
+frequencies w = tan(pi f dt), as the bilinear transform maps them.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ Array = npt.NDArray[np.float64]
 TWO_PASSES: Final = (math.sqrt(2.0) - 1.0) ** 0.25
 """The factor by which the second pass lowers the frequency where the gain is 1/sqrt(2)."""
 
+MEMORY: Final = 8.0
+"""Half periods of the cutoff after which the filter has forgotten what was, to nine digits."""
+
 
 def low_pass(values: Array, dt: float, cutoff: float) -> Array:
     """Samples (T, n) taken every dt [s] without what is above the cutoff [Hz], none of the rest delayed.
@@ -28,14 +32,12 @@ def low_pass(values: Array, dt: float, cutoff: float) -> Array:
     The ends are continued by their mirror image through the end point, as long as the filter remembers.
     """
     nyquist = 0.5 / dt
-    highest = TWO_PASSES * nyquist
-    if not (math.isfinite(cutoff) and 0.0 < cutoff < highest):
+    if not (math.isfinite(cutoff) and 0.0 < cutoff < nyquist):
         raise ArgumentError(
-            f"cutoff is {cutoff} Hz; for frames every {dt:.6g} s it must lie between 0 and {highest:.6g} Hz"
+            f"cutoff is {cutoff} Hz; for frames every {dt:.6g} s it must lie between 0 and {nyquist:.6g} Hz"
         )
-    numerator, denominator = _butterworth(math.tan(0.5 * math.pi * cutoff / highest))
-    memory = math.ceil(3.0 * nyquist / cutoff)
-    pad = min(memory, len(values) - 1)
+    numerator, denominator = _butterworth(math.tan(math.pi * cutoff * dt) / TWO_PASSES)
+    pad = min(math.ceil(MEMORY * nyquist / cutoff), len(values) - 1)
     before = 2.0 * values[0] - values[pad:0:-1]
     after = 2.0 * values[-1] - values[-2 : -pad - 2 : -1]
     extended = np.concatenate([before, values, after])

@@ -5,14 +5,18 @@ h_i, obey
 
     h_i m_{i-1} + 2 (h_{i-1} + h_i) m_i + h_{i-1} m_{i+1} = 3 (h_i d_{i-1} + h_{i-1} d_i)       (1)
 
-The two end slopes are those of the polynomials through the first and the last six samples, so that on even
-nodes every slope is right to the fourth order in h, the ends included. Slopes of slopes then are
-accelerations to the fourth order, while the second derivative of the spline itself would be of second order
-only.
+On even nodes m = y' - h^4 y^(5) / 180 + O(h^6). The two end slopes are those of the polynomial p through the
+six samples there, given the same error:
+
+    m_end = p' - h^4 p^(5) / 180                                                                (2)
+
+so that the error varies smoothly, and slopes of slopes are accelerations to the fourth order, the ends
+included; the second derivative of the spline itself would be of second order only.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
@@ -69,12 +73,15 @@ def hermite(time: Array, values: Array, slopes: Array, at: Array) -> Array:
 
 
 def _weights(x: Array) -> Array:
-    """Weights of the samples at x in the slope at 0 of the polynomial through them."""
+    """Weights of the samples at x in the end slope (2) at 0."""
     size = float(np.max(np.abs(x)))
     powers = (x / size)[None, :] ** np.arange(len(x))[:, None]
-    slope = np.zeros(len(x))
-    slope[1] = 1.0
-    weights: Array = np.asarray(np.linalg.solve(powers, slope) / size, np.float64)
+    derivative = np.zeros(len(x))  # of the powers of x / size at 0, all but two of them zero
+    derivative[1] = 1.0 / size
+    if len(x) == END_POINTS:
+        h = float(np.min(np.abs(x[x != 0.0])))
+        derivative[5] = -(h**4) / 180.0 * math.factorial(5) / size**5  # (2)
+    weights: Array = np.asarray(np.linalg.solve(powers, derivative), np.float64)
     return weights
 
 
