@@ -109,11 +109,11 @@ def _load_urdf(file: Path, **options: Any) -> Model:
     return load_urdf(_content(file), name=str(file), folder=file.parent, **options)
 
 
-def _load_mjcf(file: Path, *, root: RootOption, inertia: InertiaOption, **_: Any) -> Model:
+def _load_mjcf(file: Path, **options: Any) -> Model:
     from dalembert.formats.mjcf import load_mjcf
 
     _content(file)
-    return load_mjcf(file, root=root, inertia=inertia)
+    return load_mjcf(file, **options)
 
 
 def _json_text(model: Model, _: Path) -> tuple[str, list[str]]:

@@ -137,6 +137,9 @@ def _shape(
         report.warn(f"{element.place}: no geometry of a known kind; the shape is left out")
         return None
     collision = element.tag == "collision"
+    if not collision and _draws_nothing(known[0]):
+        report.warn(f"{known[0].place}: every size is zero, so that there is nothing to draw")
+        return None
     options: dict[str, Any] = {
         "name": element.attributes.get("name", ""),
         "placement": placement(element.only("origin")),
@@ -153,6 +156,13 @@ def _shape(
         return _GEOMETRIES[known[0].tag](known[0], options, mesh_path)
     except ModelError as error:
         raise known[0].error(str(error)) from None
+
+
+def _draws_nothing(geometry: Element) -> bool:
+    """Whether all sizes are zero, as in `<box size="0 0 0"/>`, by which files mark links without a body."""
+    given = [word for word in ("size", "radius", "length") if word in geometry.attributes]
+    sizes = [x for word in given for x in numbers(geometry, word, 3 if word == "size" else 1)]
+    return bool(sizes) and not any(sizes)
 
 
 def _mesh(element: Element, options: dict[str, Any], mesh_path: MeshPath) -> Shape:
