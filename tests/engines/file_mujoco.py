@@ -12,11 +12,13 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
 from tests.engines.file_table import (
+    ARMATURE,
+    SINGULAR,
     STATES,
     Array,
     Difference,
@@ -31,18 +33,22 @@ from tests.engines.file_table import (
 )
 
 from dalembert import Model, algorithms, convert_state
+from dalembert.model.configuration import integrate
 
-DISABLED = (
-    mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
-    | mujoco.mjtDisableBit.mjDSBL_CONTACT
-    | mujoco.mjtDisableBit.mjDSBL_ACTUATION
-    | mujoco.mjtDisableBit.mjDSBL_SENSOR
-)
+BIT = mujoco.mjtDisableBit
+BESIDES_CONSTRAINTS = int(BIT.mjDSBL_CONTACT | BIT.mjDSBL_ACTUATION | BIT.mjDSBL_SENSOR)
+BESIDES_TREE = BESIDES_CONSTRAINTS | int(BIT.mjDSBL_CONSTRAINT)
+BESIDES_EQUALITIES = BESIDES_CONSTRAINTS | int(BIT.mjDSBL_LIMIT | BIT.mjDSBL_FRICTIONLOSS)
+LOOP_EQUALITIES = (int(mujoco.mjtEq.mjEQ_CONNECT), int(mujoco.mjtEq.mjEQ_WELD))
+ONE_FREEDOM = (int(mujoco.mjtJoint.mjJNT_SLIDE), int(mujoco.mjtJoint.mjJNT_HINGE))
+
+# Without a handler MuJoCo writes its warnings to a file in the current folder.
+mujoco.set_mju_user_warning(lambda text: None)
 
 
 def row(file: ModelFile, calls: Any = by_algorithms) -> Row:
     """What became of an MJCF file."""
-    return row_of(file, read, partial(compare, calls=calls), lambda peer: peer.nv)
+    return row_of(file, read, partial(compare, calls=calls), lambda peer: peer.nv, roots=[file.root])
 
 
 def read(path: Path) -> Any:
@@ -57,34 +63,116 @@ def open_tree(model: Model) -> Model:
 
 
 def compare(model: Model, theirs: Any, calls: Any = by_algorithms) -> Difference:
-    """The model's open tree against MuJoCo's at random moving states; `calls` computes ours."""
+    """The model's open tree against MuJoCo's at random moving states; `calls` computes ours.
+
+    Where M is singular, because slides or hinges repeat one another, no engine has an acceleration to name:
+    both are given a little armature.
+    """
     tree = open_tree(model)
-    assert (tree.nq, tree.nv) == (theirs.nq, theirs.nv)
-    theirs.opt.disableflags |= DISABLED
+    assert (tree.nq, tree.nv) == (theirs.nq, theirs.nv), "the files' coordinates are not all there"
+    theirs.opt.disableflags |= BESIDES_TREE
     rng = np.random.default_rng(theirs.nv)
-    v_mj, tau_mj = rng.standard_normal((2, STATES, theirs.nv))
+    x, v_mj, tau_mj = rng.uniform(-1.2, 1.2, (3, STATES, theirs.nv))
     q_mj = np.tile(theirs.qpos0, (STATES, 1))
-    M_mj, C_mj = np.zeros((STATES, theirs.nv, theirs.nv)), np.zeros((STATES, theirs.nv))
-    passive_mj, a_mj = np.zeros((2, STATES, theirs.nv))
-    data = mujoco.MjData(theirs)
-    for k in range(STATES if theirs.nv else 0):
-        mujoco.mj_integratePos(theirs, q_mj[k], rng.uniform(-1.2, 1.2, theirs.nv), 1.0)
-        data.qpos[:], data.qvel[:], data.qfrc_applied[:] = q_mj[k], v_mj[k], tau_mj[k]
-        mujoco.mj_forward(theirs, data)
-        mujoco.mj_fullM(theirs, data, M_mj[k])
-        C_mj[k], passive_mj[k], a_mj[k] = data.qfrc_bias, data.qfrc_passive, data.qacc_smooth
+    for q_row, x_row in zip(q_mj, x):
+        mujoco.mj_integratePos(theirs, q_row, x_row, 1.0)
+    state = mujoco_dynamics(theirs, q_mj, v_mj, tau_mj)
+    singular = bool(theirs.nv) and not np.linalg.cond(state.M).max() < SINGULAR
+    if singular:
+        tree = geared(tree)
+        theirs.dof_armature[:] += ARMATURE * np.isin(theirs.jnt_type[theirs.dof_jntid], ONE_FREEDOM)
+        state = mujoco_dynamics(theirs, q_mj, v_mj, tau_mj)
     q, v = convert_state(tree, q_mj, v_mj, source="mujoco", target="dalembert")
     assert v is not None
     P = rates(tree, q_mj, np.eye(theirs.nv))
     P_T = np.swapaxes(P, 1, 2)
     turning = drift(tree, v)  # P' v_mj
     passive = dense(algorithms.passive_forces(tree, scalars(q), scalars(v)))
-    tau = applied(np.linalg.inv(P_T), tau_mj)
-    M, C, a = calls(tree, q, v, tau + passive)
+    M, C, a = calls(tree, q, v, applied(np.linalg.inv(P_T), tau_mj) + passive)
     ours = (P_T @ M @ P, applied(P_T, C + applied(M, turning)), applied(np.linalg.inv(P), a - turning))
-    found = difference_of(ours, (M_mj, C_mj, a_mj))
-    wrong = relative(applied(P_T, passive), passive_mj)
-    return replace(found, bias=max(found.bias, wrong))
+    found = difference_of(ours, (state.M, state.C, state.a))
+    unit = np.abs(state.M).max(axis=(1, 2), initial=0.0)
+    wrong = relative(applied(P_T, passive), state.passive, unit)
+    return replace(
+        found,
+        bias=max(found.bias, wrong),
+        constraints=constraint_error(model, theirs),
+        singular=singular,
+    )
+
+
+class Dynamics(NamedTuple):
+    """MuJoCo's mass matrices, bias and passive forces, and accelerations, a state a row."""
+
+    M: Array
+    C: Array
+    passive: Array
+    a: Array
+
+
+def mujoco_dynamics(theirs: Any, q: Array, v: Array, tau: Array) -> Dynamics:
+    data = mujoco.MjData(theirs)
+    M = np.zeros((STATES, theirs.nv, theirs.nv))
+    C, passive, a = np.zeros((3, STATES, theirs.nv))
+    for k in range(STATES if theirs.nv else 0):
+        data.qpos[:], data.qvel[:], data.qfrc_applied[:] = q[k], v[k], tau[k]
+        mujoco.mj_forward(theirs, data)
+        mujoco.mj_fullM(theirs, data, M[k])
+        C[k], passive[k], a[k] = data.qfrc_bias, data.qfrc_passive, data.qacc_smooth
+    return Dynamics(M, C, passive, a)
+
+
+def geared(tree: Model) -> Model:
+    """The tree with more armature on slides and hinges."""
+    more = {
+        f"{joint.name}.armature": [joint.body.armature[0] + ARMATURE]
+        for joint in tree.joints
+        if joint.kind in ("revolute", "prismatic")
+    }
+    return tree.with_values(more, inertia="as_given")
+
+
+def constraint_error(model: Model, theirs: Any) -> float:
+    """How far MuJoCo sees its equalities violated where our couplings hold [rad or m]; for a loop joint, how
+    far the gap between its ends [m] differs from MuJoCo's.
+    """
+    if not (model.couplings or model.loops):
+        return 0.0
+    tree = model.tree()
+    x = np.random.default_rng(tree.nv).uniform(-1.2, 1.2, (STATES, tree.nv))
+    q = np.array([integrate(tree, tree.neutral(), row) for row in x])
+    q_full = np.stack(tree.expand_q(scalars(q)), axis=1)
+    q_mj, _ = convert_state(tree.uncoupled(), q_full, source="dalembert", target="mujoco")
+    poses = [X.homogeneous() for X in algorithms.forward_kinematics(tree, scalars(q))]
+    theirs.opt.disableflags = BESIDES_EQUALITIES
+    worst = 0.0
+    data = mujoco.MjData(theirs)
+    for k in range(STATES):
+        data.qpos[:] = q_mj[k]
+        mujoco.mj_forward(theirs, data)
+        rows = data.efc_type == int(mujoco.mjtConstraint.mjCNSTR_EQUALITY)
+        loops = iter(model.loops)
+        for e in np.flatnonzero(theirs.eq_active0):
+            violation = data.efc_pos[rows & (data.efc_id == e)]
+            assert violation.size, "MuJoCo does not enforce an active equality"
+            if theirs.eq_type[e] in LOOP_EQUALITIES:
+                gap = loop_gap(next(loops), [np.array(dense(X)[k]) for X in poses])
+                worst = max(worst, abs(float(np.linalg.norm(violation[:3])) - gap))
+            else:
+                worst = max(worst, float(np.abs(violation).max(initial=0.0)))
+    return worst
+
+
+def loop_gap(loop: Any, poses: list[Array]) -> float:
+    """The distance between the ends of a loop joint."""
+    ends = []
+    for body, placement in (
+        (loop.predecessor, loop.placement_predecessor),
+        (loop.successor, loop.placement_successor),
+    ):
+        X = np.eye(4) if body < 0 else poses[body]
+        ends.append(X @ np.array([*placement.p, 1.0]))
+    return float(np.linalg.norm(ends[0] - ends[1]))
 
 
 def applied(matrices: Array, vectors: Array) -> Array:

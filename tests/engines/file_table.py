@@ -24,6 +24,12 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 STATES = 20
 TOLERANCE = 1e-8
 
+SINGULAR = 1e13
+"""The condition number of M from which on it counts as singular."""
+
+ARMATURE = 0.01
+"""What joints are given in both engines where M is singular [kg m^2 or kg]."""
+
 URDF_PACKAGES = ("example-robot-data", "upkie-description", "jvrc-description")
 MJCF_PACKAGES = ("dm-control", "gymnasium")
 SLOW_URDF_PACKAGES = ("pybullet",)
@@ -32,10 +38,14 @@ SLOW_MJCF_PACKAGES = ("robosuite", "gymnasium-robotics", "mujoco-mjx", "mujoco-w
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A file inside an installed package; `name` is how tables and tests call it."""
+    """A file inside an installed package; `name` is how tables and tests call it.
+
+    `root` is the package's own folder: meshes and textures may be named anywhere in it.
+    """
 
     name: str
     path: Path
+    root: Path
 
 
 def files_of(packages: Sequence[str], ending: str) -> list[ModelFile]:
@@ -47,7 +57,9 @@ def files_of(packages: Sequence[str], ending: str) -> list[ModelFile]:
         root = Path(str(importlib.metadata.distribution(package).locate_file("")))
         for parts in inside:
             count = next(n for n in range(1, len(parts) + 1) if _matches(inside, parts[-n:]) == 1)
-            found.append(ModelFile("/".join((package, *parts[-count:])), root.joinpath(*parts)))
+            found.append(
+                ModelFile("/".join((package, *parts[-count:])), root.joinpath(*parts), root / parts[0])
+            )
     return found
 
 
@@ -57,15 +69,22 @@ def _matches(paths: Sequence[tuple[str, ...]], ending: tuple[str, ...]) -> int:
 
 @dataclass(frozen=True)
 class Difference:
-    """The largest differences over all states, each of the largest number of its state."""
+    """The largest differences over all states, each of the largest number of its state.
+
+    Bias forces are measured by the forces of a unit acceleration where these are larger. `constraints` is how
+    differently the engines see couplings and loops. `singular`: the mass matrix is, so that both engines were
+    given armature.
+    """
 
     mass_matrix: float
     bias: float
     forward: float
+    constraints: float = 0.0
+    singular: bool = False
 
     @property
     def agrees(self) -> bool:
-        return max(self.mass_matrix, self.bias, self.forward) <= TOLERANCE
+        return max(self.mass_matrix, self.bias, self.forward, self.constraints) <= TOLERANCE
 
 
 @dataclass(frozen=True)
@@ -108,7 +127,10 @@ class Row:
             "empty": self.refusal,
             "differs": str(self.difference),
         }
-        return f"{self.kind}: {reasons[self.kind]}" if self.kind in reasons else self.kind
+        if self.kind in reasons:
+            return f"{self.kind}: {reasons[self.kind]}"
+        singular = self.difference is not None and self.difference.singular
+        return "agrees; M is singular, so with armature" if singular else "agrees"
 
 
 def row_of(
@@ -136,13 +158,15 @@ def row_of(
 
 
 def merged(rows: Sequence[Row]) -> Row:
-    """One row for a file that was loaded in several ways: the worst of each."""
-    first = rows[0]
-    bad = next((row for row in rows if row.kind not in ("agrees", "empty")), None)
-    if bad is not None or first.difference is None:
-        return bad or first
-    differences = [row.difference for row in rows if row.difference is not None]
-    return replace(first, difference=Difference(*(max(x) for x in zip(*map(astuple, differences)))))
+    """One row for a file that was loaded in several ways: the worst of those in which anything moves."""
+    moving = [row for row in rows if row.kind != "empty"]
+    if not moving:
+        return rows[0]
+    for row in moving:
+        if row.difference is None or row.fault is not None:
+            return row
+    figures = [astuple(row.difference) for row in moving if row.difference is not None]
+    return replace(moving[0], difference=Difference(*(max(column) for column in zip(*figures))))
 
 
 def first_line(error: Exception) -> str:
@@ -163,12 +187,12 @@ def dense(values: Any, states: int = STATES) -> Array:
     return np.broadcast_to(np.asarray(values, dtype=float), (states,))
 
 
-def relative(ours: Array, theirs: Array) -> float:
+def relative(ours: Array, theirs: Array, least: Array | float = 0.0) -> float:
     """The largest difference of a state, of the largest number of that state; NaN is infinitely wrong."""
     assert ours.shape == theirs.shape, (ours.shape, theirs.shape)
     inner = tuple(range(1, theirs.ndim))
     error = np.abs(ours - theirs).max(axis=inner, initial=0.0)
-    scale = np.abs(theirs).max(axis=inner, initial=0.0)
+    scale = np.maximum(np.abs(theirs).max(axis=inner, initial=0.0), least)
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = np.where(error == 0.0, 0.0, error / scale)
     return float(np.nan_to_num(ratio, nan=np.inf).max(initial=0.0))
@@ -192,4 +216,6 @@ def by_compiled_functions(model: da.Model, q: Array, v: Array, tau: Array) -> tu
 
 def difference_of(ours: tuple[Array, Array, Array], theirs: tuple[Array, Array, Array]) -> Difference:
     """Compare (M, C, a) of both engines."""
-    return Difference(*(relative(mine, other) for mine, other in zip(ours, theirs)))
+    M, C, a = theirs
+    unit = np.abs(M).max(axis=(1, 2), initial=0.0)
+    return Difference(relative(ours[0], M), relative(ours[1], C, unit), relative(ours[2], a))

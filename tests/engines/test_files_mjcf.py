@@ -1,0 +1,123 @@
+"""Every MJCF file inside two packages agrees with MuJoCo or is refused for a reason that is named here.
+
+The mass matrix, the bias and passive forces and the forward dynamics of the open tree at 20 random moving
+states. `python benchmarks/files.py` prints the same as a table.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+mujoco = pytest.importorskip("mujoco")
+
+from tests.engines import file_mujoco  # noqa: E402
+from tests.engines.file_table import MJCF_PACKAGES, ModelFile, by_compiled_functions, files_of  # noqa: E402
+
+import dalembert as da  # noqa: E402
+from dalembert.errors import FileError  # noqa: E402
+
+FILES = files_of(MJCF_PACKAGES, ".xml")
+NAMES = [file.name for file in FILES]
+
+EXPECTED_REFUSALS = {
+    "dm-control/fish.xml": "density 5000",
+    "dm-control/fruitfly_v2/floor.xml": "viscosity 0.000185",
+    "dm-control/fruitfly_v2/fruitfly.xml": "viscosity 0.000185",
+    "dm-control/swimmer.xml": "density 3000",
+    "gymnasium/swimmer.xml": "density 4000, viscosity 0.1",
+}
+"""Files that MuJoCo loads and we do not, with the reason that we give: their bodies move in a fluid."""
+
+EMPTY = dict.fromkeys(
+    (
+        "dm-control/common.xml",
+        "dm-control/composer/arena.xml",
+        "dm-control/drosophila_defaults.xml",
+        "dm-control/materials.xml",
+        "dm-control/skybox.xml",
+        "dm-control/visual.xml",
+    ),
+    "there is no body in the file",
+)
+"""Parts of other files, which include them."""
+
+BROKEN = {
+    "dm-control/assets/model_with_assets.xml": '"included.xml" does not exist',
+    "dm-control/attribute_test_schema.xml": "the root element is <element>",
+    "dm-control/build_fruitfly/floor.xml": '"head_body.msh" does not exist',
+    "dm-control/build_fruitfly/fruitfly.xml": '"head_body.msh" does not exist',
+    "dm-control/drosophila.xml": '"assets/head_body.msh" does not exist',
+    "dm-control/included_with_invalid_filenames.xml": '"meshes/invalid_mesh_name.stl" does not exist',
+    "dm-control/model_with_invalid_filenames.xml": '"invalid_included_name.xml" does not exist',
+    "dm-control/scene.xml": "repeated name 'grid' in texture",
+    "dm-control/schema.xml": "the root element is <element>",
+    "dm-control/test_model.xml": "mass and inertia of moving bodies must be larger than mjMINVAL",
+}
+"""Files that neither engine loads, with the reason that we give."""
+
+COMPILED = (
+    "dm-control/model_with_ball_joints.xml",
+    "dm-control/suite/humanoid.xml",
+    "dm-control/cheetah.xml",
+    "gymnasium/ant.xml",
+    "gymnasium/pusher_v5.xml",
+)
+"""Hinges, slides, balls and free joints, several joints a body, springs, dampers and armature."""
+
+
+def file_called(name: str) -> ModelFile:
+    return FILES[NAMES.index(name)]
+
+
+REFUSED = {**EXPECTED_REFUSALS, **EMPTY, **BROKEN}
+
+
+def test_packages_hold_the_files_that_are_counted() -> None:
+    assert len(FILES) >= 79
+    assert len(set(NAMES)) == len(NAMES)
+    assert {*REFUSED, *COMPILED} <= set(NAMES)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in REFUSED])
+def test_file_agrees(name: str) -> None:
+    row = file_mujoco.row(file_called(name))
+    assert row.kind == "agrees", row.verdict
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_file_is_refused_with_its_reason(name: str) -> None:
+    row = file_mujoco.row(file_called(name))
+    kinds = {"refused": EXPECTED_REFUSALS, "empty": EMPTY, "peer refuses": BROKEN}
+    assert name in kinds.get(row.kind, ()), row.verdict
+    assert REFUSED[name] in str(row.refusal)
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_compiled_functions_agree(name: str) -> None:
+    row = file_mujoco.row(file_called(name), by_compiled_functions)
+    assert row.kind == "agrees", row.verdict
+
+
+def test_files_outside_the_folder_are_refused_unless_their_root_is_named() -> None:
+    file = file_called("dm-control/dog_v2/dog.xml")
+    with pytest.raises(FileError, match=r"dog_assets.*roots="):
+        da.load(file.path)
+    assert da.load(file.path, roots=[file.root]).nv == 79
+
+
+@pytest.mark.parametrize("name", ["dm-control/manipulator.xml", "dm-control/quadruped.xml"])
+def test_wrong_couplings_are_seen(name: str) -> None:
+    """The comparison of couplings can fail: a model with another ratio is not MuJoCo's."""
+    file = file_called(name)
+    model, theirs = da.load(file.path, roots=[file.root]), file_mujoco.read(file.path)
+    assert file_mujoco.constraint_error(model, theirs) <= 1e-12
+    theirs.tendon_length0[:] += 1e-3
+    assert file_mujoco.constraint_error(model, theirs) >= 1e-4
+
+
+def test_a_millionth_of_a_damping_is_seen() -> None:
+    file = file_called("dm-control/cheetah.xml")
+    model, theirs = da.load(file.path), file_mujoco.read(file.path)
+    assert file_mujoco.compare(model, theirs).agrees
+    theirs.dof_damping[:] *= 1.0 + 1e-6
+    assert not file_mujoco.compare(model, theirs).agrees
