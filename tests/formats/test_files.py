@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import dalembert as da
-from dalembert.errors import FileError, UnknownNameError
+from dalembert.errors import ArgumentError, FileError, UnknownNameError
 
 
 @pytest.mark.parametrize("make", [da.models.humanoid, da.models.four_bar, da.models.quadruped])
@@ -20,6 +20,15 @@ def test_a_saved_model_comes_back_the_same(tmp_path: Path, make: object) -> None
     assert da.load(file) == model
     assert da.load(str(file)).to_json() == model.to_json()
     assert [item.name for item in tmp_path.iterdir()] == ["model.json"]
+
+
+def test_options_for_other_formats_are_refused_for_a_whole_model(tmp_path: Path) -> None:
+    file = tmp_path / "model.json"
+    assert da.save(da.models.pendulum(), file) == ()
+    with pytest.raises(ArgumentError, match="root and inertia are options for URDF and MJCF"):
+        da.load(file, root="floating")
+    with pytest.raises(ArgumentError, match="root and inertia are options for URDF and MJCF"):
+        da.load(file, inertia="strict")
 
 
 def test_saving_over_a_file_replaces_it_whole(tmp_path: Path) -> None:

@@ -62,12 +62,16 @@ def load_urdf(
     check_words(robot, report)
     refuse_duplicates(robot.all("link"))
     refuse_duplicates(robot.all("joint"))
-    mesh_path = _mesh_finder(None if folder is None else Resources(folder, roots, trusted=trusted), report)
+    missing: list[str] = []
+    mesh_path = _mesh_finder(None if folder is None else Resources(folder, roots, trusted=trusted), missing)
     materials = read_materials(robot)
     links = {
         link.name: link
         for link in (read_link(element, materials, mesh_path, report) for element in robot.all("link"))
     }
+    if missing:
+        more = f" ({len(missing)} meshes like this)" if len(missing) > 1 else ""
+        report.warn(f"{missing[0]}{more}")
     joints = [read_joint(element, report) for element in robot.all("joint")]
     base, order = tree_order(robot, links, joints)
     check_mimics(joints)
@@ -83,15 +87,16 @@ def _robot(document: Element) -> Element:
     return document
 
 
-def _mesh_finder(resources: Resources | None, report: Report) -> MeshPath:
+def _mesh_finder(resources: Resources | None, missing: list[str]) -> MeshPath:
     """What becomes of the name of a mesh: the path of the file if it is there, else the name as it stands.
 
     Names of forbidden places are refused at once. A name that merely climbs out of the folder, as
-    `../meshes/hand.stl` does, is common and harmless while the mesh is not read, so it is reported.
+    `../meshes/hand.stl` does, is common and harmless while the mesh is not read: it is `missing`, like a file
+    that is not there.
     """
     known: dict[str, str] = {}
 
-    def path(element: Element, filename: str, collision: bool) -> str:
+    def path(element: Element, filename: str) -> str:
         if filename in known or resources is None:
             return known.get(filename, filename)
         uri = _TOO_MANY_SLASHES.sub("package://", filename)
@@ -99,7 +104,7 @@ def _mesh_finder(resources: Resources | None, report: Report) -> MeshPath:
             known[filename] = str(resources.resolve(uri, what="mesh"))
         except MissingResourceError as error:
             known[filename] = filename
-            report.warn(f"{element.place}: {error}")
+            missing.append(f"{element.place}: {error}")
         except FileError as error:
             climbs = (
                 ".." in filename.split("/") and not filename.startswith(("/", "~")) and ":" not in filename
@@ -107,7 +112,7 @@ def _mesh_finder(resources: Resources | None, report: Report) -> MeshPath:
             if not climbs:
                 raise element.error(str(error)) from None
             known[filename] = filename
-            report.warn(f"{element.place}: {error}")
+            missing.append(f"{element.place}: {error}")
         return known[filename]
 
     return path

@@ -16,6 +16,9 @@ __all__ = ["FAR", "report_sizes"]
 FAR: Final = 10.0
 """A radius of gyration of so many times the link's size is reported."""
 
+SMALLEST: Final = 1e-6
+"""Sizes [m] below this are rounding of joints that fall together, and say nothing about the link."""
+
 
 def report_sizes(links: Mapping[str, UrdfLink], joints: Sequence[UrdfJoint], report: Report) -> None:
     """Report links whose radius of gyration about the centre of mass is over `FAR` times their size.
@@ -31,11 +34,10 @@ def report_sizes(links: Mapping[str, UrdfLink], joints: Sequence[UrdfJoint], rep
         if mass == 0.0 or any(isinstance(shape, Mesh) for shape in link.shapes):
             continue
         size = max([farthest.get(name, 0.0), *(_reach(shape) for shape in link.shapes)])
-        size = max(size, _length(link.inertia.com)) if size > 0.0 else 0.0
         I = link.inertia.inertia_at_com
         # The greatest principal moment lies between the greatest diagonal element and the trace.
         radius = math.sqrt(max(I.xx, I.yy, I.zz, 0.0) / mass)
-        if size > 0.0 and radius > FAR * size:
+        if size > SMALLEST and radius > FAR * max(size, _length(link.inertia.com)):
             report.warn(
                 f"{link.element.place}: the radius of gyration is {radius:.3g} m, but the link's shapes and "
                 f"joints lie within {size:.3g} m; check the units of its inertia"

@@ -207,6 +207,7 @@ class _Writer:
 
     def _mesh_name(self, path: str) -> str:
         """A name that says nothing about this machine: relative to the folder, else in a package."""
+        path = path.removeprefix("file://")
         if not Path(path).is_absolute():
             return path
         if self.folder is not None and Path(path).is_relative_to(self.folder):
