@@ -33,6 +33,7 @@ from dalembert.formats.mjcf_tree import Plan, add_bodies, plan_bodies
 from dalembert.formats.report import Report
 from dalembert.formats.resources import read_regular_file
 from dalembert.model import Model, ModelBuilder
+from dalembert.model.values import rebuilt
 
 __all__ = ["MjcfFile", "load_mjcf", "read_mjcf"]
 
@@ -99,7 +100,7 @@ def read_mjcf(
     file = Path(path)
     source = examine(file, [Path(item) for item in roots], trusted=trusted)
     report = Report()
-    m = _compile(mujoco, file, balance=inertia == "repair")
+    m = _compile(mujoco, file, report, balance=inertia == "repair")
     compiled = Compiled(mujoco, m, source, report)
     try:
         return _copied(compiled, root, inertia)
@@ -120,21 +121,25 @@ def _mujoco() -> Any:
     return mujoco
 
 
-def _compile(mujoco: Any, file: Path, *, balance: bool) -> Any:
-    """MuJoCo's compiled model; its complaints become our error."""
+def _compile(mujoco: Any, file: Path, report: Report, *, balance: bool) -> Any:
+    """MuJoCo's compiled model; its complaints become our error, its warnings lines of the report."""
     wide = _text_of_utf16(file)
+    others = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(report.warn)
     try:
-        if not balance:
-            if wide is None:
-                return mujoco.MjModel.from_xml_path(str(file))
+        if balance:
+            spec = mujoco.MjSpec.from_file(str(file)) if wide is None else mujoco.MjSpec.from_string(wide)
+            spec.compiler.balanceinertia = 1
+            return spec.compile()
+        if wide is not None:
             return mujoco.MjModel.from_xml_string(wide)
-        spec = mujoco.MjSpec.from_file(str(file)) if wide is None else mujoco.MjSpec.from_string(wide)
-        spec.compiler.balanceinertia = 1
-        return spec.compile()
+        return mujoco.MjModel.from_xml_path(str(file))
     except (ValueError, RuntimeError, TypeError, mujoco.FatalError) as error:
         hint = '; load it with inertia="repair"' if "balanceinertia" in str(error) else ""
         text = " ".join(str(error).split())
         raise FileError(f"{file}: MuJoCo does not accept the file: {text}{hint}") from error
+    finally:
+        mujoco.set_mju_user_warning(others)
 
 
 def _text_of_utf16(file: Path) -> str | None:
@@ -190,7 +195,7 @@ def _locked(model: Model, held: dict[str, float]) -> Model:
                 f'joint "{joint}" is both held still and coupled to others; keep one equality'
             )
         q[view.q_slice] = position
-    return model.lock(held, q.tolist())
+    return rebuilt(model.lock(held, q.tolist()), report=model.report)
 
 
 def _refuse_media(compiled: Compiled) -> None:

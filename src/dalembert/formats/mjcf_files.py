@@ -79,22 +79,24 @@ class Source:
 def examine(path: Path, roots: Sequence[Path], *, trusted: bool) -> Source:
     """Read a model with all that it includes or attaches; refuse what must not reach the compiler."""
     source = Source(path)
-    waiting = [path]
-    met: set[Path] = set()
+    waiting: list[tuple[Path, tuple[Path, ...], Element | None]] = [(path, (), None)]
+    count = 0
     while waiting:
-        main = waiting.pop()
-        if main.resolve() in met:
-            continue  # attached twice, under two prefixes
-        met.add(main.resolve())
+        main, attached_by, wanted_by = waiting.pop()
+        count += 1
+        if count > MAX_FILES:
+            raise FileError(f"{path}: more than {MAX_FILES} models are attached; no model needs that")
+        line = (*attached_by, main.resolve())
+        if wanted_by is not None and main.resolve() in attached_by:
+            raise wanted_by.error(f"{main.name} attaches itself, directly or through others")
         documents = _with_includes(main, roots, trusted=trusted)
         resources = Resources(main.parent, roots, trusted=trusted)
         for element in (item for document in documents for item in document.walk()):
             source.keep(element)
             _refuse(element)
             if element.tag == "model" and element.attributes.get("file"):
-                waiting.append(resources.resolve(element.attributes["file"], what=element.place))
-        if len(met) > MAX_FILES:
-            raise FileError(f"{path}: more than {MAX_FILES} models are attached; no model needs that")
+                found = resources.resolve(element.attributes["file"], what=element.place)
+                waiting.append((found, line, element))
         _check_assets(documents, resources)
     return source
 
