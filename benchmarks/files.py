@@ -26,8 +26,6 @@ from tests.engines.file_table import (
     files_of,
 )
 
-from dalembert.cli.timing import table
-
 WIDTH = 150
 
 
@@ -56,8 +54,9 @@ def compared(
     print(f"{title}: {', '.join(packages)}\n")
     files = [file for file in files_of(installed(packages), ending) if only in file.name]
     rows = [row_of_file(file) for file in files]
-    cells = [[row.name, "" if row.nv is None else str(row.nv), row.verdict[:WIDTH]] for row in rows]
-    print(table(["file", "nv", "verdict"], cells))
+    width = max((len(row.name) for row in rows), default=0)
+    for row in rows:
+        print(f"{row.name:{width}} {'-' if row.nv is None else row.nv:>5}  {row.verdict[:WIDTH]}")
     print("\n" + totals(rows) + "\n")
     return rows
 
