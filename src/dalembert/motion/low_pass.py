@@ -29,7 +29,8 @@ MEMORY: Final = 8.0
 def low_pass(values: Array, dt: float, cutoff: float) -> Array:
     """Samples (T, n) taken every dt [s] without what is above the cutoff [Hz], none of the rest delayed.
 
-    The ends are continued by their mirror image through the end point, as long as the filter remembers.
+    The ends are continued by their mirror image through the end point, as long as the filter remembers. That
+    draws accelerations to zero at the two ends, over about a period of the cutoff.
     """
     nyquist = 0.5 / dt
     if not (math.isfinite(cutoff) and 0.0 < cutoff < nyquist):
