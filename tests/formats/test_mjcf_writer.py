@@ -23,7 +23,6 @@ from dalembert.model.joints import (
     Prismatic,
     Revolute,
     Spherical,
-    SphericalEuler,
     Universal,
 )
 from dalembert.model.shapes import Box, Capsule, Mesh, Plane, Sphere
@@ -161,10 +160,10 @@ def test_massless_bodies_are_stacked(tmp_path: Path) -> None:
     """Joint after joint without mass between, turned and shifted against each other."""
     builder = da.ModelBuilder()
     parent = "world"
-    for k, joint in enumerate((Prismatic((0.6, 0.8, 0.0)), Revolute((0, 1, 0)), Universal(), Cylindrical())):
+    for k, joint in enumerate((Prismatic((0.6, 0.8, 0.0)), Revolute((0, 1, 0)), Cylindrical())):
         builder.add_body(f"empty{k}", parent, joint, placement=ASIDE)
         parent = f"empty{k}"
-    builder.add_body("full", parent, SphericalEuler("zxz"), placement=ASIDE, inertia=ROD)
+    builder.add_body("full", parent, Revolute((1, 0, 0)), placement=ASIDE, inertia=ROD)
     builder.add_frame("lost", "empty1")
     model = builder.build()
     again, losses = read_back(model, tmp_path)
@@ -308,6 +307,14 @@ def test_loop_joints_that_the_format_has_not_are_an_error() -> None:
     builder.add_body("a", "world", Revolute(), inertia=ROD)
     builder.add_loop("slot", "a", "world", Prismatic())
     with pytest.raises(FileError, match='loop joint "slot" is of kind prismatic'):
+        mjcf_text(builder.build())
+
+
+def test_more_than_six_joints_on_one_mass_are_an_error() -> None:
+    builder = da.ModelBuilder()
+    builder.add_body("empty", "world", Composite((Prismatic(), Cylindrical(), Universal())))
+    builder.add_body("full", "empty", Universal(), inertia=ROD)
+    with pytest.raises(FileError, match='body "full" carries 7 freedoms'):
         mjcf_text(builder.build())
 
 

@@ -129,6 +129,12 @@ class _Writer:
             items += steps_of(body, self.losses)
             self._note_order(body)
         pose, joints = stack(items)
+        freedoms = sum(len(joint.step.v) for joint in joints)
+        if freedoms > 6:
+            raise FileError(
+                f'body "{body.name}" carries {freedoms} freedoms by itself and massless bodies before it; MJCF '
+                "has six at most: give those bodies some mass"
+            )
         if self.lines.depth >= MAX_DEPTH - 2:
             raise FileError(f'body "{body.name}" is nested deeper than {MAX_DEPTH} elements; save as .json')
         self.lines.open("body", name=body.name, **placed(pose))
