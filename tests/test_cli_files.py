@@ -79,6 +79,15 @@ def test_info_as_json_holds_every_body_and_only_finite_numbers(tmp_path: Path, c
     assert facts["motion"] is None
 
 
+def test_limits_that_do_not_exist_are_dashes(tmp_path: Path, capsys: Capture) -> None:
+    builder = da.ModelBuilder()
+    inertia = da.RigidInertia(1.0, (0.0, 0.0, 0.0), np.eye(3))
+    joint = da.Revolute(axis=(0, 0, 1))
+    builder.add_body("bar", "world", joint, "hinge", inertia=inertia, limits=da.Limits(lower=-1.0))
+    assert main(["info", saved(tmp_path, builder.build())]) == 0
+    assert "hinge               -1      –         –       –\n" in capsys.readouterr().out
+
+
 def test_info_names_loops_couplings_and_reports(tmp_path: Path, capsys: Capture) -> None:
     assert main(["info", "--json", saved(tmp_path, da.models.four_bar())]) == 0
     facts = json.loads(capsys.readouterr().out)

@@ -126,6 +126,7 @@ def _normals(mesh: TriangleMesh) -> Array:
 def test_an_inside_out_surface_bounds_the_same_solid() -> None:
     mesh = box((1.0, 2.0, 3.0), (1.0, 0.0, 0.0))
     inside_out = TriangleMesh(mesh.vertices, mesh.faces[:, ::-1])
+    assert inside_out.inertia(density=3.0).mass == pytest.approx(18.0)
     np.testing.assert_allclose(
         numbers(inside_out.inertia(mass=2.0)), numbers(mesh.inertia(mass=2.0)), atol=1e-13
     )
@@ -199,6 +200,8 @@ def test_every_format_gives_the_same_solid(tmp_path: Path) -> None:
         assert len(read.faces) == 12, name
         np.testing.assert_allclose(numbers(read.inertia(mass=3.0)), expected, atol=1e-12, err_msg=name)
         assert read.bounds[0].tolist() == [0.75, 1.875, -0.875], name
+        outward = read.vertices[read.faces].mean(axis=1) - [1.0, 2.0, -0.5]
+        assert (np.einsum("fi,fi->f", _normals(read), outward) > 0.0).all(), name
 
 
 def refused(tmp_path: Path, name: str, content: bytes) -> str:

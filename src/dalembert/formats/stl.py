@@ -2,7 +2,7 @@
 
 Binary: 80 bytes of header, the number of faces (uint32), then 50 bytes a face: a normal and three vertices
 (float32, little endian) and two bytes without meaning. The header of a binary file may begin with "solid", as
-text files do, so the length decides: it is exactly that of the promised faces.
+text files do; but it holds a NUL byte, at the latest in the number of faces, which no text does.
 """
 
 from __future__ import annotations
@@ -37,15 +37,9 @@ def read_stl(content: bytes, *, name: str, max_faces: int) -> tuple[Vertices, Fa
     return points, np.arange(len(points), dtype=np.int64).reshape(-1, 3)
 
 
-def _promised(content: bytes) -> int:
-    return int.from_bytes(content[80:HEADER], "little")
-
-
 def _is_text(content: bytes) -> bool:
-    if len(content) >= HEADER and len(content) == HEADER + FACE * _promised(content):
-        return False
-    start = content[:1024].lstrip().lower()
-    return start.startswith(b"solid") and b"\0" not in start
+    start = content[:1024]
+    return start.lstrip()[:5].lower() == b"solid" and b"\0" not in start
 
 
 def _binary(content: bytes, *, name: str, max_faces: int) -> Vertices:
@@ -54,7 +48,7 @@ def _binary(content: bytes, *, name: str, max_faces: int) -> Vertices:
             f'{name}: not an STL file: it neither starts with "solid" nor has the {HEADER} bytes of a binary '
             "header"
         )
-    count = _promised(content)
+    count = int.from_bytes(content[80:HEADER], "little")
     if count > max_faces:
         raise FileError(f"{name}: the header promises {count} faces; up to {max_faces} are read")
     if len(content) != HEADER + FACE * count:
