@@ -132,7 +132,7 @@ class _Writer:
         freedoms = sum(len(joint.step.v) for joint in joints)
         if freedoms > 6:
             raise FileError(
-                f'body "{body.name}" carries {freedoms} freedoms by itself and massless bodies before it; MJCF '
+                f'body "{body.name}" carries {freedoms} freedoms with the massless bodies before it; MJCF '
                 "has six at most: give those bodies some mass"
             )
         if self.lines.depth >= MAX_DEPTH - 2:
