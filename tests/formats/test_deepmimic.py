@@ -113,6 +113,7 @@ BAD = {
     "nan": (lambda: edited(lambda f: f[2].__setitem__(5, float("nan"))), "NaN"),
     "overflow": (lambda: clip_text(rows()).replace("0.0166", "1e999", 1), "finite|JSON"),
     "huge whole number": (lambda: edited(lambda f: f[2].__setitem__(5, 10**400)), "finite"),
+    "endless whole number": (lambda: clip_text(rows()).replace("0.016", "9" * 9000, 1), "not JSON"),
     "duration": (lambda: edited(lambda f: f[1].__setitem__(0, 0.0)), "frame 2 lasts 0.0 s"),
     "quaternion": (lambda: edited(lambda f: f[4].__setitem__(slice(4, 8), [0] * 4)), 'frame 5, joint "root"'),
     "loop": (lambda: clip_text(rows()).replace("wrap", "often"), "Loop"),

@@ -226,7 +226,7 @@ def evaluate_acclaim(row: dict[str, list[float]]) -> dict[str, tuple[np.ndarray,
 
 
 def acclaim_as_bvh(rows: list[dict[str, list[float]]]) -> str:
-    """The same skeleton and motion as BVH: offsets are parents' ends, rotations C M C^-1 as z, y, x angles."""
+    """The same skeleton and motion as BVH: offsets are parents' ends, rotations C M C^-1."""
     children: dict[str, list[str]] = {"root": [], **{name: [] for name in ACCLAIM_BONES}}
     for name, bone in ACCLAIM_BONES.items():
         children[bone[0]].append(name)

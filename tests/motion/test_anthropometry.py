@@ -22,7 +22,8 @@ BY_BONES = {
 }  # fmt: skip
 BY_JOINTS = {
     "Hips": "trunk", "LeftHip": "thigh", "right_hip": "thigh", "LeftKnee": "shank", "left_ankle": "foot",
-    "LeftCollar": "trunk", "RightShoulder": "upper arm", "left_elbow": "forearm", "RightWrist": "hand", "Chest": "trunk",
+    "LeftCollar": "trunk", "RightShoulder": "upper arm", "left_elbow": "forearm", "RightWrist": "hand",
+    "Chest": "trunk",
 }  # fmt: skip
 
 

@@ -115,7 +115,7 @@ def test_free_bodies_move_with_velocity_in_body_axes_to_the_fourth_order() -> No
     ids=lambda joint: joint.kind,
 )
 def test_velocity_and_acceleration_carry_the_motion_on(joint: da.Joint) -> None:
-    """q(t + h) = q + h dq/dt + O(h^2), and the same for v, on a motion made by integrating smooth velocities."""
+    """q(t + h) = q + h dq/dt + O(h^2), and the same for v, on a smooth motion along the manifold."""
     model = one_joint(joint)
     rng = np.random.default_rng(4)
     start = model.random_state(3)[0]

@@ -17,7 +17,7 @@ import numpy as np
 
 from dalembert.formats.plain_text import PlainText, read_plain_text
 from dalembert.formats.report import Report
-from dalembert.formats.skeleton import MAX_BONES, Array, Bone, Recording, Tip, free_name
+from dalembert.formats.skeleton import MAX_BONES, Array, Bone, Recording, Tip
 
 __all__ = ["read_bvh"]
 
@@ -64,6 +64,7 @@ class _Hierarchy:
         self.drafts: list[_Draft] = []
         self.lines: dict[str, int] = {}  # where each name was given
         self.open: list[int] = []
+        self.sites = 0
         self.site: tuple[int, Array | None] = (0, None)  # line and offset of the End Site that is open
 
     def read(self) -> int:
@@ -149,6 +150,9 @@ class _Hierarchy:
     def _begin_site(self, line: int) -> None:
         if not self.open or self.open[-1] == self.END_SITE:
             raise self.text.error(line, "End Site outside a joint")
+        self.sites += 1
+        if self.sites > MAX_BONES:
+            raise self.text.error(line, f"more than {MAX_BONES} end sites")
         self.open.append(self.END_SITE)
         self.site = (line, None)
 
@@ -198,7 +202,8 @@ class _Hierarchy:
             if offset is None:
                 raise self.text.error(begin, "this End Site has no OFFSET")
             owner = self.drafts[self.open[-1]]
-            owner.tips.append(Tip(free_name(f"{owner.name}_end", {tip.name for tip in owner.tips}), offset))
+            number = str(len(owner.tips) + 1) if owner.tips else ""
+            owner.tips.append(Tip(f"{owner.name}_end{number}", offset))
         elif self.drafts[closed].offset is None:
             draft = self.drafts[closed]
             raise self.text.error(draft.line, f'joint "{draft.name}" has no OFFSET')

@@ -116,6 +116,10 @@ def _object(path: Path) -> Mapping[str, Any]:
         ) from None
     except UnicodeDecodeError:
         raise FileError(f"{path.name}: not JSON: the file is not text") from None
+    except FileError:
+        raise
+    except ValueError as error:  # whole numbers of thousands of digits
+        raise FileError(f"{path.name}: not JSON: {error}") from None
     except RecursionError:
         raise FileError(f"{path.name}: lists inside lists without end; a clip is a list of frames") from None
     if not isinstance(content, dict):

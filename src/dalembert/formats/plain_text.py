@@ -14,6 +14,9 @@ from dalembert.formats.resources import read_regular_file
 
 __all__ = ["PlainText", "read_plain_text"]
 
+MAX_LINES: Final = 4_000_000
+"""Files with more lines are refused; a line costs more memory than the bytes in it."""
+
 _BYTE_ORDER_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 _EXCERPT: Final = 40
 
@@ -34,6 +37,8 @@ def read_plain_text(path: Path) -> PlainText:
     if zero >= 0:
         line = text.count("\n", 0, zero) + 1
         raise FileError(f"{path.name} line {line}: a NUL character; this is not a text file")
+    if text.count("\n") + text.count("\r") > 2 * MAX_LINES:
+        raise FileError(f"{path.name} has more than {MAX_LINES} lines")
     return PlainText(path.name, text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
 
 

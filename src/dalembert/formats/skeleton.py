@@ -11,7 +11,7 @@ turn.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final, Literal, final
 
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from dalembert.errors import UnknownNameError
 from dalembert.formats.report import Report
 
-__all__ = ["CHANNELS", "MAX_BONES", "Bone", "Recording", "Tip", "axis_rotation", "turned"]
+__all__ = ["CHANNELS", "MAX_BONES", "Bone", "Recording", "Tip", "axis_rotation", "free_name", "turned"]
 
 Array = npt.NDArray[np.float64]
 
@@ -115,7 +115,7 @@ def _renamed(bone: Bone) -> Bone:
     )
 
 
-def free_name(name: str, taken: Sequence[str] | set[str] | dict[str, int]) -> str:
+def free_name(name: str, taken: Collection[str]) -> str:
     """The name, or with the first number after it that makes it new."""
     if name not in taken:
         return name

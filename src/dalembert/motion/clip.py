@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.errors import ArgumentError, OutOfRangeError, ShapeError
+from dalembert.model.checks import is_finite
 from dalembert.model.model import Model
 from dalembert.motion.differentiate import (
     continuous,
@@ -130,7 +131,7 @@ class Clip:
 
     def resample(self, dt: float) -> Clip:
         """The clip with a frame every dt [s] from its first frame on; to fewer frames, low-pass it first."""
-        if not (math.isfinite(dt) and dt > 0.0):
+        if not (is_finite(dt) and dt > 0.0):
             raise ArgumentError(f"resample: dt is {dt!r}; give a positive time [s]")
         steps = math.floor(self.duration / dt + 1e-6)
         return self.at(self.time[0] + dt * np.arange(steps + 1))

@@ -17,6 +17,7 @@ from dalembert.formats.amc import read_asf_amc
 from dalembert.formats.bvh import read_bvh
 from dalembert.formats.deepmimic import read_deepmimic
 from dalembert.formats.skeleton import Recording, turned
+from dalembert.model.checks import is_finite
 from dalembert.model.model import Model
 from dalembert.motion.anthropometry import stature
 from dalembert.motion.character import character, configurations
@@ -46,6 +47,7 @@ def load_motion(
     cutoff: float | None = None,
     frame_time: float | None = None,
     positions: Literal["add", "replace"] = "add",
+    skip: int = 0,
 ) -> tuple[Model, Clip]:
     """The skeleton in a motion-capture file as a model with masses, and the motion as a clip of it.
 
@@ -60,21 +62,23 @@ def load_motion(
         `motion.anthropometry`; the inertias are those of capsules along the bones.
     cutoff: low-pass [Hz] before differentiation, without delay; see `Clip.from_positions`.
     frame_time: time between frames [s], instead of the file's; AMC files say none, and 1/120 is assumed.
+    skip: how many frames at the beginning are left out; many files begin with a rest pose, which
+        `model.report` points out, and from which the figure would jump into its motion.
     positions: whether position channels of BVH joints add to the joint's OFFSET or replace it.
     """
-    _check_options(scale, mass, height, frame_time)
+    _check_options(scale, mass, height, frame_time, skip)
     _known("rotations", rotations, ("quaternion", "euler"))
     _known("positions", positions, ("add", "replace"))
     _known("up", up, ("y", "z"))
-    files = [Path(path)] if isinstance(path, str | os.PathLike) else [Path(one) for one in path]
+    files = _paths(path)
     endings = tuple(file.suffix.lower() for file in files)
     if endings in ((".json",), (".txt",)):
         if rotations == "euler" or up == "z":
             raise ArgumentError(
                 "DeepMimic clips hold quaternions and have y up; leave rotations and up as they are"
             )
-        return _deepmimic(files[0], scale, mass, height, cutoff, frame_time)
-    recording = turned(_recording(files, endings, frame_time, positions), up)
+        return _deepmimic(files[0], scale, mass, height, cutoff, frame_time, skip)
+    recording = _from_frame(turned(_recording(files, endings, frame_time, positions), up), skip)
     size = _scale(recording, scale, height)
     try:
         model = character(
@@ -157,13 +161,42 @@ def _deepmimic(
     height: float | None,
     cutoff: float | None,
     frame_time: float | None,
+    skip: int,
 ) -> tuple[Model, Clip]:
     recorded = read_deepmimic(file)
     size = height / HEIGHT if height is not None else 1.0 if scale is None else scale
     model = deepmimic_humanoid(recorded, scale=size, mass=MASS if mass is None else mass)
     time = recorded.time if frame_time is None else _even(frame_time, len(recorded.time))
     q = deepmimic_configurations(recorded, scale=size)
-    return model, Clip.from_positions(model, time, q, cutoff=cutoff, loop=recorded.loop)
+    if skip >= len(time):
+        raise ArgumentError(f"{file.name} has {len(time)} frames; skip={skip} leaves none")
+    shifted = time[skip:] - time[skip]
+    return model, Clip.from_positions(model, shifted, q[skip:], cutoff=cutoff, loop=recorded.loop)
+
+
+def _paths(path: object) -> list[Path]:
+    if isinstance(path, str | os.PathLike):
+        return [Path(path)]
+    if isinstance(path, Sequence) and all(isinstance(one, str | os.PathLike) for one in path):
+        return [Path(one) for one in path]
+    raise ArgumentError(f'load_motion takes a path or a pair ("x.asf", "x.amc"), not {type(path).__name__}')
+
+
+def _from_frame(recording: Recording, skip: int) -> Recording:
+    """The recording without its first frames; a note where it begins with a jump."""
+    if skip >= len(recording.time):
+        raise ArgumentError(f"{recording.file} has {len(recording.time)} frames; skip={skip} leaves none")
+    left = len(recording.time) - skip
+    recording = replace(recording, values=recording.values[skip:], time=recording.time[:left])
+    turns = [channel[0] == "r" for bone in recording.bones for channel in bone.channels]
+    steps = np.diff(recording.values[:12, turns], axis=0)
+    steps = np.abs((steps + math.pi) % (2.0 * math.pi) - math.pi).max(axis=1, initial=0.0)
+    if len(steps) > 2 and steps[0] > max(0.1, 5.0 * steps[1:].max()):
+        recording.report.warn(
+            f"the first frame is {math.degrees(steps[0]):.0f} degrees away from the second; "
+            "it may be a rest pose: skip=1 leaves it out"
+        )
+    return recording
 
 
 def _even(frame_time: float, count: int) -> npt.NDArray[np.float64]:
@@ -176,11 +209,13 @@ def _known(option: str, value: object, valid: tuple[str, ...]) -> None:
 
 
 def _check_options(
-    scale: float | None, mass: float | None, height: float | None, frame_time: float | None
+    scale: float | None, mass: float | None, height: float | None, frame_time: float | None, skip: int
 ) -> None:
+    if isinstance(skip, bool) or not isinstance(skip, int) or skip < 0:
+        raise ArgumentError(f"load_motion: skip is {skip!r}; give a number of frames, 0 or more")
     options = {"scale": scale, "mass": mass, "height": height, "frame_time": frame_time}
     for name, value in options.items():
-        if value is not None and not (math.isfinite(value) and value > 0.0):
+        if value is not None and not (is_finite(value) and value > 0.0):
             raise ArgumentError(f"load_motion: {name} is {value!r}; give a finite positive number")
     if scale is not None and height is not None:
         raise ArgumentError(

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.errors import ArgumentError
+from dalembert.model.checks import is_finite
 
 __all__ = ["low_pass"]
 
@@ -33,9 +34,9 @@ def low_pass(values: Array, dt: float, cutoff: float) -> Array:
     draws accelerations to zero at the two ends, over about a period of the cutoff.
     """
     nyquist = 0.5 / dt
-    if not (math.isfinite(cutoff) and 0.0 < cutoff < nyquist):
+    if not (is_finite(cutoff) and 0.0 < cutoff < nyquist):
         raise ArgumentError(
-            f"cutoff is {cutoff} Hz; for frames every {dt:.6g} s it must lie between 0 and {nyquist:.6g} Hz"
+            f"cutoff is {cutoff!r} Hz; for frames every {dt:.6g} s it must lie between 0 and {nyquist:.6g} Hz"
         )
     numerator, denominator = _butterworth(math.tan(math.pi * cutoff * dt) / TWO_PASSES)
     pad = min(math.ceil(MEMORY * nyquist / cutoff), len(values) - 1)
