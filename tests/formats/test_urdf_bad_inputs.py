@@ -216,7 +216,13 @@ def test_letters_are_counted_as_edits() -> None:
     assert letters_apart("ab", "ba", 2) == 1
 
 
+def test_numbers_that_are_finite_one_by_one_only_are_refused() -> None:
+    huge = arm().replace('value="1.5"', 'value="1e308"', 1).replace('xyz="0.1 -0.05 0.2"', 'xyz="100 0 0"', 1)
+    refused(huge, "every number of a model must be finite")
+
+
 def test_doubtful_values_are_reported_and_used() -> None:
+    assert load(arm()).report == ()
     model = reported(
         arm().replace('xyz="0 0 1"', 'xyz="0 3 4"', 1), "the axis 0 3 4 has length 5; it is normalised"
     )

@@ -71,6 +71,15 @@ def test_bundled_models_come_back() -> None:
             assert_same_dynamics(model, again(model))
 
 
+def test_missing_limits_come_back_as_missing() -> None:
+    """URDF has no word for infinity; other readers want a number, so the largest one is written."""
+    inf = math.inf
+    for joint in (da.Revolute(), da.Prismatic()):
+        for limits in (da.Limits(), da.Limits(-1.0, inf, inf, 2.0), da.Limits(-inf, 0.5, 3.0, inf)):
+            model = one_joint(joint, limits=limits)
+            assert again(model).body("a").limits == model.body("a").limits
+
+
 def test_other_readers_read_what_was_written() -> None:
     pin = pytest.importorskip("pinocchio")
     model = load_urdf(menagerie().encode(), name="x.urdf")

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from dalembert.errors import FileError, UnknownNameError
+from dalembert.errors import FileError, InertiaError, ModelError, UnknownNameError
 from dalembert.formats.document import Element, read_document
 from dalembert.formats.report import Report
 from dalembert.formats.resources import MissingResourceError, Resources
@@ -76,7 +76,12 @@ def load_urdf(
     base, order = tree_order(robot, links, joints)
     check_mimics(joints)
     report_sizes(links, order, report)
-    return Assembly(robot, links, report).model(base, order, root, inertia)
+    try:
+        return Assembly(robot, links, report).model(base, order, root, inertia)
+    except (FileError, InertiaError):
+        raise
+    except ModelError as error:  # numbers that are finite one by one, but not together
+        raise robot.error(str(error)) from error
 
 
 def _robot(document: Element) -> Element:

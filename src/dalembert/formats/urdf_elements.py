@@ -237,7 +237,11 @@ def _not_negative(element: Element, word: str, default: float = 0.0) -> float:
     value = number(element, word, default)
     if value < 0.0:
         raise element.error(f"{word} is {value:g}; it must not be negative")
-    return math.inf if value >= UNLIMITED else value
+    return value
+
+
+def _unlimited(bound: float) -> float:
+    return math.copysign(math.inf, bound) if abs(bound) >= UNLIMITED else bound
 
 
 def _axis(joint: Element, kind: str, report: Report) -> Vec3:
@@ -269,7 +273,7 @@ def _limits(joint: Element, kind: str, report: Report) -> Limits:
         if kind != "continuous":
             report.warn(f"{joint.place}: a {kind} joint without <limit>; it moves without bounds")
         return Limits()
-    velocity, effort = (_not_negative(element, word, math.inf) for word in ("velocity", "effort"))
+    velocity, effort = (_unlimited(_not_negative(element, w, math.inf)) for w in ("velocity", "effort"))
     if kind == "continuous":
         for word in ("lower", "upper"):
             if word in element.attributes:
@@ -281,12 +285,7 @@ def _limits(joint: Element, kind: str, report: Report) -> Limits:
     lower, upper = number(element, "lower", 0.0), number(element, "upper", 0.0)
     if lower > upper:
         raise element.error(f"lower {lower:g} is above upper {upper:g}; exchange them")
-    return Limits(
-        -math.inf if lower <= -UNLIMITED else lower,
-        math.inf if upper >= UNLIMITED else upper,
-        velocity,
-        effort,
-    )
+    return Limits(_unlimited(lower), _unlimited(upper), velocity, effort)
 
 
 def _mimic(joint: Element, kind: str, report: Report) -> Mimic | None:
