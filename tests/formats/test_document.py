@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from dalembert.errors import FileError
-from dalembert.formats.document import MAX_ATTRIBUTE_BYTES, MAX_DEPTH, MAX_FILE_BYTES, read_document
+from dalembert.formats.document import (
+    MAX_ATTRIBUTE_BYTES,
+    MAX_DEPTH,
+    MAX_ELEMENTS,
+    MAX_FILE_BYTES,
+    MAX_TAG_BYTES,
+    read_document,
+)
 
 
 def test_elements_know_their_place() -> None:
@@ -69,6 +76,26 @@ def test_what_is_no_good_xml_is_refused_with_the_reason(content: bytes, words: s
 def test_the_deepest_file_allowed_is_read() -> None:
     root = read_document(b"<a>" * MAX_DEPTH + b"</a>" * MAX_DEPTH, name="deep")
     assert sum(1 for _ in root.walk()) == MAX_DEPTH
+
+
+def test_endless_tags_and_endless_elements_are_refused_in_bounded_memory() -> None:
+    comment = b"<a><!--" + b"x" * (2 * MAX_TAG_BYTES) + b"--></a>"
+    attributes = b"<a " + b" ".join(b"b%d='1'" % i for i in range(600_000)) + b"/>"
+    for content in (comment, attributes):
+        assert len(content) > MAX_TAG_BYTES + 1_000_000
+        with pytest.raises(FileError, match="a tag or comment has more than"):
+            read_document(content, name="x")
+    with pytest.raises(FileError, match="more than 500000 elements"):
+        read_document(b"<a>" + b"<b/>" * (MAX_ELEMENTS + 1), name="x")
+
+
+def test_a_file_of_several_pieces_is_read_whole() -> None:
+    for encoding in ("utf-8", "utf-16"):
+        text = "<a>" + "".join(f"<b c='é{i}'>ü</b>\n" for i in range(40_000)) + "</a>"
+        root = read_document(text.encode(encoding), name="x")
+        assert [child.attributes["c"] for child in root.children] == [f"é{i}" for i in range(40_000)]
+        assert all(child.text == "ü" for child in root.children)
+        assert root.children[-1].line == 40_000
 
 
 def test_files_over_the_limit_are_refused_unread(tmp_path: Path) -> None:

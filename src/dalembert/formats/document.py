@@ -17,7 +17,9 @@ from dalembert.formats.resources import read_regular_file
 __all__ = [
     "MAX_ATTRIBUTE_BYTES",
     "MAX_DEPTH",
+    "MAX_ELEMENTS",
     "MAX_FILE_BYTES",
+    "MAX_TAG_BYTES",
     "Element",
     "read_document",
 ]
@@ -29,6 +31,11 @@ MAX_DEPTH: Final = 200
 MAX_ATTRIBUTE_BYTES: Final = 64 * 1024
 """Length of one attribute's value, and of the text directly inside one element times `MAX_TEXT_FACTOR`."""
 MAX_TEXT_FACTOR: Final = 16
+MAX_ELEMENTS: Final = 500_000
+"""Elements of one file; more are refused, since each takes a few hundred bytes of memory."""
+MAX_TAG_BYTES: Final = 4 * 1024 * 1024
+"""Length of one tag with all its attributes, or of one comment."""
+_CHUNK: Final = 256 * 1024
 _EXCERPT: Final = 40
 
 _BYTE_ORDER_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
@@ -40,7 +47,7 @@ def read_document(source: Path | bytes, *, name: str) -> Element:
     _refuse_what_is_no_xml(content, name)
     reader = _Reader(name)
     try:
-        reader.parser.Parse(content, True)
+        reader.read(content)
     except expat.ExpatError as error:
         raise FileError(f"{name} line {error.lineno} column {error.offset + 1}: {_why(error)}") from None
     except (LookupError, ValueError) as error:  # an encoding that Python does not have
@@ -173,6 +180,7 @@ class _Reader:
     def __init__(self, file: str) -> None:
         self.file = file
         self.root: Element | None = None
+        self.count = 0
         self.open: list[Element] = []
         self.texts: list[list[str]] = []
         self.text_sizes: list[int] = []
@@ -187,6 +195,14 @@ class _Reader:
         self.parser.ExternalEntityRefHandler = self._entity
         self.parser.SkippedEntityHandler = self._entity
 
+    def read(self, content: bytes) -> None:
+        """Parse by pieces, so that a tag without end is noticed before it is taken apart."""
+        for start in range(0, len(content), _CHUNK):
+            end = start + _CHUNK
+            self.parser.Parse(content[start:end], end >= len(content))
+            if end - max(self.parser.CurrentByteIndex, 0) > MAX_TAG_BYTES + _CHUNK:
+                raise FileError(f"{self._place()}: a tag or comment has more than {MAX_TAG_BYTES} bytes")
+
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         parent = self.open[-1] if self.open else None
         element = Element(
@@ -197,6 +213,11 @@ class _Reader:
             column=self.parser.CurrentColumnNumber + 1,
             file=self.file,
         )
+        self.count += 1
+        if self.count > MAX_ELEMENTS:
+            raise FileError(
+                f"{self._place()}: there are more than {MAX_ELEMENTS} elements; no model needs that"
+            )
         if len(self.open) >= MAX_DEPTH:
             raise FileError(
                 f"{self._place()}: <{tag[:_EXCERPT]}> is nested deeper than {MAX_DEPTH} elements; "
