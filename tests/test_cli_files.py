@@ -253,6 +253,17 @@ def test_a_motion_file_shows_its_skeleton_and_its_frames(tmp_path: Path, capsys:
     assert facts["motion"]["frame_time"] == pytest.approx(0.05)
 
 
+def test_frames_at_the_beginning_can_be_left_out(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "walk.bvh"
+    file.write_text(BVH)
+    assert main(["info", "--skip", "1", str(file)]) == 0
+    assert "motion: 2 frames" in capsys.readouterr().out
+    assert main(["info", "--skip", "3", str(file)]) == 2
+    assert "leaves none" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["info", "--skip", "-1", str(file)])
+
+
 def test_converting_a_motion_file_says_that_the_motion_is_lost(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "walk.bvh"
     file.write_text(BVH)

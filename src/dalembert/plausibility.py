@@ -34,6 +34,8 @@ MASS_RATIO: Final = 1000.0
 """Ratio of the masses of neighbours: that of bodies of one material, one ten times as long as the other."""
 WIDE_GYRATION: Final = 10.0
 """Radius of gyration over the size of a body."""
+SMALLEST_SIZE: Final = 1e-6
+"""Sizes [m] below this are rounding of joints that fall together."""
 CONDITION: Final = 1e8
 """Condition number of the scaled mass matrix beyond which half of the digits are lost."""
 SINGULAR: Final = 1e13
@@ -84,7 +86,7 @@ def _inertias(model: Model) -> Iterator[Finding]:
             yield Finding("error", "inertia", _body(body), problem)
         radius = _radius_of_gyration(body)
         size = _size(body, reach[body.index])
-        if size > 0.0 and radius > WIDE_GYRATION * size:
+        if size > SMALLEST_SIZE and radius > WIDE_GYRATION * size:
             yield Finding(
                 "warning",
                 "gyration",

@@ -81,7 +81,9 @@ def _model_options(options: argparse.Namespace) -> dict[str, Any]:
 
 def _motion_options(options: argparse.Namespace) -> dict[str, Any]:
     """The arguments of `da.load_motion` that were given."""
-    given = {name: getattr(options, name, None) for name in ("up", "scale", "mass", "height", "frame_time")}
+    given = {
+        name: getattr(options, name, None) for name in ("up", "scale", "mass", "height", "frame_time", "skip")
+    }
     return {name: value for name, value in given.items() if value is not None}
 
 

@@ -162,15 +162,20 @@ def _add_motion(command: argparse.ArgumentParser) -> None:
     motion.add_argument("--up", choices=("y", "z"), help="the axis that points up in the file (default: y)")
     motion.add_argument("--scale", type=_positive, metavar="S", help="metres in one length unit of the file")
     motion.add_argument("--frame-time", type=_positive, metavar="S", help="seconds between frames")
+    motion.add_argument("--skip", type=_count, metavar="N", help="leave out the first N frames")
     motion.add_argument("--mass", type=_positive, metavar="KG", help="mass of the whole figure")
     motion.add_argument("--height", type=_positive, metavar="M", help="height of the whole figure")
 
 
+def _count(text: str) -> int:
+    number = int(text) if text.isdecimal() else -1
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}")
+    return number
+
+
 def _positive_count(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
+    number = int(text) if text.isdecimal() else 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number above zero, got {text!r}")
     return number
