@@ -11,6 +11,7 @@ projection of the given ones on the cone.
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
@@ -29,9 +30,10 @@ _ROUNDING: Final = 1e-12
 def nearest_physical(inertia: RigidInertia) -> RigidInertia:
     """The inertia with the same mass and centre of mass that is nearest and physical; itself if it is so.
 
-    A body without mass can have no moments at all.
+    A body without mass can have no moments at all. Numbers that are not finite (a far centre of mass makes
+    moments overflow) have nothing near them and are returned for the model's builder to refuse.
     """
-    if not physical_problems(inertia):
+    if not physical_problems(inertia) or not all(math.isfinite(number) for number in inertia.leaves()):
         return inertia
     if inertia.mass == 0.0:
         return RigidInertia.zero()
