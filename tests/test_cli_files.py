@@ -371,6 +371,14 @@ def test_convert_writes_the_same_model_and_replaces_only_when_forced(
     assert da.load(target) == da.models.arm6()
 
 
+def test_names_of_files_do_not_steer_the_terminal(arm: Path, tmp_path: Path, capsys: Capture) -> None:
+    assert main(["convert", str(arm), str(tmp_path / "\x1b[31m" / "b.json")]) == 1
+    assert main(["info", "\x1b[31m.json"]) == 2
+    error = capsys.readouterr().err
+    assert "\\x1b[31m" in error
+    assert "\x1b" not in error
+
+
 def test_convert_tells_unreadable_from_unwritable(arm: Path, tmp_path: Path, capsys: Capture) -> None:
     assert main(["convert", str(tmp_path / "none.json"), str(tmp_path / "b.json")]) == 2
     assert main(["convert", str(arm), str(tmp_path / "b.stl")]) == 1

@@ -14,7 +14,7 @@ from dalembert import formats
 from dalembert.errors import ArgumentError, DalembertError
 from dalembert.formats.resources import read_regular_file
 
-__all__ = ["Content", "content", "finite", "say", "say_json", "unreadable"]
+__all__ = ["Content", "complain", "content", "finite", "say", "say_json", "unreadable"]
 
 FORMATS: Final = {
     ".urdf": "URDF",
@@ -91,8 +91,13 @@ def unreadable(files: Sequence[str], error: DalembertError, *, as_json: bool) ->
     """Say why a file was not understood; the exit status for it."""
     if as_json:
         say_json({"file": " ".join(files), "readable": False, "error": str(error)})
-    print(_plain(f"dalembert: {error}"), file=sys.stderr)
+    complain(str(error))
     return 2
+
+
+def complain(text: str) -> None:
+    """Print an error, without letting names out of a file steer the terminal."""
+    print(_plain(f"dalembert: {text}"), file=sys.stderr)
 
 
 def say(text: str = "") -> None:

@@ -1,11 +1,10 @@
 """`dalembert convert`: a model in another format."""
 
 import argparse
-import sys
 from pathlib import Path
 
 import dalembert as da
-from dalembert.cli.content import content, say, say_json, unreadable
+from dalembert.cli.content import complain, content, say, say_json, unreadable
 from dalembert.errors import DalembertError
 
 __all__ = ["run"]
@@ -45,5 +44,5 @@ def run(options: argparse.Namespace) -> int:
 def _refused(options: argparse.Namespace, reason: str) -> int:
     if options.json:
         say_json({"source": options.source, "target": options.target, "written": False, "error": reason})
-    print(f"dalembert: {reason}", file=sys.stderr)
+    complain(reason)
     return 1
