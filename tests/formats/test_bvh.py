@@ -51,7 +51,8 @@ def test_joints_follow_the_channels(tmp_path: Path, text: str) -> None:
     kinds = {joint.name: joint.kind for joint in load_motion(path)[0].joints}
     assert kinds == {
         "Hips": "free", "Spine": "spherical", "Head": "spherical", "Left Arm": "free",
-        "LeftForeArm": "universal", "LeftHand": "fixed", "LeftUpLeg": "spherical", "LeftLeg": "revolute", "LeftFoot": "composite",
+        "LeftForeArm": "universal", "LeftHand": "fixed",
+        "LeftUpLeg": "spherical", "LeftLeg": "revolute", "LeftFoot": "composite",
     }  # fmt: skip
     model, clip = load_motion(path, rotations="euler", up="z")
     assert model.joint("Spine").joint.order == "yxz"

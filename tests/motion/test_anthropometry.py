@@ -55,6 +55,17 @@ def test_a_skeleton_of_unknown_names_weighs_by_volume(tmp_path: Path) -> None:
     assert [body.inertia.mass for body in model.bodies] == pytest.approx([1.0, 8.0])
 
 
+def test_unknown_bones_take_their_part_by_volume_and_leave_the_rest_to_the_body(tmp_path: Path) -> None:
+    hierarchy = (
+        "HIERARCHY\nROOT LeftUpLeg\n{\nOFFSET 0 0 0\nCHANNELS 1 Xrotation\nEnd Site\n{\nOFFSET 0 1 0\n}\n"
+    )
+    hierarchy += (
+        "JOINT tail\n{\nOFFSET 0 0 0\nCHANNELS 1 Xrotation\nEnd Site\n{\nOFFSET 0 2 0\n}\n}\n}\nMOTION\n"
+    )
+    model, _ = load_motion(saved(tmp_path, "a.bvh", bvh_text(hierarchy, np.zeros((3, 2)))), mass=9.0)
+    assert [body.inertia.mass for body in model.bodies] == pytest.approx([1.0, 8.0])
+
+
 def test_capsules_have_the_density_of_the_body_and_weigh_what_they_should() -> None:
     shapes = segment_shapes([np.array([0.0, 0.3, 0.4]), np.array([0.1, 0.0, 0.0])], 6.0)
     assert sum(shape.volume for shape in shapes) == pytest.approx(6.0 / 1000.0)
