@@ -193,3 +193,10 @@ def test_time_does_not_change_what_it_does_not_touch(joint: Joint) -> None:
             joint.transform(q)
     else:
         close(joint.transform(q, TIME).motion_matrix(), joint.transform(q).motion_matrix())
+
+
+def test_a_position_without_room_is_the_limit_itself() -> None:
+    """Coupled limits may meet in a zero of either sign."""
+    rng = np.random.default_rng(0)
+    assert Revolute(axis=(0, 0, 1)).random(rng, [0.0], [-0.0]) == [0.0]
+    assert Revolute(axis=(0, 0, 1)).random(rng, [0.5], [0.5]) == [0.5]

@@ -252,4 +252,4 @@ def _between(rng: np.random.Generator, coordinate: str, low: float, high: float)
         low = high - width
     elif math.isinf(high):
         high = low + width
-    return float(rng.uniform(low, high))
+    return float(rng.uniform(low, high)) if low < high else float(low)
