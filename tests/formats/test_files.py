@@ -84,3 +84,12 @@ def test_an_unknown_ending_names_the_known_ones(tmp_path: Path) -> None:
         da.save(da.models.pendulum(), tmp_path / "robot.stl")
     with pytest.raises(FileError, match="cannot be written"):
         da.save(da.models.pendulum(), tmp_path / "missing" / "model.json")
+
+
+def test_a_name_that_is_no_text_is_said_and_nothing_is_written(tmp_path: Path) -> None:
+    builder = da.ModelBuilder()
+    builder.add_body("arm\ud800", parent="world", joint=da.Revolute(axis=(0, 0, 1)), joint_name="j")
+    file = tmp_path / "model.urdf"
+    with pytest.raises(FileError, match="character that XML cannot hold|no text"):
+        da.save(builder.build(), file)
+    assert not file.exists()

@@ -81,6 +81,11 @@ def save(model: Model, path: PathLike, *, accept_losses: bool = False) -> tuple[
             draft = Path(folder) / file.name
             draft.write_text(text, encoding="utf-8")
             draft.replace(file)
+    except UnicodeEncodeError as error:
+        raise FileError(
+            f"{file} cannot be written: a name holds what is no text, "
+            f"{error.object[max(0, error.start - 20) : error.end]!r}; rename it"
+        ) from error
     except OSError as error:
         raise FileError(
             f"{file} cannot be written: {error.strerror}; check the folder and its permissions"
