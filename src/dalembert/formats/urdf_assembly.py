@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -206,6 +207,8 @@ class Assembly:
             problems = "; ".join(physical_problems(body.inertia))
             if not problems:
                 continue
+            if not all(math.isfinite(number) for number in body.inertia.leaves()):
+                raise body.link.element.error(f'link "{name}" with all that is fixed to it: {problems}')
             if inertia == "strict":
                 raise InertiaError(
                     f'{body.link.element.place}: the inertia of link "{name}" with all that is fixed to it: '
