@@ -99,6 +99,20 @@ def test_a_rest_pose_at_the_beginning_is_pointed_out_and_can_be_skipped(tmp_path
         np.testing.assert_allclose(getattr(same, name), getattr(clip, name), atol=1e-9)
 
 
+def test_jumps_of_euler_angles_are_pointed_out(tmp_path: Path) -> None:
+    rows = smooth_rows(WIDTH)
+    y, x, z = rows[6:, 6:9].T
+    rows[6:, 6:9] = np.stack([y + 180.0, 180.0 - x, z + 180.0], axis=1)  # the same rotation by other angles
+    path = saved(tmp_path, "a.bvh", bvh_text(MIXED_ORDERS, rows))
+    assert any(
+        '"Spine" jump after frame 6' in line for line in load_motion(path, rotations="euler")[0].report
+    )
+    model, clip = load_motion(path)
+    assert not any("jump" in line for line in model.report)
+    smooth = load_motion(saved(tmp_path, "b.bvh", bvh_text(MIXED_ORDERS, smooth_rows(WIDTH))))[1]
+    np.testing.assert_allclose(clip.v, smooth.v, atol=1e-9)
+
+
 def test_several_encodings_and_line_ends(tmp_path: Path, text: str) -> None:
     reference = load_motion(saved(tmp_path, "a.bvh", text))[1].q
     for content in (
@@ -239,3 +253,21 @@ def test_bad_options_are_refused(
 ) -> None:
     with pytest.raises(error):
         load_motion(saved(tmp_path, "a.bvh", text), **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("HIERARCHY\n" + "\n" * 4_000_001, "more than 4000000 lines"),
+        (
+            "HIERARCHY\nROOT r\n{\nOFFSET 0 0 0\nCHANNELS 0" + " Xrotation" * 10_000,
+            "more than 4096 characters",
+        ),
+        ("HIERARCHY\nROOT r\n{\nOFFSET 0 0 0\n" + "End Site { OFFSET 0 0 1 }\n" * 10_001, "10000 end sites"),
+        ("HIERARCHY\nROOT r\n{\n" + "".join(f"JOINT j{i} {{\n" for i in range(10_000)), "10000 joints"),
+    ],
+    ids=["lines", "long line", "end sites", "joints"],
+)
+def test_files_beyond_the_limits_are_refused(tmp_path: Path, content: str, message: str) -> None:
+    with pytest.raises(FileError, match=message):
+        load_motion(saved(tmp_path, "a.bvh", content))

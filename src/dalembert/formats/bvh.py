@@ -21,6 +21,9 @@ from dalembert.formats.skeleton import MAX_BONES, Array, Bone, Recording, Tip
 
 __all__ = ["read_bvh"]
 
+MAX_HIERARCHY_LINE: Final = 4096
+"""Longer lines of the hierarchy are refused."""
+
 _CHANNEL: Final = re.compile(r"([xyz])(position|rotation)", re.IGNORECASE)
 _BRACES: Final = re.compile(r"([{}])")
 _EXCERPT: Final = 40
@@ -122,6 +125,8 @@ class _Hierarchy:
     def _pieces(self) -> Iterator[tuple[int, str]]:
         """Statements and braces, with their line numbers."""
         for number, content in enumerate(self.text.lines, 1):
+            if len(content) > MAX_HIERARCHY_LINE:
+                raise self.text.error(number, f"more than {MAX_HIERARCHY_LINE} characters in the hierarchy")
             for piece in _BRACES.split(content) if "{" in content or "}" in content else (content,):
                 if stripped := piece.strip():
                     yield number, stripped
@@ -239,20 +244,20 @@ def _motion(text: PlainText, motion_line: int, width: int) -> tuple[Array, float
         raise text.error(
             time_line, f"Frame Time is {frame_time}; the time between frames must be positive [s]"
         )
+    held = list(rows)
+    if len(held) != promised:
+        why = "the file seems to be truncated" if len(held) < promised else "correct the number or the rows"
+        line = held[-1][0] if held else time_line
+        raise text.error(line, f"Frames promises {int(promised)} frames, the file holds {len(held)}; {why}")
     frames: list[list[float]] = []
-    line = time_line
-    for line, content in rows:
+    for row, (line, content) in enumerate(held, 1):
         words = content.split()
-        row = len(frames) + 1
         if len(words) != width:
             hint = "; the file seems to be truncated" if row == promised and len(words) < width else ""
             raise text.error(
                 line, f"frame {row} has {len(words)} numbers, the skeleton has {width} channels{hint}"
             )
         frames.append(text.numbers(words, line, f"frame {row}"))
-    if len(frames) != promised:
-        why = "the file seems to be truncated" if len(frames) < promised else "correct the number or the rows"
-        raise text.error(line, f"Frames promises {int(promised)} frames, the file holds {len(frames)}; {why}")
     return np.array(frames, float).reshape(len(frames), width), frame_time
 
 

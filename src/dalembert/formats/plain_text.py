@@ -37,9 +37,10 @@ def read_plain_text(path: Path) -> PlainText:
     if zero >= 0:
         line = text.count("\n", 0, zero) + 1
         raise FileError(f"{path.name} line {line}: a NUL character; this is not a text file")
-    if text.count("\n") + text.count("\r") > 2 * MAX_LINES:
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if text.count("\n") > MAX_LINES:
         raise FileError(f"{path.name} has more than {MAX_LINES} lines")
-    return PlainText(path.name, text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
+    return PlainText(path.name, text.split("\n"))
 
 
 @final

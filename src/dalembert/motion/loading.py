@@ -79,6 +79,8 @@ def load_motion(
             )
         return _deepmimic(files[0], scale, mass, height, cutoff, frame_time, skip)
     recording = _from_frame(turned(_recording(files, endings, frame_time, positions), up), skip)
+    if rotations == "euler":
+        _note_jumps(recording)
     size = _scale(recording, scale, height)
     try:
         model = character(
@@ -189,14 +191,33 @@ def _from_frame(recording: Recording, skip: int) -> Recording:
     left = len(recording.time) - skip
     recording = replace(recording, values=recording.values[skip:], time=recording.time[:left])
     turns = [channel[0] == "r" for bone in recording.bones for channel in bone.channels]
-    steps = np.diff(recording.values[:12, turns], axis=0)
-    steps = np.abs((steps + math.pi) % (2.0 * math.pi) - math.pi).max(axis=1, initial=0.0)
+    steps = _angle_steps(recording.values[:12, turns]).max(axis=1, initial=0.0)
     if len(steps) > 2 and steps[0] > max(0.1, 5.0 * steps[1:].max()):
         recording.report.warn(
             f"the first frame is {math.degrees(steps[0]):.0f} degrees away from the second; "
             "it may be a rest pose: skip=1 leaves it out"
         )
     return recording
+
+
+def _note_jumps(recording: Recording) -> None:
+    """Near gimbal lock Euler angles may jump while the body hardly turns; their rates then mean nothing."""
+    start = 0
+    for bone in recording.bones:
+        stop = start + len(bone.channels)
+        turns = [k for k in range(start, stop) if bone.channels[k - start][0] == "r"]
+        start = stop
+        steps = _angle_steps(recording.values[:, turns]).max(axis=1, initial=0.0)
+        if len(turns) == 3 and (jumps := np.flatnonzero(steps > math.pi / 2.0)).size:
+            recording.report.warn(
+                f'the Euler angles of "{bone.name}" jump after frame {jumps[0] + 1}, {len(jumps)} times in all; '
+                'rotations="quaternion" has no such jumps'
+            )
+
+
+def _angle_steps(angles: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """How far each angle turns from frame to frame, the shorter way [rad]."""
+    return np.asarray(np.abs((np.diff(angles, axis=0) + math.pi) % (2.0 * math.pi) - math.pi), np.float64)
 
 
 def _even(frame_time: float, count: int) -> npt.NDArray[np.float64]:
