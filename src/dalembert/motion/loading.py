@@ -210,7 +210,7 @@ def _note_jumps(recording: Recording) -> None:
         steps = _angle_steps(recording.values[:, turns]).max(axis=1, initial=0.0)
         if len(turns) == 3 and (jumps := np.flatnonzero(steps > math.pi / 2.0)).size:
             recording.report.warn(
-                f'the Euler angles of "{bone.name}" jump after frame {jumps[0] + 1}, {len(jumps)} times in all; '
+                f'the Euler angles of "{bone.name}" jump after frame {jumps[0] + 1}, {len(jumps)} times; '
                 'rotations="quaternion" has no such jumps'
             )
 
