@@ -31,7 +31,7 @@ from dalembert.api import (
 from dalembert.codegen import get_num_threads, set_num_threads
 from dalembert.compiled import compile
 from dalembert.execution import CompiledFunction
-from dalembert.formats import load, load_motion, save
+from dalembert.formats import load, save
 from dalembert.model import Limits, Model, ModelBuilder
 from dalembert.model.conventions import convert_state
 from dalembert.model.joints import (
@@ -56,6 +56,7 @@ from dalembert.model.joints import (
     Universal,
     UserDefined,
 )
+from dalembert.motion import load_motion
 from dalembert.poses import Pose, Poses
 from dalembert.spatial import Force, Motion, RigidInertia, Transform
 

@@ -47,7 +47,7 @@ def content(files: Sequence[str], options: argparse.Namespace) -> Content:
     endings = [Path(file).suffix.lower() for file in files]
     if sorted(endings) == [".amc", ".asf"]:
         skeleton, motion = sorted(files, key=lambda file: Path(file).suffix.lower(), reverse=True)
-        model, clip = formats.load_motion((skeleton, motion), **_motion_options(options))
+        model, clip = da.load_motion((skeleton, motion), **_motion_options(options))
         return Content(f"{skeleton} {motion}", FORMATS[".asf"], model, clip)
     if len(files) != 1:
         raise ArgumentError(
@@ -56,7 +56,7 @@ def content(files: Sequence[str], options: argparse.Namespace) -> Content:
     if endings[0] in (".asf", ".amc"):
         raise ArgumentError(f"{files[0]} is half of a motion; name the .asf and the .amc file")
     if endings[0] in (".bvh", ".txt") or (endings[0] == ".json" and _is_clip(files[0])):
-        model, clip = formats.load_motion(files[0], **_motion_options(options))
+        model, clip = da.load_motion(files[0], **_motion_options(options))
         kind = ".bvh" if endings[0] == ".bvh" else ".txt"
         return Content(files[0], FORMATS[kind], model, clip)
     model = da.load(files[0], **_model_options(options))

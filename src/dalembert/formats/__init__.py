@@ -18,7 +18,7 @@ from dalembert.formats.report import CHANGES_DYNAMICS
 from dalembert.formats.resources import read_regular_file
 from dalembert.model.model import Model
 
-__all__ = ["MAX_FILE_BYTES", "load", "load_motion", "save"]
+__all__ = ["MAX_FILE_BYTES", "load", "save"]
 
 RootOption = Literal["fixed", "floating"] | None
 InertiaOption = Literal["as_given", "strict", "repair"]
@@ -91,13 +91,6 @@ def save(model: Model, path: PathLike, *, accept_losses: bool = False) -> tuple[
             f"{file} cannot be written: {error.strerror}; check the folder and its permissions"
         ) from error
     return tuple(loss.removeprefix(CHANGES_DYNAMICS) for loss in losses)
-
-
-def load_motion(path: PathLike | tuple[PathLike, PathLike], **options: Any) -> Any:
-    """A skeleton and its motion, (Model, Clip), from a motion-capture file; see `dalembert.motion`."""
-    from dalembert.motion import load_motion as read
-
-    return read(path, **options)
 
 
 def _load_json(file: Path, *, root: RootOption, inertia: InertiaOption, **_: Any) -> Model:
