@@ -6,6 +6,8 @@ states. `python benchmarks/files.py` prints the same as a table.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 mujoco = pytest.importorskip("mujoco")
@@ -103,6 +105,26 @@ def test_files_outside_the_folder_are_refused_unless_their_root_is_named() -> No
     with pytest.raises(FileError, match=r"dog_assets.*roots="):
         da.load(file.path)
     assert da.load(file.path, roots=[file.root]).nv == 79
+
+
+def test_no_order_of_compilers_leads_out_of_the_folder(tmp_path: Path) -> None:
+    """MuJoCo takes the mesh folder that stands last once includes are expanded, here the main file's."""
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    for folder in (inside, outside):
+        folder.mkdir()
+        (folder / "a.obj").write_text(
+            "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+        )
+    asset = '<compiler meshdir="."/><asset><mesh name="a" file="a.obj"/></asset>'
+    (inside / "part.xml").write_text(f"<mujoco>{asset}</mujoco>")
+    body = '<body><freejoint/><geom type="mesh" mesh="a" mass="1"/></body>'
+    main = '<mujoco><include file="part.xml"/>{}<worldbody>{}</worldbody></mujoco>'
+    (inside / "good.xml").write_text(main.format("", body))
+    (inside / "bad.xml").write_text(main.format('<compiler meshdir="../outside"/>', body))
+    assert da.load(inside / "good.xml").nv == 6
+    with pytest.raises(FileError, match="leads to"):
+        da.load(inside / "bad.xml")
+    assert da.load(inside / "bad.xml", roots=[outside]).nv == 6
 
 
 @pytest.mark.parametrize("name", ["dm-control/manipulator.xml", "dm-control/quadruped.xml"])

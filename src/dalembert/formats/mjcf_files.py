@@ -8,12 +8,13 @@ compiler allocate without bound is refused. The elements met on the way lend the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import Final, final
 
 from dalembert.errors import FileError
 from dalembert.formats.document import MAX_FILE_BYTES, Element, read_document
-from dalembert.formats.resources import Resources
+from dalembert.formats.resources import MissingResourceError, Resources
 
 __all__ = ["MAX_FILES", "MAX_REPLICAS", "MAX_SAMPLES", "Source", "examine"]
 
@@ -181,33 +182,54 @@ def _number(element: Element, name: str, default: float) -> float:
 
 
 def _check_assets(documents: Sequence[Element], resources: Resources) -> None:
-    """Every mesh, height field, skin and texture file, found as the compiler finds it."""
-    folders = {"meshdir": "", "texturedir": ""}
-    strip = False
+    """Every mesh, height field, skin and texture file, wherever the compiler may look for it.
+
+    Where files that are included have a `<compiler>` too, the last one in the order of the expanded text
+    holds. All that occur are checked, so that no order leads out of the allowed folders.
+    """
     compilers = [item for document in documents for item in document.walk() if item.tag == "compiler"]
-    for compiler in compilers:
-        both = compiler.attributes.get("assetdir")
-        for kind in folders:
-            folders[kind] = compiler.attributes.get(kind, both if both is not None else folders[kind])
-        strip = strip or compiler.attributes.get("strippath") == "true"
+    meshes, textures = _folders(compilers, "meshdir"), _folders(compilers, "texturedir")
+    strips = {c.attributes["strippath"] == "true" for c in compilers if "strippath" in c.attributes}
     for document in documents:
         for element in document.walk():
             if element.tag in MESH_TAGS:
-                folder, names = folders["meshdir"], TEXTURE_FILES[:1]
+                folders, names = meshes, TEXTURE_FILES[:1]
             elif element.tag == "texture":
-                folder, names = folders["texturedir"], TEXTURE_FILES
+                folders, names = textures, TEXTURE_FILES
             else:
                 continue
             for name in names:
                 if value := element.attributes.get(name):
-                    _check_asset(element, value, folder, resources, strip=strip)
+                    _check_asset(element, value, folders, resources, strips or {False})
 
 
-def _check_asset(element: Element, name: str, folder: str, resources: Resources, *, strip: bool) -> None:
-    if strip:
-        name = PurePosixPath(name.replace("\\", "/")).name
-    # Schemes, home folders and absolute names are refused as they stand, not below the folder of assets.
-    plain = ":" not in name and not name.startswith(("/", "~", "\\"))
-    file = resources.resolve(f"{folder.rstrip('/')}/{name}" if folder and plain else name, what=element.place)
-    if file.stat().st_size > MAX_FILE_BYTES:
-        raise element.error(f"{name} has {file.stat().st_size} bytes; files up to {MAX_FILE_BYTES} are read")
+def _folders(compilers: Sequence[Element], kind: str) -> list[str]:
+    """Every folder of such assets that is named; the model file's own if none is."""
+    named = [item.attributes.get(kind, item.attributes.get("assetdir")) for item in compilers]
+    return [folder for folder in dict.fromkeys(named) if folder is not None] or [""]
+
+
+def _check_asset(
+    element: Element, name: str, folders: Sequence[str], resources: Resources, strips: set[bool]
+) -> None:
+    """Refuse a file that leads out in any way of reading its name, or that is nowhere."""
+    missing: MissingResourceError | None = None
+    found = False
+    for strip, folder in product(strips, folders):
+        own = PurePosixPath(name.replace("\\", "/")).name if strip else name
+        # Schemes, home folders and absolute names are refused as they stand, not below the folder of assets.
+        plain = ":" not in own and not own.startswith(("/", "~", "\\"))
+        try:
+            file = resources.resolve(
+                f"{folder.rstrip('/')}/{own}" if folder and plain else own, what=element.place
+            )
+        except MissingResourceError as error:
+            missing = missing or error
+            continue
+        found = True
+        if file.stat().st_size > MAX_FILE_BYTES:
+            raise element.error(
+                f"{own} has {file.stat().st_size} bytes; files up to {MAX_FILE_BYTES} are read"
+            )
+    if missing is not None and not found:
+        raise missing
