@@ -174,7 +174,7 @@ def _copied(compiled: Compiled, root: str | None, inertia: str) -> MjcfFile:
     driven = dict.fromkeys(
         joint for item in actuators for joint, _ in item.joints if joint in compiled.places
     )
-    if actuators:
+    if driven:
         builder.set_actuated(driven)
     _list_the_rest(compiled)
     for line in report.lines():
