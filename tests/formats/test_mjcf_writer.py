@@ -332,3 +332,16 @@ def test_losses_are_said(tmp_path: Path) -> None:
     text = "\n".join(losses)
     for words in ("limits of velocity", "a range of no width", "moments of inertia are raised"):
         assert words in text
+
+
+def test_limits_and_springs_of_composites_keep_their_places(tmp_path: Path) -> None:
+    builder = da.ModelBuilder()
+    joint = Composite((Prismatic(), Cylindrical()))
+    options: dict[str, Any] = {"limits": ((-1.0, -2.0, -3.0), (4.0, 5.0, 6.0)), "rest": (0.1, 0.2, 0.3)}
+    builder.add_body("a", "world", joint, "j", inertia=ROD, stiffness=(7.0, 8.0, 9.0), **options)
+    model = builder.build()
+    again, _ = read_back(model, tmp_path)
+    bodies = [body for body in again.bodies if body.nv]
+    assert [body.rest for body in bodies] == [(0.1,), (0.2,), (0.3,)]
+    assert [body.limits.lower for body in bodies] == [(-1.0,), (-2.0,), (-3.0,)]
+    assert [body.stiffness for body in bodies] == [(7.0,), (8.0,), (9.0,)]
