@@ -59,3 +59,13 @@ def test_armature_or_a_massive_child_makes_a_massless_body_move() -> None:
     q, v = model.random_state(0)
     a = da.forward_dynamics(model, q, v, v)
     assert da.inverse_dynamics(model, q, v, a) == pytest.approx(v)
+
+
+def test_a_freedom_without_inertia_is_named() -> None:
+    builder = da.ModelBuilder()
+    massless = da.RigidInertia.from_compact(0.0, da.spatial.Vec3.zero(), da.spatial.SymMat3.identity())
+    builder.add_body("plate", parent="world", joint=da.Free(), joint_name="root", inertia=massless)
+    model = builder.build(inertia="as_given")
+    q = model.neutral()
+    with pytest.raises(ModelError, match=r'joint "root" has a freedom along which nothing'):
+        da.forward_dynamics(model, q, q[:6], q[:6])

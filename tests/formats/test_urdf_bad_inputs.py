@@ -168,6 +168,7 @@ def test_numbers_that_are_none_are_refused(old: str, new: str, words: str) -> No
     [
         ('<box size="1 0 1"/>', "give a finite positive number"),
         ('<sphere radius="-1"/>', "give a finite positive number"),
+        ('<sphere radius="0"/>', "give a finite positive number"),
         ('<cylinder radius="1"/>', "attribute 'length' is missing"),
         ('<capsule radius="1" length="0"/>', "give a finite positive number"),
         ('<mesh filename=""/>', "filename is empty"),

@@ -106,7 +106,13 @@ def _inertias(tree: Tree, moved: PerBody[Moved], tau: Sequence[Scalar]) -> PerBo
         (X, S, _, _), c, p = moved[body]
         I_A, p_A = gathered[0] + body.inertia, gathered[1] + p  # (3)
         own_tau = body.own_v(tau)
-        joint = eliminate_joint(I_A, S, body.armature)
+        try:
+            joint = eliminate_joint(I_A, S, body.armature)
+        except ZeroDivisionError:
+            raise ModelError(
+                f'forward_dynamics: joint "{body.joint_name}" has a freedom along which nothing with inertia '
+                "moves; give what it carries mass and moments of inertia, or the joint an armature"
+            ) from None
         u = joint.joint_force(own_tau, p_A)
         p_a = joint.bias_force(p_A, c, own_tau, u)
         return (X.inverse_apply(joint.I_a), X.inverse_apply(p_a)), (joint, u)

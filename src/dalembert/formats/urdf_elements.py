@@ -138,7 +138,7 @@ def _shape(
         return None
     collision = element.tag == "collision"
     if not collision and _draws_nothing(known[0]):
-        report.warn(f"{known[0].place}: every size is zero, so that there is nothing to draw")
+        report.warn(f"{known[0].place}: a box of size zero, so that there is nothing to draw")
         return None
     options: dict[str, Any] = {
         "name": element.attributes.get("name", ""),
@@ -159,10 +159,8 @@ def _shape(
 
 
 def _draws_nothing(geometry: Element) -> bool:
-    """Whether all sizes are zero, as in `<box size="0 0 0"/>`, by which files mark links without a body."""
-    given = [word for word in ("size", "radius", "length") if word in geometry.attributes]
-    sizes = [x for word in given for x in numbers(geometry, word, 3 if word == "size" else 1)]
-    return bool(sizes) and not any(sizes)
+    """Whether it is `<box size="0 0 0"/>`, by which files mark links without a body."""
+    return geometry.tag == "box" and "size" in geometry.attributes and not any(numbers(geometry, "size", 3))
 
 
 def _mesh(element: Element, options: dict[str, Any], mesh_path: MeshPath) -> Shape:
