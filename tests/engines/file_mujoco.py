@@ -118,7 +118,8 @@ def mujoco_dynamics(theirs: Any, q: Array, v: Array, tau: Array) -> Dynamics:
         data.qpos[:], data.qvel[:], data.qfrc_applied[:] = q[k], v[k], tau[k]
         mujoco.mj_forward(theirs, data)
         mujoco.mj_fullM(theirs, data, M[k])
-        C[k], passive[k], a[k] = data.qfrc_bias, data.qfrc_passive, data.qacc_smooth
+        lift = data.qfrc_gravcomp  # held among the passive forces there, a weaker gravity here
+        C[k], passive[k], a[k] = data.qfrc_bias - lift, data.qfrc_passive - lift, data.qacc_smooth
     return Dynamics(M, C, passive, a)
 
 

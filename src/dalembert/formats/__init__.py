@@ -124,10 +124,10 @@ def _urdf_text(model: Model, file: Path) -> tuple[str, list[str]]:
     return urdf_text(model, folder=file.parent)
 
 
-def _mjcf_text(model: Model, _: Path) -> tuple[str, list[str]]:
+def _mjcf_text(model: Model, file: Path) -> tuple[str, list[str]]:
     from dalembert.formats.mjcf_writer import mjcf_text
 
-    return mjcf_text(model)
+    return mjcf_text(model, folder=file.parent)
 
 
 READERS: Final[dict[str, Callable[..., Model]]] = {
