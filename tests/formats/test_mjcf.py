@@ -379,3 +379,16 @@ def test_what_moves_nothing_is_listed(tmp_path: Path) -> None:
     report = "\n".join(load_mjcf(write(tmp_path, bodies, rest)).report)
     for words in ("1 sensors", "1 lights", 'actuator "servo"', 'tendon "rope"', "limits of tendon"):
         assert words in report
+
+
+@pytest.mark.parametrize("inertia", ["as_given", "repair"])
+def test_what_mujoco_warns_of_stands_in_the_report(inertia, tmp_path, recwarn):
+    file = tmp_path / "old.xml"
+    file.write_text(
+        '<mujoco><compiler settotalmass="2"/><worldbody><body><joint/>'
+        '<geom size="0.1" pos="0 0 0.1"/></body></worldbody></mujoco>'
+    )
+    model = da.load(file, inertia=inertia)
+    assert any("settotalmass" in line for line in model.report)
+    assert not recwarn.list
+    assert model.total_mass == pytest.approx(2.0)

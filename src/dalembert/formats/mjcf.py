@@ -8,6 +8,7 @@ dropped: it is kept or refused. What cannot change them is listed in `model.repo
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,7 +131,12 @@ def _compile(mujoco: Any, file: Path, report: Report, *, balance: bool) -> Any:
         if balance:
             spec = mujoco.MjSpec.from_file(str(file)) if wide is None else mujoco.MjSpec.from_string(wide)
             spec.compiler.balanceinertia = 1
-            return spec.compile()
+            with warnings.catch_warnings(record=True) as heard:  # this way MuJoCo warns through Python
+                warnings.simplefilter("always")
+                compiled = spec.compile()
+            for warning in heard:
+                report.warn(str(warning.message))
+            return compiled
         if wide is not None:
             return mujoco.MjModel.from_xml_string(wide)
         return mujoco.MjModel.from_xml_path(str(file))
