@@ -60,8 +60,11 @@ def test_files_that_are_no_models_are_refused_by_name(tmp_path: Path) -> None:
 def test_folders_and_devices_are_not_read(tmp_path: Path) -> None:
     folder = tmp_path / "folder.json"
     folder.mkdir()
-    with pytest.raises(FileError, match="is a folder"):
-        da.load(folder)
+    for place in (folder, tmp_path):
+        with pytest.raises(FileError, match="is a folder"):
+            da.load(place)
+        with pytest.raises(FileError, match="is a folder"):
+            da.save(da.models.pendulum(), place)
     if hasattr(os, "mkfifo"):
         pipe = tmp_path / "pipe.json"
         os.mkfifo(pipe)

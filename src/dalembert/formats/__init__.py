@@ -146,6 +146,8 @@ WRITERS: Final[dict[str, Callable[[Model, Path], tuple[str, list[str]]]]] = {
 
 def _by_ending(file: Path, known: Mapping[str, T], action: str) -> T:
     ending = file.suffix.lower()
+    if file.is_dir():
+        raise FileError(f"{file} is a folder; name a file in it")
     if ending in _ELSEWHERE and action == "load":
         raise FileError(f"{file}: {_ELSEWHERE[ending]}")
     if ending not in known:
