@@ -20,8 +20,8 @@ from dalembert.tracing.interpret import interpret
 States = dict[str, np.ndarray]
 
 
-def draw_states(model: Model, samples: int, seed: int = 0) -> States:
-    """Moving states for every argument that an enrolled function may have."""
+def draw_states(model: Model, samples: int, seed: int = 0, recipe: Recipe | None = None) -> States:
+    """Moving states for every argument that an enrolled function may have; others of a recipe are normal."""
     rng = np.random.default_rng(seed)
     pairs = [model.random_state(rng) for _ in range(2 * samples)]
     q = np.array([q for q, _ in pairs])
@@ -29,7 +29,7 @@ def draw_states(model: Model, samples: int, seed: int = 0) -> States:
         [configuration.integrate(model, x, 0.1 * rng.normal(size=model.nv)) for x in q[:samples]]
     )
     vectors = rng.normal(size=(3, samples, model.nv))
-    return {
+    states = {
         "q": q[:samples],
         "q0": q[:samples],
         "q1": small.astype(float),
@@ -41,6 +41,10 @@ def draw_states(model: Model, samples: int, seed: int = 0) -> States:
         "time": rng.uniform(0.0, 1.0, samples),
         "dt": rng.uniform(0.001, 0.01, samples),
     }
+    for argument in recipe.arguments if recipe is not None else ():
+        if argument.name not in states:
+            states[argument.name] = rng.normal(size=(samples, *argument.shape))
+    return states
 
 
 def arrays_of(recipe: Recipe, states: States) -> list[np.ndarray]:

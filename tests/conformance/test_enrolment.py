@@ -1,6 +1,8 @@
 """No algorithm and no public function can be added without being enrolled."""
 
+import importlib
 import inspect
+import pkgutil
 
 from tests.conformance.enrolment import ENROLLED, PUBLIC_METHODS, STRUCTURE
 
@@ -10,6 +12,14 @@ from dalembert.library import FUNCTIONS
 
 def test_every_algorithm_is_enrolled():
     functions = {name for name in algorithms.__all__ if inspect.isfunction(getattr(algorithms, name))}
+    for module in pkgutil.iter_modules(algorithms.__path__):
+        if module.ispkg:
+            package = importlib.import_module(f"dalembert.algorithms.{module.name}")
+            functions |= {
+                f"{module.name}.{name}"
+                for name in package.__all__
+                if inspect.isfunction(getattr(package, name))
+            }
     covered = {name for entry in ENROLLED if entry.name.startswith("algorithms.") for name in entry.covers}
     assert functions - covered - set(STRUCTURE) == set()
     assert set(STRUCTURE) <= functions

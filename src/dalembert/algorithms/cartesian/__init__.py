@@ -1,0 +1,3 @@
+"""From Cartesian (maximal) to generalized quantities and back."""
+
+__all__: list[str] = []

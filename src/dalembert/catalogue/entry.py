@@ -1,0 +1,28 @@
+"""What a public function is made of: an algorithm by each of its methods, and the arrays it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, final
+
+from dalembert.model.model import Model
+
+__all__ = ["LibraryFunction"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LibraryFunction:
+    """An algorithm under its public name: `methods` by name, the default first; `arguments` in call order.
+
+    `frame_free`: its result does not depend on the frames of the bodies, so it runs on aligned ones. `loops`:
+    the methods written with tree passes alone, so that a large tree can be compiled as loops. `shapes`: of
+    the arguments and further arrays whose names `library.argument_shape` does not know.
+    """
+
+    methods: Mapping[str, Callable[..., Any]]
+    arguments: tuple[str, ...]
+    frame_free: bool = False
+    loops: tuple[str, ...] = ()
+    shapes: Mapping[str, Callable[[Model], tuple[int, ...]]] = field(default_factory=dict)

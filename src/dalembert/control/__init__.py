@@ -1,0 +1,3 @@
+"""Control laws on the dynamics: feedback linearisation, operational space."""
+
+__all__: list[str] = []

@@ -1,0 +1,9 @@
+"""Subsystems put together."""
+
+from __future__ import annotations
+
+from tests.conformance.enrolling import Enrolled
+
+ENROLLED: tuple[Enrolled, ...] = ()
+
+STRUCTURE: dict[str, str] = {}

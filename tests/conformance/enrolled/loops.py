@@ -1,0 +1,9 @@
+"""Closed loops."""
+
+from __future__ import annotations
+
+from tests.conformance.enrolling import Enrolled
+
+ENROLLED: tuple[Enrolled, ...] = ()
+
+STRUCTURE: dict[str, str] = {}
