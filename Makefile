@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3 p
 	"$$p" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
 	&& { echo "$$p"; break; }; done)
 
-.PHONY: help test demo lint types contracts unit bench docs files-slow fuzz clean
+.PHONY: help test demo lint types contracts unit bench docs coverage-of-requirements files-slow fuzz clean
 .DEFAULT_GOAL := help
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo "make demo    the bundled humanoid: dynamics both ways, checked and timed"
 	@echo "make bench   the benchmark tables, beside Pinocchio"
 	@echo "make docs    the documentation, into docs/_build/html"
+	@echo "make coverage-of-requirements   which tests prove which requirement; writes docs/requirements.md"
 	@echo "make files-slow   model files of more packages, against the engines they were written for"
 	@echo "make fuzz    damaged model files for ten minutes (SECONDS=… for longer)"
 	@echo "make clean   remove everything the other targets made"
@@ -45,6 +46,7 @@ lint: $(STAMP)
 
 types: $(STAMP)
 	$(BIN)/mypy --strict src
+	$(BIN)/mypy --strict requirements/coverage.py
 
 contracts: $(STAMP)
 	$(BIN)/lint-imports
@@ -63,6 +65,9 @@ docs: $(DOCS)
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
+coverage-of-requirements: $(STAMP)
+	$(BIN)/python requirements/coverage.py
+
 files-slow: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
 	  --target $(VENV)/files pybullet robosuite gymnasium-robotics mujoco-mjx mujoco-warp brax
@@ -74,4 +79,4 @@ fuzz: $(STAMP)
 clean:
 	rm -rf $(VENV) build dist docs/_build docs/gallery docs/jupyter_execute docs/sg_execution_times.rst \
 	  .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks examples requirements -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -117,7 +117,7 @@ def test_limits_damping_and_friction_are_kept() -> None:
 
 
 def test_mimics_of_mimics_follow_the_leader() -> None:
-    """RBDA-4.4-GEAR: mimic joints are couplings; the thumb follows the finger, which follows the elbow."""
+    """Mimic joints are couplings; the thumb follows the finger, which follows the elbow."""
     model = load(menagerie())
     q, v = model.random_state(3)
     own = {body.joint_name: body.own_q(q) for body in model.bodies}
