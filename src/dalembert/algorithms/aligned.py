@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from dalembert.algorithms.axis_joint import AxisJoint, axis_of
 from dalembert.model.body import Body, Placement
+from dalembert.model.elements import Loop
 from dalembert.model.joints import Fixed, Joint
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
@@ -64,7 +65,24 @@ def aligned(tree: Tree) -> Tree:
         inertia = _tidy_inertia(_place(frames[body.index]).apply(body.inertia))
         fields |= {"placement": placement, "joint": joint, "inertia": inertia}
         bodies.append(AlignedBody(**fields, world_frame=world_frame))
-    return AlignedTree(bodies, gravity, tree)
+    return AlignedTree(bodies, gravity, tree, _aligned_loops(tree, bodies, world_frame))
+
+
+def _aligned_loops(tree: Model, bodies: Sequence[AlignedBody], world_frame: Transform) -> tuple[Loop, ...]:
+    """The loop joints between the aligned frames; the joints' own frames stay where they are."""
+
+    def placed(body: int, placement: Placement) -> Placement:
+        frame = bodies[body].original_frame if body >= 0 else world_frame
+        return _place(_matrix(frame @ placement)) if _is_constant(placement) else frame @ placement
+
+    return tuple(
+        dataclasses.replace(
+            loop,
+            placement_predecessor=placed(loop.predecessor, loop.placement_predecessor),
+            placement_successor=placed(loop.successor, loop.placement_successor),
+        )
+        for loop in tree.loops
+    )
 
 
 @final
@@ -84,14 +102,17 @@ class AlignedBody(Body):
 class AlignedTree(Tree):
     """A tree of aligned bodies; `original`: the model it describes."""
 
-    __slots__ = ("bodies", "gravity", "loop_names", "nq", "nv", "original", "parents")
+    __slots__ = ("bodies", "gravity", "loop_names", "loops", "nq", "nv", "original", "parents")
 
-    def __init__(self, bodies: Sequence[AlignedBody], gravity: Vec3, original: Model) -> None:
+    def __init__(
+        self, bodies: Sequence[AlignedBody], gravity: Vec3, original: Model, loops: Sequence[Loop] = ()
+    ) -> None:
         self.bodies = tuple(bodies)
         self.gravity = gravity
         self.parents = original.parents
         self.nq = original.nq
         self.nv = original.nv
+        self.loops = tuple(loops)
         self.loop_names = original.loop_names
         self.original = original
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from dalembert.model.body import Body
+from dalembert.model.elements import Loop
 from dalembert.scalar import Scalar
 from dalembert.spatial import Vec3
 
@@ -60,8 +61,10 @@ class Tree(ABC):
     """Number of position variables."""
     nv: int
     """Number of velocity variables."""
+    loops: Sequence[Loop]
+    """The joints that close loops of the system and are no part of the tree."""
     loop_names: tuple[str, ...]
-    """The loop joints that close loops of the system and are no part of the tree."""
+    """The names of the loop joints."""
 
     def outward(self, step: Callable[[Body, Any], tuple[Any, Own]], base: Any) -> PerBody[Own]:
         """From the world to the leaves: `step(body, carry) -> (carry, own)`; returns the owns.

@@ -1,3 +1,13 @@
 """The equations K(q) a = k of loop joints and of constraints that users define."""
 
-__all__: list[str] = []
+from dalembert.algorithms.constraints.equations import ConstraintEquations, constraint_equations, stabilized
+from dalembert.algorithms.constraints.loop_rows import LoopRows, loop_paths, loop_rows
+
+__all__ = [
+    "ConstraintEquations",
+    "LoopRows",
+    "constraint_equations",
+    "loop_paths",
+    "loop_rows",
+    "stabilized",
+]

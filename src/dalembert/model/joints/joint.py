@@ -165,6 +165,10 @@ class Joint(ABC):
             "put it into the tree and close the loop with a joint that has one, such as Fixed or Revolute"
         )
 
+    def constraint_subspace_at(self, X: Transform, time: Scalar | None = None) -> tuple[Force, ...]:
+        """T where the successor frame stands at X, or near it: T of a loop joint, which has no q of its own."""
+        return self.constraint_subspace(self.position_of(X, time), time)
+
     def closure_error(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
         """delta = T^T d, with d the small motion from where the successor ought to be to where it is.
 
@@ -179,7 +183,7 @@ class Joint(ABC):
         self, X: Transform, time: Scalar | None = None
     ) -> tuple[list[Scalar], tuple[Force, ...]]:
         """The implicit joint constraint [delta, T] at the placement X (section 4.4, second form of jcalc)."""
-        return self.closure_error(X, time), self.constraint_subspace(self.position_of(X, time), time)
+        return self.closure_error(X, time), self.constraint_subspace_at(X, time)
 
     def singularity_measure(self, q: Sequence[Scalar], time: Scalar | None = None) -> Scalar:
         """0 where S loses rank, so that some motions of the joint have no velocity v; 1 at best."""

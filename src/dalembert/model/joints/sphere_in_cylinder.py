@@ -82,6 +82,10 @@ class SphereInCylinder(Joint):
         t1, t2, _ = basis_around(self.axis)
         return forces(R.transposed_times(t1), R.transposed_times(t2))
 
+    def constraint_subspace_at(self, X: Transform, time: Scalar | None = None) -> tuple[Force, ...]:
+        t1, t2, _ = basis_around(self.axis)
+        return forces(X.R.transposed_times(t1), X.R.transposed_times(t2))
+
     def active_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
         push = forces(_rotation(q).transposed_times(self.axis))
         return moments(Vec3.unit(0), Vec3.unit(1), Vec3.unit(2)) + push

@@ -1,0 +1,68 @@
+"""The constraint equations K(q) a = k(q, v) of a whole system (Featherstone 2008 Eqs 8.4, 8.16, 8.21)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dalembert.algorithms.constraints.loop_rows import loop_rows
+from dalembert.model.tree import Tree
+from dalembert.scalar import Scalar
+
+__all__ = ["ConstraintEquations", "constraint_equations", "stabilized"]
+
+
+class ConstraintEquations(NamedTuple):
+    """K a = k, row by row: loop joints in order, then user constraints; `names`: whose row it is.
+
+    `K` (nc, nv); `k` (nc); `velocity_error` = K v minus what is prescribed, zero in a motion that keeps the
+    constraints; `position_error` = delta of Table 8.1 or the residual, zero for constraints of velocity.
+    """
+
+    K: list[list[Scalar]]
+    k: list[Scalar]
+    velocity_error: list[Scalar]
+    position_error: list[Scalar]
+    names: tuple[str, ...]
+
+
+def constraint_equations(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    *,
+    time: Scalar | None = None,
+    coordinates: str = "nearby",
+) -> ConstraintEquations:
+    """K(q) a = k(q, v), without stabilisation; Featherstone 2008 Eqs 8.14 to 8.20 and Table 8.4.
+
+    `coordinates`: where loops are computed, "nearby" or "base"; see `loop_rows`.
+    """
+    K: list[list[Scalar]] = []
+    k: list[Scalar] = []
+    velocity_error: list[Scalar] = []
+    position_error: list[Scalar] = []
+    names: list[str] = []
+    for loop in tree.loops:
+        rows = loop_rows(tree, loop, q, v, time=time, coordinates=coordinates)
+        K += rows.K
+        k += rows.k
+        velocity_error += rows.velocity_error
+        position_error += rows.position_error
+        names += [loop.name] * len(rows.k)
+    return ConstraintEquations(K, k, velocity_error, position_error, tuple(names))
+
+
+def stabilized(equations: ConstraintEquations, T_stab: Scalar) -> list[Scalar]:
+    """k + k_stab = k - 2 alpha K v - beta^2 delta, alpha = beta = 1 / T_stab (Eqs 8.21 and 8.22).
+
+    An error then decays like (1 + t/T) exp(-t/T). `T_stab` [s]: about the time between two pictures that
+    would not miss anything of the motion; 0.1 s for a large robot. A factor of two changes little.
+    """
+    rate = 1.0 / T_stab
+    return [
+        k - 2.0 * rate * velocity - rate * rate * position
+        for k, velocity, position in zip(
+            equations.k, equations.velocity_error, equations.position_error, strict=True
+        )
+    ]
