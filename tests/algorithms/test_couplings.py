@@ -1,7 +1,6 @@
 """Coupled joints: every function on independent coordinates equals the reduced full system."""
 
 import numpy as np
-import pytest
 from tests.algorithms.trees import close, inertia, place, state
 
 from dalembert.algorithms.aligned import aligned
@@ -13,7 +12,6 @@ from dalembert.algorithms.jacobians import jacobian, jacobian_rate
 from dalembert.algorithms.mass_matrix import crba_common_frame, mass_matrix
 from dalembert.algorithms.passive_forces import passive_forces
 from dalembert.algorithms.stepping import step
-from dalembert.errors import ModelError
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Prismatic, Revolute, Spherical
 
@@ -106,7 +104,7 @@ def test_forward_dynamics_equals_constraint_forces_on_the_full_system():
     close(inverse_dynamics(model, q, v, a, external_forces=f), tau, 1e-11)
 
 
-def test_steps_keep_the_coupling_and_aba_is_refused():
+def test_steps_keep_the_coupling():
     """q holds independent coordinates only, so a step cannot break a coupling."""
     model = geared()
     q, v, tau, _ = state(model, 4)
@@ -115,5 +113,3 @@ def test_steps_keep_the_coupling_and_aba_is_refused():
         assert len(q2) == model.nq
         assert len(v2) == model.nv
         assert len(model.expand_q(q2)) == model.uncoupled().nq
-    with pytest.raises(ModelError, match="couples"):
-        forward_dynamics(model, q, v, tau, method="aba")

@@ -1,13 +1,10 @@
 """The motion that forces produce: the articulated-body algorithm, O(n) (Featherstone 2008 Table 7.1).
 
 Three passes: velocities outward; articulated-body inertias and bias forces inward; accelerations outward.
-Bodies are seen by co-moving observers (see `inverse_dynamics`), so that linear velocities do not occur:
+Bodies are seen by co-moving observers (see `velocity_products`), so that linear velocities do not occur:
 
-    c_i   the (alpha, linear) of body i when its parent has the angular velocity omega_lambda and no
-    acceleration    (1) p_i   = omega x* I omega - f_i^x
-    (2) I_i^A = I_i + sum X^T I_j^a X,   p_i^A = p_i + sum X^T p_j^a
-    (3) a'_i  = X a_lambda + c_i
-    (4)
+    I_i^A = I_i + sum X^T I_j^a X,   p_i^A = p_i + sum X^T p_j^a                                     (1)
+    a'_i  = X a_lambda + c_i                                                                         (2)
 
 and what the joint does with them is in `articulated`. The base accelerates by -gravity.
 """
@@ -18,16 +15,18 @@ from collections.abc import Sequence
 
 from dalembert.algorithms.articulated import JointElimination, eliminate_joint
 from dalembert.algorithms.external_forces import ExternalForces, body_forces
+from dalembert.algorithms.gears import articulated_accelerations, cluster_inertias
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.algorithms.open_tree import has_couplings, require_moving_mass, require_open_tree
 from dalembert.algorithms.sparse import factor_with_reciprocals, solve_with_reciprocals
 from dalembert.algorithms.sparsity import variable_parents
+from dalembert.algorithms.velocity_products import Moved, spatial_velocity_products, velocity_products
 from dalembert.errors import ModelError, UnknownNameError
-from dalembert.model.body import Body, JointMotion
+from dalembert.model.body import Body
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar
-from dalembert.spatial import ArticulatedInertia, BodyAcceleration, Force, Motion, RigidInertia, Vec3
+from dalembert.spatial import ArticulatedInertia, Force, Motion, Vec3
 
 __all__ = [
     "articulated_inertias",
@@ -50,53 +49,31 @@ def forward_dynamics(
 ) -> list[Scalar]:
     """Solve M(q) a + b(q, v) = tau + external for a = dv/dt `(nv,)` [rad/s^2 or m/s^2].
 
-    `method`: "aba", the default for trees; "crba", which forms and factors M and is what coupled joints need.
+    `method`: "aba", the default; "crba", which forms and factors M. Where joints are coupled, "aba" takes
+    them out of the equations together (`gears`).
     """
     require_open_tree(tree, "forward_dynamics")
     require_moving_mass(tree, "forward_dynamics")
-    coupled = has_couplings(tree)
-    chosen = method or ("crba" if coupled else "aba")
+    chosen = method or "aba"
     if chosen == "crba":
         return forward_dynamics_by_matrix(
             tree, q, v, tau, external_forces=external_forces, external_frame=external_frame, time=time
         )
     if chosen != "aba":
         raise UnknownNameError.of("method of forward_dynamics", chosen, ("aba", "crba"))
-    if coupled:
-        raise ModelError(
-            'forward_dynamics: method="aba" needs independent joints and this model couples some of them; '
-            'use method="crba", the default here'
-        )
     f_x = body_forces(tree, q, external_forces, external_frame, time)
-    moved = _velocities(tree, q, v, f_x, time)
-    joints = _inertias(tree, moved, tau)
-    return _accelerations(tree, moved, joints)
+    return _propagated(tree, velocity_products(tree, q, v, f_x, time), tau, "forward_dynamics")
 
 
-Moved = tuple[JointMotion, Motion, Force]
-"""Pass 1, of each body: the joint's motion, the velocity-product acceleration c, the bias force p."""
+def _propagated(tree: Tree, moved: PerBody[Moved], tau: Sequence[Scalar], function: str) -> list[Scalar]:
+    """Passes 2 and 3."""
+    if has_couplings(tree):
+        return articulated_accelerations(tree, moved, tau, function=function).a
+    return _accelerations(tree, moved, _inertias(tree, moved, tau))
+
 
 Eliminated = tuple[JointElimination, list[Scalar]]
 """Pass 2, of each body: the joint's elimination and its u."""
-
-
-def _velocities(
-    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], f_x: PerBody[Force] | None, time: Scalar | None
-) -> PerBody[Moved]:
-    def step(body: Body, parent: BodyAcceleration) -> tuple[BodyAcceleration, Moved]:
-        joint = body.jcalc(q, v, time)
-        A = parent.through(joint.X, joint.v_J, joint.c_J)
-        c = Motion(A.alpha, A.linear)  # (1)
-        spin = BodyAcceleration(A.omega, Vec3.zero(), Vec3.zero())
-        p = _gyroscopic_force(body.inertia, spin)  # (2)
-        return spin, (joint, c, p if f_x is None else p - f_x[body])
-
-    return tree.outward(step, BodyAcceleration(Vec3.zero(), Vec3.zero(), Vec3.zero()))
-
-
-def _gyroscopic_force(inertia: RigidInertia, spin: BodyAcceleration) -> Force:
-    """v x* I v for v = (omega, 0): moment omega x I omega, force omega x omega x h."""
-    return Force(spin.omega.cross(inertia.inertia @ spin.omega), spin.tensor @ inertia.h)
 
 
 def _inertias(tree: Tree, moved: PerBody[Moved], tau: Sequence[Scalar]) -> PerBody[Eliminated]:
@@ -104,7 +81,7 @@ def _inertias(tree: Tree, moved: PerBody[Moved], tau: Sequence[Scalar]) -> PerBo
         body: Body, gathered: tuple[ArticulatedInertia, Force]
     ) -> tuple[tuple[ArticulatedInertia, Force], Eliminated]:
         (X, S, _, _), c, p = moved[body]
-        I_A, p_A = gathered[0] + body.inertia, gathered[1] + p  # (3)
+        I_A, p_A = gathered[0] + body.inertia, gathered[1] + p  # (1)
         own_tau = body.own_v(tau)
         try:
             joint = eliminate_joint(I_A, S, body.armature)
@@ -124,7 +101,7 @@ def _accelerations(tree: Tree, moved: PerBody[Moved], joints: PerBody[Eliminated
     def step(body: Body, a_parent: Motion) -> tuple[Motion, list[Scalar]]:
         (X, _, _, _), c, _ = moved[body]
         joint, u = joints[body]
-        vdot, a = joint.accelerations(u, X.apply(a_parent) + c)  # (4)
+        vdot, a = joint.accelerations(u, X.apply(a_parent) + c)  # (2)
         return a, vdot
 
     return tree.collect(tree.outward(step, Motion(Vec3.zero(), -tree.gravity)))
@@ -151,8 +128,11 @@ def articulated_inertias(
     tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None
 ) -> PerBody[ArticulatedInertia]:
     """I_i^A of every body as the handle of what it carries, in its own coordinates (Eq. 7.21). Independent
-    of velocity.
+    of velocity. Of bodies whose joints are coupled: of what they carry outside their cluster (`gears`).
     """
+    if has_couplings(tree):
+        inertias = cluster_inertias(tree, q, time=time)
+        return PerBody([ArticulatedInertia.zero() + inertia for inertia in inertias])
 
     def step(body: Body, I_children: ArticulatedInertia) -> tuple[ArticulatedInertia, ArticulatedInertia]:
         joint = body.jcalc(q, None, time)
@@ -180,12 +160,5 @@ def forward_dynamics_spatial(
     require_open_tree(tree, "forward_dynamics_spatial")
     require_moving_mass(tree, "forward_dynamics_spatial")
     f_x = body_forces(tree, q, external_forces, external_frame, time)
-
-    def step(body: Body, v_parent: Motion) -> tuple[Motion, Moved]:
-        joint = body.jcalc(q, v, time)
-        v_i = joint.X.apply(v_parent) + joint.v_J
-        p = v_i.cross(body.inertia * v_i)
-        return v_i, (joint, joint.c_J + v_i.cross(joint.v_J), p if f_x is None else p - f_x[body])
-
-    moved = tree.outward(step, Motion.zero())
-    return _accelerations(tree, moved, _inertias(tree, moved, tau))
+    moved = spatial_velocity_products(tree, q, v, f_x, time)
+    return _propagated(tree, moved, tau, "forward_dynamics_spatial")

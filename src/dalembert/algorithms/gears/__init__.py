@@ -1,0 +1,19 @@
+"""Gears and couplings: joints that move together, eliminated together (Featherstone 2008 section 9.6)."""
+
+from dalembert.algorithms.gears.articulated_clusters import (
+    ClusterMotion,
+    articulated_accelerations,
+    cluster_inertias,
+)
+from dalembert.algorithms.gears.clusters import Cluster, clusters_of
+from dalembert.algorithms.gears.expansion import gear_equations, geared_matrix
+
+__all__ = [
+    "Cluster",
+    "ClusterMotion",
+    "articulated_accelerations",
+    "cluster_inertias",
+    "clusters_of",
+    "gear_equations",
+    "geared_matrix",
+]
