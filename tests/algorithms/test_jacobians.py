@@ -40,7 +40,9 @@ def with_frame(model, seed):
 @pytest.mark.parametrize("frame", FRAMES)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_jacobian_maps_joint_rates_to_velocity(seed, frame):
-    """RBDA-2.7-CHAIN, LJ-5.2-OMEGA, LJ-5.2-JV: J v is the frame's velocity where J is expressed."""
+    """RBDA-4.1-JACOBIAN, RBDA-2.7-CHAIN, LJ-5.2-OMEGA, LJ-5.2-JV: J v is the frame's velocity
+    where J is expressed.
+    """
     model = with_frame(random_tree(seed), seed)
     q, v, _, _ = state(model, seed)
     tool = model.frame("tool")
@@ -56,8 +58,8 @@ def test_jacobian_maps_joint_rates_to_velocity(seed, frame):
 @pytest.mark.parametrize("frame", FRAMES)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_jacobian_rate_is_derivative_of_every_element(seed, frame):
-    """RBDA-2.11-CHAINACC: dJ/dt by central differences along the motion, and J' v as the acceleration at
-    dv/dt = 0.
+    """RBDA-4.1-JACOBIAN, RBDA-2.11-CHAINACC: dJ/dt by central differences along the motion, and J' v as
+    the acceleration at dv/dt = 0.
     """
     model = with_frame(random_tree(seed), seed)
     q, v, _, _ = state(model, seed)

@@ -42,8 +42,8 @@ def top():
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 @pytest.mark.parametrize("kind", ["free", "planar"])
 def test_thrown_spinning_body_keeps_its_momentum_to_rounding(kind, integrator):
-    """ANIM-SIMLOOP: velocity g t and, under Runge-Kutta, the exact parabola, for a body whose centre is off
-    its origin.
+    """ANIM-SIMLOOP, RBDA-4.4-PLANAR-QDOT: velocity g t and, under Runge-Kutta, the exact parabola, for a
+    body whose centre is off its origin.
     """
     model = random_tree(3, 1, (kind,), armature=False)
     q, v, _, _ = state(model, 1)
