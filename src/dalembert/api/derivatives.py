@@ -18,7 +18,18 @@ __all__ = [
 def inverse_dynamics_derivatives(
     model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, check: Check = "raise"
 ) -> tuple[Array, Array, Array]:
-    """(dtau/dq, dtau/dv, dtau/da), `(…, nv, nv)` each; by q on the tangent space; dtau/da = M."""
+    """(dtau/dq, dtau/dv, dtau/da) of tau = ID(q, v, a), `(…, nv, nv)` each.
+
+    By q on the tangent space: column k is the derivative along `integrate(q, e_k)`. dtau/da = M. By exact
+    differentiation of the traced recursion.
+
+    Rows: RBDA-5.3-RNEA, RBDA-10.4-SYMBOLIC.
+
+    >>> model = da.models.pendulum(length=2.0, mass=3.0)
+    >>> by_q, by_v, by_a = da.inverse_dynamics_derivatives(model, [np.pi / 3], [0.0], [0.0])
+    >>> print(by_q.round(4), by_v.round(4), by_a.round(4))  # m g l cos q, 0, m l^2
+    [[29.43]] [[0.]] [[12.]]
+    """
     by_q = function(model, "inverse_dynamics", by="q")(q, v, a, check=check)
     by_v = function(model, "inverse_dynamics", by="v")(q, v, a, check="off")
     batch = np.broadcast_shapes(*(np.shape(item)[:-1] for item in (q, v, a)))
@@ -29,9 +40,16 @@ def inverse_dynamics_derivatives(
 def forward_dynamics_derivatives(
     model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, check: Check = "raise"
 ) -> tuple[Array, Array, Array]:
-    """(da/dq, da/dv, da/dtau), `(…, nv, nv)` each; by q on the tangent space.
+    """(da/dq, da/dv, da/dtau) of a = FD(q, v, tau), `(…, nv, nv)` each; by q on the tangent space.
 
     From tau = ID(q, v, a(q, v, tau)): da/dx = -M^-1 dID/dx at the a that results, and da/dtau = M^-1.
+
+    Rows: RBDA-1.1-API, RBDA-10.4-SYMBOLIC.
+
+    >>> model = da.models.pendulum(length=2.0, mass=3.0)
+    >>> by_q, by_v, by_tau = da.forward_dynamics_derivatives(model, [np.pi / 3], [0.0], [0.0])
+    >>> print(by_q.round(4), by_tau.round(4))  # -g / l cos q, 1 / (m l^2)
+    [[-2.4525]] [[0.0833]]
     """
     a = forward_dynamics(model, q, v, tau, check=check)
     by_q, by_v, _ = inverse_dynamics_derivatives(model, q, v, a, check="off")

@@ -53,6 +53,16 @@ def inverse_dynamics(
     coordinates at its origin, or with `external_frame="world"` in world coordinates at the world's origin.
     Armature is inside; damping, springs, friction and limits are not (`passive_forces`). Recursive
     Newton-Euler, Featherstone 2008 Table 5.1.
+
+    Rows: RBDA-1.1-API, RBDA-5.3-RNEA, RBDA-5.3-EXT.
+
+    >>> model = da.models.two_link_arm()
+    >>> tau = da.inverse_dynamics(model, q=[0.0, 0.5], v=[0.2, -0.3], a=[1.0, 2.0])
+    >>> print(tau.round(4))
+    [23.1152  5.7529]
+    >>> hold = da.inverse_dynamics(model, np.zeros((1000, 2)), np.zeros(2), np.zeros(2))  # a batch
+    >>> hold.shape, hold[0].round(3).tolist()
+    ((1000, 2), [19.62, 4.905])
     """
     if external_forces is method is time is out is None and check == "raise" and external_frame == "body":
         return plain(model, "inverse_dynamics")(q, v, a)  # type: ignore[no-any-return]
@@ -70,6 +80,7 @@ def forward_dynamics(
     *,
     external_frame: ForceFrame = "body",
     method: str | None = None,
+    stabilization: ArrayLike | None = None,
     time: ArrayLike | None = None,
     out: Array | None = None,
     check: Check = "raise",
@@ -78,10 +89,23 @@ def forward_dynamics(
 
     `external_forces` as in `inverse_dynamics`. `method`: "aba", the articulated-body algorithm (Featherstone
     2008 Table 7.1), or "crba", which forms and factors M; coupled joints take the latter by themselves.
+
+    Rows: RBDA-1.1-API, RBDA-7.3-ABA, ANIM-ABA.
+
+    >>> model = da.models.pendulum(length=2.0, mass=3.0)
+    >>> a = da.forward_dynamics(model, q=[np.pi / 6], v=[0.0], tau=[0.0])  # -g / l sin q
+    >>> print(a.round(6))
+    [-2.4525]
+    >>> print(da.forward_dynamics(model, [np.pi / 6], [0.0], [0.0], method="crba").round(6))
+    [-2.4525]
     """
-    if external_forces is method is time is out is None and check == "raise" and external_frame == "body":
+    if (
+        external_forces is method is stabilization is time is out is None
+        and check == "raise"
+        and external_frame == "body"
+    ):
         return plain(model, "forward_dynamics")(q, v, tau)  # type: ignore[no-any-return]
-    arrays = {"external_forces": external_forces, "time": time}
+    arrays = {"external_forces": external_forces, "time": time, "stabilization": stabilization}
     options = force_options(external_forces, external_frame)
     return result(model, "forward_dynamics", (q, v, tau), arrays, method, options, out, check)
 
@@ -99,6 +123,13 @@ def mass_matrix(
 
     Composite-rigid-body algorithm, Featherstone 2008 Table 6.2; `method="rnea_columns"` takes it from nv
     inverse dynamics, as does a model of more than `UNROLLED_BODIES` coordinates.
+
+    Rows: RBDA-6.2-CRBA, RBDA-6.1-IDDELTA, TOD-CRB.
+
+    >>> model = da.models.double_pendulum()
+    >>> print(da.mass_matrix(model, [0.3, np.pi / 2]).round(6))  # 3 + 2 cos q2, 1 + cos q2, 1
+    [[3. 1.]
+     [1. 1.]]
     """
     large = is_large(model)
     if method is time is out is None and check == "raise" and not large:
@@ -119,7 +150,19 @@ def inertial_forces(
     out: Array | None = None,
     check: Check = "raise",
 ) -> Array:
-    """M(q) a `(…, nv)` without forming M, in linear time: inverse dynamics without velocity and gravity."""
+    """tau = M(q) a `(…, nv)` [N m or N] without forming M: inverse dynamics without velocity and gravity.
+
+    `a` `(…, nv)` [rad/s^2 or m/s^2]. In linear time; ID_delta of Featherstone 2008 Eq. 6.4.
+
+    Rows: RBDA-6.1-IDDELTA.
+
+    >>> model = da.models.two_link_arm()
+    >>> q, a = [0.1, 0.4], [1.0, -2.0]
+    >>> print(da.inertial_forces(model, q, a).round(6))
+    [1.       0.127197]
+    >>> print((da.mass_matrix(model, q) @ a).round(6))
+    [1.       0.127197]
+    """
     return result(model, "inertial_forces", (q, a), {"time": time}, None, {}, out, check)
 
 
@@ -131,7 +174,18 @@ def inverse_mass_matrix(
     out: Array | None = None,
     check: Check = "raise",
 ) -> Array:
-    """M(q)^-1 `(…, nv, nv)`, from the sparse L^T D L factors of M, or of a large M by dense ones."""
+    """M(q)^-1 = L^-1 D^-1 L^-T `(…, nv, nv)`, by the sparse factors L^T D L of M (a large M: by dense ones).
+
+    Featherstone 2008 Tables 6.3 and 6.5.
+
+    Rows: RBDA-6.5-LTDL, RBDA-6.5-SOLVE.
+
+    >>> model = da.models.cart_pole()
+    >>> q = [0.0, 0.2]
+    >>> product = da.inverse_mass_matrix(model, q) @ da.mass_matrix(model, q)
+    >>> print(np.abs(product - np.eye(2)).max() < 1e-12)
+    True
+    """
     if is_large(model) and out is None:
         return cast("Array", np.linalg.inv(mass_matrix(model, q, time=time, check=check)))
     return result(model, "inverse_mass_matrix", (q,), {"time": time}, None, {}, out, check)
@@ -146,7 +200,19 @@ def bias_forces(
     out: Array | None = None,
     check: Check = "raise",
 ) -> Array:
-    """b(q, v) = inverse_dynamics(q, v, 0) `(…, nv)`: velocity terms and gravity. M a + b = tau."""
+    """b(q, v) = inverse_dynamics(q, v, 0) `(…, nv)` [N m or N]: velocity terms and gravity. M a + b = tau.
+
+    C of Featherstone 2008 Eq. 6.1, without external forces.
+
+    Rows: RBDA-6.1-CBIAS, ANIM-EOM.
+
+    >>> model = da.models.cart_pole()
+    >>> q, v = [0.0, 0.2], [0.5, -1.0]
+    >>> print(da.bias_forces(model, q, v).round(5))
+    [-0.00993 -0.09745]
+    >>> print((da.coriolis_forces(model, q, v) + da.gravity_forces(model, q)).round(5))
+    [-0.00993 -0.09745]
+    """
     return result(model, "bias_forces", (q, v), {"time": time}, None, {}, out, check)
 
 
@@ -158,7 +224,17 @@ def gravity_forces(
     out: Array | None = None,
     check: Check = "raise",
 ) -> Array:
-    """g(q) = inverse_dynamics(q, 0, 0) = +dV/dq `(…, nv)`: the forces that hold the system still."""
+    """g(q) = inverse_dynamics(q, 0, 0) = +dV/dq `(…, nv)` [N m or N]: the forces that hold the system still.
+
+    One inward pass, f_i = -I_i a_g + sum of the children's, tau_i = S_i^T f_i; Featherstone 2008 Eqs 5.12 and
+    5.13.
+
+    Rows: RBDA-5.3-GRAVCOMP, ANIM-EOM.
+
+    >>> model = da.models.pendulum(length=2.0, mass=3.0)
+    >>> print(da.gravity_forces(model, [np.pi / 6]).round(6))  # m g l sin q
+    [29.43]
+    """
     return result(model, "gravity_forces", (q,), {"time": time}, None, {}, out, check)
 
 
@@ -171,21 +247,54 @@ def coriolis_forces(
     out: Array | None = None,
     check: Check = "raise",
 ) -> Array:
-    """c(q, v) `(…, nv)`: the velocity terms of the equation of motion alone; bias = coriolis + gravity."""
+    """c(q, v) = inverse_dynamics(q, v, 0) - inverse_dynamics(q, 0, 0) `(…, nv)` [N m or N]: the velocity
+    terms of the equation of motion alone, quadratic in v; bias = coriolis + gravity.
+
+    Featherstone 2008 section 5.3.
+
+    Rows: RBDA-5.3-GRAVCOMP, ANIM-EOM.
+
+    >>> model = da.models.double_pendulum()
+    >>> q, v = [0.3, np.pi / 2], np.array([1.0, 2.0])
+    >>> print(da.coriolis_forces(model, q, v).round(6))  # -sin q2 (2 v1 v2 + v2^2), sin q2 v1^2
+    [-8.  1.]
+    >>> print(da.coriolis_forces(model, q, 2.0 * v).round(6))
+    [-32.   4.]
+    """
     return result(model, "coriolis_forces", (q, v), {"time": time}, None, {}, out, check)
 
 
 def passive_forces(
     model: Model, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, check: Check = "raise"
 ) -> Array:
-    """Springs, damping and dry friction of the joints `(…, nv)`; simulation adds them to tau."""
+    """tau_p = -k (q - q_rest) - d v - f sign(v) `(…, nv)` [N m or N]: springs, damping and dry friction of
+    the joints.
+
+    They are no part of the equation of motion; simulation (`step`) adds them to tau.
+
+    Rows: ANIM-SIMLOOP.
+
+    >>> model = da.models.pendulum(damping=0.5)
+    >>> print(da.passive_forces(model, q=[0.3], v=[2.0]))
+    [-1.]
+    """
     return result(model, "passive_forces", (q, v), {}, None, {}, out, check)
 
 
 def force_at_point(model: Model, q: ArrayLike, body: str, point: ArrayLike, force: ArrayLike) -> Array:
-    """External forces `(…, n_bodies, 6)` of a push on one body.
+    """External forces `(…, n_bodies, 6)` of a push on one body: (R^T ((r - p) x f), R^T f) at its origin.
 
-    `force (…, 3)` [N] at `point (…, 3)` [m], both in world coordinates.
+    `force (…, 3)` f [N] at `point (…, 3)` r [m], both in world coordinates; R and p are the body's pose. Pass
+    the result as `external_forces`. Featherstone 2008 Eq. 2.7.
+
+    Rows: RBDA-2.3-FORCE, RBDA-5.3-EXT.
+
+    >>> model = da.models.pendulum()
+    >>> push = da.force_at_point(model, [0.0], "bob", point=[0.0, 0.0, -1.0], force=[2.0, 0.0, 0.0])
+    >>> print(push)  # 2 N along x at 1 m below the pivot: -2 N m about y
+    [[ 0. -2.  0.  2.  0.  0.]]
+    >>> print(da.forward_dynamics(model, [0.0], [0.0], [0.0], push))
+    [-2.]
     """
     index = model.body(body).index
     at, push = as_array("point", point, (3,)), as_array("force", force, (3,))
