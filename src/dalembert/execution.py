@@ -27,6 +27,7 @@ from dalembert.arguments import (
     plain_rows,
     result_rows,
 )
+from dalembert.catalogue.entry import Refusal
 from dalembert.errors import ArgumentError, StateError, UnknownNameError
 from dalembert.lowering import QUATERNION_TOLERANCE, Lowered, Recipe, lower
 from dalembert.tracing.count import OperationCount, count_program
@@ -51,8 +52,8 @@ class CompiledFunction:
     """A function of arrays, compiled for one model: call it with one sample or with any leading batch shape.
 
     `f(q, v, tau, out=…, parameters={…}, check="raise")`. Arguments may be given by name. `out`: preallocated
-    result, or a tuple of them. `check`: "raise" refuses a batch with a quaternion off unit norm, "flag" makes
-    such rows NaN, "off" does not look.
+    result, or a tuple of them. `check`: "raise" refuses a batch with a quaternion off unit norm, or with what
+    else the function refuses, "flag" makes such rows NaN, "off" does not look.
     """
 
     # An instance's own `__call__` lets a call reach the generated entry point without a Python frame.
@@ -163,7 +164,7 @@ class CompiledFunction:
         if refused >= 0 and check == "raise":
             raise self._refusal(rows, refused)
         if refused >= 0 and check == "flag":
-            self._flag(rows, results)
+            self._flag(rows, results, refused)
         if out is not None:
             for result in results:
                 result.finish()
@@ -287,18 +288,42 @@ class CompiledFunction:
                     f"{name}[{place.start}:{place.stop}]{where}: a quaternion must have unit norm, "
                     f"this one has {norm:.9g}; normalize it first, for instance with da.normalize(model, q)"
                 )
-        return StateError(f"{self.name}: row {row} is refused")
+        one = [matrix[min(row, len(matrix) - 1)].astype(np.float64).tolist() for matrix in rows.matrices]
+        for refusal in self._recipe.refusals:
+            measure = float(self._measured(refusal, one))
+            if measure > refusal.tolerance[self.dtype]:
+                return StateError(f"{self.name}{where}: {refusal.message.format(measure=measure)}")
+        return StateError(f"{self.name}{where or ', this sample'}: refused")
 
-    def _flag(self, rows: Rows, results: Sequence[Result]) -> None:
+    def _flag(self, rows: Rows, results: Sequence[Result], first: int) -> None:
+        bad = np.zeros(rows.count, dtype=bool)
+        bad[first] = True
         for _, _, norms in self._norms(rows):
-            bad = _off_unit(norms, self.dtype)
-            for result in results:
-                result.matrix[np.broadcast_to(bad, (rows.count,))] = np.nan
+            bad |= _off_unit(norms, self.dtype)
+        columns = [list(matrix.T) for matrix in rows.matrices]
+        for refusal in self._recipe.refusals:
+            with np.errstate(all="ignore"):
+                bad |= self._measured(refusal, columns) > refusal.tolerance[self.dtype]
+        for result in results:
+            result.matrix[bad] = np.nan
+
+    def _measured(self, refusal: Refusal, rows: Sequence[Sequence[Any]]) -> Any:
+        """A measure of one sample, or of all of them where the elements are arrays."""
+        arrays = [_nested(flat, item.shape) for flat, item in zip(rows, self._signature, strict=True)]
+        return self._recipe.on_model(refusal.measure, arrays)
 
     def _norms(self, rows: Rows) -> Iterator[tuple[str, slice, Array]]:
         for argument, matrix in zip(self._recipe.arguments, rows.matrices, strict=False):
             for place in self._recipe.quaternions(argument):
                 yield argument.name, place, np.linalg.norm(matrix[:, place], axis=1)
+
+
+def _nested(flat: Sequence[Any], shape: tuple[int, ...]) -> Any:
+    """The elements of an array, row-major, as nested lists."""
+    if not shape:
+        return flat[0]
+    size = len(flat) // max(shape[0], 1)
+    return [_nested(flat[k * size : (k + 1) * size], shape[1:]) for k in range(shape[0])]
 
 
 def _off_unit(norm: Any, dtype: str) -> Any:

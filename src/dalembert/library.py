@@ -7,13 +7,16 @@ trace.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
+from collections.abc import Callable
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Any, Final
 
 from dalembert.algorithms.aligned import aligned
+from dalembert.algorithms.loops import is_constrained
 from dalembert.arguments import ArrayArgument
 from dalembert.catalogue import FUNCTIONS, LibraryFunction
 from dalembert.errors import DtypeError, UnknownNameError
@@ -43,7 +46,7 @@ def argument_shape(model: Model, name: str, entry: LibraryFunction | None = None
     shapes: dict[str, tuple[int, ...]] = {
         **dict.fromkeys(("q", "q0", "q1", "q2"), (model.nq,)),
         **dict.fromkeys(("v", "a", "tau", "dv"), (model.nv,)),
-        **dict.fromkeys(("time", "dt"), ()),
+        **dict.fromkeys(("time", "dt", "stabilization"), ()),
         "external_forces": (len(model.bodies), 6),
     }
     return shapes.get(name)
@@ -103,14 +106,18 @@ def library_recipe(
     chosen = next(iter(entry.methods)) if method is None else method
     if chosen not in entry.methods:
         raise UnknownNameError.of(f"method of {name}", chosen, entry.methods)
-    algorithm = entry.methods[chosen]
+    automatic = entry.automatic if method is None else None
+    algorithm = entry.methods[chosen] if automatic is None else automatic
     static = dict(options)
     positional = len(entry.arguments)
 
-    def call(tree: Tree, *values: Any) -> Any:
-        frames = aligned(tree) if entry.frame_free else tree
-        given = dict(zip(arrays, values[positional:], strict=True))
-        return algorithm(frames, *values[:positional], **given, **static)
+    def on_frames(algorithm: Callable[..., Any]) -> Callable[..., Any]:
+        def call(tree: Tree, *values: Any) -> Any:
+            frames = aligned(tree) if entry.frame_free else tree
+            given = dict(zip(arrays, values[positional:], strict=True))
+            return algorithm(frames, *values[:positional], **given, **static)
+
+        return call
 
     names = (*entry.arguments, *arrays)
     shapes = [(item, argument_shape(model, item, entry)) for item in names]
@@ -121,23 +128,25 @@ def library_recipe(
         and len(model.bodies) > UNROLLED_BODIES
         and _can_loop(model)
     )
-    identity = (
-        f"{name} {chosen} {names} {options} {parameters} {by} {looped} {model.digest} {source_digest()}"
-    )
+    label = chosen if automatic is None else "automatic"
+    identity = f"{name} {label} {names} {options} {parameters} {by} {looped} {model.digest} {source_digest()}"
     return Recipe(
         name=name,
-        function=call,
+        function=on_frames(algorithm),
         model=model,
         arguments=tuple(ArrayArgument(item, shape) for item, shape in shapes if shape is not None),
         parameters=parameters,
         by=by,
         looped=looped,
         identity=hashlib.sha256(identity.encode()).hexdigest(),
+        refusals=tuple(
+            dataclasses.replace(refusal, measure=on_frames(refusal.measure)) for refusal in entry.refusals
+        ),
     )
 
 
 def _can_loop(model: Model) -> bool:
-    return not model.couplings and not model.time_dependent
+    return not model.couplings and not model.time_dependent and not is_constrained(model)
 
 
 @functools.cache

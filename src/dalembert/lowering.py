@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias, final
 from dalembert import scalar
 from dalembert.algorithms.aligned import aligned
 from dalembert.arguments import ArrayArgument
+from dalembert.catalogue.entry import Refusal
 from dalembert.errors import TracingError
 from dalembert.model import configuration
 from dalembert.model.model import Model
@@ -46,7 +47,8 @@ class Recipe:
 
     `function(tree, *arrays)` with one nested list for each argument; `by` names the argument by which its
     derivative is wanted instead of its value; `looped` asks for loops over tables; `identity` names a
-    function of the library's own in the disk cache, so that a hit needs no trace.
+    function of the library's own in the disk cache, so that a hit needs no trace; `refusals` are what rows
+    must fulfil beside unit quaternions.
     """
 
     name: str
@@ -57,6 +59,16 @@ class Recipe:
     by: str | None = None
     looped: bool = False
     identity: str | None = None
+    refusals: tuple[Refusal, ...] = ()
+
+    def on_model(self, function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
+        """`function(model, *arguments)` with the arguments and then the parameters given in `arrays`."""
+        count = len(self.arguments)
+        model = self.model
+        if self.parameters:
+            names = [parameter.name for parameter in self.parameters]
+            model = replace_values(model, dict(zip(names, arrays[count:], strict=True)))
+        return function(model, *arrays[:count])
 
     def is_configuration(self, argument: ArrayArgument) -> bool:
         """Whether an argument is a q, by its name and its shape."""
@@ -83,19 +95,17 @@ def lower(recipe: Recipe, dtype: str) -> Lowered:
 
 
 def _lower_unrolled(recipe: Recipe, dtype: str) -> Lowered:
-    count = len(recipe.arguments)
-    names = [parameter.name for parameter in recipe.parameters]
+    measures: list[Scalar] = []
 
     def call(*symbols: Any) -> Any:
-        model = recipe.model
-        if names:
-            model = replace_values(model, dict(zip(names, symbols[count:], strict=True)))
-        return recipe.function(model, *symbols[:count])
+        result = recipe.on_model(recipe.function, symbols)
+        measures.extend(recipe.on_model(refusal.measure, symbols) for refusal in recipe.refusals)
+        return result
 
     inputs = [ArrayInput(item.name, item.shape) for item in (*recipe.arguments, *recipe.parameters)]
     traced = trace(call, inputs, flatten=as_lists)
     outputs = traced.outputs if recipe.by is None else _derivatives(traced, recipe)
-    return _assembled(traced, outputs, _refused(traced.graph, recipe, dtype))
+    return _assembled(traced, outputs, _refused(traced.graph, recipe, dtype, measures))
 
 
 def _assembled(traced: Trace, outputs: Sequence[ArrayOutput], check: Expression | None) -> Lowered:
@@ -177,8 +187,9 @@ def as_lists(value: Any) -> Any:
     return value
 
 
-def _refused(graph: Graph, recipe: Recipe, dtype: str) -> Expression | None:
-    """Whether a quaternion of a configuration is off unit norm; None where there are no quaternions."""
+def _refused(graph: Graph, recipe: Recipe, dtype: str, measures: Sequence[Scalar] = ()) -> Expression | None:
+    """Whether a quaternion of a configuration is off unit norm, or a measure above its tolerance; None where
+    there is nothing to check."""
     tolerance = 2.0 * QUATERNION_TOLERANCE[dtype]  # |p|^2 is twice as far from one as |p|
     bad: Scalar = False
     for argument in recipe.arguments:
@@ -186,4 +197,7 @@ def _refused(graph: Graph, recipe: Recipe, dtype: str) -> Expression | None:
             parts = [graph.input(argument.name, k) for k in range(place.start, place.stop)]
             square = sum((p * p for p in parts), 0.0)
             bad = scalar.logical_or(bad, tolerance < scalar.absolute(square - 1.0))
+    for refusal, measure in zip(recipe.refusals, measures, strict=False):
+        if scalar.literal(measure) is None:
+            bad = scalar.logical_or(bad, refusal.tolerance[dtype] < measure)
     return None if bad is False else graph.condition(bad)

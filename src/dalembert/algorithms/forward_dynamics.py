@@ -11,12 +11,14 @@ and what the joint does with them is in `articulated`. The base accelerates by -
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from dalembert.algorithms.articulated import JointElimination, eliminate_joint
 from dalembert.algorithms.external_forces import ExternalForces, body_forces
 from dalembert.algorithms.gears import articulated_accelerations, cluster_inertias
 from dalembert.algorithms.inverse_dynamics import bias_forces
+from dalembert.algorithms.loops import METHODS as CONSTRAINED_METHODS
+from dalembert.algorithms.loops import constrained_forward_dynamics, is_constrained
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.algorithms.open_tree import has_couplings, require_moving_mass, require_open_tree
 from dalembert.algorithms.sparse import factor_with_reciprocals, solve_with_reciprocals
@@ -36,6 +38,10 @@ __all__ = [
 ]
 
 
+TREE_METHODS = ("aba", "crba", "aba_spatial")
+"""The methods for systems without constraints; `forward_dynamics_spatial` is the last of them."""
+
+
 def forward_dynamics(
     tree: Tree,
     q: Sequence[Scalar],
@@ -45,24 +51,55 @@ def forward_dynamics(
     external_forces: ExternalForces = None,
     external_frame: str = "body",
     time: Scalar | None = None,
+    stabilization: Scalar | None = None,
     method: str | None = None,
 ) -> list[Scalar]:
     """Solve M(q) a + b(q, v) = tau + external for a = dv/dt `(nv,)` [rad/s^2 or m/s^2].
 
     `method`: "aba", the default; "crba", which forms and factors M. Where joints are coupled, "aba" takes
-    them out of the equations together (`gears`).
+    them out of the equations together (`gears`). Systems with loops and other constraints have methods of
+    their own, see `loops.constrained_forward_dynamics`; `stabilization` concerns them alone.
     """
-    require_open_tree(tree, "forward_dynamics")
+    if is_constrained(tree):
+        if method in TREE_METHODS:
+            raise ModelError(
+                f'forward_dynamics: method="{method}" is for trees, and this model has constraints; '
+                f"use one of {_listed(CONSTRAINED_METHODS)}, or model.tree() for the spanning tree alone"
+            )
+        return constrained_forward_dynamics(
+            tree,
+            q,
+            v,
+            tau,
+            external_forces=external_forces,
+            external_frame=external_frame,
+            time=time,
+            stabilization=stabilization,
+            method=method,
+        )
+    if method in CONSTRAINED_METHODS:
+        raise ModelError(
+            f'forward_dynamics: method="{method}" is for models with loops or other constraints, and '
+            f"this one has none; use one of {_listed(TREE_METHODS)}"
+        )
     require_moving_mass(tree, "forward_dynamics")
     chosen = method or "aba"
     if chosen == "crba":
         return forward_dynamics_by_matrix(
             tree, q, v, tau, external_forces=external_forces, external_frame=external_frame, time=time
         )
+    if chosen == "aba_spatial":
+        return forward_dynamics_spatial(
+            tree, q, v, tau, external_forces=external_forces, external_frame=external_frame, time=time
+        )
     if chosen != "aba":
-        raise UnknownNameError.of("method of forward_dynamics", chosen, ("aba", "crba"))
+        raise UnknownNameError.of("method of forward_dynamics", chosen, TREE_METHODS)
     f_x = body_forces(tree, q, external_forces, external_frame, time)
     return _propagated(tree, velocity_products(tree, q, v, f_x, time), tau, "forward_dynamics")
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
 
 
 def _propagated(tree: Tree, moved: PerBody[Moved], tau: Sequence[Scalar], function: str) -> list[Scalar]:

@@ -1,8 +1,9 @@
-"""Dense symmetric positive-definite systems of a joint's size, one to six unknowns.
+"""Dense symmetric systems of a small size, unrolled, without pivoting.
 
 D = L diag(d) L^T with unit lower-triangular L; the reciprocals of d are kept, so that one factorisation of
-size n costs n divisions and every solution none. Unrolled over the size, without pivoting: D is positive
-definite.
+size n costs n divisions and every solution none. `factor` is for positive-definite matrices, such as a
+joint's inertia; `factor_semidefinite` for those that may lack rank, such as K M^-1 K^T of dependent
+constraints.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, maximum, select
 
-__all__ = ["SymmetricFactor", "factor"]
+__all__ = ["SymmetricFactor", "factor", "factor_semidefinite", "is_double"]
 
 
 def factor(D: Sequence[Sequence[Scalar]]) -> SymmetricFactor:
@@ -22,19 +23,60 @@ def factor(D: Sequence[Sequence[Scalar]]) -> SymmetricFactor:
     L: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
     reciprocals: list[Scalar] = []
     for i in range(n):
-        # W_ij = L_ij d_j, so that each product is formed once.
-        W: list[Scalar] = []
-        for j in range(i):
-            w = D[i][j]
-            for k in range(j):
-                w = w - W[k] * L[j][k]
-            W.append(w)
-        d = D[i][i]
-        for j in range(i):
-            L[i][j] = W[j] * reciprocals[j]
-            d = d - W[j] * L[i][j]
+        d = _row(D, L, reciprocals, i)
         reciprocals.append(1.0 / d)
     return SymmetricFactor(L, reciprocals)
+
+
+def factor_semidefinite(D: Sequence[Sequence[Scalar]]) -> SymmetricFactor:
+    """Factor a symmetric positive-semidefinite D; dependent rows are dropped, and `solve` gives them zeros.
+
+    Without pivoting the i-th pivot is the squared distance of row i from the rows before it, in the norm of
+    which D is the Gram matrix. A row is dropped where this distance is small beside the row itself (it
+    depends on the rows before), or beside the longest row (it is zero but for rounding). In double precision
+    that is 1e-5 of the row and 1e-12 of the longest; in single precision 3e-3 and 3e-6.
+    """
+    n = len(D)
+    if n == 0:
+        return SymmetricFactor([], [])
+    longest = D[0][0]
+    for i in range(1, n):
+        longest = maximum(longest, D[i][i])
+    double = is_double(longest)
+    relative = select(double, 1e-10, 1e-5)
+    least = longest * select(double, 1e-24, 1e-11)
+    L: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
+    reciprocals: list[Scalar] = []
+    for i in range(n):
+        d = _row(D, L, reciprocals, i)
+        kept = D[i][i] * relative + least < d
+        reciprocals.append(select(kept, 1.0 / select(kept, d, 1.0), 0.0))
+    return SymmetricFactor(L, reciprocals)
+
+
+def is_double(positive: Scalar) -> Scalar:
+    """Whether arithmetic is in double precision, asked of a positive number: is 1 + 1e-10 more than 1?
+
+    A trace does not know the float type of the kernel that it becomes; the kernel does.
+    """
+    return positive < positive * 1.0000000001
+
+
+def _row(
+    D: Sequence[Sequence[Scalar]], L: list[list[Scalar]], reciprocals: Sequence[Scalar], i: int
+) -> Scalar:
+    """Row i of L, in place, and the pivot d_i; W_ij = L_ij d_j, so that each product is formed once."""
+    W: list[Scalar] = []
+    for j in range(i):
+        w = D[i][j]
+        for k in range(j):
+            w = w - W[k] * L[j][k]
+        W.append(w)
+    d = D[i][i]
+    for j in range(i):
+        L[i][j] = W[j] * reciprocals[j]
+        d = d - W[j] * L[i][j]
+    return d
 
 
 @final

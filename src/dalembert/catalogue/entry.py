@@ -8,7 +8,22 @@ from typing import Any, final
 
 from dalembert.model.model import Model
 
-__all__ = ["LibraryFunction"]
+__all__ = ["LibraryFunction", "Refusal"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A sample is refused where `measure(tree, *arrays)`, the arrays of the function, exceeds `tolerance`.
+
+    `tolerance` is by float type. A measure that is a literal number (of models that it does not concern)
+    costs nothing. `message` says the fact and the remedy; the function's name, the sample and the measure
+    are put before it.
+    """
+
+    measure: Callable[..., Any]
+    tolerance: Mapping[str, float]
+    message: str
 
 
 @final
@@ -18,7 +33,8 @@ class LibraryFunction:
 
     `frame_free`: its result does not depend on the frames of the bodies, so it runs on aligned ones. `loops`:
     the methods written with tree passes alone, so that a large tree can be compiled as loops. `shapes`: of
-    the arguments and further arrays whose names `library.argument_shape` does not know.
+    the arguments and further arrays whose names `library.argument_shape` does not know. `automatic`: what
+    chooses a method by the model, where none is asked for. `refusals`: what the arguments must fulfil.
     """
 
     methods: Mapping[str, Callable[..., Any]]
@@ -26,3 +42,5 @@ class LibraryFunction:
     frame_free: bool = False
     loops: tuple[str, ...] = ()
     shapes: Mapping[str, Callable[[Model], tuple[int, ...]]] = field(default_factory=dict)
+    automatic: Callable[..., Any] | None = None
+    refusals: tuple[Refusal, ...] = ()

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from dalembert import algorithms
+from dalembert.algorithms import loops
+from dalembert.algorithms.forward_dynamics import TREE_METHODS
 from dalembert.catalogue.entry import LibraryFunction
 from dalembert.model import configuration
 from dalembert.model.model import Model
@@ -43,13 +45,13 @@ TREES: Final[dict[str, LibraryFunction]] = {
     ),
     "forward_dynamics": LibraryFunction(
         {
-            "aba": algorithms.forward_dynamics,
-            "crba": functools.partial(algorithms.forward_dynamics, method="crba"),
-            "aba_spatial": algorithms.forward_dynamics_spatial,
+            name: functools.partial(algorithms.forward_dynamics, method=name)
+            for name in (*TREE_METHODS, *loops.METHODS)
         },
         ("q", "v", "tau"),
         frame_free=True,
         loops=("aba", "aba_spatial"),
+        automatic=algorithms.forward_dynamics,
     ),
     "inertial_forces": LibraryFunction(
         {"rnea": algorithms.differential_inverse_dynamics}, ("q", "a"), frame_free=True, loops=("rnea",)

@@ -1,0 +1,73 @@
+"""Forward dynamics of systems with constraints, by any of the methods of Featherstone 2008 chapter 8."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from dalembert.algorithms.external_forces import ExternalForces
+from dalembert.algorithms.loops.direct import accelerations_by_elimination
+from dalembert.algorithms.loops.null_space import accelerations_by_null_space
+from dalembert.algorithms.loops.range_space import accelerations_by_range_space
+from dalembert.algorithms.open_tree import require_moving_mass
+from dalembert.errors import ModelError, UnknownNameError
+from dalembert.model.tree import Tree
+from dalembert.scalar import Scalar
+
+__all__ = ["METHODS", "constrained_forward_dynamics", "is_constrained"]
+
+METHODS: dict[str, Callable[..., list[Scalar]]] = {
+    "range_space": accelerations_by_range_space,
+    "direct": accelerations_by_elimination,
+    "null_space": accelerations_by_null_space,
+}
+"""Every way to the accelerations of a constrained system, by the name under which it is asked for."""
+
+NEED_MASS = ("range_space", "sparse")
+"""The methods that divide by inertias before the constraints are met."""
+
+
+def is_constrained(tree: Tree) -> bool:
+    """Whether loop joints, users' constraints or an explicit constraint bind the coordinates of the tree."""
+    return bool(tree.loop_names) or bool(tree.constraints) or tree.closure is not None
+
+
+def constrained_forward_dynamics(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    *,
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+    time: Scalar | None = None,
+    stabilization: Scalar | None = None,
+    method: str | None = None,
+) -> list[Scalar]:
+    """Solve M(q) a + b(q, v) = tau + external + K^T lambda, K a = k for a `(nv,)`.
+
+    `method`: a name of `METHODS`; by default "range_space", or "null_space" where joints move massless bodies
+    that only the constraints hold. `stabilization`: T_stab [s] (Eq. 8.22), without it errors drift.
+    """
+    chosen = method or _default(tree)
+    if chosen not in METHODS:
+        raise UnknownNameError.of("method of forward_dynamics for a model with constraints", chosen, METHODS)
+    if chosen in NEED_MASS:
+        require_moving_mass(tree, f'forward_dynamics with method="{chosen}"')
+    return METHODS[chosen](
+        tree,
+        q,
+        v,
+        tau,
+        external_forces=external_forces,
+        external_frame=external_frame,
+        time=time,
+        stabilization=stabilization,
+    )
+
+
+def _default(tree: Tree) -> str:
+    try:
+        require_moving_mass(tree, "forward_dynamics")
+    except ModelError:
+        return "null_space"
+    return "range_space"

@@ -1,0 +1,181 @@
+"""Gaussian elimination on generic scalars: pivots are found through `select`.
+
+Sizes are fixed and no index depends on a value, so that one straight-line program serves every sample,
+whatever its rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dalembert.algorithms.small_solve import is_double
+from dalembert.scalar import Scalar, absolute, is_zero, maximum, select
+
+__all__ = ["ExplicitSolution", "explicit_solution", "row_scales", "solve_general"]
+
+Matrix = list[list[Scalar]]
+
+
+def solve_general(A: Sequence[Sequence[Scalar]], b: Sequence[Scalar]) -> list[Scalar]:
+    """x of A x = b, of any consistent equations: elimination column by column with partial pivoting.
+
+    A column in which no pivot remains gets x = 0: where a pivot is below 1e-10 (in single precision 1e-5) of
+    the largest entry of its row.
+    """
+    return explicit_solution(A, b, independent=(), tolerance=(1e-10, 1e-5)).g
+
+
+class ExplicitSolution(NamedTuple):
+    """x = G y + g, all solutions of K x = k; y are those elements of x that are independent.
+
+    To keep sizes fixed, y has the length of x: `independent` (n) is one for the elements that y takes from
+    x, and zero for the others, whose columns of G (n, n) are zero.
+    """
+
+    G: Matrix
+    g: list[Scalar]
+    independent: list[Scalar]
+
+
+def explicit_solution(
+    K: Sequence[Sequence[Scalar]],
+    k: Sequence[Scalar],
+    *,
+    independent: Sequence[int] | None = None,
+    tolerance: tuple[float, float] = (1e-5, 3e-3),
+) -> ExplicitSolution:
+    """Solve K x = k as x = G y + g with K G = 0 and K g = k (Featherstone 2008 section 8.8, Eq. 8.51).
+
+    Complete pivoting chooses the dependent elements, as many as K has rank; `independent` names the elements
+    to be y instead, and partial pivoting then chooses among the rows. Elements that no row of K touches are
+    independent from the start (the mask of section 8.8). Rows are scaled to a largest entry of one before;
+    what is below `tolerance` then (in double and in single precision) is no pivot.
+    """
+    n = len(K[0]) if K else 0
+    scales, double = row_scales(K)
+    rows = [
+        [x if is_zero(x) else x * scale for x in (*row, k_i)]
+        for row, k_i, scale in zip(K, k, scales, strict=True)
+    ]
+    least = select(double, *tolerance)
+    touched = [j for j in range(n) if not all(is_zero(row[j]) for row in K)]
+    candidates = touched if independent is None else [j for j in touched if j not in set(independent)]
+    free_row: list[Scalar] = [1.0] * len(rows)
+    free_column: list[Scalar] = [1.0 if j in candidates else 0.0 for j in range(n)]
+    pivots: list[tuple[list[Scalar], list[Scalar]]] = []
+    for step in range(min(len(rows), len(candidates))):
+        columns = candidates if independent is None else [candidates[step]]
+        at_row, at_column = _largest(rows, free_row, free_column, columns, least)
+        pivot_row = [_picked(at_row, [row[j] for row in rows]) for j in range(n + 1)]
+        pivot = _picked([at_column[j] for j in columns], [pivot_row[j] for j in columns])
+        found = _sum(at_row)
+        inverse = 1.0 / (pivot + (1.0 - found))
+        pivot_row = [x * inverse for x in pivot_row]
+        rows = [
+            _cleared(row, at, pivot_row, at_column, columns) for row, at in zip(rows, at_row, strict=True)
+        ]
+        free_row = [f - at for f, at in zip(free_row, at_row, strict=True)]
+        free_column = [f - at for f, at in zip(free_column, at_column, strict=True)]
+        pivots.append((at_row, at_column))
+    return _assembled(rows, pivots, n)
+
+
+def row_scales(K: Sequence[Sequence[Scalar]]) -> tuple[list[Scalar], Scalar]:
+    """What makes the largest entry of each row one, zero for rows that hold rounding errors alone (below
+    1e-12 of the largest row, in single precision 3e-6); and whether the arithmetic is double."""
+    sizes = []
+    for row in K:
+        size: Scalar = 0.0
+        for entry in row:
+            if not is_zero(entry):
+                size = maximum(size, absolute(entry))
+        sizes.append(size)
+    largest: Scalar = 0.0
+    for size in sizes:
+        largest = maximum(largest, size)
+    double = is_double(largest)
+    least = largest * select(double, 1e-12, 3e-6)
+    scales = []
+    for size in sizes:
+        real = least < size
+        scales.append(select(real, 1.0 / select(real, size, 1.0), 0.0))
+    return scales, double
+
+
+def _largest(
+    rows: Matrix,
+    free_row: Sequence[Scalar],
+    free_column: Sequence[Scalar],
+    columns: Sequence[int],
+    least: Scalar,
+) -> tuple[list[Scalar], list[Scalar]]:
+    """Where the largest entry stands, as two lists of zeros with a single one; none where all are small."""
+    best: Scalar = least
+    at: list[tuple[int, int, Scalar]] = []
+    for i, row in enumerate(rows):
+        for j in columns:
+            if not is_zero(row[j]):
+                size = absolute(row[j]) * free_row[i] * free_column[j]
+                larger = best < size
+                best = select(larger, size, best)
+                at.append((i, j, larger))
+    at_row: list[Scalar] = [0.0] * len(rows)
+    at_column: list[Scalar] = [0.0] * len(free_column)
+    taken: Scalar = 0.0  # the last entry that was larger than all before it is the largest
+    for i, j, larger in reversed(at):
+        here = select(larger, 1.0 - taken, 0.0)
+        at_row[i] = at_row[i] + here
+        at_column[j] = at_column[j] + here
+        taken = taken + here
+    return at_row, at_column
+
+
+def _picked(at: Sequence[Scalar], values: Sequence[Scalar]) -> Scalar:
+    """The value at which the list of zeros has its one."""
+    total: Scalar = 0.0
+    for weight, value in zip(at, values, strict=True):
+        if not (is_zero(weight) or is_zero(value)):
+            total = total + weight * value
+    return total
+
+
+def _cleared(
+    row: Sequence[Scalar],
+    is_pivot_row: Scalar,
+    pivot_row: Sequence[Scalar],
+    at_column: Sequence[Scalar],
+    columns: Sequence[int],
+) -> list[Scalar]:
+    """A row less its multiple of the pivot row; the pivot row itself comes out scaled to a pivot of one."""
+    own = _picked([at_column[j] for j in columns], [row[j] for j in columns])
+    factor = own - is_pivot_row
+    return [x if is_zero(y) else x - factor * y for x, y in zip(row, pivot_row, strict=True)]
+
+
+def _assembled(rows: Matrix, pivots: Sequence[tuple[list[Scalar], list[Scalar]]], n: int) -> ExplicitSolution:
+    """G = Q^T [-K11^-1 K12; 1], g = Q^T [K11^-1 k1; 0] of Eq. 8.51, from rows in which K11 is one."""
+    dependent: list[Scalar] = [0.0] * n
+    G: Matrix = [[0.0] * n for _ in range(n)]
+    g: list[Scalar] = [0.0] * n
+    for at_row, at_column in pivots:
+        solved = [_picked(at_row, [row[l] for row in rows]) for l in range(n + 1)]
+        for j in range(n):
+            if not is_zero(at_column[j]):
+                dependent[j] = dependent[j] + at_column[j]
+                g[j] = g[j] + at_column[j] * solved[n]
+                G[j] = [
+                    x if is_zero(s) else x - at_column[j] * s for x, s in zip(G[j], solved[:n], strict=True)
+                ]
+    independent = [1.0 - d for d in dependent]
+    for j in range(n):
+        G[j] = [x if is_zero(x) else x * independent[l] for l, x in enumerate(G[j])]
+        G[j][j] = G[j][j] + independent[j]
+    return ExplicitSolution(G, g, independent)
+
+
+def _sum(values: Sequence[Scalar]) -> Scalar:
+    total: Scalar = 0.0
+    for value in values:
+        total = total + value
+    return total
