@@ -102,7 +102,18 @@ class AlignedBody(Body):
 class AlignedTree(Tree):
     """A tree of aligned bodies; `original`: the model it describes."""
 
-    __slots__ = ("bodies", "gravity", "loop_names", "loops", "nq", "nv", "original", "parents")
+    __slots__ = (
+        "bodies",
+        "closure",
+        "constraints",
+        "gravity",
+        "loop_names",
+        "loops",
+        "nq",
+        "nv",
+        "original",
+        "parents",
+    )
 
     def __init__(
         self, bodies: Sequence[AlignedBody], gravity: Vec3, original: Model, loops: Sequence[Loop] = ()
@@ -114,6 +125,8 @@ class AlignedTree(Tree):
         self.nv = original.nv
         self.loops = tuple(loops)
         self.loop_names = original.loop_names
+        self.constraints = original.constraints
+        self.closure = original.closure
         self.original = original
 
 

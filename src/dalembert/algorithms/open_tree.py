@@ -10,12 +10,12 @@ __all__ = ["has_couplings", "require_moving_mass", "require_open_tree"]
 
 
 def require_open_tree(tree: Tree, function: str) -> None:
-    """Refuse a model with loop joints, whose constraint forces a tree algorithm would leave out."""
+    """Refuse a model with constraints, whose forces a tree algorithm would leave out."""
     if tree.loop_names:
         names = ", ".join(f'"{name}"' for name in tree.loop_names)
         raise ModelError(
-            f"{function}: the model closes loops ({names}), and this algorithm is for trees; "
-            "use model.tree() for the spanning tree without its loop joints"
+            f"{function}: the model has loops or other constraints ({names}), and this algorithm is for "
+            "trees; use model.tree() for the spanning tree without them"
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -14,6 +14,14 @@ from dalembert.model.elements import Coupling, Frame, Loop
 from dalembert.model.joints import Joint
 from dalembert.model.model import WORLD_NAME, Model
 from dalembert.model.shapes import Shape
+from dalembert.model.user_constraints import (
+    KINDS,
+    Constraint,
+    checked_closure,
+    checked_constraint,
+    takes_time,
+)
+from dalembert.model.values import rebuilt
 from dalembert.spatial import RigidInertia, Vec3
 
 __all__ = ["ModelBuilder"]
@@ -52,7 +60,7 @@ class _PendingLoop:
 
 
 class ModelBuilder:
-    """Collects bodies, frames, loop joints and couplings in any order; `build` numbers and checks them.
+    """Collects bodies, frames, loops, couplings, constraints in any order; `build` numbers and checks them.
 
     `gravity` is the acceleration of free fall [m/s^2] in world coordinates.
     """
@@ -68,6 +76,8 @@ class ModelBuilder:
         self._frames: dict[str, tuple[str, Placement]] = {}
         self._loops: dict[str, _PendingLoop] = {}
         self._couplings: dict[str, tuple[dict[str, float], float, str]] = {}
+        self._constraints: dict[str, Constraint] = {}
+        self._closure: tuple[Callable[..., Any], tuple[str, ...], bool] | None = None
         self._actuated: tuple[str, ...] | None = None
         self._report: list[str] = []
 
@@ -163,8 +173,7 @@ class ModelBuilder:
         world).
         """
         what = f'loop "{checks.valid_name(name, "the name of a loop joint")}"'
-        if name in self._loops or name in self._joint_owner:
-            raise ModelError(f'{what}: there is already a joint "{name}"; choose another name')
+        self._refuse_taken(name, what)
         if predecessor == successor:
             raise ModelError(f'{what} connects body "{predecessor}" to itself; a joint needs two bodies')
         self._loops[name] = _PendingLoop(
@@ -208,6 +217,42 @@ class ModelBuilder:
             raise UnknownNameError(f"{what}: {UnknownNameError.of('dependent joint', chosen, terms)}")
         self._couplings[name] = ({j: float(k) for j, k in terms.items()}, float(offset), chosen)
 
+    def add_constraint(
+        self,
+        function: Callable[..., Any],
+        kind: Literal["position", "velocity"] = "position",
+        *,
+        name: str | None = None,
+    ) -> None:
+        """Keep a function of the user's at zero, beside what joints do.
+
+        "position": `function(model, q)` returns a list of residuals phi(q); "velocity": `function(model, q,
+        v)` returns residuals that are linear in v, such as those of rolling. Either may take a last argument
+        `time`. They compute with generic scalars (`dalembert.scalar`) and may call `dalembert.algorithms`,
+        so that any number of bodies can be tied. `name` defaults to the function's.
+        """
+        if kind not in KINDS:
+            raise UnknownNameError.of("kind of constraint", kind, KINDS)
+        own = getattr(function, "__name__", "")
+        if name is None:
+            name = own if own.isidentifier() else f"constraint{len(self._constraints)}"
+        what = f'constraint "{checks.valid_name(name, "the name of a constraint")}"'
+        self._refuse_taken(name, what)
+        self._constraints[name] = Constraint(
+            name, kind, function, -1, takes_time(function, KINDS[kind], what)
+        )
+
+    def set_loop_closure(self, function: Callable[..., Any], independent: Iterable[str]) -> None:
+        """Give the explicit constraint q = gamma(y), y the positions of the independent joints, in order.
+
+        `function(model, y)`, or `function(model, y, time)`, returns the whole q. It either solves the
+        model's loops, or stands alone, as for a gear of variable ratio (Featherstone 2008 section 8.11).
+        """
+        if isinstance(independent, str):
+            raise ModelError(f'set_loop_closure takes a list of joint names; write ["{independent}"]')
+        names = tuple(dict.fromkeys(independent))
+        self._closure = function, names, takes_time(function, ("model", "y"), "the loop closure")
+
     def set_actuated(self, names: Iterable[str]) -> None:
         """Say which joints carry motors (default: all)."""
         if isinstance(names, str):
@@ -230,7 +275,7 @@ class ModelBuilder:
         bodies = self._numbered()
         index = {WORLD_NAME: topology.WORLD} | {body.name: body.index for body in bodies}
         report = dict.fromkeys([*self._report, *checks.inspect(bodies, inertia)])
-        return Model(
+        model = Model(
             bodies=bodies,
             gravity=self._gravity,
             frames=self._placed_frames(index),
@@ -250,6 +295,30 @@ class ModelBuilder:
             name=self._name,
             report=report,
         )
+        return self._with_constraints(model)
+
+    def _with_constraints(self, model: Model) -> Model:
+        """The model with the user's functions, tried out on it."""
+        if not self._constraints and self._closure is None:
+            return model
+        constraints = [checked_constraint(item, model) for item in self._constraints.values()]
+        closure = None
+        if self._closure is not None:
+            function, names, timed = self._closure
+            for joint in names:
+                _known(self._joint_owner, joint, "set_loop_closure", "joint")
+            closure = checked_closure(function, names, timed, model)
+        return rebuilt(model, constraints=constraints, closure=closure)
+
+    def _refuse_taken(self, name: str, what: str) -> None:
+        """Loop joints, tree joints and constraints share one space of names."""
+        for kind, taken in (
+            ("joint", self._joint_owner),
+            ("loop joint", self._loops),
+            ("constraint", self._constraints),
+        ):
+            if name in taken:
+                raise ModelError(f'{what}: there is already a {kind} "{name}"; choose another name')
 
     def _new_name(self, name: str) -> str:
         checks.valid_name(name, "a body's name")
@@ -269,8 +338,9 @@ class ModelBuilder:
                 f'{what}: joint name "{name}" already belongs to body "{self._joint_owner[name]}"; '
                 "choose another"
             )
-        if name in self._loops:
-            raise ModelError(f'{what}: joint name "{name}" already belongs to a loop joint; choose another')
+        for kind, others in (("loop joint", self._loops), ("constraint", self._constraints)):
+            if name in others:
+                raise ModelError(f'{what}: joint name "{name}" already belongs to a {kind}; choose another')
         return name
 
     def _numbered(self) -> list[Body]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from dalembert.errors import ModelError
 from dalembert.model.body import Body, Dependence
 from dalembert.model.elements import Coupling
+from dalembert.model.user_constraints import carried
 
 if TYPE_CHECKING:
     from dalembert.model.model import Model
@@ -54,11 +55,20 @@ def uncoupled(model: Model) -> Model:
 
     if not model.couplings:
         return model
+    if model.closure is not None:
+        raise ModelError(
+            "a model with a loop closure q = gamma(y) cannot be uncoupled: gamma knows the coupled q only; "
+            "put the coupling into gamma"
+        )
     return Model(
         bodies=place_coordinates(list(model.bodies)),
         gravity=model.gravity,
         frames=model.frames,
         loops=model.loops,
+        constraints=[
+            dataclasses.replace(item, function=carried(item, model, lambda name: name))
+            for item in model.constraints
+        ],
         actuated=model.actuated,
         name=model.name,
         report=model.report,

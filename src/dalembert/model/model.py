@@ -13,6 +13,7 @@ from dalembert.model import topology
 from dalembert.model.body import Body, Placement
 from dalembert.model.elements import Coupling, Frame, JointView, Loop, Named
 from dalembert.model.tree import Tree
+from dalembert.model.user_constraints import Constraint, LoopClosure
 from dalembert.scalar import Scalar
 from dalembert.spatial import FrozenValueError, Transform, Vec3
 
@@ -36,7 +37,8 @@ def _text(name: object) -> str:
 
 
 class Model(Tree):
-    """A system of rigid bodies: a tree of bodies and joints, with loop joints and couplings as data.
+    """A system of rigid bodies: a tree of bodies and joints, with loop joints and couplings as data, and
+    constraints as functions of the user's.
 
     Made by `ModelBuilder.build`, which checks everything; frozen; compared and hashed by content. Where
     couplings make joints dependent, `nq`, `nv`, q, v and tau count the independent coordinates only.
@@ -47,6 +49,8 @@ class Model(Tree):
         "_digest",
         "actuated",
         "bodies",
+        "closure",
+        "constraints",
         "couplings",
         "frames",
         "functions",
@@ -66,6 +70,8 @@ class Model(Tree):
     frames: Named[Frame]
     loops: Named[Loop]
     couplings: Named[Coupling]
+    constraints: Named[Constraint]
+    closure: LoopClosure | None
     actuated: tuple[str, ...]
     name: str
     report: tuple[str, ...]
@@ -81,6 +87,8 @@ class Model(Tree):
         frames: Iterable[Frame] = (),
         loops: Iterable[Loop] = (),
         couplings: Iterable[Coupling] = (),
+        constraints: Iterable[Constraint] = (),
+        closure: LoopClosure | None = None,
         actuated: Sequence[str] | None = None,
         name: str = "model",
         report: Iterable[str] = (),
@@ -92,8 +100,14 @@ class Model(Tree):
             "joints": joints,
             "frames": Named("frame", frames),
             "loops": (held_loops := Named("loop", loops)),
-            "loop_names": held_loops.names,
+            "loop_names": (
+                *held_loops.names,
+                *(held_constraints := Named("constraint", constraints)).names,
+                *(("loop closure",) if closure is not None else ()),
+            ),
             "couplings": Named("coupling", couplings),
+            "constraints": held_constraints,
+            "closure": closure,
             "actuated": joints.names if actuated is None else tuple(actuated),
             "gravity": gravity,
             "parents": tuple(body.parent for body in held),
@@ -160,8 +174,25 @@ class Model(Tree):
 
     @property
     def time_dependent(self) -> bool:
-        """Whether any joint depends on time, so that every function of the model needs `time`."""
-        return any(body.joint.time_dependent for body in self.bodies)
+        """Whether a joint or a constraint depends on time, so that every function of the model needs
+        `time`.
+        """
+        return (
+            any(body.joint.time_dependent for body in self.bodies)
+            or any(loop.joint.time_dependent for loop in self.loops)
+            or any(constraint.time_dependent for constraint in self.constraints)
+            or (self.closure is not None and self.closure.time_dependent)
+        )
+
+    def loop_clusters(self) -> tuple[tuple[str, ...], ...]:
+        """The loop joints and user constraints in minimal sets that share no joint with one another.
+
+        Each set has its own block of K (Featherstone 2008 section 8.9): `algorithms.constraints.clusters`
+        gives the joints as well.
+        """
+        from dalembert.model.clusters import loop_clusters
+
+        return tuple(cluster.constraints for cluster in loop_clusters(self))
 
     # the configuration space
 
@@ -222,7 +253,7 @@ class Model(Tree):
         return surgery.lumped(self)
 
     def tree(self) -> Model:
-        """The spanning tree: this model without its loop joints."""
+        """The spanning tree: this model without its loop joints and other constraints."""
         from dalembert.model import surgery
 
         return surgery.tree(self)
@@ -313,6 +344,8 @@ class Model(Tree):
                 "frames": tuple(self.frames),
                 "loops": tuple(self.loops),
                 "couplings": tuple(self.couplings),
+                "constraints": tuple(self.constraints),
+                "closure": self.closure,
                 "actuated": self.actuated,
                 "name": self.name,
                 "report": self.report,

@@ -21,6 +21,7 @@ from dalembert.model.body import Body, Limits, Placement
 from dalembert.model.joints import Joint
 from dalembert.model.reader import Reader, parse
 from dalembert.model.shapes import Shape
+from dalembert.model.user_constraints import CarriedFunction
 from dalembert.spatial import AxialScrew, ScrewChain
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ _FUNCTION_TOKENS: WeakKeyDictionary[Callable[..., Any], str] = WeakKeyDictionary
 
 def to_json(model: Model) -> str:
     """The model as JSON text with one line a body."""
+    _refuse_functions(model)
     content = _content(model, _saved_joint) | {"report": list(model.report)}
     lines = []
     for key, part in content.items():
@@ -50,10 +52,27 @@ def to_json(model: Model) -> str:
 
 
 def digest(model: Model) -> str:
-    """A SHA-256 of everything but the report. A function inside a user-defined joint counts as itself in
-    this process.
-    """
-    return hashlib.sha256(_dump(_content(model, _identified_joint)).encode()).hexdigest()
+    """A SHA-256 of everything but the report. A function of the user's counts as itself in this process."""
+    content = _content(model, _identified_joint)
+    if model.constraints:
+        content["constraints"] = [
+            [item.name, item.kind, _identified(item.function)] for item in model.constraints
+        ]
+    if model.closure is not None:
+        content["closure"] = [_identified(model.closure.function), list(model.closure.independent)]
+    return hashlib.sha256(_dump(content).encode()).hexdigest()
+
+
+def _refuse_functions(model: Model) -> None:
+    """Functions cannot be written as data."""
+    names = [f'constraint "{item.name}"' for item in model.constraints]
+    if model.closure is not None:
+        names.append("the loop closure")
+    if names:
+        raise ModelError(
+            f"{names[0]} is a function and cannot be saved as data; save model.tree() and what "
+            "the function is made of, and add it again when loading"
+        )
 
 
 def from_json(text: str | bytes) -> Model:
@@ -183,6 +202,8 @@ def _identified(part: Any) -> Any:
         return [_identified(item) for item in part]
     if part is None or isinstance(part, (str, bool, int, float)):
         return part
+    if isinstance(part, CarriedFunction):
+        return [part.model.digest, _identified(part.identity())]
     if callable(part):
         return _FUNCTION_TOKENS.setdefault(part, secrets.token_hex(16))
     return repr(part)

@@ -66,6 +66,13 @@ def _extras(model: Model) -> list[str]:
         for loop in model.loops:
             ends = f"{_name(model, loop.predecessor)} – {_name(model, loop.successor)}"
             lines.append(f"  {loop.name}: {loop.joint.kind} joint, {ends}, {6 - loop.joint.nv} constraints")
+    if model.constraints:
+        lines += ["", "constraints (functions of the user's that stay zero)"]
+        for item in model.constraints:
+            timed = ", with time" if item.time_dependent else ""
+            lines.append(f"  {item.name}: of {item.kind}, {item.size} residuals{timed}")
+    if model.closure is not None:
+        lines += ["", f"loop closure: q is a function of {', '.join(model.closure.independent)}"]
     if model.couplings:
         lines += ["", "couplings (q, v, tau hold the independent joints only)"]
         for coupling in model.couplings:

@@ -1,4 +1,4 @@
-"""Models made from models: joints locked, systems attached, fixed bodies merged, loops dropped."""
+"""Models made from models: joints locked, systems attached, fixed bodies merged, constraints dropped."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from dalembert.model.body import Body, Limits, Placement
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Fixed
 from dalembert.model.model import WORLD_NAME, Model
+from dalembert.model.user_constraints import carried
 from dalembert.model.values import rebuilt
 from dalembert.spatial import RigidInertia, Transform
 
@@ -53,6 +54,12 @@ def lock(model: Model, joints: Iterable[str], q: Sequence[float] | None = None) 
     _add_rest(builder, model, _same, couplings=False)
     for name, (terms, offset, dependent) in couplings.items():
         builder.add_coupling(name, terms, offset=offset, dependent=dependent)
+    _add_carried(
+        builder,
+        model,
+        _same,
+        lambda body: tuple(positions[body.joint_name]) if body.joint_name in names else None,
+    )
     builder.set_actuated(name for name in model.actuated if name not in names)
     return builder.build(inertia="as_given")
 
@@ -82,13 +89,15 @@ def attach(
         _add_body(builder, other, body, rename, (root, base))
     _add_rest(builder, model, _same)
     _add_rest(builder, other, rename, (root, base))
+    _add_carried(builder, model, _same)
+    _add_carried(builder, other, rename)
     builder.set_actuated([*model.actuated, *map(rename, other.actuated)])
     return builder.build(inertia="as_given")
 
 
 def tree(model: Model) -> Model:
-    """The model without its loop joints."""
-    return rebuilt(model, loops=())
+    """The model without its loop joints and other constraints."""
+    return rebuilt(model, loops=(), constraints=(), closure=None)
 
 
 def rechecked(model: Model, *, inertia: Literal["strict", "as_given"]) -> Model:
@@ -97,6 +106,10 @@ def rechecked(model: Model, *, inertia: Literal["strict", "as_given"]) -> Model:
     for body in model.bodies:
         _add_body(builder, model, body, _same, None)
     _add_rest(builder, model, _same)
+    for constraint in model.constraints:
+        builder.add_constraint(constraint.function, constraint.kind, name=constraint.name)  # type: ignore[arg-type]
+    if model.closure is not None:
+        builder.set_loop_closure(model.closure.function, model.closure.independent)
     builder.set_actuated(model.actuated)
     return builder.build(inertia=inertia)
 
@@ -141,6 +154,7 @@ def lumped(model: Model) -> Model:
         builder.add_coupling(
             coupling.name, dict(coupling.coefficients), offset=coupling.offset, dependent=coupling.dependent
         )
+    _add_carried(builder, model, _same)
     moving = {body.joint_name for body in kept.values()}
     builder.set_actuated(name for name in model.actuated if name in moving)
     return builder.build(inertia="as_given")
@@ -176,6 +190,28 @@ def _reduced_couplings(
         if not forced:
             return reduced, locked
         locked |= forced
+
+
+def _add_carried(
+    builder: ModelBuilder,
+    model: Model,
+    rename: Rename,
+    locked: Callable[[Body], tuple[float, ...] | None] = lambda body: None,
+) -> None:
+    """Add the constraints of a model, whose functions go on seeing that model's own q and v.
+
+    A loop closure is a function of the old joints: it is dropped where loops say the same.
+    """
+    for item in model.constraints:
+        function = carried(item, model, rename, locked)
+        builder.add_constraint(function, item.kind, name=rename(item.name))  # type: ignore[arg-type]
+    if model.closure is not None:
+        if not (model.loops or model.constraints):
+            raise ModelError(
+                "the loop closure q = gamma(y) belongs to this model's joints and cannot go into another; "
+                "build the new model and give it its own with set_loop_closure"
+            )
+        builder.warn("the loop closure q = gamma(y) was left behind; loops are solved by their equations")
 
 
 def _same(name: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from dalembert.model.body import Body
 from dalembert.model.elements import Loop
+from dalembert.model.user_constraints import Constraint, LoopClosure
 from dalembert.scalar import Scalar
 from dalembert.spatial import Vec3
 
@@ -64,7 +65,11 @@ class Tree(ABC):
     loops: Sequence[Loop]
     """The joints that close loops of the system and are no part of the tree."""
     loop_names: tuple[str, ...]
-    """The names of the loop joints."""
+    """The names of all that constrains the tree: loop joints, user constraints, "loop closure"."""
+    constraints: Sequence[Constraint]
+    """Functions of the user's that must stay zero."""
+    closure: LoopClosure | None
+    """The explicit constraint q = gamma(y), if there is one."""
 
     def outward(self, step: Callable[[Body, Any], tuple[Any, Own]], base: Any) -> PerBody[Own]:
         """From the world to the leaves: `step(body, carry) -> (carry, own)`; returns the owns.

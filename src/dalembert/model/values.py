@@ -11,7 +11,7 @@ Values of one-DoF joints are single numbers, others have one entry a coordinate.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,6 +20,7 @@ import numpy as np
 from dalembert.errors import ModelError, ShapeError, UnknownNameError
 from dalembert.model.body import Body, Limits, Placement
 from dalembert.model.joints import Joint
+from dalembert.model.user_constraints import CarriedFunction
 from dalembert.scalar import Scalar
 from dalembert.spatial import Mat3, RigidInertia, SymMat3, Transform, Vec3
 
@@ -78,6 +79,7 @@ def replace_values(model: Model, new: Mapping[str, Any]) -> Model:
             body, part = _locate(model, name)
             changes.setdefault(body.index, {})[part] = (name, given)
     bodies = [_changed(body, changes[body.index]) if body.index in changes else body for body in model.bodies]
+    _refuse_carried(model, changes.values())
     return rebuilt(model, bodies=bodies, gravity=gravity)
 
 
@@ -114,11 +116,25 @@ def rebuilt(model: Model, **parts: Any) -> Model:
         "frames": model.frames,
         "loops": model.loops,
         "couplings": model.couplings,
+        "constraints": model.constraints,
+        "closure": model.closure,
         "actuated": model.actuated,
         "name": model.name,
         "report": model.report,
     }
     return Model(**(content | parts))
+
+
+def _refuse_carried(model: Model, changes: Iterable[Mapping[str, Any]]) -> None:
+    """Refuse other geometry under a constraint that goes on seeing the model it was written for."""
+    held = [item.name for item in model.constraints if isinstance(item.function, CarriedFunction)]
+    dynamic = {*BODY_VALUES, *VELOCITY_VALUES, "rest", *LIMIT_VALUES}
+    geometric = [name for parts in changes for part, (name, _) in parts.items() if part not in dynamic]
+    if held and geometric:
+        raise ModelError(
+            f'"{geometric[0]}" cannot be changed: constraint "{held[0]}" sees the model that it was added '
+            "to, before joints were locked or models attached; change the value there"
+        )
 
 
 def _locate(model: Model, name: str) -> tuple[Body, str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.algorithms.constraints.closed_trees import CLOSERS, ENDS, TIME, closed_model, moved
 
 from dalembert.algorithms import aligned
 from dalembert.algorithms.constraints import constraint_equations
-from tests.algorithms.constraints.closed_trees import CLOSERS, ENDS, TIME, closed_model, moved
 
 STEP = 1e-5
 
@@ -22,7 +22,7 @@ def errors(tree, model, q, v, h):
 
 @pytest.mark.parametrize(("name", "ends"), CASES)
 def test_rows_are_the_rates_of_the_closure_error(name, ends):
-    """RBDA-8.2-LOOPJAC, RBDA-8.7-KALG: delta' = K v - T^T sigma on the loop, and (K v)' = K a - k anywhere."""
+    """RBDA-8.2-LOOPJAC, RBDA-8.7-KALG: delta' = T^T (v_J - sigma) on the loop, K' v = -k anywhere."""
     model, q, v = closed_model(CLOSERS[name], ends, seed=3)
     for tree in (model, aligned(model)):
         now = constraint_equations(tree, q, v, time=TIME)

@@ -1,11 +1,14 @@
 """The equations K(q) a = k of loop joints and of constraints that users define."""
 
 from dalembert.algorithms.constraints.equations import ConstraintEquations, constraint_equations, stabilized
+from dalembert.algorithms.constraints.explicit import ClosureEquations, closure_equations
 from dalembert.algorithms.constraints.loop_rows import LoopRows, loop_paths, loop_rows
 
 __all__ = [
+    "ClosureEquations",
     "ConstraintEquations",
     "LoopRows",
+    "closure_equations",
     "constraint_equations",
     "loop_paths",
     "loop_rows",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dalembert.algorithms.constraints.loop_rows import loop_rows
+from dalembert.algorithms.constraints.explicit import closure_rows, original_model
+from dalembert.algorithms.constraints.loop_rows import LoopRows, loop_rows
+from dalembert.algorithms.constraints.user_rows import UserRows, user_rows
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar
 
@@ -36,21 +38,23 @@ def constraint_equations(
 ) -> ConstraintEquations:
     """K(q) a = k(q, v), without stabilisation; Featherstone 2008 Eqs 8.14 to 8.20 and Table 8.4.
 
-    `coordinates`: where loops are computed, "nearby" or "base"; see `loop_rows`.
+    A loop closure q = gamma(y) beside loops or user constraints solves them and adds no rows; alone it is the
+    constraint. `coordinates`: where loops are computed, "nearby" or "base"; see `loop_rows`.
     """
-    K: list[list[Scalar]] = []
-    k: list[Scalar] = []
-    velocity_error: list[Scalar] = []
-    position_error: list[Scalar] = []
-    names: list[str] = []
-    for loop in tree.loops:
-        rows = loop_rows(tree, loop, q, v, time=time, coordinates=coordinates)
-        K += rows.K
-        k += rows.k
-        velocity_error += rows.velocity_error
-        position_error += rows.position_error
-        names += [loop.name] * len(rows.k)
-    return ConstraintEquations(K, k, velocity_error, position_error, tuple(names))
+    model = original_model(tree)
+    parts: list[tuple[str, LoopRows | UserRows]] = [
+        (loop.name, loop_rows(tree, loop, q, v, time=time, coordinates=coordinates)) for loop in tree.loops
+    ]
+    parts += [(item.name, user_rows(model, item, q, v, time)) for item in tree.constraints]
+    if tree.closure is not None and not parts:
+        parts.append(("loop closure", closure_rows(tree, q, v, time)))
+    return ConstraintEquations(
+        [row for _, part in parts for row in part.K],
+        [x for _, part in parts for x in part.k],
+        [x for _, part in parts for x in part.velocity_error],
+        [x for _, part in parts for x in part.position_error],
+        tuple(name for name, part in parts for _ in part.k),
+    )
 
 
 def stabilized(equations: ConstraintEquations, T_stab: Scalar) -> list[Scalar]:

@@ -166,7 +166,7 @@ class Joint(ABC):
         )
 
     def constraint_subspace_at(self, X: Transform, time: Scalar | None = None) -> tuple[Force, ...]:
-        """T where the successor frame stands at X, or near it: T of a loop joint, which has no q of its own."""
+        """T where the successor stands at X, or near it; what a loop joint has instead of T at its q."""
         return self.constraint_subspace(self.position_of(X, time), time)
 
     def closure_error(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
