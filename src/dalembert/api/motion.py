@@ -90,8 +90,8 @@ def step(
     """(q, v) after one step of dt [s] with tau held, on the configuration manifold.
 
     "semi_implicit": v' = v + dt FD(q, v, tau + passive), q' = integrate(q, dt v'), of order one; "rk4": Runge
-    and Kutta's method of order four. Passive joint forces are added to tau. The linear velocity of a free joint is carried in world axes, so
-    that a thrown spinning body keeps its momentum to rounding.
+    and Kutta's method of order four. Passive joint forces are added to tau. The linear velocity of a free
+    joint is carried in world axes, so that a thrown spinning body keeps its momentum to rounding.
 
     Rows: ANIM-INTEG, ANIM-SIMLOOP, RBDA-3.1-FDX.
 
