@@ -42,6 +42,18 @@ def compile(
     `parameters` names values of the model, such as "upper.mass", "elbow.placement" or "gravity", that are
     given at each call (`f(q, v, tau, parameters={"upper.mass": m})`, batched like any argument) instead of
     being compiled in.
+
+    Rows: RBDA-10.4-SYMBOLIC.
+
+    >>> model = da.models.pendulum(length=2.0, mass=3.0)
+    >>> def power(model, q, v, tau):
+    ...     return sum(a * b for a, b in zip(tau, v))
+    >>> f = da.compile(power, model)
+    >>> print(f([0.1], [2.0], [3.0]))
+    6.0
+    >>> g = da.compile(da.gravity_forces, model, parameters=("bob.mass",))
+    >>> print(g([np.pi / 2], parameters={"bob.mass": [1.0, 2.0]}).round(3).tolist())  # one mass a sample
+    [[19.62], [39.24]]
     """
     if dtype not in DTYPES:
         raise UnknownNameError.of("dtype", str(dtype), DTYPES)

@@ -15,7 +15,12 @@ Array: TypeAlias = npt.NDArray[Any]
 
 
 class Pose(NamedTuple):
-    """A frame in the world: `rotation (…, 3, 3)`, axes as columns; `translation (…, 3)`, origin [m]."""
+    """A frame in the world: `rotation (…, 3, 3)`, axes as columns; `translation (…, 3)`, origin [m].
+
+    >>> pose = da.forward_kinematics(da.models.two_link_arm(), [0.0, 0.0])["tip"]
+    >>> print(pose.translation)
+    [2. 0. 0.]
+    """
 
     rotation: Array
     translation: Array
@@ -23,7 +28,12 @@ class Pose(NamedTuple):
 
 @final
 class Poses:
-    """Poses of all bodies in the world, in the order of `model.bodies`."""
+    """Poses of all bodies in the world, in the order of `model.bodies`.
+
+    >>> poses = da.forward_kinematics(da.models.two_link_arm(), np.zeros((5, 2)))
+    >>> poses.translation.shape, poses["tip"].translation.shape
+    ((5, 2, 3), (5, 3))
+    """
 
     __slots__ = ("_model", "rotation", "translation")
 

@@ -28,12 +28,23 @@ PIECES_PER_THREAD: Final = 4
 
 
 def get_num_threads() -> int:
-    """The largest number of threads that a call may use."""
+    """The largest number of threads that a call may use.
+
+    >>> da.get_num_threads() >= 1
+    True
+    """
     return _THREADS.limit
 
 
 def set_num_threads(count: int) -> None:
-    """Let calls use up to `count` threads. The results do not depend on it."""
+    """Let calls use up to `count` threads. The results do not depend on it.
+
+    >>> before = da.get_num_threads()
+    >>> da.set_num_threads(2)
+    >>> da.get_num_threads()
+    2
+    >>> da.set_num_threads(before)
+    """
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ArgumentError(f"set_num_threads({count!r}): expected a whole number of at least 1")
     _THREADS.limit = count

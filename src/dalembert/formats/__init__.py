@@ -50,6 +50,15 @@ def load(
     ("strict"), or replaced by the nearest possible ones and listed ("repair"). Meshes are looked for below
     the file's folder and the folders `roots`, anywhere if the file is `trusted`. What was ignored, doubtful
     or repaired stands in `model.report`.
+
+    Rows: RBDA-4.6-MODEL.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "arm.urdf"
+    >>> _ = da.save(da.models.two_link_arm(), path)
+    >>> model = da.load(path)
+    >>> print([body.name for body in model.bodies], model.nv)
+    ['upper', 'lower'] 2
     """
     file = Path(path)
     reader = _by_ending(file, READERS, "load")
@@ -67,6 +76,15 @@ def save(model: Model, path: PathLike, *, accept_losses: bool = False) -> tuple[
 
     Returns what the format cannot hold, one line each. Where that changes the dynamics, it is an error unless
     `accept_losses` is set.
+
+    Rows: RBDA-4.6-MODEL.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "arm.json"
+    >>> print(da.save(da.models.two_link_arm(), path))  # nothing is lost
+    ()
+    >>> print(da.load(path) == da.models.two_link_arm())
+    True
     """
     file = Path(path)
     text, losses = _by_ending(file, WRITERS, "save")(model, file)

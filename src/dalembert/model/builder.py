@@ -63,6 +63,15 @@ class ModelBuilder:
     """Collects bodies, frames, loops, couplings, constraints in any order; `build` numbers and checks them.
 
     `gravity` is the acceleration of free fall [m/s^2] in world coordinates.
+
+    Rows: RBDA-4.6-MODEL, RBDA-4.1-NUMBER.
+
+    >>> builder = da.ModelBuilder(gravity=(0.0, 0.0, -9.81))
+    >>> rod = da.RigidInertia(1.0, (0.5, 0.0, 0.0), (0.0, 1 / 12, 1 / 12))
+    >>> _ = builder.add_body("rod", "world", da.Revolute((0, 1, 0)), inertia=rod)
+    >>> model = builder.build()
+    >>> print(da.mass_matrix(model, [0.0]).round(6))
+    [[0.333333]]
     """
 
     def __init__(self, *, gravity: Iterable[float] = (0.0, 0.0, -9.81), name: str = "model") -> None:

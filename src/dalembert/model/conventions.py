@@ -35,6 +35,14 @@ def convert_state(
     `continuous` names the revolute joints that Pinocchio keeps as (cos, sin); their angles come back between
     -pi and pi. `order` names all joints in the order of the other engine, where it differs from the model's.
     v may be omitted.
+
+    Rows: RBDA-3.1-QDFN, RBDA-4.5-QUAT.
+
+    >>> model = da.models.humanoid()
+    >>> q, v = model.random_state(1)
+    >>> x, w = da.convert_state(model, q, v, source="dalembert", target="pinocchio")
+    >>> print(q[3:7].round(3), x[3:7].round(3))  # scalar first here, scalar last there
+    [-0.752  0.522  0.257 -0.31 ] [ 0.522  0.257 -0.31  -0.752]
     """
     for engine in (source, target):
         if engine not in ENGINES:

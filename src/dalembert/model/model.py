@@ -43,6 +43,16 @@ class Model(Tree):
     Made by `ModelBuilder.build`, which checks everything; frozen; compared and hashed by content. Where
     couplings make joints dependent, `nq`, `nv`, q, v and tau count the independent coordinates only.
     `report` holds the warnings that building gave rise to.
+
+    Rows: RBDA-4.6-MODEL.
+
+    >>> model = da.models.humanoid()
+    >>> model.nq, model.nv, len(model.bodies)
+    (46, 43, 20)
+    >>> model.joint("left_knee").v_slice
+    slice(25, 26, None)
+    >>> model.with_values({"gravity": (0.0, 0.0, -1.62)}).gravity
+    Vec3(x=0.0, y=0.0, z=-1.62)
     """
 
     __slots__ = (

@@ -49,7 +49,7 @@ def load_motion(
     positions: Literal["add", "replace"] = "add",
     skip: int = 0,
 ) -> tuple[Model, Clip]:
-    """The skeleton in a motion-capture file as a model with masses, and the motion as a clip of it.
+    r"""The skeleton in a motion-capture file as a model with masses, and the motion as a clip of it.
 
     path: a `.bvh` file; a pair `("x.asf", "x.amc")`; or a DeepMimic clip, `.json` or `.txt`.
     up: the file's up axis; the model has z up. From y up, axes are renamed x -> y -> z -> x (DeepMimic,
@@ -65,6 +65,19 @@ def load_motion(
     skip: how many frames at the beginning are left out; many files begin with a rest pose, which
         `model.report` points out, and from which the figure would jump into its motion.
     positions: whether position channels of BVH joints add to the joint's OFFSET or replace it.
+
+    Rows: ANIM-ANALYSIS.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "nod.bvh"
+    >>> lines = ["HIERARCHY", "ROOT hips", "{", "OFFSET 0 0 0",
+    ...          "CHANNELS 6 Xposition Yposition Zposition Zrotation Xrotation Yrotation",
+    ...          "End Site", "{", "OFFSET 0 1 0", "}", "}",
+    ...          "MOTION", "Frames: 3", "Frame Time: 0.1", *["0 1 0 0 0 0"] * 3]
+    >>> _ = path.write_text("\n".join(lines))
+    >>> model, clip = da.load_motion(path, scale=1.0)
+    >>> print(model.nv, clip.q.shape)
+    6 (3, 7)
     """
     _check_options(scale, mass, height, frame_time, skip)
     _known("rotations", rotations, ("quaternion", "euler"))

@@ -32,6 +32,15 @@ class RigidInertia(Value):
     `RigidInertia(mass, com, inertia_at_com)`: `com` and `inertia_at_com` in the body's frame; the inertia is
     a `SymMat3`, a symmetric 3x3 matrix or the three diagonal numbers. Whether the numbers are physical is not
     looked at here, since they may be symbols; see `physical_problems`.
+
+    Rows: RBDA-2.13-INERTIA, RBDA-A.3-TYPES.
+
+    >>> I = da.RigidInertia(2.0, (0.5, 0.0, 0.0), (0.1, 0.2, 0.3))
+    >>> momentum = I * da.Motion.of([0.0, 0.0, 3.0, 0.0, 0.0, 0.0])
+    >>> print(np.round(momentum.to_list(), 6).tolist())
+    [0.0, 0.0, 2.4, 0.0, 3.0, 0.0]
+    >>> (I + I).mass
+    4.0
     """
 
     __slots__ = ("_euler", "h", "inertia", "mass")

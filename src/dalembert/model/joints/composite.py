@@ -30,6 +30,12 @@ class Composite(Joint):
         c_k = X_k c_{k-1} + c_Jk + u_k x v_Jk               (2)  since dX_k/dt = -v_Jk x X_k
 
     At most six freedoms; T and T_a follow from S by elimination.
+
+    Rows: RBDA-4.4-TABLE41.
+
+    >>> joint = da.Composite([da.Revolute((1, 0, 0)), da.Revolute((0, 1, 0))])  # a universal joint
+    >>> joint.nq, joint.nv
+    (2, 2)
     """
 
     joints: tuple[Joint, ...]

@@ -33,6 +33,9 @@ class Ellipsoid(Joint):
     radii along x, y, z [m]: successor z points along n = R e_z, and p is where the unit sphere's point n
     goes when it is stretched to the ellipsoid. It is the JointModelEllipsoid of Pinocchio 4 and the
     scapula's joint of biomechanics. Singular at q2 = ±pi/2; at q = 0 the successor stands at (0, 0, c).
+
+    >>> da.Ellipsoid(0.1, 0.2, 0.3).transform([0.0, 0.0, 0.0]).p
+    Vec3(x=0.0, y=0.0, z=0.3)
     """
 
     a: Scalar

@@ -33,6 +33,12 @@ class SphereInCylinder(Joint):
     [m/s]). Its two constraints replace a revolute joint's five where that would overconstrain a planar loop
     (Featherstone 2008 section 8.10). With E the rotation into successor coordinates: S = (e1, e2, e3, (0, E
     a)), T = (0, E t1), (0, E t2).
+
+    Rows: RBDA-4.4-TABLE41, RBDA-8.10-OVERCON.
+
+    >>> joint = da.SphereInCylinder((0, 0, 1))
+    >>> joint.nv, len(joint.constraint_subspace(joint.neutral()))
+    (4, 2)
     """
 
     axis: Vec3

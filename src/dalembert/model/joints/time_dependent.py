@@ -33,6 +33,13 @@ class TimeDependent(DerivedJoint):
     sigma_P and sigma_P° are exact derivatives of the placement with respect to time. A cylinder whose
     sliding is prescribed is `TimeDependent(Revolute(a), driver=Prismatic(a), motion=…)`; with `Fixed()`
     everything is prescribed.
+
+    Rows: RBDA-4.4-USERJOINT, RBDA-3.5-JOINT.
+
+    >>> swing = lambda t: [0.1 * da.scalar.sin(2.0 * t)]
+    >>> joint = da.TimeDependent(da.Revolute((0, 1, 0)), driver=da.Prismatic((1, 0, 0)), motion=swing)
+    >>> print(joint.velocity([0.0], [0.0], 0.0).to_list())  # carried along x at 0.2 m/s
+    [0.0, 0.0, 0.0, 0.2, 0.0, 0.0]
     """
 
     joint: Joint

@@ -44,6 +44,15 @@ class UserDefined(Joint):
     With `time_dependent=True` placement, subspace, bias and position_of take the time as one more argument,
     and sigma = the velocity at v = 0 is taken from the placement's dependence on time. T and T_a follow from
     S by elimination.
+
+    Rows: RBDA-4.4-USERJOINT.
+
+    >>> from dalembert.spatial import Mat3, Transform, Vec3
+    >>> def parabola(q):  # a slider on the curve z = x^2
+    ...     return Transform(Mat3.identity(), Vec3(q[0], 0.0, q[0] * q[0]))
+    >>> joint = da.UserDefined("parabola", 1, 1, parabola, coordinates=["length"])
+    >>> joint.subspace([0.5])[0].linear.to_list()
+    [1.0, 0.0, 1.0]
     """
 
     name: str
