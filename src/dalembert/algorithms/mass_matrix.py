@@ -21,7 +21,14 @@ from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar
 from dalembert.spatial import RigidInertia
 
-__all__ = ["Block", "composite_inertias", "crba_common_frame", "mass_matrix", "mass_matrix_by_columns"]
+__all__ = [
+    "Block",
+    "assembled",
+    "composite_inertias",
+    "crba_common_frame",
+    "mass_matrix",
+    "mass_matrix_by_columns",
+]
 
 Matrix = list[list[Scalar]]
 
@@ -42,7 +49,7 @@ def mass_matrix(
     `method`: "crba" (Table 6.2), "rnea_columns" (nv + 1 calls of inverse dynamics).
     """
     if method == "crba":
-        return _assembled(tree, _composite_blocks(tree, q, time))
+        return assembled(tree, _composite_blocks(tree, q, time))
     if method == "rnea_columns":
         return mass_matrix_by_columns(tree, q, time=time)
     raise UnknownNameError.of("method of mass_matrix", method, ("crba", "rnea_columns"))
@@ -96,7 +103,7 @@ def crba_common_frame(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = 
                 j = tree.bodies[j.parent]
                 yield Block(i, j, [[s.dot(f) for s in S[j]] for f in F])
 
-    return _assembled(tree, blocks())
+    return assembled(tree, blocks())
 
 
 def mass_matrix_by_columns(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Matrix:
@@ -113,7 +120,7 @@ def mass_matrix_by_columns(tree: Tree, q: Sequence[Scalar], *, time: Scalar | No
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _assembled(tree: Tree, blocks: Iterator[Block]) -> Matrix:
+def assembled(tree: Tree, blocks: Iterator[Block]) -> Matrix:
     """G^T H G from the blocks on and below the diagonal; without couplings each block goes to its place."""
     M: Matrix = [[0.0] * tree.nv for _ in range(tree.nv)]
     for i, j, rows in blocks:

@@ -20,12 +20,26 @@ def velocity_places(body: Body) -> list[list[tuple[int, float]]]:
 def variable_parents(tree: Tree) -> list[int]:
     """lambda' of the tree's velocity variables (Featherstone 2008 Table 6.4).
 
-    Couplings connect variables of different branches, so there every variable counts as the child of the
-    one before it, which is the pattern of a dense matrix.
+    Couplings connect variables of different branches. There lambda' is the elimination tree of G^T H G: the
+    parent of a variable is the last one before it that it meets in the matrix or in the fill of its factors.
     """
-    if has_couplings(tree):
-        return [k - 1 for k in range(tree.nv)]
-    return expanded_parents(tree.parents, [body.nv for body in tree.bodies])
+    if not has_couplings(tree):
+        return expanded_parents(tree.parents, [body.nv for body in tree.bodies])
+    below: list[set[int]] = [set() for _ in range(tree.nv)]
+    supporting: dict[int, set[int]] = {-1: set()}
+    for body in tree.bodies:
+        own = {place for row in velocity_places(body) for place, _ in row}
+        supporting[body.index] = supporting[body.parent] | own
+        for k in own:
+            for j in supporting[body.index]:
+                below[max(j, k)].add(min(j, k))
+    lam = []
+    for k in reversed(range(tree.nv)):
+        parent = max(below[k] - {k}, default=-1)
+        if parent >= 0:
+            below[parent] |= below[k] - {k}
+        lam.append(parent)
+    return lam[::-1]
 
 
 def matrix_density(tree: Tree) -> float:

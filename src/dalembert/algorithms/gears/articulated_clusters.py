@@ -57,10 +57,12 @@ def articulated_accelerations(
     function: str,
     a: Sequence[Scalar] = (),
     prescribed: frozenset[int] = frozenset(),
+    gravity: Vec3 | None = None,
 ) -> ClusterMotion:
     """Solve for dv/dt where tau acts, and for the forces at the `prescribed` places of v, where a is given.
 
-    `moved`: the outward pass of `velocity_products`. `function` is named in errors.
+    `moved`: the outward pass of `velocity_products`. `function` is named in errors. `gravity`
+    replaces the tree's.
     """
     clusters = clusters_of(tree)
     handles = [_Handle(body.inertia, moved[body][2]) for body in tree.bodies]
@@ -74,7 +76,7 @@ def articulated_accelerations(
             raise _without_inertia(function, cluster) from None
         if cluster.base >= 0:
             handles[cluster.base] = handles[cluster.base].carrying(eliminated[k])
-    accelerations = _Accelerations(tree, a, prescribed)
+    accelerations = _Accelerations(tree, tree.gravity if gravity is None else gravity, a, prescribed)
     for cluster, elimination in zip(clusters, eliminated, strict=True):
         elimination.accelerate(cluster, accelerations)
     return ClusterMotion(accelerations.a, accelerations.tau)
@@ -161,11 +163,10 @@ def _ratios_times(row: Sequence[tuple[int, float]], x: Sequence[Scalar]) -> Scal
 class _Accelerations:
     """What the last pass has found: a of every body, dv/dt, and the forces at prescribed variables."""
 
-    def __init__(self, tree: Tree, a: Sequence[Scalar], prescribed: frozenset[int]) -> None:
-        self.bodies: dict[int, Motion] = {-1: Motion(Vec3.zero(), -tree.gravity)}
+    def __init__(self, tree: Tree, gravity: Vec3, a: Sequence[Scalar], prescribed: frozenset[int]) -> None:
+        self.bodies: dict[int, Motion] = {-1: Motion(Vec3.zero(), -gravity)}
         self.a: list[Scalar] = [a[k] if k in prescribed else 0.0 for k in range(tree.nv)]
         self.tau: list[Scalar] = [0.0] * tree.nv
-        self.prescribed = prescribed
 
 
 def _eliminate(
