@@ -68,18 +68,27 @@ def plain_docstring(app, what, name, obj, options, lines: list[str]) -> None:
     """Docstrings are plain text with code in single backquotes: tell reStructuredText so.
 
     Stars, bars and underscores are mathematics here (v x* I v, |x|, S_i), and what is indented is set as it
-    stands.
+    stands. So is an example, which begins with `>>>` and ends at an empty line; the rows of the requirements
+    before it lead to their table.
     """
-    plain, literal = [], False
+    plain, literal, example = [], False, False
     for line in lines:
+        example = bool(line) and (example or line.startswith(">>> "))
         indented = line.startswith(" ") and not in_list(plain)
-        if indented and not literal:
+        if indented and not literal and not example:
             plain += ["", "::", ""]
         elif literal and line and not indented:
             plain.append("")
-        literal = indented or (literal and not line)
-        plain.append(line if literal else escape(line))
+        literal = not example and (indented or (literal and not line))
+        plain.append(line if literal or example else row_links(escape(line)))
     lines[:] = [*plain, ""]
+
+
+def row_links(line: str) -> str:
+    """The line that names requirements leads to the table of them."""
+    return (
+        f":doc:`Rows </requirements>`: {line.removeprefix('Rows: ')}" if line.startswith("Rows: ") else line
+    )
 
 
 def short_aliases(app, what, name, obj, options, signature, returned):

@@ -1,5 +1,12 @@
-"""What the documentation shows is true: its code runs and its links lead somewhere."""
+"""What the documentation shows is true: its code runs and its links lead somewhere.
 
+Every public function says which equation it solves and which requirements it meets, and every public name has
+an example that runs.
+"""
+
+import doctest
+import importlib
+import inspect
 import re
 from pathlib import Path
 
@@ -62,3 +69,83 @@ def test_every_public_name_is_in_the_reference() -> None:
     reference = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     public = [name for name in da.__all__ if name != "__version__"]
     assert [n for n in public if not re.search(rf"auto\w+:: {n}$|da\.{n}\b", reference, re.M)] == []
+    inside = [n for n in PUBLIC if "." in n]
+    modules = set(re.findall(r"automodule:: dalembert\.(\w+)$", reference, re.M))
+    listed = set(re.findall(r"auto(?:function|class):: (?:[\w.]*\.)?(\w+)$", reference, re.M))
+    assert [n for n in inside if n.split(".")[0] not in modules and n.split(".")[1] not in listed] == []
+
+
+PACKAGES = ("control", "symbolic", "analysis")
+NO_EQUATION = {
+    "compile": "turns a function into machine code",
+    "convert_state": "renames and reorders coordinates",
+    "get_num_threads": "reads a setting",
+    "load": "reads a file",
+    "load_motion": "reads a file",
+    "save": "writes a file",
+    "set_num_threads": "changes a setting",
+}
+"""Public functions that compute no formula, and what they do instead."""
+NO_ROW = {
+    "get_num_threads": "threads are no matter of the documents",
+    "set_num_threads": "threads are no matter of the documents",
+}
+"""Public functions that meet no requirement of the documents, and why they are there."""
+
+
+def public_names() -> dict[str, object]:
+    """Public functions and classes by their names: those of `dalembert`, then those of its packages."""
+    found = {name: getattr(da, name) for name in da.__all__}
+    for package in PACKAGES:
+        module = importlib.import_module(f"dalembert.{package}")
+        for name in getattr(module, "__all__", ()):
+            found[f"{package}.{name}"] = getattr(module, name)
+    return {
+        name: value for name, value in found.items() if inspect.isroutine(value) or inspect.isclass(value)
+    }
+
+
+PUBLIC = public_names()
+FUNCTIONS = [name for name, value in PUBLIC.items() if inspect.isroutine(value)]
+ROWS = {line.split(",")[0] for line in (ROOT / "requirements" / "rows.csv").read_text().splitlines()[1:]}
+
+
+def documentation(name: str) -> str:
+    """The docstring of a public name itself, not one that it inherits."""
+    return inspect.cleandoc(getattr(PUBLIC[name], "__doc__", None) or "")
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_examples_run_and_give_what_they_show(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Every public name has an example; `da` and `np` are imported, files go to an empty folder."""
+    examples = doctest.DocTestParser().get_doctest(documentation(name), {"da": da, "np": np}, name, name, 0)
+    assert examples.examples, f"{name} has no example in its docstring"
+    monkeypatch.chdir(tmp_path)
+    report: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    runner.run(examples, out=report.append)
+    assert not report, "".join(report)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_say_which_equation_they_solve(name: str) -> None:
+    """Before the example, the docstring of a public function holds an equation."""
+    text = documentation(name).split(">>>")[0]
+    assert name in NO_EQUATION or re.search(r"[\w)\]'*] = [-+\w(\[]", text), (
+        f"{name}: no equation in the docstring"
+    )
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_say_which_requirements_they_meet(name: str) -> None:
+    """A line `Rows: RBDA-6.2-CRBA, TOD-CRB.` names rows of requirements/rows.csv."""
+    line = re.search(r"^Rows: ([^>]*?)\.$", documentation(name), re.M | re.S)
+    named = re.split(r",\s+", line[1]) if line else []
+    assert name in NO_ROW or named, f"{name}: no line `Rows: …` in the docstring"
+    assert not [row for row in named if row not in ROWS], f"{name} names rows that do not exist"
+
+
+def test_exceptions_of_the_rules_exist() -> None:
+    assert {*NO_EQUATION, *NO_ROW} <= set(FUNCTIONS)

@@ -119,7 +119,7 @@ def mass_matrix(
     out: Array | None = None,
     check: Check = "raise",
 ) -> Array:
-    """The joint-space inertia M(q) `(…, nv, nv)`, symmetric, with armature; kinetic energy is v^T M v / 2.
+    """M(q) = sum J_i^T I_i J_i + armature `(…, nv, nv)`: the joint-space inertia, symmetric; T = v^T M v / 2.
 
     Composite-rigid-body algorithm, Featherstone 2008 Table 6.2; `method="rnea_columns"` takes it from nv
     inverse dynamics, as does a model of more than `UNROLLED_BODIES` coordinates.
@@ -282,7 +282,7 @@ def passive_forces(
 
 
 def force_at_point(model: Model, q: ArrayLike, body: str, point: ArrayLike, force: ArrayLike) -> Array:
-    """External forces `(…, n_bodies, 6)` of a push on one body: (R^T ((r - p) x f), R^T f) at its origin.
+    """External forces `(…, n_bodies, 6)` of a push on one body: n = R^T ((r - p) x f), then R^T f.
 
     `force (…, 3)` f [N] at `point (…, 3)` r [m], both in world coordinates; R and p are the body's pose. Pass
     the result as `external_forces`. Featherstone 2008 Eq. 2.7.

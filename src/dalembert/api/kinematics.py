@@ -50,7 +50,7 @@ def jacobian(
     out: Array | None = None,
     check: Check = "raise",
 ) -> Array:
-    """J(q) `(…, 6, nv)`, angular first: the velocity of a body or frame is J v.
+    """J(q) `(…, 6, nv)` with (omega, velocity) = J v of a body or frame, angular first.
 
     Columns of the joints that support the body are their S in the frame chosen, the others are zero. `frame`:
     "body" at the frame's origin in its axes; "world" at the world's origin in world axes; "world_aligned" at

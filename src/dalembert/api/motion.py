@@ -60,7 +60,7 @@ def difference(
 
 
 def normalize(model: Model, q: ArrayLike, *, out: Array | None = None) -> Array:
-    """q `(…, nq)` with its quaternions scaled to unit norm: p / |p|; the other coordinates as they are.
+    """q `(…, nq)` with its quaternions scaled to unit norm, p' = p / |p|; the other coordinates as they are.
 
     Featherstone 2008 section 4.5.
 
