@@ -105,9 +105,12 @@ class TableTree(Tree):
         "_slots",
         "_tree",
         "bodies",
+        "closure",
+        "constraints",
         "graph",
         "gravity",
         "loop_names",
+        "loops",
         "nq",
         "nv",
         "outputs",
@@ -132,7 +135,8 @@ class TableTree(Tree):
         self.parents = tree.parents
         self.gravity = tree.gravity
         self.nq, self.nv = tree.nq, tree.nv
-        self.loop_names = tree.loop_names
+        self.loops, self.loop_names = tree.loops, tree.loop_names
+        self.constraints, self.closure = tree.constraints, tree.closure
         self._handles = self._tabulate()
         self.bodies = tree.bodies
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal, TypeAlias, cast
 
+import numpy as np
 import numpy.typing as npt
 
-from dalembert.errors import UnknownNameError
+from dalembert.arguments import as_array
+from dalembert.errors import ArgumentError, UnknownNameError
 from dalembert.execution import CompiledFunction
 from dalembert.library import UNROLLED_BODIES, function, no_model
 from dalembert.model.model import Model
@@ -16,6 +18,7 @@ __all__ = [
     "ArrayLike",
     "Check",
     "ForceFrame",
+    "checked_stabilization",
     "force_options",
     "is_large",
     "known_frame",
@@ -53,6 +56,17 @@ def known_frame(model: Model, name: str) -> str:
         return model.frame(name).name
     except AttributeError:
         raise no_model("a function of a frame", model) from None
+
+
+def checked_stabilization(T_stab: ArrayLike | None) -> ArrayLike | None:
+    """A time that is positive and finite, if there is one."""
+    if T_stab is not None:
+        times = as_array("stabilization", T_stab, ())
+        if not np.all(np.isfinite(times) & (times > 0.0)):
+            raise ArgumentError(
+                f"stabilization must be a positive time [s], got {T_stab}; None leaves it out"
+            )
+    return T_stab
 
 
 def force_options(external_forces: ArrayLike | None, frame: str) -> dict[str, Any]:

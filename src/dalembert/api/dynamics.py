@@ -11,6 +11,7 @@ from dalembert.api.calls import (
     ArrayLike,
     Check,
     ForceFrame,
+    checked_stabilization,
     force_options,
     is_large,
     plain,
@@ -105,7 +106,9 @@ def forward_dynamics(
         and external_frame == "body"
     ):
         return plain(model, "forward_dynamics")(q, v, tau)  # type: ignore[no-any-return]
-    arrays = {"external_forces": external_forces, "time": time, "stabilization": stabilization}
+    arrays = {"external_forces": external_forces, "time": time}
+    if stabilization is not None:
+        arrays["stabilization"] = checked_stabilization(stabilization)
     options = force_options(external_forces, external_frame)
     return result(model, "forward_dynamics", (q, v, tau), arrays, method, options, out, check)
 

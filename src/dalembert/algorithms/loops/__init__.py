@@ -1,5 +1,10 @@
 """The dynamics of systems with constraints, closed loops above all (Featherstone 2008 chapter 8)."""
 
+from dalembert.algorithms.loops.closure import (
+    accelerations_by_closure,
+    closure_of,
+    independent_variables,
+)
 from dalembert.algorithms.loops.constrained_dynamics import (
     METHODS,
     constrained_forward_dynamics,
@@ -31,15 +36,18 @@ __all__ = [
     "ConstrainedMotion",
     "ConstrainedSystem",
     "ExplicitSolution",
+    "accelerations_by_closure",
     "accelerations_by_elimination",
     "accelerations_by_null_space",
     "accelerations_by_range_space",
+    "closure_of",
     "constrained_forward_dynamics",
     "constrained_motion",
     "constrained_motion_directly",
     "constrained_motion_from",
     "constrained_system",
     "explicit_solution",
+    "independent_variables",
     "is_constrained",
     "minimum_norm_solution",
     "multiplier_equation",

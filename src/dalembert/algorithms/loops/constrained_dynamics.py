@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from dalembert.algorithms.external_forces import ExternalForces
+from dalembert.algorithms.loops.closure import accelerations_by_closure
 from dalembert.algorithms.loops.direct import accelerations_by_elimination
 from dalembert.algorithms.loops.null_space import accelerations_by_null_space
 from dalembert.algorithms.loops.range_space import accelerations_by_range_space
@@ -19,6 +20,7 @@ METHODS: dict[str, Callable[..., list[Scalar]]] = {
     "range_space": accelerations_by_range_space,
     "direct": accelerations_by_elimination,
     "null_space": accelerations_by_null_space,
+    "loop_closure": accelerations_by_closure,
 }
 """Every way to the accelerations of a constrained system, by the name under which it is asked for."""
 
@@ -45,8 +47,9 @@ def constrained_forward_dynamics(
 ) -> list[Scalar]:
     """Solve M(q) a + b(q, v) = tau + external + K^T lambda, K a = k for a `(nv,)`.
 
-    `method`: a name of `METHODS`; by default "range_space", or "null_space" where joints move massless bodies
-    that only the constraints hold. `stabilization`: T_stab [s] (Eq. 8.22), without it errors drift.
+    `method`: a name of `METHODS`; by default "loop_closure" where the model has q = gamma(y), "null_space"
+    where joints move massless bodies that only the constraints hold, else "range_space". `stabilization`:
+    T_stab [s] (Eq. 8.22), without it errors drift.
     """
     chosen = method or _default(tree)
     if chosen not in METHODS:
@@ -66,6 +69,8 @@ def constrained_forward_dynamics(
 
 
 def _default(tree: Tree) -> str:
+    if tree.closure is not None:
+        return "loop_closure"
     try:
         require_moving_mass(tree, "forward_dynamics")
     except ModelError:

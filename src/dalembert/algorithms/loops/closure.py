@@ -1,0 +1,77 @@
+"""Loop-closure functions: dynamics in the independent variables alone (Featherstone 2008 section 8.11).
+
+A model that holds q = gamma(y) (`builder.set_loop_closure`) has v = G y' and a = G y'' + g in closed form:
+
+    G^T M G y'' = G^T (tau - C - M g)                                            (8.45 with 8.57 to 8.60)
+
+with M and C at q = gamma(y), v = G y'. What q and v hold of dependent joints is not read, so that loops
+cannot open, and stabilisation has nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dalembert.algorithms.constraints import closure_equations
+from dalembert.algorithms.external_forces import ExternalForces
+from dalembert.algorithms.inverse_dynamics import bias_forces
+from dalembert.algorithms.mass_matrix import mass_matrix
+from dalembert.algorithms.small_solve import factor
+from dalembert.errors import ModelError
+from dalembert.model.tree import Tree
+from dalembert.model.user_constraints import LoopClosure
+from dalembert.scalar import Scalar, is_zero
+
+__all__ = ["accelerations_by_closure", "closure_of", "independent_variables"]
+
+
+def accelerations_by_closure(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    *,
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+    time: Scalar | None = None,
+    stabilization: Scalar | None = None,
+) -> list[Scalar]:
+    """a `(nv,)` = G y'' + g. Of q and v the independent variables are read; `stabilization` has no effect."""
+    y, ydot = independent_variables(closure_of(tree), q, v)
+    full_q, full_v, G, g = closure_equations(tree, y, ydot, time=time)
+    C = bias_forces(
+        tree, full_q, full_v, external_forces=external_forces, external_frame=external_frame, time=time
+    )
+    M = mass_matrix(tree, full_q, time=time)
+    force = [t - c - _dot(row, g) for t, c, row in zip(tau, C, M, strict=True)]
+    columns = [[row[j] for row in G] for j in range(len(ydot))]
+    MG = [[_dot(row, column) for row in M] for column in columns]
+    n = len(columns)
+    H = [[_dot(columns[max(i, j)], MG[min(i, j)]) for j in range(n)] for i in range(n)]
+    ydd = factor(H).solve([_dot(column, force) for column in columns])
+    return [_dot(row, ydd) + g_i for row, g_i in zip(G, g, strict=True)]
+
+
+def closure_of(tree: Tree) -> LoopClosure:
+    """The model's loop closure, which this method needs."""
+    if tree.closure is None:
+        raise ModelError(
+            'method="loop_closure" needs q as a function of independent joints: give the model one with '
+            "builder.set_loop_closure, or use another method"
+        )
+    return tree.closure
+
+
+def independent_variables(
+    closure: LoopClosure, q: Sequence[Scalar], v: Sequence[Scalar]
+) -> tuple[list[Scalar], list[Scalar]]:
+    """(y, y') out of q and v."""
+    return [q[i] for i in closure.positions], [v[i] for i in closure.velocities]
+
+
+def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
+    total: Scalar = 0.0
+    for x, y in zip(a, b, strict=True):
+        if not (is_zero(x) or is_zero(y)):
+            total = total + x * y
+    return total
