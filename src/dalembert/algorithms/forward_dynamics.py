@@ -15,7 +15,8 @@ from collections.abc import Iterable, Sequence
 
 from dalembert.algorithms.articulated import JointElimination, eliminate_joint
 from dalembert.algorithms.external_forces import ExternalForces, body_forces
-from dalembert.algorithms.gears import articulated_accelerations, cluster_inertias
+from dalembert.algorithms.floating_base import floating_base_forward_dynamics
+from dalembert.algorithms.gears import articulated_accelerations, cluster_inertias, default_method
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.loops import METHODS as CONSTRAINED_METHODS
 from dalembert.algorithms.loops import constrained_forward_dynamics, is_constrained
@@ -38,8 +39,8 @@ __all__ = [
 ]
 
 
-TREE_METHODS = ("aba", "crba", "aba_spatial")
-"""The methods for systems without constraints; `forward_dynamics_spatial` is the last of them."""
+TREE_METHODS = ("aba", "crba", "aba_spatial", "floating_base")
+"""The methods for systems without constraints."""
 
 
 def forward_dynamics(
@@ -57,8 +58,9 @@ def forward_dynamics(
     """Solve M(q) a + b(q, v) = tau + external for a = dv/dt `(nv,)` [rad/s^2 or m/s^2].
 
     `method`: "aba", the default; "crba", which forms and factors M. Where joints are coupled, "aba" takes
-    them out of the equations together (`gears`). Systems with loops and other constraints have methods of
-    their own, see `loops.constrained_forward_dynamics`; `stabilization` concerns them alone.
+    them out of the equations together (`gears`), and "crba" is the default in shallow trees. "floating_base"
+    adds gravity at the end, for a free root. Systems with loops and other constraints have methods of their
+    own, see `loops.constrained_forward_dynamics`; `stabilization` concerns them alone.
     """
     if is_constrained(tree):
         if method in TREE_METHODS:
@@ -83,13 +85,17 @@ def forward_dynamics(
             f"this one has none; use one of {_listed(TREE_METHODS)}"
         )
     require_moving_mass(tree, "forward_dynamics")
-    chosen = method or "aba"
+    chosen = method or default_method(tree)
     if chosen == "crba":
         return forward_dynamics_by_matrix(
             tree, q, v, tau, external_forces=external_forces, external_frame=external_frame, time=time
         )
     if chosen == "aba_spatial":
         return forward_dynamics_spatial(
+            tree, q, v, tau, external_forces=external_forces, external_frame=external_frame, time=time
+        )
+    if chosen == "floating_base":
+        return floating_base_forward_dynamics(
             tree, q, v, tau, external_forces=external_forces, external_frame=external_frame, time=time
         )
     if chosen != "aba":

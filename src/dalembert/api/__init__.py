@@ -26,21 +26,33 @@ from dalembert.api.energy_momentum import (
     kinetic_energy,
     potential_energy,
 )
+from dalembert.api.hybrid import (
+    FloatingBaseEquations,
+    floating_base_equations,
+    floating_base_inverse_dynamics,
+    floating_base_jacobian,
+    hybrid_dynamics,
+)
 from dalembert.api.kinematics import forward_kinematics, jacobian, jacobian_rate, point_motion
 from dalembert.api.motion import difference, integrate, normalize, step
 
 __all__ = [
+    "FloatingBaseEquations",
     "bias_forces",
     "center_of_mass",
     "centroidal_momentum",
     "centroidal_momentum_matrix",
     "coriolis_forces",
     "difference",
+    "floating_base_equations",
+    "floating_base_inverse_dynamics",
+    "floating_base_jacobian",
     "force_at_point",
     "forward_dynamics",
     "forward_dynamics_derivatives",
     "forward_kinematics",
     "gravity_forces",
+    "hybrid_dynamics",
     "inertial_forces",
     "integrate",
     "inverse_dynamics",

@@ -5,7 +5,7 @@ from dalembert.algorithms.gears.articulated_clusters import (
     articulated_accelerations,
     cluster_inertias,
 )
-from dalembert.algorithms.gears.clusters import Cluster, clusters_of
+from dalembert.algorithms.gears.clusters import Cluster, clusters_of, default_method
 from dalembert.algorithms.gears.expansion import gear_equations, geared_matrix
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "articulated_accelerations",
     "cluster_inertias",
     "clusters_of",
+    "default_method",
     "gear_equations",
     "geared_matrix",
 ]
