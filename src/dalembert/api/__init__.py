@@ -26,6 +26,22 @@ from dalembert.api.energy_momentum import (
     kinetic_energy,
     potential_energy,
 )
+from dalembert.api.geometry import (
+    christoffel_symbols,
+    connection_term,
+    coriolis_matrix,
+    coriolis_product,
+    covariant_derivative,
+    geodesic,
+    geodesic_acceleration,
+    hamiltonian,
+    hamiltonian_rates,
+    inner_product,
+    mass_matrix_rate,
+    momentum_coordinates,
+    parallel_transport,
+    velocity_coordinates,
+)
 from dalembert.api.hybrid import (
     FloatingBaseEquations,
     floating_base_equations,
@@ -34,6 +50,7 @@ from dalembert.api.hybrid import (
     hybrid_dynamics,
 )
 from dalembert.api.kinematics import forward_kinematics, jacobian, jacobian_rate, point_motion
+from dalembert.api.loops import close_loops, constraint_bias, constraint_error, constraint_jacobian
 from dalembert.api.motion import difference, integrate, normalize, step
 
 __all__ = [
@@ -42,7 +59,16 @@ __all__ = [
     "center_of_mass",
     "centroidal_momentum",
     "centroidal_momentum_matrix",
+    "christoffel_symbols",
+    "close_loops",
+    "connection_term",
+    "constraint_bias",
+    "constraint_error",
+    "constraint_jacobian",
     "coriolis_forces",
+    "coriolis_matrix",
+    "coriolis_product",
+    "covariant_derivative",
     "difference",
     "floating_base_equations",
     "floating_base_inverse_dynamics",
@@ -51,9 +77,14 @@ __all__ = [
     "forward_dynamics",
     "forward_dynamics_derivatives",
     "forward_kinematics",
+    "geodesic",
+    "geodesic_acceleration",
     "gravity_forces",
+    "hamiltonian",
+    "hamiltonian_rates",
     "hybrid_dynamics",
     "inertial_forces",
+    "inner_product",
     "integrate",
     "inverse_dynamics",
     "inverse_dynamics_derivatives",
@@ -62,9 +93,13 @@ __all__ = [
     "jacobian_rate",
     "kinetic_energy",
     "mass_matrix",
+    "mass_matrix_rate",
+    "momentum_coordinates",
     "normalize",
+    "parallel_transport",
     "passive_forces",
     "point_motion",
     "potential_energy",
     "step",
+    "velocity_coordinates",
 ]

@@ -1,3 +1,22 @@
-"""Control laws on the dynamics: feedback linearisation, operational space."""
+"""Control laws on the dynamics: functions of a state and a target that return joint forces.
 
-__all__: list[str] = []
+Every law takes one sample or any leading batch shape and is compiled for the model on first use, like the
+functions of `dalembert` itself. `dalembert.algorithms.control_laws` has them on generic scalars, for use
+inside functions of your own that `da.compile` compiles.
+"""
+
+from dalembert.control.joint_laws import feedback_linearization, gravity_compensation, posture_forces
+from dalembert.control.frame_laws import (
+    consistent_inverse,
+    operational_inertia,
+    operational_space,
+)
+
+__all__ = [
+    "consistent_inverse",
+    "feedback_linearization",
+    "gravity_compensation",
+    "operational_inertia",
+    "operational_space",
+    "posture_forces",
+]

@@ -1,0 +1,226 @@
+"""The Coriolis matrix C(q, v) whose Mdot - 2 C is skew, and the rate of the inertia matrix.
+
+With J_i the Jacobian of body i, v_i = J_i v its velocity and everything in fixed coordinates, the velocity
+terms of the equation of motion are J_i^T (I_i J_i' v + v_i x* I_i v_i), summed over the bodies. The last
+term is B_i v_i for many matrices B_i; one of them is (Echeandia & Wensing, Numerical Methods to Compute the
+Coriolis Matrix and Christoffel Symbols for Rigid-Body Systems, 2021)
+
+    B_i m = (I_i' m + m x* h_i) / 2        I_i' = v_i x* I_i - I_i v_i x,   h_i = I_i v_i                  (1)
+    C     = sum of J_i^T (I_i J_i' + B_i J_i)                                                              (2)
+
+m x* h is skew in m, so that B + B^T = I' and C + C^T = dM/dt; B_i v_i = v_i x* h_i, so that C v is the whole
+of the velocity terms. (2) holds for joints of any number of freedoms and for subspaces that move in their
+body. B is linear in I' and h, which add up over a subtree and move between frames like any inertia and
+force, so that C is found like M by composite bodies (Table 6.2 of Featherstone 2008): for every joint i and
+each of its ancestors j, with ^c the sums over what i carries,
+
+    C_ji = S_j^T (I^c S_i' + B^c S_i)              C_ij = S_j'^T I^c S_i + S_j^T B^c^T S_i                 (3)
+    S'   = v x S + S-ring                                                                                  (4)
+
+Armature is constant and adds nothing. Coupled joints: v = G y with constant G, so that C becomes G^T C G.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from dalembert.algorithms.inertia_rate import inertia_rate
+from dalembert.algorithms.jacobians import subspace_rate
+from dalembert.algorithms.sparsity import velocity_places
+from dalembert.errors import ModelError
+from dalembert.model.body import Body, JointMotion
+from dalembert.model.joints.subspaces import combination
+from dalembert.model.tree import PerBody, Tree
+from dalembert.scalar import Scalar
+from dalembert.spatial import Force, Motion, RigidInertia
+
+__all__ = ["coriolis_matrix", "coriolis_product", "mass_matrix_rate", "require_scleronomic"]
+
+Matrix = list[list[Scalar]]
+
+
+def coriolis_matrix(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> Matrix:
+    """C(q, v) `(nv, nv)`: C v are the velocity terms, and dM/dt - 2 C is skew. Eqs (1) to (4).
+
+    Of the matrices with both properties it is the one of the Christoffel symbols: C_kj = sum over i of
+    Gamma_ij,k v_i.
+    """
+    require_scleronomic(tree, "coriolis_matrix")
+    moved = _moved(tree, q, v)
+    carried = _composites(tree, moved)
+    return _assembled(tree, _coriolis_blocks(tree, moved, carried))
+
+
+def mass_matrix_rate(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> Matrix:
+    """dM/dt `(nv, nv)` along the motion v: of S_j^T I^c S_i the three factors change in turn.
+
+    In fixed coordinates M_ij' = S_j^T (I^c' S_i + I^c S_i') + S_j'^T I^c S_i.
+    """
+    require_scleronomic(tree, "mass_matrix_rate")
+    moved = _moved(tree, q, v)
+    carried = _composites(tree, moved)
+    return _assembled(tree, _rate_blocks(tree, moved, carried))
+
+
+def coriolis_product(
+    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], w: Sequence[Scalar]
+) -> list[Scalar]:
+    """C(q, v) w `(nv,)` without forming C, in linear time: Eq. (2) as a recursion.
+
+    Outward the velocities J v and J w and the acceleration J' w of each body, inward I J' w + B J w. With
+    w = v it is `coriolis_forces`.
+    """
+    require_scleronomic(tree, "coriolis_product")
+
+    def move(
+        body: Body, parent: tuple[Motion, Motion, Motion]
+    ) -> tuple[tuple[Motion, Motion, Motion], tuple[JointMotion, Force]]:
+        joint = X, S, v_J, _ = body.jcalc(q, v)
+        own_w = body.own_v(w)
+        v_i = X.apply(parent[0]) + v_J
+        w_J = combination(S, own_w)
+        w_i = X.apply(parent[1]) + w_J
+        ring = combination(subspace_rate(body, q, v), own_w)
+        a_i = X.apply(parent[2]) + v_i.cross(w_J) + ring
+        I = body.inertia
+        turning = (inertia_rate(I, v_i) * w_i + w_i.cross(I * v_i)) * 0.5  # (1)
+        return (v_i, w_i, a_i), (joint, I * a_i + turning)
+
+    forces = tree.outward(move, (Motion.zero(), Motion.zero(), Motion.zero()))
+
+    def gather(body: Body, f_children: Force) -> tuple[Force, Sequence[Scalar]]:
+        joint, f_body = forces[body]
+        f = f_body + f_children
+        return joint.X.inverse_apply(f), [s.dot(f) for s in joint.S]
+
+    return tree.collect(tree.inward(gather, Force.zero())[0])
+
+
+def require_scleronomic(tree: Tree, function: str) -> None:
+    """Refuse joints that move by themselves: kinetic energy is then no quadratic form of v."""
+    for body in tree.bodies:
+        if body.joint.time_dependent:
+            raise ModelError(
+                f'{function}: joint "{body.joint_name}" depends on time, so that the kinetic energy is no '
+                "quadratic form of v and has no such geometry; make what it prescribes a coordinate"
+            )
+
+
+class _Moved(NamedTuple):
+    """Of each body: its joint, the rates S' of the joint's columns (4), and its velocity."""
+
+    joint: JointMotion
+    S_rate: tuple[Motion, ...]
+    velocity: Motion
+
+
+class _Carried(NamedTuple):
+    """Of each body with all it carries: inertia, its rate, momentum, in the body's coordinates."""
+
+    inertia: RigidInertia
+    rate: RigidInertia
+    momentum: Force
+
+
+def _moved(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> PerBody[_Moved]:
+    def step(body: Body, v_parent: Motion) -> tuple[Motion, _Moved]:
+        joint = body.jcalc(q, v)
+        v_i = joint.X.apply(v_parent) + joint.v_J
+        rings = subspace_rate(body, q, v)
+        S_rate = tuple(v_i.cross(s) + ring for s, ring in zip(joint.S, rings, strict=True))  # (4)
+        return v_i, _Moved(joint, S_rate, v_i)
+
+    return tree.outward(step, Motion.zero())
+
+
+def _composites(tree: Tree, moved: PerBody[_Moved]) -> PerBody[_Carried]:
+    def step(
+        body: Body, gathered: tuple[RigidInertia, RigidInertia, Force]
+    ) -> tuple[tuple[RigidInertia, RigidInertia, Force], _Carried]:
+        X, v_i = moved[body].joint.X, moved[body].velocity
+        I_c = gathered[0] + body.inertia
+        rate = gathered[1] + inertia_rate(body.inertia, v_i)
+        h = gathered[2] + body.inertia * v_i
+        return (X.inverse_apply(I_c), X.inverse_apply(rate), X.inverse_apply(h)), _Carried(I_c, rate, h)
+
+    return tree.inward(step, (RigidInertia.zero(), RigidInertia.zero(), Force.zero()))[0]
+
+
+class _Blocks(NamedTuple):
+    """The blocks (j, i) and (i, j) of a body i and itself or an ancestor j, each with rows of its first."""
+
+    i: Body
+    j: Body
+    upper: Matrix
+    lower: Matrix
+
+
+def _coriolis_blocks(tree: Tree, moved: PerBody[_Moved], carried: PerBody[_Carried]) -> Iterator[_Blocks]:
+    """Eq. (3): three forces for each column of S_i, taken to each ancestor in turn."""
+    for i in tree.bodies:
+        I_c, rate, h = carried[i]
+        (X, S, _, _), S_rate, _ = moved[i]
+        F, down, up = [], [], []
+        for s, s_rate in zip(S, S_rate, strict=True):
+            even, odd = rate * s, s.cross(h)
+            F.append(I_c * s)
+            down.append(I_c * s_rate + (even + odd) * 0.5)  # I^c S' + B^c S
+            up.append((even - odd) * 0.5)  # B^c^T S
+        yield _Blocks(i, i, [[s.dot(f) for f in down] for s in S], [])
+        j = i
+        while j.parent >= 0:
+            X = moved[j].joint.X
+            F = [X.inverse_apply(f) for f in F]
+            down = [X.inverse_apply(f) for f in down]
+            up = [X.inverse_apply(f) for f in up]
+            j = tree.bodies[j.parent]
+            S_j, S_j_rate = moved[j].joint.S, moved[j].S_rate
+            upper = [[s.dot(f) for f in down] for s in S_j]
+            lower = [
+                [s_rate.dot(f) + s.dot(g) for s, s_rate in zip(S_j, S_j_rate, strict=True)]
+                for f, g in zip(F, up, strict=True)
+            ]
+            yield _Blocks(i, j, upper, lower)
+
+
+def _rate_blocks(tree: Tree, moved: PerBody[_Moved], carried: PerBody[_Carried]) -> Iterator[_Blocks]:
+    for i in tree.bodies:
+        I_c, rate, _ = carried[i]
+        (X, S, _, _), S_rate, _ = moved[i]
+        F = [I_c * s for s in S]
+        F_rate = [rate * s + I_c * s_rate for s, s_rate in zip(S, S_rate, strict=True)]
+        own = [
+            [s.dot(f_rate) + s_rate.dot(f) for f, f_rate in zip(F, F_rate, strict=True)]
+            for s, s_rate in zip(S, S_rate, strict=True)
+        ]
+        yield _Blocks(i, i, own, [])
+        j = i
+        while j.parent >= 0:
+            X = moved[j].joint.X
+            F, F_rate = [X.inverse_apply(f) for f in F], [X.inverse_apply(f) for f in F_rate]
+            j = tree.bodies[j.parent]
+            upper = [
+                [s.dot(f_rate) + s_rate.dot(f) for f, f_rate in zip(F, F_rate, strict=True)]
+                for s, s_rate in zip(moved[j].joint.S, moved[j].S_rate, strict=True)
+            ]
+            yield _Blocks(i, j, upper, [[row[k] for row in upper] for k in range(len(F))])
+
+
+def _assembled(tree: Tree, blocks: Iterator[_Blocks]) -> Matrix:
+    """G^T C G; without couplings each block goes to its place."""
+    C: Matrix = [[0.0] * tree.nv for _ in range(tree.nv)]
+    for i, j, upper, lower in blocks:
+        _add(C, j, i, upper)
+        if i is not j:
+            _add(C, i, j, lower)
+    return C
+
+
+def _add(C: Matrix, of_rows: Body, of_columns: Body, block: Matrix) -> None:
+    for places_r, row in zip(velocity_places(of_rows), block, strict=True):
+        for places_c, x in zip(velocity_places(of_columns), row, strict=True):
+            for r, ratio_r in places_r:
+                for c, ratio_c in places_c:
+                    term = x if ratio_r == 1.0 and ratio_c == 1.0 else x * (ratio_r * ratio_c)
+                    C[r][c] = C[r][c] + term

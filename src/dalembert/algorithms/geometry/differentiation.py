@@ -1,0 +1,47 @@
+"""What the dynamics need to know of a map between coordinates, by exact derivatives of the map itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from dalembert.model.joints.dual import directional_derivative
+from dalembert.scalar import Scalar
+
+__all__ = ["MapMotion", "map_motion"]
+
+Matrix = list[list[Scalar]]
+
+
+class MapMotion(NamedTuple):
+    """Of y = f(x) in a motion: y, J = df/dx, its velocity J x', and bias = J' x': y'' = J x'' + bias."""
+
+    value: list[Scalar]
+    J: Matrix
+    velocity: list[Scalar]
+    bias: list[Scalar]
+
+
+def map_motion(
+    function: Callable[[list[Scalar]], Sequence[Scalar]], x: Sequence[Scalar], x_rate: Sequence[Scalar]
+) -> MapMotion:
+    """f, J, J x' and J' x' of a map f: a constraint phi(x) = 0, or coordinates x = h(q).
+
+    J' = sum of dJ/dx_i x_i' (Todorov, "implicit constraints"), so that J' x' is the second derivative of f
+    along x'.
+    """
+
+    def listed(z: list[Scalar]) -> list[Scalar]:
+        return list(function(z))
+
+    n = len(x)
+    columns = []
+    value: list[Scalar] = listed(list(x))
+    for i in range(n):
+        unit = [1.0 if k == i else 0.0 for k in range(n)]
+        columns.append(directional_derivative(listed, list(x), unit)[1])
+    J = [[column[r] for column in columns] for r in range(len(value))]
+    velocity, bias = directional_derivative(
+        lambda z: directional_derivative(listed, z, x_rate)[1], list(x), x_rate
+    )
+    return MapMotion(value, J, velocity, bias)

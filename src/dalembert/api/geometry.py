@@ -1,0 +1,396 @@
+"""The geometry of configuration space: M(q) as a metric, its connection, its geodesics; Hamilton's form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias, cast
+
+import numpy as np
+
+from dalembert.algorithms import geometry as algorithms
+from dalembert.api.calls import Array, ArrayLike, Check, is_large, result, results
+from dalembert.arguments import ArrayArgument
+from dalembert.errors import ArgumentError, ShapeError
+from dalembert.execution import CompiledFunction
+from dalembert.lowering import Recipe
+from dalembert.model.model import Model
+from dalembert.scalar import Scalar
+
+__all__ = [
+    "christoffel_symbols",
+    "connection_term",
+    "coriolis_matrix",
+    "coriolis_product",
+    "covariant_derivative",
+    "geodesic",
+    "geodesic_acceleration",
+    "hamiltonian",
+    "hamiltonian_rates",
+    "inner_product",
+    "mass_matrix_rate",
+    "momentum_coordinates",
+    "parallel_transport",
+    "velocity_coordinates",
+]
+
+Field: TypeAlias = Callable[[Any, list[Scalar]], Sequence[Scalar]]
+"""`field(model, q)` computes the nv components of a vector field."""
+
+
+def coriolis_matrix(
+    model: Model, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, check: Check = "raise"
+) -> Array:
+    """C(q, v) `(…, nv, nv)` of M a + C v + g = tau: C v = `coriolis_forces`, and dM/dt - 2 C is skew.
+
+    C = sum over bodies of J^T (I J' + B J), with B m = ((v x* I - I v x) m + m x* I v) / 2: the matrix of the
+    Christoffel symbols, C_kj = Gamma_ij,k v_i. For joints of every kind, and G^T C G where joints are
+    coupled. [kg m^2/s, kg m/s or kg/s].
+
+    Source: Todorov, "Dynamics in generalized coordinates"; Echeandia & Wensing 2021.
+
+    Rows: TOD-CHRISTOFFEL.
+
+    >>> model = da.models.two_link_arm()
+    >>> q, v = np.array([0.3, 0.8]), np.array([1.0, -2.0])
+    >>> C = da.coriolis_matrix(model, q, v)
+    >>> np.allclose(C @ v, da.coriolis_forces(model, q, v))
+    True
+    >>> X = da.mass_matrix_rate(model, q, v) - 2.0 * C
+    >>> np.allclose(X, -X.T)
+    True
+    """
+    if is_large(model):
+        rows = np.asarray(q)[..., np.newaxis, :]
+        speeds = np.asarray(v)[..., np.newaxis, :]
+        unit = np.eye(model.nv, dtype=rows.dtype if rows.dtype.kind == "f" else None)
+        columns = coriolis_product(model, rows, speeds, unit, check=check)
+        matrix = np.swapaxes(columns, -1, -2)
+        if out is None:
+            return np.ascontiguousarray(matrix)
+        out[...] = matrix
+        return out
+    return result(model, "coriolis_matrix", (q, v), {}, None, {}, out, check)
+
+
+def coriolis_product(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    w: ArrayLike,
+    *,
+    out: Array | None = None,
+    check: Check = "raise",
+) -> Array:
+    """C(q, v) w `(…, nv)` [N m or N] without forming C, in linear time; w `(…, nv)` is any velocity.
+
+    Outward J v, J w and J' w, inward I J' w + B J w of each body. With w = v it is `coriolis_forces`.
+
+    Source: as `coriolis_matrix`.
+
+    Rows: TOD-CHRISTOFFEL, TOD-COVARIANT.
+
+    >>> model = da.models.arm6()
+    >>> q, v = model.random_state(0)
+    >>> np.allclose(da.coriolis_product(model, q, v, v), da.coriolis_forces(model, q, v))
+    True
+    """
+    return result(model, "coriolis_product", (q, v, w), {}, None, {}, out, check)
+
+
+def mass_matrix_rate(
+    model: Model, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, check: Check = "raise"
+) -> Array:
+    """dM/dt `(…, nv, nv)` along the motion v: M' = sum of S_j^T (I^c' S_i + I^c S_i') + S_j'^T I^c S_i.
+
+    [kg m^2/s, kg m/s or kg/s]; M' = C + C^T.
+
+    Source: the composite inertias of Featherstone 2008 Eq. 6.17, differentiated (§2.13); Todorov, "Dynamics
+    in generalized coordinates".
+
+    Rows: TOD-CHRISTOFFEL.
+
+    >>> model = da.models.two_link_arm()
+    >>> q, v = np.array([0.3, 0.8]), np.array([1.0, -2.0])
+    >>> difference = da.mass_matrix(model, q + 1e-6 * v) - da.mass_matrix(model, q - 1e-6 * v)
+    >>> np.allclose(da.mass_matrix_rate(model, q, v), difference / 2e-6)
+    True
+    """
+    return result(model, "mass_matrix_rate", (q, v), {}, None, {}, out, check)
+
+
+def christoffel_symbols(
+    model: Model,
+    q: ArrayLike,
+    *,
+    kind: Literal["first", "second"] = "first",
+    method: str | None = None,
+    out: Array | None = None,
+    check: Check = "raise",
+) -> Array:
+    """Gamma_ij,k = (dM_ik/dq_j + dM_jk/dq_i - dM_ij/dq_k) / 2 `(…, nv, nv, nv)`, indices i, j, k.
+
+    `kind`: "first", or "second": Gamma_ij^k = (M^-1)_ks Gamma_ij,s. c_k = Gamma_ij,k v_i v_j are the velocity
+    terms. Where v is not dq/dt (spherical, planar and free joints) the symbols are those of the same
+    connection in the frame of the velocity variables, nabla_{e_i} e_j = Gamma_ij^k e_k, which is not
+    symmetric in i and j. `method`: "coriolis_matrix" (C_kj at v = e_i) or "derivatives" (exact derivatives
+    of M). nv^3 numbers: for systems of up to about twenty variables.
+
+    Source: Todorov, "Dynamics in generalized coordinates", "Covariant derivatives and geodesics".
+
+    Rows: TOD-CHRISTOFFEL.
+
+    >>> model = da.models.two_link_arm()
+    >>> Gamma = da.christoffel_symbols(model, np.array([0.3, 0.8]))
+    >>> v = np.array([1.0, -2.0])
+    >>> c = np.einsum("ijk,i,j->k", Gamma, v, v)
+    >>> np.allclose(c, da.coriolis_forces(model, np.array([0.3, 0.8]), v))
+    True
+    """
+    return result(model, "christoffel_symbols", (q,), {}, method, {"kind": kind}, out, check)
+
+
+def hamiltonian(
+    model: Model, q: ArrayLike, p: ArrayLike, *, out: Array | None = None, check: Check = "raise"
+) -> Array:
+    """H(q, p) = p^T M(q)^-1 p / 2 + V(q) `(…)` [J]: the energy by position and momentum p `(…, nv)`.
+
+    V is gravity's potential; springs are passive forces. H = v^T p - L for the Lagrangian L = K - V.
+
+    Source: Todorov, "Hamiltonian formulation".
+
+    Rows: TOD-HAMILTON.
+
+    >>> model = da.models.pendulum()
+    >>> q, v = np.array([0.5]), np.array([2.0])
+    >>> H = da.hamiltonian(model, q, da.momentum_coordinates(model, q, v))
+    >>> np.allclose(H, da.kinetic_energy(model, q, v) + da.potential_energy(model, q))
+    True
+    """
+    return result(model, "hamiltonian", (q, p), {}, None, {}, out, check)
+
+
+def hamiltonian_rates(
+    model: Model, q: ArrayLike, p: ArrayLike, tau: ArrayLike, *, check: Check = "raise"
+) -> tuple[Array, Array]:
+    """(v, dp/dt), `(…, nv)` each, of Hamilton's equations: v = dH/dp = M^-1 p, dp/dt = -dH/dq + tau.
+
+    Move q by `integrate(model, q, v * dt)`: where v is dq/dt this is Hamilton's first equation, and for
+    quaternions, where -dH/dq alone would not do, dp/dt has Hamel's terms: dp/dt = tau - g + C^T v.
+
+    Source: Todorov, "Hamiltonian formulation".
+
+    Rows: TOD-HAMILTON.
+
+    >>> model = da.models.pendulum()
+    >>> v, p_rate = da.hamiltonian_rates(model, [0.5], [2.0], [0.0])
+    >>> np.allclose(p_rate, -da.gravity_forces(model, [0.5]))
+    True
+    """
+    return cast(
+        "tuple[Array, Array]",
+        results(model, "hamiltonian_rates", (q, p, tau), {}, None, {}, None, check),
+    )
+
+
+def momentum_coordinates(
+    model: Model, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, check: Check = "raise"
+) -> Array:
+    """p = M(q) v `(…, nv)` [kg m^2/s or kg m/s], in linear time: the Legendre transformation, p = dL/dv.
+
+    In the metric M it lowers the index of any velocity: u* = M u.
+
+    Source: Todorov, "Hamiltonian formulation", "Manifolds and metrics".
+
+    Rows: TOD-HAMILTON, TOD-METRIC.
+
+    >>> model = da.models.arm6()
+    >>> q, v = model.random_state(0)
+    >>> np.allclose(da.momentum_coordinates(model, q, v), da.mass_matrix(model, q) @ v)
+    True
+    """
+    return result(model, "momentum_coordinates", (q, v), {}, None, {}, out, check)
+
+
+def velocity_coordinates(
+    model: Model, q: ArrayLike, p: ArrayLike, *, out: Array | None = None, check: Check = "raise"
+) -> Array:
+    """v = M(q)^-1 p `(…, nv)` [rad/s or m/s]: the inverse of `momentum_coordinates`, v = dH/dp.
+
+    In the metric M it raises the index of any force or momentum: u = M^-1 u*.
+
+    Source: Todorov, "Hamiltonian formulation", "Manifolds and metrics".
+
+    Rows: TOD-HAMILTON, TOD-METRIC.
+
+    >>> model = da.models.arm6()
+    >>> q, v = model.random_state(0)
+    >>> np.allclose(da.velocity_coordinates(model, q, da.momentum_coordinates(model, q, v)), v)
+    True
+    """
+    return result(model, "velocity_coordinates", (q, p), {}, None, {}, out, check)
+
+
+def inner_product(
+    model: Model,
+    q: ArrayLike,
+    u: ArrayLike,
+    w: ArrayLike,
+    *,
+    space: Literal["tangent", "cotangent"] = "tangent",
+    out: Array | None = None,
+    check: Check = "raise",
+) -> Array:
+    """<u, w> = u^T M(q) w `(…)` of two velocities `(…, nv)`; <v, v> is twice the kinetic energy.
+
+    `space="cotangent"`: u^T M(q)^-1 w of two forces or momenta.
+
+    Source: Todorov, "Manifolds and metrics" (where p^T v is called kinetic energy; it is twice that).
+
+    Rows: TOD-METRIC.
+
+    >>> model = da.models.arm6()
+    >>> q, v = model.random_state(0)
+    >>> np.allclose(da.inner_product(model, q, v, v), 2.0 * da.kinetic_energy(model, q, v))
+    True
+    """
+    return result(model, "inner_product", (q, u, w), {}, None, {"space": space}, out, check)
+
+
+def connection_term(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    u: ArrayLike,
+    *,
+    out: Array | None = None,
+    check: Check = "raise",
+) -> Array:
+    """Gamma_ij^k v_i u_j = M^-1 C(q, v) u `(…, nv)`: the part of nabla_v u that the connection adds.
+
+    A vector u(t) is carried parallel along a motion if du/dt + connection_term = 0.
+
+    Source: Todorov, "Covariant derivatives and geodesics".
+
+    Rows: TOD-COVARIANT.
+
+    >>> model = da.models.arm6()
+    >>> q, v = model.random_state(0)
+    >>> np.allclose(da.connection_term(model, q, v, v), -da.geodesic_acceleration(model, q, v))
+    True
+    """
+    return result(model, "connection_term", (q, v, u), {}, None, {}, out, check)
+
+
+def covariant_derivative(model: Model, field: Field) -> CompiledFunction:
+    """nabla_v u of a vector field u = field(model, q), compiled: a function of (q, v), each `(…, n)`.
+
+    (nabla_v u)_k = v_i du_k/dq_i + Gamma_ij^k v_i u_j. `field` computes nv numbers from q with `+ - * /` and
+    `dalembert.scalar`; its derivative is exact. The connection is the mechanical one, of the metric M.
+
+    Source: Todorov, "Covariant derivatives and geodesics".
+
+    Rows: TOD-COVARIANT.
+
+    >>> model = da.models.two_link_arm()
+    >>> constant = lambda model, q: [1.0, 0.0]
+    >>> nabla = da.covariant_derivative(model, constant)
+    >>> q, v = np.array([0.3, 0.8]), np.array([1.0, -2.0])
+    >>> Gamma = da.christoffel_symbols(model, q, kind="second")
+    >>> np.allclose(nabla(q, v), np.einsum("ijk,i,j->k", Gamma, v, [1.0, 0.0]))
+    True
+    """
+
+    def derivative(tree: Any, q: Any, v: Any) -> Any:
+        return algorithms.covariant_derivative(tree, field, q, v)
+
+    arguments = (ArrayArgument("q", (model.nq,)), ArrayArgument("v", (model.nv,)))
+    return CompiledFunction(Recipe("covariant_derivative", derivative, model, arguments))
+
+
+def geodesic_acceleration(
+    model: Model, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, check: Check = "raise"
+) -> Array:
+    """dv/dt = -M^-1 C(q, v) v `(…, nv)` [rad/s^2 or m/s^2]: the motion without forces and gravity.
+
+    It solves nabla_v v = 0, dv_k/dt + Gamma_ij^k v_i v_j = 0.
+
+    Source: Todorov, "Unforced motions as geodesics".
+
+    Rows: TOD-GEODESIC.
+
+    >>> model = da.models.cart_pole().with_values({"gravity": (0.0, 0.0, 0.0)})
+    >>> q, v = [0.1, 0.7], [1.0, -2.0]
+    >>> np.allclose(da.geodesic_acceleration(model, q, v), da.forward_dynamics(model, q, v, [0.0, 0.0]))
+    True
+    """
+    return result(model, "geodesic_acceleration", (q, v), {}, None, {}, out, check)
+
+
+def geodesic(
+    model: Model, q: ArrayLike, v: ArrayLike, dt: float, steps: int, *, check: Check = "raise"
+) -> tuple[Array, Array]:
+    """(q, v) along the geodesic from q with velocity v: `(steps + 1, …, nq)` and `(steps + 1, …, nv)`.
+
+    nabla_v v = 0 by the Runge-Kutta method of order four in steps of dt [s]. <v, v> stays constant, and the
+    path depends on the direction of v alone: a faster start runs through it sooner.
+
+    Source: Todorov, "Unforced motions as geodesics".
+
+    Rows: TOD-GEODESIC.
+
+    >>> model = da.models.two_link_arm()
+    >>> q, v = da.geodesic(model, [0.3, 0.8], [1.0, -2.0], 0.01, 100)
+    >>> speeds = da.inner_product(model, q, v, v)
+    >>> bool(np.ptp(speeds) < 1e-6 * speeds[0])
+    True
+    """
+    if steps < 0:
+        raise ArgumentError(f"geodesic: steps = {steps}; give a number of steps that is not negative")
+    state = (np.asarray(q), np.asarray(v))
+    batch = np.broadcast_shapes(state[0].shape[:-1], state[1].shape[:-1])
+    start = (np.broadcast_to(state[0], (*batch, model.nq)), np.broadcast_to(state[1], (*batch, model.nv)))
+    path = [start]
+    for _ in range(steps):
+        path.append(results(model, "geodesic_step", (*path[-1], dt), {}, None, {}, None, check))
+    return np.stack([q for q, _ in path]), np.stack([v for _, v in path])
+
+
+def parallel_transport(
+    model: Model, q: ArrayLike, v: ArrayLike, u: ArrayLike, dt: float, *, check: Check = "raise"
+) -> Array:
+    """u carried parallel along a motion: du/dt + Gamma_ij^k v_i u_j = 0, `((steps + 2) // 2, …, nv)`.
+
+    `q (steps + 1, …, nq)` and `v (steps + 1, …, nv)` are the motion at times dt [s] apart, as `geodesic`
+    returns it, of an even number of steps; `u (…, nv)` is the vector at its start. The result is u at every
+    second time: the Runge-Kutta method of order four takes the ones between as its middles. Lengths and
+    angles in the metric M stay as they are.
+
+    Source: Todorov, "Covariant derivatives and geodesics".
+
+    Rows: TOD-COVARIANT.
+
+    >>> model = da.models.two_link_arm()
+    >>> q, v = da.geodesic(model, [0.3, 0.8], [1.0, -2.0], 0.01, 100)
+    >>> carried = da.parallel_transport(model, q, v, v[0], 0.01)
+    >>> np.allclose(carried, v[::2])
+    True
+    """
+    positions, speeds = np.asarray(q), np.asarray(v)
+    if len(positions) != len(speeds) or len(positions) % 2 == 0:
+        raise ShapeError(
+            f"parallel_transport: q and v have {len(positions)} and {len(speeds)} times; give both at an odd "
+            "number of times, an even number of steps"
+        )
+
+    def rate(at: int, vector: Array) -> Array:
+        return -connection_term(model, positions[at], speeds[at], vector, check=check)
+
+    carried = [np.broadcast_to(u, speeds[0].shape)]
+    for k in range(0, len(positions) - 1, 2):
+        now = carried[-1]
+        k1 = rate(k, now)
+        k2 = rate(k + 1, now + dt * k1)
+        k3 = rate(k + 1, now + dt * k2)
+        k4 = rate(k + 2, now + 2.0 * dt * k3)
+        carried.append(now + dt / 3.0 * (k1 + 2.0 * (k2 + k3) + k4))
+    return np.stack(carried)

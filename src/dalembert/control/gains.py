@@ -1,0 +1,50 @@
+"""Gains as callers give them: one number for all directions, or one for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.arguments import DTYPES, pick_dtype
+from dalembert.errors import ArgumentError, ShapeError
+
+__all__ = ["per_direction", "positive_gain"]
+
+Array = npt.NDArray[Any]
+
+
+def per_direction(
+    name: str,
+    value: npt.ArrayLike,
+    size: int,
+    beside: Sequence[tuple[str, object]],
+    *,
+    before: int = 0,
+    after: int = 0,
+) -> Array:
+    """`(…, size)` from one number or as many, of the float type of the arrays beside it.
+
+    `before` and `after`: zeros to add at either end.
+    """
+    dtype = DTYPES[pick_dtype([*beside, (name, value)])]
+    array = np.asarray(value, dtype)
+    if array.ndim == 0:
+        array = np.full(size, array)
+    if array.shape[-1] != size:
+        raise ShapeError(
+            f"{name}: expected one number or {size}, got shape {array.shape}; a batch is (…, {size})"
+        )
+    batch = array.shape[:-1]
+    return np.concatenate(
+        [np.zeros((*batch, before), dtype), array, np.zeros((*batch, after), dtype)], axis=-1
+    )
+
+
+def positive_gain(name: str, gain: Array) -> Array:
+    """Refuse a negative gain, which pushes away from the target."""
+    if np.any(gain < 0.0):
+        raise ArgumentError(f"{name} has negative numbers, which drive the system away; give gains >= 0")
+    return gain

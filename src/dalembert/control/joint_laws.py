@@ -1,0 +1,108 @@
+"""Control of the joints: gravity compensation and feedback linearisation."""
+
+from __future__ import annotations
+
+from dalembert.api.calls import Array, ArrayLike, Check, result
+from dalembert.control.gains import per_direction, positive_gain
+from dalembert.model.model import Model
+
+__all__ = ["feedback_linearization", "gravity_compensation", "posture_forces"]
+
+
+def gravity_compensation(
+    model: Model,
+    q: ArrayLike,
+    *,
+    time: ArrayLike | None = None,
+    out: Array | None = None,
+    check: Check = "raise",
+) -> Array:
+    """tau = g(q) = +dV/dq `(…, nv)` [N m or N]: holds the system still wherever it is.
+
+    Source: Todorov, "Using the dynamics for control", with the term of gravity.
+
+    Rows: TOD-FBLIN.
+
+    >>> model = da.models.arm6()
+    >>> q, v = model.random_state(0)
+    >>> a = da.forward_dynamics(model, q, 0.0 * v, da.control.gravity_compensation(model, q))
+    >>> np.allclose(a, 0.0, atol=1e-9)
+    True
+    """
+    return result(model, "gravity_compensation", (q,), {"time": time}, None, {}, out, check)
+
+
+def feedback_linearization(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    q_ref: ArrayLike,
+    v_ref: ArrayLike | None = None,
+    a_ref: ArrayLike | None = None,
+    *,
+    stiffness: ArrayLike,
+    damping: ArrayLike | None = None,
+    time: ArrayLike | None = None,
+    out: Array | None = None,
+    check: Check = "raise",
+) -> Array:
+    """tau = b + M a* `(…, nv)` [N m or N], with which the error e obeys e'' + B e' + K e = 0.
+
+    a* = a_ref - B (v - v_ref) - K (q - q_ref). e = `difference(q_ref, q)`, so that the law holds for
+    quaternions too, in which e is the rotation vector of the error. `q_ref (…, nq)`, `v_ref` and `a_ref`
+    `(…, nv)`: the motion to follow, at rest if omitted. `stiffness` K [1/s^2] and `damping` B [1/s]: one
+    number, or one for each velocity variable; B omitted: critical, 2 sqrt(K). Every joint must be actuated.
+
+    Source: Todorov, "Using the dynamics for control".
+
+    Rows: TOD-FBLIN.
+
+    >>> model = da.models.arm6()
+    >>> q, v = model.random_state(0)
+    >>> tau = da.control.feedback_linearization(model, q, v, model.neutral(), stiffness=25.0, damping=10.0)
+    >>> np.allclose(da.forward_dynamics(model, q, v, tau), -10.0 * v - 25.0 * q)
+    True
+    """
+    beside = [("q", q), ("v", v), ("q_ref", q_ref)]
+    K = positive_gain("stiffness", per_direction("stiffness", stiffness, model.nv, beside))
+    B = None
+    if damping is not None:
+        B = positive_gain("damping", per_direction("damping", damping, model.nv, beside))
+    arrays = {"v_ref": v_ref, "a_ref": a_ref, "damping": B, "time": time}
+    return result(model, "feedback_linearization", (q, v, q_ref, K), arrays, None, {}, out, check)
+
+
+def posture_forces(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    q_ref: ArrayLike,
+    *,
+    stiffness: ArrayLike,
+    damping: ArrayLike | None = None,
+    time: ArrayLike | None = None,
+    out: Array | None = None,
+    check: Check = "raise",
+) -> Array:
+    """M a* `(…, nv)` [N m or N]: `feedback_linearization` without the bias forces b.
+
+    What to give `operational_space` as `null_space`, to draw an arm to the posture q_ref as far as its task
+    allows. Gains as in `feedback_linearization`.
+
+    Source: Todorov, "Using the dynamics for control".
+
+    Rows: TOD-FBLIN, TOD-OPSPACE.
+
+    >>> model = da.models.arm6()
+    >>> q, v = model.random_state(0)
+    >>> tau = da.control.posture_forces(model, q, v, model.neutral(), stiffness=25.0)
+    >>> np.allclose(tau, da.mass_matrix(model, q) @ (-10.0 * v - 25.0 * q))
+    True
+    """
+    beside = [("q", q), ("v", v), ("q_ref", q_ref)]
+    K = positive_gain("stiffness", per_direction("stiffness", stiffness, model.nv, beside))
+    B = None
+    if damping is not None:
+        B = positive_gain("damping", per_direction("damping", damping, model.nv, beside))
+    arrays = {"damping": B, "time": time}
+    return result(model, "posture_forces", (q, v, q_ref, K), arrays, None, {}, out, check)
