@@ -1,3 +1,10 @@
-"""Equations of motion as formulas (needs SymPy, the extra `symbolic`)."""
+"""Equations of motion as formulas (needs SymPy, the extra `symbolic`).
 
-__all__: list[str] = []
+The algorithms of `dalembert.algorithms` run on SymPy's symbols as on any other scalars; what they return is
+brought into the form in which textbooks print it. SymPy is imported at the first call.
+"""
+
+from dalembert.symbolic.equations import equations_of_motion
+from dalembert.symbolic.formulas import EquationsOfMotion
+
+__all__ = ["EquationsOfMotion", "equations_of_motion"]
