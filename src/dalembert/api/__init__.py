@@ -6,6 +6,17 @@ unit norm, `"flag"` makes such rows NaN, `"off"` does not look. `time=` is neede
 time-dependent joints.
 """
 
+from dalembert.api.cartesian import (
+    base_wrench,
+    body_torques,
+    cartesian_forces,
+    cartesian_forces_at_points,
+    generalized_force,
+    generalized_velocity,
+    joint_torques,
+    maximal_jacobians,
+    maximal_velocities,
+)
 from dalembert.api.derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
 from dalembert.api.dynamics import (
     bias_forces,
@@ -55,7 +66,11 @@ from dalembert.api.motion import difference, integrate, normalize, step
 
 __all__ = [
     "FloatingBaseEquations",
+    "base_wrench",
     "bias_forces",
+    "body_torques",
+    "cartesian_forces",
+    "cartesian_forces_at_points",
     "center_of_mass",
     "centroidal_momentum",
     "centroidal_momentum_matrix",
@@ -77,6 +92,8 @@ __all__ = [
     "forward_dynamics",
     "forward_dynamics_derivatives",
     "forward_kinematics",
+    "generalized_force",
+    "generalized_velocity",
     "geodesic",
     "geodesic_acceleration",
     "gravity_forces",
@@ -91,9 +108,12 @@ __all__ = [
     "inverse_mass_matrix",
     "jacobian",
     "jacobian_rate",
+    "joint_torques",
     "kinetic_energy",
     "mass_matrix",
     "mass_matrix_rate",
+    "maximal_jacobians",
+    "maximal_velocities",
     "momentum_coordinates",
     "normalize",
     "parallel_transport",

@@ -1,13 +1,16 @@
 """The equations K(q) a = k of loop joints and of constraints that users define."""
 
+from dalembert.algorithms.constraints.closing import ClosingEquations, closing_equations
 from dalembert.algorithms.constraints.equations import ConstraintEquations, constraint_equations, stabilized
 from dalembert.algorithms.constraints.explicit import ClosureEquations, closure_equations
 from dalembert.algorithms.constraints.loop_rows import LoopRows, loop_paths, loop_rows
 
 __all__ = [
+    "ClosingEquations",
     "ClosureEquations",
     "ConstraintEquations",
     "LoopRows",
+    "closing_equations",
     "closure_equations",
     "constraint_equations",
     "loop_paths",

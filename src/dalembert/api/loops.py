@@ -1,0 +1,264 @@
+"""Constraints: loop joints and functions of the user's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, overload
+
+import numpy as np
+
+from dalembert.api.calls import Array, ArrayLike, Check, result, results
+from dalembert.api.closing import closed_positions, closed_velocities
+from dalembert.api.motion import integrate
+from dalembert.arguments import as_array
+from dalembert.errors import ArgumentError, ShapeError, StateError
+from dalembert.library import no_model
+from dalembert.model.model import Model
+
+__all__ = ["close_loops", "constraint_bias", "constraint_error", "constraint_jacobian"]
+
+LISTED_SAMPLES = 5
+"""Samples that an error about them names."""
+
+
+def constraint_jacobian(
+    model: Model,
+    q: ArrayLike,
+    *,
+    time: ArrayLike | None = None,
+    out: Array | None = None,
+    check: Check = "raise",
+) -> Array:
+    """K(q) `(…, nc, nv)` of the constraints K v = 0 (or what is prescribed) and K a = k.
+
+    Loop joints in order, with 6 - nv rows T^T J_L each in the loop joint's successor frame, then the user
+    constraints (Featherstone 2008 Eqs 8.18 to 8.20).
+
+    Rows: RBDA-8.2-LOOPJAC, RBDA-8.7-KALG, TOD-EQCON.
+
+    >>> model = da.models.four_bar()
+    >>> K = da.constraint_jacobian(model, model.neutral())
+    >>> print(K.shape, np.linalg.matrix_rank(K))
+    (5, 3) 2
+    """
+    if _rows(model) == 0:
+        return np.zeros((*np.shape(q)[:-1], 0, model.nv))
+    return result(model, "constraint_jacobian", (q,), {"time": time}, None, {}, out, check)
+
+
+def constraint_bias(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    time: ArrayLike | None = None,
+    out: Array | None = None,
+    check: Check = "raise",
+) -> Array:
+    """k(q, v) `(…, nc)` of K a = k: what of the constraints' acceleration velocities make; k = -K' v.
+
+    Without stabilisation. k_l = -T^T (a_s - a_p + v_s x v_p) - T°^T (v_s - v_p), at dv/dt = 0 (Featherstone
+    2008 Eqs 8.15 and 8.47).
+
+    Rows: RBDA-8.2-LOOPJAC, RBDA-8.7-KALG.
+
+    >>> model = da.models.four_bar()
+    >>> q, v = da.close_loops(model, model.neutral(), [1.0, 0.0, 0.0])
+    >>> a = da.forward_dynamics(model, q, v, np.zeros(3))
+    >>> error = da.constraint_jacobian(model, q) @ a - da.constraint_bias(model, q, v)
+    >>> print(np.abs(error).max() < 1e-12)
+    True
+    """
+    if _rows(model) == 0:
+        return np.zeros((*np.broadcast_shapes(np.shape(q)[:-1], np.shape(v)[:-1]), 0))
+    return result(model, "constraint_bias", (q, v), {"time": time}, None, {}, out, check)
+
+
+def constraint_error(
+    model: Model,
+    q: ArrayLike,
+    *,
+    time: ArrayLike | None = None,
+    out: Array | None = None,
+    check: Check = "raise",
+) -> Array:
+    """delta(q) `(…, nc)` [rad or m]: how far loops are from closed, and the residuals of user constraints.
+
+    delta = T^T d of Featherstone 2008 Table 8.1, d the small displacement from where a loop joint's successor
+    ought to be to where it is; zero for constraints of velocity.
+
+    Rows: RBDA-8.3-DELTA.
+
+    >>> model = da.models.four_bar()
+    >>> print(np.abs(da.constraint_error(model, model.neutral())).max() < 1e-15)
+    True
+    >>> print(da.constraint_error(model, [0.1, 0.0, 0.0]).round(3))
+    [ 0.     0.    -0.096 -0.057  0.   ]
+    """
+    if _rows(model) == 0:
+        return np.zeros((*np.shape(q)[:-1], 0))
+    return result(model, "constraint_error", (q,), {"time": time}, None, {}, out, check)
+
+
+@overload
+def close_loops(
+    model: Model,
+    q: ArrayLike,
+    v: None = None,
+    *,
+    hold: Iterable[str] = (),
+    tolerance: float = 1e-10,
+    max_iterations: int = 100,
+    time: ArrayLike | None = None,
+) -> Array: ...
+@overload
+def close_loops(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    hold: Iterable[str] = (),
+    tolerance: float = 1e-10,
+    max_iterations: int = 100,
+    time: ArrayLike | None = None,
+) -> tuple[Array, Array]: ...
+def close_loops(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    *,
+    hold: Iterable[str] = (),
+    tolerance: float = 1e-10,
+    max_iterations: int = 100,
+    time: ArrayLike | None = None,
+) -> Any:
+    """The nearest q `(…, nq)` with closed loops, phi(q) = 0; with v also the v' that keeps them, K v' = 0.
+
+    Damped Gauss-Newton with shortest steps dq = -K^+ phi on the configuration manifold. v' is nearest to v in
+    the metric of kinetic energy, (v' - v)^T M (v' - v), as after a sudden closing. `hold`: joints whose q and
+    v stay as given. `tolerance` [rad or m] bounds every component of the displacement across a
+    loop joint, so that a bearing half a turn off does not count as closed. Samples that cannot be closed
+    raise an error that names them. Always float64.
+
+    Rows: RBDA-8.10-AMBIGUITY, RBDA-8.3-DELTA.
+
+    >>> model = da.models.four_bar()
+    >>> q, v = da.close_loops(model, [0.7, 0.0, 0.0], [1.0, 0.0, 0.0], hold=["crank_pivot"])
+    >>> print(q.round(4), np.abs(da.constraint_error(model, q)).max() < 1e-10)
+    [ 0.7    -0.9752 -0.1366] True
+    >>> print(v.round(4))
+    [ 1.     -1.3102  0.0518]
+    """
+    if not isinstance(model, Model):
+        raise no_model("close_loops", model)
+    _check_options(tolerance, max_iterations)
+    free = _free(model, hold)
+    positions = as_array("q", q, (model.nq,))
+    speeds = None if v is None else as_array("v", v, (model.nv,))
+    times = None if time is None else as_array("time", time, ())
+    batch = _batch(positions, speeds, times)
+    flat_q = np.ascontiguousarray(np.broadcast_to(positions, (*batch, model.nq)).reshape(-1, model.nq))
+    flat_time = None if times is None else np.ascontiguousarray(np.broadcast_to(times, batch).reshape(-1))
+    if _rows(model) == 0:
+        closed = flat_q
+    else:
+        closed = _closed(model, flat_q, flat_time, free, tolerance, max_iterations, batch)
+    shaped = closed.reshape(*batch, model.nq)
+    if speeds is None:
+        return shaped
+    flat_v = np.ascontiguousarray(np.broadcast_to(speeds, (*batch, model.nv)).reshape(-1, model.nv))
+    if _rows(model) and flat_v.size:
+        K, still = results(
+            model, "constraint_velocity", (closed,), {"time": flat_time}, None, {}, None, "raise"
+        )
+        M = result(model, "mass_matrix", (closed,), {"time": flat_time}, None, {}, None, "raise")
+        flat_v = closed_velocities(flat_v, M, K, -still, free)
+    return shaped, flat_v.reshape(*batch, model.nv)
+
+
+def _closed(
+    model: Model,
+    q: Array,
+    time: Array | None,
+    free: Array,
+    tolerance: float,
+    max_iterations: int,
+    batch: tuple[int, ...],
+) -> Array:
+    if all(item.kind == "velocity" for item in model.constraints) and not model.loops and not model.closure:
+        return q
+
+    def equations(rows: Array, at: Array | None) -> tuple[Array, Array, Array]:
+        found: tuple[Array, Array, Array] = results(
+            model, "closing_equations", (rows,), {"time": at}, None, {}, None, "raise"
+        )
+        return found
+
+    if not len(q):
+        return q
+    found = closed_positions(
+        q,
+        time,
+        free,
+        equations,
+        lambda rows, step: integrate(model, rows, step),
+        tolerance,
+        max_iterations,
+    )
+    stuck = np.flatnonzero(~(found.gap <= tolerance) & np.isfinite(q).all(axis=1))
+    if stuck.size:
+        named = [
+            f"{tuple(int(i) for i in np.unravel_index(row, batch))} by {found.gap[row]:.3g}"
+            if batch
+            else f"by {found.gap[row]:.3g}"
+            for row in stuck[:LISTED_SAMPLES]
+        ]
+        more = f" and {stuck.size - LISTED_SAMPLES} more" if stuck.size > LISTED_SAMPLES else ""
+        which = f"samples {', '.join(named)}{more}" if batch else f"the state {named[0]}"
+        raise StateError(
+            f"close_loops: {stuck.size} of {len(q)} samples stay open after {max_iterations} steps: {which} "
+            "(rad or m); start nearer to a closed configuration, hold fewer joints, or allow more steps with "
+            "max_iterations"
+        )
+    return found.q
+
+
+def _rows(model: Model) -> int:
+    """The number of constraint equations."""
+    if not isinstance(model, Model):
+        raise no_model("a function of constraints", model)
+    rows = sum(6 - loop.joint.nv for loop in model.loops) + sum(item.size for item in model.constraints)
+    if model.closure is not None and not model.loops and not model.constraints:
+        rows += model.nv - len(model.closure.velocities)
+    return rows
+
+
+def _free(model: Model, hold: Iterable[str]) -> Array:
+    """Which velocity variables may move."""
+    if isinstance(hold, str):
+        raise ArgumentError(f'close_loops: hold takes a list of joint names; write hold=["{hold}"]')
+    free = np.ones(model.nv, dtype=bool)
+    for name in hold:
+        joint = model.joint(name)
+        if joint.body.dependence is not None:
+            raise ArgumentError(
+                f'close_loops: joint "{name}" follows a coupling; hold the joint that drives it'
+            )
+        free[joint.v_slice] = False
+    return free
+
+
+def _check_options(tolerance: float, max_iterations: int) -> None:
+    if not tolerance > 0.0:
+        raise ArgumentError(f"close_loops: tolerance is {tolerance}; give a positive number [rad or m]")
+    if max_iterations < 1:
+        raise ArgumentError(f"close_loops: max_iterations is {max_iterations}; give a number of 1 or more")
+
+
+def _batch(q: Array, v: Array | None, time: Array | None) -> tuple[int, ...]:
+    """The common batch shape."""
+    parts = [q.shape[:-1], *(() if v is None else (v.shape[:-1],)), *(() if time is None else (time.shape,))]
+    try:
+        return np.broadcast_shapes(*parts)
+    except ValueError:
+        raise ShapeError(f"close_loops: the batch shapes {parts} do not broadcast") from None
