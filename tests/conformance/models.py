@@ -69,3 +69,35 @@ def textbook(name: str) -> da.Model:
     """One of the bundled models whose equations fit on a line."""
     model: da.Model = getattr(da.models, name)()
     return model
+
+
+@functools.cache
+def geared() -> da.Model:
+    """A free root with an arm whose rotor and finger follow other joints, across branches."""
+    rng = np.random.default_rng(5)
+    builder = da.ModelBuilder(gravity=(0.3, -0.2, -9.7))
+    places = (
+        ("root", "world", da.Free()),
+        ("arm", "root", da.Revolute((0.1, 0.9, 0.2))),
+        ("rotor", "root", da.Revolute((0.0, 0.0, 1.0))),
+        ("wrist", "arm", da.Revolute((0.7, -0.2, 0.4))),
+        ("finger", "wrist", da.Prismatic((0.0, 1.0, 0.0))),
+    )
+    for name, parent, joint in places:
+        builder.add_body(
+            name,
+            parent,
+            joint,
+            placement=random_placement(rng),
+            inertia=random_inertia(rng),
+            armature=0.2 if name == "wrist" else 0.0,
+        )
+    builder.add_coupling("gear", {"arm": 3.0, "rotor": -1.0}, offset=0.2)
+    builder.add_coupling("tendon", {"arm": 0.3, "wrist": 0.5, "finger": -1.0})
+    return builder.build()  # fmt: skip
+
+
+@functools.cache
+def linkage() -> da.Model:
+    """The bundled four-bar linkage: three bars and a loop joint."""
+    return da.models.four_bar()

@@ -23,7 +23,7 @@ def _equations(tree: Tree, q: Any, v: Any, *, time: Any = None, **forces: Any) -
     I_0, F, H = floating_base.floating_base_inertia(tree, q, time=time)
     p_0, C = floating_base.floating_base_bias(tree, q, v, time=time, **forces)
     columns = [f.to_list() for f in F]
-    return I_0, [[column[r] for column in columns] for r in range(6)], H, p_0.to_list(), C
+    return I_0.matrix(), [[column[r] for column in columns] for r in range(6)], H, p_0.to_list(), C
 
 
 HYBRID: Final[dict[str, LibraryFunction]] = {
