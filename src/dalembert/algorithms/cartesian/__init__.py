@@ -1,3 +1,53 @@
-"""From Cartesian (maximal) to generalized quantities and back."""
+"""Between generalized and maximal coordinates (Liu & Jain section 6): velocities and forces, both ways.
 
-__all__: list[str] = []
+Maximal coordinates are those of engines that keep every body free: for each body (omega, v of its centre of
+mass) and (torque about it, force), in world axes, angular first (the text has linear first).
+"""
+
+from __future__ import annotations
+
+from dalembert.algorithms.cartesian.body_forces import joint_forces
+from dalembert.algorithms.cartesian.forces import (
+    body_torques,
+    cartesian_forces,
+    cartesian_forces_at_points,
+    generalized_force,
+    joint_torques,
+)
+from dalembert.algorithms.cartesian.joint_by_joint import (
+    connectivity_matrix,
+    generalized_velocity_joint_by_joint,
+    generalized_velocity_rotations_first,
+    joint_jacobian,
+    relative_angular_velocities,
+)
+from dalembert.algorithms.cartesian.maximal import maximal_jacobians, maximal_velocities
+from dalembert.algorithms.cartesian.pseudo_inverse import PseudoInverse, symmetric_pseudo_inverse
+from dalembert.algorithms.cartesian.velocities import (
+    GeneralizedVelocity,
+    generalized_velocity,
+    generalized_velocity_by_pseudo_inverse,
+    generalized_velocity_from_rows,
+)
+
+__all__ = [
+    "GeneralizedVelocity",
+    "PseudoInverse",
+    "body_torques",
+    "cartesian_forces",
+    "cartesian_forces_at_points",
+    "connectivity_matrix",
+    "generalized_force",
+    "generalized_velocity",
+    "generalized_velocity_by_pseudo_inverse",
+    "generalized_velocity_from_rows",
+    "generalized_velocity_joint_by_joint",
+    "generalized_velocity_rotations_first",
+    "joint_forces",
+    "joint_jacobian",
+    "joint_torques",
+    "maximal_jacobians",
+    "maximal_velocities",
+    "relative_angular_velocities",
+    "symmetric_pseudo_inverse",
+]
