@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from dalembert import algorithms
-from dalembert.algorithms import loops
+from dalembert.algorithms import assembly, geometry, lagrange, loops, recursion
 from dalembert.algorithms.forward_dynamics import TREE_METHODS
-from dalembert.catalogue.entry import LibraryFunction
+from dalembert.algorithms.inverse_dynamics import spanning_tree_forces
+from dalembert.catalogue.entry import LibraryFunction, Refusal
 from dalembert.model import configuration
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
@@ -38,15 +39,47 @@ def _frame_motion(model: Model, q: Any, v: Any, a: Any, *, where: str, time: Any
 
 TREES: Final[dict[str, LibraryFunction]] = {
     "inverse_dynamics": LibraryFunction(
-        {"rnea": algorithms.inverse_dynamics, "rnea_spatial": _forces_alone(algorithms.rnea_spatial)},
+        {
+            "rnea": loops.on_trees(spanning_tree_forces, "rnea"),
+            "rnea_spatial": _forces_alone(algorithms.rnea_spatial),
+            "rnea_common_frame": recursion.inverse_dynamics_common_frame,
+            "luh_walker_paul": _forces_alone(recursion.luh_walker_paul),
+            "liu_jain": _forces_alone(recursion.liu_jain),
+            "lagrange": lagrange.inverse_dynamics_by_jacobians,
+            "closed_form": recursion.inverse_dynamics_closed_form,
+            **loops.INVERSE_METHODS,
+        },
         ("q", "v", "a"),
         frame_free=True,
         loops=("rnea",),
+        automatic=algorithms.inverse_dynamics,
+        refusals=(
+            Refusal(
+                loops.constraint_violation,
+                {"float64": 1e-6, "float32": 1e-3},
+                "a breaks the constraints, K a - k is {measure:.3g} of its terms; the nearest accelerations that "
+                "keep them are those of da.forward_dynamics, and da.constraint_bias is k",
+            ),
+            Refusal(
+                loops.unreachable_share,
+                {"float64": 1e-6, "float32": 1e-3},
+                "the actuated joints cannot produce this motion, {measure:.3g} of the forces that it needs is out "
+                "of their reach; see model.actuated and builder.set_actuated",
+            ),
+        ),
     ),
     "forward_dynamics": LibraryFunction(
         {
             name: functools.partial(algorithms.forward_dynamics, method=name)
             for name in (*TREE_METHODS, *loops.METHODS)
+        }
+        | {
+            "divide_and_conquer": assembly.divide_and_conquer,
+            "aba_inverse": assembly.forward_dynamics_by_inverse_inertias,
+            "aba_constraint_space": assembly.forward_dynamics_in_constraint_space,
+            "projection": assembly.forward_dynamics_by_projection,
+            "hamiltonian": geometry.forward_dynamics_hamiltonian,
+            "gauss": geometry.forward_dynamics_gauss,
         },
         ("q", "v", "tau"),
         frame_free=True,
@@ -61,6 +94,7 @@ TREES: Final[dict[str, LibraryFunction]] = {
             "crba": algorithms.mass_matrix,
             "rnea_columns": algorithms.mass_matrix_by_columns,
             "crba_common_frame": algorithms.crba_common_frame,
+            "jacobians": lagrange.mass_matrix_by_jacobians,
         },
         ("q",),
         frame_free=True,

@@ -5,12 +5,12 @@ functions of `dalembert` itself. `dalembert.algorithms.control_laws` has them on
 inside functions of your own that `da.compile` compiles.
 """
 
-from dalembert.control.joint_laws import feedback_linearization, gravity_compensation, posture_forces
 from dalembert.control.frame_laws import (
     consistent_inverse,
     operational_inertia,
     operational_space,
 )
+from dalembert.control.joint_laws import feedback_linearization, gravity_compensation, posture_forces
 
 __all__ = [
     "consistent_inverse",

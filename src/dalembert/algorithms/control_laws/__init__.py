@@ -1,6 +1,6 @@
 """Control laws on generic scalars: functions of a state and a target that return joint forces."""
 
-from dalembert.algorithms.control_laws.actuation import require_actuation
+from dalembert.algorithms.control_laws.actuation import commanded_forces, require_actuation
 from dalembert.algorithms.control_laws.joint_space import (
     critical_damping,
     feedback_linearization,
@@ -14,11 +14,11 @@ from dalembert.algorithms.control_laws.operational_space import (
     frame_task,
     operational_inertia,
     operational_space,
-    prioritized_acceleration,
 )
 
 __all__ = [
     "Task",
+    "commanded_forces",
     "consistent_inverse",
     "critical_damping",
     "feedback_linearization",
@@ -27,7 +27,6 @@ __all__ = [
     "operational_inertia",
     "operational_space",
     "posture_forces",
-    "prioritized_acceleration",
     "require_actuation",
     "tracking_acceleration",
 ]

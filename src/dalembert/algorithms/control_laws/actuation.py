@@ -1,17 +1,41 @@
-"""What a control law asks of a model."""
+"""From an acceleration to what the motors do, and what a control law asks of a model for that."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dalembert.algorithms.aligned import AlignedTree
+from dalembert.algorithms.inverse_dynamics import inverse_dynamics
+from dalembert.algorithms.loops import is_constrained
 from dalembert.errors import ModelError
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
+from dalembert.scalar import Scalar
 
-__all__ = ["require_actuation"]
+__all__ = ["commanded_forces", "require_actuation"]
+
+
+def commanded_forces(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    a: Sequence[Scalar],
+    *,
+    law: str,
+    time: Scalar | None = None,
+) -> list[Scalar]:
+    """tau `(nv,)` = M a + b: every law of this package ends here.
+
+    In a model with loops or other constraints the joints in `model.actuated` alone have forces; they must be
+    able to produce every motion that the constraints allow.
+    """
+    if not is_constrained(tree):
+        require_actuation(tree, law)
+    return inverse_dynamics(tree, q, v, a, time=time)
 
 
 def require_actuation(tree: Tree, law: str) -> None:
-    """Refuse a model with joints that have no motor: the law would need a force at every joint."""
+    """Refuse a tree with joints that have no motor: the law needs a force at every joint."""
     model = tree.original if isinstance(tree, AlignedTree) else tree
     if not isinstance(model, Model):
         return

@@ -19,12 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dalembert.algorithms.control_laws.actuation import require_actuation
-from dalembert.algorithms.inverse_dynamics import (
-    differential_inverse_dynamics,
-    gravity_forces,
-    inverse_dynamics,
-)
+from dalembert.algorithms.control_laws.actuation import commanded_forces
+from dalembert.algorithms.geometry.constrained_inertia import nearest_acceleration
+from dalembert.algorithms.geometry.gauss import allowed_accelerations, inertia_solver
+from dalembert.algorithms.inverse_dynamics import differential_inverse_dynamics
 from dalembert.model.joints import Joint
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.tree import Tree
@@ -43,8 +41,8 @@ Matrix = list[list[Scalar]]
 
 def gravity_compensation(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> list[Scalar]:
     """tau = g(q) `(nv,)`: what holds the system still wherever it is."""
-    require_actuation(tree, "gravity_compensation")
-    return gravity_forces(tree, q, time=time)
+    rest = [0.0] * tree.nv
+    return commanded_forces(tree, q, rest, rest, law="gravity_compensation", time=time)
 
 
 def feedback_linearization(
@@ -61,11 +59,14 @@ def feedback_linearization(
 ) -> list[Scalar]:
     """tau `(nv,)` with which the error obeys e'' + B e' + K e = 0; Eqs (1), (4).
 
-    `stiffness` K [1/s^2], `damping` B [1/s], one number for each velocity variable; B omitted: critical.
+    `stiffness` K [1/s^2], `damping` B [1/s], one number for each velocity variable; B omitted: critical. In
+    a model with loops or other constraints, a is the nearest that these allow (Gauss).
     """
-    require_actuation(tree, "feedback_linearization")
     a = tracking_acceleration(tree, q, v, q_ref, v_ref, a_ref, stiffness=stiffness, damping=damping)
-    return inverse_dynamics(tree, q, v, a, time=time)
+    K, k = allowed_accelerations(tree, q, v, time=time)
+    if K:
+        a = nearest_acceleration(inertia_solver(tree, q, time=time), a, K, k)
+    return commanded_forces(tree, q, v, a, law="feedback_linearization", time=time)
 
 
 def posture_forces(

@@ -17,7 +17,6 @@ from dalembert.algorithms.geometry.constrained_inertia import (
     implicit_dynamics_kkt,
     nearest_acceleration,
     penalized_inverse_inertia,
-    semidefinite_solver,
     transformed_force,
     transformed_inertia,
 )
@@ -28,6 +27,7 @@ from dalembert.algorithms.geometry.coriolis_matrix import (
     require_scleronomic,
 )
 from dalembert.algorithms.geometry.differentiation import MapMotion, map_motion
+from dalembert.algorithms.geometry.gauss import forward_dynamics_gauss
 from dalembert.algorithms.geometry.hamiltonian import (
     HamiltonianRates,
     forward_dynamics_hamiltonian,
@@ -59,6 +59,7 @@ __all__ = [
     "covariant_derivative",
     "explicit_dynamics",
     "explicit_dynamics_by_blocks",
+    "forward_dynamics_gauss",
     "forward_dynamics_hamiltonian",
     "gauss_acceleration",
     "geodesic_acceleration",
@@ -74,7 +75,6 @@ __all__ = [
     "nearest_acceleration",
     "penalized_inverse_inertia",
     "require_scleronomic",
-    "semidefinite_solver",
     "structure_constants",
     "transformed_force",
     "transformed_inertia",

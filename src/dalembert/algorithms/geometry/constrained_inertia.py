@@ -27,8 +27,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from dalembert.algorithms.small_solve import factor
-from dalembert.scalar import Scalar, is_zero, maximum, select
+from dalembert.algorithms.small_solve import factor, factor_semidefinite
+from dalembert.scalar import Scalar, is_zero
 
 __all__ = [
     "ConstrainedMotion",
@@ -42,7 +42,6 @@ __all__ = [
     "implicit_dynamics_kkt",
     "nearest_acceleration",
     "penalized_inverse_inertia",
-    "semidefinite_solver",
     "transformed_force",
     "transformed_inertia",
 ]
@@ -50,9 +49,6 @@ __all__ = [
 Vector = list[Scalar]
 Matrix = list[list[Scalar]]
 Rows = Sequence[Sequence[Scalar]]
-
-RANK_TOLERANCE = 1e-12
-"""A pivot of J D^-1 J^T, relative to its largest diagonal element, below which a row depends on others."""
 
 
 class ConstrainedMotion(NamedTuple):
@@ -127,13 +123,25 @@ def gauss_acceleration(D: Rows, a_0: Sequence[Scalar], J: Rows, b: Sequence[Scal
 
 
 def nearest_acceleration(
-    solve: Callable[[Sequence[Scalar]], Vector], a_0: Sequence[Scalar], J: Rows, b: Sequence[Scalar]
+    solve: Callable[[Sequence[Scalar]], Vector],
+    a_0: Sequence[Scalar],
+    J: Rows,
+    b: Sequence[Scalar],
+    *,
+    regularization: Scalar = 0.0,
 ) -> Vector:
-    """The same with D^-1 given as a function: a = a_0 + D^-1 J^T (J D^-1 J^T)^-1 (b - J a_0)."""
+    """The same with D^-1 given as a function: a = a_0 + D^-1 J^T (J D^-1 J^T)^-1 (b - J a_0).
+
+    A row that depends on rows before it is left out, so that those count where rows contradict each other.
+    `regularization` is added to the diagonal of J D^-1 J^T: J a = b then holds nearly, and a stays bounded
+    where rows are almost dependent.
+    """
     Y = [solve(row) for row in J]
+    Phi = [[_dot(row, y) for y in Y] for row in J]
+    if not is_zero(regularization):
+        Phi = [[x + regularization if i == k else x for k, x in enumerate(row)] for i, row in enumerate(Phi)]
     missing = [b_k - _dot(row, a_0) for b_k, row in zip(b, J, strict=True)]
-    forces = semidefinite_solver([[_dot(row, y) for y in Y] for row in J])(missing)
-    return _plus(a_0, Y, forces)
+    return _plus(a_0, Y, factor_semidefinite(Phi).solve(missing))
 
 
 def explicit_dynamics(D: Rows, f: Sequence[Scalar], J: Rows, bias: Sequence[Scalar]) -> ExplicitDynamics:
@@ -167,49 +175,6 @@ def transformed_inertia(D: Rows, J: Rows) -> Matrix:
     """M = J^T D J: the same inertia in coordinates q with x' = J q', since kinetic energy is the same."""
     columns = [[row[k] for row in J] for k in range(len(J[0]))]
     return [[_dot(column, [_dot(row, other) for row in D]) for other in columns] for column in columns]
-
-
-def semidefinite_solver(A: Rows) -> Callable[[Sequence[Scalar]], Vector]:
-    """x of A x = b for a positive semidefinite A and a b in its range; x is 0 for rows that others imply."""
-    n = len(A)
-    largest: Scalar = 0.0
-    for i in range(n):
-        largest = A[i][i] if is_zero(largest) else maximum(largest, A[i][i])
-    L: Matrix = [[0.0] * n for _ in range(n)]
-    reciprocals: Vector = []
-    for i in range(n):
-        W: Vector = []
-        for j in range(i):
-            w = A[i][j]
-            for k in range(j):
-                w = w - W[k] * L[j][k]
-            W.append(w)
-        d = A[i][i]
-        for j in range(i):
-            L[i][j] = W[j] * reciprocals[j]
-            d = d - W[j] * L[i][j]
-        reciprocals.append(_reciprocal(d, largest))
-
-    def solve(b: Sequence[Scalar]) -> Vector:
-        x = list(b)
-        for i in range(n):
-            for j in range(i):
-                x[i] = x[i] - L[i][j] * x[j]
-        x = [x_i * r for x_i, r in zip(x, reciprocals, strict=True)]
-        for i in reversed(range(n)):
-            for j in range(i + 1, n):
-                x[i] = x[i] - L[j][i] * x[j]
-        return x
-
-    return solve
-
-
-def _reciprocal(d: Scalar, largest: Scalar) -> Scalar:
-    """1/d, or zero where d is only rounding."""
-    if is_zero(d):
-        return 0.0
-    kept = d > RANK_TOLERANCE * largest
-    return select(kept, 1.0 / select(kept, d, 1.0), 0.0)
 
 
 def _plus(a: Sequence[Scalar], columns: Rows, weights: Sequence[Scalar]) -> Vector:
