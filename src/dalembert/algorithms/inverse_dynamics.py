@@ -36,6 +36,7 @@ __all__ = [
     "inverse_dynamics",
     "rnea_common_frame",
     "rnea_spatial",
+    "spanning_tree_forces",
 ]
 
 
@@ -53,9 +54,31 @@ def inverse_dynamics(
 
     `a`: dv/dt `(nv,)`. Armature is part of M. `external_forces`: (moment, force) on each body, in body
     coordinates or, with `external_frame="world"`, in world coordinates at the world's origin. Recursive
-    Newton-Euler, Table 5.1.
+    Newton-Euler, Table 5.1. Of systems with loops and other constraints it is
+    `loops.constrained_inverse_dynamics`.
     """
-    require_open_tree(tree, "inverse_dynamics")
+    if tree.loop_names or tree.constraints or tree.closure is not None:
+        from dalembert.algorithms.loops import constrained_inverse_dynamics  # it is built on this module
+
+        return constrained_inverse_dynamics(
+            tree, q, v, a, external_forces=external_forces, external_frame=external_frame, time=time
+        )
+    return spanning_tree_forces(
+        tree, q, v, a, external_forces=external_forces, external_frame=external_frame, time=time
+    )
+
+
+def spanning_tree_forces(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    a: Sequence[Scalar],
+    *,
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+    time: Scalar | None = None,
+) -> list[Scalar]:
+    """tau_ID = M a + b - external of the tree alone, without its loops and other constraints (Eq. 8.62)."""
     f_x = body_forces(tree, q, external_forces, external_frame, time)
     return _newton_euler(tree, q, v, a, tree.gravity, f_x, time)
 

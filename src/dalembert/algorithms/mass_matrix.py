@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.articulated import joint_inertia
-from dalembert.algorithms.inverse_dynamics import inverse_dynamics
+from dalembert.algorithms.inverse_dynamics import spanning_tree_forces
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.sparsity import velocity_places
 from dalembert.errors import UnknownNameError
@@ -110,12 +110,12 @@ def mass_matrix_by_columns(tree: Tree, q: Sequence[Scalar], *, time: Scalar | No
     """Column i is ID(q, 0, e_i) - ID(q, 0, 0): nv + 1 calls of inverse dynamics, O(n^2) (Eq. 6.4)."""
     n = tree.nv
     zero = [0.0] * n
-    c = inverse_dynamics(tree, q, zero, zero, time=time)
+    c = spanning_tree_forces(tree, q, zero, zero, time=time)
     columns = []
     for i in range(n):
         unit = [1.0 if k == i else 0.0 for k in range(n)]
         columns.append(
-            [t - c_k for t, c_k in zip(inverse_dynamics(tree, q, zero, unit, time=time), c, strict=True)]
+            [t - c_k for t, c_k in zip(spanning_tree_forces(tree, q, zero, unit, time=time), c, strict=True)]
         )
     return [list(row) for row in zip(*columns, strict=True)]
 

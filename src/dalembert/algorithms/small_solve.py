@@ -28,13 +28,16 @@ def factor(D: Sequence[Sequence[Scalar]]) -> SymmetricFactor:
     return SymmetricFactor(L, reciprocals)
 
 
-def factor_semidefinite(D: Sequence[Sequence[Scalar]]) -> SymmetricFactor:
+def factor_semidefinite(
+    D: Sequence[Sequence[Scalar]], *, least: tuple[float, float] = (1e-24, 1e-11)
+) -> SymmetricFactor:
     """Factor a symmetric positive-semidefinite D; dependent rows are dropped, and `solve` gives them zeros.
 
     Without pivoting the i-th pivot is the squared distance of row i from the rows before it, in the norm of
     which D is the Gram matrix. A row is dropped where this distance is small beside the row itself (it
     depends on the rows before), or beside the longest row (it is zero but for rounding). In double precision
-    that is 1e-5 of the row and 1e-12 of the longest; in single precision 3e-3 and 3e-6.
+    that is 1e-5 of the row and 1e-12 of the longest; in single precision 3e-3 and 3e-6. `least` are the
+    squares of the latter, for a D whose own entries hold the rounding errors and not the rows' entries.
     """
     n = len(D)
     if n == 0:
@@ -44,12 +47,12 @@ def factor_semidefinite(D: Sequence[Sequence[Scalar]]) -> SymmetricFactor:
         longest = maximum(longest, D[i][i])
     double = is_double(longest)
     relative = select(double, 1e-10, 1e-5)
-    least = longest * select(double, 1e-24, 1e-11)
+    shortest = longest * select(double, *least)
     L: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
     reciprocals: list[Scalar] = []
     for i in range(n):
         d = _row(D, L, reciprocals, i)
-        kept = D[i][i] * relative + least < d
+        kept = D[i][i] * relative + shortest < d
         reciprocals.append(select(kept, 1.0 / select(kept, d, 1.0), 0.0))
     return SymmetricFactor(L, reciprocals)
 

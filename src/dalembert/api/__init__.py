@@ -17,6 +17,7 @@ from dalembert.api.cartesian import (
     maximal_jacobians,
     maximal_velocities,
 )
+from dalembert.api.constrained import constraint_forces, loop_forces
 from dalembert.api.derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
 from dalembert.api.dynamics import (
     bias_forces,
@@ -80,6 +81,7 @@ __all__ = [
     "constraint_bias",
     "constraint_error",
     "constraint_jacobian",
+    "constraint_forces",
     "coriolis_forces",
     "coriolis_matrix",
     "coriolis_product",
@@ -110,6 +112,7 @@ __all__ = [
     "jacobian_rate",
     "joint_torques",
     "kinetic_energy",
+    "loop_forces",
     "mass_matrix",
     "mass_matrix_rate",
     "maximal_jacobians",

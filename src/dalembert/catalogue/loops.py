@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dalembert.algorithms.constraints import closing_equations, constraint_equations
+from dalembert.algorithms.loops import constraint_forces, loop_forces
 from dalembert.catalogue.entry import LibraryFunction
 from dalembert.model.tree import Tree
 
@@ -34,6 +35,8 @@ LOOPS: Final[dict[str, LibraryFunction]] = {
     "constraint_bias": LibraryFunction({"nearby": _bias}, ("q", "v"), frame_free=True),
     "constraint_error": LibraryFunction({"nearby": _error}, ("q",), frame_free=True),
     "constraint_velocity": LibraryFunction({"nearby": _velocity}, ("q",), frame_free=True),
+    "constraint_forces": LibraryFunction({"shortest": constraint_forces}, ("q", "v", "tau"), frame_free=True),
+    "loop_forces": LibraryFunction({"shortest": loop_forces}, ("q", "v", "tau"), frame_free=True),
     "closing_equations": LibraryFunction(
         {"nearby": lambda tree, q, *, time=None: tuple(closing_equations(tree, q, time=time))},
         ("q",),

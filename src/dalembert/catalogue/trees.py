@@ -10,7 +10,8 @@ from dalembert import algorithms
 from dalembert.algorithms import assembly, geometry, lagrange, loops, recursion
 from dalembert.algorithms.forward_dynamics import TREE_METHODS
 from dalembert.algorithms.inverse_dynamics import spanning_tree_forces
-from dalembert.catalogue.entry import LibraryFunction, Refusal
+from dalembert.catalogue.entry import LibraryFunction
+from dalembert.catalogue.refusals import KEEPS_CONSTRAINTS, WITHIN_REACH
 from dalembert.model import configuration
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
@@ -53,20 +54,7 @@ TREES: Final[dict[str, LibraryFunction]] = {
         frame_free=True,
         loops=("rnea",),
         automatic=algorithms.inverse_dynamics,
-        refusals=(
-            Refusal(
-                loops.constraint_violation,
-                {"float64": 1e-6, "float32": 1e-3},
-                "a breaks the constraints, K a - k is {measure:.3g} of its terms; the nearest accelerations that "
-                "keep them are those of da.forward_dynamics, and da.constraint_bias is k",
-            ),
-            Refusal(
-                loops.unreachable_share,
-                {"float64": 1e-6, "float32": 1e-3},
-                "the actuated joints cannot produce this motion, {measure:.3g} of the forces that it needs is out "
-                "of their reach; see model.actuated and builder.set_actuated",
-            ),
-        ),
+        refusals=(KEEPS_CONSTRAINTS, WITHIN_REACH),
     ),
     "forward_dynamics": LibraryFunction(
         {

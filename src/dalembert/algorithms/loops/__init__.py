@@ -17,6 +17,16 @@ from dalembert.algorithms.loops.elimination import (
     row_scales,
     solve_general,
 )
+from dalembert.algorithms.loops.forces import constraint_forces, gram_factor, loop_forces
+from dalembert.algorithms.loops.inverse_dynamics import (
+    INVERSE_METHODS,
+    actuated_variables,
+    constrained_inverse_dynamics,
+    constraint_violation,
+    inverse_dynamics_by_null_space,
+    on_trees,
+    unreachable_share,
+)
 from dalembert.algorithms.loops.null_space import (
     accelerations_by_null_space,
     constrained_motion_from,
@@ -32,6 +42,7 @@ from dalembert.algorithms.loops.range_space import (
 from dalembert.algorithms.loops.system import ConstrainedSystem, constrained_system
 
 __all__ = [
+    "INVERSE_METHODS",
     "METHODS",
     "ConstrainedMotion",
     "ConstrainedSystem",
@@ -40,18 +51,27 @@ __all__ = [
     "accelerations_by_elimination",
     "accelerations_by_null_space",
     "accelerations_by_range_space",
+    "actuated_variables",
     "closure_of",
     "constrained_forward_dynamics",
+    "constrained_inverse_dynamics",
     "constrained_motion",
     "constrained_motion_directly",
     "constrained_motion_from",
     "constrained_system",
+    "constraint_forces",
+    "constraint_violation",
     "explicit_solution",
+    "gram_factor",
     "independent_variables",
+    "inverse_dynamics_by_null_space",
     "is_constrained",
+    "loop_forces",
     "minimum_norm_solution",
     "multiplier_equation",
+    "on_trees",
     "row_scales",
     "solve_general",
+    "unreachable_share",
     "velocity_indices",
 ]

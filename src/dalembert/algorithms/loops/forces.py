@@ -1,0 +1,128 @@
+"""The forces that constraints exert: lambda, and the spatial forces across loop joints.
+
+Whatever method gave a, the constraint force is what the motion lacks (Featherstone 2008 Eq. 8.34):
+
+    K^T lambda = M a + C - tau                                                   (1)
+    lambda = (K K^T)^+ K (M a + C - tau)                                         (2)
+
+Where constraints depend on each other many lambda fulfil (1), and (2) is the shortest. A loop joint pushes
+its successor with T lambda (Eqs 8.28 to 8.33), and its predecessor with the opposite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dalembert.algorithms.constraints import loop_rows
+from dalembert.algorithms.external_forces import ExternalForces
+from dalembert.algorithms.loops.constrained_dynamics import constrained_forward_dynamics, is_constrained
+from dalembert.algorithms.loops.elimination import row_scales
+from dalembert.algorithms.loops.range_space import minimum_norm_solution
+from dalembert.algorithms.loops.system import ConstrainedSystem, constrained_system
+from dalembert.algorithms.small_solve import SymmetricFactor, factor_semidefinite
+from dalembert.errors import ModelError
+from dalembert.model.tree import Tree
+from dalembert.scalar import Scalar, is_zero
+from dalembert.spatial import Force
+
+__all__ = ["constraint_forces", "gram_factor", "loop_forces"]
+
+Matrix = list[list[Scalar]]
+
+
+def constraint_forces(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    *,
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+    time: Scalar | None = None,
+    stabilization: Scalar | None = None,
+) -> list[Scalar]:
+    """lambda `(nc,)` of the constraint forces K^T lambda, row by row of K, in the motion that tau produces.
+
+    N for rows that hold distances, N m for rows that hold angles; of loop joints the components along the
+    columns of T. The shortest one where constraints are redundant: the forces across a planar loop vanish.
+    """
+    _require_constraints(tree, "constraint_forces")
+    options = {
+        "external_forces": external_forces,
+        "external_frame": external_frame,
+        "time": time,
+        "stabilization": stabilization,
+    }
+    system = constrained_system(tree, q, v, tau, **options)  # type: ignore[arg-type]
+    a = constrained_forward_dynamics(tree, q, v, tau, **options)  # type: ignore[arg-type]
+    lacking = [_dot(row, a) - f for row, f in zip(system.M, system.force, strict=True)]  # (1)
+    return system.spread(_shortest(system, lacking))
+
+
+def loop_forces(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    *,
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+    time: Scalar | None = None,
+    stabilization: Scalar | None = None,
+) -> list[Force]:
+    """T lambda of each loop joint: the moment and force on its successor, in the successor's loop frame.
+
+    That frame is `loop.placement_successor` on the successor body; the predecessor feels the opposite. The
+    forces of a joint in the motion that tau produces (section 8.4).
+    """
+    if not tree.loop_names:
+        raise ModelError("loop_forces: the model has no loop joints")
+    lam = constraint_forces(
+        tree,
+        q,
+        v,
+        tau,
+        external_forces=external_forces,
+        external_frame=external_frame,
+        time=time,
+        stabilization=stabilization,
+    )
+    forces = []
+    start = 0
+    for loop in tree.loops:
+        T = loop_rows(tree, loop, q, v, time=time).T
+        total = Force.zero()
+        for column, x in zip(T, lam[start : start + len(T)], strict=True):
+            total = total + column * x
+        forces.append(total)
+        start += len(T)
+    return forces
+
+
+def gram_factor(K: Matrix) -> tuple[SymmetricFactor, Matrix]:
+    """The factors of K K^T, its rows scaled to a largest entry of one, and the scaled K."""
+    scales, _ = row_scales(K)
+    scaled = [[x if is_zero(x) else x * s for x in row] for row, s in zip(K, scales, strict=True)]
+    n = len(scaled)
+    gram = [[_dot(scaled[max(i, j)], scaled[min(i, j)]) for j in range(n)] for i in range(n)]
+    return factor_semidefinite(gram), scaled
+
+
+def _shortest(system: ConstrainedSystem, f: Sequence[Scalar]) -> list[Scalar]:
+    """(2)."""
+    K = system.K
+    gram = [[_dot(K[max(i, j)], K[min(i, j)]) for j in range(len(K))] for i in range(len(K))]
+    return minimum_norm_solution(factor_semidefinite(gram), [_dot(row, f) for row in K])
+
+
+def _require_constraints(tree: Tree, function: str) -> None:
+    if not is_constrained(tree):
+        raise ModelError(f"{function}: the model has no loops or other constraints")
+
+
+def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
+    total: Scalar = 0.0
+    for x, y in zip(a, b, strict=True):
+        if not (is_zero(x) or is_zero(y)):
+            total = total + x * y
+    return total

@@ -1,0 +1,224 @@
+"""Inverse dynamics of systems with constraints (Featherstone 2008 section 8.12).
+
+tau_ID, the forces that move the spanning tree alone, may be changed by any K^T lambda without changing the
+motion. Of all tau = tau_ID - K^T lambda with zeros at joints that have no actuator the shortest is taken.
+With P the orthogonal projector on the motions that the constraints allow, and u the actuated variables,
+
+    P = 1 - K^T (K K^T)^+ K                                                      (1)
+    P tau = P tau_ID              for G^T tau = G^T tau_ID, Eq. 8.62             (2)
+    P_uu u = (P tau_ID)_u         the normal equations of (2) for tau = (u, 0)   (3)
+
+P stands for the book's G, whose columns span the same motions, so that no independent variables need be
+chosen. (2) has no solution if the actuators cannot produce the motion; what is then left of it is
+`unreachable_share`. With an actuator at every joint u = P tau_ID.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from dalembert.algorithms.constraints import constraint_equations
+from dalembert.algorithms.constraints.explicit import original_model
+from dalembert.algorithms.external_forces import ExternalForces
+from dalembert.algorithms.inverse_dynamics import spanning_tree_forces
+from dalembert.algorithms.loops.constrained_dynamics import is_constrained
+from dalembert.algorithms.loops.elimination import explicit_solution
+from dalembert.algorithms.loops.forces import gram_factor
+from dalembert.algorithms.loops.range_space import minimum_norm_solution
+from dalembert.algorithms.small_solve import factor_semidefinite
+from dalembert.algorithms.sparsity import velocity_places
+from dalembert.errors import ModelError
+from dalembert.model.tree import Tree
+from dalembert.scalar import Scalar, absolute, is_zero, maximum
+
+__all__ = [
+    "INVERSE_METHODS",
+    "actuated_variables",
+    "constrained_inverse_dynamics",
+    "constraint_violation",
+    "inverse_dynamics_by_null_space",
+    "on_trees",
+    "unreachable_share",
+]
+
+Matrix = list[list[Scalar]]
+
+SMALLEST_FORCE = 1e-6
+"""Forces [N or N m] below which a share of them means nothing."""
+
+SMALLEST_ACCELERATION = 1e-9
+"""Accelerations [rad/s^2 or m/s^2] below which a share of them means nothing."""
+
+
+def constrained_inverse_dynamics(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    a: Sequence[Scalar],
+    *,
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+    time: Scalar | None = None,
+) -> list[Scalar]:
+    """tau `(nv,)` that produces a motion which keeps the constraints: the shortest, zero without actuators.
+
+    M a + C = tau + external + K^T lambda. Eqs 8.61 to 8.63; `a` must keep the constraints.
+    """
+    tau = spanning_tree_forces(
+        tree, q, v, a, external_forces=external_forces, external_frame=external_frame, time=time
+    )
+    return _actuated_forces(tree, q, v, tau, time).tau
+
+
+def inverse_dynamics_by_null_space(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    a: Sequence[Scalar],
+    *,
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+    time: Scalar | None = None,
+) -> list[Scalar]:
+    """The same tau from G_u^T u = G^T tau_ID (Eq. 8.63), with G of section 8.8; the second witness."""
+    tau = spanning_tree_forces(
+        tree, q, v, a, external_forces=external_forces, external_frame=external_frame, time=time
+    )
+    equations = constraint_equations(tree, q, v, time=time)
+    G = explicit_solution(equations.K, equations.k).G
+    actuated = actuated_variables(tree)
+    n = tree.nv
+    right = [_dot([row[j] for row in G], tau) for j in range(n)]
+    columns = [[G[u][j] for u in actuated] for j in range(n)]
+    gram = [[_dot(columns[i], columns[j]) for j in range(n)] for i in range(n)]
+    y = factor_semidefinite(gram).solve(right)  # u = G_u y is the shortest of its kind
+    result: list[Scalar] = [0.0] * n
+    for u in actuated:
+        result[u] = _dot(G[u], y)
+    return result
+
+
+INVERSE_METHODS = {"projection": constrained_inverse_dynamics, "null_space": inverse_dynamics_by_null_space}
+"""Every way to the forces of a constrained motion, by the name under which it is asked for."""
+
+
+def on_trees(algorithm: Callable[..., list[Scalar]], method: str) -> Callable[..., list[Scalar]]:
+    """An algorithm of inverse dynamics for trees, which refuses systems with constraints."""
+
+    def forces(tree: Tree, *args: Any, **options: Any) -> list[Scalar]:
+        if is_constrained(tree):
+            names = ", ".join(f'"{name}"' for name in INVERSE_METHODS)
+            raise ModelError(
+                f'inverse_dynamics: method="{method}" is for trees, and this model has constraints; use '
+                f"one of {names}, or model.tree() for the spanning tree alone"
+            )
+        return algorithm(tree, *args, **options)
+
+    return forces
+
+
+def actuated_variables(tree: Tree) -> list[int]:
+    """The places in v, ascending, at which actuators push; those of coupled joints push what they follow."""
+    model = original_model(tree)
+    names = set(model.actuated)
+    places = {
+        place
+        for body in tree.bodies
+        if body.joint_name in names
+        for variable in velocity_places(body)
+        for place, _ in variable
+    }
+    return sorted(places)
+
+
+def constraint_violation(
+    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], **options: Scalar
+) -> Scalar:
+    """How far an `a` is from keeping the constraints: the largest |K a - k| in terms of what is in it.
+
+    Zero for a system without constraints.
+    """
+    if not is_constrained(tree):
+        return 0.0
+    equations = constraint_equations(tree, q, v, time=options.get("time"))
+    worst: Scalar = 0.0
+    size: Scalar = SMALLEST_ACCELERATION
+    for row, k in zip(equations.K, equations.k, strict=True):
+        terms = [x * a_j for x, a_j in zip(row, a, strict=True) if not is_zero(x)]
+        if terms:
+            worst = maximum(worst, absolute(_sum(terms) - k))
+            size = maximum(size, _sum([absolute(x) for x in terms]) + absolute(k))
+    return worst / size
+
+
+def unreachable_share(
+    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], **options: Scalar
+) -> Scalar:
+    """What of the forces that a motion needs lies beyond the actuators: the largest component, in terms of
+    tau_ID. Zero for a system without constraints, or with an actuator at every joint.
+    """
+    if not is_constrained(tree) or len(actuated_variables(tree)) == tree.nv:
+        return 0.0
+    tau = spanning_tree_forces(tree, q, v, a, **options)  # type: ignore[arg-type]
+    left = _actuated_forces(tree, q, v, tau, options.get("time")).left
+    worst: Scalar = 0.0
+    for x in left:
+        worst = maximum(worst, absolute(x))
+    size: Scalar = SMALLEST_FORCE
+    for x in tau:
+        size = maximum(size, absolute(x))
+    return worst / size
+
+
+class _Actuated(NamedTuple):
+    """tau with zeros at joints without actuators, and P (tau_ID - tau), which should be zero."""
+
+    tau: list[Scalar]
+    left: list[Scalar]
+
+
+def _actuated_forces(
+    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], tau_ID: Sequence[Scalar], time: Scalar | None
+) -> _Actuated:
+    n = tree.nv
+    K = [row for row in constraint_equations(tree, q, v, time=time).K if not all(is_zero(x) for x in row)]
+    factors, K = gram_factor(K)
+
+    def projected(x: Sequence[Scalar]) -> list[Scalar]:
+        """P x, (1)."""
+        lam = factors.solve([_dot(row, x) for row in K])
+        result = list(x)
+        for row, y in zip(K, lam, strict=True):
+            result = [r if is_zero(k) else r - k * y for r, k in zip(result, row, strict=True)]
+        return result
+
+    along = projected(tau_ID)
+    actuated = actuated_variables(tree)
+    if len(actuated) == n:
+        return _Actuated(along, [0.0] * n)
+    columns = {j: projected([1.0 if i == j else 0.0 for i in range(n)]) for j in actuated}
+    P_uu = [[columns[max(i, j)][min(i, j)] for j in actuated] for i in actuated]
+    factors_u = factor_semidefinite(P_uu, least=(1e-10, 1e-5))  # P is near one, and so are its errors
+    u = minimum_norm_solution(factors_u, [along[i] for i in actuated])  # (3)
+    tau: list[Scalar] = [0.0] * n
+    left = list(along)
+    for i, u_i in zip(actuated, u, strict=True):
+        tau[i] = u_i
+        left = [x - u_i * p for x, p in zip(left, columns[i], strict=True)]
+    return _Actuated(tau, left)
+
+
+def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
+    total: Scalar = 0.0
+    for x, y in zip(a, b, strict=True):
+        if not (is_zero(x) or is_zero(y)):
+            total = total + x * y
+    return total
+
+
+def _sum(values: Sequence[Scalar]) -> Scalar:
+    total: Scalar = 0.0
+    for value in values:
+        total = total + value
+    return total
