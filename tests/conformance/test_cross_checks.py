@@ -1,0 +1,435 @@
+"""Every route to one quantity gives the same numbers: on random trees, floating bases and closed loops.
+
+The algorithms run uncompiled on floats; that machine code gives the same is the conformance list's matter.
+An oracle in dense NumPy stands beside the routes: all bodies and all joints as one system of equations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from tests.conformance.models import KINDS
+
+import dalembert as da
+from dalembert import algorithms as al
+from dalembert.algorithms import assembly, floating_base, geometry, hybrid, lagrange, loops, recursion
+from dalembert.algorithms.constraints import constraint_equations
+from dalembert.model.library.random_trees import random_joint, random_placement
+from dalembert.spatial import Transform
+
+CLOSING = tuple(kind for kind in KINDS if kind not in ("composite", "free"))
+"""Joints that can close a loop; a free one closes nothing."""
+EXAMPLES = 100
+
+
+class Sample:
+    """A model in motion under forces: q, v, a and tau `(nv,)`, and external forces on every body."""
+
+    def __init__(self, model: da.Model, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        self.model = model
+        q, v = model.random_state(rng)
+        self.q, self.v = q.tolist(), v.tolist()
+        self.a, self.tau = (rng.standard_normal(model.nv).tolist() for _ in range(2))
+        self.f = rng.standard_normal((len(model.bodies), 6)).tolist()
+        self.rng = rng
+
+
+@st.composite
+def moving_trees(
+    draw: st.DrawFn, *, largest: int = 6, armature: bool = True, root: str | None = None
+) -> Sample:
+    """A tree of every joint type, with or without branches and rotors, in a random motion."""
+    seed = draw(st.integers(0, 2**31))
+    model = da.models.random_tree(
+        seed,
+        bodies=draw(st.integers(1, largest)),
+        joints=KINDS,
+        branching=draw(st.sampled_from((0.0, 0.5, 1.0))),
+        armature=draw(st.sampled_from((0.0, 0.3))) if armature else 0.0,
+    )
+    if root is not None:
+        trunk = da.ModelBuilder(gravity=model.gravity.to_list())
+        trunk.add_body(
+            "trunk", "world", random_joint(seed, root), placement=random_placement(seed), inertia=RANDOM_TRUNK
+        )
+        model = trunk.build().attach(model, "trunk", prefix="limb_")
+    assume(model.nv > 0)
+    return Sample(model, seed)
+
+
+RANDOM_TRUNK = da.RigidInertia(
+    1.3, (0.1, -0.05, 0.08), ((0.05, 0.01, 0.0), (0.01, 0.06, 0.004), (0.0, 0.004, 0.04))
+)
+
+
+def array(x: Any) -> np.ndarray:
+    return np.array(x, dtype=float)
+
+
+def agree(routes: Mapping[str, Any], tolerance: float, scale: Any) -> None:
+    """All routes give what the first gives, within `tolerance` times `scale`, element by element or whole."""
+    (name, first), *others = routes.items()
+    reference = array(first)
+    assert np.isfinite(reference).all(), name
+    for other, found in others:
+        error = np.abs(array(found) - reference)
+        worst = float(np.max(error / scale, initial=0.0))
+        assert worst <= tolerance, f"{other} differs from {name} by {worst:.1e} of the scale"
+
+
+def force_scale(s: Sample) -> float:
+    """The size of the terms that inverse dynamics adds up, so that their rounding errors are known."""
+    q, v, model = s.q, s.v, s.model
+    M = np.abs(array(al.mass_matrix(model, q)))
+    speeds = np.abs(s.v)
+    velocity_terms = M.max(initial=0.0) * (1.0 + speeds.max(initial=0.0)) ** 2 * model.nv
+    parts = [M @ np.abs(s.a), al.coriolis_forces(model, q, v), al.gravity_forces(model, q), s.f]
+    return 1.0 + velocity_terms + sum(float(np.abs(array(x)).max(initial=0.0)) for x in parts)
+
+
+def christoffel_forces(s: Sample) -> list[float]:
+    """M a + Gamma_ij,k v_i v_j + g - J^T f, from the symbols of the first kind."""
+    symbols = array(geometry.christoffel_symbols_by_derivatives(s.model, s.q))
+    c = np.einsum("ijk,i,j->k", symbols, s.v, s.v)
+    external = np.subtract(
+        al.bias_forces(s.model, s.q, s.v, external_forces=s.f), al.bias_forces(s.model, s.q, s.v)
+    )
+    total = array(al.mass_matrix(s.model, s.q)) @ s.a + c + al.gravity_forces(s.model, s.q) + external
+    return total.tolist()  # type: ignore[no-any-return]
+
+
+@settings(max_examples=EXAMPLES)
+@given(moving_trees(largest=5))
+def test_inverse_dynamics_by_every_route(s: Sample) -> None:
+    """RNEA in body and in base coordinates, Luh-Walker-Paul, Liu-Jain, the lecture's, closed form, Lagrange
+    and Christoffel: RBDA-5.3-RNEA, RBDA-5.3-BASIC, RBDA-5.4-ORIGINAL, RBDA-5.2-CLOSED, LJ-7.3-PASS2,
+    LJ-5.3-EOM, ANIM-ID, TOD-RNE, TOD-CHRISTOFFEL.
+    """
+    m, at = s.model, (s.q, s.v, s.a)
+    f = {"external_forces": s.f}
+    poses = al.forward_kinematics(m, s.q)
+    in_world = [
+        poses[b].inverse_apply(da.Force.of(force)).to_list() for b, force in zip(m.bodies, s.f, strict=True)
+    ]
+    routes = {
+        "RNEA in body coordinates": al.inverse_dynamics(m, *at, **f),
+        "RNEA on aligned frames": al.inverse_dynamics(al.aligned(m), *at, **f),
+        "Table 5.1": al.rnea_spatial(m, *at, **f).tau,
+        "RNEA in base coordinates": recursion.inverse_dynamics_common_frame(m, *at, **f),
+        "the lecture's three steps": al.rnea_common_frame(m, *at, external_forces=in_world),
+        "Luh, Walker and Paul": recursion.luh_walker_paul(m, *at, **f).tau,
+        "Liu and Jain": recursion.liu_jain(m, *at, **f).tau,
+        "closed form": recursion.inverse_dynamics_closed_form(m, *at, **f),
+        "Lagrange, by Jacobians": lagrange.inverse_dynamics_by_jacobians(m, *at, **f),
+        "Christoffel": christoffel_forces(s),
+    }
+    agree(routes, 1e-11, force_scale(s))
+
+
+@settings(max_examples=EXAMPLES)
+@given(moving_trees())
+def test_mass_matrix_by_every_route(s: Sample) -> None:
+    """CRBA, the sum of J^T I J, columns of ID_delta and Eq. 59: RBDA-6.2-CRBA, RBDA-6.1-IDDELTA, TOD-CRB,
+    LJ-5.3-EOM.
+    """
+    m, q = s.model, s.q
+    jacobians = al.all_jacobians(m, q, frame="body")
+    summed = np.diag(array([x for body in m.bodies for x in body.armature]))
+    for body in m.bodies:
+        J = array(jacobians[body]).reshape(6, m.nv)
+        summed = summed + J.T @ array(body.inertia.matrix()) @ J
+    routes = {
+        "CRBA": al.mass_matrix(m, q),
+        "CRBA on aligned frames": al.mass_matrix(al.aligned(m), q),
+        "CRBA in a common frame": al.crba_common_frame(m, q),
+        "sum of J^T I J": summed,
+        "N + 1 inverse dynamics": al.mass_matrix_by_columns(m, q),
+        "ID_delta": array([al.differential_inverse_dynamics(m, q, unit) for unit in np.eye(m.nv).tolist()]).T,
+        "Liu and Jain, Eq. 59": lagrange.mass_matrix_by_jacobians(m, q),
+    }
+    gravity = float(np.abs(array(al.gravity_forces(m, q))).max(initial=0.0))
+    agree(routes, 1e-11, 1.0 + np.abs(summed).max(initial=0.0) + gravity)
+
+
+class Maximal:
+    """Featherstone 2008 section 3.7 in dense NumPy: I a + p = T_a tau + T lambda of all bodies at once."""
+
+    def __init__(self, s: Sample) -> None:
+        m = s.model
+        size = 6 * len(m.bodies)
+        motions = al.body_motions(m, s.q, s.v)
+        self.I, self.force = np.zeros((size, size)), np.zeros(size)
+        rows, right = [], []
+        self.joints: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        for body in m.bodies:
+            own = slice(6 * body.index, 6 * body.index + 6)
+            X, _, v_J, c_J = body.jcalc(s.q, s.v)
+            E = array(X.motion_matrix())
+            velocity = motions[body].velocity
+            weight = body.inertia * da.Motion.of(
+                [0.0, 0.0, 0.0, *motions[body].pose.R.transposed_times(m.gravity).to_list()]
+            )
+            p = velocity.cross(body.inertia * velocity)
+            self.I[own, own] = array(body.inertia.matrix())
+            self.force[own] += array(s.f[body.index]) + array((weight - p).to_list())
+            joint_q = body.own_q(s.q)
+            T = array([x.to_list() for x in body.joint.constraint_subspace(joint_q)]).reshape(-1, 6)
+            T_a = array([x.to_list() for x in body.joint.active_subspace(joint_q)]).reshape(-1, 6)
+            push = T_a.T @ array(body.own_v(s.tau))
+            self.force[own] += push
+            relative = np.zeros((6, size))
+            relative[:, own] = np.eye(6)
+            if body.parent >= 0:
+                parent = slice(6 * body.parent, 6 * body.parent + 6)
+                relative[:, parent] = -E
+                self.force[parent] -= E.T @ push
+            bias = array((c_J + velocity.cross(v_J)).to_list())
+            rows.append(T @ relative)
+            right.append(T @ bias)
+            self.joints.append((T_a, relative, bias))
+        self.J, self.b = np.vstack(rows), np.concatenate(right)
+
+    def joint_accelerations(self, a: np.ndarray) -> np.ndarray:
+        """dv/dt of the joints, from the accelerations of all bodies."""
+        return np.concatenate([T_a @ (relative @ a - bias) for T_a, relative, bias in self.joints])
+
+    def solution(self) -> np.ndarray:
+        n = len(self.b)
+        A = np.block([[self.I, -self.J.T], [self.J, np.zeros((n, n))]])
+        return self.joint_accelerations(np.linalg.solve(A, [*self.force, *self.b])[: len(self.I)])
+
+    def by_gauss(self) -> np.ndarray:
+        """The accelerations nearest to those of free bodies, by the library's function."""
+        free = np.linalg.solve(self.I, self.force)
+        nearest = geometry.gauss_acceleration(
+            self.I.tolist(), free.tolist(), self.J.tolist(), self.b.tolist()
+        )
+        return self.joint_accelerations(array(nearest))
+
+
+def acceleration_scale(M: np.ndarray, a: np.ndarray) -> float:
+    """What the condition number of M makes of rounding errors, as a multiple of the tolerance."""
+    condition = float(np.linalg.cond(M)) if M.size else 1.0
+    return (1.0 + float(np.abs(a).max(initial=0.0))) * max(1.0, condition / 1e5)
+
+
+@settings(max_examples=EXAMPLES)
+@given(moving_trees())
+def test_forward_dynamics_by_every_route(s: Sample) -> None:
+    """CRBA with LTDL factors, ABA, Hamiltonian form, on models with rotors too: RBDA-7.3-ABA, RBDA-6.5-LTDL,
+    TOD-HAMILTON, RBDA-7.5-DCA, RBDA-7.4-VARIANTS.
+    """
+    m, at, f = s.model, (s.q, s.v, s.tau), {"external_forces": s.f}
+    M = array(al.mass_matrix(m, s.q))
+    bias = array(al.bias_forces(m, s.q, s.v, **f))
+    routes: dict[str, Any] = {"dense M": np.linalg.solve(M, s.tau - bias)}
+    for name, method in TREE_ROUTES.items():
+        routes[name] = method(m, *at, **f)
+    routes["ABA on aligned frames"] = al.forward_dynamics(al.aligned(m), *at, **f)
+    agree(routes, 1e-9, acceleration_scale(M, array(routes["dense M"])))
+
+
+TREE_ROUTES: dict[str, Callable[..., Any]] = {
+    "CRBA and LTDL": al.forward_dynamics_by_matrix,
+    "ABA": al.forward_dynamics,
+    "ABA, Table 7.1": al.forward_dynamics_spatial,
+    "ABA, variant 1": assembly.forward_dynamics_by_inverse_inertias,
+    "ABA, variant 2": assembly.forward_dynamics_in_constraint_space,
+    "divide and conquer": assembly.divide_and_conquer,
+    "projection": assembly.forward_dynamics_by_projection,
+    "Hamilton": geometry.forward_dynamics_hamiltonian,
+}
+
+
+@settings(max_examples=EXAMPLES)
+@given(moving_trees(largest=5, armature=False))
+def test_forward_dynamics_of_all_bodies_at_once(s: Sample) -> None:
+    """Maximal coordinates and Gauss's principle, against ABA: RBDA-3.7-MAXCOORD, TOD-GAUSS, RBDA-6.6-HISTORY,
+    RBDA-3.2-ORDERS.
+    """
+    whole = Maximal(s)
+    a = array(al.forward_dynamics(s.model, s.q, s.v, s.tau, external_forces=s.f))
+    routes = {"ABA": a, "all bodies, densely": whole.solution(), "Gauss": whole.by_gauss()}
+    agree(routes, 1e-9, acceleration_scale(array(al.mass_matrix(s.model, s.q)), a))
+
+
+@settings(max_examples=EXAMPLES)
+@given(moving_trees(root="free"))
+def test_floating_bases_by_every_route(s: Sample) -> None:
+    """A joint of six freedoms against Tables 9.4 and 9.5, both ways: RBDA-9.4-FBABA, RBDA-9.4-FBCRBA,
+    RBDA-9.5-FBID, RBDA-9.3-FLOATEQ.
+    """
+    m, at, f = s.model, (s.q, s.v, s.tau), {"external_forces": s.f}
+    a = array(al.forward_dynamics(m, *at, **f))
+    routes = {
+        "a joint of six freedoms": a,
+        "Table 9.4": floating_base.floating_base_forward_dynamics(m, *at, **f),
+        "Table 9.5": floating_base.floating_base_forward_dynamics_by_matrix(m, *at, **f),
+    }
+    scale = acceleration_scale(array(al.mass_matrix(m, s.q)), a)
+    agree(routes, 1e-9, scale)
+    # Inverse dynamics: no force acts on the base but the external one.
+    free = [0.0] * 6 + s.tau[6:]
+    fall = array(al.forward_dynamics(m, s.q, s.v, free, **f))
+    base, tau = floating_base.floating_base_inverse_dynamics(m, s.q, s.v, fall[6:].tolist(), **f)
+    agree({"forward": fall[:6], "Table 9.6": base}, 1e-9, scale * (1.0 + np.abs(fall).max()))
+    agree({"given": free[6:], "Table 9.6": tau}, 1e-9, scale * force_scale(s))
+
+
+@settings(max_examples=EXAMPLES)
+@given(moving_trees(), st.integers(0, 2**12))
+def test_hybrid_dynamics_by_every_route(s: Sample, chosen: int) -> None:
+    """Matrix and articulated-body forms, with any joints prescribed: RBDA-9.1-HYBRID, RBDA-9.2-ABHYBRID."""
+    m, f = s.model, {"external_forces": s.f}
+    names = [joint.name for k, joint in enumerate(m.joints) if chosen >> k & 1]
+    known = {k for name in names for k in range(m.nv)[m.joint(name).v_slice]}
+    full = array(al.inverse_dynamics(m, s.q, s.v, s.a, **f))
+    tau = [x if k not in known else 7.0 for k, x in enumerate(full)]
+    a = [x if k in known else -7.0 for k, x in enumerate(s.a)]
+    scale = acceleration_scale(array(al.mass_matrix(m, s.q)), array(s.a))
+    by_matrix, articulated = (
+        route(m, s.q, s.v, tau, a, prescribed=names, **f)
+        for route in (hybrid.hybrid_dynamics_by_matrix, hybrid.hybrid_dynamics_articulated)
+    )
+    agree({"given": s.a, "matrix": by_matrix[0], "articulated": articulated[0]}, 1e-9, scale)
+    agree(
+        {"given": full, "matrix": by_matrix[1], "articulated": articulated[1]}, 1e-9, scale * force_scale(s)
+    )
+
+
+def copied(model: da.Model) -> da.ModelBuilder:
+    """A builder that holds the bodies of a model."""
+    builder = da.ModelBuilder(gravity=model.gravity.to_list())
+    for body in model.bodies:
+        parent = "world" if body.parent < 0 else model.bodies[body.parent].name
+        builder.add_body(
+            body.name,
+            parent,
+            body.joint,
+            body.joint_name,
+            placement=body.placement,
+            inertia=body.inertia,
+            armature=list(body.armature),
+        )
+    return builder
+
+
+def add_closed_loop(
+    builder: da.ModelBuilder, name: str, joint: da.Joint, ends: Sequence[str], poses: Any, rng: Any
+) -> None:
+    """A loop joint whose frames are placed so that it is closed where the bodies are."""
+    X = joint.transform(joint.random(rng, None, None)).as_transform()
+    at_successor = random_placement(rng)
+    there = poses[ends[1]] @ at_successor
+    at_predecessor = poses[ends[0]].inverse() @ there @ X.inverse()
+    builder.add_loop(name, ends[0], ends[1], joint, at_predecessor, at_successor)
+
+
+@st.composite
+def looped(draw: st.DrawFn) -> Sample:
+    """A random tree with one or two loops of any joint type, closed by construction, moving as they allow."""
+    seed = draw(st.integers(0, 2**31))
+    rng = np.random.default_rng(seed)
+    tree = da.models.random_tree(
+        seed,
+        bodies=draw(st.integers(3, 6)),
+        joints=KINDS,
+        branching=draw(st.sampled_from((0.0, 0.5, 1.0))),
+        armature=draw(st.sampled_from((0.0, 0.3))),
+    )
+    s = Sample(tree, seed)
+    poses = {"world": Transform.identity()}
+    poses |= {body.name: pose for body, pose in zip(tree.bodies, al.forward_kinematics(tree, s.q))}
+    builder = copied(tree)
+    for k in range(draw(st.integers(1, 2))):
+        ends = draw(st.permutations(list(poses)))[:2]
+        joint = random_joint(rng, draw(st.sampled_from(CLOSING)))
+        add_closed_loop(builder, f"loop{k}", joint, ends, poses, rng)
+    s.model = builder.build()
+    return moving_with_the_loops(s)
+
+
+def moving_with_the_loops(s: Sample) -> Sample:
+    """The same with a velocity that the loops allow; a rank that is a matter of rounding is left out."""
+    equations = constraint_equations(s.model, s.q, s.v)
+    K = array(equations.K)
+    values = np.linalg.svd(K, compute_uv=False)
+    assume(not np.any((values > 1e-9 * values.max()) & (values < 1e-2 * values.max())))
+    s.v = (s.v - np.linalg.pinv(K, rcond=1e-6) @ (K @ s.v)).tolist()
+    return s
+
+
+def dense_motion(s: Sample) -> np.ndarray:
+    """dv/dt of H a + C = tau + K^T lambda, K a = k by least squares, for any rank of K."""
+    m, equations = s.model, constraint_equations(s.model, s.q, s.v)
+    H = array(al.mass_matrix(m.tree(), s.q))
+    C = array(al.bias_forces(m.tree(), s.q, s.v, external_forces=s.f))
+    K = array(equations.K)
+    _, values, V = np.linalg.svd(K)
+    rank = int(np.sum(values > 1e-6 * values.max(initial=0.0)))
+    G, g = V[rank:].T, np.linalg.pinv(K, rcond=1e-6) @ equations.k
+    np.testing.assert_allclose(K @ g, equations.k, atol=1e-8 * (1.0 + np.abs(equations.k).max(initial=0.0)))
+    if not G.size:
+        return g
+    return g + G @ np.linalg.solve(G.T @ H @ G, G.T @ (s.tau - C - H @ g))
+
+
+def check_loop_routes(s: Sample, routes: Mapping[str, Callable[..., Any]]) -> None:
+    found: dict[str, Any] = {"dense": dense_motion(s)}
+    for name, route in routes.items():
+        found[name] = route(s.model, s.q, s.v, s.tau, external_forces=s.f)
+    scale = acceleration_scale(array(al.mass_matrix(s.model.tree(), s.q)), array(found["dense"]))
+    agree(found, 1e-7, scale)
+
+
+LOOP_ROUTES: dict[str, Callable[..., Any]] = {
+    "method 1": loops.accelerations_by_elimination,
+    "method 2": loops.accelerations_by_range_space,
+    "method 3": loops.accelerations_by_null_space,
+    "divide and conquer": assembly.divide_and_conquer,
+}
+
+
+@settings(max_examples=EXAMPLES)
+@given(looped())
+def test_closed_loops_by_every_route(s: Sample) -> None:
+    """Methods 1 to 3 on loops of any joint, of any rank: RBDA-8.5-M1, RBDA-8.5-M2, RBDA-8.5-M3, RBDA-8.1-EOM."""
+    check_loop_routes(s, LOOP_ROUTES)
+
+
+@st.composite
+def twins(draw: st.DrawFn) -> Sample:
+    """Two chains of the same joints at the same places, their ends one: q = gamma(y) = (y, y)."""
+    seed = draw(st.integers(0, 2**31))
+    rng = np.random.default_rng(seed)
+    chain = da.models.random_tree(
+        seed, bodies=draw(st.integers(1, 3)), joints=("revolute", "helical", "universal"), branching=0.0
+    )
+    assume(chain.nv > 0)
+    model = copied(chain)
+    for body in chain.bodies:
+        parent = "world" if body.parent < 0 else f"twin_{chain.bodies[body.parent].name}"
+        model.add_body(
+            f"twin_{body.name}", parent, body.joint, f"twin_{body.joint_name}", placement=body.placement,
+            inertia=da.RigidInertia(0.7, rng.uniform(-0.1, 0.1, 3).tolist(), (0.03, 0.04, 0.05)),
+        )  # fmt: skip
+    last = chain.bodies[-1].name
+    model.add_loop("ends", last, f"twin_{last}", da.Fixed())
+    model.set_loop_closure(lambda model, y: [*y, *y], [joint.name for joint in chain.joints])
+    s = Sample(model.build(), seed)
+    s.q, s.v = s.q[: chain.nq] * 2, s.v[: chain.nv] * 2
+    J = array(al.jacobian(chain, s.q[: chain.nq], last)).reshape(6, chain.nv)
+    assume(np.linalg.cond(J) < 50.0)  # else the end may rest while the chain moves
+    return s
+
+
+@settings(max_examples=EXAMPLES)
+@given(twins())
+def test_closed_loops_by_their_closure_function(s: Sample) -> None:
+    """q = gamma(y) against methods 1 to 3, on overconstrained loops: RBDA-8.11-GAMMA, RBDA-3.2-EXPLICIT."""
+    check_loop_routes(s, {**LOOP_ROUTES, "closure": loops.accelerations_by_closure})
