@@ -7,11 +7,13 @@ from dalembert.model.elements import Coupling, Frame, JointView, Loop
 from dalembert.model.graph import ConnectivityGraph
 from dalembert.model.model import Model
 from dalembert.model.tree import PerBody, Tree
+from dalembert.model.user_constraints import Constraint, LoopClosure
 from dalembert.model.values import replace_values
 
 __all__ = [
     "Body",
     "ConnectivityGraph",
+    "Constraint",
     "Coupling",
     "DHRow",
     "Dependence",
@@ -20,6 +22,7 @@ __all__ = [
     "JointView",
     "Limits",
     "Loop",
+    "LoopClosure",
     "Model",
     "ModelBuilder",
     "PerBody",

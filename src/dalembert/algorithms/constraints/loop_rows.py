@@ -84,7 +84,14 @@ def loop_rows(
     (T, sigma), (T_rate, sigma_rate) = _subspace_with_rate(loop.joint, X, v_J, time)
     k = [-(a_J - sigma_rate).dot(f) - (v_J - sigma).dot(f_rate) for f, f_rate in zip(T, T_rate)]  # (2)
     T_root = [placed.inverse_apply(f) for f in T]
-    K = _jacobian(tree.nv, T_root, [(to_p, columns_p, -1.0), (to_s, columns_s, 1.0)])
+    K: list[list[Scalar]] = [[0.0] * tree.nv for _ in T]
+    _add_columns(K, T_root, to_p, columns_p, -1.0)
+    if to_s and nearby:
+        # The successor's own joint moves the frame that T stands in: its columns are constant where S is.
+        own = [tuple(loop.placement_successor.apply(s) for s in to_s[-1].joint.S)]
+        _add_columns(K, T, to_s[-1:], own, 1.0)
+        to_s, columns_s = to_s[:-1], columns_s[:-1]
+    _add_columns(K, T_root, to_s, columns_s, 1.0)
     return LoopRows(K, k, [(v_J - sigma).dot(f) for f in T], loop.joint.closure_error(X, time), X, T)
 
 
@@ -179,17 +186,16 @@ def _subspace_with_rate(
     return directional_derivative(subspace, point, direction)
 
 
-def _jacobian(
-    nv: int,
+def _add_columns(
+    K: list[list[Scalar]],
     T: Sequence[Force],
-    sides: Sequence[tuple[Sequence[_Link], Sequence[tuple[Motion, ...]], float]],
-) -> list[list[Scalar]]:
+    links: Sequence[_Link],
+    columns: Sequence[tuple[Motion, ...]],
+    sign: float,
+) -> None:
     """K_j = eps_j T^T S_j (8.20); the columns of dependent joints stand at the places that they follow."""
-    K: list[list[Scalar]] = [[0.0] * nv for _ in T]
-    for links, columns, sign in sides:
-        for link, S in zip(links, columns, strict=True):
-            for places, s in zip(velocity_places(link.body), S, strict=True):
-                for place, ratio in places:
-                    for row, f in zip(K, T, strict=True):
-                        row[place] = row[place] + sign * ratio * s.dot(f)
-    return K
+    for link, S in zip(links, columns, strict=True):
+        for places, s in zip(velocity_places(link.body), S, strict=True):
+            for place, ratio in places:
+                for row, f in zip(K, T, strict=True):
+                    row[place] = row[place] + sign * ratio * s.dot(f)

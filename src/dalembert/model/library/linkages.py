@@ -1,4 +1,4 @@
-"""Planar linkages with one closed loop each, in the x-z plane."""
+"""Planar linkages with closed loops, in the x-z plane."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 
 from dalembert.errors import ModelError
 from dalembert.model.builder import ModelBuilder
-from dalembert.model.joints import Prismatic, Revolute
+from dalembert.model.joints import Prismatic, Revolute, SphereInCylinder
 from dalembert.model.model import Model
 from dalembert.model.shapes import Box, Capsule
 from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3
 
-__all__ = ["four_bar", "slider_crank"]
+__all__ = ["five_bar", "four_bar", "ladder", "slider_crank"]
 
 LIFT = (0.0, -1.0, 0.0)
 """Turning about -y lifts a bar that lies along x."""
@@ -25,6 +25,11 @@ def _turned(angle: float, x: float = 0.0) -> Transform:
     """A frame at (x, 0, 0), lifted by an angle."""
     c, s = math.cos(angle), math.sin(angle)
     return Transform(Mat3(c, 0.0, -s, 0.0, 1.0, 0.0, s, 0.0, c), Vec3(x, 0.0, 0.0))
+
+
+def _quarter(sine: float, x: float = 0.0, *, at: float = 0.0) -> Transform:
+    """A frame at (x, 0, at) lifted by a quarter turn (sine 1) or lowered by one (-1), without rounding."""
+    return Transform(Mat3(0.0, 0.0, -sine, 0.0, 1.0, 0.0, sine, 0.0, 0.0), Vec3(x, 0.0, at))
 
 
 def _bar(length: float, mass: float) -> tuple[RigidInertia, Capsule]:
@@ -105,4 +110,93 @@ def slider_crank(
     )
     builder.add_loop("slider_pin", "rod", "slider", Revolute(LIFT), _along_x(rod))
     builder.set_actuated(["crank_pivot"])
+    return builder.build()
+
+
+def five_bar(
+    *, ground: float = 0.4, proximal: float = 0.5, distal: float = 0.7, density: float = 2.0
+) -> Model:
+    """A symmetric five-bar linkage, a planar parallel robot: two arms of two bars, closed at their tips.
+
+    Two degrees of freedom; the two pivots on the ground have the motors. It is assembled at q = 0 with the
+    proximal bars upright on the ground, `ground` apart; the frame "tool" is at the pin that joins the arms.
+    Lengths in m, density in kg/m.
+
+    >>> model = da.models.five_bar()
+    >>> print(model.nv, model.actuated, np.abs(da.constraint_error(model, model.neutral())).max() < 1e-15)
+    4 ('left_pivot', 'right_pivot') True
+    """
+    if not ground < 2.0 * distal:
+        raise ModelError(
+            f"five_bar: distal bars of {distal} m cannot meet across {ground} m; make them longer"
+        )
+    inward = math.acos(0.5 * ground / distal)
+    builder = ModelBuilder(name="five_bar")
+    for side, at, angle in (("left", -0.5 * ground, inward), ("right", 0.5 * ground, math.pi - inward)):
+        inertia, capsule = _bar(proximal, density * proximal)
+        builder.add_body(
+            f"{side}_proximal",
+            "world",
+            Revolute(LIFT),
+            f"{side}_pivot",
+            placement=_quarter(1.0, at),
+            inertia=inertia,
+            shapes=(capsule,),
+        )
+        inertia, capsule = _bar(distal, density * distal)
+        builder.add_body(
+            f"{side}_distal",
+            f"{side}_proximal",
+            Revolute(LIFT),
+            f"{side}_elbow",
+            placement=_turned(angle - 0.5 * math.pi, proximal),
+            inertia=inertia,
+            shapes=(capsule,),
+        )
+    builder.add_loop(
+        "tool_pin", "left_distal", "right_distal", Revolute(LIFT), _along_x(distal), _along_x(distal)
+    )
+    builder.add_frame("tool", "left_distal", _along_x(distal))
+    builder.set_actuated(["left_pivot", "right_pivot"])
+    return builder.build()
+
+
+def ladder(rungs: int = 3, *, width: float = 0.4, spacing: float = 0.3, density: float = 2.0) -> Model:
+    """A rope ladder that hangs in the x-z plane: two rails of hinged segments, and a rung between each pair.
+
+    Every rung closes a loop with the next segment of the right rail by a joint of two constraints
+    (`SphereInCylinder`), so that the system is properly constrained and has one degree of freedom a rung. Its
+    connectivity is that of Featherstone 2008 Figure 8.4, with a body for each rung: the sparse method takes
+    time in proportion to the rungs. Lengths in m, density in kg/m.
+
+    >>> model = da.models.ladder(5)
+    >>> print(len(model.bodies), len(model.loops), da.mobility(model).mobility)
+    15 5 5
+    """
+    if rungs < 1:
+        raise ModelError(f"ladder: {rungs} rungs asked for; a ladder has one or more")
+    builder = ModelBuilder(name="ladder")
+    for i in range(rungs):
+        for side, x in (("left", 0.0), ("right", width)):
+            inertia, capsule = _bar(spacing, density * spacing)
+            builder.add_body(
+                f"{side}{i}",
+                "world" if i == 0 else f"{side}{i - 1}",
+                Revolute(LIFT),
+                placement=_quarter(-1.0, x) if i == 0 else _along_x(spacing),
+                inertia=inertia,
+                shapes=(capsule,),
+            )
+        inertia, capsule = _bar(width, density * width)
+        builder.add_body(
+            f"rung{i}",
+            f"left{i}",
+            Revolute(LIFT),
+            placement=_quarter(1.0, spacing),
+            inertia=inertia,
+            shapes=(capsule,),
+        )
+        builder.add_loop(
+            f"knot{i}", f"right{i}", f"rung{i}", SphereInCylinder(LIFT), _along_x(spacing), _along_x(width)
+        )
     return builder.build()
