@@ -398,7 +398,7 @@ LOOP_ROUTES: dict[str, Callable[..., Any]] = {
 @settings(max_examples=EXAMPLES)
 @given(looped())
 def test_closed_loops_by_every_route(s: Sample) -> None:
-    """Methods 1 to 3 on loops of any joint, of any rank: RBDA-8.5-M1, RBDA-8.5-M2, RBDA-8.5-M3, RBDA-8.1-EOM."""
+    """Methods 1 to 3 on loops of any joint and rank: RBDA-8.5-M1, RBDA-8.5-M2, RBDA-8.5-M3, RBDA-8.1-EOM."""
     check_loop_routes(s, LOOP_ROUTES)
 
 
