@@ -160,7 +160,7 @@ def unreachable_share(
     """
     if not is_constrained(tree) or len(actuated_variables(tree)) == tree.nv:
         return 0.0
-    tau = spanning_tree_forces(tree, q, v, a, **options)  # type: ignore[arg-type]
+    tau = spanning_tree_forces(tree, q, v, a, **options)
     left = _actuated_forces(tree, q, v, tau, options.get("time")).left
     worst: Scalar = 0.0
     for x in left:
