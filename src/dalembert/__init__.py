@@ -13,6 +13,7 @@ from dalembert import (
     spatial,
     symbolic,
 )
+from dalembert.analysis.mobility import Mobility, mobility
 from dalembert.api import (
     FloatingBaseEquations,
     base_wrench,
@@ -80,6 +81,7 @@ from dalembert.execution import CompiledFunction
 from dalembert.formats import load, save
 from dalembert.model import Limits, Model, ModelBuilder
 from dalembert.model.conventions import convert_state
+from dalembert.model.equivalence import simplify_inertias
 from dalembert.model.joints import (
     Composite,
     Cylindrical,
@@ -121,6 +123,7 @@ __all__ = [
     "Joint",
     "Limits",
     "Model",
+    "Mobility",
     "ModelBuilder",
     "Motion",
     "Planar",
@@ -199,6 +202,7 @@ __all__ = [
     "load_motion",
     "loop_forces",
     "mass_matrix",
+    "mobility",
     "mass_matrix_rate",
     "maximal_jacobians",
     "maximal_velocities",
@@ -213,6 +217,7 @@ __all__ = [
     "save",
     "scalar",
     "set_num_threads",
+    "simplify_inertias",
     "spatial",
     "step",
     "symbolic",
