@@ -1,0 +1,196 @@
+"""Mobility: how many freedoms the constraints of a system leave (Featherstone 2008 section 8.10)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.algorithms.constraints import closing_equations, constraint_equations, loop_rows
+from dalembert.algorithms.kinematics import forward_kinematics
+from dalembert.api.calls import ArrayLike
+from dalembert.arguments import as_array
+from dalembert.errors import ArgumentError, ShapeError, StateError
+from dalembert.library import no_model
+from dalembert.model.clusters import LoopCluster, loop_clusters
+from dalembert.model.model import Model
+from dalembert.spatial import Transform
+
+__all__ = ["ClusterMobility", "Mobility", "mobility"]
+
+Array = npt.NDArray[np.float64]
+
+RANK_TOLERANCE = 1e-9
+"""A singular value of K that is smaller than this beside the largest counts as zero."""
+
+OPEN = 1e-6
+"""A gap [rad or m] that counts as an open loop, in which a rank would say nothing about the mechanism."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ClusterMobility:
+    """One minimal loop cluster: its constraints, its joints, and n, n_c, r of its block of K."""
+
+    constraints: tuple[str, ...]
+    joints: tuple[str, ...]
+    n: int
+    n_c: int
+    rank: int
+
+    @property
+    def mobility(self) -> int:
+        """n - r."""
+        return self.n - self.rank
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Mobility:
+    """The freedoms of a system in one configuration.
+
+    `n`: velocity variables of the tree; `n_c`: constraint equations; `rank`: r of K; `counted`: n_tot - 6
+    N_L, the mobility if no constraint were redundant, n_tot the freedoms of all joints; `counted_planar`: the
+    same in the plane, n_tot - 3 N_L, where all joints move in parallel to one; else None.
+
+    >>> found = da.mobility(da.models.four_bar())
+    >>> print(found.mobility, found.excess, found.counted, found.counted_planar)
+    1 3 -2 1
+    """
+
+    n: int
+    n_c: int
+    rank: int
+    counted: int
+    counted_planar: int | None
+    clusters: tuple[ClusterMobility, ...]
+    singular_values: tuple[float, ...] = field(repr=False)
+
+    @property
+    def mobility(self) -> int:
+        """n - r (Eq. 8.52)."""
+        return self.n - self.rank
+
+    @property
+    def excess(self) -> int:
+        """n_c - r, redundant constraints: mobility = counted + excess (Eq. 8.55)."""
+        return self.n_c - self.rank
+
+    @property
+    def overconstrained(self) -> bool:
+        """Whether constraints are redundant, so that some of their forces are not determined."""
+        return self.excess > 0
+
+    def __str__(self) -> str:
+        state = f"overconstrained by {self.excess}" if self.overconstrained else "properly constrained"
+        planar = "" if self.counted_planar is None else f", {self.counted_planar} in the plane"
+        lines = [
+            f"mobility {self.mobility}: n = {self.n}, {self.n_c} constraints of rank {self.rank}, {state}",
+            f"n_tot - 6 N_L = {self.counted}{planar}",
+        ]
+        for part in self.clusters:
+            lines.append(
+                f"  {', '.join(part.constraints)}: mobility {part.mobility} of {part.n} variables, "
+                f"{part.n_c} constraints of rank {part.rank}"
+            )
+        return "\n".join(lines)
+
+
+def mobility(model: Model, q: ArrayLike | None = None, *, time: float | None = None) -> Mobility:
+    """mobility = n - r, with r the rank of K(q): the freedoms that constraints leave at a configuration.
+
+    `q` `(nq,)`, default: neutral; loops must be closed there (`close_loops`). r may change along a motion, so
+    that a singular configuration has a mobility of its own. Compared with the count n_tot - 6 N_L + (n_c - r)
+    of Featherstone 2008 Eqs 8.52 to 8.55.
+
+    Rows: RBDA-8.10-MOBILITY, RBDA-8.10-VARIABLE, RBDA-8.10-OVERCON, RBDA-8.9-CLUSTERS.
+
+    >>> print(da.mobility(da.models.four_bar()))
+    mobility 1: n = 3, 5 constraints of rank 2, overconstrained by 3
+    n_tot - 6 N_L = -2, 1 in the plane
+      rocker_pin: mobility 1 of 3 variables, 5 constraints of rank 2
+    """
+    if not isinstance(model, Model):
+        raise no_model("mobility", model)
+    at = model.neutral() if q is None else as_array("q", q, (model.nq,))
+    if at.ndim != 1:
+        raise ShapeError(f"mobility takes one configuration ({model.nq},), q has shape {at.shape}")
+    if not np.isfinite(at).all():
+        raise ArgumentError("mobility: q holds a number that is not finite")
+    if time is None and model.time_dependent:
+        raise ArgumentError("mobility: the model depends on time; pass time=…")
+    position = at.tolist()
+    gap = max(map(abs, closing_equations(model, position, time=time).gap), default=0.0)
+    if gap > OPEN:
+        raise StateError(
+            f"mobility: the loops are open by {gap:.3g} (rad or m) at this q; close them with da.close_loops"
+        )
+    equations = constraint_equations(model, position, [0.0] * model.nv, time=time)
+    K = np.array(equations.K, dtype=np.float64).reshape(-1, model.nv)
+    rank, values = _rank(K)
+    freedoms = model.nv + sum(loop.joint.nv for loop in model.loops)
+    user = len(equations.k) - sum(6 - loop.joint.nv for loop in model.loops)
+    return Mobility(
+        model.nv,
+        len(K),
+        rank,
+        freedoms - 6 * len(model.loops) - user,
+        _counted_in_the_plane(model, position, time, user),
+        tuple(_cluster(part, K, equations.names) for part in loop_clusters(model)),
+        values,
+    )
+
+
+def _cluster(part: LoopCluster, K: Array, names: tuple[str, ...]) -> ClusterMobility:
+    rows = [i for i, name in enumerate(names) if name in part.constraints]
+    block = K[np.ix_(rows, part.velocities)]
+    return ClusterMobility(part.constraints, part.joints, len(part.velocities), len(rows), _rank(block)[0])
+
+
+def _rank(K: Array) -> tuple[int, tuple[float, ...]]:
+    if K.size == 0:
+        return 0, ()
+    values = np.linalg.svd(K, compute_uv=False)
+    return int((values > RANK_TOLERANCE * max(values[0], np.finfo(float).tiny)).sum()), tuple(values.tolist())
+
+
+def _counted_in_the_plane(model: Model, q: list[float], time: float | None, user: int) -> int | None:
+    """n minus the constraints that loop joints put on motions in the plane; None for spatial systems."""
+    poses = forward_kinematics(model, q, time=time)
+    motions = [
+        poses[body].inverse_apply(column).to_list()
+        for body in model.bodies
+        for column in body.jcalc(q, None, time).S
+    ]
+    if not model.loops or user:
+        return None
+    basis = _plane(np.array(motions, dtype=np.float64).reshape(-1, 6))
+    if basis is None:
+        return None
+    count = model.nv
+    for loop in model.loops:
+        rows = loop_rows(model, loop, q, [0.0] * model.nv, time=time)
+        pose = Transform.identity() if loop.successor < 0 else poses[loop.successor]
+        X = pose @ loop.placement_successor
+        T = np.array([X.inverse_apply(force).to_list() for force in rows.T], dtype=np.float64).reshape(-1, 6)
+        count -= _rank(T @ basis)[0]
+    return count
+
+
+def _plane(motions: Array) -> Array | None:
+    """The turns and shifts of the plane, 6x3, if all motions (rows) are such; None otherwise."""
+    angular, linear = motions[:, :3], motions[:, 3:]
+    turning = angular[np.linalg.norm(angular, axis=1) > 1e-9]
+    if len(turning) == 0:
+        return None
+    normal = turning[0] / np.linalg.norm(turning[0])
+    across = np.linalg.norm(np.cross(angular, normal), axis=1)
+    if across.max(initial=0.0) > 1e-9 or np.abs(linear @ normal).max(initial=0.0) > 1e-9:
+        return None
+    first = np.cross(normal, np.eye(3)[int(np.argmin(np.abs(normal)))])
+    first /= np.linalg.norm(first)
+    basis = np.zeros((6, 3))
+    basis[:3, 0], basis[3:, 1], basis[3:, 2] = normal, first, np.cross(normal, first)
+    return basis
