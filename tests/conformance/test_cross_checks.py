@@ -218,8 +218,8 @@ def acceleration_scale(M: np.ndarray, a: np.ndarray) -> float:
 @settings(max_examples=EXAMPLES)
 @given(moving_trees())
 def test_forward_dynamics_by_every_route(s: Sample) -> None:
-    """CRBA with LTDL factors, ABA and its variants, projection, divide and conquer, Hamiltonian form, on models
-    with rotors too: RBDA-7.3-ABA, RBDA-6.5-LTDL.
+    """CRBA with LTDL factors, ABA and its variants, projection, divide and conquer, Hamiltonian form, on
+    models with rotors too: RBDA-7.3-ABA, RBDA-6.5-LTDL.
     """
     m, at, f = s.model, (s.q, s.v, s.tau), {"external_forces": s.f}
     M = array(al.mass_matrix(m, s.q))
