@@ -1,0 +1,246 @@
+"""What of a model costs digits, in plain words (Featherstone 2008 section 10.1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.analysis.conditioning import (
+    RANK_TOLERANCE,
+    condition_number,
+    constrained_inertia,
+    constraint_matrix,
+    has_constraints,
+)
+from dalembert.analysis.far_frames import radius_of_gyration
+from dalembert.errors import ShapeError
+from dalembert.model.graph import ConnectivityGraph
+from dalembert.model.model import WORLD_NAME, Model
+from dalembert.plausibility import Finding, Severity
+
+__all__ = ["AccuracyReport", "accuracy", "depths", "near_singular_loops"]
+
+Array = npt.NDArray[np.float64]
+
+FAR: Final = 2.0
+"""Radii of gyration from a frame to a centre of mass that cost no digits."""
+VERY_FAR: Final = 100.0
+"""Radii of gyration that cost four digits."""
+MASS_RATIO: Final = 1e3
+"""Masses of bodies of one material, one ten times as long as the other."""
+INERTIA_RATIO: Final = 1e5
+"""Their moments of inertia."""
+NEARLY_SINGULAR: Final = 1e-3
+"""Singular value of K, relative to the largest, of a loop that is about to lose or gain freedom."""
+ILL_CONDITIONED: Final = 1e4
+"""Condition number from which four digits may be lost."""
+MOST_VARIABLES: Final = 300
+"""The condition number is left out for more velocity variables: it takes their cube in time."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AccuracyReport:
+    """What `accuracy` found: `findings`, most severe first; `condition` of M, scaled to a unit diagonal, and
+    `digits`, what it leaves of the accelerations by type of number; `depth` of the tree and `least_depth`
+    that another choice of loop joints would give.
+    """
+
+    model: str
+    findings: tuple[Finding, ...]
+    condition: float
+    digits: dict[str, float]
+    depth: int
+    least_depth: int
+
+    def summary(self) -> str:
+        """The report as lines of text."""
+        kept = ", ".join(f"{digits:.0f} in {dtype}" for dtype, digits in self.digits.items())
+        depth = f"depth {self.depth}"
+        lines = [
+            f"{self.model}: the mass matrix amplifies relative errors by up to {self.condition:.3g}",
+            f"right digits of the accelerations, at worst: {kept}",
+            f"{depth}, {self.least_depth} is possible" if self.least_depth < self.depth else depth,
+        ]
+        lines += [
+            f"{found.severity}: {found.where}: {found.message} [{found.rule}]" for found in self.findings
+        ]
+        if not self.findings:
+            lines.append("nothing that costs digits")
+        return "\n".join(lines)
+
+
+def accuracy(model: Model, q: npt.ArrayLike | None = None) -> AccuracyReport:
+    """cond(M) eps, and what makes rounding errors grow: far frames, inertia ratios, nearly singular loops.
+
+    q (nq,): where the mass matrix and the loops are looked at, default neutral. Far frames are those more
+    than two radii of gyration from the centre of mass; neighbours should not differ by more than 1000 in mass
+    or 100,000 in moments of inertia (bodies of one material, one ten times as long); a loop is nearly
+    singular where a singular value of K falls below a thousandth of the largest; a spanning tree should be as
+    shallow as its loops allow. Bodies on fixed joints count as parts of those that carry them.
+
+    Source: Featherstone 2008 sections 10.1 and 10.2.
+    Rows: RBDA-10.1-SOURCES, RBDA-10.2-CONDITION.
+
+    >>> import dalembert as da
+    >>> print(da.analysis.accuracy(da.models.two_link_arm()).summary())
+    two_link_arm: the mass matrix amplifies relative errors by up to 16.2
+    right digits of the accelerations, at worst: 14 in float64, 6 in float32
+    depth 2
+    nothing that costs digits
+    """
+    whole = model.lumped() if model.nv else model
+    position = np.asarray(whole.neutral() if q is None else q, dtype=np.float64)
+    if position.shape != (whole.nq,):
+        raise ShapeError(f"q has shape {position.shape}; expected ({whole.nq},)")
+    depth, least = depths(model)
+    condition = _condition(whole, position)
+    found = [
+        *_far_frames(whole),
+        *_inertia_ratios(whole),
+        *near_singular_loops(whole, position),
+        *_conditioning(condition),
+        *_depth(depth, least),
+    ]
+    order = {"error": 0, "warning": 1, "note": 2}
+    return AccuracyReport(
+        model=model.name,
+        findings=tuple(sorted(found, key=lambda finding: order[finding.severity])),
+        condition=condition,
+        digits={name: _digits(name, condition) for name in ("float64", "float32")},
+        depth=depth,
+        least_depth=least,
+    )
+
+
+def near_singular_loops(model: Model, q: npt.ArrayLike | None = None) -> list[Finding]:
+    """Findings for loops whose equations are nearly dependent at q (default neutral)."""
+    if not has_constraints(model) or not model.nv:
+        return []
+    K = constraint_matrix(model, np.asarray(model.neutral() if q is None else q, dtype=np.float64))
+    norms = np.linalg.norm(K, axis=1)
+    rows = K[norms > 0.0] / norms[norms > 0.0, None]
+    singular = np.linalg.svd(rows, compute_uv=False) if rows.size else np.zeros(0)
+    if not singular.size:
+        return []
+    ratios = singular / singular[0]
+    small = ratios[(ratios > RANK_TOLERANCE) & (ratios < NEARLY_SINGULAR)]
+    if not small.size:
+        return []
+    return [
+        Finding(
+            "warning",
+            "nearly singular loop",
+            "loops",
+            f"their equations are nearly dependent: a singular value of K is {small[-1]:.1e} of the largest, "
+            f"so that forces in the loops lose {-math.log10(small[-1]):.0f} digits; move away from this "
+            "configuration, or change the geometry",
+        )
+    ]
+
+
+def depths(model: Model) -> tuple[int, int]:
+    """(depth of the tree, least depth over all spanning trees of the same joints)."""
+    own: list[int] = []
+    for body in model.bodies:
+        own.append(1 + (own[body.parent] if body.parent >= 0 else 0))
+    depth = max(own, default=0)
+    if not model.loops:
+        return depth, depth
+    names = (WORLD_NAME, *(body.name for body in model.bodies))
+    arcs = {f"joint {body.name}": (names[body.parent + 1], body.name) for body in model.bodies}
+    arcs |= {
+        f"loop {loop.name}": (names[loop.predecessor + 1], names[loop.successor + 1])
+        for loop in model.loops
+        if loop.predecessor != loop.successor
+    }
+    neighbours = ConnectivityGraph(arcs, WORLD_NAME).neighbours
+    reached, front, least = {WORLD_NAME}, [WORLD_NAME], 0
+    while True:
+        front = [other for node in front for _, other in neighbours[node] if other not in reached]
+        if not front:
+            return depth, least
+        reached |= set(front)
+        least += 1
+
+
+def _condition(model: Model, q: Array) -> float:
+    if not 0 < model.nv <= MOST_VARIABLES or constrained_inertia(model, q).shape[-1] == 0:
+        return 1.0 if not model.nv else math.nan
+    return float(condition_number(model, q, scaled=True))
+
+
+def _digits(dtype: str, condition: float) -> float:
+    eps = float(np.finfo(dtype).eps)
+    return max(0.0, -math.log10(eps * max(condition, 1.0))) if condition == condition else math.nan
+
+
+def _far_frames(model: Model) -> Iterator[Finding]:
+    for body in model.bodies:
+        radius = radius_of_gyration(body.inertia)
+        distance = math.sqrt(sum(float(x) ** 2 for x in body.inertia.com)) if body.inertia.mass > 0.0 else 0.0
+        if not 0.0 < FAR * radius < distance:
+            continue
+        ratio = distance / radius
+        severity: Severity = "warning" if ratio > VERY_FAR else "note"
+        yield Finding(
+            severity,
+            "far frame",
+            f'body "{body.name}"',
+            f"its centre of mass is {ratio:.3g} radii of gyration from its frame, which costs up to "
+            f"{2.0 * math.log10(ratio):.1f} digits; put the frame nearer",
+        )
+
+
+def _inertia_ratios(model: Model) -> Iterator[Finding]:
+    for body in model.bodies:
+        if body.parent < 0:
+            continue
+        parent = model.bodies[body.parent]
+        pairs = (
+            ("mass", float(body.inertia.mass), float(parent.inertia.mass), MASS_RATIO),
+            ("moment of inertia", _moment(model, body.index), _moment(model, parent.index), INERTIA_RATIO),
+        )
+        for name, own, other, limit in pairs:
+            if own > 0.0 and other > 0.0 and max(own / other, other / own) > limit:
+                yield Finding(
+                    "warning",
+                    "inertia ratio",
+                    f'body "{body.name}"',
+                    f'its {name} and that of its parent "{parent.name}" differ by a factor of '
+                    f"{max(own / other, other / own):.3g}; merge the lighter one, or check the units",
+                )
+                break
+
+
+def _moment(model: Model, index: int) -> float:
+    inertia = model.bodies[index].inertia
+    return float(inertia.mass) * radius_of_gyration(inertia) ** 2
+
+
+def _conditioning(condition: float) -> Iterator[Finding]:
+    if condition > ILL_CONDITIONED:
+        lost = "all" if math.isinf(condition) else f"up to {math.log10(condition):.0f}"
+        yield Finding(
+            "warning",
+            "mass matrix",
+            "model",
+            f"its condition number, scaled to a unit diagonal, is {condition:.2g}: {lost} digits are lost in "
+            "accelerations, whatever the algorithm; they are as uncertain as the forces are",
+        )
+
+
+def _depth(depth: int, least: int) -> Iterator[Finding]:
+    if least < depth:
+        yield Finding(
+            "note",
+            "depth",
+            "model",
+            f"its tree has a depth of {depth}, but {least} is possible if the loops are cut at other joints, "
+            "which is more accurate and cheaper",
+        )
