@@ -157,7 +157,7 @@ class DualFunctions:
 
     def absolute(self, x: Dual) -> Dual:
         negative = _plain(x.value < 0.0)
-        return Dual(scalar.absolute(x.value), scalar.select(negative, -x.rate, x.rate), x.level)
+        return Dual(scalar.absolute(x.value), _chosen(negative, -x.rate, x.rate), x.level)
 
     def minimum(self, a: Scalar, b: Scalar) -> Scalar:
         return scalar.select(a < b, a, b)
@@ -169,11 +169,7 @@ class DualFunctions:
         return Dual(scalar.floor(x.value), 0.0, x.level)
 
     def select(self, condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
-        plain = _plain(condition)
-        if not (isinstance(a, Dual) or isinstance(b, Dual)):
-            return scalar.select(plain, a, b)
-        (a0, a1), (b0, b1), level = _aligned(a, b)
-        return Dual(scalar.select(plain, a0, b0), scalar.select(plain, a1, b1), level)
+        return _chosen(_plain(condition), a, b)
 
     def logical_and(self, a: Scalar, b: Scalar) -> Condition:
         return Condition(scalar.logical_and(_plain(a), _plain(b)))
@@ -205,6 +201,14 @@ def _parts(x: Scalar, level: int) -> tuple[Scalar, Scalar]:
     if isinstance(x, Dual) and x.level == level:
         return x.value, x.rate
     return x, 0.0
+
+
+def _chosen(condition: Any, a: Scalar, b: Scalar) -> Scalar:
+    """Part by part a or b, by a condition on plain scalars; parts may be dual numbers of a lower level."""
+    if not (isinstance(a, Dual) or isinstance(b, Dual)):
+        return scalar.select(condition, a, b)
+    (a0, a1), (b0, b1), level = _aligned(a, b)
+    return Dual(_chosen(condition, a0, b0), _chosen(condition, a1, b1), level)
 
 
 def _plain(condition: Any) -> Any:
