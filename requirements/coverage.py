@@ -95,13 +95,9 @@ def test_functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
 
 
 def has_mark(node: ast.ClassDef | ast.FunctionDef) -> bool:
-    """Whether a decorator skips the test, may skip it, or expects it to fail."""
-    return any(part in UNSURE_MARKS for item in node.decorator_list for part in names_in(outermost(item)))
-
-
-def outermost(node: ast.expr) -> ast.expr:
-    """A decorator without its arguments: what is marked there is one parameter, not the test."""
-    return node.func if isinstance(node, ast.Call) else node
+    """Whether a decorator skips the test or expects it to fail; a mark among its arguments is one parameter's."""
+    marks = [item.func if isinstance(item, ast.Call) else item for item in node.decorator_list]
+    return any(part in UNSURE_MARKS for mark in marks for part in names_in(mark))
 
 
 def may_be_skipped(tree: ast.Module) -> bool:
@@ -173,10 +169,16 @@ def page(rows: list[Row], tests: list[Test]) -> str:
         lines += ["", f"## {prefix}: {document}", "", "| row | requirement | tests |", "|---|---|---|"]
         for row in rows:
             if row.name.startswith(prefix + "-"):
-                cells = [f"`{test.path.removeprefix('tests/')}::{test.name}`" for test in found[row.name]]
-                text = "<br>".join(cells) or f"*{row.milestone}, ahead*"
+                text = "<br>".join(by_file(found[row.name])) or f"*{row.milestone}, ahead*"
                 lines.append(f"| {row.name} | {row.title} | {text} |")
     return "\n".join(lines) + "\n"
+
+
+def by_file(tests: list[Test]) -> Iterator[str]:
+    """The names of tests, each file before its own."""
+    for path in dict.fromkeys(test.path for test in tests):
+        yield path.removeprefix("tests/")
+        yield from (f"`{test.name}`" for test in tests if test.path == path)
 
 
 def main() -> int:
