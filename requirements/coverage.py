@@ -95,7 +95,7 @@ def test_functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
 
 
 def has_mark(node: ast.ClassDef | ast.FunctionDef) -> bool:
-    """Whether a decorator skips the test or expects it to fail; a mark among its arguments is one parameter's."""
+    """Whether a decorator skips the test or expects it to fail; its arguments may mark parameters."""
     marks = [item.func if isinstance(item, ast.Call) else item for item in node.decorator_list]
     return any(part in UNSURE_MARKS for mark in marks for part in names_in(mark))
 
