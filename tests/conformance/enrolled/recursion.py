@@ -15,11 +15,13 @@ from dalembert.spatial import Motion, SymMat3, Transform, Vec3
 
 INERTIA = SymMat3(0.3, 0.4, 0.5, 0.02, -0.03, 0.01)
 
-SMALL = ("arm", "branched")
+SMALL = ("arm",)
 """For algorithms of the fourth order, whose result on a tree of every joint type is a matter of minutes."""
 
-COORDINATES = ("arm", "double_pendulum")
-"""Models whose v is the rate of their q, as Lagrange's equations ask for."""
+
+def two(x: Any) -> list[Any]:
+    """Two numbers of a state, as coordinates of a system of their own."""
+    return [x[0], x[-1]]
 
 
 def points(q: Any) -> list[Vec3]:
@@ -49,8 +51,9 @@ def vectors(m: Model, f: Any, start: int) -> list[Any]:
 
 
 def symmetric(v: Any) -> list[list[Any]]:
-    """A singular matrix: v v^T, bordered by zeros."""
-    return [[v[0] * v[0], v[0] * v[-1], 0.0], [v[0] * v[-1], v[-1] * v[-1], 0.0], [0.0, 0.0, 0.0]]
+    """A singular matrix: v v^T + 1, bordered by zeros."""
+    x, y = two(v)
+    return [[x * x + 1.0, x * y, 0.0], [x * y, y * y + 1.0, 0.0], [0.0, 0.0, 0.0]]
 
 
 ENROLLED: tuple[Enrolled, ...] = (
@@ -80,34 +83,33 @@ ENROLLED: tuple[Enrolled, ...] = (
     ),
     algorithm("base_wrench", "q v a", rec.base_wrench, package="recursion"),
     # Lagrange's side
-    algorithm("particle_jacobians", "q", lambda m, q: lg.particle_jacobians(points, q), package="lagrange"),
+    algorithm(
+        "particle_jacobians", "q", lambda m, q: lg.particle_jacobians(points, two(q)), package="lagrange"
+    ),
     algorithm(
         "particle_forces",
         "q",
-        lambda m, q: lg.particle_forces(points, [POINT, POINT * 2.0], q),
+        lambda m, q: lg.particle_forces(points, [POINT, POINT * 2.0], two(q)),
         package="lagrange",
     ),
-    algorithm("particle_mass_matrix", "q", lambda m, q: matrix(q), package="lagrange"),
+    algorithm("particle_mass_matrix", "q", lambda m, q: matrix(two(q)), package="lagrange"),
     algorithm(
         "particle_kinetic_energy",
         "q v",
-        lambda m, q, v: energy(q, v),
+        lambda m, q, v: energy(two(q), two(v)),
         package="lagrange",
-        models=COORDINATES,
     ),
     algorithm(
         "lagrange_equations",
         "q v a",
-        lambda m, q, v, a: lg.lagrange_equations(energy, q, v, a),
+        lambda m, q, v, a: lg.lagrange_equations(energy, two(q), two(v), two(a)),
         package="lagrange",
-        models=COORDINATES,
     ),
     algorithm(
         "coriolis_vector mass_matrix_gradient mass_matrix_rate mass_matrix_gradient_times",
         "q v",
-        lambda m, q, v: lg.coriolis_vector(matrix, q, v),
+        lambda m, q, v: lg.coriolis_vector(matrix, two(q), two(v)),
         package="lagrange",
-        models=COORDINATES,
     ),
     algorithm(
         "accelerations_from forces_from",
@@ -132,25 +134,21 @@ ENROLLED: tuple[Enrolled, ...] = (
     algorithm(
         "body_jacobian body_pose",
         "q",
-        lambda m, q: lg.body_jacobian(pose, q),
+        lambda m, q: lg.body_jacobian(pose, two(q)),
         package="lagrange",
-        models=COORDINATES,
     ),
     algorithm(
         "body_equations body_kinetic_energy",
         "q v",
         lambda m, q, v: (
-            lg.body_equations(pose, 1.3, INERTIA, q, v),
-            lg.body_kinetic_energy(pose, 1.3, INERTIA, q, v),
+            lg.body_equations(pose, 1.3, INERTIA, two(q), two(v)),
+            lg.body_kinetic_energy(pose, 1.3, INERTIA, two(q), two(v)),
         ),
         package="lagrange",
-        models=COORDINATES,
     ),
     algorithm("tree_equations", "q v", lg.tree_equations, package="lagrange"),
     algorithm("mass_matrix_by_jacobians", "q", lg.mass_matrix_by_jacobians, package="lagrange"),
-    algorithm(
-        "inverse_dynamics_by_jacobians", "q v a", lg.inverse_dynamics_by_jacobians, package="lagrange"
-    ),
+    algorithm("inverse_dynamics_by_jacobians", "q v a", lg.inverse_dynamics_by_jacobians, package="lagrange"),
     # Cartesian quantities
     algorithm("maximal_velocities", "q v", ca.maximal_velocities, package="cartesian"),
     algorithm("maximal_jacobians", "q", ca.maximal_jacobians, package="cartesian"),
@@ -167,7 +165,7 @@ ENROLLED: tuple[Enrolled, ...] = (
         "q external_forces",
         lambda m, q, V: ca.generalized_velocity_from_rows(m, q, V, range(0, 6 * len(m.bodies), 2)),
         package="cartesian",
-        models=("arm",),
+        models=SMALL,
     ),
     algorithm(
         "generalized_velocity_joint_by_joint",
@@ -229,12 +227,12 @@ ENROLLED: tuple[Enrolled, ...] = (
     public("inverse_dynamics", method="luh_walker_paul", broad=False),
     public("inverse_dynamics", method="liu_jain", broad=False),
     public("inverse_dynamics", method="lagrange", broad=False),
-    public("inverse_dynamics", method="closed_form", broad=False, models=("arm",)),
+    public("inverse_dynamics", method="closed_form", broad=False, models=SMALL),
     public("mass_matrix", method="jacobians", broad=False),
     public("maximal_velocities"),
     public("maximal_jacobians", broad=False),
     public("generalized_velocity", broad=False),
-    public("generalized_velocity", method="pseudo_inverse", broad=False, models=("arm",)),
+    public("generalized_velocity", method="pseudo_inverse", broad=False, models=SMALL),
     public("generalized_velocity", method="joint_by_joint", broad=False),
     public("generalized_velocity", method="rotations_first", broad=False),
     public("generalized_force", arrays=("forces", "points", "torques", "joint_torques"), broad=False),

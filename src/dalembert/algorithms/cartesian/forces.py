@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dalembert.algorithms.cartesian.body_forces import joint_forces
-from dalembert.algorithms.cartesian.joint_by_joint import joint_jacobian
+from dalembert.algorithms.cartesian.joint_by_joint import joint_jacobian, turning_columns
 from dalembert.algorithms.cartesian.least_squares import least_squares, unit_weights
 from dalembert.algorithms.cartesian.maximal import at_center_of_mass
 from dalembert.algorithms.cartesian.pseudo_inverse import symmetric_pseudo_inverse
@@ -31,7 +31,7 @@ from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.model.body import Body
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar, is_zero
+from dalembert.scalar import Scalar
 from dalembert.spatial import Force, Motion, RigidInertia, SymMat3, Transform, Vec3
 
 __all__ = [
@@ -137,7 +137,7 @@ def joint_torques(
 
     def own(body: Body) -> tuple[Vec3, list[Scalar]]:
         J = [s.angular for s in joint_jacobian(body, q, time=time)]
-        turning = [k for k, axis in enumerate(J) if not all(is_zero(x) for x in axis)]
+        turning = turning_columns(body.jcalc(q, None, time).S)
         Q = list(tau[body.v_slice]) if body.dependence is None else [0.0]
         gram = [[J[i].dot(J[j]) for j in turning] for i in turning]
         y = symmetric_pseudo_inverse(gram).solve([Q[k] for k in turning])

@@ -33,6 +33,7 @@ __all__ = [
     "generalized_velocity_rotations_first",
     "joint_jacobian",
     "relative_angular_velocities",
+    "turning_columns",
 ]
 
 Matrix = list[list[Scalar]]
@@ -69,6 +70,11 @@ def joint_jacobian(body: Body, q: Sequence[Scalar], *, time: Scalar | None = Non
     """
     X, S, _, _ = body.jcalc(q, None, time)
     return [Motion(X.rotate_to_parent(s.angular), X.rotate_to_parent(s.linear)) for s in S]
+
+
+def turning_columns(S: Sequence[Motion]) -> list[int]:
+    """The columns of S, in body coordinates, that turn; the others only slide."""
+    return [k for k, s in enumerate(S) if not all(is_zero(x) for x in s.angular)]
 
 
 def generalized_velocity_joint_by_joint(
@@ -109,7 +115,7 @@ def generalized_velocity_rotations_first(
         v_J = _across(body, joint, given)
         omega_hat, u = joint.X.rotate_to_parent(v_J.angular), joint.X.rotate_to_parent(v_J.linear)
         J = joint_jacobian(body, q, time=time)
-        turning = [k for k, s in enumerate(J) if not all(is_zero(x) for x in s.angular)]
+        turning = turning_columns(joint.S)
         sliding = [k for k in range(len(J)) if k not in turning]
         rates: list[Scalar] = [0.0] * len(J)
         for k, rate in zip(
