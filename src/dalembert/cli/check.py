@@ -3,6 +3,7 @@
 import argparse
 from dataclasses import asdict
 
+from dalembert.analysis import near_singular_loops
 from dalembert.cli.content import content, say, say_json, unreadable
 from dalembert.errors import DalembertError
 from dalembert.plausibility import findings
@@ -18,7 +19,7 @@ def run(options: argparse.Namespace) -> int:
         found = content(options.file, options)
     except DalembertError as error:
         return unreadable(options.file, error, as_json=options.json)
-    doubts = findings(found.model)
+    doubts = [*findings(found.model), *near_singular_loops(found.model)]
     failed = any(options.strict or doubt.severity != "note" for doubt in doubts)
     counts = {name: sum(doubt.severity == name for doubt in doubts) for name in ("error", "warning", "note")}
     if options.json:

@@ -12,6 +12,7 @@ examples:
   dalembert info robot.urdf                 the tree, masses, limits, and what was ignored
   dalembert check robot.urdf                whether masses, inertias and limits can be meant
   dalembert convert robot.urdf robot.xml    the same robot in another format
+  dalembert count arm6                      multiplications and additions of every algorithm on a model
   dalembert doctor                          what this machine offers, and whether the library works on it
   dalembert demo                            the bundled humanoid: dynamics both ways, checked and timed
   dalembert bench --quick                   speed beside Pinocchio, in about twenty seconds
@@ -30,7 +31,7 @@ def parser() -> argparse.ArgumentParser:
     )
     whole.add_argument("--version", action="version", version=f"dalembert {__version__}")
     commands = whole.add_subparsers(dest="command", required=True, metavar="command")
-    for add in (_add_info, _add_check, _add_convert, _add_doctor, _add_bench, _add_demo):
+    for add in (_add_info, _add_check, _add_convert, _add_count, _add_doctor, _add_bench, _add_demo):
         add(commands)
     return whole
 
@@ -98,6 +99,32 @@ def _add_convert(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
     _add_reading(convert)
     convert.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+
+
+def _add_count(commands: "Commands[argparse.ArgumentParser]") -> None:
+    count = commands.add_parser(
+        "count",
+        help="count the operations of the algorithms on a model",
+        description="Count multiplications and additions of every method on a model, as it is compiled, "
+        "beside the published formulas (Featherstone 2008 Table 10.1) where the model is a chain of revolute "
+        "joints, and beside the costs of branched trees where it branches.",
+        epilog=_STATUS.format(one="does not occur"),
+    )
+    count.add_argument(
+        "model",
+        metavar="MODEL",
+        help="a file (.urdf, .xml, .json), or a bundled model such as arm6, humanoid, gu, binary_tree",
+    )
+    count.add_argument("-n", type=_positive_count, metavar="N", help="number of joints of gu and binary_tree")
+    count.add_argument(
+        "--up-to",
+        type=_at_least_two,
+        metavar="N",
+        help="of gu or binary_tree: totals of every size from 2 to N, and where the methods cross",
+    )
+    count.add_argument("--all", action="store_true", help="methods of cubic cost on large models, too")
+    _add_reading(count)
+    count.add_argument("--json", action="store_true", help="print one JSON object instead of text")
 
 
 def _add_doctor(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -178,6 +205,13 @@ def _positive_count(text: str) -> int:
     number = int(text) if text.isdecimal() else 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number above zero, got {text!r}")
+    return number
+
+
+def _at_least_two(text: str) -> int:
+    number = _positive_count(text)
+    if number < 2:
+        raise argparse.ArgumentTypeError(f"expected 2 or more, got {text!r}")
     return number
 
 

@@ -1,0 +1,186 @@
+"""What the library's own functions cost on a model, counted on their traces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+from dalembert.algorithms.sparse import factor_ltdl, solve_ltdl
+from dalembert.algorithms.sparsity import variable_parents
+from dalembert.analysis.conditioning import has_constraints
+from dalembert.analysis.published_costs import BranchSums, branch_sums
+from dalembert.catalogue import FUNCTIONS
+from dalembert.errors import ArgumentError, DalembertError
+from dalembert.library import function
+from dalembert.model.builder import ModelBuilder
+from dalembert.model.joints import Revolute
+from dalembert.model.library.random_trees import random_inertia, random_placement
+from dalembert.model.model import WORLD_NAME, Model
+from dalembert.tracing.count import OperationCount, count_operations
+from dalembert.tracing.trace import ArrayInput, trace
+
+__all__ = ["Counted", "binary_tree", "count_function", "count_methods", "factoring_count", "general_tree",
+           "is_general_chain", "tree_sums"]  # fmt: skip
+
+COUNTED: Final = (
+    "inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mass_matrix", "bias_forces",
+    "gravity_forces", "coriolis_forces", "coriolis_matrix", "inertial_forces", "constraint_jacobian",
+    "constraint_bias", "constraint_forces", "forward_kinematics", "kinetic_energy", "potential_energy",
+    "center_of_mass", "centroidal_momentum", "centroidal_momentum_matrix", "step",
+)  # fmt: skip
+"""The functions whose methods are listed, if the catalogue has them."""
+
+LOOP_METHODS: Final = ("range_space", "direct", "null_space", "loop_closure", "sparse")
+LOOP_FUNCTIONS: Final = ("constraint_jacobian", "constraint_bias", "constraint_forces")
+"""For models with constraints, and not listed for others."""
+
+COSTLY_METHODS: Final = ("closed_form", "lagrange", "jacobians")
+"""Methods of cubic and higher cost, which are written to be understood: counting them takes long, too."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """One method of one function on a model: its operations, or why it has none."""
+
+    function: str
+    method: str
+    count: OperationCount | None
+    reason: str = ""
+
+
+def count_function(model: Model, name: str, method: str | None = None) -> OperationCount:
+    """The operations of one sample of a public function, as it is compiled: m, a, divisions, sines and
+    cosines.
+
+    Multiplications include divisions, additions include subtractions, a change of sign is free. Counting is
+    exact and compiles nothing; mimic joints and loops are counted like anything else.
+
+    Source: Featherstone 2008 section 10.3.
+    Rows: RBDA-10.3-COUNTER.
+
+    >>> import dalembert as da
+    >>> print(da.analysis.count_function(da.models.gu(6), "mass_matrix"))
+    331 m + 281 a, 10 trigonometric
+    """
+    if name not in FUNCTIONS:
+        raise ArgumentError(f'there is no function "{name}"; see da.analysis.count_methods')
+    arrays = ("time",) if model.time_dependent else ()
+    return function(model, name, method, arrays=arrays).operation_count
+
+
+def count_methods(
+    model: Model, names: Sequence[str] | None = None, *, skip: Sequence[str] = ()
+) -> list[Counted]:
+    """The operations of every method of the functions of dynamics, or of those named.
+
+    A method that is not for this model has no count but the reason. `skip`: methods to leave out.
+
+    Source: Featherstone 2008 section 10.3.
+    Rows: RBDA-10.3-COUNTER.
+
+    >>> import dalembert as da
+    >>> for found in da.analysis.count_methods(da.models.pendulum(), ["inverse_dynamics"])[:1]:
+    ...     print(found.function, found.method, found.count)
+    inverse_dynamics rnea 1 m + 1 a, 1 trigonometric
+    """
+    found = []
+    for name in COUNTED if names is None else names:
+        if name not in FUNCTIONS:
+            if names is not None:
+                raise ArgumentError(f'there is no function "{name}"; known: {", ".join(COUNTED)}')
+            continue
+        if name in LOOP_FUNCTIONS and not has_constraints(model):
+            continue
+        for method in FUNCTIONS[name].methods:
+            if method in skip or (method in LOOP_METHODS and not has_constraints(model)):
+                continue
+            try:
+                found.append(Counted(name, method, count_function(model, name, method)))
+            except DalembertError as error:
+                found.append(Counted(name, method, None, str(error)))
+    return found
+
+
+def factoring_count(model: Model) -> OperationCount:
+    """M = L^T D L and one solve, with the zeros that the model's branches leave: Table 6.6, as counted.
+
+    Source: Featherstone 2008 section 6.5.
+    Rows: RBDA-10.3-BINARY.
+
+    >>> import dalembert as da
+    >>> print(da.analysis.factoring_count(da.models.gu(6)))
+    86 m (of which 21 divisions) + 65 a
+    """
+    lam = variable_parents(model)
+    n = len(lam)
+
+    def solve(H: Any, b: Any) -> Any:
+        L, D = factor_ltdl(H, lam)
+        return solve_ltdl(L, D, lam, b)
+
+    return count_operations(trace(solve, [ArrayInput("H", (n, n)), ArrayInput("b", (n,))]).values)
+
+
+def tree_sums(model: Model) -> BranchSums:
+    """D0, D1 and the like of a model, by its velocity variables; couplings make the tree a chain.
+
+    Source: Featherstone 2008 section 10.3.2.
+    Rows: RBDA-10.3-BRANCH.
+
+    >>> import dalembert as da
+    >>> print(da.analysis.tree_sums(da.models.quadruped()).D1)
+    99
+    """
+    return branch_sums(variable_parents(model))
+
+
+def is_general_chain(model: Model) -> bool:
+    """Whether the formulas of Table 10.1 are for this model: an open chain of revolute joints."""
+    return (
+        len(model.bodies) > 1
+        and not model.loops
+        and not model.couplings
+        and all(body.parent == body.index - 1 for body in model.bodies)
+        and all(isinstance(body.joint, Revolute) for body in model.bodies)
+    )
+
+
+def general_tree(parents: Sequence[int], *, name: str = "general_tree") -> Model:
+    """Revolute joints with general placements and inertias on the tree of a parent array (-1: the world).
+
+    Source: Featherstone 2008 section 10.3: like GU(n), with branches.
+    Rows: RBDA-10.3-BINARY.
+
+    >>> import dalembert as da
+    >>> print(da.analysis.general_tree([-1, 0, 0]).parents)
+    (-1, 0, 0)
+    """
+    builder = ModelBuilder(name=name)
+    for i, parent in enumerate(parents):
+        if not -1 <= parent < i:
+            raise ArgumentError(f"parents[{i}] is {parent}; it must be -1 or an earlier body")
+        builder.add_body(
+            f"link{i + 1}",
+            WORLD_NAME if parent < 0 else f"link{parent + 1}",
+            Revolute((0.0, 0.0, 1.0)),
+            placement=random_placement(3000 + i),
+            inertia=random_inertia(2000 + i),
+        )
+    return builder.build()
+
+
+def binary_tree(n: int) -> Model:
+    """n general revolute joints as a binary tree, level by level: each body carries two, as far as they go.
+
+    Source: Featherstone 2008 Figure 10.5.
+    Rows: RBDA-10.3-BINARY.
+
+    >>> import dalembert as da
+    >>> print(da.analysis.binary_tree(7).parents)
+    (-1, 0, 0, 1, 1, 2, 2)
+    """
+    if n < 1:
+        raise ArgumentError(f"a binary tree needs one body or more, {n} asked for")
+    return general_tree([(i - 1) // 2 for i in range(n)], name=f"binary_tree{n}")

@@ -1,0 +1,267 @@
+"""Published operation counts: Table 10.1 of Featherstone 2008, and the costs of branched trees (section
+10.3.2).
+
+m counts multiplications and divisions, a counts additions and subtractions; sines and cosines are not
+counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import Final, NamedTuple
+
+from dalembert.algorithms.sparse import operation_sums
+from dalembert.errors import ArgumentError
+from dalembert.model import topology
+
+__all__ = [
+    "TABLE_10_1",
+    "BranchSums",
+    "Cost",
+    "Crossovers",
+    "PublishedCost",
+    "branch_sums",
+    "branched_crba",
+    "branched_total",
+    "chain_total",
+    "crossovers",
+    "factor_and_solve",
+    "published",
+]
+
+
+class Cost(NamedTuple):
+    """Multiplications and additions."""
+
+    multiplications: int
+    additions: int
+
+    @property
+    def total(self) -> int:
+        """Both together: the book's graphs count an addition like a multiplication."""
+        return self.multiplications + self.additions
+
+    def __str__(self) -> str:
+        return f"{self.multiplications} m + {self.additions} a"
+
+
+class PublishedCost(NamedTuple):
+    """One line of Table 10.1: the algorithm, its formula, who published it, and the cost for n joints."""
+
+    algorithm: str
+    formula: str
+    source: str
+    cost: Callable[[int], Cost]
+
+
+def _polynomials(m: Sequence[Fraction | int], a: Sequence[Fraction | int]) -> Callable[[int], Cost]:
+    """Costs from the coefficients of 1, n, n^2, …."""
+
+    def cost(n: int) -> Cost:
+        values = [sum(Fraction(c) * n**k for k, c in enumerate(part)) for part in (m, a)]
+        return Cost(int(values[0]), int(values[1]))
+
+    return cost
+
+
+_HALF, _SIXTH = Fraction(1, 2), Fraction(1, 6)
+
+TABLE_10_1: Final = (
+    PublishedCost("RNEA", "(93n - 108) m + (81n - 100) a", "Balafoutis and Patel 1991",
+                  _polynomials((-108, 93), (-100, 81))),
+    PublishedCost("RNEA", "(93n - 69) m + (81n - 66) a", "Balafoutis et al. 1988",
+                  _polynomials((-69, 93), (-66, 81))),
+    PublishedCost("RNEA", "(130n - 68) m + (101n - 56) a", "Featherstone 1987",
+                  _polynomials((-68, 130), (-56, 101))),
+    PublishedCost("RNEA", "(150n - 48) m + (131n - 48) a", "Hollerbach 1980",
+                  _polynomials((-48, 150), (-48, 131))),
+    PublishedCost("CRBA", "(10n² + 22n - 32) m + (6n² + 37n - 43) a", "Featherstone 2005",
+                  _polynomials((-32, 22, 10), (-43, 37, 6))),
+    PublishedCost("CRBA", "(10n² + 31n - 41) m + (6n² + 40n - 46) a", "Featherstone 1987",
+                  _polynomials((-41, 31, 10), (-46, 40, 6))),
+    PublishedCost("CRBA", "(10n² + 41n - 51) m + (6n² + 52n - 58) a", "Lilly and Orin 1991",
+                  _polynomials((-51, 41, 10), (-58, 52, 6))),
+    PublishedCost("CRBA", "(11n² + 11n - 42) m + (11n²/2 + 65n/2 - 54) a", "Balafoutis and Patel 1989",
+                  _polynomials((-42, 11, 11), (-54, Fraction(65, 2), Fraction(11, 2)))),
+    PublishedCost("CRBA", "(12n² + 56n - 27) m + (7n² + 67n - 53) a", "Walker and Orin 1982",
+                  _polynomials((-27, 56, 12), (-53, 67, 7))),
+    PublishedCost("F&S", "(n³/6 + 3n²/2 - 2n/3) m + (n³/6 + n² - 7n/6) a", "Featherstone 2008, Table 6.6",
+                  _polynomials((0, Fraction(-2, 3), 3 * _HALF, _SIXTH), (0, Fraction(-7, 6), 1, _SIXTH))),
+    PublishedCost("ABA", "(224n - 259) m + (205n - 248) a", "McMillan et al. 1995",
+                  _polynomials((-259, 224), (-248, 205))),
+    PublishedCost("ABA", "(250n - 222) m + (220n - 198) a", "Brandl et al. 1988",
+                  _polynomials((-222, 250), (-198, 220))),
+    PublishedCost("ABA", "(300n - 267) m + (279n - 259) a", "Featherstone 1987",
+                  _polynomials((-267, 300), (-259, 279))),
+)  # fmt: skip
+"""Featherstone 2008 Table 10.1: chains of n general revolute joints, the best of each algorithm first."""
+
+
+def published(algorithm: str, n: int) -> Cost:
+    """The best published cost of "RNEA", "CRBA", "F&S" or "ABA" on a chain of n general revolute joints.
+
+    Source: Featherstone 2008 Table 10.1.
+    Rows: RBDA-10.3-CROSSOVER.
+
+    >>> import dalembert as da
+    >>> print(da.analysis.published("ABA", 6))
+    1085 m + 982 a
+    """
+    found = [line for line in TABLE_10_1 if line.algorithm == algorithm]
+    if not found:
+        names = ", ".join(dict.fromkeys(line.algorithm for line in TABLE_10_1))
+        raise ArgumentError(f'Table 10.1 has no algorithm "{algorithm}"; it has {names}')
+    return found[0].cost(n)
+
+
+def chain_total(n: int) -> Cost:
+    """RNEA + CRBA + F&S: forward dynamics of a chain by its mass matrix."""
+    return _sum(published(algorithm, n) for algorithm in ("RNEA", "CRBA", "F&S"))
+
+
+class BranchSums(NamedTuple):
+    """What the cost of a tree depends on (Featherstone 2008 Eqs 10.4, 10.5, 10.11 and 6.27).
+
+    `D0` = n - (children of the base): bodies whose inertia is carried to a parent; `D1` = sum of (depth - 1):
+    elements of the mass matrix below its diagonal; `D2`: products in its factorisation. `dh` and `general`
+    split D0 and D1 by bodies whose transform is two axial screws, one child a body, and the others.
+    """
+
+    n: int
+    depth: int
+    D0: int
+    D0_dh: int
+    D0_general: int
+    D1: int
+    D1_dh: int
+    D1_general: int
+    D2: int
+
+
+def branch_sums(parents: Sequence[int]) -> BranchSums:
+    """The sums D of a tree with one-DoF joints, from its parent array (-1 is the base).
+
+    The child with the largest subtree has the Denavit-Hartenberg transform.
+
+    Source: Featherstone 2008 section 10.3.2, Eqs 10.4 to 10.11.
+    Rows: RBDA-10.3-BRANCH.
+
+    >>> import dalembert as da
+    >>> sums = da.analysis.branch_sums([-1, 0, 1, 1])
+    >>> print(sums.D0, sums.D0_general, sums.D1, sums.D1_dh)
+    3 1 5 4
+    """
+    n = len(parents)
+    carried = [1] * n
+    for i in reversed(range(n)):
+        if parents[i] >= 0:
+            carried[parents[i]] += carried[i]
+    chosen: set[int] = set()
+    for i in range(n):
+        children = [k for k in range(n) if parents[k] == i]
+        if children:
+            chosen.add(max(children, key=lambda k: (carried[k], -k)))
+    inner = [i for i in range(n) if parents[i] >= 0]
+    dh, general = [i for i in inner if i in chosen], [i for i in inner if i not in chosen]
+    D1, D2 = operation_sums(parents)
+    depth = max((len(topology.support(tuple(parents), i)) for i in range(n)), default=0)
+    D1_dh, D1_general = sum(carried[i] for i in dh), sum(carried[i] for i in general)
+    return BranchSums(n, depth, len(inner), len(dh), len(general), D1, D1_dh, D1_general, D2)
+
+
+def branched_crba(sums: BranchSums) -> Cost:
+    """CRBA on a tree of revolute joints: D0 (ra + rx) + D1 vx, with two or three axial screws a transform.
+
+    D0_dh (32 m + 43 a) + D0_g (47 m + 58 a) + D1_dh (20 m + 12 a) + D1_g (24 m + 18 a).
+
+    Source: Featherstone 2008 Eqs 10.10 and 10.12.
+    Rows: RBDA-10.3-BRANCH.
+
+    >>> import dalembert as da
+    >>> print(da.analysis.branched_crba(da.analysis.branch_sums([-1, 0, 1, 2, 3, 4])))
+    460 m + 395 a
+    """
+    return Cost(
+        32 * sums.D0_dh + 47 * sums.D0_general + 20 * sums.D1_dh + 24 * sums.D1_general,
+        43 * sums.D0_dh + 58 * sums.D0_general + 12 * sums.D1_dh + 18 * sums.D1_general,
+    )
+
+
+def factor_and_solve(sums: BranchSums) -> Cost:
+    """L^T D L without fill-in, and one solve: (n + 3 D1 + D2) m + (2 D1 + D2) a (Featherstone 2008 Table
+    6.6).
+
+    Source: Featherstone 2008 Table 6.6, Eqs 6.26 and 6.27.
+    Rows: RBDA-10.3-BINARY.
+
+    >>> import dalembert as da
+    >>> print(da.analysis.factor_and_solve(da.analysis.branch_sums([-1, 0, 1, 2, 3, 4])))
+    86 m + 65 a
+    """
+    return Cost(sums.n + 3 * sums.D1 + sums.D2, 2 * sums.D1 + sums.D2)
+
+
+def branched_total(sums: BranchSums) -> Cost:
+    """RNEA + CRBA + F&S on a tree: O(n d^2); branches hardly change the cost of RNEA (section 10.3.2).
+
+    Source: Featherstone 2008 Figure 10.5.
+    Rows: RBDA-10.3-BINARY.
+
+    >>> import dalembert as da
+    >>> binary = [(i - 1) // 2 for i in range(31)]
+    >>> print(da.analysis.branched_total(da.analysis.branch_sums(binary)).total)
+    12477
+    """
+    return _sum((published("RNEA", sums.n), branched_crba(sums), factor_and_solve(sums)))
+
+
+class Crossovers(NamedTuple):
+    """Where the parts of forward dynamics overtake one another on chains of n joints; None: not up to the
+    end.
+
+    `aba_cheaper`: first n at which ABA costs less than RNEA + CRBA + F&S; `crba_dominant`: first n from which
+    CRBA is the greatest of the three; `factoring_smallest`: last n at which F&S is the smallest;
+    `factoring_overtakes`: first n at which F&S costs more than CRBA.
+    """
+
+    aba_cheaper: int | None
+    crba_dominant: int | None
+    factoring_smallest: int | None
+    factoring_overtakes: int | None
+
+
+def crossovers(
+    cost: Callable[[str, int], int] | None = None, *, numbers: Sequence[int] = tuple(range(2, 61))
+) -> Crossovers:
+    """The crossovers of Figure 10.4, of the published costs or of another `cost(algorithm, n)` (totals).
+
+    The algorithms are "RNEA", "CRBA", "F&S", "ABA", and "matrix" for the three first together.
+
+    Source: Featherstone 2008 section 10.3 and Figure 10.4. (Its text has CRBA dominate from n = 8; the
+    formulas give n = 6.)
+    Rows: RBDA-10.3-CROSSOVER.
+
+    >>> import dalembert as da
+    >>> da.analysis.crossovers()
+    Crossovers(aba_cheaper=9, crba_dominant=6, factoring_smallest=18, factoring_overtakes=45)
+    """
+
+    def book(algorithm: str, n: int) -> int:
+        return chain_total(n).total if algorithm == "matrix" else published(algorithm, n).total
+
+    price = cost or book
+    table = {n: {name: price(name, n) for name in ("RNEA", "CRBA", "F&S", "ABA", "matrix")} for n in numbers}
+    dominant = [n for n in numbers if table[n]["CRBA"] >= max(table[n]["RNEA"], table[n]["F&S"])]
+    smallest = [n for n in numbers if table[n]["F&S"] <= min(table[n]["RNEA"], table[n]["CRBA"])]
+    return Crossovers(
+        aba_cheaper=next((n for n in numbers if table[n]["ABA"] < table[n]["matrix"]), None),
+        crba_dominant=dominant[0] if dominant else None,
+        factoring_smallest=smallest[-1] if smallest and smallest[-1] != numbers[-1] else None,
+        factoring_overtakes=next((n for n in numbers if table[n]["F&S"] > table[n]["CRBA"]), None),
+    )
+
+
+def _sum(costs: Iterable[Cost]) -> Cost:
+    listed = list(costs)
+    return Cost(sum(cost.multiplications for cost in listed), sum(cost.additions for cost in listed))

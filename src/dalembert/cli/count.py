@@ -1,0 +1,279 @@
+"""`dalembert count`: what the algorithms cost on a model, beside the published counts."""
+
+import argparse
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import dalembert as da
+from dalembert import analysis, models
+from dalembert.analysis.operation_counts import COSTLY_METHODS, Counted
+from dalembert.analysis.published_costs import BranchSums, Cost, PublishedCost
+from dalembert.cli.content import content, say, say_json, unreadable
+from dalembert.cli.timing import table
+from dalembert.errors import ArgumentError, DalembertError
+from dalembert.model.joints import Revolute
+from dalembert.tracing import OperationCount
+
+__all__ = ["run"]
+
+SMALL = 12
+"""Velocity variables up to which methods of cubic cost are counted without --all."""
+
+ALGORITHMS = ("RNEA", "CRBA", "F&S", "ABA")
+DEFAULT_NUMBER = 6
+DEFAULT_SERIES = 20
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the counts; 2 where the model cannot be read."""
+    try:
+        if options.up_to is not None:
+            return _series(options)
+        name, model = _model(options)
+    except DalembertError as error:
+        return unreadable([options.model], error, as_json=options.json)
+    skip = () if options.all or model.nv <= SMALL else COSTLY_METHODS
+    facts = _facts(name, model, skip)
+    if options.json:
+        say_json(facts)
+        return 0
+    say(_text(facts, skip))
+    return 0
+
+
+def _model(options: argparse.Namespace) -> tuple[str, da.Model]:
+    """A bundled model by its name, or the content of a file."""
+    makers = _families() | {name: getattr(models, name) for name in models.__all__}
+    if options.model in makers and not Path(options.model).exists():
+        make = makers[options.model]
+        if options.model in _families():
+            model = make(options.n or DEFAULT_NUMBER)
+        elif options.n is not None:
+            raise ArgumentError(f'-n is for {" and ".join(_families())}; "{options.model}" has one size')
+        elif _needs_arguments(make):
+            raise ArgumentError(
+                f'"{options.model}" needs arguments; save a model of it to a file and name that'
+            )
+        else:
+            model = make()
+        return model.name, model
+    if not Path(options.model).exists() and not Path(options.model).suffix:
+        raise ArgumentError(
+            f'"{options.model}" is neither a file nor a bundled model; bundled: {", ".join(sorted(makers))}'
+        )
+    if options.n is not None:
+        raise ArgumentError(f"-n is for {' and '.join(_families())}, not for files")
+    found = content([options.model], options)
+    return found.path, found.model
+
+
+def _families() -> dict[str, Callable[[int], da.Model]]:
+    return {"gu": models.gu, "binary_tree": analysis.binary_tree}
+
+
+def _needs_arguments(make: Callable[..., Any]) -> bool:
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return any(
+        p.default is p.empty and p.kind not in kinds for p in inspect.signature(make).parameters.values()
+    )
+
+
+def _facts(name: str, model: da.Model, skip: Sequence[str]) -> dict[str, Any]:
+    sums = analysis.tree_sums(model)
+    revolute = all(isinstance(body.joint, Revolute) for body in model.bodies) and not model.couplings
+    methods = analysis.count_methods(model, skip=skip)
+    ours = {"F&S": analysis.factoring_count(model)}
+    for algorithm, function, method in (
+        ("RNEA", "inverse_dynamics", "rnea"), ("CRBA", "mass_matrix", "crba"),
+        ("ABA", "forward_dynamics", "aba"), ("matrix", "forward_dynamics", "crba"),
+    ):  # fmt: skip
+        found = next(m for m in methods if (m.function, m.method) == (function, method))
+        if found.count is not None:
+            ours[algorithm] = found.count
+    return {
+        "model": name,
+        "bodies": len(model.bodies),
+        "nv": model.nv,
+        "sums": sums._asdict(),
+        "methods": [_method(found) for found in methods],
+        "factor_and_solve": asdict(ours["F&S"]) | {"total": ours["F&S"].total},
+        "table_10_1": _book(ours, model.nv) if analysis.is_general_chain(model) else None,
+        "branches": _branches(ours, sums) if revolute and not model.loops and model.nv else None,
+    }
+
+
+def _method(found: Counted) -> dict[str, Any]:
+    counts = None if found.count is None else asdict(found.count) | {"total": found.count.total}
+    return {"function": found.function, "method": found.method, "count": counts, "reason": found.reason}
+
+
+def _book(ours: dict[str, OperationCount], n: int) -> list[dict[str, Any]]:
+    """Every line of Table 10.1, ours beside it."""
+    lines = [_compared(line, line.cost(n), ours[line.algorithm]) for line in analysis.TABLE_10_1]
+    whole = PublishedCost("RNEA + CRBA + F&S", "the best of each", "Featherstone 2008", analysis.chain_total)
+    return [*lines, _compared(whole, analysis.chain_total(n), ours["matrix"])]
+
+
+def _branches(ours: dict[str, OperationCount], sums: BranchSums) -> list[dict[str, Any]]:
+    """The costs of section 10.3.2, ours beside them."""
+    crba = PublishedCost("CRBA", "Eq. 10.12", "Featherstone 2005", lambda n: Cost(0, 0))
+    factor = PublishedCost("F&S", "Table 6.6", "Featherstone 2008", lambda n: Cost(0, 0))
+    whole = PublishedCost("RNEA + CRBA + F&S", "Figure 10.5", "Featherstone 2008", lambda n: Cost(0, 0))
+    return [
+        _compared(crba, analysis.branched_crba(sums), ours["CRBA"]),
+        _compared(factor, analysis.factor_and_solve(sums), ours["F&S"]),
+        _compared(whole, analysis.branched_total(sums), ours["matrix"]),
+    ]
+
+
+def _compared(line: PublishedCost, book: Cost, count: OperationCount) -> dict[str, Any]:
+    return {
+        "algorithm": line.algorithm,
+        "formula": line.formula,
+        "source": line.source,
+        "book": {"multiplications": book.multiplications, "additions": book.additions, "total": book.total},
+        "ours": {
+            "multiplications": count.multiplications,
+            "additions": count.additions,
+            "total": count.total,
+        },
+        "ratio": count.total / book.total if book.total else None,
+    }
+
+
+def _text(facts: dict[str, Any], skip: Sequence[str]) -> str:
+    sums = facts["sums"]
+    parts = [
+        f"{facts['model']}: {facts['bodies']} bodies, nv = {facts['nv']}, depth {sums['depth']}; "
+        f"D0 = {sums['D0']}, D1 = {sums['D1']}, D2 = {sums['D2']}",
+        "m: multiplications and divisions (/), a: additions and subtractions; sines and cosines apart\n",
+        _methods_text(facts),
+    ]
+    if skip:
+        parts.append(f"left out: {', '.join(skip)} (--all counts them)")
+    refused = [row for row in facts["methods"] if row["count"] is None]
+    if refused:
+        listed = ", ".join(f"{row['function']} {row['method']}" for row in refused)
+        parts.append(f"not for this model: {listed}")
+    if facts["table_10_1"]:
+        parts += ["", f"Table 10.1 of Featherstone 2008 for n = {facts['nv']}, and ours", ""]
+        parts.append(_compared_text(facts["table_10_1"]))
+        best = {row["algorithm"]: row for row in reversed(facts["table_10_1"])}
+        parts += ["", _cheaper(best["RNEA + CRBA + F&S"], best["ABA"])]
+    elif facts["branches"]:
+        parts += [
+            "",
+            f"Branches: D0 = {sums['D0_dh']} + {sums['D0_general']}, D1 = {sums['D1_dh']} + "
+            f"{sums['D1_general']} (Denavit-Hartenberg + general transforms)",
+            "",
+            _compared_text(facts["branches"]),
+        ]
+    return "\n".join(parts)
+
+
+def _methods_text(facts: dict[str, Any]) -> str:
+    rows, last = [], ""
+    for row in [*facts["methods"], None]:
+        if row is None:
+            name, method, count = "factor and solve", "ltdl", facts["factor_and_solve"]
+        else:
+            name, method, count = row["function"], row["method"], row["count"]
+        if count is None:
+            continue
+        rows.append(
+            [
+                "" if name == last else name,
+                method,
+                *(str(count[key]) for key in ("multiplications", "additions", "total", "divisions")),
+                str(count["trigonometric"]),
+            ]
+        )
+        last = name
+    return table(["function", "method", "m", "a", "total", "/", "sin cos"], rows, names=2)
+
+
+def _compared_text(lines: Sequence[dict[str, Any]]) -> str:
+    rows = []
+    for line in lines:
+        row = [line["algorithm"], line["formula"], line["source"]]
+        for side in ("book", "ours"):
+            row += [str(line[side][key]) for key in ("multiplications", "additions", "total")]
+        rows.append([*row, f"{line['ratio']:.2f}" if line["ratio"] else "-"])
+    headers = ["algorithm", "formula", "source", "book m", "a", "total", "ours m", "a", "total", "ratio"]
+    return table(headers, rows, names=3)
+
+
+def _cheaper(matrix: dict[str, Any], aba: dict[str, Any]) -> str:
+    texts = []
+    for side, whose in (("book", "the book's"), ("ours", "our")):
+        ratio = matrix[side]["total"] / aba[side]["total"]
+        texts.append(
+            f"by {whose} counts the mass-matrix method costs {ratio:.2f} times the articulated-body one"
+        )
+    return "Forward dynamics: " + "; ".join(texts)
+
+
+def _series(options: argparse.Namespace) -> int:
+    """The family's costs for every size up to the given one, and where they cross."""
+    families = _families()
+    if options.model not in families:
+        raise ArgumentError(f"--up-to is for the families {' and '.join(families)}")
+    numbers = range(2, (options.up_to or DEFAULT_SERIES) + 1)
+    chain = options.model == "gu"
+    lines: dict[int, dict[str, dict[str, int]]] = {}
+    for n in numbers:
+        model = families[options.model](n)
+        sums = analysis.tree_sums(model)
+        book = {
+            "RNEA": analysis.published("RNEA", n).total,
+            "CRBA": analysis.branched_crba(sums).total,
+            "F&S": analysis.factor_and_solve(sums).total,
+            "ABA": analysis.published("ABA", n).total,
+            "matrix": analysis.branched_total(sums).total,
+        }
+        ours = {
+            "RNEA": analysis.count_function(model, "inverse_dynamics").total,
+            "CRBA": analysis.count_function(model, "mass_matrix").total,
+            "F&S": analysis.factoring_count(model).total,
+            "ABA": analysis.count_function(model, "forward_dynamics", "aba").total,
+            "matrix": analysis.count_function(model, "forward_dynamics", "crba").total,
+        }
+        lines[n] = {"book": book, "ours": ours}
+    found = {side: _crossovers(lines, side) for side in ("book", "ours")}
+    if options.json:
+        say_json({"family": options.model, "totals": lines, "crossovers": found})
+        return 0
+    headers = ["n"] + [f"{name} {side}" for name in (*ALGORITHMS, "matrix") for side in ("book", "ours")]
+    rows = [
+        [
+            str(n),
+            *(str(lines[n][side][name]) for name in (*ALGORITHMS, "matrix") for side in ("book", "ours")),
+        ]
+        for n in numbers
+    ]
+    say(f"{options.model}: m + a; matrix: forward dynamics by RNEA, CRBA, factors and solve\n")
+    say(table(headers, rows))
+    say()
+    for side, whose in (("book", "the book's counts"), ("ours", "ours")):
+        say(f"{whose}: {_crossover_text(found[side], chain=chain)}")
+    return 0
+
+
+def _crossovers(lines: dict[int, dict[str, dict[str, int]]], side: str) -> dict[str, int | None]:
+    return analysis.crossovers(lambda name, n: lines[n][side][name], numbers=tuple(lines))._asdict()
+
+
+def _crossover_text(found: dict[str, int | None], *, chain: bool) -> str:
+    parts = [
+        ("aba_cheaper", "ABA is cheaper from n = {}", "ABA is never cheaper"),
+        ("crba_dominant", "CRBA is the greatest part from n = {}", "CRBA is never the greatest part"),
+        ("factoring_smallest", "F&S is the smallest up to n = {}", "F&S is the smallest throughout"),
+        ("factoring_overtakes", "F&S overtakes CRBA at n = {}", "F&S never overtakes CRBA"),
+    ]
+    return "; ".join(
+        (never if found[key] is None else text.format(found[key]))
+        for key, text, never in (parts if chain else parts[:1])
+    )
