@@ -18,8 +18,8 @@ from dalembert.algorithms.external_forces import ExternalForces, body_forces
 from dalembert.algorithms.floating_base import floating_base_forward_dynamics
 from dalembert.algorithms.gears import articulated_accelerations, cluster_inertias, default_method
 from dalembert.algorithms.inverse_dynamics import bias_forces
+from dalembert.algorithms.loops import ANY_CONNECTIVITY, constrained_forward_dynamics, is_constrained
 from dalembert.algorithms.loops import METHODS as CONSTRAINED_METHODS
-from dalembert.algorithms.loops import constrained_forward_dynamics, is_constrained
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.algorithms.open_tree import has_couplings, require_moving_mass, require_open_tree
 from dalembert.algorithms.sparse import factor_with_reciprocals, solve_with_reciprocals
@@ -60,9 +60,10 @@ def forward_dynamics(
     `method`: "aba", the default; "crba", which forms and factors M. Where joints are coupled, "aba" takes
     them out of the equations together (`gears`), and "crba" is the default in shallow trees. "floating_base"
     adds gravity at the end, for a free root. Systems with loops and other constraints have methods of their
-    own, see `loops.constrained_forward_dynamics`; `stabilization` concerns them alone.
+    own, see `loops.constrained_forward_dynamics`; `stabilization` concerns them alone. Of these "sparse" and
+    "maximal" serve trees too.
     """
-    if is_constrained(tree):
+    if is_constrained(tree) or method in ANY_CONNECTIVITY:
         if method in TREE_METHODS:
             raise ModelError(
                 f'forward_dynamics: method="{method}" is for trees, and this model has constraints; '
@@ -82,7 +83,7 @@ def forward_dynamics(
     if method in CONSTRAINED_METHODS:
         raise ModelError(
             f'forward_dynamics: method="{method}" is for models with loops or other constraints, and '
-            f"this one has none; use one of {_listed(TREE_METHODS)}"
+            f"this one has none; use one of {_listed((*TREE_METHODS, *ANY_CONNECTIVITY))}"
         )
     require_moving_mass(tree, "forward_dynamics")
     chosen = method or default_method(tree)

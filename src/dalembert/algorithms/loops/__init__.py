@@ -6,6 +6,7 @@ from dalembert.algorithms.loops.closure import (
     independent_variables,
 )
 from dalembert.algorithms.loops.constrained_dynamics import (
+    ANY_CONNECTIVITY,
     METHODS,
     constrained_forward_dynamics,
     is_constrained,
@@ -27,6 +28,13 @@ from dalembert.algorithms.loops.inverse_dynamics import (
     on_trees,
     unreachable_share,
 )
+from dalembert.algorithms.loops.maximal import (
+    JointConstraint,
+    MaximalSystem,
+    accelerations_by_maximal_coordinates,
+    connectivity,
+    maximal_system,
+)
 from dalembert.algorithms.loops.null_space import (
     accelerations_by_null_space,
     constrained_motion_from,
@@ -39,20 +47,32 @@ from dalembert.algorithms.loops.range_space import (
     minimum_norm_solution,
     multiplier_equation,
 )
+from dalembert.algorithms.loops.sparse_elimination import (
+    EliminationStep,
+    accelerations_by_sparse_elimination,
+    elimination_order,
+)
 from dalembert.algorithms.loops.system import ConstrainedSystem, constrained_system
 
 __all__ = [
+    "ANY_CONNECTIVITY",
     "INVERSE_METHODS",
     "METHODS",
     "ConstrainedMotion",
     "ConstrainedSystem",
+    "EliminationStep",
     "ExplicitSolution",
+    "JointConstraint",
+    "MaximalSystem",
     "accelerations_by_closure",
     "accelerations_by_elimination",
+    "accelerations_by_maximal_coordinates",
     "accelerations_by_null_space",
     "accelerations_by_range_space",
+    "accelerations_by_sparse_elimination",
     "actuated_variables",
     "closure_of",
+    "connectivity",
     "constrained_forward_dynamics",
     "constrained_inverse_dynamics",
     "constrained_motion",
@@ -61,12 +81,14 @@ __all__ = [
     "constrained_system",
     "constraint_forces",
     "constraint_violation",
+    "elimination_order",
     "explicit_solution",
     "gram_factor",
     "independent_variables",
     "inverse_dynamics_by_null_space",
     "is_constrained",
     "loop_forces",
+    "maximal_system",
     "minimum_norm_solution",
     "multiplier_equation",
     "on_trees",

@@ -7,24 +7,31 @@ from collections.abc import Callable, Sequence
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.loops.closure import accelerations_by_closure
 from dalembert.algorithms.loops.direct import accelerations_by_elimination
+from dalembert.algorithms.loops.maximal import accelerations_by_maximal_coordinates
 from dalembert.algorithms.loops.null_space import accelerations_by_null_space
 from dalembert.algorithms.loops.range_space import accelerations_by_range_space
+from dalembert.algorithms.loops.sparse_elimination import accelerations_by_sparse_elimination
 from dalembert.algorithms.open_tree import require_moving_mass
 from dalembert.errors import ModelError, UnknownNameError
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar
 
-__all__ = ["METHODS", "constrained_forward_dynamics", "is_constrained"]
+__all__ = ["ANY_CONNECTIVITY", "METHODS", "constrained_forward_dynamics", "is_constrained"]
 
 METHODS: dict[str, Callable[..., list[Scalar]]] = {
     "range_space": accelerations_by_range_space,
     "direct": accelerations_by_elimination,
     "null_space": accelerations_by_null_space,
     "loop_closure": accelerations_by_closure,
+    "sparse": accelerations_by_sparse_elimination,
+    "maximal": accelerations_by_maximal_coordinates,
 }
 """Every way to the accelerations of a constrained system, by the name under which it is asked for."""
 
-NEED_MASS = ("range_space", "sparse")
+ANY_CONNECTIVITY = ("sparse", "maximal")
+"""The methods that know no spanning tree, so that a tree is as good as anything."""
+
+NEED_MASS = ("range_space", "sparse", "maximal")
 """The methods that divide by inertias before the constraints are met."""
 
 
