@@ -8,7 +8,7 @@ systems: a graph may have exponentially many spanning trees and numberings.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -107,6 +107,38 @@ class ConnectivityGraph:
         parents = _tree_parents(self, frozenset(self.joints))
         assert parents is not None  # the constructor has found the graph connected
         return frozenset(joint for _, joint in parents.values())
+
+    def tree_with(self, joints: Iterable[str]) -> frozenset[str]:
+        """A spanning tree that holds the given joints, so that no loop joint is one of them.
+
+        Chosen for joints with motors or springs, it leaves the loop joints passive, and their active forces
+        tau^a vanish (section 8.6). The other bodies are joined as near to the base as they were.
+        """
+        wanted = list(joints)
+        for name in wanted:
+            if name not in self.joints:
+                raise UnknownNameError.of("joint", name, self.joints)
+        shallow = self.minimum_depth_tree()
+        rest = [name for name in self.joints if name in shallow]
+        group = {node: node for node in (self.base, *self.bodies)}
+
+        def root(node: str) -> str:
+            while group[node] != node:
+                node = group[node]
+            return node
+
+        tree: set[str] = set()
+        for name in [*wanted, *rest, *self.joints]:
+            p, s = map(root, self.joints[name])
+            if p != s:
+                group[p] = s
+                tree.add(name)
+            elif name in wanted and name not in tree:
+                raise ModelError(
+                    f'joint "{name}" closes a loop of the joints before it in the list {wanted}; '
+                    "one joint of every loop must stay out of the tree"
+                )
+        return frozenset(tree)
 
     def chords(self, tree: frozenset[str]) -> tuple[str, ...]:
         """The loop joints that remain beside a spanning tree."""

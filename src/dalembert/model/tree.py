@@ -62,13 +62,13 @@ class Tree(ABC):
     """Number of position variables."""
     nv: int
     """Number of velocity variables."""
-    loops: Sequence[Loop]
+    loops: Sequence[Loop] = ()
     """The joints that close loops of the system and are no part of the tree."""
     loop_names: tuple[str, ...]
     """The names of all that constrains the tree: loop joints, user constraints, "loop closure"."""
-    constraints: Sequence[Constraint]
+    constraints: Sequence[Constraint] = ()
     """Functions of the user's that must stay zero."""
-    closure: LoopClosure | None
+    closure: LoopClosure | None = None
     """The explicit constraint q = gamma(y), if there is one."""
 
     def outward(self, step: Callable[[Body, Any], tuple[Any, Own]], base: Any) -> PerBody[Own]:

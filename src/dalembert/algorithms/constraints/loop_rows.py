@@ -41,7 +41,7 @@ class LoopRows(NamedTuple):
     """The rows of one loop joint, and what they are made of.
 
     `K` (nc, nv), `k` (nc), `velocity_error` = T^T (v_J - sigma), `position_error` = delta of Table 8.1; `X`
-    the successor frame placed in the predecessor frame; `T` in successor coordinates.
+    the successor frame placed in the predecessor frame; `T` and `velocity` = v_J in successor coordinates.
     """
 
     K: list[list[Scalar]]
@@ -50,6 +50,7 @@ class LoopRows(NamedTuple):
     position_error: list[Scalar]
     X: Transform
     T: tuple[Force, ...]
+    velocity: Motion
 
 
 def loop_rows(
@@ -92,7 +93,7 @@ def loop_rows(
         _add_columns(K, T, to_s[-1:], own, 1.0)
         to_s, columns_s = to_s[:-1], columns_s[:-1]
     _add_columns(K, T_root, to_s, columns_s, 1.0)
-    return LoopRows(K, k, [(v_J - sigma).dot(f) for f in T], loop.joint.closure_error(X, time), X, T)
+    return LoopRows(K, k, [(v_J - sigma).dot(f) for f in T], loop.joint.closure_error(X, time), X, T, v_J)
 
 
 def loop_paths(tree: Tree, loop: Loop, *, to_root: bool = True) -> tuple[list[Body], list[Body]]:
