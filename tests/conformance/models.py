@@ -101,3 +101,77 @@ def geared() -> da.Model:
 def linkage() -> da.Model:
     """The bundled four-bar linkage: three bars and a loop joint."""
     return da.models.four_bar()
+
+
+@functools.cache
+def crank() -> da.Model:
+    """A slider-crank linkage whose loop is closed by its formula: the rod's angle and the slider's place."""
+    base = da.models.slider_crank()
+    builder = da.ModelBuilder(name="crank")
+    for body in base.bodies:
+        builder.add_body(
+            body.name,
+            base.bodies[body.parent].name if body.parent >= 0 else "world",
+            body.joint,
+            body.joint_name,
+            placement=body.placement,
+            inertia=body.inertia,
+        )
+    loop = base.loops[0]
+    builder.add_loop("pin", "rod", "slider", loop.joint, loop.placement_predecessor)
+
+    def closed(model: da.Model, y: list[object]) -> list[object]:
+        sine = 0.25 / 0.8 * da.scalar.sin(y[0])
+        cosine = da.scalar.sqrt(1.0 - sine * sine)
+        slide = 0.25 * da.scalar.cos(y[0]) + 0.8 * cosine - 1.05
+        return [y[0], -y[0] - da.scalar.atan2(sine, cosine), slide]
+
+    builder.set_loop_closure(closed, ["crank_pivot"])
+    return builder.build()
+
+
+@functools.cache
+def looped() -> da.Model:
+    """A free root and two arms, loops of several joints, one to the world, and constraints of both kinds."""
+    rng = np.random.default_rng(5)
+    builder = da.ModelBuilder(gravity=(0.3, -0.2, -9.7))
+    places = (
+        ("root", "world", da.Free()),
+        ("left", "root", da.Revolute((0.2, 0.9, -0.3))),
+        ("right", "root", da.Spherical()),
+    )
+    for name, parent, joint in places:
+        builder.add_body(name, parent, joint, placement=random_placement(rng), inertia=random_inertia(rng))
+    for name, p, s, joint in (
+        ("fork", "left", "right", da.Universal((0.6, 0.8, 0.0), (0.0, 0.0, 1.0))),
+        ("guide", "world", "right", da.SphereInCylinder((0.0, 0.6, 0.8))),
+    ):
+        builder.add_loop(name, p, s, joint, random_placement(rng), random_placement(rng))
+    builder.add_constraint(_circle)
+    builder.add_constraint(_blade, "velocity")
+    return builder.build()
+
+
+def _circle(model, q):
+    return [q[0] * q[0] + q[1] * q[2] - 0.4]
+
+
+def _blade(model, q, v):
+    return [v[4] + 0.3 * v[2] + da.scalar.sin(q[7]) * v[6]]
+
+
+@functools.cache
+def cam_driven() -> da.Model:
+    """An arm whose second joint follows the others by an explicit constraint q = gamma(y)."""
+    rng = np.random.default_rng(6)
+    builder = da.ModelBuilder()
+    for name, parent in (("a", "world"), ("b", "a"), ("c", "a")):
+        builder.add_body(
+            name, parent, da.Revolute(), placement=random_placement(rng), inertia=random_inertia(rng)
+        )
+    builder.set_loop_closure(_cam, ["a", "c"])
+    return builder.build()
+
+
+def _cam(model, y):
+    return [y[0], 0.5 * y[0] + 0.2 * da.scalar.sin(y[0] + y[1]), y[1]]
