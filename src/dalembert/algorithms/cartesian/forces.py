@@ -137,7 +137,7 @@ def joint_torques(
 
     def own(body: Body) -> tuple[Vec3, list[Scalar]]:
         J = [s.angular for s in joint_jacobian(body, q, time=time)]
-        turning = turning_columns(body.jcalc(q, None, time).S)
+        turning = turning_columns(body.joint)
         Q = list(tau[body.v_slice]) if body.dependence is None else [0.0]
         gram = [[J[i].dot(J[j]) for j in turning] for i in turning]
         y = symmetric_pseudo_inverse(gram).solve([Q[k] for k in turning])

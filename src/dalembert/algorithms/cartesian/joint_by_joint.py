@@ -23,6 +23,7 @@ from dalembert.algorithms.cartesian.pseudo_inverse import symmetric_pseudo_inver
 from dalembert.algorithms.cartesian.velocities import GeneralizedVelocity, residual_of
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.model.body import Body, JointMotion
+from dalembert.model.joints import Joint
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, is_one, is_zero
 from dalembert.spatial import Motion, Transform, Vec3
@@ -72,8 +73,9 @@ def joint_jacobian(body: Body, q: Sequence[Scalar], *, time: Scalar | None = Non
     return [Motion(X.rotate_to_parent(s.angular), X.rotate_to_parent(s.linear)) for s in S]
 
 
-def turning_columns(S: Sequence[Motion]) -> list[int]:
-    """The columns of S, in body coordinates, that turn; the others only slide."""
+def turning_columns(joint: Joint) -> list[int]:
+    """The columns of S that turn; the others only slide. Which they are does not depend on the position."""
+    S = joint.subspace(joint.neutral(), 0.0 if joint.time_dependent else None)
     return [k for k, s in enumerate(S) if not all(is_zero(x) for x in s.angular)]
 
 
@@ -115,7 +117,7 @@ def generalized_velocity_rotations_first(
         v_J = _across(body, joint, given)
         omega_hat, u = joint.X.rotate_to_parent(v_J.angular), joint.X.rotate_to_parent(v_J.linear)
         J = joint_jacobian(body, q, time=time)
-        turning = turning_columns(joint.S)
+        turning = turning_columns(body.joint)
         sliding = [k for k in range(len(J)) if k not in turning]
         rates: list[Scalar] = [0.0] * len(J)
         for k, rate in zip(
