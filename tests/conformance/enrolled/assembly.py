@@ -132,7 +132,13 @@ ENROLLED: tuple[Enrolled, ...] = (
     algorithm(
         "collect body_equations tree_equations free_acceleration", "q v tau", collected, package="assembly"
     ),
-    algorithm("constrain constraint_matrix", "q v tau", repeated_constraint, package="assembly"),
+    algorithm(
+        "constrain constraint_matrix",
+        "q v tau",
+        repeated_constraint,
+        package="assembly",
+        models=SOLID_MODELS,
+    ),
     algorithm(
         "constrain_explicitly project three_block_system dual_system", "q v tau", explicit, package="assembly"
     ),
