@@ -218,8 +218,8 @@ def acceleration_scale(M: np.ndarray, a: np.ndarray) -> float:
 @settings(max_examples=EXAMPLES)
 @given(moving_trees())
 def test_forward_dynamics_by_every_route(s: Sample) -> None:
-    """CRBA with LTDL factors, ABA and its variants, projection, divide and conquer, Hamiltonian form, on
-    models with rotors too: RBDA-7.3-ABA, RBDA-6.5-LTDL.
+    """CRBA with LTDL factors, ABA and its variants, projection, divide and conquer, maximal coordinates and
+    Hamiltonian form, with rotors too: RBDA-7.3-ABA, RBDA-6.5-LTDL, RBDA-3.2-ORDERS, RBDA-6.6-HISTORY.
     """
     m, at, f = s.model, (s.q, s.v, s.tau), {"external_forces": s.f}
     M = array(al.mass_matrix(m, s.q))
@@ -239,6 +239,8 @@ TREE_ROUTES: dict[str, Callable[..., Any]] = {
     "ABA, variant 2": assembly.forward_dynamics_in_constraint_space,
     "divide and conquer": assembly.divide_and_conquer,
     "projection": assembly.forward_dynamics_by_projection,
+    "maximal coordinates": loops.accelerations_by_maximal_coordinates,
+    "maximal coordinates, sparse": loops.accelerations_by_sparse_elimination,
     "Hamilton": geometry.forward_dynamics_hamiltonian,
 }
 
@@ -384,6 +386,8 @@ LOOP_ROUTES: dict[str, Callable[..., Any]] = {
     "method 1": loops.accelerations_by_elimination,
     "method 2": loops.accelerations_by_range_space,
     "method 3": loops.accelerations_by_null_space,
+    "maximal coordinates": loops.accelerations_by_maximal_coordinates,
+    "sparse method": loops.accelerations_by_sparse_elimination,
     "divide and conquer": assembly.divide_and_conquer,
 }
 
@@ -391,7 +395,7 @@ LOOP_ROUTES: dict[str, Callable[..., Any]] = {
 @settings(max_examples=EXAMPLES)
 @given(looped())
 def test_closed_loops_by_every_route(s: Sample) -> None:
-    """Methods 1 to 3 on loops of any joint and of any rank."""
+    """Methods 1 to 3, all bodies at once, the sparse method and pairs, on loops of any joint and rank."""
     check_loop_routes(s, LOOP_ROUTES)
 
 
@@ -424,5 +428,5 @@ def twins(draw: st.DrawFn) -> Sample:
 @settings(max_examples=EXAMPLES)
 @given(twins())
 def test_closed_loops_by_their_closure_function(s: Sample) -> None:
-    """q = gamma(y) against methods 1 to 3, on overconstrained loops."""
+    """q = gamma(y) against the other methods, on overconstrained loops."""
     check_loop_routes(s, {**LOOP_ROUTES, "closure": loops.accelerations_by_closure})
