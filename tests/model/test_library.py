@@ -28,6 +28,9 @@ EVERY = {
     "humanoid": models.humanoid,
     "four_bar": models.four_bar,
     "slider_crank": models.slider_crank,
+    "five_bar": models.five_bar,
+    "ladder": lambda: models.ladder(4),
+    "stewart": models.stewart,
     "gu": lambda: models.gu(5),
     "random_tree": lambda: models.random_tree(1),
 }
@@ -198,22 +201,57 @@ def test_arms_have_spherical_wrists_and_distinct_joints() -> None:
         assert all(math.isfinite(joint.limits.effort[0]) for joint in model.joints)
 
 
-@pytest.mark.parametrize("make", [models.four_bar, models.slider_crank])
+LINKAGES = {
+    models.four_bar: (3, 1, 1),
+    models.slider_crank: (3, 1, 1),
+    models.five_bar: (4, 1, 2),
+    models.ladder: (9, 3, 9),
+    models.stewart: (24, 6, 6),
+}
+"""Each with its number of tree variables, of loops, and of motors."""
+
+
+@pytest.mark.parametrize("make", LINKAGES)
 def test_linkages_are_closed_at_neutral(make: Any) -> None:
     model = make()
     X = placed(model, model.neutral())
-    loop = model.loops[0]
-    ends = [
-        X[model.bodies[body].name] @ np.array(placement.homogeneous())
-        for body, placement in (
-            (loop.predecessor, loop.placement_predecessor),
-            (loop.successor, loop.placement_successor),
-        )
-    ]
-    np.testing.assert_allclose(ends[0][:3, 3], ends[1][:3, 3], atol=1e-12)
-    assert len(model.actuated) == 1
-    # One loop, and one degree of freedom: 3 joints less the 2 constraints that a planar pin adds.
-    assert (len(model.loops), model.nv) == (1, 3)
+    for loop in model.loops:
+        ends = [
+            X[model.bodies[body].name] @ np.array(placement.homogeneous())
+            for body, placement in (
+                (loop.predecessor, loop.placement_predecessor),
+                (loop.successor, loop.placement_successor),
+            )
+        ]
+        np.testing.assert_allclose(ends[0][:3, 3], ends[1][:3, 3], atol=1e-12)
+    assert (model.nv, len(model.loops), len(model.actuated)) == LINKAGES[make]
+    assert all(body.shapes for body in model.bodies)
+
+
+def test_stewart_platform_stands_where_its_pose_says() -> None:
+    """The explicit constraint leads every leg from its foot to the platform's anchor."""
+    model = models.stewart(closure=True)
+    rng = np.random.default_rng(1)
+    p = np.array([1.0, *(0.1 * rng.normal(size=3))])
+    y = [*(0.05 * rng.normal(size=3)), *(p / np.linalg.norm(p))]
+    assert model.closure is not None
+    X = placed(model, model.closure.configuration(model, y))
+    for loop in model.loops:
+        top = X["platform"] @ np.array(loop.placement_successor.homogeneous())
+        rod = X[model.bodies[loop.predecessor].name]
+        np.testing.assert_allclose(rod[:3, 3], top[:3, 3], atol=1e-12)
+    assert models.stewart() != model
+    with pytest.raises(ModelError, match="positive"):
+        models.stewart(height=0.0)
+    upright = models.stewart(base_radius=0.5, platform_radius=0.5, spread=math.pi / 6.0)
+    np.testing.assert_allclose(placed(upright, upright.neutral())["rod0"][:3, 2], [0.0, 0.0, 1.0])
+
+
+def test_linkages_that_cannot_be_are_refused() -> None:
+    with pytest.raises(ModelError, match="cannot meet"):
+        models.five_bar(ground=2.0)
+    with pytest.raises(ModelError, match="one or more"):
+        models.ladder(0)
 
 
 def test_a_four_bar_that_cannot_close_is_refused() -> None:

@@ -36,6 +36,8 @@ def run(options: argparse.Namespace) -> int:
     centre = center_of_mass(model)
     if centre is not None:
         say("centre of mass at the neutral pose: ({}) m".format(", ".join(f"{x:.4g}" for x in centre)))
+    if model.loop_names:
+        say(_mobility_text(model))
     say(_limits_text(model))
     if found.clip is not None:
         say()
@@ -86,10 +88,32 @@ def facts(found: Content) -> dict[str, Any]:
             }
             for coupling in model.couplings
         ],
+        "constraints": [
+            {"name": item.name, "kind": item.kind, "residuals": item.size} for item in model.constraints
+        ],
+        "mobility": _mobility(model),
         "actuated": list(model.actuated),
         "report": list(model.report),
         "motion": None if found.clip is None else _clip(found.clip),
     }
+
+
+def _mobility(model: da.Model) -> dict[str, Any] | None:
+    """n, n_c, r and the mobility at the neutral pose; None without constraints, or where loops are open."""
+    if not model.loop_names:
+        return None
+    try:
+        found = da.mobility(model, time=0.0 if model.time_dependent else None)
+    except DalembertError:
+        return None
+    return {"n": found.n, "constraints": found.n_c, "rank": found.rank, "mobility": found.mobility}
+
+
+def _mobility_text(model: da.Model) -> str:
+    try:
+        return f"at the neutral pose: {da.mobility(model, time=0.0 if model.time_dependent else None)}"
+    except DalembertError as error:
+        return str(error)
 
 
 def _body(model: da.Model, body: Body) -> dict[str, Any]:

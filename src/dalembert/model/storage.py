@@ -21,7 +21,7 @@ from dalembert.model.body import Body, Limits, Placement
 from dalembert.model.joints import Joint
 from dalembert.model.reader import Reader, parse
 from dalembert.model.shapes import Shape
-from dalembert.model.user_constraints import CarriedFunction
+from dalembert.model.user_constraints import KnownFunction
 from dalembert.spatial import AxialScrew, ScrewChain
 
 if TYPE_CHECKING:
@@ -202,8 +202,8 @@ def _identified(part: Any) -> Any:
         return [_identified(item) for item in part]
     if part is None or isinstance(part, (str, bool, int, float)):
         return part
-    if isinstance(part, CarriedFunction):
-        return [part.model.digest, _identified(part.identity())]
+    if isinstance(part, KnownFunction):
+        return [type(part).__name__, _identified(part.identity())]
     if callable(part):
         return _FUNCTION_TOKENS.setdefault(part, secrets.token_hex(16))
     return repr(part)

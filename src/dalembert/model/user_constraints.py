@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, final
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "KINDS",
     "CarriedFunction",
+    "KnownFunction",
     "Constraint",
     "LoopClosure",
     "carried",
@@ -102,9 +104,23 @@ class LoopClosure:
         return q
 
 
+class KnownFunction(ABC):
+    """Abstract: a function of the library's own, which its data tell from others in every process."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def __call__(self, model: Model, *arguments: Any) -> list[Scalar]:
+        """What the function of a constraint or of a loop closure returns."""
+
+    @abstractmethod
+    def identity(self) -> tuple[Any, ...]:
+        """Strings and numbers that no other function of this class has."""
+
+
 @final
-@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
-class CarriedFunction:
+@dataclass(frozen=True, slots=True, eq=False)
+class CarriedFunction(KnownFunction):
     """A constraint of one model in another that surgery made of it: it still sees its own model's q and v.
 
     `names`: the body of the new model for each independent body of `model`; `locked`: its position instead,
@@ -116,19 +132,18 @@ class CarriedFunction:
     names: tuple[str, ...]
     locked: tuple[tuple[float, ...] | None, ...]
 
-    def __call__(self, new: Model, q: Sequence[Scalar], *more: Any) -> list[Scalar]:
-        rest = list(more)
-        v = rest.pop(0) if self.constraint.kind == "velocity" else [0.0] * new.nv
+    def __call__(self, model: Model, *arguments: Any) -> list[Scalar]:
+        q, *rest = arguments
+        v = rest.pop(0) if self.constraint.kind == "velocity" else [0.0] * model.nv
         own_q: list[Scalar] = []
         own_v: list[Scalar] = []
         for body, name, fixed in zip(moving_bodies(self.model), self.names, self.locked, strict=True):
-            own_q += new.bodies[name].own_q(q) if fixed is None else fixed
-            own_v += new.bodies[name].own_v(v) if fixed is None else [0.0] * body.nv
+            own_q += model.bodies[name].own_q(q) if fixed is None else fixed
+            own_v += model.bodies[name].own_v(v) if fixed is None else [0.0] * body.nv
         return self.constraint.residual(self.model, own_q, own_v, rest[0] if rest else None)
 
     def identity(self) -> tuple[Any, ...]:
-        """What tells one from another, beside the model."""
-        return (self.constraint.name, self.names, self.locked)
+        return (self.model.digest, self.constraint.name, self.names, self.locked)
 
 
 def moving_bodies(model: Model) -> list[Body]:
@@ -153,8 +168,8 @@ def takes_time(function: Callable[..., Any], arguments: Sequence[str], what: str
     """Whether a function takes `time` after its other arguments; anything else but them is an error."""
     if not callable(function):
         raise ModelError(f"{what}: give a function({', '.join(arguments)}), not {type(function).__name__}")
-    if isinstance(function, CarriedFunction):
-        return function.constraint.time_dependent
+    if isinstance(function, KnownFunction):
+        return isinstance(function, CarriedFunction) and function.constraint.time_dependent
     try:
         listed = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
 
 from dalembert.errors import ModelError
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Free, Prismatic, Spherical, Universal
 from dalembert.model.model import Model
 from dalembert.model.shapes import Capsule, Cylinder
+from dalembert.model.user_constraints import KnownFunction
 from dalembert.scalar import Scalar, atan2, sqrt
 from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3
 from dalembert.spatial.rotations import rotation_of_quaternion
@@ -69,23 +71,27 @@ def stewart(
         )
     builder.set_actuated([f"slide{leg}" for leg in range(LEGS)])
     if closure:
-        builder.set_loop_closure(_Pose(tuple(feet), tuple(top for _, top in anchors), height), ["platform"])
+        builder.set_loop_closure(
+            StewartPose(tuple(feet), tuple(top for _, top in anchors), height), ["platform"]
+        )
     return builder.build()
 
 
-class _Pose:
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class StewartPose(KnownFunction):
     """gamma: the legs' angles and lengths from the platform's pose, by the inverse kinematics of each leg."""
 
-    __name__ = "stewart_closure"
+    feet: tuple[tuple[Transform, float], ...]
+    tops: tuple[Vec3, ...]
+    height: float
 
-    def __init__(
-        self, feet: tuple[tuple[Transform, float], ...], tops: tuple[Vec3, ...], height: float
-    ) -> None:
-        self.feet = feet
-        self.tops = tops
-        self.height = height
+    def identity(self) -> tuple[Any, ...]:
+        numbers = [[*place.leaves(), length] for place, length in self.feet]
+        return (numbers, [top.to_list() for top in self.tops], self.height)
 
-    def __call__(self, model: Model, y: Sequence[Scalar]) -> list[Scalar]:
+    def __call__(self, model: Model, *arguments: Any) -> list[Scalar]:
+        (y,) = arguments
         R, p = rotation_of_quaternion(y[3:7]), Vec3(y[0], y[1], y[2] + self.height)
         q = list(y)
         for (place, neutral), top in zip(self.feet, self.tops):
