@@ -107,6 +107,8 @@ def public_names() -> dict[str, object]:
 
 PUBLIC = public_names()
 FUNCTIONS = [name for name, value in PUBLIC.items() if inspect.isroutine(value)]
+RECORDS = [name for name in PUBLIC if "." in name and name not in FUNCTIONS]
+"""What functions of the packages return: the examples of those functions show them."""
 ROWS = {line.split(",")[0] for line in (ROOT / "requirements" / "rows.csv").read_text().splitlines()[1:]}
 
 
@@ -115,7 +117,7 @@ def documentation(name: str) -> str:
     return inspect.cleandoc(getattr(PUBLIC[name], "__doc__", None) or "")
 
 
-@pytest.mark.parametrize("name", PUBLIC)
+@pytest.mark.parametrize("name", [name for name in PUBLIC if name not in RECORDS])
 def test_examples_run_and_give_what_they_show(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -133,7 +135,7 @@ def test_examples_run_and_give_what_they_show(
 def test_functions_say_which_equation_they_solve(name: str) -> None:
     """Before the example, the docstring of a public function holds an equation."""
     text = documentation(name).split(">>>")[0]
-    assert name in NO_EQUATION or re.search(r"[\w)\]'*] = [-+\w(\[]", text), (
+    assert name in NO_EQUATION or re.search(r"\S = \S|[\w)]\^[\w(-]", text), (
         f"{name}: no equation in the docstring"
     )
 
