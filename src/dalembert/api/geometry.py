@@ -9,6 +9,7 @@ import numpy as np
 
 from dalembert.algorithms import geometry as algorithms
 from dalembert.api.calls import Array, ArrayLike, Check, is_large, result, results
+from dalembert.api.dynamics import forward_dynamics, gravity_forces
 from dalembert.arguments import ArrayArgument
 from dalembert.errors import ArgumentError, ShapeError
 from dalembert.execution import CompiledFunction
@@ -115,6 +116,9 @@ def mass_matrix_rate(
     >>> np.allclose(da.mass_matrix_rate(model, q, v), difference / 2e-6)
     True
     """
+    if is_large(model):
+        C = coriolis_matrix(model, q, v, check=check)
+        return np.add(C, np.swapaxes(C, -1, -2), out=out)
     return result(model, "mass_matrix_rate", (q, v), {}, None, {}, out, check)
 
 
@@ -227,6 +231,9 @@ def velocity_coordinates(
     >>> np.allclose(da.velocity_coordinates(model, q, da.momentum_coordinates(model, q, v)), v)
     True
     """
+    if is_large(model) and not model.loop_names:
+        push = np.asarray(p) + gravity_forces(model, q, check=check)
+        return forward_dynamics(model, q, np.zeros_like(push), push, out=out, check=check)
     return result(model, "velocity_coordinates", (q, p), {}, None, {}, out, check)
 
 
@@ -323,6 +330,8 @@ def geodesic_acceleration(
     >>> np.allclose(da.geodesic_acceleration(model, q, v), da.forward_dynamics(model, q, v, [0.0, 0.0]))
     True
     """
+    if is_large(model) and not model.loop_names:
+        return forward_dynamics(model, q, v, gravity_forces(model, q, check=check), out=out, check=check)
     return result(model, "geodesic_acceleration", (q, v), {}, None, {}, out, check)
 
 

@@ -23,6 +23,7 @@ GEOMETRY: Final[dict[str, LibraryFunction]] = {
         {"passes": geometry.coriolis_product},
         ("q", "v", "w"),
         frame_free=True,
+        loops=("passes",),
         shapes={"w": _velocity},
     ),
     "mass_matrix_rate": LibraryFunction(

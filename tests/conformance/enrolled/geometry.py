@@ -137,9 +137,15 @@ ENROLLED: tuple[Enrolled, ...] = (
         models=("arm",),
     ),
     # control
-    algorithm("gravity_compensation", "q", laws.gravity_compensation, package="control_laws", models=COMPILED),
     algorithm(
-        "feedback_linearization tracking_acceleration", "q v a", along, package="control_laws", models=COMPILED
+        "gravity_compensation", "q", laws.gravity_compensation, package="control_laws", models=COMPILED
+    ),
+    algorithm(
+        "feedback_linearization tracking_acceleration",
+        "q v a",
+        along,
+        package="control_laws",
+        models=COMPILED,
     ),
     algorithm(
         "posture_forces critical_damping",

@@ -19,10 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dalembert.algorithms.control_laws.actuation import commanded_forces
+from dalembert.algorithms.control_laws.actuation import commanded_forces, require_actuation
 from dalembert.algorithms.geometry.constrained_inertia import nearest_acceleration
 from dalembert.algorithms.geometry.gauss import allowed_accelerations, inertia_solver
-from dalembert.algorithms.inverse_dynamics import differential_inverse_dynamics
+from dalembert.algorithms.inverse_dynamics import differential_inverse_dynamics, gravity_forces
+from dalembert.algorithms.loops import is_constrained
 from dalembert.model.joints import Joint
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.tree import Tree
@@ -41,6 +42,9 @@ Matrix = list[list[Scalar]]
 
 def gravity_compensation(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> list[Scalar]:
     """tau = g(q) `(nv,)`: what holds the system still wherever it is."""
+    if not is_constrained(tree):
+        require_actuation(tree, "gravity_compensation")
+        return gravity_forces(tree, q, time=time)
     rest = [0.0] * tree.nv
     return commanded_forces(tree, q, rest, rest, law="gravity_compensation", time=time)
 
