@@ -1,0 +1,91 @@
+"""Moving states of systems with loops, and the textbook's equation solved by NumPy as their oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import dalembert as da
+from dalembert.algorithms import bias_forces, mass_matrix
+from dalembert.algorithms.constraints import ConstraintEquations, constraint_equations
+from dalembert.model.library.random_trees import random_inertia, random_joint, random_placement
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def random_looped(
+    seed: int, closers: Sequence[da.Joint], *, bodies: int = 5, couple: bool = False
+) -> tuple[da.Model, Array, Array]:
+    """(model, q, v): a random tree whose bodies the closers tie together; closed and moving at (q, v)."""
+    rng = np.random.default_rng(seed)
+    kinds = ["revolute", "universal", "helical", "spherical", "cylindrical", "prismatic"]
+    parts = []
+    for k in range(bodies):
+        joint = random_joint(rng, kinds[int(rng.integers(len(kinds)))]) if k else da.Free()
+        parent = f"b{int(rng.integers(k))}" if k else "world"
+        parts.append((f"b{k}", parent, joint, random_placement(rng), random_inertia(rng)))
+    if couple:
+        parts.append(
+            ("follower", "b0", da.Revolute((0.0, 0.6, 0.8)), random_placement(rng), random_inertia(rng))
+        )
+        parts.append(
+            ("leader", "world", da.Revolute((1.0, 0.0, 0.0)), random_placement(rng), random_inertia(rng))
+        )
+
+    def tree() -> da.ModelBuilder:
+        builder = da.ModelBuilder(gravity=(0.4, -0.3, -9.7))
+        for name, parent, joint, placement, inertia in parts:
+            builder.add_body(
+                name, parent, joint, placement=placement, inertia=inertia, armature=0.1 * joint.nv
+            )
+        if couple:
+            builder.add_coupling("belt", {"follower": 1.0, "leader": -2.0}, offset=0.1)
+        return builder
+
+    bare = tree().build()
+    q, v = bare.random_state(seed)
+    poses = list(da.algorithms.forward_kinematics(bare, q.tolist()))
+    names = [*bare.bodies.names, "world"]
+    poses.append(da.Transform.identity())
+    builder = tree()
+    for number, closer in enumerate(closers):
+        p, s = rng.choice(len(names), 2, replace=False)
+        at_p = random_placement(rng)
+        at_s = poses[s].inverse() @ poses[p] @ at_p @ closer.transform(closer.random(rng))
+        builder.add_loop(f"loop{number}", names[p], names[s], closer, at_p, at_s)
+    model = builder.build()
+    return model, q, closed_velocity(model, q, v)
+
+
+def closed_velocity(model: da.Model, q: Array, v: Array) -> Array:
+    """v without what breaks the loops."""
+    K = da.constraint_jacobian(model, q)
+    return v - np.linalg.pinv(K, rcond=1e-9) @ (K @ v)
+
+
+def moving(model: da.Model, seed: int, *, shift: float = 0.3) -> tuple[Array, Array]:
+    """A closed state near the neutral one, in motion."""
+    rng = np.random.default_rng(seed)
+    q = da.integrate(model, model.neutral(), shift * rng.normal(size=model.nv))
+    q, v = da.close_loops(model, q, rng.normal(size=model.nv))
+    return q, v
+
+
+def equations(model: da.Model, q: Array, v: Array) -> ConstraintEquations:
+    return constraint_equations(model, q.tolist(), v.tolist())
+
+
+def textbook_accelerations(
+    model: da.Model, q: Array, v: Array, tau: Array, *, k: Array | None = None
+) -> Array:
+    """a of [M K^T; K 0][a; -lambda] = [tau - C; k] by NumPy's least squares, which takes any rank."""
+    M = np.array(mass_matrix(model, q.tolist()), float)
+    C = np.array(bias_forces(model, q.tolist(), v.tolist()), float)
+    found = equations(model, q, v)
+    K = np.array(found.K, float)
+    k = np.array(found.k, float) if k is None else k
+    zero = np.zeros((len(K), len(K)))
+    matrix = np.block([[M, K.T], [K, zero]])
+    return np.linalg.lstsq(matrix, np.concatenate([tau - C, k]), rcond=1e-11)[0][: model.nv]
