@@ -118,16 +118,31 @@ def documentation(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", [name for name in PUBLIC if name not in RECORDS])
+def test_every_public_name_has_an_example(name: str) -> None:
+    assert doctest.DocTestParser().get_examples(documentation(name)), (
+        f"{name} has no example in its docstring"
+    )
+
+
+SOURCES = ROOT / "src" / "dalembert"
+WITH_EXAMPLES = [
+    path for path in sorted(SOURCES.rglob("*.py")) if "\n    >>> " in path.read_text(encoding="utf-8")
+]
+
+
+@pytest.mark.parametrize("path", WITH_EXAMPLES, ids=lambda path: str(path.relative_to(SOURCES)))
 def test_examples_run_and_give_what_they_show(
-    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Every public name has an example; `da` and `np` are imported, files go to an empty folder."""
-    examples = doctest.DocTestParser().get_doctest(documentation(name), {"da": da, "np": np}, name, name, 0)
-    assert examples.examples, f"{name} has no example in its docstring"
+    """Those of every docstring; `da` and `np` are imported, files go to an empty folder."""
+    parts = path.relative_to(SOURCES.parent).with_suffix("").parts
+    module = importlib.import_module(".".join(part for part in parts if part != "__init__"))
     monkeypatch.chdir(tmp_path)
     report: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
-    runner.run(examples, out=report.append)
+    for example in doctest.DocTestFinder().find(module, globs={"da": da, "np": np}):
+        runner.run(example, out=report.append)
+    assert runner.tries
     assert not report, "".join(report)
 
 
