@@ -1,23 +1,23 @@
-"""The force by which the world holds a system: what its weight and its motion ask for, whatever the joints
-do.
+"""The force by which the world holds a system: what its weight and motion ask for, whatever the joints do.
 
-Summed over all bodies, the forces across joints cancel but for those to the world, so that
+Summed over all bodies the forces across joints cancel, loop joints among them, but for those to the world:
 
-    sum of f over the world's children = d/dt (sum I_i v_i) - weight - external forces        (at one point)
+    sum of f to the world = d/dt (sum I_i v_i) - weight - external forces            (all at one point)
 
-For a body that touches nothing but the ground, and whose root joint carries no force, it is the force of the
-ground.
+For a figure that touches nothing but the ground, and whose root joint carries no force, it is the force of
+the ground.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dalembert.algorithms.external_forces import ExternalForces
-from dalembert.algorithms.inverse_dynamics import rnea_spatial
+from dalembert.algorithms.external_forces import ExternalForces, body_forces
+from dalembert.model.body import Body, Placement
+from dalembert.model.joints.subspaces import combination
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar
-from dalembert.spatial import Force
+from dalembert.spatial import BodyAcceleration, Force, Vec3
 
 __all__ = ["base_wrench"]
 
@@ -32,16 +32,28 @@ def base_wrench(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> Force:
-    """(moment about the world's origin, force), in world axes, on the system [N m, N].
+    """(moment about the world's origin, force) on the system, in world axes [N m, N].
 
     The inward pass of recursive Newton-Euler taken one step further, to the world (Featherstone 2008 Eq. 5.10
-    for body 0).
+    for body 0), with what the bodies need and no joint forces.
     """
-    f = rnea_spatial(
-        tree, q, v, a, external_forces=external_forces, external_frame=external_frame, time=time
-    ).f
-    total = Force.zero()
-    for body in tree.bodies:
-        if body.parent < 0:
-            total = total + body.jcalc(q, None, time).X.inverse_apply(f[body])
-    return total
+    f_x = body_forces(tree, q, external_forces, external_frame, time)
+
+    def accelerate(
+        body: Body, A_parent: BodyAcceleration
+    ) -> tuple[BodyAcceleration, tuple[Placement, Force]]:
+        X, S, v_J, c_J = body.jcalc(q, v, time)
+        A = A_parent.through(X, v_J, combination(S, body.own_v(a)) + c_J)
+        f = body.inertia.force_of(A)
+        return A, (X, f if f_x is None else f - f_x[body])
+
+    base = BodyAcceleration(Vec3.zero(), Vec3.zero(), -tree.gravity)
+    needed = tree.outward(accelerate, base)
+
+    def gather(body: Body, beyond: Force) -> tuple[Force, tuple[()]]:
+        X, f = needed[body]
+        return X.inverse_apply(f + beyond), ()
+
+    _, total = tree.inward(gather, Force.zero())
+    support: Force = total
+    return support
