@@ -30,6 +30,7 @@ from dalembert.algorithms.assembly.divide_and_conquer import (
     divide_and_conquer,
     forward_dynamics_by_inverse_inertias,
     forward_dynamics_by_plan,
+    handle_equations,
 )
 from dalembert.algorithms.assembly.explicit import (
     Reduced,
@@ -96,6 +97,7 @@ __all__ = [
     "forward_dynamics_by_projection",
     "forward_dynamics_in_constraint_space",
     "free_acceleration",
+    "handle_equations",
     "inverse_inertia",
     "plan_in_pairs",
     "plan_one_by_one",

@@ -16,6 +16,7 @@ Source: Featherstone 2008 sections 7.4 and 7.5; Featherstone 1999a,b.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from dalembert.algorithms.assembly.handles import (
     ArticulatedBody,
@@ -32,14 +33,20 @@ from dalembert.algorithms.assembly.matrices import dot, times
 from dalembert.algorithms.assembly.planning import WORLD, AssemblyPlan, plan_in_pairs, plan_one_by_one
 from dalembert.algorithms.assembly.variants import relative_acceleration
 from dalembert.algorithms.external_forces import ExternalForces
+from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
 from dalembert.algorithms.open_tree import has_couplings
 from dalembert.errors import ModelError
 from dalembert.model.body import Body
-from dalembert.model.tree import Tree
+from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar
 from dalembert.spatial import Force, Motion, Vec3
 
-__all__ = ["divide_and_conquer", "forward_dynamics_by_inverse_inertias", "forward_dynamics_by_plan"]
+__all__ = [
+    "divide_and_conquer",
+    "forward_dynamics_by_inverse_inertias",
+    "forward_dynamics_by_plan",
+    "handle_equations",
+]
 
 
 def divide_and_conquer(
@@ -105,6 +112,78 @@ def forward_dynamics_by_plan(
     stabilization: Scalar | None = None,
 ) -> list[Scalar]:
     """a `(nv,)` by assembly in any order."""
+    system = _system(tree, q, v, tau, external_forces, external_frame, time=time, stabilization=stabilization)
+    parts, connected = _assembled(system, plan)
+    forces = _joint_forces_on_bodies(system, plan, parts, connected)
+    a = [
+        body.acceleration(i, {i: force})
+        for i, (body, force) in enumerate(zip(system.bodies, forces, strict=True))
+    ]
+    a_world = system.world.b[WORLD]
+
+    def joint_acceleration(body: Body) -> list[Scalar]:
+        X, _, _, T_a, _, c, _ = system.held[body]
+        return relative_acceleration(
+            X.apply(a[body.parent] if body.parent >= 0 else a_world), a[body.index], c, T_a
+        )
+
+    return tree.collect([joint_acceleration(body) for body in tree.bodies])
+
+
+def handle_equations(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    handles: Sequence[int],
+    *,
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+    time: Scalar | None = None,
+    stabilization: Scalar | None = None,
+) -> ArticulatedBody:
+    """a_i = sum_j Phi_ij f_j + b_i of bodies (by index) as handles of the system, assembled in pairs.
+
+    Spatial accelerations and forces in the coordinates of each body, as `projection.handle_inverse_inertia`
+    and `handle_bias_acceleration` give them; here in O(N) operations, and for systems with loops too
+    (Eqs 7.4 and 7.59).
+    """
+    plan = plan_in_pairs(tree, handles=handles)
+    system = _system(tree, q, v, tau, external_forces, external_frame, time=time, stabilization=stabilization)
+    parts, _ = _assembled(system, plan)
+    used = {k for step in plan.steps for k in step.parts}
+    whole = collect_parts(part for k, part in enumerate(parts) if k not in used)
+    poses = forward_kinematics(tree, q, time=time)
+    velocities = body_velocities(tree, q, v, time=time)
+
+    def spatial(i: int, b: Motion) -> Motion:
+        """Of an acceleration seen by the co-moving observers, who fall freely."""
+        fall = poses[i].R.transposed_times(tree.gravity)
+        return Motion(b.angular, b.linear + fall - velocities[i].angular.cross(velocities[i].linear))
+
+    return ArticulatedBody(whole.Phi, {i: spatial(i, b) for i, b in whole.b.items()})
+
+
+class _System(NamedTuple):
+    """The bodies and the world as parts of their own, and all joints, loop joints after tree joints."""
+
+    held: PerBody[JointForces]
+    bodies: list[ArticulatedBody]
+    world: ArticulatedBody
+    joints: list[HandleJoint]
+
+
+def _system(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    external_forces: ExternalForces,
+    external_frame: str,
+    *,
+    time: Scalar | None,
+    stabilization: Scalar | None,
+) -> _System:
     _require(tree)
     held = joint_forces(
         tree, q, v, tau, external_forces=external_forces, external_frame=external_frame, time=time
@@ -119,33 +198,36 @@ def forward_dynamics_by_plan(
             for loop in tree.loops
         ]
         joints = [_with_scale(joint, bodies) for joint in joints]
-    forces = _assembled_forces(bodies, world, joints, plan)
-    a = [body.acceleration(i, {i: forces[i]}) for i, body in enumerate(bodies)]
-    return tree.collect([_joint_acceleration(body, held[body], a, world) for body in tree.bodies])
+    return _System(held, bodies, world, joints)
 
 
-def _assembled_forces(
-    bodies: Sequence[ArticulatedBody],
-    world: ArticulatedBody,
-    joints: Sequence[HandleJoint],
-    plan: AssemblyPlan,
-) -> dict[int, Force]:
-    """The force of all its joints on every body: assembly, then disassembly."""
-    parts = list(bodies)
+def _assembled(system: _System, plan: AssemblyPlan) -> tuple[list[ArticulatedBody], list[ConnectedJoints]]:
+    """All parts, the bodies first and then the result of each step; and the joints of each step."""
+    parts = list(system.bodies)
     connected: list[ConnectedJoints] = []
     for step in plan.steps:
         meeting = [parts[k] for k in step.parts]
-        whole = collect_parts([*meeting, world] if step.with_world else meeting)
-        part, own = connect(whole, [joints[k] for k in step.joints], step.handles)
+        whole = collect_parts([*meeting, system.world] if step.with_world else meeting)
+        part, own = connect(whole, [system.joints[k] for k in step.joints], step.handles)
         parts.append(part)
         connected.append(own)
-    forces: dict[int, dict[int, Force]] = {}
+    return parts, connected
+
+
+def _joint_forces_on_bodies(
+    system: _System,
+    plan: AssemblyPlan,
+    parts: Sequence[ArticulatedBody],
+    connected: Sequence[ConnectedJoints],
+) -> list[Force]:
+    """The force of all its joints on every body: disassembly, from the whole to the bodies."""
+    n = len(system.bodies)
+    forces: list[dict[int, Force]] = [{} for _ in parts]
     for number in reversed(range(len(plan.steps))):
-        step = plan.steps[number]
-        found, _ = disconnect(connected[number], forces.get(len(bodies) + number, {}))
-        for k in step.parts:
-            forces[k] = {i: found.get(i, Force.zero()) for i in parts[k].handles}
-    return {i: forces.get(i, {}).get(i, Force.zero()) for i in range(len(bodies))}
+        found, _ = disconnect(connected[number], forces[n + number])
+        for k in plan.steps[number].parts:
+            forces[k] = {i: found[i] for i in parts[k].handles}
+    return [forces[i].get(i, Force.zero()) for i in range(n)]
 
 
 def _free_body(body: Body, p: Force) -> ArticulatedBody:
@@ -178,13 +260,6 @@ def _with_scale(joint: HandleJoint, bodies: Sequence[ArticulatedBody]) -> Handle
             Phi = bodies[handle].Phi[handle, handle]
             scale = [x + dot(t, times(Phi, t)) for x, t in zip(scale, columns, strict=True)]
     return joint._replace(scale=scale)
-
-
-def _joint_acceleration(
-    body: Body, joint: JointForces, a: Sequence[Motion], world: ArticulatedBody
-) -> list[Scalar]:
-    a_parent = world.b[WORLD] if body.parent < 0 else a[body.parent]
-    return relative_acceleration(joint.X.apply(a_parent), a[body.index], joint.c, joint.T_a)
 
 
 def _require(tree: Tree) -> None:

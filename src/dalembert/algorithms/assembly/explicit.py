@@ -5,9 +5,12 @@
 is the equation of motion projected onto the motions that the constraint allows; the constraint force
 tau_c = H a + C - tau has G^T tau_c = 0 (Eq. 3.16). The same follows from either of the larger systems
 
-    [ H  -1   0 ] [  a  ]   [tau - C]          [H^-1  G] [tau_c]   [H^-1 (tau - C) - g]
-    [-1   0   G ] [tau_c] = [  -g   ]  (3.18)  [G^T   0] [ y'' ] = [        0         ]  (3.19)
+    [ H  -1   0 ] [  a  ]   [tau - C]          [H^-1  G] [-tau_c]   [H^-1 (tau - C) - g]
+    [-1   0   G ] [tau_c] = [  -g   ]  (3.18)  [G^T   0] [  y'' ] = [        0         ]  (3.19)
     [ 0  G^T  0 ] [ y'' ]   [   0   ]
+
+Eq. 3.19 follows from Eq. 3.18 by adding H^-1 times its first row to the second, which leaves -H^-1 tau_c; the
+book prints it with tau_c in place of -tau_c. Eq. 3.17 has its -lambda in the same place.
 """
 
 from __future__ import annotations
@@ -72,7 +75,7 @@ def three_block_system(equations: Equations, G: Rows, g: Sequence[Scalar]) -> tu
 
 
 def dual_system(equations: Equations, G: Rows, g: Sequence[Scalar]) -> tuple[Matrix, Vector]:
-    """Matrix and right-hand side of Eq. 3.19, whose unknowns are tau_c, y'': the dual of Eq. 3.17."""
+    """Matrix and right-hand side of Eq. 3.19, whose unknowns are -tau_c, y'': the dual of Eq. 3.17."""
     n, ny = len(equations.H), len(G[0]) if G else 0
     inertia = factor(equations.H)
     inverse = [inertia.solve(e) for e in identity(n)]

@@ -12,7 +12,7 @@ cannot move, so that it needs no handle.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from dalembert.model.tree import Tree
@@ -43,21 +43,22 @@ class AssemblyPlan(NamedTuple):
     levels: int
 
 
-def plan_one_by_one(tree: Tree) -> AssemblyPlan:
-    """From the leaves inward, one body at a time."""
-    order = _Order(tree)
+def plan_one_by_one(tree: Tree, *, handles: Iterable[int] = ()) -> AssemblyPlan:
+    """From the leaves inward, one body at a time; `handles`: bodies that stay handles to the end."""
+    order = _Order(tree, handles)
     for joint in reversed(order.spanning):
         order.connect(joint)
     return order.plan()
 
 
-def plan_in_pairs(tree: Tree) -> AssemblyPlan:
+def plan_in_pairs(tree: Tree, *, handles: Iterable[int] = ()) -> AssemblyPlan:
     """Each part is cut where its halves are most alike in size; the halves are assembled alike.
 
     A part with three handles is cut between them, so that none has more, but for the ends of further
     loops: the work for each step is bounded, and the whole is O(N). A chain has ceil(log2 N) levels.
+    `handles`: bodies that stay handles to the end.
     """
-    order = _Order(tree)
+    order = _Order(tree, handles)
     for component in _components(len(tree.bodies), order.spanning_edges()):
         _cut(component, order)
     return order.plan()
@@ -74,8 +75,9 @@ class _Edge(NamedTuple):
 class _Order:
     """The parts so far: which bodies each holds, and the joints that are not yet connected."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Tree, kept: Iterable[int]) -> None:
         n = len(tree.bodies)
+        self.kept = set(kept)
         edges = [_Edge(i, parent, i) for i, parent in enumerate(tree.parents)]
         edges += [_Edge(n + k, loop.predecessor, loop.successor) for k, loop in enumerate(tree.loops)]
         self.size = n
@@ -93,10 +95,11 @@ class _Order:
     def spanning_edges(self) -> list[_Edge]:
         return [self.open[joint] for joint in self.spanning]
 
-    def handles(self, bodies: Sequence[int]) -> tuple[int, ...]:
-        """The bodies of a part to which joints outside it are still to be connected."""
-        ends = {end for edge in self.open.values() for end in edge[1:]}
-        return tuple(sorted(ends.intersection(bodies)))
+    def handles(self, bodies: Iterable[int]) -> tuple[int, ...]:
+        """Those of the bodies to which joints from others are still to be connected, or that are kept."""
+        inside = set(bodies)
+        ends = {end for e in self.open.values() if not inside.issuperset(e[1:]) for end in e[1:]}
+        return tuple(sorted((ends | self.kept) & inside))
 
     def connect(self, joint: int) -> None:
         """Connect the two parts at a joint, and close the loops that this completes."""
@@ -105,7 +108,7 @@ class _Order:
         between = [e for e in self.open.values() if {self.part_of[x] for x in e[1:]} <= set(parts)]
         self._step(parts, sorted(between, key=lambda e: (e.joint != joint, e.joint)))
 
-    def _step(self, parts: tuple[int, ...], edges: Sequence[_Edge]) -> None:
+    def _step(self, parts: tuple[int, ...], edges: Iterable[_Edge]) -> None:
         for edge in edges:
             del self.open[edge.joint]
         bodies = tuple(sorted(body for part in parts for body in self.bodies[part]))
@@ -122,7 +125,7 @@ class _Order:
         return AssemblyPlan(tuple(self.steps), max(self.level, default=0))
 
 
-def _spanning_joints(n: int, edges: Sequence[_Edge]) -> list[int]:
+def _spanning_joints(n: int, edges: Iterable[_Edge]) -> list[int]:
     """Joints that connect all bodies that can be reached from one another, the world left out."""
     root = list(range(n))
 
@@ -140,7 +143,7 @@ def _spanning_joints(n: int, edges: Sequence[_Edge]) -> list[int]:
     return chosen
 
 
-def _components(n: int, edges: Sequence[_Edge]) -> list[tuple[set[int], list[_Edge]]]:
+def _components(n: int, edges: Iterable[_Edge]) -> list[tuple[set[int], list[_Edge]]]:
     """The trees of a forest: bodies and edges of each."""
     neighbours: list[list[_Edge]] = [[] for _ in range(n)]
     for edge in edges:
@@ -170,7 +173,7 @@ def _cut(component: tuple[set[int], list[_Edge]], order: _Order) -> None:
     bodies, edges = component
     if not edges:
         return
-    handles = {x for e in order.open.values() for x in e[1:] if x in bodies and not bodies.issuperset(e[1:])}
+    handles = set(order.handles(tuple(bodies)))
     beyond = _beyond(bodies, edges)
     choices = edges
     if len(handles) > 2:
@@ -182,7 +185,7 @@ def _cut(component: tuple[set[int], list[_Edge]], order: _Order) -> None:
     order.connect(edge.joint)
 
 
-def _beyond(bodies: set[int], edges: Sequence[_Edge]) -> dict[int, set[int]]:
+def _beyond(bodies: set[int], edges: Iterable[_Edge]) -> dict[int, set[int]]:
     """Of each edge of a tree of bodies: those on the far side of it, seen from the first body."""
     outward: list[tuple[_Edge, int, int]] = []
     reached, pending = {min(bodies)}, [min(bodies)]
