@@ -13,6 +13,7 @@ from dalembert import (
     spatial,
     symbolic,
 )
+from dalembert.analysis.actuation import Actuation, actuation
 from dalembert.analysis.mobility import Mobility, mobility
 from dalembert.api import (
     FloatingBaseEquations,
@@ -111,6 +112,7 @@ from dalembert.spatial import Force, Motion, RigidInertia, Transform
 __version__ = "0.1.0"
 
 __all__ = [
+    "Actuation",
     "CompiledFunction",
     "Composite",
     "Cylindrical",
@@ -144,6 +146,7 @@ __all__ = [
     "Universal",
     "UserDefined",
     "__version__",
+    "actuation",
     "algorithms",
     "analysis",
     "base_wrench",

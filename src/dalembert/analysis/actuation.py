@@ -1,0 +1,81 @@
+"""Whether a system's actuators can move it as they should (Featherstone 2008 section 8.12)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from dalembert.algorithms.constraints import constraint_equations
+from dalembert.algorithms.loops import actuated_variables
+from dalembert.analysis.mobility import RANK_TOLERANCE, mobility
+from dalembert.api.calls import ArrayLike
+from dalembert.arguments import as_array
+from dalembert.model.model import Model
+
+__all__ = ["Actuation", "actuation"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Actuation:
+    """The actuators of a system in one configuration: `mobility` n - r, `actuators` p, `rank` of G_u.
+
+    >>> found = da.actuation(da.models.five_bar())
+    >>> print(found.proper, found.underactuated, found.redundant)
+    True False False
+    """
+
+    mobility: int
+    actuators: int
+    rank: int
+
+    @property
+    def underactuated(self) -> bool:
+        """rank(G_u) < n - r: there are motions that the actuators do not control."""
+        return self.rank < self.mobility
+
+    @property
+    def redundant(self) -> bool:
+        """p > rank(G_u): many actuator forces produce the same motion."""
+        return self.actuators > self.rank
+
+    @property
+    def proper(self) -> bool:
+        """p = rank(G_u) = n - r: every motion has its own actuator forces."""
+        return not self.underactuated and not self.redundant
+
+    def __str__(self) -> str:
+        kinds = [
+            name
+            for name, holds in (
+                ("underactuated", self.underactuated),
+                ("redundantly actuated", self.redundant),
+            )
+            if holds
+        ]
+        kind = " and ".join(kinds) or "properly actuated"
+        return f"{kind}: {self.actuators} actuators of rank {self.rank}, mobility {self.mobility}"
+
+
+def actuation(model: Model, q: ArrayLike | None = None, *, time: float | None = None) -> Actuation:
+    """How the actuated joints (`model.actuated`) match the freedoms of a system: rank(G_u) against n - r.
+
+    G spans the motions that the constraints allow, v = G y', and G_u are its rows of actuated joints; actuator
+    forces u produce a motion if G_u^T u = G^T tau_ID. `q` `(nq,)`, default: neutral, with closed loops. Both
+    ranks may change along a motion. Featherstone 2008 section 8.12, Eq. 8.63.
+
+    Rows: RBDA-8.12-ID.
+
+    >>> print(da.actuation(da.models.stewart()))
+    properly actuated: 6 actuators of rank 6, mobility 6
+    """
+    freedoms = mobility(model, q, time=time).mobility
+    at = model.neutral() if q is None else as_array("q", q, (model.nq,))
+    K = constraint_equations(model, at.tolist(), [0.0] * model.nv, time=time).K
+    matrix = np.array(K, dtype=np.float64).reshape(-1, model.nv)
+    motions = np.linalg.svd(np.vstack([matrix, np.zeros((1, model.nv))]))[2][model.nv - freedoms :]
+    actuated = actuated_variables(model)
+    reach = np.linalg.svd(motions[:, actuated], compute_uv=False) if actuated and freedoms else np.zeros(0)
+    return Actuation(freedoms, len(actuated), int((reach > RANK_TOLERANCE).sum()))
