@@ -37,6 +37,7 @@ class Cylindrical(Joint):
     axis: Vec3
 
     kind = "cylindrical"
+    constant_constraint_forces = True
     parameter_names = ("axis",)
     nq = 2
     nv = 2

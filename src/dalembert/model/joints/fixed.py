@@ -30,6 +30,7 @@ class Fixed(Joint):
     """
 
     kind = "fixed"
+    constant_constraint_forces = True
     nq = 0
     nv = 0
     coordinates = ()

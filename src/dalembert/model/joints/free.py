@@ -46,6 +46,7 @@ class Free(Joint):
     """
 
     kind = "free"
+    constant_constraint_forces = True
     nq = 7
     nv = 6
     coordinates = ("length",) * 3 + ("quaternion",) * 4

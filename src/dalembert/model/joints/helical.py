@@ -52,6 +52,7 @@ class Helical(Joint):
     pitch: Scalar
 
     kind = "helical"
+    constant_constraint_forces = True
     parameter_names = ("axis", "pitch")
     nq = 1
     nv = 1

@@ -63,6 +63,9 @@ class Joint(ABC):
     parameter_names: ClassVar[tuple[str, ...]] = ()
     """The fields that hold numbers, in the order of `parameters`."""
 
+    constant_constraint_forces: ClassVar[bool] = False
+    """Whether T is the same at every position, so that a loop joint need not find its own."""
+
     @property
     @abstractmethod
     def nq(self) -> int:
@@ -173,6 +176,8 @@ class Joint(ABC):
 
     def constraint_subspace_at(self, X: Transform, time: Scalar | None = None) -> tuple[Force, ...]:
         """T where the successor stands at X, or near it; what a loop joint has instead of T at its q."""
+        if self.constant_constraint_forces:
+            return self.constraint_subspace(self.neutral(), time)
         return self.constraint_subspace(self.position_of(X, time), time)
 
     def closure_error(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:

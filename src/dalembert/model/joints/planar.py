@@ -36,6 +36,7 @@ class Planar(Joint):
     """
 
     kind = "planar"
+    constant_constraint_forces = True
     nq = 3
     nv = 3
     coordinates = ("length", "length", "angle")

@@ -31,6 +31,7 @@ class Prismatic(Joint):
     axis: Vec3
 
     kind = "prismatic"
+    constant_constraint_forces = True
     parameter_names = ("axis",)
     nq = 1
     nv = 1

@@ -42,6 +42,7 @@ class Revolute(Joint):
     axis: Vec3
 
     kind = "revolute"
+    constant_constraint_forces = True
     parameter_names = ("axis",)
     nq = 1
     nv = 1

@@ -42,6 +42,7 @@ class Spherical(Joint):
     """
 
     kind = "spherical"
+    constant_constraint_forces = True
     nq = 4
     nv = 3
     coordinates = ("quaternion",) * 4

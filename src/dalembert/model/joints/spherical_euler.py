@@ -43,6 +43,7 @@ class SphericalEuler(Joint):
     order: str
 
     kind = "spherical_euler"
+    constant_constraint_forces = True
     nq = 3
     nv = 3
     coordinates = ("angle",) * 3

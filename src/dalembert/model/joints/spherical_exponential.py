@@ -34,6 +34,7 @@ class SphericalExponential(Joint):
     """
 
     kind = "spherical_exponential"
+    constant_constraint_forces = True
     nq = 3
     nv = 3
     coordinates = ("angle",) * 3

@@ -79,6 +79,9 @@ class TimeDependent(DerivedJoint):
     def constraint_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
         return self.joint.constraint_subspace(q, time)
 
+    def constraint_subspace_at(self, X: Transform, time: Scalar | None = None) -> tuple[Force, ...]:
+        return self.joint.constraint_subspace_at(self._seen_from_driver(X, time), time)
+
     def active_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
         return self.joint.active_subspace(q, time)
 

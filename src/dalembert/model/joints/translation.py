@@ -29,6 +29,7 @@ class Translation(Joint):
     """
 
     kind = "translation"
+    constant_constraint_forces = True
     nq = 3
     nv = 3
     coordinates = ("length",) * 3
