@@ -124,7 +124,7 @@ def test_gauss_principle_of_models_with_loops():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_explicit_constraints_by_blocks(seed):
-    """TOD-EXPLICIT: the three block rows give x'' = J q'' + J' q', J^T f_c = 0, and q'' of M q'' + c = tau."""
+    """TOD-EXPLICIT: the three block rows give x'' = J q'' + J' q', J^T f_c = 0, q'' of M q'' + c = tau."""
     D, _, f, _ = system(seed)
     rng = np.random.default_rng(seed)
     J, bias = rng.normal(size=(N, 2)), rng.normal(size=N)
