@@ -93,8 +93,8 @@ def test_torques_from_positions_alone(flight):
         analysis = inverse_dynamics(Clip.from_positions(model, time[::every], q[::every]))
         inner = slice(8 // every, -8 // every)
         errors.append(np.abs(analysis.tau[inner] - tau[::every][inner]).max())
-    assert errors[1] < 0.02 * np.abs(tau).max()
-    assert errors[1] < errors[0] / 5.0
+    assert errors[1] < 1e-4 * np.abs(tau).max()
+    assert errors[1] < errors[0] / 8.0
 
 
 def test_work_is_the_energy_that_was_gained(flight):

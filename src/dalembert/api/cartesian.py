@@ -235,7 +235,7 @@ def base_wrench(
     time: ArrayLike | None = None,
     check: Check = "raise",
 ) -> Array:
-    """d/dt (momentum) - weight - external forces `(…, 6)` [N m, N]: moment about the world's origin, force.
+    """(n, f) = d/dt (momentum) - weight - external forces `(…, 6)` [N m, N], n about the world's origin.
 
     The force by which the world holds the system while it moves with q, v and a, in world axes: through the
     joints to the world, or, of a figure whose root joint carries no force, through the ground. Recursive

@@ -15,7 +15,7 @@ from dalembert.errors import ShapeError
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import (
     Composite,
-    Fixed,
+    Helical,
     Revolute,
     Spherical,
     SphericalEuler,
@@ -209,7 +209,7 @@ def test_coupled_and_rheonomic_joints():
     """LJ-6.1-VEL2GEN: v holds independent coordinates; motion prescribed in time is no part of it."""
     rng = np.random.default_rng(5)
     builder = ModelBuilder()
-    drive = TimeDependent(Fixed(), driver=Revolute((1, 2, 0)), motion=lambda t: [t * t])
+    drive = TimeDependent(Revolute((1, 1, 0)), driver=Helical((1, 2, 0), 0.3), motion=lambda t: [t * t])
     joints = (drive, Revolute((1, 2, 3)), Revolute((3, 1, 0)), Spherical())
     for i, joint in enumerate(joints):
         parent = f"b{i - 1}" if i else "world"
