@@ -127,6 +127,12 @@ def two_handles(m: Model, q: Any, v: Any, tau: Any) -> Any:
     return list(whole.Phi.values()), list(whole.b.values()), list(forces.values()), multipliers
 
 
+def end_handles(m: Model, q: Any, v: Any, tau: Any) -> Any:
+    """The first and the last body as handles of the whole system."""
+    whole = assembly.handle_equations(m, q, v, tau, (0, len(m.bodies) - 1))
+    return list(whole.Phi.values()), list(whole.b.values())
+
+
 ENROLLED: tuple[Enrolled, ...] = (
     # chapter 3
     algorithm(
@@ -173,6 +179,7 @@ ENROLLED: tuple[Enrolled, ...] = (
         package="assembly",
         models=SOLID_MODELS,
     ),
+    algorithm("handle_equations", "q v tau", end_handles, package="assembly", models=SOLID_MODELS),
     algorithm(
         "forward_dynamics_by_inverse_inertias",
         "q v tau",
