@@ -126,7 +126,7 @@ def library_recipe(
         and by is None
         and not parameters
         and len(model.bodies) > UNROLLED_BODIES
-        and _can_loop(model)
+        and _can_loop(model, chosen)
     )
     label = chosen if automatic is None else "automatic"
     identity = f"{name} {label} {names} {options} {parameters} {by} {looped} {model.digest} {source_digest()}"
@@ -145,8 +145,11 @@ def library_recipe(
     )
 
 
-def _can_loop(model: Model) -> bool:
-    return not model.couplings and not model.time_dependent and not is_constrained(model)
+def _can_loop(model: Model, method: str) -> bool:
+    """Clusters of coupled joints are no passes over bodies: articulated bodies with them are unrolled."""
+    if model.couplings and method in ("aba", "aba_spatial"):
+        return False
+    return not model.time_dependent and not is_constrained(model)
 
 
 @functools.cache

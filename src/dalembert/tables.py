@@ -34,6 +34,7 @@ CARRY: Final = ("carry slot", "parent's carry slot")
 SUM: Final = ("sum slot", "parent's sum slot")
 KINDS: Final = "kind"
 OFFSETS: Final = {"q": "q offset", "v": "v offset"}
+FOLLOWED: Final = "place in {} of term {}"
 
 
 @final
@@ -43,6 +44,14 @@ class BodySlice:
 
     table: str
     count: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FollowedPlace:
+    """Where in q or v an independent variable stands that the joint of the body in hand follows."""
+
+    table: str
 
 
 @final
@@ -57,11 +66,13 @@ class InputTable:
     def __init__(self, graph: Graph, name: str, width: int = 1) -> None:
         self._graph, self._name, self._width = graph, name, width
 
-    def __getitem__(self, place: object) -> list[Expression]:
+    def __getitem__(self, place: object) -> Any:
         if isinstance(place, BodySlice):
             return [self._graph.load(Address(self._name, place.table, 1, j)) for j in range(place.count)]
         if isinstance(place, BodyIndex):
             return [self._graph.load(Address(self._name, None, self._width, j)) for j in range(self._width)]
+        if isinstance(place, FollowedPlace):
+            return self._graph.load(Address(self._name, place.table, 1, 0))
         raise TracingError(
             f"{self._name}[{place!r}]: in a system this large an algorithm reads arrays through its body only"
         )
@@ -195,15 +206,22 @@ class TableTree(Tree):
     def collect(self, per_body: PerBody[Sequence[Scalar]] | Sequence[Sequence[Scalar]]) -> Any:
         array = f"collected {len(self.outputs)}"
         self.outputs.append(ArraySpec(array, self.nv))
-        cases = tuple(
-            tuple(
-                IndexedStore(Address(array, OFFSETS["v"], 1, j), self._node(leaf))
-                for j, leaf in enumerate(leaves(per_body[body.index]))
-            )
-            for body in self._handles
-        )
+        cases = tuple(self._collected(array, body, leaves(per_body[body.index])) for body in self._handles)
         self._append(cases, reverse=False)
         return TableVector(array, self.nv)
+
+    def _collected(self, array: str, body: Body, values: list[Any]) -> tuple[IndexedStore, ...]:
+        """A joint's forces at its own places; those of one that follows others at theirs, G^T tau."""
+        if body.dependence is None:
+            coupled = any(other.dependence is not None for other in self._handles)
+            return tuple(
+                IndexedStore(Address(array, OFFSETS["v"], 1, j), self._node(leaf), accumulate=coupled)
+                for j, leaf in enumerate(values)
+            )
+        return tuple(
+            IndexedStore(Address(array, place.table, 1, 0), self._node(ratio * values[0]), accumulate=True)  # type: ignore[attr-defined]
+            for _, place, ratio in body.dependence.terms
+        )
 
     def needed(self) -> frozenset[tuple[str, int, int]]:
         """Of the owns that are stored: (state, kind, leaf) of those that some later pass reads."""
@@ -310,10 +328,8 @@ class TableTree(Tree):
         bodies = self._tree.bodies
         members: dict[Any, list[Body]] = {}
         for body in bodies:
-            if body.dependence is not None or body.joint.time_dependent:
-                raise TracingError(
-                    f"joint {body.joint_name!r}: couplings and time-dependent joints are not tabulated"
-                )
+            if body.joint.time_dependent:
+                raise TracingError(f"joint {body.joint_name!r}: time-dependent joints are not tabulated")
             members.setdefault(body_kinds.kind(body), []).append(body)
         rows = {body.index: body_kinds.numbers(body) for body in bodies}
         width = max(len(row) for row in rows.values())
@@ -329,12 +345,21 @@ class TableTree(Tree):
             self.tables[names[0]], self.tables[names[1]] = own, parent
         self.tables[OFFSETS["q"]] = np.asarray([body.q_slice.start for body in bodies], np.int64)
         self.tables[OFFSETS["v"]] = np.asarray([body.v_slice.start for body in bodies], np.int64)
+        self._tabulate_couplings()
         if len(members) > 1:
             self.tables[KINDS] = kinds
         return tuple(
             self._handle(kind, group[0], numbers[kinds == kind])
             for kind, group in enumerate(members.values())
         )
+
+    def _tabulate_couplings(self) -> None:
+        """For each term of a coupling, where the variables that it follows stand in q and in v."""
+        followed = [() if body.dependence is None else body.dependence.terms for body in self._tree.bodies]
+        for k in range(max(map(len, followed), default=0)):
+            for which, array in enumerate("qv"):
+                places = [terms[k][which] if k < len(terms) else 0 for terms in followed]
+                self.tables[FOLLOWED.format(array, k)] = np.asarray(places, np.int64)
 
     def _handle(self, kind: int, template: Body, numbers: np.ndarray[Any, Any]) -> Body:
         """A body whose constants are loads of the tables, and literals where its kind agrees."""
@@ -344,9 +369,17 @@ class TableTree(Tree):
             float(numbers[0, j]) if shared[j] else self.graph.load(Address(NUMBERS, None, width, j))
             for j in range(len(body_kinds.numbers(template)))
         ]
+        dependence = template.dependence
+        if dependence is not None:
+            terms = tuple(
+                (FollowedPlace(FOLLOWED.format("q", k)), FollowedPlace(FOLLOWED.format("v", k)), ratio)
+                for k, (_, _, ratio) in enumerate(dependence.terms)
+            )
+            dependence = replace(dependence, terms=terms)  # type: ignore[arg-type]
         return body_kinds.with_numbers(
             replace(
                 template,
+                dependence=dependence,
                 index=BodyIndex(kind),
                 q_slice=BodySlice(OFFSETS["q"], template.nq),  # type: ignore[arg-type]
                 v_slice=BodySlice(OFFSETS["v"], template.nv),  # type: ignore[arg-type]
