@@ -1,10 +1,10 @@
 """The iteration behind `close_loops`: damped Gauss-Newton over the samples that are not closed yet.
 
-    q <- q exp(dq),   dq = -V diag(s / (s² + mu²)) U^T residual,   K = U diag(s) V^T           (1)
+    q <- q exp(dq),   dq = -K^T (K K^T + mu² 1)^-1 residual                                     (1)
 
-The kernels give residual and K; each sample has its own damping mu, which falls to zero as it succeeds, so
-that (1) becomes the shortest step K^+ residual. Singular values that are small beside the largest, which
-overconstrained loops have always and others where their rank changes, are left out.
+The kernels give residual and K; each sample has its own damping mu, which falls as it succeeds, so that (1)
+becomes the shortest step K^+ residual. The last of mu never goes: overconstrained loops have dependent rows
+always, others where their rank changes, and what mu leaves of a step in these directions K^T takes away.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ RANK_TOLERANCE = 1e-9
 """A singular value of K that is smaller than this beside the largest counts as zero."""
 
 FIRST_DAMPING = 0.3
-LAST_DAMPING = 1e-6
-"""Damping below this is none, relative to the largest singular value."""
+LAST_DAMPING = 1e-7
+"""mu at the start and at the least, beside the norm of K."""
 
 LONGEST_STEP = 1.0
 """The longest step of any coordinate [rad or m] that is tried at once."""
@@ -53,60 +53,97 @@ def closed_positions(
     residual, K, gap = equations(q, time)
     error = _largest(gap)
     damping = np.full(len(q), FIRST_DAMPING)
+
+    def advance(rows: Array) -> None:
+        step = np.zeros((rows.size, K.shape[2]))
+        step[:, free] = _step(K[rows][:, :, free], residual[rows], damping[rows])
+        tried = integrate(q[rows], step)
+        new_residual, new_K, new_gap = equations(tried, None if time is None else time[rows])
+        better = np.linalg.norm(new_residual, axis=1) < np.linalg.norm(residual[rows], axis=1)
+        kept, worse = rows[better], rows[~better]
+        q[kept], residual[kept], K[kept] = tried[better], new_residual[better], new_K[better]
+        error[kept] = _largest(new_gap)[better]
+        damping[kept] = np.maximum(0.1 * damping[kept], LAST_DAMPING)
+        damping[worse] = np.maximum(4.0 * damping[worse], 1e-3)
+
     for _ in range(max_iterations):
         open_rows = np.flatnonzero(~(error <= tolerance) & np.isfinite(error))
         if open_rows.size == 0:
             break
-        step = np.zeros((open_rows.size, K.shape[2]))
-        step[:, free] = _step(K[open_rows][:, :, free], residual[open_rows], damping[open_rows])
-        at = None if time is None else time[open_rows]
-        tried = integrate(q[open_rows], step)
-        new_residual, new_K, new_gap = equations(tried, at)
-        better = np.linalg.norm(new_residual, axis=1) < np.linalg.norm(residual[open_rows], axis=1)
-        better |= _largest(new_gap) <= tolerance
-        rows = open_rows[better]
-        q[rows], residual[rows], K[rows] = tried[better], new_residual[better], new_K[better]
-        error[rows] = _largest(new_gap)[better]
-        damping[rows] = np.where(damping[rows] < LAST_DAMPING, 0.0, 0.1 * damping[rows])
-        worse = open_rows[~better]
-        damping[worse] = np.maximum(4.0 * damping[worse], 1e-3)
+        advance(open_rows)
+    # Convergence is quadratic at the end: one step more is worth as many digits again.
+    damping[:] = LAST_DAMPING
+    advance(np.flatnonzero((error <= tolerance) & (error > 0.0)))
     return Closed(q, error)
 
 
 def closed_velocities(v: Array, M: Array, K: Array, target: Array, free: Array) -> Array:
     """The v' with K v' = target that is nearest to v in the kinetic-energy metric M; only `free` ones move.
 
-    v' = v + K^+ r + N z with r = target - K v and N a basis of K's null space; (N^T M N) z = -N^T M K^+ r.
-    M may be singular, as massless bodies in a loop make it.
+    M (v' - v) = K^T lambda, K v' = target (Featherstone 2008 section 11.7, an impulse of the loops).
     """
-    moved = v.copy()
-    missing = target - np.einsum("rij,rj->ri", K, v)
-    U, s, Vt = np.linalg.svd(K[:, :, free], full_matrices=True)
+    moved = np.full_like(v, np.nan)
+    known = np.isfinite(K).all(axis=(1, 2)) & np.isfinite(M).all(axis=(1, 2))
+    moved[known] = v[known]
+    K, K_free, M_free, target = K[known], K[known][:, :, free], M[known][:, free][:, :, free], target[known]
+    move: Callable[[Array, Array, Array], Array] = _nearest_by_impulse
+    try:
+        factor = np.linalg.cholesky(M_free)
+    except np.linalg.LinAlgError:
+        move, factor = _nearest_by_null_space, M_free
+    for _ in range(3):  # the second and third pass take what rounding and regularisation left
+        missing = target - np.einsum("rij,rj->ri", K, moved[known])
+        moved[np.ix_(known, free)] += move(K_free, factor, missing)
+    return moved
+
+
+def _nearest_by_impulse(K: Array, L: Array, missing: Array) -> Array:
+    """dv = M^-1 K^T (K M^-1 K^T)^+ missing, M = L L^T."""
+    Y = np.linalg.solve(L, K.transpose(0, 2, 1))
+    A = Y.transpose(0, 2, 1) @ Y
+    impulse = _solved(A, missing, np.full(len(A), LAST_DAMPING))
+    through = np.einsum("rij,rj->ri", Y, impulse)
+    moved: Array = np.linalg.solve(L.transpose(0, 2, 1), through[..., None])[..., 0]
+    return moved
+
+
+def _nearest_by_null_space(K: Array, M: Array, missing: Array) -> Array:
+    """dv = K^+ missing + N z with N a basis of K's null space, (N^T M N) z = -N^T M K^+ missing.
+
+    M may be singular here, as massless bodies in a loop make it.
+    """
+    moved = np.zeros((len(K), K.shape[2]))
+    U, s, Vt = np.linalg.svd(K, full_matrices=True)
     rank = (s > RANK_TOLERANCE * np.maximum(s[:, :1], np.finfo(float).tiny)).sum(axis=1)
     for r in np.unique(rank):
         rows = np.flatnonzero(rank == r)
         along = np.einsum("rji,rj->ri", U[rows][:, :, :r], missing[rows]) / s[rows][:, :r]
         shortest = np.einsum("rji,rj->ri", Vt[rows][:, :r], along)
         N = Vt[rows][:, r:].transpose(0, 2, 1)
-        M_free = M[rows][:, free][:, :, free]
-        MN = M_free @ N
+        MN = M[rows] @ N
         left = N.transpose(0, 2, 1) @ MN
         right = -np.einsum("rji,rj->ri", MN, shortest)
         z = np.einsum("rij,rj->ri", np.linalg.pinv(left, hermitian=True), right)
-        moved[np.ix_(rows, np.flatnonzero(free))] += shortest + np.einsum("rij,rj->ri", N, z)
+        moved[rows] = shortest + np.einsum("rij,rj->ri", N, z)
     return moved
 
 
 def _step(K: Array, residual: Array, damping: Array) -> Array:
     """(1), shortened where a coordinate would move too far."""
-    U, s, Vt = np.linalg.svd(K, full_matrices=False)
-    largest = np.maximum(s[:, :1], np.finfo(float).tiny)
-    mu = damping[:, None] * largest
-    weight = np.where(s > RANK_TOLERANCE * largest, s / (s * s + mu * mu + np.finfo(float).tiny), 0.0)
-    step = -np.einsum("rji,rj->ri", Vt, weight * np.einsum("rji,rj->ri", U, residual))
+    step = -np.einsum("rji,rj->ri", K, _solved(K @ K.transpose(0, 2, 1), residual, damping))
     longest = np.abs(step).max(axis=1, initial=0.0)
-    return step * np.minimum(1.0, LONGEST_STEP / np.maximum(longest, np.finfo(float).tiny))[:, None]
+    short: Array = step * np.minimum(1.0, LONGEST_STEP / np.maximum(longest, np.finfo(float).tiny))[:, None]
+    return short
+
+
+def _solved(A: Array, b: Array, damping: Array) -> Array:
+    """(A + mu² 1)^-1 b with mu beside the square root of A's trace."""
+    size = np.maximum(np.trace(A, axis1=1, axis2=2), np.finfo(float).tiny)
+    shift = (damping * damping * size)[:, None, None] * np.eye(A.shape[1])
+    x: Array = np.linalg.solve(A + shift, b[..., None])[..., 0]
+    return x
 
 
 def _largest(gap: Array) -> Array:
-    return np.abs(gap).max(axis=1, initial=0.0)
+    largest: Array = np.abs(gap).max(axis=1, initial=0.0)
+    return largest

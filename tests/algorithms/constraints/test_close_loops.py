@@ -133,6 +133,19 @@ def test_arguments_are_checked():
     assert da.close_loops(model, np.zeros((0, 3))).shape == (0, 3)
 
 
+def test_a_row_that_is_no_number_stays_its_own():
+    model = da.models.four_bar()
+    q = np.array([[0.3, 0.0, 0.0], [np.nan, 0.0, 0.0], [0.5, 0.0, 0.0]])
+    closed, moving = da.close_loops(model, q, np.ones(3))
+    assert np.isnan(closed[1]).any()
+    assert np.isnan(moving[1]).all()
+    alone = da.close_loops(model, q[2], np.ones(3))
+    np.testing.assert_array_equal(closed[2], alone[0])
+    np.testing.assert_allclose(moving[2], alone[1], rtol=1e-14)
+    light = model.with_values({"rocker.mass": 0.0, "rocker.inertia": np.zeros((3, 3))})
+    assert np.isfinite(da.close_loops(light, q, np.ones(3))[1][[0, 2]]).all()
+
+
 def test_a_tree_has_nothing_to_close():
     model = da.models.arm6()
     q, v = model.random_state(1)
