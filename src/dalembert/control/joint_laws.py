@@ -84,9 +84,9 @@ def posture_forces(
     out: Array | None = None,
     check: Check = "raise",
 ) -> Array:
-    """M a* `(…, nv)` [N m or N]: `feedback_linearization` without the bias forces b.
+    """tau_0 = M a* `(…, nv)` [N m or N]: `feedback_linearization` without the bias forces b.
 
-    What to give `operational_space` as `null_space`, to draw an arm to the posture q_ref as far as its task
+    a* = -B v - K (q - q_ref). What to give `operational_space` as `null_space`, to draw an arm to the posture q_ref as far as its task
     allows. Gains as in `feedback_linearization`.
 
     Source: Todorov, "Using the dynamics for control".
