@@ -47,14 +47,7 @@ class Actuation:
         return not self.underactuated and not self.redundant
 
     def __str__(self) -> str:
-        kinds = [
-            name
-            for name, holds in (
-                ("underactuated", self.underactuated),
-                ("redundantly actuated", self.redundant),
-            )
-            if holds
-        ]
+        kinds = ["underactuated"] * self.underactuated + ["redundantly actuated"] * self.redundant
         kind = " and ".join(kinds) or "properly actuated"
         return f"{kind}: {self.actuators} actuators of rank {self.rank}, mobility {self.mobility}"
 
@@ -62,9 +55,9 @@ class Actuation:
 def actuation(model: Model, q: ArrayLike | None = None, *, time: float | None = None) -> Actuation:
     """How the actuated joints (`model.actuated`) match the freedoms of a system: rank(G_u) against n - r.
 
-    G spans the motions that the constraints allow, v = G y', and G_u are its rows of actuated joints; actuator
-    forces u produce a motion if G_u^T u = G^T tau_ID. `q` `(nq,)`, default: neutral, with closed loops. Both
-    ranks may change along a motion. Featherstone 2008 section 8.12, Eq. 8.63.
+    G spans the motions that the constraints allow, v = G y', and G_u are its rows of actuated joints;
+    actuator forces u produce a motion if G_u^T u = G^T tau_ID. `q` `(nq,)`, default: neutral, with closed
+    loops. Both ranks may change along a motion. Featherstone 2008 section 8.12, Eq. 8.63.
 
     Rows: RBDA-8.12-ID.
 

@@ -55,7 +55,15 @@ def inverse_dynamics(
     Armature is inside; damping, springs, friction and limits are not (`passive_forces`). Recursive
     Newton-Euler, Featherstone 2008 Table 5.1.
 
-    Rows: RBDA-1.1-API, RBDA-5.3-RNEA, RBDA-5.3-EXT.
+    Other methods for trees: "rnea_spatial" (the table word for word), "rnea_common_frame" (in world
+    coordinates), "luh_walker_paul" (3-D vectors, Table 5.2), "liu_jain" (local frames, at the centres of
+    mass), "lagrange" (Jacobians of all bodies), "closed_form" (the tensors of Eq. 5.6, O(n^4), as reference).
+
+    Models with loops or other constraints: many tau produce the same motion, and this is the shortest with
+    zeros at joints that are not in `model.actuated` (section 8.12). Refused are an `a` that breaks the
+    constraints and motions that the actuators cannot produce (`check`); see `actuation`.
+
+    Rows: RBDA-1.1-API, RBDA-5.3-RNEA, RBDA-5.3-EXT, RBDA-8.12-ID.
 
     >>> model = da.models.two_link_arm()
     >>> tau = da.inverse_dynamics(model, q=[0.0, 0.5], v=[0.2, -0.3], a=[1.0, 2.0])
@@ -89,9 +97,17 @@ def forward_dynamics(
     """Solve M(q) a + b(q, v) = tau + J^T external for a = dv/dt `(…, nv)` [rad/s^2 or m/s^2].
 
     `external_forces` as in `inverse_dynamics`. `method`: "aba", the articulated-body algorithm (Featherstone
-    2008 Table 7.1), or "crba", which forms and factors M; coupled joints take the latter by themselves.
+    2008 Table 7.1), or "crba", which forms and factors M.
 
-    Rows: RBDA-1.1-API, RBDA-7.3-ABA, ANIM-ABA.
+    Models with loops or other constraints satisfy M a + b = tau + J^T external + K^T lambda, K a = k, and
+    have methods of their own: "range_space" (lambda first; the default), "direct" (all at once), "null_space"
+    (independent accelerations first), "loop_closure" (q = gamma(y); the default where the model has it),
+    "sparse" (maximal coordinates, linear in the bodies of trees and ladders) and "maximal" (the same, dense);
+    sections 8.5, 8.11 and 8.13. `stabilization`: T_stab [s], adds what makes errors of the constraints fade
+    (Eq. 8.22); it may differ from sample to sample.
+
+    Rows: RBDA-1.1-API, RBDA-7.3-ABA, ANIM-ABA, RBDA-8.1-EOM, RBDA-8.5-M1, RBDA-8.5-M2, RBDA-8.5-M3,
+    RBDA-8.13-SPARSE, TOD-EQCON.
 
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
     >>> a = da.forward_dynamics(model, q=[np.pi / 6], v=[0.0], tau=[0.0])  # -g / l sin q
@@ -99,6 +115,9 @@ def forward_dynamics(
     [-2.4525]
     >>> print(da.forward_dynamics(model, [np.pi / 6], [0.0], [0.0], method="crba").round(6))
     [-2.4525]
+    >>> linkage = da.models.four_bar()
+    >>> print(da.forward_dynamics(linkage, np.zeros(3), np.zeros(3), tau=[1.0, 0.0, 0.0]).round(3))
+    [-18.879  26.969   8.091]
     """
     if (
         external_forces is method is stabilization is time is out is None
@@ -125,7 +144,8 @@ def mass_matrix(
     """M(q) = sum J_i^T I_i J_i + armature `(…, nv, nv)`: the joint-space inertia, symmetric; T = v^T M v / 2.
 
     Composite-rigid-body algorithm, Featherstone 2008 Table 6.2; `method="rnea_columns"` takes it from nv
-    inverse dynamics, as does a model of more than `UNROLLED_BODIES` coordinates.
+    inverse dynamics, as does a model of more than `UNROLLED_BODIES` coordinates; `"jacobians"` is the sum as
+    it stands.
 
     Rows: RBDA-6.2-CRBA, RBDA-6.1-IDDELTA, TOD-CRB.
 

@@ -51,12 +51,22 @@ def random_looped(
     poses.append(da.Transform.identity())
     builder = tree()
     for number, closer in enumerate(closers):
-        p, s = rng.choice(len(names), 2, replace=False)
+        p, s = loose_pair(bare, rng, 6 - closer.nv)
         at_p = random_placement(rng)
         at_s = poses[s].inverse() @ poses[p] @ at_p @ closer.transform(closer.random(rng))
         builder.add_loop(f"loop{number}", names[p], names[s], closer, at_p, at_s)
     model = builder.build()
     return model, q, closed_velocity(model, q, v)
+
+
+def loose_pair(tree: da.Model, rng: np.random.Generator, constraints: int) -> tuple[int, int]:
+    """Two bodies (the last number is the world) with more freedoms between them than the joint takes."""
+    count = len(tree.bodies)
+    support = [tree.support(i) for i in range(count)] + [frozenset()]
+    pairs = [(p, s) for p in range(count + 1) for s in range(count + 1) if p != s]
+    freedoms = {pair: sum(tree.bodies[i].nv for i in support[pair[0]] ^ support[pair[1]]) for pair in pairs}
+    loose = [pair for pair in pairs if freedoms[pair] > constraints]
+    return loose[int(rng.integers(len(loose)))] if loose else max(pairs, key=lambda pair: freedoms[pair])
 
 
 def closed_velocity(model: da.Model, q: Array, v: Array) -> Array:

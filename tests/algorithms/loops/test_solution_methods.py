@@ -29,7 +29,7 @@ BY_TREE = ("range_space", "direct", "null_space", "sparse", "maximal")
 
 @pytest.mark.parametrize("name", CLOSERS)
 def test_all_methods_solve_the_equation_of_motion(name: str) -> None:
-    """RBDA-8.5-M1, RBDA-8.5-M2, RBDA-8.5-M3, RBDA-3.2-IMPLICIT, TOD-EQCON: K a = k, M a + C - tau in range(K^T)."""
+    """RBDA-8.5-M1, RBDA-8.5-M2, RBDA-8.5-M3, RBDA-3.2-IMPLICIT, TOD-EQCON: one a, with K a = k."""
     model, q, v = random_looped(sum(map(ord, name)), CLOSERS[name])
     tau = np.random.default_rng(1).normal(size=model.nv)
     expected = textbook_accelerations(model, q, v, tau)
@@ -41,7 +41,7 @@ def test_all_methods_solve_the_equation_of_motion(name: str) -> None:
 
 
 def test_compiled_methods_agree_on_couplings_loops_and_outer_forces() -> None:
-    """RBDA-8.1-EOM: couplings, armatures, external forces and a redundant loop in one system, float64 and 32."""
+    """RBDA-8.1-EOM: couplings, armatures, external forces and two loops in one system, float64 and 32."""
     model, q, v = random_looped(11, (da.Spherical(), da.Fixed()), bodies=4, couple=True)
     rng = np.random.default_rng(2)
     tau, push = rng.normal(size=model.nv), rng.normal(size=(len(model.bodies), 6))
@@ -173,7 +173,7 @@ def test_rank_may_change_along_a_motion() -> None:
 
 
 def test_explicit_constraints_give_the_same_motion() -> None:
-    """RBDA-3.2-EXPLICIT: H_G = G^T H G, C_G = G^T (C + H g), u = G^T tau; K G = 0, K g = k, u . y' = tau . v."""
+    """RBDA-3.2-EXPLICIT: H_G = G^T H G, C_G = G^T (C + H g), u = G^T tau; equal energy and power."""
     model, q, v = random_looped(21, (da.Revolute(),))
     tau = np.random.default_rng(8).normal(size=model.nv)
     found = equations(model, q, v)

@@ -13,7 +13,7 @@ from dalembert.library import function
 
 @pytest.mark.parametrize("seed", range(3))
 def test_maximal_coordinates_equal_the_articulated_body_algorithm(seed: int) -> None:
-    """RBDA-3.7-MAXCOORD, RBDA-6.6-HISTORY: one big system equals CRBA and ABA, whatever is eliminated first."""
+    """RBDA-3.7-MAXCOORD, RBDA-6.6-HISTORY: one big system equals CRBA and ABA, in any order."""
     model = da.models.random_tree(seed, bodies=6, armature=0.2)
     q, v = model.random_state(seed)
     tau = np.random.default_rng(seed).normal(size=model.nv)
@@ -53,7 +53,7 @@ def test_connectivity_maps_body_to_joint_velocities() -> None:
 
 
 def test_size_and_blocks_of_the_system() -> None:
-    """RBDA-8.13-SPARSE: 6 N_B + n_c unknowns, no more than 4 N_J blocks off the diagonal (2 N_J in each half)."""
+    """RBDA-8.13-SPARSE: 6 N_B + n_c unknowns, 2 N_J or fewer blocks in each half off the diagonal."""
     model, q, v = random_looped(8, (da.Spherical(), da.Cylindrical()), bodies=5)
     bare = [0.0] * model.nv
     system = loops.maximal_system(model, q.tolist(), v.tolist(), bare)
@@ -67,7 +67,7 @@ def test_size_and_blocks_of_the_system() -> None:
 
 
 def test_a_ladder_costs_in_proportion_to_its_rungs() -> None:
-    """RBDA-8.13-SPARSE: the same operations for each further rung; the spanning tree's M has O(n^2) elements."""
+    """RBDA-8.13-SPARSE: the same operations for each further rung; M of the tree has O(n^2) elements."""
     counts = {}
     nonzero = {}
     for rungs in (3, 6, 9, 12):

@@ -47,7 +47,7 @@ Matrix = list[list[Scalar]]
 SMALLEST_FORCE = 1e-6
 """Forces [N or N m] below which a share of them means nothing."""
 
-SMALLEST_ACCELERATION = 1e-9
+SMALLEST_ACCELERATION = 1e-6
 """Accelerations [rad/s^2 or m/s^2] below which a share of them means nothing."""
 
 
@@ -135,7 +135,7 @@ def actuated_variables(tree: Tree) -> list[int]:
 def constraint_violation(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], **options: Scalar
 ) -> Scalar:
-    """How far an `a` is from keeping the constraints: the largest |K a - k| in terms of what is in it.
+    """How far an `a` is from keeping the constraints: |K a - k| / (|K| |a| + |k|), largest elements and rows.
 
     Zero for a system without constraints.
     """
@@ -143,13 +143,15 @@ def constraint_violation(
         return 0.0
     equations = constraint_equations(tree, q, v, time=options.get("time"))
     worst: Scalar = 0.0
-    size: Scalar = SMALLEST_ACCELERATION
+    row_size: Scalar = 0.0
+    k_size: Scalar = SMALLEST_ACCELERATION
     for row, k in zip(equations.K, equations.k, strict=True):
-        terms = [x * a_j for x, a_j in zip(row, a, strict=True) if not is_zero(x)]
-        if terms:
-            worst = maximum(worst, absolute(_sum(terms) - k))
-            size = maximum(size, _sum([absolute(x) for x in terms]) + absolute(k))
-    return worst / size
+        entries = [x for x in row if not is_zero(x)]
+        if entries:
+            worst = maximum(worst, absolute(_dot(row, a) - k))
+            row_size = maximum(row_size, _sum([absolute(x) for x in entries]))
+            k_size = maximum(k_size, absolute(k))
+    return worst / (row_size * _largest(a, 0.0) + k_size)
 
 
 def unreachable_share(
@@ -162,13 +164,7 @@ def unreachable_share(
         return 0.0
     tau = spanning_tree_forces(tree, q, v, a, **options)
     left = _actuated_forces(tree, q, v, tau, options.get("time")).left
-    worst: Scalar = 0.0
-    for x in left:
-        worst = maximum(worst, absolute(x))
-    size: Scalar = SMALLEST_FORCE
-    for x in tau:
-        size = maximum(size, absolute(x))
-    return worst / size
+    return _largest(left, 0.0) / _largest(tau, SMALLEST_FORCE)
 
 
 class _Actuated(NamedTuple):
@@ -215,6 +211,14 @@ def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
         if not (is_zero(x) or is_zero(y)):
             total = total + x * y
     return total
+
+
+def _largest(values: Sequence[Scalar], least: Scalar) -> Scalar:
+    """The largest magnitude, or `least` if that is larger."""
+    size = least
+    for x in values:
+        size = maximum(size, absolute(x))
+    return size
 
 
 def _sum(values: Sequence[Scalar]) -> Scalar:
