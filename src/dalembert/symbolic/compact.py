@@ -17,7 +17,7 @@ from dalembert.symbolic.requirement import sympy
 
 __all__ = ["compact", "cost", "grouped"]
 
-MAX_GROUPED_TERMS = 200
+MAX_GROUPED_TERMS = 100
 """Longer sums are left as sums: nobody reads them, and grouping takes the square of their number."""
 
 MAX_FACTORED_TERMS = 8
@@ -42,10 +42,12 @@ def compact(expression: Any, order: Mapping[Any, int] | None = None, *, exact: b
             stacklevel=2,
         )
         return expression
+    if sum(len(sympy().Add.make_args(part)) for _, A, B in harmonics for part in (A, B)) > MAX_GROUPED_TERMS:
+        return from_fourier(harmonics)
     best, least = None, None
     for form in _forms(harmonics):
         candidate = grouped(form, order or {})
-        price = (cost(candidate), len(str(candidate)), str(candidate))
+        price = (cost(candidate), str(candidate))
         if least is None or price < least:
             best, least = candidate, price
     return best

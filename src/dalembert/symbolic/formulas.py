@@ -18,6 +18,10 @@ EXPLICIT = 4
 """Velocity variables up to which accelerations are solved for as formulas."""
 
 
+MAX_BRIEF = 300
+"""Operations in M and the right-hand side up to which their determinants are simplified."""
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class EquationsOfMotion:
@@ -108,8 +112,9 @@ class EquationsOfMotion:
     def accelerations(self) -> Any:
         """a `(nv,)` as formulas of q, v and tau: each a quotient whose denominator is det M.
 
-        For systems of up to four velocity variables; with loops, of the matrix of `kkt_matrix`, which must be
-        regular. Larger ones are better solved with numbers (`da.forward_dynamics`).
+        Where M and b are long, their determinants stay as they are. For systems of up to four velocity
+        variables; with loops, of the matrix of `kkt_matrix`, which must be regular. Larger ones are better
+        solved with numbers (`da.forward_dynamics`).
         """
         sp = sympy()
         matrix, right = self.mass_matrix, self.right_hand_side
@@ -122,14 +127,16 @@ class EquationsOfMotion:
                 f"are written up to {EXPLICIT}. Use da.forward_dynamics, or solve mass_matrix and "
                 "right_hand_side after putting numbers in"
             )
-        determinant = self.tidy(matrix.det(method="berkowitz"))
+        brief = sp.count_ops(matrix) + sp.count_ops(right) <= MAX_BRIEF
+        tidy = self.tidy if brief else lambda expression: expression
+        rows = matrix.tolist()
+        determinant = tidy(_determinant(rows))
         if determinant == 0:
             raise ArgumentError(f'"{self.name}": the equations of its loops depend on each other; drop some')
         solved = []
         for i in range(len(self.v)):
-            replaced = matrix.as_mutable()
-            replaced[:, i] = right
-            solved.append([self.tidy(replaced.det(method="berkowitz")) / determinant])
+            replaced = [[*row[:i], right[r], *row[i + 1 :]] for r, row in enumerate(rows)]
+            solved.append([tidy(_determinant(replaced)) / determinant])
         return sp.ImmutableMatrix(solved)
 
     def in_time(self, t: Any = None) -> tuple[Any, ...]:
@@ -225,6 +232,19 @@ class EquationsOfMotion:
 
     def __repr__(self) -> str:
         return f'<EquationsOfMotion of "{self.name}": {len(self.v)} velocity variables>'
+
+
+def _determinant(rows: list[list[Any]]) -> Any:
+    """By the first column, without multiplying out."""
+    sp = sympy()
+    if len(rows) == 1:
+        return rows[0][0]
+    terms = []
+    for i, row in enumerate(rows):
+        if row[0] != 0:
+            minor = [other[1:] for k, other in enumerate(rows) if k != i]
+            terms.append((-1) ** i * row[0] * _determinant(minor))
+    return sp.Add(*terms)
 
 
 def _column(entries: Sequence[Any]) -> Any:

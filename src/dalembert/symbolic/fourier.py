@@ -32,6 +32,9 @@ NEGLIGIBLE = 1e-14
 Harmonic = tuple[Any, Any, Any]
 """(k . q, A_k, B_k)."""
 
+Waves = dict[tuple[Any, ...], tuple[Any, Any]]
+"""Real and imaginary part of c_k, by the multiples k of the parts of the angles."""
+
 
 class TooManyTermsError(Exception):
     """A polynomial grew beyond MAX_TERMS."""
@@ -43,12 +46,13 @@ def fourier(expression: Any, *, exact: bool = True) -> list[Harmonic]:
     `exact`: whether the numbers in it are; else coefficients that rounding left are dropped.
     """
     polynomial, symbols, angles = _polynomial(expression)
-    # harmonic -> monomial of the other symbols -> complex coefficient, as two rationals
+    parts, vectors = _parts(angles)
+    # harmonic k -> monomial of the other symbols -> complex coefficient, as two rationals
     sums: dict[Any, dict[Any, list[Any]]] = defaultdict(lambda: defaultdict(lambda: [0, 0]))
     for exponents, coefficient in polynomial.terms():
         rest = exponents[: len(symbols)]
-        waves: dict[Any, tuple[Any, Any]] = {(): (coefficient, 0 * coefficient)}
-        for position, u in enumerate(angles):
+        waves: Waves = {(0,) * len(parts): (coefficient, 0 * coefficient)}
+        for position, u in enumerate(vectors):
             a, b = exponents[len(symbols) + 2 * position : len(symbols) + 2 * position + 2]
             if a or b:
                 waves = _times(waves, u, _powers(a, b))
@@ -57,7 +61,7 @@ def fourier(expression: Any, *, exact: bool = True) -> list[Harmonic]:
             entry[0], entry[1] = entry[0] + re, entry[1] + im
     if not exact:
         _drop_rounding(sums)
-    return _real(sums, symbols)
+    return _real(sums, symbols, parts)
 
 
 def from_fourier(harmonics: Iterable[Harmonic]) -> Any:
@@ -145,19 +149,26 @@ def _powers(a: int, b: int) -> tuple[tuple[int, Fraction, Fraction], ...]:
     return tuple((j, re * c, im * c) for j, c in found.items() if c)
 
 
-def _times(waves: dict[Any, tuple[Any, Any]], u: Any, factors: Any) -> dict[Any, tuple[Any, Any]]:
-    """Waves times those of a power of sin u and cos u; k is a sorted tuple of (part of an angle, number)."""
-    sp = sympy()
+def _parts(angles: list[Any]) -> tuple[list[Any], list[tuple[Any, ...]]]:
+    """What the angles are sums of (symbols, and constants), and the multiples of these in each angle."""
+    sums = [u.as_coefficients_dict() for u in angles]
+    parts = sorted({part for u in sums for part in u}, key=sympy().default_sort_key)
+    return parts, [tuple(_whole(u.get(part, 0)) for part in parts) for u in sums]
+
+
+def _whole(x: Any) -> int | Fraction:
+    fraction = Fraction(int(x.p), int(x.q)) if x else Fraction(0)
+    return int(fraction) if fraction.denominator == 1 else fraction
+
+
+def _times(waves: Waves, u: tuple[Any, ...], factors: Any) -> Waves:
+    """Waves, by their k, times those of a power of sin u and cos u."""
+    QQ = sympy().QQ
     result: dict[Any, list[Any]] = {}
-    parts = u.as_coefficients_dict()
     for j, re, im in factors:
-        re, im = sp.QQ(re.numerator, re.denominator), sp.QQ(im.numerator, im.denominator)
+        re, im = QQ(re.numerator, re.denominator), QQ(im.numerator, im.denominator)
         for k, (x, y) in waves.items():
-            new = dict(k)
-            for part, ratio in parts.items():
-                new[part] = new.get(part, 0) + j * ratio
-            key = tuple(sorted(((p, n) for p, n in new.items() if n != 0), key=lambda item: str(item[0])))
-            entry = result.setdefault(key, [sp.QQ(0), sp.QQ(0)])
+            entry = result.setdefault(tuple(n + j * m for n, m in zip(k, u)), [QQ(0), QQ(0)])
             entry[0], entry[1] = entry[0] + x * re - y * im, entry[1] + x * im + y * re
     return {key: (x, y) for key, (x, y) in result.items()}
 
@@ -171,23 +182,21 @@ def _drop_rounding(sums: dict[Any, dict[Any, list[Any]]]) -> None:
                 entry[place] = 0 * entry[place]
 
 
-def _real(sums: dict[Any, dict[Any, list[Any]]], symbols: list[Any]) -> list[Harmonic]:
+def _real(sums: dict[Any, dict[Any, list[Any]]], symbols: list[Any], parts: list[Any]) -> list[Harmonic]:
     """k and -k together: cosines with 2 Re c, sines with -2 Im c."""
     sp = sympy()
-    harmonics: dict[Any, list[Any]] = {}
+    harmonics: dict[Any, list[list[Any]]] = {}
     for k, monomials in sums.items():
-        sign = 1
-        if k and k[0][1] < 0:
-            k, sign = tuple((part, -n) for part, n in k), -1
-        angle = sp.Add(*(n * part for part, n in k))
-        entry = harmonics.setdefault(angle, [sp.Integer(0), sp.Integer(0)])
-        cosines, sines = [], []
+        sign = -1 if next((n for n in k if n), 1) < 0 else 1
+        cosines, sines = harmonics.setdefault(tuple(sign * n for n in k), [[], []])
         for rest, (re, im) in monomials.items():
-            monomial = sp.Mul(*(symbol**e for symbol, e in zip(symbols, rest)))
+            monomial = sp.Mul(*(symbol**e for symbol, e in zip(symbols, rest) if e))
             cosines.append(_rational(re) * monomial)
             sines.append(-sign * _rational(im) * monomial)
-        entry[0], entry[1] = entry[0] + sp.Add(*cosines), entry[1] + sp.Add(*sines)
-    found = [(angle, A, B) for angle, (A, B) in harmonics.items()]
+    found = []
+    for k, (cosines, sines) in harmonics.items():
+        angle = sp.Add(*(sp.Rational(n) * part for n, part in zip(k, parts) if n))
+        found.append((angle, sp.Add(*cosines), sp.Add(*sines)))
     return sorted(
         ((u, A, B) for u, A, B in found if A != 0 or B != 0), key=lambda h: sp.default_sort_key(h[0])
     )

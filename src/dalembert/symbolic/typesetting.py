@@ -18,7 +18,8 @@ LARGEST_DENOMINATOR = 360
 def typeset(expression: Any, symbols: dict[Any, str]) -> str:
     """LaTeX of one expression, with names for its symbols; fractions that nobody would write as decimals."""
     sp = sympy()
-    decimals = {x: sp.Float(f"{float(x):.6g}", 6) for x in expression.atoms(sp.Rational) if _is_decimal(x)}
+    numbers = [*expression.atoms(sp.Float), *(x for x in expression.atoms(sp.Rational) if _is_decimal(x))]
+    decimals = {x: sp.Float(f"{float(x):.6g}", 6) for x in numbers}
     return str(sp.latex(expression.xreplace(decimals), symbol_names=symbols))
 
 
