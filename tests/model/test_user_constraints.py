@@ -96,6 +96,17 @@ def test_equality_digest_and_pickling_know_functions() -> None:
     assert da.Model.from_json(one.tree().to_json()) == one.tree()
 
 
+@pytest.mark.parametrize("name", ["arm.urdf", "arm.xml", "arm.json"])
+def test_files_refuse_functions(name: str, tmp_path: Any) -> None:
+    one, two = arm(), arm()
+    one.set_loop_closure(cam, ["a", "c"])
+    two.add_constraint(meet)
+    for model in (one.build(), two.build()):
+        with pytest.raises(da.errors.DalembertError, match="function"):
+            da.save(model, tmp_path / name)
+    assert not (tmp_path / name).exists()
+
+
 @pytest.mark.parametrize(
     ("function", "kind", "words"),
     [

@@ -62,10 +62,10 @@ def moved_rocker(length):
     return at(length).apply(SOLID)
 
 
-def closed_state(model, seed=0, **options):
+def closed_state(model, seed=0, scale=0.3):
     rng = np.random.default_rng(seed)
-    q = da.integrate(model, model.neutral(), 0.3 * rng.normal(size=model.nv))
-    return da.close_loops(model, q, rng.normal(size=model.nv), **options)
+    q = da.integrate(model, model.neutral(), scale * rng.normal(size=model.nv))
+    return da.close_loops(model, q, rng.normal(size=model.nv))
 
 
 def test_k_is_the_difference_of_two_body_jacobians():
@@ -204,6 +204,24 @@ def test_active_loop_forces_are_external_forces_on_both_bodies():
         loop_active_forces(model, q, {"frist": [1.0, 2.0]})
     with pytest.raises(da.errors.ShapeError, match="2 freedoms"):
         loop_active_forces(model, q, {"first": [1.0]})
+
+
+@pytest.mark.parametrize("model", [da.models.stewart(), da.models.four_bar()], ids=lambda m: m.name)
+def test_cut_bodies_move_alike_under_the_loop_forces(model):
+    """RBDA-8.4-FORCES: with T lambda as external forces on both bodies, the cut tree has the same motion."""
+    q, v = closed_state(model, 4, scale=0.1)
+    tau = np.random.default_rng(2).normal(size=model.nv)
+    a = da.forward_dynamics(model, q, v, tau)
+    forces = np.zeros((len(model.bodies), 6))
+    poses = forward_kinematics(model, q.tolist())
+    for loop, f in zip(model.loops, da.loop_forces(model, q, v, tau)):
+        on_s = loop.placement_successor.inverse_apply(da.spatial.Force.of(f.tolist()))
+        forces[loop.successor] += on_s.to_list()
+        on_p = poses[loop.predecessor].apply(poses[loop.successor].inverse_apply(on_s))
+        forces[loop.predecessor] -= on_p.to_list()
+    b = da.forward_dynamics(model.tree(), q, v, tau, forces)
+    np.testing.assert_allclose(b, a, rtol=1e-8, atol=1e-8 * np.abs(a).max())
+    assert np.abs(da.forward_dynamics(model.tree(), q, v, tau) - a).max() > 0.1
 
 
 def test_a_spring_at_the_chord_or_in_the_tree_gives_the_same_motion():

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-__all__ = ["CHANGES_DYNAMICS", "MAX_LINES_OF_A_KIND", "Report"]
+from dalembert.errors import FileError
+
+if TYPE_CHECKING:
+    from dalembert.model.model import Model
+
+__all__ = ["CHANGES_DYNAMICS", "MAX_LINES_OF_A_KIND", "Report", "refuse_functions"]
 
 CHANGES_DYNAMICS: Final = "changes the dynamics: "
 """How a writer begins a line about a loss without which the model moves otherwise."""
@@ -13,6 +18,18 @@ MAX_LINES_OF_A_KIND: Final = 200
 """Lines kept of one kind and subject; the rest are counted, so that a hostile file cannot fill memory."""
 
 _LINES_NAMED: Final = 3
+
+
+def refuse_functions(model: Model, format_name: str) -> None:
+    """Refuse to write a model with constraints that are functions, which no file can hold."""
+    names = [f'constraint "{item.name}"' for item in model.constraints]
+    if model.closure is not None:
+        names.append("the loop closure")
+    if names:
+        raise FileError(
+            f"{format_name} cannot hold functions, such as {names[0]}; save model.tree(), and add them again "
+            "when loading"
+        )
 
 
 class Report:

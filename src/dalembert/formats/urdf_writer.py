@@ -16,7 +16,7 @@ from typing import Final
 from xml.sax.saxutils import quoteattr
 
 from dalembert.errors import FileError
-from dalembert.formats.report import CHANGES_DYNAMICS
+from dalembert.formats.report import CHANGES_DYNAMICS, refuse_functions
 from dalembert.formats.urdf_values import rpy_of_rotation
 from dalembert.model import Body, Coupling, Model
 from dalembert.model.joints import Composite, Fixed, Free, Joint, Planar, Prismatic, Revolute
@@ -42,6 +42,7 @@ def urdf_text(model: Model, *, folder: Path | None = None) -> tuple[str, list[st
         raise FileError(
             f'URDF cannot hold loop joints, such as "{model.loops[0].name}"; save as .json, or model.tree()'
         )
+    refuse_functions(model, "URDF")
     writer = _Writer(model, folder)
     for body in model.bodies:
         writer.body(body)

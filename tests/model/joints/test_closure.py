@@ -75,6 +75,19 @@ def test_implicit_constraint_pairs_the_error_with_its_forces(joint: Joint) -> No
     close(np.array([force.to_list() for force in T]).reshape(-1, 6) @ S.T, np.zeros((6 - joint.nv, joint.nv)))
 
 
+def test_constraint_forces_that_are_said_to_be_constant_are(joint: Joint) -> None:
+    """T at a placement is T at the position there, which need not be found where T is constant."""
+    columns = []
+    for seed in (1, 2):
+        q, _ = state(joint, seed)
+        T = joint.constraint_subspace(q, TIME)
+        at = joint.constraint_subspace_at(joint.transform(q, TIME).as_transform(), TIME)
+        close([f.to_list() for f in at], [f.to_list() for f in T])
+        columns.append([f.to_list() for f in T])
+    if joint.constant_constraint_forces:
+        assert columns[0] == columns[1]
+
+
 def rows_of_the_table(M: np.ndarray) -> dict[str, list[float]]:
     """Table 8.1 in the book's matrix elements, counted from 1."""
     X = np.zeros((7, 7))
