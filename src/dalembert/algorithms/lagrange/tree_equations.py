@@ -22,6 +22,7 @@ from dalembert.algorithms.lagrange.equations import forces_from
 from dalembert.algorithms.lagrange.newton_euler import newton_euler_blocks, world_inertia
 from dalembert.algorithms.lagrange.one_body import BodyEquations
 from dalembert.algorithms.lagrange.scleronomic import require_scleronomic
+from dalembert.algorithms.mass_centers import require_centers_of_mass
 from dalembert.algorithms.open_tree import require_open_tree
 from dalembert.algorithms.sparsity import velocity_places
 from dalembert.model.body import Body
@@ -77,6 +78,7 @@ def _summed(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar] | None, time: Scalar | None
 ) -> BodyEquations:
     """The sums of Eq. 59 over the bodies; C only where there is a v."""
+    require_centers_of_mass(tree, "tree_equations")
     n = tree.nv
     M: Matrix = [[0.0] * n for _ in range(n)]
     C: list[Scalar] = [0.0] * n

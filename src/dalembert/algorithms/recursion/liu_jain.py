@@ -36,6 +36,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.external_forces import ExternalForces, body_forces
+from dalembert.algorithms.mass_centers import require_centers_of_mass
 from dalembert.algorithms.open_tree import require_open_tree
 from dalembert.model.body import Body, JointMotion
 from dalembert.model.joints.subspaces import combination
@@ -75,6 +76,7 @@ def liu_jain(
 ) -> LiuJain:
     """Solve M(q) a + b(q, v) = tau + external for tau: each link visited once in either pass (section 7)."""
     require_open_tree(tree, "liu_jain")
+    require_centers_of_mass(tree, "liu_jain")
     f_x = body_forces(tree, q, external_forces, external_frame, time)
     motions = local_motions(tree, q, v, a, base_acceleration=-tree.gravity, time=time)
 

@@ -29,6 +29,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.external_forces import ExternalForces, body_forces
+from dalembert.algorithms.mass_centers import require_centers_of_mass
 from dalembert.algorithms.open_tree import require_open_tree
 from dalembert.model.body import Body, JointMotion
 from dalembert.model.joints.subspaces import combination
@@ -75,6 +76,7 @@ def luh_walker_paul(
 ) -> LuhWalkerPaul:
     """Solve M(q) a + b(q, v) = tau + external for tau, on 3-D vectors: Table 5.2, for every joint type."""
     require_open_tree(tree, "luh_walker_paul")
+    require_centers_of_mass(tree, "luh_walker_paul")
     f_x = body_forces(tree, q, external_forces, external_frame, time)
 
     def accelerate(body: Body, parent: _Moving) -> tuple[_Moving, tuple[JointMotion, _Moving, Vec3, Vec3]]:
