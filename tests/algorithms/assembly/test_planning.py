@@ -8,6 +8,7 @@ from tests.algorithms.trees import random_tree
 import dalembert as da
 from dalembert.algorithms.assembly import plan_in_pairs, plan_one_by_one
 
+SOLID = da.RigidInertia(1.0, (0.0, 0.0, 0.0), (0.1, 0.1, 0.1))
 CHAINS = (1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 32)
 
 
@@ -54,6 +55,21 @@ def test_balanced_trees_take_few_levels():
     levels = [plan_in_pairs(random_tree(1, n, ("revolute",), branching=0.3)).levels for n in (8, 16, 32, 64)]
     assert levels == sorted(levels)
     assert levels[-1] <= 2 * math.ceil(math.log2(64))
+
+
+def test_parts_keep_few_handles_in_the_worst_of_trees():
+    """RBDA-7.5-DCA: a spine whose arms are halves of halves would leave a handle for each of them."""
+    arms = (128, 64, 32, 16, 8)
+    builder = da.ModelBuilder()
+    for k, length in enumerate((*arms, 2)):
+        builder.add_body(
+            f"spine{k}", f"spine{k - 1}" if k else "world", da.Revolute((0, 0, 1)), inertia=SOLID
+        )
+        for i in range(length):
+            parent = f"arm{k}_{i - 1}" if i else f"spine{k}"
+            builder.add_body(f"arm{k}_{i}", parent, da.Revolute((0, 0, 1)), inertia=SOLID)
+    plan = plan_in_pairs(builder.build())
+    assert max(len(step.handles) for step in plan.steps) <= 3
 
 
 @pytest.mark.parametrize("name", ["four_bar", "five_bar", "stewart", "ladder"])
