@@ -37,8 +37,13 @@ def matrix(q: Any) -> Any:
     return lg.particle_mass_matrix(points, (1.5, 0.7), q)
 
 
-def pose(q: Any) -> Transform:
-    return lg.body_pose("exponential")([q[0], 0.3, q[-1], 0.4 * q[-1], -0.2, 0.5 * q[0]])
+def pose(q: Any, orientation: str = "exponential") -> Transform:
+    return lg.body_pose(orientation)([q[0], 0.3, q[-1], 0.4 * q[-1], -0.2, 0.5 * q[0]])
+
+
+def turned(q: Any) -> Transform:
+    """The same by Euler angles, whose second derivatives are short as symbols."""
+    return pose(q, "euler")
 
 
 def motion(q: Any, v: Any) -> Motion:
@@ -141,8 +146,8 @@ ENROLLED: tuple[Enrolled, ...] = (
         "body_equations body_kinetic_energy",
         "q v",
         lambda m, q, v: (
-            lg.body_equations(pose, 1.3, INERTIA, two(q), two(v)),
-            lg.body_kinetic_energy(pose, 1.3, INERTIA, two(q), two(v)),
+            lg.body_equations(turned, 1.3, INERTIA, two(q), two(v)),
+            lg.body_kinetic_energy(turned, 1.3, INERTIA, two(q), two(v)),
         ),
         package="lagrange",
     ),
