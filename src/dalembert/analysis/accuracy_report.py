@@ -123,10 +123,8 @@ def near_singular_loops(model: Model, q: npt.ArrayLike | None = None) -> list[Fi
     if not has_constraints(model) or not model.nv:
         return []
     K = constraint_matrix(model, np.asarray(model.neutral() if q is None else q, dtype=np.float64))
-    norms = np.linalg.norm(K, axis=1)
-    rows = K[norms > 0.0] / norms[norms > 0.0, None]
-    singular = np.linalg.svd(rows, compute_uv=False) if rows.size else np.zeros(0)
-    if not singular.size:
+    singular = np.linalg.svd(K, compute_uv=False)
+    if not singular.any():
         return []
     ratios = singular / singular[0]
     small = ratios[(ratios > RANK_TOLERANCE) & (ratios < NEARLY_SINGULAR)]
