@@ -97,7 +97,9 @@ def forward_dynamics(
     """Solve M(q) a + b(q, v) = tau + J^T external for a = dv/dt `(…, nv)` [rad/s^2 or m/s^2].
 
     `external_forces` as in `inverse_dynamics`. `method`: "aba", the articulated-body algorithm (Featherstone
-    2008 Table 7.1), or "crba", which forms and factors M.
+    2008 Table 7.1), or "crba", which forms and factors M. Further ways to put the system together (sections
+    3.2, 7.4 and 7.5): "divide_and_conquer" (in pairs) and "aba_inverse" (one body at a time), both by inverse
+    inertias and also for loops, "aba_constraint_space" (by constraint forces), "projection" (all at once).
 
     Models with loops or other constraints satisfy M a + b = tau + J^T external + K^T lambda, K a = k, and
     have methods of their own: "range_space" (lambda first; the default), "direct" (all at once), "null_space"
@@ -107,7 +109,7 @@ def forward_dynamics(
     (Eq. 8.22); it may differ from sample to sample.
 
     Rows: RBDA-1.1-API, RBDA-7.3-ABA, ANIM-ABA, RBDA-8.1-EOM, RBDA-8.5-M1, RBDA-8.5-M2, RBDA-8.5-M3,
-    RBDA-8.13-SPARSE, TOD-EQCON.
+    RBDA-8.13-SPARSE, TOD-EQCON, RBDA-3.2-ORDERS, RBDA-7.4-VARIANTS, RBDA-7.5-DCA.
 
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
     >>> a = da.forward_dynamics(model, q=[np.pi / 6], v=[0.0], tau=[0.0])  # -g / l sin q

@@ -41,8 +41,12 @@ def forward_dynamics_by_projection(
     external_forces: ExternalForces = None,
     external_frame: str = "body",
     time: Scalar | None = None,
+    stabilization: Scalar | None = None,
 ) -> list[Scalar]:
-    """Solve M a + b = tau + external for a `(nv,)` by projecting the bodies' equations onto the joints."""
+    """Solve M a + b = tau + external for a `(nv,)` by projecting the bodies' equations onto the joints.
+
+    `stabilization` is for constraints, which this method does not take.
+    """
     require_open_tree(tree, 'forward_dynamics with method="projection"')
     require_moving_mass(tree, 'forward_dynamics with method="projection"')
     return free_acceleration(

@@ -54,8 +54,12 @@ def forward_dynamics_in_constraint_space(
     external_forces: ExternalForces = None,
     external_frame: str = "body",
     time: Scalar | None = None,
+    stabilization: Scalar | None = None,
 ) -> list[Scalar]:
-    """Solve M a + b = tau + external for a `(nv,)` by variant 2 of the assembly formulae."""
+    """Solve M a + b = tau + external for a `(nv,)` by variant 2 of the assembly formulae.
+
+    `stabilization` is for constraints, which this method does not take.
+    """
     require_open_tree(tree, FUNCTION)
     require_invertible_inertias(tree, FUNCTION)
     if has_couplings(tree):
