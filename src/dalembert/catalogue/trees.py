@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from dalembert import algorithms
-from dalembert.algorithms import assembly, geometry, lagrange, loops, recursion
+from dalembert.algorithms import assembly, gears, geometry, lagrange, loops, recursion
 from dalembert.algorithms.forward_dynamics import TREE_METHODS
 from dalembert.algorithms.inverse_dynamics import spanning_tree_forces
 from dalembert.catalogue.entry import LibraryFunction
@@ -62,9 +62,9 @@ TREES: Final[dict[str, LibraryFunction]] = {
             for name in (*TREE_METHODS, *loops.METHODS)
         }
         | {
-            "divide_and_conquer": assembly.divide_and_conquer,
-            "aba_inverse": assembly.forward_dynamics_by_inverse_inertias,
-            "aba_constraint_space": assembly.forward_dynamics_in_constraint_space,
+            "divide_and_conquer": gears.with_couplings(assembly.divide_and_conquer),
+            "aba_inverse": gears.with_couplings(assembly.forward_dynamics_by_inverse_inertias),
+            "aba_constraint_space": gears.with_couplings(assembly.forward_dynamics_in_constraint_space),
             "projection": assembly.forward_dynamics_by_projection,
             "hamiltonian": geometry.forward_dynamics_hamiltonian,
             "gauss": geometry.forward_dynamics_gauss,

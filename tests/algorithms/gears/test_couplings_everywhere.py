@@ -10,6 +10,7 @@ from dalembert import algorithms as al
 from dalembert.algorithms import floating_base as fb
 from dalembert.algorithms import hybrid
 from dalembert.algorithms.aligned import aligned
+from dalembert.catalogue import FUNCTIONS
 
 SEEDS = range(6)
 
@@ -103,6 +104,27 @@ def test_floating_bases(seed):
     a = al.forward_dynamics(model, q, v, push + tau[6:], external_forces=f)
     a_0, forces = fb.floating_base_inverse_dynamics(model, q, v, a[6:], external_forces=f)
     close(a_0 + forces, a[:6] + tau[6:], 1e-8, terms=(a,))
+
+
+FOR_CONSTRAINTS = ("range_space", "direct", "null_space", "loop_closure")
+EVERY_METHOD = [
+    (name, method)
+    for name in ("forward_dynamics", "inverse_dynamics", "mass_matrix", "inverse_mass_matrix")
+    for method in FUNCTIONS[name].methods
+    if method not in FOR_CONSTRAINTS
+]
+
+
+@pytest.mark.parametrize(("name", "method"), EVERY_METHOD)
+def test_every_method_of_the_public_functions(name, method):
+    """RBDA-9.6-GEARS: no method of the dynamics refuses couplings, and all give the same."""
+    model = coupled_tree(5, 7, root="free")
+    q, v, x, _ = state(model, 1)
+    arrays = {"q": q, "v": v, "a": x, "tau": x}
+    given = [arrays[argument] for argument in FUNCTIONS[name].arguments]
+    tree = aligned(model)
+    want = FUNCTIONS[name].methods[next(iter(FUNCTIONS[name].methods))](tree, *given)
+    close(FUNCTIONS[name].methods[method](tree, *given), want, 1e-7)
 
 
 @pytest.mark.parametrize("seed", SEEDS[:3])

@@ -8,6 +8,7 @@ from tests.conformance.enrolling import Enrolled, algorithm, public
 
 from dalembert.algorithms import floating_base as fb
 from dalembert.algorithms import gears, hybrid, velocity_products
+from dalembert.algorithms.forward_dynamics import forward_dynamics_by_matrix
 from dalembert.model.model import Model
 
 FREE = ("branched", "geared")
@@ -58,6 +59,10 @@ ENROLLED: tuple[Enrolled, ...] = (
     algorithm("articulated_accelerations", "q v tau", articulated, package="gears"),
     algorithm("cluster_inertias", "q", gears.cluster_inertias, package="gears", models=("geared",)),
     algorithm("gear_equations geared_matrix", "q v tau", geared, package="gears", models=("arm",)),
+    algorithm(
+        "with_couplings", "q v tau", gears.with_couplings(forward_dynamics_by_matrix), package="gears",
+        models=("geared",),
+    ),
     algorithm("base_gravity", "q", fb.base_gravity, package="floating_base", models=FREE),
     algorithm("floating_base_inertia", "q", fb.floating_base_inertia, package="floating_base", models=FREE),
     algorithm("floating_base_bias", "q v", fb.floating_base_bias, package="floating_base", models=FREE),

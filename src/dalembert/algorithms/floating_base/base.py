@@ -29,7 +29,7 @@ def floating_base(tree: Tree, function: str) -> Body:
     if not isinstance(root.joint, Free) or others:
         body = root if not isinstance(root.joint, Free) else others[0]
         raise ModelError(
-            f'{function}: body "{body.name}" hangs on the world by a {body.joint.kind} joint, and this '
+            f'{function}: body "{body.name}" hangs on the world by joint "{body.joint_name}", and this '
             "function is for systems that hang on nothing: one body with a Free joint that carries all others"
         )
     if not all(is_zero(x) for x in root.armature):

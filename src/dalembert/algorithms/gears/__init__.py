@@ -7,6 +7,7 @@ from dalembert.algorithms.gears.articulated_clusters import (
 )
 from dalembert.algorithms.gears.clusters import Cluster, clusters_of, default_method
 from dalembert.algorithms.gears.expansion import gear_equations, geared_matrix
+from dalembert.algorithms.gears.multipliers import with_couplings
 
 __all__ = [
     "Cluster",
@@ -17,4 +18,5 @@ __all__ = [
     "default_method",
     "gear_equations",
     "geared_matrix",
+    "with_couplings",
 ]
