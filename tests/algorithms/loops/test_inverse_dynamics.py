@@ -109,7 +109,7 @@ def test_an_acceleration_that_breaks_a_loop_is_refused() -> None:
     named = re.search(r"K a - k is ([0-9.e-]+) of", str(refusal.value))
     assert named is not None
     assert float(named[1]) == pytest.approx(share, rel=0.01)
-    with pytest.raises(StateError, match="^inverse_dynamics: a breaks the constraints"):
+    with pytest.raises(StateError, match=r"^inverse_dynamics: a breaks the constraints"):
         da.inverse_dynamics(model, q, v, batch[1, 2])
     flagged = da.inverse_dynamics(model, q, v, batch, check="flag")
     assert np.isnan(flagged[1, 2]).all()
@@ -152,7 +152,7 @@ def test_a_run_time_parameter_is_part_of_the_refusal() -> None:
 
 def test_methods_for_trees_are_refused_by_name() -> None:
     model = da.models.four_bar()
-    with pytest.raises(ModelError, match='"rnea" is for trees.*"projection", "null_space".*model.tree'):
+    with pytest.raises(ModelError, match=r'"rnea" is for trees.*"projection", "null_space".*model.tree'):
         da.inverse_dynamics(model, *[np.zeros(3)] * 3, method="rnea")
 
 

@@ -235,7 +235,7 @@ def test_methods_for_trees_and_for_loops_are_told_apart() -> None:
             da.forward_dynamics(arm, [0.1, 0.2], [0.3, 0.4], [0.0, 0.0], method=method)
     with pytest.raises(ModelError, match=r'"loop_closure" needs q as a function.*set_loop_closure'):
         da.forward_dynamics(linkage, *state, method="loop_closure")
-    with pytest.raises(UnknownNameError, match='unknown method.*"range_spice".*nearest: "range_space"'):
+    with pytest.raises(UnknownNameError, match=r'unknown method.*"range_spice".*nearest: "range_space"'):
         da.forward_dynamics(linkage, *state, method="range_spice")
 
 
