@@ -30,7 +30,7 @@ from dalembert.tracing.trace import ArrayInput, ArrayOutput, Trace, trace
 
 __all__ = ["POSITIONS", "QUATERNION_TOLERANCE", "Lowered", "Recipe", "lower"]
 
-POSITIONS: Final = ("q", "q0", "q1", "q2")
+POSITIONS: Final = ("q", "q0", "q1", "q2", "q_ref")
 """Arguments of these names are configurations: their quaternions are checked, and derivatives by them
 are taken on the tangent space."""
 

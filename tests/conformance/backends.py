@@ -33,6 +33,7 @@ def draw_states(model: Model, samples: int, seed: int = 0, recipe: Recipe | None
         "q": q[:samples],
         "q0": q[:samples],
         "q1": small.astype(float),
+        "q_ref": small.astype(float),
         "v": vectors[0],
         "dv": 0.3 * vectors[0],
         "a": vectors[1],

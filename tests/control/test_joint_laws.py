@@ -7,7 +7,7 @@ from tests.algorithms.trees import close, random_tree
 
 import dalembert as da
 from dalembert.algorithms import control_laws
-from dalembert.errors import ArgumentError, ModelError, ShapeError
+from dalembert.errors import ArgumentError, ModelError, ShapeError, StateError
 
 COORDINATES = ("revolute", "prismatic", "helical", "cylindrical", "spherical_euler", "universal", "composite")
 
@@ -157,3 +157,12 @@ def test_wrong_gains_and_models_without_motors_are_refused():
     cart = da.models.cart_pole()
     with pytest.raises(ModelError, match="hinge"):
         da.control.feedback_linearization(cart, q, q, q, stiffness=1.0)
+
+
+def test_references_off_unit_norm_are_refused():
+    model = ball_arm()
+    q, v = model.random_state(1)
+    wrong = q.copy()
+    wrong[3:7] *= 1.1
+    with pytest.raises(StateError, match="q_ref"):
+        da.control.feedback_linearization(model, q, v, wrong, stiffness=5.0)

@@ -10,7 +10,7 @@ import numpy as np
 from dalembert.algorithms import geometry as algorithms
 from dalembert.api.calls import Array, ArrayLike, Check, is_large, result, results
 from dalembert.api.dynamics import forward_dynamics, gravity_forces
-from dalembert.arguments import ArrayArgument
+from dalembert.arguments import ArrayArgument, as_rows, pick_dtype
 from dalembert.errors import ArgumentError, ShapeError
 from dalembert.execution import CompiledFunction
 from dalembert.lowering import Recipe
@@ -355,10 +355,12 @@ def geodesic(
     """
     if steps < 0:
         raise ArgumentError(f"geodesic: steps = {steps}; give a number of steps that is not negative")
-    state = (np.asarray(q), np.asarray(v))
-    batch = np.broadcast_shapes(state[0].shape[:-1], state[1].shape[:-1])
-    start = (np.broadcast_to(state[0], (*batch, model.nq)), np.broadcast_to(state[1], (*batch, model.nv)))
-    path = [start]
+    is_large(model)
+    signature = (ArrayArgument("q", (model.nq,)), ArrayArgument("v", (model.nv,)))
+    rows = as_rows(signature, (q, v), pick_dtype([("q", q), ("v", v)]))
+    path = [
+        tuple(np.broadcast_to(x, (rows.count, x.shape[1])).reshape(*rows.batch, -1) for x in rows.matrices)
+    ]
     for _ in range(steps):
         path.append(results(model, "geodesic_step", (*path[-1], dt), {}, None, {}, None, check))
     return np.stack([q for q, _ in path]), np.stack([v for _, v in path])
@@ -385,16 +387,21 @@ def parallel_transport(
     True
     """
     positions, speeds = np.asarray(q), np.asarray(v)
-    if len(positions) != len(speeds) or len(positions) % 2 == 0:
+    if min(positions.ndim, speeds.ndim) < 2 or len(positions) != len(speeds) or len(positions) % 2 == 0:
         raise ShapeError(
-            f"parallel_transport: q and v have {len(positions)} and {len(speeds)} times; give both at an odd "
-            "number of times, an even number of steps"
+            f"parallel_transport: q {positions.shape} and v {speeds.shape} are no motion; give both at the "
+            "same odd number of times, (steps + 1, …, n) with an even number of steps"
         )
 
     def rate(at: int, vector: Array) -> Array:
         return -connection_term(model, positions[at], speeds[at], vector, check=check)
 
-    carried = [np.broadcast_to(u, speeds[0].shape)]
+    try:
+        carried = [np.broadcast_to(np.asarray(u, speeds.dtype), speeds[0].shape)]
+    except ValueError:
+        raise ShapeError(
+            f"parallel_transport: u {np.shape(u)} does not fit v at one time, {speeds[0].shape}"
+        ) from None
     for k in range(0, len(positions) - 1, 2):
         now = carried[-1]
         k1 = rate(k, now)

@@ -9,11 +9,22 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.arguments import DTYPES, pick_dtype
-from dalembert.errors import ArgumentError, ShapeError
+from dalembert.errors import ArgumentError, DtypeError, ShapeError
+from dalembert.library import no_model
+from dalembert.model.model import Model
 
-__all__ = ["per_direction", "positive_gain"]
+__all__ = ["joint_gain", "per_direction", "positive_gain"]
 
 Array = npt.NDArray[Any]
+
+
+def joint_gain(
+    model: Model, law: str, name: str, value: npt.ArrayLike | None, beside: Sequence[tuple[str, object]]
+) -> Array | None:
+    """A gain for each velocity variable of the model, or None if there is none."""
+    if not isinstance(model, Model):
+        raise no_model(law, model)
+    return None if value is None else positive_gain(name, per_direction(name, value, model.nv, beside))
 
 
 def per_direction(
@@ -30,7 +41,13 @@ def per_direction(
     `before` and `after`: zeros to add at either end.
     """
     dtype = DTYPES[pick_dtype([*beside, (name, value)])]
-    array = np.asarray(value, dtype)
+    try:
+        given = np.asarray(value)
+    except ValueError as cause:
+        raise ShapeError(f"{name}: {cause}") from None
+    if given.dtype.kind not in "fiub":
+        raise DtypeError(f"{name} has type {given.dtype}; expected real numbers")
+    array = given.astype(dtype)
     if array.ndim == 0:
         array = np.full(size, array)
     if array.shape[-1] != size:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dalembert.api.calls import Array, ArrayLike, Check, result
-from dalembert.control.gains import per_direction, positive_gain
+from dalembert.control.gains import joint_gain
 from dalembert.model.model import Model
 
 __all__ = ["feedback_linearization", "gravity_compensation", "posture_forces"]
@@ -64,10 +64,8 @@ def feedback_linearization(
     True
     """
     beside = [("q", q), ("v", v), ("q_ref", q_ref)]
-    K = positive_gain("stiffness", per_direction("stiffness", stiffness, model.nv, beside))
-    B = None
-    if damping is not None:
-        B = positive_gain("damping", per_direction("damping", damping, model.nv, beside))
+    K = joint_gain(model, "feedback_linearization", "stiffness", stiffness, beside)
+    B = joint_gain(model, "feedback_linearization", "damping", damping, beside)
     arrays = {"v_ref": v_ref, "a_ref": a_ref, "damping": B, "time": time}
     return result(model, "feedback_linearization", (q, v, q_ref, K), arrays, None, {}, out, check)
 
@@ -86,8 +84,8 @@ def posture_forces(
 ) -> Array:
     """tau_0 = M a* `(…, nv)` [N m or N]: `feedback_linearization` without the bias forces b.
 
-    a* = -B v - K (q - q_ref). What to give `operational_space` as `null_space`, to draw an arm to the posture q_ref as far as its task
-    allows. Gains as in `feedback_linearization`.
+    a* = -B v - K (q - q_ref). What to give `operational_space` as `null_space`, to draw an arm to the posture
+    q_ref as far as its task allows. Gains as in `feedback_linearization`.
 
     Source: Todorov, "Using the dynamics for control".
 
@@ -100,9 +98,7 @@ def posture_forces(
     True
     """
     beside = [("q", q), ("v", v), ("q_ref", q_ref)]
-    K = positive_gain("stiffness", per_direction("stiffness", stiffness, model.nv, beside))
-    B = None
-    if damping is not None:
-        B = positive_gain("damping", per_direction("damping", damping, model.nv, beside))
+    K = joint_gain(model, "posture_forces", "stiffness", stiffness, beside)
+    B = joint_gain(model, "posture_forces", "damping", damping, beside)
     arrays = {"damping": B, "time": time}
     return result(model, "posture_forces", (q, v, q_ref, K), arrays, None, {}, out, check)

@@ -15,6 +15,9 @@ from dalembert.model.model import Model
 COMPILED = ("arm", "branched")
 """For what is long as formulas, or is not for joints without motors, as the textbook models have them."""
 
+SMALL = ("arm",)
+"""For algorithms whose public functions run on everything else."""
+
 RESTS = ((0.36, 0.48, -0.8), (-0.8, 0.6, 0.0), (0.48, 0.64, 0.6))
 """A rotation of literals."""
 
@@ -75,28 +78,34 @@ def held(m: Model, q: Any, v: Any, tau: Any) -> Any:
 
 
 ENROLLED: tuple[Enrolled, ...] = (
-    algorithm("coriolis_matrix", "q v", ge.coriolis_matrix, package="geometry"),
-    algorithm("coriolis_product", "q v a", ge.coriolis_product, package="geometry"),
-    algorithm("mass_matrix_rate", "q v", ge.mass_matrix_rate, package="geometry"),
+    algorithm("coriolis_matrix", "q v", ge.coriolis_matrix, package="geometry", models=SMALL),
+    algorithm("coriolis_product", "q v a", ge.coriolis_product, package="geometry", models=SMALL),
+    algorithm("mass_matrix_rate", "q v", ge.mass_matrix_rate, package="geometry", models=SMALL),
     algorithm("structure_constants", "q", ge.structure_constants, package="geometry", models=COMPILED),
-    algorithm("momentum_coordinates", "q v", ge.momentum_coordinates, package="geometry"),
-    algorithm("velocity_coordinates", "q tau", ge.velocity_coordinates, package="geometry"),
-    algorithm("hamiltonian", "q tau", ge.hamiltonian, package="geometry"),
-    algorithm("hamiltonian_rates", "q v tau", ge.hamiltonian_rates, package="geometry"),
+    algorithm("momentum_coordinates", "q v", ge.momentum_coordinates, package="geometry", models=SMALL),
+    algorithm("velocity_coordinates", "q tau", ge.velocity_coordinates, package="geometry", models=SMALL),
+    algorithm("hamiltonian", "q tau", ge.hamiltonian, package="geometry", models=SMALL),
+    algorithm("hamiltonian_rates", "q v tau", ge.hamiltonian_rates, package="geometry", models=SMALL),
     algorithm(
-        "forward_dynamics_hamiltonian", "q v tau", ge.forward_dynamics_hamiltonian, package="geometry"
+        "forward_dynamics_hamiltonian",
+        "q v tau",
+        ge.forward_dynamics_hamiltonian,
+        package="geometry",
+        models=SMALL,
     ),
-    algorithm("forward_dynamics_gauss", "q v tau", ge.forward_dynamics_gauss, package="geometry"),
-    algorithm("inner_product", "q v a", ge.inner_product, package="geometry"),
-    algorithm("connection_term", "q v a", ge.connection_term, package="geometry"),
+    algorithm(
+        "forward_dynamics_gauss", "q v tau", ge.forward_dynamics_gauss, package="geometry", models=SMALL
+    ),
+    algorithm("inner_product", "q v a", ge.inner_product, package="geometry", models=SMALL),
+    algorithm("connection_term", "q v a", ge.connection_term, package="geometry", models=SMALL),
     algorithm(
         "covariant_derivative",
         "q v",
         lambda m, q, v: ge.covariant_derivative(m, field, q, v),
         package="geometry",
     ),
-    algorithm("geodesic_acceleration", "q v", ge.geodesic_acceleration, package="geometry"),
-    algorithm("geodesic_step", "q v dt", ge.geodesic_step, package="geometry", models=("arm",)),
+    algorithm("geodesic_acceleration", "q v", ge.geodesic_acceleration, package="geometry", models=SMALL),
+    algorithm("geodesic_step", "q v dt", ge.geodesic_step, package="geometry", models=SMALL),
     algorithm("map_motion", "q", lambda m, q: ge.map_motion(curved, q, q), package="geometry"),
     algorithm(
         "implicit_dynamics implicit_dynamics_kkt",
@@ -128,13 +137,13 @@ ENROLLED: tuple[Enrolled, ...] = (
         by_blocks,
         package="geometry", models=COMPILED,
     ),
-    algorithm("christoffel_symbols", "q", ge.christoffel_symbols, package="geometry", models=("arm",)),
+    algorithm("christoffel_symbols", "q", ge.christoffel_symbols, package="geometry", models=SMALL),
     algorithm(
         "christoffel_symbols_by_derivatives",
         "q",
         lambda m, q: ge.christoffel_symbols_by_derivatives(m, q, kind="second"),
         package="geometry",
-        models=("arm",),
+        models=SMALL,
     ),
     # control
     algorithm(
@@ -171,9 +180,9 @@ ENROLLED: tuple[Enrolled, ...] = (
     public("coriolis_matrix", broad=False),
     public("coriolis_product", broad=False),
     public("mass_matrix_rate", broad=False),
-    public("christoffel_symbols", kind="first", models=("arm",)),
-    public("christoffel_symbols", kind="second", models=("arm",)),
-    public("christoffel_symbols", method="derivatives", models=("arm",)),
+    public("christoffel_symbols", kind="first", models=SMALL),
+    public("christoffel_symbols", kind="second", models=SMALL),
+    public("christoffel_symbols", method="derivatives", models=SMALL),
     public("hamiltonian", broad=False),
     public("hamiltonian_rates", broad=False),
     public("momentum_coordinates", broad=False),
@@ -182,7 +191,7 @@ ENROLLED: tuple[Enrolled, ...] = (
     public("inner_product", space="cotangent", broad=False),
     public("connection_term", broad=False),
     public("geodesic_acceleration", broad=False),
-    public("geodesic_step", models=("arm",)),
+    public("geodesic_step", models=SMALL),
     public("forward_dynamics", method="hamiltonian", broad=False),
     public("forward_dynamics", method="gauss", broad=False),
     public("gravity_compensation", models=COMPILED),

@@ -21,7 +21,7 @@ from dalembert.algorithms.geometry.hamiltonian import momentum_coordinates, velo
 from dalembert.algorithms.inverse_dynamics import coriolis_forces
 from dalembert.algorithms.open_tree import require_open_tree
 from dalembert.algorithms.stepping import INTEGRATORS, Flight, State
-from dalembert.errors import UnknownNameError
+from dalembert.errors import ArgumentError, UnknownNameError
 from dalembert.model.configuration import position_rate
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.tree import Tree
@@ -71,6 +71,11 @@ def covariant_derivative(tree: Tree, field: Field, q: Sequence[Scalar], v: Seque
     """
     direction = position_rate(tree, q, v)  # type: ignore[arg-type]
     u, u_rate = directional_derivative(lambda x: list(field(tree, x)), list(q), direction)
+    if len(u) != tree.nv:
+        raise ArgumentError(
+            f"covariant_derivative: the field has {len(u)} components; return {tree.nv}, one for each "
+            "velocity variable"
+        )
     return [rate + turn for rate, turn in zip(u_rate, connection_term(tree, q, v, u), strict=True)]
 
 
