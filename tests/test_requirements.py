@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import importlib.util
 import sys
 from collections import Counter
@@ -27,16 +29,17 @@ def load_coverage() -> ModuleType:
 
 
 coverage = load_coverage()
+TESTS = coverage.read_tests()
 OPEN, PROVEN = "RBDA-2.6-SCALAR", "RBDA-2.4-ORDER"
 
 
 def test_every_delivered_row_is_proven_by_a_test_and_every_named_row_exists() -> None:
-    assert coverage.problems(coverage.read_rows(), coverage.read_tests()) == []
+    assert coverage.problems(coverage.read_rows(), TESTS) == []
 
 
 def test_the_page_of_the_documentation_is_up_to_date() -> None:
     written = coverage.PAGE.read_text(encoding="utf-8")
-    assert written == coverage.page(coverage.read_rows(), coverage.read_tests()), (
+    assert written == coverage.page(coverage.read_rows(), TESTS), (
         "run `make coverage-of-requirements` and commit docs/requirements.md"
     )
 
@@ -130,3 +133,41 @@ def test_the_script_writes_the_page_and_fails_until_it_was_right(
     assert "requirements.md was out of date" in capsys.readouterr().err
     assert coverage.main() == 0
     assert "| RBDA-6.2-CRBA |" in page.read_text(encoding="utf-8")
+
+
+PUBLISHED = {
+    "RBDA-6.5-EXPAND": [0, 1, 2, 3, 1, 4, 4, 5],
+    "RBDA-8.10-MOBILITY": [3, 5, 2, 1],
+    "RBDA-8.10-VARIABLE": [4, 2, 3],
+    "RBDA-9.1-LAMBDA": [-1, -1, 0, 1, 2, 3, 4],
+    "RBDA-9.6-GEARCOST": [44, 33],
+    "RBDA-10.1-FARFRAME": [111.0, -1.0, 1.0],
+    "RBDA-10.2-SENSITIVITY": [126.493676, 97.466324, 69.976228, 43.799848, 21.937181, 6.164686],
+}
+"""Numbers that the documents print, in a row as they stand there; bodies are numbered from 0 here."""
+FORMULAS = ("RBDA-7.1-BOX", "RBDA-8.11-WORKED", "RBDA-8.12-EX", "RBDA-9.6-GEARS", "TOD-TWOLINK")
+"""Worked examples that the documents give as formulas."""
+
+
+def sequences(path: str, name: str) -> list[list[float]]:
+    """The tuples and lists of numbers that a test function holds."""
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    function = next(n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == name)
+    found = []
+    for node in ast.walk(function):
+        if isinstance(node, (ast.List, ast.Tuple)):
+            with contextlib.suppress(ValueError, TypeError):
+                found.append([float(x) for x in ast.literal_eval(node)])
+    return found
+
+
+@pytest.mark.parametrize("row", PUBLISHED)
+def test_numbers_that_the_documents_print_stand_in_a_test(row: str) -> None:
+    tests = [test for test in TESTS if row in test.rows]
+    held = [numbers for test in tests for numbers in sequences(test.path, test.name.split(".")[-1])]
+    assert [float(x) for x in PUBLISHED[row]] in held
+
+
+@pytest.mark.parametrize("row", FORMULAS)
+def test_worked_examples_of_the_documents_have_a_test(row: str) -> None:
+    assert any(row in test.rows for test in TESTS)
