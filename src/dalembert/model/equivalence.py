@@ -230,7 +230,7 @@ def _family(joint: Joint, on_world: bool, frame: Transform, C: Array) -> tuple[A
     A column is one in its own parameter and zero in those of the others: it serves to make that one zero.
     """
     A = _conditions(joint, on_world, frame) @ np.linalg.inv(C)
-    _, sizes, directions = np.linalg.svd(np.concatenate([A, np.zeros((10, 10))]))
+    _, sizes, directions = np.linalg.svd(np.linalg.qr(np.concatenate([A, np.zeros((10, 10))]), mode="r"))
     rank = int(np.sum(sizes > ROUNDING * max(sizes.max(), 1.0)))
     B = directions[rank:].T.copy()
     zeros: list[int] = []
