@@ -94,12 +94,16 @@ LOOPS = {
 @by_inverse_inertias
 @pytest.mark.parametrize(("ends", "joint"), LOOPS.values(), ids=LOOPS)
 def test_loops_move_as_with_lagrange_multipliers(ends, joint, method):
-    """RBDA-7.5-DCA, RBDA-7.5-MULTIHANDLE, RBDA-3.2-ORDERS: with and without stabilisation."""
+    """RBDA-7.5-DCA, RBDA-7.5-MULTIHANDLE, RBDA-3.2-ORDERS: all orders agree on loops, stabilised or not."""
     model = closed_chain(1, 8, ends, joint)
     q, v, tau, f = state(model, 5)
     for stabilization in (None, 0.1):
-        reference = forward_dynamics(model, q, v, tau, external_forces=f, stabilization=stabilization)
-        close(method(model, q, v, tau, external_forces=f, stabilization=stabilization), reference, 1e-9)
+        found = method(model, q, v, tau, external_forces=f, stabilization=stabilization)
+        for other in ("range_space", "maximal"):  # the spanning tree and its loops; everything at once
+            reference = forward_dynamics(
+                model, q, v, tau, external_forces=f, stabilization=stabilization, method=other
+            )
+            close(found, reference, 1e-9)
 
 
 def solid(name):
@@ -224,6 +228,25 @@ def test_loops_are_refused_where_they_are_not_assembled():
     for method in ("aba_constraint_space", "projection"):
         with pytest.raises(ModelError, match="trees"):
             METHODS[method](model, [0.0] * 3, [0.0] * 3, [0.0] * 3)
+
+
+def test_constraints_that_are_no_joints_are_refused():
+    """RBDA-7.5-MULTIHANDLE: a user's function and a loop closure bind coordinates, not handles."""
+    rng = np.random.default_rng(0)
+
+    def builder():
+        new = da.ModelBuilder()
+        for name, parent in (("b0", "world"), ("b1", "b0")):
+            new.add_body(name, parent, da.Revolute(axis(rng)), placement=place(rng), inertia=inertia(rng))
+        return new
+
+    tied, closed = builder(), builder()
+    tied.add_constraint(lambda model, q: [q[0] - q[1]], kind="position", name="tie")
+    closed.set_loop_closure(lambda model, y: [y[0], y[0] * y[0]], independent=["b0"])
+    for made, said in ((tied, "tie"), (closed, "loop closure")):
+        for method in METHODS.values():
+            with pytest.raises(ModelError, match=said):
+                method(made.build(), [0.1, 0.1], [0.2, 0.2], [0.0, 0.0])
 
 
 def test_any_order_of_assembly_gives_the_same_motion():

@@ -270,8 +270,11 @@ def _require(tree: Tree) -> None:
             f"{name}: this model couples joints, which is no constraint between two bodies; "
             'use method="aba" or "crba", or model.uncoupled()'
         )
-    if len(getattr(tree, "constraints", ())):
+    if tree.constraints or tree.closure is not None:
+        others = [repr(item.name) for item in tree.constraints]
+        if tree.closure is not None:
+            others.append("its loop closure")
         raise ModelError(
-            f"{name}: this model has constraints that are no joints between two bodies; "
-            "use the default method"
+            f"{name}: this model has constraints that are no joints between two bodies "
+            f"({', '.join(others)}); use another method, such as the default"
         )
