@@ -95,11 +95,12 @@ TABLE_10_1: Final = (
     PublishedCost("ABA", "(300n - 267) m + (279n - 259) a", "Featherstone 1987",
                   _polynomials((-267, 300), (-259, 279))),
 )  # fmt: skip
-"""Featherstone 2008 Table 10.1: chains of n general revolute joints, the best of each algorithm first."""
+"""Featherstone 2008 Table 10.1: chains of n general revolute joints; the book's figures use the first line of
+each algorithm."""
 
 
 def published(algorithm: str, n: int) -> Cost:
-    """The best published cost of "RNEA", "CRBA", "F&S" or "ABA" on a chain of n general revolute joints.
+    """The published cost of "RNEA", "CRBA", "F&S" or "ABA" on n general revolute joints, as in Figure 10.4.
 
     Source: Featherstone 2008 Table 10.1.
     Rows: RBDA-10.3-CROSSOVER.
