@@ -6,6 +6,7 @@ from tests.algorithms.trees import close, place, random_tree, six, state, vec
 
 from dalembert import scalar
 from dalembert.algorithms.aligned import aligned
+from dalembert.algorithms.constraints import constraint_equations
 from dalembert.algorithms.energy_momentum import kinetic_energy, potential_energy
 from dalembert.algorithms.external_forces import force_at_point
 from dalembert.algorithms.forward_dynamics import forward_dynamics
@@ -227,8 +228,8 @@ def test_wrong_arguments_are_refused_by_name():
         inverse_dynamics(model, q, v, a, external_forces=f, external_frame="base")
 
 
-def test_loops_are_refused():
-    """A tree algorithm would leave out the loop's forces."""
+def test_loops_are_refused_by_algorithms_for_trees():
+    """They would leave out the loop's forces; `inverse_dynamics` itself turns to the constrained one."""
     builder = ModelBuilder()
     inertia = RigidInertia(1.0, (0.0, 0.0, 0.0), (0.1, 0.1, 0.1))
     for name in ("a", "b"):
@@ -237,8 +238,11 @@ def test_loops_are_refused():
     model = builder.build()
     q, v, a, _ = state(model, 0)
     with pytest.raises(ModelError, match="closing"):
-        inverse_dynamics(model, q, v, a)
-    assert len(inverse_dynamics(model.tree(), q, v, a)) == model.nv
+        rnea_spatial(model, q, v, a)
+    K = np.array(constraint_equations(model, q, v).K)
+    tau = inverse_dynamics(model, q, v, a)
+    np.testing.assert_allclose(K @ tau, 0.0, atol=1e-9)  # the shortest that gives the motion
+    assert np.abs(K @ inverse_dynamics(model.tree(), q, v, a)).max() > 1e-3
 
 
 @pytest.mark.parametrize("seed", SEEDS)
