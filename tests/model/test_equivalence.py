@@ -7,12 +7,15 @@ from tests.algorithms.trees import JOINTS, close, inertia, place, random_tree, s
 
 import dalembert as da
 from dalembert import algorithms as al
-from dalembert.errors import UnknownNameError
+from dalembert.algorithms.aligned import aligned
+from dalembert.catalogue import FUNCTIONS
+from dalembert.errors import ModelError, UnknownNameError
 from dalembert.model.equivalence import augmented_inertias, exchangeable_inertias, simplify_inertias
 from dalembert.spatial import Motion, RigidInertia
 
 Z = (0.0, 0.0, 1.0)
 NAMES = ("m", "hx", "hy", "hz", "xx", "yy", "zz", "xy", "xz", "yz")
+NOT_FOR_THIS = ("floating_base", "range_space", "direct", "null_space", "loop_closure")
 TABLE_9_7 = {
     "revolute": (da.Revolute(Z), ({"m": 1}, {"hz": 1}, {"xx": 1, "yy": 1})),
     "prismatic": (da.Prismatic(Z), tuple({name: 1} for name in NAMES[4:])),
@@ -177,3 +180,23 @@ def test_augmented_bodies():
     q, other = (model.random_state(k)[0].tolist() for k in range(2))
     rise = al.potential_energy(model, other) - al.potential_energy(model, q)
     close(energy(other) - energy(q), rise, 1e-10)
+
+
+def test_methods_that_need_the_inertia_of_each_body_refuse_or_agree():
+    """RBDA-9.7-SIMPLIFY: no method of the dynamics gives other numbers for a simplified model in silence."""
+    model = random_tree(1, 6, ("revolute", "prismatic", "spherical"))
+    simple = simplify_inertias(model)
+    q, v, x, _ = state(model, 2)
+    arrays = {"q": q, "v": v, "a": x, "tau": x}
+    refused = []
+    for name in ("inverse_dynamics", "forward_dynamics", "mass_matrix"):
+        methods = FUNCTIONS[name].methods
+        given = [arrays[argument] for argument in FUNCTIONS[name].arguments]
+        want = methods[next(iter(methods))](aligned(model), *given)
+        for method in sorted(set(methods) - set(NOT_FOR_THIS)):
+            try:
+                close(methods[method](aligned(simple), *given), want, 1e-7)
+            except ModelError:
+                refused.append(method)
+    assert {"divide_and_conquer", "aba_inverse", "maximal", "luh_walker_paul", "jacobians"} <= set(refused)
+    assert not {"aba", "crba", "aba_spatial", "rnea", "rnea_spatial", "rnea_columns"} & set(refused)

@@ -26,6 +26,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
+from dalembert.algorithms.assembly.joint_forces import require_invertible_inertias
 from dalembert.algorithms.constraints.explicit import closure_rows, original_model
 from dalembert.algorithms.constraints.user_rows import UserRows, user_rows
 from dalembert.algorithms.external_forces import ExternalForces, body_forces
@@ -110,6 +111,7 @@ def accelerations_by_maximal_coordinates(
     B I^-1 B^T lambda = k - B I^-1 f first, then d = I^-1 (f + B^T lambda). Every body needs mass and moments
     of inertia of its own.
     """
+    require_invertible_inertias(tree, 'forward_dynamics with method="maximal"')
     system = maximal_system(
         tree,
         q,
