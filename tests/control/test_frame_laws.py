@@ -172,6 +172,9 @@ def test_two_motors_of_a_linkage_move_its_hand():
     close(da.point_motion(model, q, v, a, "tool")[2], -2.0 * x_rate - 9.0 * (x - target), 1e-9)
     close(tau[[1, 3]], np.zeros(2), 1e-12)
     assert np.abs(tau).max() > 1.0
+    soft = da.control.operational_space(model, q, v, "tool", target, stiffness=9.0, regularization=0.1)
+    a = da.forward_dynamics(model, q, v, soft)
+    close(soft, da.inverse_dynamics(model, q, v, a), 1e-8)  # which refuses what breaks the loop
 
 
 def test_two_link_arm_tracks_a_line():

@@ -111,7 +111,7 @@ def operational_space(
     """tau `(nv,)` that fulfils the tasks in the order of their priority; Eqs (4), (2).
 
     `null_space`: joint forces tau_0 `(nv,)` beside the bias forces, of which the tasks let pass what does
-    not disturb them. `regularization`: epsilon, added to the diagonal of J M^-1 J^T.
+    not disturb them. `regularization`: epsilon, added to the diagonal of J M^-1 J^T of the tasks.
     """
     require_moving_mass(model, "operational_space")
     tree = aligned(model)  # forces and accelerations of joints do not depend on the frames of the bodies
@@ -120,7 +120,8 @@ def operational_space(
     K, k = allowed_accelerations(tree, q, v, time=time)
     rows = [*K, *(row for task in tasks for row in task.J)]
     wanted = [*k, *(x for task in tasks for x in task.wanted)]
-    a = nearest_acceleration(solve, a_0, rows, wanted, regularization=regularization)
+    epsilon = [0.0] * len(K) + [regularization] * (len(rows) - len(K))
+    a = nearest_acceleration(solve, a_0, rows, wanted, regularization=epsilon)
     return commanded_forces(tree, q, v, a, law="operational_space", time=time)
 
 

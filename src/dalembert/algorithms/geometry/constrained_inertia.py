@@ -28,7 +28,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.small_solve import factor, factor_semidefinite
-from dalembert.scalar import Scalar, is_zero
+from dalembert.scalar import Scalar
 
 __all__ = [
     "ConstrainedMotion",
@@ -128,18 +128,18 @@ def nearest_acceleration(
     J: Rows,
     b: Sequence[Scalar],
     *,
-    regularization: Scalar = 0.0,
+    regularization: Sequence[Scalar] = (),
 ) -> Vector:
     """The same with D^-1 given as a function: a = a_0 + D^-1 J^T (J D^-1 J^T)^-1 (b - J a_0).
 
     A row that depends on rows before it is left out, so that those count where rows contradict each other.
-    `regularization` is added to the diagonal of J D^-1 J^T: J a = b then holds nearly, and a stays bounded
-    where rows are almost dependent.
+    `regularization`, a number for each row, is added to the diagonal of J D^-1 J^T: these rows then hold
+    nearly, and a stays bounded where rows are almost dependent.
     """
     Y = [solve(row) for row in J]
     Phi = [[_dot(row, y) for y in Y] for row in J]
-    if not is_zero(regularization):
-        Phi = [[x + regularization if i == k else x for k, x in enumerate(row)] for i, row in enumerate(Phi)]
+    for i, epsilon in enumerate(regularization):
+        Phi[i][i] = Phi[i][i] + epsilon
     missing = [b_k - _dot(row, a_0) for b_k, row in zip(b, J, strict=True)]
     return _plus(a_0, Y, factor_semidefinite(Phi).solve(missing))
 
