@@ -46,12 +46,14 @@ from dalembert.api.geometry import (
     covariant_derivative,
     geodesic,
     geodesic_acceleration,
-    hamiltonian,
-    hamiltonian_rates,
     inner_product,
     mass_matrix_rate,
-    momentum_coordinates,
     parallel_transport,
+)
+from dalembert.api.hamilton import (
+    hamiltonian,
+    hamiltonian_rates,
+    momentum_coordinates,
     velocity_coordinates,
 )
 from dalembert.api.hybrid import (
