@@ -11,12 +11,18 @@ and what the joint does with them is in `articulated`. The base accelerates by -
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 
 from dalembert.algorithms.articulated import JointElimination, eliminate_joint
 from dalembert.algorithms.external_forces import ExternalForces, body_forces
 from dalembert.algorithms.floating_base import floating_base_forward_dynamics
-from dalembert.algorithms.gears import articulated_accelerations, cluster_inertias, default_method
+from dalembert.algorithms.gears import (
+    articulated_accelerations,
+    cluster_inertias,
+    default_method,
+    with_couplings,
+)
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.loops import ANY_CONNECTIVITY, constrained_forward_dynamics, is_constrained
 from dalembert.algorithms.loops import METHODS as CONSTRAINED_METHODS
@@ -39,7 +45,7 @@ __all__ = [
 ]
 
 
-TREE_METHODS = ("aba", "crba", "aba_spatial", "floating_base")
+TREE_METHODS = ("aba", "crba", "aba_spatial", "aba_multipliers", "floating_base")
 """The methods for systems without constraints."""
 
 
@@ -58,10 +64,11 @@ def forward_dynamics(
     """Solve M(q) a + b(q, v) = tau + external for a = dv/dt `(nv,)` [rad/s^2 or m/s^2].
 
     `method`: "aba", the default; "crba", which forms and factors M. Where joints are coupled, "aba" takes
-    them out of the equations together (`gears`), and "crba" is the default in shallow trees. "floating_base"
-    adds gravity at the end, for a free root. Systems with loops and other constraints have methods of their
-    own, see `loops.constrained_forward_dynamics`; `stabilization` concerns them alone. Of these "sparse" and
-    "maximal" serve trees too.
+    them out of the equations together, "aba_multipliers" solves for the forces of the gears, and the default
+    is the cheapest (`gears.default_method`). "floating_base" adds gravity at the end, for a free root.
+    Systems with loops and other constraints have methods of their own, see
+    `loops.constrained_forward_dynamics`; `stabilization` concerns them alone. Of these "sparse" and "maximal"
+    serve trees too.
     """
     if is_constrained(tree) or method in ANY_CONNECTIVITY:
         if method in TREE_METHODS:
@@ -97,6 +104,10 @@ def forward_dynamics(
         )
     if chosen == "floating_base":
         return floating_base_forward_dynamics(
+            tree, q, v, tau, external_forces=external_forces, external_frame=external_frame, time=time
+        )
+    if chosen == "aba_multipliers":
+        return with_couplings(functools.partial(forward_dynamics, method="aba"))(
             tree, q, v, tau, external_forces=external_forces, external_frame=external_frame, time=time
         )
     if chosen != "aba":

@@ -80,15 +80,19 @@ def test_articulated_inertias_of_a_gripper_are_what_the_wrist_feels():
     close(np.array(found) @ np.array(phi), np.eye(6), 1e-11)
 
 
-def chain(n, coupled):
-    """GU(n), with two joints at the tip coupled."""
+def chain(n, coupled, leader=-2, massless=False):
+    """GU(n), with the last joint following another; `massless`: by a rotor without mass at the tip."""
     model = da.models.gu(n)
     builder = da.ModelBuilder(gravity=model.gravity.to_list())
     for body in model.bodies:
         parent = model.bodies[body.parent].name if body.parent >= 0 else "world"
         builder.add_body(body.name, parent, body.joint, placement=body.placement, inertia=body.inertia)
     if coupled:
-        builder.add_coupling("c", {model.bodies[-2].name: 1.0, model.bodies[-1].name: -0.5})
+        follower = model.bodies[-1].name
+        if massless:
+            builder.add_body("rotor", follower, da.Revolute((0, 0, 1)))
+            follower = "rotor"
+        builder.add_coupling("c", {model.bodies[leader].name: 1.0, follower: -0.5})
     return builder.build()
 
 
@@ -109,6 +113,28 @@ def test_the_cost_of_clusters_grows_linearly_and_decides_the_default():
     assert aba[11] < cost(11, "crba")
     assert default_method(chain(6, True)) == "crba"
     assert default_method(chain(11, True)) == default_method(chain(6, False)) == "aba"
+
+
+def test_a_gear_from_end_to_end_is_left_to_multipliers():
+    """RBDA-9.6-GEARS: one large cluster costs more than forces of gears solved for; both are exact. Followers
+    without mass need the cluster.
+    """
+    model = chain(14, True, leader=0)
+    assert default_method(model) == "aba_multipliers"
+    assert default_method(chain(14, True, leader=0, massless=True)) == "aba"
+    q, v, tau, f = state(model, 0)
+    tree = aligned(model)
+
+    def cost(method):
+        def run(q, v, tau):
+            return forward_dynamics(tree, q, v, tau, method=method)
+
+        return count(run, q=tree.nq, v=tree.nv, tau=tree.nv).total
+
+    assert cost("aba_multipliers") < min(cost("aba"), cost("crba"))
+    want = forward_dynamics(model, q, v, tau, external_forces=f, method="crba")
+    for method in ("aba", "aba_multipliers", None):
+        close(forward_dynamics(tree, q, v, tau, external_forces=f, method=method), want, 1e-7)
 
 
 def test_freedoms_without_inertia_are_named():

@@ -105,6 +105,7 @@ ENROLLED: tuple[Enrolled, ...] = (
     public("floating_base_jacobian", models=FREE, where="last", frame="body"),
     public("forward_dynamics", method="floating_base", models=FREE),
     public("forward_dynamics", method="aba", models=("geared",)),
+    public("forward_dynamics", method="aba_multipliers", models=("arm", "geared")),
 )  # fmt: skip
 
 STRUCTURE: dict[str, str] = {

@@ -5,7 +5,8 @@ from dalembert.algorithms.gears.articulated_clusters import (
     articulated_accelerations,
     cluster_inertias,
 )
-from dalembert.algorithms.gears.clusters import Cluster, clusters_of, default_method
+from dalembert.algorithms.gears.choice import default_method
+from dalembert.algorithms.gears.clusters import Cluster, clusters_of
 from dalembert.algorithms.gears.expansion import gear_equations, geared_matrix
 from dalembert.algorithms.gears.multipliers import with_couplings
 

@@ -13,26 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from dalembert.algorithms.open_tree import has_couplings
-from dalembert.algorithms.sparse import depths
-from dalembert.algorithms.sparsity import variable_parents, velocity_places
+from dalembert.algorithms.sparsity import velocity_places
 from dalembert.model.body import Body
 from dalembert.model.tree import Tree
 
-__all__ = ["Cluster", "clusters_of", "default_method"]
+__all__ = ["Cluster", "clusters_of"]
 
 WORLD = -1
-
-SHALLOW = 8
-"""Up to this many velocity variables from the world to the last, M is formed and factored at less cost than
-clusters are eliminated; counted on chains of general joints, where both cost the same at eight.
-"""
-
-
-def default_method(tree: Tree) -> str:
-    """The method of forward dynamics that costs less: "aba", or "crba" for couplings in shallow trees."""
-    shallow = has_couplings(tree) and max(depths(variable_parents(tree)), default=0) <= SHALLOW
-    return "crba" if shallow else "aba"
 
 
 class Cluster(NamedTuple):
