@@ -234,7 +234,8 @@ def test_loops_are_refused_by_algorithms_for_trees():
     inertia = RigidInertia(1.0, (0.0, 0.0, 0.0), (0.1, 0.1, 0.1))
     for name in ("a", "b"):
         builder.add_body(name, parent="world", joint=Spherical(), inertia=inertia)
-    builder.add_loop("closing", "a", "b", Spherical())
+    there = Transform.from_rotation_translation(np.eye(3).tolist(), (0.3, 0.2, 0.1))
+    builder.add_loop("closing", "a", "b", Spherical(), there, there)
     model = builder.build()
     q, v, a, _ = state(model, 0)
     with pytest.raises(ModelError, match="closing"):
