@@ -198,7 +198,7 @@ def test_bodies_without_an_inverse_inertia_are_refused():
     """RBDA-7.4-VARIANTS: a point mass has no inverse inertia; the message says what to do."""
     model = da.models.pendulum()
     for method in ("divide_and_conquer", "aba_inverse", "aba_constraint_space"):
-        with pytest.raises(ModelError, match=r'has no inverse inertia.*method="aba"'):
+        with pytest.raises(ModelError, match=r"has no inverse inertia.*default method"):
             METHODS[method](model, [0.1], [0.2], [0.3])
     close(METHODS["projection"](model, [0.1], [0.2], [0.3]), forward_dynamics(model, [0.1], [0.2], [0.3]))
 

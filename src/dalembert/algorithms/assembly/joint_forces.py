@@ -84,5 +84,5 @@ def require_invertible_inertias(tree: Tree, function: str) -> None:
         if numbers[0] == 0.0 or moments.to_mat3().determinant() <= LEAST_RATIO * size * size * size:
             raise ModelError(
                 f'{function}: body "{body.name}" has no inverse inertia, since it lacks mass or a moment of '
-                'inertia about some axis; give it one, or use method="aba"'
+                "inertia about some axis; give it one, or use the default method"
             )
