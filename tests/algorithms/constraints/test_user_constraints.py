@@ -10,8 +10,10 @@ import dalembert as da
 from dalembert.algorithms import aligned, body_velocities, forward_kinematics
 from dalembert.algorithms.constraints import closure_equations, constraint_equations
 from dalembert.algorithms.open_tree import require_open_tree
+from dalembert.model import configuration
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Free, Prismatic, Revolute
+from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.library.random_trees import random_inertia, random_placement
 from dalembert.scalar import atan2, cos, sin, sqrt
 
@@ -133,3 +135,23 @@ def test_tree_algorithms_refuse_every_kind_of_constraint():
         with pytest.raises(da.errors.ModelError, match=name):
             require_open_tree(model, "test")
         require_open_tree(model.tree(), "test")
+
+
+def test_rows_have_derivatives_of_their_own():
+    """Dual numbers inside dual numbers: the rate of K and k along q alone, or along v alone."""
+    model = constrained()
+    q, v = (x.tolist() for x in model.random_state(7))
+    rng = np.random.default_rng(2)
+    along = rng.normal(size=model.nv).tolist()
+
+    def numbers(q, v):
+        found = constraint_equations(model, q, v, time=TIME)
+        return [*(x for row in found.K for x in row), *found.k, *found.velocity_error]
+
+    rate = configuration.position_rate(model, q, along)
+    by_q = directional_derivative(lambda x: numbers(x, v), q, rate)[1]
+    ahead, behind = (numbers(moved(model, q, along, h), v) for h in (STEP, -STEP))
+    np.testing.assert_allclose(by_q, (np.array(ahead) - behind) / (2 * STEP), rtol=1e-5, atol=1e-5)
+    by_v = directional_derivative(lambda x: numbers(q, x), v, along)[1]
+    ahead, behind = (numbers(q, [x + h * y for x, y in zip(v, along)]) for h in (STEP, -STEP))
+    np.testing.assert_allclose(by_v, (np.array(ahead) - behind) / (2 * STEP), rtol=1e-5, atol=1e-5)

@@ -135,5 +135,5 @@ def _along(
         rate += joint.position_rate(own_y, own_v)
         start_q, start_v = start_q + joint.nq, start_v + joint.nv
     if not closure.time_dependent:
-        return directional_derivative(lambda x: function(x, None), y, rate)
-    return directional_derivative(lambda x: function(x[:-1], x[-1]), [*y, time], [*rate, clock])
+        return directional_derivative(lambda x: function(x, None), y, rate, ydot)
+    return directional_derivative(lambda x: function(x[:-1], x[-1]), [*y, time], [*rate, clock], ydot)

@@ -9,7 +9,7 @@ dq/dt = Q(q) v keeps quaternions on their sphere, so that K has one column for e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from dalembert.model import configuration
@@ -44,13 +44,13 @@ def user_rows(
 
 
 def moving_derivative(
-    model: Model, function: Any, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None, clock: float
+    model: Model, function: Any, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None
 ) -> tuple[Any, Any]:
-    """(f, df/dt) of f(q, time) as q moves with v and time, if there is one, at the rate `clock`."""
+    """(f, df/dt) of f(q, time) as q moves with v, and time, if there is one, passes."""
     rate = configuration.position_rate(model, q, v)
     if time is None:
-        return directional_derivative(lambda x: function(x, None), q, rate)
-    return directional_derivative(lambda x: function(x[:-1], x[-1]), [*q, time], [*rate, clock])
+        return directional_derivative(lambda x: function(x, None), q, rate, v)
+    return directional_derivative(lambda x: function(x[:-1], x[-1]), [*q, time], [*rate, 1.0], v)
 
 
 def _position_rows(
@@ -62,11 +62,11 @@ def _position_rows(
         return constraint.residual(model, x, nothing, now)
 
     def rate(x: Sequence[Scalar], now: Scalar | None) -> list[Scalar]:
-        derivative: list[Scalar] = moving_derivative(model, phi, x, v, now, 1.0)[1]
+        derivative: list[Scalar] = moving_derivative(model, phi, x, v, now)[1]
         return derivative
 
-    columns = [moving_derivative(model, phi, q, unit, time, 0.0)[1] for unit in _units(model.nv)]
-    first, second = moving_derivative(model, rate, q, v, time, 1.0)
+    columns = _position_columns(model, lambda x: phi(x, time), q, [time])
+    first, second = moving_derivative(model, rate, q, v, time)
     return UserRows(_transposed(columns, constraint.size), [-x for x in second], first, phi(q, time))
 
 
@@ -77,15 +77,43 @@ def _velocity_rows(
         return constraint.residual(model, x, v, now)
 
     columns = [
-        directional_derivative(lambda y: constraint.residual(model, q, y, time), v, unit)[1]
-        for unit in _units(model.nv)
+        _partial(lambda x: constraint.residual(model, q, x, time), v, slice(j, j + 1), [1.0], [*q, time])
+        for j in range(model.nv)
     ]
-    error, rate = moving_derivative(model, psi, q, v, time, 1.0)
+    error, rate = moving_derivative(model, psi, q, v, time)
     return UserRows(_transposed(columns, constraint.size), [-x for x in rate], error, [0.0] * constraint.size)
 
 
-def _units(n: int) -> list[list[Scalar]]:
-    return [[1.0 if i == j else 0.0 for i in range(n)] for j in range(n)]
+def _position_columns(
+    model: Model,
+    function: Callable[[list[Scalar]], list[Scalar]],
+    q: Sequence[Scalar],
+    constants: Sequence[Scalar],
+) -> list[list[Scalar]]:
+    """The rate of a function of q along every velocity variable, joint by joint."""
+    columns = []
+    for body in model.bodies:
+        if body.dependence is None:
+            own = body.own_q(q)
+            for j in range(body.nv):
+                unit = [1.0 if i == j else 0.0 for i in range(body.nv)]
+                rate = body.joint.position_rate(own, unit)
+                columns.append(_partial(function, q, body.q_slice, rate, constants))
+    return columns
+
+
+def _partial(
+    function: Callable[[list[Scalar]], list[Scalar]],
+    x: Sequence[Scalar],
+    part: slice,
+    rate: Sequence[Scalar],
+    constants: Sequence[Scalar] = (),
+) -> list[Scalar]:
+    """The derivative along a rate of some of the arguments; the others stay as they are, which costs less."""
+    before, after = list(x[: part.start]), list(x[part.stop :])
+    return directional_derivative(
+        lambda own: function([*before, *own, *after]), x[part], rate, [*before, *after, *constants]
+    )[1]
 
 
 def _transposed(columns: Sequence[Sequence[Scalar]], rows: int) -> list[list[Scalar]]:

@@ -21,10 +21,17 @@ Result = TypeVar("Result")
 
 
 def directional_derivative(
-    function: Callable[[list[Scalar]], Result], point: Sequence[Scalar], direction: Sequence[Scalar]
+    function: Callable[[list[Scalar]], Result],
+    point: Sequence[Scalar],
+    direction: Sequence[Scalar],
+    constants: Sequence[Scalar] = (),
 ) -> tuple[Result, Result]:
-    """(f(x), d/dh f(x + h dx) at h = 0); f returns scalars, spatial values or nestings of them."""
-    level = 1 + max((x.level for x in (*point, *direction) if isinstance(x, Dual)), default=0)
+    """(f(x), d/dh f(x + h dx) at h = 0); f returns scalars, spatial values or nestings of them.
+
+    `constants`: what else f computes with; where these may be dual numbers themselves, they must be named,
+    so that their rates are not taken for those along dx.
+    """
+    level = 1 + max((x.level for x in (*point, *direction, *constants) if isinstance(x, Dual)), default=0)
     result = function([Dual(x, dx, level) for x, dx in zip(point, direction)])
     parts = [_parts(leaf, level) for leaf in leaves(result)]
     return (
