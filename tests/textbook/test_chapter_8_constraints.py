@@ -400,8 +400,9 @@ def test_variable_mobility_of_the_figure():
     assert [found.mobility for found in (left, middle, right)] == [1, 3, 2]
     assert left.counted_planar == middle.counted_planar == 1
     # The approach is seen before the rank falls: two singular values go to zero with theta.
-    values = [da.mobility(model, configuration(t, (1.0, -1.0))).singular_values for t in (0.1, 0.01, 0.001)]
-    small = np.array(values)[:, 2:4]
+    near = [da.mobility(model, configuration(t, (1.0, -1.0))) for t in (0.1, 0.01, 0.001)]
+    assert [found.rank for found in near] == [4, 4, 4]
+    small = np.array([found.singular_values for found in near])[:, 2:4]
     np.testing.assert_allclose(small[1:] / small[:-1], 0.1, rtol=0.05)
     # Loops close through all three regimes, rank or not.
     near = configuration(0.0, (0.8, 2.1)) + 0.01 * np.random.default_rng(0).normal(size=(20, 5))
