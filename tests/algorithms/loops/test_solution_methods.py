@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.algorithms.constraints import closed_trees
 from tests.algorithms.loops.looped import (
     closed_velocity,
     equations,
@@ -14,6 +15,7 @@ from tests.algorithms.loops.looped import (
 
 import dalembert as da
 from dalembert.algorithms import loops
+from dalembert.algorithms.constraints import constraint_equations
 from dalembert.errors import ModelError, UnknownNameError
 
 CLOSERS = {
@@ -264,3 +266,21 @@ def test_massless_bodies_that_loops_hold_are_no_obstacle() -> None:
     np.testing.assert_allclose(direct[:3], expected, rtol=1e-8)
     with pytest.raises(ModelError, match="no mass"):
         da.forward_dynamics(bushed, wide, fast, [*tau, 0.0], method="range_space")
+
+
+@pytest.mark.parametrize("name", sorted(closed_trees.CLOSERS))
+def test_any_joint_may_close_a_loop(name: str) -> None:
+    """RBDA-8.1-EOM, RBDA-8.5-M1, RBDA-8.5-M2, RBDA-8.5-M3: joints of every kind, driven ones too, moving."""
+    closer, time = closed_trees.CLOSERS[name], closed_trees.TIME
+    model, q, start = closed_trees.closed_model(closer, ("world", "arm2"), 5)
+    found = constraint_equations(model, q, start, time=time)
+    K = np.array(found.K, float).reshape(-1, model.nv)
+    v = (np.array(start) - np.linalg.pinv(K, rcond=1e-9) @ np.array(found.velocity_error, float)).tolist()
+    tau = np.random.default_rng(1).normal(size=model.nv).tolist()
+    a = np.array(loops.constrained_forward_dynamics(model, q, v, tau, time=time), float)
+    found = constraint_equations(model, q, v, time=time)
+    scale = np.abs(a).max()
+    np.testing.assert_allclose(K @ a, found.k, atol=1e-9 * scale)
+    for method in ("direct", "null_space", "sparse", "maximal"):
+        other = loops.METHODS[method](da.algorithms.aligned(model), q, v, tau, time=time)
+        np.testing.assert_allclose(np.array(other, float), a, rtol=0.0, atol=1e-8 * scale, err_msg=method)
