@@ -18,7 +18,7 @@ from dalembert.analysis.conditioning import (
     has_constraints,
 )
 from dalembert.analysis.far_frames import radius_of_gyration
-from dalembert.errors import ShapeError
+from dalembert.errors import DalembertError, ShapeError
 from dalembert.model.graph import ConnectivityGraph
 from dalembert.model.model import WORLD_NAME, Model
 from dalembert.plausibility import Finding, Severity
@@ -76,7 +76,7 @@ class AccuracyReport:
 
 
 def accuracy(model: Model, q: npt.ArrayLike | None = None) -> AccuracyReport:
-    """cond(M) eps, and what makes rounding errors grow: far frames, inertia ratios, nearly singular loops.
+    """error = cond(M) eps, and what makes it grow: far frames, inertia ratios, nearly singular loops.
 
     q (nq,): where the mass matrix and the loops are looked at, default neutral. Far frames are those more
     than two radii of gyration from the centre of mass; neighbours should not differ by more than 1000 in mass
@@ -119,10 +119,25 @@ def accuracy(model: Model, q: npt.ArrayLike | None = None) -> AccuracyReport:
 
 
 def near_singular_loops(model: Model, q: npt.ArrayLike | None = None) -> list[Finding]:
-    """Findings for loops whose equations are nearly dependent at q (default neutral)."""
+    """Findings for loops whose equations K(q) a = k are nearly dependent at q (nq,), default neutral.
+
+    That is where a singular value of K is below a thousandth of the largest, but not zero: equations that
+    depend on each other throughout, as in planar loops, do no harm.
+
+    Source: Featherstone 2008 section 10.1.
+    Rows: RBDA-10.1-SOURCES.
+
+    >>> import dalembert as da
+    >>> flat = da.models.four_bar(ground=1.0, crank=0.3, coupler=1.0, rocker=0.3 + 1e-9)
+    >>> print(da.analysis.near_singular_loops(flat)[0].rule)
+    nearly singular loop
+    """
     if not has_constraints(model) or not model.nv:
         return []
-    K = constraint_matrix(model, np.asarray(model.neutral() if q is None else q, dtype=np.float64))
+    try:
+        K = constraint_matrix(model, np.asarray(model.neutral() if q is None else q, dtype=np.float64))
+    except DalembertError:  # composite and user joints need not know how to close a loop
+        return []
     singular = np.linalg.svd(K, compute_uv=False)
     if not singular.any():
         return []

@@ -51,8 +51,7 @@ class Counted:
 
 
 def count_function(model: Model, name: str, method: str | None = None) -> OperationCount:
-    """The operations of one sample of a public function, as it is compiled: m, a, divisions, sines and
-    cosines.
+    """total = m + a: the operations of one sample of a public function, as it is compiled.
 
     Multiplications include divisions, additions include subtractions, a change of sign is free. Counting is
     exact and compiles nothing; mimic joints and loops are counted like anything else.
@@ -73,7 +72,7 @@ def count_function(model: Model, name: str, method: str | None = None) -> Operat
 def count_methods(
     model: Model, names: Sequence[str] | None = None, *, skip: Sequence[str] = ()
 ) -> list[Counted]:
-    """The operations of every method of the functions of dynamics, or of those named.
+    """total = m + a of every method of the functions of dynamics, or of those named.
 
     A method that is not for this model has no count but the reason. `skip`: methods to leave out.
 
@@ -124,7 +123,9 @@ def factoring_count(model: Model) -> OperationCount:
 
 
 def tree_sums(model: Model) -> BranchSums:
-    """D0, D1 and the like of a model, by its velocity variables; couplings make the tree a chain.
+    """D1 = sum of (depth - 1) and the like, by the velocity variables of a model; see `branch_sums`.
+
+    Couplings fill the mass matrix, so that a model with couplings counts as a chain.
 
     Source: Featherstone 2008 section 10.3.2.
     Rows: RBDA-10.3-BRANCH.
@@ -137,7 +138,15 @@ def tree_sums(model: Model) -> BranchSums:
 
 
 def is_general_chain(model: Model) -> bool:
-    """Whether the formulas of Table 10.1 are for this model: an open chain of revolute joints."""
+    """Whether Table 10.1 is for this model: a chain, parent(i) = i - 1, of revolute joints without loops.
+
+    Source: Featherstone 2008 section 10.3.
+    Rows: RBDA-10.3-COUNTER.
+
+    >>> import dalembert as da
+    >>> print(da.analysis.is_general_chain(da.models.arm6()))
+    True
+    """
     return (
         len(model.bodies) > 1
         and not model.loops
@@ -148,9 +157,9 @@ def is_general_chain(model: Model) -> bool:
 
 
 def general_tree(parents: Sequence[int], *, name: str = "general_tree") -> Model:
-    """Revolute joints with general placements and inertias on the tree of a parent array (-1: the world).
+    """General revolute joints on the tree parent(i) = parents[i], -1 for the world: GU(n) with branches.
 
-    Source: Featherstone 2008 section 10.3: like GU(n), with branches.
+    Source: Featherstone 2008 section 10.3.
     Rows: RBDA-10.3-BINARY.
 
     >>> import dalembert as da
@@ -172,7 +181,7 @@ def general_tree(parents: Sequence[int], *, name: str = "general_tree") -> Model
 
 
 def binary_tree(n: int) -> Model:
-    """n general revolute joints as a binary tree, level by level: each body carries two, as far as they go.
+    """n general revolute joints as a binary tree: parent(i) = (i - 1) // 2, level by level.
 
     Source: Featherstone 2008 Figure 10.5.
     Rows: RBDA-10.3-BINARY.

@@ -102,6 +102,8 @@ each algorithm."""
 def published(algorithm: str, n: int) -> Cost:
     """The published cost of "RNEA", "CRBA", "F&S" or "ABA" on n general revolute joints, as in Figure 10.4.
 
+    ABA, for instance: cost = (224n - 259) m + (205n - 248) a; `TABLE_10_1` has all formulas.
+
     Source: Featherstone 2008 Table 10.1.
     Rows: RBDA-10.3-CROSSOVER.
 
@@ -117,7 +119,15 @@ def published(algorithm: str, n: int) -> Cost:
 
 
 def chain_total(n: int) -> Cost:
-    """RNEA + CRBA + F&S: forward dynamics of a chain by its mass matrix."""
+    """cost = RNEA + CRBA + F&S: forward dynamics of a chain of n joints by its mass matrix.
+
+    Source: Featherstone 2008 Table 10.1 and Figure 10.4.
+    Rows: RBDA-10.3-CROSSOVER.
+
+    >>> import dalembert as da
+    >>> print(da.analysis.chain_total(8).total, da.analysis.published("ABA", 8).total)
+    2921 2925
+    """
     return _sum(published(algorithm, n) for algorithm in ("RNEA", "CRBA", "F&S"))
 
 
@@ -141,7 +151,7 @@ class BranchSums(NamedTuple):
 
 
 def branch_sums(parents: Sequence[int]) -> BranchSums:
-    """The sums D of a tree with one-DoF joints, from its parent array (-1 is the base).
+    """D0 = n - |mu(0)|, D1 = sum of (|kappa(i)| - 1) and their parts, from a parent array (-1 is the base).
 
     The child with the largest subtree has the Denavit-Hartenberg transform.
 
@@ -172,7 +182,7 @@ def branch_sums(parents: Sequence[int]) -> BranchSums:
 
 
 def branched_crba(sums: BranchSums) -> Cost:
-    """CRBA on a tree of revolute joints: D0 (ra + rx) + D1 vx, with two or three axial screws a transform.
+    """cost = D0 (ra + rx) + D1 vx: CRBA on a tree of revolute joints, two or three axial screws a transform.
 
     D0_dh (32 m + 43 a) + D0_g (47 m + 58 a) + D1_dh (20 m + 12 a) + D1_g (24 m + 18 a).
 

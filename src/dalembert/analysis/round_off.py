@@ -55,7 +55,7 @@ def round_off(
     seed: int = 0,
     frames: Literal["aligned", "model"] = "aligned",
 ) -> list[RoundOff]:
-    """max|x - x_exact| / max|x_exact| of inverse and forward dynamics, by method and type of number.
+    """error = max|x - x_exact| / max|x_exact| of inverse and forward dynamics, by method and type of number.
 
     x is tau for "rnea" and "rnea_spatial", the accelerations for "aba", "crba" (mass matrix, factors, solve)
     and "aba_spatial"; x_exact comes from the same model in extended precision, which this machine must have.
