@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.algorithms.constraints.closed_trees import CLOSERS, ENDS, TIME, closed_model, moved
 
+import dalembert as da
 from dalembert.algorithms import aligned
 from dalembert.algorithms.constraints import constraint_equations
 
@@ -58,3 +59,23 @@ def test_frames_do_not_matter(name, ends):
     still = constraint_equations(model, q, [0.0] * model.nv, time=TIME)
     Kv = np.array(nearby.K).reshape(-1, model.nv) @ np.array(v)
     np.testing.assert_allclose(Kv + np.array(still.velocity_error), nearby.velocity_error, atol=1e-11)
+
+
+def test_time_must_be_given_where_a_loop_depends_on_it():
+    model, q, _ = closed_model(CLOSERS["driven_revolute"], ENDS[0], seed=3)
+    assert model.time_dependent
+    with pytest.raises(da.errors.ArgumentError, match="time="):
+        da.constraint_error(model, q)
+    assert da.constraint_error(model, q, time=[TIME, TIME]).shape == (2, 5)
+    builder = da.ModelBuilder()
+    solid = da.RigidInertia(1.0, (0, 0, 0), (1, 1, 1))
+    builder.add_body("cart", joint=da.Free(), inertia=solid)
+    builder.add_loop("rail", "world", "cart", CLOSERS["driven_revolute"])
+    with pytest.raises(da.errors.ArgumentError, match="loop joint depends on time"):
+        da.constraint_error(builder.build(), builder.build().neutral())
+
+
+def test_coordinates_have_names():
+    model, q, v = closed_model(CLOSERS["revolute"], ENDS[0], seed=3)
+    with pytest.raises(da.errors.UnknownNameError, match="nearest"):
+        constraint_equations(model, q, v, time=TIME, coordinates="bases")

@@ -126,6 +126,13 @@ def test_explicit_constraint_and_its_implicit_form():
         np.testing.assert_allclose(np.array(rows.K) @ a, rows.k, rtol=1e-6, atol=1e-6)
 
 
+def test_time_must_be_given_where_functions_depend_on_it():
+    for model in (constrained(), crank_model()):
+        q, v = (x.tolist() for x in model.random_state(1))
+        with pytest.raises(da.errors.ArgumentError, match="time="):
+            constraint_equations(model, q, v)
+
+
 def test_tree_algorithms_refuse_every_kind_of_constraint():
     closed = {
         "plain": constrained(),

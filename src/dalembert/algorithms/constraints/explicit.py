@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from dalembert.algorithms.aligned import AlignedTree
 from dalembert.algorithms.constraints.user_rows import UserRows
-from dalembert.errors import ModelError
+from dalembert.errors import ArgumentError, ModelError
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
@@ -136,4 +136,6 @@ def _along(
         start_q, start_v = start_q + joint.nq, start_v + joint.nv
     if not closure.time_dependent:
         return directional_derivative(lambda x: function(x, None), y, rate, ydot)
+    if time is None:
+        raise ArgumentError("the loop closure depends on time; pass time=…")
     return directional_derivative(lambda x: function(x[:-1], x[-1]), [*y, time], [*rate, clock], ydot)

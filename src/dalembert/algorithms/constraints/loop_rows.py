@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.sparsity import velocity_places
-from dalembert.errors import UnknownNameError
+from dalembert.errors import ArgumentError, UnknownNameError
 from dalembert.model.body import Body, JointMotion
 from dalembert.model.elements import Loop
 from dalembert.model.joints import Joint
@@ -183,6 +183,8 @@ def _subspace_with_rate(
     rate = Transform(X.R @ v_J.angular.skew(), X.R @ v_J.linear)
     point, direction = leaves(X), leaves(rate)
     if joint.time_dependent:
+        if time is None:
+            raise ArgumentError("a loop joint depends on time and none was given; pass time=…")
         return directional_derivative(subspace, [*point, time], [*direction, 1.0])
     return directional_derivative(subspace, point, direction)
 
