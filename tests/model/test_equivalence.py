@@ -9,7 +9,7 @@ import dalembert as da
 from dalembert import algorithms as al
 from dalembert.algorithms.aligned import aligned
 from dalembert.catalogue import FUNCTIONS
-from dalembert.errors import ModelError, UnknownNameError
+from dalembert.errors import ArgumentError, ModelError, UnknownNameError
 from dalembert.model.equivalence import augmented_inertias, exchangeable_inertias, simplify_inertias
 from dalembert.spatial import Motion, RigidInertia
 
@@ -156,6 +156,8 @@ def test_inertias_of_no_body_are_reported_and_saved():
     again = da.Model.from_json(simple.to_json())
     assert again == simple
     assert again != model
+    with pytest.raises(ArgumentError, match="takes a Model, got str"):
+        simplify_inertias("arm6")
     with pytest.raises(UnknownNameError, match="parameters"):
         simplify_inertias(model, parameters="mass")
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Literal, NamedTuple, cast
 
+from dalembert.algorithms.floating_base.inverse_dynamics import GRAVITY
 from dalembert.algorithms.hybrid import prescribed_places
 from dalembert.api.calls import (
     Array,
@@ -16,6 +17,8 @@ from dalembert.api.calls import (
     result,
     results,
 )
+from dalembert.errors import UnknownNameError
+from dalembert.library import no_model
 from dalembert.model.model import Model
 
 __all__ = [
@@ -34,7 +37,7 @@ def hybrid_dynamics(
     tau: ArrayLike,
     a: ArrayLike,
     *,
-    prescribed: Iterable[str] = (),
+    prescribed: Collection[str] = (),
     external_forces: ArrayLike | None = None,
     external_frame: ForceFrame = "body",
     method: Literal["articulated", "matrix"] | None = None,
@@ -58,8 +61,10 @@ def hybrid_dynamics(
     >>> float(a[0]), bool(abs(da.inverse_dynamics(model, [0, 0.1], [0, 0], a) - tau).max() < 1e-12)
     (2.0, True)
     """
-    names = tuple(prescribed) if not isinstance(prescribed, str) else prescribed
-    prescribed_places(model, names)
+    if not isinstance(model, Model):
+        raise no_model("hybrid_dynamics", model)
+    prescribed_places(model, prescribed)
+    names = tuple(prescribed)
     arrays = {"external_forces": external_forces, "time": time, "stabilization": stabilization}
     options = {"prescribed": names, **force_options(external_forces, external_frame)}
     return cast(
@@ -95,6 +100,8 @@ def floating_base_inverse_dynamics(
     >>> print(a_0.round(6) + 0.0, bool(abs(tau).max() < 1e-12))
     [ 0.    0.    0.    0.    0.   -9.81] True
     """
+    if gravity not in GRAVITY:
+        raise UnknownNameError.of("gravity treatment", gravity, GRAVITY)
     arrays = {"external_forces": external_forces, "time": time}
     options = force_options(external_forces, external_frame)
     return cast(

@@ -33,9 +33,10 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.errors import UnknownNameError
+from dalembert.errors import ArgumentError, UnknownNameError
 from dalembert.model.body import Body
 from dalembert.model.joints import Cylindrical, Helical, Joint, Prismatic, Revolute
+from dalembert.model.tree import Tree
 from dalembert.model.values import rebuilt
 from dalembert.spatial import Motion, RigidInertia, SymMat3, Transform, Vec3, physical_problems
 
@@ -85,6 +86,8 @@ def simplify_inertias(
     >>> count(simple).total < count(model).total
     True
     """
+    if not isinstance(model, Tree):
+        raise ArgumentError(f"simplify_inertias takes a Model, got {type(model).__name__}")
     if parameters not in PARAMETERS:
         raise UnknownNameError.of("kind of inertia parameters", parameters, PARAMETERS)
     inertias = [body.inertia for body in model.bodies]

@@ -10,7 +10,7 @@ from dalembert import algorithms as al
 from dalembert.algorithms import hybrid
 from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.sparse import factor_with_reciprocals, solve_with_reciprocals
-from dalembert.errors import ArgumentError, ModelError, UnknownNameError
+from dalembert.errors import ArgumentError, DtypeError, ModelError, UnknownNameError
 
 SEEDS = range(6)
 
@@ -172,8 +172,12 @@ def test_the_public_function_takes_batches_and_says_what_is_wrong():
         da.hybrid_dynamics(model, q, v, tau, a, prescribed=["elbo"])
     with pytest.raises(ArgumentError, match="list of joint names"):
         da.hybrid_dynamics(model, q, v, tau, a, prescribed=names[0])
+    with pytest.raises(ArgumentError, match="list of joint names"):
+        da.hybrid_dynamics(model, q, v, tau, a, prescribed=None)
     with pytest.raises(UnknownNameError, match="method"):
         da.hybrid_dynamics(model, q, v, tau, a, method="aba")
+    with pytest.raises(DtypeError, match="must be a Model"):
+        da.hybrid_dynamics("arm6", q, v, tau, a)
 
 
 def test_a_follower_cannot_be_prescribed():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from dalembert.algorithms.external_forces import ExternalForces, body_forces
 from dalembert.algorithms.gears import articulated_accelerations
@@ -21,7 +21,7 @@ def hybrid_dynamics_articulated(
     tau: Sequence[Scalar],
     a: Sequence[Scalar],
     *,
-    prescribed: Iterable[str] = (),
+    prescribed: Collection[str] = (),
     external_forces: ExternalForces = None,
     external_frame: str = "body",
     time: Scalar | None = None,

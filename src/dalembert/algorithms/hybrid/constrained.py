@@ -11,7 +11,7 @@ motions that the constraints do not allow are met in the sense of the constraint
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.hybrid.prescribed import merged_parents, prescribed_places
@@ -30,7 +30,7 @@ def hybrid_dynamics_constrained(
     tau: Sequence[Scalar],
     a: Sequence[Scalar],
     *,
-    prescribed: Iterable[str] = (),
+    prescribed: Collection[str] = (),
     external_forces: ExternalForces = None,
     external_frame: str = "body",
     time: Scalar | None = None,

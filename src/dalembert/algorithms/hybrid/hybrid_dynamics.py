@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.hybrid.articulated import hybrid_dynamics_articulated
@@ -24,7 +24,7 @@ def hybrid_dynamics(
     tau: Sequence[Scalar],
     a: Sequence[Scalar],
     *,
-    prescribed: Iterable[str] = (),
+    prescribed: Collection[str] = (),
     external_forces: ExternalForces = None,
     external_frame: str = "body",
     time: Scalar | None = None,

@@ -12,7 +12,7 @@ accelerations a_2; the printed text has lost an indentation and dots.)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from dalembert.algorithms.articulated import joint_inertia
 from dalembert.algorithms.external_forces import ExternalForces
@@ -38,14 +38,13 @@ def hybrid_dynamics_by_matrix(
     tau: Sequence[Scalar],
     a: Sequence[Scalar],
     *,
-    prescribed: Iterable[str] = (),
+    prescribed: Collection[str] = (),
     external_forces: ExternalForces = None,
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> tuple[list[Scalar], list[Scalar]]:
     """(a, tau) of H a + C = tau with tau known at free joints and a at the prescribed ones."""
-    names = tuple(prescribed)
-    given = prescribed_places(tree, names)
+    given = prescribed_places(tree, prescribed)
     free = [k for k in range(tree.nv) if k not in given]
     known = [a[k] if k in given else 0.0 for k in range(tree.nv)]
     C = inverse_dynamics(
@@ -54,7 +53,7 @@ def hybrid_dynamics_by_matrix(
     if not free:
         return list(a), C
     lam, _ = merged_parents(variable_parents(tree), free)
-    L, reciprocals = factor_with_reciprocals(free_mass_matrix(tree, q, prescribed=names, time=time), lam)
+    L, reciprocals = factor_with_reciprocals(free_mass_matrix(tree, q, prescribed=prescribed, time=time), lam)
     a_1 = solve_with_reciprocals(L, reciprocals, lam, [tau[k] - C[k] for k in free])
     place = {k: n for n, k in enumerate(free)}
     wanted = [a_1[place[k]] if k in place else 0.0 for k in range(tree.nv)]
@@ -66,7 +65,7 @@ def hybrid_dynamics_by_matrix(
 
 
 def free_mass_matrix(
-    tree: Tree, q: Sequence[Scalar], *, prescribed: Iterable[str] = (), time: Scalar | None = None
+    tree: Tree, q: Sequence[Scalar], *, prescribed: Collection[str] = (), time: Scalar | None = None
 ) -> Matrix:
     """H_11 of the joints that are not prescribed, in the order of v: Table 9.1.
 

@@ -5,7 +5,7 @@ fd is the set of joints whose forces are known and whose accelerations are wante
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from dalembert.errors import ArgumentError, ModelError, UnknownNameError
 from dalembert.model.tree import Tree
@@ -13,10 +13,12 @@ from dalembert.model.tree import Tree
 __all__ = ["merged_parents", "prescribed_places", "supported_bodies"]
 
 
-def prescribed_places(tree: Tree, prescribed: Iterable[str]) -> frozenset[int]:
+def prescribed_places(tree: Tree, prescribed: Collection[str]) -> frozenset[int]:
     """The places in v of the joints of these names."""
-    if isinstance(prescribed, str):
-        raise ArgumentError(f'hybrid_dynamics: prescribed is a list of joint names; write ["{prescribed}"]')
+    if isinstance(prescribed, str) or not isinstance(prescribed, Collection):
+        raise ArgumentError(
+            f'hybrid_dynamics: prescribed is a list of joint names; write ["{prescribed}"], or [] for none'
+        )
     bodies = {body.joint_name: body for body in tree.bodies}
     places: set[int] = set()
     for name in prescribed:
