@@ -26,12 +26,12 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from dalembert.algorithms.assembly.joint_forces import require_invertible_inertias
 from dalembert.algorithms.constraints.explicit import closure_rows, original_model
 from dalembert.algorithms.constraints.user_rows import UserRows, user_rows
 from dalembert.algorithms.external_forces import ExternalForces, body_forces
 from dalembert.algorithms.kinematics import BodyMotion, body_motions
 from dalembert.algorithms.small_solve import factor, factor_semidefinite
+from dalembert.errors import ModelError
 from dalembert.model.body import Body
 from dalembert.model.elements import Loop
 from dalembert.model.joints.dual import directional_derivative
@@ -108,10 +108,8 @@ def accelerations_by_maximal_coordinates(
 ) -> list[Scalar]:
     """a `(nv,)` of a system of any connectivity, a tree or not: Eq. 3.74 by dense matrices.
 
-    B I^-1 B^T lambda = k - B I^-1 f first, then d = I^-1 (f + B^T lambda). Every body needs mass and moments
-    of inertia of its own.
+    B I^-1 B^T lambda = k - B I^-1 f first, then d = I^-1 (f + B^T lambda).
     """
-    require_invertible_inertias(tree, 'forward_dynamics with method="maximal"')
     system = maximal_system(
         tree,
         q,
@@ -208,7 +206,14 @@ def _thinness(body: Body) -> float:
     if any(len(row) < 6 for row in known):
         return 0.0
     sizes = np.linalg.eigvalsh(np.array(known))
-    return float(np.max(np.abs(known))) or 1.0 if sizes[0] < SINGULAR * sizes[-1] or sizes[-1] == 0.0 else 0.0
+    if sizes[0] < -SINGULAR * np.abs(sizes).max():
+        raise ModelError(
+            f'forward_dynamics in maximal coordinates: body "{body.name}" has a negative inertia; '
+            "give it one that a body can have, or use a method of the spanning tree"
+        )
+    if sizes[0] > SINGULAR * sizes[-1]:
+        return 0.0
+    return float(np.max(np.abs(known))) or 1.0
 
 
 def _free_force(tree: Tree, body: Body, motion: BodyMotion, f_x: PerBody[Force] | None) -> list[Scalar]:
