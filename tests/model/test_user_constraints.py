@@ -182,6 +182,38 @@ def test_functions_that_cannot_close_loops_are_refused(function: Any, independen
         build()
 
 
+def test_closures_must_solve_the_loops() -> None:
+    def crank(wrong: float, off: float = 0.0) -> da.Model:
+        base = da.models.slider_crank()
+        builder = da.ModelBuilder()
+        for body in base.bodies:
+            parent = "world" if body.parent < 0 else base.bodies[body.parent].name
+            builder.add_body(body.name, parent, body.joint, placement=body.placement, inertia=SOLID)
+        builder.add_loop("pin", "rod", "slider", base.loops[0].joint, base.loops[0].placement_predecessor)
+
+        def gamma(model: Any, y: Any) -> list[Any]:
+            sine = 0.25 / 0.8 * sin(y[0])
+            cosine = da.scalar.sqrt(1.0 - sine * sine)
+            slide = 0.25 * da.scalar.cos(y[0]) + 0.8 * cosine - 1.05 + off
+            return [y[0], -y[0] - wrong * da.scalar.atan2(sine, cosine), slide]
+
+        builder.set_loop_closure(gamma, ["crank"])
+        return builder.build()
+
+    assert crank(1.0).closure is not None
+    with pytest.raises(ModelError, match='leaves "pin" open by'):
+        crank(-1.0)  # right at y = 0, wrong beside it
+    with pytest.raises(ModelError, match='leaves "pin" open by'):
+        crank(1.0, off=0.1)
+    builder = arm()
+    builder.set_loop_closure(cam, ["a", "c"])
+    builder.add_constraint(lambda model, q: [q[1] - 0.5 * sin(q[0])], name="same")
+    assert builder.build().closure is not None
+    builder.add_constraint(lambda model, q: [q[1] - 0.4 * sin(q[0])], name="other")
+    with pytest.raises(ModelError, match='leaves "other" open'):
+        builder.build()
+
+
 def test_closures_need_joints_whose_velocity_is_a_rate() -> None:
     builder = arm()
     builder.add_body("ball", "c", da.Spherical(), inertia=SOLID)
@@ -243,7 +275,7 @@ def test_surgery_and_explicit_constraints() -> None:
     assert alone.tree().closure is None
     with pytest.raises(ModelError, match="set_loop_closure"):
         alone.lock(["b"])
-    builder.add_loop("guide", "world", "c", da.SphereInCylinder())
+    builder.add_constraint(lambda model, q: [q[1] - 0.5 * sin(q[0])], name="same")
     beside = builder.build().lock(["b"])
     assert beside.closure is None
     assert any("left behind" in line for line in beside.report)

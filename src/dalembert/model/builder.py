@@ -9,18 +9,13 @@ from typing import Any, Literal
 from dalembert.errors import ModelError, UnknownNameError
 from dalembert.model import checks, topology
 from dalembert.model.body import Body, Limits, Placement
+from dalembert.model.constraint_checks import checked_closure, checked_constraint, takes_time
 from dalembert.model.coupling import place_coordinates
 from dalembert.model.elements import Coupling, Frame, Loop
 from dalembert.model.joints import Joint
 from dalembert.model.model import WORLD_NAME, Model
 from dalembert.model.shapes import Shape
-from dalembert.model.user_constraints import (
-    KINDS,
-    Constraint,
-    checked_closure,
-    checked_constraint,
-    takes_time,
-)
+from dalembert.model.user_constraints import KINDS, Constraint
 from dalembert.model.values import rebuilt
 from dalembert.spatial import RigidInertia, Vec3
 
@@ -316,7 +311,7 @@ class ModelBuilder:
             function, names, timed = self._closure
             for joint in names:
                 _known(self._joint_owner, joint, "set_loop_closure", "joint")
-            closure = checked_closure(function, names, timed, model)
+            closure = checked_closure(function, names, timed, rebuilt(model, constraints=constraints))
         return rebuilt(model, constraints=constraints, closure=closure)
 
     def _refuse_taken(self, name: str, what: str) -> None:
