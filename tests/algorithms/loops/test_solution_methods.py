@@ -90,6 +90,8 @@ def test_redundant_rows_change_lambda_and_not_the_motion(dtype: str) -> None:
         for solve in (loops.constrained_motion, loops.constrained_motion_directly):
             found = solved(rows, solve)
             np.testing.assert_allclose(found.a, reference.a, rtol=0.0, atol=tolerance)
+            force = K[rows].T @ np.array(found.multipliers, float)
+            np.testing.assert_allclose(force, M @ np.array(found.a, float) - f, rtol=0.0, atol=30 * tolerance)
     shortest = solved([0, 1, 2, 3, 4], lambda s: loops.constrained_motion(s, minimum_norm=True))
     A = K[:5] @ np.linalg.solve(M, K[:5].T)
     expected = np.linalg.pinv(A, rcond=1e-9) @ (k[:5] - K[:5] @ np.linalg.solve(M, f))
