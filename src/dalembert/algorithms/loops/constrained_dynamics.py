@@ -31,6 +31,9 @@ METHODS: dict[str, Callable[..., list[Scalar]]] = {
 ANY_CONNECTIVITY = ("sparse", "maximal")
 """The methods that know no spanning tree, so that a tree is as good as anything."""
 
+MANY_CONSTRAINTS = 50
+"""Rows of K above which maximal coordinates take less time; measured on ladders."""
+
 NEED_MASS = ("range_space", "sparse", "maximal")
 """The methods that divide by inertias before the constraints are met."""
 
@@ -55,8 +58,8 @@ def constrained_forward_dynamics(
     """Solve M(q) a + b(q, v) = tau + external + K^T lambda, K a = k for a `(nv,)`.
 
     `method`: a name of `METHODS`; by default "loop_closure" where the model has q = gamma(y), "null_space"
-    where joints move massless bodies that only the constraints hold, else "range_space". `stabilization`:
-    T_stab [s] (Eq. 8.22), without it errors drift.
+    where joints move massless bodies that only the constraints hold, "sparse" where loops are many, else
+    "range_space". `stabilization`: T_stab [s] (Eq. 8.22), without it errors drift.
     """
     chosen = method or _default(tree)
     if chosen not in METHODS:
@@ -82,4 +85,5 @@ def _default(tree: Tree) -> str:
         require_moving_mass(tree, "forward_dynamics")
     except ModelError:
         return "null_space"
-    return "range_space"
+    rows = sum(6 - loop.joint.nv for loop in tree.loops)
+    return "range_space" if rows <= MANY_CONSTRAINTS else "sparse"
