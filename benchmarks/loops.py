@@ -132,6 +132,8 @@ def contest(name: str, model: da.Model, rows: int) -> None:
     t_theirs = best(batch, 6) / rows
     expected = swap_halves(model, theirs)  # dv/dt of a free joint is component by component in both
     error = np.abs(expected - ours).max(axis=1) / np.abs(ours).max(axis=1)
+    if error.max() > 1e-8:
+        raise SystemExit(f"{name}: the engines disagree by {error.max():.1e}")
     figures = f"{t_ours * 1e6:10.3f} {t_theirs * 1e6:10.3f} {t_theirs / t_ours:10.1f}"
     errors = f"{np.median(error):10.1e} {error.max():10.1e}"
     print(f"{name:28} {model.nv:3} {len(da.constraint_error(model, q[0])):3} {figures} {errors}")
