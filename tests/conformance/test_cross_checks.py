@@ -36,7 +36,8 @@ class Sample:
         self.q, self.v = q.tolist(), v.tolist()
         self.a, self.tau = (rng.standard_normal(model.nv).tolist() for _ in range(2))
         self.f = rng.standard_normal((len(model.bodies), 6)).tolist()
-        self.rng = rng
+        self.explicit = model
+        """The same with its loops solved by a function, where there is one."""
 
 
 @st.composite
@@ -417,8 +418,9 @@ def twins(draw: st.DrawFn) -> Sample:
         )  # fmt: skip
     last = chain.bodies[-1].name
     model.add_loop("ends", last, f"twin_{last}", da.Fixed())
-    model.set_loop_closure(lambda model, y: [*y, *y], [joint.name for joint in chain.joints])
     s = Sample(model.build(), seed)
+    model.set_loop_closure(lambda model, y: [*y, *y], [joint.name for joint in chain.joints])
+    s.explicit = model.build()
     s.q, s.v = s.q[: chain.nq] * 2, s.v[: chain.nv] * 2
     J = array(al.jacobian(chain, s.q[: chain.nq], last)).reshape(6, chain.nv)
     assume(np.linalg.cond(J) < 50.0)  # else the end may rest while the chain moves
@@ -429,4 +431,10 @@ def twins(draw: st.DrawFn) -> Sample:
 @given(twins())
 def test_closed_loops_by_their_closure_function(s: Sample) -> None:
     """q = gamma(y) against the other methods, on overconstrained loops."""
-    check_loop_routes(s, {**LOOP_ROUTES, "closure": loops.accelerations_by_closure})
+
+    def closure(_: da.Model, *at: Any, **f: Any) -> Any:
+        return loops.accelerations_by_closure(s.explicit, *at, **f)
+
+    routes = {**LOOP_ROUTES, "closure": closure}
+    del routes["sparse method"]  # section 8.13 asks for constraints of full rank, and these are not
+    check_loop_routes(s, routes)
