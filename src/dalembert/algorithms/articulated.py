@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
+from dalembert.algorithms.dense import dot
 from dalembert.algorithms.small_solve import SymmetricFactor, factor
 from dalembert.scalar import Scalar, is_zero, literal
 from dalembert.spatial import ArticulatedInertia, Force, Motion
@@ -122,7 +123,7 @@ class JointElimination:
     def bias_force(self, p_A: Force, c: Motion, tau: Sequence[Scalar], u: Sequence[Scalar]) -> Force:
         """p^a = p^A + I^a c + K u (Eq. 7.48)."""
         total = (p_A + self.I_a * c).to_list()
-        p_a = [x + _dot(self.K[r], u) if u else x for r, x in enumerate(total)]
+        p_a = [x + dot(self.K[r], u) if u else x for r, x in enumerate(total)]
         for t, r in zip(tau, self.rows, strict=bool(self.rows)):
             p_a[r] = t
         return Force.of(p_a)
@@ -140,13 +141,6 @@ class JointElimination:
         for e_k, r in zip(e, self.rows, strict=True):
             a[r] = e_k
         return vdot, Motion.of(a)
-
-
-def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
-    total = a[0] * b[0]
-    for x, y in zip(a[1:], b[1:], strict=True):
-        total = total + x * y
-    return total
 
 
 def _moved(a: Motion, S: Sequence[Motion], vdot: Sequence[Scalar]) -> Motion:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.inertia_rate import inertia_rate
 from dalembert.algorithms.jacobians import subspace_rate
 from dalembert.algorithms.kinematics import body_motions, body_velocities, forward_kinematics
@@ -38,8 +39,6 @@ __all__ = [
     "potential_energy",
     "total_mass",
 ]
-
-Matrix = list[list[Scalar]]
 
 
 def total_mass(tree: Tree) -> Scalar:

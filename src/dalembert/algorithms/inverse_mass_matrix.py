@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.algorithms.open_tree import require_moving_mass
 from dalembert.algorithms.sparse import ancestors, factor_with_reciprocals
@@ -18,8 +19,6 @@ from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar
 
 __all__ = ["inverse_mass_matrix"]
-
-Matrix = list[list[Scalar]]
 
 
 def inverse_mass_matrix(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Matrix:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.kinematics import body_motions, placed_motion, relative_motion
 from dalembert.algorithms.sparsity import velocity_places
 from dalembert.errors import UnknownNameError
@@ -41,7 +42,6 @@ __all__ = [
     "subspace_rate",
 ]
 
-Matrix = list[list[Scalar]]
 
 FRAMES = ("body", "world", "world_aligned")
 """Where a Jacobian may be expressed."""

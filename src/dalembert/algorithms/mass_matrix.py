@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.articulated import joint_inertia
+from dalembert.algorithms.dense import Matrix, transposed, unit
 from dalembert.algorithms.inverse_dynamics import spanning_tree_forces
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.sparsity import velocity_places
@@ -29,8 +30,6 @@ __all__ = [
     "mass_matrix",
     "mass_matrix_by_columns",
 ]
-
-Matrix = list[list[Scalar]]
 
 
 class Block(NamedTuple):
@@ -113,11 +112,14 @@ def mass_matrix_by_columns(tree: Tree, q: Sequence[Scalar], *, time: Scalar | No
     c = spanning_tree_forces(tree, q, zero, zero, time=time)
     columns = []
     for i in range(n):
-        unit = [1.0 if k == i else 0.0 for k in range(n)]
+        direction = unit(n, i)
         columns.append(
-            [t - c_k for t, c_k in zip(spanning_tree_forces(tree, q, zero, unit, time=time), c, strict=True)]
+            [
+                t - c_k
+                for t, c_k in zip(spanning_tree_forces(tree, q, zero, direction, time=time), c, strict=True)
+            ]
         )
-    return [list(row) for row in zip(*columns, strict=True)]
+    return transposed(columns)
 
 
 def assembled(tree: Tree, blocks: Iterator[Block]) -> Matrix:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dalembert.algorithms.dense import Matrix, dot, transposed, unit
 from dalembert.algorithms.forward_dynamics import forward_dynamics
 from dalembert.algorithms.jacobians import jacobian, jacobian_rate_times_velocity
 from dalembert.algorithms.mass_matrix import mass_matrix
@@ -27,7 +28,6 @@ from dalembert.scalar import Scalar
 
 __all__ = ["handle_bias_acceleration", "handle_inertia", "handle_inverse_inertia"]
 
-Matrix = list[list[Scalar]]
 Handle = str | Body | Frame
 
 
@@ -45,7 +45,7 @@ def handle_inverse_inertia(
     rows = [row for handle in handles for row in jacobian(model, q, handle, frame=frame, time=time)]
     Y = [solve_l_transposed(L, lam, row, unit=True) for row in rows]
     W = [[y_k * r for y_k, r in zip(y, reciprocals, strict=True)] for y in Y]
-    return [[_dot(Y[max(i, j)], W[min(i, j)]) for j in range(len(Y))] for i in range(len(Y))]
+    return [[dot(Y[max(i, j)], W[min(i, j)]) for j in range(len(Y))] for i in range(len(Y))]
 
 
 def handle_bias_acceleration(
@@ -64,7 +64,7 @@ def handle_bias_acceleration(
     for handle in handles:
         rate = jacobian_rate_times_velocity(model, q, v, handle, frame=frame, time=time)
         J = jacobian(model, q, handle, frame=frame, time=time)
-        b += [_dot(row, a) + r for row, r in zip(J, rate, strict=True)]
+        b += [dot(row, a) + r for row, r in zip(J, rate, strict=True)]
     return b
 
 
@@ -72,12 +72,5 @@ def handle_inertia(Phi: Sequence[Sequence[Scalar]]) -> Matrix:
     """I = Phi^-1, of handles that can move in every direction (Eq. 7.12)."""
     inverse = factor(Phi)
     n = len(Phi)
-    columns = [inverse.solve([1.0 if k == i else 0.0 for k in range(n)]) for i in range(n)]
-    return [list(row) for row in zip(*columns, strict=True)]
-
-
-def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
-    total: Scalar = 0.0
-    for x, y in zip(a, b, strict=True):
-        total = total + x * y
-    return total
+    columns = [inverse.solve(unit(n, i)) for i in range(n)]
+    return transposed(columns)

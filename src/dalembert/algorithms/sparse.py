@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from dalembert.algorithms.dense import Matrix
 from dalembert.scalar import Scalar, sqrt
 
 __all__ = [
@@ -37,8 +38,6 @@ __all__ = [
     "solve_ltl",
     "solve_with_reciprocals",
 ]
-
-Matrix = list[list[Scalar]]
 
 
 def expanded_parents(parents: Sequence[int], freedoms: Sequence[int]) -> list[int]:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from dalembert.algorithms.assembly.collecting import Equations, body_equations, collect, free_acceleration
 from dalembert.algorithms.assembly.explicit import project
-from dalembert.algorithms.assembly.matrices import Matrix, Vector
+from dalembert.algorithms.dense import Matrix, Vector
 from dalembert.algorithms.external_forces import ExternalForces, body_forces
 from dalembert.algorithms.open_tree import require_moving_mass, require_open_tree
 from dalembert.algorithms.sparsity import velocity_places

@@ -19,18 +19,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dalembert.algorithms.assembly.matrices import (
+from dalembert.algorithms.assembly.variants import active_force
+from dalembert.algorithms.dense import (
     Matrix,
     Rows,
     identity,
     minus,
     product,
-    solve,
     times,
     transposed,
     zeros,
 )
-from dalembert.algorithms.assembly.variants import active_force
+from dalembert.algorithms.elimination import solve
 from dalembert.errors import ArgumentError
 from dalembert.scalar import Scalar, is_zero
 from dalembert.spatial import ArticulatedInertia, Force, Motion

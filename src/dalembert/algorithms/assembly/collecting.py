@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from dalembert.algorithms.assembly.matrices import Matrix, Vector
+from dalembert.algorithms.dense import Matrix, Vector
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.mass_matrix import mass_matrix

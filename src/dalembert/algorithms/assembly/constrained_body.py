@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dalembert.algorithms.articulated import joint_inertia
 from dalembert.algorithms.assembly.collecting import Equations, body_equations
 from dalembert.algorithms.assembly.implicit import constrain
-from dalembert.algorithms.assembly.matrices import Matrix, dot, times, transposed, zeros
+from dalembert.algorithms.dense import Matrix, dot, times, transposed, zeros
 from dalembert.algorithms.small_solve import factor
 from dalembert.scalar import Scalar
 from dalembert.spatial import ArticulatedInertia, Force, Motion, RigidInertia

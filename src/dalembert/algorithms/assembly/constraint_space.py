@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.assembly.joint_forces import joint_forces, require_invertible_inertias
-from dalembert.algorithms.assembly.matrices import Vector, dot
 from dalembert.algorithms.assembly.variants import relative_acceleration
+from dalembert.algorithms.dense import Vector, dot
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.open_tree import has_couplings, require_open_tree
 from dalembert.algorithms.small_solve import SymmetricFactor, factor

@@ -29,9 +29,9 @@ from dalembert.algorithms.assembly.handles import (
 )
 from dalembert.algorithms.assembly.joint_forces import JointForces, joint_forces, require_invertible_inertias
 from dalembert.algorithms.assembly.loop_joints import loop_handle_joint, velocity_product_accelerations
-from dalembert.algorithms.assembly.matrices import dot, times
 from dalembert.algorithms.assembly.planning import WORLD, AssemblyPlan, plan_in_pairs, plan_one_by_one
 from dalembert.algorithms.assembly.variants import relative_acceleration
+from dalembert.algorithms.dense import dot, times
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
 from dalembert.algorithms.open_tree import has_couplings

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.assembly.collecting import Equations, free_acceleration
-from dalembert.algorithms.assembly.matrices import (
+from dalembert.algorithms.dense import (
     Matrix,
     Rows,
     Vector,

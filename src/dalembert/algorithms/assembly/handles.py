@@ -28,8 +28,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
-from dalembert.algorithms.assembly.matrices import Matrix, Vector, dot, times, transposed
 from dalembert.algorithms.assembly.semidefinite import factor_with_scale
+from dalembert.algorithms.dense import Matrix, Vector, dot, times, transposed
 from dalembert.algorithms.small_solve import factor
 from dalembert.scalar import Scalar, is_zero
 from dalembert.spatial import Force, Motion

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.assembly.collecting import Equations
-from dalembert.algorithms.assembly.matrices import Matrix, Rows, Vector, dot, transposed, zeros
+from dalembert.algorithms.dense import Matrix, Rows, Vector, dot, transposed, zeros
 from dalembert.algorithms.small_solve import factor, factor_semidefinite
 from dalembert.scalar import Scalar
 

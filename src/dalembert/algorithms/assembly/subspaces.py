@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dalembert.algorithms.articulated import joint_inertia
-from dalembert.algorithms.assembly.matrices import Matrix, Vector, dot, reduced, solve, times, transposed
+from dalembert.algorithms.dense import Matrix, Vector, dot, times, transposed, unit
+from dalembert.algorithms.elimination import reduced, solve
 from dalembert.algorithms.small_solve import factor, factor_semidefinite
 from dalembert.errors import ArgumentError
 from dalembert.scalar import Scalar, select
@@ -48,7 +49,7 @@ def dual_complement(S: Columns, n: int) -> Matrix:
 
     Elimination finds an invertible A with A S = [1; 0]; the last rows of A are the columns of S^⊥.
     """
-    rows = [[column[i] for column in S] + [1.0 if j == i else 0.0 for j in range(n)] for i in range(n)]
+    rows = [[column[i] for column in S] + unit(n, i) for i in range(n)]
     return [row[len(S) :] for row in reduced(rows, len(S))[len(S) :]]
 
 

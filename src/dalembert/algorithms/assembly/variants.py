@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dalembert.algorithms.assembly.matrices import Matrix, Rows, dot, identity, minus, plus, times
+from dalembert.algorithms.dense import Matrix, Rows, dot, identity, minus, plus, times
 from dalembert.algorithms.small_solve import factor
 from dalembert.scalar import Scalar
 from dalembert.spatial import ArticulatedInertia, Force, Motion

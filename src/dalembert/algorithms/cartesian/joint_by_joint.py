@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from dalembert.algorithms.cartesian.maximal import from_maximal
 from dalembert.algorithms.cartesian.pseudo_inverse import symmetric_pseudo_inverse
 from dalembert.algorithms.cartesian.velocities import GeneralizedVelocity, residual_of
+from dalembert.algorithms.dense import identity
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.model.body import Body, JointMotion
 from dalembert.model.joints import Joint
@@ -37,13 +38,11 @@ __all__ = [
     "turning_columns",
 ]
 
-Matrix = list[list[Scalar]]
-
 
 def connectivity_matrix(parents: Sequence[int]) -> list[list[float]]:
     """D `(n_bodies, n_bodies)`, each entry for a 3x3 block: 1 on the diagonal, -1 at the parent (Eq. 64)."""
     count = len(parents)
-    D = [[1.0 if i == k else 0.0 for i in range(count)] for k in range(count)]
+    D = identity(count)
     for k, parent in enumerate(parents):
         if parent >= 0:
             D[k][parent] = -1.0

@@ -20,8 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dalembert.algorithms.cartesian.products import dot
 from dalembert.algorithms.cartesian.pseudo_inverse import PseudoInverse, symmetric_pseudo_inverse
+from dalembert.algorithms.dense import Matrix, dot
 from dalembert.algorithms.jacobians import all_jacobians
 from dalembert.algorithms.open_tree import has_couplings
 from dalembert.algorithms.sparsity import velocity_places
@@ -32,8 +32,6 @@ from dalembert.scalar import Scalar, is_one
 from dalembert.spatial import ArticulatedInertia, Force, Motion, RigidInertia, SymMat3
 
 __all__ = ["least_squares", "unit_weights"]
-
-Matrix = list[list[Scalar]]
 
 
 def unit_weights(tree: Tree) -> PerBody[RigidInertia]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.jacobians import jacobian
 from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
 from dalembert.model.elements import Frame
@@ -16,8 +17,6 @@ from dalembert.scalar import Scalar
 from dalembert.spatial import Mat3, Motion, Transform, Vec3
 
 __all__ = ["at_center_of_mass", "from_maximal", "maximal_jacobians", "maximal_velocities"]
-
-Matrix = list[list[Scalar]]
 
 
 def maximal_velocities(

@@ -15,13 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
-from dalembert.algorithms.cartesian.products import dot
+from dalembert.algorithms.dense import Matrix, dot
 from dalembert.algorithms.small_solve import SymmetricFactor, factor
 from dalembert.scalar import Scalar, is_zero, select
 
 __all__ = ["PseudoInverse", "symmetric_pseudo_inverse"]
 
-Matrix = list[list[Scalar]]
 
 RANK: Final = 1e-10
 """The squared sine of the angle to the other columns at which a column counts as dependent on them."""

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from dalembert.algorithms.cartesian.least_squares import least_squares, unit_weights
 from dalembert.algorithms.cartesian.maximal import from_maximal, maximal_jacobians, maximal_velocities
-from dalembert.algorithms.cartesian.products import dot
 from dalembert.algorithms.cartesian.pseudo_inverse import symmetric_pseudo_inverse
+from dalembert.algorithms.dense import dot
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.model.model import Model
 from dalembert.model.tree import PerBody, Tree

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from dalembert.algorithms.aligned import AlignedTree
 from dalembert.algorithms.constraints.user_rows import UserRows
+from dalembert.algorithms.dense import identity
 from dalembert.errors import ArgumentError, ModelError
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.model import Model
@@ -52,7 +53,7 @@ def closure_equations(
         return derivative
 
     ny = len(ydot)
-    units = [[1.0 if i == j else 0.0 for i in range(ny)] for j in range(ny)]
+    units = identity(ny)
     columns = [_along(model, closure, gamma, y, unit, time, 0.0)[1] for unit in units]
     first, second = _along(model, closure, rate, y, ydot, time, 1.0)
     v: list[Scalar] = [0.0] * model.nv

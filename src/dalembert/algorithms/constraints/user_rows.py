@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from dalembert.algorithms.dense import unit
 from dalembert.model import configuration
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.model import Model
@@ -96,8 +97,7 @@ def _position_columns(
         if body.dependence is None:
             own = body.own_q(q)
             for j in range(body.nv):
-                unit = [1.0 if i == j else 0.0 for i in range(body.nv)]
-                rate = body.joint.position_rate(own, unit)
+                rate = body.joint.position_rate(own, unit(body.nv, j))
                 columns.append(_partial(function, q, body.q_slice, rate, constants))
     return columns
 

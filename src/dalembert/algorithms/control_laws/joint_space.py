@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dalembert.algorithms.control_laws.actuation import commanded_forces, require_actuation
+from dalembert.algorithms.dense import Matrix, unit
 from dalembert.algorithms.geometry.constrained_inertia import nearest_acceleration
 from dalembert.algorithms.geometry.gauss import allowed_accelerations, inertia_solver
 from dalembert.algorithms.inverse_dynamics import differential_inverse_dynamics, gravity_forces
@@ -36,8 +37,6 @@ __all__ = [
     "posture_forces",
     "tracking_acceleration",
 ]
-
-Matrix = list[list[Scalar]]
 
 
 def gravity_compensation(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> list[Scalar]:
@@ -142,7 +141,7 @@ def _joint_acceleration(
     motion = [*joint.position_rate(q, v), *zero, *joint.position_rate(q_ref, v_ref), *a_ref]
     e = joint.difference(q_ref, q)
     e_rate, bias = directional_derivative(rate_of, [*q, *v, *q_ref, *v_ref], motion)
-    columns = [rate(q, [1.0 if i == k else 0.0 for i in range(nv)], q_ref, zero) for k in range(nv)]
+    columns = [rate(q, unit(nv, k), q_ref, zero) for k in range(nv)]
     A = [[column[r] for column in columns] for r in range(nv)]
     rest = [-(b * de) - k * x - more for b, de, k, x, more in zip(B, e_rate, K, e, bias, strict=True)]
     return _solved(A, rest)

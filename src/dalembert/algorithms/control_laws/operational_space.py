@@ -30,6 +30,7 @@ from typing import NamedTuple
 from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.control_laws.actuation import commanded_forces
 from dalembert.algorithms.control_laws.joint_space import critical_damping
+from dalembert.algorithms.dense import Matrix, Vector, dot, unit
 from dalembert.algorithms.geometry.constrained_inertia import nearest_acceleration
 from dalembert.algorithms.geometry.gauss import allowed_accelerations, inertia_solver
 from dalembert.algorithms.jacobians import frame_of, jacobian, jacobian_rate_times_velocity
@@ -45,9 +46,6 @@ from dalembert.spatial import Mat3, Transform, Vec3
 from dalembert.spatial.exponential import so3_log
 
 __all__ = ["Task", "consistent_inverse", "frame_task", "operational_inertia", "operational_space"]
-
-Vector = list[Scalar]
-Matrix = list[list[Scalar]]
 
 
 class Task(NamedTuple):
@@ -87,7 +85,7 @@ def frame_task(
         error += list(pose.p - Vec3(*position))
     J = jacobian(model, q, place, time=time)[parts]
     bias = jacobian_rate_times_velocity(model, q, v, place, time=time)[parts]
-    rates = [_dot(row, v) for row in J]
+    rates = [dot(row, v) for row in J]
     v_ref = [0.0] * len(J) if velocity is None else list(velocity)
     a_ref = [0.0] * len(J) if acceleration is None else list(acceleration)
     D = critical_damping(stiffness) if damping is None else list(damping)
@@ -153,7 +151,7 @@ def consistent_inverse(
 ) -> Matrix:
     """J# = M^-1 J^T Lambda `(nv, m)`: of the inverses of J the one of least kinetic energy; Eq. (1)."""
     Y, Lambda = _projected(model, q, where, rotation, position, time)
-    return [[_dot([y[r] for y in Y], column) for column in Lambda] for r in range(model.nv)]
+    return [[dot([y[r] for y in Y], column) for column in Lambda] for r in range(model.nv)]
 
 
 def _projected(
@@ -168,9 +166,9 @@ def _projected(
     J = jacobian(model, q, where, time=time)[_parts(rotation, position)]
     solve = inertia_solver(aligned(model), q, time=time)
     Y = [solve(row) for row in J]
-    Phi = factor_semidefinite([[_dot(row, y) for y in Y] for row in J])
+    Phi = factor_semidefinite([[dot(row, y) for y in Y] for row in J])
     m = len(J)
-    return Y, [Phi.solve([1.0 if i == k else 0.0 for i in range(m)]) for k in range(m)]
+    return Y, [Phi.solve(unit(m, k)) for k in range(m)]
 
 
 def _parts(rotation: bool, position: bool) -> slice:
@@ -183,10 +181,3 @@ def _parts(rotation: bool, position: bool) -> slice:
 def _pose(model: Model, q: Sequence[Scalar], place: Frame, time: Scalar | None) -> Transform:
     offset = place.placement.as_transform()
     return offset if place.body < 0 else forward_kinematics(model, q, time=time)[place.body] @ offset
-
-
-def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
-    total: Scalar = 0.0
-    for x, y in zip(a, b, strict=True):
-        total = total + x * y
-    return total

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.articulated import joint_inertia
+from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.external_forces import ExternalForces, body_forces
 from dalembert.algorithms.floating_base.base import (
     BASE_VARIABLES,
@@ -35,8 +36,6 @@ __all__ = [
     "floating_base_inertia",
     "reduced_floating_base_equations",
 ]
-
-Matrix = list[list[Scalar]]
 
 
 class FloatingBaseInertia(NamedTuple):

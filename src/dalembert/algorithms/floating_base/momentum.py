@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dalembert.algorithms.dense import Matrix, dot
 from dalembert.algorithms.floating_base.base import BASE_VARIABLES, rigid_acceleration
 from dalembert.algorithms.floating_base.equations import floating_base_inertia
 from dalembert.algorithms.jacobians import jacobian
@@ -23,8 +24,6 @@ from dalembert.scalar import Scalar
 from dalembert.spatial import Force, Motion
 
 __all__ = ["floating_base_jacobian", "floating_base_kinetic_energy", "floating_base_momentum"]
-
-Matrix = list[list[Scalar]]
 
 
 def floating_base_momentum(
@@ -65,13 +64,6 @@ def floating_base_jacobian(
     J = jacobian(model, q, where, frame=frame, time=time)
     recoil = [rigid_acceleration(I_0, f).to_list() for f in F]
     return [
-        [x - _dot(row[:BASE_VARIABLES], w) for x, w in zip(row[BASE_VARIABLES:], recoil, strict=True)]
+        [x - dot(row[:BASE_VARIABLES], w) for x, w in zip(row[BASE_VARIABLES:], recoil, strict=True)]
         for row in J
     ]
-
-
-def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
-    total: Scalar = 0.0
-    for x, y in zip(a, b, strict=True):
-        total = total + x * y
-    return total

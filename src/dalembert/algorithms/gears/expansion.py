@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dalembert.algorithms.dense import Matrix
 from dalembert.scalar import Scalar, is_one, is_zero
 
 __all__ = ["gear_equations", "geared_matrix"]
-
-Matrix = list[list[Scalar]]
 
 
 def geared_matrix(H: Sequence[Sequence[Scalar]], G: Sequence[Sequence[Scalar]]) -> Matrix:

@@ -14,15 +14,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dalembert.algorithms.aligned import AlignedTree, aligned
+from dalembert.algorithms.dense import Vector, dot
 from dalembert.algorithms.open_tree import has_couplings
 from dalembert.algorithms.small_solve import factor
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, is_zero
+from dalembert.scalar import Scalar
 
 __all__ = ["with_couplings"]
-
-Vector = list[Scalar]
 
 
 def with_couplings(method: Callable[..., Vector]) -> Callable[..., Vector]:
@@ -51,7 +50,7 @@ def with_couplings(method: Callable[..., Vector]) -> Callable[..., Vector]:
         for row in N:
             pushed = accelerations([f + n for f, n in zip(force, row, strict=True)])
             W.append([x - y for x, y in zip(pushed, a, strict=True)])
-        mu = factor([[_dot(row, w) for w in W] for row in N]).solve([-_dot(row, a) for row in N])
+        mu = factor([[dot(row, w) for w in W] for row in N]).solve([-dot(row, a) for row in N])
         for w, m in zip(W, mu, strict=True):
             a = [x + w_k * m for x, w_k in zip(a, w, strict=True)]
         return [a[place] for place in places]
@@ -88,11 +87,3 @@ def _rows(model: Model, places: Sequence[int]) -> list[list[float]]:
             rows.append(row)
         start += body.nv
     return rows
-
-
-def _dot(x: Sequence[Scalar], y: Sequence[Scalar]) -> Scalar:
-    total: Scalar = 0.0
-    for x_i, y_i in zip(x, y, strict=True):
-        if not (is_zero(x_i) or is_zero(y_i)):
-            total = total + x_i * y_i
-    return total

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from dalembert.algorithms.dense import Matrix, dot, unit
 from dalembert.algorithms.geometry.coriolis_matrix import coriolis_matrix, require_scleronomic
 from dalembert.algorithms.inverse_mass_matrix import inverse_mass_matrix
 from dalembert.algorithms.mass_matrix import mass_matrix
@@ -38,7 +39,6 @@ from dalembert.scalar import Scalar
 
 __all__ = ["christoffel_symbols", "christoffel_symbols_by_derivatives", "structure_constants"]
 
-Matrix = list[list[Scalar]]
 Tensor = list[list[list[Scalar]]]
 
 KINDS = ("first", "second")
@@ -53,7 +53,7 @@ def christoffel_symbols(tree: Tree, q: Sequence[Scalar], *, kind: str = "first")
     n = tree.nv
     first: Tensor = []
     for i in range(n):
-        C = coriolis_matrix(tree, q, _unit(n, i))
+        C = coriolis_matrix(tree, q, unit(n, i))
         first.append([[C[k][j] for k in range(n)] for j in range(n)])  # (1)
     return _of_kind(tree, q, first, kind)
 
@@ -65,7 +65,7 @@ def christoffel_symbols_by_derivatives(tree: Tree, q: Sequence[Scalar], *, kind:
     dM = [_along(tree, q, i, lambda x: mass_matrix(tree, x)) for i in range(n)]
     gamma = structure_constants(tree, q)
     M = _without_armature(tree, mass_matrix(tree, q))
-    lowered = [[[_dot(M[k], gamma[i][j]) for k in range(n)] for j in range(n)] for i in range(n)]
+    lowered = [[[dot(M[k], gamma[i][j]) for k in range(n)] for j in range(n)] for i in range(n)]
     first = [
         [
             [
@@ -104,7 +104,7 @@ def _joint_constants(body: Body, own_q: list[Scalar]) -> Tensor:
     nv = joint.nv
     S, T_a = joint.subspace(own_q), joint.active_subspace(own_q)
     dS = [
-        directional_derivative(joint.subspace, own_q, joint.position_rate(own_q, _unit(nv, i)))[1]
+        directional_derivative(joint.subspace, own_q, joint.position_rate(own_q, unit(nv, i)))[1]
         for i in range(nv)
     ]
     brackets = [[S[i].cross(S[j]) + dS[i][j] - dS[j][i] for j in range(nv)] for i in range(nv)]
@@ -113,7 +113,7 @@ def _joint_constants(body: Body, own_q: list[Scalar]) -> Tensor:
 
 def _along(tree: Tree, q: Sequence[Scalar], i: int, function: Callable[[list[Scalar]], Matrix]) -> Matrix:
     """e_i f: the derivative of a function of q along velocity variable i."""
-    direction = position_rate(tree, q, _unit(tree.nv, i))  # type: ignore[arg-type]
+    direction = position_rate(tree, q, unit(tree.nv, i))  # type: ignore[arg-type]
     return directional_derivative(function, list(q), direction)[1]
 
 
@@ -123,7 +123,7 @@ def _of_kind(tree: Tree, q: Sequence[Scalar], first: Tensor, kind: str) -> Tenso
     if kind == "first":
         return first
     inverse = inverse_mass_matrix(tree, q)
-    return [[[_dot(row, symbols) for row in inverse] for symbols in plane] for plane in first]
+    return [[[dot(row, symbols) for row in inverse] for symbols in plane] for plane in first]
 
 
 def _without_armature(tree: Tree, M: Matrix) -> Matrix:
@@ -135,14 +135,3 @@ def _without_armature(tree: Tree, M: Matrix) -> Matrix:
                 place = places[0][0]
                 rows[place][place] = rows[place][place] - armature
     return rows
-
-
-def _unit(n: int, i: int) -> list[Scalar]:
-    return [1.0 if k == i else 0.0 for k in range(n)]
-
-
-def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
-    total: Scalar = 0.0
-    for x, y in zip(a, b, strict=True):
-        total = total + x * y
-    return total

@@ -27,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from dalembert.algorithms.dense import Matrix, Rows, Vector, dot, identity, unit
 from dalembert.algorithms.small_solve import factor, factor_semidefinite
 from dalembert.scalar import Scalar
 
@@ -45,10 +46,6 @@ __all__ = [
     "transformed_force",
     "transformed_inertia",
 ]
-
-Vector = list[Scalar]
-Matrix = list[list[Scalar]]
-Rows = Sequence[Sequence[Scalar]]
 
 
 class ConstrainedMotion(NamedTuple):
@@ -79,8 +76,8 @@ def implicit_dynamics(D: Rows, f: Sequence[Scalar], J: Rows, bias: Sequence[Scal
     inertia = factor(D)
     free = inertia.solve(f)
     Y = [inertia.solve(row) for row in J]
-    wanted = [-(b + _dot(row, free)) for b, row in zip(bias, J, strict=True)]
-    multipliers = factor([[_dot(row, y) for y in Y] for row in J]).solve(wanted)
+    wanted = [-(b + dot(row, free)) for b, row in zip(bias, J, strict=True)]
+    multipliers = factor([[dot(row, y) for y in Y] for row in J]).solve(wanted)
     return ConstrainedMotion(_plus(free, Y, multipliers), multipliers)
 
 
@@ -97,11 +94,10 @@ def constrained_inverse_inertia(D: Rows, J: Rows) -> Matrix:
     n = len(D)
     inertia = factor(D)
     Y = [inertia.solve(row) for row in J]
-    effective = factor([[_dot(row, y) for y in Y] for row in J])
+    effective = factor([[dot(row, y) for y in Y] for row in J])
     A: Matrix = []
     for k in range(n):
-        unit = [1.0 if i == k else 0.0 for i in range(n)]
-        A.append(_plus(inertia.solve(unit), Y, [-x for x in effective.solve([y[k] for y in Y])]))
+        A.append(_plus(inertia.solve(unit(n, k)), Y, [-x for x in effective.solve([y[k] for y in Y])]))
     return A
 
 
@@ -109,9 +105,9 @@ def penalized_inverse_inertia(D: Rows, J: Rows, epsilon: Scalar) -> Matrix:
     """(D + epsilon J^T J)^-1, which tends to A of (3) with an error of order 1/epsilon."""
     n = len(D)
     columns = [[row[i] for row in J] for i in range(n)]
-    stiff = [[D[i][k] + epsilon * _dot(columns[i], columns[k]) for k in range(n)] for i in range(n)]
+    stiff = [[D[i][k] + epsilon * dot(columns[i], columns[k]) for k in range(n)] for i in range(n)]
     heavy = factor(stiff)
-    return [heavy.solve([1.0 if i == k else 0.0 for i in range(n)]) for k in range(n)]
+    return [heavy.solve(unit(n, k)) for k in range(n)]
 
 
 def gauss_acceleration(D: Rows, a_0: Sequence[Scalar], J: Rows, b: Sequence[Scalar]) -> Vector:
@@ -137,10 +133,10 @@ def nearest_acceleration(
     nearly, and a stays bounded where rows are almost dependent.
     """
     Y = [solve(row) for row in J]
-    Phi = [[_dot(row, y) for y in Y] for row in J]
+    Phi = [[dot(row, y) for y in Y] for row in J]
     for i, epsilon in enumerate(regularization):
         Phi[i][i] = Phi[i][i] + epsilon
-    missing = [b_k - _dot(row, a_0) for b_k, row in zip(b, J, strict=True)]
+    missing = [b_k - dot(row, a_0) for b_k, row in zip(b, J, strict=True)]
     return _plus(a_0, Y, factor_semidefinite(Phi).solve(missing))
 
 
@@ -148,7 +144,7 @@ def explicit_dynamics(D: Rows, f: Sequence[Scalar], J: Rows, bias: Sequence[Scal
     """M = J^T D J, c = J^T D J' q', tau = J^T f; `bias` = J' q'."""
     return ExplicitDynamics(
         transformed_inertia(D, J),
-        transformed_force([_dot(row, bias) for row in D], J),
+        transformed_force([dot(row, bias) for row in D], J),
         transformed_force(f, J),
     )
 
@@ -158,7 +154,7 @@ def explicit_dynamics_by_blocks(
 ) -> ExplicitMotion:
     """x'', f_c and q'' at once from the three block rows (5); the second is negated to make it symmetric."""
     n, m = len(D), len(J[0])
-    one = [[1.0 if i == k else 0.0 for k in range(n)] for i in range(n)]
+    one = identity(n)
     top = [[*row, *([0.0] * (n + m))] for row in D]
     middle = [[*(-x for x in one[i]), *([0.0] * (n + m))] for i in range(n)]
     bottom = [[*([0.0] * n), *(row[k] for row in J), *([0.0] * m)] for k in range(m)]
@@ -168,24 +164,17 @@ def explicit_dynamics_by_blocks(
 
 def transformed_force(f: Sequence[Scalar], J: Rows) -> Vector:
     """tau = J^T f: the same force in coordinates q with x' = J q', since power is the same."""
-    return [_dot([row[k] for row in J], f) for k in range(len(J[0]))]
+    return [dot([row[k] for row in J], f) for k in range(len(J[0]))]
 
 
 def transformed_inertia(D: Rows, J: Rows) -> Matrix:
     """M = J^T D J: the same inertia in coordinates q with x' = J q', since kinetic energy is the same."""
     columns = [[row[k] for row in J] for k in range(len(J[0]))]
-    return [[_dot(column, [_dot(row, other) for row in D]) for other in columns] for column in columns]
+    return [[dot(column, [dot(row, other) for row in D]) for other in columns] for column in columns]
 
 
 def _plus(a: Sequence[Scalar], columns: Rows, weights: Sequence[Scalar]) -> Vector:
     total = list(a)
     for column, weight in zip(columns, weights, strict=True):
         total = [x + weight * y for x, y in zip(total, column, strict=True)]
-    return total
-
-
-def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
-    total: Scalar = 0.0
-    for x, y in zip(a, b, strict=True):
-        total = total + x * y
     return total

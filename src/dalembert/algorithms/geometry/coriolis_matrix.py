@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.inertia_rate import inertia_rate
 from dalembert.algorithms.jacobians import subspace_rate
 from dalembert.algorithms.sparsity import velocity_places
@@ -36,8 +37,6 @@ from dalembert.scalar import Scalar
 from dalembert.spatial import Force, Motion, RigidInertia
 
 __all__ = ["coriolis_matrix", "coriolis_product", "mass_matrix_rate", "require_scleronomic"]
-
-Matrix = list[list[Scalar]]
 
 
 def coriolis_matrix(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> Matrix:

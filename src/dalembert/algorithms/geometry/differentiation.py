@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from dalembert.algorithms.dense import Matrix, unit
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.scalar import Scalar
 
 __all__ = ["MapMotion", "map_motion"]
-
-Matrix = list[list[Scalar]]
 
 
 class MapMotion(NamedTuple):
@@ -38,8 +37,7 @@ def map_motion(
     columns = []
     value: list[Scalar] = listed(list(x))
     for i in range(n):
-        unit = [1.0 if k == i else 0.0 for k in range(n)]
-        columns.append(directional_derivative(listed, list(x), unit)[1])
+        columns.append(directional_derivative(listed, list(x), unit(n, i))[1])
     J = [[column[r] for column in columns] for r in range(len(value))]
     velocity, bias = directional_derivative(
         lambda z: directional_derivative(listed, z, x_rate)[1], list(x), x_rate

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from dalembert.algorithms.dense import dot
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.hybrid.prescribed import merged_parents, prescribed_places
 from dalembert.algorithms.loops.range_space import constrained_motion
@@ -59,7 +60,7 @@ def hybrid_dynamics_constrained(
     K = [whole.K[i] for i in kept]
     multipliers = [motion.multipliers[part.rows[n]] for n in range(len(kept))]
     need = [
-        _dot(whole.M[i], a) - whole.force[i] - _dot([row[i] for row in K], multipliers)  # (2)
+        dot(whole.M[i], a) - whole.force[i] - dot([row[i] for row in K], multipliers)  # (2)
         if i in given
         else tau[i]
         for i in range(tree.nv)
@@ -81,19 +82,11 @@ def _free_part(
     return (
         whole._replace(
             M=[[whole.M[i][j] for j in free] for i in free],
-            force=[tau[i] + whole.force[i] - _dot([whole.M[i][j] for j in second], prescribed) for i in free],
+            force=[tau[i] + whole.force[i] - dot([whole.M[i][j] for j in second], prescribed) for i in free],
             K=[[whole.K[n][i] for i in free] for n in kept],
-            k=[whole.k[n] - _dot([whole.K[n][j] for j in second], prescribed) for n in kept],
+            k=[whole.k[n] - dot([whole.K[n][j] for j in second], prescribed) for n in kept],
             rows=tuple(whole.rows[n] for n in kept),
             parents=merged_parents(whole.parents, free)[0],
         ),
         kept,
     )
-
-
-def _dot(x: Sequence[Scalar], y: Sequence[Scalar]) -> Scalar:
-    total: Scalar = 0.0
-    for x_i, y_i in zip(x, y, strict=True):
-        if not (is_zero(x_i) or is_zero(y_i)):
-            total = total + x_i * y_i
-    return total

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from dalembert.algorithms.articulated import joint_inertia
+from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.hybrid.prescribed import merged_parents, prescribed_places, supported_bodies
 from dalembert.algorithms.inverse_dynamics import differential_inverse_dynamics, inverse_dynamics
@@ -27,8 +28,6 @@ from dalembert.scalar import Scalar
 from dalembert.spatial import RigidInertia
 
 __all__ = ["free_mass_matrix", "hybrid_dynamics_by_matrix"]
-
-Matrix = list[list[Scalar]]
 
 
 def hybrid_dynamics_by_matrix(

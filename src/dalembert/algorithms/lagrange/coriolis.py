@@ -14,20 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from dalembert.algorithms.cartesian.products import dot
+from dalembert.algorithms.dense import Matrix, dot, identity
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.scalar import Scalar
 
 __all__ = ["coriolis_vector", "mass_matrix_gradient", "mass_matrix_gradient_times", "mass_matrix_rate"]
 
-Matrix = list[list[Scalar]]
 MassMatrix = Callable[[list[Scalar]], Sequence[Sequence[Scalar]]]
 """M(q), on generic scalars."""
 
 
 def mass_matrix_gradient(mass_matrix: MassMatrix, q: Sequence[Scalar]) -> list[Matrix]:
     """dM/dq `(n, n, n)`: the k-th matrix is dM/dq_k."""
-    units = [[1.0 if i == k else 0.0 for i in range(len(q))] for k in range(len(q))]
+    units = identity(len(q))
     return [
         directional_derivative(lambda x: [list(row) for row in mass_matrix(x)], q, unit)[1] for unit in units
     ]

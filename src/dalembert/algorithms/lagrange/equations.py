@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from dalembert.algorithms.dense import unit
 from dalembert.algorithms.small_solve import factor
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.scalar import Scalar
@@ -39,14 +40,14 @@ def lagrange_equations(
     """
     n = len(q)
 
-    def momentum(x: list[Scalar], unit: Sequence[float]) -> Scalar:
-        return directional_derivative(lambda rates: energy(x[:n], rates), x[n:], unit)[1]
+    def momentum(x: list[Scalar], direction: Sequence[float]) -> Scalar:
+        return directional_derivative(lambda rates: energy(x[:n], rates), x[n:], direction)[1]
 
     Q = []
     for j in range(n):
-        unit = [1.0 if k == j else 0.0 for k in range(n)]
-        rate = directional_derivative(lambda x: momentum(x, unit), [*q, *qd], [*qd, *qdd])[1]  # noqa: B023
-        slope = directional_derivative(lambda x: energy(x, list(qd)), q, unit)[1]
+        direction = unit(n, j)
+        rate = directional_derivative(lambda x: momentum(x, direction), [*q, *qd], [*qd, *qdd])[1]  # noqa: B023
+        slope = directional_derivative(lambda x: energy(x, list(qd)), q, direction)[1]
         Q.append(rate - slope)
     return Q
 

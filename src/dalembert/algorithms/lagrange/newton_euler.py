@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from dalembert.algorithms.dense import Matrix
 from dalembert.scalar import Scalar
 from dalembert.spatial import Force, Mat3, Motion, SymMat3, Vec3
 
@@ -30,8 +31,6 @@ __all__ = [
     "world_inertia",
     "world_inertia_rate",
 ]
-
-Matrix = list[list[Scalar]]
 
 
 class NewtonEulerBlocks(NamedTuple):

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from dalembert.algorithms.cartesian.products import dot, times
+from dalembert.algorithms.dense import Matrix, dot, times, transposed, unit
 from dalembert.algorithms.lagrange.newton_euler import newton_euler_blocks, world_inertia
 from dalembert.errors import UnknownNameError
 from dalembert.model.joints.dual import directional_derivative
@@ -40,7 +40,6 @@ __all__ = [
     "body_pose",
 ]
 
-Matrix = list[list[Scalar]]
 Pose = Callable[[list[Scalar]], Transform]
 """q -> the pose (R(q), x(q)) of the centre of mass."""
 
@@ -71,11 +70,10 @@ def body_jacobian(pose: Pose, q: Sequence[Scalar]) -> Matrix:
     """J `(6, n)`: J_omega over J_v, in world axes, of (dR/dq_j) R^T and dx/dq_j (Eqs 28 to 31)."""
     columns = []
     for j in range(len(q)):
-        unit = [1.0 if k == j else 0.0 for k in range(len(q))]
-        X, slope = directional_derivative(pose, q, unit)
+        X, slope = directional_derivative(pose, q, unit(len(q), j))
         j_j = (slope.R @ X.R.transpose()).axial()
         columns.append([*j_j.to_list(), *slope.p.to_list()])
-    return [list(row) for row in zip(*columns, strict=True)]
+    return transposed(columns)
 
 
 def body_kinetic_energy(
@@ -94,7 +92,7 @@ def body_equations(
     J, J_rate = directional_derivative(lambda x: body_jacobian(pose, x), q, qd)
     V = times(J, qd)
     M_c, bias = newton_euler_blocks(mass, world_inertia(pose(list(q)).R, inertia), Vec3(V[0], V[1], V[2]))
-    columns = [list(column) for column in zip(*J, strict=True)]
+    columns = transposed(J)
     M = [[dot(a, times(M_c, b)) for b in columns] for a in columns]
     f = [x + b for x, b in zip(times(M_c, times(J_rate, qd)), bias, strict=True)]
     return BodyEquations(M, [dot(column, f) for column in columns])

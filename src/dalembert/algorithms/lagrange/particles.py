@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from dalembert.algorithms.dense import Matrix, unit
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.scalar import Scalar
 from dalembert.spatial import Vec3
 
 __all__ = ["particle_forces", "particle_jacobians", "particle_kinetic_energy", "particle_mass_matrix"]
 
-Matrix = list[list[Scalar]]
 Positions = Callable[[list[Scalar]], Sequence[Vec3]]
 """r(q): the positions of all particles, in the world; of r(q, t) the function at one time."""
 
@@ -26,10 +26,7 @@ Positions = Callable[[list[Scalar]], Sequence[Vec3]]
 def particle_jacobians(positions: Positions, q: Sequence[Scalar]) -> list[Matrix]:
     """J_i `(3, nq)` of every particle: column j is dr_i/dq_j."""
     columns = [
-        directional_derivative(
-            lambda x: list(positions(x)), q, [1.0 if k == j else 0.0 for k in range(len(q))]
-        )[1]
-        for j in range(len(q))
+        directional_derivative(lambda x: list(positions(x)), q, unit(len(q), j))[1] for j in range(len(q))
     ]
     count = len(columns[0]) if columns else 0
     return [[[column[i][row] for column in columns] for row in range(3)] for i in range(count)]

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from dalembert.algorithms.cartesian.body_forces import joint_forces
-from dalembert.algorithms.cartesian.products import dot, times
+from dalembert.algorithms.dense import Matrix, dot, times, transposed
 from dalembert.algorithms.external_forces import ExternalForces, body_forces
 from dalembert.algorithms.jacobians import jacobian, jacobian_rate
 from dalembert.algorithms.kinematics import forward_kinematics
@@ -33,8 +33,6 @@ from dalembert.scalar import Scalar
 from dalembert.spatial import Force, Mat3, Motion, Transform, Vec3
 
 __all__ = ["inverse_dynamics_by_jacobians", "mass_matrix_by_jacobians", "tree_equations"]
-
-Matrix = list[list[Scalar]]
 
 
 def mass_matrix_by_jacobians(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Matrix:
@@ -86,14 +84,14 @@ def _summed(
     model = cast("Model", tree)
     for body in tree.bodies:
         center = Frame("center of mass", body.index, Transform(Mat3.identity(), body.inertia.com))
-        columns = _columns(jacobian(model, q, center, time=time))
+        columns = transposed(jacobian(model, q, center, time=time))
         I_c = world_inertia(poses[body].R, body.inertia.inertia_at_com)
         V = [0.0] * 6 if v is None else _combined(columns, v)
         M_c, bias = newton_euler_blocks(body.inertia.mass, I_c, Vec3(V[0], V[1], V[2]))
         momenta = [times(M_c, column) for column in columns]
         M = [[M[i][j] + dot(columns[i], momenta[j]) for j in range(n)] for i in range(n)]
         if v is not None:
-            V_rate = _combined(_columns(jacobian_rate(model, q, v, center, time=time)), v)
+            V_rate = _combined(transposed(jacobian_rate(model, q, v, center, time=time)), v)
             f = [x + b for x, b in zip(times(M_c, V_rate), bias, strict=True)]
             C = [c + dot(column, f) for c, column in zip(C, columns, strict=True)]
         for armature, places in zip(body.armature, velocity_places(body), strict=True):
@@ -101,10 +99,6 @@ def _summed(
                 for j, ratio_j in places:
                     M[i][j] = M[i][j] + armature * (ratio_i * ratio_j)
     return BodyEquations(M, C)
-
-
-def _columns(J: Matrix) -> list[list[Scalar]]:
-    return [list(column) for column in zip(*J, strict=True)]
 
 
 def _combined(columns: Sequence[Sequence[Scalar]], v: Sequence[Scalar]) -> list[Scalar]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dalembert.algorithms.constraints import closure_equations
+from dalembert.algorithms.dense import dot
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.mass_matrix import mass_matrix
@@ -20,7 +21,7 @@ from dalembert.algorithms.small_solve import factor
 from dalembert.errors import ModelError
 from dalembert.model.tree import Tree
 from dalembert.model.user_constraints import LoopClosure
-from dalembert.scalar import Scalar, is_zero
+from dalembert.scalar import Scalar
 
 __all__ = ["accelerations_by_closure", "closure_of", "independent_variables"]
 
@@ -43,13 +44,13 @@ def accelerations_by_closure(
         tree, full_q, full_v, external_forces=external_forces, external_frame=external_frame, time=time
     )
     M = mass_matrix(tree, full_q, time=time)
-    force = [t - c - _dot(row, g) for t, c, row in zip(tau, C, M, strict=True)]
+    force = [t - c - dot(row, g) for t, c, row in zip(tau, C, M, strict=True)]
     columns = [[row[j] for row in G] for j in range(len(ydot))]
-    MG = [[_dot(row, column) for row in M] for column in columns]
+    MG = [[dot(row, column) for row in M] for column in columns]
     n = len(columns)
-    H = [[_dot(columns[max(i, j)], MG[min(i, j)]) for j in range(n)] for i in range(n)]
-    ydd = factor(H).solve([_dot(column, force) for column in columns])
-    return [_dot(row, ydd) + g_i for row, g_i in zip(G, g, strict=True)]
+    H = [[dot(columns[max(i, j)], MG[min(i, j)]) for j in range(n)] for i in range(n)]
+    ydd = factor(H).solve([dot(column, force) for column in columns])
+    return [dot(row, ydd) + g_i for row, g_i in zip(G, g, strict=True)]
 
 
 def closure_of(tree: Tree) -> LoopClosure:
@@ -67,11 +68,3 @@ def independent_variables(
 ) -> tuple[list[Scalar], list[Scalar]]:
     """(y, y') out of q and v."""
     return [q[i] for i in closure.positions], [v[i] for i in closure.velocities]
-
-
-def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
-    total: Scalar = 0.0
-    for x, y in zip(a, b, strict=True):
-        if not (is_zero(x) or is_zero(y)):
-            total = total + x * y
-    return total

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.small_solve import is_double
 from dalembert.scalar import Scalar, absolute, is_zero, maximum, select
 
 __all__ = ["ExplicitSolution", "explicit_solution", "row_scales", "solve_general"]
-
-Matrix = list[list[Scalar]]
 
 
 def solve_general(A: Sequence[Sequence[Scalar]], b: Sequence[Scalar]) -> list[Scalar]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dalembert.algorithms.constraints import loop_rows
+from dalembert.algorithms.dense import Matrix, dot
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.loops.constrained_dynamics import constrained_forward_dynamics, is_constrained
 from dalembert.algorithms.loops.elimination import row_scales
@@ -26,8 +27,6 @@ from dalembert.scalar import Scalar, is_zero
 from dalembert.spatial import Force
 
 __all__ = ["constraint_forces", "gram_factor", "loop_forces"]
-
-Matrix = list[list[Scalar]]
 
 
 def constraint_forces(
@@ -55,7 +54,7 @@ def constraint_forces(
     }
     system = constrained_system(tree, q, v, tau, **options)  # type: ignore[arg-type]
     a = constrained_forward_dynamics(tree, q, v, tau, **options)  # type: ignore[arg-type]
-    lacking = [_dot(row, a) - f for row, f in zip(system.M, system.force, strict=True)]  # (1)
+    lacking = [dot(row, a) - f for row, f in zip(system.M, system.force, strict=True)]  # (1)
     return system.spread(_shortest(system, lacking))
 
 
@@ -104,25 +103,17 @@ def gram_factor(K: Matrix) -> tuple[SymmetricFactor, Matrix]:
     scales, _ = row_scales(K)
     scaled = [[x if is_zero(x) else x * s for x in row] for row, s in zip(K, scales, strict=True)]
     n = len(scaled)
-    gram = [[_dot(scaled[max(i, j)], scaled[min(i, j)]) for j in range(n)] for i in range(n)]
+    gram = [[dot(scaled[max(i, j)], scaled[min(i, j)]) for j in range(n)] for i in range(n)]
     return factor_semidefinite(gram), scaled
 
 
 def _shortest(system: ConstrainedSystem, f: Sequence[Scalar]) -> list[Scalar]:
     """(2)."""
     K = system.K
-    gram = [[_dot(K[max(i, j)], K[min(i, j)]) for j in range(len(K))] for i in range(len(K))]
-    return minimum_norm_solution(factor_semidefinite(gram), [_dot(row, f) for row in K])
+    gram = [[dot(K[max(i, j)], K[min(i, j)]) for j in range(len(K))] for i in range(len(K))]
+    return minimum_norm_solution(factor_semidefinite(gram), [dot(row, f) for row in K])
 
 
 def _require_constraints(tree: Tree, function: str) -> None:
     if not is_constrained(tree):
         raise ModelError(f"{function}: the model has no loops or other constraints")
-
-
-def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
-    total: Scalar = 0.0
-    for x, y in zip(a, b, strict=True):
-        if not (is_zero(x) or is_zero(y)):
-            total = total + x * y
-    return total

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from dalembert.algorithms.constraints import constraint_equations
 from dalembert.algorithms.constraints.explicit import original_model
+from dalembert.algorithms.dense import dot, identity, unit
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.inverse_dynamics import spanning_tree_forces
 from dalembert.algorithms.loops.constrained_dynamics import is_constrained
@@ -42,7 +43,6 @@ __all__ = [
     "unreachable_share",
 ]
 
-Matrix = list[list[Scalar]]
 
 SMALLEST_FORCE = 1e-6
 """Forces [N or N m] below which a share of them means nothing."""
@@ -86,16 +86,18 @@ def inverse_dynamics_by_null_space(
         tree, q, v, a, external_forces=external_forces, external_frame=external_frame, time=time
     )
     equations = constraint_equations(tree, q, v, time=time)
-    G = explicit_solution(equations.K, equations.k).G
-    actuated = actuated_variables(tree)
     n = tree.nv
-    right = [_dot([row[j] for row in G], tau) for j in range(n)]
+    G = explicit_solution(equations.K, equations.k).G
+    if not equations.K:
+        G = identity(n)
+    actuated = actuated_variables(tree)
+    right = [dot([row[j] for row in G], tau) for j in range(n)]
     columns = [[G[u][j] for u in actuated] for j in range(n)]
-    gram = [[_dot(columns[i], columns[j]) for j in range(n)] for i in range(n)]
+    gram = [[dot(columns[i], columns[j]) for j in range(n)] for i in range(n)]
     y = factor_semidefinite(gram).solve(right)  # u = G_u y is the shortest of its kind
     result: list[Scalar] = [0.0] * n
     for u in actuated:
-        result[u] = _dot(G[u], y)
+        result[u] = dot(G[u], y)
     return result
 
 
@@ -148,7 +150,7 @@ def constraint_violation(
     for row, k in zip(equations.K, equations.k, strict=True):
         entries = [x for x in row if not is_zero(x)]
         if entries:
-            worst = maximum(worst, absolute(_dot(row, a) - k))
+            worst = maximum(worst, absolute(dot(row, a) - k))
             row_size = maximum(row_size, _sum([absolute(x) for x in entries]))
             k_size = maximum(k_size, absolute(k))
     return worst / (row_size * _largest(a, 0.0) + k_size)
@@ -183,7 +185,7 @@ def _actuated_forces(
 
     def projected(x: Sequence[Scalar]) -> list[Scalar]:
         """P x, (1)."""
-        lam = factors.solve([_dot(row, x) for row in K])
+        lam = factors.solve([dot(row, x) for row in K])
         result = list(x)
         for row, y in zip(K, lam, strict=True):
             result = [r if is_zero(k) else r - k * y for r, k in zip(result, row, strict=True)]
@@ -193,7 +195,7 @@ def _actuated_forces(
     actuated = actuated_variables(tree)
     if len(actuated) == n:
         return _Actuated(along, [0.0] * n)
-    columns = {j: projected([1.0 if i == j else 0.0 for i in range(n)]) for j in actuated}
+    columns = {j: projected(unit(n, j)) for j in actuated}
     P_uu = [[columns[max(i, j)][min(i, j)] for j in actuated] for i in actuated]
     factors_u = factor_semidefinite(P_uu, least=(1e-10, 1e-5))  # P is near one, and so are its errors
     u = minimum_norm_solution(factors_u, [along[i] for i in actuated])  # (3)
@@ -203,14 +205,6 @@ def _actuated_forces(
         tau[i] = u_i
         left = [x - u_i * p for x, p in zip(left, columns[i], strict=True)]
     return _Actuated(tau, left)
-
-
-def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
-    total: Scalar = 0.0
-    for x, y in zip(a, b, strict=True):
-        if not (is_zero(x) or is_zero(y)):
-            total = total + x * y
-    return total
 
 
 def _largest(values: Sequence[Scalar], least: Scalar) -> Scalar:

@@ -28,6 +28,7 @@ import numpy as np
 
 from dalembert.algorithms.constraints.explicit import closure_rows, original_model
 from dalembert.algorithms.constraints.user_rows import UserRows, user_rows
+from dalembert.algorithms.dense import Matrix, dot
 from dalembert.algorithms.external_forces import ExternalForces, body_forces
 from dalembert.algorithms.kinematics import BodyMotion, body_motions
 from dalembert.algorithms.small_solve import factor, factor_semidefinite
@@ -51,7 +52,6 @@ __all__ = [
 SINGULAR = 1e-9
 """An inertia is singular if its least eigenvalue is this small beside its greatest."""
 
-Matrix = list[list[Scalar]]
 Row = dict[int, Force]
 """One row of B: what multiplies the acceleration of each body that it concerns."""
 
@@ -139,8 +139,8 @@ def accelerations_by_maximal_coordinates(
     inverse = factor(I)
     columns = [inverse.solve(row) for row in B]
     free = inverse.solve(f)
-    A = [[_dot(B[max(i, j)], columns[min(i, j)]) for j in range(len(B))] for i in range(len(B))]
-    lam = factor_semidefinite(A).solve([k_i - _dot(row, free) for row, k_i in zip(B, k, strict=True)])
+    A = [[dot(B[max(i, j)], columns[min(i, j)]) for j in range(len(B))] for i in range(len(B))]
+    lam = factor_semidefinite(A).solve([k_i - dot(row, free) for row, k_i in zip(B, k, strict=True)])
     d = [x + sum((c[i] * y for c, y in zip(columns, lam, strict=True)), 0.0) for i, x in enumerate(free)]
     return system.joint_accelerations(tree, [d[6 * i : 6 * i + 6] for i in range(len(tree.bodies))])
 
@@ -347,13 +347,5 @@ def _user_constraints(
 def _times(row: Row, d: Sequence[Sequence[Scalar]]) -> Scalar:
     total: Scalar = 0.0
     for i, force in row.items():
-        total = total + _dot(force.to_list(), d[i])
-    return total
-
-
-def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
-    total: Scalar = 0.0
-    for x, y in zip(a, b, strict=True):
-        if not (is_zero(x) or is_zero(y)):
-            total = total + x * y
+        total = total + dot(force.to_list(), d[i])
     return total

@@ -11,16 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dalembert.algorithms.dense import dot, identity, times
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.loops.elimination import ExplicitSolution, explicit_solution
 from dalembert.algorithms.loops.system import ConstrainedSystem, constrained_system
 from dalembert.algorithms.small_solve import factor
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, is_zero
+from dalembert.scalar import Scalar
 
 __all__ = ["accelerations_by_null_space", "constrained_motion_from", "velocity_indices"]
-
-Matrix = list[list[Scalar]]
 
 
 def accelerations_by_null_space(
@@ -53,7 +52,7 @@ def accelerations_by_null_space(
     chosen = None if independent is None else velocity_indices(tree, independent)
     if not system.K:
         n = len(system.M)
-        unit = [[1.0 if i == j else 0.0 for j in range(n)] for i in range(n)]
+        unit = identity(n)
         return constrained_motion_from(system, ExplicitSolution(unit, [0.0] * n, [1.0] * n))
     return constrained_motion_from(system, explicit_solution(system.K, system.k, independent=chosen))
 
@@ -69,22 +68,10 @@ def constrained_motion_from(system: ConstrainedSystem, solution: ExplicitSolutio
     G, g, independent = solution
     n = len(system.M)
     columns = [[G[i][j] for i in range(n)] for j in range(n)]
-    MG = [_product(system.M, column) for column in columns]
-    H = [[_dot(columns[max(i, j)], MG[min(i, j)]) for j in range(n)] for i in range(n)]
+    MG = [times(system.M, column) for column in columns]
+    H = [[dot(columns[max(i, j)], MG[min(i, j)]) for j in range(n)] for i in range(n)]
     for j in range(n):
         H[j][j] = H[j][j] + (1.0 - independent[j])
-    rest = [f - x for f, x in zip(system.force, _product(system.M, g), strict=True)]
-    y = factor(H).solve([_dot(column, rest) for column in columns])
-    return [_dot(G[i], y) + g[i] for i in range(n)]
-
-
-def _product(M: Matrix, x: Sequence[Scalar]) -> list[Scalar]:
-    return [_dot(row, x) for row in M]
-
-
-def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
-    total: Scalar = 0.0
-    for x, y in zip(a, b, strict=True):
-        if not (is_zero(x) or is_zero(y)):
-            total = total + x * y
-    return total
+    rest = [f - x for f, x in zip(system.force, times(system.M, g), strict=True)]
+    y = factor(H).solve([dot(column, rest) for column in columns])
+    return [dot(G[i], y) + g[i] for i in range(n)]

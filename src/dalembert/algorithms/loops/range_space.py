@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from dalembert.algorithms.dense import Matrix, dot
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.loops.system import ConstrainedSystem, constrained_system
 from dalembert.algorithms.small_solve import SymmetricFactor, factor, factor_semidefinite
@@ -29,8 +30,6 @@ __all__ = [
     "minimum_norm_solution",
     "multiplier_equation",
 ]
-
-Matrix = list[list[Scalar]]
 
 
 class ConstrainedMotion(NamedTuple):
@@ -104,8 +103,8 @@ def multiplier_equation(system: ConstrainedSystem) -> MultiplierEquation:
     z = solve_l_transposed(L, system.parents, system.force, unit=True)
     W = [[y_k if is_zero(y_k) else y_k * r for y_k, r in zip(y, reciprocals, strict=True)] for y in Y]
     n = len(Y)
-    A = [[_dot(Y[max(i, j)], W[min(i, j)]) for j in range(n)] for i in range(n)]  # (2)
-    b = [k_i - _dot(w, z) for k_i, w in zip(system.k, W, strict=True)]
+    A = [[dot(Y[max(i, j)], W[min(i, j)]) for j in range(n)] for i in range(n)]  # (2)
+    b = [k_i - dot(w, z) for k_i, w in zip(system.k, W, strict=True)]
     return MultiplierEquation(A, b, Y, z, L, reciprocals)
 
 
@@ -126,9 +125,9 @@ def minimum_norm_solution(factors: SymmetricFactor, b: Sequence[Scalar]) -> list
     for i in range(n):
         gram[i][i] = gram[i][i] + (1.0 - kept[i])
     inner = factor(gram)
-    y = inner.solve([_dot([B[i][j] for i in range(n)], b) for j in range(n)])
+    y = inner.solve([dot([B[i][j] for i in range(n)], b) for j in range(n)])
     y = inner.solve([y_i * r for y_i, r in zip(y, factors.reciprocals, strict=True)])
-    return [_dot(B[i], y) for i in range(n)]
+    return [dot(B[i], y) for i in range(n)]
 
 
 def _kept(reciprocal: Scalar) -> Scalar:
@@ -141,12 +140,4 @@ def _column_dot(B: Matrix, i: int, j: int) -> Scalar:
     total: Scalar = 0.0
     for row in B[i:]:
         total = total + row[i] * row[j]
-    return total
-
-
-def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
-    total: Scalar = 0.0
-    for x, y in zip(a, b, strict=True):
-        if not (is_zero(x) or is_zero(y)):
-            total = total + x * y
     return total

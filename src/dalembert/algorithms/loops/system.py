@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.constraints import constraint_equations, stabilized
+from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.mass_matrix import mass_matrix
@@ -20,8 +21,6 @@ from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, is_zero
 
 __all__ = ["ConstrainedSystem", "constrained_system"]
-
-Matrix = list[list[Scalar]]
 
 
 class ConstrainedSystem(NamedTuple):

@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.cartesian.body_forces import joint_forces
-from dalembert.algorithms.cartesian.products import dot, times
+from dalembert.algorithms.dense import Matrix, dot, identity, times
 from dalembert.algorithms.external_forces import ExternalForces, body_forces
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.lagrange.scleronomic import require_scleronomic
@@ -41,8 +41,6 @@ from dalembert.scalar import Scalar
 from dalembert.spatial import Motion, RigidInertia, Transform, Vec3
 
 __all__ = ["ClosedForm", "closed_form", "inverse_dynamics_closed_form"]
-
-Matrix = list[list[Scalar]]
 
 
 class ClosedForm(NamedTuple):
@@ -134,7 +132,7 @@ def _paths(tree: Tree, q: Sequence[Scalar], poses: PerBody[Transform]) -> PerBod
 def _rings(body: Body, q: Sequence[Scalar]) -> list[tuple[Motion, ...]]:
     """The rates of the columns of S, in body coordinates, when velocity variable k of the joint is one."""
     joint, own_q = body.joint, body.own_q(q)
-    units = [[1.0 if i == k else 0.0 for i in range(body.nv)] for k in range(body.nv)]
+    units = identity(body.nv)
     return [
         directional_derivative(lambda x: joint.subspace(x), own_q, joint.position_rate(own_q, unit))[1]
         for unit in units

@@ -1,0 +1,82 @@
+"""Vectors and matrices as lists of generic scalars: sums and products, of any size.
+
+Entries that are literal zeros are left out of sums, so that a product of sparse blocks costs what it must
+even where nothing folds it afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dalembert.scalar import Scalar, is_zero
+
+__all__ = [
+    "Matrix",
+    "Rows",
+    "Vector",
+    "dot",
+    "identity",
+    "minus",
+    "plus",
+    "product",
+    "times",
+    "transposed",
+    "unit",
+    "zeros",
+]
+
+Matrix = list[list[Scalar]]
+"""By rows."""
+Vector = list[Scalar]
+Rows = Sequence[Sequence[Scalar]]
+"""A matrix that is only read."""
+
+
+def dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
+    """a^T b; the literal 0.0 where there is nothing to add."""
+    total: Scalar = 0.0
+    for x, y in zip(a, b, strict=True):
+        if not (is_zero(x) or is_zero(y)):
+            total = x * y if is_zero(total) else total + x * y
+    return total
+
+
+def times(A: Rows, x: Sequence[Scalar]) -> Vector:
+    """A x."""
+    return [dot(row, x) for row in A]
+
+
+def product(A: Rows, B: Rows) -> Matrix:
+    """A B."""
+    columns = transposed(B)
+    return [[dot(row, column) for column in columns] for row in A]
+
+
+def transposed(A: Rows) -> Matrix:
+    """A^T; that of a matrix without rows has none either."""
+    return [list(column) for column in zip(*A, strict=True)]
+
+
+def plus(A: Rows, B: Rows) -> Matrix:
+    """A + B."""
+    return [[x + y for x, y in zip(a, b, strict=True)] for a, b in zip(A, B, strict=True)]
+
+
+def minus(A: Rows, B: Rows) -> Matrix:
+    """A - B."""
+    return [[x - y for x, y in zip(a, b, strict=True)] for a, b in zip(A, B, strict=True)]
+
+
+def identity(n: int) -> Matrix:
+    """1, of literals."""
+    return [unit(n, i) for i in range(n)]
+
+
+def unit(n: int, i: int) -> Vector:
+    """Column i of the identity, of literals."""
+    return [1.0 if k == i else 0.0 for k in range(n)]
+
+
+def zeros(rows: int, columns: int) -> Matrix:
+    """0, of literals."""
+    return [[0.0] * columns for _ in range(rows)]
