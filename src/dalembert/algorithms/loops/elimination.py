@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dalembert.algorithms.dense import Matrix
+from dalembert.algorithms.dense import Matrix, identity
 from dalembert.algorithms.small_solve import is_double
 from dalembert.scalar import Scalar, absolute, is_zero, maximum, select
 
@@ -48,23 +48,52 @@ def explicit_solution(
 
     Complete pivoting chooses the dependent elements, as many as K has rank; `independent` names the elements
     to be y instead, and partial pivoting then chooses among the rows. Elements that no row of K touches are
-    independent from the start (the mask of section 8.8). Rows are scaled to a largest entry of one before;
-    what is below `tolerance` then (in double and in single precision) is no pivot.
+    independent from the start (the mask of section 8.8). K is solved block by block, a block for each loop
+    cluster, and G has the same blocks (section 8.9). Rows are scaled to a largest entry of one before; what
+    is below `tolerance` then (in double and in single precision) is no pivot.
     """
-    n = len(K[0]) if K else 0
     scales, double = row_scales(K)
-    rows = [
-        [x if is_zero(x) else x * scale for x in (*row, k_i)]
-        for row, k_i, scale in zip(K, k, scales, strict=True)
-    ]
     least = select(double, *tolerance)
-    touched = [j for j in range(n) if not all(is_zero(row[j]) for row in K)]
-    candidates = touched if independent is None else [j for j in touched if j not in set(independent)]
+    n = len(K[0]) if K else 0
+    found = ExplicitSolution(identity(n), [0.0] * n, [1.0] * n)
+    for block, columns in _blocks(K):
+        rows = [
+            [x if is_zero(x) else x * scales[i] for x in (*(K[i][j] for j in columns), k[i])] for i in block
+        ]
+        if independent is None:
+            part = _block_solution(rows, list(range(len(columns))), least, complete=True)
+        else:
+            candidates = [c for c, j in enumerate(columns) if j not in independent]
+            part = _block_solution(rows, candidates, least, complete=False)
+        for r, j in enumerate(columns):
+            found.g[j], found.independent[j] = part.g[r], part.independent[r]
+            for c, l in enumerate(columns):
+                found.G[j][l] = part.G[r][c]
+    return found
+
+
+def _blocks(K: Sequence[Sequence[Scalar]]) -> list[tuple[list[int], list[int]]]:
+    """(rows, columns) of each part of K that shares neither with the others: its loop clusters."""
+    blocks: list[tuple[list[int], set[int]]] = []
+    for i, row in enumerate(K):
+        columns = {j for j, x in enumerate(row) if not is_zero(x)}
+        if columns:
+            same = [block for block in blocks if block[1] & columns]
+            merged = ([n for block in same for n in block[0]] + [i], columns.union(*(b[1] for b in same)))
+            blocks = [block for block in blocks if not block[1] & columns] + [merged]
+    return [(sorted(rows), sorted(columns)) for rows, columns in blocks]
+
+
+def _block_solution(
+    rows: Matrix, candidates: Sequence[int], least: Scalar, *, complete: bool
+) -> ExplicitSolution:
+    """x = G y + g of one block, whose rows end with their right sides; `candidates` may be dependent."""
+    n = len(rows[0]) - 1
     free_row: list[Scalar] = [1.0] * len(rows)
     free_column: list[Scalar] = [1.0 if j in candidates else 0.0 for j in range(n)]
     pivots: list[tuple[list[Scalar], list[Scalar]]] = []
-    for step in range(min(len(rows), len(candidates))):
-        columns = candidates if independent is None else [candidates[step]]
+    for step in range(min(len(rows), len(candidates)) if complete else len(candidates)):
+        columns = candidates if complete else [candidates[step]]
         at_row, at_column = _largest(rows, free_row, free_column, columns, least)
         pivot_row = [_picked(at_row, [row[j] for row in rows]) for j in range(n + 1)]
         pivot = _picked([at_column[j] for j in columns], [pivot_row[j] for j in columns])
