@@ -31,8 +31,11 @@ def compact(expression: Any, order: Mapping[Any, int] | None = None, *, exact: b
     """The expression in its shortest form, the same for all equal trigonometric polynomials.
 
     `order`: rank of the symbols that are taken out of sums first (masses before lengths); `exact` as in
-    `fourier`. Too long an expression is returned as it is, with a warning.
+    `fourier`. Too long an expression is returned as it is, with a warning; so is one that distinguishes cases
+    (exponential coordinates near zero), without.
     """
+    if expression.has(sympy().Piecewise):
+        return expression
     try:
         harmonics = fourier(expression, exact=exact)
     except TooManyTermsError:
@@ -72,6 +75,8 @@ def _forms(harmonics: list[Harmonic]) -> Iterator[Any]:
     if any(_halves(angle) is not None for angle, _, _ in harmonics):
         yield _double_angles(harmonics, lambda u: 1 - 2 * sp.sin(u) ** 2)
         yield _double_angles(harmonics, lambda u: 2 * sp.cos(u) ** 2 - 1)
+    if any(f for f in whole.atoms(sp.Function) if not isinstance(f, (sp.sin, sp.cos))):
+        return
     if any(
         part.is_Symbol and abs(n) != 1
         for angle, _, _ in harmonics
@@ -107,8 +112,9 @@ def _double_angles(harmonics: list[Harmonic], cosine: Any) -> Any:
         if u is None:
             terms.append(from_fourier([(angle, A, B)]))
         else:
-            terms.append(sp.expand_mul(A * cosine(u)) + sp.expand_mul(B * 2 * sp.sin(u) * sp.cos(u)))
-    return sp.expand_mul(sp.Add(*terms))
+            terms += [a * c for a in sp.Add.make_args(A) for c in sp.Add.make_args(cosine(u))]
+            terms += [2 * b * sp.sin(u) * sp.cos(u) for b in sp.Add.make_args(B)]
+    return sp.Add(*terms)
 
 
 def grouped(expression: Any, order: Mapping[Any, int]) -> Any:

@@ -26,6 +26,9 @@ __all__ = ["MAX_TERMS", "Harmonic", "TooManyTermsError", "fourier", "from_fourie
 MAX_TERMS = 20_000
 """Terms of one polynomial beyond which it is left as it is."""
 
+MAX_PRODUCTS = 200_000
+"""Products of single terms in one multiplication, beyond which the expression is left as it is."""
+
 NEGLIGIBLE = 1e-14
 """Of a coefficient beside the largest: what rounding of the model's numbers leaves."""
 
@@ -65,16 +68,13 @@ def fourier(expression: Any, *, exact: bool = True) -> list[Harmonic]:
 
 
 def from_fourier(harmonics: Iterable[Harmonic]) -> Any:
-    """The sum (1) as an expression."""
+    """The sum (1) as an expression, multiplied out."""
     sp = sympy()
-    return sp.Add(
-        *(
-            sp.expand_mul(A * sp.cos(angle)) + sp.expand_mul(B * sp.sin(angle))
-            if angle != 0
-            else sp.expand_mul(A)
-            for angle, A, B in harmonics
-        )
-    )
+    terms = []
+    for angle, A, B in harmonics:
+        terms += [term * sp.cos(angle) for term in sp.Add.make_args(A)]
+        terms += [term * sp.sin(angle) for term in sp.Add.make_args(B)]
+    return sp.Add(*terms)
 
 
 def _polynomial(expression: Any) -> tuple[Any, list[Any], list[Any]]:
@@ -119,8 +119,9 @@ def _polynomial(expression: Any) -> tuple[Any, list[Any], list[Any]]:
             parts = [convert(part) for part in node.args]
             found = parts[0]
             for part in parts[1:]:
-                found = found + part if node.is_Add else found * part
-                _check(found)
+                if node.is_Mul and len(found) * len(part) > MAX_PRODUCTS:
+                    raise TooManyTermsError
+                found = _check(found + part if node.is_Add else found * part)
         known[node] = _check(found)
         return found
 
