@@ -94,7 +94,13 @@ def row_links(line: str) -> str:
 def short_aliases(app, what, name, obj, options, signature, returned):
     """Type aliases by their names."""
     return tuple(
-        text and re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", text) for text in (signature, returned)
+        text
+        and re.sub(
+            r"_Buffer \| .*?_NestedSequence\[complex \| bytes \| str\]",
+            "ArrayLike",
+            re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", text),
+        )
+        for text in (signature, returned)
     )
 
 
