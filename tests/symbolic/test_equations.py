@@ -221,3 +221,34 @@ def test_without_sympy_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "sympy", None)
     with pytest.raises(MissingExtraError, match=r"dalembert\[symbolic\]"):
         equations_of_motion(da.models.pendulum())
+
+
+def test_constraints_of_the_user_and_of_time_are_formulas():
+    """A bead on the parabola z = x^2; a pendulum whose pivot is shaken along z (Kapitza)."""
+    builder = da.ModelBuilder(name="bead")
+    builder.add_body(
+        "bead",
+        "world",
+        da.Translation(),
+        "wire",
+        inertia=da.RigidInertia(1.0, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)),
+    )
+    builder.add_constraint(lambda model, q: [q[2] - q[0] * q[0], q[1]], kind="position", name="parabola")
+    found = equations_of_motion(builder.build(), parameters="all", coordinates=("x", "y", "z"))
+    assert str(found.constraint_jacobian) == "Matrix([[-2*x, 0, 1], [0, 1, 0]])"
+    assert str(found.constraint_bias.T) == "Matrix([[2*xdot**2, 0]])"
+    assert str(found.equations[0].rhs) == "-2*lambda_1*x + tau_x"
+
+    shaken = da.TimeDependent(
+        da.Revolute((0.0, 1.0, 0.0)),
+        driver=da.Prismatic((0.0, 0.0, 1.0)),
+        motion=lambda t: [0.1 * da.scalar.sin(2.0 * t)],
+    )
+    builder = da.ModelBuilder(name="kapitza")
+    builder.add_body(
+        "bob", "world", shaken, "pivot", inertia=da.RigidInertia(1.0, (0.0, 0.0, -1.0), (0.0, 0.0, 0.0))
+    )
+    found = equations_of_motion(builder.build())
+    q, t = found.q[0], found.time
+    expected = (sp.Rational(981, 100) - sp.Rational(4, 10) * sp.sin(2 * t)) * sp.sin(q)
+    assert sp.simplify(found.bias[0] - expected) == 0
