@@ -40,7 +40,7 @@ def test_loops_compute_what_straight_code_computes(name: str, seed: int):
     recipe = library_recipe(model, name)
     assert recipe.looped
     assert any(isinstance(item, Loop) for item in lower(recipe, "float64").program.statements)
-    states = draw_states(model, 3)
+    states = draw_states(model, 3, recipe=recipe)
     reference = on_floats(recipe, states)
     agree(on_interpreter(recipe, states), reference, 1e-10)
     lanes = on_lanes(recipe, states)
@@ -62,7 +62,7 @@ def test_other_methods_of_looped_functions(name: str, method: str):
     """A method that is not written with passes alone is unrolled; the result is the same."""
     model = da.models.random_tree(3, bodies=9, joints=KINDS)
     recipe = library_recipe(model, name, method)
-    states = draw_states(model, 3)
+    states = draw_states(model, 3, recipe=recipe)
     agree(on_lanes(recipe, states), on_floats(recipe, states), 1e-10)
 
 

@@ -126,9 +126,10 @@ def as_rows(signature: Sequence[ArrayArgument], values: Sequence[object], dtype:
     return Rows(batch, count, matrices)
 
 
-def as_array(name: str, value: object, shape: tuple[int, ...]) -> Array:
-    """A float64 array of that shape, or of a batch of it."""
-    return _as_array(ArrayArgument(name, shape), value, "float64")
+def as_array(name: str, value: object, shape: tuple[int, ...], *, follow: bool = False) -> Array:
+    """An array of that shape, or of a batch of it: float64, or with `follow` also float32 if given so."""
+    dtype = pick_dtype([(name, value)]) if follow else "float64"
+    return _as_array(ArrayArgument(name, shape), value, dtype)
 
 
 def result_rows(signature: Sequence[ArrayArgument], rows: Rows, dtype: str, out: object) -> list[Result]:
@@ -182,7 +183,8 @@ def _as_array(argument: ArrayArgument, value: object, dtype: str) -> Array:
         raise ShapeError(f"{argument.name}: {cause}") from None
     kind = array.dtype.kind
     if kind not in "fiub":
-        raise DtypeError(f"{argument.name} has type {array.dtype}; expected real numbers")
+        hint = "; in a function to compile, call those of dalembert.algorithms" if kind == "O" else ""
+        raise DtypeError(f"{argument.name} has type {array.dtype}; expected real numbers{hint}")
     if kind == "f" and isinstance(value, np.ndarray) and array.dtype != DTYPES[dtype]:
         raise DtypeError(
             f"{argument.name} is {array.dtype}, but this function is compiled for {dtype}; "

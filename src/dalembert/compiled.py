@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
-from dalembert import api
+from dalembert import algorithms
 from dalembert.arguments import ArrayArgument
-from dalembert.errors import ArgumentError, CompileError, UnknownNameError
+from dalembert.errors import ArgumentError, CompileError, DtypeError, UnknownNameError
 from dalembert.execution import CompiledFunction
 from dalembert.library import FUNCTIONS, argument_shape, library_recipe
 from dalembert.lowering import Recipe
@@ -20,6 +21,12 @@ __all__ = ["compile"]
 
 DEVICES = ("cpu",)
 DTYPES = ("float64", "float32")
+
+CATALOGUED = ("dalembert.api.", "dalembert.control.")
+"""Where the functions of arrays are that are compiled as the catalogue says, not by a trace of their own."""
+
+UNCOMPILED = ("dalembert.analysis.", "dalembert.motion.")
+"""Where the functions of arrays are that only call others."""
 
 
 def compile(
@@ -59,13 +66,26 @@ def compile(
         raise UnknownNameError.of("dtype", str(dtype), DTYPES)
     if device not in DEVICES:
         raise CompileError(f'device="{device}" is not available in this version; compile for device="cpu"')
-    values = tuple(ArrayArgument(name, np.shape(model.value(name))) for name in parameters)
     name = getattr(function, "__name__", "function")
-    if name in api.__all__ and getattr(api, name) is function:
+    if not isinstance(model, Model):
+        raise DtypeError(f"da.compile takes a function and a Model, got {type(model).__name__} for the model")
+    if not callable(function):
+        raise DtypeError(f"da.compile takes a function, got {type(function).__name__}")
+    values = tuple(ArrayArgument(name, np.shape(model.value(name))) for name in parameters)
+    if _is_public(function, name):
         _require_arrays_alone(function, name)
         return CompiledFunction(library_recipe(model, name, parameters=values), dtype=dtype)
     arguments = _arguments(function, model, inputs or {})
     return CompiledFunction(Recipe(name, function, model, arguments, values), dtype=dtype)
+
+
+def _is_public(function: Callable[..., Any], name: str) -> bool:
+    """Whether a function is one of the library's functions of arrays, and none that only looks like it."""
+    place = str(getattr(function, "__module__", ""))
+    return (
+        place.startswith((*CATALOGUED, *UNCOMPILED))
+        and getattr(sys.modules.get(place), name, None) is function
+    )
 
 
 def _require_arrays_alone(function: Callable[..., Any], name: str) -> None:
@@ -75,16 +95,28 @@ def _require_arrays_alone(function: Callable[..., Any], name: str) -> None:
         raise ArgumentError(
             f'{name} is made of compiled functions; take da.compile(da.{base}, model).jacobian("q")'
         )
+    if name not in FUNCTIONS or function.__module__.startswith(UNCOMPILED):
+        raise ArgumentError(
+            f"{name} is not one compiled function but calls those it needs; call it as it is, or compile a "
+            "function of your own with those of da.algorithms"
+        )
     needed = [
         item.name for item in inspect.signature(function).parameters.values() if item.default is item.empty
     ]
-    known = FUNCTIONS[name].arguments if name in FUNCTIONS else ()
-    more = [item for item in needed[1:] if item not in known]
+    more = [item for item in needed[1:] if item not in FUNCTIONS[name].arguments]
     if more:
         raise ArgumentError(
             f"{name} needs {', '.join(more)} beside arrays; compile a function of your own that calls "
-            f"da.algorithms.{name} with it"
+            f"da.{_algorithm(name)} with it"
         )
+
+
+def _algorithm(name: str) -> str:
+    """Where the generic algorithm of a public function stands, beside `da`."""
+    for package, module in vars(algorithms).items():
+        if hasattr(module, "__path__") and name in module.__all__:
+            return f"algorithms.{package}.{name}"
+    return f"algorithms.{name}"
 
 
 def _arguments(

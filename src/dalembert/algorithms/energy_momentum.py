@@ -21,9 +21,10 @@ from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.inertia_rate import inertia_rate
 from dalembert.algorithms.jacobians import subspace_rate
 from dalembert.algorithms.kinematics import body_motions, body_velocities, forward_kinematics
+from dalembert.errors import ModelError
 from dalembert.model.body import Body
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, is_zero
 from dalembert.spatial import Force, RigidInertia, Vec3
 
 __all__ = [
@@ -81,9 +82,20 @@ def momentum(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scal
     return total
 
 
+def _mass(tree: Tree) -> Scalar:
+    """The mass of all bodies, by which something is divided."""
+    total = total_mass(tree)
+    if is_zero(total):
+        raise ModelError(
+            "the bodies have no mass, and so no centre of mass; give them some, or use the model before "
+            "simplify_inertias"
+        )
+    return total
+
+
 def center_of_mass(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Vec3:
     """c = sum of masses times centres, over the mass [m], in world coordinates."""
-    c: Vec3 = _first_moment(tree, q, time) * (1.0 / total_mass(tree))
+    c: Vec3 = _first_moment(tree, q, time) * (1.0 / _mass(tree))
     return c
 
 
@@ -91,7 +103,7 @@ def center_of_mass_velocity(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
 ) -> Vec3:
     """dc/dt = linear momentum over mass [m/s], in world coordinates."""
-    velocity: Vec3 = momentum(tree, q, v, time=time).linear * (1.0 / total_mass(tree))
+    velocity: Vec3 = momentum(tree, q, v, time=time).linear * (1.0 / _mass(tree))
     return velocity
 
 
@@ -99,7 +111,7 @@ def center_of_mass_acceleration(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], *, time: Scalar | None = None
 ) -> Vec3:
     """d^2c/dt^2 [m/s^2], in world coordinates, of a motion with dv/dt = a."""
-    acceleration: Vec3 = _momentum_rate(tree, q, v, a, time).linear * (1.0 / total_mass(tree))
+    acceleration: Vec3 = _momentum_rate(tree, q, v, a, time).linear * (1.0 / _mass(tree))
     return acceleration
 
 

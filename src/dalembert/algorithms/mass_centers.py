@@ -18,6 +18,6 @@ def require_centers_of_mass(tree: Tree, function: str) -> None:
         if mass == 0.0 and any(x is not None and x != 0.0 for x in moments):
             raise ModelError(
                 f'{function}: body "{body.name}" has no mass but other inertia, so that it has no centre of '
-                "mass, with which this algorithm computes; use the default method, or the model before "
-                "simplify_inertias"
+                "mass, with which this algorithm computes; use another method where there is one, or the "
+                "model before simplify_inertias"
             )

@@ -19,6 +19,7 @@ __all__ = [
     "Check",
     "ForceFrame",
     "checked_stabilization",
+    "checked_time_step",
     "force_options",
     "is_large",
     "known_frame",
@@ -42,12 +43,12 @@ def plain(model: Model, name: str) -> CompiledFunction:
         return function(model, name)
 
 
-def is_large(model: Model) -> bool:
+def is_large(model: Model, name: str) -> bool:
     """Whether a matrix of the model's coordinates is too large for straight-line code."""
     try:
         return model.nv > UNROLLED_BODIES
     except AttributeError:
-        raise no_model("mass_matrix", model) from None
+        raise no_model(name, model) from None
 
 
 def known_frame(model: Model, name: str) -> str:
@@ -61,12 +62,20 @@ def known_frame(model: Model, name: str) -> str:
 def checked_stabilization(T_stab: ArrayLike | None) -> ArrayLike | None:
     """A time that is positive and finite, if there is one."""
     if T_stab is not None:
-        times = as_array("stabilization", T_stab, ())
+        times = as_array("stabilization", T_stab, (), follow=True)
         if not np.all(np.isfinite(times) & (times > 0.0)):
             raise ArgumentError(
                 f"stabilization must be a positive time [s], got {T_stab}; None leaves it out"
             )
     return T_stab
+
+
+def checked_time_step(dt: ArrayLike) -> Array:
+    """A time step, or one for each sample, that is positive and finite."""
+    span = as_array("dt", dt, (), follow=True)
+    if not np.all(np.isfinite(span) & (span > 0.0)):
+        raise ArgumentError(f"dt must be positive and finite, got {span}")
+    return span
 
 
 def force_options(external_forces: ArrayLike | None, frame: str) -> dict[str, Any]:

@@ -156,7 +156,7 @@ def mass_matrix(
     [[3. 1.]
      [1. 1.]]
     """
-    large = is_large(model)
+    large = is_large(model, "mass_matrix")
     if method is time is out is None and check == "raise" and not large:
         return plain(model, "mass_matrix")(q)  # type: ignore[no-any-return]
     if method is None and large:
@@ -211,7 +211,7 @@ def inverse_mass_matrix(
     >>> print(np.abs(product - np.eye(2)).max() < 1e-12)
     True
     """
-    if is_large(model) and out is None:
+    if is_large(model, "inverse_mass_matrix") and out is None:
         return cast("Array", np.linalg.inv(mass_matrix(model, q, time=time, check=check)))
     return result(model, "inverse_mass_matrix", (q,), {"time": time}, None, {}, out, check)
 

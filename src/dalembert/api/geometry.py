@@ -8,11 +8,12 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from dalembert.algorithms import geometry as algorithms
-from dalembert.api.calls import Array, ArrayLike, Check, is_large, result, results
+from dalembert.api.calls import Array, ArrayLike, Check, checked_time_step, is_large, result, results
 from dalembert.api.dynamics import forward_dynamics, gravity_forces
 from dalembert.arguments import ArrayArgument, as_rows, pick_dtype
-from dalembert.errors import ArgumentError, ShapeError
+from dalembert.errors import ArgumentError, DtypeError, ShapeError
 from dalembert.execution import CompiledFunction
+from dalembert.library import no_model
 from dalembert.lowering import Recipe
 from dalembert.model.model import Model
 from dalembert.scalar import Scalar
@@ -56,7 +57,7 @@ def coriolis_matrix(
     >>> np.allclose(X, -X.T)
     True
     """
-    if is_large(model):
+    if is_large(model, "coriolis_matrix"):
         rows = np.asarray(q)[..., np.newaxis, :]
         speeds = np.asarray(v)[..., np.newaxis, :]
         unit = np.eye(model.nv, dtype=rows.dtype if rows.dtype.kind == "f" else None)
@@ -112,7 +113,7 @@ def mass_matrix_rate(
     >>> np.allclose(da.mass_matrix_rate(model, q, v), difference / 2e-6)
     True
     """
-    if is_large(model):
+    if is_large(model, "mass_matrix_rate"):
         C = coriolis_matrix(model, q, v, check=check)
         return np.add(C, np.swapaxes(C, -1, -2), out=out)
     return result(model, "mass_matrix_rate", (q, v), {}, None, {}, out, check)
@@ -219,6 +220,11 @@ def covariant_derivative(model: Model, field: Field) -> CompiledFunction:
     True
     """
 
+    if not isinstance(model, Model):
+        raise no_model("covariant_derivative", model)
+    if not callable(field):
+        raise DtypeError(f"covariant_derivative: field must be a function, got {type(field).__name__}")
+
     def derivative(tree: Any, q: Any, v: Any) -> Any:
         return algorithms.covariant_derivative(tree, field, q, v)
 
@@ -242,7 +248,7 @@ def geodesic_acceleration(
     >>> np.allclose(da.geodesic_acceleration(model, q, v), da.forward_dynamics(model, q, v, [0.0, 0.0]))
     True
     """
-    if is_large(model) and not model.loop_names:
+    if is_large(model, "geodesic_acceleration") and not model.loop_names:
         return forward_dynamics(model, q, v, gravity_forces(model, q, check=check), out=out, check=check)
     return result(model, "geodesic_acceleration", (q, v), {}, None, {}, out, check)
 
@@ -265,13 +271,20 @@ def geodesic(
     >>> bool(np.ptp(speeds) < 1e-6 * speeds[0])
     True
     """
-    if steps < 0:
-        raise ArgumentError(f"geodesic: steps = {steps}; give a number of steps that is not negative")
-    is_large(model)
-    signature = (ArrayArgument("q", (model.nq,)), ArrayArgument("v", (model.nv,)))
-    rows = as_rows(signature, (q, v), pick_dtype([("q", q), ("v", v)]))
+    if not isinstance(model, Model):
+        raise no_model("geodesic", model)
+    if not isinstance(steps, int | np.integer) or steps < 0:
+        raise ArgumentError(f"geodesic: steps = {steps!r}; give a whole number that is not negative")
+    checked_time_step(dt)
+    signature = tuple(
+        ArrayArgument(name, shape) for name, shape in (("q", (model.nq,)), ("v", (model.nv,)), ("dt", ()))
+    )
+    rows = as_rows(signature, (q, v, dt), pick_dtype([("q", q), ("v", v), ("dt", dt)]))
     path = [
-        tuple(np.broadcast_to(x, (rows.count, x.shape[1])).reshape(*rows.batch, -1) for x in rows.matrices)
+        tuple(
+            np.broadcast_to(x, (rows.count, item.size)).reshape(*rows.batch, item.size)
+            for x, item in zip(rows.matrices[:2], signature)
+        )
     ]
     for _ in range(steps):
         path.append(results(model, "geodesic_step", (*path[-1], dt), {}, None, {}, None, check))
@@ -298,6 +311,8 @@ def parallel_transport(
     >>> np.allclose(carried, v[::2])
     True
     """
+    if checked_time_step(dt).ndim:
+        raise ShapeError(f"dt: expected one number for the whole motion, got shape {np.shape(dt)}")
     positions, speeds = np.asarray(q), np.asarray(v)
     if min(positions.ndim, speeds.ndim) < 2 or len(positions) != len(speeds) or len(positions) % 2 == 0:
         raise ShapeError(

@@ -91,7 +91,7 @@ def velocity_coordinates(
     >>> np.allclose(da.velocity_coordinates(model, q, da.momentum_coordinates(model, q, v)), v)
     True
     """
-    if is_large(model) and not model.loop_names:
+    if is_large(model, "velocity_coordinates") and not model.loop_names:
         push = np.asarray(p) + gravity_forces(model, q, check=check)
         return forward_dynamics(model, q, np.zeros_like(push), push, out=out, check=check)
     return result(model, "velocity_coordinates", (q, p), {}, None, {}, out, check)

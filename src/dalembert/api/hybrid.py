@@ -12,6 +12,7 @@ from dalembert.api.calls import (
     ArrayLike,
     Check,
     ForceFrame,
+    checked_stabilization,
     force_options,
     known_frame,
     result,
@@ -65,7 +66,9 @@ def hybrid_dynamics(
         raise no_model("hybrid_dynamics", model)
     prescribed_places(model, prescribed)
     names = tuple(prescribed)
-    arrays = {"external_forces": external_forces, "time": time, "stabilization": stabilization}
+    arrays = {"external_forces": external_forces, "time": time}
+    if stabilization is not None:
+        arrays["stabilization"] = checked_stabilization(stabilization)
     options = {"prescribed": names, **force_options(external_forces, external_frame)}
     return cast(
         "tuple[Array, Array]",

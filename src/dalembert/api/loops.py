@@ -10,9 +10,10 @@ import numpy as np
 from dalembert.api.calls import Array, ArrayLike, Check, result, results
 from dalembert.api.closing import closed_positions, closed_velocities
 from dalembert.api.motion import integrate
-from dalembert.arguments import as_array
-from dalembert.errors import ArgumentError, ShapeError, StateError
-from dalembert.library import no_model
+from dalembert.arguments import ArrayArgument, as_array, as_rows, pick_dtype, result_rows
+from dalembert.errors import ArgumentError, ShapeError, StateError, UnknownNameError
+from dalembert.execution import CHECKS
+from dalembert.library import argument_shape, no_model
 from dalembert.model.model import Model
 
 __all__ = ["close_loops", "constraint_bias", "constraint_error", "constraint_jacobian"]
@@ -42,7 +43,7 @@ def constraint_jacobian(
     (5, 3) 2
     """
     if _rows(model) == 0:
-        return np.zeros((*np.shape(q)[:-1], 0, model.nv))
+        return _no_rows(model, (0, model.nv), {"q": q}, time, out, check)
     return result(model, "constraint_jacobian", (q,), {"time": time}, None, {}, out, check)
 
 
@@ -70,7 +71,7 @@ def constraint_bias(
     True
     """
     if _rows(model) == 0:
-        return np.zeros((*np.broadcast_shapes(np.shape(q)[:-1], np.shape(v)[:-1]), 0))
+        return _no_rows(model, (0,), {"q": q, "v": v}, time, out, check)
     return result(model, "constraint_bias", (q, v), {"time": time}, None, {}, out, check)
 
 
@@ -96,7 +97,7 @@ def constraint_error(
     [ 0.     0.    -0.096 -0.057  0.   ]
     """
     if _rows(model) == 0:
-        return np.zeros((*np.shape(q)[:-1], 0))
+        return _no_rows(model, (0,), {"q": q}, time, out, check)
     return result(model, "constraint_error", (q,), {"time": time}, None, {}, out, check)
 
 
@@ -153,9 +154,10 @@ def close_loops(
         raise no_model("close_loops", model)
     _check_options(tolerance, max_iterations)
     free = _free(model, hold)
-    positions = as_array("q", q, (model.nq,))
-    speeds = None if v is None else as_array("v", v, (model.nv,))
-    times = None if time is None else as_array("time", time, ())
+    pick_dtype([("q", q), ("v", v), ("time", time)])
+    positions = as_array("q", q, (model.nq,), follow=True).astype(np.float64)
+    speeds = None if v is None else as_array("v", v, (model.nv,), follow=True).astype(np.float64)
+    times = None if time is None else as_array("time", time, (), follow=True).astype(np.float64)
     batch = _batch(positions, speeds, times)
     flat_q = np.ascontiguousarray(np.broadcast_to(positions, (*batch, model.nq)).reshape(-1, model.nq))
     flat_time = None if times is None else np.ascontiguousarray(np.broadcast_to(times, batch).reshape(-1))
@@ -221,6 +223,24 @@ def _closed(
             "max_iterations"
         )
     return found.q
+
+
+def _no_rows(
+    model: Model,
+    shape: tuple[int, ...],
+    given: dict[str, ArrayLike],
+    time: ArrayLike | None,
+    out: Array | None,
+    check: Check,
+) -> Array:
+    """The empty result of a model without constraints, of arguments that are looked at all the same."""
+    if check not in CHECKS:
+        raise UnknownNameError.of("check", check, CHECKS)
+    values = given if time is None else {**given, "time": time}
+    signature = [ArrayArgument(name, argument_shape(model, name) or ()) for name in values]
+    dtype = pick_dtype(list(values.items()))
+    rows = as_rows(signature, list(values.values()), dtype)
+    return result_rows([ArrayArgument("output", shape)], rows, dtype, out)[0].array
 
 
 def _rows(model: Model) -> int:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Literal, cast
 
-import numpy as np
-
 from dalembert.algorithms.loops import is_constrained
-from dalembert.api.calls import Array, ArrayLike, Check, checked_stabilization, result, results
-from dalembert.arguments import as_array
-from dalembert.errors import ArgumentError
+from dalembert.api.calls import (
+    Array,
+    ArrayLike,
+    Check,
+    checked_stabilization,
+    checked_time_step,
+    result,
+    results,
+)
+from dalembert.library import no_model
 from dalembert.model.model import Model
 
 __all__ = [
@@ -107,9 +112,9 @@ def step(
     >>> print(q.round(4), (0.1 * np.cos(np.sqrt(9.81) * 0.3)).round(4))  # a small swing
     [0.0591] 0.059
     """
-    span = as_array("dt", dt, ())
-    if not np.all(np.isfinite(span) & (span > 0.0)):
-        raise ArgumentError(f"dt must be positive and finite, got {dt}")
+    if not isinstance(model, Model):
+        raise no_model("step", model)
+    checked_time_step(dt)
     arrays = {"external_forces": external_forces, "time": time}
     if is_constrained(model):
         arrays["stabilization"] = checked_stabilization(stabilization)

@@ -48,7 +48,7 @@ def trace(
     graph = Graph(rules, share=share)
     arguments = [_symbols(graph, item.name, item.shape) for item in inputs]
     with _uncollected():
-        result = function(*arguments)
+        result = _called(function, arguments)
     parts, keys = _parts(result)
     if names is not None:
         if len(names) != len(parts):
@@ -57,6 +57,18 @@ def trace(
     outputs = [_output(graph, key, part, flatten) for key, part in zip(keys, parts, strict=True)]
     refusal = None if check is None else graph.condition(check(*arguments))
     return Trace(graph, tuple(inputs), tuple(outputs), refusal, _rebuilder(result))
+
+
+def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    """What the function returns; NumPy's functions, which know no symbols, are refused by name."""
+    try:
+        return function(*arguments)
+    except TypeError as error:
+        if "ufunc" not in str(error):
+            raise
+        raise TracingError(
+            f"NumPy has no functions of traced values ({error}); use those of dalembert.scalar"
+        ) from error
 
 
 @final

@@ -22,13 +22,13 @@ from dalembert.algorithms.cartesian.joint_by_joint import (
     relative_angular_velocities,
 )
 from dalembert.algorithms.cartesian.maximal import maximal_jacobians, maximal_velocities
-from dalembert.algorithms.cartesian.pseudo_inverse import PseudoInverse, symmetric_pseudo_inverse
 from dalembert.algorithms.cartesian.velocities import (
     GeneralizedVelocity,
     generalized_velocity,
     generalized_velocity_by_pseudo_inverse,
     generalized_velocity_from_rows,
 )
+from dalembert.algorithms.pseudo_inverse import PseudoInverse, symmetric_pseudo_inverse
 
 __all__ = [
     "GeneralizedVelocity",

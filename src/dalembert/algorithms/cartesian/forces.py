@@ -26,8 +26,9 @@ from dalembert.algorithms.cartesian.body_forces import joint_forces
 from dalembert.algorithms.cartesian.joint_by_joint import joint_jacobian, turning_columns
 from dalembert.algorithms.cartesian.least_squares import least_squares, unit_weights
 from dalembert.algorithms.cartesian.maximal import at_center_of_mass
-from dalembert.algorithms.cartesian.pseudo_inverse import symmetric_pseudo_inverse
 from dalembert.algorithms.kinematics import forward_kinematics
+from dalembert.algorithms.mass_centers import require_centers_of_mass
+from dalembert.algorithms.pseudo_inverse import symmetric_pseudo_inverse
 from dalembert.model.body import Body
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.tree import PerBody, Tree
@@ -57,6 +58,8 @@ def generalized_force(
     time: Scalar | None = None,
 ) -> list[Scalar]:
     """Q `(nv,)` of forces f_k at the points r_k (default: the centres of mass), torques tau'_k and tau^_k."""
+    if forces is not None and points is None:
+        require_centers_of_mass(tree, "generalized_force")
     poses = forward_kinematics(tree, q, time=time)
 
     def acting(body: Body) -> Force:
@@ -102,6 +105,7 @@ def cartesian_forces(
     tree: Tree, q: Sequence[Scalar], tau: Sequence[Scalar], *, time: Scalar | None = None
 ) -> PerBody[Force]:
     """(tau_k, f_k) of every body, in world axes at its centre of mass: the shortest of Eq. 70."""
+    require_centers_of_mass(tree, "cartesian_forces")
     poses = forward_kinematics(tree, q, time=time)
     y = least_squares(tree, q, unit_weights(tree), None, tau, time=time)
     moved = _velocities(tree, q, y, time)

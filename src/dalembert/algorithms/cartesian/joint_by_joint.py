@@ -19,10 +19,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dalembert.algorithms.cartesian.maximal import from_maximal
-from dalembert.algorithms.cartesian.pseudo_inverse import symmetric_pseudo_inverse
 from dalembert.algorithms.cartesian.velocities import GeneralizedVelocity, residual_of
 from dalembert.algorithms.dense import identity
 from dalembert.algorithms.kinematics import forward_kinematics
+from dalembert.algorithms.pseudo_inverse import symmetric_pseudo_inverse
 from dalembert.model.body import Body, JointMotion
 from dalembert.model.joints import Joint
 from dalembert.model.tree import PerBody, Tree

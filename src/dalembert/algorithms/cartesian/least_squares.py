@@ -20,10 +20,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dalembert.algorithms.cartesian.pseudo_inverse import PseudoInverse, symmetric_pseudo_inverse
 from dalembert.algorithms.dense import Matrix, dot
 from dalembert.algorithms.jacobians import all_jacobians
 from dalembert.algorithms.open_tree import has_couplings
+from dalembert.algorithms.pseudo_inverse import PseudoInverse, symmetric_pseudo_inverse
 from dalembert.algorithms.sparsity import velocity_places
 from dalembert.model.body import Body, JointMotion
 from dalembert.model.joints.subspaces import combination

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.jacobians import jacobian
 from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
+from dalembert.algorithms.mass_centers import require_centers_of_mass
 from dalembert.model.elements import Frame
 from dalembert.model.model import Model
 from dalembert.model.tree import PerBody, Tree
@@ -23,6 +24,7 @@ def maximal_velocities(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
 ) -> PerBody[Motion]:
     """V_k of every body, by recursion instead of J (Eq. 60)."""
+    require_centers_of_mass(tree, "maximal_velocities")
     poses = forward_kinematics(tree, q, time=time)
     velocities = body_velocities(tree, q, v, time=time)
     return PerBody(
@@ -32,6 +34,7 @@ def maximal_velocities(
 
 def maximal_jacobians(model: Model, q: Sequence[Scalar], *, time: Scalar | None = None) -> PerBody[Matrix]:
     """J_k `(6, nv)` of every body: J_omega over J_v of the centre of mass, in world axes (Eq. 58)."""
+    require_centers_of_mass(model, "maximal_jacobians")
 
     def center(index: int) -> Frame:
         com = model.bodies[index].inertia.com

@@ -16,9 +16,10 @@ from typing import NamedTuple
 
 from dalembert.algorithms.cartesian.least_squares import least_squares, unit_weights
 from dalembert.algorithms.cartesian.maximal import from_maximal, maximal_jacobians, maximal_velocities
-from dalembert.algorithms.cartesian.pseudo_inverse import symmetric_pseudo_inverse
 from dalembert.algorithms.dense import dot
 from dalembert.algorithms.kinematics import forward_kinematics
+from dalembert.algorithms.mass_centers import require_centers_of_mass
+from dalembert.algorithms.pseudo_inverse import symmetric_pseudo_inverse
 from dalembert.model.model import Model
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar
@@ -49,6 +50,7 @@ def generalized_velocity(
     time: Scalar | None = None,
 ) -> GeneralizedVelocity:
     """v = J^+ V (Eq. 61) without forming J: the normal equations in linear time, see `least_squares`."""
+    require_centers_of_mass(tree, "generalized_velocity")
     poses = forward_kinematics(tree, q, time=time)
     weights = unit_weights(tree)
     wanted = without_drift(tree, q, body_velocities, time)

@@ -70,7 +70,16 @@ def covariant_derivative(tree: Tree, field: Field, q: Sequence[Scalar], v: Seque
     The derivative of the components is exact, by dual numbers, along dq/dt = Q(q) v.
     """
     direction = position_rate(tree, q, v)  # type: ignore[arg-type]
-    u, u_rate = directional_derivative(lambda x: list(field(tree, x)), list(q), direction)
+
+    def components(x: list[Scalar]) -> list[Scalar]:
+        found = field(tree, x)
+        if not isinstance(found, Sequence):
+            raise ArgumentError(
+                f"covariant_derivative: the field returned a {type(found).__name__}; return a list of scalars"
+            )
+        return list(found)
+
+    u, u_rate = directional_derivative(components, list(q), direction)
     if len(u) != tree.nv:
         raise ArgumentError(
             f"covariant_derivative: the field has {len(u)} components; return {tree.nv}, one for each "

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dalembert.algorithms.external_forces import ExternalForces, body_forces
+from dalembert.algorithms.mass_centers import require_centers_of_mass
 from dalembert.model.body import Body, Placement
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.tree import Tree
@@ -37,6 +38,7 @@ def base_wrench(
     The inward pass of recursive Newton-Euler taken one step further, to the world (Featherstone 2008 Eq. 5.10
     for body 0), with what the bodies need and no joint forces.
     """
+    require_centers_of_mass(tree, "base_wrench")
     f_x = body_forces(tree, q, external_forces, external_frame, time)
 
     def accelerate(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, final
 
 from dalembert import scalar
+from dalembert.errors import TracingError
 from dalembert.scalar import Scalar
 from dalembert.spatial.structure import leaves, rebuild
 
@@ -110,6 +111,12 @@ class Dual:
 
     def __abs__(self) -> Scalar:
         return scalar.absolute(self)
+
+    def __float__(self) -> float:
+        raise TracingError(
+            "this value carries its derivative and cannot become a float; use the functions of "
+            "dalembert.scalar instead of those of math and NumPy"
+        )
 
     def __lt__(self, other: Scalar) -> Condition:
         (a, _), (c, _), _ = _aligned(self, other)
