@@ -11,8 +11,10 @@ from dalembert.scalar import asin, cos, sin
 CRANK, ROD = 0.25, 0.8
 
 
-def slider_crank(*, explicit: bool) -> da.Model:
-    """The bundled linkage; `explicit`: with its loop solved by the law of sines, q = gamma(crank angle)."""
+def slider_crank(*, explicit: bool, branch: float = 1.0) -> da.Model:
+    """The bundled linkage; `explicit`: with its loop solved by the law of sines, q = gamma(crank angle), the
+    slider before the crank (`branch` 1) or behind it (-1).
+    """
     plain = da.models.slider_crank(crank=CRANK, rod=ROD)
     builder = da.ModelBuilder(gravity=plain.gravity.to_list())
     for body in plain.bodies:
@@ -27,7 +29,7 @@ def slider_crank(*, explicit: bool) -> da.Model:
     if explicit:
 
         def gamma(model, y):
-            lean = asin(CRANK / ROD * sin(y[0]))
+            lean = asin(CRANK / ROD * sin(y[0])) * branch + (0.5 - 0.5 * branch) * math.pi
             return [y[0], -y[0] - lean, CRANK * cos(y[0]) + ROD * cos(lean) - CRANK - ROD]
 
         builder.set_loop_closure(gamma, ["crank_pivot"])

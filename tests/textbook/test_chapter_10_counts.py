@@ -163,6 +163,12 @@ def test_costs_of_branches():
         assert n - sum(parent < 0 for parent in parents) == sums.D0
         assert sums.D0_dh + sums.D0_general == sums.D0
         assert sums.D1 == sum(k - 1 for k in support) == sums.D1_dh + sums.D1_general
+        tree = tuple(parents)
+        sizes = [sorted(len(topology.subtree(tree, k)) for k in topology.children(tree, i)) for i in range(n)]
+        # Of the children of a body the one that carries most has the cheap transform (Eq. 10.11).
+        assert sums.D0_dh == sum(1 for own in sizes if own)
+        assert sums.D1_dh == sum(own[-1] for own in sizes if own)
+        assert sums.D1_general == sum(sum(own[:-1]) for own in sizes)
         assert sums.depth == max(support)
         assert 0 <= sums.D0 <= n - 1
         assert 0 <= sums.D1 <= n * (sums.depth - 1)

@@ -9,6 +9,7 @@ from tests.algorithms.counting import count
 import dalembert as da
 from dalembert import algorithms as al
 from dalembert.algorithms.constraints import closure_equations
+from dalembert.algorithms.floating_base import floating_base_momentum
 from dalembert.algorithms.gears import gear_equations, geared_matrix
 
 
@@ -135,6 +136,32 @@ def test_limbs_turn_a_figure_in_the_air_while_its_momentum_stays():
     pitch = 2.0 * np.arctan2(q[:, 5], q[:, 3])
     assert abs(pitch[-1]) > 0.2
     assert pitch[-1] == pytest.approx(turned_by_kinematics(model, limbs, period, 400), abs=1e-4)
+
+
+def test_a_somersault_keeps_its_momentum_whatever_the_joints_do():
+    """RBDA-9.5-MOMENTUM: I_0^c v_0 + F q', seen from the world, stays what it was while the figure tumbles
+    and torques swing its limbs; it is the sum of the bodies' own momenta all the time.
+    """
+    model = cat().with_values({"gravity": (0.0, 0.0, 0.0)})
+    q, v = model.random_state(5)
+
+    def momenta(q, v):
+        blocks = floating_base_momentum(model, q.tolist(), v.tolist())
+        in_world = model.bodies[0].link_transform(q.tolist()).inverse_apply(blocks).to_list()
+        return np.array(in_world), np.array(al.momentum(model, q.tolist(), v.tolist()).to_list())
+
+    start, _ = momenta(q, v)
+    assert np.abs(start).min() > 0.05
+    first = v
+    for k in range(400):
+        tau = np.concatenate([np.zeros(6), 2.0 * np.sin([0.02 * k, 1.0 + 0.03 * k])])
+        q, v = da.step(model, q, v, tau, 2e-3, integrator="rk4")
+        if k % 100 == 0:
+            found, summed = momenta(q, v)
+            np.testing.assert_allclose(found, start, atol=1e-8 * np.abs(start).max())
+            np.testing.assert_allclose(found, summed, atol=1e-12 * np.abs(start).max())
+    assert np.abs(v - first).max() > 1.0
+    np.testing.assert_allclose(momenta(q, v)[0], start, atol=1e-7 * np.abs(start).max())
 
 
 def turned_by_kinematics(model, limbs, period, steps):

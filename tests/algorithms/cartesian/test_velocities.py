@@ -16,6 +16,7 @@ from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import (
     Composite,
     Helical,
+    Prismatic,
     Revolute,
     Spherical,
     SphericalEuler,
@@ -189,6 +190,21 @@ def test_rotations_first_then_translations():
     pose = forward_kinematics(model, q)[0]
     J = [vec(s.linear) for s in ca.joint_jacobian(model.bodies[0], q)][3:]
     close(np.array(J).T, mat(pose.R) if model.bodies[0].parent < 0 else J, 1e-12)
+
+
+def test_what_a_turn_slides_is_taken_off_before_the_translations():
+    """LJ-6.1-TRANS: a slide on a turning arm: the turn alone moves the body along the slide, too."""
+    step = Transform.from_rotation_translation(np.eye(3).tolist(), (1.0, 0.0, 0.0))
+    arm = Composite([Revolute((0, 0, 1)), Prismatic((0.6, 0.8, 0))], [Transform.identity(), step])
+    rng = np.random.default_rng(2)
+    builder = ModelBuilder()
+    for i in range(2):
+        parent = f"b{i - 1}" if i else "world"
+        builder.add_body(f"b{i}", parent=parent, joint=arm, placement=place(rng), inertia=inertia(rng))
+    model = builder.build()
+    q, v, _, _ = state(model, 3)
+    V = rows_of(ca.maximal_velocities(model, q, v)).tolist()
+    close(ca.generalized_velocity_rotations_first(model, q, V).v, v, 1e-12)
 
 
 def test_joints_that_chain_parallel_axes_need_their_whole_velocity():

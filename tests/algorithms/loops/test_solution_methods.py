@@ -61,7 +61,7 @@ def test_compiled_methods_agree_on_couplings_loops_and_outer_forces() -> None:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_redundant_rows_change_lambda_and_not_the_motion(dtype: str) -> None:
-    """RBDA-8.5-M2, RBDA-3.2-IMPLICIT: rank-deficient K, K^T (1 - A^+ A) = 0; the rank is n + rank K."""
+    """RBDA-8.5-M1, RBDA-8.5-M2, RBDA-3.2-IMPLICIT: rank-deficient K, K^T (1 - A^+ A) = 0, rank n + rank K."""
     rng = np.random.default_rng(3)
     n, rank = 6, 3
     B = rng.normal(size=(n, n))

@@ -1,0 +1,142 @@
+"""Featherstone 2008 chapter 8: what its methods are made of, each part beside a second way to it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from tests.algorithms.counting import count
+from tests.algorithms.loops.looped import random_looped, textbook_accelerations
+from tests.textbook.test_catalogue_rows import CRANK, ROD, slider_crank
+from tests.textbook.test_chapter_8_constraints import cluster_example, piston_arm
+
+import dalembert as da
+from dalembert.algorithms import loops, sparse
+from dalembert.algorithms.constraints import closure_equations, constraint_equations
+from dalembert.library import function
+from dalembert.model.clusters import loop_clusters
+
+
+def test_method_two_with_the_factors_of_the_book() -> None:
+    """RBDA-8.5-M2: the six steps with M = L^T L: Y = L^-T K^T, z = L^-T tau', A = Y^T Y, b = k - Y^T z, as
+    with M = L^T D L; and lambda may have any part of the null space of A where rows repeat others.
+    """
+    model, q, v = random_looped(17, (da.Universal(), da.Spherical()))
+    tau = np.random.default_rng(3).normal(size=model.nv)
+    system = loops.constrained_system(model, q.tolist(), v.tolist(), tau.tolist())
+    parents, force, K = system.parents, np.array(system.force, float), np.array(system.K, float)
+    L = sparse.factor_ltl(system.M, parents)
+    Y = np.array([sparse.solve_l_transposed(L, parents, row) for row in system.K], float).T
+    z = np.array(sparse.solve_l_transposed(L, parents, system.force), float)
+    A, b = Y.T @ Y, np.array(system.k, float) - Y.T @ z
+    equation = loops.multiplier_equation(system)
+    np.testing.assert_allclose(equation.A, A, atol=1e-10 * np.abs(A).max())
+    np.testing.assert_allclose(equation.b, b, atol=1e-10 * np.abs(b).max())
+    expected = textbook_accelerations(model, q, v, tau)
+    a = sparse.solve_ltl(L, parents, (force + K.T @ np.linalg.solve(A, b)).tolist())
+    np.testing.assert_allclose(a, expected, atol=1e-8 * np.abs(expected).max())
+    # Eq. 8.41 with the last row repeated: A^+ b + (1 - A^+ A) z for any z.
+    twice = np.vstack([K, K[-1]])
+    wide = np.pad(A, (0, 1), mode="edge")
+    inverse, right = np.linalg.pinv(wide, rcond=1e-10), np.append(b, b[-1])
+    for anything in np.random.default_rng(4).normal(size=(3, len(right))):
+        lam = inverse @ right + (np.eye(len(right)) - inverse @ wide) @ anything
+        a = sparse.solve_ltl(L, parents, (force + twice.T @ lam).tolist())
+        np.testing.assert_allclose(a, expected, atol=1e-7 * np.abs(expected).max())
+
+
+def test_g_is_found_block_by_block() -> None:
+    """RBDA-8.9-CLUSTERS: G has a block for each cluster of Figure 8.1 and ones for the joints of none, and
+    is the G of K as a whole; (n - r)(n - r - 1) of its entries at least are zeros, literally.
+    """
+    model = cluster_example()
+    q, v = (x.tolist() for x in model.random_state(1))
+    rows = constraint_equations(model, q, v).K
+    K = np.array(rows, float)
+    k = K @ np.random.default_rng(3).normal(size=model.nv)  # some rows of one cluster depend on each other
+    found = loops.explicit_solution(rows, k.tolist())
+    chosen = [j for j, x in enumerate(found.independent) if x > 0.5]
+    G, g = np.array(found.G, float)[:, chosen], np.array(found.g, float)
+    free = len(chosen)
+    assert free == model.nv - np.linalg.matrix_rank(K) == np.linalg.matrix_rank(G)
+    np.testing.assert_allclose(K @ G, 0.0, atol=1e-9)
+    np.testing.assert_allclose(K @ g, k, atol=1e-9)
+    clusters = [set(cluster.velocities) for cluster in loop_clusters(model)]
+    clusters += [{j} for j in range(model.nv) if not any(j in cluster for cluster in clusters)]
+    for cluster in clusters:
+        outside = [i for i in range(model.nv) if i not in cluster]
+        assert not G[np.ix_(outside, [c for c, j in enumerate(chosen) if j in cluster])].any()
+    assert (G == 0.0).sum() >= free * (free - 1)
+    # Rows mixed with each other have the same solutions and no blocks.
+    mix = np.random.default_rng(2).normal(size=(len(K), len(K)))
+    whole = loops.explicit_solution((mix @ K).tolist(), (mix @ k).tolist(), independent=chosen)
+    np.testing.assert_allclose(np.array(whole.G, float)[:, chosen], G, atol=1e-7)
+    np.testing.assert_allclose(whole.g, g, atol=1e-7)
+
+
+def test_clusters_cost_what_they_cost_alone() -> None:
+    """RBDA-8.9-CLUSTERS: G of two clusters, and method 3 on two linkages, take twice the operations of one;
+    that they are numbered alternately makes no difference.
+    """
+
+    def alone(K, k):
+        return loops.explicit_solution(K, k).G
+
+    def both(K, k, J, j):
+        rows = [[x for y in row for x in (y, 0.0)] for row in K] + [
+            [x for y in row for x in (0.0, y)] for row in J
+        ]
+        return loops.explicit_solution(rows, [*k, *j]).G
+
+    one, two = count(alone, K=(2, 4), k=2), count(both, K=(2, 4), k=2, J=(2, 4), j=2)
+    assert one.total < two.total <= 2 * one.total
+    linkage = da.models.four_bar()
+    pair = linkage.attach(linkage, prefix="other ")
+    one, two = (
+        function(model, "forward_dynamics", "null_space").operation_count for model in (linkage, pair)
+    )
+    assert two.total <= 2 * one.total
+
+
+@pytest.mark.parametrize("branch", [1.0, -1.0])
+def test_a_closure_function_names_the_assembly(branch: float) -> None:
+    """RBDA-8.10-AMBIGUITY: the slider stands before the crank or behind it, for the same crank angle; y -> q
+    is unique once gamma says which, and the motion is that of the loop joint in the same assembly.
+    """
+    implicit, explicit = slider_crank(explicit=False), slider_crank(explicit=True, branch=branch)
+    angle, speed = 0.6, 2.0
+    found = closure_equations(explicit, [angle], [speed])
+    reach = branch * math.sqrt(ROD**2 - (CRANK * math.sin(angle)) ** 2)
+    assert found.q[2] == pytest.approx(CRANK * math.cos(angle) + reach - CRANK - ROD)
+    q, v, tau = np.array(found.q), np.array(found.v), np.array([0.5, 0.0, -0.3])
+    np.testing.assert_allclose(da.constraint_error(implicit, q), 0.0, atol=1e-12)
+    np.testing.assert_allclose(da.constraint_jacobian(implicit, q) @ v, 0.0, atol=1e-12)
+    a = da.forward_dynamics(explicit, q, v, tau)
+    np.testing.assert_allclose(a, da.forward_dynamics(implicit, q, v, tau), rtol=1e-7, atol=1e-9)
+    # From nearby, the loop joint alone finds the same assembly.
+    near = da.close_loops(implicit, q + [0.0, 0.05, 0.02], hold=["crank_pivot"])
+    np.testing.assert_allclose(np.exp(1j * near), np.exp(1j * q), atol=1e-8)
+
+
+def test_worked_example_by_differences_and_by_elimination() -> None:
+    """RBDA-8.11-WORKED: G and g of the cylinder-piston arm are derivatives of gamma, and what elimination
+    makes of K and k with y = (q1, q4).
+    """
+    model = piston_arm()
+    y, w, h = np.array([0.7, 0.3]), np.array([1.1, -0.4]), 1e-5
+
+    def at(y: np.ndarray) -> da.algorithms.constraints.ClosureEquations:
+        return closure_equations(model, y.tolist(), w.tolist())
+
+    found = at(y)
+    for j, step in enumerate(h * np.eye(2)):
+        slope = (np.array(at(y + step).q) - at(y - step).q) / (2.0 * h)
+        np.testing.assert_allclose(np.array(found.G)[:, j], slope, atol=1e-9)
+    rate = (np.array(at(y + h * w).v) - at(y - h * w).v) / (2.0 * h)
+    np.testing.assert_allclose(found.g, rate, atol=1e-9)
+    rows = constraint_equations(model, found.q, found.v)
+    chosen = [model.joint(name).v_slice.start for name in ("q1", "q4")]
+    solved = loops.explicit_solution(rows.K, rows.k, independent=chosen)
+    np.testing.assert_allclose(np.array(solved.G)[:, chosen], found.G, atol=1e-12)
+    np.testing.assert_allclose(solved.g, found.g, atol=1e-12)
