@@ -12,15 +12,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from dalembert.scalar import Scalar, maximum, select
+from dalembert.algorithms.dense import Matrix, Rows
+from dalembert.algorithms.rank import DEPENDENT_SQUARE, NEGLIGIBLE_SQUARE, is_double
+from dalembert.scalar import Scalar, is_zero, maximum, select
 
-__all__ = ["SymmetricFactor", "factor", "factor_semidefinite", "is_double"]
+__all__ = ["SymmetricFactor", "factor", "factor_semidefinite"]
 
 
-def factor(D: Sequence[Sequence[Scalar]]) -> SymmetricFactor:
+def factor(D: Rows) -> SymmetricFactor:
     """Factor a symmetric positive-definite D, of which the lower triangle is read."""
     n = len(D)
-    L: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
+    L: Matrix = [[0.0] * n for _ in range(n)]
     reciprocals: list[Scalar] = []
     for i in range(n):
         d = _row(D, L, reciprocals, i)
@@ -29,45 +31,41 @@ def factor(D: Sequence[Sequence[Scalar]]) -> SymmetricFactor:
 
 
 def factor_semidefinite(
-    D: Sequence[Sequence[Scalar]], *, least: tuple[float, float] = (1e-24, 1e-11)
+    D: Rows, *, scale: Sequence[Scalar] | None = None, least: tuple[float, float] = NEGLIGIBLE_SQUARE
 ) -> SymmetricFactor:
     """Factor a symmetric positive-semidefinite D; dependent rows are dropped, and `solve` gives them zeros.
 
-    Without pivoting the i-th pivot is the squared distance of row i from the rows before it, in the norm of
-    which D is the Gram matrix. A row is dropped where this distance is small beside the row itself (it
-    depends on the rows before), or beside the longest row (it is zero but for rounding). In double precision
-    that is 1e-5 of the row and 1e-12 of the longest; in single precision 3e-3 and 3e-6. `least` are the
-    squares of the latter, for a D whose own entries hold the rounding errors and not the rows' entries.
+    Without pivoting the i-th pivot d_i is the squared distance of row i from the rows before it, in the norm
+    of which D is the Gram matrix. A row is dropped where this distance is small beside the row itself (it
+    depends on the rows before), or beside the longest row (it is zero but for rounding):
+
+        keep row i  if  d_i > DEPENDENT_SQUARE D_ii + least max_k D_kk
+
+    `least` is for a D whose own entries hold the rounding errors and not the rows' entries. `scale` is for a
+    D whose diagonal itself is a difference of larger numbers, and says how large these were:
+
+        keep row i  if  d_i > DEPENDENT_SQUARE scale_i
     """
     n = len(D)
     if n == 0:
         return SymmetricFactor([], [])
-    longest = D[0][0]
-    for i in range(1, n):
-        longest = maximum(longest, D[i][i])
+    sizes = [D[i][i] for i in range(n)] if scale is None else scale
+    longest = sizes[0]
+    for size in sizes[1:]:
+        longest = maximum(longest, size)
     double = is_double(longest)
-    relative = select(double, 1e-10, 1e-5)
-    shortest = longest * select(double, *least)
-    L: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
+    relative = select(double, *DEPENDENT_SQUARE)
+    shortest = longest * select(double, *least) if scale is None else 0.0
+    L: Matrix = [[0.0] * n for _ in range(n)]
     reciprocals: list[Scalar] = []
     for i in range(n):
         d = _row(D, L, reciprocals, i)
-        kept = D[i][i] * relative + shortest < d
-        reciprocals.append(select(kept, 1.0 / select(kept, d, 1.0), 0.0))
+        kept = sizes[i] * relative + shortest < d
+        reciprocals.append(0.0 if is_zero(d) else select(kept, 1.0 / select(kept, d, 1.0), 0.0))
     return SymmetricFactor(L, reciprocals)
 
 
-def is_double(positive: Scalar) -> Scalar:
-    """Whether arithmetic is in double precision, asked of a positive number: is 1 + 1e-10 more than 1?
-
-    A trace does not know the float type of the kernel that it becomes; the kernel does.
-    """
-    return positive < positive * 1.0000000001
-
-
-def _row(
-    D: Sequence[Sequence[Scalar]], L: list[list[Scalar]], reciprocals: Sequence[Scalar], i: int
-) -> Scalar:
+def _row(D: Rows, L: Matrix, reciprocals: Sequence[Scalar], i: int) -> Scalar:
     """Row i of L, in place, and the pivot d_i; W_ij = L_ij d_j, so that each product is formed once."""
     W: list[Scalar] = []
     for j in range(i):
@@ -87,8 +85,13 @@ def _row(
 class SymmetricFactor:
     """The factors of D = L diag(d) L^T. `solve(b)` is x of D x = b."""
 
-    L: list[list[Scalar]]
+    L: Matrix
     reciprocals: list[Scalar]
+
+    @property
+    def kept(self) -> list[Scalar]:
+        """One for each row of a semidefinite D that was kept, zero for those that were dropped."""
+        return [select(reciprocal > 0.0, 1.0, 0.0) for reciprocal in self.reciprocals]
 
     def solve(self, b: Sequence[Scalar]) -> list[Scalar]:
         """x of D x = b."""

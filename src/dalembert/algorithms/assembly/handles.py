@@ -28,9 +28,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
-from dalembert.algorithms.assembly.semidefinite import factor_with_scale
 from dalembert.algorithms.dense import Matrix, Vector, dot, times, transposed
-from dalembert.algorithms.small_solve import factor
+from dalembert.algorithms.small_solve import factor, factor_semidefinite
 from dalembert.scalar import Scalar, is_zero
 from dalembert.spatial import Force, Motion
 
@@ -200,7 +199,7 @@ def _columns(body: ArticulatedBody, joints: Sequence[HandleJoint], i: int) -> li
 
 
 def _factors(Y: Matrix, scale: Vector | None) -> tuple[Matrix, Vector]:
-    found = factor(Y) if scale is None else factor_with_scale(Y, scale)
+    found = factor(Y) if scale is None else factor_semidefinite(Y, scale=scale)
     return found.L, found.reciprocals
 
 

@@ -16,7 +16,7 @@ from dalembert.algorithms.dense import Matrix, Vector, dot, times, transposed, u
 from dalembert.algorithms.elimination import reduced, solve
 from dalembert.algorithms.small_solve import factor, factor_semidefinite
 from dalembert.errors import ArgumentError
-from dalembert.scalar import Scalar, select
+from dalembert.scalar import Scalar
 from dalembert.spatial import ArticulatedInertia, Force, Motion, RigidInertia
 
 __all__ = ["Columns", "decompose", "dual_complement", "dimension", "split_force"]
@@ -59,8 +59,8 @@ def dimension(S: Columns) -> Scalar:
     From the pivots of the columns' Gram matrix, which `factor_semidefinite` keeps or drops.
     """
     total: Scalar = 0.0
-    for reciprocal in factor_semidefinite([[dot(a, b) for b in S] for a in S]).reciprocals:
-        total = total + select(reciprocal > 0.0, 1.0, 0.0)
+    for one in factor_semidefinite([[dot(a, b) for b in S] for a in S]).kept:
+        total = total + one
     return total
 
 

@@ -44,7 +44,6 @@ from dalembert.algorithms.loops.range_space import (
     ConstrainedMotion,
     accelerations_by_range_space,
     constrained_motion,
-    minimum_norm_solution,
     multiplier_equation,
 )
 from dalembert.algorithms.loops.sparse_elimination import (
@@ -53,6 +52,7 @@ from dalembert.algorithms.loops.sparse_elimination import (
     elimination_order,
 )
 from dalembert.algorithms.loops.system import ConstrainedSystem, constrained_system
+from dalembert.algorithms.pseudo_inverse import minimum_norm_solution
 
 __all__ = [
     "ANY_CONNECTIVITY",

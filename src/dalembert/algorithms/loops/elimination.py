@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.dense import Matrix, identity
-from dalembert.algorithms.small_solve import is_double
+from dalembert.algorithms.rank import CANCELLED, DEPENDENT, NEGLIGIBLE, is_double
 from dalembert.scalar import Scalar, absolute, is_zero, maximum, select
 
 __all__ = ["ExplicitSolution", "explicit_solution", "row_scales", "solve_general"]
@@ -22,7 +22,7 @@ def solve_general(A: Sequence[Sequence[Scalar]], b: Sequence[Scalar]) -> list[Sc
     A column in which no pivot remains gets x = 0: where a pivot is below 1e-10 (in single precision 1e-5) of
     the largest entry of its row.
     """
-    return explicit_solution(A, b, independent=(), tolerance=(1e-10, 1e-5)).g
+    return explicit_solution(A, b, independent=(), tolerance=CANCELLED).g
 
 
 class ExplicitSolution(NamedTuple):
@@ -42,7 +42,7 @@ def explicit_solution(
     k: Sequence[Scalar],
     *,
     independent: Sequence[int] | None = None,
-    tolerance: tuple[float, float] = (1e-5, 3e-3),
+    tolerance: tuple[float, float] = DEPENDENT,
 ) -> ExplicitSolution:
     """Solve K x = k as x = G y + g with K G = 0 and K g = k (Featherstone 2008 section 8.8, Eq. 8.51).
 
@@ -123,7 +123,7 @@ def row_scales(K: Sequence[Sequence[Scalar]]) -> tuple[list[Scalar], Scalar]:
     for size in sizes:
         largest = maximum(largest, size)
     double = is_double(largest)
-    least = largest * select(double, 1e-12, 3e-6)
+    least = largest * select(double, *NEGLIGIBLE)
     scales = []
     for size in sizes:
         real = least < size

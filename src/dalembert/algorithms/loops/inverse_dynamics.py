@@ -26,7 +26,8 @@ from dalembert.algorithms.inverse_dynamics import spanning_tree_forces
 from dalembert.algorithms.loops.constrained_dynamics import is_constrained
 from dalembert.algorithms.loops.elimination import explicit_solution
 from dalembert.algorithms.loops.forces import gram_factor
-from dalembert.algorithms.loops.range_space import minimum_norm_solution
+from dalembert.algorithms.pseudo_inverse import minimum_norm_solution
+from dalembert.algorithms.rank import CANCELLED
 from dalembert.algorithms.small_solve import factor_semidefinite
 from dalembert.algorithms.sparsity import velocity_places
 from dalembert.errors import ModelError
@@ -197,7 +198,7 @@ def _actuated_forces(
         return _Actuated(along, [0.0] * n)
     columns = {j: projected(unit(n, j)) for j in actuated}
     P_uu = [[columns[max(i, j)][min(i, j)] for j in actuated] for i in actuated]
-    factors_u = factor_semidefinite(P_uu, least=(1e-10, 1e-5))  # P is near one, and so are its errors
+    factors_u = factor_semidefinite(P_uu, least=CANCELLED)  # P is near one, and so are its errors
     u = minimum_norm_solution(factors_u, [along[i] for i in actuated])  # (3)
     tau: list[Scalar] = [0.0] * n
     left = list(along)

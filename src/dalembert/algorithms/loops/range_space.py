@@ -18,16 +18,16 @@ from typing import NamedTuple
 from dalembert.algorithms.dense import Matrix, dot
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.loops.system import ConstrainedSystem, constrained_system
-from dalembert.algorithms.small_solve import SymmetricFactor, factor, factor_semidefinite
+from dalembert.algorithms.pseudo_inverse import minimum_norm_solution
+from dalembert.algorithms.small_solve import factor_semidefinite
 from dalembert.algorithms.sparse import factor_with_reciprocals, solve_l, solve_l_transposed
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, is_zero, select
+from dalembert.scalar import Scalar, is_zero
 
 __all__ = [
     "ConstrainedMotion",
     "accelerations_by_range_space",
     "constrained_motion",
-    "minimum_norm_solution",
     "multiplier_equation",
 ]
 
@@ -106,38 +106,3 @@ def multiplier_equation(system: ConstrainedSystem) -> MultiplierEquation:
     A = [[dot(Y[max(i, j)], W[min(i, j)]) for j in range(n)] for i in range(n)]  # (2)
     b = [k_i - dot(w, z) for k_i, w in zip(system.k, W, strict=True)]
     return MultiplierEquation(A, b, Y, z, L, reciprocals)
-
-
-def minimum_norm_solution(factors: SymmetricFactor, b: Sequence[Scalar]) -> list[Scalar]:
-    """A^+ b of a positive-semidefinite A = B diag(d) B^T, where B holds the columns of L that were kept:
-
-    A^+ = B (B^T B)^-1 diag(1/d) (B^T B)^-1 B^T.
-
-    The rows and columns of B^T B that belong to dropped pivots are replaced by those of the unit matrix,
-    and what the right side has there by zero, so that sizes do not depend on the rank.
-    """
-    n = len(b)
-    kept = [_kept(r) for r in factors.reciprocals]
-    B = [
-        [kept[j] if i == j else factors.L[i][j] if j < i else 0.0 for j in range(n)] for i in range(n)
-    ]  # L of a dropped pivot is zero but for its diagonal
-    gram = [[_column_dot(B, max(i, j), min(i, j)) for j in range(n)] for i in range(n)]
-    for i in range(n):
-        gram[i][i] = gram[i][i] + (1.0 - kept[i])
-    inner = factor(gram)
-    y = inner.solve([dot([B[i][j] for i in range(n)], b) for j in range(n)])
-    y = inner.solve([y_i * r for y_i, r in zip(y, factors.reciprocals, strict=True)])
-    return [dot(B[i], y) for i in range(n)]
-
-
-def _kept(reciprocal: Scalar) -> Scalar:
-    """One where a pivot was kept, zero where it was dropped."""
-    return select(reciprocal > 0.0, 1.0, 0.0)
-
-
-def _column_dot(B: Matrix, i: int, j: int) -> Scalar:
-    """Columns i >= j of a lower-triangular matrix: their common part starts at row i."""
-    total: Scalar = 0.0
-    for row in B[i:]:
-        total = total + row[i] * row[j]
-    return total

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.loops.maximal import MaximalSystem, maximal_system
-from dalembert.algorithms.small_solve import is_double
+from dalembert.algorithms.rank import CANCELLED, threshold
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, absolute, is_zero, select
 
@@ -209,5 +209,5 @@ def _solve(
 
 def _reciprocal(d: Scalar, size: Scalar) -> Scalar:
     """1 / d, or zero where only rounding is left of the terms that d is made of."""
-    kept = size * select(is_double(size), 1e-10, 1e-5) < absolute(d)
+    kept = size * threshold(CANCELLED, size) < absolute(d)
     return select(kept, 1.0 / select(kept, d, 1.0), 0.0)
