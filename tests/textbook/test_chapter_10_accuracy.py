@@ -136,6 +136,19 @@ def test_a_zigzag_amplifies_rounded_forces():
     assert found.amplification > 80.0
 
 
+def test_the_answer_to_wrong_forces_in_motion_and_under_gravity():
+    """RBDA-10.2-SENSITIVITY: both accelerations are those of forward dynamics, with weights and speeds."""
+    model = da.models.double_pendulum()
+    q, v, tau = [0.3, -1.1], [1.4, -2.3], np.array([7.8912, -3.4567])
+    found = analysis.sensitivity(model, q, tau, v=v, figures=2)
+    np.testing.assert_array_equal(found.applied, [7.9, -3.5])
+    np.testing.assert_allclose(found.desired, da.forward_dynamics(model, q, v, tau), rtol=1e-11)
+    np.testing.assert_allclose(found.response, da.forward_dynamics(model, q, v, found.applied), rtol=1e-11)
+    change = np.abs(found.response - found.desired) / np.abs(found.desired)
+    assert found.acceleration_error == pytest.approx(change.max())
+    assert found.amplification == pytest.approx(change.max() / np.abs(found.applied / tau - 1.0).max())
+
+
 def test_condition_numbers_grow_with_the_fourth_power_and_with_depth():
     """RBDA-10.2-CONDITION: 5685 for six links stretched out, about 4 N^4; less where they are folded or
     branched.

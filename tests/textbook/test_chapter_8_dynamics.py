@@ -72,7 +72,7 @@ def test_actuator_forces_of_example_8_2(y1: float, y2: float) -> None:
 
 
 def test_where_the_example_needs_its_actuators() -> None:
-    """RBDA-8.12-EX: an actuator at joint 4 and at one of joints 1 to 3 is proper; any other pair is not."""
+    """RBDA-8.12-EX, RBDA-8.12-ID: actuators at joint 4 and one of joints 1 to 3 are proper; no other pair."""
     q = np.array(gamma([0.7, 0.3]))
     for one in ("q1", "q2", "q3"):
         assert da.actuation(piston_arm([one, "q4"]), q).proper

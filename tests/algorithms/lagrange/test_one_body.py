@@ -9,7 +9,7 @@ from tests.algorithms.trees import close, inertia, mat, six, vec
 from dalembert.algorithms import lagrange as lg
 from dalembert.algorithms.inverse_dynamics import inverse_dynamics
 from dalembert.model.builder import ModelBuilder
-from dalembert.model.joints import Composite, SphericalEuler, SphericalExponential, Translation
+from dalembert.model.joints import Composite, Free, SphericalEuler, SphericalExponential, Translation
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.spatial import Mat3, Motion, RigidInertia, SymMat3, Transform, Vec3
 from dalembert.spatial.exponential import so3_exp
@@ -179,6 +179,25 @@ def test_equations_of_one_body_against_recursion(orientation, joint):
     local = np.hstack([R.T @ push[:3], R.T @ push[3:]])
     expected = inverse_dynamics(model, q, qd, qdd, external_forces=[local.tolist()])
     close(np.array(M) @ qdd + C - Q, expected, 1e-11)
+
+
+def test_equations_in_quaternions_against_recursion():
+    """LJ-4-EOM: in four numbers of a quaternion, brought to (omega, v) of the body by qd = B(q) v: B^T (M qdd
+    + C) is RNEA of a body on a Free joint.
+    """
+    mass, I_0 = solid(9)
+    builder = ModelBuilder(gravity=(0.0, 0.0, 0.0))
+    builder.add_body("body", parent="world", joint=Free(), inertia=RigidInertia(mass, (0.0, 0.0, 0.0), I_0))
+    model = builder.build()
+    q, v = (x.tolist() for x in model.random_state(9))
+    a = np.random.default_rng(9).normal(size=6).tolist()
+    joint = model.bodies[0].joint
+    qd, change = directional_derivative(
+        lambda x: joint.position_rate(x[:7], x[7:]), [*q, *v], [*joint.position_rate(q, v), *a]
+    )
+    M, C = lg.body_equations(lg.body_pose("quaternion"), mass, I_0, q, qd)
+    B = np.array([joint.position_rate(q, unit) for unit in np.eye(6).tolist()]).T
+    close(B.T @ (np.array(M) @ change + C), inverse_dynamics(model, q, v, a), 1e-11)
 
 
 @pytest.mark.parametrize("orientation", SIZES)

@@ -34,7 +34,7 @@ class Equations(NamedTuple):
 
 
 def body_equations(inertia: RigidInertia | ArticulatedInertia, p: Force, f: Force) -> Equations:
-    """I a + p = f of one body in spatial coordinates: six equations (Eq. 2.61)."""
+    """I a + p = f of one body in spatial coordinates: six equations (Eq. 2.69)."""
     return Equations(inertia.matrix(), p.to_list(), f.to_list())
 
 

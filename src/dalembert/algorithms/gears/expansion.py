@@ -1,6 +1,6 @@
 """The equation of motion of a geared tree from that of the tree without gears (Featherstone 2008 §9.6).
 
-    q = gamma(y),   v = G y',   a = G y'' + g                                                   (8.44)
+    q = gamma(y),   v = G y',   a = G y'' + g                                           (8.56 to 8.60)
     G^T H G y'' + G^T (C + H g) = G^T tau                                                        (9.26)
 
 G has few nonzero entries, many of them ones; zeros and ones that are literals cost nothing. `mass_matrix`
