@@ -29,12 +29,12 @@ from dalembert.algorithms.loops.inverse_dynamics import (
     unreachable_share,
 )
 from dalembert.algorithms.loops.maximal import (
-    JointConstraint,
     MaximalSystem,
     accelerations_by_maximal_coordinates,
     connectivity,
     maximal_system,
 )
+from dalembert.algorithms.loops.maximal_rows import JointConstraint
 from dalembert.algorithms.loops.null_space import (
     accelerations_by_null_space,
     constrained_motion_from,

@@ -22,27 +22,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import final
 
 import numpy as np
 
-from dalembert.algorithms.constraints.explicit import closure_rows, original_model
-from dalembert.algorithms.constraints.user_rows import UserRows, user_rows
 from dalembert.algorithms.dense import Matrix, dot
 from dalembert.algorithms.external_forces import ExternalForces, body_forces
 from dalembert.algorithms.kinematics import BodyMotion, body_motions
+from dalembert.algorithms.loops.maximal_rows import (
+    JointConstraint,
+    Row,
+    coupling_constraint,
+    force_across,
+    loop_constraint,
+    user_constraints,
+)
 from dalembert.algorithms.small_solve import factor, factor_semidefinite
 from dalembert.errors import ModelError
 from dalembert.model.body import Body
-from dalembert.model.elements import Loop
-from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, is_zero, literal
-from dalembert.spatial import Force, Motion, Transform, Vec3
-from dalembert.spatial.structure import leaves, rebuild
+from dalembert.spatial import Force, Motion, Vec3
 
 __all__ = [
-    "JointConstraint",
     "MaximalSystem",
     "accelerations_by_maximal_coordinates",
     "connectivity",
@@ -51,19 +53,6 @@ __all__ = [
 
 SINGULAR = 1e-9
 """An inertia is singular if its least eigenvalue is this small beside its greatest."""
-
-Row = dict[int, Force]
-"""One row of B: what multiplies the acceleration of each body that it concerns."""
-
-
-class JointConstraint(NamedTuple):
-    """The rows of B that one joint, coupling or user's constraint gives, and their right sides; `by_user`:
-    a coupling or user's constraint, of which the connectivity says nothing."""
-
-    name: str
-    rows: list[Row]
-    k: list[Scalar]
-    by_user: bool = False
 
 
 @final
@@ -88,7 +77,7 @@ class MaximalSystem:
 
 def connectivity(tree: Tree) -> list[list[int]]:
     """P: a row for each body, a column for each joint (tree joints, then loop joints); +1 at the joint's
-    successor, -1 at its predecessor, 0 elsewhere (Eq. 3.65). v_J = P^T v, f = P f_J.
+    successor, -1 at its predecessor, 0 elsewhere (Eq. 3.69). v_J = P^T v, f = P f_J (Eqs 3.67, 3.70).
     """
     ends = [(body.parent, body.index) for body in tree.bodies]
     ends += [(loop.predecessor, loop.successor) for loop in tree.loops]
@@ -166,8 +155,8 @@ def maximal_system(
     for body in tree.bodies:
         own_q = body.own_q(q)
         X = body.link_transform(q, time)
-        T = [_between(body.index, body.parent, t, X) for t in body.joint.constraint_subspace(own_q, time)]
-        T_a = [_between(body.index, body.parent, t, X) for t in body.joint.active_subspace(own_q, time)]
+        T = [force_across(body.index, body.parent, t, X) for t in body.joint.constraint_subspace(own_q, time)]
+        T_a = [force_across(body.index, body.parent, t, X) for t in body.joint.active_subspace(own_q, time)]
         constraints.append(JointConstraint(body.joint_name, T, [0.0] * len(T)))
         active.append(T_a)
         for row, armature in zip(T_a, body.armature, strict=True):
@@ -175,11 +164,13 @@ def maximal_system(
         if body.dependence is None:
             for row, t in zip(T_a, body.own_v(tau), strict=True):
                 _push(force, row, t)
-    constraints += [_coupling(body, active, tree) for body in tree.bodies if body.dependence is not None]
+    constraints += [
+        coupling_constraint(body, active, tree) for body in tree.bodies if body.dependence is not None
+    ]
     for loop in tree.loops:
-        constraints.append(_loop(loop, motions, time, stabilization))
+        constraints.append(loop_constraint(loop, motions, time, stabilization))
     _hold_thin_bodies(tree, inertia, force, constraints)
-    constraints += _user_constraints(tree, q, v, active, time, stabilization)
+    constraints += user_constraints(tree, q, v, active, time, stabilization)
     return MaximalSystem(inertia, force, [c for c in constraints if c.rows], active)
 
 
@@ -225,14 +216,6 @@ def _free_force(tree: Tree, body: Body, motion: BodyMotion, f_x: PerBody[Force] 
     return list(total.to_list())
 
 
-def _between(successor: int, predecessor: int, force: Force, X: object) -> Row:
-    """A force across a joint, in the coordinates of both bodies; none on the world."""
-    row: Row = {} if successor < 0 else {successor: force}
-    if predecessor >= 0:
-        row[predecessor] = -X.inverse_apply(force)  # type: ignore[attr-defined]
-    return row
-
-
 def _add_armature(inertia: dict[tuple[int, int], Matrix], row: Row, armature: Scalar) -> None:
     if is_zero(armature):
         return
@@ -246,102 +229,6 @@ def _add_armature(inertia: dict[tuple[int, int], Matrix], row: Row, armature: Sc
 def _push(force: list[list[Scalar]], row: Row, size: Scalar) -> None:
     for i, direction in row.items():
         force[i] = [x + y * size for x, y in zip(force[i], direction.to_list(), strict=True)]
-
-
-def _coupling(body: Body, active: Sequence[Sequence[Row]], tree: Tree) -> JointConstraint:
-    """The acceleration of a dependent joint less those it follows, by (3)."""
-    assert body.dependence is not None
-    weights = {place: -ratio for _, place, ratio in body.dependence.terms}
-    row = _combined([(active[body.index][0], 1.0), *_weighted(tree, active, weights)])
-    return JointConstraint(f"coupling of {body.joint_name}", [row], [0.0], by_user=True)
-
-
-def _weighted(
-    tree: Tree, active: Sequence[Sequence[Row]], weights: dict[int, Scalar]
-) -> list[tuple[Row, Scalar]]:
-    """The rows of (3) for places in v, with their weights."""
-    found = []
-    for body in tree.bodies:
-        if body.dependence is None:
-            for place, row in zip(range(body.v_slice.start, body.v_slice.stop), active[body.index]):
-                if place in weights:
-                    found.append((row, weights[place]))
-    return found
-
-
-def _combined(parts: Sequence[tuple[Row, Scalar]]) -> Row:
-    total: Row = {}
-    for row, weight in parts:
-        for i, force in row.items():
-            total[i] = total[i] + force * weight if i in total else force * weight
-    return total
-
-
-def _loop(
-    loop: Loop, motions: PerBody[BodyMotion], time: Scalar | None, stabilization: Scalar | None
-) -> JointConstraint:
-    """A loop joint: T at both ends, and k from the motions of its two bodies alone (Eqs 8.14 to 8.19)."""
-    rest = BodyMotion(Transform.identity(), Motion.zero(), Motion.zero())
-    at_s, at_p = (motions[i] if i >= 0 else rest for i in (loop.successor, loop.predecessor))
-    X_s, X_p = loop.placement_successor.as_transform(), loop.placement_predecessor.as_transform()
-    X = (at_p.pose @ X_p).inverse() @ (at_s.pose @ X_s)
-    v_s, v_p = X_s.apply(at_s.velocity), X.apply(X_p.apply(at_p.velocity))
-    a_s, a_p = X_s.apply(at_s.acceleration), X.apply(X_p.apply(at_p.acceleration))
-    v_J, a_J = v_s - v_p, a_s - a_p + v_s.cross(v_p)
-    joint = loop.joint
-
-    def subspace(x: Sequence[Scalar]) -> tuple[tuple[Force, ...], Motion]:
-        placed, now = rebuild(X, x[:12]), x[12] if joint.time_dependent else None
-        T = joint.constraint_subspace_at(placed, now)
-        if not joint.time_dependent:
-            return T, Motion.zero()
-        return T, joint.velocity(joint.position_of(placed, now), [0.0] * joint.nv, now)
-
-    moving = [*leaves(Transform(X.R @ v_J.angular.skew(), X.R @ v_J.linear))]
-    point = leaves(X)
-    if joint.time_dependent:
-        point, moving = [*point, time], [*moving, 1.0]
-    (T, sigma), (T_rate, sigma_rate) = directional_derivative(subspace, point, moving)
-    k = [-(a_J - sigma_rate).dot(t) - (v_J - sigma).dot(rate) for t, rate in zip(T, T_rate, strict=True)]
-    if stabilization is not None:
-        rate = 1.0 / stabilization
-        errors = zip(k, T, joint.closure_error(X, time), strict=True)
-        k = [x - 2.0 * rate * (v_J - sigma).dot(t) - rate * rate * delta for x, t, delta in errors]
-    rows: list[Row] = []
-    for t in T:
-        row: Row = {loop.successor: X_s.inverse_apply(t)} if loop.successor >= 0 else {}
-        if loop.predecessor >= 0:
-            row[loop.predecessor] = -X_p.inverse_apply(X.inverse_apply(t))
-        rows.append(row)
-    return JointConstraint(loop.name, rows, k)
-
-
-def _user_constraints(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    active: Sequence[Sequence[Row]],
-    time: Scalar | None,
-    stabilization: Scalar | None,
-) -> list[JointConstraint]:
-    found: list[tuple[str, UserRows]] = []
-    for item in tree.constraints:
-        found.append((item.name, user_rows(original_model(tree), item, q, v, time)))
-    if tree.closure is not None and not tree.constraints and not tree.loops:
-        found.append(("loop closure", closure_rows(tree, q, v, time)))
-    result = []
-    for name, rows in found:
-        k = rows.k
-        if stabilization is not None:
-            rate = 1.0 / stabilization
-            errors = zip(k, rows.velocity_error, rows.position_error, strict=True)
-            k = [x - 2.0 * rate * e - rate * rate * delta for x, e, delta in errors]
-        for number, row in enumerate(rows.K):
-            weights = {place: x for place, x in enumerate(row) if not is_zero(x)}
-            if weights:
-                combined = _combined(_weighted(tree, active, weights))
-                result.append(JointConstraint(f"{name}[{number}]", [combined], [k[number]], by_user=True))
-    return result
 
 
 def _times(row: Row, d: Sequence[Sequence[Scalar]]) -> Scalar:
