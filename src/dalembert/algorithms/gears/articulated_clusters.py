@@ -1,7 +1,7 @@
 """Articulated bodies where joints move together or as prescribed, in O(n).
 
-The passes of Featherstone 2008 Tables 7.1 and 9.3 over the tree of clusters (`clusters`): inward, each cluster is
-taken out of the equations of motion (`cluster_elimination`); outward, its accelerations are found.
+The passes of Featherstone 2008 Tables 7.1 and 9.3 over the tree of clusters (`clusters`): inward, each one
+is taken out of the equations of motion (`cluster_elimination`); outward, its accelerations are found.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One cluster of coupled bodies taken out of the equations of motion, and its accelerations found again.
 
 A cluster of bodies on one base moves with independent velocities y: its joints have q' = G y'. Some entries
-of y'' may be prescribed; the rest, with the columns G_f, are unknown. With S_i the joint's subspace, I_i^A and
-p_i^A of body i with all that hangs on it *outside* the cluster,
+of y'' may be prescribed; the rest, with the columns G_f, are unknown. With S_i the joint's subspace, I_i^A
+and p_i^A of body i with all that hangs on it *outside* the cluster,
 
     c'_i = c_i + S_i G_p y''_p                                     the prescribed part belongs to c     (1)
     C_i  = X C_lambda + c'_i,   f_i = p_i^A + I_i^A C_i + sum X^T f_j        base and y''_f at rest     (2)
