@@ -17,8 +17,9 @@ from dalembert.analysis.conditioning import (
     constraint_matrix,
     has_constraints,
 )
+from dalembert.analysis.configurations import one_configuration
 from dalembert.analysis.far_frames import radius_of_gyration
-from dalembert.errors import DalembertError, ShapeError
+from dalembert.errors import DalembertError
 from dalembert.model.graph import ConnectivityGraph
 from dalembert.model.model import WORLD_NAME, Model
 from dalembert.plausibility import Finding, Severity
@@ -94,10 +95,8 @@ def accuracy(model: Model, q: npt.ArrayLike | None = None) -> AccuracyReport:
     depth 2
     nothing that costs digits
     """
+    position = one_configuration(model, q, "accuracy")
     whole = model.lumped() if model.nv else model
-    position = np.asarray(whole.neutral() if q is None else q, dtype=np.float64)
-    if position.shape != (whole.nq,):
-        raise ShapeError(f"q has shape {position.shape}; expected ({whole.nq},)")
     depth, least = depths(model)
     condition = _condition(whole, position)
     found = [
@@ -132,10 +131,11 @@ def near_singular_loops(model: Model, q: npt.ArrayLike | None = None) -> list[Fi
     >>> print(da.analysis.near_singular_loops(flat)[0].rule)
     nearly singular loop
     """
+    position = one_configuration(model, q, "near_singular_loops")
     if not has_constraints(model) or not model.nv:
         return []
     try:
-        K = constraint_matrix(model, np.asarray(model.neutral() if q is None else q, dtype=np.float64))
+        K = constraint_matrix(model, position)
     except DalembertError:  # composite and user joints need not know how to close a loop
         return []
     singular = np.linalg.svd(K, compute_uv=False)

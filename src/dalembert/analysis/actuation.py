@@ -9,9 +9,9 @@ import numpy as np
 
 from dalembert.algorithms.constraints import constraint_equations
 from dalembert.algorithms.loops import actuated_variables
+from dalembert.analysis.configurations import one_configuration
 from dalembert.analysis.mobility import RANK_TOLERANCE, mobility
 from dalembert.api.calls import ArrayLike
-from dalembert.arguments import as_array
 from dalembert.model.model import Model
 
 __all__ = ["Actuation", "actuation"]
@@ -64,8 +64,8 @@ def actuation(model: Model, q: ArrayLike | None = None, *, time: float | None = 
     >>> print(da.actuation(da.models.stewart()))
     properly actuated: 6 actuators of rank 6, mobility 6
     """
-    freedoms = mobility(model, q, time=time).mobility
-    at = model.neutral() if q is None else as_array("q", q, (model.nq,))
+    at = one_configuration(model, q, "actuation")
+    freedoms = mobility(model, at, time=time).mobility
     K = constraint_equations(model, at.tolist(), [0.0] * model.nv, time=time).K
     matrix = np.array(K, dtype=np.float64).reshape(-1, model.nv)
     motions = np.linalg.svd(np.vstack([matrix, np.zeros((1, model.nv))]))[2][model.nv - freedoms :]

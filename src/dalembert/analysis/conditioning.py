@@ -10,6 +10,10 @@ import numpy.typing as npt
 
 from dalembert import algorithms
 from dalembert.algorithms.constraints import constraint_equations
+from dalembert.algorithms.loops import is_constrained
+from dalembert.algorithms.open_tree import require_open_tree
+from dalembert.analysis.configurations import configurations, require_model
+from dalembert.arguments import as_array
 from dalembert.errors import ArgumentError, ShapeError
 from dalembert.model.model import Model
 
@@ -48,6 +52,7 @@ def condition_number(model: Model, q: npt.ArrayLike | None = None, *, scaled: bo
     >>> print(da.analysis.condition_number(model, [[0.0, 0.0], [0.0, 2.0]]).round(1))
     [34.   3.2]
     """
+    require_model(model, "condition_number")
     M = constrained_inertia(model, q)
     if M.shape[-1] == 0:
         raise ArgumentError(f'"{model.name}" has no velocity variables that are free to move')
@@ -118,6 +123,8 @@ def sensitivity(
     >>> print(f"{100 * found.force_error:.1f} % -> {100 * found.acceleration_error:.0f} %")
     1.1 % -> 7 %
     """
+    require_model(model, "sensitivity")
+    require_open_tree(model, "sensitivity")
     position, forces = _vector(q, model.nq, "q"), _vector(tau, model.nv, "tau")
     speed = np.zeros(model.nv) if v is None else _vector(v, model.nv, "v")
     acting = _rounded(forces, figures) if applied is None else _vector(applied, model.nv, "applied")
@@ -139,9 +146,7 @@ def sensitivity(
 
 def constrained_inertia(model: Model, q: npt.ArrayLike | None = None) -> Array:
     """M(q) `(…, nv, nv)`; with loops N^T M N, N an orthonormal basis of the motions with K v = 0."""
-    positions = np.asarray(model.neutral() if q is None else q, dtype=np.float64)
-    if positions.shape[-1:] != (model.nq,):
-        raise ShapeError(f"q has shape {positions.shape}; expected (…, {model.nq})")
+    positions = configurations(model, q, "condition_number")
     time = 0.0 if model.time_dependent else None
     entries = list(np.moveaxis(positions, -1, 0))
     rows = algorithms.mass_matrix(model, entries, time=time)
@@ -158,8 +163,8 @@ def constrained_inertia(model: Model, q: npt.ArrayLike | None = None) -> Array:
 
 
 def has_constraints(model: Model) -> bool:
-    """Whether loops or user constraints bind the coordinates."""
-    return bool(model.loops) or bool(getattr(model, "constraints", ()))
+    """Whether loops, user constraints or a loop closure bind the coordinates."""
+    return is_constrained(model)
 
 
 def constraint_matrix(model: Model, q: Array) -> Array:
@@ -180,8 +185,8 @@ def _stacked(rows: Any, shape: tuple[int, ...]) -> Array:
 
 
 def _vector(given: npt.ArrayLike, size: int, name: str) -> Array:
-    array = np.asarray(given, dtype=np.float64)
-    if array.shape != (size,):
+    array: Array = as_array(name, given, (size,), follow=True).astype(np.float64)
+    if array.ndim != 1:
         raise ShapeError(f"{name} has shape {array.shape}; expected ({size},)")
     return array
 

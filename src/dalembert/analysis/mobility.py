@@ -10,10 +10,9 @@ import numpy.typing as npt
 
 from dalembert.algorithms.constraints import closing_equations, constraint_equations, loop_rows
 from dalembert.algorithms.kinematics import forward_kinematics
+from dalembert.analysis.configurations import one_configuration
 from dalembert.api.calls import ArrayLike
-from dalembert.arguments import as_array
-from dalembert.errors import ArgumentError, ShapeError, StateError
-from dalembert.library import no_model
+from dalembert.errors import ArgumentError, StateError
 from dalembert.model.clusters import LoopCluster, loop_clusters
 from dalembert.model.model import Model
 from dalembert.spatial import Transform
@@ -112,13 +111,7 @@ def mobility(model: Model, q: ArrayLike | None = None, *, time: float | None = N
     n_tot - 6 N_L = -2, 1 in the plane
       rocker_pin: mobility 1 of 3 variables, 5 constraints of rank 2
     """
-    if not isinstance(model, Model):
-        raise no_model("mobility", model)
-    at = model.neutral() if q is None else as_array("q", q, (model.nq,))
-    if at.ndim != 1:
-        raise ShapeError(f"mobility takes one configuration ({model.nq},), q has shape {at.shape}")
-    if not np.isfinite(at).all():
-        raise ArgumentError("mobility: q holds a number that is not finite")
+    at = one_configuration(model, q, "mobility")
     if time is None and model.time_dependent:
         raise ArgumentError("mobility: the model depends on time; pass time=…")
     position = at.tolist()

@@ -9,6 +9,7 @@ from typing import Any, Final, final
 from dalembert.algorithms.sparse import factor_ltdl, solve_ltdl
 from dalembert.algorithms.sparsity import variable_parents
 from dalembert.analysis.conditioning import has_constraints
+from dalembert.analysis.configurations import require_model
 from dalembert.analysis.published_costs import BranchSums, branch_sums
 from dalembert.catalogue import FUNCTIONS
 from dalembert.errors import ArgumentError, DalembertError
@@ -63,6 +64,7 @@ def count_function(model: Model, name: str, method: str | None = None) -> Operat
     >>> print(da.analysis.count_function(da.models.gu(6), "mass_matrix"))
     331 m + 281 a, 10 trigonometric
     """
+    require_model(model, "count_function")
     if name not in FUNCTIONS:
         raise ArgumentError(f'there is no function "{name}"; see da.analysis.count_methods')
     arrays = ("time",) if model.time_dependent else ()
@@ -84,6 +86,7 @@ def count_methods(
     ...     print(found.function, found.method, found.count)
     inverse_dynamics rnea 1 m + 1 a, 1 trigonometric
     """
+    require_model(model, "count_methods")
     found = []
     for name in COUNTED if names is None else names:
         if name not in FUNCTIONS:
@@ -112,6 +115,7 @@ def factoring_count(model: Model) -> OperationCount:
     >>> print(da.analysis.factoring_count(da.models.gu(6)))
     86 m (of which 21 divisions) + 65 a
     """
+    require_model(model, "factoring_count")
     lam = variable_parents(model)
     n = len(lam)
 
@@ -134,6 +138,7 @@ def tree_sums(model: Model) -> BranchSums:
     >>> print(da.analysis.tree_sums(da.models.quadruped()).D1)
     99
     """
+    require_model(model, "tree_sums")
     return branch_sums(variable_parents(model))
 
 

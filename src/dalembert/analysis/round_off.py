@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from dalembert import algorithms
 from dalembert.algorithms.aligned import aligned
+from dalembert.analysis.configurations import require_model
 from dalembert.errors import ArgumentError, UnknownNameError
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
@@ -75,6 +76,7 @@ def round_off(
     crba float64: 15 digits
     crba float32: 6 digits
     """
+    require_model(model, "round_off")
     if np.finfo(np.longdouble).eps >= np.finfo(np.float64).eps:
         raise ArgumentError("round_off needs extended precision (numpy.longdouble), which this machine lacks")
     for method in methods:

@@ -255,7 +255,7 @@ def _rows(model: Model) -> int:
 
 def _free(model: Model, hold: Iterable[str]) -> Array:
     """Which velocity variables may move."""
-    if isinstance(hold, str):
+    if isinstance(hold, str) or not isinstance(hold, Iterable):
         raise ArgumentError(f'close_loops: hold takes a list of joint names; write hold=["{hold}"]')
     free = np.ones(model.nv, dtype=bool)
     for name in hold:
@@ -268,11 +268,13 @@ def _free(model: Model, hold: Iterable[str]) -> Array:
     return free
 
 
-def _check_options(tolerance: float, max_iterations: int) -> None:
-    if not tolerance > 0.0:
-        raise ArgumentError(f"close_loops: tolerance is {tolerance}; give a positive number [rad or m]")
-    if max_iterations < 1:
-        raise ArgumentError(f"close_loops: max_iterations is {max_iterations}; give a number of 1 or more")
+def _check_options(tolerance: object, max_iterations: object) -> None:
+    if not isinstance(tolerance, int | float | np.number) or not tolerance > 0.0:
+        raise ArgumentError(f"close_loops: tolerance is {tolerance!r}; give a positive number [rad or m]")
+    if not isinstance(max_iterations, int | np.integer) or max_iterations < 1:
+        raise ArgumentError(
+            f"close_loops: max_iterations is {max_iterations!r}; give a whole number of 1 or more"
+        )
 
 
 def _batch(q: Array, v: Array | None, time: Array | None) -> tuple[int, ...]:

@@ -1,0 +1,40 @@
+"""What the functions of analysis take: a model, and where it stands."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.arguments import as_array
+from dalembert.errors import ArgumentError, ShapeError
+from dalembert.library import no_model
+from dalembert.model.model import Model
+
+__all__ = ["configurations", "one_configuration", "require_model"]
+
+Array = npt.NDArray[np.float64]
+
+
+def require_model(model: Model, function: str) -> None:
+    """Refuse what is no model."""
+    if not isinstance(model, Model):
+        raise no_model(function, model)
+
+
+def configurations(model: Model, q: npt.ArrayLike | None, function: str) -> Array:
+    """q `(…, nq)` as finite float64 numbers; None: neutral."""
+    require_model(model, function)
+    if q is None:
+        return model.neutral()
+    at: Array = as_array("q", q, (model.nq,), follow=True).astype(np.float64)
+    if not np.isfinite(at).all():
+        raise ArgumentError(f"{function}: q holds a number that is not finite")
+    return at
+
+
+def one_configuration(model: Model, q: npt.ArrayLike | None, function: str) -> Array:
+    """The same of one configuration `(nq,)`."""
+    at = configurations(model, q, function)
+    if at.ndim != 1:
+        raise ShapeError(f"{function} takes one configuration ({model.nq},), q has shape {at.shape}")
+    return at
