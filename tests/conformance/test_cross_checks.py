@@ -436,5 +436,4 @@ def test_closed_loops_by_their_closure_function(s: Sample) -> None:
         return loops.accelerations_by_closure(s.explicit, *at, **f)
 
     routes = {**LOOP_ROUTES, "closure": closure}
-    del routes["sparse method"]  # section 8.13 asks for constraints of full rank, and these are not
     check_loop_routes(s, routes)

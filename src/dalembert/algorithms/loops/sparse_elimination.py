@@ -134,7 +134,7 @@ def _join(touched: Sequence[int], held: list[set[int]], grounded: bool) -> bool:
     `held[i]`: the bodies, and maybe the world, that eliminated joints hold to body i.
     """
     sets = [held[i] for i in touched]
-    closing = any(a is b for k, a in enumerate(sets) for b in sets[k + 1 :]) or (
+    closing = any(a & b for k, a in enumerate(sets) for b in sets[k + 1 :]) or (
         grounded and any(WORLD in members for members in sets)
     )
     joined: set[int] = set().union(*sets, {WORLD} if grounded else set())

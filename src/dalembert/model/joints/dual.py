@@ -61,6 +61,7 @@ class Dual:
     __slots__ = ("level", "rate", "value")
 
     __array_ufunc__ = None  # An array must leave its products with a dual number to the dual number.
+    _op_priority = 1000.0  # So must a SymPy expression.
 
     def __init__(self, value: Scalar, rate: Scalar, level: int) -> None:
         self.value = value
