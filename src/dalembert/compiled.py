@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import pkgutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
@@ -113,9 +115,9 @@ def _require_arrays_alone(function: Callable[..., Any], name: str) -> None:
 
 def _algorithm(name: str) -> str:
     """Where the generic algorithm of a public function stands, beside `da`."""
-    for package, module in vars(algorithms).items():
-        if hasattr(module, "__path__") and name in module.__all__:
-            return f"algorithms.{package}.{name}"
+    for found in pkgutil.iter_modules(algorithms.__path__):
+        if found.ispkg and name in importlib.import_module(f"{algorithms.__name__}.{found.name}").__all__:
+            return f"algorithms.{found.name}.{name}"
     return f"algorithms.{name}"
 
 

@@ -67,7 +67,7 @@ def actuation(model: Model, q: ArrayLike | None = None, *, time: float | None = 
     at = one_configuration(model, q, "actuation")
     freedoms = mobility(model, at, time=time).mobility
     K = constraint_equations(model, at.tolist(), [0.0] * model.nv, time=time).K
-    matrix = np.array(K, dtype=np.float64).reshape(-1, model.nv)
+    matrix = np.array(K, dtype=np.float64).reshape(len(K), model.nv)
     motions = np.linalg.svd(np.vstack([matrix, np.zeros((1, model.nv))]))[2][model.nv - freedoms :]
     actuated = actuated_variables(model)
     reach = np.linalg.svd(motions[:, actuated], compute_uv=False) if actuated and freedoms else np.zeros(0)

@@ -121,7 +121,7 @@ def mobility(model: Model, q: ArrayLike | None = None, *, time: float | None = N
             f"mobility: the loops are open by {gap:.3g} (rad or m) at this q; close them with da.close_loops"
         )
     equations = constraint_equations(model, position, [0.0] * model.nv, time=time)
-    K = np.array(equations.K, dtype=np.float64).reshape(-1, model.nv)
+    K = np.array(equations.K, dtype=np.float64).reshape(len(equations.K), model.nv)
     rank, values = _rank(K)
     freedoms = model.nv + sum(loop.joint.nv for loop in model.loops)
     user = len(equations.k) - sum(6 - loop.joint.nv for loop in model.loops)

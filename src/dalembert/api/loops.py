@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any, overload
 
@@ -159,8 +160,9 @@ def close_loops(
     speeds = None if v is None else as_array("v", v, (model.nv,), follow=True).astype(np.float64)
     times = None if time is None else as_array("time", time, (), follow=True).astype(np.float64)
     batch = _batch(positions, speeds, times)
-    flat_q = np.ascontiguousarray(np.broadcast_to(positions, (*batch, model.nq)).reshape(-1, model.nq))
-    flat_time = None if times is None else np.ascontiguousarray(np.broadcast_to(times, batch).reshape(-1))
+    count = math.prod(batch)
+    flat_q = np.ascontiguousarray(np.broadcast_to(positions, (*batch, model.nq)).reshape(count, model.nq))
+    flat_time = None if times is None else np.ascontiguousarray(np.broadcast_to(times, batch).reshape(count))
     if _rows(model) == 0:
         closed = flat_q
     else:
@@ -168,7 +170,7 @@ def close_loops(
     shaped = closed.reshape(*batch, model.nq)
     if speeds is None:
         return shaped
-    flat_v = np.ascontiguousarray(np.broadcast_to(speeds, (*batch, model.nv)).reshape(-1, model.nv))
+    flat_v = np.ascontiguousarray(np.broadcast_to(speeds, (*batch, model.nv)).reshape(count, model.nv))
     if _rows(model) and flat_v.size:
         K, still = results(
             model, "constraint_velocity", (closed,), {"time": flat_time}, None, {}, None, "raise"

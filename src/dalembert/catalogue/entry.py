@@ -6,9 +6,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, final
 
+import numpy as np
+
 from dalembert.model.model import Model
 
-__all__ = ["LibraryFunction", "Refusal"]
+__all__ = ["LibraryFunction", "Refusal", "square"]
+
+
+def square(algorithm: Callable[..., Any], axes: int = 2) -> Callable[..., Any]:
+    """An algorithm whose result has nv entries along each axis, which no list shows where nv is zero."""
+
+    def call(*args: Any, **options: Any) -> Any:
+        return algorithm(*args, **options) or np.zeros((0,) * axes)
+
+    return call
 
 
 @final

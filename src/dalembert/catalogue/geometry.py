@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dalembert.algorithms import geometry
-from dalembert.catalogue.entry import LibraryFunction
+from dalembert.catalogue.entry import LibraryFunction, square
 from dalembert.model.model import Model
 
 __all__ = ["GEOMETRY"]
@@ -17,7 +17,7 @@ def _velocity(model: Model) -> tuple[int, ...]:
 
 GEOMETRY: Final[dict[str, LibraryFunction]] = {
     "coriolis_matrix": LibraryFunction(
-        {"composite_bodies": geometry.coriolis_matrix}, ("q", "v"), frame_free=True
+        {"composite_bodies": square(geometry.coriolis_matrix)}, ("q", "v"), frame_free=True
     ),
     "coriolis_product": LibraryFunction(
         {"passes": geometry.coriolis_product},
@@ -27,12 +27,12 @@ GEOMETRY: Final[dict[str, LibraryFunction]] = {
         shapes={"w": _velocity},
     ),
     "mass_matrix_rate": LibraryFunction(
-        {"composite_bodies": geometry.mass_matrix_rate}, ("q", "v"), frame_free=True
+        {"composite_bodies": square(geometry.mass_matrix_rate)}, ("q", "v"), frame_free=True
     ),
     "christoffel_symbols": LibraryFunction(
         {
-            "coriolis_matrix": geometry.christoffel_symbols,
-            "derivatives": geometry.christoffel_symbols_by_derivatives,
+            "coriolis_matrix": square(geometry.christoffel_symbols, 3),
+            "derivatives": square(geometry.christoffel_symbols_by_derivatives, 3),
         },
         ("q",),
         frame_free=True,

@@ -10,7 +10,7 @@ from dalembert import algorithms
 from dalembert.algorithms import assembly, gears, geometry, lagrange, loops, recursion
 from dalembert.algorithms.forward_dynamics import TREE_METHODS
 from dalembert.algorithms.inverse_dynamics import spanning_tree_forces
-from dalembert.catalogue.entry import LibraryFunction
+from dalembert.catalogue.entry import LibraryFunction, square
 from dalembert.catalogue.refusals import KEEPS_CONSTRAINTS, WITHIN_REACH
 from dalembert.model import configuration
 from dalembert.model.model import Model
@@ -79,15 +79,17 @@ TREES: Final[dict[str, LibraryFunction]] = {
     ),
     "mass_matrix": LibraryFunction(
         {
-            "crba": algorithms.mass_matrix,
-            "rnea_columns": algorithms.mass_matrix_by_columns,
-            "crba_common_frame": algorithms.crba_common_frame,
-            "jacobians": lagrange.mass_matrix_by_jacobians,
+            "crba": square(algorithms.mass_matrix),
+            "rnea_columns": square(algorithms.mass_matrix_by_columns),
+            "crba_common_frame": square(algorithms.crba_common_frame),
+            "jacobians": square(lagrange.mass_matrix_by_jacobians),
         },
         ("q",),
         frame_free=True,
     ),
-    "inverse_mass_matrix": LibraryFunction({"ltdl": algorithms.inverse_mass_matrix}, ("q",), frame_free=True),
+    "inverse_mass_matrix": LibraryFunction(
+        {"ltdl": square(algorithms.inverse_mass_matrix)}, ("q",), frame_free=True
+    ),
     "bias_forces": LibraryFunction(
         {"rnea": algorithms.bias_forces}, ("q", "v"), frame_free=True, loops=("rnea",)
     ),

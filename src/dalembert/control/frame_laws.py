@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+import numpy as np
+
 from dalembert.api.calls import Array, ArrayLike, Check, known_frame, result
+from dalembert.arguments import as_array
 from dalembert.control.gains import per_direction, positive_gain
-from dalembert.errors import ArgumentError
+from dalembert.errors import ArgumentError, StateError
 from dalembert.model.model import Model
 
 __all__ = ["consistent_inverse", "operational_inertia", "operational_space"]
+
+ROTATION_TOLERANCE: Final = {"float64": 1e-6, "float32": 1e-4}
+"""How far R R^T may be from one."""
 
 
 def operational_space(
@@ -54,6 +62,12 @@ def operational_space(
     """
     if position is None and rotation is None:
         raise ArgumentError("operational_space: give a position, a rotation or both as the target")
+    if rotation is not None and check == "raise":
+        _require_rotation(rotation)
+    if regularization is not None and np.any(
+        as_array("regularization", regularization, (), follow=True) < 0.0
+    ):
+        raise ArgumentError(f"operational_space: regularization is {regularization!r}; give a number >= 0")
     beside = [("q", q), ("v", v)]
     rows = 3 * ((position is not None) + (rotation is not None))
     before, after = 3 * (rotation is None), 3 * (position is None)
@@ -137,3 +151,16 @@ def consistent_inverse(
     """
     options = {"where": known_frame(model, frame_name), "rotation": rotation, "position": position}
     return result(model, "consistent_inverse", (q,), {"time": time}, None, options, out, check)
+
+
+def _require_rotation(rotation: ArrayLike) -> None:
+    """Refuse a target that is no rotation, R R^T = 1 and det R = 1; samples of NaN pass."""
+    R = as_array("rotation", rotation, (3, 3), follow=True)
+    with np.errstate(invalid="ignore"):
+        error = np.abs(R @ np.swapaxes(R, -1, -2) - np.eye(3)).max(axis=(-2, -1), initial=0.0)
+        wrong = (error > ROTATION_TOLERANCE[R.dtype.name]) | (np.linalg.det(R) < 0.0)
+    if np.any(wrong):
+        raise StateError(
+            f"operational_space: rotation is no rotation matrix, R R^T is off by {np.nanmax(error):.3g}; its "
+            "columns are the axes of the frame in the world"
+        )

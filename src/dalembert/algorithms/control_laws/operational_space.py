@@ -163,6 +163,7 @@ def _projected(
     time: Scalar | None,
 ) -> tuple[Matrix, Matrix]:
     """The columns M^-1 J^T of a frame's rows, and Lambda."""
+    require_moving_mass(model, "operational_inertia")
     J = jacobian(model, q, where, time=time)[_parts(rotation, position)]
     solve = inertia_solver(aligned(model), q, time=time)
     Y = [solve(row) for row in J]
