@@ -1,9 +1,10 @@
 """dalembert: the dynamics of articulated rigid bodies, written once and compiled."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from dalembert import (
     algorithms,
-    analysis,
-    control,
     errors,
     formats,
     interop,
@@ -11,10 +12,7 @@ from dalembert import (
     motion,
     scalar,
     spatial,
-    symbolic,
 )
-from dalembert.analysis.actuation import Actuation, actuation
-from dalembert.analysis.mobility import Mobility, mobility
 from dalembert.api import (
     FloatingBaseEquations,
     base_wrench,
@@ -108,6 +106,11 @@ from dalembert.model.joints import (
 from dalembert.motion import load_motion
 from dalembert.poses import Pose, Poses
 from dalembert.spatial import Force, Motion, RigidInertia, Transform
+
+if TYPE_CHECKING:
+    from dalembert import analysis, control, symbolic
+    from dalembert.analysis.actuation import Actuation, actuation
+    from dalembert.analysis.mobility import Mobility, mobility
 
 __version__ = "0.1.0"
 
@@ -226,3 +229,28 @@ __all__ = [
     "symbolic",
     "velocity_coordinates",
 ]
+
+_LATER = {
+    "analysis": "dalembert.analysis",
+    "control": "dalembert.control",
+    "symbolic": "dalembert.symbolic",
+    "Actuation": "dalembert.analysis.actuation",
+    "actuation": "dalembert.analysis.actuation",
+    "Mobility": "dalembert.analysis.mobility",
+    "mobility": "dalembert.analysis.mobility",
+}
+"""Names that are imported when first asked for, and their modules: few programs need them."""
+
+if not TYPE_CHECKING:  # a type checker would take any name for one of these
+
+    def __getattr__(name: str) -> Any:
+        if name not in _LATER:
+            raise AttributeError(f"module 'dalembert' has no attribute {name!r}")
+        module = importlib.import_module(_LATER[name])
+        value = module if module.__name__ == f"dalembert.{name}" else getattr(module, name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

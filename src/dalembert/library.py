@@ -16,7 +16,7 @@ from importlib.resources.abc import Traversable
 from typing import Any, Final
 
 from dalembert.algorithms.aligned import aligned
-from dalembert.algorithms.loops import is_constrained
+from dalembert.algorithms.open_tree import is_constrained
 from dalembert.arguments import ArrayArgument
 from dalembert.catalogue import FUNCTIONS, LibraryFunction
 from dalembert.errors import DtypeError, UnknownNameError

@@ -6,6 +6,9 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from dalembert.algorithms.aligned import AlignedBody, AlignedTree, aligned
 from dalembert.algorithms.articulated import (
     JointElimination,
@@ -99,6 +102,19 @@ from dalembert.algorithms.sparse import (
 from dalembert.algorithms.sparsity import matrix_density, variable_parents
 from dalembert.algorithms.stepping import INTEGRATORS, State, state_rate, step
 
+if TYPE_CHECKING:
+    from dalembert.algorithms import assembly as assembly
+    from dalembert.algorithms import cartesian as cartesian
+    from dalembert.algorithms import constraints as constraints
+    from dalembert.algorithms import control_laws as control_laws
+    from dalembert.algorithms import floating_base as floating_base
+    from dalembert.algorithms import gears as gears
+    from dalembert.algorithms import geometry as geometry
+    from dalembert.algorithms import hybrid as hybrid
+    from dalembert.algorithms import lagrange as lagrange
+    from dalembert.algorithms import loops as loops
+    from dalembert.algorithms import recursion as recursion
+
 __all__ = [
     "AlignedBody",
     "AlignedTree",
@@ -185,3 +201,29 @@ __all__ = [
     "total_mass",
     "variable_parents",
 ]
+
+_PACKAGES = (
+    "assembly",
+    "cartesian",
+    "constraints",
+    "control_laws",
+    "floating_base",
+    "gears",
+    "geometry",
+    "hybrid",
+    "lagrange",
+    "loops",
+    "recursion",
+)
+"""Subjects beyond the plain tree, which are imported when first asked for."""
+
+if not TYPE_CHECKING:  # a type checker would take any name for one of these
+
+    def __getattr__(name: str) -> Any:
+        if name not in _PACKAGES:
+            raise AttributeError(f"module 'dalembert.algorithms' has no attribute {name!r}")
+        return importlib.import_module(f"dalembert.algorithms.{name}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PACKAGES})

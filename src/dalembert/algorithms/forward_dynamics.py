@@ -16,7 +16,6 @@ from collections.abc import Iterable, Sequence
 
 from dalembert.algorithms.articulated import JointElimination, eliminate_joint
 from dalembert.algorithms.external_forces import ExternalForces, body_forces
-from dalembert.algorithms.floating_base import floating_base_forward_dynamics
 from dalembert.algorithms.gears import (
     articulated_accelerations,
     cluster_inertias,
@@ -24,10 +23,13 @@ from dalembert.algorithms.gears import (
     with_couplings,
 )
 from dalembert.algorithms.inverse_dynamics import bias_forces
-from dalembert.algorithms.loops import ANY_CONNECTIVITY, constrained_forward_dynamics, is_constrained
-from dalembert.algorithms.loops import METHODS as CONSTRAINED_METHODS
 from dalembert.algorithms.mass_matrix import mass_matrix
-from dalembert.algorithms.open_tree import has_couplings, require_moving_mass, require_open_tree
+from dalembert.algorithms.open_tree import (
+    has_couplings,
+    is_constrained,
+    require_moving_mass,
+    require_open_tree,
+)
 from dalembert.algorithms.sparse import factor_with_reciprocals, solve_with_reciprocals
 from dalembert.algorithms.sparsity import variable_parents
 from dalembert.algorithms.velocity_products import Moved, spatial_velocity_products, velocity_products
@@ -70,12 +72,10 @@ def forward_dynamics(
     `loops.constrained_forward_dynamics`; `stabilization` concerns them alone. Of these "sparse" and "maximal"
     serve trees too.
     """
-    if is_constrained(tree) or method in ANY_CONNECTIVITY:
-        if method in TREE_METHODS:
-            raise ModelError(
-                f'forward_dynamics: method="{method}" is for trees, and this model has constraints; '
-                f"use one of {_listed(CONSTRAINED_METHODS)}, or model.tree() for the spanning tree alone"
-            )
+    if is_constrained(tree) or method not in (None, *TREE_METHODS):
+        _require_method_for(tree, method)
+        from dalembert.algorithms.loops import constrained_forward_dynamics  # plain trees do without
+
         return constrained_forward_dynamics(
             tree,
             q,
@@ -86,11 +86,6 @@ def forward_dynamics(
             time=time,
             stabilization=stabilization,
             method=method,
-        )
-    if method in CONSTRAINED_METHODS:
-        raise ModelError(
-            f'forward_dynamics: method="{method}" is for models with loops or other constraints, and '
-            f"this one has none; use one of {_listed((*TREE_METHODS, *ANY_CONNECTIVITY))}"
         )
     require_moving_mass(tree, "forward_dynamics")
     chosen = method or default_method(tree)
@@ -103,6 +98,8 @@ def forward_dynamics(
             tree, q, v, tau, external_forces=external_forces, external_frame=external_frame, time=time
         )
     if chosen == "floating_base":
+        from dalembert.algorithms.floating_base import floating_base_forward_dynamics
+
         return floating_base_forward_dynamics(
             tree, q, v, tau, external_forces=external_forces, external_frame=external_frame, time=time
         )
@@ -110,10 +107,27 @@ def forward_dynamics(
         return with_couplings(functools.partial(forward_dynamics, method="aba"))(
             tree, q, v, tau, external_forces=external_forces, external_frame=external_frame, time=time
         )
-    if chosen != "aba":
-        raise UnknownNameError.of("method of forward_dynamics", chosen, TREE_METHODS)
     f_x = body_forces(tree, q, external_forces, external_frame, time)
     return _propagated(tree, velocity_products(tree, q, v, f_x, time), tau, "forward_dynamics")
+
+
+def _require_method_for(tree: Tree, method: str | None) -> None:
+    """Refuse methods of trees for models with constraints, and the other way round."""
+    from dalembert.algorithms.loops import ANY_CONNECTIVITY, METHODS
+
+    if is_constrained(tree) and method in TREE_METHODS:
+        raise ModelError(
+            f'forward_dynamics: method="{method}" is for trees, and this model has constraints; '
+            f"use one of {_listed(METHODS)}, or model.tree() for the spanning tree alone"
+        )
+    if is_constrained(tree) or method in ANY_CONNECTIVITY:
+        return
+    if method in METHODS:
+        raise ModelError(
+            f'forward_dynamics: method="{method}" is for models with loops or other constraints, and '
+            f"this one has none; use one of {_listed((*TREE_METHODS, *ANY_CONNECTIVITY))}"
+        )
+    raise UnknownNameError.of("method of forward_dynamics", str(method), TREE_METHODS)
 
 
 def _listed(names: Iterable[str]) -> str:

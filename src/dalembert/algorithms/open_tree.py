@@ -6,7 +6,12 @@ from dalembert.errors import ModelError
 from dalembert.model.tree import Tree
 from dalembert.scalar import is_zero
 
-__all__ = ["has_couplings", "require_moving_mass", "require_open_tree"]
+__all__ = ["has_couplings", "is_constrained", "require_moving_mass", "require_open_tree"]
+
+
+def is_constrained(tree: Tree) -> bool:
+    """Whether loop joints, users' constraints or an explicit constraint bind the coordinates of the tree."""
+    return bool(tree.loop_names) or bool(tree.constraints) or tree.closure is not None
 
 
 def require_open_tree(tree: Tree, function: str) -> None:

@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from dalembert import algorithms
 from dalembert.algorithms.constraints import constraint_equations
-from dalembert.algorithms.loops import is_constrained
-from dalembert.algorithms.open_tree import require_open_tree
+from dalembert.algorithms.open_tree import is_constrained, require_open_tree
 from dalembert.analysis.configurations import configurations, require_model
 from dalembert.arguments import as_array
 from dalembert.errors import ArgumentError, ShapeError
@@ -53,11 +52,12 @@ def condition_number(model: Model, q: npt.ArrayLike | None = None, *, scaled: bo
     [34.   3.2]
     """
     require_model(model, "condition_number")
-    M = constrained_inertia(model, q)
+    M = constrained_inertia(model, q) if model.nv else np.zeros((0, 0))
     if M.shape[-1] == 0:
         raise ArgumentError(f'"{model.name}" has no velocity variables that are free to move')
     if scaled:
         d = np.sqrt(np.diagonal(M, axis1=-2, axis2=-1))
+        d = np.where(d > 0.0, d, 1.0)
         M = M / (d[..., :, None] * d[..., None, :])
     eigenvalues = np.linalg.eigvalsh(M)
     least = eigenvalues[..., 0]
@@ -171,7 +171,9 @@ def constraint_matrix(model: Model, q: Array) -> Array:
     """K(q) (nc, nv) of one configuration."""
     time = 0.0 if model.time_dependent else None
     found = constraint_equations(model, q.tolist(), [0.0] * model.nv, time=time)
-    return np.array([[float(x) for x in row] for row in found.K], dtype=np.float64).reshape(-1, model.nv)
+    return np.array([[float(x) for x in row] for row in found.K], dtype=np.float64).reshape(
+        len(found.K), model.nv
+    )
 
 
 def _null_space(K: Array) -> Array:

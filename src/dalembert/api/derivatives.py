@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.algorithms.loops import is_constrained
+from dalembert.algorithms.open_tree import is_constrained
 from dalembert.api.calls import Array, ArrayLike, Check
 from dalembert.api.dynamics import forward_dynamics, inverse_mass_matrix, mass_matrix
 from dalembert.library import FUNCTIONS, function

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, cast
 
-from dalembert.algorithms.loops import is_constrained
+from dalembert.algorithms.open_tree import is_constrained
 from dalembert.api.calls import (
     Array,
     ArrayLike,

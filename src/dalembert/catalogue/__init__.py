@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Final
+import functools
+from collections.abc import Iterator, Mapping
+from typing import Final, final
 
-from dalembert.catalogue.cartesian import CARTESIAN
-from dalembert.catalogue.control import CONTROL
 from dalembert.catalogue.entry import LibraryFunction
-from dalembert.catalogue.geometry import GEOMETRY
-from dalembert.catalogue.hybrid import HYBRID
-from dalembert.catalogue.loops import LOOPS
-from dalembert.catalogue.trees import TREES
 
 __all__ = ["FUNCTIONS", "LibraryFunction"]
 
-FUNCTIONS: Final[dict[str, LibraryFunction]] = {
-    **TREES,
-    **LOOPS,
-    **HYBRID,
-    **CARTESIAN,
-    **GEOMETRY,
-    **CONTROL,
-}
+
+@final
+class Catalogue(Mapping[str, LibraryFunction]):
+    """The functions of all subjects by name.
+
+    They are loaded at the first look, since `import dalembert` needs none of their algorithms.
+    """
+
+    @functools.cached_property
+    def entries(self) -> dict[str, LibraryFunction]:
+        """All functions, subject by subject."""
+        from dalembert.catalogue.cartesian import CARTESIAN
+        from dalembert.catalogue.control import CONTROL
+        from dalembert.catalogue.geometry import GEOMETRY
+        from dalembert.catalogue.hybrid import HYBRID
+        from dalembert.catalogue.loops import LOOPS
+        from dalembert.catalogue.trees import TREES
+
+        return {**TREES, **LOOPS, **HYBRID, **CARTESIAN, **GEOMETRY, **CONTROL}
+
+    def __getitem__(self, name: str) -> LibraryFunction:
+        return self.entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+
+FUNCTIONS: Final[Mapping[str, LibraryFunction]] = Catalogue()

@@ -9,7 +9,6 @@ from dalembert.algorithms.loops.constrained_dynamics import (
     ANY_CONNECTIVITY,
     METHODS,
     constrained_forward_dynamics,
-    is_constrained,
 )
 from dalembert.algorithms.loops.direct import accelerations_by_elimination, constrained_motion_directly
 from dalembert.algorithms.loops.elimination import (
@@ -52,6 +51,7 @@ from dalembert.algorithms.loops.sparse_elimination import (
     elimination_order,
 )
 from dalembert.algorithms.loops.system import ConstrainedSystem, constrained_system
+from dalembert.algorithms.open_tree import is_constrained
 from dalembert.algorithms.pseudo_inverse import minimum_norm_solution
 
 __all__ = [

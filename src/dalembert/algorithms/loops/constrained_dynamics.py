@@ -16,7 +16,7 @@ from dalembert.errors import ModelError, UnknownNameError
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar
 
-__all__ = ["ANY_CONNECTIVITY", "METHODS", "constrained_forward_dynamics", "is_constrained"]
+__all__ = ["ANY_CONNECTIVITY", "METHODS", "constrained_forward_dynamics"]
 
 METHODS: dict[str, Callable[..., list[Scalar]]] = {
     "range_space": accelerations_by_range_space,
@@ -36,11 +36,6 @@ MANY_CONSTRAINTS = 50
 
 NEED_MASS = ("range_space", "sparse", "maximal")
 """The methods that divide by inertias before the constraints are met."""
-
-
-def is_constrained(tree: Tree) -> bool:
-    """Whether loop joints, users' constraints or an explicit constraint bind the coordinates of the tree."""
-    return bool(tree.loop_names) or bool(tree.constraints) or tree.closure is not None
 
 
 def constrained_forward_dynamics(
