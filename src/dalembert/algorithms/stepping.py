@@ -26,7 +26,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
-from dalembert.algorithms.constraints import closure_equations
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.flight import land, rates_in_flight, take_off, turned
 from dalembert.algorithms.forward_dynamics import forward_dynamics
@@ -150,6 +149,8 @@ class Flight:
         landed = _joined(land(b, b.joint.normalize(y), w) for b, y, w in self.parts(flying))
         if self.tree.closure is None:
             return landed
+        from dalembert.algorithms.constraints import closure_equations  # plain trees do without
+
         now = None if self.time is None else self.time + elapsed
         whole = closure_equations(self.tree, landed.q, landed.v, time=now)
         return State(whole.q, whole.v)

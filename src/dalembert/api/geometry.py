@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from dalembert.algorithms import geometry as algorithms
+from dalembert import algorithms
 from dalembert.api.calls import Array, ArrayLike, Check, checked_time_step, is_large, result, results
 from dalembert.api.dynamics import forward_dynamics, gravity_forces
 from dalembert.arguments import ArrayArgument, as_rows, pick_dtype
@@ -226,7 +226,7 @@ def covariant_derivative(model: Model, field: Field) -> CompiledFunction:
         raise DtypeError(f"covariant_derivative: field must be a function, got {type(field).__name__}")
 
     def derivative(tree: Any, q: Any, v: Any) -> Any:
-        return algorithms.covariant_derivative(tree, field, q, v)
+        return algorithms.geometry.covariant_derivative(tree, field, q, v)
 
     arguments = (ArrayArgument("q", (model.nq,)), ArrayArgument("v", (model.nv,)))
     return CompiledFunction(Recipe("covariant_derivative", derivative, model, arguments))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Literal, NamedTuple, cast
 
-from dalembert.algorithms.floating_base.inverse_dynamics import GRAVITY
-from dalembert.algorithms.hybrid import prescribed_places
+from dalembert import algorithms
 from dalembert.api.calls import (
     Array,
     ArrayLike,
@@ -64,7 +63,7 @@ def hybrid_dynamics(
     """
     if not isinstance(model, Model):
         raise no_model("hybrid_dynamics", model)
-    prescribed_places(model, prescribed)
+    algorithms.hybrid.prescribed_places(model, prescribed)
     names = tuple(prescribed)
     arrays = {"external_forces": external_forces, "time": time}
     if stabilization is not None:
@@ -103,8 +102,9 @@ def floating_base_inverse_dynamics(
     >>> print(a_0.round(6) + 0.0, bool(abs(tau).max() < 1e-12))
     [ 0.    0.    0.    0.    0.   -9.81] True
     """
-    if gravity not in GRAVITY:
-        raise UnknownNameError.of("gravity treatment", gravity, GRAVITY)
+    known = algorithms.floating_base.inverse_dynamics.GRAVITY
+    if gravity not in known:
+        raise UnknownNameError.of("gravity treatment", gravity, known)
     arrays = {"external_forces": external_forces, "time": time}
     options = force_options(external_forces, external_frame)
     return cast(
