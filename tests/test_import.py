@@ -1,0 +1,37 @@
+"""What `import dalembert` loads, and that the rest comes when it is asked for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import dalembert as da
+
+LATER = ("analysis", "control", "symbolic", "algorithms.assembly", "algorithms.loops", "catalogue.trees")
+
+
+def test_subjects_beyond_trees_are_loaded_when_asked_for():
+    code = "import dalembert, sys; print(*sorted(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "dalembert.algorithms.forward_dynamics" in loaded.split()
+    assert not {f"dalembert.{name}" for name in LATER} & set(loaded.split())
+
+
+def test_public_names_are_there_whether_loaded_or_not():
+    code = (
+        "import dalembert as da\n"
+        "for name in da.__all__: getattr(da, name)\n"
+        "assert set(da.__all__) <= set(dir(da))\n"
+        "assert da.algorithms.loops.is_constrained(da.models.four_bar())\n"
+        "assert 'loops' in dir(da.algorithms)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(AttributeError, match="nonsense"):
+        da.nonsense
+    with pytest.raises(AttributeError, match="nonsense"):
+        da.algorithms.nonsense
