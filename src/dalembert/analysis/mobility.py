@@ -12,7 +12,8 @@ from dalembert.algorithms.constraints import closing_equations, constraint_equat
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.analysis.configurations import one_configuration
 from dalembert.api.calls import ArrayLike
-from dalembert.errors import ArgumentError, StateError
+from dalembert.arguments import as_array
+from dalembert.errors import ArgumentError, ShapeError, StateError
 from dalembert.model.clusters import LoopCluster, loop_clusters
 from dalembert.model.model import Model
 from dalembert.spatial import Transform
@@ -114,6 +115,8 @@ def mobility(model: Model, q: ArrayLike | None = None, *, time: float | None = N
     at = one_configuration(model, q, "mobility")
     if time is None and model.time_dependent:
         raise ArgumentError("mobility: the model depends on time; pass time=…")
+    if time is not None and as_array("time", time, (), follow=True).ndim:
+        raise ShapeError(f"mobility takes one time, got shape {np.shape(time)}")
     position = at.tolist()
     gap = max(map(abs, closing_equations(model, position, time=time).gap), default=0.0)
     if gap > OPEN:

@@ -65,11 +65,13 @@ def hamiltonian(tree: Tree, q: Sequence[Scalar], p: Sequence[Scalar]) -> Scalar:
 
 def momentum_coordinates(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
     """p = M(q) v `(nv,)` = dL/dv, in linear time: the Legendre transformation, or the index of v lowered."""
+    require_scleronomic(tree, "momentum_coordinates")
     return differential_inverse_dynamics(tree, q, v)
 
 
 def velocity_coordinates(tree: Tree, q: Sequence[Scalar], p: Sequence[Scalar]) -> list[Scalar]:
     """v = M(q)^-1 p `(nv,)` = dH/dp: the inverse Legendre transformation, or the index of p raised."""
+    require_scleronomic(tree, "velocity_coordinates")
     require_moving_mass(tree, "velocity_coordinates")
     lam = variable_parents(tree)
     L, reciprocals = factor_with_reciprocals(mass_matrix(tree, q), lam)
