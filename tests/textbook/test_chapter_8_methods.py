@@ -13,7 +13,13 @@ from tests.textbook.test_chapter_8_constraints import cluster_example, piston_ar
 
 import dalembert as da
 from dalembert.algorithms import loops, sparse
-from dalembert.algorithms.constraints import closure_equations, constraint_equations
+from dalembert.algorithms.constraints import (
+    bias_with_loop_forces,
+    closure_equations,
+    constraint_equations,
+    loop_active_forces,
+    loop_state,
+)
 from dalembert.library import function
 from dalembert.model.clusters import loop_clusters
 
@@ -140,3 +146,38 @@ def test_worked_example_by_differences_and_by_elimination() -> None:
     solved = loops.explicit_solution(rows.K, rows.k, independent=chosen)
     np.testing.assert_allclose(np.array(solved.G)[:, chosen], found.G, atol=1e-12)
     np.testing.assert_allclose(solved.g, found.g, atol=1e-12)
+
+
+def test_a_spring_along_a_guide_in_the_tree_or_at_the_chord() -> None:
+    """RBDA-8.6-PASSIVE, RBDA-8.6-CTAUA: a slider-crank cut at the slider's pin, with the guide's spring in
+    the tree, or at the guide, with the spring as an active force of the loop joint; one motion.
+    """
+    in_tree = slider_crank(explicit=False)
+    crank, rod, slider = in_tree.bodies
+    pin = in_tree.loops["slider_pin"]
+    builder = da.ModelBuilder(gravity=in_tree.gravity.to_list())
+    builder.add_body("crank", "world", crank.joint, inertia=crank.inertia)
+    builder.add_body("rod", "crank", rod.joint, placement=rod.placement, inertia=rod.inertia)
+    builder.add_body("slider", "rod", pin.joint, placement=pin.placement_predecessor, inertia=slider.inertia)
+    # The guide slides along its own z, which stands along x of the slider and of the world.
+    turned = da.Transform.from_rotation_translation([[0, 0, 1], [0, 1, 0], [-1, 0, 0]], [0.0, 0.0, 0.0])
+    guide = da.Prismatic((0.0, 0.0, 1.0))
+    builder.add_loop("guide", "world", "slider", guide, slider.placement.as_transform() @ turned, turned)
+    at_chord = builder.build()
+    q, v = da.close_loops(in_tree, [0.7, -0.9, 0.0], [2.0, 0.0, 0.0], hold=["crank_pivot"])
+    q_chord, v_chord = da.close_loops(at_chord, [*q[:2], 0.2], [*v[:2], 0.0], hold=["crank", "rod"])
+    found = loop_state(at_chord, at_chord.loops["guide"], q_chord.tolist(), v_chord.tolist())
+    np.testing.assert_allclose([found.q[0], found.v[0]], [q[2], v[2]], atol=1e-9)
+    spring = -30.0 * found.q[0] - 2.0 * found.v[0]
+    tau = np.array([0.3, -0.2, 0.0])
+    expected = da.forward_dynamics(in_tree, q, v, tau + [0.0, 0.0, spring])
+    forces = [f.to_list() for f in loop_active_forces(at_chord, q_chord.tolist(), {"guide": [spring]})]
+    a = da.forward_dynamics(at_chord, q_chord, v_chord, tau, forces)
+    np.testing.assert_allclose(a[:2], expected[:2], rtol=1e-8)
+    bias = bias_with_loop_forces(at_chord, q_chord.tolist(), v_chord.tolist(), {"guide": [spring]}).bias
+    K, k = da.constraint_jacobian(at_chord, q_chord), da.constraint_bias(at_chord, q_chord, v_chord)
+    M = da.mass_matrix(at_chord.tree(), q_chord)
+    whole = np.block([[M, K.T], [K, np.zeros((len(K), len(K)))]])
+    solved = np.linalg.lstsq(whole, np.concatenate([tau - bias, k]), rcond=1e-11)[0]
+    np.testing.assert_allclose(solved[:2], expected[:2], rtol=1e-8)
+    assert np.abs(da.forward_dynamics(in_tree, q, v, tau) - expected).max() > 1.0
