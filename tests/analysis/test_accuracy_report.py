@@ -35,10 +35,10 @@ def test_far_frames_are_reported_in_radii_of_gyration(radii, severity):
 def test_ratios_of_inertia_are_reported():
     """RBDA-10.1-SOURCES: a sphere ten times as large has 1000 times the mass, 100,000 times the moments."""
 
-    def spheres(scale):
+    def spheres(scale, density=1e-3):
         builder = da.ModelBuilder(name="spheres")
         for name, parent, size in (("large", "world", scale), ("small", "large", 1.0)):
-            mass = 1e-3 * size**3
+            mass = (density if name == "large" else 1e-3) * size**3
             moment = 0.4 * mass * (0.01 * size) ** 2
             builder.add_body(
                 name,
@@ -52,7 +52,12 @@ def test_ratios_of_inertia_are_reported():
     assert large.mass / small.mass == pytest.approx(1e3)
     assert large.inertia.xx / small.inertia.xx == pytest.approx(1e5)
     assert "inertia ratio" not in rules(spheres(9.0))
-    assert "inertia ratio" in rules(spheres(11.0))
+    (found,) = analysis.accuracy(spheres(11.0)).findings
+    assert (found.rule, found.message.split(" and ")[0]) == ("inertia ratio", "its mass")
+    # A larger sphere of less density: the moments alone are too far apart.
+    assert "inertia ratio" not in rules(spheres(14.0, 1e-4))
+    (found,) = analysis.accuracy(spheres(20.0, 1e-4)).findings
+    assert (found.rule, found.message.split(" and ")[0]) == ("inertia ratio", "its moment of inertia")
 
 
 def test_nearly_singular_loops_are_reported_where_they_are():

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.algorithms.loops.looped import closed_velocity, moving, random_looped
+from tests.algorithms.loops.looped import (
+    closed_velocity,
+    moving,
+    random_looped,
+    textbook_accelerations,
+)
 
 import dalembert as da
 from dalembert.algorithms import loops
+from dalembert.algorithms.constraints import constraint_equations
 from dalembert.library import function
 
 
@@ -130,4 +136,11 @@ def test_users_constraints_and_couplings_in_maximal_coordinates() -> None:
     expected = da.forward_dynamics(model, q, v, tau)
     for method in ("sparse", "maximal", "null_space", "direct"):
         a = loops.METHODS[method](model, q.tolist(), v.tolist(), tau.tolist())
+        np.testing.assert_allclose(a, expected, rtol=1e-9, err_msg=method)
+    off, drift = q + [0.0, 0.01, -0.02], v + [0.03, -0.01, 0.02]  # neither position nor velocity fits
+    found = constraint_equations(model, off.tolist(), drift.tolist())
+    k = np.array(found.k) - 20.0 * np.array(found.velocity_error) - 100.0 * np.array(found.position_error)
+    expected = textbook_accelerations(model, off, drift, tau, k=k)
+    for method in ("sparse", "maximal"):
+        a = loops.METHODS[method](model, off.tolist(), drift.tolist(), tau.tolist(), stabilization=0.1)
         np.testing.assert_allclose(a, expected, rtol=1e-9, err_msg=method)
