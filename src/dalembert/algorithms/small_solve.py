@@ -95,13 +95,20 @@ class SymmetricFactor:
 
     def solve(self, b: Sequence[Scalar]) -> list[Scalar]:
         """x of D x = b."""
-        n = len(b)
+        return self.backward([y * r for y, r in zip(self.forward(b), self.reciprocals, strict=True)])
+
+    def forward(self, b: Sequence[Scalar]) -> list[Scalar]:
+        """L^-1 b."""
         x = list(b)
-        for i in range(n):
+        for i in range(len(x)):
             for j in range(i):
                 x[i] = x[i] - self.L[i][j] * x[j]
-        x = [x_i * r for x_i, r in zip(x, self.reciprocals, strict=True)]
-        for i in reversed(range(n)):
-            for j in range(i + 1, n):
+        return x
+
+    def backward(self, b: Sequence[Scalar]) -> list[Scalar]:
+        """L^-T b."""
+        x = list(b)
+        for i in reversed(range(len(x))):
+            for j in range(i + 1, len(x)):
                 x[i] = x[i] - self.L[j][i] * x[j]
         return x

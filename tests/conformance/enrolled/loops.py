@@ -33,11 +33,6 @@ def explicit(m: Model, q: Any, v: Any, tau: Any, independent: Any = None) -> loo
     return loops.explicit_solution(found.K, found.k, independent=independent)
 
 
-def square(m: Model, q: Any, v: Any, tau: Any) -> Any:
-    found = system(m, q, v, tau)
-    return loops.solve_general(found.M, found.force)
-
-
 def shortest(m: Model, q: Any, v: Any, tau: Any) -> Any:
     """With a row given twice, so that one is dropped."""
     found = system(m, q, v, tau)
@@ -86,7 +81,6 @@ ENROLLED: tuple[Enrolled, ...] = (
     on_linkage(
         "explicit_solution", "q v tau", lambda *args: explicit(*args, independent=[0]), suffix="-chosen"
     ),
-    on_linkage("solve_general", "q v tau", square),
     on_linkage("gram_factor", "q v tau", lambda *args: loops.gram_factor(system(*args).K)[0].reciprocals),
     on_linkage("constrained_forward_dynamics", "q v tau", loops.constrained_forward_dynamics),
     on_linkage("accelerations_by_range_space", "q v tau", loops.accelerations_by_range_space),

@@ -11,11 +11,10 @@ from dalembert.algorithms.loops.constrained_dynamics import (
     constrained_forward_dynamics,
 )
 from dalembert.algorithms.loops.direct import accelerations_by_elimination, constrained_motion_directly
-from dalembert.algorithms.loops.elimination import (
+from dalembert.algorithms.loops.explicit import (
     ExplicitSolution,
     explicit_solution,
     row_scales,
-    solve_general,
 )
 from dalembert.algorithms.loops.forces import constraint_forces, gram_factor, loop_forces
 from dalembert.algorithms.loops.inverse_dynamics import (
@@ -93,7 +92,6 @@ __all__ = [
     "multiplier_equation",
     "on_trees",
     "row_scales",
-    "solve_general",
     "unreachable_share",
     "velocity_indices",
 ]

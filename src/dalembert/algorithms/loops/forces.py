@@ -17,7 +17,7 @@ from dalembert.algorithms.constraints import loop_rows
 from dalembert.algorithms.dense import Matrix, dot
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.loops.constrained_dynamics import constrained_forward_dynamics
-from dalembert.algorithms.loops.elimination import row_scales
+from dalembert.algorithms.loops.explicit import row_scales
 from dalembert.algorithms.loops.system import ConstrainedSystem, constrained_system
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.algorithms.pseudo_inverse import minimum_norm_solution

@@ -23,7 +23,7 @@ from dalembert.algorithms.constraints.explicit import original_model
 from dalembert.algorithms.dense import dot, identity, unit
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.inverse_dynamics import spanning_tree_forces
-from dalembert.algorithms.loops.elimination import explicit_solution
+from dalembert.algorithms.loops.explicit import explicit_solution
 from dalembert.algorithms.loops.forces import gram_factor
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.algorithms.pseudo_inverse import minimum_norm_solution

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from dalembert.algorithms.dense import dot, identity, times
 from dalembert.algorithms.external_forces import ExternalForces
-from dalembert.algorithms.loops.elimination import ExplicitSolution, explicit_solution
+from dalembert.algorithms.loops.explicit import ExplicitSolution, explicit_solution
 from dalembert.algorithms.loops.system import ConstrainedSystem, constrained_system
 from dalembert.algorithms.small_solve import factor
 from dalembert.model.tree import Tree

@@ -1,4 +1,4 @@
-"""Gaussian elimination on generic scalars: pivots are found through `select`.
+"""All solutions x = G y + g of K x = k, by elimination on generic scalars: pivots are found through `select`.
 
 Sizes are fixed and no index depends on a value, so that one straight-line program serves every sample,
 whatever its rank.
@@ -9,20 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dalembert.algorithms.dense import Matrix, identity
-from dalembert.algorithms.rank import CANCELLED, DEPENDENT, NEGLIGIBLE, is_double
+from dalembert.algorithms.dense import Matrix, dot, identity
+from dalembert.algorithms.rank import DEPENDENT, NEGLIGIBLE, is_double
 from dalembert.scalar import Scalar, absolute, is_zero, maximum, select
 
-__all__ = ["ExplicitSolution", "explicit_solution", "row_scales", "solve_general"]
-
-
-def solve_general(A: Sequence[Sequence[Scalar]], b: Sequence[Scalar]) -> list[Scalar]:
-    """x of A x = b, of any consistent equations: elimination column by column with partial pivoting.
-
-    A column in which no pivot remains gets x = 0: where a pivot is below 1e-10 (in single precision 1e-5) of
-    the largest entry of its row.
-    """
-    return explicit_solution(A, b, independent=(), tolerance=CANCELLED).g
+__all__ = ["ExplicitSolution", "explicit_solution", "row_scales"]
 
 
 class ExplicitSolution(NamedTuple):
@@ -42,7 +33,6 @@ def explicit_solution(
     k: Sequence[Scalar],
     *,
     independent: Sequence[int] | None = None,
-    tolerance: tuple[float, float] = DEPENDENT,
 ) -> ExplicitSolution:
     """Solve K x = k as x = G y + g with K G = 0 and K g = k (Featherstone 2008 section 8.8, Eq. 8.51).
 
@@ -50,10 +40,10 @@ def explicit_solution(
     to be y instead, and partial pivoting then chooses among the rows. Elements that no row of K touches are
     independent from the start (the mask of section 8.8). K is solved block by block, a block for each loop
     cluster, and G has the same blocks (section 8.9). Rows are scaled to a largest entry of one before; what
-    is below `tolerance` then (in double and in single precision) is no pivot.
+    is below `rank.DEPENDENT` then is no pivot.
     """
     scales, double = row_scales(K)
-    least = select(double, *tolerance)
+    least = select(double, *DEPENDENT)
     n = len(K[0]) if K else 0
     found = ExplicitSolution(identity(n), [0.0] * n, [1.0] * n)
     for block, columns in _blocks(K):
@@ -95,8 +85,8 @@ def _block_solution(
     for step in range(min(len(rows), len(candidates)) if complete else len(candidates)):
         columns = candidates if complete else [candidates[step]]
         at_row, at_column = _largest(rows, free_row, free_column, columns, least)
-        pivot_row = [_picked(at_row, [row[j] for row in rows]) for j in range(n + 1)]
-        pivot = _picked([at_column[j] for j in columns], [pivot_row[j] for j in columns])
+        pivot_row = [dot(at_row, [row[j] for row in rows]) for j in range(n + 1)]
+        pivot = dot([at_column[j] for j in columns], [pivot_row[j] for j in columns])
         found = _sum(at_row)
         inverse = 1.0 / (pivot + (1.0 - found))
         pivot_row = [x * inverse for x in pivot_row]
@@ -159,15 +149,6 @@ def _largest(
     return at_row, at_column
 
 
-def _picked(at: Sequence[Scalar], values: Sequence[Scalar]) -> Scalar:
-    """The value at which the list of zeros has its one."""
-    total: Scalar = 0.0
-    for weight, value in zip(at, values, strict=True):
-        if not (is_zero(weight) or is_zero(value)):
-            total = total + weight * value
-    return total
-
-
 def _cleared(
     row: Sequence[Scalar],
     is_pivot_row: Scalar,
@@ -176,7 +157,7 @@ def _cleared(
     columns: Sequence[int],
 ) -> list[Scalar]:
     """A row less its multiple of the pivot row; the pivot row itself comes out scaled to a pivot of one."""
-    own = _picked([at_column[j] for j in columns], [row[j] for j in columns])
+    own = dot([at_column[j] for j in columns], [row[j] for j in columns])
     factor = own - is_pivot_row
     return [x if is_zero(y) else x - factor * y for x, y in zip(row, pivot_row, strict=True)]
 
@@ -187,7 +168,7 @@ def _assembled(rows: Matrix, pivots: Sequence[tuple[list[Scalar], list[Scalar]]]
     G: Matrix = [[0.0] * n for _ in range(n)]
     g: list[Scalar] = [0.0] * n
     for at_row, at_column in pivots:
-        solved = [_picked(at_row, [row[l] for row in rows]) for l in range(n + 1)]
+        solved = [dot(at_row, [row[l] for row in rows]) for l in range(n + 1)]
         for j in range(n):
             if not is_zero(at_column[j]):
                 dependent[j] = dependent[j] + at_column[j]
