@@ -1,0 +1,362 @@
+"""Every function of the catalogue, called as outsiders will: samples, batches, layouts, types, rows."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import pickle
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import dalembert as da
+from dalembert.catalogue.cartesian import CARTESIAN
+from dalembert.catalogue.control import CONTROL
+from dalembert.catalogue.geometry import GEOMETRY
+from dalembert.catalogue.hybrid import HYBRID
+from dalembert.catalogue.loops import LOOPS
+from dalembert.errors import ArgumentError, DtypeError, ShapeError, StateError
+
+Array = np.ndarray
+INERTIA = da.RigidInertia(1.3, (0.1, 0.05, -0.2), np.diag([0.1, 0.12, 0.09]))
+AWAY = da.Transform.from_rotation_translation(np.eye(3), (0.1, 0.2, 0.3))
+
+
+@functools.cache
+def ball_arm() -> da.Model:
+    """A ball joint and a slider on it."""
+    builder = da.ModelBuilder()
+    builder.add_body("ball", "world", da.Spherical(), inertia=INERTIA)
+    builder.add_body("arm", "ball", da.Prismatic((0, 1, 0)), inertia=INERTIA, placement=AWAY)
+    return builder.build()
+
+
+@functools.cache
+def flyer() -> da.Model:
+    """A free body with one joint."""
+    builder = da.ModelBuilder()
+    builder.add_body("base", "world", da.Free(), inertia=INERTIA)
+    builder.add_body("arm", "base", da.Revolute((0, 1, 0)), inertia=INERTIA, placement=AWAY)
+    return builder.build()
+
+
+@functools.cache
+def linkage() -> da.Model:
+    """A loop closed by a pin, with a ball joint that hangs on it."""
+    builder = da.ModelBuilder()
+    builder.add_body("crank", "world", da.Revolute((0, 1, 0)), inertia=INERTIA)
+    builder.add_body("rod", "crank", da.Revolute((0, 1, 0)), inertia=INERTIA, placement=_along(1.0))
+    builder.add_body("ball", "rod", da.Spherical(), inertia=INERTIA, placement=AWAY)
+    builder.add_body("slide", "world", da.Prismatic((1, 0, 0)), inertia=INERTIA, placement=_along(3.0))
+    builder.add_loop("pin", "slide", "rod", da.Revolute((0, 1, 0)), _along(0.0), _along(2.0))
+    return builder.build()
+
+
+def _along(x: float) -> da.Transform:
+    return da.Transform.from_rotation_translation(np.eye(3), (x, 0.0, 0.0))
+
+
+@functools.cache
+def state(model: Callable[[], da.Model]) -> dict[str, Array]:
+    """Arrays for all arguments by name, of one sample."""
+    made, rng = model(), np.random.default_rng(5)
+    q, v = made.random_state(rng)
+    q, v = da.close_loops(made, da.normalize(made, q), 0.3 * v) if made.loops else (q, v)
+    nv, bodies = made.nv, len(made.bodies)
+    return {
+        "q": q, "q_ref": q, "v": v, **dict(zip(("a", "tau", "p", "u", "w"), rng.normal(size=(5, nv)))),
+        "a_joints": rng.normal(size=max(nv - 6, 0)), "body_velocities": rng.normal(size=(bodies, 6)),
+        **dict.fromkeys(("forces", "points", "joint_torques"), rng.normal(size=(bodies, 3))),
+        "position": rng.normal(size=3), "stabilization": np.array(0.2), "dt": np.array(0.01),
+    }  # fmt: skip
+
+
+class Call(NamedTuple):
+    """A function with the arrays that it takes by place, or by keyword after a star, and its options."""
+
+    function: Callable[..., Any]
+    arguments: str
+    options: Mapping[str, Any] = MappingProxyType({})
+    model: Callable[[], da.Model] = ball_arm
+
+    def __str__(self) -> str:
+        return "-".join([self.function.__name__, *(str(x) for x in self.options.values())])
+
+    @property
+    def names(self) -> list[str]:
+        return self.arguments.replace("*", "").split()
+
+    def single(self) -> list[Array]:
+        return [state(self.model)[name] for name in self.names]
+
+    def __call__(self, values: Any, **more: Any) -> list[Array]:
+        by_name = {n[1:]: x for n, x in zip(self.arguments.split(), values, strict=True) if n[0] == "*"}
+        by_place = [x for n, x in zip(self.arguments.split(), values, strict=True) if n[0] != "*"]
+        found = self.function(self.model(), *by_place, **by_name, **self.options, **more)
+        return list(found) if isinstance(found, tuple) else [found]
+
+
+def at_arm(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a frame, at the arm."""
+
+    @functools.wraps(function)
+    def call(model: da.Model, *arrays: Any, **options: Any) -> Any:
+        count = 2 if function is da.control.operational_space else 1
+        return function(model, *arrays[:count], "arm", *arrays[count:], **options)
+
+    return call
+
+
+CALLS = [
+    Call(da.maximal_velocities, "q v"),
+    Call(da.maximal_jacobians, "q"),
+    *(
+        Call(da.generalized_velocity, "q body_velocities", {"method": method})
+        for method in ("least_squares", "pseudo_inverse", "joint_by_joint", "rotations_first")
+    ),
+    Call(da.generalized_force, "q forces *points *joint_torques"),
+    Call(da.body_torques, "q joint_torques"),
+    Call(da.cartesian_forces, "q tau"),
+    Call(da.cartesian_forces_at_points, "q tau points"),
+    Call(da.joint_torques, "q tau"),
+    Call(da.base_wrench, "q v a"),
+    Call(da.coriolis_matrix, "q v"),
+    Call(da.coriolis_product, "q v w"),
+    Call(da.mass_matrix_rate, "q v"),
+    Call(da.christoffel_symbols, "q", {"kind": "second"}),
+    Call(da.christoffel_symbols, "q", {"method": "derivatives"}),
+    Call(da.hamiltonian, "q p"),
+    Call(da.hamiltonian_rates, "q p tau"),
+    Call(da.momentum_coordinates, "q v"),
+    Call(da.velocity_coordinates, "q p"),
+    Call(da.inner_product, "q u w"),
+    Call(da.inner_product, "q u w", {"space": "cotangent"}),
+    Call(da.connection_term, "q v u"),
+    Call(da.geodesic_acceleration, "q v"),
+    Call(da.hybrid_dynamics, "q v tau a", {"prescribed": ("arm",)}),
+    Call(da.hybrid_dynamics, "q v tau a", {"prescribed": ("arm",), "method": "matrix"}),
+    Call(da.hybrid_dynamics, "q v tau a *stabilization", {"prescribed": ("crank",)}, linkage),
+    Call(da.floating_base_inverse_dynamics, "q v a_joints", model=flyer),
+    Call(da.floating_base_inverse_dynamics, "q v a_joints", {"gravity": "acceleration"}, flyer),
+    Call(da.floating_base_equations, "q v", model=flyer),
+    Call(at_arm(da.floating_base_jacobian), "q", model=flyer),
+    Call(da.control.gravity_compensation, "q"),
+    Call(da.control.feedback_linearization, "q v q_ref", {"stiffness": 3.0}),
+    Call(da.control.posture_forces, "q v q_ref", {"stiffness": 3.0}),
+    Call(at_arm(da.control.operational_space), "q v position", {"stiffness": 3.0}),
+    Call(at_arm(da.control.operational_inertia), "q"),
+    Call(at_arm(da.control.consistent_inverse), "q"),
+    *(
+        Call(da.forward_dynamics, "q v tau *stabilization", {"method": method}, linkage)
+        for method in ("range_space", "direct", "null_space", "sparse", "maximal", "divide_and_conquer")
+    ),
+    Call(da.inverse_dynamics, "q v a", {"check": "off"}, linkage),
+    Call(da.inverse_dynamics, "q v a", {"check": "off", "method": "null_space"}, linkage),
+    Call(da.constraint_jacobian, "q", model=linkage),
+    Call(da.constraint_bias, "q v", model=linkage),
+    Call(da.constraint_error, "q", model=linkage),
+    Call(da.constraint_forces, "q v tau *stabilization", model=linkage),
+    Call(da.loop_forces, "q v tau", model=linkage),
+    Call(da.step, "q v tau dt *stabilization", model=linkage),
+    Call(da.constraint_jacobian, "q"),
+    Call(da.constraint_bias, "q v"),
+    Call(da.constraint_error, "q"),
+]  # fmt: skip
+
+catalogue = pytest.mark.parametrize("call", CALLS, ids=str)
+
+
+def batched(values: list[Array], shape: tuple[int, ...]) -> list[Array]:
+    return [np.broadcast_to(x, shape + x.shape).copy() for x in values]
+
+
+def same(found: list[Array], expected: list[Array]) -> None:
+    for x, y in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(x, y, strict=True)
+
+
+@catalogue
+def test_a_sample_is_the_same_alone_and_in_any_batch(call: Call):
+    """Bit for bit: in every row of batches of any shape, single arguments beside batched ones."""
+    values = call.single()
+    alone = [np.asarray(x) for x in call(values)]
+    assert all(np.isfinite(x).all() for x in alone)
+    same([np.asarray(x) for x in call([x.tolist() for x in values])], alone)
+    for shape in ((1,), (2, 3), (11,)):
+        rows = batched(values, shape)
+        for name, x in zip(call.names, rows):
+            if not name.startswith("q"):
+                x.reshape(-1, *x.shape[len(shape) :])[:-1] *= 1.1
+        found = call(rows)
+        same([x[tuple(n - 1 for n in shape)] for x in found], alone)
+    for k in range(len(values)):
+        mixed = [batched([x], (3,))[0] if j == k else x for j, x in enumerate(values)]
+        same([x[2] for x in call(mixed)], alone)
+    for shape in ((0,), (2, 0)):
+        assert [x.shape for x in call(batched(values, shape))] == [shape + x.shape for x in alone]
+
+
+@catalogue
+def test_layouts_and_results_in_given_arrays(call: Call):
+    """Strided, reversed, Fortran and read-only arrays; `out` of any layout, over an argument, or refused."""
+    rows = batched(call.single(), (4,))
+    expected = call(rows)
+    for kept in (
+        [np.repeat(x, 2, axis=0)[::2] for x in rows],
+        [x[::-1] for x in rows],
+        [np.asfortranarray(x) for x in rows],
+    ):
+        for x in kept:
+            x.setflags(write=False)
+        same(call(kept), expected)
+    if "out" not in inspect.signature(call.function).parameters:
+        return
+    (wanted,) = expected
+    for order in "CF":
+        out = np.zeros(wanted.shape, order=order)
+        call(rows, out=out)
+        np.testing.assert_array_equal(out, wanted)
+    for k, x in enumerate(rows):
+        if x.shape == wanted.shape:
+            over = [y.copy() for y in rows]
+            call(over, out=over[k])
+            np.testing.assert_array_equal(over[k], wanted)
+    locked = np.zeros(wanted.shape)
+    locked.setflags(write=False)
+    for bad, kind in (
+        (np.zeros((*wanted.shape, 1)), ShapeError),
+        (np.zeros(wanted.shape, np.float32), DtypeError),
+        ([0.0], (DtypeError, ArgumentError)),
+        (locked, ArgumentError),
+    ):
+        with pytest.raises(kind, match="out"):
+            call(rows, out=bad)
+
+
+@catalogue
+def test_rows_that_are_no_numbers_stay_their_own(call: Call):
+    """NaN in one row leaves the others as they are; a quaternion off unit norm is refused or flagged."""
+    rows = batched(call.single(), (5,))
+    expected = call(rows)
+    others = np.arange(5) != 3
+    for k, name in enumerate(call.names):
+        if name not in ("dt", "stabilization"):
+            broken = [x.copy() for x in rows]
+            broken[k][3] = np.nan
+            same([x[others] for x in call(broken)], [x[others] for x in expected])
+    if expected[0].size and call.options.get("check") is None:
+        broken = [x * 1.01 if name == "q" else x for name, x in zip(call.names, rows)]
+        with pytest.raises(
+            StateError, match=r"q\[\d+:\d+\], sample \(0,\): a quaternion must have unit norm"
+        ):
+            call(broken)
+        flagged = call([np.where(others[:, None], x, 1.01 * x) if name == "q" else x
+                        for name, x in zip(call.names, rows)], check="flag")  # fmt: skip
+        same([x[others] for x in flagged], [x[others] for x in expected])
+        assert all(np.isnan(x[3]).all() for x in flagged)
+
+
+@catalogue
+def test_wrong_arguments_are_named(call: Call):
+    """The error says which argument, what came and what was expected; nothing is compiled for it."""
+    values = call.single()
+    for k, (name, x) in enumerate(zip(call.names, values)):
+        wrong = list(values)
+        if x.ndim and x.size:
+            wrong[k] = np.zeros((*x.shape[:-1], x.shape[-1] + 1))
+            with pytest.raises(
+                ShapeError, match=rf"{name}: expected .*{x.shape[-1]}.*got .*{x.shape[-1] + 1}"
+            ):
+                call(wrong)
+        for junk in ("abc", x.astype(complex), {}):
+            wrong[k] = junk
+            with pytest.raises(DtypeError, match=f"{name} has type .*; expected real numbers"):
+                call(wrong)
+    if len(values) > 1:
+        with pytest.raises(DtypeError, match="mix float types"):
+            call([values[0].astype(np.float32), *values[1:]])
+        with pytest.raises(ShapeError, match="do not broadcast"):
+            call([batched([x], (2,) if k else (3,))[0] for k, x in enumerate(values)])
+    for other in (None, "arm"):
+        with pytest.raises(DtypeError, match=f"must be a Model, got {type(other).__name__}"):
+            call._replace(model=lambda other=other: other)(values)
+
+
+@pytest.mark.parametrize("call", CALLS[::4], ids=str)
+def test_single_precision_in_gives_single_precision_out(call: Call):
+    values = [x.astype(np.float32) for x in call.single()]
+    found, exact = call(values), call(call.single())
+    for x, y in zip(found, exact, strict=True):
+        assert x.dtype == np.float32
+        np.testing.assert_allclose(x, y, rtol=5e-3, atol=5e-3 * (1.0 + np.abs(y).max(initial=0.0)))
+
+
+@pytest.mark.parametrize("call", CALLS[1::6], ids=str)
+def test_threads_share_a_model(call: Call):
+    """Eight threads that meet at the first call of a fresh model all get the one result."""
+    fresh = pickle.loads(pickle.dumps(call.model()))
+    values = call.single()
+    expected = call(values)
+    with ThreadPoolExecutor(8) as pool:
+        for found in pool.map(lambda _: call._replace(model=lambda: fresh)(values), range(16)):
+            same(found, expected)
+
+
+def test_every_function_of_the_catalogue_is_called_here():
+    """A public function without a row in the list above is one that nobody has tried."""
+    entries = {**LOOPS, **HYBRID, **CARTESIAN, **GEOMETRY, **CONTROL}
+    public = {name for name in entries if name in (*da.__all__, *da.control.__all__)}
+    assert public <= {call.function.__name__ for call in CALLS}
+
+
+PLAIN = [
+    call for call in CALLS
+    if not call.options and "*" not in call.arguments
+    and call.function.__name__ in da.__all__ and not hasattr(call.function, "__wrapped__")
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", PLAIN, ids=str)
+def test_compiled_by_hand_is_the_same(call: Call):
+    """da.compile(da.f, model) computes what da.f does, also with values of the model given at run time."""
+    model, values = call.model(), call.single()
+    expected = call(values)
+    if not expected[0].size:
+        return  # without constraints there is nothing to compile
+    name = f"{model.bodies[0].name}.mass"
+    compiled = da.compile(call.function, model, parameters=(name,))
+    for given in (None, {name: [model.value(name)] * 2}):
+        found = compiled(*values, parameters=given)
+        for x, y in zip(found if isinstance(found, tuple) else (found,), expected, strict=True):
+            np.testing.assert_allclose(x, np.broadcast_to(y, x.shape), rtol=1e-9, atol=1e-9)
+
+
+def test_control_laws_are_compiled_like_other_functions():
+    model = ball_arm()
+    q, v = state(ball_arm)["q"], state(ball_arm)["v"]
+    forces = da.compile(da.control.feedback_linearization, model)
+    expected = da.control.feedback_linearization(model, q, v, q, stiffness=3.0)
+    np.testing.assert_array_equal(forces(q, v, q, np.full(model.nv, 3.0)), expected)
+
+
+def test_systems_without_freedoms_keep_their_shapes():
+    """All joints locked: matrices are (0, 0), their batches (…, 0, 0), and nothing is an error."""
+    builder = da.ModelBuilder()
+    builder.add_body("rock", "world", da.Fixed(), inertia=INERTIA)
+    model = builder.build()
+    none = np.zeros((4, 0))
+    for function, shape in (
+        (da.mass_matrix, (0, 0)),
+        (da.inverse_mass_matrix, (0, 0)),
+        (da.christoffel_symbols, (0, 0, 0)),
+    ):
+        assert function(model, none).shape == (4, *shape)
+        assert function(model, []).shape == shape
+    assert da.coriolis_matrix(model, none, none).shape == (4, 0, 0)
+    assert da.mass_matrix_rate(model, none, none).shape == (4, 0, 0)
+    assert [x.shape for x in da.close_loops(model, none, none)] == [(4, 0), (4, 0)]
+    assert da.mobility(model).mobility == da.actuation(model).mobility == 0
