@@ -29,6 +29,24 @@ def test_all_solutions_of_a_consistent_system(seed: int) -> None:
     np.testing.assert_allclose(G @ np.where(chosen, x, 0.0) + g, x, atol=1e-8)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_motions_that_constraints_allow(seed: int) -> None:
+    """RBDA-8.5-M3: K G = 0, K g = k, G = G^T = G^2 of rank n - r, g at right angles to it; for any rank."""
+    rng = np.random.default_rng(seed)
+    m, n = int(rng.integers(1, 7)), int(rng.integers(3, 8))
+    rank = int(rng.integers(1, min(m, n) + 1))
+    K = rng.normal(size=(m, rank)) @ rng.normal(size=(rank, n))
+    K *= 10.0 ** rng.uniform(-3, 3, size=(m, 1))
+    k = K @ rng.normal(size=n)
+    G, g = map(np.array, loops.allowed_motions(K.tolist(), k.tolist(), n))
+    even = K / np.abs(K).max(axis=1, keepdims=True)
+    np.testing.assert_allclose(G, np.eye(n) - np.linalg.pinv(even) @ even, atol=1e-9)
+    np.testing.assert_allclose(G @ G, G, atol=1e-9)
+    np.testing.assert_allclose(K @ g, k, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(G @ g, 0.0, atol=1e-8 * np.abs(g).max())
+    assert np.linalg.matrix_rank(G, tol=1e-6) == n - rank
+
+
 def test_batches_may_mix_ranks() -> None:
     """RBDA-8.8-GG: one program for samples of rank 1, 2 and 3, each an element of a NumPy array."""
     rng = np.random.default_rng(1)

@@ -33,6 +33,11 @@ def explicit(m: Model, q: Any, v: Any, tau: Any, independent: Any = None) -> loo
     return loops.explicit_solution(found.K, found.k, independent=independent)
 
 
+def allowed(m: Model, q: Any, v: Any, tau: Any) -> loops.AllowedMotions:
+    found = system(m, q, v, tau)
+    return loops.allowed_motions(found.K, found.k, m.nv)
+
+
 def shortest(m: Model, q: Any, v: Any, tau: Any) -> Any:
     """With a row given twice, so that one is dropped."""
     found = system(m, q, v, tau)
@@ -78,6 +83,7 @@ ENROLLED: tuple[Enrolled, ...] = (
     ),
     on_linkage("row_scales", "q v tau", lambda *args: loops.row_scales(system(*args).K)[0]),
     on_linkage("explicit_solution", "q v tau", explicit),
+    on_linkage("allowed_motions", "q v tau", allowed),
     on_linkage(
         "explicit_solution", "q v tau", lambda *args: explicit(*args, independent=[0]), suffix="-chosen"
     ),

@@ -34,7 +34,9 @@ from dalembert.algorithms.loops.maximal import (
 )
 from dalembert.algorithms.loops.maximal_rows import JointConstraint
 from dalembert.algorithms.loops.null_space import (
+    AllowedMotions,
     accelerations_by_null_space,
+    allowed_motions,
     constrained_motion_from,
     velocity_indices,
 )
@@ -57,6 +59,7 @@ __all__ = [
     "ANY_CONNECTIVITY",
     "INVERSE_METHODS",
     "METHODS",
+    "AllowedMotions",
     "ConstrainedMotion",
     "ConstrainedSystem",
     "EliminationStep",
@@ -70,6 +73,7 @@ __all__ = [
     "accelerations_by_range_space",
     "accelerations_by_sparse_elimination",
     "actuated_variables",
+    "allowed_motions",
     "closure_of",
     "connectivity",
     "constrained_forward_dynamics",

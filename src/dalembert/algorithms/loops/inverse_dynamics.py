@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 
 from dalembert.algorithms.constraints import constraint_equations
 from dalembert.algorithms.constraints.explicit import original_model
-from dalembert.algorithms.dense import dot, identity, unit
+from dalembert.algorithms.dense import dot, unit
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.inverse_dynamics import spanning_tree_forces
-from dalembert.algorithms.loops.explicit import explicit_solution
 from dalembert.algorithms.loops.forces import gram_factor
+from dalembert.algorithms.loops.null_space import allowed_motions
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.algorithms.pseudo_inverse import minimum_norm_solution
 from dalembert.algorithms.rank import CANCELLED
@@ -82,15 +82,13 @@ def inverse_dynamics_by_null_space(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """The same tau from G_u^T u = G^T tau_ID (Eq. 8.63), with G of section 8.8; the second witness."""
+    """The same tau from G_u^T u = G^T tau_ID (Eq. 8.63), with G of `allowed_motions`; the second witness."""
     tau = spanning_tree_forces(
         tree, q, v, a, external_forces=external_forces, external_frame=external_frame, time=time
     )
     equations = constraint_equations(tree, q, v, time=time)
     n = tree.nv
-    G = explicit_solution(equations.K, equations.k).G
-    if not equations.K:
-        G = identity(n)
+    G = allowed_motions(equations.K, equations.k, n).G
     actuated = actuated_variables(tree)
     right = [dot([row[j] for row in G], tau) for j in range(n)]
     columns = [[G[u][j] for u in actuated] for j in range(n)]

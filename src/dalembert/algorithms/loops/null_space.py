@@ -3,23 +3,33 @@
     a = G y'' + g,   K G = 0,   K g = k                                          (8.42 to 8.44)
     G^T M G y'' = G^T (tau' - M g)                                               (8.45, 8.46)
 
-y are elements of v that `explicit_solution` finds (section 8.8), or that the caller names. y'' has the
-length of a, and ones stand on the diagonal of G^T M G at the elements that are not independent.
+y are the elements of v that the caller names (`explicit_solution`, section 8.8). Without, G is the orthogonal
+projector onto all motions that the constraints allow (`allowed_motions`): no elements of v serve everywhere,
+and it costs less to find than they do. Either way y'' has the length of a, and to G^T M G is added what makes
+it regular along what y does not move.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from dalembert.algorithms.dense import dot, identity, times
+from dalembert.algorithms.dense import Matrix, Rows, dot, identity, times, transposed
 from dalembert.algorithms.external_forces import ExternalForces
-from dalembert.algorithms.loops.explicit import ExplicitSolution, explicit_solution
+from dalembert.algorithms.loops.explicit import ExplicitSolution, explicit_solution, row_scales
 from dalembert.algorithms.loops.system import ConstrainedSystem, constrained_system
+from dalembert.algorithms.rank import DEPENDENT_SQUARE
 from dalembert.algorithms.small_solve import factor
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, is_zero, select
 
-__all__ = ["accelerations_by_null_space", "constrained_motion_from", "velocity_indices"]
+__all__ = [
+    "AllowedMotions",
+    "accelerations_by_null_space",
+    "allowed_motions",
+    "constrained_motion_from",
+    "velocity_indices",
+]
 
 
 def accelerations_by_null_space(
@@ -37,7 +47,7 @@ def accelerations_by_null_space(
     """a `(nv,)` of M a + C = tau + K^T lambda, K a = k; method 3 of section 8.5.
 
     `independent`: names of the joints whose accelerations are y'', as many freedoms as the system has;
-    without, complete pivoting finds them anew in every state.
+    without, all motions that the constraints allow.
     """
     system = constrained_system(
         tree,
@@ -49,12 +59,14 @@ def accelerations_by_null_space(
         time=time,
         stabilization=stabilization,
     )
-    chosen = None if independent is None else velocity_indices(tree, independent)
-    if not system.K:
-        n = len(system.M)
-        unit = identity(n)
-        return constrained_motion_from(system, ExplicitSolution(unit, [0.0] * n, [1.0] * n))
-    return constrained_motion_from(system, explicit_solution(system.K, system.k, independent=chosen))
+    if independent is not None:
+        chosen = velocity_indices(tree, independent)
+        return constrained_motion_from(system, explicit_solution(system.K, system.k, independent=chosen))
+    G, g = allowed_motions(system.K, system.k, tree.nv)
+    n = tree.nv
+    size = dot([system.M[i][i] for i in range(n)], [1.0 / max(n, 1)] * n)
+    idle = [[size * (1.0 - G[i][j]) if i == j else -(size * G[i][j]) for j in range(n)] for i in range(n)]
+    return [y_i + g_i for y_i, g_i in zip(_projected(system, G, g, idle), g, strict=True)]  # G y = y
 
 
 def velocity_indices(tree: Tree, joints: Sequence[str]) -> list[int]:
@@ -66,12 +78,55 @@ def velocity_indices(tree: Tree, joints: Sequence[str]) -> list[int]:
 def constrained_motion_from(system: ConstrainedSystem, solution: ExplicitSolution) -> list[Scalar]:
     """a = G y'' + g of the equation of motion projected by G (Eq. 8.45)."""
     G, g, independent = solution
-    n = len(system.M)
-    columns = [[G[i][j] for i in range(n)] for j in range(n)]
+    n = len(independent)
+    idle = [[1.0 - independent[i] if i == j else 0.0 for j in range(n)] for i in range(n)]
+    y = _projected(system, G, g, idle)
+    return [dot(row, y) + g_i for row, g_i in zip(G, g, strict=True)]
+
+
+class AllowedMotions(NamedTuple):
+    """x = G y + g: G (n, n) projects onto the null space of K, g (n) is the shortest solution of K x = k."""
+
+    G: Matrix
+    g: list[Scalar]
+
+
+def allowed_motions(K: Rows, k: Sequence[Scalar], n: int) -> AllowedMotions:
+    """G = 1 - K^+ K and g = K^+ k, of a K (m, n) of any rank.
+
+    By Gram and Schmidt: each row less its parts along the rows before it. A row that depends on those, in the
+    sense of `rank.DEPENDENT`, is dropped.
+    """
+    scales, double = row_scales(K)
+    least = select(double, *DEPENDENT_SQUARE)
+    found: list[tuple[list[Scalar], Scalar, Scalar]] = []
+    for row, k_i, scale in zip(K, k, scales, strict=True):
+        rest = [x if is_zero(x) else x * scale for x in row]
+        value = k_i * scale
+        smallest = dot(rest, rest) * least
+        for other, reciprocal, other_value in found:
+            part = dot(rest, other) * reciprocal
+            if not is_zero(part):
+                rest = [x if is_zero(y) else x - part * y for x, y in zip(rest, other, strict=True)]
+                value = value - part * other_value
+        d = dot(rest, rest)
+        kept = smallest < d
+        found.append((rest, select(kept, 1.0 / select(kept, d, 1.0), 0.0), value))
+    G, g = identity(n), [0.0] * n
+    for row, reciprocal, value in found:
+        part = [x if is_zero(x) else x * reciprocal for x in row]
+        g = [g_i if is_zero(x) else g_i + x * value for g_i, x in zip(g, part, strict=True)]
+        for i in range(n):
+            for j in range(i + 1):
+                if not (is_zero(part[i]) or is_zero(row[j])):
+                    G[i][j] = G[j][i] = G[i][j] - part[i] * row[j]
+    return AllowedMotions(G, g)
+
+
+def _projected(system: ConstrainedSystem, G: Matrix, g: Sequence[Scalar], idle: Matrix) -> list[Scalar]:
+    """y of (G^T M G + idle) y = G^T (tau' - M g)."""
+    columns = transposed(G)
     MG = [times(system.M, column) for column in columns]
-    H = [[dot(columns[max(i, j)], MG[min(i, j)]) for j in range(n)] for i in range(n)]
-    for j in range(n):
-        H[j][j] = H[j][j] + (1.0 - independent[j])
+    H = [[dot(columns[i], MG[j]) + idle[i][j] for j in range(i + 1)] for i in range(len(columns))]
     rest = [f - x for f, x in zip(system.force, times(system.M, g), strict=True)]
-    y = factor(H).solve([dot(column, rest) for column in columns])
-    return [dot(G[i], y) + g[i] for i in range(n)]
+    return factor(H).solve([dot(column, rest) for column in columns])
