@@ -52,6 +52,23 @@ def test_method_two_with_the_factors_of_the_book() -> None:
         np.testing.assert_allclose(a, expected, atol=1e-7 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("closers", [(da.Spherical(),), (da.Revolute(), da.Universal())], ids=["ball", "two"])
+def test_method_three_with_the_independent_variables_of_the_book(closers: tuple[da.Joint, ...]) -> None:
+    """RBDA-8.5-M3, RBDA-8.8-GG: a = G y'' + g with the y that complete pivoting finds, or with the projector
+    on all motions that the loops allow: the motion of the equation as a whole.
+    """
+    model, q, v = random_looped(23, closers)
+    tau = np.random.default_rng(5).normal(size=model.nv)
+    expected = textbook_accelerations(model, q, v, tau)
+    system = loops.constrained_system(model, q.tolist(), v.tolist(), tau.tolist())
+    solution = loops.explicit_solution(system.K, system.k)
+    assert sum(solution.independent) == model.nv - np.linalg.matrix_rank(np.array(system.K, float))
+    a = loops.constrained_motion_from(system, solution)
+    np.testing.assert_allclose(a, expected, atol=1e-9 * np.abs(expected).max())
+    a = loops.accelerations_by_null_space(model, q.tolist(), v.tolist(), tau.tolist())
+    np.testing.assert_allclose(a, expected, atol=1e-9 * np.abs(expected).max())
+
+
 def test_g_is_found_block_by_block() -> None:
     """RBDA-8.9-CLUSTERS: G has a block for each cluster of Figure 8.1 and ones for the joints of none, and
     is the G of K as a whole; (n - r)(n - r - 1) of its entries at least are zeros, literally.
