@@ -335,6 +335,16 @@ def test_compiled_by_hand_is_the_same(call: Call):
             np.testing.assert_allclose(x, np.broadcast_to(y, x.shape), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("method", ["projection", "null_space"])
+def test_methods_for_loops_serve_trees_too(method: str):
+    """Without constraints every joint force is its own: the shortest one is that of the tree."""
+    model, (q, v, a) = ball_arm(), (state(ball_arm)[name] for name in ("q", "v", "a"))
+    tau = da.inverse_dynamics(model, q, v, a)
+    np.testing.assert_allclose(
+        da.inverse_dynamics(model, q, v, a, method=method), tau, rtol=1e-10, atol=1e-10
+    )
+
+
 def test_control_laws_are_compiled_like_other_functions():
     model = ball_arm()
     q, v = state(ball_arm)["q"], state(ball_arm)["v"]

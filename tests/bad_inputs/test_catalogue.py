@@ -267,6 +267,9 @@ BAD: list[Case] = [
     ("mobility open", lambda: da.mobility(LOOP, [0.3, 0, 0]), StateError, "loops are open by 0.268"),
     ("mobility of times", lambda: da.mobility(LOOP, time=[0.1, 0.2]), ShapeError, "takes one time"),
     ("sensitivity of loops", lambda: da.analysis.sensitivity(LOOP, Z3, Z3), ModelError, "model.tree()"),
+    ("analysis of a model", lambda: da.motion.inverse_dynamics(ARM), DtypeError, "takes a Clip, got Model"),
+    ("number of parameters", lambda: da.symbolic.equations_of_motion(ARM, parameters=3), ArgumentError,
+     'names, a mapping or "all", got int'),
     ("nothing to condition", lambda: da.analysis.condition_number(ARM.lock(ARM.joints.names, Z2)),
      ArgumentError, "no velocity variables"),
 ]  # fmt: skip
@@ -320,6 +323,25 @@ def test_redundant_and_contrary_constraints_have_one_motion():
     twice = fd(bound(lambda m, q: [q[0] - q[1], 2.0 * q[0] - 2.0 * q[1], 0.0]))
     np.testing.assert_allclose(twice, once, rtol=1e-12)
     assert np.isfinite(fd(bound(lambda m, q: [q[0], q[0] - 1.0]))).all()
+
+
+def test_recorded_motion_of_a_linkage():
+    """A spline through closed positions keeps the loops only nearly: refused, unless checks are off; then
+    the forces produce the allowed acceleration nearest to the recorded one."""
+    time = np.linspace(0.0, 1.0, 21)
+    start = np.stack([0.3 * np.sin(time), 0.0 * time, 0.0 * time], axis=1)
+    clip = da.motion.Clip.from_positions(LOOP, time, da.close_loops(LOOP, start, hold=["crank_pivot"]))
+    with pytest.raises(StateError, match="a breaks the constraints"):
+        da.motion.inverse_dynamics(clip)
+    tau = da.motion.inverse_dynamics(clip, check="off").tau
+    found = da.forward_dynamics(LOOP, clip.q, clip.v, tau)
+    M = da.mass_matrix(LOOP, clip.q)
+    K = da.constraint_jacobian(LOOP, clip.q)
+    missing = da.constraint_bias(LOOP, clip.q, clip.v) - np.einsum("tij,tj->ti", K, clip.a)
+    A = K @ np.linalg.solve(M, K.transpose(0, 2, 1))
+    impulse = np.linalg.pinv(A, rcond=1e-9) @ missing[..., None]
+    nearest = clip.a + np.linalg.solve(M, K.transpose(0, 2, 1) @ impulse)[..., 0]
+    np.testing.assert_allclose(found, nearest, atol=1e-8)
 
 
 METHODS = (None, "direct", "null_space", "sparse", "maximal", "divide_and_conquer")

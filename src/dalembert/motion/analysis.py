@@ -18,8 +18,10 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from dalembert.api.calls import Check
 from dalembert.api.cartesian import base_wrench
 from dalembert.api.dynamics import inverse_dynamics as forces_of
+from dalembert.errors import DtypeError
 from dalembert.motion.clip import Clip
 from dalembert.motion.spline import spline_slopes
 
@@ -29,14 +31,21 @@ Array = npt.NDArray[np.float64]
 
 
 def inverse_dynamics(
-    clip: Clip, external_forces: Any = None, *, external_frame: Any = "body", method: str | None = None
+    clip: Clip,
+    external_forces: Any = None,
+    *,
+    external_frame: Any = "body",
+    method: str | None = None,
+    check: Check = "raise",
 ) -> MotionAnalysis:
     """The forces along a clip: tau = M(q) a + b(q, v) - J^T external `(T, nv)` [N m or N], and what follows.
 
     `external_forces`: `(T, n_bodies, 6)` or one set for all frames, moment and force on each body in body
     coordinates, or in the world's with `external_frame="world"`: whatever is known of contact, by force
-    plates for instance. `method`: another algorithm for the same forces, see `da.inverse_dynamics`. Inverse
-    dynamics of the animation lecture; Featherstone 2008 Table 5.1 at every frame.
+    plates for instance. `method`: another algorithm for the same forces, see `da.inverse_dynamics`.
+    `check="off"`: for linkages, whose recorded accelerations do not keep the loops to rounding; the forces
+    are then those of the motion nearest to them. Inverse dynamics of the animation lecture; Featherstone 2008
+    Table 5.1 at every frame.
 
     Rows: ANIM-ANALYSIS.
 
@@ -48,8 +57,17 @@ def inverse_dynamics(
     >>> analysis.tau.shape, analysis.wrench.shape, analysis.work.shape
     ((101, 1), (101, 6), (1,))
     """
+    if not isinstance(clip, Clip):
+        raise DtypeError(
+            f"motion.inverse_dynamics takes a Clip, got {type(clip).__name__}; da.load_motion reads one, "
+            "Clip.from_positions makes one of recorded q"
+        )
     model = clip.model
-    options: dict[str, Any] = {"external_forces": external_forces, "external_frame": external_frame}
+    options: dict[str, Any] = {
+        "external_forces": external_forces,
+        "external_frame": external_frame,
+        "check": check,
+    }
     if model.time_dependent:
         options["time"] = clip.time
     tau = forces_of(model, clip.q, clip.v, clip.a, method=method, **options)

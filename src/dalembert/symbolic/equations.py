@@ -148,6 +148,8 @@ def _replacements(
     model: Model, parameters: Parameters
 ) -> tuple[dict[str, Any], dict[Any, float], Sequence[Loop]]:
     """What stands for the model's numbers, the values that the symbols have in the model, and its loops."""
+    if not isinstance(parameters, Iterable):
+        raise ArgumentError(f'parameters: give names, a mapping or "all", got {type(parameters).__name__}')
     if not isinstance(parameters, Mapping):
         made = ParameterNames(model, chosen_values(model, parameters), loops=parameters == "all")
         return made.replacements, made.values, made.loops
