@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from tests.algorithms.loops.looped import closed_velocity
+from tests.textbook.linkages import L1, L2, piston_arm, piston_positions
 
 import dalembert as da
 from dalembert.algorithms import loops
@@ -14,36 +15,7 @@ from dalembert.errors import StateError
 from dalembert.model.library.random_trees import random_inertia, random_placement
 from dalembert.spatial import Mat3, RigidInertia, Vec3
 
-L1, L2 = 0.5, 0.8
 U = tuple[float, float]
-
-
-def at(x: float) -> da.Transform:
-    return da.Transform(Mat3.identity(), Vec3(x, 0.0, 0.0))
-
-
-def piston_arm(names: list[str] | None = None, *, closure: bool = False) -> da.Model:
-    """Figure 8.3: arm B1, cylinder B2 and piston B3 of its actuator, forearm B4; all of random inertia."""
-    rng = np.random.default_rng(83)
-    builder = da.ModelBuilder(gravity=(0.0, -9.81, 0.0))
-    z = da.Revolute((0.0, 0.0, 1.0))
-    builder.add_body("B1", "world", z, "q1", inertia=random_inertia(rng))
-    builder.add_body("B2", "world", z, "q2", placement=at(L1), inertia=random_inertia(rng))
-    builder.add_body("B3", "B2", da.Prismatic((1.0, 0.0, 0.0)), "q3", inertia=random_inertia(rng))
-    builder.add_body("B4", "B1", z, "q4", placement=at(1.2), inertia=random_inertia(rng))
-    builder.add_loop("q5", "B1", "B3", z, at(L2))
-    if names is not None:
-        builder.set_actuated(names)
-    if closure:
-        builder.set_loop_closure(lambda model, y: gamma(y), ["q1", "q4"])
-    return builder.build()
-
-
-def gamma(y: list[float]) -> list[float]:
-    """q of the figure's formulas."""
-    sine, cosine = da.scalar.sin(y[0]), da.scalar.cos(y[0])
-    swing = da.scalar.atan2(L2 * sine, L2 * cosine - L1)
-    return [y[0], swing, da.scalar.sqrt(L1 * L1 + L2 * L2 - 2.0 * L1 * L2 * cosine), y[1]]
 
 
 def shares(y1: float) -> U:
@@ -55,8 +27,8 @@ def shares(y1: float) -> U:
 @pytest.mark.parametrize(("y1", "y2"), [(0.7, 0.3), (2.2, -1.0), (-1.1, 0.4)])
 def test_actuator_forces_of_example_8_2(y1: float, y2: float) -> None:
     """RBDA-8.12-EX: u = [1/u2 u1/u2 1 0; 0 0 0 1] tau_ID; u is not the generalized force of y."""
-    model = piston_arm(["q3", "q4"])
-    q = np.array(gamma([y1, y2]))
+    model = piston_arm(actuated=["q3", "q4"], closure=False)
+    q = np.array(piston_positions([y1, y2]))
     v = closed_velocity(model, q, np.array([0.9, -0.4, 0.3, 1.3]))
     a = da.forward_dynamics(model, q, v, np.array([0.0, 0.0, 12.0, -3.0]))
     tau_ID = da.inverse_dynamics(model.tree(), q, v, a)
@@ -73,14 +45,14 @@ def test_actuator_forces_of_example_8_2(y1: float, y2: float) -> None:
 
 def test_where_the_example_needs_its_actuators() -> None:
     """RBDA-8.12-EX, RBDA-8.12-ID: actuators at joint 4 and one of joints 1 to 3 are proper; no other pair."""
-    q = np.array(gamma([0.7, 0.3]))
+    q = np.array(piston_positions([0.7, 0.3]))
     for one in ("q1", "q2", "q3"):
-        assert da.actuation(piston_arm([one, "q4"]), q).proper
+        assert da.actuation(piston_arm(actuated=[one, "q4"], closure=False), q).proper
         for other in {"q1", "q2", "q3"} - {one}:
-            found = da.actuation(piston_arm([one, other]), q)
+            found = da.actuation(piston_arm(actuated=[one, other], closure=False), q)
             assert found.underactuated
             assert found.redundant
-    model = piston_arm(["q1", "q3"])
+    model = piston_arm(actuated=["q1", "q3"], closure=False)
     v = closed_velocity(model, q, np.array([0.9, -0.4, 0.3, 1.3]))
     a = da.forward_dynamics(model, q, v, np.array([0.0, 0.0, 0.0, 1.0]))
     with pytest.raises(StateError, match="cannot produce this motion"):
@@ -88,9 +60,9 @@ def test_where_the_example_needs_its_actuators() -> None:
 
 
 def test_the_closure_function_gives_the_implicit_motion() -> None:
-    """RBDA-8.11-GAMMA: the piston arm by q = gamma(y) and by its loop joint: one trajectory."""
-    explicit, implicit = piston_arm(closure=True), piston_arm()
-    q = np.array(gamma([0.7, 0.3]))
+    """RBDA-8.11-GAMMA: the piston arm by q = piston_positions(y) and by its loop joint: one trajectory."""
+    explicit, implicit = piston_arm(), piston_arm(closure=False)
+    q = np.array(piston_positions([0.7, 0.3]))
     v = closed_velocity(implicit, q, np.array([0.9, -0.4, 0.3, 1.3]))
     tau = np.array([1.0, -0.5, 20.0, 0.7])
     a = da.forward_dynamics(explicit, q, v, tau, method="loop_closure")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from tests.algorithms.counting import count
 from tests.algorithms.loops.looped import random_looped, textbook_accelerations
+from tests.textbook.linkages import cluster_example, piston_arm
 from tests.textbook.test_catalogue_rows import CRANK, ROD, slider_crank
-from tests.textbook.test_chapter_8_constraints import cluster_example, piston_arm
 
 import dalembert as da
 from dalembert.algorithms import loops, sparse
