@@ -423,3 +423,14 @@ def test_the_command_works_as_a_process_of_its_own(doubtful: Path) -> None:
     assert done.returncode == 1
     assert done.stderr == ""
     assert "1 error, 1 warning, 1 note" in done.stdout
+
+
+def test_bundled_models_are_known_by_their_names(capsys):
+    """`info four_bar` needs no file; a name that is neither file nor model lists those that are."""
+    assert main(["info", "four_bar"]) == 0
+    assert "mobility 1" in capsys.readouterr().out
+    assert main(["check", "stewart"]) == 0
+    assert main(["info", "fourbar"]) == 2
+    assert "four_bar" in capsys.readouterr().err
+    assert main(["info", "random_tree"]) == 2
+    assert "needs arguments" in capsys.readouterr().err

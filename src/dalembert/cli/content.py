@@ -1,6 +1,7 @@
 """What stands in the files that a command names, and how a command prints what it found."""
 
 import argparse
+import inspect
 import json
 import math
 import sys
@@ -10,11 +11,11 @@ from pathlib import Path
 from typing import Any, Final, final
 
 import dalembert as da
-from dalembert import formats
+from dalembert import formats, models
 from dalembert.errors import ArgumentError, DalembertError
 from dalembert.formats.resources import read_regular_file
 
-__all__ = ["Content", "complain", "content", "finite", "say", "say_json", "unreadable"]
+__all__ = ["Content", "bundled", "complain", "content", "finite", "say", "say_json", "unreadable"]
 
 FORMATS: Final = {
     ".urdf": "URDF",
@@ -43,7 +44,7 @@ class Content:
 
 
 def content(files: Sequence[str], options: argparse.Namespace) -> Content:
-    """The content of one file, or of a skeleton and its motion."""
+    """The content of one file, of a skeleton and its motion, or a bundled model by its name."""
     endings = [Path(file).suffix.lower() for file in files]
     if sorted(endings) == [".amc", ".asf"]:
         skeleton, motion = sorted(files, key=lambda file: Path(file).suffix.lower(), reverse=True)
@@ -59,8 +60,23 @@ def content(files: Sequence[str], options: argparse.Namespace) -> Content:
         model, clip = da.load_motion(files[0], **_motion_options(options))
         kind = ".bvh" if endings[0] == ".bvh" else ".txt"
         return Content(files[0], FORMATS[kind], model, clip)
+    if not endings[0] and not Path(files[0]).exists():
+        return Content(files[0], "bundled model", bundled(files[0]))
     model = da.load(files[0], **_model_options(options))
     return Content(files[0], FORMATS.get(endings[0], endings[0]), model)
+
+
+def bundled(name: str) -> da.Model:
+    """A model of `da.models` by its name."""
+    if name not in models.__all__:
+        names = ", ".join(sorted(models.__all__))
+        raise ArgumentError(f'"{name}" is neither a file nor a bundled model; bundled: {names}')
+    make = getattr(models, name)
+    parameters = inspect.signature(make).parameters.values()
+    if any(p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
+        raise ArgumentError(f'"{name}" needs arguments; save a model of it to a file and name that')
+    model: da.Model = make()
+    return model
 
 
 def _is_clip(file: str) -> bool:

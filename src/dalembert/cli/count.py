@@ -1,7 +1,6 @@
 """`dalembert count`: what the algorithms cost on a model, beside the published counts."""
 
 import argparse
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -45,40 +44,18 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _model(options: argparse.Namespace) -> tuple[str, da.Model]:
-    """A bundled model by its name, or the content of a file."""
-    makers = _families() | {name: getattr(models, name) for name in models.__all__}
-    if options.model in makers and not Path(options.model).exists():
-        make = makers[options.model]
-        if options.model in _families():
-            model = make(options.n or DEFAULT_NUMBER)
-        elif options.n is not None:
-            raise ArgumentError(f'-n is for {" and ".join(_families())}; "{options.model}" has one size')
-        elif _needs_arguments(make):
-            raise ArgumentError(
-                f'"{options.model}" needs arguments; save a model of it to a file and name that'
-            )
-        else:
-            model = make()
+    """A family of models by its name and number, a bundled model by its name, or the content of a file."""
+    if options.model in _families() and not Path(options.model).exists():
+        model = _families()[options.model](options.n or DEFAULT_NUMBER)
         return model.name, model
-    if not Path(options.model).exists() and not Path(options.model).suffix:
-        raise ArgumentError(
-            f'"{options.model}" is neither a file nor a bundled model; bundled: {", ".join(sorted(makers))}'
-        )
     if options.n is not None:
-        raise ArgumentError(f"-n is for {' and '.join(_families())}, not for files")
+        raise ArgumentError(f'-n is for {" and ".join(_families())}; "{options.model}" has one size')
     found = content([options.model], options)
     return found.path, found.model
 
 
 def _families() -> dict[str, Callable[[int], da.Model]]:
     return {"gu": models.gu, "binary_tree": analysis.binary_tree}
-
-
-def _needs_arguments(make: Callable[..., Any]) -> bool:
-    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return any(
-        p.default is p.empty and p.kind not in kinds for p in inspect.signature(make).parameters.values()
-    )
 
 
 def _facts(name: str, model: da.Model, skip: Sequence[str]) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def _add_info(commands: "Commands[argparse.ArgumentParser]") -> None:
         "file",
         nargs="+",
         metavar="FILE",
-        help=".urdf, .xml (MJCF), .json, .bvh, .asf and .amc, .txt (DeepMimic)",
+        help=".urdf, .xml (MJCF), .json, .bvh, .asf and .amc, .txt (DeepMimic); or a bundled model: arm6",
     )
     _add_reading(info)
     _add_motion(info)
@@ -73,7 +73,7 @@ def _add_check(commands: "Commands[argparse.ArgumentParser]") -> None:
         "file",
         nargs="+",
         metavar="FILE",
-        help=".urdf, .xml (MJCF), .json, .bvh, .asf and .amc, .txt (DeepMimic)",
+        help=".urdf, .xml (MJCF), .json, .bvh, .asf and .amc, .txt (DeepMimic); or a bundled model: arm6",
     )
     _add_reading(check)
     _add_motion(check)
