@@ -112,6 +112,23 @@ def random_tree(
     return builder.build()
 
 
+def geared_chain(seed: int, n: int = 4) -> Model:
+    """A chain of n joints about general axes whose last one follows the one two before it."""
+    rng = np.random.default_rng(seed)
+    builder = ModelBuilder()
+    for i in range(n):
+        builder.add_body(
+            f"b{i}",
+            parent=f"b{i - 1}" if i else "world",
+            joint=Revolute(rng.normal(size=3).tolist()),
+            placement=place(rng),
+            inertia=inertia(rng),
+            armature=0.2,
+        )
+    builder.add_coupling("mimic", {f"b{n - 3}": 1.0, f"b{n - 1}": -1.7}, offset=0.2)
+    return builder.build()
+
+
 def state(model: Model, seed: int) -> tuple[list[float], list[float], list[float], list[list[float]]]:
     """q, v, a (or tau), external forces: all moving."""
     rng = np.random.default_rng(seed + 1000)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from tests.algorithms.counting import count
-from tests.algorithms.trees import JOINTS, close, inertia, place, random_tree, six, state, vec
+from tests.algorithms.trees import JOINTS, close, geared_chain, inertia, place, random_tree, six, state, vec
 
 import dalembert as da
 from dalembert.algorithms import aligned
@@ -89,19 +89,7 @@ def test_the_linear_velocity_need_not_be_computed():
 
 def test_coupled_joints_share_their_forces():
     """RBDA-5.4-ORIGINAL: with a mimic joint, tau is that of the independent coordinates."""
-    rng = np.random.default_rng(2)
-    builder = ModelBuilder()
-    for i in range(3):
-        builder.add_body(
-            f"b{i}",
-            parent=f"b{i - 1}" if i else "world",
-            joint=Revolute(rng.normal(size=3).tolist()),
-            placement=place(rng),
-            inertia=inertia(rng),
-            armature=0.1,
-        )
-    builder.add_coupling("mimic", {"b0": 1.0, "b2": -2.0}, offset=0.3)
-    model = builder.build()
+    model = geared_chain(2, 3)
     q, v, a, f = state(model, 1)
     close(
         luh_walker_paul(model, q, v, a, external_forces=f).tau,

@@ -1,8 +1,7 @@
 """The equations of motion of a tree from the Jacobians of its bodies."""
 
-import numpy as np
 import pytest
-from tests.algorithms.trees import JOINTS, close, inertia, place, random_tree, state
+from tests.algorithms.trees import JOINTS, close, geared_chain, random_tree, state
 
 from dalembert.algorithms import aligned
 from dalembert.algorithms import lagrange as lg
@@ -42,19 +41,7 @@ def test_jacobian_route_for_every_joint_type(kind):
 
 def test_coupled_joints():
     """LJ-5.3-EOM: Jacobians of the independent coordinates give the reduced equations."""
-    rng = np.random.default_rng(3)
-    builder = ModelBuilder()
-    for i in range(4):
-        builder.add_body(
-            f"b{i}",
-            parent=f"b{i - 1}" if i else "world",
-            joint=Revolute(rng.normal(size=3).tolist()),
-            placement=place(rng),
-            inertia=inertia(rng),
-            armature=0.2,
-        )
-    builder.add_coupling("mimic", {"b1": 1.0, "b3": -1.7}, offset=0.2)
-    model = builder.build()
+    model = geared_chain(3)
     q, v, a, f = state(model, 4)
     close(
         lg.inverse_dynamics_by_jacobians(model, q, v, a, external_forces=f),

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.algorithms.counting import count
-from tests.algorithms.trees import JOINTS, close, inertia, place, random_tree, scale_of, state, vec
+from tests.algorithms.trees import (
+    JOINTS,
+    close,
+    geared_chain,
+    random_tree,
+    scale_of,
+    state,
+    vec,
+)
 
 import dalembert as da
 from dalembert.algorithms import aligned
@@ -47,19 +55,7 @@ def test_each_tensor_is_its_part_of_the_equation_of_motion(kind):
 
 def test_coupled_joints_have_tensors_of_their_own():
     """RBDA-5.2-CLOSED: G^T H G and so on, of the independent coordinates."""
-    rng = np.random.default_rng(8)
-    builder = ModelBuilder()
-    for i in range(4):
-        builder.add_body(
-            f"b{i}",
-            parent=f"b{i - 1}" if i else "world",
-            joint=Revolute(rng.normal(size=3).tolist()),
-            placement=place(rng),
-            inertia=inertia(rng),
-            armature=0.2,
-        )
-    builder.add_coupling("mimic", {"b1": 1.0, "b3": -1.7}, offset=0.2)
-    model = builder.build()
+    model = geared_chain(8)
     q, v, a, f = state(model, 2)
     found = inverse_dynamics_closed_form(model, q, v, a, external_forces=f)
     close(found, inverse_dynamics(model, q, v, a, external_forces=f), 1e-12)
