@@ -58,7 +58,7 @@ demo: $(STAMP)
 	$(BIN)/python examples/demo.py
 
 bench: $(STAMP)
-	@status=0; for table in speed counts compile_time large; do \
+	@status=0; for table in speed counts compile_time large loops; do \
 	  $(BIN)/python benchmarks/$$table.py || status=1; echo; done; exit $$status
 
 docs: $(DOCS)
