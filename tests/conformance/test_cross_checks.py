@@ -6,20 +6,20 @@ An oracle in dense NumPy stands beside the routes: all bodies and all joints as 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.conformance.models import KINDS
+from tests.looped_models import add_closed_loop, copied, poses_at
 
 import dalembert as da
 from dalembert import algorithms as al
 from dalembert.algorithms import assembly, floating_base, geometry, hybrid, lagrange, loops, recursion
 from dalembert.algorithms.constraints import constraint_equations
 from dalembert.model.library.random_trees import random_joint, random_placement
-from dalembert.spatial import Transform
 
 CLOSING = tuple(kind for kind in KINDS if kind not in ("composite", "free"))
 """Joints that can close a loop; a free one closes nothing."""
@@ -298,34 +298,6 @@ def test_hybrid_dynamics_by_every_route(s: Sample, chosen: int) -> None:
     )
 
 
-def copied(model: da.Model) -> da.ModelBuilder:
-    """A builder that holds the bodies of a model."""
-    builder = da.ModelBuilder(gravity=model.gravity.to_list())
-    for body in model.bodies:
-        parent = "world" if body.parent < 0 else model.bodies[body.parent].name
-        builder.add_body(
-            body.name,
-            parent,
-            body.joint,
-            body.joint_name,
-            placement=body.placement,
-            inertia=body.inertia,
-            armature=list(body.armature),
-        )
-    return builder
-
-
-def add_closed_loop(
-    builder: da.ModelBuilder, name: str, joint: da.Joint, ends: Sequence[str], poses: Any, rng: Any
-) -> None:
-    """A loop joint whose frames are placed so that it is closed where the bodies are."""
-    X = joint.transform(joint.random(rng, None, None)).as_transform()
-    at_successor = random_placement(rng)
-    there = poses[ends[1]] @ at_successor
-    at_predecessor = poses[ends[0]].inverse() @ there @ X.inverse()
-    builder.add_loop(name, ends[0], ends[1], joint, at_predecessor, at_successor)
-
-
 @st.composite
 def looped(draw: st.DrawFn) -> Sample:
     """A random tree with one or two loops of any joint type, closed by construction, moving as they allow."""
@@ -339,8 +311,7 @@ def looped(draw: st.DrawFn) -> Sample:
         armature=draw(st.sampled_from((0.0, 0.3))),
     )
     s = Sample(tree, seed)
-    poses = {"world": Transform.identity()}
-    poses |= {body.name: pose for body, pose in zip(tree.bodies, al.forward_kinematics(tree, s.q))}
+    poses = poses_at(tree, s.q)
     builder = copied(tree)
     for k in range(draw(st.integers(1, 2))):
         ends = draw(st.permutations(list(poses)))[:2]

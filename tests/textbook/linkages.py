@@ -1,4 +1,4 @@
-"""Planar linkages of the textbook's figures, and closed states of them."""
+"""Planar linkages of the textbook's figures."""
 
 from __future__ import annotations
 
@@ -49,12 +49,6 @@ def planar_four_bar(closer=None, *, pin_in_tree=False):
 def moved_rocker(length):
     """The rocker's inertia seen from a frame at its far end."""
     return at(length).apply(SOLID)
-
-
-def closed_state(model, seed=0, scale=0.3):
-    rng = np.random.default_rng(seed)
-    q = da.integrate(model, model.neutral(), scale * rng.normal(size=model.nv))
-    return da.close_loops(model, q, rng.normal(size=model.nv))
 
 
 def cluster_example():

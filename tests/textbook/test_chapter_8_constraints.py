@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.textbook.linkages import SOLID, closed_state, planar_four_bar
+from tests.looped_models import moving
+from tests.textbook.linkages import SOLID, planar_four_bar
 
 import dalembert as da
 from dalembert.algorithms import bias_forces, forward_kinematics, jacobian
@@ -53,7 +54,7 @@ def test_stabilisation_is_critically_damped():
     """RBDA-8.3-BAUMGARTE: K a = k + k_stab makes an error decay like (1 + t/T) exp(-t/T)."""
     model = planar_four_bar()
     T = 0.1
-    q, v = closed_state(model, 1)
+    q, v = moving(model, 1)
     q, v = q + [1e-5, -2e-5, 3e-5], v + [1e-4, 0.0, -1e-4]
     equations = constraint_equations(model, q.tolist(), v.tolist())
     expected = np.array(equations.k) - 20.0 * np.array(equations.velocity_error)
@@ -62,7 +63,7 @@ def test_stabilisation_is_critically_damped():
     )
     # Any acceleration that fulfils the stabilised equation will do: here the one of least norm. The motion
     # is slow, since delta is taken in a frame that turns with it.
-    q, v = closed_state(model, 1)
+    q, v = moving(model, 1)
     q, v = q + [1e-6, -2e-6, 3e-6], 0.02 * v
 
     def rates(q, v):
@@ -99,7 +100,7 @@ def test_a_fixed_loop_joint_closes_any_loop(seed):
     builder.add_body("pin", "coupler", da.Revolute(), placement=loop.placement_predecessor)
     builder.add_loop("weld", "pin", "rocker", da.Fixed(), None, loop.placement_successor)
     universal = builder.build()
-    q, v = closed_state(direct, seed)
+    q, v = moving(direct, seed)
     state = loop_state(direct, loop, q.tolist(), v.tolist())
     tau = np.array([0.7, 0.0, 0.2])
     a = da.forward_dynamics(direct, q, v, tau)
@@ -162,7 +163,7 @@ def test_active_loop_forces_are_external_forces_on_both_bodies():
 @pytest.mark.parametrize("model", [da.models.stewart(), da.models.four_bar()], ids=lambda m: m.name)
 def test_cut_bodies_move_alike_under_the_loop_forces(model):
     """RBDA-8.4-FORCES: with T lambda as external forces on both bodies, the cut tree has the same motion."""
-    q, v = closed_state(model, 4, scale=0.1)
+    q, v = moving(model, 4, shift=0.1)
     tau = np.random.default_rng(2).normal(size=model.nv)
     a = da.forward_dynamics(model, q, v, tau)
     forces = np.zeros((len(model.bodies), 6))
@@ -188,7 +189,7 @@ def test_a_spring_at_the_chord_or_in_the_tree_gives_the_same_motion():
     with pytest.raises(da.errors.ModelError, match="closes a loop"):
         graph.tree_with(["crank", "coupler", "pivot", "pin"])
     chord, tree = planar_four_bar(), planar_four_bar(pin_in_tree=True)
-    q, v = closed_state(chord, 2)
+    q, v = moving(chord, 2)
     pin = loop_state(chord, chord.loops["pin"], q.tolist(), v.tolist())
     stiffness, damping = 3.0, 0.4
     torque = -stiffness * pin.q[0] - damping * pin.v[0]

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.algorithms.loops.looped import closed_velocity
+from tests.looped_models import closed_velocity
 from tests.textbook.linkages import L1, L2, piston_arm, piston_positions
 
 import dalembert as da

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 import pytest
+from tests.looped_models import moving
 from tests.textbook.linkages import (
     L1,
     L2,
     SOLID,
     at,
-    closed_state,
     cluster_example,
     piston_arm,
     planar_four_bar,
@@ -65,7 +65,7 @@ def test_loop_clusters_of_the_figure():
 def test_mobility_of_the_planar_four_bar():
     """RBDA-8.10-MOBILITY: n = 3, n_c = 5, r = 2, mobility 1 = n_tot - 6 N_L + 3, and 4 - 3 in the plane."""
     model = planar_four_bar()
-    for q in (model.neutral(), closed_state(model, 3)[0]):
+    for q in (model.neutral(), moving(model, 3)[0]):
         found = da.mobility(model, q)
         assert (found.n, found.n_c, found.rank, found.mobility) == (3, 5, 2, 1)
         assert found.counted == 4 - 6
@@ -165,7 +165,7 @@ def test_a_weaker_loop_joint_removes_the_overconstraint():
     assert (before.n_c, before.rank, after.n_c, after.rank) == (5, 2, 2, 2)
     assert before.overconstrained
     assert not after.overconstrained
-    q, v = closed_state(strong, 5)
+    q, v = moving(strong, 5)
     tau = np.array([0.4, -0.2, 0.1])
     np.testing.assert_allclose(
         da.forward_dynamics(weak, q, v, tau), da.forward_dynamics(strong, q, v, tau), rtol=1e-8, atol=1e-8

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+from tests.looped_models import add_closed_loop, poses_at
 
-from dalembert.algorithms import forward_kinematics
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.configuration import integrate
 from dalembert.model.joints import (
@@ -115,16 +115,13 @@ def closed_model(closer: Joint, ends: tuple[str, str], seed: int) -> tuple[Model
     rng = np.random.default_rng(seed)
     bare = tree(rng).build()
     q, v = bare.random_state(seed)
-    poses = dict(zip(bare.bodies.names, forward_kinematics(bare, q.tolist(), time=TIME)))
-    poses["world"] = Transform.identity()
+    poses = poses_at(bare, q.tolist(), TIME)
     while True:
         q_J = closer.random(rng)
         if closer.nv == 0 or closer.singularity_measure(q_J, TIME) > 0.3:
             break
-    at_p = random_placement(rng)
-    at_s = poses[ends[1]].inverse() @ poses[ends[0]] @ at_p @ closer.transform(q_J, TIME)
     builder = tree(np.random.default_rng(seed))
-    builder.add_loop("closer", ends[0], ends[1], closer, at_p, at_s)
+    add_closed_loop(builder, "closer", closer, ends, poses, rng, q=q_J, time=TIME)
     return builder.build(), q.tolist(), v.tolist()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from tests.looped_models import add_closed_loop, closed_velocity, poses_at
 
 import dalembert as da
 from dalembert.algorithms import bias_forces, mass_matrix
@@ -46,15 +47,12 @@ def random_looped(
 
     bare = tree().build()
     q, v = bare.random_state(seed)
-    poses = list(da.algorithms.forward_kinematics(bare, q.tolist()))
+    poses = poses_at(bare, q.tolist())
     names = [*bare.bodies.names, "world"]
-    poses.append(da.Transform.identity())
     builder = tree()
     for number, closer in enumerate(closers):
-        p, s = loose_pair(bare, rng, 6 - closer.nv)
-        at_p = random_placement(rng)
-        at_s = poses[s].inverse() @ poses[p] @ at_p @ closer.transform(closer.random(rng))
-        builder.add_loop(f"loop{number}", names[p], names[s], closer, at_p, at_s)
+        ends = [names[i] for i in loose_pair(bare, rng, 6 - closer.nv)]
+        add_closed_loop(builder, f"loop{number}", closer, ends, poses, rng)
     model = builder.build()
     return model, q, closed_velocity(model, q, v)
 
@@ -67,20 +65,6 @@ def loose_pair(tree: da.Model, rng: np.random.Generator, constraints: int) -> tu
     freedoms = {pair: sum(tree.bodies[i].nv for i in support[pair[0]] ^ support[pair[1]]) for pair in pairs}
     loose = [pair for pair in pairs if freedoms[pair] > constraints]
     return loose[int(rng.integers(len(loose)))] if loose else max(pairs, key=lambda pair: freedoms[pair])
-
-
-def closed_velocity(model: da.Model, q: Array, v: Array) -> Array:
-    """v without what breaks the loops."""
-    K = da.constraint_jacobian(model, q)
-    return v - np.linalg.pinv(K, rcond=1e-9) @ (K @ v)
-
-
-def moving(model: da.Model, seed: int, *, shift: float = 0.3) -> tuple[Array, Array]:
-    """A closed state near the neutral one, in motion."""
-    rng = np.random.default_rng(seed)
-    q = da.integrate(model, model.neutral(), shift * rng.normal(size=model.nv))
-    q, v = da.close_loops(model, q, rng.normal(size=model.nv))
-    return q, v
 
 
 def equations(model: da.Model, q: Array, v: Array) -> ConstraintEquations:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.algorithms.loops.looped import equations, moving, random_looped
+from tests.algorithms.loops.looped import equations, random_looped
+from tests.looped_models import moving
 
 import dalembert as da
 from dalembert.algorithms import loops

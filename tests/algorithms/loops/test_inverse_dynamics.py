@@ -6,7 +6,8 @@ import re
 
 import numpy as np
 import pytest
-from tests.algorithms.loops.looped import moving, random_looped
+from tests.algorithms.loops.looped import random_looped
+from tests.looped_models import moving
 
 import dalembert as da
 from dalembert.algorithms import loops

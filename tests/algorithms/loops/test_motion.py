@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.algorithms.loops.looped import Array, moving, random_looped
+from tests.algorithms.loops.looped import Array, random_looped
 from tests.conformance.models import crank
+from tests.looped_models import copied, moving
 
 import dalembert as da
 from dalembert.algorithms import state_rate
@@ -135,19 +136,7 @@ def test_both_integrators_and_state_rate_know_loops() -> None:
 
 
 def test_passive_forces_act_on_linkages() -> None:
-    builder = da.ModelBuilder()
-    for body in da.models.four_bar().bodies:
-        parent = "crank" if body.name == "coupler" else "world"
-        builder.add_body(
-            body.name,
-            parent,
-            body.joint,
-            body.joint_name,
-            placement=body.placement,
-            inertia=body.inertia,
-            damping=0.5,
-            stiffness=2.0,
-        )
+    builder = copied(da.models.four_bar(), damping=0.5, stiffness=2.0)
     loop = da.models.four_bar().loops[0]
     builder.add_loop(
         "pin", "coupler", "rocker", loop.joint, loop.placement_predecessor, loop.placement_successor

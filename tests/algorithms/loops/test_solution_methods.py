@@ -5,13 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.algorithms.constraints import closed_trees
-from tests.algorithms.loops.looped import (
-    closed_velocity,
-    equations,
-    moving,
-    random_looped,
-    textbook_accelerations,
-)
+from tests.algorithms.loops.looped import equations, random_looped, textbook_accelerations
+from tests.looped_models import closed_velocity, moving
 
 import dalembert as da
 from dalembert.algorithms import loops

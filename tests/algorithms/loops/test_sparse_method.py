@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.algorithms.loops.looped import (
-    closed_velocity,
-    moving,
-    random_looped,
-    textbook_accelerations,
-)
+from tests.algorithms.loops.looped import random_looped, textbook_accelerations
+from tests.looped_models import closed_velocity, moving
 
 import dalembert as da
 from dalembert.algorithms import loops
