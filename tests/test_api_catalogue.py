@@ -370,3 +370,16 @@ def test_systems_without_freedoms_keep_their_shapes():
     assert da.mass_matrix_rate(model, none, none).shape == (4, 0, 0)
     assert [x.shape for x in da.close_loops(model, none, none)] == [(4, 0), (4, 0)]
     assert da.mobility(model).mobility == da.actuation(model).mobility == 0
+
+
+def test_plain_numbers_follow_the_arrays_beside_them():
+    """A dt, a time or a T_stab that is a Python number has no float type of its own."""
+    model, q = da.models.four_bar(), np.zeros(3, np.float32)
+    exact = da.step(model, np.zeros(3), np.zeros(3), np.zeros(3), 0.01, stabilization=0.2)
+    for dt in (0.01, np.float32(0.01), np.array(0.01, np.float32), [0.01]):
+        for values in ((q, q, q), ([0, 0, 0], q, [0.0, 0.0, 0.0])):
+            found = da.step(model, *values, dt, stabilization=0.2)
+            assert [x.dtype for x in found] == [np.float32] * 2
+            np.testing.assert_allclose(np.ravel(found[1]), exact[1], rtol=1e-4)
+    with pytest.raises(DtypeError, match="mix float types"):
+        da.step(model, q, q, q, np.array(0.01))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final, Literal, TypeAlias, cast
 
 import numpy as np
@@ -61,7 +62,7 @@ def known_frame(model: Model, name: str) -> str:
 
 def checked_stabilization(T_stab: ArrayLike | None) -> ArrayLike | None:
     """A time that is positive and finite, if there is one."""
-    if T_stab is not None:
+    if T_stab is not None and not (isinstance(T_stab, float) and 0.0 < T_stab < math.inf):
         times = as_array("stabilization", T_stab, (), follow=True)
         if not np.all(np.isfinite(times) & (times > 0.0)):
             raise ArgumentError(
@@ -70,8 +71,10 @@ def checked_stabilization(T_stab: ArrayLike | None) -> ArrayLike | None:
     return T_stab
 
 
-def checked_time_step(dt: ArrayLike) -> Array:
+def checked_time_step(dt: Any) -> Array:
     """A time step, or one for each sample, that is positive and finite."""
+    if isinstance(dt, float) and 0.0 < dt < math.inf:
+        return np.array(dt)
     span = as_array("dt", dt, (), follow=True)
     if not np.all(np.isfinite(span) & (span > 0.0)):
         raise ArgumentError(f"dt must be positive and finite, got {span}")
@@ -112,4 +115,14 @@ def results(
     """The results of a library function; one comes bare."""
     given = {key: value for key, value in arrays.items() if value is not None}
     compiled = function(model, name, method, arrays=tuple(given), options=tuple(options.items()))
+    if out is None and check == "raise":
+        # Arrays alone, by place, go straight to machine code.
+        return compiled(*(_beside(x, values[0]) for x in (*values, *given.values())))
     return compiled(*values, *given.values(), out=out, check=check)
+
+
+def _beside(value: Any, array: Any) -> Any:
+    """A plain number as an array of the float type of another array; anything else as it is."""
+    if type(value) is float and type(array) is np.ndarray and array.dtype.kind == "f":
+        return np.array(value, array.dtype)
+    return value
