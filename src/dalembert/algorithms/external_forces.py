@@ -9,7 +9,7 @@ the model's frames.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -21,10 +21,23 @@ from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar
 from dalembert.spatial import Force, Transform, Vec3
 
-__all__ = ["ExternalForces", "body_forces", "force_at_point"]
+__all__ = ["ExternalForces", "Surroundings", "body_forces", "force_at_point"]
 
 ExternalForces = Sequence[Any] | None
 """One entry a body: a `Force` or six scalars, moment first; None: no external forces."""
+
+
+class Surroundings(TypedDict, total=False):
+    """What methods of dynamics take by keyword and hand on to each other.
+
+    `external_frame`: "body", the default, or "world". `time` [s]: of models that depend on it.
+    `stabilization`: T_stab [s] of constraints (Featherstone 2008 Eq. 8.22).
+    """
+
+    external_forces: ExternalForces
+    external_frame: str
+    time: Scalar | None
+    stabilization: Scalar | None
 
 
 def body_forces(

@@ -16,7 +16,7 @@ Source: Featherstone 2008 sections 7.4 and 7.5; Featherstone 1999a,b.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 from dalembert.algorithms.assembly.handles import (
     ArticulatedBody,
@@ -32,7 +32,7 @@ from dalembert.algorithms.assembly.loop_joints import loop_handle_joint, velocit
 from dalembert.algorithms.assembly.planning import WORLD, AssemblyPlan, plan_in_pairs, plan_one_by_one
 from dalembert.algorithms.assembly.variants import relative_acceleration
 from dalembert.algorithms.dense import dot, times
-from dalembert.algorithms.external_forces import ExternalForces
+from dalembert.algorithms.external_forces import ExternalForces, Surroundings
 from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
 from dalembert.algorithms.open_tree import has_couplings
 from dalembert.errors import ModelError
@@ -54,24 +54,10 @@ def divide_and_conquer(
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     tau: Sequence[Scalar],
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
-    stabilization: Scalar | None = None,
+    **options: Unpack[Surroundings],
 ) -> list[Scalar]:
     """Solve M a + b = tau + external (and K a = k of loops) for a `(nv,)`, parts put together in pairs."""
-    return forward_dynamics_by_plan(
-        tree,
-        q,
-        v,
-        tau,
-        plan_in_pairs(tree),
-        external_forces=external_forces,
-        external_frame=external_frame,
-        time=time,
-        stabilization=stabilization,
-    )
+    return forward_dynamics_by_plan(tree, q, v, tau, plan_in_pairs(tree), **options)
 
 
 def forward_dynamics_by_inverse_inertias(
@@ -79,24 +65,10 @@ def forward_dynamics_by_inverse_inertias(
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     tau: Sequence[Scalar],
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
-    stabilization: Scalar | None = None,
+    **options: Unpack[Surroundings],
 ) -> list[Scalar]:
     """Solve for a `(nv,)` as `divide_and_conquer` does, one body at a time: variant 1 of Table 7.2."""
-    return forward_dynamics_by_plan(
-        tree,
-        q,
-        v,
-        tau,
-        plan_one_by_one(tree),
-        external_forces=external_forces,
-        external_frame=external_frame,
-        time=time,
-        stabilization=stabilization,
-    )
+    return forward_dynamics_by_plan(tree, q, v, tau, plan_one_by_one(tree), **options)
 
 
 def forward_dynamics_by_plan(

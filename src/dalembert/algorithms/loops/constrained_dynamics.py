@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Unpack
 
-from dalembert.algorithms.external_forces import ExternalForces
+from dalembert.algorithms.external_forces import Surroundings
 from dalembert.algorithms.loops.closure import accelerations_by_closure
 from dalembert.algorithms.loops.direct import accelerations_by_elimination
 from dalembert.algorithms.loops.maximal import accelerations_by_maximal_coordinates
@@ -44,11 +45,8 @@ def constrained_forward_dynamics(
     v: Sequence[Scalar],
     tau: Sequence[Scalar],
     *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
-    stabilization: Scalar | None = None,
     method: str | None = None,
+    **options: Unpack[Surroundings],
 ) -> list[Scalar]:
     """Solve M(q) a + b(q, v) = tau + external + K^T lambda, K a = k for a `(nv,)`.
 
@@ -61,16 +59,7 @@ def constrained_forward_dynamics(
         raise UnknownNameError.of("method of forward_dynamics for a model with constraints", chosen, METHODS)
     if chosen in NEED_MASS:
         require_moving_mass(tree, f'forward_dynamics with method="{chosen}"')
-    return METHODS[chosen](
-        tree,
-        q,
-        v,
-        tau,
-        external_forces=external_forces,
-        external_frame=external_frame,
-        time=time,
-        stabilization=stabilization,
-    )
+    return METHODS[chosen](tree, q, v, tau, **options)
 
 
 def _default(tree: Tree) -> str:

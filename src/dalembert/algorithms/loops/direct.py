@@ -14,9 +14,10 @@ others.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
 from dalembert.algorithms.dense import dot
-from dalembert.algorithms.external_forces import ExternalForces
+from dalembert.algorithms.external_forces import Surroundings
 from dalembert.algorithms.loops.explicit import row_scales
 from dalembert.algorithms.loops.range_space import ConstrainedMotion
 from dalembert.algorithms.loops.system import ConstrainedSystem, constrained_system
@@ -32,23 +33,10 @@ def accelerations_by_elimination(
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     tau: Sequence[Scalar],
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
-    stabilization: Scalar | None = None,
+    **options: Unpack[Surroundings],
 ) -> list[Scalar]:
     """a `(nv,)` of M a + C = tau + K^T lambda, K a = k; method 1 of section 8.5."""
-    system = constrained_system(
-        tree,
-        q,
-        v,
-        tau,
-        external_forces=external_forces,
-        external_frame=external_frame,
-        time=time,
-        stabilization=stabilization,
-    )
+    system = constrained_system(tree, q, v, tau, **options)
     return constrained_motion_directly(system).a
 
 

@@ -12,10 +12,11 @@ its successor with T lambda (Eqs 8.28 to 8.33), and its predecessor with the opp
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
 from dalembert.algorithms.constraints import loop_rows
 from dalembert.algorithms.dense import Matrix, dot
-from dalembert.algorithms.external_forces import ExternalForces
+from dalembert.algorithms.external_forces import Surroundings
 from dalembert.algorithms.loops.constrained_dynamics import constrained_forward_dynamics
 from dalembert.algorithms.loops.explicit import row_scales
 from dalembert.algorithms.loops.system import ConstrainedSystem, constrained_system
@@ -35,11 +36,7 @@ def constraint_forces(
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     tau: Sequence[Scalar],
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
-    stabilization: Scalar | None = None,
+    **options: Unpack[Surroundings],
 ) -> list[Scalar]:
     """lambda `(nc,)` of the constraint forces K^T lambda, row by row of K, in the motion that tau produces.
 
@@ -47,14 +44,8 @@ def constraint_forces(
     columns of T. The shortest one where constraints are redundant: the forces across a planar loop vanish.
     """
     _require_constraints(tree, "constraint_forces")
-    options = {
-        "external_forces": external_forces,
-        "external_frame": external_frame,
-        "time": time,
-        "stabilization": stabilization,
-    }
-    system = constrained_system(tree, q, v, tau, **options)  # type: ignore[arg-type]
-    a = constrained_forward_dynamics(tree, q, v, tau, **options)  # type: ignore[arg-type]
+    system = constrained_system(tree, q, v, tau, **options)
+    a = constrained_forward_dynamics(tree, q, v, tau, **options)
     lacking = [dot(row, a) - f for row, f in zip(system.M, system.force, strict=True)]  # (1)
     return system.spread(_shortest(system, lacking))
 
@@ -64,11 +55,7 @@ def loop_forces(
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     tau: Sequence[Scalar],
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
-    stabilization: Scalar | None = None,
+    **options: Unpack[Surroundings],
 ) -> list[Force]:
     """T lambda of each loop joint: the moment and force on its successor, in the successor's loop frame.
 
@@ -77,20 +64,11 @@ def loop_forces(
     """
     if not tree.loop_names:
         raise ModelError("loop_forces: the model has no loop joints")
-    lam = constraint_forces(
-        tree,
-        q,
-        v,
-        tau,
-        external_forces=external_forces,
-        external_frame=external_frame,
-        time=time,
-        stabilization=stabilization,
-    )
+    lam = constraint_forces(tree, q, v, tau, **options)
     forces = []
     start = 0
     for loop in tree.loops:
-        T = loop_rows(tree, loop, q, v, time=time).T
+        T = loop_rows(tree, loop, q, v, time=options.get("time")).T
         total = Force.zero()
         for column, x in zip(T, lam[start : start + len(T)], strict=True):
             total = total + column * x

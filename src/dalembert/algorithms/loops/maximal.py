@@ -22,12 +22,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Unpack, final
 
 import numpy as np
 
 from dalembert.algorithms.dense import Matrix, dot
-from dalembert.algorithms.external_forces import ExternalForces, body_forces
+from dalembert.algorithms.external_forces import ExternalForces, Surroundings, body_forces
 from dalembert.algorithms.kinematics import BodyMotion, body_motions
 from dalembert.algorithms.loops.maximal_rows import (
     JointConstraint,
@@ -89,26 +89,13 @@ def accelerations_by_maximal_coordinates(
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     tau: Sequence[Scalar],
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
-    stabilization: Scalar | None = None,
+    **options: Unpack[Surroundings],
 ) -> list[Scalar]:
     """a `(nv,)` of a system of any connectivity, a tree or not: Eq. 3.74 by dense matrices.
 
     B I^-1 B^T lambda = k - B I^-1 f first, then d = I^-1 (f + B^T lambda).
     """
-    system = maximal_system(
-        tree,
-        q,
-        v,
-        tau,
-        external_forces=external_forces,
-        external_frame=external_frame,
-        time=time,
-        stabilization=stabilization,
-    )
+    system = maximal_system(tree, q, v, tau, **options)
     n = 6 * len(tree.bodies)
     I: Matrix = [[0.0] * n for _ in range(n)]
     for (i, j), block in system.inertia.items():

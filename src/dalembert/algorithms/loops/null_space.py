@@ -12,10 +12,10 @@ it regular along what y does not move.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 from dalembert.algorithms.dense import Matrix, Rows, dot, identity, times, transposed
-from dalembert.algorithms.external_forces import ExternalForces
+from dalembert.algorithms.external_forces import Surroundings
 from dalembert.algorithms.loops.explicit import ExplicitSolution, explicit_solution, row_scales
 from dalembert.algorithms.loops.system import ConstrainedSystem, constrained_system
 from dalembert.algorithms.rank import DEPENDENT_SQUARE
@@ -38,27 +38,15 @@ def accelerations_by_null_space(
     v: Sequence[Scalar],
     tau: Sequence[Scalar],
     *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
-    stabilization: Scalar | None = None,
     independent: Sequence[str] | None = None,
+    **options: Unpack[Surroundings],
 ) -> list[Scalar]:
     """a `(nv,)` of M a + C = tau + K^T lambda, K a = k; method 3 of section 8.5.
 
     `independent`: names of the joints whose accelerations are y'', as many freedoms as the system has;
     without, all motions that the constraints allow.
     """
-    system = constrained_system(
-        tree,
-        q,
-        v,
-        tau,
-        external_forces=external_forces,
-        external_frame=external_frame,
-        time=time,
-        stabilization=stabilization,
-    )
+    system = constrained_system(tree, q, v, tau, **options)
     if independent is not None:
         chosen = velocity_indices(tree, independent)
         return constrained_motion_from(system, explicit_solution(system.K, system.k, independent=chosen))

@@ -13,10 +13,10 @@ changes lambda and not a. The last line of (3) saves one of the two triangular s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 from dalembert.algorithms.dense import Matrix, dot
-from dalembert.algorithms.external_forces import ExternalForces
+from dalembert.algorithms.external_forces import Surroundings
 from dalembert.algorithms.loops.system import ConstrainedSystem, constrained_system
 from dalembert.algorithms.pseudo_inverse import minimum_norm_solution
 from dalembert.algorithms.small_solve import factor_semidefinite
@@ -55,23 +55,10 @@ def accelerations_by_range_space(
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     tau: Sequence[Scalar],
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
-    stabilization: Scalar | None = None,
+    **options: Unpack[Surroundings],
 ) -> list[Scalar]:
     """a `(nv,)` of M a + C = tau + K^T lambda, K a = k; method 2 of section 8.5."""
-    system = constrained_system(
-        tree,
-        q,
-        v,
-        tau,
-        external_forces=external_forces,
-        external_frame=external_frame,
-        time=time,
-        stabilization=stabilization,
-    )
+    system = constrained_system(tree, q, v, tau, **options)
     return constrained_motion(system).a
 
 

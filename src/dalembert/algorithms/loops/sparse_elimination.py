@@ -14,9 +14,9 @@ be redundant; a small pivot of theirs is dropped.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
-from dalembert.algorithms.external_forces import ExternalForces
+from dalembert.algorithms.external_forces import Surroundings
 from dalembert.algorithms.loops.maximal import MaximalSystem, maximal_system
 from dalembert.algorithms.rank import CANCELLED, threshold
 from dalembert.model.tree import Tree
@@ -42,23 +42,10 @@ def accelerations_by_sparse_elimination(
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     tau: Sequence[Scalar],
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
-    stabilization: Scalar | None = None,
+    **options: Unpack[Surroundings],
 ) -> list[Scalar]:
     """a `(nv,)` of a system of any connectivity; in O(n) operations for trees, ladders and their like."""
-    system = maximal_system(
-        tree,
-        q,
-        v,
-        tau,
-        external_forces=external_forces,
-        external_frame=external_frame,
-        time=time,
-        stabilization=stabilization,
-    )
+    system = maximal_system(tree, q, v, tau, **options)
     order = elimination_order(system)
     start = _starts(system)
     bodies = len(system.force)
