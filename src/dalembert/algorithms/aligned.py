@@ -23,27 +23,28 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 
 from dalembert.algorithms.axis_joint import AxisJoint, axis_of
+from dalembert.algorithms.common_normals import (
+    ROUNDING,
+    Array,
+    basis,
+    common_normal,
+    frame_of,
+    inverse,
+    on_axis,
+    screw_z,
+    tidy,
+)
 from dalembert.model.body import Body, Placement
 from dalembert.model.elements import Loop
 from dalembert.model.joints import Fixed, Joint
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, is_zero
+from dalembert.scalar import is_zero
 from dalembert.spatial import AxialScrew, Mat3, RigidInertia, ScrewChain, SymMat3, Transform, Vec3
 
 __all__ = ["AlignedBody", "AlignedTree", "aligned"]
-
-Array = npt.NDArray[np.float64]
-"""Frames are 4x4 arrays [[R, p], [0, 1]] in this module: a child placed in its parent."""
-
-ROUNDING = 2e-15
-"""Relative to its neighbours, what rounding may leave of a constant that is an exact 0 or ±1."""
-
-FAR_NORMAL = 20.0
-"""How far from its joint the foot of a normal may lie, in distances of the joint from the other axis."""
 
 
 def aligned(tree: Tree) -> Tree:
@@ -138,20 +139,20 @@ def _align(
     `chosen`: the bodies whose parent's frame was put on the common normal for them, so that only rounding
     is left of t1, d1.
     """
-    offset = _inverse(parent_frame) @ _matrix(body.placement)
+    offset = inverse(parent_frame) @ _matrix(body.placement)
     if isinstance(body.joint, Fixed):
         joint = AxisJoint("fixed", original_frame=_place(offset))
-        return _inverse(offset), AxialScrew(2, 1.0, 0.0, 0.0), joint
+        return inverse(offset), AxialScrew(2, 1.0, 0.0, 0.0), joint
     axis = axis_of(body.joint)
     if axis is None:
         return np.eye(4), _place(offset), body.joint
-    normal = _common_normal(offset, axis)
+    normal = common_normal(offset, axis)
     if body.index in chosen:
         normal = normal._replace(t=0.0, d=0.0)
-    ready = _on_axis(_inverse(offset) @ normal.frame, axis)
+    ready = on_axis(inverse(offset) @ normal.frame, axis)
     t, s = _own_freedom(body, children[body.index], ready)
-    frame = _on_axis(ready @ _screw_z(t, s), axis)
-    joint = AxisJoint.like(body.joint, _tidy(t), _tidy(s), _place(_inverse(frame)))
+    frame = on_axis(ready @ screw_z(t, s), axis)
+    joint = AxisJoint.like(body.joint, tidy(t), tidy(s), _place(inverse(frame)))
     return frame, _chain(normal.factors()), joint
 
 
@@ -162,10 +163,10 @@ def _own_freedom(body: Body, children: list[_MovingChild], ready: Array) -> tupl
     """
     if not children or (axis := children[0].axis) is None:
         return 0.0, 0.0
-    normal = _common_normal(_inverse(ready) @ children[0].placement, axis)
+    normal = common_normal(inverse(ready) @ children[0].placement, axis)
     if normal.sin_alpha == 0.0:
         shifts = (0.0, -float(ready[:3, 3] @ ready[:3, 2]))
-        return normal.t, max(shifts, key=lambda s: _zeros(body, ready @ _screw_z(normal.t, s)))
+        return normal.t, max(shifts, key=lambda s: _zeros(body, ready @ screw_z(normal.t, s)))
     return normal.t, normal.d
 
 
@@ -179,18 +180,18 @@ def _world_frame(tree: Tree, children: dict[int, list[_MovingChild]]) -> tuple[A
     if not children[-1] or (axis := children[-1][0].axis) is None:
         return np.eye(4), tree.gravity
     first = children[-1][0]
-    on_axis = _frame(*_basis(axis), np.zeros(3))
-    t, s = _own_freedom(first.body, children[first.body.index], on_axis)
+    upright = frame_of(*basis(axis), np.zeros(3))
+    t, s = _own_freedom(first.body, children[first.body.index], upright)
     g = [x for x in tree.gravity if isinstance(x, (int, float))]
     if len(g) == 3:
-        across = (first.placement[:3, :3] @ on_axis[:3, :3]).T @ np.array(g)
+        across = (first.placement[:3, :3] @ upright[:3, :3]).T @ np.array(g)
         if math.hypot(across[0], across[1]) > ROUNDING * math.hypot(*g):
             t = math.atan2(across[1], across[0])
-    world = first.placement @ on_axis @ _screw_z(t, s)
+    world = first.placement @ upright @ screw_z(t, s)
     gravity = _place(world).rotate_to_child(tree.gravity)
     if len(g) == 3:
         scale = math.hypot(*g)
-        gravity = Vec3(*[_tidy(x, scale) for x in gravity])
+        gravity = Vec3(*[tidy(x, scale) for x in gravity])
     return world, gravity
 
 
@@ -224,112 +225,8 @@ def _moving_children(tree: Tree) -> dict[int, list[_MovingChild]]:
     return children
 
 
-class _Normal(NamedTuple):
-    """scrz(t, d) scrx(alpha, a) xlt(0, b, 0) leads from a frame to `frame`, whose z is the child's axis."""
-
-    frame: Array
-    t: float
-    d: float
-    cos_alpha: float
-    sin_alpha: float
-    a: float
-    b: float
-
-    def factors(self) -> Iterator[AxialScrew]:
-        """The screws that are not the identity."""
-        c, s, d = _tidy(math.cos(self.t)), _tidy(math.sin(self.t)), _tidy(self.d)
-        if (c, s, d) != (1.0, 0.0, 0.0):
-            yield AxialScrew(2, c, s, d)
-        c, s, a = _tidy(self.cos_alpha), _tidy(self.sin_alpha), _tidy(self.a)
-        if (c, s, a) != (1.0, 0.0, 0.0):
-            yield AxialScrew(0, c, s, a)
-        if _tidy(self.b) != 0.0:
-            yield AxialScrew(1, 1.0, 0.0, _tidy(self.b))
-
-
-def _common_normal(offset: Array, axis: Array) -> _Normal:
-    """The common normal of a frame's z axis and a child's axis, which passes through the origin of `offset`.
-
-    With z' the child's axis through p, x along z x z' and y = z x x:  z' = cos(alpha) z - sin(alpha) y, and
-
-        p = d z + a x - u z'          a = p.x,   u = (p.y) / sin(alpha),   d = p.z + u cos(alpha)     (1)
-        p = d z + a x + b (z' x x)    a = p.x,   b = (p.y) / cos(alpha),   d = p.z - b sin(alpha)     (2)
-
-    (2) where u would be far. Parallel axes have a normal at every height: d = 0. On one axis, nothing is
-    left to do.
-    """
-    p, z_child = offset[:3, 3], offset[:3, :3] @ axis
-    across = np.array([-z_child[1], z_child[0], 0.0])
-    sine, cosine = math.hypot(across[0], across[1]), float(z_child[2])
-    if sine <= ROUNDING:
-        return _parallel_normal(p, math.copysign(1.0, cosine))
-    if across[0] < 0.0:
-        sine = -sine  # of the two directions of the normal, the one that turns x less
-    x = across / sine
-    y = np.array([-x[1], x[0], 0.0])
-    t, a, along = math.atan2(x[1], x[0]), float(p @ x), float(p @ y)
-    if abs(along) <= FAR_NORMAL * abs(sine) * math.hypot(p[0], p[1]):
-        u, b = along / sine, 0.0
-        d = float(p[2]) + u * cosine  # (1)
-    else:
-        u, b = 0.0, along / cosine
-        d = float(p[2]) - b * sine  # (2)
-    frame = _frame(x, _cross(z_child, x), z_child, p + u * z_child)
-    return _Normal(frame, t, d, cosine, sine, a, b)
-
-
-def _parallel_normal(p: Array, cosine: float) -> _Normal:
-    """The normal to an axis through p that points along +z or -z."""
-    away = math.hypot(p[0], p[1])
-    if away <= ROUNDING * (1.0 + abs(p[2])):
-        x, a = np.array([1.0, 0.0, 0.0]), 0.0
-    else:
-        a = math.copysign(away, p[0])
-        x = np.array([p[0], p[1], 0.0]) / a
-    z = np.array([0.0, 0.0, cosine])
-    return _Normal(_frame(x, _cross(z, x), z, a * x), math.atan2(x[1], x[0]), 0.0, cosine, 0.0, a, 0.0)
-
-
 def _has_axis(tree: Tree, index: int) -> bool:
     return index >= 0 and axis_of(tree.bodies[index].joint) is not None
-
-
-def _on_axis(frame: Array, axis: Array) -> Array:
-    """The frame with z exactly on the axis, so that rounding does not build up along a chain."""
-    y = _cross(axis, frame[:3, 0])
-    y = y / np.linalg.norm(y)
-    return _frame(_cross(y, axis), y, axis, float(frame[:3, 3] @ axis) * axis)
-
-
-def _basis(z: Array) -> tuple[Array, Array, Array]:
-    """Any right-handed orthonormal (x, y, z)."""
-    x = _cross(np.eye(3)[int(np.argmin(np.abs(z)))], z)
-    x = x / np.linalg.norm(x)
-    return x, _cross(z, x), z
-
-
-def _cross(a: Array, b: Array) -> Array:
-    """a x b; NumPy's own takes ten times as long for three numbers."""
-    (ax, ay, az), (bx, by, bz) = a.tolist(), b.tolist()
-    return np.array([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx])
-
-
-def _frame(x: Array, y: Array, z: Array, p: Array) -> Array:
-    frame = np.eye(4)
-    frame[:3, 0], frame[:3, 1], frame[:3, 2], frame[:3, 3] = x, y, z, p
-    return frame
-
-
-def _screw_z(t: float, d: float) -> Array:
-    c, s = math.cos(t), math.sin(t)
-    return _frame(
-        np.array([c, s, 0.0]), np.array([-s, c, 0.0]), np.array([0.0, 0.0, 1.0]), np.array([0.0, 0.0, d])
-    )
-
-
-def _inverse(frame: Array) -> Array:
-    R, p = frame[:3, :3], frame[:3, 3]
-    return _frame(R[0], R[1], R[2], -R.T @ p)
 
 
 def _matrix(placement: Placement) -> Array:
@@ -339,22 +236,13 @@ def _matrix(placement: Placement) -> Array:
 def _place(frame: Array) -> Transform:
     """A frame as a `Transform`, its rounding errors tidied away."""
     scale = float(np.max(np.abs(frame[:3, 3])))
-    p = [_tidy(float(x), scale) for x in frame[:3, 3]]
-    return Transform(Mat3(*[_tidy(float(x)) for x in frame[:3, :3].flat]), Vec3(*p))
+    p = [tidy(float(x), scale) for x in frame[:3, 3]]
+    return Transform(Mat3(*[tidy(float(x)) for x in frame[:3, :3].flat]), Vec3(*p))
 
 
 def _chain(factors: Iterator[AxialScrew]) -> Placement:
     screws = tuple(factors)
     return ScrewChain(screws) if screws else AxialScrew(2, 1.0, 0.0, 0.0)
-
-
-def _tidy(x: Scalar, scale: float = 1.0) -> Scalar:
-    """An exact 0 or ±1 where only rounding stands in the way."""
-    if not isinstance(x, (int, float)):
-        return x
-    if abs(x) <= ROUNDING * scale:
-        return 0.0
-    return math.copysign(1.0, x) if scale == 1.0 and abs(abs(x) - 1.0) <= ROUNDING else float(x)
 
 
 def _tidy_inertia(inertia: RigidInertia) -> RigidInertia:
@@ -363,8 +251,8 @@ def _tidy_inertia(inertia: RigidInertia) -> RigidInertia:
     if not all(isinstance(x, (int, float)) for x in numbers):
         return inertia
     h_scale, I_scale = max(map(abs, numbers[1:4])), max(map(abs, numbers[4:]))
-    h = [_tidy(x, h_scale) for x in numbers[1:4]]
-    I = [_tidy(x, I_scale) for x in numbers[4:]]
+    h = [tidy(x, h_scale) for x in numbers[1:4]]
+    I = [tidy(x, I_scale) for x in numbers[4:]]
     return RigidInertia.from_compact(numbers[0], Vec3(*h), SymMat3(*I))
 
 
