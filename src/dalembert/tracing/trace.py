@@ -181,7 +181,7 @@ def _collect(
     """Append the scalars of a nested value in row-major order and return its shape."""
     if isinstance(value, np.ndarray) and value.ndim > 0:
         if value.size == 0:
-            return value.shape
+            return tuple(value.shape)
         value = list(value)
     if isinstance(value, list | tuple):
         shapes = [_collect(graph, f"{place}[{k}]", item, flatten, out) for k, item in enumerate(value)]
