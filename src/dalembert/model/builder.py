@@ -10,7 +10,7 @@ from dalembert.errors import ModelError, UnknownNameError
 from dalembert.model import checks, topology
 from dalembert.model.body import Body, Limits, Placement
 from dalembert.model.constraint_checks import checked_closure, checked_constraint, takes_time
-from dalembert.model.coupling import place_coordinates
+from dalembert.model.coupling import check_couplings, checked_coupling, place_coordinates
 from dalembert.model.elements import Coupling, Frame, Loop
 from dalembert.model.joints import Joint
 from dalembert.model.model import WORLD_NAME, Model
@@ -20,29 +20,6 @@ from dalembert.model.values import rebuilt
 from dalembert.spatial import RigidInertia, Vec3
 
 __all__ = ["ModelBuilder"]
-
-
-def _checked_joint(joint: object, what: str) -> Joint:
-    if isinstance(joint, type) and issubclass(joint, Joint):
-        raise ModelError(f"{what}: joint is the class {joint.__name__}; make one, as in {joint.__name__}()")
-    if not isinstance(joint, Joint):
-        raise ModelError(
-            f"{what}: joint must be a Joint such as Revolute(axis=(0, 0, 1)), not {type(joint).__name__}"
-        )
-    numbers = joint.parameters()
-    for number in numbers:
-        if not checks.is_finite(number):
-            raise ModelError(f"{what}: the {joint.kind} joint holds {number!r}; give finite numbers")
-    if not all(type(number) is float for number in numbers):
-        return joint.with_parameters([float(number) for number in numbers])
-    return joint
-
-
-def _known(index: Mapping[str, Any], name: object, place: str, kind: str = "body") -> Any:
-    """What a name stands for; an unknown one is an error that says where it was used and what is near."""
-    if isinstance(name, str) and name in index:
-        return index[name]
-    raise UnknownNameError(f"{place}: {UnknownNameError.of(kind, name, index)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +56,7 @@ class ModelBuilder:
         self._joint_owner: dict[str, str] = {}
         self._frames: dict[str, tuple[str, Placement]] = {}
         self._loops: dict[str, _PendingLoop] = {}
-        self._couplings: dict[str, tuple[dict[str, float], float, str]] = {}
+        self._couplings: dict[str, Coupling] = {}
         self._constraints: dict[str, Constraint] = {}
         self._closure: tuple[Callable[..., Any], tuple[str, ...], bool] | None = None
         self._actuated: tuple[str, ...] | None = None
@@ -115,7 +92,7 @@ class ModelBuilder:
             raise ModelError(
                 f"{what} has no joint; give joint=…, Fixed() for a body that does not move on its parent"
             )
-        joint = _checked_joint(joint, what)
+        joint = checks.checked_joint(joint, what)
         joint_name = self._new_joint_name(name if joint_name is None else joint_name, what)
         if checks.valid_name(parent, f"{what}: parent") == name:
             raise ModelError(
@@ -183,7 +160,7 @@ class ModelBuilder:
         self._loops[name] = _PendingLoop(
             predecessor,
             successor,
-            _checked_joint(joint, what),
+            checks.checked_joint(joint, what),
             checks.placement_or_identity(placement_predecessor, f"{what}: placement_predecessor"),
             checks.placement_or_identity(placement_successor, f"{what}: placement_successor"),
         )
@@ -204,22 +181,7 @@ class ModelBuilder:
         what = f'coupling "{checks.valid_name(name, "the name of a coupling")}"'
         if name in self._couplings:
             raise ModelError(f"{what} is added twice; choose another name")
-        terms = dict(coefficients)
-        if len(terms) < 2:
-            raise ModelError(
-                f"{what} needs two joints or more, {len(terms)} given; to fix one joint use model.lock"
-            )
-        for joint, k in terms.items():
-            if not checks.is_finite(k) or k == 0.0:
-                raise ModelError(
-                    f'{what}: the coefficient of joint "{joint}" is {k!r}; give a finite number, not zero'
-                )
-        if not checks.is_finite(offset):
-            raise ModelError(f"{what}: offset is {offset!r}; give a finite number")
-        chosen = list(terms)[-1] if dependent is None else dependent
-        if chosen not in terms:
-            raise UnknownNameError(f"{what}: {UnknownNameError.of('dependent joint', chosen, terms)}")
-        self._couplings[name] = ({j: float(k) for j, k in terms.items()}, float(offset), chosen)
+        self._couplings[name] = checked_coupling(name, coefficients, offset, dependent)
 
     def add_constraint(
         self,
@@ -286,8 +248,8 @@ class ModelBuilder:
             loops=[
                 Loop(
                     name,
-                    _known(index, loop.predecessor, f'loop "{name}"'),
-                    _known(index, loop.successor, f'loop "{name}"'),
+                    checks.known(index, loop.predecessor, f'loop "{name}"'),
+                    checks.known(index, loop.successor, f'loop "{name}"'),
                     loop.joint,
                     loop.placement_predecessor,
                     loop.placement_successor,
@@ -310,7 +272,7 @@ class ModelBuilder:
         if self._closure is not None:
             function, names, timed = self._closure
             for joint in names:
-                _known(self._joint_owner, joint, "set_loop_closure", "joint")
+                checks.known(self._joint_owner, joint, "set_loop_closure", "joint")
             closure = checked_closure(function, names, timed, rebuilt(model, constraints=constraints))
         return rebuilt(model, constraints=constraints, closure=closure)
 
@@ -351,7 +313,9 @@ class ModelBuilder:
         """The bodies with parents, indices and places in q and v."""
         names = list(self._bodies)
         position = {WORLD_NAME: topology.WORLD} | {name: i for i, name in enumerate(names)}
-        parents = [_known(position, parent, f'body "{name}"') for name, (parent, _) in self._bodies.items()]
+        parents = [
+            checks.known(position, parent, f'body "{name}"') for name, (parent, _) in self._bodies.items()
+        ]
         cycle = topology.find_cycle(parents)
         if cycle:
             loop = " -> ".join(f'"{names[i]}"' for i in reversed(cycle))
@@ -368,29 +332,12 @@ class ModelBuilder:
         return place_coordinates(bodies, self._checked_couplings())
 
     def _checked_couplings(self) -> list[Coupling]:
-        taken: dict[str, str] = {}
-        found = []
-        for name, (terms, offset, dependent) in self._couplings.items():
-            for joint in terms:
-                owner = _known(self._joint_owner, joint, f'coupling "{name}"', "joint")
-                kind = self._bodies[owner][1].joint
-                if (kind.nq, kind.nv) != (1, 1):
-                    raise ModelError(
-                        f'coupling "{name}": joint "{joint}" is of kind {kind.kind} with {kind.nv} degrees '
-                        "of freedom; only joints of one degree can be coupled"
-                    )
-            if dependent in taken:
-                raise ModelError(
-                    f'couplings "{taken[dependent]}" and "{name}" both make joint "{dependent}" dependent; '
-                    "choose another one with dependent=…"
-                )
-            taken[dependent] = name
-            found.append(Coupling(name, tuple(terms.items()), offset, dependent))
-        return found
+        joints = {body.joint_name: body.joint for _, body in self._bodies.values()}
+        return check_couplings(self._couplings.values(), joints)
 
     def _checked_actuated(self) -> tuple[str, ...] | None:
         for joint in self._actuated or ():
-            _known(self._joint_owner, joint, "set_actuated", "joint")
+            checks.known(self._joint_owner, joint, "set_actuated", "joint")
         return self._actuated
 
     def _placed_frames(self, index: Mapping[str, int]) -> list[Frame]:
@@ -400,5 +347,5 @@ class ModelBuilder:
                 raise ModelError(
                     f'frame "{name}" has the name of a body, whose own frame that is; choose another'
                 )
-            frames.append(Frame(name, _known(index, body, f'frame "{name}"'), placement))
+            frames.append(Frame(name, checks.known(index, body, f'frame "{name}"'), placement))
         return frames

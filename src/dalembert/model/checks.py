@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any, TypeVar
 
 import numpy as np
 
-from dalembert.errors import ArgumentError, InertiaError, ModelError
+from dalembert.errors import ArgumentError, InertiaError, ModelError, UnknownNameError
 from dalembert.model.body import Body, Limits, Placement
+from dalembert.model.joints import Joint
 from dalembert.spatial import Transform, physical_problems
 from dalembert.spatial.structure import leaves, rebuild
 
 __all__ = [
     "check_rotation",
+    "checked_joint",
     "finite_value",
     "inspect",
     "is_finite",
+    "known",
     "per_coordinate",
     "placement_or_identity",
     "resolve_limits",
@@ -43,6 +46,30 @@ def valid_name(name: object, what: str) -> str:
     if not name.strip():
         raise ModelError(f"{what} is empty; give every body, joint and frame a name")
     return name
+
+
+def checked_joint(joint: object, what: str) -> Joint:
+    """The joint, if it is one, with plain finite numbers."""
+    if isinstance(joint, type) and issubclass(joint, Joint):
+        raise ModelError(f"{what}: joint is the class {joint.__name__}; make one, as in {joint.__name__}()")
+    if not isinstance(joint, Joint):
+        raise ModelError(
+            f"{what}: joint must be a Joint such as Revolute(axis=(0, 0, 1)), not {type(joint).__name__}"
+        )
+    numbers = joint.parameters()
+    for number in numbers:
+        if not is_finite(number):
+            raise ModelError(f"{what}: the {joint.kind} joint holds {number!r}; give finite numbers")
+    if not all(type(number) is float for number in numbers):
+        return joint.with_parameters([float(number) for number in numbers])
+    return joint
+
+
+def known(index: Mapping[str, Any], name: object, place: str, kind: str = "body") -> Any:
+    """What a name stands for; an unknown one is an error that says where it was used and what is near."""
+    if isinstance(name, str) and name in index:
+        return index[name]
+    raise UnknownNameError(f"{place}: {UnknownNameError.of(kind, name, index)}")
 
 
 def finite_value(value: Value, what: str) -> Value:

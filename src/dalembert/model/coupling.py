@@ -11,21 +11,66 @@ affine function of independent ones: q_full = G q + g with constant G (Featherst
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dalembert.errors import ModelError
+from dalembert.errors import ModelError, UnknownNameError
 from dalembert.model.body import Body, Dependence
+from dalembert.model.checks import is_finite, known
 from dalembert.model.elements import Coupling
+from dalembert.model.joints import Joint
 from dalembert.model.user_constraints import carried
 
 if TYPE_CHECKING:
     from dalembert.model.model import Model
 
-__all__ = ["expansion", "place_coordinates", "uncoupled"]
+__all__ = ["check_couplings", "checked_coupling", "expansion", "place_coordinates", "uncoupled"]
 
 Relation = tuple[dict[str, float], float]
 """The ratios to independent joints by name, and the offset."""
+
+
+def checked_coupling(
+    name: str, coefficients: Mapping[str, float], offset: float, dependent: str | None
+) -> Coupling:
+    """The coupling of joints by name; the last one follows the others if no `dependent` is named."""
+    what, terms = f'coupling "{name}"', dict(coefficients)
+    if len(terms) < 2:
+        raise ModelError(
+            f"{what} needs two joints or more, {len(terms)} given; to fix one joint use model.lock"
+        )
+    for joint, k in terms.items():
+        if not is_finite(k) or k == 0.0:
+            raise ModelError(
+                f'{what}: the coefficient of joint "{joint}" is {k!r}; give a finite number, not zero'
+            )
+    if not is_finite(offset):
+        raise ModelError(f"{what}: offset is {offset!r}; give a finite number")
+    chosen = list(terms)[-1] if dependent is None else dependent
+    if chosen not in terms:
+        raise UnknownNameError(f"{what}: {UnknownNameError.of('dependent joint', chosen, terms)}")
+    return Coupling(name, tuple((joint, float(k)) for joint, k in terms.items()), float(offset), chosen)
+
+
+def check_couplings(couplings: Iterable[Coupling], joints: Mapping[str, Joint]) -> list[Coupling]:
+    """The couplings, if each makes another one of these joints of one degree of freedom dependent."""
+    taken: dict[str, str] = {}
+    for coupling in couplings:
+        for joint, _ in coupling.coefficients:
+            kind = known(joints, joint, f'coupling "{coupling.name}"', "joint")
+            if (kind.nq, kind.nv) != (1, 1):
+                raise ModelError(
+                    f'coupling "{coupling.name}": joint "{joint}" is of kind {kind.kind} with {kind.nv} '
+                    "degrees of freedom; only joints of one degree can be coupled"
+                )
+        dependent = coupling.dependent
+        if dependent in taken:
+            raise ModelError(
+                f'couplings "{taken[dependent]}" and "{coupling.name}" both make joint "{dependent}" '
+                "dependent; choose another one with dependent=…"
+            )
+        taken[dependent] = coupling.name
+    return list(couplings)
 
 
 def place_coordinates(bodies: Sequence[Body], couplings: Sequence[Coupling] = ()) -> list[Body]:
