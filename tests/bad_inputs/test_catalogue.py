@@ -325,6 +325,39 @@ def test_redundant_and_contrary_constraints_have_one_motion():
     assert np.isfinite(fd(bound(lambda m, q: [q[0], q[0] - 1.0]))).all()
 
 
+def test_hybrid_dynamics_refuses_what_loops_forbid():
+    """One of the three joints may be prescribed at will, two only by accelerations that keep the loop."""
+    q, v = da.close_loops(LOOP, np.full(3, 0.1), np.ones(3))
+    one, two = LOOP.joints.names[:1], LOOP.joints.names[:2]
+    a, _ = da.hybrid_dynamics(LOOP, q, v, Z3, [5.0, 0.0, 0.0], prescribed=one)
+    kept, tau = da.hybrid_dynamics(LOOP, q, v, Z3, a, prescribed=two, stabilization=0.1)
+    np.testing.assert_allclose(kept, a, rtol=1e-9)
+    np.testing.assert_allclose(da.forward_dynamics(LOOP, q, v, tau), a, rtol=1e-9)
+    rows = np.stack([a, a + [0.0, 1.0, 0.0], a])
+    with pytest.raises(
+        StateError, match=r"sample \(1,\): the prescribed accelerations break the constraints"
+    ):
+        da.hybrid_dynamics(LOOP, q, v, Z3, rows, prescribed=two)
+    flagged, _ = da.hybrid_dynamics(LOOP, q, v, Z3, rows, prescribed=two, check="flag")
+    np.testing.assert_array_equal(np.isnan(flagged).all(axis=1), [False, True, False])
+    assert np.isfinite(da.hybrid_dynamics(LOOP, q, v, Z3, rows, prescribed=two, check="off")).all()
+
+
+def test_operational_inertia_feels_the_loops():
+    """A five-bar's tool has two freedoms: Lambda is the inverse of J A J^T there, A the constrained M^-1."""
+    model = da.models.five_bar()
+    q = da.close_loops(model, model.neutral() + 0.1)
+    J = da.jacobian(model, q, "tool")[3:]
+    N = np.linalg.svd(da.constraint_jacobian(model, q))[2][2:].T
+    A = N @ np.linalg.solve(N.T @ da.mass_matrix(model, q) @ N, N.T)
+    plane = np.ix_([0, 2], [0, 2])
+    Lambda = da.control.operational_inertia(model, q, "tool", rotation=False)
+    np.testing.assert_allclose(Lambda[plane], np.linalg.inv((J @ A @ J.T)[plane]), rtol=1e-8)
+    inverse = da.control.consistent_inverse(model, q, "tool", rotation=False)
+    np.testing.assert_allclose((J @ inverse)[plane], np.eye(2), atol=1e-8)
+    np.testing.assert_allclose(da.constraint_jacobian(model, q) @ inverse, 0.0, atol=1e-8)
+
+
 def test_recorded_motion_of_a_linkage():
     """A spline through closed positions keeps the loops only nearly: refused, unless checks are off; then
     the forces produce the allowed acceleration nearest to the recorded one."""

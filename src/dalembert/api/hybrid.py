@@ -51,7 +51,8 @@ def hybrid_dynamics(
     m/s^2] at the joints named in `prescribed`; what stands elsewhere is not looked at. None prescribed:
     forward dynamics; all: inverse dynamics. `method`: "articulated", O(n), or "matrix". `external_forces` as
     in `inverse_dynamics`. Where joints are coupled, prescribe those that the others follow. A model with loop
-    joints satisfies them, with T_stab `stabilization` [s]. Featherstone 2008 sections 9.1 and 9.2.
+    joints satisfies them, with T_stab `stabilization` [s]; accelerations are refused (`check`) that they do
+    not allow. Featherstone 2008 sections 9.1 and 9.2.
 
     Rows: RBDA-9.1-HYBRID, RBDA-9.1-USES, RBDA-9.2-ABHYBRID.
 

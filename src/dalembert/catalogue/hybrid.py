@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from dalembert.algorithms import floating_base, hybrid
 from dalembert.catalogue.entry import LibraryFunction
+from dalembert.catalogue.refusals import CAN_BE_PRESCRIBED
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
 
@@ -35,6 +36,7 @@ HYBRID: Final[dict[str, LibraryFunction]] = {
         ("q", "v", "tau", "a"),
         frame_free=True,
         shapes={"stabilization": lambda model: ()},
+        refusals=(CAN_BE_PRESCRIBED,),
     ),
     "floating_base_inverse_dynamics": LibraryFunction(
         {

@@ -104,7 +104,8 @@ def operational_inertia(
     """Lambda = (J M^-1 J^T)^-1 `(…, m, m)`: the inertia that a frame shows to a hand that moves it.
 
     m = 6 rows, angular first, along world axes at the frame's origin [kg m^2, kg m, kg]; 3 without the
-    `rotation` or without the `position`. Rows that depend on others, or that nothing moves, have none.
+    `rotation` or without the `position`. Rows that depend on others, or that nothing moves, have none. Of a
+    model with loops M^-1 is that of the motions which they allow.
 
     Source: Featherstone 2008 Eq. 7.12; Todorov, "Using the dynamics for control".
 
@@ -137,6 +138,7 @@ def consistent_inverse(
 
     Of all joint velocities with J v = x', J# x' has the least kinetic energy; 1 - J# J projects on the
     motions that the frame does not see, and its transpose on the joint forces that do not accelerate it.
+    Loops count as in `operational_inertia`.
 
     Source: Khatib 1987; Todorov, "Using the dynamics for control".
 

@@ -56,6 +56,11 @@ ENROLLED: tuple[Enrolled, ...] = (
         lambda m, *x: hybrid.hybrid_dynamics_constrained(m, *x, prescribed=every_other(m)[:1]),
         package="hybrid", models=("linkage",),
     ),
+    algorithm(
+        "prescribed_violation", "q v tau a",
+        lambda m, *x: [hybrid.prescribed_violation(m, *x, prescribed=every_other(m)[:1])],
+        package="hybrid", models=("linkage",),
+    ),
     algorithm("articulated_accelerations", "q v tau", articulated, package="gears"),
     algorithm("cluster_inertias", "q", gears.cluster_inertias, package="gears", models=("geared",)),
     algorithm("gear_equations geared_matrix", "q v tau", geared, package="gears", models=("arm",)),

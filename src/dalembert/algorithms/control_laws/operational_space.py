@@ -162,11 +162,13 @@ def _projected(
     position: bool,
     time: Scalar | None,
 ) -> tuple[Matrix, Matrix]:
-    """The columns M^-1 J^T of a frame's rows, and Lambda."""
+    """The columns M^-1 J^T of a frame's rows, and Lambda; M^-1 is that of the motions that loops allow."""
     require_moving_mass(model, "operational_inertia")
+    tree = aligned(model)
     J = jacobian(model, q, where, time=time)[_parts(rotation, position)]
-    solve = inertia_solver(aligned(model), q, time=time)
-    Y = [solve(row) for row in J]
+    solve = inertia_solver(tree, q, time=time)
+    K, k = allowed_accelerations(tree, q, [0.0] * tree.nv, time=time)
+    Y = [nearest_acceleration(solve, solve(row), K, [0.0] * len(k)) for row in J]
     Phi = factor_semidefinite([[dot(row, y) for y in Y] for row in J])
     m = len(J)
     return Y, [Phi.solve(unit(m, k)) for k in range(m)]

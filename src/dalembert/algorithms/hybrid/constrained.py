@@ -6,22 +6,25 @@ With free variables (1) and prescribed ones (2), H a + C = tau + K^T lambda and 
     tau_2 = H_21 a_1 + H_22 a_2 + C_2 - K_2^T lambda                                                   (2)
 
 (1) has the form of forward dynamics with fewer unknowns and is solved as such (section 8.5). Prescribed
-motions that the constraints do not allow are met in the sense of the constraints that are kept.
+motions that the constraints do not allow break them, by what `prescribed_violation` measures.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from dalembert.algorithms.dense import dot
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.hybrid.prescribed import merged_parents, prescribed_places
+from dalembert.algorithms.loops.inverse_dynamics import constraint_violation
 from dalembert.algorithms.loops.range_space import constrained_motion
 from dalembert.algorithms.loops.system import ConstrainedSystem, constrained_system
+from dalembert.algorithms.open_tree import is_constrained
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, is_zero
 
-__all__ = ["hybrid_dynamics_constrained"]
+__all__ = ["hybrid_dynamics_constrained", "prescribed_violation"]
 
 
 def hybrid_dynamics_constrained(
@@ -66,6 +69,30 @@ def hybrid_dynamics_constrained(
         for i in range(tree.nv)
     ]
     return a, need
+
+
+def prescribed_violation(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    a: Sequence[Scalar],
+    *,
+    prescribed: Collection[str] = (),
+    time: Scalar | None = None,
+    stabilization: Scalar | None = None,
+    **forces: Any,
+) -> Scalar:
+    """How far the motion is from keeping the constraints, as `constraint_violation` has it.
+
+    Zero where nothing is prescribed, or nothing constrained.
+    """
+    if not prescribed or not is_constrained(tree):
+        return 0.0
+    found, _ = hybrid_dynamics_constrained(
+        tree, q, v, tau, a, prescribed=prescribed, time=time, stabilization=stabilization, **forces
+    )
+    return constraint_violation(tree, q, v, found, time=time, stabilization=stabilization)
 
 
 def _free_part(

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from dalembert.algorithms.constraints import constraint_equations
+from dalembert.algorithms.constraints import constraint_equations, stabilized
 from dalembert.algorithms.constraints.explicit import original_model
 from dalembert.algorithms.dense import dot, unit
 from dalembert.algorithms.external_forces import ExternalForces
@@ -138,11 +138,13 @@ def constraint_violation(
 ) -> Scalar:
     """How far an `a` is from keeping the constraints: |K a - k| / (|K| |a| + |k|), largest elements and rows.
 
-    Zero for a system without constraints.
+    Zero for a system without constraints. `stabilization`: T_stab [s] of k, if there is one.
     """
     if not is_constrained(tree):
         return 0.0
     equations = constraint_equations(tree, q, v, time=options.get("time"))
+    if options.get("stabilization") is not None:
+        equations = equations._replace(k=stabilized(equations, options["stabilization"]))
     worst: Scalar = 0.0
     row_size: Scalar = 0.0
     k_size: Scalar = SMALLEST_ACCELERATION
