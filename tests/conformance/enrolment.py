@@ -5,14 +5,23 @@ A new algorithm is enrolled by one line in the file of its subject; `test_enrolm
 
 from __future__ import annotations
 
-from tests.conformance.enrolled import assembly, constraints, geometry, hybrid, loops, recursion, trees
+from tests.conformance.enrolled import (
+    assembly,
+    constraints,
+    geometry,
+    hybrid,
+    loops,
+    recursion,
+    regressor,
+    trees,
+)
 from tests.conformance.enrolling import Enrolled, flat
 
 from dalembert.library import FUNCTIONS
 
 __all__ = ["ENROLLED", "PUBLIC_METHODS", "STRUCTURE", "Enrolled", "flat"]
 
-SUBJECTS = (trees, constraints, loops, assembly, hybrid, recursion, geometry)
+SUBJECTS = (trees, constraints, loops, assembly, hybrid, recursion, geometry, regressor)
 
 ENROLLED: tuple[Enrolled, ...] = tuple(entry for subject in SUBJECTS for entry in subject.ENROLLED)
 

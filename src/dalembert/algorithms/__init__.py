@@ -114,6 +114,7 @@ if TYPE_CHECKING:
     from dalembert.algorithms import lagrange as lagrange
     from dalembert.algorithms import loops as loops
     from dalembert.algorithms import recursion as recursion
+    from dalembert.algorithms import regressor as regressor
 
 __all__ = [
     "AlignedBody",
@@ -214,6 +215,7 @@ _PACKAGES = (
     "lagrange",
     "loops",
     "recursion",
+    "regressor",
 )
 """Subjects beyond the plain tree, which are imported when first asked for."""
 
