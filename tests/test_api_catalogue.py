@@ -383,3 +383,28 @@ def test_plain_numbers_follow_the_arrays_beside_them():
             np.testing.assert_allclose(np.ravel(found[1]), exact[1], rtol=1e-4)
     with pytest.raises(DtypeError, match="mix float types"):
         da.step(model, q, q, q, np.array(0.01))
+
+
+def test_matrices_of_large_systems_check_their_arguments_too():
+    """Beyond straight-line code they come column by column, with the same errors and the same `out`."""
+    model = da.models.gu(155)
+    q, v = model.random_state(0)
+    C = da.coriolis_matrix(model, q.tolist(), v)
+    np.testing.assert_allclose(C @ v, da.coriolis_forces(model, q, v), rtol=1e-9, atol=1e-6)
+    out = np.zeros((155, 155))
+    assert da.coriolis_matrix(model, q, v, out=out) is out
+    np.testing.assert_array_equal(out, C)
+    np.testing.assert_array_equal(da.mass_matrix_rate(model, q, v, out=out), C + C.T)
+    for function, values in (
+        (da.coriolis_matrix, (q, v)),
+        (da.mass_matrix_rate, (q, v)),
+        (da.mass_matrix, (q,)),
+    ):
+        with pytest.raises(ShapeError, match=r"q: expected \(155,\), got \(4,\)"):
+            function(model, q[:4], *values[1:])
+        with pytest.raises(ArgumentError, match="q is missing"):
+            function(model, None, *values[1:])
+        with pytest.raises(ShapeError, match=r"expected shape \(155, 155\), got \(2, 155, 155\)"):
+            function(model, *values, out=np.zeros((2, 155, 155)))
+        with pytest.raises(DtypeError, match="out"):
+            function(model, *values, out=np.zeros((155, 155), np.float32))

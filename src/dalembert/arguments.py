@@ -23,9 +23,11 @@ __all__ = [
     "Rows",
     "as_array",
     "as_rows",
+    "check_result",
     "pick_dtype",
     "plain_rows",
     "result_rows",
+    "with_column_axis",
 ]
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -132,6 +134,14 @@ def as_array(name: str, value: object, shape: tuple[int, ...], *, follow: bool =
     return _as_array(ArrayArgument(name, shape), value, dtype)
 
 
+def with_column_axis(*values: tuple[str, object, int]) -> list[Array]:
+    """Arguments `(…, 1, size)` of (name, value, size), for a matrix that is computed column by column."""
+    dtype = pick_dtype([(name, value) for name, value, _ in values])
+    return [
+        _as_array(ArrayArgument(name, (n,)), value, dtype)[..., np.newaxis, :] for name, value, n in values
+    ]
+
+
 def result_rows(signature: Sequence[ArrayArgument], rows: Rows, dtype: str, out: object) -> list[Result]:
     """Room for the results: new arrays, or those of `out`."""
     results = []
@@ -141,7 +151,7 @@ def result_rows(signature: Sequence[ArrayArgument], rows: Rows, dtype: str, out:
             array = result_memory.empty(shape, dtype)
             results.append(Result(array, array.reshape(rows.count, item.size)))
             continue
-        _check_result(item, target, shape, dtype)
+        check_result(item, target, shape, dtype)
         matrix = _row_view(target, rows.count, item.size)
         if matrix is None or any(np.may_share_memory(target, source) for source in rows.matrices):
             matrix = np.empty((rows.count, item.size), dtype)
@@ -161,7 +171,7 @@ def _given_results(signature: Sequence[ArrayArgument], out: object) -> list[Arra
     return cast("list[Array | None]", arrays)
 
 
-def _check_result(result: ArrayArgument, target: object, shape: tuple[int, ...], dtype: str) -> None:
+def check_result(result: ArrayArgument, target: object, shape: tuple[int, ...], dtype: str) -> None:
     if not isinstance(target, np.ndarray):
         raise DtypeError(f"out for {result.name} must be a NumPy array, got {type(target).__name__}")
     if target.shape != shape:

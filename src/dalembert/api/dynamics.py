@@ -18,7 +18,7 @@ from dalembert.api.calls import (
     result,
 )
 from dalembert.api.kinematics import forward_kinematics
-from dalembert.arguments import as_array
+from dalembert.arguments import as_array, with_column_axis
 from dalembert.model.model import Model
 
 __all__ = [
@@ -160,8 +160,8 @@ def mass_matrix(
     if method is time is out is None and check == "raise" and not large:
         return plain(model, "mass_matrix")(q)  # type: ignore[no-any-return]
     if method is None and large:
-        rows = np.asarray(q)[..., np.newaxis, :]
-        unit = np.eye(model.nv, dtype=rows.dtype if rows.dtype.kind == "f" else None)
+        (rows,) = with_column_axis(("q", q, model.nq))
+        unit = np.eye(model.nv, dtype=rows.dtype)
         return inertial_forces(model, rows, unit, time=time, out=out, check=check)
     return result(model, "mass_matrix", (q,), {"time": time}, method, {}, out, check)
 

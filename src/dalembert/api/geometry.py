@@ -10,7 +10,7 @@ import numpy as np
 from dalembert import algorithms
 from dalembert.api.calls import Array, ArrayLike, Check, checked_time_step, is_large, result, results
 from dalembert.api.dynamics import forward_dynamics, gravity_forces
-from dalembert.arguments import ArrayArgument, as_rows, pick_dtype
+from dalembert.arguments import ArrayArgument, as_rows, check_result, pick_dtype, with_column_axis
 from dalembert.errors import ArgumentError, DtypeError, ShapeError
 from dalembert.execution import CompiledFunction
 from dalembert.library import no_model
@@ -58,15 +58,9 @@ def coriolis_matrix(
     True
     """
     if is_large(model, "coriolis_matrix"):
-        rows = np.asarray(q)[..., np.newaxis, :]
-        speeds = np.asarray(v)[..., np.newaxis, :]
-        unit = np.eye(model.nv, dtype=rows.dtype if rows.dtype.kind == "f" else None)
-        columns = coriolis_product(model, rows, speeds, unit, check=check)
-        matrix = np.swapaxes(columns, -1, -2)
-        if out is None:
-            return np.ascontiguousarray(matrix)
-        out[...] = matrix
-        return out
+        rows, speeds = with_column_axis(("q", q, model.nq), ("v", v, model.nv))
+        columns = coriolis_product(model, rows, speeds, np.eye(model.nv, dtype=rows.dtype), check=check)
+        return _delivered(np.swapaxes(columns, -1, -2), out)
     return result(model, "coriolis_matrix", (q, v), {}, None, {}, out, check)
 
 
@@ -115,7 +109,7 @@ def mass_matrix_rate(
     """
     if is_large(model, "mass_matrix_rate"):
         C = coriolis_matrix(model, q, v, check=check)
-        return np.add(C, np.swapaxes(C, -1, -2), out=out)
+        return _delivered(C + np.swapaxes(C, -1, -2), out)
     return result(model, "mass_matrix_rate", (q, v), {}, None, {}, out, check)
 
 
@@ -337,3 +331,12 @@ def parallel_transport(
         k4 = rate(k + 2, now + 2.0 * dt * k3)
         carried.append(now + dt / 3.0 * (k1 + 2.0 * (k2 + k3) + k4))
     return np.stack(carried)
+
+
+def _delivered(matrix: Array, out: Array | None) -> Array:
+    """A result that NumPy put together, in `out` if it fits."""
+    if out is None:
+        return np.ascontiguousarray(matrix)
+    check_result(ArrayArgument("output", matrix.shape[-2:]), out, matrix.shape, matrix.dtype.name)
+    out[...] = matrix
+    return out
