@@ -31,7 +31,9 @@ from dalembert.catalogue.entry import Refusal
 from dalembert.errors import ArgumentError, StateError, UnknownNameError
 from dalembert.lowering import QUATERNION_TOLERANCE, Lowered, Recipe, lower
 from dalembert.tracing.count import OperationCount, count_program
+from dalembert.tracing.derivative import Derivative, grouped
 from dalembert.tracing.source import python_source
+from dalembert.tracing.trace import ArrayInput
 
 __all__ = ["CompiledFunction"]
 
@@ -67,6 +69,7 @@ class CompiledFunction:
     # An instance's own `__call__` lets a call reach the generated entry point without a Python frame.
     __slots__ = (
         "__call__",
+        "_derivatives",
         "_kernels",
         "_lock",
         "_lowered",
@@ -88,10 +91,11 @@ class CompiledFunction:
         self.dtype = dtype
         self._sibling = sibling
         self._recipe = recipe
-        self._signature = (*recipe.arguments, *recipe.parameters)
+        self._signature = (*recipe.signature, *recipe.parameters)
         self._lowered: Lowered | None = None
         self._results: tuple[ArrayArgument, ...] | None = None
         self._kernels: dict[str, codegen.CpuKernel] = {}
+        self._derivatives: dict[tuple[str, tuple[str, ...]], CompiledFunction] = {}
         self._lock = threading.RLock()
         self.__call__ = self._general
 
@@ -103,7 +107,7 @@ class CompiledFunction:
     @property
     def inputs(self) -> dict[str, tuple[int, ...]]:
         """Shapes of the arguments, without batch axes."""
-        return {item.name: item.shape for item in self._recipe.arguments}
+        return {item.name: item.shape for item in self._recipe.signature}
 
     @property
     def parameters(self) -> dict[str, tuple[int, ...]]:
@@ -125,20 +129,65 @@ class CompiledFunction:
         """The straight-line program as Python source: what the kernels compute, for reading and checking."""
         return python_source(self._lower().program, name=self.name)
 
-    def jacobian(self, argument: str) -> CompiledFunction:
+    def jacobian(self, *arguments: str) -> CompiledFunction:
         """The derivative by an argument, as another compiled function: shape (…, *output, n).
 
         By a configuration q it is taken on the tangent space, n = nv: d f(integrate(q, t e_j)) / dt at t = 0.
+        Several arguments give a tuple, from one kernel that shares what they have in common. A run-time
+        parameter is an argument too: `f.jacobian("upper.mass")`.
         """
-        if argument not in self.inputs:
-            raise UnknownNameError.of("argument", argument, self.inputs)
-        if self._recipe.by is not None:
-            raise ArgumentError(
-                f"{self.name} is a derivative already; differentiate a function that computes it"
+        return self._derived("jacobian", arguments)
+
+    def jvp(self, *arguments: str) -> CompiledFunction:
+        """The change of the results along a change of arguments, J dx, as another compiled function.
+
+        It takes one more array for each argument x, after the function's own: `d<x>`, of the shape of x, of
+        nv numbers for a configuration.
+        """
+        return self._derived("jvp", arguments)
+
+    def vjp(self, *arguments: str) -> CompiledFunction:
+        """The gradient of the sum of the results weighted with `cotangent`, J^T w, by reverse accumulation.
+
+        It takes one more array, `cotangent`, of the shape of the result (`cotangent_0`, `cotangent_1`, …
+        where there are several), and gives the gradient by each argument: of its shape, nv numbers for a
+        configuration.
+        """
+        return self._derived("vjp", arguments)
+
+    def hessian_vector(self, *arguments: str) -> CompiledFunction:
+        """The change of the gradient along a change of arguments, H dx, forward over reverse.
+
+        It takes `d<x>` for each argument x, and `cotangent` as `vjp` does unless the function is one scalar:
+        then the second derivatives of the results are contracted with it. By configurations it is the
+        derivative of the gradient, nv numbers, along integrate(q, t dq): its quadratic form dq H dq is the
+        second derivative of f along that curve; H alone is symmetric up to the brackets of the directions.
+        """
+        return self._derived("hessian_vector", arguments)
+
+    def _derived(self, kind: str, arguments: tuple[str, ...]) -> CompiledFunction:
+        found = self._derivatives.get((kind, arguments))
+        if found is None:
+            recipe, sibling = self._recipe, self._sibling
+            derivative = Derivative.of(
+                kind,
+                arguments,
+                [ArrayInput(item.name, item.shape) for item in self._signature],
+                lambda: [item.shape for item in self._layout()],
+                recipe.charts(),
             )
-        identity = self._recipe.identity and f"{self._recipe.identity} by {argument}"
-        recipe = dataclasses.replace(self._recipe, by=argument, looped=False, identity=identity)
-        return CompiledFunction(recipe, dtype=self.dtype)
+            found = CompiledFunction(
+                dataclasses.replace(
+                    recipe,
+                    derivatives=(*recipe.derivatives, derivative),
+                    looped=False,
+                    identity=recipe.identity and f"{recipe.identity} {derivative}",
+                ),
+                dtype=self.dtype,
+                sibling=None if sibling is None else lambda other: sibling(other)._derived(kind, arguments),
+            )
+            self._derivatives[kind, arguments] = found
+        return found
 
     def __repr__(self) -> str:
         arguments = ", ".join(f"{name}{list(shape)}" for name, shape in self.inputs.items())
@@ -182,9 +231,10 @@ class CompiledFunction:
         return self._hand_back(arrays if len(arrays) > 1 or arrays[0].ndim else [arrays[0][()]])
 
     def _bind(self, args: Sequence[object], named: Mapping[str, object]) -> list[object]:
-        if len(args) == len(self._recipe.arguments) and not named:
+        count = len(self._signature) - len(self._recipe.parameters)
+        if len(args) == count and not named:
             return list(args)
-        names = [item.name for item in self._recipe.arguments]
+        names = [item.name for item in self._signature[:count]]
         if len(args) > len(names):
             raise ArgumentError(
                 f"{self.name} takes {len(names)} arrays ({', '.join(names)}), got {len(args)}"
@@ -273,7 +323,7 @@ class CompiledFunction:
         self.__call__ = codegen.make_entry(
             self._kernel("scalar"),
             self._general,
-            input_shapes=[item.shape for item in self._recipe.arguments],
+            input_shapes=[item.shape for item in self._signature],
             output_shapes=[item.shape for item in self._layout()],
             name=self.name,
         )
@@ -282,7 +332,7 @@ class CompiledFunction:
         """The results as the function returns them: one bare, several as a tuple, or a user's own form."""
         if self._recipe.identity is None:
             return self._lower().rebuild(results)
-        return results[0] if len(results) == 1 else tuple(results)
+        return grouped(results, self._recipe.derivatives, lambda own: own[0] if len(own) == 1 else tuple(own))
 
     def _refusal(self, rows: Rows, row: int) -> StateError:
         """Which quaternion of which argument, in which row."""
@@ -318,7 +368,8 @@ class CompiledFunction:
     def _measured(self, refusal: Refusal, rows: Sequence[Sequence[Any]]) -> Any:
         """A measure of one sample, or of all of them where the elements are arrays."""
         arrays = [_nested(flat, item.shape) for flat, item in zip(rows, self._signature, strict=True)]
-        return self._recipe.on_model(refusal.measure, arrays)
+        own, parameters = len(self._recipe.arguments), len(self._recipe.parameters)
+        return self._recipe.on_model(refusal.measure, arrays[:own] + arrays[len(arrays) - parameters :])
 
     def _norms(self, rows: Rows) -> Iterator[tuple[str, slice, Array]]:
         for argument, matrix in zip(self._recipe.arguments, rows.matrices, strict=False):

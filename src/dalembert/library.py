@@ -60,25 +60,29 @@ def function(
     arrays: tuple[str, ...] = (),
     options: tuple[tuple[str, Any], ...] = (),
     dtype: str = "float64",
-    by: str | None = None,
+    by: str | tuple[str, ...] | None = None,
 ) -> CompiledFunction:
-    """A library function compiled for a model; `arrays` are further arrays, `options` static arguments."""
-    key = (name, method, arrays, options, dtype, by)
+    """A library function compiled for a model; `arrays` are further arrays, `options` static arguments.
+
+    `by`: its Jacobian by one argument or by several, in one kernel.
+    """
+    if by is not None:
+        plain = function(model, name, method, arrays=arrays, options=options, dtype=dtype)
+        return plain.jacobian(*((by,) if isinstance(by, str) else by))
+    key = (name, method, arrays, options, dtype)
     try:
         found = model.functions.get(key)
     except AttributeError:
         raise no_model(name, model) from None
     if found is None:
         # Two threads may both get here: they make equal functions, and share their kernels on disk.
-        recipe = library_recipe(model, name, method, arrays=arrays, options=options, by=by)
+        recipe = library_recipe(model, name, method, arrays=arrays, options=options)
         found = model.functions[key] = CompiledFunction(
             recipe,
             dtype=dtype,
-            sibling=lambda other: function(
-                model, name, method, arrays=arrays, options=options, dtype=other, by=by
-            ),
+            sibling=lambda other: function(model, name, method, arrays=arrays, options=options, dtype=other),
         )
-        if key == (name, None, (), (), "float64", None):
+        if key == (name, None, (), (), "float64"):
             model.functions[name] = found
     return found
 
@@ -99,7 +103,6 @@ def library_recipe(
     arrays: tuple[str, ...] = (),
     options: tuple[tuple[str, Any], ...] = (),
     parameters: tuple[ArrayArgument, ...] = (),
-    by: str | None = None,
 ) -> Recipe:
     """What to compile for a library function."""
     entry = FUNCTIONS[name]
@@ -123,20 +126,18 @@ def library_recipe(
     shapes = [(item, argument_shape(model, item, entry)) for item in names]
     looped = (
         chosen in entry.loops
-        and by is None
         and not parameters
         and len(model.bodies) > UNROLLED_BODIES
         and _can_loop(model, chosen)
     )
     label = chosen if automatic is None else "automatic"
-    identity = f"{name} {label} {names} {options} {parameters} {by} {looped} {model.digest} {source_digest()}"
+    identity = f"{name} {label} {names} {options} {parameters} {looped} {model.digest} {source_digest()}"
     return Recipe(
         name=name,
         function=on_frames(algorithm),
         model=model,
         arguments=tuple(ArrayArgument(item, shape) for item, shape in shapes if shape is not None),
         parameters=parameters,
-        by=by,
         looped=looped,
         identity=hashlib.sha256(identity.encode()).hexdigest(),
         refusals=tuple(

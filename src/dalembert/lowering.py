@@ -23,10 +23,10 @@ from dalembert.model.values import replace_values
 from dalembert.scalar import Scalar
 from dalembert.spatial import ArticulatedInertia, Placement, RigidInertia, Value
 from dalembert.tables import InputTable, TableTree, TableVector
-from dalembert.tracing.differentiate import jacobian
+from dalembert.tracing.derivative import Chart, Derivative, derived, grouped
 from dalembert.tracing.expression import Expression, Graph
 from dalembert.tracing.program import ArraySpec, Program, Store, Straight
-from dalembert.tracing.trace import ArrayInput, ArrayOutput, Trace, trace
+from dalembert.tracing.trace import ArrayInput, Trace, trace
 
 __all__ = ["POSITIONS", "QUATERNION_TOLERANCE", "Lowered", "Recipe", "lower"]
 
@@ -45,8 +45,8 @@ Rebuild: TypeAlias = Callable[[Sequence[Any]], Any]
 class Recipe:
     """A function to compile.
 
-    `function(tree, *arrays)` with one nested list for each argument; `by` names the argument by which its
-    derivative is wanted instead of its value; `looped` asks for loops over tables; `identity` names a
+    `function(tree, *arrays)` with one nested list for each argument; `derivatives` are what is wanted instead
+    of its value, each of the one before; `looped` asks for loops over tables; `identity` names a
     function of the library's own in the disk cache, so that a hit needs no trace; `refusals` are what rows
     must fulfil beside unit quaternions.
     """
@@ -56,10 +56,26 @@ class Recipe:
     model: Model
     arguments: tuple[ArrayArgument, ...]
     parameters: tuple[ArrayArgument, ...] = ()
-    by: str | None = None
+    derivatives: tuple[Derivative, ...] = ()
     looped: bool = False
     identity: str | None = None
     refusals: tuple[Refusal, ...] = ()
+
+    @property
+    def signature(self) -> tuple[ArrayArgument, ...]:
+        """The arrays of a call: the function's arguments, then what its derivatives add."""
+        more = (item for derivative in self.derivatives for item in derivative.inputs)
+        return (*self.arguments, *(ArrayArgument(item.name, item.shape) for item in more))
+
+    def charts(self) -> dict[str, Chart]:
+        """The tangent spaces of the configurations: d f(integrate(q, t e_j)) / dt = (df/dq) Q(q) e_j."""
+        n = self.model.nv
+        units = [[1.0 if i == j else 0.0 for i in range(n)] for j in range(n)]
+
+        def rates(q: Sequence[Scalar]) -> list[list[Scalar]]:
+            return [configuration.position_rate(self.model, q, unit) for unit in units]
+
+        return {item.name: Chart(n, rates) for item in self.arguments if self.is_configuration(item)}
 
     def on_model(self, function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
         """`function(model, *arguments)` with the arguments and then the parameters given in `arrays`."""
@@ -104,52 +120,28 @@ def _lower_unrolled(recipe: Recipe, dtype: str) -> Lowered:
 
     inputs = [ArrayInput(item.name, item.shape) for item in (*recipe.arguments, *recipe.parameters)]
     traced = trace(call, inputs, flatten=as_lists)
-    outputs = traced.outputs if recipe.by is None else _derivatives(traced, recipe)
-    return _assembled(traced, outputs, _refused(traced.graph, recipe, dtype, measures))
+    check = _refused(traced.graph, recipe, dtype, measures)
+    for derivative in recipe.derivatives:
+        traced = derived(traced, derivative, recipe.charts())
+    return _assembled(traced, recipe, check)
 
 
-def _assembled(traced: Trace, outputs: Sequence[ArrayOutput], check: Expression | None) -> Lowered:
+def _assembled(traced: Trace, recipe: Recipe, check: Expression | None) -> Lowered:
     """Results get names of their own, since a function may well return its argument."""
+    outputs = traced.outputs
     stores = [
         Store(f"result {output.name}", position, value)
         for output in outputs
         for position, value in enumerate(output.values)
     ]
     program = Program(
-        inputs=tuple(ArraySpec(item.name, item.size) for item in traced.inputs),
+        inputs=tuple(ArraySpec(item.name, item.size) for item in (*recipe.signature, *recipe.parameters)),
         outputs=tuple(ArraySpec(f"result {output.name}", output.size) for output in outputs),
         statements=(Straight(tuple(stores)),),
         check=check,
     )
     results = tuple(ArrayArgument(output.name, output.shape) for output in outputs)
-    return Lowered(program, results, traced.rebuild)
-
-
-def _derivatives(traced: Trace, recipe: Recipe) -> list[ArrayOutput]:
-    """d outputs / d argument; by q on the tangent: d f(integrate(q, t e_j)) / dt = (df/dq) Q(q) e_j."""
-    source = next(item for item in traced.inputs if item.name == recipe.by)
-    symbols = [traced.graph.input(source.name, k) for k in range(source.size)]
-    matrix = jacobian(traced.values, symbols)
-    columns = source.shape
-    if recipe.is_configuration(ArrayArgument(source.name, source.shape)):
-        columns = (recipe.model.nv,)
-        rates = [
-            configuration.position_rate(
-                recipe.model, symbols, [1.0 if i == j else 0.0 for i in range(recipe.model.nv)]
-            )
-            for j in range(recipe.model.nv)
-        ]
-        matrix = [
-            [sum((a * b for a, b in zip(row, rate, strict=True)), 0.0) for rate in rates] for row in matrix
-        ]
-    outputs = []
-    start = 0
-    for output in traced.outputs:
-        rows = matrix[start : start + output.size]
-        start += output.size
-        values = tuple(traced.graph.coerce(entry) for row in rows for entry in row)
-        outputs.append(ArrayOutput(output.name, output.shape + columns, values))
-    return outputs
+    return Lowered(program, results, lambda arrays: grouped(arrays, recipe.derivatives, traced.rebuild))
 
 
 def _lower_looped(recipe: Recipe, dtype: str) -> Lowered:

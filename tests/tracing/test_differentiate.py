@@ -36,6 +36,24 @@ def numbers(rows, values):
     )
 
 
+def dense(rows, columns):
+    return [[row.get(k, 0.0) for k in range(columns)] for row in rows]
+
+
+def full(outputs, inputs):
+    return dense(jacobian(outputs, inputs), len(inputs))
+
+
+def forward(outputs, inputs):
+    seeds = [{k: 1.0} for k in range(len(inputs))]
+    return dense(_forward(live(outputs), outputs, inputs, seeds), len(inputs))
+
+
+def reverse(outputs, inputs):
+    seeds = [{k: 1.0} for k in range(len(inputs))]
+    return dense(_reverse(live(outputs), outputs, inputs, seeds), len(inputs))
+
+
 def complex_step(outputs, values):
     columns = []
     for k in range(len(values)):
@@ -52,7 +70,7 @@ def test_jacobian_is_the_complex_step(recipe, values):
     expected = complex_step(outputs, values)
     assume(np.all(np.abs(expected) < 1e6))
     scale = 1e-9 * (1.0 + np.abs(expected).max())
-    np.testing.assert_allclose(numbers(jacobian(outputs, x), values), expected, rtol=1e-9, atol=scale)
+    np.testing.assert_allclose(numbers(full(outputs, x), values), expected, rtol=1e-9, atol=scale)
 
 
 @settings(max_examples=80)
@@ -61,11 +79,11 @@ def test_forward_and_reverse_products_are_those_of_the_jacobian(recipe, values, 
     """J t and J^T w from their own passes; both ways of accumulating J; all operations, branches included."""
     graph, x = symbols(3)
     outputs = [node(graph, item) for item in cook(recipe, x)][-3:]
-    J = numbers(_forward(live(outputs), outputs, x), values)
+    J = numbers(forward(outputs, x), values)
     assume(np.all(np.abs(J) < 1e6))
     tolerance = {"rtol": 1e-8, "atol": 1e-8 * (1.0 + np.abs(J).max())}
-    np.testing.assert_allclose(numbers(_reverse(live(outputs), outputs, x), values), J, **tolerance)
-    np.testing.assert_allclose(numbers(jacobian(outputs, x), values), J, **tolerance)
+    np.testing.assert_allclose(numbers(reverse(outputs, x), values), J, **tolerance)
+    np.testing.assert_allclose(numbers(full(outputs, x), values), J, **tolerance)
     t = data.draw(VALUES)
     w = data.draw(VALUES)[: len(outputs)]
     np.testing.assert_allclose(numbers([jvp(outputs, x, t)], values)[0], J @ t, **tolerance)
@@ -98,7 +116,7 @@ SINGLE = {
 
 @pytest.mark.parametrize("name", SINGLE)
 @pytest.mark.parametrize("values", [(0.4, 0.7), (0.7, 0.45)])
-@pytest.mark.parametrize("mode", [_forward, _reverse])
+@pytest.mark.parametrize("mode", [forward, reverse])
 def test_each_operation_against_central_differences(name, values, mode):
     _, x = symbols(2)
     outputs = [SINGLE[name](*x)]
@@ -112,17 +130,14 @@ def test_each_operation_against_central_differences(name, values, mode):
         / (2.0 * h)
         for step in np.eye(2)
     ]
-    np.testing.assert_allclose(
-        numbers(mode(live(outputs), outputs, x), values)[0], expected, rtol=1e-7, atol=1e-8
-    )
+    np.testing.assert_allclose(numbers(mode(outputs, x), values)[0], expected, rtol=1e-7, atol=1e-8)
 
 
 def test_zero_blocks_are_structural():
     _, x = symbols(4)
     outputs = [x[0] * x[1], scalar.sin(x[3])]
     rows = jacobian(outputs, x)
-    assert rows[0][2:] == [0.0, 0.0]
-    assert rows[1][:3] == [0.0, 0.0, 0.0]
+    assert [sorted(row) for row in rows] == [[0, 1], [3]]
 
 
 def test_the_cheaper_direction_is_taken():
@@ -131,11 +146,11 @@ def test_the_cheaper_direction_is_taken():
     product = x[0]
     for item in x[1:]:
         product = product * item + item
-    gradient = jacobian([product], x)[0]
+    gradient = full([product], x)[0]
     assert count_operations(gradient).total <= 5 * count_operations([product]).total
     _, (t,) = symbols(1)
     curve = [scalar.sin(t * float(k)) * t for k in range(1, 40)]
-    column = [row[0] for row in jacobian(curve, [t])]
+    column = [row[0] for row in full(curve, [t])]
     assert count_operations(column).total <= 6 * count_operations(curve).total
 
 
@@ -143,7 +158,9 @@ def test_derivative_by_an_intermediate_value():
     """Inputs need not be leaves: d(s y)/ds with s = sin x is y."""
     _, (x, y) = symbols(2)
     s = scalar.sin(x)
-    assert jacobian([s * y], [s, y]) == [[y, s]] or jacobian([s * y], [s, y])[0][0] is y
+    row = jacobian([s * y], [s, y])[0]
+    assert row[0] is y
+    assert row[1] is s
 
 
 def test_nan_of_the_branch_not_taken_does_not_spread_forward():
@@ -154,8 +171,8 @@ def test_nan_of_the_branch_not_taken_does_not_spread_forward():
 
 def test_second_derivatives():
     _, (x, y) = symbols(2)
-    gradient = jacobian([x * x * y + scalar.sin(x * y)], [x, y])[0]
-    hessian = numbers(jacobian(gradient, [x, y]), [0.3, 0.8])
+    gradient = full([x * x * y + scalar.sin(x * y)], [x, y])[0]
+    hessian = numbers(full(gradient, [x, y]), [0.3, 0.8])
     c, s = math.cos(0.24), math.sin(0.24)
     expected = [[1.6 - 0.64 * s, 0.6 + c - 0.24 * s], [0.6 + c - 0.24 * s, -0.09 * s]]
     np.testing.assert_allclose(hessian, expected, rtol=1e-12)

@@ -20,16 +20,25 @@ from dalembert.tracing.operations import BOOLEAN_OPS
 __all__ = ["jacobian", "jvp", "vjp"]
 
 
-def jacobian(outputs: Sequence[Expression], inputs: Sequence[Expression]) -> list[list[Scalar]]:
-    """The matrix d outputs / d inputs, one row an output; a structurally zero entry is the float 0.0.
+def jacobian(
+    outputs: Sequence[Expression],
+    inputs: Sequence[Expression],
+    seeds: Sequence[Mapping[int, Scalar]] | None = None,
+) -> list[dict[int, Scalar]]:
+    """The rows of the matrix d outputs / d directions: its entries by column, structural zeros left out.
 
-    Forward accumulation carries each node's derivatives by the inputs that it depends on, reverse
-    accumulation each node's adjoints for the outputs that depend on it; the one with fewer of these
-    products is taken.
+    Directions are the inputs themselves, or with `seeds` what the inputs change along: `seeds[i][k]` is the
+    rate of input i along direction k. Forward accumulation carries each node's derivatives by the directions
+    that it depends on, reverse accumulation each node's adjoints for the outputs that depend on it; the one
+    with fewer of these products is taken.
     """
+    if seeds is None:
+        seeds = [{k: 1.0} for k in range(len(inputs))]
     nodes = live(outputs)
-    forward, reverse = _products(nodes, outputs, inputs)
-    return _forward(nodes, outputs, inputs) if forward <= reverse else _reverse(nodes, outputs, inputs)
+    forward, reverse = _products(nodes, outputs, inputs, seeds)
+    if forward <= reverse:
+        return _forward(nodes, outputs, inputs, seeds)
+    return _reverse(nodes, outputs, inputs, seeds)
 
 
 def jvp(
@@ -75,9 +84,12 @@ def _adjoint(
 
 
 def _forward(
-    nodes: Sequence[Expression], outputs: Sequence[Expression], inputs: Sequence[Expression]
-) -> list[list[Scalar]]:
-    change: dict[int, dict[int, Scalar]] = {x.index: {k: 1.0} for k, x in enumerate(inputs)}
+    nodes: Sequence[Expression],
+    outputs: Sequence[Expression],
+    inputs: Sequence[Expression],
+    seeds: Sequence[Mapping[int, Scalar]],
+) -> list[dict[int, Scalar]]:
+    change: dict[int, Mapping[int, Scalar]] = {x.index: seed for x, seed in zip(inputs, seeds, strict=True)}
     for node in nodes:
         if node.index in change or not node.args:
             continue
@@ -88,22 +100,36 @@ def _forward(
             if not scalar.is_zero(value):
                 row[k] = value
         change[node.index] = row
-    return [[change.get(y.index, {}).get(k, 0.0) for k in range(len(inputs))] for y in outputs]
+    return [dict(change.get(y.index, {})) for y in outputs]
 
 
 def _reverse(
-    nodes: Sequence[Expression], outputs: Sequence[Expression], inputs: Sequence[Expression]
-) -> list[list[Scalar]]:
-    return [_adjoint(live([y]), [y], inputs, [1.0]) for y in outputs]
+    nodes: Sequence[Expression],
+    outputs: Sequence[Expression],
+    inputs: Sequence[Expression],
+    seeds: Sequence[Mapping[int, Scalar]],
+) -> list[dict[int, Scalar]]:
+    rows = []
+    for y in outputs:
+        row: dict[int, Scalar] = {}
+        for slope, seed in zip(_adjoint(live([y]), [y], inputs, [1.0]), seeds, strict=True):
+            if not scalar.is_zero(slope):
+                for k, rate in seed.items():
+                    row[k] = row.get(k, 0.0) + slope * rate
+        rows.append({k: value for k, value in sorted(row.items()) if not scalar.is_zero(value)})
+    return rows
 
 
 def _products(
-    nodes: Sequence[Expression], outputs: Sequence[Expression], inputs: Sequence[Expression]
+    nodes: Sequence[Expression],
+    outputs: Sequence[Expression],
+    inputs: Sequence[Expression],
+    seeds: Sequence[Mapping[int, Scalar]],
 ) -> tuple[int, int]:
-    """Number of local derivatives applied forward and in reverse: sets of inputs and outputs as bit masks."""
+    """Number of local derivatives applied forward and in reverse: by sets of directions and outputs."""
     below: dict[int, int] = {}
-    for k, x in enumerate(inputs):
-        below[x.index] = 1 << k
+    for x, seed in zip(inputs, seeds, strict=True):
+        below[x.index] = sum(1 << k for k in seed)
     for node in nodes:
         if node.index not in below:
             mask = 0

@@ -1,0 +1,223 @@
+"""Derivatives of a traced function: another trace, of more inputs or other outputs.
+
+    jacobian         d f / d x for each argument x asked for, shape (*output, *x)
+    jvp              J dx: one more input `d<x>` an argument; shapes of the outputs
+    vjp              J^T w: one more input `cotangent`, or `cotangent_<k>` an output; shapes of the arguments
+    hessian_vector   the change of J^T w along dx; w = 1 where f is one scalar; shapes of the arguments
+
+An argument may live on a manifold: its `Chart` gives the rates of its elements for each direction of the
+tangent space, and derivatives by it, changes of it and gradients have the tangent space's size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, final
+
+from dalembert.errors import ArgumentError, UnknownNameError
+from dalembert.scalar import Scalar
+from dalembert.tracing.differentiate import jacobian, jvp, vjp
+from dalembert.tracing.expression import Expression
+from dalembert.tracing.trace import ArrayInput, ArrayOutput, Trace
+
+__all__ = ["KINDS", "Chart", "Derivative", "cotangents_for", "derived", "grouped"]
+
+KINDS: Final = ("jacobian", "jvp", "vjp", "hessian_vector")
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Chart:
+    """The tangent space of an argument: `rates(symbols)` is one list of element rates for each direction."""
+
+    size: int
+    rates: Callable[[Sequence[Scalar]], list[list[Scalar]]]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Derivative:
+    """What is asked for: a kind, by which arguments, and the inputs that it adds."""
+
+    kind: str
+    arguments: tuple[str, ...]
+    tangents: tuple[ArrayInput, ...] = ()
+    cotangents: tuple[ArrayInput, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        kind: str,
+        arguments: Sequence[str],
+        inputs: Sequence[ArrayInput],
+        outputs: Callable[[], Sequence[tuple[int, ...]]],
+        charts: Mapping[str, Chart],
+    ) -> Derivative:
+        """Checked; `outputs()` are the shapes of the results, wanted in reverse alone."""
+        if kind not in KINDS:
+            raise UnknownNameError.of("kind of derivative", kind, KINDS)
+        shapes = {item.name: item.shape for item in inputs}
+        if not arguments:
+            raise ArgumentError(
+                f"{kind} needs the argument to differentiate by, one or more of: {', '.join(shapes)}"
+            )
+        for name in arguments:
+            if name not in shapes:
+                raise UnknownNameError.of("argument", name, shapes)
+        if len(set(arguments)) < len(arguments):
+            raise ArgumentError(f"{kind}: an argument is named twice: {', '.join(arguments)}")
+        taken = set(shapes)
+        tangents: list[ArrayInput] = []
+        if kind in ("jvp", "hessian_vector"):
+            for name in arguments:
+                tangents.append(ArrayInput(_free(f"d{name}", taken), _tangent_shape(name, shapes, charts)))
+        cotangents: tuple[ArrayInput, ...] = ()
+        if kind in ("vjp", "hessian_vector"):
+            cotangents = cotangents_for(outputs(), taken, scalar=kind == "vjp")
+        return cls(kind, tuple(arguments), tuple(tangents), cotangents)
+
+    @property
+    def inputs(self) -> tuple[ArrayInput, ...]:
+        """The inputs that the derivative has beside the function's."""
+        return (*self.tangents, *self.cotangents)
+
+
+def cotangents_for(
+    shapes: Sequence[tuple[int, ...]], taken: set[str], *, scalar: bool = True
+) -> tuple[ArrayInput, ...]:
+    """The weights of the outputs; none for a single scalar unless `scalar`."""
+    if len(shapes) == 1:
+        return (ArrayInput(_free("cotangent", taken), shapes[0]),) if scalar or shapes[0] else ()
+    return tuple(ArrayInput(_free(f"cotangent_{k}", taken), shape) for k, shape in enumerate(shapes))
+
+
+def derived(traced: Trace, derivative: Derivative, charts: Mapping[str, Chart]) -> Trace:
+    """The derivative of a trace, in the same graph."""
+    if derivative.kind == "jacobian":
+        return _jacobian(traced, derivative, charts)
+    if derivative.kind == "jvp":
+        return _jvp(traced, derivative, charts)
+    gradient = _vjp(traced, derivative, charts)
+    return gradient if derivative.kind == "vjp" else _jvp(gradient, derivative, charts)
+
+
+def grouped(
+    results: Sequence[Any], derivatives: Sequence[Derivative], base: Callable[[list[Any]], Any]
+) -> Any:
+    """Results of derivatives in the form that they are handed back: as the function's own, for each argument;
+    gradients bare or as a tuple, one an argument.
+    """
+    if not derivatives:
+        return base(list(results))
+    last, rest = derivatives[-1], derivatives[:-1]
+    if last.kind == "jvp":
+        return grouped(results, rest, base)
+    number = len(last.arguments)
+    if last.kind != "jacobian":
+        return results[0] if number == 1 else tuple(results)
+    if number == 1:
+        return grouped(results, rest, base)
+    size = len(results) // number
+    return tuple(grouped(results[k * size : (k + 1) * size], rest, base) for k in range(number))
+
+
+def _jacobian(traced: Trace, derivative: Derivative, charts: Mapping[str, Chart]) -> Trace:
+    symbols: list[Expression] = []
+    seeds: list[dict[int, Scalar]] = []
+    spans: list[tuple[str, tuple[int, ...], int, int]] = []
+    columns = 0
+    shapes = {item.name: item.shape for item in traced.inputs}
+    for name in derivative.arguments:
+        own = _symbols(traced, name)
+        rates = _rates(charts.get(name), own)
+        symbols += own
+        seeds += [
+            {columns + j: rate[i] for j, rate in enumerate(rates) if not _is_zero(rate[i])}
+            for i in range(len(own))
+        ]
+        spans.append((name, _tangent_shape(name, shapes, charts), columns, len(rates)))
+        columns += len(rates)
+    rows = jacobian(traced.values, symbols, seeds)
+    outputs = []
+    for name, shape, start, size in spans:
+        done = 0
+        for output in traced.outputs:
+            values = tuple(
+                traced.graph.coerce(row.get(start + j, 0.0))
+                for row in rows[done : done + output.size]
+                for j in range(size)
+            )
+            done += output.size
+            label = output.name if len(spans) == 1 else f"{output.name} by {name}"
+            outputs.append(ArrayOutput(label, output.shape + shape, values))
+    return replace(traced, outputs=tuple(outputs))
+
+
+def _jvp(traced: Trace, derivative: Derivative, charts: Mapping[str, Chart]) -> Trace:
+    graph = traced.graph
+    symbols: list[Expression] = []
+    changes: list[Scalar] = []
+    for name, tangent in zip(derivative.arguments, derivative.tangents, strict=True):
+        own = _symbols(traced, name)
+        given = [graph.input(tangent.name, k) for k in range(tangent.size)]
+        rates = _rates(charts.get(name), own)
+        symbols += own
+        changes += [_sum(rate[i] * d for rate, d in zip(rates, given, strict=True)) for i in range(len(own))]
+    moved = iter(jvp(traced.values, symbols, changes))
+    outputs = [
+        replace(output, values=tuple(graph.coerce(next(moved)) for _ in output.values))
+        for output in traced.outputs
+    ]
+    return replace(traced, inputs=(*traced.inputs, *derivative.tangents), outputs=tuple(outputs))
+
+
+def _vjp(traced: Trace, derivative: Derivative, charts: Mapping[str, Chart]) -> Trace:
+    graph = traced.graph
+    weights: list[Scalar] = [
+        graph.input(item.name, k) for item in derivative.cotangents for k in range(item.size)
+    ] or [1.0]
+    shapes = {item.name: item.shape for item in traced.inputs}
+    owns = [_symbols(traced, name) for name in derivative.arguments]
+    gradient = iter(vjp(traced.values, [x for own in owns for x in own], weights))
+    outputs = []
+    for name, own in zip(derivative.arguments, owns, strict=True):
+        slopes = [next(gradient) for _ in own]
+        rates = _rates(charts.get(name), own)
+        values = [_sum(a * b for a, b in zip(rate, slopes, strict=True)) for rate in rates]
+        shape = _tangent_shape(name, shapes, charts)
+        outputs.append(ArrayOutput(name, shape, tuple(graph.coerce(item) for item in values)))
+    return replace(traced, inputs=(*traced.inputs, *derivative.cotangents), outputs=tuple(outputs))
+
+
+def _symbols(traced: Trace, name: str) -> list[Expression]:
+    size = next(item.size for item in traced.inputs if item.name == name)
+    return [traced.graph.input(name, k) for k in range(size)]
+
+
+def _rates(chart: Chart | None, symbols: Sequence[Expression]) -> list[list[Scalar]]:
+    if chart is None:
+        return [[1.0 if i == j else 0.0 for i in range(len(symbols))] for j in range(len(symbols))]
+    return chart.rates(symbols)
+
+
+def _tangent_shape(
+    name: str, shapes: Mapping[str, tuple[int, ...]], charts: Mapping[str, Chart]
+) -> tuple[int, ...]:
+    return (charts[name].size,) if name in charts else shapes[name]
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, or one that no other input has."""
+    while name in taken:
+        name = f"d{name}" if name.startswith("d") else f"{name}_"
+    taken.add(name)
+    return name
+
+
+def _sum(terms: Iterable[Scalar]) -> Scalar:
+    return sum((term for term in terms if not _is_zero(term)), 0.0)
+
+
+def _is_zero(value: Scalar) -> bool:
+    return type(value) is float and value == 0.0

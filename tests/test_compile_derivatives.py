@@ -1,0 +1,188 @@
+"""Derivatives of compiled functions: Jacobians, products with them, and second derivatives."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import dalembert as da
+from dalembert import algorithms as al
+from dalembert import scalar
+from dalembert.errors import ArgumentError, DtypeError, ShapeError, UnknownNameError
+
+
+@pytest.fixture(scope="module")
+def tree() -> da.Model:
+    """Every kind of joint with coordinates of its own, quaternions among them."""
+    builder = da.ModelBuilder()
+    rng = np.random.default_rng(3)
+    joints = [
+        da.Free(),
+        da.Revolute(axis=(0, 0, 1)),
+        da.Spherical(),
+        da.Prismatic(axis=(1, 0, 0)),
+        da.Planar(),
+    ]
+    for k, joint in enumerate(joints):
+        com = rng.normal(size=3)
+        inertia = da.RigidInertia(1.0 + k, com.tolist(), np.diag([1.0, 1.2, 1.4 + 0.1 * k]).tolist())
+        builder.add_body(f"body{k}", f"body{k - 1}" if k else "world", joint, inertia=inertia)
+    return builder.build()
+
+
+def states(model: da.Model, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(7)
+    q, v = (np.array(x) for x in zip(*(model.random_state(rng) for _ in range(count)), strict=True))
+    return q, v, rng.normal(size=v.shape)
+
+
+def differences(f: Any, model: da.Model, q: np.ndarray, h: float = 1e-5) -> np.ndarray:
+    """d f / dq on the tangent space by central differences; the last axis is nv."""
+    columns = [
+        (f(da.integrate(model, q, h * e)) - f(da.integrate(model, q, -h * e))) / (2.0 * h)
+        for e in np.eye(model.nv)
+    ]
+    return np.stack(columns, axis=-1)
+
+
+def test_several_arguments_come_from_one_kernel(tree: da.Model):
+    """One tuple, an array an argument; fewer operations than the kernels apart."""
+    q, v, a = states(tree, 3)
+    f = da.compile(da.inverse_dynamics, tree)
+    together = f.jacobian("q", "v", "a")
+    by_q, by_v, by_a = together(q, v, a)
+    for name, found in zip(("q", "v", "a"), (by_q, by_v, by_a), strict=True):
+        assert_allclose(found, f.jacobian(name)(q, v, a), atol=1e-11)
+    assert_allclose(by_q, differences(lambda x: f(x, v, a), tree, q), atol=1e-6)
+    apart = sum(f.jacobian(name).operation_count.total for name in ("q", "v", "a"))
+    assert together.operation_count.total < apart
+
+
+def test_products_are_those_with_the_jacobian(tree: da.Model):
+    """J dx and J^T w by their own accumulations, on the tangent space of q, batched."""
+    q, v, tau = states(tree, 3)
+    f = da.compile(da.forward_dynamics, tree)
+    by_q, by_tau = f.jacobian("q", "tau")(q, v, tau)
+    rng = np.random.default_rng(2)
+    dq, dtau, w = rng.normal(size=(3, *v.shape))
+    forward = f.jvp("q", "tau")
+    assert list(forward.inputs) == ["q", "v", "tau", "dq", "dtau"]
+    expected = (by_q @ dq[..., None] + by_tau @ dtau[..., None])[..., 0]
+    assert_allclose(forward(q, v, tau, dq, dtau), expected, rtol=1e-9, atol=1e-9)
+    assert_allclose(forward(q, v, tau, dtau=dtau, dq=dq), expected, rtol=1e-9, atol=1e-9)
+    reverse = f.vjp("q", "tau")
+    assert reverse.inputs["cotangent"] == (tree.nv,)
+    along_q, along_tau = reverse(q, v, tau, w)
+    assert_allclose(along_q, (w[..., None, :] @ by_q)[..., 0, :], rtol=1e-9, atol=1e-9)
+    assert_allclose(along_tau, (w[..., None, :] @ by_tau)[..., 0, :], rtol=1e-9, atol=1e-9)
+    one = f.vjp("tau")(q[0], v[0], tau[0], w[0])
+    assert_allclose(one, along_tau[0], rtol=1e-12, atol=1e-12)
+
+
+def test_gradient_of_several_results_has_a_weight_each(tree: da.Model):
+    q, v, _ = states(tree, 2)
+    f = da.compile(lambda m, q, v: (al.kinetic_energy(m, q, v), al.center_of_mass(m, q)), tree)
+    gradient = f.vjp("q", "v")
+    assert list(gradient.inputs) == ["q", "v", "cotangent_0", "cotangent_1"]
+    (by_q, by_v), (com_q, _) = zip(*f.jacobian("q", "v")(q, v), strict=True)
+    w, u = np.array([0.3, -2.0]), np.random.default_rng(0).normal(size=(2, 3))
+    along_q, along_v = gradient(q, v, w, u)
+    assert_allclose(along_q, w[:, None] * by_q + (u[:, None] @ com_q)[:, 0], atol=1e-10)
+    assert_allclose(along_v, w[:, None] * by_v, atol=1e-10)
+
+
+def test_run_time_parameters_are_arguments_of_derivatives():
+    """By masses, placements and gravity, against central differences; values given at the call."""
+    model = da.models.arm6()
+    name = model.bodies[2].name
+    names = (f"{name}.mass", f"{model.bodies[3].joint_name}.placement", "gravity")
+    f = da.compile(da.inverse_dynamics, model, parameters=names)
+    q, v, a = states(model, 2)
+    given = {key: np.array(model.value(key)) * 1.1 if key != names[1] else model.value(key) for key in names}
+    found = dict(zip(names, f.jacobian(*names)(q, v, a, parameters=given), strict=True))
+    h = 1e-6
+    for key in (names[0], names[2]):
+        for place in np.ndindex(np.shape(given[key])):
+            step = np.zeros(np.shape(given[key]))
+            step[place] = h
+            ahead, behind = (f(q, v, a, parameters={**given, key: given[key] + s * step}) for s in (1, -1))
+            assert_allclose(found[key][(..., *place)], (ahead - behind) / (2 * h), atol=1e-6)
+    gradient = f.vjp("gravity", "q")(q, v, a, v, parameters=given)[0]
+    assert_allclose(gradient, np.einsum("bi,bik->bk", v, found["gravity"]), atol=1e-10)
+    assert found[names[1]].shape == (2, model.nv, *np.shape(model.value(names[1])))
+
+
+def test_hessian_products_are_changes_of_the_gradient(tree: da.Model):
+    """Forward over reverse against differences of the gradient, with and without a cotangent."""
+    q, v, a = states(tree, 1)
+    q, v, a = q[0], v[0], a[0]
+    f = da.compile(al.kinetic_energy, tree)
+    dq, dv, w = np.random.default_rng(4).normal(size=(3, tree.nv))
+    product = f.hessian_vector("q", "v")
+    assert list(product.inputs) == ["q", "v", "dq", "dv"]
+    h = 1e-5
+    gradient = f.vjp("q", "v")
+    ends = [np.array(gradient(da.integrate(tree, q, s * h * dq), v + s * h * dv, 1.0)) for s in (1, -1)]
+    assert_allclose(np.array(product(q, v, dq, dv)), (ends[0] - ends[1]) / (2 * h), atol=1e-5, rtol=1e-7)
+    g = da.compile(da.inverse_dynamics, tree)
+    contracted = g.hessian_vector("q")(q, v, a, dq, w)
+    reverse = g.vjp("q")
+    ends = [reverse(da.integrate(tree, q, s * h * dq), v, a, w) for s in (1, -1)]
+    assert_allclose(contracted, (ends[0] - ends[1]) / (2 * h), rtol=1e-6, atol=1e-5)
+
+
+def test_derivatives_of_derivatives():
+    """Full tensors of a small model: the second derivatives of tau by q and v."""
+    model = da.models.double_pendulum()
+    q, v, a = states(model, 2)
+    f = da.compile(da.inverse_dynamics, model)
+    tensor = f.jacobian("q").jacobian("v")
+    found, h = tensor(q, v, a), 1e-6
+    assert found.shape == (2, 2, 2, 2)
+    for k, e in enumerate(np.eye(2)):
+        ahead, behind = (f.jacobian("q")(q, v + s * h * e, a) for s in (1, -1))
+        assert_allclose(found[..., k], (ahead - behind) / (2 * h), atol=1e-6)
+
+
+def test_derivatives_follow_types_and_fill_given_arrays():
+    model = da.models.arm6()
+    q, v, tau = states(model, 4)
+    f = da.compile(da.forward_dynamics, model, dtype="float32")
+    single = [x.astype(np.float32) for x in (q, v, tau)]
+    found = f.vjp("q")(*single, single[1])
+    assert found.dtype == np.float32
+    out = np.empty((4, 6)), np.empty((4, 6))
+    g = da.compile(da.forward_dynamics, model)
+    result = g.vjp("q", "v")(q, v, tau, v, out=out)
+    assert result[0] is out[0]
+    assert_allclose(found, out[0], rtol=2e-3, atol=2e-2)
+    with pytest.raises(DtypeError, match="compiled for float32"):
+        f.vjp("q")(q, v, tau, v)
+
+
+def test_wrong_arguments_of_derivatives_are_named():
+    model = da.models.arm6()
+    f = da.compile(da.forward_dynamics, model, parameters=("gravity",))
+    with pytest.raises(UnknownNameError, match='unknown argument "u"; valid: "q", "v", "tau", "gravity"'):
+        f.vjp("u")
+    with pytest.raises(ArgumentError, match="jacobian needs the argument.*q, v, tau, gravity"):
+        f.jacobian()
+    with pytest.raises(ArgumentError, match="named twice: q, q"):
+        f.jvp("q", "q")
+    q = np.zeros(6)
+    with pytest.raises(ShapeError, match=r"cotangent: expected \(6,\), got \(5,\)"):
+        f.vjp("q")(q, q, q, np.zeros(5))
+    with pytest.raises(ArgumentError, match="needs dq; its arguments are q, v, tau, dq"):
+        f.jvp("q")(q, q, q)
+
+
+def test_inputs_of_derivatives_do_not_take_the_names_of_others():
+    """A change of v beside an argument dv; two changes of q one upon the other."""
+    model = da.models.pendulum()
+    f = da.compile(lambda m, v, dv: scalar.sin(v[0]) * dv[0], model)
+    assert list(f.jvp("v").inputs) == ["v", "dv", "ddv"]
+    assert_allclose(f.jvp("v")([0.3], [2.0], [5.0]), 10.0 * np.cos(0.3))
+    twice = f.jvp("v").jvp("v")
+    assert len(twice.inputs) == 4
+    assert_allclose(twice([0.3], [2.0], [5.0], [1.0]), -10.0 * np.sin(0.3))
