@@ -9,6 +9,7 @@ from tests.conformance.enrolled import (
     assembly,
     constraints,
     geometry,
+    guenter_rose,
     hybrid,
     loops,
     recursion,
@@ -21,7 +22,7 @@ from dalembert.library import FUNCTIONS
 
 __all__ = ["ENROLLED", "PUBLIC_METHODS", "STRUCTURE", "Enrolled", "flat"]
 
-SUBJECTS = (trees, constraints, loops, assembly, hybrid, recursion, geometry, regressor)
+SUBJECTS = (trees, constraints, loops, assembly, hybrid, recursion, geometry, regressor, guenter_rose)
 
 ENROLLED: tuple[Enrolled, ...] = tuple(entry for subject in SUBJECTS for entry in subject.ENROLLED)
 

@@ -17,7 +17,16 @@ from tests.looped_models import add_closed_loop, copied, poses_at
 
 import dalembert as da
 from dalembert import algorithms as al
-from dalembert.algorithms import assembly, floating_base, geometry, hybrid, lagrange, loops, recursion
+from dalembert.algorithms import (
+    assembly,
+    floating_base,
+    geometry,
+    guenter_rose,
+    hybrid,
+    lagrange,
+    loops,
+    recursion,
+)
 from dalembert.algorithms.constraints import constraint_equations
 from dalembert.model.library.random_trees import random_joint, random_placement
 
@@ -107,8 +116,8 @@ def christoffel_forces(s: Sample) -> list[float]:
 @settings(max_examples=EXAMPLES)
 @given(moving_trees(largest=5))
 def test_inverse_dynamics_by_every_route(s: Sample) -> None:
-    """RNEA in body and in base coordinates, Luh-Walker-Paul, Liu-Jain, the lecture's, closed form, Lagrange
-    and Christoffel: RBDA-5.3-RNEA, RBDA-5.3-BASIC, ANIM-ID, TOD-RNE.
+    """RNEA in body and in base coordinates, Luh-Walker-Paul, Liu-Jain, Balafoutis-Patel, the lecture's,
+    closed form, Lagrange and Christoffel: RBDA-5.3-RNEA, RBDA-5.3-BASIC, ANIM-ID, TOD-RNE, GR-FORWARD.
     """
     m, at = s.model, (s.q, s.v, s.a)
     f = {"external_forces": s.f}
@@ -124,6 +133,7 @@ def test_inverse_dynamics_by_every_route(s: Sample) -> None:
         "the lecture's three steps": al.rnea_common_frame(m, *at, external_forces=in_world),
         "Luh, Walker and Paul": recursion.luh_walker_paul(m, *at, **f).tau,
         "Liu and Jain": recursion.liu_jain(m, *at, **f).tau,
+        "Balafoutis and Patel": guenter_rose.balafoutis_patel(m, *at, **f).tau,
         "closed form": recursion.inverse_dynamics_closed_form(m, *at, **f),
         "Lagrange, by Jacobians": lagrange.inverse_dynamics_by_jacobians(m, *at, **f),
         "Christoffel": christoffel_forces(s),

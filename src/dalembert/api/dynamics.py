@@ -57,7 +57,8 @@ def inverse_dynamics(
 
     Other methods for trees: "rnea_spatial" (the table word for word), "rnea_common_frame" (in world
     coordinates), "luh_walker_paul" (3-D vectors, Table 5.2), "liu_jain" (local frames, at the centres of
-    mass), "lagrange" (Jacobians of all bodies), "closed_form" (the tensors of Eq. 5.6, O(n^4), as reference).
+    mass), "balafoutis_patel" (Cartesian tensors), "lagrange" (Jacobians of all bodies), "closed_form" (the
+    tensors of Eq. 5.6, O(n^4), as reference).
 
     Models with loops or other constraints: many tau produce the same motion, and this is the shortest with
     zeros at joints that are not in `model.actuated` (section 8.12). Refused are an `a` that breaks the

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from dalembert import algorithms
-from dalembert.algorithms import assembly, gears, geometry, lagrange, loops, recursion
+from dalembert.algorithms import assembly, gears, geometry, guenter_rose, lagrange, loops, recursion
 from dalembert.algorithms.forward_dynamics import TREE_METHODS
 from dalembert.algorithms.inverse_dynamics import spanning_tree_forces
 from dalembert.catalogue.entry import LibraryFunction, square
@@ -46,6 +46,7 @@ TREES: Final[dict[str, LibraryFunction]] = {
             "rnea_common_frame": recursion.inverse_dynamics_common_frame,
             "luh_walker_paul": _forces_alone(recursion.luh_walker_paul),
             "liu_jain": _forces_alone(recursion.liu_jain),
+            "balafoutis_patel": _forces_alone(guenter_rose.balafoutis_patel),
             "lagrange": lagrange.inverse_dynamics_by_jacobians,
             "closed_form": recursion.inverse_dynamics_closed_form,
             **loops.INVERSE_METHODS,
