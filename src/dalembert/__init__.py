@@ -14,7 +14,9 @@ from dalembert import (
     spatial,
 )
 from dalembert.api import (
+    BaseParameters,
     FloatingBaseEquations,
+    base_parameters,
     base_wrench,
     bias_forces,
     body_torques,
@@ -51,15 +53,18 @@ from dalembert.api import (
     hamiltonian_rates,
     hybrid_dynamics,
     inertial_forces,
+    inertial_parameters,
     inner_product,
     integrate,
     inverse_dynamics,
     inverse_dynamics_derivatives,
+    inverse_dynamics_regressor,
     inverse_mass_matrix,
     jacobian,
     jacobian_rate,
     joint_torques,
     kinetic_energy,
+    kinetic_energy_regressor,
     loop_forces,
     mass_matrix,
     mass_matrix_rate,
@@ -71,8 +76,10 @@ from dalembert.api import (
     passive_forces,
     point_motion,
     potential_energy,
+    potential_energy_regressor,
     step,
     velocity_coordinates,
+    with_inertial_parameters,
 )
 from dalembert.codegen import get_num_threads, set_num_threads
 from dalembert.compiled import compile
@@ -116,6 +123,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Actuation",
+    "BaseParameters",
     "CompiledFunction",
     "Composite",
     "Cylindrical",
@@ -152,6 +160,7 @@ __all__ = [
     "actuation",
     "algorithms",
     "analysis",
+    "base_parameters",
     "base_wrench",
     "bias_forces",
     "body_torques",
@@ -194,16 +203,19 @@ __all__ = [
     "hamiltonian_rates",
     "hybrid_dynamics",
     "inertial_forces",
+    "inertial_parameters",
     "inner_product",
     "integrate",
     "interop",
     "inverse_dynamics",
     "inverse_dynamics_derivatives",
+    "inverse_dynamics_regressor",
     "inverse_mass_matrix",
     "jacobian",
     "jacobian_rate",
     "joint_torques",
     "kinetic_energy",
+    "kinetic_energy_regressor",
     "load",
     "load_motion",
     "loop_forces",
@@ -220,6 +232,7 @@ __all__ = [
     "passive_forces",
     "point_motion",
     "potential_energy",
+    "potential_energy_regressor",
     "save",
     "scalar",
     "set_num_threads",
@@ -228,6 +241,7 @@ __all__ = [
     "step",
     "symbolic",
     "velocity_coordinates",
+    "with_inertial_parameters",
 ]
 
 _LATER = {

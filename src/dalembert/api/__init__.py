@@ -6,6 +6,7 @@ unit norm, `"flag"` makes such rows NaN, `"off"` does not look. `time=` is neede
 time-dependent joints.
 """
 
+from dalembert.api.base_parameters import BaseParameters
 from dalembert.api.cartesian import (
     base_wrench,
     body_torques,
@@ -63,12 +64,22 @@ from dalembert.api.hybrid import (
     floating_base_jacobian,
     hybrid_dynamics,
 )
+from dalembert.api.identification import (
+    base_parameters,
+    inertial_parameters,
+    inverse_dynamics_regressor,
+    kinetic_energy_regressor,
+    potential_energy_regressor,
+    with_inertial_parameters,
+)
 from dalembert.api.kinematics import forward_kinematics, jacobian, jacobian_rate, point_motion
 from dalembert.api.loops import close_loops, constraint_bias, constraint_error, constraint_jacobian
 from dalembert.api.motion import difference, integrate, normalize, step
 
 __all__ = [
+    "BaseParameters",
     "FloatingBaseEquations",
+    "base_parameters",
     "base_wrench",
     "bias_forces",
     "body_torques",
@@ -105,15 +116,18 @@ __all__ = [
     "hamiltonian_rates",
     "hybrid_dynamics",
     "inertial_forces",
+    "inertial_parameters",
     "inner_product",
     "integrate",
     "inverse_dynamics",
     "inverse_dynamics_derivatives",
+    "inverse_dynamics_regressor",
     "inverse_mass_matrix",
     "jacobian",
     "jacobian_rate",
     "joint_torques",
     "kinetic_energy",
+    "kinetic_energy_regressor",
     "loop_forces",
     "mass_matrix",
     "mass_matrix_rate",
@@ -125,6 +139,8 @@ __all__ = [
     "passive_forces",
     "point_motion",
     "potential_energy",
+    "potential_energy_regressor",
     "step",
     "velocity_coordinates",
+    "with_inertial_parameters",
 ]

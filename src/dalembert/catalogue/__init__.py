@@ -25,10 +25,11 @@ class Catalogue(Mapping[str, LibraryFunction]):
         from dalembert.catalogue.control import CONTROL
         from dalembert.catalogue.geometry import GEOMETRY
         from dalembert.catalogue.hybrid import HYBRID
+        from dalembert.catalogue.identification import IDENTIFICATION
         from dalembert.catalogue.loops import LOOPS
         from dalembert.catalogue.trees import TREES
 
-        return {**TREES, **LOOPS, **HYBRID, **CARTESIAN, **GEOMETRY, **CONTROL}
+        return {**TREES, **LOOPS, **HYBRID, **CARTESIAN, **GEOMETRY, **CONTROL, **IDENTIFICATION}
 
     def __getitem__(self, name: str) -> LibraryFunction:
         return self.entries[name]

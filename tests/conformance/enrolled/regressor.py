@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.conformance.enrolling import Enrolled, algorithm
+from tests.conformance.enrolling import Enrolled, algorithm, public
 
 from dalembert.algorithms import regressor
 from dalembert.spatial import BodyAcceleration, Motion, Vec3
@@ -39,6 +39,10 @@ ENROLLED: tuple[Enrolled, ...] = (
         lambda m, q: [q[0], *regressor.inertial_parameters(m), regressor.inertia_of([*q[:6], *q[:4]])],
         package="regressor", models=("branched",),
     ),
+    public("inverse_dynamics_regressor", broad=False),
+    public("inverse_dynamics_regressor", armature=True, models=("arm", "geared")),
+    public("kinetic_energy_regressor", broad=False),
+    public("potential_energy_regressor", broad=False),
 )  # fmt: skip
 
 STRUCTURE: dict[str, str] = {"regressor.parameter_names": "names of parameters"}

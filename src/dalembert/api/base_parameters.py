@@ -1,0 +1,114 @@
+"""Which combinations of the inertial parameters show in the forces at all.
+
+Stacked over states that leave nothing to chance, the columns of tau = Y pi that depend on columns before them
+belong to parameters that act only together with those: with [Y_1 Y_2] the independent and the other columns
+
+    Y_2 = Y_1 K,     tau = Y_1 (pi_1 + K pi_2) = Y_1 beta                                               (1)
+
+Gautier (1991), "Numerical calculation of the base inertial parameters of robots".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from dalembert.api.calls import Array, ArrayLike
+from dalembert.arguments import as_array
+from dalembert.errors import ShapeError
+
+__all__ = ["BaseParameters", "independent_columns"]
+
+SHOWN_DIGITS = 6
+"""Digits of the coefficients in `BaseParameters.formulas`."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class BaseParameters:
+    """The smallest set of parameters that the forces of a model depend on: beta = matrix @ pi.
+
+    `columns (n,)`: the columns of the regressor that stay, tau = Y[..., columns] @ beta; `matrix (n, p)`: the
+    linear combinations, one at its own parameter; `names (p,)`: of all parameters. `len(base)` is n.
+
+    Rows: RBDA-9.7-SIMPLIFY, RBDA-2.13-INERTIA.
+
+    >>> base = da.base_parameters(da.models.two_link_arm())
+    >>> print(len(base), base.formulas[0])
+    6 upper.h_x + lower.mass
+    """
+
+    columns: Array
+    matrix: Array
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return int(self.columns.size)
+
+    def of(self, parameters: ArrayLike) -> Array:
+        """beta `(…, n)` of inertial parameters pi `(…, p)`."""
+        pi = as_array("parameters", parameters, (len(self.names),))
+        beta: Array = pi @ self.matrix.T
+        return beta
+
+    def reduced(self, regressor: ArrayLike) -> Array:
+        """Y_1 `(…, n)`: the independent columns of a regressor `(…, p)`."""
+        Y = np.asarray(regressor)
+        if Y.shape[-1:] != (len(self.names),):
+            raise ShapeError(
+                f"regressor has shape {Y.shape}, expected (…, {len(self.names)}); "
+                "use the same armature= as in base_parameters"
+            )
+        return Y[..., self.columns]
+
+    @property
+    def formulas(self) -> tuple[str, ...]:
+        """Each combination as text, its own parameter first."""
+        return tuple(
+            _formula(row, int(column), self.names)
+            for row, column in zip(self.matrix, self.columns, strict=True)
+        )
+
+    def __repr__(self) -> str:
+        return f"<BaseParameters: {len(self)} of {len(self.names)}>"
+
+
+def independent_columns(Y: Array, tolerance: float) -> tuple[Array, Array]:
+    """The columns (n,) of Y (rows, p) that do not depend on those before them, and (1) as a matrix (n, p).
+
+    Gram-Schmidt from the left, each column against its own length; coefficients below the tolerance, of
+    columns scaled to unit length, count as zeros.
+    """
+    R = np.linalg.qr(Y, mode="r")  # the same inner products in fewer rows
+    lengths = np.linalg.norm(R, axis=0)
+    seen = lengths > tolerance * lengths.max(initial=0.0)
+    scaled = R / np.where(seen, lengths, 1.0)
+    basis = np.zeros((len(R), 0))
+    columns = []
+    for j in np.flatnonzero(seen):
+        rest = scaled[:, j]
+        for _ in range(2):  # twice is enough, whatever the angle
+            rest = rest - basis @ (basis.T @ rest)
+        size = np.linalg.norm(rest)
+        if size > tolerance:
+            columns.append(j)
+            basis = np.column_stack([basis, rest / size])
+    along = basis.T @ scaled
+    kept = np.array(columns, dtype=np.intp)
+    K = np.linalg.solve(along[:, kept], along) if columns else np.zeros((0, Y.shape[1]))
+    K[np.abs(K) < tolerance] = 0.0
+    K[:, ~seen] = 0.0
+    K[:, kept] = np.eye(kept.size)
+    return kept, K * (lengths / lengths[kept, None])
+
+
+def _formula(row: Array, own: int, names: tuple[str, ...]) -> str:
+    text = names[own]
+    for j in np.flatnonzero(row):
+        if j != own:
+            factor = f"{abs(row[j]):.{SHOWN_DIGITS}g}"
+            text += " - " if row[j] < 0.0 else " + "
+            text += names[j] if factor == "1" else f"{factor} {names[j]}"
+    return text
