@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
+import pkgutil
 from typing import TYPE_CHECKING, Any
 
 from dalembert.algorithms.aligned import AlignedBody, AlignedTree, aligned
@@ -203,29 +204,14 @@ __all__ = [
     "variable_parents",
 ]
 
-_PACKAGES = (
-    "assembly",
-    "cartesian",
-    "constraints",
-    "control_laws",
-    "floating_base",
-    "gears",
-    "geometry",
-    "hybrid",
-    "lagrange",
-    "loops",
-    "recursion",
-    "regressor",
-)
-"""Subjects beyond the plain tree, which are imported when first asked for."""
-
-if not TYPE_CHECKING:  # a type checker would take any name for one of these
+if not TYPE_CHECKING:  # a type checker would take any name for a package
 
     def __getattr__(name: str) -> Any:
-        if name not in _PACKAGES:
-            raise AttributeError(f"module 'dalembert.algorithms' has no attribute {name!r}")
-        return importlib.import_module(f"dalembert.algorithms.{name}")
+        """Subjects beyond the plain tree are imported when first asked for."""
+        if name.startswith("_") or importlib.util.find_spec(f"{__name__}.{name}") is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return importlib.import_module(f"{__name__}.{name}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PACKAGES})
+    return sorted({*globals(), *(found.name for found in pkgutil.iter_modules(__path__) if found.ispkg)})

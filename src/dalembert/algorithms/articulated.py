@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from dalembert.algorithms.dense import dot
+from dalembert.algorithms.dense import dot, mirrored
 from dalembert.algorithms.small_solve import SymmetricFactor, factor
 from dalembert.scalar import Scalar, is_zero, literal
 from dalembert.spatial import ArticulatedInertia, Force, Motion
@@ -68,7 +68,7 @@ def joint_inertia(S: Sequence[Motion], U: Sequence[Force], armature: Sequence[Sc
     lower = [[S[j].dot(U[i]) for j in range(i + 1)] for i in range(len(S))]
     for i, m in enumerate(armature):
         lower[i][i] = lower[i][i] + m
-    return [[lower[max(i, j)][min(i, j)] for j in range(len(S))] for i in range(len(S))]
+    return mirrored(lower)
 
 
 def coordinate_rows(S: Sequence[Motion], armature: Sequence[Scalar]) -> tuple[int, ...]:

@@ -17,8 +17,10 @@ __all__ = [
     "dot",
     "identity",
     "minus",
+    "mirrored",
     "plus",
     "product",
+    "symmetric_product",
     "times",
     "transposed",
     "unit",
@@ -50,6 +52,18 @@ def product(A: Rows, B: Rows) -> Matrix:
     """A B."""
     columns = transposed(B)
     return [[dot(row, column) for column in columns] for row in A]
+
+
+def symmetric_product(A: Rows, B: Rows) -> Matrix:
+    """A B^T, which is known to be symmetric: half of it is computed."""
+    lower = [[dot(A[i], B[j]) for j in range(i + 1)] for i in range(len(A))]
+    return mirrored(lower)
+
+
+def mirrored(lower: Rows) -> Matrix:
+    """The symmetric matrix of which this is the lower triangle."""
+    n = len(lower)
+    return [[lower[max(i, j)][min(i, j)] for j in range(n)] for i in range(n)]
 
 
 def transposed(A: Rows) -> Matrix:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dalembert.algorithms.dense import Matrix, dot, transposed, unit
+from dalembert.algorithms.dense import Matrix, dot, symmetric_product, transposed, unit
 from dalembert.algorithms.forward_dynamics import forward_dynamics
 from dalembert.algorithms.jacobians import jacobian, jacobian_rate_times_velocity
 from dalembert.algorithms.mass_matrix import mass_matrix
@@ -45,7 +45,7 @@ def handle_inverse_inertia(
     rows = [row for handle in handles for row in jacobian(model, q, handle, frame=frame, time=time)]
     Y = [solve_l_transposed(L, lam, row, unit=True) for row in rows]
     W = [[y_k * r for y_k, r in zip(y, reciprocals, strict=True)] for y in Y]
-    return [[dot(Y[max(i, j)], W[min(i, j)]) for j in range(len(Y))] for i in range(len(Y))]
+    return symmetric_product(Y, W)
 
 
 def handle_bias_acceleration(

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from dalembert.algorithms.dense import Matrix, Rows, dot, times, transposed
+from dalembert.algorithms.dense import Matrix, Rows, symmetric_product, times, transposed
 from dalembert.algorithms.small_solve import SymmetricFactor, factor, factor_semidefinite
 from dalembert.scalar import Scalar, is_zero
 
@@ -50,7 +50,7 @@ def _of_factors(factors: SymmetricFactor, places: Sequence[int], size: int) -> P
         [kept[j] if i == j else factors.L[i][j] if j < i else 0.0 for j in range(n)] for i in range(n)
     ]  # L of a dropped pivot is zero but for its diagonal
     columns = transposed(B)
-    gram = [[dot(columns[max(i, j)], columns[min(i, j)]) for j in range(n)] for i in range(n)]
+    gram = symmetric_product(columns, columns)
     for i, one in enumerate(kept):
         gram[i][i] = gram[i][i] + (1.0 - one)
     return PseudoInverse(size, places, B, factor(gram), factors.reciprocals)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dalembert.algorithms.articulated import joint_inertia
 from dalembert.algorithms.assembly.collecting import Equations, body_equations
 from dalembert.algorithms.assembly.implicit import constrain
-from dalembert.algorithms.dense import Matrix, dot, times, transposed, zeros
+from dalembert.algorithms.dense import Matrix, symmetric_product, times, transposed, zeros
 from dalembert.algorithms.small_solve import factor
 from dalembert.scalar import Scalar
 from dalembert.spatial import ArticulatedInertia, Force, Motion, RigidInertia
@@ -34,8 +34,7 @@ def apparent_inverse_inertia(
     columns = [s.to_list() for s in S]
     rows = transposed(columns) or zeros(6, 0)
     weighted = [own.solve(row) for row in rows]  # the rows of S (S^T I S)^-1
-    lower = [[dot(weighted[i], rows[j]) for j in range(i + 1)] for i in range(6)]
-    Phi = [[lower[max(i, j)][min(i, j)] for j in range(6)] for i in range(6)]
+    Phi = symmetric_product(weighted, rows)
     return Phi, c - Motion.of(times(Phi, (inertia * c + p).to_list()))
 
 

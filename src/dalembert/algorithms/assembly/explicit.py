@@ -25,6 +25,7 @@ from dalembert.algorithms.dense import (
     Vector,
     dot,
     identity,
+    symmetric_product,
     times,
     transposed,
 )
@@ -47,8 +48,7 @@ def project(equations: Equations, G: Rows, g: Sequence[Scalar]) -> Equations:
     H, C, tau = equations
     columns = transposed(G)
     moved = [times(H, column) for column in columns]  # the columns of H G
-    lower = [[dot(columns[i], moved[j]) for j in range(i + 1)] for i in range(len(columns))]
-    H_G = [[lower[max(i, j)][min(i, j)] for j in range(len(columns))] for i in range(len(columns))]
+    H_G = symmetric_product(columns, moved)
     bias = [c + x for c, x in zip(C, times(H, g), strict=True)]
     return Equations(H_G, times(columns, bias), times(columns, tau))
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dalembert.algorithms.constraints import closure_equations
-from dalembert.algorithms.dense import dot
+from dalembert.algorithms.dense import dot, symmetric_product, times, transposed
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.mass_matrix import mass_matrix
@@ -45,11 +45,9 @@ def accelerations_by_closure(
     )
     M = mass_matrix(tree, full_q, time=time)
     force = [t - c - dot(row, g) for t, c, row in zip(tau, C, M, strict=True)]
-    columns = [[row[j] for row in G] for j in range(len(ydot))]
-    MG = [[dot(row, column) for row in M] for column in columns]
-    n = len(columns)
-    H = [[dot(columns[max(i, j)], MG[min(i, j)]) for j in range(n)] for i in range(n)]
-    ydd = factor(H).solve([dot(column, force) for column in columns])
+    columns = transposed(G)
+    H = symmetric_product(columns, [times(M, column) for column in columns])
+    ydd = factor(H).solve(times(columns, force))
     return [dot(row, ydd) + g_i for row, g_i in zip(G, g, strict=True)]
 
 

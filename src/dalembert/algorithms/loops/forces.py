@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from dalembert.algorithms.constraints import loop_rows
-from dalembert.algorithms.dense import Matrix, dot
+from dalembert.algorithms.dense import Matrix, dot, symmetric_product, times
 from dalembert.algorithms.external_forces import Surroundings
 from dalembert.algorithms.loops.constrained_dynamics import constrained_forward_dynamics
 from dalembert.algorithms.loops.explicit import row_scales
@@ -81,16 +81,13 @@ def gram_factor(K: Matrix) -> tuple[SymmetricFactor, Matrix]:
     """The factors of K K^T, its rows scaled to a largest entry of one, and the scaled K."""
     scales, _ = row_scales(K)
     scaled = [[x if is_zero(x) else x * s for x in row] for row, s in zip(K, scales, strict=True)]
-    n = len(scaled)
-    gram = [[dot(scaled[max(i, j)], scaled[min(i, j)]) for j in range(n)] for i in range(n)]
-    return factor_semidefinite(gram), scaled
+    return factor_semidefinite(symmetric_product(scaled, scaled)), scaled
 
 
 def _shortest(system: ConstrainedSystem, f: Sequence[Scalar]) -> list[Scalar]:
     """(2)."""
     K = system.K
-    gram = [[dot(K[max(i, j)], K[min(i, j)]) for j in range(len(K))] for i in range(len(K))]
-    return minimum_norm_solution(factor_semidefinite(gram), [dot(row, f) for row in K])
+    return minimum_norm_solution(factor_semidefinite(symmetric_product(K, K)), times(K, f))
 
 
 def _require_constraints(tree: Tree, function: str) -> None:

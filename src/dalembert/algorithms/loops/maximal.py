@@ -26,7 +26,7 @@ from typing import Unpack, final
 
 import numpy as np
 
-from dalembert.algorithms.dense import Matrix, dot
+from dalembert.algorithms.dense import Matrix, dot, symmetric_product
 from dalembert.algorithms.external_forces import ExternalForces, Surroundings, body_forces
 from dalembert.algorithms.kinematics import BodyMotion, body_motions
 from dalembert.algorithms.loops.maximal_rows import (
@@ -115,7 +115,7 @@ def accelerations_by_maximal_coordinates(
     inverse = factor(I)
     columns = [inverse.solve(row) for row in B]
     free = inverse.solve(f)
-    A = [[dot(B[max(i, j)], columns[min(i, j)]) for j in range(len(B))] for i in range(len(B))]
+    A = symmetric_product(B, columns)
     lam = factor_semidefinite(A).solve([k_i - dot(row, free) for row, k_i in zip(B, k, strict=True)])
     d = [x + sum((c[i] * y for c, y in zip(columns, lam, strict=True)), 0.0) for i, x in enumerate(free)]
     return system.joint_accelerations(tree, [d[6 * i : 6 * i + 6] for i in range(len(tree.bodies))])

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Unpack
 
-from dalembert.algorithms.dense import Matrix, dot
+from dalembert.algorithms.dense import Matrix, dot, symmetric_product
 from dalembert.algorithms.external_forces import Surroundings
 from dalembert.algorithms.loops.system import ConstrainedSystem, constrained_system
 from dalembert.algorithms.pseudo_inverse import minimum_norm_solution
@@ -89,7 +89,6 @@ def multiplier_equation(system: ConstrainedSystem) -> MultiplierEquation:
     Y = [solve_l_transposed(L, system.parents, row, unit=True) for row in system.K]  # (1)
     z = solve_l_transposed(L, system.parents, system.force, unit=True)
     W = [[y_k if is_zero(y_k) else y_k * r for y_k, r in zip(y, reciprocals, strict=True)] for y in Y]
-    n = len(Y)
-    A = [[dot(Y[max(i, j)], W[min(i, j)]) for j in range(n)] for i in range(n)]  # (2)
+    A = symmetric_product(Y, W)  # (2)
     b = [k_i - dot(w, z) for k_i, w in zip(system.k, W, strict=True)]
     return MultiplierEquation(A, b, Y, z, L, reciprocals)
