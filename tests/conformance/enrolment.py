@@ -8,6 +8,7 @@ from __future__ import annotations
 from tests.conformance.enrolled import (
     assembly,
     constraints,
+    derivatives,
     geometry,
     guenter_rose,
     hybrid,
@@ -22,7 +23,9 @@ from dalembert.library import FUNCTIONS
 
 __all__ = ["ENROLLED", "PUBLIC_METHODS", "STRUCTURE", "Enrolled", "flat"]
 
-SUBJECTS = (trees, constraints, loops, assembly, hybrid, recursion, geometry, regressor, guenter_rose)
+SUBJECTS = (
+    trees, constraints, loops, assembly, hybrid, recursion, geometry, regressor, guenter_rose, derivatives,
+)  # fmt: skip
 
 ENROLLED: tuple[Enrolled, ...] = tuple(entry for subject in SUBJECTS for entry in subject.ENROLLED)
 

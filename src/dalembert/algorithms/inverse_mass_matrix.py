@@ -18,7 +18,7 @@ from dalembert.algorithms.sparsity import variable_parents
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar
 
-__all__ = ["inverse_mass_matrix"]
+__all__ = ["inverse_from_factors", "inverse_mass_matrix"]
 
 
 def inverse_mass_matrix(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Matrix:
@@ -26,6 +26,11 @@ def inverse_mass_matrix(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None 
     require_moving_mass(tree, "inverse_mass_matrix")
     lam = variable_parents(tree)
     L, reciprocals = factor_with_reciprocals(mass_matrix(tree, q, time=time), lam)
+    return inverse_from_factors(L, reciprocals, lam)
+
+
+def inverse_from_factors(L: Matrix, reciprocals: Sequence[Scalar], lam: Sequence[int]) -> Matrix:
+    """M^-1 of M = L^T D L, from `factor_with_reciprocals`."""
     N = _inverse_unit_lower(L, lam)
     W = [{k: x * reciprocals[k] for k, x in row.items()} for row in N]
     n = len(lam)

@@ -1,0 +1,209 @@
+"""The motion of a tree, and what it does to small changes, in one coordinate system for all its bodies.
+
+Everything is expressed in an inertial frame that at this instant coincides with a body's own, where the
+columns S of that body are coordinate directions and those of its children constants. For a direction k of
+joint j, with lambda the parent of j and v_lambda, a_lambda its motion (the world accelerates by -gravity),
+
+    psi = v_lambda x S_k + dv_J                             change of v with the position               (1)
+    chi = a_lambda x S_k + v_lambda x (psi + dv_J) + v_J x dv_J + dS a + dc_J           of a            (2)
+    phi = 2 v_lambda x S_k + v_J x S_k + dc_J/dv_k          change of a with the velocity               (3)
+
+where d is the change in successor coordinates (`joint_rates`), zero for a constant S. Seen by an observer
+who is displaced with the subtree of j, the force I a + v x* I v that a body of it needs changes by
+
+    I chi + 2 B psi     with the position,        I phi + 2 B S_k     with the velocity                 (4)
+
+2 B m = v x* I m - I (v x m) + m x* I v takes 12 numbers, for it knows only the angular part of m: with
+P = v h^T + omega x J, the integral of r' r^T over the mass (J: Euler's tensor), and p the momentum,
+
+    2 B (w, .) = (D w, w x 2p),   D = 2 (tr(P) 1 - P),      and   v x* I v = B v                        (5)
+
+(1) to (4) for constant S: Singh, Russell, Wensing, Efficient analytical derivatives of rigid-body dynamics
+using spatial vector algebra (2022); Carpentier, Mansard, Analytical derivatives of rigid body dynamics
+algorithms (2018).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+from dalembert.algorithms.derivatives.joint_rates import JointRates, joint_rates
+from dalembert.model.body import Body, JointMotion
+from dalembert.model.joints.subspaces import combination
+from dalembert.model.tree import PerBody, Tree
+from dalembert.scalar import Scalar
+from dalembert.spatial import Force, Mat3, Motion, Placement, RigidInertia, ScrewChain, Transform, Vec3
+from dalembert.spatial.congruence import times_symmetric
+
+__all__ = ["BodyState", "VelocityProducts", "accelerations", "body_states", "changes_of_acceleration"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class VelocityProducts:
+    """2 B of a body or a composite by (5): `matrix` D [kg m^2/s], `momentum` 2 p [kg m/s]."""
+
+    matrix: Mat3
+    momentum: Vec3
+
+    @staticmethod
+    def of(inertia: RigidInertia, v: Motion) -> VelocityProducts:
+        """2 B of a rigid body that moves with v; the 2 is put into the velocity."""
+        w, u, h = v.angular + v.angular, v.linear + v.linear, inertia.h
+        P = u.outer(h) + times_symmetric(w, inertia.euler_tensor)
+        t = P.trace()
+        D = Mat3(t - P.xx, -P.xy, -P.xz, -P.yx, t - P.yy, -P.yz, -P.zx, -P.zy, t - P.zz)
+        return VelocityProducts(D, u * inertia.mass + w.cross(h))
+
+    def __add__(self, other: VelocityProducts) -> VelocityProducts:
+        return VelocityProducts(self.matrix + other.matrix, self.momentum + other.momentum)
+
+    def __mul__(self, m: Motion) -> Force:
+        """2 B m."""
+        w = m.angular
+        return Force(self.matrix @ w, w.cross(self.momentum))
+
+    def row(self, s: Motion) -> Vec3:
+        """r with s . (2 B m) = r . (the angular part of m)."""
+        return self.matrix.transposed_times(s.angular) + self.momentum.cross(s.linear)
+
+
+class BodyState(NamedTuple):
+    """One body in common coordinates: its motion without dv/dt, and what depends on q and v alone.
+
+    `carried` = v_lambda x S; `psi` by (1), `phi` by (3); `bias`: a - a_lambda at dv/dt = 0; `force`: v x* I v
+    less the external force.
+    """
+
+    body: Body
+    rates: JointRates
+    pose: Transform
+    v_J: Motion
+    v_parent: Motion
+    S: list[Motion]
+    carried: list[Motion]
+    psi: list[Motion]
+    phi: list[Motion]
+    bias: Motion
+    inertia: RigidInertia
+    products: VelocityProducts
+    force: Force
+
+
+def body_states(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    f_x: PerBody[Force] | None = None,
+    time: Scalar | None = None,
+) -> tuple[PerBody[BodyState], PerBody[Motion]]:
+    """The states of the bodies, and of each the acceleration of the world in its tree's coordinates.
+
+    `f_x`: the external force on each body, in its own coordinates.
+    """
+    joints = tree.outward(lambda body, _: ((), body.jcalc(q, v, time)), ())
+    poses, worlds = _poses(tree, joints)
+
+    def step(body: Body, v_parent: Motion) -> tuple[Motion, BodyState]:
+        pose, joint = poses[body], joints[body]
+        rates = joint_rates(body, q, v, time)
+        to_common = pose.inverse_apply
+        own = body.own_v(v)
+        S = [to_common(s) for s in joint.S]
+        v_J = to_common(joint.v_J) if body.joint.time_dependent else combination(S, own)
+        carried = [v_parent.cross(s) for s in S]
+        psi = [x + to_common(d) for x, d in zip(carried, rates.v_J, strict=True)]  # (1)
+        turning = [_product(body, joint, s) + c for s, c in zip(joint.S, rates.bias_by_speed, strict=True)]
+        phi = [x + x + to_common(c) for x, c in zip(carried, turning, strict=True)]  # (3)
+        drift = v_parent.cross(v_J) if body.joint.time_dependent else combination(carried, own)
+        inertia = to_common(body.inertia)
+        v_i = v_parent + v_J
+        products = VelocityProducts.of(inertia, v_i)
+        force = products * (v_i * 0.5)  # (5)
+        if f_x is not None:
+            force = force - to_common(f_x[body])
+        bias = drift + to_common(joint.c_J)
+        return v_i, BodyState(
+            body, rates, pose, v_J, v_parent, S, carried, psi, phi, bias, inertia, products, force
+        )
+
+    return tree.outward(step, Motion.zero()), worlds
+
+
+def _product(body: Body, joint: JointMotion, s: Motion) -> Motion:
+    """v_J x S_k in successor coordinates: zero where S has one column, along which v_J is."""
+    if body.nv == 1 and not body.joint.time_dependent:
+        return Motion.zero()
+    return joint.v_J.cross(s)
+
+
+def accelerations(
+    tree: Tree, states: PerBody[BodyState], worlds: PerBody[Motion], a: Sequence[Scalar] | None
+) -> PerBody[tuple[Motion, Motion]]:
+    """(a_lambda, a_i) of every body at dv/dt = a; None: zero."""
+
+    def step(body: Body, a_parent: Motion | None) -> tuple[Motion, tuple[Motion, Motion]]:
+        state = states[body]
+        before = worlds[body] if a_parent is None else a_parent
+        after = before + state.bias
+        if a is not None and state.S:
+            after = after + combination(state.S, body.own_v(a))
+        return after, (before, after)
+
+    return tree.outward(step, None)
+
+
+def changes_of_acceleration(state: BodyState, a_parent: Motion, a: Sequence[Scalar]) -> list[Motion]:
+    """chi of (2) for each direction of a joint, at dv/dt = a of the model."""
+    own = state.body.own_v(a)
+    rates = state.rates
+    result = []
+    for k, s in enumerate(state.S):
+        twice = state.psi[k] + state.pose.inverse_apply(rates.v_J[k])
+        inside = combination(rates.S[k], own) + rates.c_J[k]
+        across = state.v_J.cross(state.pose.inverse_apply(rates.v_J[k]))
+        result.append(
+            a_parent.cross(s) + state.v_parent.cross(twice) + state.pose.inverse_apply(inside) + across
+        )
+    return result
+
+
+def _poses(tree: Tree, joints: PerBody[JointMotion]) -> tuple[PerBody[Transform], PerBody[Motion]]:
+    """The pose of every body, and -gravity as the acceleration of the world, in common coordinates."""
+    origin = _origins(tree)
+    poses: list[Transform] = [Transform.identity()] * len(tree.bodies)
+    worlds: dict[int, Motion] = {}
+    roots: list[int] = []
+    known: dict[int, Transform] = {}
+    for root, chosen in origin.items():
+        pose = Transform.identity()
+        known[chosen] = pose
+        body = tree.bodies[chosen]
+        while body.parent >= 0:
+            pose = pose @ joints[body].X.as_transform().inverse()
+            known[body.parent] = pose
+            body = tree.bodies[body.parent]
+        g = joints[body].X.rotate_to_child(-tree.gravity)
+        worlds[root] = Motion(Vec3.zero(), pose.R @ g)
+    for body in tree.bodies:
+        roots.append(body.index if body.parent < 0 else roots[body.parent])
+        if body.index in known:
+            poses[body.index] = known[body.index]
+        else:
+            poses[body.index] = _placed(poses[body.parent], joints[body].X)
+    return PerBody(poses), PerBody([worlds[root] for root in roots])
+
+
+def _placed(pose: Transform, X: Placement) -> Transform:
+    """pose @ X, screw by screw."""
+    factors = X.factors if isinstance(X, ScrewChain) else (X,)
+    for factor in factors:
+        pose = pose @ factor
+    return pose
+
+
+def _origins(tree: Tree) -> dict[int, int]:
+    """Of each child of the world, the body of its tree in whose frame the tree is described."""
+    return {body.index: body.index for body in tree.bodies if body.parent < 0}

@@ -1,0 +1,79 @@
+"""Derivatives of forward dynamics on the tangent space, from those of inverse dynamics.
+
+tau = ID(q, v, a) holds along every change of a = FD(q, v, tau), so that
+
+    M da/dq = -dID/dq,   M da/dv = -dID/dv,   da/dtau = M^-1            at a = FD(q, v, tau)            (1)
+
+(Carpentier & Mansard 2018). The composites give M, which is factored once, M = L^T D L without fill
+(Featherstone 2008 section 6.5), and serves a, all columns of (1), and M^-1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dalembert.algorithms.dense import Matrix, transposed
+from dalembert.algorithms.derivatives.common_frame import body_states
+from dalembert.algorithms.derivatives.inverse_dynamics import (
+    Derivatives,
+    composites,
+    joint_forces,
+    mass_matrix_of,
+    position_velocity_derivatives,
+)
+from dalembert.algorithms.external_forces import ExternalForces, body_forces
+from dalembert.algorithms.inverse_mass_matrix import inverse_from_factors
+from dalembert.algorithms.open_tree import require_moving_mass, require_open_tree
+from dalembert.algorithms.sparse import ancestors, factor_with_reciprocals, solve_l, solve_with_reciprocals
+from dalembert.algorithms.sparsity import variable_parents
+from dalembert.model.tree import Tree
+from dalembert.scalar import Scalar, is_zero
+
+__all__ = ["forward_dynamics_derivatives"]
+
+
+def forward_dynamics_derivatives(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    *,
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+    time: Scalar | None = None,
+) -> Derivatives:
+    """(da/dq, da/dv, da/dtau) of a = FD(q, v, tau); da/dtau = M^-1.
+
+    External forces are constant in the coordinates in which they are given.
+    """
+    require_open_tree(tree, "forward_dynamics_derivatives")
+    require_moving_mass(tree, "forward_dynamics_derivatives")
+    f_x = body_forces(tree, q, external_forces, external_frame, time)
+    states, worlds = body_states(tree, q, v, f_x, time)
+    whole = composites(tree, states)
+    lam = variable_parents(tree)
+    L, reciprocals = factor_with_reciprocals(mass_matrix_of(tree, states, whole), lam)
+    f_c, _ = joint_forces(tree, states, worlds, None)
+    b = tree.collect([[s.dot(f_c[state.body]) for s in state.S] for state in states])
+    a = solve_with_reciprocals(L, reciprocals, lam, [t - b_k for t, b_k in zip(tau, b, strict=True)])
+    by_q, by_v = position_velocity_derivatives(
+        tree, states, worlds, whole, a, f_x if external_frame == "world" else None
+    )
+    return Derivatives(
+        _solved(L, reciprocals, lam, by_q),
+        _solved(L, reciprocals, lam, by_v),
+        inverse_from_factors(L, reciprocals, lam),
+    )
+
+
+def _solved(L: Matrix, reciprocals: Sequence[Scalar], lam: Sequence[int], B: Matrix) -> Matrix:
+    """-M^-1 B, column by column; zeros of B cost nothing."""
+    columns = []
+    for column in transposed(B):
+        y = [-x for x in column]
+        for i in reversed(range(len(lam))):
+            if not is_zero(y[i]):
+                for j in ancestors(lam, i):
+                    y[j] = y[j] - L[i][j] * y[i]
+        columns.append(solve_l(L, lam, [x * r for x, r in zip(y, reciprocals, strict=True)], unit=True))
+    return transposed(columns)
