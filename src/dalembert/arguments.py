@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from dalembert import result_memory
 from dalembert.errors import ArgumentError, DtypeError, ShapeError
+from dalembert.foreign_arrays import float_type
 
 __all__ = [
     "ArrayArgument",
@@ -77,7 +78,7 @@ def pick_dtype(arguments: Sequence[tuple[str, object]]) -> str:
     """The float type of a call: that of its arrays; numbers and lists follow, alone they are float64."""
     found: dict[str, str] = {}
     for name, value in arguments:
-        kind = CHARACTERS.get(value.dtype.char) if isinstance(value, np.ndarray) else None
+        kind = CHARACTERS.get(value.dtype.char) if isinstance(value, np.ndarray) else float_type(value)
         if kind is not None:
             found.setdefault(kind, name)
     if len(found) > 1:

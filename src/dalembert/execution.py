@@ -29,6 +29,7 @@ from dalembert.arguments import (
 )
 from dalembert.catalogue.entry import Refusal
 from dalembert.errors import ArgumentError, StateError, UnknownNameError
+from dalembert.foreign_arrays import bridge_of
 from dalembert.lowering import QUATERNION_TOLERANCE, Lowered, Recipe, lower
 from dalembert.tracing.count import OperationCount, count_program
 from dalembert.tracing.derivative import Derivative, grouped
@@ -69,6 +70,7 @@ class CompiledFunction:
     # An instance's own `__call__` lets a call reach the generated entry point without a Python frame.
     __slots__ = (
         "__call__",
+        "__weakref__",
         "_derivatives",
         "_kernels",
         "_lock",
@@ -206,6 +208,9 @@ class CompiledFunction:
         values = [*self._bind(args, named), *self._bind_parameters(parameters)]
         rows = plain_rows(self._signature, values, self.dtype)
         if rows is None:
+            bridge = bridge_of(values)
+            if bridge is not None:
+                return bridge.call(self, values, out, check)
             if self._sibling is not None:
                 dtype = pick_dtype(list(zip(self.inputs, values, strict=False)))
                 if dtype != self.dtype:

@@ -1,0 +1,194 @@
+"""Gradients in the coordinates of q, for libraries that know nothing of tangent spaces.
+
+Our derivatives by a configuration have nv numbers: g_t = Q(q)^T g for a function whose ordinary gradient is
+g, since dq/dt = Q(q) v. PyTorch and JAX want nq numbers. The shortest g with that property is
+
+    g = Q (Q^T Q)^-1 g_t                                                                        (1)
+
+and changes dq of the coordinates go the other way, to the nearest velocity,
+
+    dv = (Q^T Q)^-1 Q^T dq.                                                                     (2)
+
+Where Q is square this is the ordinary gradient. For a quaternion it is the gradient of f(p / |p|): tangent
+to the sphere, since along p that function does not change.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert import result_memory
+from dalembert.algorithms.small_solve import factor
+from dalembert.compiled import compile
+from dalembert.execution import CompiledFunction
+from dalembert.model import configuration
+from dalembert.model.model import Model
+from dalembert.scalar import Scalar, literal
+from dalembert.tracing.expression import Graph
+
+__all__ = [
+    "batch_shape",
+    "evaluate",
+    "of_dtype",
+    "pull_back",
+    "push_forward",
+    "results_of",
+    "shapes_of",
+]
+
+Foreign = TypeVar("Foreign")
+Call: TypeAlias = Callable[[CompiledFunction, list[Foreign]], Sequence[Foreign]]
+"""How a library calls a compiled function: on its own arrays, so that the call has derivatives too."""
+
+
+def shapes_of(function: CompiledFunction) -> list[tuple[int, ...]]:
+    """Shapes of the arguments and then of the parameters, without batch axes."""
+    return [*function.inputs.values(), *function.parameters.values()]
+
+
+def batch_shape(function: CompiledFunction, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The batch shape of the results, from the shapes of all arguments."""
+    own = [tuple(shape[: len(shape) - len(inner)]) for shape, inner in zip(shapes, shapes_of(function))]
+    return np.broadcast_shapes(*own)
+
+
+def of_dtype(function: CompiledFunction, dtype: str) -> CompiledFunction:
+    """The same function for arrays of a float type, where calls follow their arrays."""
+    sibling = function._sibling
+    return function if function.dtype == dtype or sibling is None else sibling(dtype)
+
+
+def results_of(function: CompiledFunction, batch: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Shapes of the results, without batch axes."""
+    # A kernel from the disk cache knows them; without it the function would have to be traced.
+    function._kernel("scalar" if math.prod(batch) == 1 else "lanes")
+    return [item.shape for item in function._layout()]
+
+
+def evaluate(
+    function: CompiledFunction, arrays: Sequence[npt.NDArray[Any]], check: str
+) -> list[npt.NDArray[Any]]:
+    """The results, one array each whatever form the function gives them."""
+    split = len(function.inputs)
+    batch = batch_shape(function, [array.shape for array in arrays])
+    results = [result_memory.empty(batch + shape, function.dtype) for shape in results_of(function, batch)]
+    parameters = dict(zip(function.parameters, arrays[split:], strict=True))
+    function(*arrays[:split], parameters=parameters, out=results, check=check)
+    return results
+
+
+def pull_back(
+    call: Call[Foreign],
+    function: CompiledFunction,
+    arrays: Sequence[Foreign],
+    cotangents: Sequence[Foreign],
+    wanted: Sequence[int],
+) -> list[Foreign]:
+    """Gradients by the arrays at the places `wanted`, over the whole batch shape; by coordinates, Eq. 1."""
+    names = [*function.inputs, *function.parameters]
+    split = len(function.inputs)
+    vjp = function.vjp(*(names[k] for k in wanted))
+    gradients = list(call(vjp, [*arrays[:split], *cotangents, *arrays[split:]]))
+    for place, k in enumerate(wanted):
+        if _is_curved(function, names[k]):
+            lift = _compiled(_coordinate_gradient, "gradient", function)
+            (gradients[place],) = call(lift, [arrays[k], gradients[place]])
+    return gradients
+
+
+def push_forward(
+    call: Call[Foreign],
+    function: CompiledFunction,
+    arrays: Sequence[Foreign],
+    tangents: Sequence[Foreign],
+    wanted: Sequence[int],
+) -> list[Foreign]:
+    """Changes of the results along changes of the arrays at the places `wanted`; of coordinates by Eq. 2."""
+    names = [*function.inputs, *function.parameters]
+    split = len(function.inputs)
+    changes = list(tangents)
+    for place, k in enumerate(wanted):
+        if _is_curved(function, names[k]):
+            lower = _compiled(_nearest_velocity, "rates", function)
+            (changes[place],) = call(lower, [arrays[k], changes[place]])
+    jvp = function.jvp(*(names[k] for k in wanted))
+    return list(call(jvp, [*arrays[:split], *changes, *arrays[split:]]))
+
+
+def _coordinate_gradient(model: Model, q: Sequence[Scalar], gradient: Sequence[Scalar]) -> list[Scalar]:
+    """Equation 1, joint by joint."""
+    return [x for Q, own in _joint_parts(model, q, gradient) for x in _times(Q, _solve(Q, own))]
+
+
+def _nearest_velocity(model: Model, q: Sequence[Scalar], rates: Sequence[Scalar]) -> list[Scalar]:
+    """Equation 2, joint by joint."""
+    found: list[Scalar] = []
+    for body in model.bodies:
+        if body.dependence is None and body.joint.nv:
+            Q = _rates_of(body.joint, body.own_q(q))
+            own = body.own_q(rates)
+            found += _solve(Q, [_sum(a * b for a, b in zip(column, own)) for column in Q])
+    return found
+
+
+def _joint_parts(
+    model: Model, q: Sequence[Scalar], gradient: Sequence[Scalar]
+) -> list[tuple[list[list[Scalar]], list[Scalar]]]:
+    bodies = [body for body in model.bodies if body.dependence is None and body.joint.nv]
+    return [(_rates_of(body.joint, body.own_q(q)), list(body.own_v(gradient))) for body in bodies]
+
+
+def _rates_of(joint: Any, q: Sequence[Scalar]) -> list[list[Scalar]]:
+    """The columns of Q: the rates of a joint's coordinates at each unit velocity."""
+    units = [[1.0 if i == j else 0.0 for i in range(joint.nv)] for j in range(joint.nv)]
+    return [list(joint.position_rate(q, unit)) for unit in units]
+
+
+def _solve(Q: list[list[Scalar]], right: list[Scalar]) -> list[Scalar]:
+    """(Q^T Q)^-1 right."""
+    if all(literal(entry) == float(i == j) for j, column in enumerate(Q) for i, entry in enumerate(column)):
+        return right
+    gram = [[_sum(a * b for a, b in zip(x, y)) for y in Q] for x in Q]
+    return list(factor(gram).solve(right))
+
+
+def _times(Q: list[list[Scalar]], x: list[Scalar]) -> list[Scalar]:
+    return [_sum(column[i] * weight for column, weight in zip(Q, x)) for i in range(len(Q[0]))]
+
+
+def _sum(terms: Any) -> Scalar:
+    return sum(terms, 0.0)
+
+
+def _is_curved(function: CompiledFunction, name: str) -> bool:
+    """Whether derivatives by an argument are taken in other variables than its coordinates."""
+    model = function._recipe.model
+    if name not in function._recipe.charts():
+        return False
+    known = model.functions.get("curved")
+    if known is None:
+        graph = Graph()
+        q = [graph.input("q", k) for k in range(model.nq)]
+        units = [[1.0 if i == j else 0.0 for i in range(model.nv)] for j in range(model.nv)]
+        known = model.functions["curved"] = not all(
+            literal(entry) == float(i == j)
+            for j, unit in enumerate(units)
+            for i, entry in enumerate(configuration.position_rate(model, q, unit))
+        )
+    return bool(known)
+
+
+def _compiled(conversion: Callable[..., Any], name: str, function: CompiledFunction) -> CompiledFunction:
+    """One of the two conversions for the model and the float type of a function."""
+    model, key = function._recipe.model, (name, function.dtype)
+    size = model.nv if conversion is _coordinate_gradient else model.nq
+    if key not in model.functions:
+        dtype: Any = function.dtype
+        model.functions[key] = compile(conversion, model, dtype=dtype, inputs={name: (size,)})
+    found: CompiledFunction = model.functions[key]
+    return found

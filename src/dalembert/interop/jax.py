@@ -1,0 +1,240 @@
+"""JAX arrays in, JAX arrays out; `jit`, `vmap`, `grad`, `jvp`, `jacfwd`, `jacrev` and `hessian` work.
+
+Every function of the library that maps arrays to arrays, and everything that `da.compile` makes, takes JAX
+arrays as it takes NumPy arrays: `jax.jit(jax.grad(lambda q: da.potential_energy(model, q)))`. A call is one
+primitive, whatever the size of the model; inside `jit` it is a call back to our kernel on the host. Two
+primitives suffice:
+
+    call_p(*arrays)                 the function
+    linear_p(*arrays, *changes)     its directional derivative, linear in the changes; its transpose is the
+                                    gradient, call_p of the function's vjp kernel
+
+Gradients by configurations are by the coordinates of q: see `coordinate_gradients`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.arguments import pick_dtype
+from dalembert.errors import ArgumentError, CompileError, DtypeError, MissingExtraError
+from dalembert.execution import CompiledFunction
+from dalembert.interop.coordinate_gradients import (
+    batch_shape,
+    evaluate,
+    of_dtype,
+    pull_back,
+    push_forward,
+    results_of,
+    shapes_of,
+)
+from dalembert.model.model import Model
+
+try:
+    import jax
+    import jax.numpy as jnp
+    from jax.extend.core import Primitive
+    from jax.interpreters import ad, batching, mlir
+except ImportError as error:
+    raise MissingExtraError(
+        "da.interop.jax computes with JAX, which is not installed; pip install 'dalembert[jax]'"
+    ) from error
+
+__all__ = ["alike", "call", "function"]
+
+
+def function(f: Callable[..., Any], model: Model | None = None, **options: Any) -> Callable[..., Any]:
+    """A function of JAX arrays alone: `f(model, …)` of the library with its options fixed, or a compiled one.
+
+    Lists and NumPy arrays become JAX arrays, so that a JAX array comes out whatever goes in.
+    """
+
+    def on_arrays(*args: Any, **more: Any) -> Any:
+        values = [_array_of(value) for value in args]
+        named = {name: _array_of(value) for name, value in more.items()}
+        return f(*values, **options, **named) if model is None else f(model, *values, **options, **named)
+
+    return on_arrays
+
+
+def call(function: CompiledFunction, values: Sequence[object], out: object, check: str) -> Any:
+    """The results of a compiled function of JAX arrays, in the form that the function gives them."""
+    if out is not None:
+        raise ArgumentError(f"{function.name}: out= takes NumPy arrays; JAX arrays are never written into")
+    names = [*function.inputs, *function.parameters]
+    dtype = pick_dtype(list(zip(names, values, strict=True)))
+    arrays = [_checked(name, value, dtype) for name, value in zip(names, values, strict=True)]
+    return function._hand_back(_call(of_dtype(function, dtype), check, arrays))
+
+
+def alike(array: npt.NDArray[Any], beside: Any) -> Any:
+    """A constant as an array of the float type of another."""
+    return jnp.asarray(array, beside.dtype)
+
+
+def _array_of(value: Any) -> Any:
+    return jnp.asarray(value, float) if isinstance(value, list | np.ndarray) else value
+
+
+def _checked(name: str, value: Any, dtype: str) -> Any:
+    array = value if isinstance(value, jax.Array) else np.asarray(value)
+    if array.dtype not in (np.float64, np.float32) and not np.issubdtype(array.dtype, np.integer):
+        raise DtypeError(f"{name} is {array.dtype}; convert it to float64 or float32")
+    if dtype == "float64" and not jax.config.jax_enable_x64:
+        raise DtypeError(
+            f"{name} has no float type that JAX would keep: give float32, or ask JAX for float64 with "
+            'jax.config.update("jax_enable_x64", True)'
+        )
+    if isinstance(array, jax.Array) and not isinstance(array, jax.core.Tracer):
+        platforms = {device.platform for device in array.devices()}
+        if platforms != {"cpu"}:
+            raise DtypeError(
+                f"{name} is on {', '.join(platforms)}, but functions are compiled for the CPU; "
+                'move it there: jax.device_put(…, jax.devices("cpu")[0])'
+            )
+    return jnp.asarray(array, dtype)
+
+
+def _call(function: CompiledFunction, check: str, arrays: Sequence[Any]) -> list[Any]:
+    results: list[Any] = call_p.bind(*arrays, function=function, check=check)
+    return results
+
+
+def _caller(check: str) -> Callable[[CompiledFunction, list[Any]], list[Any]]:
+    return lambda function, arrays: _call(function, check, arrays)
+
+
+call_p: Final = Primitive("dalembert")
+call_p.multiple_results = True
+
+linear_p: Final = Primitive("dalembert_linear")
+linear_p.multiple_results = True
+
+
+@call_p.def_impl  # type: ignore[untyped-decorator]
+def _computed(*arrays: Any, function: CompiledFunction, check: str) -> list[Any]:
+    """A call outside `jit`: the kernel reads the arrays where they are."""
+    results = evaluate(function, [np.asarray(array) for array in arrays], check)
+    return [jnp.asarray(result) for result in results]
+
+
+@call_p.def_abstract_eval  # type: ignore[untyped-decorator]
+def _shapes(*arrays: Any, function: CompiledFunction, check: str) -> list[Any]:
+    return _results(function, batch_shape(function, [array.shape for array in arrays]))
+
+
+def _results(function: CompiledFunction, batch: tuple[int, ...]) -> list[Any]:
+    shapes = results_of(function, batch)
+    return [jax.core.ShapedArray((*batch, *shape), np.dtype(function.dtype)) for shape in shapes]
+
+
+def _called_back(*arrays: Any, function: CompiledFunction, check: str) -> Any:
+    """A call inside `jit`: XLA calls the kernel on the host."""
+    results = _results(function, batch_shape(function, [array.shape for array in arrays]))
+
+    def on_host(*given: Any) -> list[npt.NDArray[Any]]:
+        return evaluate(function, [np.asarray(array) for array in given], check)
+
+    return jax.pure_callback(on_host, results, *arrays)
+
+
+def _refused(*args: Any, function: CompiledFunction, **params: Any) -> Any:
+    raise CompileError(f"{function.name} is compiled for the CPU; run it there: jax.jit(…, backend='cpu')")
+
+
+def _batched(arrays: Sequence[Any], axes: Sequence[Any], *, inner: Sequence[int]) -> list[Any]:
+    """The axis of vmap before all batch axes, so that those still stand side by side from the right."""
+    own = [np.ndim(x) - n - (axis is not None) for x, n, axis in zip(arrays, inner, axes, strict=True)]
+    moved = []
+    for array, axis, count in zip(arrays, axes, own, strict=True):
+        if axis is not None:
+            front = jnp.moveaxis(array, axis, 0)
+            array = front.reshape(front.shape[0], *(1,) * (max(own) - count), *front.shape[1:])
+        moved.append(array)
+    return moved
+
+
+def _batch_call(arrays: Any, axes: Any, *, function: CompiledFunction, check: str) -> Any:
+    inner = [len(shape) for shape in shapes_of(function)]
+    results = _call(function, check, _batched(arrays, axes, inner=inner))
+    return results, [0] * len(results)
+
+
+def _batch_linear(
+    arrays: Any, axes: Any, *, function: CompiledFunction, check: str, wanted: tuple[int, ...]
+) -> Any:
+    inner = [len(shape) for shape in shapes_of(function)]
+    moved = _batched(arrays, axes, inner=[*inner, *(inner[k] for k in wanted)])
+    results = linear_p.bind(*moved, function=function, check=check, wanted=wanted)
+    return results, [0] * len(results)
+
+
+def _differentiate(primals: Any, tangents: Any, *, function: CompiledFunction, check: str) -> Any:
+    results = _call(function, check, primals)
+    wanted = tuple(k for k, tangent in enumerate(tangents) if type(tangent) is not ad.Zero)
+    changes = [tangents[k] for k in wanted]
+    return results, linear_p.bind(*primals, *changes, function=function, check=check, wanted=wanted)
+
+
+@linear_p.def_impl  # type: ignore[untyped-decorator]
+def _linear(*arrays: Any, function: CompiledFunction, check: str, wanted: tuple[int, ...]) -> list[Any]:
+    count = len(arrays) - len(wanted)
+    return push_forward(_caller(check), function, arrays[:count], arrays[count:], wanted)
+
+
+@linear_p.def_abstract_eval  # type: ignore[untyped-decorator]
+def _linear_shapes(
+    *arrays: Any, function: CompiledFunction, check: str, wanted: tuple[int, ...]
+) -> list[Any]:
+    inner = shapes_of(function)
+    inner += [inner[k] for k in wanted]
+    batch = np.broadcast_shapes(*(a.shape[: a.ndim - len(own)] for a, own in zip(arrays, inner, strict=True)))
+    return _results(function, batch)
+
+
+def _differentiate_linear(primals: Any, tangents: Any, **params: Any) -> Any:
+    """The change of a change: of the composition that computes it."""
+    return jax.jvp(lambda *arrays: _linear(*arrays, **params), primals, _instantiated(primals, tangents))
+
+
+def _instantiated(primals: Any, tangents: Any) -> Any:
+    return tuple(
+        jnp.zeros_like(x) if type(t) is ad.Zero else t for x, t in zip(primals, tangents, strict=True)
+    )
+
+
+def _transpose(
+    cotangents: Any, *arrays: Any, function: CompiledFunction, check: str, wanted: tuple[int, ...]
+) -> list[Any]:
+    """Gradients by the changes, of each one's own shape."""
+    count = len(arrays) - len(wanted)
+    primals, changes = arrays[:count], arrays[count:]
+    weights = [ad.instantiate_zeros(cotangent) for cotangent in cotangents]
+    open_places = [k for k, change in zip(wanted, changes, strict=True) if ad.is_undefined_primal(change)]
+    found = iter(pull_back(_caller(check), function, primals, weights, open_places))
+    gradients: list[Any] = [None] * count
+    for change in changes:
+        known = not ad.is_undefined_primal(change)
+        gradients.append(None if known else _summed(next(found), change.aval.shape))
+    return gradients
+
+
+def _summed(gradient: Any, shape: tuple[int, ...]) -> Any:
+    """A gradient over the whole batch, for an array that was broadcast to it."""
+    extra = gradient.ndim - len(shape)
+    axes = [*range(extra), *(extra + k for k, n in enumerate(shape) if n == 1 != gradient.shape[extra + k])]
+    return gradient.sum(axis=tuple(axes), keepdims=False).reshape(shape) if axes else gradient
+
+
+mlir.register_lowering(call_p, mlir.lower_fun(_refused, multiple_results=True))
+mlir.register_lowering(call_p, mlir.lower_fun(_called_back, multiple_results=True), platform="cpu")
+mlir.register_lowering(linear_p, mlir.lower_fun(_linear, multiple_results=True))
+batching.primitive_batchers[call_p] = _batch_call
+batching.primitive_batchers[linear_p] = _batch_linear
+ad.primitive_jvps[call_p] = _differentiate
+ad.primitive_jvps[linear_p] = _differentiate_linear
+ad.primitive_transposes[linear_p] = _transpose

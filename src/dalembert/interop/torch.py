@@ -1,0 +1,144 @@
+"""PyTorch tensors in, tensors out, with gradients by our own derivative kernels.
+
+Every function of the library that maps arrays to arrays, and everything that `da.compile` makes, takes
+tensors as it takes NumPy arrays: `da.forward_dynamics(model, q, v, tau).sum().backward()`. A call is one node
+of autograd's graph, whose backward pass is one kernel for the arguments that require a gradient; that kernel
+is a call too, and can be differentiated again. Memory is shared, not copied. `torch.func` (vmap, grad, jvp,
+jacrev, jacfwd, hessian) and batches work.
+
+Gradients by configurations are by the coordinates of q: see `coordinate_gradients`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.arguments import pick_dtype
+from dalembert.errors import ArgumentError, DtypeError, MissingExtraError
+from dalembert.execution import CompiledFunction
+from dalembert.interop.coordinate_gradients import evaluate, of_dtype, pull_back, push_forward, shapes_of
+from dalembert.model.model import Model
+
+try:
+    import torch
+except ImportError as error:
+    raise MissingExtraError(
+        "da.interop.torch computes with PyTorch, which is not installed; pip install 'dalembert[torch]' or, "
+        "without CUDA, install a CPU build of torch as its own site says"
+    ) from error
+
+__all__ = ["alike", "call", "function"]
+
+FLOATS: Final = {"float64": torch.float64, "float32": torch.float32}
+
+
+def function(f: Callable[..., Any], model: Model | None = None, **options: Any) -> Callable[..., Any]:
+    """A function of tensors alone: `f(model, …)` of the library with its options fixed, or a compiled one.
+
+    Lists and NumPy arrays become tensors, so that a tensor comes out whatever goes in.
+    """
+
+    def on_tensors(*args: Any, **more: Any) -> Any:
+        values = [_tensor_of(value) for value in args]
+        named = {name: _tensor_of(value) for name, value in more.items()}
+        return f(*values, **options, **named) if model is None else f(model, *values, **options, **named)
+
+    return on_tensors
+
+
+def call(function: CompiledFunction, values: Sequence[object], out: object, check: str) -> Any:
+    """The results of a compiled function of tensors, in the form that the function gives them."""
+    if out is not None:
+        raise ArgumentError(f"{function.name}: out= takes NumPy arrays; of tensors the results are new ones")
+    names = [*function.inputs, *function.parameters]
+    dtype = pick_dtype(list(zip(names, values, strict=True)))
+    tensors = [_checked(name, value, dtype) for name, value in zip(names, values, strict=True)]
+    results = _Call.apply(of_dtype(function, dtype), check, *tensors)
+    return function._hand_back(list(results))
+
+
+def alike(array: npt.NDArray[Any], beside: Any) -> Any:
+    """A constant as a tensor of the float type of another."""
+    return torch.as_tensor(array).to(beside)
+
+
+def _tensor_of(value: Any) -> Any:
+    if isinstance(value, list):
+        value = np.asarray(value, np.float64)
+    return torch.as_tensor(value) if isinstance(value, np.ndarray) else value
+
+
+def _checked(name: str, value: Any, dtype: str) -> Any:
+    """A tensor that kernels can read where it is."""
+    tensor = value if isinstance(value, torch.Tensor) else torch.as_tensor(np.asarray(value))
+    if tensor.device.type != "cpu":
+        raise DtypeError(
+            f"{name} is on {tensor.device}, but functions are compiled for the CPU; pass {name}.cpu(), "
+            "through which gradients flow back"
+        )
+    if tensor.is_complex() or (tensor.is_floating_point() and tensor.dtype not in FLOATS.values()):
+        raise DtypeError(f"{name} is {tensor.dtype}; convert it to torch.float64 or torch.float32")
+    return tensor.to(FLOATS[dtype])
+
+
+@final
+class _Call(torch.autograd.Function):  # type: ignore[misc]
+    """One compiled function as a node: `apply(function, check, *tensors)` gives its results as a tuple."""
+
+    @staticmethod
+    def forward(function: CompiledFunction, check: str, *tensors: Any) -> tuple[Any, ...]:
+        arrays = [tensor.detach().numpy() for tensor in tensors]
+        return tuple(torch.from_numpy(result) for result in evaluate(function, arrays, check))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
+        ctx.function, ctx.check, *tensors = inputs
+        ctx.save_for_backward(*tensors)
+        ctx.save_for_forward(*tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: Any) -> tuple[Any, ...]:
+        tensors = ctx.saved_tensors
+        wanted = [k for k, needed in enumerate(ctx.needs_input_grad[2:]) if needed]
+        gradients: list[Any] = [None] * len(tensors)
+        if wanted:
+            found = pull_back(_caller(ctx.check), ctx.function, tensors, cotangents, wanted)
+            for k, gradient in zip(wanted, found, strict=True):
+                gradients[k] = gradient.sum_to_size(tensors[k].shape)
+        return (None, None, *gradients)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> tuple[Any, ...]:
+        tensors = ctx.saved_tensors
+        wanted = [k for k, tangent in enumerate(tangents[2:]) if tangent is not None]
+        changes = [tangents[2 + k] for k in wanted]
+        return tuple(push_forward(_caller(ctx.check), ctx.function, tensors, changes, wanted))
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], function: Any, check: str, *tensors: Any) -> Any:
+        inner = [len(shape) for shape in shapes_of(function)]
+        own = [t.dim() - n - (d is not None) for t, n, d in zip(tensors, inner, in_dims[2:], strict=True)]
+        moved = [
+            tensor if dim is None else _in_front(tensor, dim, max(own) - axes)
+            for tensor, dim, axes in zip(tensors, in_dims[2:], own, strict=True)
+        ]
+        results = _Call.apply(function, check, *moved)
+        return results, (0,) * len(results)
+
+
+def _in_front(tensor: Any, dim: int, missing: int) -> Any:
+    """The axis of vmap before all batch axes, so that those still stand side by side from the right."""
+    front = tensor.movedim(dim, 0)
+    return front.reshape(front.shape[0], *(1,) * missing, *front.shape[1:])
+
+
+def _caller(check: str) -> Callable[[CompiledFunction, list[Any]], Sequence[Any]]:
+    def apply(function: CompiledFunction, tensors: list[Any]) -> Sequence[Any]:
+        results: Sequence[Any] = _Call.apply(function, check, *tensors)
+        return results
+
+    return apply
