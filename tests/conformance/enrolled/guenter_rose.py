@@ -45,4 +45,6 @@ ENROLLED: tuple[Enrolled, ...] = (
     public("inverse_dynamics", method="balafoutis_patel", broad=False),
 )
 
-STRUCTURE: dict[str, str] = {}
+STRUCTURE: dict[str, str] = {
+    "guenter_rose.stacked_hinges": "makes a model from a model",
+}

@@ -19,6 +19,7 @@ from dalembert.algorithms.guenter_rose.partials import (
     guenter_rose,
     inverse_dynamics_partials,
 )
+from dalembert.algorithms.guenter_rose.stacked_hinges import stacked_hinges
 from dalembert.algorithms.guenter_rose.tensors import (
     acceleration_tensor,
     acceleration_tensor_rate,
@@ -41,4 +42,5 @@ __all__ = [
     "guenter_rose",
     "inverse_dynamics_partials",
     "moment_of",
+    "stacked_hinges",
 ]
