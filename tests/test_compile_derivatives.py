@@ -166,7 +166,7 @@ def test_wrong_arguments_of_derivatives_are_named():
     f = da.compile(da.forward_dynamics, model, parameters=("gravity",))
     with pytest.raises(UnknownNameError, match='unknown argument "u"; valid: "q", "v", "tau", "gravity"'):
         f.vjp("u")
-    with pytest.raises(ArgumentError, match="jacobian needs the argument.*q, v, tau, gravity"):
+    with pytest.raises(ArgumentError, match=r"jacobian needs the argument.*q, v, tau, gravity"):
         f.jacobian()
     with pytest.raises(ArgumentError, match="named twice: q, q"):
         f.jvp("q", "q")

@@ -11,7 +11,7 @@ from tests.tracing.recipes import BRANCHING, RING, SMOOTH, cook, recipes
 from dalembert import scalar
 from dalembert.errors import ShapeError
 from dalembert.tracing import Expression, Graph, count_operations, evaluate, jacobian, jvp, vjp
-from dalembert.tracing.differentiate import _forward, _reverse
+from dalembert.tracing.differentiate import _forward
 from dalembert.tracing.expression import live
 
 VALUES = st.lists(st.floats(-2.0, 2.0), min_size=3, max_size=3)
@@ -45,13 +45,11 @@ def full(outputs, inputs):
 
 
 def forward(outputs, inputs):
-    seeds = [{k: 1.0} for k in range(len(inputs))]
-    return dense(_forward(live(outputs), outputs, inputs, seeds), len(inputs))
+    return dense(_forward(outputs, inputs, [{k: 1.0} for k in range(len(inputs))]), len(inputs))
 
 
 def reverse(outputs, inputs):
-    seeds = [{k: 1.0} for k in range(len(inputs))]
-    return dense(_reverse(live(outputs), outputs, inputs, seeds), len(inputs))
+    return [vjp([y], inputs, [1.0]) for y in outputs]
 
 
 def complex_step(outputs, values):
@@ -163,10 +161,66 @@ def test_derivative_by_an_intermediate_value():
     assert row[1] is s
 
 
-def test_nan_of_the_branch_not_taken_does_not_spread_forward():
-    _, (x,) = symbols(1)
-    safe = scalar.select(x > 0.0, scalar.sqrt(x), 0.0)
-    assert evaluate([jvp([safe], [x], [1.0])[0]], {"x": [-1.0]}) == [0.0]
+BRANCHES = {
+    "select": lambda x, y: scalar.select(x > 0.0, scalar.sqrt(x) * y, y * y),
+    "otherwise": lambda x, y: scalar.select(x < 0.0, y * y, scalar.log(x) / x),
+    "nested": lambda x, y: scalar.select(
+        y > 0.0, scalar.select(x > 0.0, scalar.sqrt(x) * y, y), scalar.select(x > 0.0, y / scalar.sqrt(x), x)
+    ),
+    "shared": lambda x, y: (
+        scalar.select(x > 0.0, scalar.sqrt(x), y) + scalar.select(x > 1.0, y * scalar.sqrt(x), 2.0 * x) + x
+    ),
+    "both ways": lambda x, y: scalar.select(x > 0.0, scalar.sqrt(x * x) * y, scalar.sqrt(x * x) * x),
+    "min": lambda x, y: scalar.minimum(scalar.select(x > 0.0, scalar.log(x), -5.0), y),
+    "max": lambda x, y: scalar.maximum(y, scalar.select(x <= 0.0, 9.0, 1.0 / scalar.sqrt(x))),
+    "nine": lambda x, y: sum(
+        scalar.select(y > 0.1 * k, scalar.select(x > 0.0, scalar.sqrt(x) * y, y * y), 0.0) for k in range(9)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BRANCHES)
+@pytest.mark.parametrize("values", [(-1.5, 0.73), (1.5, 0.73), (-0.5, -0.73), (0.5, 0.25), (-0.5, 0.25)])
+@pytest.mark.parametrize("mode", [forward, reverse])
+def test_nan_of_the_branch_not_taken_does_not_spread(name, values, mode):
+    """sqrt and log of negative numbers stand in branches that are not taken."""
+    _, x = symbols(2)
+    outputs = [BRANCHES[name](*x)]
+    h = 1e-6
+    expected = [
+        (
+            evaluate(outputs, {"x": np.add(values, h * step)})[0]
+            - evaluate(outputs, {"x": np.subtract(values, h * step)})[0]
+        )
+        / (2.0 * h)
+        for step in np.eye(2)
+    ]
+    np.testing.assert_allclose(
+        numbers(mode(outputs, x), values)[0], expected, rtol=1e-7, atol=1e-8, equal_nan=False
+    )
+
+
+def test_branches_cost_nothing_where_no_adjoints_meet():
+    """A gradient inside a branch is cut off once, where it leaves the branch."""
+    _, (x, y) = symbols(2)
+    inside = scalar.sqrt(scalar.sin(x) * y + scalar.exp(x * y))
+    gradient = vjp([scalar.select(x > 0.0, inside * inside * y, 0.0)], [x, y], [1.0])
+    assert sum(item.op == "select" for item in live(gradient)) == 2
+
+
+def test_rows_that_cost_less_in_reverse_are_taken_so():
+    """An arrow: one row of all inputs, and one input in all rows."""
+    _, x = symbols(30)
+    spread = [scalar.sin(item) * item for item in x]
+    product = x[0]
+    for item in x[1:]:
+        product = product * item + item
+    rows = jacobian([product, *spread], x)
+    values = np.linspace(0.5, 1.4, 30)
+    cost = count_operations([item for row in rows for item in row.values()]).total
+    assert cost <= 6 * count_operations([product, *spread]).total
+    expected = complex_step([product, *spread], values)
+    np.testing.assert_allclose(numbers(dense(rows, 30), values), expected, rtol=1e-11, atol=1e-12)
 
 
 def test_second_derivatives():

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, final
 
 from dalembert.errors import ArgumentError, UnknownNameError
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, is_zero
 from dalembert.tracing.differentiate import jacobian, jvp, vjp
 from dalembert.tracing.expression import Expression
 from dalembert.tracing.trace import ArrayInput, ArrayOutput, Trace
@@ -133,7 +133,7 @@ def _jacobian(traced: Trace, derivative: Derivative, charts: Mapping[str, Chart]
         rates = _rates(charts.get(name), own)
         symbols += own
         seeds += [
-            {columns + j: rate[i] for j, rate in enumerate(rates) if not _is_zero(rate[i])}
+            {columns + j: rate[i] for j, rate in enumerate(rates) if not is_zero(rate[i])}
             for i in range(len(own))
         ]
         spans.append((name, _tangent_shape(name, shapes, charts), columns, len(rates)))
@@ -216,8 +216,4 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _sum(terms: Iterable[Scalar]) -> Scalar:
-    return sum((term for term in terms if not _is_zero(term)), 0.0)
-
-
-def _is_zero(value: Scalar) -> bool:
-    return type(value) is float and value == 0.0
+    return sum((term for term in terms if not is_zero(term)), 0.0)
