@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from dalembert.foreign_arrays import bridge_of
 from dalembert.model.model import Model
 
 __all__ = ["Pose", "Poses"]
@@ -45,13 +46,22 @@ class Poses:
     def __getitem__(self, name: str) -> Pose:
         """The pose of a body or of a named frame."""
         frame = self._model.frame(name)
-        R: Array = np.array(frame.placement.R.to_list(), self.rotation.dtype)
-        p: Array = np.array(frame.placement.p.to_list(), self.rotation.dtype)
+        R: Array = np.array(frame.placement.R.to_list())
+        p: Array = np.array(frame.placement.p.to_list())
         if frame.body < 0:
             batch = self.translation.shape[:-2]
-            return Pose(np.broadcast_to(R, (*batch, 3, 3)), np.broadcast_to(p, (*batch, 3)))
+            return Pose(
+                self._alike(np.broadcast_to(R, (*batch, 3, 3))), self._alike(np.broadcast_to(p, (*batch, 3)))
+            )
         R_body, p_body = self.rotation[..., frame.body, :, :], self.translation[..., frame.body, :]
-        return Pose(R_body @ R, p_body + np.einsum("...ij,j->...i", R_body, p))
+        return Pose(R_body @ self._alike(R), p_body + (R_body @ self._alike(p[:, np.newaxis]))[..., 0])
+
+    def _alike(self, constant: Array) -> Array:
+        """Numbers of the model as an array of the kind that the poses are."""
+        bridge = bridge_of([self.rotation])
+        if bridge is not None:
+            return bridge.alike(constant, self.rotation)  # type: ignore[no-any-return]
+        return constant.astype(self.rotation.dtype)
 
     def __len__(self) -> int:
         return len(self._model.bodies)

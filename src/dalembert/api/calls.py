@@ -11,6 +11,7 @@ import numpy.typing as npt
 from dalembert.arguments import as_array
 from dalembert.errors import ArgumentError, UnknownNameError
 from dalembert.execution import CompiledFunction
+from dalembert.foreign_arrays import is_foreign
 from dalembert.library import UNROLLED_BODIES, function, no_model
 from dalembert.model.model import Model
 
@@ -62,7 +63,9 @@ def known_frame(model: Model, name: str) -> str:
 
 def checked_stabilization(T_stab: ArrayLike | None) -> ArrayLike | None:
     """A time that is positive and finite, if there is one."""
-    if T_stab is not None and not (isinstance(T_stab, float) and 0.0 < T_stab < math.inf):
+    if T_stab is None or is_foreign(T_stab):
+        return T_stab
+    if not (isinstance(T_stab, float) and 0.0 < T_stab < math.inf):
         times = as_array("stabilization", T_stab, (), follow=True)
         if not np.all(np.isfinite(times) & (times > 0.0)):
             raise ArgumentError(
@@ -72,7 +75,9 @@ def checked_stabilization(T_stab: ArrayLike | None) -> ArrayLike | None:
 
 
 def checked_time_step(dt: Any) -> Array:
-    """A time step, or one for each sample, that is positive and finite."""
+    """A time step, or one for each sample, that is positive and finite; foreign arrays are not looked at."""
+    if is_foreign(dt):
+        return dt  # type: ignore[no-any-return]
     if isinstance(dt, float) and 0.0 < dt < math.inf:
         return np.array(dt)
     span = as_array("dt", dt, (), follow=True)

@@ -10,6 +10,7 @@ from dalembert.api.calls import Array, ArrayLike, Check, known_frame, result
 from dalembert.arguments import as_array
 from dalembert.control.gains import per_direction, positive_gain
 from dalembert.errors import ArgumentError, StateError
+from dalembert.foreign_arrays import is_foreign
 from dalembert.model.model import Model
 
 __all__ = ["consistent_inverse", "operational_inertia", "operational_space"]
@@ -62,11 +63,10 @@ def operational_space(
     """
     if position is None and rotation is None:
         raise ArgumentError("operational_space: give a position, a rotation or both as the target")
-    if rotation is not None and check == "raise":
+    if rotation is not None and check == "raise" and not is_foreign(rotation):
         _require_rotation(rotation)
-    if regularization is not None and np.any(
-        as_array("regularization", regularization, (), follow=True) < 0.0
-    ):
+    known = regularization is not None and not is_foreign(regularization)
+    if known and np.any(as_array("regularization", regularization, (), follow=True) < 0.0):
         raise ArgumentError(f"operational_space: regularization is {regularization!r}; give a number >= 0")
     beside = [("q", q), ("v", v)]
     rows = 3 * ((position is not None) + (rotation is not None))

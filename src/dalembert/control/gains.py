@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from dalembert.arguments import DTYPES, pick_dtype
 from dalembert.errors import ArgumentError, DtypeError, ShapeError
+from dalembert.foreign_arrays import bridge_of, is_foreign
 from dalembert.library import no_model
 from dalembert.model.model import Model
 
@@ -41,6 +42,12 @@ def per_direction(
     `before` and `after`: zeros to add at either end.
     """
     dtype = DTYPES[pick_dtype([*beside, (name, value)])]
+    bridge = bridge_of([value])
+    if bridge is not None:
+        foreign: Any = value
+        if foreign.ndim == 0:
+            foreign = foreign * bridge.alike(np.ones(size), foreign)
+        return foreign @ bridge.alike(np.eye(size, before + size + after, before), foreign)  # type: ignore[no-any-return]
     try:
         given = np.asarray(value)
     except ValueError as cause:
@@ -62,6 +69,6 @@ def per_direction(
 
 def positive_gain(name: str, gain: Array) -> Array:
     """Refuse a negative gain, which pushes away from the target."""
-    if np.any(gain < 0.0):
+    if not is_foreign(gain) and np.any(gain < 0.0):
         raise ArgumentError(f"{name} has negative numbers, which drive the system away; give gains >= 0")
     return gain

@@ -63,7 +63,7 @@ def call(function: CompiledFunction, values: Sequence[object], out: object, chec
 
 def alike(array: npt.NDArray[Any], beside: Any) -> Any:
     """A constant as a tensor of the float type of another."""
-    return torch.as_tensor(array).to(beside)
+    return torch.as_tensor(np.array(array)).to(beside)
 
 
 def _tensor_of(value: Any) -> Any:
