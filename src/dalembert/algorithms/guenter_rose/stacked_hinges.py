@@ -14,6 +14,7 @@ from dalembert.model.body import Body, Limits
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Joint, Prismatic, Revolute
 from dalembert.model.model import WORLD_NAME, Model
+from dalembert.scalar import is_zero
 from dalembert.spatial import RigidInertia, Vec3
 
 __all__ = ["stacked_hinges"]
@@ -44,8 +45,9 @@ def stacked_hinges(model: Model) -> Model:
     Body "thigh" on joint "hip" of three freedoms: joints "hip_1", "hip_2" carry bodies of these names, "hip"
     carries "thigh". Where a stack has the joint's own coordinates (cylindrical, universal, translation,
     Euler angles), q, v and tau keep their meaning. A ball turns about x, y and z in turn, a free body first
-    slides along x, y and z of its parent; their limits are left out, and the stack is singular where its
-    second angle is a quarter turn. Joints with one freedom or none stay as they are, others are refused.
+    slides along x, y and z of its parent; their limits, springs, damping and friction have no meaning there
+    and are left out, and the stack is singular where its second angle is a quarter turn. Joints with one
+    freedom or none stay as they are, others are refused.
     """
     require_open_tree(model, "stacked_hinges")
     builder = ModelBuilder(gravity=model.gravity, name=model.name)
@@ -102,10 +104,10 @@ def _stack_of(body: Body) -> tuple[tuple[Joint, ...], list[dict[str, Any]]]:
             f'stacked_hinges: joint "{body.joint_name}" is {kind} with {body.nv} freedoms, for which there '
             f"is no stack of joints of one freedom; there are stacks for {known}"
         )
-    if any(x != 0.0 for x in (*body.armature, *body.damping, *body.friction, *body.stiffness)):
+    if any(not is_zero(x) for x in body.armature):
         raise ModelError(
-            f'stacked_hinges: joint "{body.joint_name}" is {kind} and has armature, damping, friction or '
-            "stiffness along velocities that are not those of a stack; set them to zero first"
+            f'stacked_hinges: joint "{body.joint_name}" is {kind} and has armature, along velocities that '
+            "are not those of a stack; set it to zero first"
         )
     parts = OTHER_COORDINATES[kind]
     return parts, [{} for _ in parts]
