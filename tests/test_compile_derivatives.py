@@ -186,3 +186,34 @@ def test_inputs_of_derivatives_do_not_take_the_names_of_others():
     twice = f.jvp("v").jvp("v")
     assert len(twice.inputs) == 4
     assert_allclose(twice([0.3], [2.0], [5.0], [1.0]), -10.0 * np.sin(0.3))
+
+
+def test_products_by_functions_of_the_library():
+    """RBDA-10.4-SYMBOLIC: da.jvp and da.vjp are the methods; what is not compiled is refused."""
+    model = da.models.arm6()
+    q, v, a = states(model, 2)
+    f = da.compile(da.inverse_dynamics, model)
+    assert da.jvp(f, "q") is f.jvp("q")
+    assert da.vjp(f, "q", "v") is f.vjp("q", "v")
+    power = np.einsum("bi,bi->b", da.vjp(f, "a")(q, v, a, v), v)
+    assert_allclose(power, 2.0 * da.kinetic_energy(model, q, v), rtol=1e-12)
+    with pytest.raises(DtypeError, match=r"da.vjp takes a compiled function, got function; compile it first"):
+        da.vjp(da.inverse_dynamics, "q")  # type: ignore[arg-type]
+
+
+def test_sparsity_says_where_results_are_zero_by_structure():
+    """Coordinates of bodies outside a joint's chain and subtree do not reach its torque."""
+    builder = da.ModelBuilder()
+    inertia = da.RigidInertia(1.0, [0.2, 0.1, 0.3], np.diag([1.0, 1.2, 1.4]).tolist())
+    for name, parent in (("a", "world"), ("b", "a"), ("c", "a")):
+        builder.add_body(name, parent, da.Revolute(axis=(0.6, 0.0, 0.8)), inertia=inertia)
+    model = builder.build()
+    f = da.compile(da.inverse_dynamics, model).jacobian("v", "a")
+    by_v, by_a = f.sparsity
+    expected = np.array([[1, 1, 1], [1, 1, 0], [1, 0, 1]], bool)
+    np.testing.assert_array_equal(by_a, expected)
+    assert not (by_v & ~expected).any()
+    found = f(*(np.random.default_rng(1).normal(size=(3, 5, 3))))
+    for mask, array in zip((by_v, by_a), found, strict=True):
+        np.testing.assert_array_equal(np.any(array != 0.0, axis=0), mask)
+    assert da.compile(da.potential_energy, model).sparsity.shape == ()

@@ -52,6 +52,7 @@ from dalembert.api import (
     hamiltonian,
     hamiltonian_rates,
     hybrid_dynamics,
+    hybrid_dynamics_derivatives,
     inertial_forces,
     inertial_parameters,
     inner_product,
@@ -82,7 +83,7 @@ from dalembert.api import (
     with_inertial_parameters,
 )
 from dalembert.codegen import get_num_threads, set_num_threads
-from dalembert.compiled import compile
+from dalembert.compiled import compile, jvp, vjp
 from dalembert.execution import CompiledFunction
 from dalembert.formats import load, save
 from dalembert.model import Limits, Model, ModelBuilder
@@ -202,6 +203,7 @@ __all__ = [
     "hamiltonian",
     "hamiltonian_rates",
     "hybrid_dynamics",
+    "hybrid_dynamics_derivatives",
     "inertial_forces",
     "inertial_parameters",
     "inner_product",
@@ -214,6 +216,7 @@ __all__ = [
     "jacobian",
     "jacobian_rate",
     "joint_torques",
+    "jvp",
     "kinetic_energy",
     "kinetic_energy_regressor",
     "load",
@@ -241,6 +244,7 @@ __all__ = [
     "step",
     "symbolic",
     "velocity_coordinates",
+    "vjp",
     "with_inertial_parameters",
 ]
 

@@ -131,6 +131,14 @@ class CompiledFunction:
         """The straight-line program as Python source: what the kernels compute, for reading and checking."""
         return python_source(self._lower().program, name=self.name)
 
+    @property
+    def sparsity(self) -> Any:
+        """Which elements of the results are not zero by structure: boolean arrays in the form of the results.
+
+        Where it is False the result is zero for every argument; nothing is computed there.
+        """
+        return self._hand_back(list(self._lower().nonzero))
+
     def jacobian(self, *arguments: str) -> CompiledFunction:
         """The derivative by an argument, as another compiled function: shape (…, *output, n).
 

@@ -11,9 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, final
 
+import numpy as np
+
 from dalembert import scalar
 from dalembert.algorithms.aligned import aligned
-from dalembert.arguments import ArrayArgument
+from dalembert.arguments import Array, ArrayArgument
 from dalembert.catalogue.entry import Refusal
 from dalembert.errors import TracingError
 from dalembert.model import configuration
@@ -103,6 +105,22 @@ class Lowered:
     program: Program
     results: tuple[ArrayArgument, ...]
     rebuild: Rebuild
+
+    @property
+    def nonzero(self) -> tuple[Array, ...]:
+        """For each result, which elements are not zero by structure."""
+        found = [np.zeros(item.size, bool) for item in self.results]
+        place = {spec.name: mask for spec, mask in zip(self.program.outputs, found, strict=True)}
+        for statement in self.program.statements:
+            if isinstance(statement, Straight):
+                for store in statement.stores:
+                    if store.array in place and not scalar.is_zero(store.value):
+                        place[store.array][store.position] = True
+                continue
+            for store, positions in statement.reached(self.program.tables):
+                if store.address.array in place and not scalar.is_zero(store.value):
+                    place[store.address.array][positions] = True
+        return tuple(mask.reshape(item.shape) for item, mask in zip(self.results, found, strict=True))
 
 
 def lower(recipe: Recipe, dtype: str) -> Lowered:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, final
 
@@ -124,6 +124,19 @@ class Loop:
     @property
     def iterations(self) -> range:
         return range(self.count - 1, -1, -1) if self.reverse else range(self.count)
+
+    def own_iterations(self, tables: Mapping[str, Table], case: int) -> npt.NDArray[np.int64]:
+        """The iterations in which a case is chosen."""
+        if self.kinds is None:
+            return np.arange(self.count, dtype=np.int64)
+        return np.flatnonzero(tables[self.kinds][: self.count] == case)
+
+    def reached(self, tables: Mapping[str, Table]) -> Iterator[tuple[IndexedStore, npt.NDArray[np.int64]]]:
+        """Every store with the positions that it writes."""
+        for number, case in enumerate(self.cases):
+            own = self.own_iterations(tables, number)
+            for store in case:
+                yield store, store.address.positions(tables, own)
 
 
 Statement: TypeAlias = Straight | Loop
