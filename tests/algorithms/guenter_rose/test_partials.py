@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.algorithms.guenter_rose.exact import jacobians
+from tests.algorithms.guenter_rose.exact import derivative, jacobians
 from tests.algorithms.trees import JOINTS, close, geared_chain, inertia, place, random_tree, state
 
 import dalembert as da
@@ -76,6 +76,21 @@ def test_motion_prescribed_in_time():
     driven = da.TimeDependent(da.Revolute((0, 0, 1)), driver=da.Revolute((1, 2, 0)), motion=lambda t: [t**3])
     builder.add_body("hand", "arm", driven, inertia=solid)
     check(builder.build(), 2, time=0.7)
+
+
+def test_partials_may_be_differentiated_again():
+    """GR-DTAU: d(dtau/dq_j)/dv_k = d(dtau/dv_k)/dq_j, by dual numbers through the recursion."""
+    model = random_tree(2, 4, ("universal", "rack_pinion", "spherical_euler", "revolute"))
+    q, v, a, _ = state(model, 6)
+
+    def partials(q, v, a):
+        return inverse_dynamics_partials(model, q, v, a)[:2]
+
+    for j in range(model.nv):
+        by_v_again = np.array(derivative(partials, model, (q, v, a), "v", j)[0], dtype=float)
+        for k in range(model.nv):
+            by_q_again = np.array(derivative(partials, model, (q, v, a), "q", k)[1], dtype=float)
+            close(by_v_again[:, k], by_q_again[:, j], 1e-10, terms=(by_v_again,))
 
 
 def test_links_without_mass():
