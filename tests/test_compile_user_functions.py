@@ -332,7 +332,7 @@ def test_model_without_freedoms_has_empty_results():
     assert da.center_of_mass(model, np.zeros((4, 0))).shape == (4, 3)
 
 
-@pytest.mark.parametrize("name", ["jacobian", "inverse_dynamics_derivatives"])
+@pytest.mark.parametrize("name", ["jacobian", "hybrid_dynamics_derivatives"])
 def test_public_functions_that_need_more_than_arrays_say_so(name: str):
     """They take a name or give several derivatives: the error says what to compile instead."""
     with pytest.raises(ArgumentError, match=rf"{name}.*(algorithms|jacobian)"):

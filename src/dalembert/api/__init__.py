@@ -19,7 +19,11 @@ from dalembert.api.cartesian import (
     maximal_velocities,
 )
 from dalembert.api.constrained import constraint_forces, loop_forces
-from dalembert.api.derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
+from dalembert.api.derivatives import (
+    forward_dynamics_derivatives,
+    hybrid_dynamics_derivatives,
+    inverse_dynamics_derivatives,
+)
 from dalembert.api.dynamics import (
     bias_forces,
     coriolis_forces,
@@ -115,6 +119,7 @@ __all__ = [
     "hamiltonian",
     "hamiltonian_rates",
     "hybrid_dynamics",
+    "hybrid_dynamics_derivatives",
     "inertial_forces",
     "inertial_parameters",
     "inner_product",

@@ -2,27 +2,56 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Collection
+from typing import NamedTuple, cast
 
-from dalembert.algorithms.open_tree import is_constrained
-from dalembert.api.calls import Array, ArrayLike, Check
-from dalembert.api.dynamics import forward_dynamics, inverse_mass_matrix, mass_matrix
-from dalembert.library import FUNCTIONS, function
+from dalembert import algorithms
+from dalembert.api.calls import (
+    Array,
+    ArrayLike,
+    Check,
+    ForceFrame,
+    checked_stabilization,
+    force_options,
+    plain,
+    results,
+)
+from dalembert.library import no_model
 from dalembert.model.model import Model
 
 __all__ = [
+    "HybridDynamicsDerivatives",
     "forward_dynamics_derivatives",
+    "hybrid_dynamics_derivatives",
     "inverse_dynamics_derivatives",
 ]
 
+Three = tuple[Array, Array, Array]
+
 
 def inverse_dynamics_derivatives(
-    model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, check: Check = "raise"
-) -> tuple[Array, Array, Array]:
-    """(dtau/dq, dtau/dv, dtau/da) of tau = ID(q, v, a), `(…, nv, nv)` each.
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    external_forces: ArrayLike | None = None,
+    *,
+    external_frame: ForceFrame = "body",
+    method: str | None = None,
+    time: ArrayLike | None = None,
+    out: Three | None = None,
+    check: Check = "raise",
+) -> Three:
+    """(dtau/dq, dtau/dv, dtau/da) of tau = ID(q, v, a), `(…, nv, nv)` each, from one kernel.
 
     By q on the tangent space: column k is the derivative along `integrate(q, e_k)`. dtau/da = M, of a tree.
-    By exact differentiation of the traced recursion.
+    Entries of joints neither of which carries the other are zero. `external_forces` as in `inverse_dynamics`,
+    constant in the coordinates in which they are given. `out`: three arrays for the results.
+
+    With composites I^c, B^c, f^c of subtrees and the changes psi, chi, phi of velocity and acceleration
+    dtau_i/dq_j = S_i . (I_i^c chi_j + 2 B_i^c psi_j), in O(n d) (Singh, Russell, Wensing 2022; Carpentier,
+    Mansard 2018), extended to joints whose S moves. `method="directional"`: by dual numbers, the default for
+    models with loops or other constraints.
 
     Rows: RBDA-5.3-RNEA, RBDA-10.4-SYMBOLIC.
 
@@ -31,43 +60,112 @@ def inverse_dynamics_derivatives(
     >>> print(by_q.round(4), by_v.round(4), by_a.round(4))  # m g l cos q, 0, m l^2
     [[29.43]] [[0.]] [[12.]]
     """
-    if is_constrained(model):
-        return _all_derivatives(model, "inverse_dynamics", (q, v, a), check)
-    by_q = function(model, "inverse_dynamics", by="q")(q, v, a, check=check)
-    by_v = function(model, "inverse_dynamics", by="v")(q, v, a, check="off")
-    batch = np.broadcast_shapes(*(np.shape(item)[:-1] for item in (q, v, a)))
-    by_a = np.broadcast_to(mass_matrix(model, q, check="off"), (*batch, model.nv, model.nv))
-    return by_q, by_v, by_a.copy() if by_a.shape != np.shape(by_q) or not by_a.flags.writeable else by_a
+    if external_forces is method is time is out is None and check == "raise" and external_frame == "body":
+        return plain(model, "inverse_dynamics_derivatives")(q, v, a)  # type: ignore[no-any-return]
+    arrays = {"external_forces": external_forces, "time": time}
+    options = force_options(external_forces, external_frame)
+    name = "inverse_dynamics_derivatives"
+    return cast("Three", results(model, name, (q, v, a), arrays, method, options, out, check))
 
 
 def forward_dynamics_derivatives(
-    model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, check: Check = "raise"
-) -> tuple[Array, Array, Array]:
-    """(da/dq, da/dv, da/dtau) of a = FD(q, v, tau), `(…, nv, nv)` each; by q on the tangent space.
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    external_forces: ArrayLike | None = None,
+    *,
+    external_frame: ForceFrame = "body",
+    method: str | None = None,
+    stabilization: ArrayLike | None = None,
+    time: ArrayLike | None = None,
+    out: Three | None = None,
+    check: Check = "raise",
+) -> Three:
+    """(da/dq, da/dv, da/dtau) of a = FD(q, v, tau), `(…, nv, nv)` each, from one kernel; by q on the tangent
+    space.
 
-    From tau = ID(q, v, a(q, v, tau)): da/dx = -M^-1 dID/dx at the a that results, and da/dtau = M^-1. Where
-    loops or other constraints bind the coordinates, the constrained dynamics are differentiated themselves.
+    From tau = ID(q, v, a(q, v, tau)): da/dx = -M^-1 dID/dx at the a that results, and da/dtau = M^-1, with
+    one sparse factorisation of M. `external_forces` as in `inverse_dynamics`, constant in the coordinates in
+    which they are given. `out`: three arrays for the results.
 
-    Rows: RBDA-1.1-API, RBDA-10.4-SYMBOLIC.
+    Where loops or other constraints bind the coordinates, M a + b - K^T lambda = tau and K a = k are
+    differentiated together (`method="implicit"`); da/dtau then has the rank of the motions that K allows.
+    `stabilization` as in `forward_dynamics`. `method="directional"`: by dual numbers.
+
+    Rows: RBDA-1.1-API, RBDA-10.4-SYMBOLIC, RBDA-8.5-M2.
 
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
     >>> by_q, by_v, by_tau = da.forward_dynamics_derivatives(model, [np.pi / 3], [0.0], [0.0])
     >>> print(by_q.round(4), by_tau.round(4))  # -g / l cos q, 1 / (m l^2)
     [[-2.4525]] [[0.0833]]
     """
-    if is_constrained(model):
-        return _all_derivatives(model, "forward_dynamics", (q, v, tau), check)
-    a = forward_dynamics(model, q, v, tau, check=check)
-    by_q, by_v, _ = inverse_dynamics_derivatives(model, q, v, a, check="off")
-    inverse = np.broadcast_to(inverse_mass_matrix(model, q, check="off"), by_q.shape)
-    return -inverse @ by_q, -inverse @ by_v, inverse.copy()
+    name = "forward_dynamics_derivatives"
+    plainly = external_forces is method is stabilization is time is out is None
+    if plainly and check == "raise" and external_frame == "body":
+        return plain(model, name)(q, v, tau)  # type: ignore[no-any-return]
+    arrays = {"external_forces": external_forces, "time": time}
+    if stabilization is not None:
+        arrays["stabilization"] = checked_stabilization(stabilization)
+    options = force_options(external_forces, external_frame)
+    return cast("Three", results(model, name, (q, v, tau), arrays, method, options, out, check))
 
 
-def _all_derivatives(
-    model: Model, name: str, values: tuple[ArrayLike, ...], check: Check
-) -> tuple[Array, Array, Array]:
-    """The derivatives of a library function by each of its three arguments."""
-    by_q, by_v, by_last = (
-        function(model, name, by=argument)(*values, check=check) for argument in FUNCTIONS[name].arguments
-    )
-    return by_q, by_v, by_last
+class HybridDynamicsDerivatives(NamedTuple):
+    """Of a and of tau, both complete, by q (tangent space), v, tau and a: `(…, nv, nv)` each.
+
+    Columns of what is not read, tau of prescribed joints and a of free ones, are zero.
+    """
+
+    a_by_q: Array
+    a_by_v: Array
+    a_by_tau: Array
+    a_by_a: Array
+    tau_by_q: Array
+    tau_by_v: Array
+    tau_by_tau: Array
+    tau_by_a: Array
+
+
+def hybrid_dynamics_derivatives(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    a: ArrayLike,
+    *,
+    prescribed: Collection[str],
+    external_forces: ArrayLike | None = None,
+    external_frame: ForceFrame = "body",
+    stabilization: ArrayLike | None = None,
+    time: ArrayLike | None = None,
+    out: tuple[Array, ...] | None = None,
+    check: Check = "raise",
+) -> HybridDynamicsDerivatives:
+    """The derivatives of (a, tau) = `hybrid_dynamics`, eight matrices `(…, nv, nv)` from one kernel.
+
+    With free joints 1 and prescribed ones 2 and D = dID/dx at the motion that results:
+
+        da_1 = M_11^-1 (dtau_1 - D_1 dx - M_12 da_2),   dtau_2 = D_2 dx + M_21 da_1 + M_22 da_2
+
+    (Featherstone 2008 section 9.1). Under loops and other constraints by dual numbers. Arguments as in
+    `hybrid_dynamics`; `out`: eight arrays for the results.
+
+    Rows: RBDA-9.1-HYBRID.
+
+    >>> model = da.models.double_pendulum()
+    >>> first = [model.joints[0].name]
+    >>> found = da.hybrid_dynamics_derivatives(
+    ...     model, [0.0, 0.1], [0.0, 0.0], [0.0, 0.0], [2.0, 0.0], prescribed=first)
+    >>> found.a_by_a.round(3).tolist()  # what the second joint does when the first accelerates
+    [[1.0, 0.0], [-1.995, 0.0]]
+    """
+    if not isinstance(model, Model):
+        raise no_model("hybrid_dynamics_derivatives", model)
+    algorithms.hybrid.prescribed_places(model, prescribed)
+    arrays = {"external_forces": external_forces, "time": time}
+    if stabilization is not None:
+        arrays["stabilization"] = checked_stabilization(stabilization)
+    options = {"prescribed": tuple(prescribed), **force_options(external_forces, external_frame)}
+    found = results(model, "hybrid_dynamics_derivatives", (q, v, tau, a), arrays, None, options, out, check)
+    return HybridDynamicsDerivatives(*found)

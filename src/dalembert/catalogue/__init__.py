@@ -23,13 +23,16 @@ class Catalogue(Mapping[str, LibraryFunction]):
         """All functions, subject by subject."""
         from dalembert.catalogue.cartesian import CARTESIAN
         from dalembert.catalogue.control import CONTROL
+        from dalembert.catalogue.derivatives import DERIVATIVES
         from dalembert.catalogue.geometry import GEOMETRY
         from dalembert.catalogue.hybrid import HYBRID
         from dalembert.catalogue.identification import IDENTIFICATION
         from dalembert.catalogue.loops import LOOPS
         from dalembert.catalogue.trees import TREES
 
-        return {**TREES, **LOOPS, **HYBRID, **CARTESIAN, **GEOMETRY, **CONTROL, **IDENTIFICATION}
+        return {
+            **TREES, **LOOPS, **HYBRID, **CARTESIAN, **GEOMETRY, **CONTROL, **IDENTIFICATION, **DERIVATIVES
+        }  # fmt: skip
 
     def __getitem__(self, name: str) -> LibraryFunction:
         return self.entries[name]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.conformance.enrolling import Enrolled, algorithm
+from tests.conformance.enrolled.hybrid import every_other
+from tests.conformance.enrolling import Enrolled, algorithm, public
 
 from dalembert.algorithms import derivatives
 
@@ -17,6 +18,30 @@ ENROLLED: tuple[Enrolled, ...] = (
         "forward_dynamics_derivatives", "q v tau", derivatives.forward_dynamics_derivatives,
         package="derivatives", models=SMALL,
     ),
+    algorithm(
+        "constrained_forward_dynamics_derivatives", "q v tau",
+        derivatives.constrained_forward_dynamics_derivatives, package="derivatives", models=("linkage",),
+    ),
+    algorithm(
+        "directional_inverse_dynamics_derivatives", "q v a",
+        derivatives.directional_inverse_dynamics_derivatives, package="derivatives",
+        models=("arm", "linkage"),
+    ),
+    algorithm(
+        "directional_forward_dynamics_derivatives", "q v tau",
+        derivatives.directional_forward_dynamics_derivatives, package="derivatives", models=("arm",),
+    ),
+    algorithm(
+        "hybrid_dynamics_derivatives", "q v tau a",
+        lambda m, *x: derivatives.hybrid_dynamics_derivatives(m, *x, prescribed=every_other(m)),
+        package="derivatives", models=("arm", "geared"),
+    ),
+    public("inverse_dynamics_derivatives", broad=False, models=("arm",)),
+    public("inverse_dynamics_derivatives", method="directional", broad=False, models=("arm",)),
+    public("forward_dynamics_derivatives", broad=False, models=("arm",)),
+    public("forward_dynamics_derivatives", method="implicit", broad=False, models=("linkage",)),
+    public("forward_dynamics_derivatives", method="directional", broad=False, models=("arm",)),
+    public("hybrid_dynamics_derivatives", broad=False, models=("arm",), prescribed=("link0",)),
 )  # fmt: skip
 
 STRUCTURE: dict[str, str] = {}

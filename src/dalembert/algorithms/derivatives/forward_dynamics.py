@@ -29,7 +29,7 @@ from dalembert.algorithms.sparsity import variable_parents
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, is_zero
 
-__all__ = ["forward_dynamics_derivatives"]
+__all__ = ["forward_dynamics_derivatives", "solved_columns"]
 
 
 def forward_dynamics_derivatives(
@@ -60,13 +60,13 @@ def forward_dynamics_derivatives(
         tree, states, worlds, whole, a, f_x if external_frame == "world" else None
     )
     return Derivatives(
-        _solved(L, reciprocals, lam, by_q),
-        _solved(L, reciprocals, lam, by_v),
+        solved_columns(L, reciprocals, lam, by_q),
+        solved_columns(L, reciprocals, lam, by_v),
         inverse_from_factors(L, reciprocals, lam),
     )
 
 
-def _solved(L: Matrix, reciprocals: Sequence[Scalar], lam: Sequence[int], B: Matrix) -> Matrix:
+def solved_columns(L: Matrix, reciprocals: Sequence[Scalar], lam: Sequence[int], B: Matrix) -> Matrix:
     """-M^-1 B, column by column; zeros of B cost nothing."""
     columns = []
     for column in transposed(B):

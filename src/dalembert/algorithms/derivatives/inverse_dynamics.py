@@ -40,6 +40,7 @@ __all__ = [
     "joint_forces",
     "mass_matrix_of",
     "position_velocity_derivatives",
+    "spanning_tree_derivatives",
 ]
 
 
@@ -76,6 +77,22 @@ def inverse_dynamics_derivatives(
     External forces are constant in the coordinates in which they are given.
     """
     require_open_tree(tree, "inverse_dynamics_derivatives")
+    return spanning_tree_derivatives(
+        tree, q, v, a, external_forces=external_forces, external_frame=external_frame, time=time
+    )
+
+
+def spanning_tree_derivatives(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    a: Sequence[Scalar],
+    *,
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+    time: Scalar | None = None,
+) -> Derivatives:
+    """`inverse_dynamics_derivatives` of the tree alone, without its loops and other constraints."""
     f_x = body_forces(tree, q, external_forces, external_frame, time)
     states, worlds = body_states(tree, q, v, f_x, time)
     whole = composites(tree, states)
