@@ -114,7 +114,7 @@ def results(
     arrays: dict[str, Any],
     method: str | None,
     options: dict[str, Any],
-    out: Array | None,
+    out: Array | tuple[Array, ...] | None,
     check: Check,
 ) -> Any:
     """The results of a library function; one comes bare."""
