@@ -15,6 +15,7 @@ import numpy as np
 
 from dalembert.algorithms.aligned import AlignedBody
 from dalembert.algorithms.kinematics import forward_kinematics
+from dalembert.algorithms.stabilization import Stabilization
 from dalembert.errors import ArgumentError, ShapeError, UnknownNameError
 from dalembert.model.body import Body
 from dalembert.model.tree import PerBody, Tree
@@ -37,7 +38,7 @@ class Surroundings(TypedDict, total=False):
     external_forces: ExternalForces
     external_frame: str
     time: Scalar | None
-    stabilization: Scalar | None
+    stabilization: Stabilization
 
 
 def body_forces(

@@ -32,6 +32,7 @@ from dalembert.algorithms.open_tree import (
 )
 from dalembert.algorithms.sparse import factor_with_reciprocals, solve_with_reciprocals
 from dalembert.algorithms.sparsity import variable_parents
+from dalembert.algorithms.stabilization import Stabilization
 from dalembert.algorithms.velocity_products import Moved, spatial_velocity_products, velocity_products
 from dalembert.errors import ModelError, UnknownNameError
 from dalembert.model.body import Body
@@ -60,7 +61,7 @@ def forward_dynamics(
     external_forces: ExternalForces = None,
     external_frame: str = "body",
     time: Scalar | None = None,
-    stabilization: Scalar | None = None,
+    stabilization: Stabilization = None,
     method: str | None = None,
 ) -> list[Scalar]:
     """Solve M(q) a + b(q, v) = tau + external for a = dv/dt `(nv,)` [rad/s^2 or m/s^2].

@@ -17,7 +17,7 @@ tangent, so the order is full.
 
 A system whose closed loops are given explicitly, q = gamma(y), is carried by y and its rates alone
 (Featherstone 2008 section 8.11): its loops cannot open. Other constraints are kept by their accelerations,
-with stabilisation against drift (section 8.3).
+with stabilisation against drift (see `stabilization`).
 """
 
 from __future__ import annotations
@@ -29,13 +29,21 @@ from typing import NamedTuple, final
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.flight import land, rates_in_flight, take_off, turned
 from dalembert.algorithms.forward_dynamics import forward_dynamics
+from dalembert.algorithms.open_tree import is_constrained
 from dalembert.algorithms.passive_forces import passive_forces
+from dalembert.algorithms.stabilization import Leap, Stabilization
 from dalembert.errors import ArgumentError, UnknownNameError
 from dalembert.model.body import Body
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, maximum
 
 __all__ = ["INTEGRATORS", "State", "state_rate", "step"]
+
+T_STAB = 0.1
+"""The book's choice [s] for a large robot (Featherstone 2008 section 8.3)."""
+
+FADING_STEPS = 5.0
+"""In how many semi-implicit steps errors of position fade, unless a time is given."""
 
 
 class State(NamedTuple):
@@ -85,17 +93,19 @@ def step(
     external_frame: str = "body",
     passive: bool = False,
     time: Scalar | None = None,
-    stabilization: Scalar | None = None,
+    stabilization: Scalar | str | None = None,
 ) -> State:
     """The state after dt [s] under constant joint and external forces.
 
     `integrator`: "semi_implicit" (Euler: v from the accelerations, then q from the new v) or "rk4".
-    `passive`: add springs, damping and dry friction to tau. `stabilization`: T_stab [s] of constraints.
+    `passive`: add springs, damping and dry friction to tau. `stabilization`: T_stab [s] of constraints, None:
+    without, "automatic": 0.1 s, or five steps of the semi-implicit method.
     """
     if isinstance(dt, (int, float)) and not 0.0 < dt < float("inf"):
         raise ArgumentError(f"step: dt = {dt} s; give a finite step greater than zero")
     if integrator not in INTEGRATORS:
         raise UnknownNameError.of("integrator", integrator, INTEGRATORS)
+    kept = _stabilization(tree, integrator, dt, stabilization)
 
     def acceleration(q: Sequence[Scalar], v: Sequence[Scalar], elapsed: Scalar) -> list[Scalar]:
         total = [t + p for t, p in zip(tau, passive_forces(tree, q, v), strict=True)] if passive else tau
@@ -108,7 +118,7 @@ def step(
             external_forces=external_forces,
             external_frame=external_frame,
             time=now,
-            stabilization=stabilization,
+            stabilization=kept,
         )
 
     return INTEGRATORS[integrator](Flight(tree, time), acceleration, State(list(q), list(v)), dt)
@@ -162,6 +172,18 @@ class Flight:
             end_q, end_v = start_q + body.nq, start_v + body.nv
             yield body, flying.q[start_q:end_q], flying.v[start_v:end_v]
             start_q, start_v = end_q, end_v
+
+
+def _stabilization(
+    tree: Tree, integrator: str, dt: Scalar, stabilization: Scalar | str | None
+) -> Stabilization:
+    """What `step` asks of the constraints, if there are any."""
+    if stabilization is None or tree.closure is not None or not is_constrained(tree):
+        return None
+    automatic = isinstance(stabilization, str)
+    if integrator != "semi_implicit":
+        return T_STAB if automatic else stabilization
+    return Leap(dt, FADING_STEPS * dt if automatic else maximum(stabilization, dt))
 
 
 def _joined(pairs: Iterable[tuple[list[Scalar], list[Scalar]]]) -> State:

@@ -124,7 +124,7 @@ def test_both_integrators_and_state_rate_know_loops() -> None:
         np.testing.assert_allclose(next_q, fine_q, atol=1e-6)
         np.testing.assert_allclose(next_v, fine_v, atol=1e-6)
     off_q, _ = da.step(model, q + 1e-3, v, tau, 1e-2, stabilization=None)
-    held_q, _ = da.step(model, q + 1e-3, v, tau, 1e-2)  # stabilized with 0.1 s unless told otherwise
+    held_q, _ = da.step(model, q + 1e-3, v, tau, 1e-2)
     assert np.abs(da.constraint_error(model, held_q)).max() < np.abs(da.constraint_error(model, off_q)).max()
     batch, _ = da.step(model, np.tile(q, (4, 1)), v, tau, 1e-2, stabilization=np.array([0.1, 0.2, 0.1, 0.05]))
     np.testing.assert_array_equal(batch[0], batch[2])

@@ -35,6 +35,7 @@ from dalembert.algorithms.dense import dot, times
 from dalembert.algorithms.external_forces import ExternalForces, Surroundings
 from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
 from dalembert.algorithms.open_tree import has_couplings
+from dalembert.algorithms.stabilization import Stabilization
 from dalembert.errors import ModelError
 from dalembert.model.body import Body
 from dalembert.model.tree import PerBody, Tree
@@ -81,7 +82,7 @@ def forward_dynamics_by_plan(
     external_forces: ExternalForces = None,
     external_frame: str = "body",
     time: Scalar | None = None,
-    stabilization: Scalar | None = None,
+    stabilization: Stabilization = None,
 ) -> list[Scalar]:
     """a `(nv,)` by assembly in any order."""
     system = _system(tree, q, v, tau, external_forces, external_frame, time=time, stabilization=stabilization)
@@ -112,7 +113,7 @@ def handle_equations(
     external_forces: ExternalForces = None,
     external_frame: str = "body",
     time: Scalar | None = None,
-    stabilization: Scalar | None = None,
+    stabilization: Stabilization = None,
 ) -> ArticulatedBody:
     """a_i = sum_j Phi_ij f_j + b_i of bodies (by index) as handles of the system, assembled in pairs.
 
@@ -154,7 +155,7 @@ def _system(
     external_frame: str,
     *,
     time: Scalar | None,
-    stabilization: Scalar | None,
+    stabilization: Stabilization,
 ) -> _System:
     _require(tree)
     held = joint_forces(

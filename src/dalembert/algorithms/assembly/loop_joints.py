@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dalembert.algorithms.assembly.handles import HandleJoint
 from dalembert.algorithms.assembly.joint_forces import JointForces
 from dalembert.algorithms.constraints import loop_rows
+from dalembert.algorithms.stabilization import Stabilization, stabilized_row
 from dalembert.model.body import Body
 from dalembert.model.elements import Loop
 from dalembert.model.tree import PerBody, Tree
@@ -42,18 +43,15 @@ def loop_handle_joint(
     products: PerBody[Motion],
     *,
     time: Scalar | None = None,
-    stabilization: Scalar | None = None,
+    stabilization: Stabilization = None,
 ) -> HandleJoint:
     """The loop joint with T in the coordinates of both bodies and gamma of (1); it is passive."""
     rows = loop_rows(tree, loop, q, v, time=time)
     at_predecessor = loop.placement_predecessor.as_transform() @ rows.X
     T_p = tuple(at_predecessor.inverse_apply(t) for t in rows.T)
     T_s = tuple(loop.placement_successor.inverse_apply(t) for t in rows.T)
-    gamma = list(rows.k)
-    if stabilization is not None:
-        rate = 1.0 / stabilization
-        errors = zip(gamma, rows.velocity_error, rows.position_error, strict=True)
-        gamma = [k - 2.0 * rate * velocity - rate * rate * position for k, velocity, position in errors]
+    errors = zip(rows.k, rows.velocity_error, rows.position_error, strict=True)
+    gamma = [stabilized_row(k, e_v, e_p, stabilization) for k, e_v, e_p in errors]
     for sign, body, T in ((1.0, loop.successor, T_s), (-1.0, loop.predecessor, T_p)):
         if body >= 0:
             gamma = [g + sign * products[body].dot(t) for g, t in zip(gamma, T, strict=True)]  # (1)

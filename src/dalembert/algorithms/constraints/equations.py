@@ -8,6 +8,7 @@ from typing import NamedTuple
 from dalembert.algorithms.constraints.explicit import closure_rows, original_model
 from dalembert.algorithms.constraints.loop_rows import LoopRows, loop_rows
 from dalembert.algorithms.constraints.user_rows import UserRows, user_rows
+from dalembert.algorithms.stabilization import Stabilization, stabilized_row
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar
 
@@ -57,16 +58,14 @@ def constraint_equations(
     )
 
 
-def stabilized(equations: ConstraintEquations, T_stab: Scalar) -> list[Scalar]:
+def stabilized(equations: ConstraintEquations, stabilization: Stabilization) -> list[Scalar]:
     """k + k_stab = k - 2 alpha K v - beta^2 delta, alpha = beta = 1 / T_stab (Eqs 8.21 and 8.22).
 
-    An error then decays like (1 + t/T) exp(-t/T). `T_stab` [s]: about the time between two pictures that
-    would not miss anything of the motion; 0.1 s for a large robot. A factor of two changes little.
+    An error then decays like (1 + t/T) exp(-t/T). T_stab [s]: about the time between two pictures that
+    would not miss anything of the motion; 0.1 s for a large robot. A factor of two changes little. What else
+    `stabilization` may be is in the module of that name.
     """
-    rate = 1.0 / T_stab
     return [
-        k - 2.0 * rate * velocity - rate * rate * position
-        for k, velocity, position in zip(
-            equations.k, equations.velocity_error, equations.position_error, strict=True
-        )
+        stabilized_row(k, e_v, e_p, stabilization)
+        for k, e_v, e_p in zip(equations.k, equations.velocity_error, equations.position_error, strict=True)
     ]

@@ -18,6 +18,7 @@ from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.algorithms.open_tree import require_moving_mass
 from dalembert.algorithms.sparse import factor_with_reciprocals, solve_with_reciprocals
 from dalembert.algorithms.sparsity import variable_parents
+from dalembert.algorithms.stabilization import Stabilization
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, is_zero
 
@@ -33,7 +34,7 @@ def forward_dynamics_gauss(
     external_forces: ExternalForces = None,
     external_frame: str = "body",
     time: Scalar | None = None,
-    stabilization: Scalar | None = None,
+    stabilization: Stabilization = None,
 ) -> list[Scalar]:
     """a `(nv,)` by Eq. (1); a tree without constraints gets a_0. `stabilization`: T_stab [s]."""
     require_moving_mass(tree, "forward_dynamics")
@@ -50,7 +51,7 @@ def allowed_accelerations(
     v: Sequence[Scalar],
     *,
     time: Scalar | None = None,
-    stabilization: Scalar | None = None,
+    stabilization: Stabilization = None,
 ) -> tuple[list[list[Scalar]], list[Scalar]]:
     """K and k of K a = k, without the rows that are zero by structure; both empty for a tree."""
     equations = constraint_equations(tree, q, v, time=time)

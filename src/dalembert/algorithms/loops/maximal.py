@@ -38,6 +38,7 @@ from dalembert.algorithms.loops.maximal_rows import (
     user_constraints,
 )
 from dalembert.algorithms.small_solve import factor, factor_semidefinite
+from dalembert.algorithms.stabilization import Stabilization
 from dalembert.errors import ModelError
 from dalembert.model.body import Body
 from dalembert.model.tree import PerBody, Tree
@@ -130,7 +131,7 @@ def maximal_system(
     external_forces: ExternalForces = None,
     external_frame: str = "body",
     time: Scalar | None = None,
-    stabilization: Scalar | None = None,
+    stabilization: Stabilization = None,
 ) -> MaximalSystem:
     """I, f and B of a system in motion, in a number of operations proportional to its bodies and joints."""
     motions = body_motions(tree, q, v, time=time)

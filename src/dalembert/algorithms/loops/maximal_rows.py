@@ -16,6 +16,7 @@ from typing import NamedTuple
 from dalembert.algorithms.constraints.explicit import closure_rows, original_model
 from dalembert.algorithms.constraints.user_rows import UserRows, user_rows
 from dalembert.algorithms.kinematics import BodyMotion
+from dalembert.algorithms.stabilization import Stabilization, stabilized_row
 from dalembert.model.body import Body
 from dalembert.model.elements import Loop
 from dalembert.model.joints.dual import directional_derivative
@@ -64,7 +65,7 @@ def coupling_constraint(body: Body, active: Sequence[Sequence[Row]], tree: Tree)
 
 
 def loop_constraint(
-    loop: Loop, motions: PerBody[BodyMotion], time: Scalar | None, stabilization: Scalar | None
+    loop: Loop, motions: PerBody[BodyMotion], time: Scalar | None, stabilization: Stabilization
 ) -> JointConstraint:
     """A loop joint: T at both ends, and k from the motions of its two bodies alone (Eqs 8.14 to 8.19)."""
     rest = BodyMotion(Transform.identity(), Motion.zero(), Motion.zero())
@@ -90,9 +91,8 @@ def loop_constraint(
     (T, sigma), (T_rate, sigma_rate) = directional_derivative(subspace, point, moving)
     k = [-(a_J - sigma_rate).dot(t) - (v_J - sigma).dot(rate) for t, rate in zip(T, T_rate, strict=True)]
     if stabilization is not None:
-        rate = 1.0 / stabilization
         errors = zip(k, T, joint.closure_error(X, time), strict=True)
-        k = [x - 2.0 * rate * (v_J - sigma).dot(t) - rate * rate * delta for x, t, delta in errors]
+        k = [stabilized_row(x, (v_J - sigma).dot(t), delta, stabilization) for x, t, delta in errors]
     rows: list[Row] = []
     for t in T:
         row: Row = {loop.successor: X_s.inverse_apply(t)} if loop.successor >= 0 else {}
@@ -108,7 +108,7 @@ def user_constraints(
     v: Sequence[Scalar],
     active: Sequence[Sequence[Row]],
     time: Scalar | None,
-    stabilization: Scalar | None,
+    stabilization: Stabilization,
 ) -> list[JointConstraint]:
     found: list[tuple[str, UserRows]] = []
     for item in tree.constraints:
@@ -117,11 +117,8 @@ def user_constraints(
         found.append(("loop closure", closure_rows(tree, q, v, time)))
     result = []
     for name, rows in found:
-        k = rows.k
-        if stabilization is not None:
-            rate = 1.0 / stabilization
-            errors = zip(k, rows.velocity_error, rows.position_error, strict=True)
-            k = [x - 2.0 * rate * e - rate * rate * delta for x, e, delta in errors]
+        errors = zip(rows.k, rows.velocity_error, rows.position_error, strict=True)
+        k = [stabilized_row(x, e_v, e_p, stabilization) for x, e_v, e_p in errors]
         for number, row in enumerate(rows.K):
             weights = {place: x for place, x in enumerate(row) if not is_zero(x)}
             if weights:

@@ -17,6 +17,7 @@ from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.algorithms.sparsity import variable_parents
+from dalembert.algorithms.stabilization import Stabilization
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, is_zero
 
@@ -55,7 +56,7 @@ def constrained_system(
     external_forces: ExternalForces = None,
     external_frame: str = "body",
     time: Scalar | None = None,
-    stabilization: Scalar | None = None,
+    stabilization: Stabilization = None,
 ) -> ConstrainedSystem:
     """M, tau', K and k of a system in motion. `stabilization`: T_stab [s] of Eq. 8.22; None: without."""
     C = bias_forces(tree, q, v, external_forces=external_forces, external_frame=external_frame, time=time)
