@@ -254,7 +254,8 @@ def test_derivatives_of_joint_forces(seed, joints):
     """GR-DTAU: dtau/dq, dtau/dq' and dtau/dq'' against those of the traced graph of RNEA; the last is H."""
     model, at = moving_tree(seed, joints)
     found = gr.inverse_dynamics_partials(model, *at)
-    for partial, expected in zip(found, da.inverse_dynamics_derivatives(model, *at), strict=True):
+    graph = da.compile(da.inverse_dynamics, model).jacobian("q", "v", "a")
+    for partial, expected in zip(found, graph(*at), strict=True):
         close(partial, expected, 1e-11)
     close(found[2], al.mass_matrix(model, at[0]), 1e-12)
 
@@ -389,12 +390,28 @@ def test_a_stack_keeps_the_numbers_of_its_joint():
         gr.stacked_hinges(builder.build())
 
 
-def test_public_method():
-    """GR-BACKWARD: da.inverse_dynamics(method="balafoutis_patel"), batched, with external forces."""
-    model = random_tree(5, 5)
+def test_public_methods():
+    """GR-BACKWARD, GR-DTAU: da.inverse_dynamics(method="balafoutis_patel") and its derivatives by
+    method="guenter_rose", batched, with external forces, against the other methods.
+    """
+    model = random_tree(5, 3, ("revolute", "prismatic", "universal"))
     rng = np.random.default_rng(0)
     q = np.array([model.random_state(rng)[0] for _ in range(4)])
     v, a = rng.normal(size=(2, 4, model.nv))
-    f = rng.normal(size=(4, 5, 6))
+    f = rng.normal(size=(4, 3, 6))
     expected = da.inverse_dynamics(model, q, v, a, f)
     close(da.inverse_dynamics(model, q, v, a, f, method="balafoutis_patel"), expected, 1e-11)
+    for frame in ("body", "world"):
+        expected, found = (
+            da.inverse_dynamics_derivatives(model, q, v, a, f, external_frame=frame, method=method)
+            for method in (None, "guenter_rose")
+        )
+        for partial, reference in zip(found, expected, strict=True):
+            close(partial, reference, 1e-11)
+    empty = da.ModelBuilder()
+    empty.add_body("stone", joint=da.Fixed(), inertia=da.RigidInertia(1.0, (0, 0, 0), (1, 1, 1)))
+    nothing = np.zeros(0)
+    for partial in da.inverse_dynamics_derivatives(
+        empty.build(), nothing, nothing, nothing, method="guenter_rose"
+    ):
+        assert partial.shape == (0, 0)

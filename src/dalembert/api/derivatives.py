@@ -51,9 +51,9 @@ def inverse_dynamics_derivatives(
     With composites I^c, B^c, f^c of subtrees and the changes psi, chi, phi of velocity and acceleration
     dtau_i/dq_j = S_i . (I_i^c chi_j + 2 B_i^c psi_j), in O(n d) (Singh, Russell, Wensing 2022; Carpentier,
     Mansard 2018), extended to joints whose S moves. `method="directional"`: by dual numbers, the default for
-    models with loops or other constraints.
+    models with loops or other constraints; `"guenter_rose"`: the recursions of Guenter and Rose (2000).
 
-    Rows: RBDA-5.3-RNEA, RBDA-10.4-SYMBOLIC.
+    Rows: RBDA-5.3-RNEA, RBDA-10.4-SYMBOLIC, GR-DTAU.
 
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
     >>> by_q, by_v, by_a = da.inverse_dynamics_derivatives(model, [np.pi / 3], [0.0], [0.0])

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dalembert.algorithms import derivatives
+from dalembert.algorithms import derivatives, guenter_rose
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.catalogue.entry import LibraryFunction
 from dalembert.catalogue.refusals import CAN_BE_PRESCRIBED, KEEPS_CONSTRAINTS, WITHIN_REACH
@@ -43,6 +43,7 @@ DERIVATIVES: Final[dict[str, LibraryFunction]] = {
         {
             "spatial": _square(derivatives.inverse_dynamics_derivatives),
             "directional": _square(derivatives.directional_inverse_dynamics_derivatives),
+            "guenter_rose": _square(guenter_rose.inverse_dynamics_partials),
         },
         ("q", "v", "a"),
         frame_free=True,

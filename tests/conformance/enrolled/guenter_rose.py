@@ -43,6 +43,7 @@ ENROLLED: tuple[Enrolled, ...] = (
         models=SMALL,
     ),
     public("inverse_dynamics", method="balafoutis_patel", broad=False),
+    public("inverse_dynamics_derivatives", method="guenter_rose", broad=False, models=("arm",)),
 )
 
 STRUCTURE: dict[str, str] = {
