@@ -25,6 +25,7 @@ import numpy.typing as npt
 from dalembert import result_memory
 from dalembert.algorithms.small_solve import factor
 from dalembert.compiled import compile
+from dalembert.errors import ShapeError
 from dalembert.execution import CompiledFunction
 from dalembert.model import configuration
 from dalembert.model.model import Model
@@ -52,9 +53,20 @@ def shapes_of(function: CompiledFunction) -> list[tuple[int, ...]]:
 
 
 def batch_shape(function: CompiledFunction, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The batch shape of the results, from the shapes of all arguments."""
-    own = [tuple(shape[: len(shape) - len(inner)]) for shape, inner in zip(shapes, shapes_of(function))]
-    return np.broadcast_shapes(*own)
+    """The batch shape of the results, from the shapes of all arguments; an error where they do not fit."""
+    names = [*function.inputs, *function.parameters]
+    own = []
+    for name, given, inner in zip(names, shapes, shapes_of(function), strict=True):
+        split = len(given) - len(inner)
+        if split < 0 or tuple(given[split:]) != inner:
+            batch = f"; a batch is (…, {', '.join(map(str, inner))})" if inner else ""
+            raise ShapeError(f"{name}: expected {inner}, got {tuple(given)}{batch}")
+        own.append(tuple(given[:split]))
+    try:
+        return np.broadcast_shapes(*own)
+    except ValueError:
+        listed = ", ".join(f"{name} {tuple(given)}" for name, given in zip(names, shapes, strict=True))
+        raise ShapeError(f"the batch shapes do not broadcast: {listed}") from None
 
 
 def of_dtype(function: CompiledFunction, dtype: str) -> CompiledFunction:

@@ -68,6 +68,7 @@ def call(function: CompiledFunction, values: Sequence[object], out: object, chec
     names = [*function.inputs, *function.parameters]
     dtype = pick_dtype(list(zip(names, values, strict=True)))
     arrays = [_checked(name, value, dtype) for name, value in zip(names, values, strict=True)]
+    batch_shape(function, [array.shape for array in arrays])
     return function._hand_back(_call(of_dtype(function, dtype), check, arrays))
 
 
@@ -86,8 +87,8 @@ def _checked(name: str, value: Any, dtype: str) -> Any:
         raise DtypeError(f"{name} is {array.dtype}; convert it to float64 or float32")
     if dtype == "float64" and not jax.config.jax_enable_x64:
         raise DtypeError(
-            f"{name} has no float type that JAX would keep: give float32, or ask JAX for float64 with "
-            'jax.config.update("jax_enable_x64", True)'
+            f"{name} would be float64, which JAX rounds to float32 unless it is told otherwise: give arrays "
+            'of float32, or set jax.config.update("jax_enable_x64", True)'
         )
     if isinstance(array, jax.Array) and not isinstance(array, jax.core.Tracer):
         platforms = {device.platform for device in array.devices()}

@@ -20,7 +20,14 @@ import numpy.typing as npt
 from dalembert.arguments import pick_dtype
 from dalembert.errors import ArgumentError, DtypeError, MissingExtraError
 from dalembert.execution import CompiledFunction
-from dalembert.interop.coordinate_gradients import evaluate, of_dtype, pull_back, push_forward, shapes_of
+from dalembert.interop.coordinate_gradients import (
+    batch_shape,
+    evaluate,
+    of_dtype,
+    pull_back,
+    push_forward,
+    shapes_of,
+)
 from dalembert.model.model import Model
 
 try:
@@ -57,6 +64,7 @@ def call(function: CompiledFunction, values: Sequence[object], out: object, chec
     names = [*function.inputs, *function.parameters]
     dtype = pick_dtype(list(zip(names, values, strict=True)))
     tensors = [_checked(name, value, dtype) for name, value in zip(names, values, strict=True)]
+    batch_shape(function, [tensor.shape for tensor in tensors])
     results = _Call.apply(of_dtype(function, dtype), check, *tensors)
     return function._hand_back(list(results))
 
