@@ -112,6 +112,7 @@ if TYPE_CHECKING:
     from dalembert.algorithms import gears as gears
     from dalembert.algorithms import geometry as geometry
     from dalembert.algorithms import hybrid as hybrid
+    from dalembert.algorithms import inverse_kinematics as inverse_kinematics
     from dalembert.algorithms import lagrange as lagrange
     from dalembert.algorithms import loops as loops
     from dalembert.algorithms import recursion as recursion

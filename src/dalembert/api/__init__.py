@@ -76,6 +76,7 @@ from dalembert.api.identification import (
     potential_energy_regressor,
     with_inertial_parameters,
 )
+from dalembert.api.inverse_kinematics import InverseKinematics, inverse_kinematics
 from dalembert.api.kinematics import forward_kinematics, jacobian, jacobian_rate, point_motion
 from dalembert.api.loops import close_loops, constraint_bias, constraint_error, constraint_jacobian
 from dalembert.api.motion import difference, integrate, normalize, step
@@ -83,6 +84,7 @@ from dalembert.api.motion import difference, integrate, normalize, step
 __all__ = [
     "BaseParameters",
     "FloatingBaseEquations",
+    "InverseKinematics",
     "base_parameters",
     "base_wrench",
     "bias_forces",
@@ -127,6 +129,7 @@ __all__ = [
     "inverse_dynamics",
     "inverse_dynamics_derivatives",
     "inverse_dynamics_regressor",
+    "inverse_kinematics",
     "inverse_mass_matrix",
     "jacobian",
     "jacobian_rate",

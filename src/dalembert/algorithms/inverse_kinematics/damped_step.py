@@ -1,0 +1,190 @@
+"""One step of damped Gauss-Newton toward the targets of frames, on the configuration manifold.
+
+With the weighted errors r and their Jacobian J, the rows K dq = -c of closed loops, and z the way to a
+preferred posture, the step solves
+
+    minimise  |J dq + r|^2 + mu |dq - z|^2   subject to   K dq = -c   and to limits of coordinates      (1)
+
+through its dual, which is small: with B = [K; J] without the columns of coordinates at a limit,
+
+    (B B^T + [0; mu]) y = [c; r] + B z,     dq = z - B^T y,      q <- integrate(q, dq)             (2)
+
+mu = damping |r|^2 makes the last steps those of Newton's method, and bounds the step at singular postures.
+A coordinate is held at a limit where the descent of (1) would lead beyond it; one that (2) takes beyond
+goes to the limit, and (2) is solved again for the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from dalembert.algorithms.constraints import closing_equations
+from dalembert.algorithms.dense import Matrix, dot, transposed
+from dalembert.algorithms.inverse_kinematics.bounds import Bound
+from dalembert.algorithms.inverse_kinematics.errors_of_frames import FrameTarget, frame_errors
+from dalembert.algorithms.open_tree import is_constrained
+from dalembert.algorithms.small_solve import factor, factor_semidefinite
+from dalembert.model import configuration
+from dalembert.model.model import Model
+from dalembert.scalar import (
+    Scalar,
+    absolute,
+    is_zero,
+    logical_and,
+    logical_or,
+    maximum,
+    minimum,
+    select,
+    sqrt,
+)
+
+__all__ = ["DampedStep", "damped_step"]
+
+LONGEST_STEP: Final = 0.8
+"""The longest step of any coordinate [rad or m]."""
+
+PASSES: Final = 2
+"""How often the step is solved again for what is free, once it has met limits."""
+
+LOOP_WEIGHT: Final = 10.0
+"""Of squared errors of loops beside those of the targets in the merit of a configuration."""
+
+LEAST_DAMPING: Final = 1e-11
+"""mu at the least, beside the trace of J J^T: targets may depend on one another."""
+
+
+class DampedStep(NamedTuple):
+    """`q`: the next configuration; of the one where the step starts: `merit` |r|^2, with loops 10 |c|^2 more;
+    `error`, the greatest distance from a target or of a loop from closed [m or rad]; `slope`, the squared
+    gradient of |r|^2 / 2 along what may move; `length` of the step, in the coordinate that moves most.
+    """
+
+    q: list[Scalar]
+    merit: Scalar
+    error: Scalar
+    slope: Scalar
+    length: Scalar
+
+
+def damped_step(
+    model: Model,
+    q: Sequence[Scalar],
+    rotations: Sequence[Sequence[Sequence[Scalar]]],
+    translations: Sequence[Sequence[Scalar]],
+    weights: Sequence[Scalar],
+    damping: Scalar,
+    posture: Sequence[Scalar] | None = None,
+    draw: Scalar = 0.0,
+    *,
+    targets: Sequence[FrameTarget],
+    bounds: Sequence[Bound] = (),
+    time: Scalar | None = None,
+) -> DampedStep:
+    """(1) by (2). `weights`: of orientations, then of positions; `posture`: a configuration, and `draw`: the
+    part of the way to it that is z.
+    """
+    found = frame_errors(model, q, targets, rotations, translations, time=time)
+    r = [w * x for w, e in zip(weights, found.errors, strict=True) for x in e.to_list()]
+    J = [[_scaled(w, x) for x in row] for w, rows in zip(weights, found.J, strict=True) for row in rows]
+    squares = [e.dot(e) for e in found.errors]
+    error = sqrt(_greatest(squares))
+    cost = dot(r, r)
+    c: list[Scalar] = []
+    K: Matrix = []
+    if is_constrained(model):
+        closing = closing_equations(model, q, time=time)
+        kept = [i for i, row in enumerate(closing.K) if not all(is_zero(x) for x in row)]
+        c, K = [closing.residual[i] for i in kept], [closing.K[i] for i in kept]
+        error = maximum(error, _greatest([absolute(x) for x in closing.gap]))
+    mu = damping * cost
+    gradient = [dot(column, r) for column in transposed(J)] or [0.0] * model.nv
+    z: list[Scalar] = [0.0] * model.nv
+    if posture is not None:
+        z = [draw * x for x in configuration.difference(model, q, posture)]
+    free = _free(q, gradient, bounds)
+    if posture is not None:  # then the gradient vanishes, and it is the step that tells which limits hold
+        free = [select(draw > 0.0, 1.0, f) for f in free]
+    slope = dot([_scaled(f, g) for f, g in zip(free, gradient, strict=True)], gradient)
+    fixed: list[Scalar] = [0.0] * model.nv
+    for _ in range(1 + PASSES * bool(bounds)):
+        dq = _step([*K, *J], [*c, *r], free, z, fixed, len(K), mu)
+        free, fixed = _stopped(q, dq, free, fixed, bounds)
+    longest = _greatest([absolute(x) for x in dq])
+    shorter = LONGEST_STEP / maximum(longest, LONGEST_STEP)
+    moved = configuration.integrate(model, q, [shorter * x for x in dq])
+    for bound in bounds:
+        moved[bound.position] = minimum(maximum(moved[bound.position], bound.lower), bound.upper)
+    return DampedStep(moved, cost + LOOP_WEIGHT * dot(c, c), error, slope, longest)
+
+
+def _step(
+    B: Matrix,
+    b: Sequence[Scalar],
+    free: Sequence[Scalar],
+    z: Sequence[Scalar],
+    fixed: Sequence[Scalar],
+    hard: int,
+    mu: Scalar,
+) -> list[Scalar]:
+    """(2) for the coordinates that are free; the others move by what is fixed."""
+    start = [_scaled(f, x) + d for f, x, d in zip(free, z, fixed, strict=True)]
+    right = [s + dot(row, start) for s, row in zip(b, B, strict=True)]
+    loose = [[_scaled(f, x) for f, x in zip(free, row, strict=True)] for row in B]
+    y = _multipliers(loose, right, hard, mu)
+    columns = transposed(loose) or [[] for _ in start]
+    return [way - dot(column, y) for way, column in zip(start, columns, strict=True)]
+
+
+def _stopped(
+    q: Sequence[Scalar],
+    dq: Sequence[Scalar],
+    free: Sequence[Scalar],
+    fixed: Sequence[Scalar],
+    bounds: Sequence[Bound],
+) -> tuple[list[Scalar], list[Scalar]]:
+    """Coordinates that a step would take beyond a limit move to it and no further."""
+    free, fixed = list(free), list(fixed)
+    for bound in bounds:
+        j = bound.velocity
+        low, high = bound.lower - q[bound.position], bound.upper - q[bound.position]
+        beyond = logical_or(dq[j] < low, high < dq[j])
+        fixed[j] = select(beyond, minimum(maximum(dq[j], low), high), fixed[j])
+        free[j] = select(beyond, 0.0, free[j])
+    return free, fixed
+
+
+def _multipliers(B: Matrix, b: list[Scalar], hard: int, mu: Scalar) -> list[Scalar]:
+    """y of (2); the first `hard` rows are kept exactly, those of them that depend on others left out."""
+    n = len(B)
+    A = [[dot(B[i], B[j]) if j <= i else 0.0 for j in range(n)] for i in range(n)]
+    size: Scalar = 0.0
+    for i in range(hard, n):
+        size = size + A[i][i]
+    shift = mu + LEAST_DAMPING * size
+    scale = [A[i][i] if i < hard else 0.0 for i in range(n)]
+    for i in range(hard, n):
+        A[i][i] = A[i][i] + shift
+    return (factor_semidefinite(A, scale=scale) if hard else factor(A)).solve(b)
+
+
+def _free(q: Sequence[Scalar], gradient: Sequence[Scalar], bounds: Sequence[Bound]) -> list[Scalar]:
+    """One for each velocity variable that may move, zero for those that a limit holds."""
+    free: list[Scalar] = [1.0] * len(gradient)
+    for bound in bounds:
+        g = gradient[bound.velocity]
+        below = logical_and(q[bound.position] <= bound.lower, g > 0.0)
+        above = logical_and(q[bound.position] >= bound.upper, g < 0.0)
+        free[bound.velocity] = select(logical_or(below, above), 0.0, 1.0)
+    return free
+
+
+def _scaled(factor: Scalar, x: Scalar) -> Scalar:
+    return 0.0 if is_zero(x) else factor * x
+
+
+def _greatest(values: Sequence[Scalar]) -> Scalar:
+    greatest: Scalar = 0.0
+    for value in values:
+        greatest = maximum(greatest, value)
+    return greatest

@@ -1,0 +1,337 @@
+"""Configurations that bring frames to where they should be."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dalembert.api.calls import Array, ArrayLike, known_frame
+from dalembert.api.motion import difference, integrate
+from dalembert.api.reaching import Reaching, drawn_to_posture, reached, settled
+from dalembert.arguments import ArrayArgument, as_array
+from dalembert.errors import ArgumentError, ShapeError, StateError, UnknownNameError
+from dalembert.execution import CompiledFunction
+from dalembert.library import no_model, source_digest
+from dalembert.lowering import QUATERNION_TOLERANCE, Recipe
+from dalembert.model.configuration import unit_quaternions
+from dalembert.model.joints import Free, Planar
+from dalembert.model.model import Model
+from dalembert.spatial import Placement
+
+if TYPE_CHECKING:
+    from dalembert.algorithms.inverse_kinematics import Bound
+
+__all__ = ["InverseKinematics", "inverse_kinematics"]
+
+ROTATION_TOLERANCE = 1e-6
+"""How far R^T R of a target may be from one."""
+
+WAYS = (0.3, 0.6, 1.0)
+"""How far the starts after the first lie on the way to a random posture, in turn."""
+
+TURN = 1.5
+"""Standard deviation of the turn [rad] about each axis that every other start gives to free bodies."""
+
+
+class InverseKinematics(NamedTuple):
+    """What `inverse_kinematics` found: `q (…, nq)`; `residual (…)`, the greatest distance of a frame from its
+    target, in position [m] or in angle [rad], or of a loop from closed; `converged (…)`, whether that is
+    within the tolerance; `iterations (…)`, all starts together.
+
+    Rows: RBDA-4.1-JACOBIAN.
+
+    >>> found = da.inverse_kinematics(da.models.two_link_arm(), {"tip": [1.0, 0.0, 1.0]}, [0.1, 0.3])
+    >>> print(found.converged, found.residual < 1e-8)
+    True True
+    """
+
+    q: Array
+    residual: Array
+    converged: Array
+    iterations: Array
+
+
+def inverse_kinematics(
+    model: Model,
+    targets: Mapping[str, Any],
+    q0: ArrayLike,
+    *,
+    weights: Mapping[str, Any] | None = None,
+    limits: bool = True,
+    posture: ArrayLike | None = None,
+    tolerance: float = 1e-8,
+    max_iterations: int = 60,
+    restarts: int = 20,
+    damping: float = 1e-2,
+    time: ArrayLike | None = None,
+) -> InverseKinematics:
+    """q with X_f(q) = X_f* for several frames f at once: minimise sum w² |log(R R*^T)|² + w² |p - p*|².
+
+    `targets`: by name of a frame or body, each `(…, 3)`, a position in the world [m]; `(…, 4, 4)`, a
+    homogeneous matrix; a `Transform`; or a pair (rotation `(…, 3, 3)`, translation `(…, 3)`) such as a
+    `Pose`, with None for what is left open. `q0 (…, nq)`: where the search starts. Any leading batch
+    shapes, which broadcast.
+
+    Damped Gauss-Newton on the configuration manifold, dq = -J^T (J J^T + mu)^-1 r with mu = damping |r|²,
+    less after steps that succeed and more after others. `limits`: positions stay within those of the
+    joints. Loops and other constraints of the model are kept, as hard equations. A sample that settles
+    elsewhere starts again, up to `restarts` times, each of at most `max_iterations` steps; starts are the
+    same every time. `weights`: by frame, a number or a pair (position, orientation); zero leaves a part
+    open. `posture (…, nq)`: what freedom is left is used to come near it. A sample that does not arrive is
+    no error: see `converged`. Always float64. Featherstone 2008 section 4.1 (Jacobians); Sugihara (2011),
+    "Solvability-unconcerned inverse kinematics".
+
+    Rows: RBDA-4.1-JACOBIAN, RBDA-4.2-GEOMETRY.
+
+    >>> model = da.models.humanoid()
+    >>> poses = da.forward_kinematics(model, model.random_state(1)[0])
+    >>> targets = {name: poses[name] for name in ("left_palm", "right_palm", "left_sole", "right_sole")}
+    >>> found = da.inverse_kinematics(model, targets, model.neutral())
+    >>> reached = da.forward_kinematics(model, found.q)["left_palm"].translation
+    >>> print(found.converged, np.abs(reached - poses["left_palm"].translation).max() < 1e-8)
+    True True
+    """
+    if not isinstance(model, Model):
+        raise no_model("inverse_kinematics", model)
+    _check_options(tolerance, max_iterations, restarts, damping)
+    parts = _read_targets(model, targets, _read_weights(model, targets, weights))
+    start = _read_configuration(model, "q0", q0)
+    wanted = None if posture is None else _read_configuration(model, "posture", posture)
+    times = None if time is None else as_array("time", time, ()).astype(np.float64)
+    batch = _batch(start, parts, wanted, times)
+    count = math.prod(batch)
+
+    def rows_of(array: Array, own: int) -> Array:
+        shape = array.shape[array.ndim - own :]
+        return np.ascontiguousarray(np.broadcast_to(array, (*batch, *shape)).reshape(count, *shape))
+
+    rotations = [rows_of(part.rotation, 2) for part in parts if part.rotation is not None]
+    translations = [rows_of(part.translation, 1) for part in parts if part.translation is not None]
+    data = [np.stack(arrays, axis=1) for arrays in (rotations, translations) if arrays]
+    turned = [part.weights[1] for part in parts if part.rotation is not None]
+    moved = [part.weights[0] for part in parts if part.translation is not None]
+    shared = np.array([*turned, *moved])
+    further = [] if wanted is None else [rows_of(wanted, 1)]
+    clocks = [] if times is None else [rows_of(times, 0)]
+    kernel, bounds = _kernel(model, parts, bool(limits), bool(further), bool(clocks))
+
+    def step(rows: Array, q: Array, mu: Array, draw: Array) -> Any:
+        if rows.size == 1 < count:  # twice the same costs less than another kernel
+            return tuple(x[:1] for x in step(*(np.repeat(x, 2, axis=0) for x in (rows, q, mu, draw))))
+        drawn = [further[0][rows], draw] if further else []
+        return kernel(q, *(x[rows] for x in data), shared, mu, *drawn, *(x[rows] for x in clocks))
+
+    problem = Reaching(
+        step,
+        lambda attempt, first, last: _within(_restart(model, attempt, first, last), bounds),
+        tolerance=float(tolerance),
+        max_iterations=int(max_iterations),
+        restarts=int(restarts),
+        damping=float(damping),
+    )
+    found = settled(reached(_within(rows_of(start, 1), bounds), problem), problem)
+    if further:
+        found = drawn_to_posture(found, problem)
+    residual = found.error.reshape(batch)
+    return InverseKinematics(
+        found.q.reshape(*batch, model.nq),
+        residual[()],
+        (residual <= tolerance)[()],
+        found.iterations.reshape(batch)[()],
+    )
+
+
+class _Part(NamedTuple):
+    """A target: its frame, the pose as far as it is prescribed, and the weights (position, orientation)."""
+
+    frame: str
+    rotation: Array | None
+    translation: Array | None
+    weights: tuple[float, float]
+
+
+def _kernel(
+    model: Model, parts: Sequence[_Part], limits: bool, posture: bool, timed: bool
+) -> tuple[CompiledFunction, list[Bound]]:
+    """One damped step, compiled for the frames and for what of them is prescribed."""
+    from dalembert.algorithms.inverse_kinematics import FrameTarget, damped_step, position_bounds
+
+    targets = tuple(
+        FrameTarget(part.frame, part.rotation is not None, part.translation is not None) for part in parts
+    )
+    bounds = position_bounds(model) if limits else []
+    key = ("inverse_kinematics", targets, limits, posture, timed)
+    kernel: CompiledFunction | None = model.functions.get(key)
+    if kernel is None:
+        turned = sum(target.orientation for target in targets)
+        moved = sum(target.position for target in targets)
+
+        def step(tree: Model, *values: Any) -> Any:
+            given = {"rotations": [], "translations": [], "time": None, **dict(zip(shapes, values))}
+            return tuple(damped_step(tree, **given, targets=targets, bounds=bounds))
+
+        shapes: dict[str, tuple[int, ...]] = {
+            "q": (model.nq,),
+            **({"rotations": (turned, 3, 3)} if turned else {}),
+            **({"translations": (moved, 3)} if moved else {}),
+            "weights": (turned + moved,),
+            "damping": (),
+            **({"posture": (model.nq,), "draw": ()} if posture else {}),
+            **({"time": ()} if timed else {}),
+        }
+        identity = hashlib.sha256(f"{key} {model.digest} {source_digest()}".encode()).hexdigest()
+        arguments = tuple(ArrayArgument(name, shape) for name, shape in shapes.items())
+        kernel = CompiledFunction(Recipe("inverse_kinematics", step, model, arguments, identity=identity))
+        model.functions[key] = kernel
+    return kernel, bounds
+
+
+def _restart(model: Model, attempt: int, first: Array, last: Array) -> Array:
+    """The start of a further attempt: from `first` toward a random posture, the same for all rows.
+
+    Free bodies stay where the last attempt took them, and turn at every other one.
+    """
+    rng = np.random.default_rng(attempt)
+    posture = model.random_state(rng)[0]
+    base = first.copy()
+    turns = np.zeros(model.nv)
+    roaming = np.zeros(model.nv, dtype=bool)
+    for body in model.bodies:
+        if isinstance(body.joint, Free | Planar):
+            base[:, body.q_slice] = last[:, body.q_slice]
+            roaming[body.v_slice] = True
+            axes = slice(body.v_slice.start, body.v_slice.start + (3 if isinstance(body.joint, Free) else 1))
+            turns[axes] = TURN * (attempt % 2) * rng.standard_normal(axes.stop - axes.start)
+    way = WAYS[attempt % len(WAYS)] * difference(model, base, posture)
+    return integrate(model, base, np.where(roaming, turns, way))
+
+
+def _within(q: Array, bounds: Sequence[Bound]) -> Array:
+    q = q.copy()
+    for bound in bounds:
+        q[:, bound.position] = np.clip(q[:, bound.position], bound.lower, bound.upper)
+    return q
+
+
+def _read_configuration(model: Model, name: str, given: ArrayLike) -> Array:
+    q: Array = as_array(name, given, (model.nq,)).astype(np.float64)
+    for place in unit_quaternions(model):
+        off = np.abs(np.linalg.norm(q[..., place], axis=-1) - 1.0)
+        if np.any(off > QUATERNION_TOLERANCE["float64"]):
+            raise StateError(
+                f"{name}[{place.start}:{place.stop}]: a quaternion must have unit norm, this one is off by "
+                f"{np.nanmax(off):.3g}; normalize it first, for instance with da.normalize(model, q)"
+            )
+    return q
+
+
+def _read_targets(model: Model, targets: object, weights: Mapping[str, tuple[float, float]]) -> list[_Part]:
+    if not isinstance(targets, Mapping) or not targets:
+        raise ArgumentError(
+            'inverse_kinematics: targets is a mapping by frame, such as {"hand": [0.4, 0.0, 0.9]}; '
+            f"got {targets!r}"
+        )
+    parts = []
+    for name, given in targets.items():
+        if model.frame(known_frame(model, name)).body < 0:
+            raise ArgumentError(
+                f'inverse_kinematics: frame "{name}" is fixed in the world and reaches nothing'
+            )
+        rotation, translation = _read_pose(name, given)
+        weight = weights.get(name, (1.0, 1.0))
+        rotation = rotation if weight[1] > 0.0 else None
+        translation = translation if weight[0] > 0.0 else None
+        if rotation is None and translation is None:
+            raise ArgumentError(
+                f'inverse_kinematics: the target of "{name}" prescribes nothing; give a position or a '
+                "rotation and a positive weight, or leave it out"
+            )
+        parts.append(_Part(name, rotation, translation, weight))
+    return parts
+
+
+def _read_pose(name: str, given: Any) -> tuple[Array | None, Array | None]:
+    """Rotation (…, 3, 3) and translation (…, 3) of a target, as far as it has them."""
+    what = f'target "{name}"'
+    if isinstance(given, Placement):
+        given = (given.R.to_list(), given.p.to_list())
+    if isinstance(given, tuple) and len(given) == 2:
+        R = None if given[0] is None else as_array(f"{what}, rotation", given[0], (3, 3)).astype(np.float64)
+        p = None if given[1] is None else as_array(f"{what}, translation", given[1], (3,)).astype(np.float64)
+    else:
+        shape = np.shape(given)
+        if shape[-2:] == (4, 4):
+            X = as_array(what, given, (4, 4)).astype(np.float64)
+            R, p = X[..., :3, :3], X[..., :3, 3]
+        elif shape[-1:] == (3,):
+            R, p = None, as_array(what, given, (3,)).astype(np.float64)
+        else:
+            raise ShapeError(
+                f"{what} has shape {shape}, expected a position (…, 3), a matrix (…, 4, 4), or a pair "
+                "(rotation, translation)"
+            )
+    if R is not None:
+        off = np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)).max(initial=0.0)
+        if off > ROTATION_TOLERANCE or np.any(np.linalg.det(R) < 0.0):
+            raise StateError(
+                f"{what}: the rotation must be a right-handed orthonormal matrix; its R^T R is off one by "
+                f"{off:.3g}"
+            )
+    return R, p
+
+
+def _read_weights(
+    model: Model, targets: object, weights: Mapping[str, Any] | None
+) -> dict[str, tuple[float, float]]:
+    """(position, orientation) by frame."""
+    if weights is None:
+        return {}
+    if not isinstance(weights, Mapping):
+        raise ArgumentError(f"inverse_kinematics: weights is a mapping by frame; got {weights!r}")
+    found = {}
+    for name, given in weights.items():
+        if not isinstance(targets, Mapping) or name not in targets:
+            raise UnknownNameError.of("target with a weight", name, tuple(targets))  # type: ignore[arg-type]
+        pair = np.asarray(given, dtype=np.float64) if np.ndim(given) < 2 else np.zeros(0)
+        if pair.shape not in ((), (2,)) or not np.all(np.isfinite(pair) & (pair >= 0.0)):
+            raise ArgumentError(
+                f'inverse_kinematics: the weight of "{name}" is {given!r}; give a number or a pair '
+                "(position, orientation), not negative"
+            )
+        both = np.broadcast_to(pair, (2,)).tolist()
+        found[name] = (both[0], both[1])
+    return found
+
+
+def _batch(q0: Array, parts: Sequence[_Part], posture: Array | None, time: Array | None) -> tuple[int, ...]:
+    """The common batch shape."""
+    shapes = {"q0": q0.shape[:-1]}
+    for part in parts:
+        if part.rotation is not None:
+            shapes[f'rotation of "{part.frame}"'] = part.rotation.shape[:-2]
+        if part.translation is not None:
+            shapes[f'position of "{part.frame}"'] = part.translation.shape[:-1]
+    if posture is not None:
+        shapes["posture"] = posture.shape[:-1]
+    if time is not None:
+        shapes["time"] = time.shape
+    try:
+        return np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise ShapeError(f"inverse_kinematics: the batch shapes do not broadcast: {listed}") from None
+
+
+def _check_options(tolerance: object, max_iterations: object, restarts: object, damping: object) -> None:
+    for name, number in (("tolerance", tolerance), ("damping", damping)):
+        if not isinstance(number, int | float | np.number) or not 0.0 < number < math.inf:
+            raise ArgumentError(f"inverse_kinematics: {name} is {number!r}; give a positive number")
+    for name, count, least in (("max_iterations", max_iterations, 1), ("restarts", restarts, 0)):
+        if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < least:
+            raise ArgumentError(
+                f"inverse_kinematics: {name} is {count!r}; give a whole number of {least} or more"
+            )
