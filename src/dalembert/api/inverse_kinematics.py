@@ -30,9 +30,6 @@ __all__ = ["InverseKinematics", "inverse_kinematics"]
 ROTATION_TOLERANCE = 1e-6
 """How far R^T R of a target may be from one."""
 
-WAYS = (0.3, 0.6, 1.0)
-"""How far the starts after the first lie on the way to a random posture, in turn."""
-
 TURN = 1.5
 """Standard deviation of the turn [rad] about each axis that every other start gives to free bodies."""
 
@@ -65,7 +62,7 @@ def inverse_kinematics(
     posture: ArrayLike | None = None,
     tolerance: float = 1e-8,
     max_iterations: int = 60,
-    restarts: int = 20,
+    restarts: int = 40,
     damping: float = 1e-2,
     time: ArrayLike | None = None,
 ) -> InverseKinematics:
@@ -191,7 +188,7 @@ def _kernel(
 
 
 def _restart(model: Model, attempt: int, first: Array, last: Array) -> Array:
-    """The start of a further attempt: from `first` toward a random posture, the same for all rows.
+    """The start of a further attempt: a random posture, the same for all rows.
 
     Free bodies stay where the last attempt took them, and turn at every other one.
     """
@@ -206,8 +203,7 @@ def _restart(model: Model, attempt: int, first: Array, last: Array) -> Array:
             roaming[body.v_slice] = True
             axes = slice(body.v_slice.start, body.v_slice.start + (3 if isinstance(body.joint, Free) else 1))
             turns[axes] = TURN * (attempt % 2) * rng.standard_normal(axes.stop - axes.start)
-    way = WAYS[attempt % len(WAYS)] * difference(model, base, posture)
-    return integrate(model, base, np.where(roaming, turns, way))
+    return integrate(model, base, np.where(roaming, turns, difference(model, base, posture)))
 
 
 def _within(q: Array, bounds: Sequence[Bound]) -> Array:

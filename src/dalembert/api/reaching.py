@@ -34,11 +34,18 @@ FLAT = 1e-4
 POSTURE_DRAW = 0.5
 """The part of the way to a posture that a step takes at first."""
 
-POSTURE_ERROR = 1e-3
+POSTURE_HALVING = 20
+"""Steps after which that part is halved, since larger ones swing about a posture where motions curve."""
+
+POSTURE_ERROR = 1e-2
 """Squared error up to which a step along the freedom that is left may lead away from the targets."""
 
-POSTURE_STEP = 1e-6
-"""A posture counts as taken where no coordinate moves more than this in a step [rad or m]."""
+POSTURE_STEP = 1e-5
+"""A posture counts as taken where no coordinate is farther than this from where it should be [rad or m]."""
+
+
+RETURNING = 15
+"""Steps at the end of the search for a posture that lead back to the targets alone."""
 
 
 class Reached(NamedTuple):
@@ -71,7 +78,9 @@ class Reaching:
 def drawn_to_posture(found: Reached, problem: Reaching) -> Reached:
     """What has arrived, moved along the freedom that is left; it stays where it is if that leads away."""
     rows = np.flatnonzero(found.error <= problem.tolerance)
-    more = _continued(found, rows, problem, dataclasses.replace(problem, draw=POSTURE_DRAW))
+    steps = 2 * problem.max_iterations + RETURNING
+    changed = dataclasses.replace(problem, draw=POSTURE_DRAW, max_iterations=steps)
+    more = _continued(found, rows, problem, changed)
     return _merged(found, rows, more, more.error <= problem.tolerance)
 
 
@@ -115,7 +124,8 @@ def reached(q0: Array, problem: Reaching) -> Reached:
         better, worse = rows[good], rows[~good]
         q[better], merit[better], tried[better] = tried[better], new_merit[good], following[good]
         damping[better] = less[good]
-        draw[better] = np.minimum(1.5 * draw[better], problem.draw)
+        ceiling = problem.draw * 0.5 ** (iterations[better] / POSTURE_HALVING)
+        draw[better] = np.minimum(1.5 * draw[better], ceiling)
         arrived = good & (error <= problem.tolerance)
         kept = arrived | (good & (new_merit < least[rows]) & ~(best[rows] <= problem.tolerance))
         found[rows[kept]], best[rows[kept]], least[rows[kept]] = q[rows[kept]], error[kept], new_merit[kept]
@@ -124,10 +134,12 @@ def reached(q0: Array, problem: Reaching) -> Reached:
             draw[worse] *= 0.25
             tried[worse] = problem.step(worse, q[worse], damping[worse], draw[worse])[0]
         iterations[rows] += 1
+        if problem.draw:
+            draw[rows[iterations[rows] >= problem.max_iterations - RETURNING]] = 0.0
         late = iterations[rows] - begun[rows] >= problem.max_iterations
         done = best[rows] <= problem.tolerance
         if problem.draw:
-            done &= late | (arrived & (length <= POSTURE_STEP))
+            done &= late | (arrived & (length <= POSTURE_STEP * np.maximum(draw[rows], 1e-3)))
         flat = good & (slope < problem.flat * new_merit) & ~(best[rows] <= problem.tolerance)
         hopeless = damping[rows] * np.minimum(merit[rows], 1.0) > HOPELESS_DAMPING
         lost = ~np.isfinite(merit[rows])  # NaN from the start
