@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, TypeVar, final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +41,7 @@ __all__ = [
     "pull_back",
     "push_forward",
     "results_of",
-    "shapes_of",
+    "signature_of",
 ]
 
 Foreign = TypeVar("Foreign")
@@ -47,16 +49,43 @@ Call: TypeAlias = Callable[[CompiledFunction, list[Foreign]], Sequence[Foreign]]
 """How a library calls a compiled function: on its own arrays, so that the call has derivatives too."""
 
 
-def shapes_of(function: CompiledFunction) -> list[tuple[int, ...]]:
-    """Shapes of the arguments and then of the parameters, without batch axes."""
-    return [*function.inputs.values(), *function.parameters.values()]
+@final
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a call needs to know of a function: arguments and then parameters, shapes without batch axes.
+
+    `split`: how many are arguments. `flat`: results come bare or as one tuple, not in a form of the user's.
+    """
+
+    names: tuple[str, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    split: int
+    flat: bool
+
+
+_SIGNATURES: Final[WeakKeyDictionary[CompiledFunction, Signature]] = WeakKeyDictionary()
+
+
+def signature_of(function: CompiledFunction) -> Signature:
+    """The signature of a compiled function."""
+    found = _SIGNATURES.get(function)
+    if found is None:
+        inputs, parameters, recipe = function.inputs, function.parameters, function._recipe
+        plain = all(derivative.kind != "jacobian" for derivative in recipe.derivatives)
+        found = _SIGNATURES[function] = Signature(
+            (*inputs, *parameters),
+            (*inputs.values(), *parameters.values()),
+            len(inputs),
+            flat=recipe.identity is not None and plain and not parameters,
+        )
+    return found
 
 
 def batch_shape(function: CompiledFunction, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """The batch shape of the results, from the shapes of all arguments; an error where they do not fit."""
-    names = [*function.inputs, *function.parameters]
+    signature = signature_of(function)
     own = []
-    for name, given, inner in zip(names, shapes, shapes_of(function), strict=True):
+    for name, given, inner in zip(signature.names, shapes, signature.shapes, strict=True):
         split = len(given) - len(inner)
         if split < 0 or tuple(given[split:]) != inner:
             batch = f"; a batch is (…, {', '.join(map(str, inner))})" if inner else ""
@@ -65,7 +94,7 @@ def batch_shape(function: CompiledFunction, shapes: Sequence[tuple[int, ...]]) -
     try:
         return np.broadcast_shapes(*own)
     except ValueError:
-        listed = ", ".join(f"{name} {tuple(given)}" for name, given in zip(names, shapes, strict=True))
+        listed = ", ".join(f"{name} {tuple(given)}" for name, given in zip(signature.names, shapes))
         raise ShapeError(f"the batch shapes do not broadcast: {listed}") from None
 
 
@@ -86,11 +115,14 @@ def evaluate(
     function: CompiledFunction, arrays: Sequence[npt.NDArray[Any]], check: str
 ) -> list[npt.NDArray[Any]]:
     """The results, one array each whatever form the function gives them."""
-    split = len(function.inputs)
+    signature = signature_of(function)
+    if signature.flat and check == "raise":
+        found = function(*arrays)
+        return [np.asarray(result) for result in found] if type(found) is tuple else [np.asarray(found)]
     batch = batch_shape(function, [array.shape for array in arrays])
     results = [result_memory.empty(batch + shape, function.dtype) for shape in results_of(function, batch)]
-    parameters = dict(zip(function.parameters, arrays[split:], strict=True))
-    function(*arrays[:split], parameters=parameters, out=results, check=check)
+    parameters = dict(zip(signature.names[signature.split :], arrays[signature.split :], strict=True))
+    function(*arrays[: signature.split], parameters=parameters, out=results, check=check)
     return results
 
 
@@ -102,8 +134,7 @@ def pull_back(
     wanted: Sequence[int],
 ) -> list[Foreign]:
     """Gradients by the arrays at the places `wanted`, over the whole batch shape; by coordinates, Eq. 1."""
-    names = [*function.inputs, *function.parameters]
-    split = len(function.inputs)
+    names, split = signature_of(function).names, signature_of(function).split
     vjp = function.vjp(*(names[k] for k in wanted))
     gradients = list(call(vjp, [*arrays[:split], *cotangents, *arrays[split:]]))
     for place, k in enumerate(wanted):
@@ -121,8 +152,7 @@ def push_forward(
     wanted: Sequence[int],
 ) -> list[Foreign]:
     """Changes of the results along changes of the arrays at the places `wanted`; of coordinates by Eq. 2."""
-    names = [*function.inputs, *function.parameters]
-    split = len(function.inputs)
+    names, split = signature_of(function).names, signature_of(function).split
     changes = list(tangents)
     for place, k in enumerate(wanted):
         if _is_curved(function, names[k]):
@@ -179,8 +209,8 @@ def _sum(terms: Any) -> Scalar:
 
 def _is_curved(function: CompiledFunction, name: str) -> bool:
     """Whether derivatives by an argument are taken in other variables than its coordinates."""
-    model = function._recipe.model
-    if name not in function._recipe.charts():
+    recipe, model = function._recipe, function._recipe.model
+    if not any(item.name == name and recipe.is_configuration(item) for item in recipe.arguments):
         return False
     known = model.functions.get("curved")
     if known is None:

@@ -20,6 +20,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from dalembert import result_memory
 from dalembert.arguments import pick_dtype
 from dalembert.errors import ArgumentError, CompileError, DtypeError, MissingExtraError
 from dalembert.execution import CompiledFunction
@@ -30,7 +31,7 @@ from dalembert.interop.coordinate_gradients import (
     pull_back,
     push_forward,
     results_of,
-    shapes_of,
+    signature_of,
 )
 from dalembert.model.model import Model
 
@@ -65,7 +66,7 @@ def call(function: CompiledFunction, values: Sequence[object], out: object, chec
     """The results of a compiled function of JAX arrays, in the form that the function gives them."""
     if out is not None:
         raise ArgumentError(f"{function.name}: out= takes NumPy arrays; JAX arrays are never written into")
-    names = [*function.inputs, *function.parameters]
+    names = signature_of(function).names
     dtype = pick_dtype(list(zip(names, values, strict=True)))
     arrays = [_checked(name, value, dtype) for name, value in zip(names, values, strict=True)]
     batch_shape(function, [array.shape for array in arrays])
@@ -120,7 +121,9 @@ linear_p.multiple_results = True
 def _computed(*arrays: Any, function: CompiledFunction, check: str) -> list[Any]:
     """A call outside `jit`: the kernel reads the arrays where they are."""
     results = evaluate(function, [np.asarray(array) for array in arrays], check)
-    return [jnp.asarray(result) for result in results]
+    # Large results begin with a cache line, as XLA wants them: nothing is copied. Small ones copy faster.
+    large = result_memory.SMALLEST
+    return [jnp.from_dlpack(x) if x.nbytes >= large else jnp.asarray(x) for x in results]
 
 
 @call_p.def_abstract_eval  # type: ignore[untyped-decorator]
@@ -160,7 +163,7 @@ def _batched(arrays: Sequence[Any], axes: Sequence[Any], *, inner: Sequence[int]
 
 
 def _batch_call(arrays: Any, axes: Any, *, function: CompiledFunction, check: str) -> Any:
-    inner = [len(shape) for shape in shapes_of(function)]
+    inner = [len(shape) for shape in signature_of(function).shapes]
     results = _call(function, check, _batched(arrays, axes, inner=inner))
     return results, [0] * len(results)
 
@@ -168,7 +171,7 @@ def _batch_call(arrays: Any, axes: Any, *, function: CompiledFunction, check: st
 def _batch_linear(
     arrays: Any, axes: Any, *, function: CompiledFunction, check: str, wanted: tuple[int, ...]
 ) -> Any:
-    inner = [len(shape) for shape in shapes_of(function)]
+    inner = [len(shape) for shape in signature_of(function).shapes]
     moved = _batched(arrays, axes, inner=[*inner, *(inner[k] for k in wanted)])
     results = linear_p.bind(*moved, function=function, check=check, wanted=wanted)
     return results, [0] * len(results)
@@ -191,7 +194,7 @@ def _linear(*arrays: Any, function: CompiledFunction, check: str, wanted: tuple[
 def _linear_shapes(
     *arrays: Any, function: CompiledFunction, check: str, wanted: tuple[int, ...]
 ) -> list[Any]:
-    inner = shapes_of(function)
+    inner = list(signature_of(function).shapes)
     inner += [inner[k] for k in wanted]
     batch = np.broadcast_shapes(*(a.shape[: a.ndim - len(own)] for a, own in zip(arrays, inner, strict=True)))
     return _results(function, batch)

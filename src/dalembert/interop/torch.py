@@ -11,6 +11,7 @@ Gradients by configurations are by the coordinates of q: see `coordinate_gradien
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Final, final
 
@@ -26,7 +27,7 @@ from dalembert.interop.coordinate_gradients import (
     of_dtype,
     pull_back,
     push_forward,
-    shapes_of,
+    signature_of,
 )
 from dalembert.model.model import Model
 
@@ -61,7 +62,7 @@ def call(function: CompiledFunction, values: Sequence[object], out: object, chec
     """The results of a compiled function of tensors, in the form that the function gives them."""
     if out is not None:
         raise ArgumentError(f"{function.name}: out= takes NumPy arrays; of tensors the results are new ones")
-    names = [*function.inputs, *function.parameters]
+    names = signature_of(function).names
     dtype = pick_dtype(list(zip(names, values, strict=True)))
     tensors = [_checked(name, value, dtype) for name, value in zip(names, values, strict=True)]
     batch_shape(function, [tensor.shape for tensor in tensors])
@@ -128,7 +129,7 @@ class _Call(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], function: Any, check: str, *tensors: Any) -> Any:
-        inner = [len(shape) for shape in shapes_of(function)]
+        inner = [len(shape) for shape in signature_of(function).shapes]
         own = [t.dim() - n - (d is not None) for t, n, d in zip(tensors, inner, in_dims[2:], strict=True)]
         moved = [
             tensor if dim is None else _in_front(tensor, dim, max(own) - axes)
@@ -136,6 +137,10 @@ class _Call(torch.autograd.Function):  # type: ignore[misc]
         ]
         results = _Call.apply(function, check, *moved)
         return results, (0,) * len(results)
+
+
+# Every call of a Function asks for this, and working it out takes as long as all the rest.
+_Call.forward.__signature__ = inspect.signature(_Call.forward)  # type: ignore[attr-defined]
 
 
 def _in_front(tensor: Any, dim: int, missing: int) -> Any:
