@@ -5,11 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from tests.conformance.models import KINDS
 
 import dalembert as da
 from dalembert import algorithms as al
-from dalembert import scalar
+from dalembert import library, scalar
 from dalembert.errors import ArgumentError, DtypeError, ShapeError, UnknownNameError
+from dalembert.tracing import Loop, Program, interpret
 
 
 @pytest.fixture(scope="module")
@@ -217,3 +219,50 @@ def test_sparsity_says_where_results_are_zero_by_structure():
     for mask, array in zip((by_v, by_a), found, strict=True):
         np.testing.assert_array_equal(np.any(array != 0.0, axis=0), mask)
     assert da.compile(da.potential_energy, model).sparsity.shape == ()
+
+
+def interpreted(program: Program, arrays: dict[str, np.ndarray]) -> np.ndarray:
+    """All elements of the outputs, a column a sample."""
+    outputs = interpret(program, {key: list(array.T) for key, array in arrays.items()})
+    return np.array([np.broadcast_to(x, 2) for values in outputs.values() for x in values])
+
+
+@pytest.mark.parametrize("name", ["inverse_dynamics", "forward_dynamics"])
+@pytest.mark.parametrize("kinds", [KINDS[:6], KINDS[6:12], KINDS[12:]])
+def test_loops_differentiate_as_straight_code_does(name: str, kinds: tuple[str, ...], monkeypatch: Any):
+    """RBDA-10.4-SYMBOLIC: all joint types; the programs on the interpreter, on the tangent space of q."""
+    model = da.models.random_tree(3, bodies=7, joints=kinds, branching=0.5, armature=0.2)
+    straight = library.function(model, name)
+    monkeypatch.setattr(library, "UNROLLED_BODIES", 1)
+    looped = da.compile(getattr(da, name), model)
+    q, v, a = states(model, 2)
+    rng = np.random.default_rng(8)
+    given = {"q": q, "v": v, "a": a, "tau": a}
+    for kind in ("jvp", "vjp") if name == "forward_dynamics" else ("jvp", "vjp", "hessian_vector"):
+        f, g = (getattr(item, kind)("q", "v") for item in (straight, looped))
+        arrays = {
+            key: given[key] if key in given else rng.normal(size=(2, *shape))
+            for key, shape in f.inputs.items()
+        }
+        programs = [item._lower().program for item in (f, g)]
+        assert any(isinstance(item, Loop) for item in programs[1].statements)
+        assert [spec.name for spec in programs[1].inputs] == list(g.inputs)
+        results = [interpreted(program, arrays) for program in programs]
+        assert_allclose(results[1], results[0], rtol=1e-9, atol=1e-9 * (1.0 + np.abs(results[0]).max()))
+
+
+def test_gradient_of_a_large_tree_is_compiled_as_loops():
+    """The power of a change is the same forward and in reverse; machine code, single and batched."""
+    model = da.models.gu(200)
+    f = library.function(model, "forward_dynamics")
+    q, v, tau = (0.1 * x for x in states(model, 3))
+    dq, w = np.random.default_rng(5).normal(size=(2, *v.shape))
+    change, gradient = f.jvp("q")(q, v, tau, dq), f.vjp("q", "tau")(q, v, tau, w)
+    assert_allclose(np.einsum("bi,bi->b", w, change), np.einsum("bi,bi->b", gradient[0], dq), rtol=1e-8)
+    assert_allclose(f.vjp("q", "tau")(q[1], v[1], tau[1], w[1])[0], gradient[0][1], rtol=1e-10, atol=1e-10)
+    assert_allclose(
+        np.einsum("bi,bi->b", gradient[1], dq),
+        np.einsum("bi,bi->b", w, f.jvp("tau")(q, v, tau, dq)),
+        rtol=1e-8,
+    )
+    assert f.vjp("q", "v", "tau").operation_count.total <= 5 * f.operation_count.total

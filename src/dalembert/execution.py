@@ -43,6 +43,9 @@ CHECKS: Final = ("raise", "flag", "off")
 STATE_NUMBERS: Final = 25
 """Numbers that a pass over a tree in loops keeps for each body and sample, measured on forward dynamics."""
 
+STATE_GROWTH: Final = {"jacobian": 1, "jvp": 2, "vjp": 4, "hessian_vector": 8}
+"""How many times as many a derivative keeps."""
+
 CACHE_BYTES: Final = 12 << 20
 """Larger states of a tree in loops would go through main memory, which costs more than narrow vectors."""
 
@@ -190,7 +193,7 @@ class CompiledFunction:
                 dataclasses.replace(
                     recipe,
                     derivatives=(*recipe.derivatives, derivative),
-                    looped=False,
+                    looped=recipe.looped and kind != "jacobian",
                     identity=recipe.identity and f"{recipe.identity} {derivative}",
                 ),
                 dtype=self.dtype,
@@ -322,6 +325,8 @@ class CompiledFunction:
             return 1
         lanes = codegen.default_lanes(self.dtype)
         numbers = STATE_NUMBERS * len(self._recipe.model.bodies) if self._recipe.looped else 0
+        for derivative in self._recipe.derivatives:
+            numbers *= STATE_GROWTH[derivative.kind]
         while lanes > 2 and lanes * numbers * np.dtype(self.dtype).itemsize > CACHE_BYTES:
             lanes //= 2
         return lanes

@@ -6,9 +6,11 @@ the model are run-time parameters. `lower` traces it, unrolled, or for a large t
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeAlias, final
 
 import numpy as np
@@ -19,6 +21,7 @@ from dalembert.arguments import Array, ArrayArgument
 from dalembert.catalogue.entry import Refusal
 from dalembert.errors import TracingError
 from dalembert.model import configuration
+from dalembert.model.body import Body
 from dalembert.model.model import Model
 from dalembert.model.tree import PerBody
 from dalembert.model.values import replace_values
@@ -28,6 +31,7 @@ from dalembert.tables import InputTable, TableTree, TableVector
 from dalembert.tracing.derivative import Chart, Derivative, derived, grouped
 from dalembert.tracing.expression import Expression, Graph
 from dalembert.tracing.program import ArraySpec, Program, Store, Straight
+from dalembert.tracing.program_derivatives import Frame, program_jvp, program_vjp
 from dalembert.tracing.trace import ArrayInput, Trace, trace
 
 __all__ = ["POSITIONS", "QUATERNION_TOLERANCE", "Lowered", "Recipe", "lower"]
@@ -113,9 +117,9 @@ class Lowered:
         place = {spec.name: mask for spec, mask in zip(self.program.outputs, found, strict=True)}
         for statement in self.program.statements:
             if isinstance(statement, Straight):
-                for store in statement.stores:
-                    if store.array in place and not scalar.is_zero(store.value):
-                        place[store.array][store.position] = True
+                for element in statement.stores:
+                    if element.array in place and not scalar.is_zero(element.value):
+                        place[element.array][element.position] = True
                 continue
             for store, positions in statement.reached(self.program.tables):
                 if store.address.array in place and not scalar.is_zero(store.value):
@@ -181,7 +185,77 @@ def _lower_looped(recipe: Recipe, dtype: str) -> Lowered:
         tables=tree.tables,
         check=_refused(graph, recipe, dtype),
     )
-    return Lowered(program, (ArrayArgument("output", (result.size,)),), lambda arrays: arrays[0])
+    results: tuple[ArrayArgument, ...] = (ArrayArgument("output", (result.size,)),)
+    for number, derivative in enumerate(recipe.derivatives):
+        if derivative.cotangents:
+            program, results = _looped_vjp(recipe, tree, program, derivative, number)
+        if derivative.tangents:
+            program = _looped_jvp(recipe, tree, program, derivative, number)
+    ordered = tuple(ArraySpec(item.name, item.size) for item in recipe.signature)
+    program = dataclasses.replace(program, inputs=ordered)
+    return Lowered(program, results, lambda arrays: grouped(arrays, recipe.derivatives, lambda own: own[0]))
+
+
+def _looped_jvp(
+    recipe: Recipe, tree: TableTree, program: Program, derivative: Derivative, number: int
+) -> Program:
+    """The program's change; a configuration's own follows from the rates of its joints."""
+    changes: dict[str, str] = {}
+    states, before = [], []
+    for name, tangent in zip(derivative.arguments, derivative.tangents, strict=True):
+        changes[name] = tangent.name
+        if name in recipe.charts():
+            changes[name] = f"rate {number} of {name}"
+            q, dq = InputTable(tree.graph, name), InputTable(tree.graph, tangent.name)
+            states.append(ArraySpec(changes[name], recipe.model.nq))
+            before.append(tree.per_joint(changes[name], "q", partial(_rate, q, dq)))
+    frame = Frame(
+        inputs=tuple(ArraySpec(item.name, item.size) for item in derivative.tangents),
+        states=tuple(states),
+        before=tuple(before),
+    )
+    return program_jvp(program, tree.graph, changes, frame)
+
+
+def _looped_vjp(
+    recipe: Recipe, tree: TableTree, program: Program, derivative: Derivative, number: int
+) -> tuple[Program, tuple[ArrayArgument, ...]]:
+    """The program's gradient; by a configuration on the tangent space of each joint."""
+    shapes = {item.name: item.shape for item in recipe.signature}
+    adjoints: dict[str, str] = {}
+    states, after, results = [], [], []
+    for name in derivative.arguments:
+        target = f"gradient {number} by {name}"
+        chart = recipe.charts().get(name)
+        results.append(ArrayArgument(name, shapes[name] if chart is None else (chart.size,)))
+        adjoints[name] = target
+        if chart is not None:
+            adjoints[name] = f"slope {number} by {name}"
+            q, slope = InputTable(tree.graph, name), InputTable(tree.graph, adjoints[name])
+            states.append(ArraySpec(adjoints[name], recipe.model.nq))
+            after.append(tree.per_joint(target, "v", partial(_tangent_slope, q, slope)))
+    weights = {
+        spec.name: item.name for spec, item in zip(program.outputs, derivative.cotangents, strict=True)
+    }
+    frame = Frame(
+        inputs=tuple(ArraySpec(item.name, item.size) for item in derivative.cotangents),
+        states=tuple(states),
+        after=tuple(after),
+    )
+    outputs = [ArraySpec(f"gradient {number} by {item.name}", item.size) for item in results]
+    return program_vjp(program, tree.graph, weights, adjoints, outputs, frame), tuple(results)
+
+
+def _rate(q: InputTable, dq: InputTable, body: Body) -> list[Scalar]:
+    return body.joint.position_rate(body.own_q(q), body.own_v(dq))  # type: ignore[arg-type]
+
+
+def _tangent_slope(q: InputTable, slope: InputTable, body: Body) -> list[Scalar]:
+    """Q(q)^T slope of one joint."""
+    own_q, own = body.own_q(q), body.own_q(slope)  # type: ignore[arg-type]
+    units = [[1.0 if i == j else 0.0 for i in range(body.nv)] for j in range(body.nv)]
+    rates = [body.joint.position_rate(own_q, unit) for unit in units]
+    return [sum((a * b for a, b in zip(rate, own, strict=True)), 0.0) for rate in rates]
 
 
 def as_lists(value: Any) -> Any:

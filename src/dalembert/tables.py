@@ -210,6 +210,19 @@ class TableTree(Tree):
         self._append(cases, reverse=False)
         return TableVector(array, self.nv)
 
+    def per_joint(self, array: str, order: str, step: Callable[[Body], Sequence[Scalar]]) -> Loop:
+        """A loop that stores what `step` makes of each independent joint at its places in q or in v."""
+        cases = tuple(
+            ()
+            if body.dependence is not None
+            else tuple(
+                IndexedStore(Address(array, OFFSETS[order], 1, j), self._node(leaf))
+                for j, leaf in enumerate(step(body))
+            )
+            for body in self._handles
+        )
+        return Loop(len(self._tree.bodies), False, KINDS if len(cases) > 1 else None, cases)
+
     def _collected(self, array: str, body: Body, values: list[Any]) -> tuple[IndexedStore, ...]:
         """A joint's forces at its own places; those of one that follows others at theirs, G^T tau."""
         if body.dependence is None:

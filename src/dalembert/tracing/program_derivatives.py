@@ -1,0 +1,272 @@
+"""Derivatives of whole programs, loops included: forward beside the statements, in reverse back through them.
+
+*Forward*, every array that depends on the arguments gets an array of changes beside it, and every store one
+of the change. *In reverse*, statements run backwards with arrays of adjoints: a store hands the adjoint of
+its element to what its value was made of, and leaves zero there unless it accumulated. Values that a state
+held at the time but holds no longer are kept on a tape, a row an iteration; the rest is computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias, final
+
+import numpy as np
+
+from dalembert import scalar
+from dalembert.errors import TracingError
+from dalembert.tracing.differentiate import jvp, vjp
+from dalembert.tracing.expression import Expression, Graph, live
+from dalembert.tracing.program import Address, ArraySpec, IndexedStore, Loop, Program, Statement, Straight
+from dalembert.tracing.pruning import pruned
+
+__all__ = ["Frame", "program_jvp", "program_vjp"]
+
+LEAVES: Final = ("input", "load")
+
+Case: TypeAlias = tuple[IndexedStore, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What stands around a derivative: arrays of its own, and statements before and after."""
+
+    inputs: tuple[ArraySpec, ...] = ()
+    states: tuple[ArraySpec, ...] = ()
+    before: tuple[Statement, ...] = ()
+    after: tuple[Statement, ...] = ()
+
+
+def program_jvp(program: Program, graph: Graph, changes: Mapping[str, str], frame: Frame) -> Program:
+    """The changes of the outputs; `changes` names for each argument the array that holds its change."""
+    loops = [_as_loop(item) for item in program.statements]
+    own = _unused(program, "change")
+    sizes = {spec.name: spec.size for spec in (*program.outputs, *program.states)}
+    shadow = {name: f"{own} {name}" for name in _active(loops, changes) if name in sizes} | dict(changes)
+    outputs = tuple(ArraySpec(f"{own} {spec.name}", spec.size) for spec in program.outputs)
+    shadows = [ArraySpec(f"{own} {spec.name}", spec.size) for spec in program.states if spec.name in shadow]
+    moved = [
+        replace(loop, cases=tuple(_moved(graph, case, shadow, frame) for case in loop.cases))
+        for loop in loops
+    ]
+    return pruned(
+        replace(
+            program,
+            inputs=(*program.inputs, *frame.inputs),
+            outputs=outputs,
+            states=(*program.states, *program.outputs, *shadows, *frame.states),
+            statements=tuple(map(_as_loop, (*frame.before, *moved, *frame.after))),
+        )
+    )
+
+
+def program_vjp(
+    program: Program,
+    graph: Graph,
+    weights: Mapping[str, str],
+    adjoints: Mapping[str, str],
+    outputs: Sequence[ArraySpec],
+    frame: Frame,
+) -> Program:
+    """The gradient of the outputs weighted with the arrays that `weights` names.
+
+    `adjoints` names for each argument the array that gathers its gradient: one of the new `outputs`, or a
+    state that the statements after read.
+    """
+    loops = [_as_loop(item) for item in program.statements]
+    own = _unused(program, "adjoint")
+    sizes = {spec.name: spec.size for spec in (*program.outputs, *program.states)}
+    names = {name: f"{own} {name}" for name in _active(loops, adjoints) if name in sizes} | dict(adjoints)
+    seeds = [
+        Loop(spec.size, False, None, (_copied(graph, names[spec.name], weights[spec.name]),))
+        for spec in program.outputs
+        if spec.name in names
+    ]
+    passing = set(sizes) - _lasting(loops, set(sizes))
+    forward: list[Loop] = []
+    reverse: list[Loop] = []
+    tapes: list[ArraySpec] = []
+    for number, loop in enumerate(loops):
+        tape = _Tape(f"{_unused(program, 'tape')} {number}", passing)
+        backs = [_back(program, loop, k, names) for k in range(len(loop.cases))]
+        columns = [tape.columns(back) for back in backs]
+        width = max(map(len, columns), default=0)
+        tapes += [ArraySpec(tape.name, width * loop.count)] if width else []
+        kept = tuple(
+            (*case, *(IndexedStore(Address(tape.name, None, width, at), x) for at, x in enumerate(loads)))
+            for case, loads in zip(loop.cases, columns, strict=True)
+        )
+        forward.append(replace(loop, cases=kept))
+        read = tuple(tape.read(back, loads, width) for back, loads in zip(backs, columns, strict=True))
+        reverse.append(Loop(loop.count, not loop.reverse, loop.kinds, read))
+    states = [ArraySpec(name, sizes[of]) for of, name in names.items() if of in sizes]
+    return pruned(
+        replace(
+            program,
+            inputs=(*program.inputs, *frame.inputs),
+            outputs=tuple(outputs),
+            states=(*program.states, *program.outputs, *states, *tapes, *frame.states),
+            statements=tuple(
+                map(_as_loop, (*forward, *frame.before, *seeds, *reversed(reverse), *frame.after))
+            ),
+        )
+    )
+
+
+def _moved(graph: Graph, case: Case, shadow: Mapping[str, str], frame: Frame) -> Case:
+    """A case's stores, and after them those of the changes."""
+    inputs = {spec.name for spec in frame.inputs}
+    nodes = [node for node in live([store.value for store in case]) if _array(node) in shadow]
+    tangents = []
+    for node in nodes:
+        place = _address(node)
+        other = replace(place, array=shadow[place.array])
+        tangents.append(
+            graph.input(other.array, other.offset)
+            if node.op == "input" and other.array in inputs
+            else graph.load(other)
+        )
+    changes = jvp([store.value for store in case], nodes, tangents)
+    return case + tuple(
+        replace(
+            store, address=replace(store.address, array=shadow[store.address.array]), value=graph.coerce(d)
+        )
+        for store, d in zip(case, changes, strict=True)
+        if store.address.array in shadow and not (store.accumulate and scalar.is_zero(d))
+    )
+
+
+def _back(program: Program, loop: Loop, number: int, names: Mapping[str, str]) -> Case:
+    """The adjoint of a case: stores in reverse, from the adjoints as the iteration found them."""
+    case = loop.cases[number]
+    stores = [store for store in case if store.address.array in names]
+    if not stores:
+        return ()
+    graph = stores[0].value.graph
+    nodes = [node for node in live([store.value for store in stores]) if _array(node) in names]
+    _require_apart(program, loop, number, stores)
+    weights = [graph.load(replace(s.address, array=names[s.address.array])) for s in stores]
+    shares = vjp([store.value for store in stores], nodes, weights)
+    cleared = [
+        replace(
+            store, address=replace(store.address, array=names[store.address.array]), value=graph.constant(0.0)
+        )
+        for store in stores
+        if not store.accumulate
+    ]
+    places = [_address(node) for node in nodes]
+    given = [
+        IndexedStore(replace(place, array=names[place.array]), graph.coerce(share), accumulate=True)
+        for place, share in zip(places, shares, strict=True)
+        if not scalar.is_zero(share)
+    ]
+    return (*cleared, *given)
+
+
+def _require_apart(program: Program, loop: Loop, number: int, stores: Sequence[IndexedStore]) -> None:
+    """All adjoints are read at once, so no store may overwrite what another in the same iteration left."""
+    own = loop.own_iterations(program.tables, number)
+    for k, later in enumerate(stores):
+        if later.accumulate:
+            continue
+        for earlier in stores[:k]:
+            if earlier.address.array != later.address.array or scalar.is_zero(earlier.value):
+                continue
+            places = [store.address.positions(program.tables, own) for store in (earlier, later)]
+            if np.any(places[0] == places[1]):
+                raise TracingError(
+                    f"an iteration stores {later.address} over {earlier.address}: no reverse derivative"
+                )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Tape:
+    """Where a loop keeps the values of arrays that change later, `passing`, for its way back."""
+
+    name: str
+    passing: set[str]
+
+    def columns(self, back: Case) -> list[Expression]:
+        """The loads to be kept for a case."""
+        nodes = live([store.value for store in back])
+        return [node for node in nodes if node.op == "load" and node.data.array in self.passing]
+
+    def read(self, back: Case, loads: Sequence[Expression], width: int) -> Case:
+        """The case with its loads from the tape."""
+        known: dict[int, Expression] = {}
+        for at, node in enumerate(loads):
+            known[node.index] = node.graph.load(Address(self.name, None, width, at))
+        for node in live([store.value for store in back]):
+            if node.index not in known:
+                args = [known[item.index] for item in node.args]
+                same = all(new is old for new, old in zip(args, node.args, strict=True))
+                known[node.index] = node if same else node.graph.operation(node.op, *args)
+        return tuple(replace(store, value=known[store.value.index]) for store in back)
+
+
+def _active(loops: Sequence[Loop], arguments: Collection[str]) -> set[str]:
+    """The arrays that depend on the arguments."""
+    found = set(arguments)
+    before = -1
+    while before < len(found):
+        before = len(found)
+        for loop in loops:
+            for case in loop.cases:
+                for store in case:
+                    if store.address.array not in found and any(
+                        _array(node) in found for node in live([store.value])
+                    ):
+                        found.add(store.address.array)
+    return found
+
+
+def _lasting(loops: Sequence[Loop], names: set[str]) -> set[str]:
+    """The arrays that one loop writes and only later ones read: they still hold it on the way back."""
+    writers: dict[str, set[int]] = {name: set() for name in names}
+    readers: dict[str, set[int]] = {name: set() for name in names}
+    for number, loop in enumerate(loops):
+        for case in loop.cases:
+            for store in case:
+                writers[store.address.array].add(number)
+            for node in live([store.value for store in case]):
+                if node.op == "load" and node.data.array in names:
+                    readers[node.data.array].add(number)
+    return {
+        name
+        for name in names
+        if len(writers[name]) <= 1 and min(readers[name], default=len(loops)) > max(writers[name], default=-1)
+    }
+
+
+def _as_loop(statement: Statement) -> Loop:
+    if isinstance(statement, Straight):
+        stores = tuple(IndexedStore(Address.fixed(s.array, s.position), s.value) for s in statement.stores)
+        return Loop(1, False, None, (stores,))
+    return statement
+
+
+def _copied(graph: Graph, target: str, source: str) -> Case:
+    return (IndexedStore(Address(target, None, 1, 0), graph.load(Address(source, None, 1, 0))),)
+
+
+def _array(node: Expression) -> str | None:
+    """The array that a leaf reads."""
+    return _address(node).array if node.op in LEAVES else None
+
+
+def _address(node: Expression) -> Address:
+    address: Address = node.data if node.op == "load" else Address.fixed(*node.data)
+    return address
+
+
+def _unused(program: Program, word: str) -> str:
+    """A prefix for names of arrays that the program has not yet."""
+    taken = [spec.name for spec in (*program.inputs, *program.outputs, *program.states)]
+    return next(
+        f"{word} {k} of"
+        for k in range(len(taken) + 1)
+        if not any(t.startswith(f"{word} {k} of") for t in taken)
+    )
