@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.interop.public_calls import PUBLIC_CALLS, PublicCall, rate_matrix
 from tests.test_api_catalogue import ball_arm
+from tests.test_documentation import blocks
 
 import dalembert as da
 from dalembert.errors import ArgumentError, DtypeError, ShapeError, StateError
@@ -191,3 +193,12 @@ def test_wrong_arrays_are_refused():
         da.mass_matrix(arm(), q, out=np.zeros((2, 2)))
     with pytest.raises(StateError, match="unit norm"):
         da.gravity_forces(ball_arm(), jnp.asarray([2.0, 0.0, 0.0, 0.0, 0.1]))
+
+
+def test_the_code_of_the_guide_runs():
+    page = Path(__file__).parents[2] / "docs" / "guides" / "jax.md"
+    set_before = jax.config.jax_enable_x64
+    try:
+        exec(compile(blocks(page), str(page), "exec"), {})
+    finally:
+        jax.config.update("jax_enable_x64", set_before)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.interop.public_calls import PUBLIC_CALLS, PublicCall, rate_matrix
 from tests.test_api_catalogue import ball_arm
+from tests.test_documentation import blocks
 
 import dalembert as da
 from dalembert.errors import ArgumentError, DtypeError, ShapeError, StateError
@@ -197,3 +199,8 @@ def test_a_step_of_descent_through_a_rollout_lowers_the_cost():
     with torch.no_grad():
         tau -= 10.0 * tau.grad
     assert cost() < before
+
+
+def test_the_code_of_the_guide_runs():
+    page = Path(__file__).parents[2] / "docs" / "guides" / "torch.md"
+    exec(compile(blocks(page), str(page), "exec"), {})
