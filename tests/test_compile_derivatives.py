@@ -9,8 +9,10 @@ from tests.conformance.models import KINDS
 
 import dalembert as da
 from dalembert import algorithms as al
-from dalembert import library, scalar
+from dalembert import library, lowering, scalar
 from dalembert.errors import ArgumentError, DtypeError, ShapeError, UnknownNameError
+from dalembert.model.configuration import position_rate
+from dalembert.model.joints.dual import Dual
 from dalembert.tracing import Loop, Program, interpret
 
 
@@ -95,16 +97,19 @@ def test_gradient_of_several_results_has_a_weight_each(tree: da.Model):
 
 
 def test_run_time_parameters_are_arguments_of_derivatives():
-    """By masses, placements and gravity, against central differences; values given at the call."""
+    """By mass, inertia, placement, axis and gravity, against differences; values given at the call."""
     model = da.models.arm6()
-    name = model.bodies[2].name
-    names = (f"{name}.mass", f"{model.bodies[3].joint_name}.placement", "gravity")
+    names = ("forearm.mass", "forearm.inertia", "elbow.placement", "elbow.axis", "gravity")
     f = da.compile(da.inverse_dynamics, model, parameters=names)
     q, v, a = states(model, 2)
-    given = {key: np.array(model.value(key)) * 1.1 if key != names[1] else model.value(key) for key in names}
+    rng = np.random.default_rng(1)
+    given = {key: model.value(key) + 0.1 * rng.normal(size=np.shape(model.value(key))) for key in names}
+    given["forearm.inertia"] = given["forearm.inertia"] + given["forearm.inertia"].T
+    given["elbow.axis"] = model.value("elbow.axis")
     found = dict(zip(names, f.jacobian(*names)(q, v, a, parameters=given), strict=True))
     h = 1e-6
-    for key in (names[0], names[2]):
+    for key in names:
+        assert found[key].shape == (2, model.nv, *np.shape(model.value(key)))
         for place in np.ndindex(np.shape(given[key])):
             step = np.zeros(np.shape(given[key]))
             step[place] = h
@@ -112,7 +117,6 @@ def test_run_time_parameters_are_arguments_of_derivatives():
             assert_allclose(found[key][(..., *place)], (ahead - behind) / (2 * h), atol=1e-6)
     gradient = f.vjp("gravity", "q")(q, v, a, v, parameters=given)[0]
     assert_allclose(gradient, np.einsum("bi,bik->bk", v, found["gravity"]), atol=1e-10)
-    assert found[names[1]].shape == (2, model.nv, *np.shape(model.value(names[1])))
 
 
 def test_hessian_products_are_changes_of_the_gradient(tree: da.Model):
@@ -266,3 +270,52 @@ def test_gradient_of_a_large_tree_is_compiled_as_loops():
         rtol=1e-8,
     )
     assert f.vjp("q", "v", "tau").operation_count.total <= 5 * f.operation_count.total
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "fixed"])
+def test_every_joint_type_on_its_tangent_space(kind: str):
+    """RBDA-10.4-SYMBOLIC: against dual numbers at 1e-10 and against differences along integrate at 1e-6."""
+    model = da.models.random_tree(5, bodies=2, joints=(kind,), armature=0.1)
+    f = library.function(model, "inverse_dynamics")
+    q, v, a = (x[0] for x in states(model, 1))
+    found = np.concatenate(f.jacobian("q", "v", "a")(q, v, a), axis=-1)
+    assert_allclose(found[:, : model.nv], differences(lambda x: f(x, v, a), model, q), rtol=1e-6, atol=1e-6)
+    columns = []
+    for direction in np.eye(3 * model.nv).reshape(3 * model.nv, 3, model.nv):
+        parts = [
+            [Dual(float(x), float(d), 1) for x, d in zip(point, rate, strict=True)]
+            for point, rate in zip(
+                (q, v, a),
+                (position_rate(model, q.tolist(), direction[0].tolist()), *direction[1:]),
+                strict=True,
+            )
+        ]
+        columns.append([getattr(x, "rate", 0.0) for x in al.inverse_dynamics(model, *parts)])
+    expected = np.array(columns).reshape(3 * model.nv, model.nv).T
+    assert_allclose(found, expected, rtol=1e-10, atol=1e-10 * (1.0 + np.abs(expected).max(initial=0.0)))
+    w = np.linspace(-1.0, 1.0, model.nv)
+    gradient = np.concatenate(f.vjp("q", "v", "a")(q, v, a, w))
+    assert_allclose(gradient, w @ found, rtol=1e-10, atol=1e-10 * (1.0 + np.abs(expected).max(initial=0.0)))
+
+
+def test_derivatives_of_library_functions_come_from_the_disk(monkeypatch: pytest.MonkeyPatch):
+    """A second, equal model needs no trace, neither for the function nor for its derivatives."""
+    traced: list[str] = []
+    real = lowering.lower
+
+    def counted(recipe: lowering.Recipe, dtype: str) -> lowering.Lowered:
+        traced.append(recipe.name)
+        return real(recipe, dtype)
+
+    monkeypatch.setattr("dalembert.execution.lower", counted)
+    q, v, tau = (np.array([[x]]) for x in (0.3, 0.1, 0.7))
+    results = []
+    for _ in range(2):
+        traced.clear()
+        f = library.function(da.models.pendulum(length=1.25, mass=0.75), "forward_dynamics")
+        results.append((f(q, v, tau), *f.vjp("q", "tau")(q, v, tau, v), *f.jacobian("q", "v")(q, v, tau)))
+    assert traced == []
+    for first, second in zip(*results, strict=True):
+        np.testing.assert_array_equal(first, second)
+    single = f.vjp("q")(*(x.astype(np.float32) for x in (q, v, tau, v)))
+    assert single.dtype == np.float32

@@ -288,6 +288,12 @@ class CompiledFunction:
             return self._lowered
 
     def _layout(self) -> tuple[ArrayArgument, ...]:
+        """The results; of a function of the library's own that is on disk, without a trace."""
+        if self._results is None and self._lowered is None:
+            for width in ("scalar", "lanes"):
+                if (kernel := self._load(width)) is not None:
+                    self._kernels.setdefault(width, kernel)
+                    break
         return self._lower().results if self._results is None else self._results
 
     def _kernel(self, width: str) -> codegen.CpuKernel:
