@@ -1,0 +1,153 @@
+"""Base parameters, and what they are for: inertias from torques with noise."""
+
+import numpy as np
+import pytest
+from tests.conformance import models
+
+import dalembert as da
+from dalembert.api.base_parameters import independent_columns
+from dalembert.errors import ArgumentError, InertiaError, ModelError, ShapeError
+
+
+def swing(seed, samples, *, harmonics=5, period=5.0, joints=6):
+    """A periodic motion of all joints, sampled every millisecond: q, v, a `(samples, joints)`."""
+    rng = np.random.default_rng(seed)
+    t = 1e-3 * np.arange(samples)[:, None, None]
+    w = 2.0 * np.pi / period * np.arange(1, harmonics + 1)[:, None]
+    A, B = 0.5 * rng.standard_normal((2, harmonics, joints))
+    sine, cosine = np.sin(w * t), np.cos(w * t)
+    q = A * sine + B * cosine
+    v = w * (A * cosine - B * sine)
+    return q.sum(1), v.sum(1), (-w * w * q).sum(1)
+
+
+@pytest.fixture(scope="module")
+def measured():
+    """An arm in motion, and its torques with noise of 1 % of each joint's root mean square."""
+    model = da.models.arm6()
+    motion = swing(0, 20000)
+    tau = da.inverse_dynamics(model, *motion)
+    noise = 0.01 * np.sqrt((tau**2).mean(axis=0))
+    return model, motion, tau + noise * np.random.default_rng(1).standard_normal(tau.shape), noise
+
+
+def test_base_parameters_are_found_in_noise_to_one_percent(measured):
+    """RBDA-9.7-SIMPLIFY: what torques show of the inertias can be read from them."""
+    model, motion, tau, noise = measured
+    base = da.base_parameters(model)
+    Y = base.reduced(da.inverse_dynamics_regressor(model, *motion))
+    found = np.linalg.lstsq((Y / noise[:, None]).reshape(-1, len(base)), (tau / noise).ravel(), rcond=None)[0]
+    true = base.of(da.inertial_parameters(model))
+    assert np.linalg.norm(found - true) < 0.01 * np.linalg.norm(true)
+    large = np.abs(true) > 0.01 * np.abs(true).max()
+    assert large.sum() >= 8
+    np.testing.assert_allclose(found[large], true[large], rtol=0.01)
+    other = swing(7, 5000)
+    foretold = base.reduced(da.inverse_dynamics_regressor(model, *other)) @ found
+    expected = da.inverse_dynamics(model, *other)
+    assert np.all(np.linalg.norm(foretold - expected, axis=0) < 0.01 * np.linalg.norm(expected, axis=0))
+
+
+def test_masses_are_found_where_shapes_are_known(measured):
+    """RBDA-2.13-INERTIA: with known centres and radii of gyration pi is linear in the masses."""
+    model, motion, tau, noise = measured
+    tens = da.inertial_parameters(model).reshape(-1, 10)
+    Y = da.inverse_dynamics_regressor(model, *motion).reshape(-1, 6, 6, 10)
+    by_mass = np.einsum("sjbk,bk->sjb", Y, tens / tens[:, :1])
+    W = (by_mass / noise[:, None]).reshape(-1, 6)
+    found = np.linalg.lstsq(W, (tau / noise).ravel(), rcond=None)[0]
+    np.testing.assert_allclose(found, tens[:, 0], rtol=0.01)
+    spread = np.sqrt(np.diag(np.linalg.inv(W.T @ W)))
+    assert np.abs((found - tens[:, 0]) / spread).max() < 4.0
+
+
+def test_an_arm_like_the_puma_has_its_36_base_parameters():
+    """RBDA-9.7-SIMPLIFY: Gautier & Khalil's count for six hinges, the first one vertical."""
+    assert len(da.base_parameters(da.models.arm6())) == 36
+    assert len(da.base_parameters(da.models.pendulum())) == 3
+    vertical = da.base_parameters(da.models.two_link_arm())
+    assert vertical.formulas == (
+        "upper.h_x + lower.mass", "upper.h_z", "upper.I_yy + lower.mass",
+        "lower.h_x", "lower.h_z", "lower.I_yy",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("make", [models.arm, models.branched, models.geared])
+def test_forces_depend_on_base_parameters_alone(make):
+    """RBDA-9.7-SIMPLIFY: tau = Y_1 beta, and no column of Y_1 can be spared."""
+    model = make()
+    base = da.base_parameters(model, armature=True)
+    rng = np.random.default_rng(8)
+    q = np.array([model.random_state(rng)[0] for _ in range(60)])
+    v, a = rng.standard_normal((2, 60, model.nv))
+    Y = da.inverse_dynamics_regressor(model, q, v, a, armature=True)
+    beta = base.of(da.inertial_parameters(model, armature=True))
+    np.testing.assert_allclose(base.reduced(Y) @ beta, da.inverse_dynamics(model, q, v, a), atol=1e-8)
+    stacked = base.reduced(Y).reshape(-1, len(base))
+    assert np.linalg.matrix_rank(stacked / np.linalg.norm(stacked, axis=0), tol=1e-6) == len(base)
+    assert np.linalg.matrix_rank(Y.reshape(len(stacked), -1)) == len(base)
+    np.testing.assert_array_equal(base.columns, da.base_parameters(model, armature=True).columns)
+    np.testing.assert_array_equal(base.matrix[:, base.columns], np.eye(len(base)))
+
+
+def test_dependent_columns_are_combinations_of_those_before():
+    rng = np.random.default_rng(0)
+    Y = rng.standard_normal((30, 3)) @ np.array([[1.0, 0, 2, 0, 1], [0, 0, 0, 1, -3], [0, 0, 0, 0, 0]])
+    columns, K = independent_columns(Y, 1e-8)
+    assert columns.tolist() == [0, 3]
+    np.testing.assert_allclose(K, [[1, 0, 2, 0, 1], [0, 0, 0, 1, -3]], atol=1e-12)
+    assert independent_columns(np.zeros((4, 3)), 1e-8)[0].size == 0
+
+
+def test_parameters_make_the_model_they_come_from():
+    """RBDA-2.13-INERTIA"""
+    model = models.branched()
+    pi = da.inertial_parameters(model, armature=True)
+    other = da.with_inertial_parameters(da.with_inertial_parameters(model, 3.0 * pi), pi)
+    np.testing.assert_allclose(da.inertial_parameters(other, armature=True), pi, rtol=1e-14)
+    pi[-1] = 0.7
+    assert da.with_inertial_parameters(model, pi).bodies[-1].armature == (0.7,)
+    assert da.with_inertial_parameters(model, pi[:30]).bodies[-1].armature == model.bodies[-1].armature
+
+
+def test_batches_and_results_given():
+    model = models.arm()
+    q = np.array([[model.random_state(k)[0] for k in range(3)]] * 2)
+    v = a = np.ones((2, 3, model.nv))
+    out = np.empty((2, 3, model.nv, 30))
+    assert da.inverse_dynamics_regressor(model, q, v, a, out=out) is out
+    np.testing.assert_array_equal(out[1, 2], da.inverse_dynamics_regressor(model, q[1, 2], v[1, 2], a[1, 2]))
+    pi = da.inertial_parameters(model)
+    np.testing.assert_allclose(
+        da.kinetic_energy_regressor(model, q, v, armature=True)
+        @ da.inertial_parameters(model, armature=True),
+        da.kinetic_energy(model, q, v),
+    )
+    np.testing.assert_allclose(da.potential_energy_regressor(model, q) @ pi, da.potential_energy(model, q))
+
+
+def test_models_without_freedom_have_no_base_parameters():
+    builder = da.ModelBuilder()
+    builder.add_body("block", "world", da.Fixed(), inertia=da.RigidInertia(1.0, (0, 0, 0), (1, 1, 1)))
+    model = builder.build()
+    empty = np.zeros(0)
+    assert da.inverse_dynamics_regressor(model, empty, empty, empty).shape == (0, 10)
+    assert len(da.base_parameters(model)) == 0
+    assert da.base_parameters(model).of(np.ones(10)).shape == (0,)
+
+
+def test_wrong_arguments_are_named():
+    model = models.arm()
+    with pytest.raises(ShapeError, match=r"\(30,\)"):
+        da.with_inertial_parameters(model, np.ones(29))
+    with pytest.raises(InertiaError):
+        da.with_inertial_parameters(model, -np.ones(30))
+    assert da.with_inertial_parameters(model, -np.ones(30), inertia="as_given").bodies[0].inertia.mass == -1.0
+    with pytest.raises(ArgumentError, match="NaN"):
+        da.with_inertial_parameters(model, np.full(30, np.nan))
+    with pytest.raises(ArgumentError, match="tolerance"):
+        da.base_parameters(model, tolerance=2.0)
+    with pytest.raises(ShapeError, match="armature="):
+        da.base_parameters(model, armature=True).reduced(np.zeros((2, 30)))
+    with pytest.raises(ModelError, match=r"model\.tree\(\)"):
+        da.base_parameters(da.models.four_bar())
