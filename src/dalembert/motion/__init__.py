@@ -1,4 +1,4 @@
-"""Recorded motion: motion-capture files as models and clips, splines on the manifold, filters, forces."""
+"""Motion over time: recordings as models and clips, filters, forces, transitions of least torque."""
 
 from __future__ import annotations
 
@@ -6,5 +6,15 @@ from dalembert.motion.analysis import MotionAnalysis, inverse_dynamics
 from dalembert.motion.clip import Clip, ClipFrame
 from dalembert.motion.loading import load_motion
 from dalembert.motion.low_pass import low_pass
+from dalembert.motion.transition import Transition, transition
 
-__all__ = ["Clip", "ClipFrame", "MotionAnalysis", "inverse_dynamics", "load_motion", "low_pass"]
+__all__ = [
+    "Clip",
+    "ClipFrame",
+    "MotionAnalysis",
+    "Transition",
+    "inverse_dynamics",
+    "load_motion",
+    "low_pass",
+    "transition",
+]
