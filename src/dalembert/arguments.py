@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dalembert import result_memory
 from dalembert.errors import ArgumentError, DtypeError, ShapeError
-from dalembert.foreign_arrays import float_type
+from dalembert.foreign_arrays import float_type, require_numpy
 
 __all__ = [
     "ArrayArgument",
@@ -188,6 +188,7 @@ def _as_array(argument: ArrayArgument, value: object, dtype: str) -> Array:
         raise ArgumentError(
             f"{argument.name} is missing; expected an array of shape {argument.shape}{_batch_hint(argument)}"
         )
+    require_numpy(argument.name, value)
     try:
         array = np.asarray(value)
     except ValueError as cause:

@@ -11,7 +11,9 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-__all__ = ["Bridge", "bridge_of", "float_type", "is_foreign"]
+from dalembert.errors import DtypeError
+
+__all__ = ["Bridge", "bridge_of", "float_type", "is_foreign", "require_numpy"]
 
 BRIDGES: Final = {
     "torch": "dalembert.interop.torch",
@@ -36,6 +38,15 @@ class Bridge(Protocol):
 def is_foreign(value: object) -> bool:
     """Whether a value is an array of one of these libraries."""
     return _home(value) is not None
+
+
+def require_numpy(name: str, value: object) -> None:
+    """Refuse a foreign array where NumPy computes, through which no gradient would pass."""
+    if is_foreign(value):
+        raise DtypeError(
+            f"{name} is a {type(value).__name__}, but this function computes in NumPy, which knows no "
+            "gradients; pass a NumPy array"
+        )
 
 
 def bridge_of(values: Iterable[object]) -> Bridge | None:

@@ -12,6 +12,8 @@ from tests.test_api_catalogue import CALLS as CATALOGUED
 from tests.test_api_catalogue import at_arm, ball_arm, state
 
 import dalembert as da
+from dalembert import api
+from dalembert.library import FUNCTIONS
 from dalembert.model import configuration
 
 Array = np.ndarray
@@ -115,15 +117,21 @@ def _with_forces(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda model, *arrays: function(model, *arrays[:-1], external_forces=arrays[-1])
 
 
-TREES = [
-    da.forward_dynamics, da.inverse_dynamics, da.mass_matrix, da.inverse_mass_matrix, da.inertial_forces,
-    da.bias_forces, da.gravity_forces, da.coriolis_forces, da.passive_forces, da.forward_kinematics,
-    da.kinetic_energy, da.potential_energy, da.center_of_mass, da.centroidal_momentum,
-    da.centroidal_momentum_matrix, da.integrate, da.difference, da.normalize, da.step,
-]  # fmt: skip
+def _of_trees() -> list[PublicCall]:
+    """Those that take arrays alone and are not in the table of the catalogue's tests."""
+    others = {call.function.__name__ for call in CATALOGUED if call.model is ball_arm}
+    names = [name for name in api.__all__ if name in FUNCTIONS and name not in others]
+    calls = [_tree_call(getattr(da, name)) for name in names]
+    on_loops = ("constraint_", "loop_", "floating_base_")
+    return [
+        call
+        for call in calls
+        if set(call.names) <= set(_state(ball_arm)) and not call.name.startswith(on_loops)
+    ]
+
 
 TREE_CALLS = [
-    *(_tree_call(function) for function in TREES),
+    *_of_trees(),
     PublicCall("jacobian", at_arm(da.jacobian), ball_arm, ("q",)),
     PublicCall("jacobian_rate", lambda m, q, v: da.jacobian_rate(m, q, v, "arm"), ball_arm, ("q", "v")),
     PublicCall(
@@ -134,6 +142,12 @@ TREE_CALLS = [
         _with_forces(da.forward_dynamics),
         ball_arm,
         ("q", "v", "tau", "external_forces"),
+    ),
+    PublicCall(
+        "hybrid_dynamics_derivatives",
+        lambda m, *x: da.hybrid_dynamics_derivatives(m, *x, prescribed=("arm",)),
+        ball_arm,
+        ("q", "v", "tau", "a"),
     ),
     PublicCall(
         "step-rk4", lambda m, *x: da.step(m, *x, dt=0.01, integrator="rk4"), ball_arm, ("q", "v", "tau")

@@ -191,14 +191,18 @@ def test_wrong_arrays_are_refused():
         jax.jit(functools.partial(da.forward_dynamics, arm()))(q[:1], v, tau)
     with pytest.raises(ArgumentError, match="out="):
         da.mass_matrix(arm(), q, out=np.zeros((2, 2)))
+    for numpy_alone in (da.close_loops, lambda model, q: da.geodesic(model, q, q, 0.1, 2)):
+        with pytest.raises(DtypeError, match=r"q is a .*computes in NumPy"):
+            numpy_alone(arm(), q)
+    with pytest.raises(DtypeError, match=r"q is a .*computes in NumPy"):
+        da.parallel_transport(arm(), q, v, v, 0.1)
     with pytest.raises(StateError, match="unit norm"):
         da.gravity_forces(ball_arm(), jnp.asarray([2.0, 0.0, 0.0, 0.0, 0.1]))
 
 
 def test_the_code_of_the_guide_runs():
     page = Path(__file__).parents[2] / "docs" / "guides" / "jax.md"
-    set_before = jax.config.jax_enable_x64
     try:
         exec(compile(blocks(page), str(page), "exec"), {})
     finally:
-        jax.config.update("jax_enable_x64", set_before)
+        jax.config.update("jax_enable_x64", False)

@@ -180,6 +180,11 @@ def test_wrong_tensors_are_refused():
         da.forward_dynamics(arm(), q[:1], v, tau)
     with pytest.raises(ArgumentError, match="out="):
         da.mass_matrix(arm(), q, out=np.zeros((2, 2)))
+    for numpy_alone in (da.close_loops, lambda model, q: da.geodesic(model, q, q, 0.1, 2)):
+        with pytest.raises(DtypeError, match=r"q is a .*computes in NumPy"):
+            numpy_alone(arm(), q)
+    with pytest.raises(DtypeError, match=r"q is a .*computes in NumPy"):
+        da.parallel_transport(arm(), q, v, v, 0.1)
     with pytest.raises(StateError, match="unit norm"):
         da.gravity_forces(ball_arm(), tensor([2.0, 0.0, 0.0, 0.0, 0.1]))
 

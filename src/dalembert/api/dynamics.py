@@ -19,6 +19,7 @@ from dalembert.api.calls import (
 )
 from dalembert.api.kinematics import forward_kinematics
 from dalembert.arguments import as_array, with_column_axis
+from dalembert.foreign_arrays import require_numpy
 from dalembert.model.model import Model
 
 __all__ = [
@@ -323,6 +324,7 @@ def force_at_point(model: Model, q: ArrayLike, body: str, point: ArrayLike, forc
     [-2.]
     """
     index = model.body(body).index
+    require_numpy("q", q)
     at, push = as_array("point", point, (3,)), as_array("force", force, (3,))
     pose = forward_kinematics(model, q)[body]
     arm = np.einsum("...ji,...j->...i", pose.rotation, at - pose.translation)

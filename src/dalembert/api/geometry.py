@@ -13,6 +13,7 @@ from dalembert.api.dynamics import forward_dynamics, gravity_forces
 from dalembert.arguments import ArrayArgument, as_rows, check_result, pick_dtype, with_column_axis
 from dalembert.errors import ArgumentError, DtypeError, ShapeError
 from dalembert.execution import CompiledFunction
+from dalembert.foreign_arrays import require_numpy
 from dalembert.library import no_model
 from dalembert.lowering import Recipe
 from dalembert.model.model import Model
@@ -307,6 +308,8 @@ def parallel_transport(
     """
     if checked_time_step(dt).ndim:
         raise ShapeError(f"dt: expected one number for the whole motion, got shape {np.shape(dt)}")
+    for name, value in (("q", q), ("v", v), ("u", u)):
+        require_numpy(name, value)
     positions, speeds = np.asarray(q), np.asarray(v)
     if min(positions.ndim, speeds.ndim) < 2 or len(positions) != len(speeds) or len(positions) % 2 == 0:
         raise ShapeError(
