@@ -62,6 +62,7 @@ class _Allocator:
         self.slot: dict[int, int] = {}
         self.free: list[int] = []
         self.slots = 0
+        self.kept = 0
         self.fetched: set[int] = set()
         self.uses: dict[int, list[int]] = {}
         for time, node in enumerate(program.order):
@@ -98,7 +99,16 @@ class _Allocator:
                     present.pop(operand, None)
             self._defined(node)
             self._make_room()
-        return Plan(steps, self.slots, {node: self.slot[node] for node in self.keep if node in self.slot})
+        return self._plan()
+
+    def _plan(self) -> Plan:
+        """Slots of results come after the others, which so stay few, near each other and in the cache."""
+        steps = [
+            (action, node, self.slots - 1 - slot if slot < 0 and action in (RELOAD, SPILL) else slot)
+            for action, node, slot in self.steps
+        ]
+        home = {node: self.slots - 1 - self.slot[node] for node in self.keep if node in self.slot}
+        return Plan(steps, self.slots + self.kept, home)
 
     def _counts(self, node: int) -> bool:
         """Constants come with the instruction, and conditions have registers of their own."""
@@ -127,8 +137,12 @@ class _Allocator:
     def _spill(self, node: int) -> None:
         if node in self.slot or (self.program.is_leaf(node) and node not in self.fetched):
             return
-        slot = self.free.pop() if self.free else self.slots
-        self.slots = max(self.slots, slot + 1)
+        if node in self.keep:
+            self.kept += 1
+            slot = -self.kept
+        else:
+            slot = self.free.pop() if self.free else self.slots
+            self.slots = max(self.slots, slot + 1)
         self.slot[node] = slot
         self.steps.append((SPILL, node, slot))
 

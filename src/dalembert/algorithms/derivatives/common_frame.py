@@ -1,8 +1,8 @@
 """The motion of a tree, and what it does to small changes, in one coordinate system for all its bodies.
 
-Everything is expressed in an inertial frame that at this instant coincides with a body's own, where the
-columns S of that body are coordinate directions and those of its children constants. For a direction k of
-joint j, with lambda the parent of j and v_lambda, a_lambda its motion (the world accelerates by -gravity),
+Everything is expressed in an inertial frame that now coincides with that of the tree's root: there the
+root's own S are coordinate directions and those of its children constants. For a direction k of joint
+j, with lambda the parent of j and v_lambda, a_lambda its motion (the world accelerates by -gravity),
 
     psi = v_lambda x S_k + dv_J                             change of v with the position               (1)
     chi = a_lambda x S_k + v_lambda x (psi + dv_J) + v_J x dv_J + dS a + dc_J           of a            (2)
@@ -37,7 +37,7 @@ from dalembert.scalar import Scalar
 from dalembert.spatial import Force, Mat3, Motion, Placement, RigidInertia, ScrewChain, Transform, Vec3
 from dalembert.spatial.congruence import times_symmetric
 
-__all__ = ["BodyState", "VelocityProducts", "accelerations", "body_states", "changes_of_acceleration"]
+__all__ = ["BodyState", "VelocityProducts", "acceleration", "body_state", "changes_of_acceleration"]
 
 
 @final
@@ -73,17 +73,17 @@ class VelocityProducts:
 class BodyState(NamedTuple):
     """One body in common coordinates: its motion without dv/dt, and what depends on q and v alone.
 
-    `carried` = v_lambda x S; `psi` by (1), `phi` by (3); `bias`: a - a_lambda at dv/dt = 0; `force`: v x* I v
-    less the external force.
+    `world`: the acceleration of the world, -gravity; `v_parent`, `v`: of the parent and of the body; `psi` by
+    (1), `phi` by (3); `bias`: a - a_lambda at dv/dt = 0; `force`: v x* I v less the external force.
     """
 
     body: Body
     rates: JointRates
     pose: Transform
-    v_J: Motion
+    world: Motion
     v_parent: Motion
+    v: Motion
     S: list[Motion]
-    carried: list[Motion]
     psi: list[Motion]
     phi: list[Motion]
     bias: Motion
@@ -92,44 +92,73 @@ class BodyState(NamedTuple):
     force: Force
 
 
-def body_states(
+def body_state(
     tree: Tree,
+    body: Body,
+    parent: BodyState | None,
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     f_x: PerBody[Force] | None = None,
     time: Scalar | None = None,
-) -> tuple[PerBody[BodyState], PerBody[Motion]]:
-    """The states of the bodies, and of each the acceleration of the world in its tree's coordinates.
+) -> BodyState:
+    """The state of a body from that of its parent; None: the world.
 
     `f_x`: the external force on each body, in its own coordinates.
     """
-    joints = tree.outward(lambda body, _: ((), body.jcalc(q, v, time)), ())
-    poses, worlds = _poses(tree, joints)
+    joint = body.jcalc(q, v, time)
+    if parent is None:
+        pose, v_parent = Transform.identity(), Motion.zero()
+        world = Motion(Vec3.zero(), joint.X.rotate_to_child(-tree.gravity))
+    else:
+        pose, v_parent, world = _placed(parent.pose, joint.X), parent.v, parent.world
+    rates, own, to_common = joint_rates(body, q, v, time), body.own_v(v), pose.inverse_apply
+    S = [to_common(s) for s in joint.S]
+    carried = [v_parent.cross(s) for s in S]
+    if body.joint.time_dependent:
+        v_J = to_common(joint.v_J)
+        drift = v_parent.cross(v_J)
+    else:
+        v_J, drift = combination(S, own), combination(carried, own)
+    v_i = v_parent + v_J
+    inertia = to_common(body.inertia)
+    products = VelocityProducts.of(inertia, v_i)
+    force = products * (v_i * 0.5)  # (5)
+    turning = [_product(body, joint, s) + c for s, c in zip(joint.S, rates.bias_by_speed, strict=True)]
+    return BodyState(
+        body=body,
+        rates=rates,
+        pose=pose,
+        world=world,
+        v_parent=v_parent,
+        v=v_i,
+        S=S,
+        psi=[x + to_common(d) for x, d in zip(carried, rates.v_J, strict=True)],  # (1)
+        phi=[x + x + to_common(c) for x, c in zip(carried, turning, strict=True)],  # (3)
+        bias=drift + to_common(joint.c_J),
+        inertia=inertia,
+        products=products,
+        force=force if f_x is None else force - to_common(f_x[body]),
+    )
 
-    def step(body: Body, v_parent: Motion) -> tuple[Motion, BodyState]:
-        pose, joint = poses[body], joints[body]
-        rates = joint_rates(body, q, v, time)
-        to_common = pose.inverse_apply
-        own = body.own_v(v)
-        S = [to_common(s) for s in joint.S]
-        v_J = to_common(joint.v_J) if body.joint.time_dependent else combination(S, own)
-        carried = [v_parent.cross(s) for s in S]
-        psi = [x + to_common(d) for x, d in zip(carried, rates.v_J, strict=True)]  # (1)
-        turning = [_product(body, joint, s) + c for s, c in zip(joint.S, rates.bias_by_speed, strict=True)]
-        phi = [x + x + to_common(c) for x, c in zip(carried, turning, strict=True)]  # (3)
-        drift = v_parent.cross(v_J) if body.joint.time_dependent else combination(carried, own)
-        inertia = to_common(body.inertia)
-        v_i = v_parent + v_J
-        products = VelocityProducts.of(inertia, v_i)
-        force = products * (v_i * 0.5)  # (5)
-        if f_x is not None:
-            force = force - to_common(f_x[body])
-        bias = drift + to_common(joint.c_J)
-        return v_i, BodyState(
-            body, rates, pose, v_J, v_parent, S, carried, psi, phi, bias, inertia, products, force
+
+def acceleration(state: BodyState, a_parent: Motion, a: Sequence[Scalar] | None) -> Motion:
+    """a_i at dv/dt = a of the model; None: zero."""
+    a_i = a_parent + state.bias
+    return a_i if a is None else a_i + combination(state.S, state.body.own_v(a))
+
+
+def changes_of_acceleration(state: BodyState, a_parent: Motion, a: Sequence[Scalar]) -> list[Motion]:
+    """chi of (2) for each direction of a joint, at dv/dt = a of the model."""
+    own, rates, to_common = state.body.own_v(a), state.rates, state.pose.inverse_apply
+    v_J = state.v - state.v_parent
+    result = []
+    for k, s in enumerate(state.S):
+        dv_J = to_common(rates.v_J[k])
+        inside = to_common(combination(rates.S[k], own) + rates.c_J[k])
+        result.append(
+            a_parent.cross(s) + state.v_parent.cross(state.psi[k] + dv_J) + v_J.cross(dv_J) + inside
         )
-
-    return tree.outward(step, Motion.zero()), worlds
+    return result
 
 
 def _product(body: Body, joint: JointMotion, s: Motion) -> Motion:
@@ -139,71 +168,9 @@ def _product(body: Body, joint: JointMotion, s: Motion) -> Motion:
     return joint.v_J.cross(s)
 
 
-def accelerations(
-    tree: Tree, states: PerBody[BodyState], worlds: PerBody[Motion], a: Sequence[Scalar] | None
-) -> PerBody[tuple[Motion, Motion]]:
-    """(a_lambda, a_i) of every body at dv/dt = a; None: zero."""
-
-    def step(body: Body, a_parent: Motion | None) -> tuple[Motion, tuple[Motion, Motion]]:
-        state = states[body]
-        before = worlds[body] if a_parent is None else a_parent
-        after = before + state.bias
-        if a is not None and state.S:
-            after = after + combination(state.S, body.own_v(a))
-        return after, (before, after)
-
-    return tree.outward(step, None)
-
-
-def changes_of_acceleration(state: BodyState, a_parent: Motion, a: Sequence[Scalar]) -> list[Motion]:
-    """chi of (2) for each direction of a joint, at dv/dt = a of the model."""
-    own = state.body.own_v(a)
-    rates = state.rates
-    result = []
-    for k, s in enumerate(state.S):
-        twice = state.psi[k] + state.pose.inverse_apply(rates.v_J[k])
-        inside = combination(rates.S[k], own) + rates.c_J[k]
-        across = state.v_J.cross(state.pose.inverse_apply(rates.v_J[k]))
-        result.append(
-            a_parent.cross(s) + state.v_parent.cross(twice) + state.pose.inverse_apply(inside) + across
-        )
-    return result
-
-
-def _poses(tree: Tree, joints: PerBody[JointMotion]) -> tuple[PerBody[Transform], PerBody[Motion]]:
-    """The pose of every body, and -gravity as the acceleration of the world, in common coordinates."""
-    origin = _origins(tree)
-    poses: list[Transform] = [Transform.identity()] * len(tree.bodies)
-    worlds: dict[int, Motion] = {}
-    roots: list[int] = []
-    known: dict[int, Transform] = {}
-    for root, chosen in origin.items():
-        pose = Transform.identity()
-        known[chosen] = pose
-        body = tree.bodies[chosen]
-        while body.parent >= 0:
-            pose = pose @ joints[body].X.as_transform().inverse()
-            known[body.parent] = pose
-            body = tree.bodies[body.parent]
-        g = joints[body].X.rotate_to_child(-tree.gravity)
-        worlds[root] = Motion(Vec3.zero(), pose.R @ g)
-    for body in tree.bodies:
-        roots.append(body.index if body.parent < 0 else roots[body.parent])
-        if body.index in known:
-            poses[body.index] = known[body.index]
-        else:
-            poses[body.index] = _placed(poses[body.parent], joints[body].X)
-    return PerBody(poses), PerBody([worlds[root] for root in roots])
-
-
 def _placed(pose: Transform, X: Placement) -> Transform:
     """pose @ X, screw by screw."""
     factors = X.factors if isinstance(X, ScrewChain) else (X,)
     for factor in factors:
         pose = pose @ factor
     return pose
-
-
-def _origins(tree: Tree) -> dict[int, int]:
-    """Of each child of the world, the body of its tree in whose frame the tree is described."""
-    return {body.index: body.index for body in tree.bodies if body.parent < 0}

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dalembert.algorithms.dense import Matrix, transposed
-from dalembert.algorithms.derivatives.common_frame import body_states
+from dalembert.algorithms.derivatives.common_frame import body_state
 from dalembert.algorithms.derivatives.inverse_dynamics import (
+    Composites,
     Derivatives,
-    composites,
-    joint_forces,
-    mass_matrix_of,
-    position_velocity_derivatives,
+    JointForces,
+    PairwiseChanges,
+    depth_first,
 )
 from dalembert.algorithms.external_forces import ExternalForces, body_forces
 from dalembert.algorithms.inverse_mass_matrix import inverse_from_factors
@@ -49,19 +49,31 @@ def forward_dynamics_derivatives(
     require_open_tree(tree, "forward_dynamics_derivatives")
     require_moving_mass(tree, "forward_dynamics_derivatives")
     f_x = body_forces(tree, q, external_forces, external_frame, time)
-    states, worlds = body_states(tree, q, v, f_x, time)
-    whole = composites(tree, states)
+    whole = Composites(tree)
+    bias = JointForces(whole, None)
+    for body, entering in depth_first(tree):
+        if entering:
+            whole.enter(body, body_state(tree, body, whole.states.get(body.parent), q, v, f_x, time))
+            bias.enter(body)
+        else:
+            whole.leave(body)
+            bias.leave(body)
     lam = variable_parents(tree)
-    L, reciprocals = factor_with_reciprocals(mass_matrix_of(tree, states, whole), lam)
-    f_c, _ = joint_forces(tree, states, worlds, None)
-    b = tree.collect([[s.dot(f_c[state.body]) for s in state.S] for state in states])
-    a = solve_with_reciprocals(L, reciprocals, lam, [t - b_k for t, b_k in zip(tau, b, strict=True)])
-    by_q, by_v = position_velocity_derivatives(
-        tree, states, worlds, whole, a, f_x if external_frame == "world" else None
-    )
+    L, reciprocals = factor_with_reciprocals(whole.M, lam)
+    push = [t - b for t, b in zip(tau, bias.collected(), strict=True)]
+    a = solve_with_reciprocals(L, reciprocals, lam, push)
+    forces = JointForces(whole, a)
+    pairs = PairwiseChanges(forces, a, f_x if external_frame == "world" else None)
+    for body, entering in depth_first(tree):
+        if entering:
+            forces.enter(body)
+            pairs.enter(body)
+        else:
+            forces.leave(body)
+            pairs.leave(body)
     return Derivatives(
-        solved_columns(L, reciprocals, lam, by_q),
-        solved_columns(L, reciprocals, lam, by_v),
+        solved_columns(L, reciprocals, lam, pairs.by_q),
+        solved_columns(L, reciprocals, lam, pairs.by_v),
         inverse_from_factors(L, reciprocals, lam),
     )
 

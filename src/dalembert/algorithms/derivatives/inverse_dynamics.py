@@ -8,20 +8,24 @@ joint i and its ancestors j have
     dtau_j/dv_i = S_j . (I_i^c phi_i + 2 B_i^c S_i)       dtau_j/da_i = S_j . I_i^c S_i                    (2)
 
 and i = j as (1), with dS_l/dq_k . f_i^c besides where S moves. All other entries are zero.
+
+Bodies are visited depth first, and a body's entries are computed when it is left: then only the columns of
+its ancestors need be at hand, which the first-level cache holds (design/derivatives.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import NamedTuple, final
 
 from dalembert.algorithms.articulated import joint_inertia
 from dalembert.algorithms.dense import Matrix, plus, zeros
 from dalembert.algorithms.derivatives.common_frame import (
     BodyState,
     VelocityProducts,
-    accelerations,
-    body_states,
+    acceleration,
+    body_state,
     changes_of_acceleration,
 )
 from dalembert.algorithms.external_forces import ExternalForces, body_forces
@@ -30,16 +34,15 @@ from dalembert.algorithms.sparsity import velocity_places
 from dalembert.model.body import Body
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, is_one
-from dalembert.spatial import Force, Mat3, Motion, RigidInertia, Vec3
+from dalembert.spatial import Force, Motion, RigidInertia, Vec3
 
 __all__ = [
-    "Composite",
+    "Composites",
     "Derivatives",
-    "composites",
+    "JointForces",
+    "PairwiseChanges",
+    "depth_first",
     "inverse_dynamics_derivatives",
-    "joint_forces",
-    "mass_matrix_of",
-    "position_velocity_derivatives",
     "spanning_tree_derivatives",
 ]
 
@@ -50,16 +53,6 @@ class Derivatives(NamedTuple):
     by_q: Matrix
     by_v: Matrix
     by_last: Matrix
-
-
-class Composite(NamedTuple):
-    """What a body carries, itself included: I^c, 2 B^c."""
-
-    inertia: RigidInertia
-    products: VelocityProducts
-
-
-Carried = tuple[RigidInertia, VelocityProducts]
 
 
 def inverse_dynamics_derivatives(
@@ -94,105 +87,155 @@ def spanning_tree_derivatives(
 ) -> Derivatives:
     """`inverse_dynamics_derivatives` of the tree alone, without its loops and other constraints."""
     f_x = body_forces(tree, q, external_forces, external_frame, time)
-    states, worlds = body_states(tree, q, v, f_x, time)
-    whole = composites(tree, states)
-    M = mass_matrix_of(tree, states, whole)
-    by_q, by_v = position_velocity_derivatives(
-        tree, states, worlds, whole, a, f_x if external_frame == "world" else None
-    )
-    return Derivatives(by_q, by_v, M)
+    whole = Composites(tree)
+    forces = JointForces(whole, a)
+    pairs = PairwiseChanges(forces, a, f_x if external_frame == "world" else None)
+    for body, entering in depth_first(tree):
+        if entering:
+            whole.enter(body, body_state(tree, body, whole.states.get(body.parent), q, v, f_x, time))
+            forces.enter(body)
+            pairs.enter(body)
+        else:
+            whole.leave(body)
+            forces.leave(body)
+            pairs.leave(body)
+    return Derivatives(pairs.by_q, pairs.by_v, whole.M)
 
 
-def composites(tree: Tree, states: PerBody[BodyState]) -> PerBody[Composite]:
-    """I^c and 2 B^c of every body; they depend on q and v alone."""
-
-    def step(body: Body, carried: Carried) -> tuple[Carried, Composite]:
-        I, B = states[body].inertia + carried[0], states[body].products + carried[1]
-        return (I, B), Composite(I, B)
-
-    zero = (RigidInertia.zero(), VelocityProducts(Mat3.zero(), Vec3.zero()))
-    return tree.inward(step, zero)[0]
-
-
-def joint_forces(
-    tree: Tree,
-    states: PerBody[BodyState],
-    worlds: PerBody[Motion],
-    a: Sequence[Scalar] | None,
-) -> tuple[PerBody[Force], PerBody[Motion]]:
-    """f_i^c, the force that each joint transmits, and a_lambda(i)."""
-    moved = accelerations(tree, states, worlds, a)
-
-    def step(body: Body, carried: Force) -> tuple[Force, Force]:
-        f = states[body].inertia * moved[body][1] + states[body].force + carried
-        return f, f
-
-    return tree.inward(step, Force.zero())[0], PerBody([before for before, _ in moved])
+def depth_first(tree: Tree) -> Iterator[tuple[Body, bool]]:
+    """(body, True) on the way out and (body, False) when all that it carries has been visited."""
+    children: dict[int, list[Body]] = {}
+    for body in tree.bodies:
+        children.setdefault(body.parent, []).append(body)
+    pending = [(body, True) for body in reversed(children.get(-1, []))]
+    while pending:
+        body, entering = pending.pop()
+        yield body, entering
+        if entering:
+            pending.append((body, False))
+            pending += [(child, True) for child in reversed(children.get(body.index, []))]
 
 
-def mass_matrix_of(tree: Tree, states: PerBody[BodyState], whole: PerBody[Composite]) -> Matrix:
-    """M from the composites: the last of (2), and armature."""
-    M = zeros(tree.nv, tree.nv)
-    for i in tree.bodies:
-        F = [whole[i].inertia * s for s in states[i].S]
-        _put(M, i, i, joint_inertia(states[i].S, F, i.armature))
-        for j in _ancestors(tree, i):
-            _put(M, i, j, [[s.dot(f) for s in states[j].S] for f in F])
-            _put(M, j, i, [[s.dot(f) for f in F] for s in states[j].S])
-    return M
+@final
+@dataclass(slots=True, eq=False)
+class Composites:
+    """I^c and 2 B^c of every body, and M: what depends on q and v alone."""
+
+    tree: Tree
+    states: dict[int, BodyState] = field(default_factory=dict)
+    inertia: dict[int, RigidInertia] = field(default_factory=dict)
+    products: dict[int, VelocityProducts] = field(default_factory=dict)
+    M: Matrix = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.M = zeros(self.tree.nv, self.tree.nv)
+
+    def enter(self, body: Body, state: BodyState) -> None:
+        self.states[body.index] = state
+        self.inertia[body.index], self.products[body.index] = state.inertia, state.products
+
+    def leave(self, body: Body) -> None:
+        I, S = self.inertia[body.index], self.states[body.index].S
+        if body.parent >= 0:
+            self.inertia[body.parent] += I
+            self.products[body.parent] += self.products[body.index]
+        F = [I * s for s in S]
+        _put(self.M, body, body, joint_inertia(S, F, body.armature))
+        for j in self.ancestors(body):
+            up = self.states[j.index].S
+            _put(self.M, body, j, [[s.dot(f) for s in up] for f in F])
+            _put(self.M, j, body, [[s.dot(f) for f in F] for s in up])
+
+    def ancestors(self, body: Body) -> Iterator[Body]:
+        """lambda(i), lambda(lambda(i)), … up to the world's child, of those that have freedoms."""
+        while body.parent >= 0:
+            body = self.tree.bodies[body.parent]
+            if body.nv:
+                yield body
 
 
-def position_velocity_derivatives(
-    tree: Tree,
-    states: PerBody[BodyState],
-    worlds: PerBody[Motion],
-    whole: PerBody[Composite],
-    a: Sequence[Scalar],
-    held: PerBody[Force] | None = None,
-) -> tuple[Matrix, Matrix]:
-    """dtau/dq and dtau/dv at dv/dt = a.
+@final
+@dataclass(slots=True, eq=False)
+class JointForces:
+    """a_lambda(i), a_i, and f_i^c, the force that each joint transmits, at dv/dt = a; None: zero."""
+
+    whole: Composites
+    a: Sequence[Scalar] | None
+    before: dict[int, Motion] = field(default_factory=dict)
+    after: dict[int, Motion] = field(default_factory=dict)
+    force: dict[int, Force] = field(default_factory=dict)
+
+    def enter(self, body: Body) -> None:
+        i, state = body.index, self.whole.states[body.index]
+        self.before[i] = state.world if body.parent < 0 else self.after[body.parent]
+        self.after[i] = acceleration(state, self.before[i], self.a)
+        self.force[i] = state.inertia * self.after[i] + state.force
+
+    def leave(self, body: Body) -> None:
+        if body.parent >= 0:
+            self.force[body.parent] += self.force[body.index]
+
+    def collected(self) -> list[Scalar]:
+        """tau without armature: S . f^c of every joint."""
+        tree, states = self.whole.tree, self.whole.states
+        return tree.collect([[s.dot(self.force[b.index]) for s in states[b.index].S] for b in tree.bodies])
+
+
+@final
+@dataclass(slots=True, eq=False)
+class PairwiseChanges:
+    """dtau/dq and dtau/dv at dv/dt = a, of every joint and its ancestors.
 
     `held`: external forces that keep their direction in space, in body coordinates. They turn by -S x* f as
     seen from the displaced subtree.
     """
-    f_c, a_parents = joint_forces(tree, states, worlds, a)
-    held_c = _gathered(tree, states, held)
-    chi = PerBody([changes_of_acceleration(state, a_parents[state.body], a) for state in states])
-    by_q, by_v = zeros(tree.nv, tree.nv), zeros(tree.nv, tree.nv)
-    for i in tree.bodies:
-        state, (I, B), f, f_held = states[i], whole[i], f_c[i], held_c[i]
+
+    forces: JointForces
+    a: Sequence[Scalar]
+    held: PerBody[Force] | None = None
+    chi: dict[int, list[Motion]] = field(default_factory=dict)
+    held_force: dict[int, Force] = field(default_factory=dict)
+    by_q: Matrix = field(default_factory=list)
+    by_v: Matrix = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        n = self.forces.whole.tree.nv
+        self.by_q, self.by_v = zeros(n, n), zeros(n, n)
+
+    def enter(self, body: Body) -> None:
+        state = self.forces.whole.states[body.index]
+        self.chi[body.index] = changes_of_acceleration(state, self.forces.before[body.index], self.a)
+        self.held_force[body.index] = (
+            Force.zero() if self.held is None else state.pose.inverse_apply(self.held[body])
+        )
+
+    def leave(self, body: Body) -> None:
+        i, whole = body.index, self.forces.whole
+        state, I, B, f, held = (
+            whole.states[i], whole.inertia[i], whole.products[i], self.forces.force[i], self.held_force[i]
+        )  # fmt: skip
+        if body.parent >= 0:
+            self.held_force[body.parent] += held
         S = state.S
-        inner = [I * x + B * y for x, y in zip(chi[i], state.psi, strict=True)]
-        by_position = [x + s.cross(f + f_held) for x, s in zip(inner, S, strict=True)]
+        inner = [I * x + B * y for x, y in zip(self.chi[i], state.psi, strict=True)]
+        by_position = [x + s.cross(f + held) for x, s in zip(inner, S, strict=True)]
         by_speed = [I * x + B * s for x, s in zip(state.phi, S, strict=True)]
-        I_rows = [I * s for s in S]
-        B_rows = [B.row(s) for s in S]
-        held_rows = [-s.cross(f_held) for s in S]
+        I_rows, B_rows = [I * s for s in S], [B.row(s) for s in S]
+        held_rows = [-s.cross(held) for s in S]
         moved = [[state.pose.inverse_apply(s) for s in columns] for columns in state.rates.S]
         own = [
             [s.dot(inner[k]) + moved[k][l].dot(f) + held_rows[l].dot(S[k]) for k in range(len(S))]
             for l, s in enumerate(S)
         ]
-        _put(by_q, i, i, own)
-        _put(by_v, i, i, [[s.dot(x) for x in by_speed] for s in S])
-        for j in _ancestors(tree, i):
-            up, chi_j = states[j], chi[j]
-            _put(by_q, j, i, [[s.dot(x) for x in by_position] for s in up.S])  # (2)
-            _put(by_v, j, i, [[s.dot(x) for x in by_speed] for s in up.S])
+        _put(self.by_q, body, body, own)
+        _put(self.by_v, body, body, [[s.dot(x) for x in by_speed] for s in S])
+        for j in whole.ancestors(body):
+            up = whole.states[j.index]
+            _put(self.by_q, j, body, [[s.dot(x) for x in by_position] for s in up.S])  # (2)
+            _put(self.by_v, j, body, [[s.dot(x) for x in by_speed] for s in up.S])
             turned = [[x.dot(s) for s in up.S] for x in held_rows]
-            _put(by_q, i, j, plus(_rows(I_rows, B_rows, chi_j, up.psi), turned))  # (1)
-            _put(by_v, i, j, _rows(I_rows, B_rows, up.phi, up.S))
-    return by_q, by_v
-
-
-def _gathered(tree: Tree, states: PerBody[BodyState], forces: PerBody[Force] | None) -> PerBody[Force]:
-    """The forces on each body and all that it carries, in common coordinates."""
-
-    def step(body: Body, carried: Force) -> tuple[Force, Force]:
-        f = carried if forces is None else carried + states[body].pose.inverse_apply(forces[body])
-        return f, f
-
-    return tree.inward(step, Force.zero())[0]
+            _put(self.by_q, body, j, plus(_rows(I_rows, B_rows, self.chi[j.index], up.psi), turned))  # (1)
+            _put(self.by_v, body, j, _rows(I_rows, B_rows, up.phi, up.S))
 
 
 def _rows(
@@ -203,14 +246,6 @@ def _rows(
         [f.dot(x_k) + b.dot(y_k.angular) for x_k, y_k in zip(x, y, strict=True)]
         for f, b in zip(I_rows, B_rows, strict=True)
     ]
-
-
-def _ancestors(tree: Tree, body: Body) -> Iterator[Body]:
-    """lambda(i), lambda(lambda(i)), ... up to the world's child, of those that have freedoms."""
-    while body.parent >= 0:
-        body = tree.bodies[body.parent]
-        if body.nv:
-            yield body
 
 
 def _put(M: Matrix, i: Body, j: Body, block: Matrix) -> None:
