@@ -319,3 +319,31 @@ def test_derivatives_of_library_functions_come_from_the_disk(monkeypatch: pytest
         np.testing.assert_array_equal(first, second)
     single = f.vjp("q")(*(x.astype(np.float32) for x in (q, v, tau, v)))
     assert single.dtype == np.float32
+
+
+def test_jacobian_of_a_large_tree_is_computed_by_columns(monkeypatch: pytest.MonkeyPatch):
+    """The same as by straight-line code: batched, with room given, rows with bad quaternions refused."""
+    model = da.models.random_tree(3, bodies=6, joints=("revolute", "spherical"), branching=0.3)
+    q, v, a = states(model, 3)
+    expected = library.function(model, "inverse_dynamics").jacobian("q", "a")(q, v, a)
+    monkeypatch.setattr(library, "UNROLLED_BODIES", 1)
+    f = da.compile(da.inverse_dynamics, model)
+    J = f.jacobian("q", "a")
+    out = np.empty((3, model.nv, model.nv)), np.empty((3, model.nv, model.nv))
+    found = J(q, v, a, out=out)
+    assert found[0] is out[0]
+    for x, y in zip(found, expected, strict=True):
+        assert_allclose(x, y, rtol=1e-9, atol=1e-9)
+    assert_allclose(J(q[1], v[1], a[1])[1], expected[1][1], rtol=1e-9, atol=1e-9)
+    assert_allclose(f.jacobian("a")(q[0], v, a), f.jacobian("a")(q[[0, 0, 0]], v, a), rtol=1e-12)
+    assert J.operation_count.total == 2 * model.nv * f.jvp("q", "a").operation_count.total
+    assert J.sparsity[0].shape == (model.nv, model.nv)
+    bad = q.copy()
+    bad[1] *= 1.5
+    with pytest.raises(da.errors.StateError, match=r"sample \(1,\).*unit norm"):
+        J(bad, v, a)
+    flagged = J(bad, v, a, check="flag")[0]
+    assert np.isnan(flagged[1]).all()
+    assert_allclose(flagged[0], expected[0][0], rtol=1e-9, atol=1e-9)
+    with pytest.raises(ArgumentError, match="hessian_vector of the function"):
+        J.jvp("q")

@@ -28,6 +28,7 @@ from dalembert.arguments import (
     result_rows,
 )
 from dalembert.catalogue.entry import Refusal
+from dalembert.columns import Columns
 from dalembert.errors import ArgumentError, StateError, UnknownNameError
 from dalembert.foreign_arrays import bridge_of
 from dalembert.lowering import QUATERNION_TOLERANCE, Lowered, Recipe, lower
@@ -74,6 +75,7 @@ class CompiledFunction:
     __slots__ = (
         "__call__",
         "__weakref__",
+        "_columns",
         "_derivatives",
         "_kernels",
         "_lock",
@@ -99,6 +101,7 @@ class CompiledFunction:
         self._signature = (*recipe.signature, *recipe.parameters)
         self._lowered: Lowered | None = None
         self._results: tuple[ArrayArgument, ...] | None = None
+        self._columns: Columns | None = None
         self._kernels: dict[str, codegen.CpuKernel] = {}
         self._derivatives: dict[tuple[str, tuple[str, ...]], CompiledFunction] = {}
         self._lock = threading.RLock()
@@ -127,6 +130,9 @@ class CompiledFunction:
     @property
     def operation_count(self) -> OperationCount:
         """Arithmetic operations a sample, after simplification; sines and cosines are counted apart."""
+        if self._columns is not None:
+            single: OperationCount = self._columns.product.operation_count
+            return self._columns.count * single
         return count_program(self._lower().program)
 
     @property
@@ -140,6 +146,8 @@ class CompiledFunction:
 
         Where it is False the result is zero for every argument; nothing is computed there.
         """
+        if self._columns is not None:
+            return self._hand_back([np.ones(item.shape, bool) for item in self._layout()])
         return self._hand_back(list(self._lower().nonzero))
 
     def jacobian(self, *arguments: str) -> CompiledFunction:
@@ -147,7 +155,8 @@ class CompiledFunction:
 
         By a configuration q it is taken on the tangent space, n = nv: d f(integrate(q, t e_j)) / dt at t = 0.
         Several arguments give a tuple, from one kernel that shares what they have in common. A run-time
-        parameter is an argument too: `f.jacobian("upper.mass")`.
+        parameter is an argument too: `f.jacobian("upper.mass")`. Of a tree that is compiled as loops, columns
+        are computed one by one, each in linear time.
         """
         return self._derived("jacobian", arguments)
 
@@ -180,6 +189,11 @@ class CompiledFunction:
 
     def _derived(self, kind: str, arguments: tuple[str, ...]) -> CompiledFunction:
         found = self._derivatives.get((kind, arguments))
+        if self._columns is not None:
+            raise ArgumentError(
+                f"{self.name}: the Jacobian of {len(self._recipe.model.bodies)} bodies has no derivative; "
+                "hessian_vector of the function gives second derivatives along a direction"
+            )
         if found is None:
             recipe, sibling = self._recipe, self._sibling
             derivative = Derivative.of(
@@ -199,8 +213,29 @@ class CompiledFunction:
                 dtype=self.dtype,
                 sibling=None if sibling is None else lambda other: sibling(other)._derived(kind, arguments),
             )
+            if recipe.looped and kind == "jacobian":
+                product = self.jvp(*arguments)
+                tangents = [product._signature[k - len(arguments)] for k in range(len(arguments))]
+                found._columns = Columns(product, tangents, self.dtype)
+                found._results = tuple(
+                    ArrayArgument(f"{self._layout()[0].name} by {name}", self._layout()[0].shape + item.shape)
+                    for name, item in zip(arguments, tangents, strict=True)
+                )
             self._derivatives[kind, arguments] = found
         return found
+
+    def _run(self, rows: Rows, results: Sequence[Result]) -> int:
+        """Compute all rows; the first one that is refused, or -1."""
+        if self._columns is not None:
+            self._columns.fill(rows, self._signature, results)
+            bad = [np.broadcast_to(_off_unit(x, self.dtype), rows.count) for _, _, x in self._norms(rows)]
+            return int(np.argmax(np.any(bad, axis=0))) if np.any(bad) else -1
+        kernel = self._kernel("scalar" if rows.count == 1 else "lanes")
+        return kernel.run(
+            [(codegen.address_of(m), m.strides[0] if len(m) > 1 else 0) for m in rows.matrices],
+            [(codegen.address_of(result.matrix), result.matrix.strides[0]) for result in results],
+            rows.count,
+        )
 
     def __repr__(self) -> str:
         arguments = ", ".join(f"{name}{list(shape)}" for name, shape in self.inputs.items())
@@ -227,13 +262,8 @@ class CompiledFunction:
                 if dtype != self.dtype:
                     return self._sibling(dtype)(*args, out=out, check=check, **named)
             rows = as_rows(self._signature, values, self.dtype)
-        kernel = self._kernel("scalar" if rows.count == 1 else "lanes")
         results = result_rows(self._layout(), rows, self.dtype, out)
-        refused = kernel.run(
-            [(codegen.address_of(m), m.strides[0] if len(m) > 1 else 0) for m in rows.matrices],
-            [(codegen.address_of(result.matrix), result.matrix.strides[0]) for result in results],
-            rows.count,
-        )
+        refused = self._run(rows, results)
         if refused >= 0 and check == "raise":
             raise self._refusal(rows, refused)
         if refused >= 0 and check == "flag":
@@ -342,7 +372,7 @@ class CompiledFunction:
         count = len(self._layout())
         form = self._hand_back(list(range(count)))
         plain = type(form) is tuple if count > 1 else form == 0
-        if self._recipe.parameters or not plain:
+        if self._recipe.parameters or self._columns is not None or not plain:
             return
         self.__call__ = codegen.make_entry(
             self._kernel("scalar"),
