@@ -13,7 +13,7 @@ from tests.test_api_catalogue import ball_arm
 from tests.test_documentation import blocks
 
 import dalembert as da
-from dalembert.errors import ArgumentError, DtypeError, ShapeError, StateError
+from dalembert.errors import ArgumentError, CompileError, DtypeError, ShapeError, StateError
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -81,6 +81,17 @@ def test_check_grads_passes_on_the_manifold():
     model = ball_arm()
     q, v = (jnp.asarray(x) for x in model.random_state(6))
     check_grads(lambda q, v: da.bias_forces(model, da.normalize(model, q), v), (1.2 * q, v), order=1)
+
+
+def test_second_derivatives_are_exact_along_the_manifold():
+    """The gradient by coordinates changes along a motion on the manifold as its derivative says."""
+    model = ball_arm()
+    q, v = model.random_state(6)
+    dv = np.random.default_rng(1).normal(size=model.nv)
+    gradient = jax.grad(lambda q: da.kinetic_energy(model, q, v))
+    _, found = jax.jvp(gradient, (jnp.asarray(q),), (jnp.asarray(rate_matrix(model, q) @ dv),))
+    ahead, back = (gradient(jnp.asarray(da.integrate(model, q, s * dv))) for s in (1e-5, -1e-5))
+    np.testing.assert_allclose(found, (ahead - back) / 2e-5, rtol=1e-6, atol=1e-8)
 
 
 def test_jit_gives_the_same_bits():
@@ -179,6 +190,12 @@ def test_function_fixes_the_model_and_takes_lists():
     np.testing.assert_array_equal(found, da.jacobian(arm(), [0.3, -0.2], "tip", frame="body"))
     f = da.interop.jax.function(da.compile(da.mass_matrix, arm()))
     assert isinstance(f(np.zeros(2)), jax.Array)
+
+
+def test_other_devices_are_refused():
+    traced = jax.jit(functools.partial(da.gravity_forces, arm())).trace(jnp.zeros(2))
+    with pytest.raises(CompileError, match="gravity_forces is compiled for the CPU"):
+        traced.lower(lowering_platforms=("cuda",))
 
 
 def test_wrong_arrays_are_refused():

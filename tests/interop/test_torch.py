@@ -80,6 +80,33 @@ def test_gradcheck_passes_on_the_manifold():
     assert torch.autograd.gradcheck(bias, given, check_forward_ad=True)
 
 
+def test_second_derivatives_are_exact_along_the_manifold():
+    """The gradient by coordinates changes along a motion on the manifold as its derivative says."""
+    model = ball_arm()
+    q, v = model.random_state(6)
+    dv, w = np.random.default_rng(1).normal(size=model.nv), tensor(np.arange(1.0, model.nq + 1.0))
+
+    def gradient(q):
+        given = tensor(q, requires_grad=True)
+        energy = da.kinetic_energy(model, given, tensor(v))
+        return given, torch.autograd.grad(energy, given, create_graph=True)[0]
+
+    given, found = gradient(q)
+    (second,) = torch.autograd.grad(found @ w, given)
+    ahead, back = (gradient(da.integrate(model, q, s * dv))[1].detach() for s in (1e-5, -1e-5))
+    expected = float((ahead - back) @ w) / 2e-5
+    assert float(second @ tensor(rate_matrix(model, q) @ dv)) == pytest.approx(expected, rel=1e-6)
+
+
+def test_numpy_arrays_beside_tensors_are_constants():
+    """Read-only and reversed ones too."""
+    q = state()[0]
+    fixed = np.array([0.5, -0.25])[::-1]
+    fixed.flags.writeable = False
+    expected = da.forward_dynamics(arm(), q.detach().numpy(), fixed, fixed)
+    np.testing.assert_array_equal(da.forward_dynamics(arm(), q, fixed, fixed).detach(), expected)
+
+
 def test_only_what_requires_a_gradient_is_differentiated():
     q, v, tau = state()
     a = da.forward_dynamics(arm(), q.detach(), v, tau.detach())

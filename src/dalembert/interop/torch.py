@@ -72,18 +72,23 @@ def call(function: CompiledFunction, values: Sequence[object], out: object, chec
 
 def alike(array: npt.NDArray[Any], beside: Any) -> Any:
     """A constant as a tensor of the float type of another."""
-    return torch.as_tensor(np.array(array)).to(beside)
+    return _constant(array).to(beside)
 
 
 def _tensor_of(value: Any) -> Any:
     if isinstance(value, list):
         value = np.asarray(value, np.float64)
-    return torch.as_tensor(value) if isinstance(value, np.ndarray) else value
+    return _constant(value) if isinstance(value, np.ndarray) else value
+
+
+def _constant(value: Any) -> Any:
+    """Numbers as a tensor; PyTorch shares only memory that may be written, with strides that go forward."""
+    return torch.as_tensor(np.require(np.asarray(value), requirements=["C", "W"]))
 
 
 def _checked(name: str, value: Any, dtype: str) -> Any:
     """A tensor that kernels can read where it is."""
-    tensor = value if isinstance(value, torch.Tensor) else torch.as_tensor(np.asarray(value))
+    tensor = value if isinstance(value, torch.Tensor) else _constant(value)
     if tensor.device.type != "cpu":
         raise DtypeError(
             f"{name} is on {tensor.device}, but functions are compiled for the CPU; pass {name}.cpu(), "
