@@ -321,9 +321,9 @@ def test_derivatives_of_library_functions_come_from_the_disk(monkeypatch: pytest
     assert single.dtype == np.float32
 
 
-def test_jacobian_of_a_large_tree_is_computed_by_columns(monkeypatch: pytest.MonkeyPatch):
+def test_jacobian_of_a_large_tree_is_computed_in_few_products(monkeypatch: pytest.MonkeyPatch):
     """The same as by straight-line code: batched, with room given, rows with bad quaternions refused."""
-    model = da.models.random_tree(3, bodies=6, joints=("revolute", "spherical"), branching=0.3)
+    model = da.models.random_tree(3, bodies=6, joints=("revolute", "spherical"), branching=0.9)
     q, v, a = states(model, 3)
     expected = library.function(model, "inverse_dynamics").jacobian("q", "a")(q, v, a)
     monkeypatch.setattr(library, "UNROLLED_BODIES", 1)
@@ -336,8 +336,12 @@ def test_jacobian_of_a_large_tree_is_computed_by_columns(monkeypatch: pytest.Mon
         assert_allclose(x, y, rtol=1e-9, atol=1e-9)
     assert_allclose(J(q[1], v[1], a[1])[1], expected[1][1], rtol=1e-9, atol=1e-9)
     assert_allclose(f.jacobian("a")(q[0], v, a), f.jacobian("a")(q[[0, 0, 0]], v, a), rtol=1e-12)
-    assert J.operation_count.total == 2 * model.nv * f.jvp("q", "a").operation_count.total
-    assert J.sparsity[0].shape == (model.nv, model.nv)
+    products = J.operation_count.total / f.jvp("q", "a").operation_count.total
+    assert products < 2 * model.nv
+    for mask, array in zip(J.sparsity, expected, strict=True):
+        assert mask.shape == (model.nv, model.nv)
+        assert not np.any(array[:, ~mask])
+    np.testing.assert_array_equal(J.sparsity[1], library.function(model, "mass_matrix").sparsity)
     bad = q.copy()
     bad[1] *= 1.5
     with pytest.raises(da.errors.StateError, match=r"sample \(1,\).*unit norm"):

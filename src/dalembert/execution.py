@@ -147,7 +147,8 @@ class CompiledFunction:
         Where it is False the result is zero for every argument; nothing is computed there.
         """
         if self._columns is not None:
-            return self._hand_back([np.ones(item.shape, bool) for item in self._layout()])
+            pairs = zip(self._columns.masks, self._layout(), strict=True)
+            return self._hand_back([mask.reshape(item.shape) for mask, item in pairs])
         return self._hand_back(list(self._lower().nonzero))
 
     def jacobian(self, *arguments: str) -> CompiledFunction:
@@ -156,7 +157,7 @@ class CompiledFunction:
         By a configuration q it is taken on the tangent space, n = nv: d f(integrate(q, t e_j)) / dt at t = 0.
         Several arguments give a tuple, from one kernel that shares what they have in common. A run-time
         parameter is an argument too: `f.jacobian("upper.mass")`. Of a tree that is compiled as loops, columns
-        are computed one by one, each in linear time.
+        that share no row are computed together, each group in linear time.
         """
         return self._derived("jacobian", arguments)
 
@@ -216,7 +217,7 @@ class CompiledFunction:
             if recipe.looped and kind == "jacobian":
                 product = self.jvp(*arguments)
                 tangents = [product._signature[k - len(arguments)] for k in range(len(arguments))]
-                found._columns = Columns(product, tangents, self.dtype)
+                found._columns = Columns(product, product._lower().program, tangents, dtype=self.dtype)
                 found._results = tuple(
                     ArrayArgument(f"{self._layout()[0].name} by {name}", self._layout()[0].shape + item.shape)
                     for name, item in zip(arguments, tangents, strict=True)

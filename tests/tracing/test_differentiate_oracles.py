@@ -28,6 +28,7 @@ from dalembert.tracing import (
     vjp,
 )
 from dalembert.tracing.program_derivatives import Frame, program_jvp, program_vjp
+from dalembert.tracing.sparsity import coloured, dependence
 
 NUMBERS = st.floats(-2.0, 2.0).map(lambda x: round(x, 3) + 1e-4)
 VALUES = st.lists(NUMBERS, min_size=3, max_size=3)
@@ -220,3 +221,55 @@ def test_stores_over_one_another_are_refused_in_reverse():
         program_vjp(
             program, graph, {"y": "w"}, {"x": "g"}, [ArraySpec("g", 2)], Frame(inputs=(ArraySpec("w", 2),))
         )
+
+
+@settings(max_examples=60, deadline=None)
+@given(made=programs(), x=st.lists(NUMBERS, min_size=5, max_size=5))
+def test_outputs_depend_on_no_more_than_the_sets_say(made, x):
+    """Every derivative that is not zero has its place; x[1] * 0 and conditions have none."""
+    _, program = made
+    rows = dependence(program, ["x"])["y"]
+    for k in range(5):
+        moved = [Dual(a, float(i == k), 1) for i, a in enumerate(x)]
+        for row, y in zip(rows, interpret(program, {"x": moved, "p": [0.7, -1.2]})["y"], strict=True):
+            assert row >> k & 1 or not rate(y)
+
+
+def test_dependence_follows_elements_through_states():
+    """Two chains through one state array; a condition and a step function carry nothing."""
+    graph = Graph()
+    x, s = (graph.load(Address(name, "place", 1, 0)) for name in "xs")
+    grown = IndexedStore(Address("s", "place", 1, 0), s + x * x)
+    program = Program(
+        inputs=(ArraySpec("x", 4), ArraySpec("z", 1)),
+        outputs=(ArraySpec("y", 3),),
+        states=(ArraySpec("s", 2),),
+        statements=(
+            Loop(2, False, None, ((grown,),)),
+            Straight(
+                (
+                    Store("y", 0, graph.load(Address.fixed("s", 0)) * graph.input("z", 0)),
+                    Store("y", 1, scalar.sin(graph.load(Address.fixed("s", 1)))),
+                    Store("y", 2, scalar.select(graph.input("x", 3) > 0.0, graph.input("x", 2), 1.0)),
+                )
+            ),
+        ),
+        tables={"place": np.array([0, 1])},
+    )
+    assert dependence(program, ["x", "z"])["y"] == [0b10001, 0b00010, 0b00100]
+
+
+@given(rows=st.lists(st.integers(0, 2**9 - 1), max_size=9))
+def test_columns_of_one_colour_share_no_row(rows):
+    groups = coloured(rows, 9)
+    assert sorted(column for group in groups for column in group) == list(range(9))
+    for group in groups:
+        chosen = sum(1 << column for column in group)
+        assert all((row & chosen).bit_count() <= 1 for row in rows)
+    assert len(groups) >= max((row.bit_count() for row in rows), default=0)
+
+
+def test_few_colours_are_found():
+    """Arrow: one column meets all others, which meet no other. Diagonal: one colour."""
+    assert len(coloured([0b00001 | 1 << k for k in range(5)], 5)) == 2
+    assert len(coloured([1 << k for k in range(5)], 5)) == 1
