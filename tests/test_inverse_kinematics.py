@@ -177,6 +177,7 @@ def test_loops_stay_closed():
     places = da.forward_kinematics(model, q)[name].translation
     found = da.inverse_kinematics(model, {name: places}, start)
     assert found.converged.all()
+    assert found.iterations.max() < 20
     assert np.abs(da.constraint_error(model, found.q)).max() < 1e-8
     away = da.inverse_kinematics(model, {name: places[0] + [0.0, 0.05, 0.05]}, start, restarts=2)
     assert not away.converged
@@ -206,6 +207,15 @@ def test_limits_that_cannot_be_kept_are_refused_by_name():
     assert da.inverse_kinematics(model, {"a": [0.0, 0.0, 3.0]}, model.neutral(), limits=False).converged
 
 
+def test_numbers_of_any_kind_are_taken(arm_poses):
+    single = [x[0].astype(np.float32) for x in (arm_poses.rotation, arm_poses.translation)]
+    found = da.inverse_kinematics(ARM, {TIP: tuple(single)}, np.zeros(6, dtype=np.float32))
+    assert found.converged
+    assert found.q.dtype == np.float64
+    listed = da.inverse_kinematics(ARM, {TIP: single[1].astype(float).tolist()}, [0] * 6)
+    assert listed.converged
+
+
 def test_samples_that_are_no_numbers_stay_alone(arm_poses):
     places = arm_poses.translation[:3].copy()
     places[1, 0] = np.nan
@@ -229,6 +239,7 @@ def test_samples_that_are_no_numbers_stay_alone(arm_poses):
         (UnknownNameError, "nose", {TIP: [0.0, 0.0, 1.0]}, {"weights": {"nose": 1.0}}),
         (ArgumentError, "tolerance", {TIP: [0.0, 0.0, 1.0]}, {"tolerance": 0.0}),
         (ArgumentError, "max_iterations", {TIP: [0.0, 0.0, 1.0]}, {"max_iterations": 0}),
+        (ArgumentError, "limits is", {TIP: [0.0, 0.0, 1.0]}, {"limits": (-1.0, 1.0)}),
         (ArgumentError, "restarts", {TIP: [0.0, 0.0, 1.0]}, {"restarts": -1}),
         (ShapeError, "broadcast", {TIP: np.zeros((2, 3))}, {"posture": np.zeros((3, 6))}),
     ],

@@ -9,26 +9,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dalembert.api.calls import Array, ArrayLike, known_frame
+from dalembert.api.calls import Array, ArrayLike
+from dalembert.api.frame_targets import TargetPart, read_array, read_configuration, read_targets
 from dalembert.api.motion import difference, integrate
 from dalembert.api.reaching import Reaching, drawn_to_posture, reached, settled
-from dalembert.arguments import ArrayArgument, as_array
-from dalembert.errors import ArgumentError, ShapeError, StateError, UnknownNameError
+from dalembert.arguments import ArrayArgument
+from dalembert.errors import ArgumentError, ShapeError
 from dalembert.execution import CompiledFunction
 from dalembert.library import no_model, source_digest
-from dalembert.lowering import QUATERNION_TOLERANCE, Recipe
-from dalembert.model.configuration import unit_quaternions
+from dalembert.lowering import Recipe
 from dalembert.model.joints import Free, Planar
 from dalembert.model.model import Model
-from dalembert.spatial import Placement
 
 if TYPE_CHECKING:
     from dalembert.algorithms.inverse_kinematics import Bound
 
 __all__ = ["InverseKinematics", "inverse_kinematics"]
-
-ROTATION_TOLERANCE = 1e-6
-"""How far R^T R of a target may be from one."""
 
 TURN = 1.5
 """Standard deviation of the turn [rad] about each axis that every other start gives to free bodies."""
@@ -94,11 +90,11 @@ def inverse_kinematics(
     """
     if not isinstance(model, Model):
         raise no_model("inverse_kinematics", model)
-    _check_options(tolerance, max_iterations, restarts, damping)
-    parts = _read_targets(model, targets, _read_weights(model, targets, weights))
-    start = _read_configuration(model, "q0", q0)
-    wanted = None if posture is None else _read_configuration(model, "posture", posture)
-    times = None if time is None else as_array("time", time, ()).astype(np.float64)
+    _check_options(limits, tolerance, max_iterations, restarts, damping)
+    parts = read_targets(model, targets, weights)
+    start = read_configuration(model, "q0", q0)
+    wanted = None if posture is None else read_configuration(model, "posture", posture)
+    times = None if time is None else read_array("time", time, ())
     batch = _batch(start, parts, wanted, times)
     count = math.prod(batch)
 
@@ -142,17 +138,8 @@ def inverse_kinematics(
     )
 
 
-class _Part(NamedTuple):
-    """A target: its frame, the pose as far as it is prescribed, and the weights (position, orientation)."""
-
-    frame: str
-    rotation: Array | None
-    translation: Array | None
-    weights: tuple[float, float]
-
-
 def _kernel(
-    model: Model, parts: Sequence[_Part], limits: bool, posture: bool, timed: bool
+    model: Model, parts: Sequence[TargetPart], limits: bool, posture: bool, timed: bool
 ) -> tuple[CompiledFunction, list[Bound]]:
     """One damped step, compiled for the frames and for what of them is prescribed."""
     from dalembert.algorithms.inverse_kinematics import FrameTarget, damped_step, position_bounds
@@ -213,97 +200,9 @@ def _within(q: Array, bounds: Sequence[Bound]) -> Array:
     return q
 
 
-def _read_configuration(model: Model, name: str, given: ArrayLike) -> Array:
-    q: Array = as_array(name, given, (model.nq,)).astype(np.float64)
-    for place in unit_quaternions(model):
-        off = np.abs(np.linalg.norm(q[..., place], axis=-1) - 1.0)
-        if np.any(off > QUATERNION_TOLERANCE["float64"]):
-            raise StateError(
-                f"{name}[{place.start}:{place.stop}]: a quaternion must have unit norm, this one is off by "
-                f"{np.nanmax(off):.3g}; normalize it first, for instance with da.normalize(model, q)"
-            )
-    return q
-
-
-def _read_targets(model: Model, targets: object, weights: Mapping[str, tuple[float, float]]) -> list[_Part]:
-    if not isinstance(targets, Mapping) or not targets:
-        raise ArgumentError(
-            'inverse_kinematics: targets is a mapping by frame, such as {"hand": [0.4, 0.0, 0.9]}; '
-            f"got {targets!r}"
-        )
-    parts = []
-    for name, given in targets.items():
-        if model.frame(known_frame(model, name)).body < 0:
-            raise ArgumentError(
-                f'inverse_kinematics: frame "{name}" is fixed in the world and reaches nothing'
-            )
-        rotation, translation = _read_pose(name, given)
-        weight = weights.get(name, (1.0, 1.0))
-        rotation = rotation if weight[1] > 0.0 else None
-        translation = translation if weight[0] > 0.0 else None
-        if rotation is None and translation is None:
-            raise ArgumentError(
-                f'inverse_kinematics: the target of "{name}" prescribes nothing; give a position or a '
-                "rotation and a positive weight, or leave it out"
-            )
-        parts.append(_Part(name, rotation, translation, weight))
-    return parts
-
-
-def _read_pose(name: str, given: Any) -> tuple[Array | None, Array | None]:
-    """Rotation (…, 3, 3) and translation (…, 3) of a target, as far as it has them."""
-    what = f'target "{name}"'
-    if isinstance(given, Placement):
-        given = (given.R.to_list(), given.p.to_list())
-    if isinstance(given, tuple) and len(given) == 2:
-        R = None if given[0] is None else as_array(f"{what}, rotation", given[0], (3, 3)).astype(np.float64)
-        p = None if given[1] is None else as_array(f"{what}, translation", given[1], (3,)).astype(np.float64)
-    else:
-        shape = np.shape(given)
-        if shape[-2:] == (4, 4):
-            X = as_array(what, given, (4, 4)).astype(np.float64)
-            R, p = X[..., :3, :3], X[..., :3, 3]
-        elif shape[-1:] == (3,):
-            R, p = None, as_array(what, given, (3,)).astype(np.float64)
-        else:
-            raise ShapeError(
-                f"{what} has shape {shape}, expected a position (…, 3), a matrix (…, 4, 4), or a pair "
-                "(rotation, translation)"
-            )
-    if R is not None:
-        off = np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)).max(initial=0.0)
-        if off > ROTATION_TOLERANCE or np.any(np.linalg.det(R) < 0.0):
-            raise StateError(
-                f"{what}: the rotation must be a right-handed orthonormal matrix; its R^T R is off one by "
-                f"{off:.3g}"
-            )
-    return R, p
-
-
-def _read_weights(
-    model: Model, targets: object, weights: Mapping[str, Any] | None
-) -> dict[str, tuple[float, float]]:
-    """(position, orientation) by frame."""
-    if weights is None:
-        return {}
-    if not isinstance(weights, Mapping):
-        raise ArgumentError(f"inverse_kinematics: weights is a mapping by frame; got {weights!r}")
-    found = {}
-    for name, given in weights.items():
-        if not isinstance(targets, Mapping) or name not in targets:
-            raise UnknownNameError.of("target with a weight", name, tuple(targets))  # type: ignore[arg-type]
-        pair = np.asarray(given, dtype=np.float64) if np.ndim(given) < 2 else np.zeros(0)
-        if pair.shape not in ((), (2,)) or not np.all(np.isfinite(pair) & (pair >= 0.0)):
-            raise ArgumentError(
-                f'inverse_kinematics: the weight of "{name}" is {given!r}; give a number or a pair '
-                "(position, orientation), not negative"
-            )
-        both = np.broadcast_to(pair, (2,)).tolist()
-        found[name] = (both[0], both[1])
-    return found
-
-
-def _batch(q0: Array, parts: Sequence[_Part], posture: Array | None, time: Array | None) -> tuple[int, ...]:
+def _batch(
+    q0: Array, parts: Sequence[TargetPart], posture: Array | None, time: Array | None
+) -> tuple[int, ...]:
     """The common batch shape."""
     shapes = {"q0": q0.shape[:-1]}
     for part in parts:
@@ -322,7 +221,14 @@ def _batch(q0: Array, parts: Sequence[_Part], posture: Array | None, time: Array
         raise ShapeError(f"inverse_kinematics: the batch shapes do not broadcast: {listed}") from None
 
 
-def _check_options(tolerance: object, max_iterations: object, restarts: object, damping: object) -> None:
+def _check_options(
+    limits: object, tolerance: object, max_iterations: object, restarts: object, damping: object
+) -> None:
+    if not isinstance(limits, bool | np.bool_):
+        raise ArgumentError(
+            f"inverse_kinematics: limits is {limits!r}; True keeps those of the joints, False does not; "
+            "others go into the model with model.with_values"
+        )
     for name, number in (("tolerance", tolerance), ("damping", damping)):
         if not isinstance(number, int | float | np.number) or not 0.0 < number < math.inf:
             raise ArgumentError(f"inverse_kinematics: {name} is {number!r}; give a positive number")

@@ -57,7 +57,7 @@ LEAST_DAMPING: Final = 1e-11
 class DampedStep(NamedTuple):
     """`q`: the next configuration; of the one where the step starts: `merit` |r|^2, with loops 10 |c|^2 more;
     `error`, the greatest distance from a target or of a loop from closed [m or rad]; `slope`, the squared
-    gradient of |r|^2 / 2 along what may move; `length` of the step, in the coordinate that moves most.
+    gradient of half the merit along what may move; `length` of the step, in the coordinate that moves most.
     """
 
     q: list[Scalar]
@@ -105,7 +105,11 @@ def damped_step(
     free = _free(q, gradient, bounds)
     if posture is not None:  # then the gradient vanishes, and it is the step that tells which limits hold
         free = [select(draw > 0.0, 1.0, f) for f in free]
-    slope = dot([_scaled(f, g) for f, g in zip(free, gradient, strict=True)], gradient)
+    pull = gradient
+    if K:
+        closing_pull = [dot(column, c) for column in transposed(K)]
+        pull = [g + LOOP_WEIGHT * x for g, x in zip(gradient, closing_pull, strict=True)]
+    slope = dot([_scaled(f, g) for f, g in zip(free, pull, strict=True)], pull)
     fixed: list[Scalar] = [0.0] * model.nv
     for _ in range(1 + PASSES * bool(bounds)):
         dq = _step([*K, *J], [*c, *r], free, z, fixed, len(K), mu)
