@@ -351,3 +351,19 @@ def test_jacobian_of_a_large_tree_is_computed_in_few_products(monkeypatch: pytes
     assert_allclose(flagged[0], expected[0][0], rtol=1e-9, atol=1e-9)
     with pytest.raises(ArgumentError, match="hessian_vector of the function"):
         J.jvp("q")
+
+
+@pytest.mark.parametrize("name", ["four_bar", "five_bar"])
+def test_gradient_through_loops_whose_rank_is_decided_in_the_kernel(name: str):
+    """Rows of a planar loop depend on each other: their pivots are zero in branches that are not taken."""
+    model = getattr(da.models, name)()
+    rng = np.random.default_rng(0)
+    q, v = da.close_loops(
+        model, model.neutral() + 0.05 * rng.normal(size=model.nq), rng.normal(size=model.nv)
+    )[:2]
+    tau, w = rng.normal(size=(2, model.nv))
+    f = library.function(model, "forward_dynamics")
+    expected = f.jacobian("q", "v", "tau")(q, v, tau)
+    assert_allclose(expected[0], differences(lambda x: f(x, v, tau), model, q, 1e-6), rtol=1e-5, atol=1e-5)
+    for found, J in zip(f.vjp("q", "v", "tau")(q, v, tau, w), expected, strict=True):
+        assert_allclose(found, w @ J, rtol=1e-10, atol=1e-10)

@@ -207,6 +207,32 @@ def test_gradients_of_programs_leave_out_what_they_do_not_need():
     np.testing.assert_allclose(interpret(gradient, {"x": values, "w": [2.0]})["g"], expected, rtol=1e-14)
 
 
+def test_what_a_later_iteration_reads_depends_too():
+    """y gathers s, which a store after it in the same loop makes of x."""
+    graph = Graph()
+    s, x = graph.load(Address.fixed("s", 0)), graph.load(Address("x", None, 1, 0))
+    case = (
+        IndexedStore(Address.fixed("y", 0), s * s, accumulate=True),
+        IndexedStore(Address.fixed("s", 0), scalar.sin(x)),
+    )
+    program = Program(
+        inputs=(ArraySpec("x", 3),),
+        outputs=(ArraySpec("y", 1),),
+        states=(ArraySpec("s", 1),),
+        statements=(Loop(3, False, None, (case,)),),
+    )
+    frame = Frame(inputs=(ArraySpec("w", 1),))
+    gradient = program_vjp(program, graph, {"y": "w"}, {"x": "g"}, [ArraySpec("g", 3)], frame)
+    values = [0.3, 0.5, 0.7]
+    expected = [np.sin(0.6), np.sin(1.0), 0.0]
+    np.testing.assert_allclose(interpret(gradient, {"x": values, "w": [1.0]})["g"], expected, rtol=1e-14)
+    frame = Frame(inputs=(ArraySpec("dx", 3),))
+    (moved,) = interpret(
+        program_jvp(program, graph, {"x": "dx"}, frame), {"x": values, "dx": [1.0, 2.0, 5.0]}
+    ).values()
+    np.testing.assert_allclose(moved, [np.sin(0.6) + 2.0 * np.sin(1.0)], rtol=1e-14)
+
+
 def test_stores_over_one_another_are_refused_in_reverse():
     graph = Graph()
     x = graph.load(Address("x", None, 1, 0))
