@@ -2,46 +2,53 @@
 
 from __future__ import annotations
 
-import functools
+import importlib
 from collections.abc import Iterator, Mapping
-from typing import Final, final
+from typing import Final, cast, final
 
 from dalembert.catalogue.entry import LibraryFunction
 
 __all__ = ["FUNCTIONS", "LibraryFunction"]
+
+SUBJECTS: Final = (
+    "trees", "loops", "hybrid", "cartesian", "geometry", "control", "identification", "derivatives",
+)  # fmt: skip
+"""The modules of the catalogue; each holds its table under its own name in capitals."""
 
 
 @final
 class Catalogue(Mapping[str, LibraryFunction]):
     """The functions of all subjects by name.
 
-    They are loaded at the first look, since `import dalembert` needs none of their algorithms.
+    `import dalembert` needs none of their algorithms, and a first call those of its own subject at most. So
+    subjects are loaded when a function is looked up: first the one whose name the function bears, then in
+    turn until it is found.
     """
 
-    @functools.cached_property
-    def entries(self) -> dict[str, LibraryFunction]:
-        """All functions, subject by subject."""
-        from dalembert.catalogue.cartesian import CARTESIAN
-        from dalembert.catalogue.control import CONTROL
-        from dalembert.catalogue.derivatives import DERIVATIVES
-        from dalembert.catalogue.geometry import GEOMETRY
-        from dalembert.catalogue.hybrid import HYBRID
-        from dalembert.catalogue.identification import IDENTIFICATION
-        from dalembert.catalogue.loops import LOOPS
-        from dalembert.catalogue.trees import TREES
-
-        return {
-            **TREES, **LOOPS, **HYBRID, **CARTESIAN, **GEOMETRY, **CONTROL, **IDENTIFICATION, **DERIVATIVES
-        }  # fmt: skip
+    def __init__(self) -> None:
+        self._tables: dict[str, dict[str, LibraryFunction]] = {}
 
     def __getitem__(self, name: str) -> LibraryFunction:
-        return self.entries[name]
+        for subject in sorted(SUBJECTS, key=lambda subject: subject not in str(name)):
+            table = self._table(subject)
+            if name in table:
+                return table[name]
+        raise KeyError(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.entries)
+        return (name for subject in SUBJECTS for name in self._table(subject))
 
     def __len__(self) -> int:
-        return len(self.entries)
+        return sum(len(self._table(subject)) for subject in SUBJECTS)
+
+    def _table(self, subject: str) -> dict[str, LibraryFunction]:
+        table = self._tables.get(subject)
+        if table is None:
+            module = importlib.import_module(f"{__name__}.{subject}")
+            table = self._tables[subject] = cast(
+                "dict[str, LibraryFunction]", getattr(module, subject.upper())
+            )
+        return table
 
 
 FUNCTIONS: Final[Mapping[str, LibraryFunction]] = Catalogue()
