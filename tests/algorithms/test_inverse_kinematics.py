@@ -1,0 +1,90 @@
+"""One damped step toward the targets of frames: errors, their Jacobians, limits and loops."""
+
+import numpy as np
+import pytest
+from scipy.optimize import lsq_linear
+from tests.conformance import models
+
+import dalembert as da
+from dalembert.algorithms import inverse_kinematics as ik
+
+PLACED = np.array([[0.0, 0.6, -0.8], [1.0, 0.0, 0.0], [0.0, -0.8, -0.6]])
+
+
+def errors_at(model, q, target):
+    found = ik.frame_errors(model, q.tolist(), [target], [PLACED.tolist()], [[0.3, 0.2, 0.1]])
+    return np.array([e.to_list() for e in found.errors]), np.array(found.J)
+
+
+def test_errors_are_rotation_vectors_and_distances():
+    """RBDA-4.2-GEOMETRY: exp of the error, applied in the world, leads from the target to the frame."""
+    model = models.branched()
+    q = model.random_state(3)[0]
+    name = model.bodies[-1].name
+    (turn, away), _ = errors_at(model, q, ik.FrameTarget(name, True, True))
+    pose = da.forward_kinematics(model, q)[name]
+    exp = np.array(da.spatial.exponential.so3_exp(da.spatial.Vec3(*turn)).to_list())
+    np.testing.assert_allclose(exp @ PLACED, pose.rotation, atol=1e-12)
+    np.testing.assert_allclose(away, pose.translation - [0.3, 0.2, 0.1], atol=1e-12)
+
+
+@pytest.mark.parametrize("make", [models.branched, models.every_joint, models.geared])
+def test_jacobians_give_the_exact_gradient_of_squared_errors(make):
+    """RBDA-4.1-JACOBIAN: by central differences along the configuration manifold."""
+    model = make()
+    q = model.random_state(5)[0]
+    target = ik.FrameTarget(model.bodies[-1].name, True, True)
+    e, J = errors_at(model, q, target)
+    gradient = np.einsum("pi,pij->j", e, J)
+    for j, unit in enumerate(np.eye(model.nv)):
+        ends = [
+            0.5 * np.sum(errors_at(model, da.integrate(model, q, h * unit), target)[0] ** 2)
+            for h in (1e-5, -1e-5)
+        ]
+        np.testing.assert_allclose((ends[0] - ends[1]) / 2e-5, gradient[j], atol=1e-7)
+
+
+def test_a_step_that_meets_limits_is_the_bounded_least_squares():
+    """Coordinates that stop at a limit leave their share to the others: against SciPy's bounded solver."""
+    builder = da.ModelBuilder()
+    for k in range(4):
+        at = da.Transform.from_rotation_translation(np.eye(3).tolist(), [0.5 if k else 0.0, 0.1 * k, 0.0])
+        axis = ((0, 0, 1), (0, 1, 0), (0, 0, 1), (1, 0, 0))[k]
+        builder.add_body(f"link{k}", f"link{k - 1}" if k else "world", da.Revolute(axis), placement=at)
+    model = builder.build()
+    rng = np.random.default_rng(4)
+    held = 0
+    for _ in range(20):
+        q = rng.uniform(-1.0, 1.0, 4)
+        pose = da.forward_kinematics(model, q + rng.uniform(-0.2, 0.2, 4))["link3"]
+        target = ik.FrameTarget("link3", True, True)
+        data = ([pose.rotation.tolist()], [pose.translation.tolist()])
+        found = ik.frame_errors(model, q.tolist(), [target], *data)
+        r, J = np.concatenate([e.to_list() for e in found.errors]), np.concatenate(found.J)
+        mu = 0.5 * r @ r + 1e-11 * np.sum(J**2)
+        low, high = q - rng.uniform(0.02, 0.3, 4), q + rng.uniform(0.02, 0.3, 4)
+        exact = lsq_linear(
+            np.vstack([J, np.sqrt(mu) * np.eye(4)]), np.concatenate([-r, np.zeros(4)]),
+            bounds=(low - q, high - q), method="bvls", tol=1e-14,
+        )  # fmt: skip
+        bounds = [ik.Bound(i, i, low[i], high[i]) for i in range(4)]
+        step = ik.damped_step(model, q.tolist(), *data, [1.0, 1.0], 0.5, targets=[target], bounds=bounds)
+        if np.sum(exact.active_mask != 0) == 1:
+            held += 1
+            np.testing.assert_allclose(step.q, q + exact.x, atol=1e-9)
+    assert held >= 5
+
+
+def test_a_step_closes_loops_to_first_order_and_no_further_from_targets():
+    """RBDA-8.3-DELTA: K dq = -c holds exactly, whatever the targets ask for."""
+    model = da.models.four_bar()
+    q = np.array([0.3, -0.35, -0.05])
+    name = model.bodies[1].name
+    step = ik.damped_step(
+        model, q.tolist(), [], [[0.4, 0.0, 0.3]], [1.0], 0.1, targets=[ik.FrameTarget(name, False, True)]
+    )
+    closing = da.algorithms.constraints.closing_equations(model, q.tolist())
+    dq = np.array(step.q) - q
+    K, c = np.array(closing.K, float), np.array(closing.residual, float)
+    assert np.abs(c).max() > 1e-3
+    np.testing.assert_allclose(K @ dq, -c, atol=1e-12)
