@@ -7,6 +7,7 @@ to gain.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 from collections.abc import Callable
@@ -97,9 +98,10 @@ def descend(
             "gtol": 0.0,
         }
         bounds = np.stack([low, high], axis=1)
-        found = minimize(
-            scaled, y, jac=True, method="L-BFGS-B", bounds=bounds, callback=each, options=options
-        )
+        with _one_thread():
+            found = minimize(
+                scaled, y, jac=True, method="L-BFGS-B", bounds=bounds, callback=each, options=options
+            )
         y = found.x
         evaluations += int(found.nfev)
     return Descent(
@@ -134,6 +136,19 @@ class Progress:
     ) -> None:
         if self._said:
             self._stream.write("\n")
+
+
+def _one_thread() -> contextlib.AbstractContextManager[Any]:
+    """BLAS on one thread, where threadpoolctl is there to say so.
+
+    The matrices of BFGS are small: waiting for other threads took most of the time on a busy machine.
+    """
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        return contextlib.nullcontext()
+    limits: contextlib.AbstractContextManager[Any] = threadpool_limits(1, "blas")
+    return limits
 
 
 def _optimizer() -> Any:
