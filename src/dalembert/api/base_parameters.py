@@ -11,7 +11,7 @@ Gautier (1991), "Numerical calculation of the base inertial parameters of robots
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -55,13 +55,14 @@ class BaseParameters:
 
     def reduced(self, regressor: ArrayLike) -> Array:
         """Y_1 `(…, n)`: the independent columns of a regressor `(…, p)`."""
-        Y = np.asarray(regressor)
-        if Y.shape[-1:] != (len(self.names),):
+        Y: Any = regressor if hasattr(regressor, "shape") else np.asarray(regressor)
+        if tuple(Y.shape)[-1:] != (len(self.names),):
             raise ShapeError(
                 f"regressor has shape {Y.shape}, expected (…, {len(self.names)}); "
                 "use the same armature= as in base_parameters"
             )
-        return Y[..., self.columns]
+        columns: Array = Y[..., self.columns]
+        return columns
 
     @property
     def formulas(self) -> tuple[str, ...]:

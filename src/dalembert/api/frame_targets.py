@@ -10,6 +10,7 @@ import numpy as np
 from dalembert.api.calls import Array, ArrayLike, known_frame
 from dalembert.arguments import as_array
 from dalembert.errors import ArgumentError, ShapeError, StateError, UnknownNameError
+from dalembert.foreign_arrays import require_numpy
 from dalembert.lowering import QUATERNION_TOLERANCE
 from dalembert.model.configuration import unit_quaternions
 from dalembert.model.model import Model
@@ -129,5 +130,6 @@ def read_configuration(model: Model, name: str, given: ArrayLike) -> Array:
 
 
 def read_array(name: str, given: ArrayLike, shape: tuple[int, ...]) -> Array:
+    require_numpy(name, given)
     array: Array = as_array(name, given, shape, follow=True).astype(np.float64)
     return array

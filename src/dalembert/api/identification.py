@@ -9,10 +9,11 @@ from typing import Literal
 import numpy as np
 
 from dalembert.api.base_parameters import BaseParameters, independent_columns
-from dalembert.api.calls import Array, ArrayLike, Check, result
-from dalembert.arguments import as_array
+from dalembert.api.calls import Array, ArrayLike, Check, is_large, result
+from dalembert.api.dynamics import inverse_dynamics
+from dalembert.arguments import ArrayArgument, as_array, as_rows, pick_dtype, result_rows
 from dalembert.errors import ArgumentError, ShapeError
-from dalembert.library import no_model
+from dalembert.library import argument_shape, no_model
 from dalembert.model.model import Model
 from dalembert.model.surgery import rechecked
 from dalembert.model.values import rebuilt
@@ -62,8 +63,43 @@ def inverse_dynamics_regressor(
     >>> print(Y.shape, np.allclose(Y @ da.inertial_parameters(model), tau))
     (6, 60) True
     """
+    if is_large(model, "inverse_dynamics_regressor"):
+        return _large_regressor(model, q, v, a, armature, time, out, check)
     options = {"armature": True} if armature else {}
     return result(model, "inverse_dynamics_regressor", (q, v, a), {"time": time}, None, options, out, check)
+
+
+def _large_regressor(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    armature: bool,
+    time: ArrayLike | None,
+    out: Array | None,
+    check: Check,
+) -> Array:
+    """The regressor on NumPy scalars: it has n d entries at least, too many for straight-line code."""
+    from dalembert.algorithms import regressor
+
+    tau = inverse_dynamics(model, q, v, a, time=time, check=check)  # looks at the arguments
+    values = {"q": q, "v": v, "a": a, **({} if time is None else {"time": time})}
+    signature = [ArrayArgument(name, argument_shape(model, name) or ()) for name in values]
+    dtype = pick_dtype(list(values.items()))
+    rows = as_rows(signature, list(values.values()), dtype)
+    arrays = [[np.broadcast_to(x, rows.count) for x in matrix.T] for matrix in rows.matrices]
+    clock = None if time is None else arrays[3][0]
+    Y = regressor.inverse_dynamics_regressor(model, *arrays[:3], armature=armature, time=clock)
+    width = len(Y[0])
+    found = result_rows([ArrayArgument("output", (model.nv, width))], rows, dtype, out)[0]
+    for i, row in enumerate(Y):
+        for j, entry in enumerate(row):
+            found.matrix[:, i * width + j] = entry
+    if check == "flag":
+        found.matrix[np.isnan(tau.reshape(rows.count, model.nv)).all(axis=1)] = np.nan
+    if out is not None:
+        found.finish()
+    return found.array
 
 
 def kinetic_energy_regressor(

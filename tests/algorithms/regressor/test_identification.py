@@ -5,8 +5,9 @@ import pytest
 from tests.conformance import models
 
 import dalembert as da
+from dalembert.api import identification
 from dalembert.api.base_parameters import independent_columns
-from dalembert.errors import ArgumentError, InertiaError, ModelError, ShapeError
+from dalembert.errors import ArgumentError, InertiaError, ModelError, ShapeError, StateError
 
 
 def swing(seed, samples, *, harmonics=5, period=5.0, joints=6):
@@ -124,6 +125,24 @@ def test_batches_and_results_given():
         da.kinetic_energy(model, q, v),
     )
     np.testing.assert_allclose(da.potential_energy_regressor(model, q) @ pi, da.potential_energy(model, q))
+
+
+def test_large_models_are_computed_without_a_kernel_of_their_own(monkeypatch):
+    model = models.branched()
+    rng = np.random.default_rng(5)
+    q = np.array([model.random_state(rng)[0] for _ in range(4)])
+    v, a = rng.standard_normal((2, 4, model.nv))
+    compiled = da.inverse_dynamics_regressor(model, q, v, a, armature=True)
+    monkeypatch.setattr(identification, "is_large", lambda *_: True)
+    out = np.empty_like(compiled)
+    assert da.inverse_dynamics_regressor(model, q, v, a[0], armature=True, out=out) is out
+    np.testing.assert_allclose(out[0], compiled[0], atol=1e-12)
+    q[2, 3:7] *= 2.0
+    flagged = da.inverse_dynamics_regressor(model, q, v, a, armature=True, check="flag")
+    assert np.isnan(flagged[2]).all()
+    np.testing.assert_allclose(flagged[[0, 1, 3]], compiled[[0, 1, 3]], atol=1e-12)
+    with pytest.raises(StateError):
+        da.inverse_dynamics_regressor(model, q, v, a)
 
 
 def test_models_without_freedom_have_no_base_parameters():
