@@ -107,7 +107,7 @@ def inverse_kinematics(
     data = [np.stack(arrays, axis=1) for arrays in (rotations, translations) if arrays]
     turned = [part.weights[1] for part in parts if part.rotation is not None]
     moved = [part.weights[0] for part in parts if part.translation is not None]
-    shared = np.array([*turned, *moved])
+    data.append(rows_of(np.array([*turned, *moved]), 1))
     further = [] if wanted is None else [rows_of(wanted, 1)]
     clocks = [] if times is None else [rows_of(times, 0)]
     kernel, bounds = _kernel(model, parts, bool(limits), bool(further), bool(clocks))
@@ -116,7 +116,7 @@ def inverse_kinematics(
         if rows.size == 1 < count:  # twice the same costs less than another kernel
             return tuple(x[:1] for x in step(*(np.repeat(x, 2, axis=0) for x in (rows, q, mu, draw))))
         drawn = [further[0][rows], draw] if further else []
-        return kernel(q, *(x[rows] for x in data), shared, mu, *drawn, *(x[rows] for x in clocks))
+        return kernel(q, *(x[rows] for x in data), mu, *drawn, *(x[rows] for x in clocks))
 
     problem = Reaching(
         step,
