@@ -27,8 +27,6 @@ def reversed_rows(
     needed = _needed_by(nodes, outputs)
     all_forward = sum(forward.values())
     all_reverse = sum(cost * needed[index].bit_count() for index, cost in reverse.items())
-    if all_reverse < all_forward:
-        return set(range(len(outputs)))
     saved, least = [0] * len(outputs), [0] * len(outputs)
     for index, cost in reverse.items():
         mask = needed[index]
@@ -36,9 +34,12 @@ def reversed_rows(
             saved[mask.bit_length() - 1] += forward[index]
             least[mask.bit_length() - 1] += cost
     place = {node.index: node for node in nodes}
-    return {
-        k for k, y in enumerate(outputs) if least[k] < saved[k] and _row_cost(y, place, reverse) < saved[k]
-    }
+    chosen = {}
+    for k, y in enumerate(outputs):
+        if least[k] < saved[k] and (cost := _row_cost(y, place, reverse)) < saved[k]:
+            chosen[k] = cost
+    mixed = all_forward - sum(saved[k] - cost for k, cost in chosen.items())
+    return set(range(len(outputs))) if all_reverse < mixed else set(chosen)
 
 
 def _forward_costs(

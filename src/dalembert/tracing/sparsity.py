@@ -103,7 +103,7 @@ def _read(value: Expression) -> set[Address]:
         elif node.op == "input":
             found.add(Address.fixed(*node.data))
         elif node.op not in CONSTANT_OPS:
-            for item in node.args[1:] if node.op == "select" else node.args:
+            for item in node.args:
                 if item.index not in seen:
                     seen.add(item.index)
                     stack.append(item)
