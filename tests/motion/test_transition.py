@@ -10,11 +10,11 @@ import pytest
 import dalembert as da
 from dalembert.motion.configuration_spline import ConfigurationSpline, Controls
 from dalembert.motion.descent import Progress, descend
-from dalembert.motion.torque_energy import Contacts, TorqueEnergy, places_of
+from dalembert.motion.torque_energy import Contacts, TorqueEnergy, contact_forces, places_of
 
 
-def figure() -> da.Model:
-    """A floating trunk with an arm at a ball joint, which ends in a hinge."""
+def figure(grip: da.Transform | None = None) -> da.Model:
+    """A floating trunk with an arm at a ball joint and a hinge; a grip welds the hand to the world there."""
     builder = da.ModelBuilder()
     rod = da.RigidInertia(1.5, (0.0, 0.0, -0.2), (0.03, 0.03, 0.004))
     at = da.Transform.from_rotation_translation(np.eye(3), (0.1, 0.2, 0.3))
@@ -34,6 +34,8 @@ def figure() -> da.Model:
     )
     builder.add_frame("hand", "lower", below)
     builder.set_actuated(["shoulder", "elbow"])
+    if grip is not None:
+        builder.add_loop("grip", "world", "lower", da.Fixed(), grip, below)
     return builder.build()
 
 
@@ -70,6 +72,11 @@ def test_the_gradient_is_that_of_finite_differences_with_contacts_too() -> None:
             e = 1e-5
             there, back = (energy(Controls(controls.values + s * way, controls.anchors)) for s in (e, -e))
             assert np.sum(gradient * way) == pytest.approx((there - back) / (2 * e), rel=1e-6)
+    loose = TorqueEnergy(spline, 5, 0.7, prices=prices, smoothness=0.1, contacts=held._replace(stiffness=0.0))
+    off = places_of(FIGURE, energy.motion(controls)[0], ["hand"])[:, 0] - held.places[0]
+    squares = np.sum(off[:, :3] ** 2, axis=1) + 0.5 * np.sum(off[:, 3:] ** 2, axis=1)
+    shares = np.tile(0.5 * 0.175 * np.polynomial.legendre.leggauss(4)[1], 4)
+    assert energy(controls) - loose(controls) == pytest.approx(300.0 * shares @ squares, rel=1e-9)
 
 
 def test_energy_falls_and_the_ends_are_met() -> None:
@@ -157,6 +164,23 @@ def test_a_frame_in_contact_stays_and_the_world_carries_it() -> None:
     assert np.abs(move.residual[:, 3:]).max() < 0.2 * weight
     with pytest.raises(da.errors.ArgumentError, match="one place"):
         da.motion.transition(FIGURE, *states(), 0.6, contacts=["hand"])
+
+
+def test_forces_at_contacts_are_those_of_a_loop_joint() -> None:
+    """With a fixed joint there, and no force at the root, joint forces of this figure are unique."""
+    q, _ = states()[0]
+    hand = da.forward_kinematics(FIGURE, q)["hand"]
+    welded = figure(da.Transform.from_rotation_translation(hand.rotation, hand.translation))
+    rng = np.random.default_rng(2)
+    q, v = da.close_loops(welded, q, rng.normal(size=FIGURE.nv))
+    tau = np.concatenate([np.zeros(6), rng.normal(size=4)])
+    a = da.forward_dynamics(welded, q, v, tau)
+    prices = np.array([1e6] * 6 + [1.0] * 4)
+    wrench = contact_forces(FIGURE, ["hand"], prices, q[None], v[None], a[None])[0, 0]
+    external = np.zeros((3, 6))
+    external[2] = wrench
+    found = da.inverse_dynamics(FIGURE, q, v, a, external, external_frame="world")
+    np.testing.assert_allclose(found, tau, atol=2e-4)
 
 
 def test_a_descent_respects_bounds_and_says_when_it_is_over() -> None:
