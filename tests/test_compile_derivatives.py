@@ -201,6 +201,7 @@ def test_products_by_functions_of_the_library():
     f = da.compile(da.inverse_dynamics, model)
     assert da.jvp(f, "q") is f.jvp("q")
     assert da.vjp(f, "q", "v") is f.vjp("q", "v")
+    assert "inverse_dynamics.vjp[q, v](q[6], v[6], a[6], cotangent[6])" in repr(f.vjp("q", "v"))
     power = np.einsum("bi,bi->b", da.vjp(f, "a")(q, v, a, v), v)
     assert_allclose(power, 2.0 * da.kinetic_energy(model, q, v), rtol=1e-12)
     with pytest.raises(DtypeError, match=r"da.vjp takes a compiled function, got function; compile it first"):

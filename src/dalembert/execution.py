@@ -240,7 +240,12 @@ class CompiledFunction:
 
     def __repr__(self) -> str:
         arguments = ", ".join(f"{name}{list(shape)}" for name, shape in self.inputs.items())
-        return f"<CompiledFunction {self.name}({arguments}) for {self._recipe.model!r}, {self.dtype}>"
+        return f"<CompiledFunction {self._title()}({arguments}) for {self._recipe.model!r}, {self.dtype}>"
+
+    def _title(self) -> str:
+        """The name with the derivatives: f.vjp[q, v]."""
+        parts = (f".{item.kind}[{', '.join(item.arguments)}]" for item in self._recipe.derivatives)
+        return self.name + "".join(parts)
 
     def _general(
         self,
@@ -330,7 +335,7 @@ class CompiledFunction:
     def _kernel(self, width: str) -> codegen.CpuKernel:
         kernel = self._kernels.get(width)
         if kernel is None:
-            with self._lock, _announced(f"compiling {self.name} for {self._recipe.model!r} ({width})"):
+            with self._lock, _announced(f"compiling {self._title()} for {self._recipe.model!r} ({width})"):
                 kernel = self._kernels.get(width) or self._load(width) or self._compile(width)
                 self._kernels[width] = kernel
         return kernel
