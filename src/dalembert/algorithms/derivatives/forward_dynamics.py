@@ -24,7 +24,7 @@ from dalembert.algorithms.derivatives.inverse_dynamics import (
 from dalembert.algorithms.external_forces import ExternalForces, body_forces
 from dalembert.algorithms.inverse_mass_matrix import inverse_from_factors
 from dalembert.algorithms.open_tree import require_moving_mass, require_open_tree
-from dalembert.algorithms.sparse import ancestors, factor_with_reciprocals, solve_l, solve_with_reciprocals
+from dalembert.algorithms.sparse import ancestors, factor_with_reciprocals, solve_with_reciprocals
 from dalembert.algorithms.sparsity import variable_parents
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, is_zero
@@ -71,21 +71,31 @@ def forward_dynamics_derivatives(
         else:
             forces.leave(body)
             pairs.leave(body)
-    return Derivatives(
-        solved_columns(L, reciprocals, lam, pairs.by_q),
-        solved_columns(L, reciprocals, lam, pairs.by_v),
-        inverse_from_factors(L, reciprocals, lam),
-    )
+    by_q, by_v = solved_columns(L, reciprocals, lam, pairs.by_q, pairs.by_v)
+    return Derivatives(by_q, by_v, inverse_from_factors(L, reciprocals, lam))
 
 
-def solved_columns(L: Matrix, reciprocals: Sequence[Scalar], lam: Sequence[int], B: Matrix) -> Matrix:
-    """-M^-1 B, column by column; zeros of B cost nothing."""
-    columns = []
-    for column in transposed(B):
-        y = [-x for x in column]
+def solved_columns(
+    L: Matrix, reciprocals: Sequence[Scalar], lam: Sequence[int], *sides: Matrix
+) -> list[Matrix]:
+    """-M^-1 B of each B, column by column; zeros of B cost nothing.
+
+    Columns of the same number advance side by side: a triangular solution is one chain of dependent
+    operations, and a processor that waits for one can work on the other.
+    """
+    solutions: list[list[list[Scalar]]] = [[] for _ in sides]
+    for columns in zip(*(transposed(B) for B in sides), strict=True):
+        ys = [[-x for x in column] for column in columns]
         for i in reversed(range(len(lam))):
-            if not is_zero(y[i]):
-                for j in ancestors(lam, i):
-                    y[j] = y[j] - L[i][j] * y[i]
-        columns.append(solve_l(L, lam, [x * r for x, r in zip(y, reciprocals, strict=True)], unit=True))
-    return transposed(columns)
+            for j in ancestors(lam, i):
+                for y in ys:
+                    if not is_zero(y[i]):
+                        y[j] = y[j] - L[i][j] * y[i]
+        ys = [[x * r for x, r in zip(y, reciprocals, strict=True)] for y in ys]
+        for i in range(len(lam)):
+            for j in ancestors(lam, i):
+                for y in ys:
+                    y[i] = y[i] - L[i][j] * y[j]
+        for solution, y in zip(solutions, ys, strict=True):
+            solution.append(y)
+    return [transposed(solution) for solution in solutions]

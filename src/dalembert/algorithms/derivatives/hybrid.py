@@ -91,9 +91,10 @@ def hybrid_dynamics_derivatives(
     by_tau = [[-x if not known[j] else 0.0 for j, x in enumerate(row)] for row in identity(n)]
     by_a = [[x if known[j] else 0.0 for j, x in enumerate(row)] for row in M]
     fixed = [[x if known[j] else 0.0 for j, x in enumerate(row)] for row in identity(n)]
+    changes = (by_q, by_v, by_tau, by_a)
+    parts = solved_columns(L, reciprocals, lam, *([change[i] for i in free] for change in changes))
     a_by, tau_by = [], []
-    for change, own in ((by_q, None), (by_v, None), (by_tau, None), (by_a, fixed)):
-        part = solved_columns(L, reciprocals, lam, [change[i] for i in free])
+    for change, part, own in zip(changes, parts, (None, None, None, fixed), strict=True):
         rows = zeros(n, n) if own is None else own
         for i, row in zip(free, part, strict=True):
             rows[i] = row
