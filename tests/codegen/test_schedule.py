@@ -95,6 +95,20 @@ def test_a_plan_computes_every_value_and_never_needs_more_registers(seed, regist
     assert alive.max() <= registers + 3, "beside the operands of one instruction"
 
 
+def test_slots_stand_in_the_order_of_their_use_and_results_last():
+    program = schedule(list(random_straight(3, size=400).statements[0].values), fma=True)
+    keep = {node for node in program.roots if not program.is_leaf(node)}
+    plan = allocate(program, registers=6, keep=keep)
+    temporaries = plan.slots - len(plan.home)
+    assert temporaries > 2
+    assert sorted(plan.home.values()) == list(range(temporaries, plan.slots))
+    uses = np.zeros(plan.slots, dtype=int)
+    for action, _, slot in plan.steps:
+        if action in (RELOAD, SPILL):
+            uses[slot] += 1
+    assert np.all(np.diff(uses[:temporaries]) <= 0)
+
+
 def test_fewer_registers_mean_more_traffic():
     program = schedule(list(random_straight(1).statements[0].values), fma=True)
     steps = [len(allocate(program, registers=count).steps) for count in (6, 12, 24, 48)]
