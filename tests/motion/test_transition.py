@@ -141,6 +141,8 @@ def test_limits_bound_the_motion() -> None:
     assert bound.energies[-1] > free.energies[-1]
     assert bound.converged
     assert free.converged
+    given = da.motion.transition(model, start, end, 1.5, limits=([-1.1], [1.1]))
+    np.testing.assert_array_equal(given.clip.q, bound.clip.q)
 
 
 def test_a_frame_in_contact_stays_and_the_world_carries_it() -> None:
@@ -218,6 +220,10 @@ REFUSED = {
     "not finite": {"end": [np.nan, 0.0]},
     "parts": {"start": ([0, 0], [0, 0], [0, 0], [0, 0])},
     "no root": {"fixed_root": True},
+    "frame_time": {"frame_time": 0.0},
+    "tolerance": {"tolerance": np.nan},
+    "two arrays": {"limits": ([0.0], [1.0])},
+    "not below": {"limits": ([0.0, 2.0], [1.0, 1.0])},
     "not negative": {"smoothness": -1.0},
     "sequence of names": {"contacts": "tip"},
     "another model": {"start": "clip"},

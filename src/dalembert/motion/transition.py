@@ -47,7 +47,7 @@ def transition(
     root_weight: float = 0.01,
     contacts: Sequence[str] = (),
     contact_stiffness: float = 1e7,
-    limits: bool = True,
+    limits: bool | tuple[Any, Any] = True,
     smoothness: float = 0.05,
     frame_time: float = 1.0 / 60.0,
     iterations: int = 20000,
@@ -65,8 +65,8 @@ def transition(
         forces cost nothing.
     contacts: names of frames that stay in place, in the same place at both ends; the world holds them with
         whatever forces serve best. `contact_stiffness` [N^2] prices the integral of their squared offset.
-    limits: keep coordinates between the limits of their joints (widened to the two ends where these are
-        outside); ball joints have none.
+    limits: keep coordinates between the limits of their joints, or between two arrays `(lower, upper)` like q
+        (widened to the two ends where these are outside); rotations and floating bodies have none.
     smoothness: a price on accelerations, as if each joint had a flywheel of that inertia [kg m^2, kg]; 0.0 is
         the pure torque energy, whose least value may take very long to find.
     frame_time: about the time between frames of the resulting clip [s].
@@ -90,8 +90,12 @@ def transition(
     [1.  0.5] [0. 1.] True
     """
     _check(model, duration, knots, iterations)
+    _not_negative("tolerance", tolerance)
     spline = ConfigurationSpline(model)
     ends = _state(model, start, "start", -1), _state(model, end, "end", 0)
+    if not (is_finite(frame_time) and frame_time > 0.0):
+        raise ArgumentError(f"transition: frame_time is {frame_time!r}; give a positive time [s]")
+    frames = max(math.ceil(duration / frame_time - 1e-6), 1)
     root = _root(model)
     if fixed_root and not len(root):
         raise ArgumentError(
@@ -141,7 +145,6 @@ def transition(
     pure = TorqueEnergy(
         spline, knots, duration, prices=prices, contacts=held and held._replace(stiffness=0.0)
     )
-    frames = max(int(math.ceil(duration / frame_time - 1e-6)), 1)
     points = spline_points(knots, duration, np.linspace(0.0, duration, frames + 1))
     clip = Clip(model, points.time, *spline.sampled(best, points))
     names = tuple(contacts)
@@ -306,16 +309,26 @@ def _contacts(
     return Contacts(tuple(names), places[0], _not_negative("contact_stiffness", stiffness))
 
 
-def _bounds(spline: ConfigurationSpline, start: Array, end: Array, limits: bool) -> tuple[Array, Array]:
+def _bounds(
+    spline: ConfigurationSpline, start: Array, end: Array, limits: bool | tuple[Any, Any]
+) -> tuple[Array, Array]:
     """Limits (nv,) of control values, between which the spline then stays; none where rotations are."""
     model = spline.model
     lower, upper = np.full(model.nv, -np.inf), np.full(model.nv, np.inf)
-    if not limits:
+    if limits is False:
         return lower, upper
     low, high = np.full(model.nq, -np.inf), np.full(model.nq, np.inf)
-    for body in model.bodies:
-        if body.q_slice.stop > body.q_slice.start:
-            low[body.q_slice], high[body.q_slice] = body.limits.lower, body.limits.upper
+    if limits is True:
+        for body in model.bodies:
+            if body.q_slice.stop > body.q_slice.start:
+                low[body.q_slice], high[body.q_slice] = body.limits.lower, body.limits.upper
+    else:
+        given = [np.asarray(bound, float) for bound in limits]
+        if [bound.shape for bound in given] != [(model.nq,)] * 2:
+            raise ShapeError(f"transition: limits are True, False or two arrays of the shape ({model.nq},)")
+        low, high = given
+        if not (low <= high).all():
+            raise ArgumentError("transition: a lower limit is not below its upper limit")
     lower[spline.plain] = np.minimum(low, np.minimum(start, end))[spline.plain_q]
     upper[spline.plain] = np.maximum(high, np.maximum(start, end))[spline.plain_q]
     return lower, upper
