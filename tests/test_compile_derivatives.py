@@ -368,3 +368,23 @@ def test_gradient_through_loops_whose_rank_is_decided_in_the_kernel(name: str):
     assert_allclose(expected[0], differences(lambda x: f(x, v, tau), model, q, 1e-6), rtol=1e-5, atol=1e-5)
     for found, J in zip(f.vjp("q", "v", "tau")(q, v, tau, w), expected, strict=True):
         assert_allclose(found, w @ J, rtol=1e-10, atol=1e-10)
+
+
+def test_rows_near_the_root_of_a_large_tree_are_gradients(monkeypatch: pytest.MonkeyPatch):
+    """A hub with eight arms: its row is a gradient, its column a product, and so are all arms together."""
+    builder = da.ModelBuilder()
+    rng = np.random.default_rng(6)
+    for k in range(9):
+        inertia = da.RigidInertia(1.0 + k, rng.normal(size=3).tolist(), [3.0, 2.0, 2.5])
+        joint = da.Revolute(axis=rng.normal(size=3).tolist())
+        builder.add_body(f"arm{k}", "arm0" if k else "world", joint, inertia=inertia)
+    model = builder.build()
+    q, v, a = states(model, 2)
+    expected = library.function(model, "inverse_dynamics").jacobian("a", "v")(q, v, a)
+    monkeypatch.setattr(library, "UNROLLED_BODIES", 1)
+    f = da.compile(da.inverse_dynamics, model)
+    by_a = f.jacobian("a")
+    assert by_a.operation_count.total == 3 * f.jvp("a").operation_count.total
+    assert_allclose(by_a(q, v, a), expected[0], rtol=1e-10, atol=1e-10)
+    for x, y in zip(f.jacobian("a", "v")(q, v, a), expected, strict=True):
+        assert_allclose(x, y, rtol=1e-10, atol=1e-10)

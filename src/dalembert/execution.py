@@ -217,7 +217,13 @@ class CompiledFunction:
             if recipe.looped and kind == "jacobian":
                 product = self.jvp(*arguments)
                 tangents = [product._signature[k - len(arguments)] for k in range(len(arguments))]
-                found._columns = Columns(product, product._lower().program, tangents, dtype=self.dtype)
+                found._columns = Columns(
+                    product,
+                    lambda: self.vjp(*arguments),
+                    product._lower().program,
+                    tangents,
+                    dtype=self.dtype,
+                )
                 found._results = tuple(
                     ArrayArgument(f"{self._layout()[0].name} by {name}", self._layout()[0].shape + item.shape)
                     for name, item in zip(arguments, tangents, strict=True)
