@@ -20,7 +20,17 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["DEGREE", "LEAST_KNOTS", "ORDER", "SplinePoints", "gauss_points", "smoothest", "spline_points"]
+__all__ = [
+    "DEGREE",
+    "LEAST_KNOTS",
+    "ORDER",
+    "SplinePoints",
+    "end_controls",
+    "gauss_points",
+    "second_step",
+    "smoothest",
+    "spline_points",
+]
 
 Array = npt.NDArray[np.float64]
 

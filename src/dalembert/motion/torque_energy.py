@@ -44,7 +44,7 @@ from dalembert.motion.configuration_spline import ConfigurationSpline, Controls
 from dalembert.scalar import Scalar
 from dalembert.spatial import Transform
 
-__all__ = ["Contacts", "TorqueEnergy"]
+__all__ = ["Contacts", "TorqueEnergy", "contact_forces", "places_of"]
 
 Array = npt.NDArray[np.float64]
 

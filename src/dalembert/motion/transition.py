@@ -18,7 +18,7 @@ import numpy.typing as npt
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.api.dynamics import inverse_dynamics
 from dalembert.api.motion import normalize
-from dalembert.errors import ArgumentError, DtypeError, ShapeError, StateError, UnknownNameError
+from dalembert.errors import ArgumentError, DtypeError, ShapeError, StateError
 from dalembert.model.checks import is_finite
 from dalembert.model.joints import Free
 from dalembert.model.model import Model
@@ -298,7 +298,7 @@ def _contacts(
         if model.frame(name).body < 0:
             raise ArgumentError(f'contacts: "{name}" is a frame of the world, which does not move')
     if len(set(names)) < len(names):
-        raise UnknownNameError(f"contacts: a frame is named twice in {list(names)}")
+        raise ArgumentError(f"contacts: a frame is named twice in {list(names)}")
     places = places_of(model, np.stack([start, end]), names)
     apart = np.abs(places[1] - places[0]).max(axis=1)
     for name, distance in zip(names, apart, strict=True):
