@@ -117,3 +117,8 @@ def test_a_check_refuses_rows():
     np.testing.assert_array_equal(refused(program, {"x": list(rows.T)}), [False, True])
     assert refused(trace(lambda x: x, [ArrayInput("x")], check=lambda x: True).program(), {"x": [0.0]})
     assert not refused(trace(lambda x: x, [ArrayInput("x")]).program(), {"x": [0.0]})
+
+
+def test_numpy_functions_are_refused_where_they_stand():
+    with pytest.raises(TracingError, match=r"test_trace\.py:\d+: NumPy has no functions.*dalembert\.scalar"):
+        trace(lambda x: np.sin(x[0]), [ArrayInput("x", (2,))])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import math
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -66,8 +67,10 @@ def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
     except TypeError as error:
         if "ufunc" not in str(error):
             raise
+        place = traceback.extract_tb(error.__traceback__)[-1]
         raise TracingError(
-            f"NumPy has no functions of traced values ({error}); use those of dalembert.scalar"
+            f"{place.filename}:{place.lineno}: NumPy has no functions of traced values ({error}); "
+            "use those of dalembert.scalar"
         ) from error
 
 
