@@ -197,3 +197,25 @@ def test_constraints_and_empty_models_are_told_apart() -> None:
     builder.add_body("stone", "world", da.Fixed(), inertia=da.RigidInertia(1.0, (0, 0, 0), (1, 1, 1)))
     shapes = [m.shape for m in da.forward_dynamics_derivatives(builder.build(), np.zeros((4, 0)), [], [])]
     assert shapes == [(4, 0, 0)] * 3
+
+
+def test_compiled_with_parameters_in_both_float_types() -> None:
+    """RBDA-10.4-SYMBOLIC: masses and placements at run time, single precision, and rows off unit norm."""
+    model = random_tree(5, 3, ("spherical", "revolute"), branching=0.0, root="spherical")
+    q, v, a, _ = (np.array(x) for x in state(model, 5))
+    compiled = da.compile(da.inverse_dynamics_derivatives, model, parameters=("b1.mass", "b2.placement"))
+    heavy = model.with_values({"b1.mass": 4.0})
+    for found, expected in zip(
+        compiled(q, v, a, parameters={"b1.mass": 4.0}), da.inverse_dynamics_derivatives(heavy, q, v, a)
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    exact = da.forward_dynamics_derivatives(model, q, v, a)
+    single = da.forward_dynamics_derivatives(model, *(x.astype(np.float32) for x in (q, v, a)))
+    for found, expected in zip(single, exact):
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, expected, rtol=0.0, atol=2e-4 * max(1.0, np.abs(expected).max()))
+    rows = np.array([q, 1.1 * q, q])
+    flagged = da.inverse_dynamics_derivatives(model, rows, v, a, check="flag")
+    for matrix in flagged:
+        assert np.isnan(matrix[1]).all()
+        assert np.isfinite(matrix[[0, 2]]).all()
