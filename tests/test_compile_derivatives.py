@@ -388,3 +388,13 @@ def test_rows_near_the_root_of_a_large_tree_are_gradients(monkeypatch: pytest.Mo
     assert_allclose(by_a(q, v, a), expected[0], rtol=1e-10, atol=1e-10)
     for x, y in zip(f.jacobian("a", "v")(q, v, a), expected, strict=True):
         assert_allclose(x, y, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["arm6", "humanoid"])
+def test_gradient_of_a_cost_through_forward_dynamics_is_cheap(name: str):
+    """RBDA-10.4-SYMBOLIC: by all of q, v and tau for at most five times the operations, here three."""
+    model = getattr(da.models, name)()
+    f = da.compile(lambda m, q, v, tau: sum(x * x for x in al.forward_dynamics(m, q, v, tau)), model)
+    gradient = f.vjp("q", "v", "tau")
+    assert gradient.operation_count.total <= 3.2 * f.operation_count.total
+    assert gradient.operation_count.trigonometric == f.operation_count.trigonometric
