@@ -19,6 +19,7 @@ from dalembert.api.cartesian import (
     maximal_velocities,
 )
 from dalembert.api.constrained import constraint_forces, loop_forces
+from dalembert.api.derivative import derivative
 from dalembert.api.derivatives import (
     forward_dynamics_derivatives,
     hybrid_dynamics_derivatives,
@@ -105,6 +106,7 @@ __all__ = [
     "coriolis_matrix",
     "coriolis_product",
     "covariant_derivative",
+    "derivative",
     "difference",
     "floating_base_equations",
     "floating_base_inverse_dynamics",

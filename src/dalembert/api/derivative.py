@@ -1,0 +1,105 @@
+"""The derivative of any public function that computes with straight-line arithmetic."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Final
+
+from dalembert.api.calls import Array, Check, known_frame
+from dalembert.arguments import pick_dtype
+from dalembert.errors import ArgumentError, UnknownNameError
+from dalembert.library import FUNCTIONS, function, no_model
+from dalembert.model.model import Model
+
+__all__ = ["derivative"]
+
+DIFFERENTIABLE: Final = (
+    "bias_forces",
+    "center_of_mass",
+    "centroidal_momentum",
+    "centroidal_momentum_matrix",
+    "coriolis_forces",
+    "coriolis_matrix",
+    "forward_dynamics",
+    "forward_kinematics",
+    "gravity_forces",
+    "inertial_forces",
+    "inverse_dynamics",
+    "inverse_mass_matrix",
+    "jacobian",
+    "jacobian_rate",
+    "kinetic_energy",
+    "mass_matrix",
+    "passive_forces",
+    "point_motion",
+    "potential_energy",
+)
+
+
+def derivative(
+    of: Callable[..., Any],
+    model: Model,
+    *arguments: Any,
+    by: str = "q",
+    out: Array | tuple[Array, ...] | None = None,
+    check: Check = "raise",
+    **options: Any,
+) -> Any:
+    """df/dx of a public function `of`, at the arguments that it is called with: `(…, *shape of f, n)`.
+
+    `by`: the argument x; by a configuration q on the tangent space, (df/dq)_k = d/dt f(integrate(q, t e_k)),
+    n = nv. So `da.derivative(da.mass_matrix, model, q)` is dM/dq `(…, nv, nv, nv)`, and of `da.jacobian` the
+    Hessian of a frame's motion `(…, 6, nv, nv)`. A function of several results gives a tuple;
+    `forward_kinematics` those of rotations `(…, n_bodies, 3, 3, nv)` and translations
+    `(…, n_bodies, 3, nv)`. One compiled kernel, by the chain rule on the traced graph; for functions of
+    your own take `da.compile(f, model).jacobian(x)`.
+
+    Rows: RBDA-10.4-SYMBOLIC, LJ-2-CORIOLIS.
+
+    >>> model = da.models.double_pendulum()
+    >>> q, v = np.array([0.3, -0.5]), np.array([1.0, 2.0])
+    >>> M_rate = da.derivative(da.mass_matrix, model, q) @ v
+    >>> print(np.abs(M_rate - da.mass_matrix_rate(model, q, v)).max() < 1e-12)
+    True
+    >>> print(da.derivative(da.jacobian, model, q, "tip").shape)
+    (6, 2, 2)
+    """
+    name = getattr(of, "__name__", repr(of))
+    if name not in DIFFERENTIABLE:
+        raise UnknownNameError(
+            f"{UnknownNameError.of('function to differentiate', name, DIFFERENTIABLE)}; of others take "
+            "da.compile(…).jacobian"
+        )
+    if not isinstance(model, Model):
+        raise no_model(name, model)
+    try:
+        bound = inspect.signature(of).bind(model, *arguments, **options)
+    except TypeError as error:
+        raise ArgumentError(f"derivative of {name}: {error}") from None
+    bound.apply_defaults()
+    given = dict(list(bound.arguments.items())[1:])
+    for own in ("out", "check"):
+        given.pop(own, None)
+    method = given.pop("method", None)
+    values = [given.pop(item) for item in FUNCTIONS[name].arguments]
+    arrays = {
+        key: value
+        for key in ("external_forces", "time", "stabilization")
+        if (value := given.pop(key, None)) is not None
+    }
+    if "external_forces" not in arrays:
+        given.pop("external_frame", None)
+    if "frame_name" in given:
+        given = {"where": known_frame(model, given.pop("frame_name"))} | given
+    names = (*FUNCTIONS[name].arguments, *arrays)
+    if by not in names:
+        raise UnknownNameError.of(f"argument of {name}", by, names)
+    dtype = pick_dtype(list(zip(names, (*values, *arrays.values()), strict=True)))
+    key = ("derivative", name, method, tuple(arrays), tuple(given.items()), dtype, by)
+    compiled = model.functions.get(key)
+    if compiled is None:
+        compiled = model.functions[key] = function(
+            model, name, method, arrays=tuple(arrays), options=tuple(given.items()), dtype=dtype, by=by
+        )
+    return compiled(*values, *arrays.values(), out=out, check=check)

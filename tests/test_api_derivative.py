@@ -1,0 +1,79 @@
+"""`da.derivative`: every differentiable public function against central differences along `integrate`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.conformance.models import branched
+
+import dalembert as da
+from dalembert.api.derivative import DIFFERENTIABLE
+from dalembert.errors import ArgumentError, UnknownNameError
+from dalembert.library import FUNCTIONS
+
+FRAMED = ("jacobian", "jacobian_rate", "point_motion")
+
+
+def state(model: da.Model) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(2)
+    q, v = model.random_state(rng)
+    return {"q": q, "v": v, "a": rng.normal(size=model.nv), "tau": rng.normal(size=model.nv)}
+
+
+def value(name: str, model: da.Model, arrays: list[np.ndarray]) -> list[np.ndarray]:
+    more = (model.bodies[-1].name,) if name in FRAMED else ()
+    found = getattr(da, name)(model, *arrays, *more)
+    if name == "forward_kinematics":
+        return [found.rotation, found.translation]
+    return list(found) if isinstance(found, tuple) else [np.asarray(found)]
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_derivatives_are_slopes_along_the_manifold(name: str) -> None:
+    """By every argument, on a free root with a ball and a screw; a batch of two equals its samples."""
+    model = branched()
+    at = state(model)
+    arguments = FUNCTIONS[name].arguments
+    more = (model.bodies[-1].name,) if name in FRAMED else ()
+    for by in arguments:
+        arrays = [at[item] for item in arguments]
+        found: Any = da.derivative(getattr(da, name), model, *arrays, *more, by=by)
+        results = list(found) if isinstance(found, tuple) else [found]
+        for k in range(model.nv):
+            h = 1e-5
+            ends = []
+            for sign in (1.0, -1.0):
+                step = sign * h * np.eye(model.nv)[k]
+                moved = dict(at)
+                moved[by] = da.integrate(model, at["q"], step) if by == "q" else at[by] + step
+                ends.append(value(name, model, [moved[item] for item in arguments]))
+            for result, plus, minus in zip(results, *ends, strict=True):
+                slope = (plus - minus) / (2.0 * h)
+                scale = 1.0 + np.abs(slope).max()
+                np.testing.assert_allclose(result[..., k] / scale, slope / scale, atol=1e-7)
+    twice = da.derivative(getattr(da, name), model, *(np.stack([x, x]) for x in arrays), *more, by=by)
+    np.testing.assert_array_equal((twice[0] if isinstance(twice, tuple) else twice)[1], results[0])
+
+
+def test_options_of_the_function_are_kept() -> None:
+    model = da.models.arm6()
+    q = np.linspace(-1.0, 1.0, 6)
+    world = da.derivative(da.jacobian, model, q, model.bodies[-1].name, frame="world")
+    assert np.abs(world - da.derivative(da.jacobian, model, q, model.bodies[-1].name)).max() > 0.01
+    single = da.derivative(da.mass_matrix, model, q.astype(np.float32))
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, da.derivative(da.mass_matrix, model, q), atol=1e-5)
+    out = np.empty((6, 6, 6))
+    assert da.derivative(da.mass_matrix, model, q, out=out) is out
+
+
+def test_what_cannot_be_differentiated_is_named() -> None:
+    model = da.models.pendulum()
+    with pytest.raises(UnknownNameError, match="mass_matrix"):
+        da.derivative(da.step, model, [0.1], [0.0], [0.0], 0.1)
+    with pytest.raises(UnknownNameError, match="argument of mass_matrix"):
+        da.derivative(da.mass_matrix, model, [0.1], by="v")
+    with pytest.raises(ArgumentError, match="derivative of jacobian"):
+        da.derivative(da.jacobian, model, [0.1])
