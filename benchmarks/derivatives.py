@@ -6,7 +6,8 @@ costs the memory's time, since the three matrices of the humanoid take 24 kB a s
 functions for derivatives and is called row by row; a single call allocates its results. Times are the least
 of interleaved rounds. `bar` is the least ratio, or the longest time, that the project asks of itself.
 
-The second table compares the analytic recursion with differentiation of the traced graph, by operations.
+The second table compares the analytic recursion with differentiation of the traced graph, by operations; the
+third holds the gradient of a scalar cost through forward dynamics, in reverse mode, against the cost itself.
 """
 
 import argparse
@@ -27,6 +28,9 @@ from dalembert.library import function
 BATCH = 4096
 NAMES = ("inverse_dynamics_derivatives", "forward_dynamics_derivatives")
 BARS = {"6-joint arm": 20.0, "humanoid, nv 32": 6.0}
+GRADIENT = 5.0
+"""What a gradient may cost, in times of its function."""
+
 COLD, CACHED = 8.0, 0.15
 """Seconds to compile the derivatives of the humanoid's inverse dynamics, and to load them."""
 
@@ -62,6 +66,9 @@ def main() -> int:
     print(table(headers, rows, names=3))
     print()
     operations()
+    print()
+    with one_thread():
+        gradients(options.rounds, missed)
     print()
     compile_times(missed)
     print("\nEvery bar is met." if not missed else "\nMissed: " + "; ".join(missed))
@@ -170,6 +177,39 @@ def operations() -> None:
             ]
         )
     print(table(["model", "nv", "ID", "dID", "dID by graph", "ratio", "dFD"], rows))
+
+
+def cost(model: da.Model, q: Any, v: Any, tau: Any) -> Any:
+    """Half the square of the accelerations."""
+    return 0.5 * sum((x * x for x in da.algorithms.forward_dynamics(model, q, v, tau)), 0.0)
+
+
+def gradients(rounds: int, missed: list[str]) -> None:
+    """What the gradient of a cost by q, v and tau takes, in times of the cost."""
+    rows = []
+    for contest in (arm(BATCH), humanoid(BATCH)):
+        f = da.compile(cost, contest.model)
+        g = f.vjp("q", "v", "tau")
+        state = (contest.q, contest.v, contest.tau)
+        one = [x[0] for x in state]
+        weights, unit = np.ones(BATCH), np.array(1.0)
+        f(*state), g(*state, weights), f(*one), g(*one, unit)
+        times = least(
+            {
+                "f": (Timer(lambda: f(*state)), BATCH),  # noqa: B023
+                "g": (Timer(lambda: g(*state, weights)), BATCH),  # noqa: B023
+                "f one": (Timer(lambda: f(*one)), 1),  # noqa: B023
+                "g one": (Timer(lambda: g(*one, unit)), 1),  # noqa: B023
+            },
+            rounds,
+        )
+        counted = [c.multiplications + c.additions for c in (f.operation_count, g.operation_count)]
+        ratios = [counted[1] / counted[0], times["g"] / times["f"], times["g one"] / times["f one"]]
+        if max(ratios) > GRADIENT:
+            missed.append(f"gradient of {contest.name}: {max(ratios):.1f} times the function")
+        rows.append([contest.name, *(f"{x:.2f}" for x in ratios), f"{GRADIENT:g}"])
+    print("gradient of a cost through forward dynamics by q, v and tau, in times of the cost")
+    print(table(["robot", "operations", "batch", "single call", "bar"], rows))
 
 
 def compile_times(missed: list[str]) -> None:
