@@ -77,3 +77,14 @@ def test_what_cannot_be_differentiated_is_named() -> None:
         da.derivative(da.mass_matrix, model, [0.1], by="v")
     with pytest.raises(ArgumentError, match="derivative of jacobian"):
         da.derivative(da.jacobian, model, [0.1])
+
+
+def test_results_that_share_memory_are_refused() -> None:
+    """One array for three results would hold the last of them; parts of one array are as good as three."""
+    model = da.models.arm6()
+    q = np.linspace(-1.0, 1.0, 6)
+    whole = np.empty((3, 6, 6))
+    with pytest.raises(ArgumentError, match="share memory"):
+        da.inverse_dynamics_derivatives(model, q, q, q, out=(whole[0], whole[1], whole[0]))
+    da.inverse_dynamics_derivatives(model, q, q, q, out=tuple(whole))
+    np.testing.assert_array_equal(whole, np.stack(da.inverse_dynamics_derivatives(model, q, q, q)))

@@ -156,6 +156,11 @@ def result_rows(signature: Sequence[ArrayArgument], rows: Rows, dtype: str, out:
         matrix = _row_view(target, rows.count, item.size)
         if matrix is None or any(np.may_share_memory(target, source) for source in rows.matrices):
             matrix = np.empty((rows.count, item.size), dtype)
+        for earlier, other in zip(signature, results, strict=False):
+            if np.shares_memory(other.array, target):
+                raise ArgumentError(
+                    f"out for {earlier.name} and out for {item.name} share memory; give each its own array"
+                )
         results.append(Result(target, matrix))
     return results
 
