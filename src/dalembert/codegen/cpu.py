@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import functools
+import itertools
+import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -113,16 +116,29 @@ def load_object(
 
 
 def load_symbols(code: bytes, names: tuple[str, ...]) -> tuple[Any, list[int]]:
-    """Map object code; the engine that owns it, and the addresses of functions."""
+    """Map object code; the library that owns it, and the addresses of functions.
+
+    All sections of a library stand side by side, so that code reaches its constants by 32-bit offsets however
+    scattered the process's memory is. (MCJIT maps sections one by one, and aborts where they are too far
+    apart.)
+    """
+    builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+    for name in names:
+        builder.export_symbol(name)
+    with _linking:
+        library = builder.link(_linker(), f"dalembert {next(_library_numbers)}")
+    return library, [library[name] for name in names]
+
+
+_linking = threading.Lock()
+_library_numbers = itertools.count()
+
+
+@functools.cache
+def _linker() -> Any:
+    """The linker of this process; on Windows JITLink does not know every relocation."""
     initialize()
-    machine = target_machine(target_for(None))
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    addresses = [engine.get_function_address(name) for name in names]
-    if not all(addresses):
-        raise CompileError(f"the object code lacks one of the functions {', '.join(names)}")
-    return engine, addresses
+    return llvm.create_lljit_compiler(target_machine(target_for(None)), use_jit_link=sys.platform != "win32")
 
 
 def aligned_buffer(size: int) -> npt.NDArray[np.uint8]:
