@@ -19,12 +19,12 @@ PROGRAM = """
 import json, sys
 import numpy as np
 import dalembert as da
-from dalembert import execution, lowering
+from dalembert import kernels, lowering
 traces, real = [], lowering.lower
 def counted(*args):
     traces.append(args[0].name)
     return real(*args)
-execution.lower = counted
+kernels.lower = counted
 model = da.models.{model}()
 q, v = model.random_state(1)
 single = da.forward_dynamics(model, q, v, v)
@@ -96,7 +96,7 @@ def test_other_model_values_are_other_entries(monkeypatch: pytest.MonkeyPatch):
         traced.append(recipe.name)
         return real(recipe, dtype)
 
-    monkeypatch.setattr("dalembert.execution.lower", counted)
+    monkeypatch.setattr("dalembert.kernels.lower", counted)
     assert da.mass_matrix(da.models.pendulum(mass=2.0), [0.0]) == pytest.approx(2.0)
     assert traced == []
     assert da.mass_matrix(da.models.pendulum(mass=3.0), [0.0]) == pytest.approx(3.0)

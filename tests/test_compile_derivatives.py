@@ -249,7 +249,7 @@ def test_loops_differentiate_as_straight_code_does(name: str, kinds: tuple[str, 
             key: given[key] if key in given else rng.normal(size=(2, *shape))
             for key, shape in f.inputs.items()
         }
-        programs = [item._lower().program for item in (f, g)]
+        programs = [item._kernels.lower().program for item in (f, g)]
         assert any(isinstance(item, Loop) for item in programs[1].statements)
         assert [spec.name for spec in programs[1].inputs] == list(g.inputs)
         results = [interpreted(program, arrays) for program in programs]
@@ -308,7 +308,7 @@ def test_derivatives_of_library_functions_come_from_the_disk(monkeypatch: pytest
         traced.append(recipe.name)
         return real(recipe, dtype)
 
-    monkeypatch.setattr("dalembert.execution.lower", counted)
+    monkeypatch.setattr("dalembert.kernels.lower", counted)
     q, v, tau = (np.array([[x]]) for x in (0.3, 0.1, 0.7))
     results = []
     for _ in range(2):

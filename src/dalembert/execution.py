@@ -6,19 +6,14 @@ through Python. Everything else (batches, lists, `out=`, parameters, errors) tak
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import sys
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, final
 
 import numpy as np
 
 from dalembert import codegen
 from dalembert.arguments import (
-    Array,
     ArrayArgument,
     Result,
     Rows,
@@ -27,11 +22,12 @@ from dalembert.arguments import (
     plain_rows,
     result_rows,
 )
-from dalembert.catalogue.entry import Refusal
 from dalembert.columns import Columns
-from dalembert.errors import ArgumentError, StateError, UnknownNameError
+from dalembert.errors import ArgumentError, UnknownNameError
 from dalembert.foreign_arrays import bridge_of
-from dalembert.lowering import QUATERNION_TOLERANCE, Lowered, Recipe, lower
+from dalembert.kernels import Kernels
+from dalembert.lowering import Recipe
+from dalembert.refused_rows import off_unit_rows, refusal_of, refused_rows
 from dalembert.tracing.count import OperationCount, count_program
 from dalembert.tracing.derivative import Derivative, grouped
 from dalembert.tracing.source import python_source
@@ -40,18 +36,6 @@ from dalembert.tracing.trace import ArrayInput
 __all__ = ["CompiledFunction"]
 
 CHECKS: Final = ("raise", "flag", "off")
-
-STATE_NUMBERS: Final = 25
-"""Numbers that a pass over a tree in loops keeps for each body and sample, measured on forward dynamics."""
-
-STATE_GROWTH: Final = {"jacobian": 1, "jvp": 2, "vjp": 4, "hessian_vector": 8}
-"""How many times as many a derivative keeps."""
-
-CACHE_BYTES: Final = 12 << 20
-"""Larger states of a tree in loops would go through main memory, which costs more than narrow vectors."""
-
-PATIENCE: Final = 1.0
-"""Seconds after which a compilation is announced."""
 
 
 @final
@@ -78,10 +62,7 @@ class CompiledFunction:
         "_columns",
         "_derivatives",
         "_kernels",
-        "_lock",
-        "_lowered",
         "_recipe",
-        "_results",
         "_sibling",
         "_signature",
         "dtype",
@@ -99,12 +80,9 @@ class CompiledFunction:
         self._sibling = sibling
         self._recipe = recipe
         self._signature = (*recipe.signature, *recipe.parameters)
-        self._lowered: Lowered | None = None
-        self._results: tuple[ArrayArgument, ...] | None = None
+        self._kernels = Kernels(recipe, dtype)
         self._columns: Columns | None = None
-        self._kernels: dict[str, codegen.CpuKernel] = {}
         self._derivatives: dict[tuple[str, tuple[str, ...]], CompiledFunction] = {}
-        self._lock = threading.RLock()
         self.__call__ = self._general
 
     @property
@@ -125,7 +103,7 @@ class CompiledFunction:
     @property
     def outputs(self) -> dict[str, tuple[int, ...]]:
         """Shapes of the results, without batch axes."""
-        return {item.name: item.shape for item in self._layout()}
+        return {item.name: item.shape for item in self._kernels.results()}
 
     @property
     def operation_count(self) -> OperationCount:
@@ -133,12 +111,12 @@ class CompiledFunction:
         if self._columns is not None:
             single: OperationCount = self._columns.product.operation_count
             return self._columns.count * single
-        return count_program(self._lower().program)
+        return count_program(self._kernels.lower().program)
 
     @property
     def source(self) -> str:
         """The straight-line program as Python source: what the kernels compute, for reading and checking."""
-        return python_source(self._lower().program, name=self.name)
+        return python_source(self._kernels.lower().program, name=self.name)
 
     @property
     def sparsity(self) -> Any:
@@ -147,9 +125,9 @@ class CompiledFunction:
         Where it is False the result is zero for every argument; nothing is computed there.
         """
         if self._columns is not None:
-            pairs = zip(self._columns.masks, self._layout(), strict=True)
+            pairs = zip(self._columns.masks, self._kernels.results(), strict=True)
             return self._hand_back([mask.reshape(item.shape) for mask, item in pairs])
-        return self._hand_back(list(self._lower().nonzero))
+        return self._hand_back(list(self._kernels.lower().nonzero))
 
     def jacobian(self, *arguments: str) -> CompiledFunction:
         """The derivative by an argument, as another compiled function: shape (…, *output, n).
@@ -201,7 +179,7 @@ class CompiledFunction:
                 kind,
                 arguments,
                 [ArrayInput(item.name, item.shape) for item in self._signature],
-                lambda: [item.shape for item in self._layout()],
+                lambda: [item.shape for item in self._kernels.results()],
                 recipe.charts(),
             )
             found = CompiledFunction(
@@ -220,14 +198,16 @@ class CompiledFunction:
                 found._columns = Columns(
                     product,
                     lambda: self.vjp(*arguments),
-                    product._lower().program,
+                    product._kernels.lower().program,
                     tangents,
                     dtype=self.dtype,
                 )
-                found._results = tuple(
-                    ArrayArgument(f"{self._layout()[0].name} by {name}", self._layout()[0].shape + item.shape)
+                own = self._kernels.results()[0]
+                results = tuple(
+                    ArrayArgument(f"{own.name} by {name}", own.shape + item.shape)
                     for name, item in zip(arguments, tangents, strict=True)
                 )
+                found._kernels = Kernels(found._recipe, self.dtype, results=results)
             self._derivatives[kind, arguments] = found
         return found
 
@@ -235,9 +215,9 @@ class CompiledFunction:
         """Compute all rows; the first one that is refused, or -1."""
         if self._columns is not None:
             self._columns.fill(rows, self._signature, results)
-            bad = [np.broadcast_to(_off_unit(x, self.dtype), rows.count) for _, _, x in self._norms(rows)]
-            return int(np.argmax(np.any(bad, axis=0))) if np.any(bad) else -1
-        kernel = self._kernel("scalar" if rows.count == 1 else "lanes")
+            bad = off_unit_rows(self._recipe, rows, self.dtype)
+            return int(np.argmax(bad)) if np.any(bad) else -1
+        kernel = self._kernels.kernel("scalar" if rows.count == 1 else "lanes")
         return kernel.run(
             [(codegen.address_of(m), m.strides[0] if len(m) > 1 else 0) for m in rows.matrices],
             [(codegen.address_of(result.matrix), result.matrix.strides[0]) for result in results],
@@ -246,12 +226,9 @@ class CompiledFunction:
 
     def __repr__(self) -> str:
         arguments = ", ".join(f"{name}{list(shape)}" for name, shape in self.inputs.items())
-        return f"<CompiledFunction {self._title()}({arguments}) for {self._recipe.model!r}, {self.dtype}>"
-
-    def _title(self) -> str:
-        """The name with the derivatives: f.vjp[q, v]."""
-        parts = (f".{item.kind}[{', '.join(item.arguments)}]" for item in self._recipe.derivatives)
-        return self.name + "".join(parts)
+        return (
+            f"<CompiledFunction {self._kernels.title}({arguments}) for {self._recipe.model!r}, {self.dtype}>"
+        )
 
     def _general(
         self,
@@ -274,12 +251,14 @@ class CompiledFunction:
                 if dtype != self.dtype:
                     return self._sibling(dtype)(*args, out=out, check=check, **named)
             rows = as_rows(self._signature, values, self.dtype)
-        results = result_rows(self._layout(), rows, self.dtype, out)
+        results = result_rows(self._kernels.results(), rows, self.dtype, out)
         refused = self._run(rows, results)
         if refused >= 0 and check == "raise":
-            raise self._refusal(rows, refused)
+            raise refusal_of(self._recipe, rows, refused, self.dtype)
         if refused >= 0 and check == "flag":
-            self._flag(rows, results, refused)
+            bad = refused_rows(self._recipe, rows, refused, self.dtype)
+            for result in results:
+                result.matrix[bad] = np.nan
         if out is not None:
             for result in results:
                 result.finish()
@@ -322,156 +301,23 @@ class CompiledFunction:
                 raise UnknownNameError.of(f"run-time parameter of {self.name}", name, known)
         return [given[name] if name in given else self._recipe.model.value(name) for name in known]
 
-    def _lower(self) -> Lowered:
-        with self._lock:
-            if self._lowered is None:
-                self._lowered = lower(self._recipe, self.dtype)
-                self._results = self._lowered.results
-            return self._lowered
-
-    def _layout(self) -> tuple[ArrayArgument, ...]:
-        """The results; of a function of the library's own that is on disk, without a trace."""
-        if self._results is None and self._lowered is None:
-            for width in ("scalar", "lanes"):
-                if (kernel := self._load(width)) is not None:
-                    self._kernels.setdefault(width, kernel)
-                    break
-        return self._lower().results if self._results is None else self._results
-
-    def _kernel(self, width: str) -> codegen.CpuKernel:
-        kernel = self._kernels.get(width)
-        if kernel is None:
-            with self._lock, _announced(f"compiling {self._title()} for {self._recipe.model!r} ({width})"):
-                kernel = self._kernels.get(width) or self._load(width) or self._compile(width)
-                self._kernels[width] = kernel
-        return kernel
-
-    def _load(self, width: str) -> codegen.CpuKernel | None:
-        """A function of the library's own from the disk cache, without a trace."""
-        if self._recipe.identity is None:
-            return None
-        kernel = codegen.load_kernel(self._recipe.identity, dtype=self.dtype, lanes=self._lanes(width))
-        if kernel is not None and self._results is None:
-            self._results = tuple(
-                ArrayArgument(name, tuple(shape)) for name, shape in kernel.extra["results"]
-            )
-        return kernel
-
-    def _compile(self, width: str) -> codegen.CpuKernel:
-        lowered = self._lower()
-        return codegen.compile_program(
-            lowered.program,
-            dtype=self.dtype,
-            lanes=self._lanes(width),
-            key=self._recipe.identity,
-            extra={"results": [[item.name, list(item.shape)] for item in lowered.results]},
-        )
-
-    def _lanes(self, width: str) -> int:
-        """How many samples a kernel computes at once; fewer for a tree whose states would fill the cache."""
-        if width == "scalar":
-            return 1
-        lanes = codegen.default_lanes(self.dtype)
-        numbers = STATE_NUMBERS * len(self._recipe.model.bodies) if self._recipe.looped else 0
-        for derivative in self._recipe.derivatives:
-            numbers *= STATE_GROWTH[derivative.kind]
-        while lanes > 2 and lanes * numbers * np.dtype(self.dtype).itemsize > CACHE_BYTES:
-            lanes //= 2
-        return lanes
-
     def _open_entry(self) -> None:
         """From now on single samples go straight to machine code."""
-        count = len(self._layout())
+        count = len(self._kernels.results())
         form = self._hand_back(list(range(count)))
         plain = type(form) is tuple if count > 1 else form == 0
         if self._recipe.parameters or self._columns is not None or not plain:
             return
         self.__call__ = codegen.make_entry(
-            self._kernel("scalar"),
+            self._kernels.kernel("scalar"),
             self._general,
             input_shapes=[item.shape for item in self._signature],
-            output_shapes=[item.shape for item in self._layout()],
+            output_shapes=[item.shape for item in self._kernels.results()],
             name=self.name,
         )
 
     def _hand_back(self, results: list[Any]) -> Any:
         """The results as the function returns them: one bare, several as a tuple, or a user's own form."""
         if self._recipe.identity is None:
-            return self._lower().rebuild(results)
+            return self._kernels.lower().rebuild(results)
         return grouped(results, self._recipe.derivatives, lambda own: own[0] if len(own) == 1 else tuple(own))
-
-    def _refusal(self, rows: Rows, row: int) -> StateError:
-        """Which quaternion of which argument, in which row."""
-        where = ""
-        if rows.batch:
-            where = f", sample {tuple(int(place) for place in np.unravel_index(row, rows.batch))}"
-        for name, place, norms in self._norms(rows):
-            norm = float(norms[min(row, len(norms) - 1)])
-            if _off_unit(norm, self.dtype):
-                return StateError(
-                    f"{name}[{place.start}:{place.stop}]{where}: a quaternion must have unit norm, "
-                    f"this one has {norm:.9g}; normalize it first, for instance with da.normalize(model, q)"
-                )
-        one = [matrix[min(row, len(matrix) - 1)].astype(np.float64).tolist() for matrix in rows.matrices]
-        for refusal in self._recipe.refusals:
-            measure = float(self._measured(refusal, one))
-            if measure > refusal.tolerance[self.dtype]:
-                return StateError(f"{self.name}{where}: {refusal.message.format(measure=measure)}")
-        return StateError(f"{self.name}{where or ', this sample'}: refused")
-
-    def _flag(self, rows: Rows, results: Sequence[Result], first: int) -> None:
-        bad = np.zeros(rows.count, dtype=bool)
-        bad[first] = True
-        for _, _, norms in self._norms(rows):
-            bad |= _off_unit(norms, self.dtype)
-        columns = [list(matrix.T) for matrix in rows.matrices]
-        for refusal in self._recipe.refusals:
-            with np.errstate(all="ignore"):
-                bad |= self._measured(refusal, columns) > refusal.tolerance[self.dtype]
-        for result in results:
-            result.matrix[bad] = np.nan
-
-    def _measured(self, refusal: Refusal, rows: Sequence[Sequence[Any]]) -> Any:
-        """A measure of one sample, or of all of them where the elements are arrays."""
-        arrays = [_nested(flat, item.shape) for flat, item in zip(rows, self._signature, strict=True)]
-        own, parameters = len(self._recipe.arguments), len(self._recipe.parameters)
-        return self._recipe.on_model(refusal.measure, arrays[:own] + arrays[len(arrays) - parameters :])
-
-    def _norms(self, rows: Rows) -> Iterator[tuple[str, slice, Array]]:
-        for argument, matrix in zip(self._recipe.arguments, rows.matrices, strict=False):
-            for place in self._recipe.quaternions(argument):
-                yield argument.name, place, np.linalg.norm(matrix[:, place], axis=1)
-
-
-def _nested(flat: Sequence[Any], shape: tuple[int, ...]) -> Any:
-    """The elements of an array, row-major, as nested lists."""
-    if not shape:
-        return flat[0]
-    size = len(flat) // max(shape[0], 1)
-    return [_nested(flat[k * size : (k + 1) * size], shape[1:]) for k in range(shape[0])]
-
-
-def _off_unit(norm: Any, dtype: str) -> Any:
-    """Whether the kernels refuse a quaternion of this norm; `lowering` says it of the square."""
-    return abs(norm * norm - 1.0) > 2.0 * QUATERNION_TOLERANCE[dtype]
-
-
-@contextlib.contextmanager
-def _announced(what: str) -> Iterator[None]:
-    """Say what takes so long, once it does."""
-    start = time.monotonic()
-    said = threading.Event()
-
-    def say() -> None:
-        said.set()
-        sys.stderr.write(f"dalembert: {what} …\n")
-
-    timer = threading.Timer(PATIENCE, say)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        if said.is_set():
-            sys.stderr.write(f"dalembert: done in {time.monotonic() - start:.1f} s\n")

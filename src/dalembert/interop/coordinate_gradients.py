@@ -107,8 +107,8 @@ def of_dtype(function: CompiledFunction, dtype: str) -> CompiledFunction:
 def results_of(function: CompiledFunction, batch: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Shapes of the results, without batch axes."""
     # A kernel from the disk cache knows them; without it the function would have to be traced.
-    function._kernel("scalar" if math.prod(batch) == 1 else "lanes")
-    return [item.shape for item in function._layout()]
+    function._kernels.kernel("scalar" if math.prod(batch) == 1 else "lanes")
+    return [item.shape for item in function._kernels.results()]
 
 
 def evaluate(

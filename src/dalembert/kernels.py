@@ -1,0 +1,135 @@
+"""The kernels of one function: loaded from disk, or traced and compiled when first needed."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Final, final
+
+import numpy as np
+
+from dalembert import codegen
+from dalembert.arguments import ArrayArgument
+from dalembert.lowering import Lowered, Recipe, lower
+
+__all__ = ["Kernels"]
+
+STATE_NUMBERS: Final = 25
+"""Numbers that a pass over a tree in loops keeps for each body and sample, measured on forward dynamics."""
+
+STATE_GROWTH: Final = {"jacobian": 1, "jvp": 2, "vjp": 4, "hessian_vector": 8}
+"""How many times as many a derivative keeps."""
+
+CACHE_BYTES: Final = 12 << 20
+"""Larger states of a tree in loops would go through main memory, which costs more than narrow vectors."""
+
+PATIENCE: Final = 1.0
+"""Seconds after which a compilation is announced."""
+
+
+@final
+class Kernels:
+    """What a recipe becomes: a program, its results, and a kernel for each width ("scalar", "lanes")."""
+
+    __slots__ = ("_kernels", "_lock", "_lowered", "_results", "dtype", "recipe")
+
+    def __init__(
+        self, recipe: Recipe, dtype: str, *, results: tuple[ArrayArgument, ...] | None = None
+    ) -> None:
+        """`results`, where they are known beforehand."""
+        self.recipe = recipe
+        self.dtype = dtype
+        self._lowered: Lowered | None = None
+        self._results = results
+        self._kernels: dict[str, codegen.CpuKernel] = {}
+        self._lock = threading.RLock()
+
+    @property
+    def title(self) -> str:
+        """The name with the derivatives: f.vjp[q, v]."""
+        parts = (f".{item.kind}[{', '.join(item.arguments)}]" for item in self.recipe.derivatives)
+        return self.recipe.name + "".join(parts)
+
+    def lower(self) -> Lowered:
+        """The program, traced once."""
+        with self._lock:
+            if self._lowered is None:
+                self._lowered = lower(self.recipe, self.dtype)
+                self._results = self._lowered.results
+            return self._lowered
+
+    def results(self) -> tuple[ArrayArgument, ...]:
+        """Names and shapes of the results; of a function of the library's own that is on disk, without a
+        trace."""
+        if self._results is None and self._lowered is None:
+            for width in ("scalar", "lanes"):
+                if (kernel := self._load(width)) is not None:
+                    self._kernels.setdefault(width, kernel)
+                    break
+        return self.lower().results if self._results is None else self._results
+
+    def kernel(self, width: str) -> codegen.CpuKernel:
+        """The kernel for one sample ("scalar") or for batches ("lanes")."""
+        kernel = self._kernels.get(width)
+        if kernel is None:
+            with self._lock, _announced(f"compiling {self.title} for {self.recipe.model!r} ({width})"):
+                kernel = self._kernels.get(width) or self._load(width) or self._compile(width)
+                self._kernels[width] = kernel
+        return kernel
+
+    def _load(self, width: str) -> codegen.CpuKernel | None:
+        """A function of the library's own from the disk cache, without a trace."""
+        if self.recipe.identity is None:
+            return None
+        kernel = codegen.load_kernel(self.recipe.identity, dtype=self.dtype, lanes=self._lanes(width))
+        if kernel is not None and self._results is None:
+            self._results = tuple(
+                ArrayArgument(name, tuple(shape)) for name, shape in kernel.extra["results"]
+            )
+        return kernel
+
+    def _compile(self, width: str) -> codegen.CpuKernel:
+        lowered = self.lower()
+        return codegen.compile_program(
+            lowered.program,
+            dtype=self.dtype,
+            lanes=self._lanes(width),
+            key=self.recipe.identity,
+            extra={"results": [[item.name, list(item.shape)] for item in lowered.results]},
+        )
+
+    def _lanes(self, width: str) -> int:
+        """How many samples a kernel computes at once; fewer for a tree whose states would fill the cache."""
+        if width == "scalar":
+            return 1
+        lanes = codegen.default_lanes(self.dtype)
+        numbers = STATE_NUMBERS * len(self.recipe.model.bodies) if self.recipe.looped else 0
+        for derivative in self.recipe.derivatives:
+            numbers *= STATE_GROWTH[derivative.kind]
+        while lanes > 2 and lanes * numbers * np.dtype(self.dtype).itemsize > CACHE_BYTES:
+            lanes //= 2
+        return lanes
+
+
+@contextlib.contextmanager
+def _announced(what: str) -> Iterator[None]:
+    """Say what takes so long, once it does."""
+    start = time.monotonic()
+    said = threading.Event()
+
+    def say() -> None:
+        said.set()
+        sys.stderr.write(f"dalembert: {what} …\n")
+
+    timer = threading.Timer(PATIENCE, say)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        if said.is_set():
+            sys.stderr.write(f"dalembert: done in {time.monotonic() - start:.1f} s\n")
