@@ -1,0 +1,1 @@
+"""Motion through time: integrators, steps with contact, rollouts and their trajectories."""

@@ -1,0 +1,1 @@
+"""Looking at motion: an interactive viewer in the browser, and recordings that need nothing but one."""
