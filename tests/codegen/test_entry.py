@@ -61,6 +61,30 @@ def test_read_only_arrays_are_read():
     assert fallback.calls == []
 
 
+class _Number(float):
+    pass
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_numbers_go_straight_to_the_kernel_where_a_number_is_wanted(dtype):
+    fallback, graph = Fallback(), Graph()
+    a, b = graph.input("x", 0) * graph.input("a", 0), graph.input("y", 0) * graph.input("b", 0)
+    program = straight({"x": 1, "a": 1, "b": 1, "y": 1}, {"sum": [a + b]})
+    entry = make_entry(
+        compile_program(program, lanes=1, dtype=dtype),
+        fallback,
+        input_shapes=[(1,), (), (), (1,)],
+        output_shapes=[(1,)],
+    )
+    x, y = np.array([0.3], dtype), np.array([0.7], dtype)
+    expected = entry(x, np.array(0.1, dtype), np.array(-1.7e-3, dtype), y)
+    for numbers in ((0.1, -1.7e-3), (np.float64(0.1), -1.7e-3), (0.1, np.array(-1.7e-3, dtype))):
+        assert np.array_equal(bits(entry(x, *numbers, y)), bits(expected))
+    assert fallback.calls == []
+    others = [(x, 0.1, 1, y), (x, np.float32(0.1), 0.1, y), (x, _Number(0.1), 0.1, y), (0.3, 0.1, 0.1, y)]
+    assert [entry(*values) for values in others] == ["fallback"] * 4
+
+
 class _Subclass(np.ndarray):
     pass
 

@@ -122,12 +122,5 @@ def results(
     compiled = function(model, name, method, arrays=tuple(given), options=tuple(options.items()))
     if out is None and check == "raise":
         # Arrays alone, by place, go straight to machine code.
-        return compiled(*(_beside(x, values[0]) for x in (*values, *given.values())))
+        return compiled(*values, *given.values())
     return compiled(*values, *given.values(), out=out, check=check)
-
-
-def _beside(value: Any, array: Any) -> Any:
-    """A plain number as an array of the float type of another array; anything else as it is."""
-    if type(value) is float and type(array) is np.ndarray and array.dtype.kind == "f":
-        return np.array(value, array.dtype)
-    return value

@@ -2,7 +2,8 @@
 
 One builtin function serves every kernel: what it needs to know stands in a descriptor, the memory of the
 NumPy array that is its `self`. Arguments that are what the kernel wants (exact `numpy.ndarray`, the right
-shape and type, contiguous and aligned) go straight to the scalar kernel and the results are new arrays.
+shape and type, contiguous and aligned; for a number also `float` and `numpy.float64`) go straight to the
+scalar kernel and the results are new arrays.
 Anything else, and a row that the kernel refuses, goes to a Python function with the same arguments.
 
 Relied upon are Python's stable C functions and NumPy's stable C interface: its table of functions, and the
@@ -33,8 +34,10 @@ from dalembert.codegen.entry_code import (
     MAX_ARRAYS,
     MAX_AXES,
     NDIM,
+    NUMBER,
     OUTPUT_SHAPES,
     SHAPE,
+    TYPE_NUMBERS,
     TYPE_OFFSET,
     WORDS,
     entry_text,
@@ -46,7 +49,6 @@ __all__ = ["address_of", "make_entry"]
 
 NUMPY_NEW: Final = 93
 NUMPY_RETURN: Final = 76
-TYPE_NUMBERS: Final = {"float32": 11, "float64": 12}
 
 METH_FASTCALL_KEYWORDS: Final = 0x0080 | 0x0002
 
@@ -98,6 +100,8 @@ def make_entry(
         "ndarray": id(np.ndarray),
         "descr": id(np.dtype(kernel.info.dtype)),
         "type_number": TYPE_NUMBERS[kernel.info.dtype],
+        "float": id(float),
+        "float64": id(np.float64),
         **_functions(),
     }
     for field, value in values.items():
@@ -136,6 +140,7 @@ def _check_shapes(
 def _trusted() -> bool:
     """Whether arrays look in memory as NumPy's interface says."""
     sample = np.arange(6.0).reshape(2, 3)
+    numbers = (float(sample[1, 2]), np.float64(7.0))
     read = ctypes.c_void_p.from_address
     try:
         return (
@@ -147,6 +152,7 @@ def _trusted() -> bool:
             and read(id(sample) + DESCR).value == id(np.dtype("float64"))
             and ctypes.c_int.from_address(id(sample) + FLAGS).value & CONTIGUOUS_ALIGNED == CONTIGUOUS_ALIGNED
             and sample.dtype.num == TYPE_NUMBERS["float64"]
+            and all(ctypes.c_double.from_address(id(x) + NUMBER).value == x for x in numbers)
         )
     except (AttributeError, ImportError):
         return False

@@ -1,7 +1,8 @@
 """The entry point of Python calls, as LLVM text, and the layout of the descriptor that it reads.
 
 def entry(self, *args):                       # METH_FASTCALL | METH_KEYWORDS
-    if names or any argument is not an exact, contiguous, aligned array of the wanted type and shape:
+    if names or any argument is not an exact, contiguous, aligned array of the wanted type and shape,
+            or, where the shape is (), a float or numpy.float64:
         return fallback(*args, **names)
     results = [PyArray_New(shape) for each output]
     if kernel(data of args, data of results) refuses:
@@ -15,13 +16,15 @@ from typing import Final
 
 __all__ = [
     "CONTIGUOUS_ALIGNED", "DATA", "DESCR", "DESCRIPTOR_WORDS", "FLAGS", "INPUT_SHAPES", "MAX_ARRAYS",
-    "MAX_AXES", "NDIM", "OUTPUT_SHAPES", "SHAPE", "TYPE_OFFSET", "WORDS", "entry_text",
+    "MAX_AXES", "NDIM", "NUMBER", "OUTPUT_SHAPES", "SHAPE", "TYPE_NUMBERS", "TYPE_OFFSET", "WORDS",
+    "entry_text",
 ]  # fmt: skip
 
 MAX_ARRAYS: Final = 16
 """Inputs, and outputs, that an entry point can pass on."""
 
 MAX_AXES: Final = 4
+TYPE_NUMBERS: Final = {"float32": 11, "float64": 12}
 STACK_SCRATCH: Final = 16384
 """Bytes of scratch memory that the entry point takes from the stack."""
 
@@ -29,10 +32,13 @@ HEADER: Final = object.__basicsize__
 TYPE_OFFSET: Final = HEADER - 8
 DATA, NDIM, SHAPE, DESCR, FLAGS = (HEADER + offset for offset in (0, 8, 16, 40, 48))
 CONTIGUOUS_ALIGNED: Final = 0x0101
+NUMBER: Final = HEADER
+"""Where a float, and a numpy.float64, has its value."""
 
 # Words of the descriptor.
 FIELDS: Final = (
     "kernel", "tables", "scratch", "fallback", "inputs", "outputs", "ndarray", "descr", "type_number",
+    "float", "float64",
     "array_new", "array_return", "vectorcall", "tuple_new", "tuple_set", "decref", "malloc", "free",
 )  # fmt: skip
 WORDS: Final = {name: 8 * k for k, name in enumerate(FIELDS)}
@@ -53,12 +59,14 @@ def entry_text(triple: str) -> str:
         "MAX_ARRAYS": str(MAX_ARRAYS),
         "STACK_SCRATCH": str(STACK_SCRATCH),
         "TYPE_OFFSET": str(TYPE_OFFSET),
+        "O_NUMBER": str(NUMBER),
         "O_DATA": str(DATA),
         "O_NDIM": str(NDIM),
         "O_SHAPE": str(SHAPE),
         "O_DESCR": str(DESCR),
         "O_FLAGS": str(FLAGS),
         "CONTIGUOUS_ALIGNED": str(CONTIGUOUS_ALIGNED),
+        "WIDE_TYPE": str(TYPE_NUMBERS["float64"]),
         "TRIPLE": triple,
     }
     for name in sorted(replacements, key=len, reverse=True):
@@ -75,6 +83,7 @@ entry:
   %in = alloca [MAX_ARRAYS x ptr], align 64
   %out = alloca [MAX_ARRAYS x ptr], align 64
   %results = alloca [MAX_ARRAYS x ptr], align 64
+  %numbers = alloca [MAX_ARRAYS x double], align 64
   %stack = alloca [STACK_SCRATCH x i8], align 64
   %d.at = getelementptr i8, ptr %self, i64 O_DATA
   %d = load ptr, ptr %d.at, align 8
@@ -88,6 +97,9 @@ entry:
   %outputs = load i64, ptr %outputs.at, align 8
   %right.count = icmp eq i64 %count, %inputs
   %no.names = icmp eq ptr %names, null
+  %number.at = getelementptr i8, ptr %d, i64 W_type_number
+  %number = load i64, ptr %number.at, align 8
+  %number32 = trunc i64 %number to i32
   %plain = and i1 %right.count, %no.names
   br i1 %plain, label %input.test, label %fallback
 
@@ -100,8 +112,36 @@ input:
   %arg = load ptr, ptr %arg.at, align 8
   %type.at = getelementptr i8, ptr %arg, i64 TYPE_OFFSET
   %type = load ptr, ptr %type.at, align 8
+  %shape.offset = mul i64 %i, SHAPE_BYTES
+  %shapes = getelementptr i8, ptr %d, i64 INPUT_SHAPES
+  %shape = getelementptr i8, ptr %shapes, i64 %shape.offset
+  %want.nd = load i64, ptr %shape, align 8
   %exact = icmp eq ptr %type, %ndarray
-  br i1 %exact, label %array, label %fallback
+  br i1 %exact, label %array, label %scalar
+scalar:
+  %float.at = getelementptr i8, ptr %d, i64 W_float
+  %float = load ptr, ptr %float.at, align 8
+  %float64.at = getelementptr i8, ptr %d, i64 W_float64
+  %float64 = load ptr, ptr %float64.at, align 8
+  %is.float = icmp eq ptr %type, %float
+  %is.float64 = icmp eq ptr %type, %float64
+  %is.number = or i1 %is.float, %is.float64
+  %want.number = icmp eq i64 %want.nd, 0
+  %good.number = and i1 %is.number, %want.number
+  br i1 %good.number, label %scalar.take, label %fallback
+scalar.take:
+  %value.at = getelementptr i8, ptr %arg, i64 O_NUMBER
+  %value = load double, ptr %value.at, align 8
+  %slot = getelementptr double, ptr %numbers, i64 %i
+  %wide = icmp eq i32 %number32, WIDE_TYPE
+  br i1 %wide, label %scalar.wide, label %scalar.narrow
+scalar.wide:
+  store double %value, ptr %slot, align 8
+  br label %input.done
+scalar.narrow:
+  %value.narrow = fptrunc double %value to float
+  store float %value.narrow, ptr %slot, align 8
+  br label %input.done
 array:
   %arg.descr.at = getelementptr i8, ptr %arg, i64 O_DESCR
   %arg.descr = load ptr, ptr %arg.descr.at, align 8
@@ -113,15 +153,13 @@ array:
   %nd.at = getelementptr i8, ptr %arg, i64 O_NDIM
   %nd32 = load i32, ptr %nd.at, align 4
   %nd = sext i32 %nd32 to i64
-  %shape.offset = mul i64 %i, SHAPE_BYTES
-  %shapes = getelementptr i8, ptr %d, i64 INPUT_SHAPES
-  %shape = getelementptr i8, ptr %shapes, i64 %shape.offset
-  %want.nd = load i64, ptr %shape, align 8
   %same.nd = icmp eq i64 %nd, %want.nd
   %good.a = and i1 %same.descr, %good.flags
   %good = and i1 %good.a, %same.nd
   %dims.at = getelementptr i8, ptr %arg, i64 O_SHAPE
   %dims = load ptr, ptr %dims.at, align 8
+  %elements.at = getelementptr i8, ptr %arg, i64 O_DATA
+  %elements = load ptr, ptr %elements.at, align 8
   br i1 %good, label %axis.test, label %fallback
 axis.test:
   %axis = phi i64 [ 0, %array ], [ %axis.next, %axis.body ]
@@ -136,8 +174,7 @@ axis.body:
   %same.dim = icmp eq i64 %dim, %want
   br i1 %same.dim, label %axis.test, label %fallback
 input.done:
-  %data.at = getelementptr i8, ptr %arg, i64 O_DATA
-  %data = load ptr, ptr %data.at, align 8
+  %data = phi ptr [ %elements, %axis.test ], [ %slot, %scalar.wide ], [ %slot, %scalar.narrow ]
   %in.at = getelementptr ptr, ptr %in, i64 %i
   store ptr %data, ptr %in.at, align 8
   %i.next = add i64 %i, 1
@@ -154,9 +191,6 @@ output:
   %out.nd = load i64, ptr %out.shape, align 8
   %out.nd32 = trunc i64 %out.nd to i32
   %out.dims = getelementptr i8, ptr %out.shape, i64 8
-  %number.at = getelementptr i8, ptr %d, i64 W_type_number
-  %number = load i64, ptr %number.at, align 8
-  %number32 = trunc i64 %number to i32
   %new.at = getelementptr i8, ptr %d, i64 W_array_new
   %new = load ptr, ptr %new.at, align 8
   %result = call ptr %new(
