@@ -44,6 +44,8 @@ from dalembert.api.energy_momentum import (
     kinetic_energy,
     potential_energy,
 )
+from dalembert.api.estimation import Identification, identify
+from dalembert.api.excitation import ExcitingMotion, exciting_motion
 from dalembert.api.geometry import (
     christoffel_symbols,
     connection_term,
@@ -84,7 +86,9 @@ from dalembert.api.motion import difference, integrate, normalize, step
 
 __all__ = [
     "BaseParameters",
+    "ExcitingMotion",
     "FloatingBaseEquations",
+    "Identification",
     "InverseKinematics",
     "base_parameters",
     "base_wrench",
@@ -108,6 +112,7 @@ __all__ = [
     "covariant_derivative",
     "derivative",
     "difference",
+    "exciting_motion",
     "floating_base_equations",
     "floating_base_inverse_dynamics",
     "floating_base_jacobian",
@@ -125,6 +130,7 @@ __all__ = [
     "hybrid_dynamics",
     "hybrid_dynamics_derivatives",
     "inertial_forces",
+    "identify",
     "inertial_parameters",
     "inner_product",
     "integrate",

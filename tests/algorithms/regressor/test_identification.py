@@ -1,4 +1,4 @@
-"""Base parameters, and what they are for: inertias from torques with noise."""
+"""Inertial parameters of models, and the combinations of them that forces show."""
 
 import numpy as np
 import pytest
@@ -8,58 +8,6 @@ import dalembert as da
 from dalembert.api import identification
 from dalembert.api.base_parameters import independent_columns
 from dalembert.errors import ArgumentError, InertiaError, ModelError, ShapeError, StateError
-
-
-def swing(seed, samples, *, harmonics=5, period=5.0, joints=6):
-    """A periodic motion of all joints, sampled every millisecond: q, v, a `(samples, joints)`."""
-    rng = np.random.default_rng(seed)
-    t = 1e-3 * np.arange(samples)[:, None, None]
-    w = 2.0 * np.pi / period * np.arange(1, harmonics + 1)[:, None]
-    A, B = 0.5 * rng.standard_normal((2, harmonics, joints))
-    sine, cosine = np.sin(w * t), np.cos(w * t)
-    q = A * sine + B * cosine
-    v = w * (A * cosine - B * sine)
-    return q.sum(1), v.sum(1), (-w * w * q).sum(1)
-
-
-@pytest.fixture(scope="module")
-def measured():
-    """An arm in motion, and its torques with noise of 1 % of each joint's root mean square."""
-    model = da.models.arm6()
-    motion = swing(0, 20000)
-    tau = da.inverse_dynamics(model, *motion)
-    noise = 0.01 * np.sqrt((tau**2).mean(axis=0))
-    return model, motion, tau + noise * np.random.default_rng(1).standard_normal(tau.shape), noise
-
-
-def test_base_parameters_are_found_in_noise_to_one_percent(measured):
-    """RBDA-9.7-SIMPLIFY: what torques show of the inertias can be read from them."""
-    model, motion, tau, noise = measured
-    base = da.base_parameters(model)
-    Y = base.reduced(da.inverse_dynamics_regressor(model, *motion))
-    found = np.linalg.lstsq((Y / noise[:, None]).reshape(-1, len(base)), (tau / noise).ravel(), rcond=None)[0]
-    true = base.of(da.inertial_parameters(model))
-    assert np.linalg.norm(found - true) < 0.01 * np.linalg.norm(true)
-    large = np.abs(true) > 0.01 * np.abs(true).max()
-    assert large.sum() >= 8
-    np.testing.assert_allclose(found[large], true[large], rtol=0.01)
-    other = swing(7, 5000)
-    foretold = base.reduced(da.inverse_dynamics_regressor(model, *other)) @ found
-    expected = da.inverse_dynamics(model, *other)
-    assert np.all(np.linalg.norm(foretold - expected, axis=0) < 0.01 * np.linalg.norm(expected, axis=0))
-
-
-def test_masses_are_found_where_shapes_are_known(measured):
-    """RBDA-2.13-INERTIA: with known centres and radii of gyration pi is linear in the masses."""
-    model, motion, tau, noise = measured
-    tens = da.inertial_parameters(model).reshape(-1, 10)
-    Y = da.inverse_dynamics_regressor(model, *motion).reshape(-1, 6, 6, 10)
-    by_mass = np.einsum("sjbk,bk->sjb", Y, tens / tens[:, :1])
-    W = (by_mass / noise[:, None]).reshape(-1, 6)
-    found = np.linalg.lstsq(W, (tau / noise).ravel(), rcond=None)[0]
-    np.testing.assert_allclose(found, tens[:, 0], rtol=0.01)
-    spread = np.sqrt(np.diag(np.linalg.inv(W.T @ W)))
-    assert np.abs((found - tens[:, 0]) / spread).max() < 4.0
 
 
 def test_an_arm_like_the_puma_has_its_36_base_parameters():

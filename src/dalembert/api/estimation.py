@@ -1,0 +1,227 @@
+"""Inertial parameters from measured forces, and how far they can be trusted.
+
+The samples of joint j give equations Y_j beta = tau_j with noise of standard deviation s_j. The estimate of
+least variance weighs each joint by its noise:
+
+    beta = argmin sum_j |Y_j beta - tau_j|^2 / s_j^2,     cov(beta) = (sum_j Y_j^T Y_j / s_j^2)^-1         (1)
+
+Of each joint's equations only the triangle R_j of [Y_j tau_j] = Q_j R_j is kept, from which (1) and the
+residuals follow for any s: recordings of any length need little memory, and s can be found along with beta,
+
+    s_j^2 = |Y_j beta - tau_j|^2 / (samples - n / nv)                                                     (2)
+
+Gautier (1997), "Dynamic identification of robots with power model"; Swevers et al. (1997), "Optimal robot
+excitation and identification".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+import numpy as np
+
+from dalembert.api.calls import Array, ArrayLike
+from dalembert.api.identification import base_parameters, inverse_dynamics_regressor
+from dalembert.arguments import ArrayArgument, as_array, as_rows
+from dalembert.errors import ArgumentError, ShapeError
+from dalembert.library import argument_shape, no_model
+from dalembert.model.model import Model
+
+__all__ = ["Identification", "identify"]
+
+CHUNK = 4096
+"""Samples whose regressors are held at a time."""
+
+DEPENDENT = 1e-10
+"""Singular values below this, of columns scaled to unit length, show nothing but round-off."""
+
+ROUNDS = 50
+"""Of (1) and (2) in turn, at most; a handful is usual."""
+
+EXACT = 1e-12
+"""Residuals below this part of the forces are round-off: no joint counts as measured better than that."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Identification:
+    """What `identify` found: `values (n,)` and their `covariance (n, n)`.
+
+    `names (n,)`: what each value is, a combination of inertial parameters; `noise (nv,)`: standard deviation
+    of the forces of each joint, as given or as the residuals show it; `condition_number` of the weighted
+    equations, columns scaled to unit length: how evenly the motion shows the parameters, 1 at best.
+    `print(found)` is a table.
+
+    Rows: RBDA-9.7-SIMPLIFY, RBDA-2.13-INERTIA.
+
+    >>> model = da.models.pendulum()
+    >>> q, v, a = da.exciting_motion(model).at(np.arange(0.0, 10.0, 0.01))
+    >>> tau = da.inverse_dynamics(model, q, v, a) + 0.01 * np.random.default_rng(0).standard_normal(q.shape)
+    >>> print(da.identify(model, q, v, a, tau))
+           value     sigma  parameter
+     2.79406e-05   4.8e-05  bob.h_x
+        -1.00016   0.00012  bob.h_z
+         1.00014   0.00012  bob.I_yy
+    """
+
+    names: tuple[str, ...]
+    values: Array
+    covariance: Array
+    noise: Array
+    condition_number: float
+
+    @property
+    def standard_deviations(self) -> Array:
+        """sigma `(n,)` of the values: the roots of the diagonal of their covariance."""
+        sigma: Array = np.sqrt(np.diagonal(self.covariance))
+        return sigma
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __str__(self) -> str:
+        lines = [f"{'value':>12} {'sigma':>9}  parameter"]
+        for value, sigma, name in zip(self.values, self.standard_deviations, self.names, strict=True):
+            lines.append(f"{value:12.6g} {sigma:9.2g}  {name}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<Identification: {len(self)} parameters, condition number {self.condition_number:.3g}>"
+
+
+def identify(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    tau: ArrayLike,
+    *,
+    noise: ArrayLike | None = None,
+    unknowns: ArrayLike | None = None,
+    armature: bool = False,
+    time: ArrayLike | None = None,
+) -> Identification:
+    """beta = argmin sum_j |Y_j beta - tau_j|² / noise_j²: inertial parameters from measured forces.
+
+    `q (…, nq)`, `v`, `a`, `tau (…, nv)`: samples of a motion and the forces of its joints [N m or N], those
+    of `inverse_dynamics`: subtract `passive_forces` and what external forces contribute first. Of the model
+    geometry and gravity matter; its inertias do not. `noise (nv,)`: standard deviation of each joint's
+    forces, by which joints are weighed; found from the residuals if not given. The parameters are
+    `base_parameters(model, armature=…)`, or theta `(n,)` with `inertial_parameters` = `unknowns` theta for a
+    matrix `unknowns (p, n)` of yours: links of known shape, for instance, have a column each, their
+    parameters for a mass of one. Models with loops: the spanning tree, `model.tree()`. Always float64.
+    Gautier (1997).
+
+    Rows: RBDA-9.7-SIMPLIFY, RBDA-2.13-INERTIA.
+
+    >>> model = da.models.arm6()
+    >>> q, v, a = da.exciting_motion(model, trials=20).at(np.arange(0.0, 10.0, 0.01))
+    >>> found = da.identify(model, q, v, a, da.inverse_dynamics(model, q, v, a))
+    >>> true = da.base_parameters(model).of(da.inertial_parameters(model))
+    >>> print(found.names[1][:27], np.allclose(found.values, true))
+    upper_arm.h_x + 0.45 forear True
+    """
+    if not isinstance(model, Model):
+        raise no_model("identify", model)
+    base = base_parameters(model, armature=armature)
+    if unknowns is None:
+        directions, names = np.eye(len(base.names))[:, base.columns], base.formulas
+    else:
+        directions = _directions(unknowns, len(base.names))
+        names = tuple(f"theta[{k}]" for k in range(directions.shape[1]))
+    values = {"q": q, "v": v, "a": a, "tau": tau, **({} if time is None else {"time": time})}
+    signature = [ArrayArgument(name, argument_shape(model, name) or ()) for name in values]
+    rows = as_rows(signature, list(values.values()), "float64")
+    forces = rows.matrices[3]
+    if not np.isfinite(forces).all():
+        raise ArgumentError("identify: tau holds NaN or infinity; leave such samples out")
+    if rows.count * model.nv <= len(names) or not names:
+        raise ArgumentError(
+            f"identify: {rows.count} samples of {model.nv} joints cannot show {len(names)} parameters and "
+            "their spread; give more samples, of a motion such as da.exciting_motion finds"
+        )
+    triangles = _triangles(model, rows.matrices, directions, armature)
+    known = None if noise is None else _noise(model, noise)
+    sizes, solution = _solved(triangles, known, rows.count, names)
+    return Identification(names, solution.values, solution.covariance, sizes, solution.condition_number)
+
+
+class _Solution(NamedTuple):
+    values: Array
+    covariance: Array
+    condition_number: float
+
+
+def _triangles(model: Model, arrays: tuple[Array, ...], directions: Array, armature: bool) -> Array:
+    """R_j of [Y_j tau_j] for every joint (nv, n + 1, n + 1)."""
+    q, v, a, tau, *clock = arrays
+    width = directions.shape[1] + 1
+    R = np.zeros((model.nv, width, width))
+    for start in range(0, len(tau), CHUNK):
+        part = slice(start, start + CHUNK)
+        time = clock[0][part, 0] if clock else None
+        Y = inverse_dynamics_regressor(model, q[part], v[part], a[part], armature=armature, time=time)
+        equations = np.concatenate([Y @ directions, tau[part, :, None]], axis=2).transpose(1, 0, 2)
+        R = np.asarray(np.linalg.qr(np.concatenate([R, equations], axis=1), mode="r"))
+    return R
+
+
+def _solved(
+    triangles: Array, known: Array | None, samples: int, names: tuple[str, ...]
+) -> tuple[Array, _Solution]:
+    """The noise of every joint, as known or by (2), and the solution of (1) with it."""
+    if known is not None:
+        return known, _weighted(triangles, known, names)
+    sizes = np.sqrt((triangles[:, :, -1] ** 2).sum(axis=1) / samples)
+    floor = EXACT * sizes.max() or 1.0
+    sizes = np.maximum(sizes, floor)
+    freedom = samples - len(names) / len(triangles)
+    solution = _weighted(triangles, sizes, names)
+    for _ in range(ROUNDS):
+        residuals = triangles @ np.append(solution.values, -1.0)
+        before, sizes = sizes, np.maximum(np.sqrt((residuals**2).sum(axis=1) / freedom), floor)
+        solution = _weighted(triangles, sizes, names)
+        if np.abs(sizes - before).max() <= 1e-6 * sizes.max():
+            break
+    return sizes, solution
+
+
+def _weighted(triangles: Array, sizes: Array, names: tuple[str, ...]) -> _Solution:
+    """(1) by singular values, columns scaled to unit length."""
+    stacked = (triangles / sizes[:, None, None]).reshape(-1, triangles.shape[2])
+    W, y = stacked[:, :-1], stacked[:, -1]
+    lengths = np.linalg.norm(W, axis=0)
+    U, s, Vt = np.linalg.svd(W / np.where(lengths > 0.0, lengths, 1.0), full_matrices=False)
+    if s[-1] <= DEPENDENT * s[0]:
+        hidden = names[int(np.abs(Vt[-1]).argmax())]
+        raise ArgumentError(
+            f"identify: this motion does not show every parameter; {hidden!r} is one that it leaves open. "
+            "Move all joints, as da.exciting_motion does, or ask for fewer `unknowns`"
+        )
+    inverse = Vt.T / s / lengths[:, None]
+    return _Solution(inverse @ (U.T @ y), inverse @ inverse.T, float(s[0] / s[-1]))
+
+
+def _directions(unknowns: ArrayLike, count: int) -> Array:
+    given = np.asarray(unknowns)
+    if given.ndim != 2 or given.shape[0] != count or not 0 < given.shape[1] <= count:
+        raise ShapeError(
+            f"unknowns has shape {given.shape}, expected ({count}, n): a column for each unknown, a row for "
+            "each of inertial_parameters, with the same armature="
+        )
+    directions = as_array("unknowns", unknowns, given.shape)
+    if not np.isfinite(directions).all():
+        raise ArgumentError("identify: unknowns holds NaN or infinity")
+    return directions
+
+
+def _noise(model: Model, noise: ArrayLike) -> Array:
+    sizes = as_array("noise", noise, (model.nv,))
+    if sizes.ndim != 1:
+        raise ShapeError(f"noise has shape {sizes.shape}, expected ({model.nv},): one number a joint")
+    if not (np.isfinite(sizes) & (sizes > 0.0)).all():
+        raise ArgumentError(
+            f"identify: noise is {sizes.tolist()}; give positive standard deviations [N m or N], one a joint"
+        )
+    return sizes

@@ -1,0 +1,216 @@
+"""Motions that show inertial parameters well.
+
+Every joint follows a Fourier series about the middle of its range,
+
+    q(t) = c + sum_k A_k sin(k w t) + B_k cos(k w t),     w = 2 pi / period,     k = 1 … harmonics        (1)
+
+as large as the limits of position and speed allow. Among such motions one is sought that makes the volume of
+the uncertainty small (D-optimality): maximise log det sum_j Y_j^T Y_j / s_j^2, where the noise s_j of a joint
+counts as proportional to the root mean square of its forces. Unlike the condition number it also sees how
+strong a signal is, and it does not depend on the units of the parameters. Swevers, Ganseman, Tukel, de
+Schutter & van Brussel (1997), "Optimal robot excitation and identification".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from dalembert.api.base_parameters import BaseParameters
+from dalembert.api.calls import Array, ArrayLike
+from dalembert.api.dynamics import inverse_dynamics
+from dalembert.api.identification import base_parameters, inverse_dynamics_regressor
+from dalembert.errors import ArgumentError
+from dalembert.library import no_model
+from dalembert.model.model import Model
+
+__all__ = ["ExcitingMotion", "exciting_motion"]
+
+MARGIN = 0.95
+"""Part of the limits that is used: extremes between two samples of a series stay within the rest."""
+
+SAMPLES_A_WAVE = 20
+"""Of the shortest wave, at which a candidate is looked at."""
+
+FREE_RANGE = math.pi
+"""Half the range [rad or m] of joints without limits of position."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ExcitingMotion:
+    """A periodic motion q(t) = middle + sum_k sine_k sin(k w t) + cosine_k cos(k w t), w = 2 pi / period.
+
+    `period` [s]; `middle (nv,)`; `sine`, `cosine (harmonics, nv)` [rad or m]; `condition_number` of the
+    weighted base regressor over a period, columns scaled to unit length. `motion.at(t)` is (q, v, a).
+
+    Rows: RBDA-9.7-SIMPLIFY.
+
+    >>> motion = da.exciting_motion(da.models.two_link_arm(), period=4.0)
+    >>> q, v, a = motion.at([0.5, 4.5])
+    >>> print(q.shape, np.allclose(q[0], q[1]))
+    (2, 2) True
+    """
+
+    period: float
+    middle: Array
+    sine: Array
+    cosine: Array
+    condition_number: float
+
+    def at(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        """Positions, velocities and accelerations `(…, nv)` at times `t (…)` [s]."""
+        q, v, a = _series(self.sine, self.cosine, np.asarray(t, dtype=np.float64), self.period)
+        return self.middle + q, v, a
+
+
+def exciting_motion(
+    model: Model,
+    *,
+    period: float = 10.0,
+    harmonics: int = 5,
+    armature: bool = False,
+    trials: int = 500,
+    seed: int = 0,
+) -> ExcitingMotion:
+    """Maximise log det sum_j Y_j^T Y_j / s_j² over Fourier series q(t): a motion for `identify`.
+
+    The motion is periodic, `period` [s], each joint with `harmonics` waves, within 95 % of the joints'
+    limits of position and speed, and of effort as the model's own inertias foretell it. Joints
+    without limits of position go pi [rad or m] either way. Y: the base regressor, with columns for armatures
+    if `armature`; s_j: root mean square of joint j's forces. Of `trials` motions a quarter is
+    drawn at random, the others vary the best one so far; the same `seed` gives the same motion. Collisions
+    are not looked at. Joints whose velocities are not the rates of their positions (ball joints, free
+    bodies) are refused. Swevers et al. (1997).
+
+    Rows: RBDA-9.7-SIMPLIFY.
+
+    >>> model = da.models.arm6()
+    >>> motion = da.exciting_motion(model, trials=40)
+    >>> q, v, a = motion.at(np.arange(0.0, 10.0, 0.01))
+    >>> print(np.abs(v).max(axis=0).round(1), motion.condition_number < 10.0)
+    [2.9 2.9 3.3 4.8 4.8 5.7] True
+    """
+    if not isinstance(model, Model):
+        raise no_model("exciting_motion", model)
+    _check_options(period, harmonics, trials)
+    middle, ranges, speeds, efforts = _limits(model)
+    base = base_parameters(model, armature=armature)
+    if not len(base):
+        raise ArgumentError(f"model {model.name!r} has no parameter that forces would show")
+    t = np.linspace(0.0, period, max(SAMPLES_A_WAVE * harmonics, 2 * len(base)), endpoint=False)
+
+    def fitted(waves: Array) -> Array:
+        q, v, _ = _series(waves[0], waves[1], t, period)
+        scale: Array = np.minimum(ranges / np.abs(q).max(axis=0), speeds / np.abs(v).max(axis=0))
+        return MARGIN * scale * waves
+
+    def cost(waves: Array) -> tuple[float, float]:
+        q, v, a = _series(waves[0], waves[1], t, period)
+        G, tau = _information(model, base, (middle + q, v, a), t, armature)
+        excess = max(0.0, float((np.abs(tau) / (MARGIN * efforts)).max()) - 1.0)
+        return excess, -float(np.linalg.slogdet(G)[1])
+
+    waves, (excess, _) = _search(fitted, cost, (2, harmonics, model.nv), trials, np.random.default_rng(seed))
+    if excess > 0.0:
+        raise ArgumentError(
+            f"exciting_motion: no motion found whose forces stay within the limits of effort (the best "
+            f"exceeds them by {excess:.0%}); give a longer period, more trials, or other limits"
+        )
+    q, v, a = _series(waves[0], waves[1], t, period)
+    G = _information(model, base, (middle + q, v, a), t, armature)[0]
+    lengths = np.sqrt(np.diagonal(G))
+    condition = math.sqrt(np.linalg.cond(G / lengths / lengths[:, None]))
+    return ExcitingMotion(float(period), middle, waves[0], waves[1], condition)
+
+
+def _series(sine: Array, cosine: Array, t: Array, period: float) -> tuple[Array, Array, Array]:
+    """(1) without c, and its rates."""
+    w = 2.0 * math.pi / period * np.arange(1, len(sine) + 1)
+    S, C = np.sin(w * t[..., None]), np.cos(w * t[..., None])
+    w = w[:, None]
+    return (
+        S @ sine + C @ cosine,
+        C @ (w * sine) - S @ (w * cosine),
+        -S @ (w * w * sine) - C @ (w * w * cosine),
+    )
+
+
+def _information(
+    model: Model, base: BaseParameters, motion: tuple[Array, ...], t: Array, armature: bool
+) -> tuple[Array, Array]:
+    """sum_j Y_j^T Y_j / s_j^2, a sample's mean, and the forces."""
+    time = t if model.time_dependent else None
+    tau = inverse_dynamics(model, *motion, time=time)
+    sizes = np.sqrt((tau**2).mean(axis=0))
+    sizes = np.where(sizes > 0.0, sizes, 1.0)
+    Y = base.reduced(inverse_dynamics_regressor(model, *motion, armature=armature, time=time))
+    W = (Y / sizes[:, None]).reshape(-1, len(base))
+    return W.T @ W / len(t), tau
+
+
+def _search(
+    fitted: Callable[[Array], Array],
+    cost: Callable[[Array], Any],
+    shape: tuple[int, ...],
+    trials: int,
+    rng: np.random.Generator,
+) -> tuple[Array, Any]:
+    """The waves of least cost: random ones first, then variations whose size follows their success."""
+    best, least, step = np.zeros(shape), (math.inf, math.inf), 0.5
+    for trial in range(trials):
+        draw = rng.standard_normal(shape)
+        if trial < max(trials // 4, 1):
+            waves = fitted(draw)
+        else:
+            chosen = rng.random(shape) < 0.3
+            waves = fitted(best + step * np.abs(best).mean(axis=(0, 1)) * chosen * draw)
+        found = cost(waves)
+        better = found < least
+        if better:
+            best, least = waves, found
+        if trial >= trials // 4:
+            step = step * 1.3 if better else max(0.97 * step, 0.01)
+    return best, least
+
+
+def _limits(model: Model) -> tuple[Array, Array, Array, Array]:
+    """Middle and half the range of every position, and the limits of speed and effort (nv each)."""
+    columns = []
+    for body in model.bodies:
+        size = body.v_slice.stop - body.v_slice.start
+        if not size:
+            continue
+        joint = body.joint
+        q, v = [0.3 + 0.1 * k for k in range(joint.nq)], [0.7 - 0.2 * k for k in range(joint.nv)]
+        if joint.nq != joint.nv or list(joint.position_rate(q, v)) != v:
+            raise ArgumentError(
+                f'joint "{body.joint_name}" ({joint.kind}) has velocities that are not the rates of its '
+                "coordinates; exciting_motion moves hinges, slides and what consists of them"
+            )
+        own = (body.limits.lower, body.limits.upper, body.limits.velocity, body.limits.effort)
+        columns.append([np.broadcast_to(x, (size,)) for x in own])
+    if not columns:
+        raise ArgumentError(f"model {model.name!r} has no joint that moves")
+    lower, upper, speeds, efforts = (np.concatenate(x) for x in zip(*columns, strict=True))
+    lower = np.where(
+        np.isfinite(lower), lower, np.where(np.isfinite(upper), upper, FREE_RANGE) - 2.0 * FREE_RANGE
+    )
+    upper = np.where(np.isfinite(upper), upper, lower + 2.0 * FREE_RANGE)
+    return (lower + upper) / 2.0, (upper - lower) / 2.0, speeds, efforts
+
+
+def _check_options(period: object, harmonics: object, trials: object) -> None:
+    if (
+        isinstance(period, bool)
+        or not isinstance(period, int | float | np.number)
+        or not 0.0 < period < math.inf
+    ):
+        raise ArgumentError(f"exciting_motion: period is {period!r}; give seconds, more than zero")
+    for name, count in (("harmonics", harmonics), ("trials", trials)):
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+            raise ArgumentError(f"exciting_motion: {name} is {count!r}; give a whole number, one or more")
