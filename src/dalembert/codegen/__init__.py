@@ -10,6 +10,7 @@ import llvmlite.binding as llvm
 from dalembert.codegen.cache import cache_directory, cache_key, cache_writable, load_entry, store_entry
 from dalembert.codegen.cpu import CpuKernel, KernelInfo, compile_object, load_object
 from dalembert.codegen.entry import address_of, make_entry
+from dalembert.codegen.rollout import Rollout, StepArray, run_rollout
 from dalembert.codegen.target import (
     LEVELS,
     check_lanes,
@@ -27,6 +28,8 @@ __all__ = [
     "LEVELS",
     "CpuKernel",
     "KernelInfo",
+    "Rollout",
+    "StepArray",
     "address_of",
     "assembly",
     "cache_directory",
@@ -39,6 +42,7 @@ __all__ = [
     "llvm_ir",
     "load_kernel",
     "make_entry",
+    "run_rollout",
     "set_num_threads",
 ]
 
@@ -53,31 +57,39 @@ def compile_program(
     level: str | None = None,
     key: str | None = None,
     extra: Mapping[str, Any] | None = None,
+    rollout: Rollout | None = None,
 ) -> CpuKernel:
     """Compile a program for this machine, or load what an earlier process compiled.
 
     `lanes`: samples at once, 1 for single calls; None fills the vector registers of `level` ("sse2" |
     "avx2" | "avx512" | "neon"; None: the machine's best). `key` names the program in the disk cache; None
     takes the program's digest. `extra`, any JSON data, is stored with the kernel and found again as
-    `kernel.extra`.
+    `kernel.extra`. `rollout` makes it a kernel of many steps (see `codegen.rollout`).
     """
     identity = program.digest() if key is None else key
-    kernel = load_kernel(identity, dtype=dtype, lanes=lanes, level=level)
+    kernel = load_kernel(identity, dtype=dtype, lanes=lanes, level=level, rollout=rollout)
     if kernel is not None:
         return kernel
     chosen = _check_lanes(dtype, lanes, level)
-    info, code, tables = compile_object(program, dtype=dtype, lanes=chosen, target=target_for(level))
-    name = _entry_name(identity, dtype, chosen, level)
+    info, code, tables = compile_object(
+        program, dtype=dtype, lanes=chosen, target=target_for(level), rollout=rollout
+    )
+    name = _entry_name(identity, dtype, chosen, level, rollout)
     description = {"info": info.to_json(), "extra": dict(extra or {})}
     store_entry(name, description, [code, tables])
     return load_object(info, code, tables, extra=description["extra"])
 
 
 def load_kernel(
-    key: str, *, dtype: str = "float64", lanes: int | None = None, level: str | None = None
+    key: str,
+    *,
+    dtype: str = "float64",
+    lanes: int | None = None,
+    level: str | None = None,
+    rollout: Rollout | None = None,
 ) -> CpuKernel | None:
     """The kernel that `compile_program` stored on disk under `key`, or None. Needs no program."""
-    name = _entry_name(key, dtype, _check_lanes(dtype, lanes, level), level)
+    name = _entry_name(key, dtype, _check_lanes(dtype, lanes, level), level, rollout)
     entry = load_entry(name)
     if entry is None:
         return None
@@ -85,18 +97,26 @@ def load_kernel(
     return load_object(KernelInfo.from_json(description["info"]), code, tables, extra=description["extra"])
 
 
-def _entry_name(identity: str, dtype: str, lanes: int, level: str | None) -> str:
-    return cache_key(identity, dtype=dtype, lanes=lanes, level=level or host_level())
+def _entry_name(identity: str, dtype: str, lanes: int, level: str | None, rollout: Rollout | None) -> str:
+    return cache_key(identity, dtype=dtype, lanes=lanes, level=level or host_level(), rollout=rollout)
 
 
 def llvm_ir(
-    program: Program, *, dtype: str = "float64", lanes: int | None = None, level: str | None = None
+    program: Program,
+    *,
+    dtype: str = "float64",
+    lanes: int | None = None,
+    level: str | None = None,
+    rollout: Rollout | None = None,
 ) -> str:
     """The LLVM text of a program's kernel."""
     from dalembert.codegen.emit_llvm import emit_program  # kernels from the disk cache do without
 
     chosen = _check_lanes(dtype, lanes, level)
-    return emit_program(program, bits=_BITS[dtype], lanes=chosen, target=target_for(level)).text
+    emitted = emit_program(
+        program, bits=_BITS[dtype], lanes=chosen, target=target_for(level), rollout=rollout
+    )
+    return emitted.text
 
 
 def assembly(

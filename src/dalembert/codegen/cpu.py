@@ -15,6 +15,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import numpy.typing as npt
 
+from dalembert.codegen.rollout import Rollout
 from dalembert.codegen.target import KERNEL_NAME, Target, host_levels, initialize, target_for, target_machine
 from dalembert.codegen.threads import split_rows
 from dalembert.errors import CompileError, ShapeError
@@ -49,7 +50,7 @@ class KernelInfo:
 
     `work`: instructions for one block of `lanes` rows, roughly. `streamed_bytes`: bytes of a row's outputs
     that the kernel can write past the caches; if any, the first word of scratch memory tells whether it
-    should.
+    should. `rollout`: what is carried from step to step, if the kernel takes many.
     """
 
     dtype: str
@@ -61,6 +62,7 @@ class KernelInfo:
     has_check: bool
     work: int
     streamed_bytes: int
+    rollout: Rollout | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -70,11 +72,12 @@ class KernelInfo:
         pairs = {
             side: tuple((str(name), int(size)) for name, size in data[side]) for side in ("inputs", "outputs")
         }
-        return cls(**{**data, **pairs})
+        rollout = Rollout.from_json(data["rollout"]) if data.get("rollout") else None
+        return cls(**{**data, **pairs, "rollout": rollout})
 
 
 def compile_object(
-    program: Program, *, dtype: str, lanes: int, target: Target
+    program: Program, *, dtype: str, lanes: int, target: Target, rollout: Rollout | None = None
 ) -> tuple[KernelInfo, bytes, bytes]:
     """The kernel's description, its object code, and its tables."""
     if target.level not in host_levels():
@@ -84,7 +87,7 @@ def compile_object(
         )
     from dalembert.codegen.emit_llvm import emit_program  # kernels from the disk cache do without
 
-    emitted = emit_program(program, bits=_BITS[dtype], lanes=lanes, target=target)
+    emitted = emit_program(program, bits=_BITS[dtype], lanes=lanes, target=target, rollout=rollout)
     machine = target_machine(target)
     try:
         module = llvm.parse_assembly(emitted.text)
@@ -103,6 +106,7 @@ def compile_object(
         has_check=program.check is not None,
         work=emitted.work,
         streamed_bytes=emitted.streamed_bytes,
+        rollout=rollout,
     )
     return info, code, emitted.tables
 
@@ -167,14 +171,15 @@ class _Scratch(threading.local):
         return address, buffer
 
 
-_SCRATCH: Final = _Scratch()
+SCRATCH: Final = _Scratch()
 
 
 @final
 class CpuKernel:
     """A compiled program; `extra` is what was stored with it.
 
-    Calls run without the interpreter's lock and may come from many threads at once.
+    Calls run without the interpreter's lock and may come from many threads at once. A kernel of many steps is
+    called by `rollout.run_rollout` alone.
     """
 
     def __init__(
@@ -212,7 +217,7 @@ class CpuKernel:
 
         def run_piece(start: int, stop: int) -> int:
             moved = numbers(*[base + start * step for base, step in zip(bases, steps, strict=True)])
-            scratch, _keep = _SCRATCH.take(size)
+            scratch, _keep = SCRATCH.take(size)
             if streamed:
                 ctypes.c_int64.from_address(scratch).value = streamed >= STREAMED_BATCH
             found: int = function(

@@ -32,16 +32,18 @@ class Delivery:
     """The outputs of one kernel; one lane needs none of this and stores where it computes.
 
     `direct`: names of the outputs without an array of their own. `streamed_bytes`: bytes of a row that may be
-    written past the caches.
+    written past the caches. `at_once`: every block is delivered, as soon as it is computed.
     """
 
-    def __init__(self, program: Program, writer: Writer, target: Target, layout: Layout) -> None:
+    def __init__(
+        self, program: Program, writer: Writer, target: Target, layout: Layout, *, at_once: bool = True
+    ) -> None:
         self.program = program
         self.writer = writer
         self.type = writer.type
         single = program.statements[0] if len(program.statements) == 1 else None
         self.stores = single.stores if isinstance(single, Straight) else ()
-        direct = isinstance(single, Straight) and self.type.lanes > 1
+        direct = at_once and isinstance(single, Straight) and self.type.lanes > 1
         self.direct = frozenset(spec.name for spec in program.outputs if direct)
         whole_lines = direct and self.type.size == 64 and target.level == "avx512"
         self.streamed = frozenset(

@@ -9,7 +9,8 @@ result is the first row for which the program's check holds, or -1. Outputs must
 tells the size of both.
 
 With one lane, inputs and outputs are used where they lie. With more, a block of rows is turned into lanes
-in scratch memory, the statements run on that, and the outputs are turned back (`row_blocks.py`).
+in scratch memory, the statements run on that, and the outputs are turned back (`row_blocks.py`). A kernel of
+many steps has more arguments (`rollout.py`).
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ from dalembert.codegen.elementary import definition
 from dalembert.codegen.ir import LaneType, Value, Writer
 from dalembert.codegen.loops import emit_loop
 from dalembert.codegen.memory import Layout, Place, Tables, zero_runs
+from dalembert.codegen.rollout import Rollout
 from dalembert.codegen.row_blocks import ROW_DISTANCES, RowBlocks, Source
 from dalembert.codegen.straight import emit_straight
 from dalembert.codegen.target import KERNEL_NAME, Target
-from dalembert.tracing.expression import live
+from dalembert.codegen.time_loop import TimeLoop
+from dalembert.tracing.expression import Expression, live
 from dalembert.tracing.program import ArraySpec, Loop, Program, Straight
 
 __all__ = ["Emitted", "emit_program"]
@@ -44,8 +47,8 @@ NEVER: Final = "never"
 class Emitted:
     """The text of a module, the memory a call needs, the bytes of the program's tables.
 
-    `work`: instructions for one block of rows, roughly. `streamed_bytes`: bytes of a row that may be written
-    past the caches, if the first word of scratch memory is not zero.
+    `work`: instructions for one block of rows, and one step, roughly. `streamed_bytes`: bytes of a row that
+    may be written past the caches, if the first word of scratch memory is not zero.
     """
 
     text: str
@@ -55,14 +58,19 @@ class Emitted:
     streamed_bytes: int
 
 
-def emit_program(program: Program, *, bits: int, lanes: int, target: Target) -> Emitted:
-    """Write the kernel of a program for `lanes` samples at once, in numbers of `bits` bits."""
-    return _Kernel(program, LaneType(bits, lanes), target).emit()
+def emit_program(
+    program: Program, *, bits: int, lanes: int, target: Target, rollout: Rollout | None = None
+) -> Emitted:
+    """Write the kernel of a program, or of its rollout, for `lanes` samples at once, in numbers of `bits`
+    bits."""
+    return _Kernel(program, LaneType(bits, lanes), target, rollout).emit()
 
 
 @final
 class _Kernel:
-    def __init__(self, program: Program, lane_type: LaneType, target: Target) -> None:
+    def __init__(
+        self, program: Program, lane_type: LaneType, target: Target, rollout: Rollout | None
+    ) -> None:
         self.program = program
         self.type = lane_type
         self.target = target
@@ -71,15 +79,19 @@ class _Kernel:
         self.writer = Writer(lane_type, fma=target.fma, declared=self.declared)
         self.tables = Tables(program, lane_type.bits)
         self.layout = Layout()
-        self.delivery = Delivery(program, self.writer, target, self.layout)
+        self.delivery = Delivery(program, self.writer, target, self.layout, at_once=rollout is None)
+        self.time = None if rollout is None else TimeLoop(program, rollout, self.writer, self.layout)
+        self.outputs = (*program.outputs, *(self.time.more_outputs if self.time else ()))
         self.distances = self.layout.reserve(0)
         arrays: list[ArraySpec] = list(program.states)
         if lane_type.lanes > 1:
             self.distances = self.layout.reserve(
-                8 * lane_type.lanes * (len(program.inputs) + len(program.outputs))
+                8 * lane_type.lanes * (len(program.inputs) + len(self.outputs))
             )
             arrays += program.inputs
             arrays += [spec for spec in program.outputs if spec.name not in self.delivery.direct]
+        elif self.time is not None:
+            arrays += self.time.held
         self.offsets = {spec.name: self.layout.reserve(spec.size * lane_type.size) for spec in arrays}
         self.spill_offset = self.layout.size
 
@@ -94,7 +106,8 @@ class _Kernel:
         self.delivery.prepare(pointer, stride)
         first = self._begin_block(pointer, stride)
         if self.type.lanes == 1:
-            places.update({name: Place(base, self.type.bits // 8, 1) for name, base in first.items()})
+            in_place = {name: Place(base, self.type.bits // 8, 1) for name, base in first.items()}
+            places = {**in_place, **places}
         context = Context(
             writer=writer,
             places=places,
@@ -122,7 +135,7 @@ class _Kernel:
         pointer: dict[str, Value] = {}
         stride: dict[str, Value] = {}
         writer.begin("entry")
-        for side, specs in (("input", self.program.inputs), ("output", self.program.outputs)):
+        for side, specs in (("input", self.program.inputs), ("output", self.outputs)):
             for k, spec in enumerate(specs):
                 place = writer.address(f"%{side}s", 8 * k)
                 pointer[spec.name] = writer.let(f"load ptr, ptr {place}, align 8")
@@ -130,6 +143,8 @@ class _Kernel:
                 stride[spec.name] = writer.let(f"load i64, ptr {place}, align 8")
         writer.line("%rows.last = sub i64 %rows, 1")
         writer.line("%nonempty = icmp sgt i64 %rows, 0")
+        if self.time is not None:
+            writer.line("%any.step = icmp sgt i64 %steps, 0")
         writer.line("br i1 %nonempty, label %start, label %empty")
         writer.begin("empty")
         writer.line("ret i64 -1")
@@ -161,8 +176,17 @@ class _Kernel:
     def _body(self, context: Context, first: dict[str, Value], stride: dict[str, Value]) -> None:
         program, lanes = self.program, self.type.lanes
         blocks = RowBlocks(self.writer, "%distances", self.globals)
+        used = self._used_inputs() if lanes > 1 else {}
+        if self.time is not None:
+            self.writer.line("%refused.next = add i64 %refused, 0")
+            self.time.begin(context, blocks, first, used)
+            if program.check is not None:
+                self.time.refuse(self._condition(context, program.check))
+            self._clear(context.places)
+            self._statements(context)
+            self.time.end(context, blocks, self.delivery, self.offsets)
+            return
         if lanes > 1:
-            used = self._used_inputs()
             for number, spec in enumerate(program.inputs):
                 base = context.places[spec.name].base
                 blocks.read(number, first[spec.name], spec.size, base, used[spec.name])
@@ -171,6 +195,13 @@ class _Kernel:
         self._check(context)
         self._clear(context.places)
         self.delivery.begin(blocks, first)
+        sources = self._statements(context)
+        if lanes > 1:
+            self.delivery.finish(blocks, sources, self.offsets)
+
+    def _statements(self, context: Context) -> dict[tuple[str, int], Source]:
+        """The arithmetic; where it left the outputs that have no array of their own."""
+        program, lanes = self.program, self.type.lanes
         sources: dict[tuple[str, int], Source] = {}
         for statement in program.statements:
             if isinstance(statement, Straight):
@@ -184,8 +215,7 @@ class _Kernel:
                 )
             else:
                 emit_loop(context, program, statement)
-        if lanes > 1:
-            self.delivery.finish(blocks, sources, self.offsets)
+        return sources
 
     def _end_block(self) -> None:
         writer = self.writer
@@ -212,7 +242,7 @@ class _Kernel:
 
     def _row_distances(self, last: Value) -> None:
         at = 0
-        for side, specs in (("input", self.program.inputs), ("output", self.program.outputs)):
+        for side, specs in (("input", self.program.inputs), ("output", self.outputs)):
             if specs:
                 place = self.writer.address("%distances", at * self.type.lanes * 8)
                 strides = f"ptr %{side}_strides"
@@ -242,6 +272,21 @@ class _Kernel:
         if check is None:
             writer.line("%refused.next = add i64 %refused, 0")
             return
+        found = self._condition(context, check)
+        lane = "0"
+        if lanes > 1:
+            self.declared.add(f"declare i{lanes} @llvm.cttz.i{lanes}(i{lanes}, i1)")
+            bits = writer.let(f"bitcast {self.type.mask} {found} to i{lanes}")
+            zeros = writer.let(f"call i{lanes} @llvm.cttz.i{lanes}(i{lanes} {bits}, i1 false)")
+            lane = zeros if lanes == 64 else writer.let(f"zext i{lanes} {zeros} to i64")
+            found = writer.let(f"icmp ne i{lanes} {bits}, 0")
+        new = writer.let(f"and i1 {found}, {writer.let('icmp slt i64 %refused, 0')}")
+        here = writer.let(f"add i64 %row, {lane}")
+        writer.line(f"%refused.next = select i1 {new}, i64 {here}, i64 %refused")
+
+    def _condition(self, context: Context, check: Expression) -> Value:
+        """For each lane, whether its row is refused."""
+        writer = self.writer
         instructions = context.schedule([check])
         data = instructions.data
         values = emit_instructions(
@@ -253,17 +298,7 @@ class _Kernel:
             spills=context.spills,
             proceed=context.proceed,
         )
-        found = values[instructions.roots[0]]
-        lane = "0"
-        if lanes > 1:
-            self.declared.add(f"declare i{lanes} @llvm.cttz.i{lanes}(i{lanes}, i1)")
-            bits = writer.let(f"bitcast {self.type.mask} {found} to i{lanes}")
-            zeros = writer.let(f"call i{lanes} @llvm.cttz.i{lanes}(i{lanes} {bits}, i1 false)")
-            lane = zeros if lanes == 64 else writer.let(f"zext i{lanes} {zeros} to i64")
-            found = writer.let(f"icmp ne i{lanes} {bits}, 0")
-        new = writer.let(f"and i1 {found}, {writer.let('icmp slt i64 %refused, 0')}")
-        here = writer.let(f"add i64 %row, {lane}")
-        writer.line(f"%refused.next = select i1 {new}, i64 {here}, i64 %refused")
+        return values[instructions.roots[0]]
 
     def _clear(self, places: dict[str, Place]) -> None:
         """Zero what is read or delivered without having been written."""
@@ -291,6 +326,8 @@ class _Kernel:
             "ptr %inputs, ptr %input_strides, ptr %outputs, ptr %output_strides, i64 %rows, "
             "ptr %tables, ptr noalias %scratch"
         )
+        if self.time is not None:
+            parameters += ", i64 %steps, i64 %first, i64 %every, ptr %input_steps, ptr %output_steps"
         return "\n".join(
             [
                 f'target triple = "{self.target.triple}"',

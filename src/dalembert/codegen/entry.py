@@ -85,6 +85,8 @@ def make_entry(
     """
     if kernel.info.lanes != 1:
         raise ArgumentError(f"an entry point calls a kernel of one lane, this one has {kernel.info.lanes}")
+    if kernel.info.rollout is not None:
+        raise ArgumentError("an entry point calls a kernel of one step, this one takes many")
     _check_shapes(kernel, input_shapes, output_shapes)
     longest = max((len(shape) for shape in (*input_shapes, *output_shapes)), default=0)
     if not _trusted() or longest > MAX_AXES or max(len(input_shapes), len(output_shapes)) > MAX_ARRAYS:

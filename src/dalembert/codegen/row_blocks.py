@@ -83,17 +83,22 @@ class RowBlocks:
             )
 
     def fetch_ahead(self, array: int, base: Value, size: int, stride: Value) -> None:
-        """Ask for the rows of the next block while this one is computed; harmless past the end of a batch.
+        """Ask for the rows of the next block while this one is computed.
 
         A block touches a few lines of each of many rows, which the processor's own prefetching follows
         poorly once a batch is larger than the caches.
         """
+        if size * self.item <= LARGE_ROW:
+            ahead = self.writer.address(base, self.writer.let(f"mul i64 {stride}, {self.lanes}"))
+            self.fetch(array, ahead, size)
+
+    def fetch(self, array: int, base: Value, size: int) -> None:
+        """Ask for the rows of a block, unless they are large; harmless where there are none."""
         if size * self.item > LARGE_ROW:
             return
         writer = self.writer
         writer.declared.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        ahead = writer.address(base, writer.let(f"mul i64 {stride}, {self.lanes}"))
-        for row in self.pointers(array, ahead):
+        for row in self.pointers(array, base):
             for line in range(0, size * self.item, CACHE_LINE):
                 place = writer.address(row, line)
                 writer.line(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 3, i32 1)")

@@ -1,0 +1,144 @@
+"""Many steps of a program in one call: what is carried from step to step, and how such a kernel is called.
+
+    int64 kernel(ptr *inputs, int64 *input_strides, ptr *outputs, int64 *output_strides, int64 rows,
+                 ptr tables, ptr scratch,
+                 int64 steps, int64 first, int64 every, int64 *input_step_strides, int64 *output_step_strides)
+
+    for each row, for step in 0 … steps - 1:
+        carried inputs    the caller's array at the first step, then what the step before gave
+        streams           the caller's array at `step` times its step stride
+        other inputs      the caller's array, the same at every step
+        outputs           written after `first` steps, then after every `every`, each a step stride further
+    after the last step: the carried values
+
+`outputs` are the program's, then one array for each carried input with the values that the last step gave,
+then 64-bit integers: the first step at which the program's check held for the row, or -1. Final values may be
+written where the initial ones stand. The kernel itself returns -1.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, final
+
+from dalembert.errors import ArgumentError, ShapeError, UnknownNameError
+from dalembert.tracing.program import ArraySpec, Program
+
+if TYPE_CHECKING:
+    from dalembert.codegen.cpu import CpuKernel
+
+__all__ = ["ROLLOUT_TYPE", "Rollout", "StepArray", "run_rollout"]
+
+ROLLOUT_TYPE: Final = ctypes.CFUNCTYPE(
+    ctypes.c_int64,
+    *[ctypes.c_void_p] * 4,
+    ctypes.c_int64,
+    *[ctypes.c_void_p] * 2,
+    *[ctypes.c_int64] * 3,
+    *[ctypes.c_void_p] * 2,
+)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """How the steps of a program follow each other.
+
+    `carried`: inputs, each with the number of the output that it becomes at the next step; `streams`: inputs
+    that have a value for each step. All others are the same at every step.
+    """
+
+    carried: tuple[tuple[str, int], ...]
+    streams: tuple[str, ...] = ()
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Rollout:
+        carried = tuple((str(name), int(number)) for name, number in data["carried"])
+        return cls(carried, tuple(map(str, data["streams"])))
+
+    def check(self, program: Program) -> None:
+        """Raise where a program has no such arrays."""
+        inputs = {spec.name: spec.size for spec in program.inputs}
+        named = [*(name for name, _ in self.carried), *self.streams]
+        for name in named:
+            if name not in inputs:
+                raise UnknownNameError.of("input", name, inputs)
+        if len(set(named)) < len(named):
+            raise ArgumentError(
+                f"an input is carried, or a stream, or neither, once; given: {', '.join(named)}"
+            )
+        for name, number in self.carried:
+            if not 0 <= number < len(program.outputs):
+                raise ArgumentError(
+                    f"{name} becomes output {number}, but there are {len(program.outputs)} outputs"
+                )
+            if program.outputs[number].size != inputs[name]:
+                raise ShapeError(
+                    f"{name} has {inputs[name]} numbers, but the output {program.outputs[number].name!r} "
+                    f"that it becomes has {program.outputs[number].size}"
+                )
+
+    def more_outputs(self, program: Program) -> tuple[ArraySpec, ...]:
+        """What a kernel of steps writes beside the program's outputs; the refused steps are no floats."""
+        sizes = {spec.name: spec.size for spec in program.inputs}
+        finals = [ArraySpec(f"final {name}", sizes[name]) for name, _ in self.carried]
+        return (*finals, ArraySpec("refused step", 0))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class StepArray:
+    """Memory of an array: its address, the bytes between rows, the bytes between steps."""
+
+    address: int
+    row: int
+    step: int = 0
+
+
+def run_rollout(
+    kernel: CpuKernel,
+    inputs: Sequence[StepArray],
+    outputs: Sequence[StepArray],
+    rows: int,
+    *,
+    steps: int,
+    first: int,
+    every: int,
+    threads: bool = True,
+) -> None:
+    """Compute `steps` steps of all rows; `outputs` include final values and refused steps."""
+    from dalembert.codegen.cpu import SCRATCH
+    from dalembert.codegen.threads import split_rows
+
+    arrays = (*inputs, *outputs)
+    numbers = ctypes.c_int64 * len(arrays)
+    strides = numbers(*[array.row for array in arrays])
+    step_strides = numbers(*[array.step for array in arrays])
+    at_outputs = 8 * len(inputs)
+    function = ROLLOUT_TYPE(kernel.address)
+
+    def run_piece(start: int, stop: int) -> int:
+        moved = numbers(*[array.address + start * array.row for array in arrays])
+        scratch, _keep = SCRATCH.take(kernel.info.scratch_bytes)
+        function(
+            moved,
+            strides,
+            ctypes.byref(moved, at_outputs),
+            ctypes.byref(strides, at_outputs),
+            stop - start,
+            kernel.tables_address,
+            scratch,
+            steps,
+            first,
+            every,
+            step_strides,
+            ctypes.byref(step_strides, at_outputs),
+        )
+        return -1
+
+    if not threads:
+        run_piece(0, rows)
+        return
+    split_rows(run_piece, rows, lanes=kernel.info.lanes, work=kernel.info.work * max(steps, 1))
