@@ -44,21 +44,28 @@ def test_jacobians_give_the_exact_gradient_of_squared_errors(make):
         np.testing.assert_allclose((ends[0] - ends[1]) / 2e-5, gradient[j], atol=1e-7)
 
 
-def test_a_step_that_meets_limits_is_the_bounded_least_squares():
-    """Coordinates that stop at a limit leave their share to the others: against SciPy's bounded solver."""
+def arm_of_four():
     builder = da.ModelBuilder()
     for k in range(4):
         at = da.Transform.from_rotation_translation(np.eye(3).tolist(), [0.5 if k else 0.0, 0.1 * k, 0.0])
         axis = ((0, 0, 1), (0, 1, 0), (0, 0, 1), (1, 0, 0))[k]
         builder.add_body(f"link{k}", f"link{k - 1}" if k else "world", da.Revolute(axis), placement=at)
-    model = builder.build()
+    return builder.build()
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_step_that_meets_limits_is_the_bounded_least_squares(turned):
+    """Coordinates that stop at a limit leave their share to the others: against SciPy's bounded solver, with
+    fewer errors than coordinates and with more.
+    """
+    model = arm_of_four()
     rng = np.random.default_rng(4)
     held = 0
     for _ in range(20):
         q = rng.uniform(-1.0, 1.0, 4)
         pose = da.forward_kinematics(model, q + rng.uniform(-0.2, 0.2, 4))["link3"]
-        target = ik.FrameTarget("link3", True, True)
-        data = ([pose.rotation.tolist()], [pose.translation.tolist()])
+        target = ik.FrameTarget("link3", turned, True)
+        data = ([pose.rotation.tolist()] * turned, [pose.translation.tolist()])
         found = ik.frame_errors(model, q.tolist(), [target], *data)
         r, J = np.concatenate([e.to_list() for e in found.errors]), np.concatenate(found.J)
         mu = 0.5 * r @ r + 1e-11 * np.sum(J**2)
@@ -68,11 +75,32 @@ def test_a_step_that_meets_limits_is_the_bounded_least_squares():
             bounds=(low - q, high - q), method="bvls", tol=1e-14,
         )  # fmt: skip
         bounds = [ik.Bound(i, i, low[i], high[i]) for i in range(4)]
-        step = ik.damped_step(model, q.tolist(), *data, [1.0, 1.0], 0.5, targets=[target], bounds=bounds)
-        if np.sum(exact.active_mask != 0) == 1:
+        step = ik.damped_step(
+            model, q.tolist(), *data, [1.0] * (1 + turned), 0.5, targets=[target], bounds=bounds
+        )
+        loose = -J.T @ np.linalg.solve(J @ J.T + mu * np.eye(len(r)), r)
+        beyond = (loose < low - q) | (high - q < loose)
+        if np.sum(beyond) == 1 and np.array_equal(exact.active_mask != 0, beyond):
             held += 1
             np.testing.assert_allclose(step.q, q + exact.x, atol=1e-9)
     assert held >= 5
+
+
+def test_many_errors_cost_what_they_are_and_not_their_cube():
+    """Beyond the number of coordinates each further target adds its own errors and Jacobian alone."""
+    model = arm_of_four()
+
+    def operations(names):
+        targets = [ik.FrameTarget(name, True, True) for name in names]
+        shapes = {"R": (len(names), 3, 3), "p": (len(names), 3), "w": (2 * len(names),), "mu": ()}
+
+        def step(model, q, R, p, w, mu):
+            return tuple(ik.damped_step(model, q, R, p, w, mu, targets=targets))
+
+        return da.compile(step, model, inputs=shapes).operation_count.total
+
+    one, two, four = (operations(names) for names in (["link3"], ["link3"] * 2, ["link3"] * 4))
+    assert four - two < 2.2 * (two - one)
 
 
 def test_a_step_closes_loops_to_first_order_and_no_further_from_targets():

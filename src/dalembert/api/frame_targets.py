@@ -67,9 +67,16 @@ def _read_pose(name: str, given: Any) -> tuple[Array | None, Array | None]:
         R = None if given[0] is None else read_array(f"{what}, rotation", given[0], (3, 3))
         p = None if given[1] is None else read_array(f"{what}, translation", given[1], (3,))
     else:
-        shape = np.shape(given)
+        shape = _shape(what, given)
         if shape[-2:] == (4, 4):
             X = read_array(what, given, (4, 4))
+            if not np.allclose(
+                X[..., 3, :], [0.0, 0.0, 0.0, 1.0], rtol=0.0, atol=ROTATION_TOLERANCE, equal_nan=True
+            ):
+                raise StateError(
+                    f"{what}: the last row of a homogeneous matrix is 0 0 0 1, got {X[..., 3, :].tolist()}; "
+                    "the translation stands in the last column"
+                )
             R, p = X[..., :3, :3], X[..., :3, 3]
         elif shape[-1:] == (3,):
             R, p = None, read_array(what, given, (3,))
@@ -81,13 +88,25 @@ def _read_pose(name: str, given: Any) -> tuple[Array | None, Array | None]:
     return None if R is None else _rotation(what, R), p
 
 
+def _shape(what: str, given: Any) -> tuple[int, ...]:
+    try:
+        return np.shape(given)
+    except ValueError:
+        raise ShapeError(
+            f"{what} is no array: its parts differ in shape; a rotation and a translation are a pair in "
+            "round brackets, (R, p)"
+        ) from None
+
+
 def _rotation(what: str, R: Array) -> Array:
     """Rotations, with what rounding left of R^T R - 1 taken away: the nearest one is R (R^T R)^-1/2."""
     off = np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3))
-    if np.any(off > ROTATION_TOLERANCE) or np.any(np.linalg.det(R) < 0.0):
+    with np.errstate(invalid="ignore"):  # samples that are no numbers stay so
+        determinant = np.linalg.det(R)
+    if np.any(off > ROTATION_TOLERANCE) or np.any(determinant < 0.0):
         raise StateError(
             f"{what}: the rotation must be a right-handed orthonormal matrix; R^T R is off one by "
-            f"{np.nanmax(off):.3g}, the determinant is {np.nanmin(np.linalg.det(R)):.3g}"
+            f"{np.nanmax(off):.3g}, the determinant is {np.nanmin(determinant):.3g}"
         )
     for _ in range(2):  # each doubles the digits
         R = R @ (1.5 * np.eye(3) - 0.5 * np.swapaxes(R, -1, -2) @ R)
@@ -106,7 +125,10 @@ def _read_weights(
     for name, given in weights.items():
         if name not in targets:
             raise UnknownNameError.of("target with a weight", name, tuple(targets))
-        pair = np.asarray(given, dtype=np.float64) if np.ndim(given) < 2 else np.zeros(0)
+        try:
+            pair = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            pair = np.zeros(0)
         if pair.shape not in ((), (2,)) or not np.all(np.isfinite(pair) & (pair >= 0.0)):
             raise ArgumentError(
                 f'inverse_kinematics: the weight of "{name}" is {given!r}; give a number or a pair '

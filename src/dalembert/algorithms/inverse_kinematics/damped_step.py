@@ -9,6 +9,10 @@ through its dual, which is small: with B = [K; J] without the columns of coordin
 
     (B B^T + [0; mu]) y = [c; r] + B z,     dq = z - B^T y,      q <- integrate(q, dq)             (2)
 
+or, where there are no loops and more errors than coordinates, as itself,
+
+    (J^T J + mu) w = J^T (r + J z),     dq = z - w                                                     (3)
+
 mu = damping |r|^2 makes the last steps those of Newton's method, and bounds the step at singular postures.
 A coordinate is held at a limit where the descent of (1) would lead beyond it; one that (2) takes beyond
 goes to the limit, and (2) is solved again for the others.
@@ -20,7 +24,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from dalembert.algorithms.constraints import closing_equations
-from dalembert.algorithms.dense import Matrix, dot, transposed
+from dalembert.algorithms.dense import Matrix, dot, symmetric_product, transposed
 from dalembert.algorithms.inverse_kinematics.bounds import Bound
 from dalembert.algorithms.inverse_kinematics.errors_of_frames import FrameTarget, frame_errors
 from dalembert.algorithms.open_tree import is_constrained
@@ -111,8 +115,13 @@ def damped_step(
         pull = [g + LOOP_WEIGHT * x for g, x in zip(gradient, closing_pull, strict=True)]
     slope = dot([_scaled(f, g) for f, g in zip(free, pull, strict=True)], pull)
     fixed: list[Scalar] = [0.0] * model.nv
+    overdetermined = not K and len(J) > model.nv
+    H = symmetric_product(transposed(J), transposed(J)) if overdetermined else []
     for _ in range(1 + PASSES * bool(bounds)):
-        dq = _step([*K, *J], [*c, *r], free, z, fixed, len(K), mu)
+        if overdetermined:
+            dq = _normal_step(H, gradient, free, z, fixed, mu)
+        else:
+            dq = _step([*K, *J], [*c, *r], free, z, fixed, len(K), mu)
         free, fixed = _stopped(q, dq, free, fixed, bounds)
     longest = _greatest([absolute(x) for x in dq])
     shorter = LONGEST_STEP / maximum(longest, LONGEST_STEP)
@@ -170,6 +179,32 @@ def _multipliers(B: Matrix, b: list[Scalar], hard: int, mu: Scalar) -> list[Scal
     for i in range(hard, n):
         A[i][i] = A[i][i] + shift
     return (factor_semidefinite(A, scale=scale) if hard else factor(A)).solve(b)
+
+
+def _normal_step(
+    H: Matrix,
+    gradient: Sequence[Scalar],
+    free: Sequence[Scalar],
+    z: Sequence[Scalar],
+    fixed: Sequence[Scalar],
+    mu: Scalar,
+) -> list[Scalar]:
+    """(3) with H = J^T J and the gradient J^T r, for the coordinates that are free.
+
+    Coordinates of different branches do not meet in H; leaves that are eliminated first keep it so.
+    """
+    start = [_scaled(f, x) + d for f, x, d in zip(free, z, fixed, strict=True)]
+    right = [f * (g + dot(row, start)) for f, g, row in zip(free, gradient, H, strict=True)]
+    n = len(H)
+    A = [[_scaled(free[i] * free[j], H[i][j]) for j in reversed(range(n))] for i in reversed(range(n))]
+    size: Scalar = 0.0
+    for i in range(n):
+        size = size + A[i][i]
+    shift = mu + LEAST_DAMPING * size
+    for i in range(n):
+        A[i][i] = A[i][i] + shift
+    w = factor(A).solve(right[::-1])[::-1]
+    return [way - x for way, x in zip(start, w, strict=True)]
 
 
 def _free(q: Sequence[Scalar], gradient: Sequence[Scalar], bounds: Sequence[Bound]) -> list[Scalar]:
