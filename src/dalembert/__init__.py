@@ -118,6 +118,7 @@ from dalembert.model.joints import (
     Universal,
     UserDefined,
 )
+from dalembert.model.shapes import Box, Capsule, ConvexMesh, Cylinder, HeightField, Mesh, Plane, Sphere
 from dalembert.motion import load_motion
 from dalembert.poses import Pose, Poses
 from dalembert.spatial import Force, Motion, RigidInertia, Transform
@@ -132,8 +133,12 @@ __version__ = "0.1.0"
 __all__ = [
     "Actuation",
     "BaseParameters",
+    "Box",
+    "Capsule",
     "CompiledFunction",
     "Composite",
+    "ConvexMesh",
+    "Cylinder",
     "Cylindrical",
     "Ellipsoid",
     "Fixed",
@@ -141,16 +146,19 @@ __all__ = [
     "FloatingBaseEquations",
     "Force",
     "Free",
+    "HeightField",
     "Helical",
     "Identification",
     "InverseKinematics",
     "Joint",
     "Limits",
+    "Mesh",
     "Model",
     "Mobility",
     "ModelBuilder",
     "Motion",
     "Planar",
+    "Plane",
     "Pose",
     "Poses",
     "Prismatic",
@@ -158,6 +166,7 @@ __all__ = [
     "Reversed",
     "Revolute",
     "RigidInertia",
+    "Sphere",
     "SphereInCylinder",
     "Spherical",
     "SphericalEuler",

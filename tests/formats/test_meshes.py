@@ -15,7 +15,7 @@ import pytest
 from dalembert.errors import ArgumentError, FileError, ModelError, UnknownNameError
 from dalembert.formats import meshes
 from dalembert.formats.meshes import TriangleMesh, read_mesh
-from dalembert.model.shapes import Box, Sphere
+from dalembert.model.shapes import Box, Sphere, volumes
 from dalembert.spatial import Transform
 
 Array = npt.NDArray[np.float64]
@@ -134,7 +134,7 @@ def test_an_inside_out_surface_bounds_the_same_solid() -> None:
 
 def test_sums_in_blocks_are_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = numbers(sphere(1.0, 12).inertia(mass=1.0))
-    monkeypatch.setattr(meshes, "BLOCK", 7)
+    monkeypatch.setattr(volumes, "BLOCK", 7)
     np.testing.assert_allclose(numbers(sphere(1.0, 12).inertia(mass=1.0)), whole, rtol=1e-12, atol=1e-14)
 
 

@@ -269,7 +269,7 @@ BAD: list[tuple[str, Callable[[], Any], type[DalembertError], str]] = [
     ("friction inf", body(friction=INF), ModelError, "friction holds inf"),
     ("stiffness negative", body(stiffness=-1e-9), ModelError, "stiffness is -1e-09"),
     ("rest length", body(joint=Planar(), rest=[0, 0]), ModelError, "rest has 2 numbers, the joint needs 3"),
-    ("shape", body(shapes=[1]), ModelError, "shapes holds a int; use Box"),
+    ("shape", body(shapes=[1]), ModelError, "shapes: int is no shape; use Box"),
     ("shape radius", lambda: Sphere(0.0), ModelError, "sphere: radius is 0.0; give a finite positive number"),
     ("frame twice", frame("tool", "upper"), ModelError, 'frame "tool" is added twice'),
     ("frame of body name", frame("upper", "lower"), ModelError, "has the name of a body"),

@@ -16,7 +16,8 @@ from dalembert.errors import ArgumentError, FileError, ModelError, UnknownNameEr
 from dalembert.formats.obj import read_obj
 from dalembert.formats.resources import read_regular_file
 from dalembert.formats.stl import read_stl
-from dalembert.spatial import RigidInertia, SymMat3, Vec3
+from dalembert.model.shapes.volumes import homogeneous_inertia, integrals
+from dalembert.spatial import RigidInertia
 
 __all__ = ["MAX_MESH_BYTES", "MAX_MESH_FACES", "TriangleMesh", "read_mesh"]
 
@@ -26,8 +27,6 @@ MAX_MESH_FACES: Final = 2_500_000
 """Meshes with more faces are refused, before memory is taken for them."""
 OPEN_SURFACE: Final = 1e-3
 """Greatest length of the vector area, relative to the area, of a surface that bounds a solid."""
-BLOCK: Final = 65_536
-"""Faces that are summed at a time, so that memory stays bounded."""
 
 READERS: Final[dict[str, Callable[..., tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]]]] = {
     ".stl": read_stl,
@@ -91,7 +90,7 @@ class TriangleMesh:
     @property
     def volume(self) -> float:
         """The volume that the surface encloses; not negative, also where it is inside out."""
-        return abs(self._moments()[0])
+        return abs(integrals(self.vertices, self.faces).volume)
 
     def scaled(self, scale: float | Sequence[float]) -> TriangleMesh:
         """The mesh scaled by one factor, or by three along x, y, z; a mirrored mesh still faces outward."""
@@ -104,20 +103,15 @@ class TriangleMesh:
     def inertia(self, *, mass: float | None = None, density: float | None = None) -> RigidInertia:
         """Inertia of the homogeneous solid inside the surface, from its mass [kg] or its density [kg/m^3].
 
-        Sums over tetrahedra with the apex r, the middle of the bounds, each signed by the side of r on which
-        its face lies: with a, b, c from r to the vertices, s = a + b + c and d = a . (b x c)
-
-            volume = sum of d/6,   integral of x = sum of d/24 s,
-            integral of x x^T = sum of d/120 (a a^T + b b^T + c c^T + s s^T).
-
         The mesh is in metres (`scaled` gets it there). Surfaces that are not closed are refused.
         """
         if (mass is None) == (density is None):
             raise ArgumentError("mesh: give either mass or density")
-        volume, first, second, vector_area, area = self._moments()
-        if not math.isfinite(volume) or not np.isfinite(second).all():
+        over = integrals(self.vertices, self.faces)
+        volume = over.volume
+        if not math.isfinite(volume) or not np.isfinite(over.second).all():
             raise ModelError("mesh: the coordinates are too large to compute with; scale the mesh")
-        if np.linalg.norm(vector_area) > OPEN_SURFACE * area:
+        if np.linalg.norm(over.vector_area) > OPEN_SURFACE * over.area:
             raise ModelError(
                 "mesh: the surface is not closed or its faces do not all look to the same side, so it bounds "
                 "no volume; repair the mesh or give the inertia"
@@ -128,34 +122,4 @@ class TriangleMesh:
         m = mass if mass is not None else density * abs(volume)  # type: ignore[operator]
         if not math.isfinite(m) or m < 0.0:
             raise ModelError(f"mesh: mass is {m!r} kg; give a finite number that is not negative")
-        c = first / volume
-        J = m * (second / volume - np.outer(c, c))  # the second moments about the centre of mass
-        I = np.trace(J) * np.eye(3) - J
-        com = Vec3(*((low + high) / 2.0 + c).tolist())
-        moments = SymMat3(*(float(I[i, k]) for i, k in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))))
-        return RigidInertia(float(m), com, moments)
-
-    def _moments(
-        self,
-    ) -> tuple[float, npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64], float]:
-        """Signed volume, first and second moments about the middle of the bounds, vector area, area."""
-        if not len(self.faces):
-            return 0.0, np.zeros(3), np.zeros((3, 3)), np.zeros(3), 0.0
-        low, high = self.bounds
-        volume, area = 0.0, 0.0
-        first, second, vector_area = np.zeros(3), np.zeros((3, 3)), np.zeros(3)
-        with np.errstate(over="ignore", invalid="ignore"):
-            middle = low / 2.0 + high / 2.0
-            for start in range(0, len(self.faces), BLOCK):
-                corners = self.vertices[self.faces[start : start + BLOCK]] - middle
-                a, b, c = corners[:, 0], corners[:, 1], corners[:, 2]
-                normals = np.cross(b - a, c - a) / 2.0
-                d = np.einsum("fi,fi->f", a, np.cross(b, c))
-                s = a + b + c
-                volume += float(d.sum()) / 6.0
-                first += (d[:, None] * s).sum(axis=0) / 24.0
-                for x in (a, b, c, s):
-                    second += (d[:, None] * x).T @ x / 120.0
-                vector_area += normals.sum(axis=0)
-                area += float(np.linalg.norm(normals, axis=1).sum())
-        return volume, first, second, vector_area, area
+        return homogeneous_inertia(over, float(m))

@@ -21,7 +21,8 @@ from dalembert.formats.urdf_values import rpy_of_rotation
 from dalembert.model import Body, Coupling, Model
 from dalembert.model.joints import Composite, Fixed, Free, Joint, Planar, Prismatic, Revolute
 from dalembert.model.joints.axes import unit_axis
-from dalembert.model.shapes import GREY, Box, Capsule, Cylinder, Mesh, Shape, Sphere
+from dalembert.model.shapes import Box, Capsule, Cylinder, Mesh, Shape, Sphere
+from dalembert.model.shapes.shape import GREY
 from dalembert.spatial import Mat3, Placement, RigidInertia, Transform, Vec3
 
 __all__ = ["urdf_text"]

@@ -3,7 +3,7 @@
 from dalembert.model.body import Body, Dependence, JointMotion, Limits
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.dh import DHRow, dh_chain, dh_placement, from_classic
-from dalembert.model.elements import Coupling, Frame, JointView, Loop
+from dalembert.model.elements import Coupling, Frame, JointView, Loop, ShapePair
 from dalembert.model.graph import ConnectivityGraph
 from dalembert.model.model import Model
 from dalembert.model.tree import PerBody, Tree
@@ -26,6 +26,7 @@ __all__ = [
     "Model",
     "ModelBuilder",
     "PerBody",
+    "ShapePair",
     "Tree",
     "dh_chain",
     "dh_placement",

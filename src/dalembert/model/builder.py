@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from dalembert.errors import ModelError, UnknownNameError
@@ -11,24 +10,26 @@ from dalembert.model import checks, topology
 from dalembert.model.body import Body, Limits, Placement
 from dalembert.model.constraint_checks import checked_closure, checked_constraint, takes_time
 from dalembert.model.coupling import check_couplings, checked_coupling, place_coordinates
-from dalembert.model.elements import Coupling, Frame, Loop
+from dalembert.model.elements import Coupling, ShapePair
 from dalembert.model.joints import Joint
 from dalembert.model.model import WORLD_NAME, Model
+from dalembert.model.numbering import (
+    PendingLoop,
+    checked_exclusions,
+    checked_pair,
+    checked_pairs,
+    numbered,
+    placed_frames,
+    placed_loops,
+    with_shapes,
+)
 from dalembert.model.shapes import Shape
+from dalembert.model.shapes.shape import checked_shape
 from dalembert.model.user_constraints import KINDS, Constraint
 from dalembert.model.values import rebuilt
 from dalembert.spatial import RigidInertia, Vec3
 
 __all__ = ["ModelBuilder"]
-
-
-@dataclass(frozen=True, slots=True)
-class _PendingLoop:
-    predecessor: str
-    successor: str
-    joint: Joint
-    placement_predecessor: Placement
-    placement_successor: Placement
 
 
 class ModelBuilder:
@@ -55,11 +56,14 @@ class ModelBuilder:
         self._bodies: dict[str, tuple[str, Body]] = {}  # name -> (parent's name, body without its numbers)
         self._joint_owner: dict[str, str] = {}
         self._frames: dict[str, tuple[str, Placement]] = {}
-        self._loops: dict[str, _PendingLoop] = {}
+        self._loops: dict[str, PendingLoop] = {}
         self._couplings: dict[str, Coupling] = {}
         self._constraints: dict[str, Constraint] = {}
         self._closure: tuple[Callable[..., Any], tuple[str, ...], bool] | None = None
         self._actuated: tuple[str, ...] | None = None
+        self._shapes: dict[str, list[Shape]] = {}  # by the name of a body that has them beside its own
+        self._exclusions: list[tuple[str, str]] = []
+        self._contact_pairs: list[ShapePair] = []
         self._report: list[str] = []
 
     def add_body(
@@ -102,12 +106,6 @@ class ModelBuilder:
             raise ModelError(
                 f"{what}: inertia must be RigidInertia(mass, com, inertia_at_com), not {inertia!r}"
             )
-        held_shapes = tuple(shapes)
-        for shape in held_shapes:
-            if not isinstance(shape, Shape):
-                raise ModelError(
-                    f"{what}: shapes holds a {type(shape).__name__}; use Box, Sphere, Capsule, …"
-                )
         at_joint = f'{what}, joint "{joint_name}"'
         nq, nv = joint.nq, joint.nv
         body = Body(
@@ -130,7 +128,7 @@ class ModelBuilder:
                 joint.neutral() if rest is None else rest, nq, f"{at_joint}: rest", negative=True
             ),
             limits=checks.resolve_limits(limits, nq, nv, at_joint),
-            shapes=held_shapes,
+            shapes=tuple(checked_shape(shape, f"{what}: shapes") for shape in shapes),
         )
         self._bodies[name] = (parent, body)
         self._joint_owner[joint_name] = name
@@ -140,6 +138,36 @@ class ModelBuilder:
         if checks.valid_name(name, "a frame's name") in self._frames:
             raise ModelError(f'frame "{name}" is added twice; choose another name')
         self._frames[name] = (body, checks.placement_or_identity(placement, f'frame "{name}": placement'))
+
+    def add_shape(self, body: str, shape: Shape) -> None:
+        """Add a shape to a body, beside those it was added with, or fix one to the "world"."""
+        name = checks.valid_name(body, "add_shape: the name of a body")
+        self._shapes.setdefault(name, []).append(checked_shape(shape, f'add_shape to "{name}"'))
+
+    def exclude_contact(self, body: str, other: str) -> None:
+        """Say that two bodies, or a body and the "world", never touch.
+
+        A body never touches its parent, unless that is the world; those need no exclusion.
+        """
+        pair = tuple(checks.valid_name(name, "exclude_contact: the name of a body") for name in (body, other))
+        if body == other:
+            raise ModelError(f'exclude_contact names "{body}" twice; a body never touches itself')
+        self._exclusions.append((pair[0], pair[1]))
+
+    def add_contact_pair(
+        self,
+        first: str,
+        second: str,
+        *,
+        friction: tuple[float, float, float] | None = None,
+        restitution: float | None = None,
+    ) -> None:
+        """Let two shapes, by name, touch whatever their masks, exclusions and bodies say.
+
+        `friction` (sliding, torsional, rolling) and `restitution` hold for this pair; by default
+        those of the shapes do.
+        """
+        self._contact_pairs.append(checked_pair(first, second, friction, restitution))
 
     def add_loop(
         self,
@@ -157,7 +185,7 @@ class ModelBuilder:
         self._refuse_taken(name, what)
         if predecessor == successor:
             raise ModelError(f'{what} connects body "{predecessor}" to itself; a joint needs two bodies')
-        self._loops[name] = _PendingLoop(
+        self._loops[name] = PendingLoop(
             predecessor,
             successor,
             checks.checked_joint(joint, what),
@@ -238,26 +266,24 @@ class ModelBuilder:
             raise UnknownNameError.of("inertia option", inertia, ("strict", "as_given"))
         if not self._bodies:
             raise ModelError("the model has no bodies; add one with add_body")
-        bodies = self._numbered()
+        bodies = place_coordinates(
+            with_shapes(numbered(self._bodies), self._shapes), self._checked_couplings()
+        )
         index = {WORLD_NAME: topology.WORLD} | {body.name: body.index for body in bodies}
+        world_shapes = self._shapes.get(WORLD_NAME, ())
         report = dict.fromkeys([*self._report, *checks.inspect(bodies, inertia)])
         model = Model(
             bodies=bodies,
             gravity=self._gravity,
-            frames=self._placed_frames(index),
-            loops=[
-                Loop(
-                    name,
-                    checks.known(index, loop.predecessor, f'loop "{name}"'),
-                    checks.known(index, loop.successor, f'loop "{name}"'),
-                    loop.joint,
-                    loop.placement_predecessor,
-                    loop.placement_successor,
-                )
-                for name, loop in self._loops.items()
-            ],
+            frames=placed_frames(self._frames, index),
+            loops=placed_loops(self._loops, index),
             couplings=self._checked_couplings(),
             actuated=self._checked_actuated(),
+            world_shapes=world_shapes,
+            contact_exclusions=checked_exclusions(self._exclusions, index),
+            contact_pairs=checked_pairs(
+                self._contact_pairs, [*world_shapes, *(shape for body in bodies for shape in body.shapes)]
+            ),
             name=self._name,
             report=report,
         )
@@ -309,28 +335,6 @@ class ModelBuilder:
                 raise ModelError(f'{what}: joint name "{name}" already belongs to a {kind}; choose another')
         return name
 
-    def _numbered(self) -> list[Body]:
-        """The bodies with parents, indices and places in q and v."""
-        names = list(self._bodies)
-        position = {WORLD_NAME: topology.WORLD} | {name: i for i, name in enumerate(names)}
-        parents = [
-            checks.known(position, parent, f'body "{name}"') for name, (parent, _) in self._bodies.items()
-        ]
-        cycle = topology.find_cycle(parents)
-        if cycle:
-            loop = " -> ".join(f'"{names[i]}"' for i in reversed(cycle))
-            raise ModelError(
-                f"the bodies {loop} form a cycle that is not connected to the world; "
-                "attach one of them to the world and close the loop with add_loop"
-            )
-        order = topology.regular_order(parents)
-        number = {topology.WORLD: topology.WORLD} | {old: new for new, old in enumerate(order)}
-        bodies = [
-            replace(self._bodies[names[old]][1], index=new, parent=number[parents[old]])
-            for new, old in enumerate(order)
-        ]
-        return place_coordinates(bodies, self._checked_couplings())
-
     def _checked_couplings(self) -> list[Coupling]:
         joints = {body.joint_name: body.joint for _, body in self._bodies.values()}
         return check_couplings(self._couplings.values(), joints)
@@ -339,13 +343,3 @@ class ModelBuilder:
         for joint in self._actuated or ():
             checks.known(self._joint_owner, joint, "set_actuated", "joint")
         return self._actuated
-
-    def _placed_frames(self, index: Mapping[str, int]) -> list[Frame]:
-        frames = []
-        for name, (body, placement) in self._frames.items():
-            if name in index:
-                raise ModelError(
-                    f'frame "{name}" has the name of a body, whose own frame that is; choose another'
-                )
-            frames.append(Frame(name, checks.known(index, body, f'frame "{name}"'), placement))
-        return frames

@@ -96,7 +96,7 @@ def place_coordinates(bodies: Sequence[Body], couplings: Sequence[Coupling] = ()
 
 def uncoupled(model: Model) -> Model:
     """The same system with all coordinates in q and v."""
-    from dalembert.model.model import Model
+    from dalembert.model.values import rebuilt
 
     if not model.couplings:
         return model
@@ -105,18 +105,14 @@ def uncoupled(model: Model) -> Model:
             "a model with a loop closure q = gamma(y) cannot be uncoupled: gamma knows the coupled q only; "
             "put the coupling into gamma"
         )
-    return Model(
+    return rebuilt(
+        model,
         bodies=place_coordinates(list(model.bodies)),
-        gravity=model.gravity,
-        frames=model.frames,
-        loops=model.loops,
+        couplings=(),
         constraints=[
             dataclasses.replace(item, function=carried(item, model, lambda name: name))
             for item in model.constraints
         ],
-        actuated=model.actuated,
-        name=model.name,
-        report=model.report,
     )
 
 

@@ -13,7 +13,7 @@ from dalembert.scalar import Scalar
 if TYPE_CHECKING:
     from dalembert.model.joints import Joint
 
-__all__ = ["Coupling", "Frame", "JointView", "Loop", "Named"]
+__all__ = ["Coupling", "Frame", "JointView", "Loop", "Named", "ShapePair"]
 
 
 class HasName(Protocol):
@@ -57,6 +57,19 @@ class Coupling:
     coefficients: tuple[tuple[str, float], ...]
     offset: float
     dependent: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShapePair:
+    """Two shapes, by name, that may touch whatever their masks and bodies say.
+
+    `friction` (sliding, torsional, rolling) and `restitution` hold for this pair; None: those of the shapes.
+    """
+
+    first: str
+    second: str
+    friction: tuple[float, float, float] | None = None
+    restitution: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dalembert.errors import DalembertError, ModelError, UnknownNameError
@@ -102,7 +102,10 @@ class Reader:
             raise ModelError(f'{self.place}: "{key}" must be text, got {_short(found)}')
         return found
 
-    def items(self, key: str) -> list[Any]:
+    def items(self, key: str, missing: Sequence[Any] | None = None) -> list[Any]:
+        """The list under a key; `missing` stands for one that is not there."""
+        if missing is not None and key not in self._data:
+            return list(missing)
         found = self.take(key)
         if not isinstance(found, list):
             raise ModelError(f'{self.place}: "{key}" must be a list, got {_short(found)}')
@@ -120,8 +123,9 @@ class Reader:
     def reader(self, key: str) -> Reader:
         return Reader(self.take(key), f"{self.place}.{key}")
 
-    def readers(self, key: str) -> list[Reader]:
-        return [Reader(item, f"{self.place}.{key}[{i}]") for i, item in enumerate(self.items(key))]
+    def readers(self, key: str, missing: Sequence[Any] | None = None) -> list[Reader]:
+        items = self.items(key, missing)
+        return [Reader(item, f"{self.place}.{key}[{i}]") for i, item in enumerate(items)]
 
     def joint(self, key: str) -> Joint:
         try:

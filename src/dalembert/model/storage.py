@@ -7,6 +7,7 @@ builder's checks.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import math
@@ -25,6 +26,7 @@ from dalembert.model.user_constraints import KnownFunction
 from dalembert.spatial import AxialScrew, ScrewChain
 
 if TYPE_CHECKING:
+    from dalembert.model.builder import ModelBuilder
     from dalembert.model.model import Model
 
 __all__ = ["FORMAT", "VERSION", "digest", "from_json", "to_json"]
@@ -130,6 +132,9 @@ def _content(model: Model, joint: Callable[[Joint, str], Any]) -> dict[str, Any]
             for coupling in model.couplings
         ],
         "actuated": list(model.actuated),
+        "world_shapes": [_shape_data(shape, "world") for shape in model.world_shapes],
+        "contact_exclusions": [list(pair) for pair in model.contact_exclusions],
+        "contact_pairs": [dataclasses.asdict(pair) for pair in model.contact_pairs],
     }
 
 
@@ -254,4 +259,23 @@ def _build(content: Reader) -> Model:
         )
         item.close()
     builder.set_actuated([str(name) for name in content.items("actuated")])
+    _build_contact(content, builder)
     return builder.build(inertia="as_given")
+
+
+def _build_contact(content: Reader, builder: ModelBuilder) -> None:
+    """The world's shapes and what may touch, which models saved before they existed do not name."""
+    for item in content.readers("world_shapes", missing=()):
+        builder.add_shape("world", item.shape())
+    for pair in content.items("contact_exclusions", missing=()):
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise ModelError(f"{content.place}.contact_exclusions must hold pairs of bodies, got {pair!r}")
+        builder.exclude_contact(*pair)
+    for item in content.readers("contact_pairs", missing=()):
+        builder.add_contact_pair(
+            item.text("first"),
+            item.text("second"),
+            friction=item.take("friction"),
+            restitution=item.take("restitution"),
+        )
+        item.close()

@@ -15,6 +15,8 @@ __all__ = ["summary"]
 
 MAX_ROWS = 400
 """Bodies beyond these are counted, not listed."""
+MAX_LISTED = 40
+"""Shapes and pairs of bodies beyond these are counted, not listed."""
 MAX_DRAWN_DEPTH = 24
 """Deeper bodies are drawn at this depth with their true depth beside the name."""
 
@@ -79,9 +81,25 @@ def _extras(model: Model) -> list[str]:
             terms = " + ".join(f"{k:g}·{joint}" for joint, k in coupling.coefficients)
             offset = f" + {coupling.offset:g}" if coupling.offset else ""
             lines.append(f"  {coupling.name}: {terms}{offset} = 0, {coupling.dependent} follows")
+    lines += _contact(model)
     idle = [joint.name for joint in model.joints if joint.body.nv and joint.name not in model.actuated]
     if idle:
         lines += ["", f"joints without a motor: {', '.join(idle)}"]
+    return lines
+
+
+def _contact(model: Model) -> list[str]:
+    """What the world is made of, and which bodies never touch."""
+    shapes = [f"{shape.name} ({shape.kind})" if shape.name else shape.kind for shape in model.world_shapes]
+    lines: list[str] = []
+    for title, items in (
+        ("shapes of the world", shapes),
+        ("bodies that never touch", [f"{a} – {b}" for a, b in model.contact_exclusions]),
+        ("shapes that may always touch", [f"{pair.first} – {pair.second}" for pair in model.contact_pairs]),
+    ):
+        if items:
+            more = f", … ({len(items)} in all)" if len(items) > MAX_LISTED else ""
+            lines += ["", f"{title}: {', '.join(items[:MAX_LISTED])}{more}"]
     return lines
 
 

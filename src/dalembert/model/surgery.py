@@ -11,13 +11,15 @@ import numpy as np
 from dalembert.errors import ArgumentError, ModelError, ShapeError
 from dalembert.model.body import Body, Limits, Placement
 from dalembert.model.builder import ModelBuilder
+from dalembert.model.checks import is_finite
 from dalembert.model.joints import Fixed
 from dalembert.model.model import WORLD_NAME, Model
+from dalembert.model.shapes import Plane, Shape
 from dalembert.model.user_constraints import carried
 from dalembert.model.values import rebuilt
-from dalembert.spatial import RigidInertia, Transform
+from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3
 
-__all__ = ["attach", "lock", "lumped", "rechecked", "tree"]
+__all__ = ["attach", "lock", "lumped", "rechecked", "tree", "with_ground"]
 
 Rename = Callable[[str], str]
 
@@ -95,6 +97,26 @@ def attach(
     return builder.build(inertia="as_given")
 
 
+def with_ground(model: Model, height: float, *, friction: float, restitution: float, name: str) -> Model:
+    """The model with a horizontal plane at z = height [m]."""
+    if not is_finite(height):
+        raise ArgumentError(f"with_ground: height is {height!r}; give a finite number [m]")
+    if not is_finite(friction) or friction < 0.0:
+        raise ArgumentError(
+            f"with_ground: friction is {friction!r}; give a finite number that is not negative, such as 0.8"
+        )
+    if not is_finite(restitution) or not 0.0 <= restitution <= 1.0:
+        raise ArgumentError(f"with_ground: restitution is {restitution!r}; give a number from 0 to 1")
+    usual = Plane()
+    ground = Plane(
+        name=name,
+        placement=Transform(Mat3.identity(), Vec3(0.0, 0.0, float(height))),
+        friction=(friction, *usual.friction[1:]),
+        restitution=restitution,
+    )
+    return rebuilt(model, world_shapes=(*model.world_shapes, ground))
+
+
 def tree(model: Model) -> Model:
     """The model without its loop joints and other constraints."""
     return rebuilt(model, loops=(), constraints=(), closure=None)
@@ -117,12 +139,14 @@ def rechecked(model: Model, *, inertia: Literal["strict", "as_given"]) -> Model:
 def lumped(model: Model) -> Model:
     """The model with every body on a `Fixed` joint merged into its parent: equal dynamics, fewer bodies.
 
-    A merged body's frame remains under the body's name; bodies fixed to the world lose their inertia.
+    A merged body's frame remains under the body's name, and its exclusions from contact hold for the whole;
+    bodies fixed to the world lose their inertia, and their shapes become the world's.
     """
     # Where each body's frame went: the name of the body that carries it, and the frame's place there.
     home: dict[int, tuple[str, Transform]] = {-1: (WORLD_NAME, Transform.identity())}
     kept: dict[str, Body] = {}
     frames: list[tuple[str, str, Placement]] = []
+    merged: list[tuple[str, Shape]] = []
     for body in model.bodies:
         name, at_parent = home[body.parent]
         at = at_parent @ body.placement
@@ -132,13 +156,18 @@ def lumped(model: Model) -> Model:
             continue
         home[body.index] = (name, at)
         frames.append((body.name, name, at))
+        merged += [(name, _moved(shape, at)) for shape in body.shapes]
         if name in kept:
             whole: RigidInertia = kept[name].inertia + at.inverse_apply(body.inertia)
-            shapes = tuple(dataclasses.replace(s, placement=at @ s.placement) for s in body.shapes)
-            kept[name] = dataclasses.replace(kept[name], inertia=whole, shapes=kept[name].shapes + shapes)
+            kept[name] = dataclasses.replace(kept[name], inertia=whole)
     builder = ModelBuilder(gravity=model.gravity, name=model.name)
     for body in kept.values():
         _add_plain(builder, body, home[body.parent][0], _same)
+    for shape in model.world_shapes:
+        builder.add_shape(WORLD_NAME, shape)
+    for carrier, shape in merged:
+        builder.add_shape(carrier, shape)
+    _add_contact(builder, model, lambda name: home[model.frame(name).body][0], _same)
     for frame in frames:
         builder.add_frame(*frame)
     for item in model.frames:
@@ -245,8 +274,31 @@ def _add_plain(builder: ModelBuilder, body: Body, parent: str, rename: Rename) -
         friction=body.friction,
         stiffness=body.stiffness,
         rest=body.rest,
-        shapes=body.shapes,
+        shapes=[_renamed(shape, rename) for shape in body.shapes],
     )
+
+
+def _renamed(shape: Shape, rename: Rename) -> Shape:
+    """The shape under its new name, if it has one."""
+    own = rename(shape.name) if shape.name else ""
+    return shape if own == shape.name else dataclasses.replace(shape, name=own)
+
+
+def _moved(shape: Shape, X: Transform | None) -> Shape:
+    """The shape with X before its placement."""
+    return shape if X is None else dataclasses.replace(shape, placement=X @ shape.placement)
+
+
+def _add_contact(builder: ModelBuilder, model: Model, body: Rename, shape: Rename) -> None:
+    """Add the exclusions and pairs of a model, its bodies and shapes under their new names."""
+    for pair in model.contact_exclusions:
+        first, second = map(body, pair)
+        if first != second:
+            builder.exclude_contact(first, second)
+    for item in model.contact_pairs:
+        builder.add_contact_pair(
+            shape(item.first), shape(item.second), friction=item.friction, restitution=item.restitution
+        )
 
 
 def _add_rest(
@@ -257,7 +309,7 @@ def _add_rest(
     *,
     couplings: bool = True,
 ) -> None:
-    """Add the frames, loops and couplings of a model."""
+    """Add the frames, loops and couplings of a model, what stands on its world, and what may touch."""
     root, X = base if base is not None else (WORLD_NAME, None)
 
     def place(body: int, placement: Placement) -> tuple[str, Any]:
@@ -265,6 +317,9 @@ def _add_rest(
             return rename(model.bodies[body].name), placement
         return root, placement if X is None else X @ placement
 
+    for shape in model.world_shapes:
+        builder.add_shape(root, _moved(_renamed(shape, rename), X))
+    _add_contact(builder, model, lambda name: root if name == WORLD_NAME else rename(name), rename)
     for frame in model.frames:
         builder.add_frame(rename(frame.name), *place(frame.body, frame.placement))
     for loop in model.loops:

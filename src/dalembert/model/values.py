@@ -110,19 +110,7 @@ def rebuilt(model: Model, **parts: Any) -> Model:
     """The same model but for the named parts of its content."""
     from dalembert.model.model import Model
 
-    content = {
-        "bodies": model.bodies,
-        "gravity": model.gravity,
-        "frames": model.frames,
-        "loops": model.loops,
-        "couplings": model.couplings,
-        "constraints": model.constraints,
-        "closure": model.closure,
-        "actuated": model.actuated,
-        "name": model.name,
-        "report": model.report,
-    }
-    return Model(**(content | parts))
+    return Model(**(model.content() | parts))
 
 
 def _refuse_carried(model: Model, changes: Iterable[Mapping[str, Any]]) -> None:

@@ -1,0 +1,31 @@
+"""Shapes of bodies and of the world as data: for inertia, for contact, for pictures.
+
+Sizes are in metres. A solid's `inertia` is that of a homogeneous body, in body coordinates.
+"""
+
+from dalembert.model.shapes.convex import ConvexMesh
+from dalembert.model.shapes.shape import Shape, Solid
+from dalembert.model.shapes.solids import Box, Capsule, Cylinder, Ellipsoid, Sphere, total_inertia
+from dalembert.model.shapes.surfaces import HeightField, Mesh, Plane
+
+__all__ = [
+    "Box",
+    "Capsule",
+    "ConvexMesh",
+    "Cylinder",
+    "Ellipsoid",
+    "HeightField",
+    "Mesh",
+    "Plane",
+    "Shape",
+    "Solid",
+    "Sphere",
+    "shape_kinds",
+    "total_inertia",
+]
+
+
+def shape_kinds() -> dict[str, type[Shape]]:
+    """Every kind of shape by the name under which it is saved."""
+    kinds = (Box, Sphere, Capsule, Cylinder, Ellipsoid, ConvexMesh, Plane, HeightField, Mesh)
+    return {kind.kind: kind for kind in kinds}

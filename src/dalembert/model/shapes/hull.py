@@ -1,0 +1,118 @@
+"""The convex hull of points in space, by quickhull (Barber, Dobkin, Huhdanpaa 1996)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.errors import ModelError
+
+__all__ = ["convex_hull"]
+
+Array = npt.NDArray[np.float64]
+Faces = npt.NDArray[np.int64]
+
+FLAT: Final = 1e-9
+"""Points that stand out of a plane by less than this share of their extent have no hull."""
+TOLERANCES: Final = (1e-13, 1e-11, 1e-9, 1e-7)
+"""Shares of the extent by which a point must stand out of a face, tried in turn until the hull is closed."""
+
+
+def convex_hull(points: Array) -> tuple[Array, Faces]:
+    """The corners (n, 3) of the hull, in the order of the points, and its faces (m, 3): triangles,
+    counter-clockwise seen from outside. The hull of the corners is the same, bit for bit.
+    """
+    kept = np.asarray(points, dtype=np.float64)
+    kept = kept[np.sort(np.unique(kept, axis=0, return_index=True)[1])]
+    while True:
+        faces = _faces(kept)
+        used = np.unique(faces)
+        if len(used) == len(kept):
+            return kept, faces
+        kept = kept[used]
+
+
+def _faces(points: Array) -> Faces:
+    extent = float(np.max(np.ptp(points, axis=0)))
+    for tolerance in TOLERANCES:
+        faces = _quickhull(points, tolerance * extent)
+        if faces is not None:
+            return faces
+    raise ModelError("convex mesh: the hull of the points is not found; are some almost the same point?")
+
+
+def _simplex(points: Array) -> list[int]:
+    """Four points that span a volume: far apart, far from the line, far from the plane."""
+    extent = float(np.max(np.ptp(points, axis=0)))
+    axis = int(np.argmax(np.ptp(points, axis=0)))
+    a, b = int(np.argmin(points[:, axis])), int(np.argmax(points[:, axis]))
+    line = points[b] - points[a]
+    area = np.linalg.norm(np.cross(points - points[a], line), axis=1)
+    c = int(np.argmax(area))
+    normal = np.cross(line, points[c] - points[a])
+    length = float(np.linalg.norm(normal))
+    height = np.abs((points - points[a]) @ normal) / length if length > 0.0 else np.zeros(len(points))
+    d = int(np.argmax(height))
+    if extent == 0.0 or length <= FLAT * extent**2 or height[d] <= FLAT * extent:
+        raise ModelError("convex mesh: the points lie in a plane; give four or more that span a volume")
+    return [a, b, c, d]
+
+
+def _quickhull(points: Array, tolerance: float) -> Faces | None:
+    """The faces of the hull; None where rounding leaves the surface open.
+
+    Every face keeps the points outside it. The farthest of them becomes a corner: the faces that it sees go,
+    and new ones join it to their rim.
+    """
+    corners = _simplex(points)
+    inside = points[corners].mean(axis=0)
+    made = 0
+    faces: dict[int, tuple[int, int, int]] = {}
+    outside: dict[int, Faces] = {}
+    planes = np.full((64, 4), np.nan)  # normal and offset of every face ever made; NaN once it is gone
+
+    def add(a: int, b: int, c: int, candidates: Faces) -> bool:
+        nonlocal planes, made
+        normal = np.cross(points[b] - points[a], points[c] - points[a])
+        length = float(np.linalg.norm(normal))
+        if length == 0.0:
+            return False
+        normal = normal / length
+        if normal @ (inside - points[a]) > 0.0:
+            normal, b, c = -normal, c, b
+        if made == len(planes):
+            planes = np.concatenate([planes, np.full(planes.shape, np.nan)])
+        offset = float(normal @ points[a])
+        faces[made], planes[made] = (a, b, c), (*normal, offset)
+        above = candidates[points[candidates] @ normal - offset > tolerance]
+        if len(above):
+            outside[made] = above
+        made += 1
+        return True
+
+    everything = np.arange(len(points))
+    for a, b, c in combinations(corners, 3):
+        add(a, b, c, everything)
+    while outside:
+        face = next(iter(outside))
+        apex = int(outside[face][np.argmax(points[outside[face]] @ planes[face, :3])])
+        seen = np.flatnonzero(planes[:, :3] @ points[apex] - planes[:, 3] > tolerance).tolist()
+        candidates = np.unique(np.concatenate([outside.pop(name) for name in seen if name in outside]))
+        candidates = candidates[candidates != apex]
+        edges = _edges(faces.pop(name) for name in seen)
+        planes[seen] = np.nan
+        rim = [edge for edge in edges if edge[::-1] not in edges]
+        if not all(add(*edge, apex, candidates) for edge in rim):
+            return None
+    edges = _edges(faces.values())
+    closed = len(edges) == 3 * len(faces) and all(edge[::-1] in edges for edge in edges)
+    return np.array(list(faces.values()), dtype=np.int64) if closed else None
+
+
+def _edges(faces: Iterable[tuple[int, int, int]]) -> set[tuple[int, int]]:
+    """The edges of faces, each in the sense of its face."""
+    return {edge for a, b, c in faces for edge in ((a, b), (b, c), (c, a))}

@@ -1,0 +1,155 @@
+"""What every shape has, and what every shape with a volume has."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+from dalembert.errors import ArgumentError, ModelError
+from dalembert.model.body import Placement
+from dalembert.model.checks import is_finite, placement_or_identity
+from dalembert.spatial import Mat3, RigidInertia, SymMat3, Transform, Vec3
+
+__all__ = [
+    "CentredSolid",
+    "Shape",
+    "Solid",
+    "checked_friction",
+    "checked_restitution",
+    "checked_shape",
+    "positive",
+    "triple",
+]
+
+GREY = (0.6, 0.6, 0.65, 1.0)
+"""The colour of a shape that was given none."""
+ALL_GROUPS = 2**32 - 1
+"""The mask that has every group."""
+
+
+def positive(value: Any, what: str) -> float:
+    if not is_finite(value) or value <= 0.0:
+        raise ModelError(f"{what} is {value!r}; give a finite positive number [m]")
+    return float(value)
+
+
+def triple(values: Any, what: str) -> tuple[float, float, float]:
+    items = list(values)
+    if len(items) != 3:
+        raise ModelError(f"{what} has {len(items)} numbers; give three")
+    return items[0], items[1], items[2]
+
+
+def checked_friction(given: Any, what: str) -> tuple[float, float, float]:
+    """The coefficients of sliding, torsional and rolling friction."""
+    numbers = list(given) if isinstance(given, Iterable) else []
+    if len(numbers) != 3 or not all(is_finite(c) and c >= 0.0 for c in numbers):
+        raise ModelError(f"{what}: friction is {given!r}; give three finite numbers, none negative")
+    return float(numbers[0]), float(numbers[1]), float(numbers[2])
+
+
+def checked_restitution(given: Any, what: str) -> float:
+    """The ratio of normal velocities."""
+    if not is_finite(given) or not 0.0 <= given <= 1.0:
+        raise ModelError(f"{what}: restitution is {given!r}; give a number from 0 to 1")
+    return float(given)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape(ABC):
+    """Abstract base: where the shape sits on its body, how it looks, and what touches it.
+
+    `friction` holds the sliding, torsional and rolling coefficients; `restitution` the ratio of normal
+    velocities. `group` and `collides_with` are bit masks: shapes a and b may touch if a.group &
+    b.collides_with or b.group & a.collides_with is not zero, and both have `collision`.
+    """
+
+    kind: ClassVar[str]
+
+    name: str = ""
+    placement: Placement = field(default_factory=Transform.identity)
+    rgba: tuple[float, float, float, float] = GREY
+    visual: bool = True
+    collision: bool = True
+    friction: tuple[float, float, float] = (1.0, 0.005, 0.0001)
+    restitution: float = 0.0
+    group: int = 1
+    collides_with: int = 1
+
+    def __post_init__(self) -> None:
+        self._check_size()
+        if len(self.rgba) != 4 or not all(is_finite(c) and 0.0 <= c <= 1.0 for c in self.rgba):
+            raise ModelError(f"{self.kind}: rgba is {self.rgba!r}; give four numbers from 0 to 1")
+        for name in ("group", "collides_with"):
+            given = getattr(self, name)
+            mask = int(given) if is_finite(given) and not isinstance(given, bool) else -1
+            if mask != given or not 0 <= mask <= ALL_GROUPS:
+                raise ModelError(
+                    f"{self.kind}: {name} is {given!r}; give a bit mask, an int from 0 to 2^32 - 1"
+                )
+            self._put(name, mask)
+        self._put("placement", placement_or_identity(self.placement, f"{self.kind}: placement"))
+        self._put("rgba", tuple(float(c) for c in self.rgba))
+        self._put("friction", checked_friction(self.friction, self.kind))
+        self._put("restitution", checked_restitution(self.restitution, self.kind))
+
+    @abstractmethod
+    def _check_size(self) -> None:
+        """Refuse sizes that are not positive and finite; keep them as floats."""
+
+    def _put(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+    def data(self) -> Iterator[tuple[str, Any]]:
+        """The fields by name, for saving."""
+        for item in fields(self):
+            yield item.name, getattr(self, item.name)
+
+
+class Solid(Shape):
+    """Abstract base of shapes with a volume."""
+
+    @property
+    @abstractmethod
+    def volume(self) -> float:
+        """The volume [m^3]."""
+
+    def inertia(self, *, mass: float | None = None, density: float | None = None) -> RigidInertia:
+        """The inertia in body coordinates of the homogeneous solid, from its mass [kg] or its density
+        [kg/m^3].
+        """
+        if (mass is None) == (density is None):
+            raise ArgumentError(f"{self.kind}: give either mass or density")
+        m = mass if mass is not None else density * self.volume  # type: ignore[operator]
+        if not is_finite(m) or m < 0.0:
+            raise ModelError(f"{self.kind}: mass is {m!r} kg; give a finite number that is not negative")
+        return self._inertia_of(float(m))
+
+    @abstractmethod
+    def _inertia_of(self, mass: float) -> RigidInertia:
+        """The inertia in body coordinates of that mass [kg]."""
+
+
+class CentredSolid(Solid):
+    """Abstract base of solids whose principal axes are their own."""
+
+    @abstractmethod
+    def _moments(self) -> tuple[float, float, float]:
+        """The principal moments per unit mass [m^2] about the shape's own axes."""
+
+    def _inertia_of(self, mass: float) -> RigidInertia:
+        A, B, C = (mass * moment for moment in self._moments())
+        X = self.placement.as_transform()
+        R: Mat3 = X.R
+        rotated = R @ Mat3(A, 0.0, 0.0, 0.0, B, 0.0, 0.0, 0.0, C) @ R.transpose()
+        xx, xy, xz, _, yy, yz, _, _, zz = rotated
+        return RigidInertia(mass, Vec3(*X.p), SymMat3(xx, yy, zz, xy, xz, yz))
+
+
+def checked_shape(shape: object, what: str) -> Shape:
+    """The shape, if it is one."""
+    if not isinstance(shape, Shape):
+        raise ModelError(f"{what}: {type(shape).__name__} is no shape; use Box(…), Sphere(…), Plane(), …")
+    return shape
