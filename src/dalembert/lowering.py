@@ -29,9 +29,11 @@ from dalembert.scalar import Scalar
 from dalembert.spatial import ArticulatedInertia, Placement, RigidInertia, Value
 from dalembert.tables import InputTable, TableTree, TableVector
 from dalembert.tracing.derivative import Chart, Derivative, derived, grouped
-from dalembert.tracing.expression import Expression, Graph
+from dalembert.tracing.expression import Expression
+from dalembert.tracing.graph import Graph
 from dalembert.tracing.program import ArraySpec, Program, Store, Straight
 from dalembert.tracing.program_derivatives import Frame, program_jvp, program_vjp
+from dalembert.tracing.statements import assemble
 from dalembert.tracing.trace import ArrayInput, Trace, trace
 
 __all__ = ["POSITIONS", "QUATERNION_TOLERANCE", "Lowered", "Recipe", "lower"]
@@ -156,11 +158,12 @@ def _assembled(traced: Trace, recipe: Recipe, check: Expression | None) -> Lower
         for output in outputs
         for position, value in enumerate(output.values)
     ]
-    program = Program(
-        inputs=tuple(ArraySpec(item.name, item.size) for item in (*recipe.signature, *recipe.parameters)),
-        outputs=tuple(ArraySpec(f"result {output.name}", output.size) for output in outputs),
-        statements=(Straight(tuple(stores)),),
-        check=check,
+    program = assemble(
+        traced.graph,
+        [ArraySpec(item.name, item.size) for item in (*recipe.signature, *recipe.parameters)],
+        [ArraySpec(f"result {output.name}", output.size) for output in outputs],
+        stores,
+        check,
     )
     results = tuple(ArrayArgument(output.name, output.shape) for output in outputs)
     return Lowered(program, results, lambda arrays: grouped(arrays, recipe.derivatives, traced.rebuild))

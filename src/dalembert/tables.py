@@ -23,7 +23,8 @@ from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, literal
 from dalembert.slots import carry_slots, sum_slots
 from dalembert.spatial.structure import leaves, rebuild
-from dalembert.tracing.expression import Expression, Graph, live
+from dalembert.tracing.expression import Expression, live
+from dalembert.tracing.graph import Graph
 from dalembert.tracing.program import Address, ArraySpec, IndexedStore, Loop, Statement, Store, Straight
 
 __all__ = ["BodySlice", "InputTable", "TableTree", "TableVector"]

@@ -16,7 +16,7 @@ from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Fixed, Free, Prismatic, Revolute, Spherical
 from dalembert.model.model import Model
 from dalembert.spatial import AxialScrew, RigidInertia, ScrewChain, Transform, Vec3
-from dalembert.tracing.expression import Graph
+from dalembert.tracing.graph import Graph
 
 SEEDS = range(10)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.tracing.expression import Expression, Graph
+from dalembert.tracing.expression import Expression
+from dalembert.tracing.graph import Graph
 from dalembert.tracing.program import Address, ArraySpec, IndexedStore, Loop, Program, Store, Straight
 
 COMPARISONS = ("lt", "le", "eq")

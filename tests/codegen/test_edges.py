@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dalembert.codegen import compile_program, host_levels
-from dalembert.tracing.expression import Graph
+from dalembert.tracing.graph import Graph
 from dalembert.tracing.program import Address, ArraySpec, IndexedStore, Loop, Program, Store, Straight
 
 GRAPH = Graph()

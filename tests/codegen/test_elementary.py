@@ -6,7 +6,7 @@ import pytest
 from tests.codegen.sample_programs import bits, run, straight
 
 from dalembert.codegen import compile_program, host_levels
-from dalembert.tracing.expression import Graph
+from dalembert.tracing.graph import Graph
 
 FUNCTIONS = ("sin", "cos", "tan", "asin", "acos", "exp", "log", "atan2")
 

@@ -11,7 +11,7 @@ from tests.codegen.sample_programs import bits, random_straight, run, straight, 
 
 from dalembert.codegen import address_of, compile_program, make_entry
 from dalembert.errors import ArgumentError
-from dalembert.tracing.expression import Graph
+from dalembert.tracing.graph import Graph
 
 
 class Fallback:

@@ -20,7 +20,7 @@ from tests.codegen.sample_programs import (
 from dalembert import codegen
 from dalembert.codegen import compile_program, host_levels, set_num_threads
 from dalembert.errors import ArgumentError, ShapeError, UnknownNameError
-from dalembert.tracing.expression import Graph
+from dalembert.tracing.graph import Graph
 
 PROGRAMS = {"straight": random_straight(7), "matrix": wide_output(19), "loops": chain_loops(23)}
 

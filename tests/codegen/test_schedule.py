@@ -7,7 +7,7 @@ from tests.codegen.sample_programs import random_straight
 
 from dalembert.codegen.registers import COMPUTE, FETCH, RELOAD, SPILL, allocate
 from dalembert.codegen.schedule import schedule
-from dalembert.tracing.expression import Graph
+from dalembert.tracing.graph import Graph
 
 
 def _inputs(graph: Graph, count: int):

@@ -33,13 +33,15 @@ def emit_instructions(
     computed: Callable[[int, Value], None],
     spills: Value,
     proceed: tuple[Value, str],
+    look_up: Callable[[str, Value], Value],
     meanwhile: Sequence[Callable[[], None]] = (),
 ) -> dict[int, Value]:
     """Write the planned instructions; the result maps nodes to the values that are known by name.
 
     `spills` is the address of the spill slots. `proceed` is a condition that always holds, and the block to
     go to if it did not: a branch on it ends a basic block where the code generator would join plain ones.
-    `meanwhile` are tasks of the memory units, spread evenly so that they overlap with the arithmetic.
+    `look_up` brings an element of a named table. `meanwhile` are tasks of the memory units, spread evenly so
+    that they overlap with the arithmetic.
     """
     values: dict[int, Value] = {}
     ops, args, data = program.ops, program.args, program.data
@@ -59,6 +61,8 @@ def emit_instructions(
                     results = call(writer, op, operands)
                     value = results.pop(op)
                     pending = {(other, args[node]): each for other, each in results.items()}
+            elif op == "lookup":
+                value = look_up(data[node], values[args[node][0]])
             else:
                 value = operation(
                     writer,

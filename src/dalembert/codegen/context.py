@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import final
 
-from dalembert.codegen.body import emit_instructions
 from dalembert.codegen.ir import Value, Writer
 from dalembert.codegen.memory import Place
 from dalembert.codegen.registers import Plan, allocate
@@ -26,6 +25,7 @@ class Context:
     places: dict[str, Place]
     table_base: Value
     table_offsets: dict[str, int]
+    table_lengths: dict[str, int]
     registers: int
     spills: Value
     proceed: tuple[Value, str]
@@ -48,4 +48,6 @@ class Context:
         """The value of a node that was kept in memory."""
         return self.writer.load(self.spills, plan.home[node] * self.writer.type.size, self.writer.type.align)
 
-    emit = staticmethod(emit_instructions)
+    def look_up(self, table: str, index: Value) -> Value:
+        """Element floor(index) of a table of floats, or its first or last; the first for NaN."""
+        return self.places[table].look_up(self.writer, index, self.table_lengths[table])

@@ -113,6 +113,7 @@ class _Kernel:
             places=places,
             table_base="%tables",
             table_offsets=self.tables.offsets,
+            table_lengths={name: len(table) for name, table in self.program.tables.items()},
             registers=self.target.registers,
             spills=spills,
             proceed=("%nonempty", NEVER),
@@ -297,6 +298,7 @@ class _Kernel:
             computed=lambda node, value: None,
             spills=context.spills,
             proceed=context.proceed,
+            look_up=context.look_up,
         )
         return values[instructions.roots[0]]
 

@@ -40,14 +40,15 @@ class LaneType:
         self.bits = bits
         self.lanes = lanes
         self.element = _ELEMENT[bits]
-        self.text = self._of(self.element)
-        self.mask = self._of("i1")
-        self.integer = self._of(f"i{bits}")
+        self.text = self.of(self.element)
+        self.mask = self.of("i1")
+        self.integer = self.of(f"i{bits}")
         self.suffix = f"f{bits}" if lanes == 1 else f"v{lanes}f{bits}"
         self.size = bits // 8 * lanes
         self.align = min(self.size, 64)
 
-    def _of(self, element: str) -> str:
+    def of(self, element: str) -> str:
+        """The type of one such element a lane."""
         return element if self.lanes == 1 else f"<{self.lanes} x {element}>"
 
     def constant(self, value: float) -> Value:
@@ -200,6 +201,14 @@ class Writer:
         if self.type.lanes == 1:
             return mask
         function = f"@llvm.vector.reduce.or.v{self.type.lanes}i1"
+        self.declared.add(f"declare i1 {function}({self.type.mask})")
+        return self.let(f"call i1 {function}({self.type.mask} {mask})")
+
+    def every(self, mask: Value) -> Value:
+        """One bit: whether the condition holds in all lanes."""
+        if self.type.lanes == 1:
+            return mask
+        function = f"@llvm.vector.reduce.and.v{self.type.lanes}i1"
         self.declared.add(f"declare i1 {function}({self.type.mask})")
         return self.let(f"call i1 {function}({self.type.mask} {mask})")
 

@@ -23,6 +23,12 @@ def emit_loop(context: Context, program: Program, loop: Loop) -> None:
     writer.begin(head)
     counter = f"%{head}.i"
     writer.line(f"{counter} = phi i64 [ 0, %{before} ], [ {counter}.next, %{tail} ]")
+    if loop.until is not None:
+        flag = context.places[loop.until.array].load(writer, loop.until.offset)
+        done = writer.every(writer.compare("une", flag, writer.constant(0.0)))
+        more = writer.label()
+        writer.line(f"br i1 {done}, label %{after}, label %{more}")
+        writer.begin(more)
     index = writer.let(f"sub i64 {loop.count - 1}, {counter}") if loop.reverse else counter
     labels = [writer.label() for _ in loop.cases]
     if loop.kinds is None:
@@ -103,6 +109,7 @@ def _emit_case(
         computed=computed,
         spills=context.spills,
         proceed=context.proceed,
+        look_up=context.look_up,
     )
     final: dict[int, Value] = {}
     for node in late_nodes:  # all values before the first late store, which may change what a leaf reads

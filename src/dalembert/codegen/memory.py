@@ -6,7 +6,7 @@ of aliasing and of reading before writing are answered exactly, by looking at ev
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, final
 
@@ -50,6 +50,34 @@ class Place:
             f"shufflevector {lane_type.text} {first}, {lane_type.text} poison, "
             f"<{lane_type.lanes} x i32> zeroinitializer"
         )
+
+    def look_up(self, writer: Writer, index: Value, length: int) -> Value:
+        """Of a table: element floor(index) in each lane, by 32-bit integers within 0 … length - 1."""
+        lane_type, zero = writer.type, writer.constant(0.0)
+        positive = writer.select(writer.compare("ogt", index, zero), index, zero)
+        last = writer.constant(length - 1)
+        near = writer.select(writer.compare("olt", positive, last), positive, last)
+        integer = lane_type.of("i32")
+        whole = writer.let(f"fptosi {lane_type.text} {near} to {integer}")
+        # In single precision the number of the last element may be rounded up.
+        end = str(length - 1) if lane_type.lanes == 1 else f"splat (i32 {length - 1})"
+        inside = writer.let(f"icmp slt {integer} {whole}, {end}")
+        whole = writer.let(f"select {lane_type.mask} {inside}, {integer} {whole}, {integer} {end}")
+        if lane_type.lanes == 1:
+            return self._element(writer, whole)
+        result = "poison"
+        for lane in range(lane_type.lanes):
+            number = self._element(writer, writer.let(f"extractelement {integer} {whole}, i32 {lane}"))
+            result = writer.let(
+                f"insertelement {lane_type.text} {result}, {lane_type.element} {number}, i32 {lane}"
+            )
+        return result
+
+    def _element(self, writer: Writer, position: Value) -> Value:
+        """The number at a 32-bit position."""
+        wide = writer.let(f"zext i32 {position} to i64")
+        place = writer.address(self.base, writer.let(f"mul i64 {wide}, {self.item}"))
+        return writer.let(f"load {writer.type.element}, ptr {place}, align {self.align}")
 
     def store(self, writer: Writer, value: Value, position: int) -> None:
         writer.store(value, self.base, position * self.item, self.align)
@@ -106,15 +134,22 @@ def loop_hazards(program: Program, loop: Loop, case: int) -> Hazards:
         read = [address.positions(program.tables, own) for address in loads if address.array == array]
         if not len(own):
             continue
+        if _is_fixed([store.address for store in stores] + loads, array):
+            written, read = [item[:1] for item in written], [item[:1] for item in read]
         if len(written) > 1:
             ordered = np.sort(np.stack(written), axis=0)
             if np.any(ordered[1:] == ordered[:-1]):
                 deferred.add(array)
         # Positions of different iterations are told apart by a multiple of the size.
-        spread = np.arange(len(own)) * (1 + max(int(item.max()) for item in written + read))
+        spread = np.arange(len(written[0])) * (1 + max(int(item.max()) for item in written + read))
         if read and np.intersect1d(np.stack(read) + spread, np.stack(written) + spread).size:
             eager.add(array)
     return Hazards(frozenset(eager), frozenset(deferred))
+
+
+def _is_fixed(addresses: Sequence[Address], array: str) -> bool:
+    """Whether all iterations use the same elements of an array."""
+    return all(address.scale == 0 for address in addresses if address.array == array)
 
 
 def _iterations(program: Program, loop: Loop, case: int) -> Positions:
@@ -174,7 +209,8 @@ def _accesses(program: Program) -> Iterator[tuple[int, tuple[list[Access], list[
                     reads.append((address.array, address.positions(program.tables, own), moments))
             for indexed in stores:
                 access = (indexed.address.array, indexed.address.positions(program.tables, own), moments)
-                writes.append(access)
+                if statement.until is None:  # else it may end before its first iteration
+                    writes.append(access)
                 if indexed.accumulate:
                     reads.append(access)
         yield now, (reads, writes)

@@ -73,6 +73,7 @@ def emit_straight(
         computed=computed,
         spills=context.spills,
         proceed=context.proceed,
+        look_up=context.look_up,
         meanwhile=meanwhile,
     )
     for node, places in by_node.items():

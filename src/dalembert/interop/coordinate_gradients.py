@@ -32,7 +32,7 @@ from dalembert.execution import CompiledFunction
 from dalembert.model import configuration
 from dalembert.model.model import Model
 from dalembert.scalar import Scalar, literal
-from dalembert.tracing.expression import Graph
+from dalembert.tracing.graph import Graph
 
 __all__ = [
     "batch_shape",

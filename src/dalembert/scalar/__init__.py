@@ -8,20 +8,15 @@ an array of numbers decides. Zero and one should be the literals `0.0` and `1.0`
 
 from __future__ import annotations
 
-import sys
-from typing import Any, Final
+from collections.abc import Sequence
 
-import numpy as np
-
-from dalembert.errors import TracingError
-from dalembert.scalar.kinds import (
-    ComplexFunctions,
-    FloatFunctions,
-    NumpyFunctions,
-    Scalar,
-    ScalarFunctions,
-    SympyFunctions,
-)
+from dalembert.scalar.iteration import loop
+from dalembert.scalar.kinds import Scalar, ScalarFunctions
+from dalembert.scalar.lookups import Table, as_table
+from dalembert.scalar.registry import FLOAT as _FLOAT
+from dalembert.scalar.registry import find as _find
+from dalembert.scalar.registry import functions_of as _functions
+from dalembert.scalar.registry import register
 
 __all__ = [
     "Scalar",
@@ -40,6 +35,8 @@ __all__ = [
     "logical_and",
     "logical_not",
     "logical_or",
+    "lookup",
+    "loop",
     "maximum",
     "minimum",
     "register",
@@ -139,6 +136,17 @@ def logical_not(a: Scalar) -> Scalar:
     return _functions(a).logical_not(a)
 
 
+def lookup(table: Sequence[float] | Table, index: Scalar) -> Scalar:
+    """Element floor(index) of a table of constants, the same for all samples; the first or the last one where
+    that is outside, the first one where the index is NaN. Its derivative by the index is zero.
+
+    >>> from dalembert import scalar
+    >>> print([scalar.lookup([1.0, 4.0, 9.0], x) for x in (-3.0, 1.7, 2.0, 50.0)])
+    [1.0, 4.0, 9.0, 9.0]
+    """
+    return _functions(index).lookup(as_table(table), index)
+
+
 def literal(x: Scalar) -> float | None:
     """The number that a scalar is *by structure* (a Python number, a folded constant); None for data.
 
@@ -147,7 +155,7 @@ def literal(x: Scalar) -> float | None:
     kind = type(x)
     if kind is float or kind is int:
         return float(x)
-    functions = _REGISTRY.get(kind) or _find(kind)
+    functions = _find(kind)
     number: float | None = None if functions is None else functions.literal(x)
     return number
 
@@ -160,58 +168,3 @@ def is_zero(x: Scalar) -> bool:
 def is_one(x: Scalar) -> bool:
     """Whether the scalar is a structural one."""
     return literal(x) == 1.0
-
-
-def register(kind: type, functions: ScalarFunctions) -> None:
-    """Enrol a kind of scalar: values of the type and its subclasses are computed by `functions`."""
-    _REGISTRY[kind] = functions
-    for known in [item for item in _REGISTRY if issubclass(item, kind)]:
-        _REGISTRY[known] = functions
-
-
-_FLOAT: Final = FloatFunctions()
-_COMPLEX: Final = ComplexFunctions()
-_NUMPY: Final = NumpyFunctions()
-_REGISTRY: Final[dict[type, Any]] = {
-    float: _FLOAT,
-    int: _FLOAT,
-    bool: _FLOAT,
-    complex: _COMPLEX,
-    np.ndarray: _NUMPY,
-    np.generic: _NUMPY,
-}
-
-
-def _functions(*values: Scalar) -> Any:
-    """The functions of the first symbolic value; else of NumPy arrays, of complex numbers, of floats."""
-    numeric: Any = _FLOAT
-    for value in values:
-        found = _REGISTRY.get(type(value)) or _resolve(type(value))
-        if found is _NUMPY or (found is _COMPLEX and numeric is _FLOAT):
-            numeric = found
-        elif found is not _FLOAT and found is not _COMPLEX:
-            return found
-    return numeric
-
-
-def _find(kind: type) -> Any:
-    """The functions of a type not met before, through its bases, remembered; None if it has none."""
-    sympy = sys.modules.get("sympy")
-    if sympy is not None and sympy.Basic not in _REGISTRY:
-        _REGISTRY[sympy.Basic] = SympyFunctions(sympy)
-    for base in kind.__mro__:
-        if base in _REGISTRY:
-            _REGISTRY[kind] = _REGISTRY[base]
-            return _REGISTRY[kind]
-    return None
-
-
-def _resolve(kind: type) -> Any:
-    """The functions of a type not met before; an error if it has none."""
-    found = _find(kind)
-    if found is not None:
-        return found
-    raise TracingError(
-        f"{kind.__module__}.{kind.__qualname__} is not a scalar; use a float, a NumPy array, "
-        "a traced expression or a SymPy expression, or enrol the type with dalembert.scalar.register"
-    )

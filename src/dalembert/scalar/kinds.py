@@ -12,6 +12,8 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from dalembert.scalar.lookups import Table, places
+
 __all__ = [
     "ComplexFunctions",
     "FloatFunctions",
@@ -46,6 +48,7 @@ class ScalarFunctions(Protocol):
     def logical_or(self, a: Scalar, b: Scalar) -> Scalar: ...
     def logical_not(self, a: Scalar) -> Scalar: ...
     def literal(self, x: Scalar) -> float | None: ...
+    def lookup(self, table: Table, index: Scalar) -> Scalar: ...
 
 
 class FloatFunctions:
@@ -110,6 +113,9 @@ class FloatFunctions:
     def literal(self, x: Scalar) -> float | None:
         return float(x)
 
+    def lookup(self, table: Table, index: Scalar) -> Scalar:
+        return float(table[int(places(table, float(index)))])
+
 
 class ComplexFunctions(FloatFunctions):
     """Complex numbers, for derivatives by a complex step: analytic functions, ordered by the real part."""
@@ -157,6 +163,9 @@ class ComplexFunctions(FloatFunctions):
 
     def literal(self, x: Scalar) -> float | None:
         return None
+
+    def lookup(self, table: Table, index: Scalar) -> Scalar:
+        return complex(table[int(places(table, index.real))])
 
 
 class NumpyFunctions:
@@ -224,6 +233,9 @@ class NumpyFunctions:
     def literal(self, x: Scalar) -> float | None:
         return None
 
+    def lookup(self, table: Table, index: Scalar) -> Scalar:
+        return table[places(table, index)]
+
 
 class SympyFunctions:
     """SymPy expressions; `select` is a `Piecewise`."""
@@ -242,6 +254,10 @@ class SympyFunctions:
 
     def literal(self, x: Scalar) -> float | None:
         return float(x) if x.is_Number else None
+
+    def lookup(self, table: Table, index: Scalar) -> Scalar:
+        pieces = [(float(element), index < k) for k, element in enumerate(table[:-1], 1)]
+        return self._piecewise(*pieces, (float(table[-1]), True))
 
 
 def _where(condition: Scalar, a: Scalar, b: Scalar) -> Scalar:

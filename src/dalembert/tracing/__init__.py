@@ -2,8 +2,9 @@
 
 from dalembert.tracing.count import OperationCount, count_operations, count_program
 from dalembert.tracing.differentiate import jacobian, jvp, vjp
-from dalembert.tracing.expression import Expression, Graph, live
+from dalembert.tracing.expression import Expression, live
 from dalembert.tracing.functions import ExpressionFunctions
+from dalembert.tracing.graph import Graph
 from dalembert.tracing.interpret import evaluate, interpret, refused
 from dalembert.tracing.operations import BOOLEAN_OPS, LEAF_OPS, OPERATIONS, Operation
 from dalembert.tracing.program import (

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, final
 
-from dalembert.errors import ArgumentError, UnknownNameError
+from dalembert.errors import ArgumentError, TracingError, UnknownNameError
 from dalembert.scalar import Scalar, is_zero
 from dalembert.tracing.differentiate import jacobian, jvp, vjp
 from dalembert.tracing.expression import Expression
@@ -93,7 +93,9 @@ def cotangents_for(
 
 
 def derived(traced: Trace, derivative: Derivative, charts: Mapping[str, Chart]) -> Trace:
-    """The derivative of a trace, in the same graph."""
+    """The derivative of a trace without loops, in the same graph."""
+    if traced.graph.loops:
+        raise TracingError("a trace with loops is differentiated as a program: program_jvp, program_vjp")
     if derivative.kind == "jacobian":
         return _jacobian(traced, derivative, charts)
     if derivative.kind == "jvp":

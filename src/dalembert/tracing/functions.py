@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import final
+from typing import Any, final
 
 from dalembert import scalar
 from dalembert.scalar import Scalar
-from dalembert.tracing.expression import Expression, Graph
-from dalembert.tracing.operations import BOOLEAN_OPS
+from dalembert.scalar.lookups import Table
+from dalembert.tracing.expression import Expression
+from dalembert.tracing.graph import Graph
+from dalembert.tracing.iteration import is_condition, record_loop
 
 __all__ = ["ExpressionFunctions"]
 
@@ -26,10 +28,6 @@ def _record(op: str) -> Callable[..., Scalar]:
     return method
 
 
-def _is_condition(value: Scalar) -> bool:
-    return isinstance(value, bool) or (type(value) is Expression and value.op in BOOLEAN_OPS)
-
-
 @final
 class ExpressionFunctions:
     """Each function becomes the operation of the same meaning."""
@@ -43,11 +41,23 @@ class ExpressionFunctions:
 
     def select(self, condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
         graph = _graph(condition, a, b)
-        if not (_is_condition(a) or _is_condition(b)):
+        if not (is_condition(a) or is_condition(b)):
             return graph.operation("select", condition, a, b)
         # Conditions are no numbers: (condition and a) or (not condition and b).
         chosen = graph.operation("and", condition, a)
         return graph.operation("or", chosen, graph.operation("and", graph.operation("not", condition), b))
+
+    def lookup(self, table: Table, index: Scalar) -> Scalar:
+        return _graph(index).lookup(table, index)
+
+    def loop(
+        self,
+        count: int,
+        step: Callable[[Any], Any],
+        carry: Any,
+        until: Callable[[Any], Scalar] | None,
+    ) -> Any:
+        return record_loop(count, step, carry, until)
 
     def literal(self, x: Scalar) -> float | None:
         return x.data if x.op == "constant" else None

@@ -16,7 +16,8 @@ from typing import Final, TypeAlias, final
 
 from dalembert import scalar
 from dalembert.scalar import Scalar
-from dalembert.tracing.expression import Expression, Graph
+from dalembert.tracing.expression import Expression
+from dalembert.tracing.graph import Graph
 
 __all__ = ["ALWAYS", "Guard", "Guards"]
 

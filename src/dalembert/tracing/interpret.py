@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from dalembert.errors import ShapeError, UnknownNameError
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, lookup
+from dalembert.tracing.address import Address, Table
 from dalembert.tracing.expression import Expression, live
 from dalembert.tracing.operations import OPERATIONS
-from dalembert.tracing.program import Address, ArraySpec, Loop, Program, Straight, Table
+from dalembert.tracing.program import ArraySpec, Loop, Program, Straight
 
 __all__ = ["evaluate", "interpret", "refused"]
 
@@ -34,7 +37,7 @@ def refused(program: Program, inputs: Mapping[str, Sequence[Scalar]]) -> Scalar:
     """Whether `check` holds for the sample (NumPy: for each), which means that its row is refused."""
     if program.check is None:
         return False
-    return evaluate([program.check], _arrays(program, inputs))[0]
+    return evaluate([program.check], _arrays(program, inputs), tables=program.tables)[0]
 
 
 def evaluate(
@@ -54,6 +57,8 @@ def evaluate(
             value = arrays[array][position]
         elif node.op == "load":
             value = _load(node.data, arrays, tables or {}, iteration)
+        elif node.op == "lookup":
+            value = lookup((tables or node.graph.tables)[node.data], values[node.args[0].index])
         else:
             value = OPERATIONS[node.op].evaluate(*[values[item.index] for item in node.args])
         values[node.index] = value
@@ -62,12 +67,19 @@ def evaluate(
 
 def _run_loop(loop: Loop, arrays: dict[str, list[Scalar]], tables: Mapping[str, Table]) -> None:
     for iteration in loop.iterations:
+        if loop.until is not None and _all_done(arrays[loop.until.array][loop.until.offset]):
+            break
         case = loop.cases[0 if loop.kinds is None else int(tables[loop.kinds][iteration])]
         values = evaluate([store.value for store in case], arrays, tables=tables, iteration=iteration)
         for store, value in zip(case, values, strict=True):
             array = arrays[store.address.array]
             position = store.address.position(tables, iteration)
             array[position] = array[position] + value if store.accumulate else value
+
+
+def _all_done(flag: Scalar) -> bool:
+    """Whether every sample is; scalars without a value never are."""
+    return isinstance(flag, int | float | complex | np.ndarray | np.generic) and bool(np.all(flag))
 
 
 def _load(

@@ -21,7 +21,7 @@ __all__ = ["CHOICES", "CONSTANT_OPS", "FREE_OPS", "Edge", "edges", "tangent"]
 CHOICES: Final = frozenset({"select", "min", "max"})
 """Operations that hand on one of their arguments."""
 
-CONSTANT_OPS: Final = BOOLEAN_OPS | {"floor"}
+CONSTANT_OPS: Final = BOOLEAN_OPS | {"floor", "lookup"}
 """Operations whose derivative is zero wherever it exists."""
 
 FREE_OPS: Final = CHOICES | {"add", "sub", "neg", "abs"}

@@ -12,18 +12,17 @@ import hashlib
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias, final
+from typing import Final, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dalembert.errors import ArgumentError, ShapeError, UnknownNameError
+from dalembert.tracing.address import Address, Table
 from dalembert.tracing.expression import Expression, live
 from dalembert.tracing.operations import BOOLEAN_OPS
 
 __all__ = ["Address", "ArraySpec", "IndexedStore", "Loop", "Program", "Statement", "Store", "Straight"]
-
-Table: TypeAlias = npt.NDArray[Any]
 
 FORMAT: Final = "dalembert program 1"
 """Prefix of the canonical encoding; changes with it, so that old digests never match."""
@@ -42,38 +41,6 @@ class ArraySpec:
             raise ArgumentError("an array needs a name")
         if self.size < 0:
             raise ShapeError(f"array {self.name!r}: size {self.size} is negative")
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Element `tables[table][i] * scale + offset` of an array, in iteration i; without a table, element
-    `i * scale + offset`.
-
-    `array` names an input, a state, an output, or a table of floats (the same for all samples).
-    """
-
-    array: str
-    table: str | None
-    scale: int
-    offset: int
-
-    @classmethod
-    def fixed(cls, array: str, position: int) -> Address:
-        """The same element in every iteration; the only form that a `Straight` may load."""
-        return cls(array, None, 0, position)
-
-    def position(self, tables: Mapping[str, Table], iteration: int) -> int:
-        """The element's position in iteration i."""
-        entry = iteration if self.table is None else int(tables[self.table][iteration])
-        return entry * self.scale + self.offset
-
-    def positions(
-        self, tables: Mapping[str, Table], iterations: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.int64]:
-        """The element's positions in many iterations."""
-        entries = iterations if self.table is None else tables[self.table][iterations].astype(np.int64)
-        return entries * self.scale + self.offset
 
 
 @final
@@ -113,13 +80,15 @@ class Straight:
 class Loop:
     """`count` iterations of one of several cases: `tables[kinds][i]` says which; None: there is but one.
 
-    i runs from 0 up, or with `reverse` from count - 1 down.
+    i runs from 0 up, or with `reverse` from count - 1 down. `until` is an element of a state that is not zero
+    once a sample is done: iterations that follow change nothing that is read later, and may be left out.
     """
 
     count: int
     reverse: bool
     kinds: str | None
     cases: tuple[tuple[IndexedStore, ...], ...]
+    until: Address | None = None
 
     @property
     def iterations(self) -> range:
@@ -217,6 +186,10 @@ def _validate_loop(program: Program, loop: Loop) -> None:
         chosen = _index_table(program, loop.kinds, loop.count)[: loop.count]
         if loop.count and not (chosen.min() >= 0 and chosen.max() < len(loop.cases)):
             raise ArgumentError(f"table {loop.kinds!r} names a case outside 0 … {len(loop.cases) - 1}")
+    if loop.until is not None:
+        if loop.until.table is not None or loop.until.scale:
+            raise ArgumentError(f"a loop ends by {loop.until}; it must be one fixed element")
+        _validate_address(program, loop.until, iterations[:1], loop.count)
     writable = {spec.name for spec in (*program.outputs, *program.states)}
     for number, case in enumerate(loop.cases):
         own = iterations[chosen == number]
@@ -246,6 +219,12 @@ def _validate_leaf(
             raise UnknownNameError.of("input", array, sizes)
         if not 0 <= position < sizes[array]:
             raise ShapeError(f"input {array}[{position}], but its size is {sizes[array]}")
+    elif node.op == "lookup":
+        tables = {name: table for name, table in program.tables.items() if table.dtype.kind == "f"}
+        if node.data not in tables:
+            raise UnknownNameError.of("table of floats", node.data, tables)
+        if not len(tables[node.data]):
+            raise ShapeError(f"table {node.data!r} is looked up but empty")
     elif node.op == "load":
         if own is None:
             if node.data.table is not None or node.data.scale:
@@ -309,6 +288,8 @@ def _digest(program: Program) -> str:
             put_values(statement.values)
         else:
             put("loop", statement.count, statement.reverse, statement.kinds, len(statement.cases))
+            if statement.until is not None:
+                put("until", statement.until)
             for case in statement.cases:
                 put("case", *[f"{store.address}\x1d{store.accumulate}" for store in case])
                 put_values(store.value for store in case)

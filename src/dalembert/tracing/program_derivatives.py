@@ -17,7 +17,8 @@ import numpy as np
 from dalembert import scalar
 from dalembert.errors import TracingError
 from dalembert.tracing.differentiate import jvp, vjp
-from dalembert.tracing.expression import Expression, Graph, live
+from dalembert.tracing.expression import Expression, live
+from dalembert.tracing.graph import Graph
 from dalembert.tracing.program import Address, ArraySpec, IndexedStore, Loop, Program, Statement, Straight
 from dalembert.tracing.pruning import pruned
 
@@ -201,9 +202,7 @@ class _Tape:
             known[node.index] = node.graph.load(Address(self.name, None, width, at))
         for node in live([store.value for store in back]):
             if node.index not in known:
-                args = [known[item.index] for item in node.args]
-                same = all(new is old for new, old in zip(args, node.args, strict=True))
-                known[node.index] = node if same else node.graph.operation(node.op, *args)
+                known[node.index] = node.graph.with_arguments(node, [known[x.index] for x in node.args])
         return tuple(replace(store, value=known[store.value.index]) for store in back)
 
 

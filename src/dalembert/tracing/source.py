@@ -49,7 +49,7 @@ _CALLS: Final = {
 }
 """Functions of `dalembert.scalar`."""
 
-_RESERVED: Final = frozenset({*_CALLS.values(), "fma", "i"})
+_RESERVED: Final = frozenset({*_CALLS.values(), "fma", "i", "lookup"})
 
 
 def python_source(program: Program, *, name: str = "function") -> str:
@@ -144,6 +144,8 @@ def _write(node: Expression, text: dict[int, tuple[str, int]], used: set[str]) -
         return f"{_within(left, precedence)} {symbol} {_within(right, precedence + 1)}", precedence
     called = _CALLS.get(node.op, node.op)
     used.add(called)
+    if node.op == "lookup":
+        arguments.insert(0, (_identifier(node.data), _ATOM))
     return f"{called}({', '.join(argument for argument, _ in arguments)})", _ATOM
 
 

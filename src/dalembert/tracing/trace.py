@@ -17,11 +17,13 @@ import numpy as np
 
 from dalembert.errors import ArgumentError, TracingError
 from dalembert.scalar import Scalar
-from dalembert.tracing.expression import Expression, Graph
+from dalembert.tracing.expression import Expression
+from dalembert.tracing.graph import Graph
 from dalembert.tracing.operations import BOOLEAN_OPS
-from dalembert.tracing.program import ArraySpec, Program, Store, Straight
+from dalembert.tracing.program import ArraySpec, Program, Store
 from dalembert.tracing.rewriting import RuleSet
 from dalembert.tracing.rules import RULES
+from dalembert.tracing.statements import assemble
 
 __all__ = ["ArrayInput", "ArrayOutput", "Trace", "trace"]
 
@@ -118,17 +120,18 @@ class Trace:
         return tuple(value for output in self.outputs for value in output.values)
 
     def program(self) -> Program:
-        """The straight-line program."""
+        """The program: straight-line code, and the loops that the function recorded."""
         stores = tuple(
             Store(output.name, position, value)
             for output in self.outputs
             for position, value in enumerate(output.values)
         )
-        return Program(
-            inputs=tuple(ArraySpec(item.name, item.size) for item in self.inputs),
-            outputs=tuple(ArraySpec(item.name, item.size) for item in self.outputs),
-            statements=(Straight(stores),),
-            check=self.check,
+        return assemble(
+            self.graph,
+            [ArraySpec(item.name, item.size) for item in self.inputs],
+            [ArraySpec(item.name, item.size) for item in self.outputs],
+            stores,
+            self.check,
         )
 
 

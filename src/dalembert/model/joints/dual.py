@@ -14,6 +14,7 @@ from typing import Any, TypeVar, final
 from dalembert import scalar
 from dalembert.errors import TracingError
 from dalembert.scalar import Scalar
+from dalembert.scalar.lookups import Table
 from dalembert.spatial.structure import leaves, rebuild
 
 __all__ = ["Dual", "directional_derivative"]
@@ -197,6 +198,9 @@ class DualFunctions:
 
     def literal(self, x: Scalar) -> None:
         return None
+
+    def lookup(self, table: Table, index: Dual) -> Dual:
+        return Dual(scalar.lookup(table, index.value), 0.0, index.level)
 
 
 def _quotient(a: Scalar, b: Scalar, c: Scalar, d: Scalar, level: int) -> Dual:

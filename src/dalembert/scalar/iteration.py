@@ -1,0 +1,88 @@
+"""Bounded iteration over every kind of scalar."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from dalembert.errors import ArgumentError, DtypeError
+from dalembert.scalar.kinds import Scalar
+from dalembert.scalar.nesting import leaves, rebuild
+from dalembert.scalar.registry import find, functions_of
+
+__all__ = ["loop"]
+
+Carry = TypeVar("Carry")
+
+
+def loop(
+    count: int,
+    step: Callable[[Carry], Carry],
+    carry: Carry,
+    *,
+    until: Callable[[Carry], Scalar] | None = None,
+) -> Carry:
+    """`carry` after `count` times `carry = step(carry)`; it stays as it is once `until(carry)` holds.
+
+    The carry is a scalar or any nesting of scalars: lists, tuples, mappings, dataclasses, spatial values. The
+    step returns it in the same form and uses what was computed before the loop as it likes; what later
+    arithmetic needs of a step goes through the carry. `until` is asked before each step, for each sample by
+    itself: a sample that is done keeps its bits whatever its neighbours in a batch still do.
+
+    In a trace the step is recorded once, not `count` times, and becomes a loop of machine code that ends when
+    all samples of a block are done. It may be called several times while it is recorded.
+
+    >>> from dalembert import scalar
+    >>> def root(a):  # of a, by Newton's method
+    ...     better = lambda x: 0.5 * (x + a / x)
+    ...     return scalar.loop(50, better, a, until=lambda x: abs(x * x - a) < 1e-12 * a)
+    >>> print(root(2.0))
+    1.414213562373095
+    """
+    for done in range(_count(count)):
+        values = leaves(carry)
+        finished = False if until is None else until(carry)
+        if isinstance(finished, np.ndarray | np.generic) and np.all(finished):
+            break
+        if finished is True:
+            break
+        recorder = _recorder([*values, finished])
+        if recorder is None:
+            new = leaves(step(carry))
+            recorder = _recorder(new)
+        if recorder is not None:
+            result: Carry = recorder(count - done, step, carry, until)
+            return result
+        if finished is not False and len(new) == len(values):
+            new = [_frozen(finished, old, value) for old, value in zip(values, new, strict=True)]
+        carry = rebuild(carry, new)
+    return carry
+
+
+def _count(count: int) -> int:
+    try:
+        number = operator.index(count)
+    except TypeError:
+        raise DtypeError(
+            f"a loop is run a whole number of times, got {type(count).__name__}; a number that depends on "
+            "data is a bound and a condition: loop(bound, step, carry, until=condition)"
+        ) from None
+    if number < 0:
+        raise ArgumentError(f"a loop cannot be run {number} times; count must be 0 or more")
+    return number
+
+
+def _frozen(finished: Scalar, old: Scalar, new: Scalar) -> Scalar:
+    return old if new is old else functions_of(finished, old, new).select(finished, old, new)
+
+
+def _recorder(values: list[Scalar]) -> Any:
+    """How the first kind among the values that records loops does so; None where none does."""
+    for value in values:
+        recorder = getattr(find(type(value)), "loop", None)
+        if recorder is not None:
+            return recorder
+    return None

@@ -1,0 +1,230 @@
+"""A hash-consed graph of arithmetic.
+
+Equal operations on equal arguments are one object (hash-consing), so that common subexpressions vanish while
+the function runs; the graph's rewrite rules are applied at construction, so that structural zeros and ones
+never become nodes.
+
+Departures from IEEE arithmetic, by design: a structural zero wins over everything (0 x = 0 even where x is
+NaN or infinite), and the sign of a zero constant is dropped. Every other fold keeps NaN and infinity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, final
+
+import numpy as np
+
+from dalembert import scalar
+from dalembert.errors import TracingError, UnknownNameError
+from dalembert.scalar import Scalar
+from dalembert.scalar.lookups import Table
+from dalembert.tracing.expression import Expression, caller
+from dalembert.tracing.iteration import RecordedLoop
+from dalembert.tracing.operations import BOOLEAN_OPS, OPERATIONS
+from dalembert.tracing.rewriting import RuleSet
+from dalembert.tracing.rules import RULES
+
+__all__ = ["Graph"]
+
+LOGICAL_OPS: Final = frozenset({"and", "or", "not"})
+
+
+@final
+class Graph:
+    """The nodes of one trace; `rules` apply at construction; `share=False` records every operation anew."""
+
+    def __init__(self, rules: RuleSet = RULES, *, share: bool = True) -> None:
+        self.rules = rules
+        self.share = share
+        self.nodes: list[Expression] = []
+        self.loops: list[RecordedLoop] = []
+        self.recording = False
+        """Whether the step of a loop is being recorded."""
+        self.tables: dict[str, Table] = {}
+        self._constants: dict[Any, Expression] = {}
+        self._leaves: dict[Any, Expression] = {}
+        self._table_names: dict[bytes, str] = {}
+        self._known: dict[str, dict[Any, Expression]] = {name: {} for name in OPERATIONS}
+        self._builders: dict[str, Callable[..., Expression]] = {
+            name: _builder(self, name, operation.arity) for name, operation in OPERATIONS.items()
+        }
+        self.add, self.sub = self._builders["add"], self._builders["sub"]
+        self.mul, self.div = self._builders["mul"], self._builders["div"]
+        self.neg, self.eq = self._builders["neg"], self._builders["eq"]
+        self.lt, self.le = self._builders["lt"], self._builders["le"]
+
+    def constant(self, value: float) -> Expression:
+        """The number; all NaNs are one, and so are the two zeros."""
+        found = self._constants.get(value)
+        if found is None:
+            number = float(value) + 0.0
+            key = number if number == number else "nan"
+            found = self._constants.get(key)
+            if found is None:
+                found = self._constants[key] = self._new("constant", (), number)
+        return found
+
+    def input(self, array: str, position: int) -> Expression:
+        """Element `position` of the input array."""
+        return self._leaf("input", (array, position))
+
+    def load(self, address: Any) -> Expression:
+        """The element at an `Address`, before the stores of the same iteration."""
+        return self._leaf("load", address)
+
+    def operation(self, op: str, *args: Scalar) -> Expression:
+        """The operation on expressions and numbers, folded and shared."""
+        builder = self._builders.get(op)
+        if builder is None:
+            raise UnknownNameError.of("operation", op, OPERATIONS)
+        if len(args) != OPERATIONS[op].arity:
+            raise TracingError(f"operation {op!r} takes {OPERATIONS[op].arity} arguments, got {len(args)}")
+        if op in LOGICAL_OPS:
+            return builder(*[self.condition(item) for item in args])
+        if op == "select":
+            return builder(self.condition(args[0]), self.coerce(args[1]), self.coerce(args[2]))
+        return builder(*[self.coerce(item) for item in args])
+
+    def lookup(self, table: Table, index: Scalar) -> Expression:
+        """The element of a table of constants; equal tables are kept once."""
+        node = self.coerce(index)
+        if node.op == "constant":
+            return self.constant(scalar.lookup(table, node.data))
+        key = table.tobytes()
+        name = self._table_names.get(key)
+        if name is None:
+            name = self._table_names[key] = f"lookup {len(self.tables)}"
+            self.tables[name] = np.array(table)
+        return self._looked_up(name, node)
+
+    def with_arguments(self, node: Expression, args: Sequence[Expression]) -> Expression:
+        """The operation of a node on other arguments."""
+        if all(new is old for new, old in zip(args, node.args, strict=True)):
+            return node
+        return self._looked_up(node.data, args[0]) if node.op == "lookup" else self.operation(node.op, *args)
+
+    def existing(self, op: str, a: Expression, b: Expression) -> Expression | None:
+        """What the operation on these two gave when it was constructed before; None if it was not."""
+        return self._known[op].get((a.index, b.index))
+
+    def rewritten(self, op: str, a: Expression, b: Expression) -> Expression | None:
+        """What the rules make of the operation; None where it would be a node of its own."""
+        for rule in self.rules.dispatch(op)[a.op][b.op]:
+            found: Expression | None = rule(a, b)
+            if found is not None:
+                return found
+        return None
+
+    def boolean(self, value: bool) -> Expression:
+        """A condition that always or never holds: 0 <= 0 or 0 < 0, so that emitters need no literal."""
+        op = "le" if value else "lt"
+        found = self._leaves.get(op)
+        if found is None:
+            zero = self.constant(0.0)
+            found = self._leaves[op] = self._new(op, (zero, zero), None)
+        return found
+
+    def condition(self, value: Scalar) -> Expression:
+        """A condition of this graph from an expression or a truth value."""
+        if isinstance(value, bool | np.bool_):
+            return self.boolean(bool(value))
+        return self.coerce(value)
+
+    def coerce(self, value: Scalar) -> Expression:
+        """An expression of this graph from an expression or a number."""
+        if type(value) is Expression:
+            if value.graph is not self:
+                raise TracingError(
+                    f"{caller()}: a traced value of another trace; values must not be kept between traces"
+                )
+            return value
+        if isinstance(value, int | float | np.integer | np.floating | np.bool_):
+            return self.constant(float(value))
+        if isinstance(value, np.ndarray) and value.ndim == 0:
+            return self.coerce(value.item())
+        raise TracingError(
+            f"{caller()}: {type(value).__name__} in arithmetic with a traced value; "
+            "use floats, ints, NumPy scalars or other traced values"
+        )
+
+    def _leaf(self, op: str, data: Any) -> Expression:
+        found = self._leaves.get(data)
+        if found is None:
+            found = self._leaves[data] = self._new(op, (), data)
+        return found
+
+    def _looked_up(self, table: str, index: Expression) -> Expression:
+        if index.op in BOOLEAN_OPS:
+            raise TracingError(
+                f"{caller()}: a condition is no index; write scalar.select(condition, 1.0, 0.0)"
+            )
+        key = ("lookup", table, index.index)
+        found = self._leaves.get(key)
+        if found is None or not self.share:
+            found = self._leaves[key] = self._new("lookup", (index,), table)
+        return found
+
+    def _new(self, op: str, args: tuple[Expression, ...], data: Any) -> Expression:
+        node = Expression(self, op, args, data, len(self.nodes))
+        self.nodes.append(node)
+        return node
+
+
+def _builder(graph: Graph, op: str, arity: int) -> Callable[..., Expression]:
+    """The constructor of one operation: look up, rewrite, else make a node. Closures, for speed."""
+    nodes, share = graph.nodes, graph.share
+    append = nodes.append
+    dispatch = graph.rules.dispatch(op)
+    commutative = graph.rules.canonical_order and OPERATIONS[op].commutative
+    known = graph._known[op]
+    lookup = known.get
+
+    def unary(a: Expression) -> Expression:
+        key = a.index
+        found = lookup(key)
+        if found is not None:
+            return found
+        for rule in dispatch[a.op]:
+            found = rule(a)
+            if found is not None:
+                break
+        else:
+            append(found := Expression(graph, op, (a,), None, len(nodes)))
+        if share:
+            known[key] = found
+        return found
+
+    def binary(a: Expression, b: Expression) -> Expression:
+        if commutative and a.index > b.index:
+            a, b = b, a
+        key = (a.index, b.index)
+        found = lookup(key)
+        if found is not None:
+            return found
+        for rule in dispatch[a.op][b.op]:
+            found = rule(a, b)
+            if found is not None:
+                break
+        else:
+            append(found := Expression(graph, op, (a, b), None, len(nodes)))
+        if share:
+            known[key] = found
+        return found
+
+    def ternary(a: Expression, b: Expression, c: Expression) -> Expression:
+        key = (a.index, b.index, c.index)
+        found = lookup(key)
+        if found is not None:
+            return found
+        for rule in dispatch[a.op]:
+            found = rule(a, b, c)
+            if found is not None:
+                break
+        else:
+            append(found := Expression(graph, op, (a, b, c), None, len(nodes)))
+        if share:
+            known[key] = found
+        return found
+
+    return (unary, binary, ternary)[arity - 1]

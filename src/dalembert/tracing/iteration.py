@@ -1,0 +1,177 @@
+"""Loops of a trace: the step is recorded once, on symbols for the values that it carries.
+
+Carried value j of loop n is loaded from place j of an array "loop n": that is its symbol in the step. After
+the loop it is loaded from "loop n end", so that a value of the step that is used outside it is found out.
+`statements.py` makes statements of a program from both. A number that every step hands on as it is stays a
+literal, and a value that no step changes stays what it was before the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, final
+
+import numpy as np
+
+from dalembert import scalar
+from dalembert.errors import TracingError
+from dalembert.scalar import Scalar
+from dalembert.scalar.nesting import leaves, rebuild
+from dalembert.tracing.address import Address
+from dalembert.tracing.expression import Expression, caller
+from dalembert.tracing.operations import BOOLEAN_OPS
+
+__all__ = ["RecordedLoop", "from_cell", "is_condition", "record_loop", "to_cell"]
+
+Step: TypeAlias = Callable[[Any], Any]
+Until: TypeAlias = Callable[[Any], Scalar] | None
+
+LONGEST_UNROLLED: Final = 20_000
+"""Operations that a loop inside the step of another may become."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordedLoop:
+    """What a loop does: by place, the carried values before the loop and after one step.
+
+    A place with a start and no result does not change. `until` is the place that holds 1 once a sample is
+    done, else 0.
+    """
+
+    name: str
+    count: int
+    start: dict[int, Expression]
+    result: dict[int, Expression]
+    until: int | None
+
+    @property
+    def end(self) -> str:
+        """The name of the array that values after the loop are loaded from."""
+        return f"{self.name} end"
+
+
+def record_loop(count: int, step: Step, carry: Any, until: Until) -> Any:
+    """Record a loop in the graph of its values; the carry after it."""
+    finished: Scalar = False if until is None else until(carry)
+    start = leaves(carry)
+    graph = _graph_of([*start, finished]) or _graph_of(leaves(step(carry)))
+    if finished is True or graph is None:
+        return carry
+    if graph.recording:
+        return _unrolled(graph, count, step, carry, until)
+    name = f"loop {len(graph.loops)}"
+    cells = [to_cell(graph, leaf) for leaf in start]
+    graph.recording = True
+    try:
+        given, new = _settled(graph, name, step, carry, start)
+        results = _changed(given, new)
+        if until is not None:
+            following = until(rebuild(carry, new))
+    finally:
+        graph.recording = False
+    starts = {j: cell for j, cell in enumerate(cells) if _known(given[j]) is None}
+    done = None if until is None else len(start)
+    if done is not None:
+        flag = from_cell(graph, Address.fixed(name, done), condition=True)
+        results = {
+            j: scalar.select(flag, graph.load(Address.fixed(name, j)), value) for j, value in results.items()
+        }
+        starts[done] = to_cell(graph, graph.condition(finished))
+        results[done] = to_cell(graph, graph.operation("or", flag, following))
+    loop = RecordedLoop(name, count, starts, results, done)
+    graph.loops.append(loop)
+    after = [
+        from_cell(graph, Address.fixed(loop.end, j), condition=is_condition(leaf)) if j in results else leaf
+        for j, leaf in enumerate(start)
+    ]
+    return rebuild(carry, after)
+
+
+def is_condition(value: Scalar) -> bool:
+    return isinstance(value, bool | np.bool_) or (type(value) is Expression and value.op in BOOLEAN_OPS)
+
+
+def to_cell(graph: Any, value: Scalar) -> Expression:
+    """What an array holds for a value: of a condition 1 or 0."""
+    if is_condition(value):
+        value = graph.operation("select", value, 1.0, 0.0)
+    node: Expression = graph.coerce(value)
+    return node
+
+
+def from_cell(graph: Any, address: Address, *, condition: bool) -> Expression:
+    """The value that an array holds."""
+    cell: Expression = graph.load(address)
+    return cell if not condition else graph.operation("lt", 0.0, cell)
+
+
+def _settled(
+    graph: Any, name: str, step: Step, carry: Any, start: Sequence[Scalar]
+) -> tuple[list[Scalar], list[Scalar]]:
+    """The values that a step is given, literals as long as it returns them, and what it makes of them."""
+    kept = [_known(leaf) for leaf in start]
+    while True:
+        given = [
+            from_cell(graph, Address.fixed(name, j), condition=is_condition(leaf)) if known is None else leaf
+            for j, (leaf, known) in enumerate(zip(start, kept, strict=True))
+        ]
+        new = leaves(step(rebuild(carry, given)))
+        rebuild(carry, new)
+        for before, after in zip(start, new, strict=True):
+            if is_condition(before) is not is_condition(after):
+                raise TracingError(
+                    f"{caller()}: the step of a loop makes a condition of a number, or a number of a "
+                    "condition; what it carries must stay what it is"
+                )
+        settled = [
+            known if known is not None and _known(value) == known else None
+            for known, value in zip(kept, new, strict=True)
+        ]
+        if settled == kept:
+            return given, new
+        kept = settled
+
+
+def _changed(given: Sequence[Scalar], new: Sequence[Scalar]) -> dict[int, Expression]:
+    """The carried values that a step changes, as array elements, by place."""
+    return {
+        j: to_cell(before.graph, after)
+        for j, (before, after) in enumerate(zip(given, new, strict=True))
+        if _known(before) is None and after is not before
+    }
+
+
+def _known(leaf: Scalar) -> tuple[str, float] | None:
+    """The number or truth value that a leaf is by structure."""
+    if isinstance(leaf, bool | np.bool_):
+        return "condition", float(leaf)
+    number = scalar.literal(leaf)
+    return None if number is None else ("number", number)
+
+
+def _graph_of(values: Sequence[Scalar]) -> Any:
+    return next((value.graph for value in values if type(value) is Expression), None)
+
+
+def _unrolled(graph: Any, count: int, step: Step, carry: Any, until: Until) -> Any:
+    """A loop inside the step of another, step by step."""
+    before = len(graph.nodes)
+    for done in range(count):
+        values = leaves(carry)
+        finished = False if until is None else until(carry)
+        if finished is True:
+            break
+        new = leaves(step(carry))
+        rebuild(carry, new)
+        carry = rebuild(
+            carry, [scalar.select(finished, old, value) for old, value in zip(values, new, strict=True)]
+        )
+        size = (len(graph.nodes) - before) * count // (done + 1)
+        if size > LONGEST_UNROLLED:
+            raise TracingError(
+                f"{caller()}: a loop of {count} steps in the step of another loop would be written out as "
+                f"about {size} operations; make one loop of both, or give the inner one fewer steps"
+            )
+    return carry
