@@ -1,0 +1,41 @@
+"""Places where bodies may touch, as geometry hands them to the laws of contact."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+from dalembert.scalar import Scalar
+from dalembert.spatial import Vec3
+
+__all__ = ["FAR", "Candidate", "ContactPoint"]
+
+FAR = 1e3
+"""The gap [m] of a point that does not exist in a configuration."""
+
+
+class ContactPoint(NamedTuple):
+    """Where two surfaces are nearest, in world coordinates.
+
+    `normal` is of unit length and points from the first surface to the second; `gap` [m] is negative where
+    they overlap; `position` is midway between them.
+    """
+
+    position: Vec3
+    normal: Vec3
+    gap: Scalar
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A contact point between two bodies (-1: the world) with the coefficients of the pair.
+
+    `friction`: Coulomb's mu; `restitution`: e of Featherstone 2008 Eq. 11.64.
+    """
+
+    first: int
+    second: int
+    friction: Scalar
+    restitution: Scalar
+    point: ContactPoint

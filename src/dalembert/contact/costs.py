@@ -1,0 +1,168 @@
+"""What contact, limits and friction add to Gauss's cost: forces and curvatures as functions of velocities.
+
+Every term is convex and piecewise quadratic in the velocity u that it opposes; `stiffness` is 1 / R of
+the compliance R [kg] of its impulses [N s]:
+
+    normal      gamma_n = max(0, bound - u_n) / R_n                                                      (1)
+    friction    gamma_t = - min(1 / R_t, limit / |u_t|) u_t,   limit = mu gamma_n' of an earlier iterate (2)
+    joint       (1) and (2) of one velocity variable: limits, dry friction, motors, with a given limit
+    equality    gamma = (target - K v) / R                                                               (3)
+
+The curvature of (2) is 1 / R_t where it sticks and limit / |u_t| across the slip where it slides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+from dalembert.scalar import Scalar, absolute, is_zero, maximum, minimum, select, sqrt
+from dalembert.spatial import ArticulatedInertia, Force, Mat3, SymMat3, Vec3
+
+__all__ = ["Equality", "JointDrive", "JointLimit", "Point", "PointForce"]
+
+
+class PointForce(NamedTuple):
+    """The impulse [N s] on the second body at a point, and its normal part."""
+
+    impulse: Vec3
+    normal: Scalar
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A place where two bodies may touch, `arm` from the common origin; `normal` from `first` to `second`.
+
+    `bound`: the least normal velocity [m/s]; `overlap` [m] >= 0 is to be mended by a displacement.
+    """
+
+    first: int
+    second: int
+    arm: Vec3
+    normal: Vec3
+    bound: Scalar
+    overlap: Scalar
+    friction: Scalar
+    stiffness: Scalar
+    friction_stiffness: Scalar
+
+    def normal_impulse(self, u: Vec3) -> Scalar:
+        """gamma_n of Eq. (1)."""
+        return self.stiffness * maximum(self.bound - self.normal.dot(u), 0.0)
+
+    def force(self, u: Vec3, held: Scalar) -> PointForce:
+        """Eqs (1) and (2), with the friction that a normal impulse `held` allows."""
+        gamma = self.normal_impulse(u)
+        if is_zero(self.friction):
+            return PointForce(self.normal * gamma, gamma)
+        slip = u - self.normal * self.normal.dot(u)
+        return PointForce(self.normal * gamma - slip * self._sticking(slip, held)[1], gamma)
+
+    def curvature(self, u: Vec3, held: Scalar) -> SymMat3:
+        """G: minus the derivative of the impulse by u."""
+        n = self.normal
+        active = select(n.dot(u) < self.bound, self.stiffness, 0.0)
+        if is_zero(self.friction):
+            return _dyad(n, active)
+        slip = u - n * n.dot(u)
+        stuck, coefficient, square = self._sticking(slip, held)
+        across = _plus(_dyad(n, active - coefficient), coefficient)
+        return across - _dyad(slip, select(stuck, 0.0, coefficient / square))
+
+    def _sticking(self, slip: Vec3, held: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+        """Whether it sticks, the factor of the slip in Eq. (2), and the square of the slip."""
+        square = slip.dot(slip)
+        limit = self.friction * held
+        k = self.friction_stiffness
+        stuck = k * k * square <= limit * limit
+        safe = select(stuck, 1.0, square)
+        return stuck, select(stuck, k, limit / sqrt(safe)), safe
+
+    def wrench(self, impulse: Vec3) -> Force:
+        """The impulse about the common origin."""
+        return Force(self.arm.cross(impulse), impulse)
+
+    def inertia(self, G: SymMat3) -> ArticulatedInertia:
+        """[[r x G r x^T, r x G], [., G]]: the curvature as a matrix on spatial velocities."""
+        turned = self.arm.skew() @ Mat3(G.xx, G.xy, G.xz, G.xy, G.yy, G.yz, G.xz, G.yz, G.zz)
+        columns = turned @ self.arm.skew().transpose()
+        return ArticulatedInertia(
+            SymMat3(columns.xx, columns.yy, columns.zz, columns.xy, columns.xz, columns.yz), turned, G
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class JointLimit:
+    """sign v[place] >= bound: one end of the range of a joint."""
+
+    place: int
+    sign: float
+    bound: Scalar
+    overlap: Scalar
+    stiffness: Scalar
+
+    def impulse(self, u: Scalar) -> Scalar:
+        """On v[place]; u = v[place]."""
+        return self.stiffness * maximum(self.bound - u * self.sign, 0.0) * self.sign
+
+    def curvature(self, u: Scalar) -> Scalar:
+        return select(u * self.sign < self.bound, self.stiffness, 0.0)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class JointDrive:
+    """What pulls one velocity variable towards `target` with an impulse of `limit` at most.
+
+    Dry friction: target 0, stiff. A motor under PD control: its gains, and its largest torque.
+    """
+
+    place: int
+    target: Scalar
+    stiffness: Scalar
+    limit: Scalar
+
+    def impulse(self, u: Scalar) -> Scalar:
+        """On v[place]; u = v[place]."""
+        wanted = (self.target - u) * self.stiffness
+        return maximum(minimum(wanted, self.limit), -self.limit)
+
+    def curvature(self, u: Scalar) -> Scalar:
+        return select(absolute((self.target - u) * self.stiffness) < self.limit, self.stiffness, 0.0)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """K v = target, one row of a loop or another constraint; `gap` is mended by a displacement."""
+
+    row: Sequence[Scalar]
+    target: Scalar
+    gap: Scalar
+    stiffness: Scalar
+
+    def velocity(self, v: Sequence[Scalar]) -> Scalar:
+        """K v."""
+        total: Scalar = 0.0
+        for k, x in zip(self.row, v, strict=True):
+            if not is_zero(k):
+                total = total + k * x
+        return total
+
+    def impulse(self, u: Scalar) -> Scalar:
+        """Along the row; u = K v."""
+        return (self.target - u) * self.stiffness
+
+
+def _dyad(a: Vec3, factor: Scalar) -> SymMat3:
+    """factor a a^T."""
+    x, y, z = a.x * factor, a.y * factor, a.z * factor
+    return SymMat3(x * a.x, y * a.y, z * a.z, x * a.y, x * a.z, y * a.z)
+
+
+def _plus(S: SymMat3, c: Scalar) -> SymMat3:
+    """S + c 1."""
+    return SymMat3(S.xx + c, S.yy + c, S.zz + c, S.xy, S.xz, S.yz)

@@ -1,0 +1,47 @@
+"""How easily contact moves a body: w = J A^-1 J^T of a point, roughly, as a scale for compliances.
+
+    w_i = 1/3 sum over the joints that carry body i of |J_j|^2 / A_jj                                   (1)
+
+with J_j the velocity of the body's centre of mass for unit speed of variable j, and r^2 |omega_j|^2 added for
+points at the distance r from it. Taken once, in the neutral configuration, so that it is a constant.
+"""
+
+from __future__ import annotations
+
+from dalembert.algorithms.mass_matrix import mass_matrix
+from dalembert.contact.joint_axes import joint_axes
+from dalembert.model.tree import Tree
+from dalembert.scalar import Scalar
+
+__all__ = ["joint_mobilities", "point_mobilities"]
+
+LEVER = 0.1
+"""r of Eq. (1) [m]: about the half size of a limb."""
+
+
+def joint_mobilities(tree: Tree) -> list[Scalar]:
+    """1 / M_jj of every velocity variable, in the neutral configuration."""
+    M = mass_matrix(tree, _neutral(tree))
+    return [1.0 / M[j][j] for j in range(tree.nv)]
+
+
+def point_mobilities(tree: Tree) -> list[Scalar]:
+    """w_i of every body [1/kg]; Eq. (1)."""
+    q = _neutral(tree)
+    inverse = joint_mobilities(tree)
+    axes = joint_axes(tree, q)
+    result: list[Scalar] = []
+    for body in tree.bodies:
+        center = axes.poses[body].transform_point(body.inertia.com) - axes.origin
+        total: Scalar = 0.0
+        for places, s in axes.columns(-1, body.index):
+            linear = s.linear + s.angular.cross(center)
+            square = linear.dot(linear) + s.angular.dot(s.angular) * (LEVER * LEVER)
+            for place, ratio in places:
+                total = total + square * inverse[place] * (ratio * ratio)
+        result.append(total * (1.0 / 3.0))
+    return result
+
+
+def _neutral(tree: Tree) -> list[Scalar]:
+    return [x for body in tree.bodies if body.dependence is None for x in body.joint.neutral()]

@@ -1,0 +1,306 @@
+"""One time step with contact: velocities by Gauss's principle, then positions.
+
+The unknown is eta, the velocity after the step along the axes that bodies have before it. Where nothing
+touches, A eta = p with
+
+    A = M + h D + h^2 K,        p = M (v + h c) + h (tau - b - K x)
+
+c is the change of a free body's velocity components because its axes turn, so that eta is v of
+`stepping.step`'s semi-implicit method; D and K are damping and springs, implicit. Contact points, limits,
+motors, dry friction and loops are the terms of `costs`; `newton` solves for eta, `restitution` lets points
+rebound. Overlaps and open loops are mended by a displacement beside h eta, which no velocity feels.
+
+Compliances are shares of the points' mobilities: 1e-6 of normals and loops (3e-4 in single precision),
+1e-3 of friction: a body of any mass sinks at 1e-6 g h and creeps at 1e-3 mu g h where it sticks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+from dalembert.algorithms.constraints import constraint_equations
+from dalembert.algorithms.dense import Matrix
+from dalembert.algorithms.flight import land, rates_in_flight, take_off, turned
+from dalembert.algorithms.inverse_dynamics import bias_forces
+from dalembert.algorithms.mass_matrix import mass_matrix
+from dalembert.algorithms.open_tree import is_constrained
+from dalembert.algorithms.rank import threshold
+from dalembert.contact.candidates import FAR, Candidate
+from dalembert.contact.costs import Equality, JointDrive, JointLimit, Point
+from dalembert.contact.curvature import multiply
+from dalembert.contact.joint_axes import WORLD, JointAxes, joint_axes
+from dalembert.contact.mobility import joint_mobilities, point_mobilities
+from dalembert.contact.newton import GaussProblem, solve
+from dalembert.contact.restitution import rebound
+from dalembert.model.body import Body
+from dalembert.model.tree import PerBody, Tree
+from dalembert.scalar import Scalar, is_zero, literal, maximum, minimum, select
+from dalembert.spatial import Motion, Vec3
+
+__all__ = ["ContactStep", "Motor", "StepSettings", "contact_step"]
+
+NORMAL_COMPLIANCE = (1e-6, 3e-4)
+"""Compliance of normals and of loops as a share of the mobility, in double and single precision."""
+
+
+class Motor(NamedTuple):
+    """PD control of one velocity variable: tau = kp (q_ref - q) + kd (v_ref - v), |tau| <= effort.
+
+    `error` is q_ref - q (of a ball joint the rotation vector's component); implicit in the step, so that any
+    gains are stable.
+    """
+
+    place: int
+    error: Scalar
+    v_ref: Scalar
+    kp: Scalar
+    kd: Scalar
+    effort: Scalar = math.inf
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class StepSettings:
+    """How a step with contact is solved.
+
+    `iterations` and `tolerance` of Newton's method; `friction_compliance` as a share of the mobility;
+    `mending`: the share of an overlap that one step removes; `rebound_speed` [m/s]: slower points do not
+    rebound; `limits`: whether joints end at their limits.
+    """
+
+    iterations: int = 15
+    tolerance: float = 1e-6
+    friction_compliance: float = 1e-3
+    mending: float = 0.2
+    rebound_speed: float = 0.02
+    limits: bool = True
+
+
+class ContactStep(NamedTuple):
+    """The state after a step; the impulses [N s] on the second bodies of all candidates along world axes,
+    their normal parts (to begin the next step with), and the relative residual of the solver."""
+
+    q: list[Scalar]
+    v: list[Scalar]
+    impulses: list[Vec3]
+    normal: list[Scalar]
+    residual: Scalar
+
+
+def contact_step(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    dt: Scalar,
+    candidates: Sequence[Candidate],
+    *,
+    motors: Sequence[Motor] = (),
+    held: Sequence[Scalar] | None = None,
+    settings: StepSettings | None = None,
+) -> ContactStep:
+    """The state after dt [s] under joint forces tau, with contact at the candidates (found at q)."""
+    settings = StepSettings() if settings is None else settings
+    axes = joint_axes(tree, q)
+    compliance = threshold(NORMAL_COMPLIANCE, maximum(dt, 1e-9))
+    M = mass_matrix(tree, q)
+    drift = _drifted(tree, q, v, dt)
+    A, p = _free_motion(tree, q, v, tau, dt, M, drift)
+    u_mobility, v_mobility = point_mobilities(tree), joint_mobilities(tree)
+    moving = axes.velocities(drift)
+    points = [_point(axes, item, moving, dt, compliance, u_mobility, settings) for item in candidates]
+    joints: list[JointLimit | JointDrive] = []
+    if settings.limits:
+        joints += _limits(tree, q, dt, compliance, v_mobility, settings)
+    joints += _frictions(tree, dt, v_mobility, settings)
+    joints += [_drive(motor, dt) for motor in motors]
+    equalities = _equalities(tree, q, v, compliance, v_mobility, settings)
+    problem = GaussProblem(axes, A, p, points, joints, equalities)
+    found = solve(problem, drift, held, iterations=settings.iterations, tolerance=settings.tolerance)
+    eta, impulses, normal = rebound(problem, found, drift, candidates, settings.rebound_speed)
+    q_next, v_next = _moved(tree, q, v, eta, found.mend, dt)
+    return ContactStep(q_next, v_next, impulses, normal, found.residual)
+
+
+def _drifted(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar) -> list[Scalar]:
+    """v + h c: velocity components along old axes of a motion without acceleration."""
+    result: list[Scalar] = [0.0] * tree.nv
+    for body in _independent(tree):
+        own_q, own_v = body.own_q(q), body.own_v(v)
+        y, w = take_off(body, own_q, own_v)
+        _, rate = rates_in_flight(body, own_q, own_v, [0.0] * body.nv)
+        _, own = land(body, y, [x + dt * r for x, r in zip(w, rate, strict=True)])
+        result[body.v_slice] = own
+    return result
+
+
+def _moved(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    eta: Sequence[Scalar],
+    mend: Sequence[Scalar],
+    dt: Scalar,
+) -> tuple[list[Scalar], list[Scalar]]:
+    """q and v after h seconds at eta, and a displacement beside."""
+    q_next: list[Scalar] = [0.0] * tree.nq
+    v_next: list[Scalar] = [0.0] * tree.nv
+    for body in _independent(tree):
+        own = body.own_q(q)
+        y, w = take_off(body, own, body.own_v(eta))
+        _, shift = take_off(body, own, body.own_v(mend))
+        moved = turned(body, y, [dt * a + b for a, b in zip(w, shift, strict=True)])
+        q_next[body.q_slice], v_next[body.v_slice] = land(body, body.joint.normalize(moved), w)
+    return q_next, v_next
+
+
+def _free_motion(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    dt: Scalar,
+    M: Matrix,
+    drift: Sequence[Scalar],
+) -> tuple[Matrix, list[Scalar]]:
+    """A and p; joint forces within the efforts of the joints."""
+    A = [list(row) for row in M]
+    b = bias_forces(tree, q, v)
+    p = [m + dt * (t - x) for m, t, x in zip(multiply(M, drift), tau, b, strict=True)]
+    for body in _independent(tree):
+        stretch = None
+        for k in range(body.nv):
+            place = body.v_slice.start + k
+            d, stiffness = body.damping[k], body.stiffness[k]
+            if not is_zero(d):
+                A[place][place] = A[place][place] + dt * d
+            if not is_zero(stiffness):
+                stretch = body.joint.difference(body.rest, body.own_q(q)) if stretch is None else stretch
+                A[place][place] = A[place][place] + dt * dt * stiffness
+                p[place] = p[place] - dt * (stiffness * stretch[k])
+    return A, p
+
+
+def _point(
+    axes: JointAxes,
+    item: Candidate,
+    moving: PerBody[Motion],
+    dt: Scalar,
+    compliance: Scalar,
+    mobility: Sequence[Scalar],
+    settings: StepSettings,
+) -> Point:
+    """A point may close by its gap. One that rebounds does so at its speed, in the step in which it hits."""
+    w = sum((mobility[i] for i in (item.first, item.second) if i != WORLD), 0.0)
+    arm, gap = item.point.position - axes.origin, item.point.gap
+    bound = -(maximum(gap, 0.0) / dt)
+    if not is_zero(item.restitution):
+        closing = item.point.normal.dot(_relative_velocity(item, moving, arm))
+        hits = select(gap + dt * closing < 0.0, 0.0, -(FAR / dt))
+        bound = select(closing < -settings.rebound_speed, hits, bound)
+    return Point(
+        first=item.first,
+        second=item.second,
+        arm=arm,
+        normal=item.point.normal,
+        bound=bound,
+        overlap=maximum(-gap, 0.0) * settings.mending,
+        friction=item.friction,
+        stiffness=1.0 / (compliance * w),
+        friction_stiffness=1.0 / (settings.friction_compliance * w),
+    )
+
+
+def _relative_velocity(item: Candidate, moving: PerBody[Motion], arm: Vec3) -> Vec3:
+    total = Vec3.zero()
+    for body, sign in ((item.second, 1.0), (item.first, -1.0)):
+        if body != WORLD:
+            total = total + (moving[body].linear + moving[body].angular.cross(arm)) * sign
+    return total
+
+
+def _limits(
+    tree: Tree,
+    q: Sequence[Scalar],
+    dt: Scalar,
+    compliance: Scalar,
+    mobility: Sequence[Scalar],
+    settings: StepSettings,
+) -> list[JointLimit]:
+    """Both ends of the range of every coordinate whose velocity variable is its rate."""
+    found = []
+    for body in _independent(tree):
+        if body.nq != body.nv or "quaternion" in body.joint.coordinates:
+            continue
+        for sign, ends in ((1.0, body.limits.lower), (-1.0, body.limits.upper)):
+            listed = [ends] * body.nq if isinstance(ends, (int, float)) else list(ends)
+            for k, end in enumerate(listed):
+                value = literal(end)
+                if value is not None and not math.isfinite(value):
+                    continue
+                place = body.v_slice.start + k
+                gap = (q[body.q_slice.start + k] - end) * sign
+                found.append(
+                    JointLimit(
+                        place,
+                        sign,
+                        bound=-(maximum(gap, 0.0) / dt),
+                        overlap=maximum(-gap, 0.0) * settings.mending,
+                        stiffness=1.0 / (compliance * mobility[place]),
+                    )
+                )
+    return found
+
+
+def _frictions(
+    tree: Tree, dt: Scalar, mobility: Sequence[Scalar], settings: StepSettings
+) -> list[JointDrive]:
+    return [
+        JointDrive(
+            body.v_slice.start + k,
+            0.0,
+            1.0 / (settings.friction_compliance * mobility[body.v_slice.start + k]),
+            dt * friction,
+        )
+        for body in _independent(tree)
+        for k, friction in enumerate(body.friction)
+        if not is_zero(friction)
+    ]
+
+
+def _drive(motor: Motor, dt: Scalar) -> JointDrive:
+    """Implicit PD: kp (e - h u) + kd (v_ref - u) = (kd + h kp) (target - u)."""
+    gain = motor.kd + dt * motor.kp
+    target = (motor.kp * motor.error + motor.kd * motor.v_ref) / gain
+    return JointDrive(motor.place, target, dt * gain, dt * motor.effort)
+
+
+def _equalities(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    compliance: Scalar,
+    mobility: Sequence[Scalar],
+    settings: StepSettings,
+) -> list[Equality]:
+    """The rows of loops and of the user's constraints, without those that are zero by structure."""
+    if not is_constrained(tree):
+        return []
+    equations = constraint_equations(tree, q, v)
+    found = []
+    for row, gap in zip(equations.K, equations.position_error, strict=True):
+        places = [j for j, k in enumerate(row) if not is_zero(k)]
+        if places:
+            w = sum(
+                (row[j] * row[j] * mobility[j] for j in places[1:]), row[places[0]] ** 2 * mobility[places[0]]
+            )
+            stiffness = 1.0 / (compliance * minimum(maximum(w, 1e-12), 1e12))
+            found.append(Equality(row, 0.0, gap * settings.mending, stiffness))
+    return found
+
+
+def _independent(tree: Tree) -> list[Body]:
+    return [body for body in tree.bodies if body.dependence is None]
