@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,20 @@ def test_what_cannot_be_differentiated_is_named() -> None:
         da.derivative(da.mass_matrix, model, [0.1], by="v")
     with pytest.raises(ArgumentError, match="derivative of jacobian"):
         da.derivative(da.jacobian, model, [0.1])
+    with pytest.raises(UnknownNameError, match="external_frame"):
+        da.derivative(da.inverse_dynamics, model, [0.1], [0.0], [0.0], external_frame="moon")
+    with pytest.raises(ArgumentError, match="stabilization"):
+        da.derivative(da.forward_dynamics, model, [0.1], [0.0], [0.0], stabilization=-1.0)
+
+
+def test_a_function_of_another_that_has_the_same_name_is_not_taken_for_ours() -> None:
+    def mass_matrix(model: da.Model, q: list[float]) -> list[float]:
+        return [3.0 * q[0]]
+
+    wrapped = functools.wraps(da.mass_matrix)(mass_matrix)
+    for other in (mass_matrix, wrapped, da.algorithms.mass_matrix):
+        with pytest.raises(ArgumentError, match=r"public da\.mass_matrix"):
+            da.derivative(other, da.models.pendulum(), [0.1])
 
 
 def test_results_that_share_memory_are_refused() -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any, Final
 
-from dalembert.api.calls import Array, Check, known_frame
+from dalembert.api.calls import Array, Check, checked_stabilization, force_options, known_frame
 from dalembert.arguments import pick_dtype
 from dalembert.errors import ArgumentError, UnknownNameError
 from dalembert.library import FUNCTIONS, function, no_model
@@ -71,6 +72,12 @@ def derivative(
             f"{UnknownNameError.of('function to differentiate', name, DIFFERENTIABLE)}; of others take "
             "da.compile(…).jacobian"
         )
+    place = str(getattr(of, "__module__", ""))
+    if not place.startswith("dalembert.api.") or getattr(sys.modules.get(place), name, None) is not of:
+        raise ArgumentError(
+            f"derivative takes the public da.{name}, got another function of this name, from {place}; "
+            "of a function of your own take da.compile(…).jacobian"
+        )
     if not isinstance(model, Model):
         raise no_model(name, model)
     try:
@@ -81,6 +88,8 @@ def derivative(
     given = dict(list(bound.arguments.items())[1:])
     for own in ("out", "check"):
         given.pop(own, None)
+    force_options(None, given.get("external_frame", "body"))
+    checked_stabilization(given.get("stabilization"))
     method = given.pop("method", None)
     values = [given.pop(item) for item in FUNCTIONS[name].arguments]
     arrays = {

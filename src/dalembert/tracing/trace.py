@@ -157,6 +157,8 @@ def _symbols(graph: Graph, name: str, shape: tuple[int, ...], start: int = 0) ->
 
 def _parts(result: Any) -> tuple[list[Any], list[str]]:
     """The outputs that a returned value consists of, and names for them."""
+    if isinstance(result, Mapping | tuple) and not result:
+        raise TracingError("a traced function returns one scalar, list or spatial value at least; got none")
     if isinstance(result, Mapping):
         return list(result.values()), [str(key) for key in result]
     if isinstance(result, tuple):
