@@ -75,7 +75,7 @@ def test_every_public_name_is_in_the_reference() -> None:
     assert [n for n in inside if n.split(".")[0] not in modules and n.split(".")[1] not in listed] == []
 
 
-PACKAGES = ("control", "symbolic", "analysis")
+PACKAGES = ("control", "symbolic", "analysis", "motion")
 NO_EQUATION = {
     "compile": "turns a function into machine code",
     "convert_state": "renames and reorders coordinates",
@@ -99,7 +99,8 @@ def public_names() -> dict[str, object]:
     for package in PACKAGES:
         module = importlib.import_module(f"dalembert.{package}")
         for name in getattr(module, "__all__", ()):
-            found[f"{package}.{name}"] = getattr(module, name)
+            if getattr(da, name, None) is not getattr(module, name):
+                found[f"{package}.{name}"] = getattr(module, name)
     return {
         name: value for name, value in found.items() if inspect.isroutine(value) or inspect.isclass(value)
     }

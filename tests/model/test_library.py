@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -297,3 +298,45 @@ def test_random_inertias_are_physical_and_general() -> None:
         assert all(x != 0.0 for x in inertia.leaves())
     for kind in MAKERS:
         assert random_joint(1, kind) == random_joint(1, kind)
+
+
+@pytest.mark.parametrize(
+    ("make", "argument", "wrong"),
+    [
+        (models.pendulum, "length", "a"),
+        (models.pendulum, "mass", None),
+        (models.double_pendulum, "lengths", 1.0),
+        (models.double_pendulum, "masses", (1.0, 2.0, 3.0)),
+        (models.two_link_arm, "lengths", (1.0,)),
+        (models.two_link_arm, "masses", "ab"),
+        (models.cart_pole, "cart_mass", "a"),
+        (models.cart_pole, "pole_length", [1.0]),
+        (models.four_bar, "crank", "a"),
+        (models.four_bar, "ground", 10**400),
+        (models.four_bar, "density", math.nan),
+        (models.slider_crank, "rod", 1j),
+        (models.five_bar, "distal", None),
+        (models.ladder, "rungs", 2.5),
+        (models.ladder, "width", "a"),
+        (models.stewart, "height", "a"),
+        (models.stewart, "leg_mass", math.inf),
+        (models.humanoid, "mass", [75.0]),
+        (models.gu, "n", "a"),
+        (functools.partial(models.random_tree, 0), "bodies", "a"),
+        (functools.partial(models.random_tree, 0), "branching", "a"),
+        (functools.partial(models.random_tree, 0), "armature", "a"),
+        (functools.partial(models.random_tree, 0), "joints", 3),
+        (functools.partial(models.random_tree, 0), "joints", "revolute"),
+        (models.random_tree, "seed", "a"),
+        (models.random_tree, "seed", -1),
+    ],
+)
+def test_arguments_of_a_wrong_type_are_named(make, argument, wrong) -> None:
+    with pytest.raises(ArgumentError, match=rf"\b{argument}\b"):
+        make(**{argument: wrong})
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    assert models.four_bar(crank=np.float64(0.25), density=np.float32(2.0)).nv == 3
+    assert models.two_link_arm(np.array([1.0, 2.0])).nv == 2
+    assert len(models.ladder(np.int64(2)).loops) == 2

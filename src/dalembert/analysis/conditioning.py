@@ -11,7 +11,7 @@ import numpy.typing as npt
 from dalembert import algorithms
 from dalembert.algorithms.constraints import constraint_equations
 from dalembert.algorithms.open_tree import is_constrained, require_open_tree
-from dalembert.analysis.configurations import configurations, require_model
+from dalembert.analysis.configurations import configurations, instant, require_model
 from dalembert.arguments import as_array
 from dalembert.errors import ArgumentError, ShapeError
 from dalembert.model.model import Model
@@ -107,12 +107,14 @@ def sensitivity(
     v: npt.ArrayLike | None = None,
     applied: npt.ArrayLike | None = None,
     figures: int = 3,
+    time: float | None = None,
 ) -> Sensitivity:
     """a = M^-1 (tau - b) for forces as meant and as applied: how much the system amplifies the difference.
 
     `tau` (nv,): the forces that were meant [N m or N]; `applied`: those that act, by default tau rounded to
     `figures` significant figures, as imperfect motors would; q (nq,), v (nv,) default 0. Entries of a
-    relative deviation whose reference is zero are left out. Models without loops.
+    relative deviation whose reference is zero are left out. `time` [s]: of models with time-dependent joints.
+    Models without loops.
 
     Source: Featherstone 2008 section 10.2.
     Rows: RBDA-10.2-SENSITIVITY.
@@ -128,8 +130,11 @@ def sensitivity(
     position, forces = _vector(q, model.nq, "q"), _vector(tau, model.nv, "tau")
     speed = np.zeros(model.nv) if v is None else _vector(v, model.nv, "v")
     acting = _rounded(forces, figures) if applied is None else _vector(applied, model.nv, "applied")
-    M = np.array(algorithms.mass_matrix(model, position.tolist()), dtype=np.float64)
-    b = np.array(algorithms.inverse_dynamics(model, position.tolist(), speed.tolist(), [0.0] * model.nv))
+    clock = instant(time, "sensitivity")
+    M = np.array(algorithms.mass_matrix(model, position.tolist(), time=clock), dtype=np.float64)
+    b = np.array(
+        algorithms.inverse_dynamics(model, position.tolist(), speed.tolist(), [0.0] * model.nv, time=clock)
+    )
     desired, response = np.linalg.solve(M, forces - b), np.linalg.solve(M, acting - b)
     force_error, acceleration_error = _deviation(forces, acting), _deviation(desired, response)
     return Sensitivity(

@@ -10,7 +10,7 @@ from dalembert.errors import ArgumentError, ShapeError
 from dalembert.library import no_model
 from dalembert.model.model import Model
 
-__all__ = ["configurations", "one_configuration", "require_model"]
+__all__ = ["configurations", "instant", "one_configuration", "require_model"]
 
 Array = npt.NDArray[np.float64]
 
@@ -19,6 +19,16 @@ def require_model(model: Model, function: str) -> None:
     """Refuse what is no model."""
     if not isinstance(model, Model):
         raise no_model(function, model)
+
+
+def instant(time: float | None, function: str) -> float | None:
+    """A time [s] as one finite number, if it is given."""
+    if time is None:
+        return None
+    at = as_array("time", time, ())
+    if at.ndim or not np.isfinite(at):
+        raise ArgumentError(f"{function}: time is {time!r}; give one finite number [s]")
+    return float(at)
 
 
 def configurations(model: Model, q: npt.ArrayLike | None, function: str) -> Array:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dalembert import algorithms
 from dalembert.algorithms.aligned import aligned
-from dalembert.analysis.configurations import require_model
+from dalembert.analysis.configurations import instant, require_model
 from dalembert.errors import ArgumentError, UnknownNameError
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
@@ -24,7 +24,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "rnea": algorithms.inverse_dynamics,
     "aba": algorithms.forward_dynamics,
     "crba": algorithms.forward_dynamics_by_matrix,
-    "rnea_spatial": lambda *arguments: algorithms.rnea_spatial(*arguments).tau,
+    "rnea_spatial": lambda *arguments, **clock: algorithms.rnea_spatial(*arguments, **clock).tau,
     "aba_spatial": algorithms.forward_dynamics_spatial,
 }
 """The algorithms whose rounding can be measured; each takes q, v, and a or tau."""
@@ -55,6 +55,7 @@ def round_off(
     samples: int = 20,
     seed: int = 0,
     frames: Literal["aligned", "model"] = "aligned",
+    time: float | None = None,
 ) -> list[RoundOff]:
     """error = max|x - x_exact| / max|x_exact| of inverse and forward dynamics, by method and type of number.
 
@@ -62,7 +63,7 @@ def round_off(
     and "aba_spatial"; x_exact comes from the same model in extended precision, which this machine must have.
     States are drawn within the limits, velocities and forces (or accelerations) are random. `frames`:
     "aligned", in which the compiled functions compute, or "model". All samples are one NumPy array an entry,
-    so that nothing is compiled. For trees.
+    so that nothing is compiled. `time` [s]: of models with time-dependent joints. For trees.
 
     Source: Featherstone 2008 section 10.1: the three algorithms stay accurate for thousands of bodies, and
     the articulated-body algorithm is the more accurate one of the two for forward dynamics.
@@ -86,12 +87,14 @@ def round_off(
         raise UnknownNameError.of("frames of round_off", frames, ("aligned", "model"))
     tree = aligned(model) if frames == "aligned" else model
     state = _states(model, samples, seed)
+    at = instant(time, "round_off")
+    clock = {} if at is None else {"time": np.full(samples, at, np.float32)}
     found = []
     for method in methods:
-        exact = _evaluated(tree, method, state, "longdouble")
+        exact = _evaluated(tree, method, state, clock, "longdouble")
         size = np.abs(exact).max(axis=0)
         for dtype in dtypes:
-            difference = np.abs(_evaluated(tree, method, state, dtype) - exact).max(axis=0)
+            difference = np.abs(_evaluated(tree, method, state, clock, dtype) - exact).max(axis=0)
             found.append(RoundOff(method, dtype, float(np.median(difference / size))))
     return found
 
@@ -104,7 +107,7 @@ def _states(model: Model, samples: int, seed: int) -> list[Array]:
     return [x.astype(np.float32).astype(np.float64) for x in (q, v, 5.0 * tau)]
 
 
-def _evaluated(tree: Tree, method: str, state: Sequence[Array], dtype: str) -> Any:
+def _evaluated(tree: Tree, method: str, state: Sequence[Array], clock: dict[str, Any], dtype: str) -> Any:
     arguments = [list(x.astype(dtype)) for x in state]
-    entries = METHODS[method](tree, *arguments)
+    entries = METHODS[method](tree, *arguments, **{name: x.astype(dtype) for name, x in clock.items()})
     return np.array([np.broadcast_to(x, state[0].shape[1:]) for x in entries], dtype=np.longdouble)

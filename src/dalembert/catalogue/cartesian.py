@@ -36,6 +36,7 @@ CARTESIAN: Final[dict[str, LibraryFunction]] = {
         {"tree": cartesian.generalized_force},
         ("q",),
         shapes=dict.fromkeys(("forces", "points", "torques", "joint_torques"), _three_a_body),
+        one_of=("forces", "torques", "joint_torques"),
     ),
     "body_torques": LibraryFunction(
         {"tree": cartesian.body_torques}, ("q", "joint_torques"), shapes={"joint_torques": _three_a_body}

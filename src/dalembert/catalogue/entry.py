@@ -46,6 +46,7 @@ class LibraryFunction:
     the methods written with tree passes alone, so that a large tree can be compiled as loops. `shapes`: of
     the arguments and further arrays whose names `library.argument_shape` does not know. `automatic`: what
     chooses a method by the model, where none is asked for. `refusals`: what the arguments must fulfil.
+    `one_of`: further arrays of which every call gives one at least.
     """
 
     methods: Mapping[str, Callable[..., Any]]
@@ -55,3 +56,4 @@ class LibraryFunction:
     shapes: Mapping[str, Callable[[Model], tuple[int, ...]]] = field(default_factory=dict)
     automatic: Callable[..., Any] | None = None
     refusals: tuple[Refusal, ...] = ()
+    one_of: tuple[str, ...] = ()

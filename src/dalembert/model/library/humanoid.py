@@ -7,13 +7,13 @@ stands with hanging arms.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from dalembert.errors import ArgumentError
 from dalembert.model.body import Limits
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Free, Joint, Revolute, Spherical, SphericalEuler, Universal
+from dalembert.model.library.arguments import require_numbers
 from dalembert.model.model import Model
 from dalembert.model.shapes import Box, Capsule, Ellipsoid, Solid
 from dalembert.spatial import Mat3, Transform, Vec3
@@ -52,7 +52,8 @@ def humanoid(*, height: float = HEIGHT, mass: float = 75.0) -> Model:
     with quaternions, wrists and ankles universal joints. Frames: "head_top", "left_palm", "left_sole",
     "left_toe_tip", and the same on the right.
     """
-    if not (height > 0.0 and math.isfinite(height) and mass > 0.0 and math.isfinite(mass)):
+    require_numbers("humanoid", height=height, mass=mass)
+    if not (height > 0.0 and mass > 0.0):
         raise ArgumentError(f"humanoid needs a positive height [m] and mass [kg], got {height} and {mass}")
     person = _Person(height / HEIGHT, mass)
     _trunk(person)

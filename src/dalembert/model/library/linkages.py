@@ -7,6 +7,7 @@ import math
 from dalembert.errors import ModelError
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Prismatic, Revolute, SphereInCylinder
+from dalembert.model.library.arguments import require_numbers, require_whole_numbers
 from dalembert.model.model import Model
 from dalembert.model.shapes import Box, Capsule
 from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3
@@ -52,6 +53,7 @@ def four_bar(
     It is assembled at q = 0 with the crank along x; lengths in m, density in kg/m. One degree of freedom;
     the crank has the motor.
     """
+    require_numbers("four_bar", ground=ground, crank=crank, coupler=coupler, rocker=rocker, density=density)
     gap = ground - crank
     if not abs(coupler - rocker) < gap < coupler + rocker:
         raise ModelError(
@@ -85,6 +87,7 @@ def slider_crank(
     It is assembled at q = 0 with crank and rod stretched along x, a dead centre where the slider's speed is
     zero; lengths in m, density in kg/m.
     """
+    require_numbers("slider_crank", crank=crank, rod=rod, slider_mass=slider_mass, density=density)
     builder = ModelBuilder(name="slider_crank")
     inertia, capsule = _bar(crank, density * crank)
     builder.add_body("crank", "world", Revolute(LIFT), "crank_pivot", inertia=inertia, shapes=(capsule,))
@@ -126,6 +129,7 @@ def five_bar(
     >>> print(model.nv, model.actuated, np.abs(da.constraint_error(model, model.neutral())).max() < 1e-15)
     4 ('left_pivot', 'right_pivot') True
     """
+    require_numbers("five_bar", ground=ground, proximal=proximal, distal=distal, density=density)
     if not ground < 2.0 * distal:
         raise ModelError(
             f"five_bar: distal bars of {distal} m cannot meet across {ground} m; make them longer"
@@ -173,6 +177,8 @@ def ladder(rungs: int = 3, *, width: float = 0.4, spacing: float = 0.3, density:
     >>> print(len(model.bodies), len(model.loops), da.mobility(model).mobility)
     15 5 5
     """
+    require_whole_numbers("ladder", rungs=rungs)
+    require_numbers("ladder", width=width, spacing=spacing, density=density)
     if rungs < 1:
         raise ModelError(f"ladder: {rungs} rungs asked for; a ladder has one or more")
     builder = ModelBuilder(name="ladder")

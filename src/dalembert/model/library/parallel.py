@@ -9,6 +9,7 @@ from typing import Any, final
 from dalembert.errors import ModelError
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Free, Prismatic, Spherical, Universal
+from dalembert.model.library.arguments import require_numbers
 from dalembert.model.model import Model
 from dalembert.model.shapes import Capsule, Cylinder
 from dalembert.model.user_constraints import KnownFunction
@@ -46,6 +47,15 @@ def stewart(
     >>> print(model.nv, len(model.loops), da.mobility(model).mobility)
     24 6 6
     """
+    require_numbers(
+        "stewart",
+        base_radius=base_radius,
+        platform_radius=platform_radius,
+        height=height,
+        spread=spread,
+        platform_mass=platform_mass,
+        leg_mass=leg_mass,
+    )
     if min(base_radius, platform_radius, height) <= 0.0:
         raise ModelError("stewart: base_radius, platform_radius and height must be positive")
     anchors = _anchors(base_radius, platform_radius, spread)

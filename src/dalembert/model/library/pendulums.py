@@ -5,6 +5,7 @@ from __future__ import annotations
 from dalembert.model.body import Limits
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Prismatic, Revolute
+from dalembert.model.library.arguments import require_numbers, require_pairs
 from dalembert.model.model import Model
 from dalembert.model.shapes import Box, Capsule, Sphere
 from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3
@@ -31,6 +32,7 @@ def _bob(z: float) -> tuple[Sphere, Capsule]:
 
 def pendulum(length: float = 1.0, mass: float = 1.0, *, damping: float = 0.0) -> Model:
     """A point mass on a massless rod, hanging at q = 0: m l^2 a = tau - m g l sin q."""
+    require_numbers("pendulum", length=length, mass=mass)
     builder = ModelBuilder(name="pendulum")
     builder.add_body(
         "bob",
@@ -52,6 +54,7 @@ def double_pendulum(
     damping: float = 0.0,
 ) -> Model:
     """Two point masses on massless rods; the second angle is relative to the first rod."""
+    require_pairs("double_pendulum", lengths=lengths, masses=masses)
     builder = ModelBuilder(name="double_pendulum")
     (l1, l2), (m1, m2) = lengths, masses
     builder.add_body(
@@ -84,6 +87,7 @@ def two_link_arm(
     damping: float = 0.0,
 ) -> Model:
     """Two uniform links, stretched out along x at q = 0; positive angles lift them."""
+    require_pairs("two_link_arm", lengths=lengths, masses=masses)
     builder = ModelBuilder(name="two_link_arm")
     parent, placement = "world", _at()
     for name, joint, length, mass in zip(("upper", "lower"), ("shoulder", "elbow"), lengths, masses):
@@ -110,6 +114,7 @@ def cart_pole(
     """A uniform pole on a cart that slides along x; the pole stands upright at q = 0. Only the slider has a
     motor.
     """
+    require_numbers("cart_pole", cart_mass=cart_mass, pole_mass=pole_mass, pole_length=pole_length)
     builder = ModelBuilder(name="cart_pole")
     cart = Box((0.4, 0.2, 0.2))
     builder.add_body(

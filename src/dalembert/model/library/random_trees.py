@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from dalembert.model.joints import (
     Translation,
     Universal,
 )
+from dalembert.model.library.arguments import require_numbers, require_whole_numbers
 from dalembert.model.model import WORLD_NAME, Model
 from dalembert.spatial import Mat3, RigidInertia, SymMat3, Transform, Vec3
 
@@ -130,6 +131,12 @@ def random_tree(
     `branching` from 0 (a chain) to 1 (each parent drawn from all earlier bodies and the world). `armature`
     is the largest rotor inertia drawn. `limits` bounds angles and lengths to ±1.
     """
+    require_whole_numbers("random_tree", seed=seed, bodies=bodies)
+    require_numbers("random_tree", branching=branching, armature=armature)
+    if seed < 0:
+        raise ArgumentError(f"random_tree: seed is {seed}; give zero or more")
+    if isinstance(joints, str) or not (joints is None or isinstance(joints, Iterable)):
+        raise ArgumentError(f"random_tree: joints is {joints!r}; give a sequence of kinds of joints")
     if bodies < 1:
         raise ArgumentError(f"random_tree needs one body or more, {bodies} asked for")
     if not 0.0 <= branching <= 1.0:
