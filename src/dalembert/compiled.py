@@ -159,6 +159,13 @@ def _require_arrays_alone(function: Callable[..., Any], name: str) -> None:
             f"{name} needs {', '.join(more)} beside arrays; compile a function of your own that calls "
             f"da.{_algorithm(name)} with it"
         )
+    choice = FUNCTIONS[name].one_of
+    if choice:
+        raise ArgumentError(
+            f"{name} needs {', '.join(choice[:-1])} or {choice[-1]}, and does not say which; compile a "
+            f"function of your own, f(model, q, {choice[0]}), that calls da.{_algorithm(name)}(model, q, "
+            f'{choice[0]}={choice[0]}), with inputs={{"{choice[0]}": (n_bodies, 3)}}'
+        )
 
 
 def _algorithm(name: str) -> str:

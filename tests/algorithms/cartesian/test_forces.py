@@ -227,3 +227,20 @@ def test_zero_force_is_a_force():
     q, _, _, _ = state(model, 1)
     still = ca.joint_forces(model, q, body_forces(model, q, [Force.zero()] * 3))
     close(still, np.zeros(model.nv), 1e-15)
+
+
+def test_a_function_that_needs_one_of_several_arrays_is_not_compiled_as_it_is():
+    """Without forces, generalized_force would always be zero; a function that names its arrays is right."""
+    model = da.models.arm6()
+    with pytest.raises(ArgumentError, match=r"algorithms\.cartesian\.generalized_force\(model, q, forces="):
+        da.compile(da.generalized_force, model)
+
+    def work(model, q, forces):
+        return da.algorithms.cartesian.generalized_force(model, q, forces=forces)
+
+    q, _ = model.random_state(2)
+    forces = np.random.default_rng(0).standard_normal((6, 3))
+    compiled = da.compile(work, model, inputs={"forces": (6, 3)})
+    expected = da.generalized_force(model, q, forces)
+    assert np.abs(expected).max() > 0.1
+    np.testing.assert_allclose(compiled(q, forces), expected, rtol=1e-12)
