@@ -16,6 +16,7 @@ from dalembert.algorithms.inverse_dynamics import inverse_dynamics
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar
+from dalembert.spatial.structure import leaves
 
 __all__ = [
     "directional_forward_dynamics_derivatives",
@@ -56,14 +57,16 @@ def directional_inverse_dynamics_derivatives(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], **options: Any
 ) -> Derivatives:
     """(dtau/dq, dtau/dv, dtau/da) of `inverse_dynamics`, of systems with constraints too."""
-    return Derivatives(*jacobians_of(lambda *x: inverse_dynamics(tree, *x, **options), tree, (q, v, a)))
+    dynamics = lambda *x: inverse_dynamics(tree, *x, **options)
+    return Derivatives(*jacobians_of(dynamics, tree, (q, v, a), leaves(options)))
 
 
 def directional_forward_dynamics_derivatives(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar], **options: Any
 ) -> Derivatives:
     """(da/dq, da/dv, da/dtau) of `forward_dynamics`, of systems with constraints too."""
-    return Derivatives(*jacobians_of(lambda *x: forward_dynamics(tree, *x, **options), tree, (q, v, tau)))
+    dynamics = lambda *x: forward_dynamics(tree, *x, **options)
+    return Derivatives(*jacobians_of(dynamics, tree, (q, v, tau), leaves(options)))
 
 
 def _position_rate(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:

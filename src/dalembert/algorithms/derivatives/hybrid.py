@@ -23,6 +23,7 @@ from dalembert.algorithms.sparse import factor_with_reciprocals
 from dalembert.algorithms.sparsity import variable_parents
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar
+from dalembert.spatial.structure import leaves
 
 __all__ = ["HybridDerivatives", "hybrid_dynamics_derivatives"]
 
@@ -72,7 +73,8 @@ def hybrid_dynamics_derivatives(
         )
 
     if is_constrained(tree):
-        both = jacobians_of(lambda *x: [y for part in dynamics(*x) for y in part], tree, (q, v, tau, a))
+        held = leaves([external_forces, time, stabilization])
+        both = jacobians_of(lambda *x: leaves(dynamics(*x)), tree, (q, v, tau, a), held)
         return HybridDerivatives(*(rows[:n] for rows in both), *(rows[n:] for rows in both))
     motion, _ = dynamics(q, v, tau, a)
     by_q, by_v, M = spanning_tree_derivatives(

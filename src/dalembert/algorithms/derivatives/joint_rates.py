@@ -39,10 +39,11 @@ def joint_rates(
     """The rates of the joint of a body at the model's q and v, exact, by dual numbers."""
     joint, own_q, own_v = body.joint, body.own_q(q), body.own_v(v)
     directions = [unit(joint.nv, k) for k in range(joint.nv)]
+    now = [] if time is None else [time]
     S, v_J, c_J, by_speed = [], [], [], []
     for direction in directions:
         step = joint.position_rate(own_q, direction)
-        constants = own_v if time is None else [*own_v, time]
+        constants = [*own_v, *now]
         columns, bias = directional_derivative(
             lambda x: (list(joint.subspace(x, time)), joint.bias(x, own_v, time)), own_q, step, constants
         )[1]
@@ -55,6 +56,6 @@ def joint_rates(
         else:
             v_J.append(combination(columns, own_v))
         by_speed.append(
-            directional_derivative(lambda x: joint.bias(own_q, x, time), own_v, direction, own_q)[1]
+            directional_derivative(lambda x: joint.bias(own_q, x, time), own_v, direction, [*own_q, *now])[1]
         )
     return JointRates(S, v_J, c_J, by_speed)

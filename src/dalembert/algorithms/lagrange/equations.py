@@ -47,7 +47,7 @@ def lagrange_equations(
     for j in range(n):
         direction = unit(n, j)
         rate = directional_derivative(lambda x: momentum(x, direction), [*q, *qd], [*qd, *qdd])[1]  # noqa: B023
-        slope = directional_derivative(lambda x: energy(x, list(qd)), q, direction)[1]
+        slope = directional_derivative(lambda x: energy(x, list(qd)), q, direction, qd)[1]
         Q.append(rate - slope)
     return Q
 
