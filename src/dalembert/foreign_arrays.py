@@ -22,6 +22,8 @@ BRIDGES: Final = {
 }
 """The module that serves the arrays of a library, by the library's name."""
 
+KINDS: Final = {"dalembert.interop.torch": "PyTorch tensor", "dalembert.interop.jax": "JAX array"}
+
 FLOATS: Final = ("float64", "float32")
 
 
@@ -42,10 +44,11 @@ def is_foreign(value: object) -> bool:
 
 def require_numpy(name: str, value: object) -> None:
     """Refuse a foreign array where NumPy computes, through which no gradient would pass."""
-    if is_foreign(value):
+    home = _home(value)
+    if home is not None:
         raise DtypeError(
-            f"{name} is a {type(value).__name__}, but this function computes in NumPy, which knows no "
-            "gradients; pass a NumPy array"
+            f"{name} is a {KINDS[home]}, but this function computes in NumPy, which knows no gradients; "
+            "pass a NumPy array"
         )
 
 

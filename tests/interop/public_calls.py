@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from tests.test_api_catalogue import CALLS as CATALOGUED
-from tests.test_api_catalogue import at_arm, ball_arm, state
+from tests.test_api_catalogue import at_arm, ball_arm, linkage, state
 
 import dalembert as da
 from dalembert import api
@@ -18,8 +18,6 @@ from dalembert.model import configuration
 
 Array = np.ndarray
 Arrays = Sequence[Any]
-
-STEP = 1e-5
 
 
 def rate_matrix(model: da.Model, q: Array) -> Array:
@@ -37,7 +35,7 @@ class PublicCall(NamedTuple):
     names: tuple[str, ...]
 
     def __str__(self) -> str:
-        return self.name
+        return f"{self.name}-{self.model.__name__}"
 
     def arrays(self) -> list[Array]:
         return [_state(self.model)[name] for name in self.names]
@@ -45,42 +43,26 @@ class PublicCall(NamedTuple):
     def __call__(self, arrays: Arrays) -> list[Any]:
         found = self.function(self.model(), *arrays)
         if isinstance(found, da.Poses):
-            found = (found.rotation, found.translation, found["arm"].translation)
+            found = (found.rotation, found.translation)
         return list(found) if isinstance(found, tuple) else [found]
 
-    def moved(self, arrays: Arrays, directions: Arrays, length: float) -> list[Array]:
-        """The arrays along directions, which for configurations have nv numbers."""
-        model = self.model()
-        return [
-            da.integrate(model, x, length * d) if name.startswith("q") else x + length * d
-            for name, x, d in zip(self.names, arrays, directions, strict=True)
-        ]
+    def is_configuration(self, place: int) -> bool:
+        return self.names[place].startswith("q")
 
-    def directions(self, seed: int) -> list[Array]:
-        rng, model = np.random.default_rng(seed), self.model()
-        return [
-            rng.normal(size=model.nv if name.startswith("q") else x.shape)
-            for name, x in zip(self.names, self.arrays(), strict=True)
-        ]
-
-    def slope_by_differences(self, weights: Arrays, directions: Arrays) -> float:
-        """The change of the weighted sum of the results along directions, by central differences."""
-
-        def total(length: float) -> float:
-            results = self(self.moved(self.arrays(), directions, length))
-            return sum(float((w * result).sum()) for w, result in zip(weights, results, strict=True))
-
-        return (total(STEP) - total(-STEP)) / (2.0 * STEP)
-
-    def weights(self, seed: int) -> list[Array]:
-        rng = np.random.default_rng(seed)
-        return [rng.normal(size=np.shape(result)) for result in self(self.arrays())]
-
-    def rates(self, directions: Arrays) -> list[Array]:
-        """The change of every coordinate along directions."""
-        ahead = self.moved(self.arrays(), directions, STEP)
-        back = self.moved(self.arrays(), directions, -STEP)
-        return [(a - b) / (2.0 * STEP) for a, b in zip(ahead, back, strict=True)]
+    def rows(self, count: int) -> list[Array]:
+        """A batch of moving states, each its own, with closed loops."""
+        rng, model = np.random.default_rng(7), self.model()
+        found = {}
+        for name, x in zip(self.names, self.arrays(), strict=True):
+            if name.startswith("q"):
+                found[name] = da.integrate(model, x, 0.2 * rng.normal(size=(count, model.nv)))
+            else:
+                found[name] = x * rng.uniform(0.8, 1.2, size=(count, *x.shape))
+        if model.loops:
+            found["q"], v = da.close_loops(model, found["q"], found.get("v", np.zeros((count, model.nv))))
+            if "v" in found:
+                found["v"] = v
+        return [found[name] for name in self.names]
 
 
 @functools.cache
@@ -89,13 +71,18 @@ def _state(model: Callable[[], da.Model]) -> dict[str, Array]:
     q = state(model)["q"]
     q1 = da.integrate(made, q, 0.3 * rng.normal(size=made.nv))
     more = {"q0": q, "q1": q1, "q_ref": q1, "dv": 0.4 * rng.normal(size=made.nv)}
+    more["stiffness"] = rng.uniform(1.0, 2.0, made.nv)
     more["external_forces"] = rng.normal(size=(len(made.bodies), 6))
     return {**state(model), **more}
 
 
-def _tree_call(function: Callable[..., Any]) -> PublicCall:
+def _at(model: Callable[[], da.Model], name: str) -> Array:
+    return _state(model)[name]
+
+
+def _call(function: Callable[..., Any], model: Callable[[], da.Model]) -> PublicCall:
     by_place = [p for p in inspect.signature(function).parameters.values() if p.default is p.empty]
-    return PublicCall(function.__name__, function, ball_arm, tuple(p.name for p in by_place[1:]))
+    return PublicCall(function.__name__, function, model, tuple(p.name for p in by_place[1:]))
 
 
 def _catalogued() -> list[PublicCall]:
@@ -121,13 +108,18 @@ def _of_trees() -> list[PublicCall]:
     """Those that take arrays alone and are not in the table of the catalogue's tests."""
     others = {call.function.__name__ for call in CATALOGUED if call.model is ball_arm}
     names = [name for name in api.__all__ if name in FUNCTIONS and name not in others]
-    calls = [_tree_call(getattr(da, name)) for name in names]
+    calls = [_call(getattr(da, name), ball_arm) for name in names]
     on_loops = ("constraint_", "loop_", "floating_base_")
     return [
         call
         for call in calls
         if set(call.names) <= set(_state(ball_arm)) and not call.name.startswith(on_loops)
     ]
+
+
+def _field(model: Any, q: Any) -> list[Any]:
+    """A vector field that changes with q."""
+    return [q[k] * q[k + 1] for k in range(model.nv)]
 
 
 TREE_CALLS = [
@@ -152,12 +144,68 @@ TREE_CALLS = [
     PublicCall(
         "step-rk4", lambda m, *x: da.step(m, *x, dt=0.01, integrator="rk4"), ball_arm, ("q", "v", "tau")
     ),
+    PublicCall("derivative", lambda m, q: da.derivative(da.mass_matrix, m, q), ball_arm, ("q",)),
+    PublicCall(
+        "covariant_derivative", lambda m, *x: da.covariant_derivative(m, _field)(*x), ball_arm, ("q", "v")
+    ),
     PublicCall(
         "feedback_linearization-gains",
-        lambda m, q, v, k: da.control.feedback_linearization(m, q, v, q, stiffness=k * k),
+        lambda m, q, v, k: da.control.feedback_linearization(m, q, v, q, stiffness=k),
         ball_arm,
-        ("q", "v", "tau"),
+        ("q", "v", "stiffness"),
     ),
 ]  # fmt: skip
 
-PUBLIC_CALLS = [*TREE_CALLS, *_catalogued()]
+LOOP_CALLS = [
+    _call(function, linkage)
+    for function in (
+        da.bias_forces,
+        da.centroidal_momentum,
+        da.forward_kinematics,
+        da.integrate,
+        da.kinetic_energy,
+        da.mass_matrix,
+    )
+]
+"""Those of trees that serve loops as well; the catalogue's own calls are of loops where they must be."""
+
+PUBLIC_CALLS = [*TREE_CALLS, *LOOP_CALLS, *_catalogued()]
+
+IN_NUMPY: dict[str, Callable[[Callable[[Any], Any]], Any]] = {
+    "actuation": lambda foreign: da.actuation(linkage(), foreign(_at(linkage, "q"))),
+    "close_loops": lambda foreign: da.close_loops(linkage(), foreign(_at(linkage, "q"))),
+    "close_loops v": lambda foreign: da.close_loops(linkage(), _at(linkage, "q"), foreign(_at(linkage, "v"))),
+    "convert_state": lambda foreign: da.convert_state(
+        ball_arm(), foreign(_at(ball_arm, "q")), source="dalembert", target="pinocchio"
+    ),
+    "convert_state v": lambda foreign: da.convert_state(
+        ball_arm(), _at(ball_arm, "q"), foreign(_at(ball_arm, "v")), source="dalembert", target="pinocchio"
+    ),
+    "force_at_point": lambda foreign: da.force_at_point(
+        ball_arm(), _at(ball_arm, "q"), "arm", np.zeros(3), foreign(np.ones(3))
+    ),
+    "geodesic": lambda foreign: da.geodesic(
+        ball_arm(), foreign(_at(ball_arm, "q")), _at(ball_arm, "v"), 0.1, 2
+    ),
+    "identify": lambda foreign: da.identify(
+        ball_arm(), *(_at(ball_arm, name) for name in "qva"), foreign(_at(ball_arm, "tau"))
+    ),
+    "inverse_kinematics": lambda foreign: da.inverse_kinematics(
+        ball_arm(), {"arm": np.ones(3)}, foreign(_at(ball_arm, "q"))
+    ),
+    "inverse_kinematics target": lambda foreign: da.inverse_kinematics(
+        ball_arm(), {"arm": foreign(np.ones(3))}, _at(ball_arm, "q")
+    ),
+    "mobility": lambda foreign: da.mobility(linkage(), foreign(_at(linkage, "q"))),
+    "parallel_transport": lambda foreign: da.parallel_transport(
+        ball_arm(), foreign(_at(ball_arm, "q")), _at(ball_arm, "v"), _at(ball_arm, "v"), 0.1
+    ),
+    "sensitivity": lambda foreign: da.analysis.sensitivity(
+        ball_arm(), _at(ball_arm, "q"), foreign(_at(ball_arm, "tau"))
+    ),
+    "condition_number": lambda foreign: da.analysis.condition_number(ball_arm(), foreign(_at(ball_arm, "q"))),
+    "with_inertial_parameters": lambda foreign: da.with_inertial_parameters(
+        ball_arm(), foreign(da.inertial_parameters(ball_arm()))
+    ),
+}
+"""Calls, with one array of another library, of functions that compute in NumPy."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.interop.public_calls import PUBLIC_CALLS, PublicCall, rate_matrix
+from tests.interop.public_calls import rate_matrix
 from tests.test_api_catalogue import ball_arm
 from tests.test_documentation import blocks
 
@@ -36,51 +36,11 @@ def state(*batch: int):
     return [jnp.asarray(rng.normal(size=(*batch, 2))) for _ in range(3)]
 
 
-@pytest.mark.parametrize("call", PUBLIC_CALLS, ids=str)
-def test_every_public_function_has_its_value_and_its_slope(call: PublicCall):
-    arrays = call.arrays()
-    given = [jnp.asarray(x) for x in arrays]
-    results, pull_back = jax.vjp(lambda *x: tuple(call(x)), *given)
-    for ours, theirs in zip(call(arrays), results, strict=True):
-        np.testing.assert_array_equal(np.asarray(ours), np.asarray(theirs), strict=True)
-    weights, directions = call.weights(1), call.directions(3)
-    gradients = pull_back(tuple(jnp.asarray(w) for w in weights))
-    slope = sum(float((g * r).sum()) for g, r in zip(gradients, call.rates(directions), strict=True))
-    expected = call.slope_by_differences(weights, directions)
-    assert slope == pytest.approx(expected, rel=1e-6, abs=1e-6)
-
-
-def test_gradients_are_those_of_our_kernels():
-    """To 1e-12, with a configuration of quaternions: Q^T of the gradient by coordinates is ours."""
-    model = ball_arm()
-    q, v = model.random_state(1)
-    w = np.random.default_rng(0).normal(size=(2, model.nv))
-
-    @jax.jit
-    def gradients(q, v, tau):
-        return jax.grad(lambda *x: w[1] @ da.forward_dynamics(model, *x), argnums=(0, 1, 2))(q, v, tau)
-
-    found = gradients(q, v, w[0])
-    ours = da.compile(da.forward_dynamics, model).vjp("q", "v", "tau")(q, v, *w)
-    Q = rate_matrix(model, q)
-    for theirs, g in zip((Q.T @ found[0], *found[1:]), ours, strict=True):
-        np.testing.assert_allclose(theirs, g, rtol=1e-12, atol=1e-12)
-
-
 def test_check_grads_passes_once_and_twice_forward_and_reverse():
     from jax.test_util import check_grads
 
     check_grads(functools.partial(da.forward_dynamics, arm()), state(), order=2, rtol=1e-4, atol=1e-4)
     check_grads(functools.partial(da.forward_dynamics, arm()), state(3), order=1)
-
-
-def test_check_grads_passes_on_the_manifold():
-    """Off the unit sphere a quaternion stands for its normalised self: f(normalize(q)) has that gradient."""
-    from jax.test_util import check_grads
-
-    model = ball_arm()
-    q, v = (jnp.asarray(x) for x in model.random_state(6))
-    check_grads(lambda q, v: da.bias_forces(model, da.normalize(model, q), v), (1.2 * q, v), order=1)
 
 
 def test_second_derivatives_are_exact_along_the_manifold():
@@ -208,11 +168,6 @@ def test_wrong_arrays_are_refused():
         jax.jit(functools.partial(da.forward_dynamics, arm()))(q[:1], v, tau)
     with pytest.raises(ArgumentError, match="out="):
         da.mass_matrix(arm(), q, out=np.zeros((2, 2)))
-    for numpy_alone in (da.close_loops, lambda model, q: da.geodesic(model, q, q, 0.1, 2)):
-        with pytest.raises(DtypeError, match=r"q is a .*computes in NumPy"):
-            numpy_alone(arm(), q)
-    with pytest.raises(DtypeError, match=r"q is a .*computes in NumPy"):
-        da.parallel_transport(arm(), q, v, v, 0.1)
     with pytest.raises(StateError, match="unit norm"):
         da.gravity_forces(ball_arm(), jnp.asarray([2.0, 0.0, 0.0, 0.0, 0.1]))
 

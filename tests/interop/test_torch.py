@@ -7,14 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.interop.public_calls import PUBLIC_CALLS, PublicCall, rate_matrix
+from tests.interop.public_calls import rate_matrix
 from tests.test_api_catalogue import ball_arm
 from tests.test_documentation import blocks
 
 import dalembert as da
 from dalembert.errors import ArgumentError, DtypeError, ShapeError, StateError
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed; make interop-slow installs and runs")
+torch = pytest.importorskip(
+    "torch", reason="PyTorch is not installed, and make test found no build of it for CPUs"
+)
 
 
 @functools.cache
@@ -32,52 +34,11 @@ def state(*batch: int, dtype=torch.float64):
     return [torch.tensor(rng.normal(size=(*batch, 2)), dtype=dtype, requires_grad=True) for _ in range(3)]
 
 
-@pytest.mark.parametrize("call", PUBLIC_CALLS, ids=str)
-def test_every_public_function_has_its_value_and_its_slope(call: PublicCall):
-    arrays = call.arrays()
-    given = [tensor(x, requires_grad=True) for x in arrays]
-    results = call(given)
-    for ours, theirs in zip(call(arrays), results, strict=True):
-        np.testing.assert_array_equal(np.asarray(ours), theirs.detach().numpy(), strict=True)
-    weights, directions = call.weights(1), call.directions(3)
-    total = sum((tensor(w) * result).sum() for w, result in zip(weights, results, strict=True))
-    gradients = torch.autograd.grad(total, given)
-    slope = sum(float((g.numpy() * r).sum()) for g, r in zip(gradients, call.rates(directions), strict=True))
-    expected = call.slope_by_differences(weights, directions)
-    assert slope == pytest.approx(expected, rel=1e-6, abs=1e-6)
-
-
-def test_gradients_are_those_of_our_kernels():
-    """To 1e-12, with a configuration of quaternions: Q^T of the gradient by coordinates is ours."""
-    model = ball_arm()
-    q, v = model.random_state(1)
-    w = np.random.default_rng(0).normal(size=(2, model.nv))
-    given = [tensor(x, requires_grad=True) for x in (q, v, w[0])]
-    da.forward_dynamics(model, *given).backward(tensor(w[1]))
-    ours = da.compile(da.forward_dynamics, model).vjp("q", "v", "tau")(q, v, *w)
-    Q = rate_matrix(model, q)
-    for x, g in zip(given, ours, strict=True):
-        theirs = Q.T @ x.grad.numpy() if g is ours[0] else x.grad.numpy()
-        np.testing.assert_allclose(theirs, g, rtol=1e-12, atol=1e-12)
-
-
 def test_gradcheck_passes_once_and_twice_forward_and_reverse():
     f = functools.partial(da.forward_dynamics, arm())
     assert torch.autograd.gradcheck(f, state(), check_forward_ad=True)
     assert torch.autograd.gradcheck(f, state(3))
     assert torch.autograd.gradgradcheck(f, state())
-
-
-def test_gradcheck_passes_on_the_manifold():
-    """Off the unit sphere a quaternion stands for its normalised self: f(normalize(q)) has that gradient."""
-    model = ball_arm()
-    q, v = (tensor(x) for x in model.random_state(6))
-    given = (1.2 * q).requires_grad_(), v.requires_grad_()
-
-    def bias(q, v):
-        return da.bias_forces(model, da.normalize(model, q), v)
-
-    assert torch.autograd.gradcheck(bias, given, check_forward_ad=True)
 
 
 def test_second_derivatives_are_exact_along_the_manifold():
@@ -207,11 +168,6 @@ def test_wrong_tensors_are_refused():
         da.forward_dynamics(arm(), q[:1], v, tau)
     with pytest.raises(ArgumentError, match="out="):
         da.mass_matrix(arm(), q, out=np.zeros((2, 2)))
-    for numpy_alone in (da.close_loops, lambda model, q: da.geodesic(model, q, q, 0.1, 2)):
-        with pytest.raises(DtypeError, match=r"q is a .*computes in NumPy"):
-            numpy_alone(arm(), q)
-    with pytest.raises(DtypeError, match=r"q is a .*computes in NumPy"):
-        da.parallel_transport(arm(), q, v, v, 0.1)
     with pytest.raises(StateError, match="unit norm"):
         da.gravity_forces(ball_arm(), tensor([2.0, 0.0, 0.0, 0.0, 0.1]))
 

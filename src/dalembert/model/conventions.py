@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.errors import ArgumentError, DtypeError, ModelError, ShapeError, UnknownNameError
+from dalembert.foreign_arrays import require_numpy
 from dalembert.model.body import Body
 from dalembert.model.engine_joints import CIRCLE, CODECS, Array, Codec, State, unchanged
 
@@ -132,6 +133,7 @@ def _order(model: Model, names: Sequence[str] | None) -> list[Body]:
 
 
 def _array(values: npt.ArrayLike, name: str, width: int, engine: str) -> Array:
+    require_numpy(name, values)
     array = np.asarray(values)
     if np.issubdtype(array.dtype, np.integer) or array.dtype == np.bool_:
         array = array.astype(np.float64)
