@@ -22,6 +22,7 @@ from dalembert.arguments import (
     plain_rows,
     result_rows,
 )
+from dalembert.binding import bind
 from dalembert.columns import Columns
 from dalembert.errors import ArgumentError, UnknownNameError
 from dalembert.foreign_arrays import bridge_of
@@ -240,7 +241,7 @@ class CompiledFunction:
     ) -> Any:
         if check not in CHECKS:
             raise UnknownNameError.of("check", check, CHECKS)
-        values = [*self._bind(args, named), *self._bind_parameters(parameters)]
+        values = bind(self._recipe, args, named, parameters)
         rows = plain_rows(self._signature, values, self.dtype)
         if rows is None:
             bridge = bridge_of(values)
@@ -266,40 +267,6 @@ class CompiledFunction:
             self._open_entry()
         arrays = [result.array for result in results]
         return self._hand_back(arrays if len(arrays) > 1 or arrays[0].ndim else [arrays[0][()]])
-
-    def _bind(self, args: Sequence[object], named: Mapping[str, object]) -> list[object]:
-        count = len(self._signature) - len(self._recipe.parameters)
-        if len(args) == count and not named:
-            return list(args)
-        names = [item.name for item in self._signature[:count]]
-        if len(args) > len(names):
-            raise ArgumentError(
-                f"{self.name} takes {len(names)} arrays ({', '.join(names)}), got {len(args)}"
-            )
-        given = dict(zip(names, args, strict=False))
-        for name, value in named.items():
-            if name not in names:
-                raise UnknownNameError.of(f"argument of {self.name}", name, names)
-            if name in given:
-                raise ArgumentError(f"{self.name} got {name} twice, by place and by name")
-            given[name] = value
-        missing = [name for name in names if name not in given]
-        if missing:
-            raise ArgumentError(
-                f"{self.name} needs {', '.join(missing)}; its arguments are {', '.join(names)}"
-            )
-        return [given[name] for name in names]
-
-    def _bind_parameters(self, parameters: Mapping[str, object] | None) -> list[object]:
-        """Given values, and the model's own for the rest."""
-        if not self._recipe.parameters and not parameters:
-            return []
-        known = [item.name for item in self._recipe.parameters]
-        given = dict(parameters or {})
-        for name in given:
-            if name not in known:
-                raise UnknownNameError.of(f"run-time parameter of {self.name}", name, known)
-        return [given[name] if name in given else self._recipe.model.value(name) for name in known]
 
     def _open_entry(self) -> None:
         """From now on single samples go straight to machine code."""

@@ -34,14 +34,20 @@ PATIENCE: Final = 1.0
 class Kernels:
     """What a recipe becomes: a program, its results, and a kernel for each width ("scalar", "lanes")."""
 
-    __slots__ = ("_kernels", "_lock", "_lowered", "_results", "dtype", "recipe")
+    __slots__ = ("_kernels", "_lock", "_lowered", "_results", "dtype", "recipe", "rollout")
 
     def __init__(
-        self, recipe: Recipe, dtype: str, *, results: tuple[ArrayArgument, ...] | None = None
+        self,
+        recipe: Recipe,
+        dtype: str,
+        *,
+        results: tuple[ArrayArgument, ...] | None = None,
+        rollout: codegen.Rollout | None = None,
     ) -> None:
-        """`results`, where they are known beforehand."""
+        """`results`, where they are known beforehand; `rollout`: the kernels take many steps in one call."""
         self.recipe = recipe
         self.dtype = dtype
+        self.rollout = rollout
         self._lowered: Lowered | None = None
         self._results = results
         self._kernels: dict[str, codegen.CpuKernel] = {}
@@ -84,7 +90,9 @@ class Kernels:
         """A function of the library's own from the disk cache, without a trace."""
         if self.recipe.identity is None:
             return None
-        kernel = codegen.load_kernel(self.recipe.identity, dtype=self.dtype, lanes=self._lanes(width))
+        kernel = codegen.load_kernel(
+            self.recipe.identity, dtype=self.dtype, lanes=self._lanes(width), rollout=self.rollout
+        )
         if kernel is not None and self._results is None:
             self._results = tuple(
                 ArrayArgument(name, tuple(shape)) for name, shape in kernel.extra["results"]
@@ -99,6 +107,7 @@ class Kernels:
             lanes=self._lanes(width),
             key=self.recipe.identity,
             extra={"results": [[item.name, list(item.shape)] for item in lowered.results]},
+            rollout=self.rollout,
         )
 
     def _lanes(self, width: str) -> int:

@@ -15,11 +15,16 @@ from dalembert.lowering import QUATERNION_TOLERANCE, Recipe
 __all__ = ["off_unit_rows", "refusal_of", "refused_rows"]
 
 
-def refusal_of(recipe: Recipe, rows: Rows, row: int, dtype: str) -> StateError:
-    """Which quaternion of which argument, in which row, or what else the function refuses there."""
+def refusal_of(recipe: Recipe, rows: Rows, row: int, dtype: str, *, step: int | None = None) -> StateError:
+    """Which quaternion of which argument, in which row, or what else the function refuses there.
+
+    `step`: of a rollout, whose arguments at that step are in `rows`.
+    """
     where = ""
     if rows.batch:
         where = f", sample {tuple(int(place) for place in np.unravel_index(row, rows.batch))}"
+    if step is not None:
+        where += f", step {step}"
     for name, place, norms in _norms(recipe, rows):
         norm = float(norms[min(row, len(norms) - 1)])
         if _off_unit(norm, dtype):

@@ -21,8 +21,8 @@ from dalembert.codegen import (
     threads,
 )
 from dalembert.errors import ArgumentError, ShapeError, UnknownNameError
-from dalembert.tracing.expression import Graph
-from dalembert.tracing.program import Program, Store, Straight
+from dalembert.tracing.graph import Graph
+from dalembert.tracing.program import ArraySpec, Program, Store, Straight
 
 
 def _stepping():
@@ -48,8 +48,6 @@ def _stepping():
 
 
 def _specs(sizes):
-    from dalembert.tracing.program import ArraySpec
-
     return [ArraySpec(name, size) for name, size in sizes.items()]
 
 

@@ -1,0 +1,256 @@
+"""A compiled step, taken many times in one call: arrays in, trajectories out.
+
+    x_0 given;   x_(t+1), y_t = f(x_t, u_t, p),   t = 0 … T - 1
+
+x is *carried* from step to step, u is a *stream* with a value for each step, p is the same at every step. The
+loop over t is in the kernel, each thread takes whole samples through all their steps.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, final
+
+import numpy as np
+
+from dalembert import codegen, result_memory
+from dalembert.arguments import Array, ArrayArgument, Rows, as_rows
+from dalembert.binding import bind
+from dalembert.errors import ArgumentError, UnknownNameError
+from dalembert.execution import CHECKS
+from dalembert.kernels import Kernels
+from dalembert.lowering import Recipe
+from dalembert.refused_rows import refusal_of
+from dalembert.tracing.count import OperationCount, count_program
+
+__all__ = ["CompiledRollout", "RolloutRun", "compile_rollout"]
+
+INTERRUPTIBLE: Final = 400_000_000
+"""Instructions (about 0.1 s) of a thread after which an interrupt is looked for."""
+
+
+def compile_rollout(
+    recipe: Recipe, *, carried: Mapping[str, int], streams: Sequence[str] = (), dtype: str = "float64"
+) -> CompiledRollout:
+    """Compile a step for many steps in one call.
+
+    `carried`: arguments of the step, each with the number of the result that it becomes at the next step;
+    `streams`: arguments that have a value for each step. All others are the same at every step.
+    """
+    names = [item.name for item in (*recipe.signature, *recipe.parameters)]
+    for name in (*carried, *streams):
+        if name not in names:
+            raise UnknownNameError.of(f"argument of {recipe.name}", name, names)
+    return CompiledRollout(recipe, codegen.Rollout(tuple(carried.items()), tuple(streams)), dtype)
+
+
+@final
+class CompiledRollout:
+    """Many steps of a function of arrays, compiled for one model.
+
+    `f(q, v, tau, dt, steps=100, every=10)`: arguments in the order of the step's, by place or by name, each
+    for one sample or with any leading batch shape: initial values of what is carried, `(…, steps, n)` of
+    streams, and constants. The results are written after every `every` steps.
+    """
+
+    __slots__ = ("_kernels", "_rollout", "dtype")
+
+    def __init__(self, recipe: Recipe, rollout: codegen.Rollout, dtype: str) -> None:
+        self.dtype = dtype
+        self._rollout = rollout
+        self._kernels = Kernels(recipe, dtype, rollout=rollout)
+
+    @property
+    def outputs(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the results of one step."""
+        return {item.name: item.shape for item in self._kernels.results()}
+
+    @property
+    def operation_count(self) -> OperationCount:
+        """Arithmetic operations a sample and step, after simplification."""
+        return count_program(self._kernels.lower().program)
+
+    def __call__(
+        self,
+        *args: object,
+        steps: int,
+        every: int = 1,
+        parameters: Mapping[str, object] | None = None,
+        check: str = "raise",
+        progress: Callable[[int], None] | None = None,
+        **named: object,
+    ) -> RolloutRun:
+        """Take all steps. `progress` is called with the number of steps done, several times a second.
+
+        `check`: "raise" refuses a batch with a sample that is refused at some step, "flag" makes its results
+        NaN from there on, "off" does not look.
+        """
+        if check not in CHECKS:
+            raise UnknownNameError.of("check", check, CHECKS)
+        run = self.start(*args, steps=steps, every=every, parameters=parameters, **named)
+        while run.done < run.steps:
+            run.advance()
+            if check == "raise":
+                run.require_accepted()
+            if progress is not None:
+                progress(run.done)
+        if check == "flag":
+            run.flag()
+        return run
+
+    def start(
+        self,
+        *args: object,
+        steps: int,
+        every: int = 1,
+        parameters: Mapping[str, object] | None = None,
+        **named: object,
+    ) -> RolloutRun:
+        """A rollout to be taken piece by piece with `advance`; no step is done yet."""
+        recipe = self._kernels.recipe
+        count, spacing = _whole("steps", steps, 0), _whole("every", every, 1)
+        values = bind(recipe, args, named, parameters)
+        signature = [
+            ArrayArgument(item.name, (count, *item.shape)) if item.name in self._rollout.streams else item
+            for item in (*recipe.signature, *recipe.parameters)
+        ]
+        return RolloutRun(
+            self._kernels, self._rollout, as_rows(signature, values, self.dtype), count, spacing
+        )
+
+
+@final
+class RolloutRun:
+    """A rollout under way, or done.
+
+    `outputs`: for each result an array `(…, steps // every, *shape)`, of which the first `done // every` are
+    computed. `state`: the carried arguments after `done` steps. `refused`: for each sample the first step
+    whose arguments were refused, or -1.
+    """
+
+    __slots__ = (
+        "_inputs",
+        "_kernels",
+        "_rollout",
+        "_rows",
+        "done",
+        "every",
+        "outputs",
+        "refused",
+        "state",
+        "steps",
+    )
+
+    def __init__(
+        self, kernels: Kernels, rollout: codegen.Rollout, rows: Rows, steps: int, every: int
+    ) -> None:
+        """`rows` hold the arguments, streams with all their steps."""
+        recipe = kernels.recipe
+        self._kernels = kernels
+        self._rollout = rollout
+        self._rows = rows
+        self.steps = steps
+        self.every = every
+        self.done = 0
+        arguments = dict(zip((*recipe.signature, *recipe.parameters), rows.matrices, strict=True))
+        self.state: dict[str, Array] = {}
+        for item, matrix in arguments.items():
+            if item.name in dict(rollout.carried):
+                whole = np.array(np.broadcast_to(matrix, (rows.count, item.size)), order="C")
+                self.state[item.name] = whole.reshape(rows.batch + item.shape)
+        self._inputs = [
+            (self.state.get(item.name, matrix), item, len(matrix) > 1 or item.name in self.state)
+            for item, matrix in arguments.items()
+        ]
+        slots = steps // every
+        self.outputs = tuple(
+            result_memory.empty((*rows.batch, slots, *item.shape), kernels.dtype)
+            for item in kernels.results()
+        )
+        self.refused = np.full(rows.batch, -1, np.int64)
+
+    def advance(self, steps: int | None = None) -> None:
+        """Take that many more steps, or as many as take about 0.1 s; not more than are left."""
+        kernels, rows, rollout = self._kernels, self._rows.count, self._rollout
+        if not rows:
+            self.done = self.steps
+            return
+        kernel = kernels.kernel("scalar" if rows == 1 else "lanes")
+        left = self.steps - self.done
+        count = min(left, self._patience(kernel) if steps is None else _whole("steps", steps, 0))
+        item = np.dtype(kernels.dtype).itemsize
+        inputs = []
+        for array, argument, batched in self._inputs:
+            step = argument.size * item if argument.name in rollout.streams else 0
+            row = 0 if not batched else array.strides[0] if step else argument.size * item
+            inputs.append(codegen.StepArray(codegen.address_of(array) + self.done * step, row, step))
+        written, slots = self.done // self.every, self.steps // self.every
+        outputs = []
+        for array, result in zip(self.outputs, kernels.results(), strict=True):
+            step = result.size * item
+            outputs.append(codegen.StepArray(codegen.address_of(array) + written * step, slots * step, step))
+        for name, _ in rollout.carried:
+            array = self.state[name]
+            outputs.append(codegen.StepArray(codegen.address_of(array), array.size // rows * item))
+        refused = np.empty(rows, np.int64)
+        outputs.append(codegen.StepArray(codegen.address_of(refused), refused.itemsize))
+        codegen.run_rollout(
+            kernel,
+            inputs,
+            outputs,
+            rows,
+            steps=count,
+            first=self.every - self.done % self.every,
+            every=self.every,
+        )
+        now = refused.reshape(self.refused.shape)
+        self.refused = np.where((self.refused < 0) & (now >= 0), now + self.done, self.refused)
+        self.done += count
+
+    def require_accepted(self) -> None:
+        """Raise if a sample has been refused: the one of the earliest step."""
+        refused = self.refused.ravel()
+        if not np.any(refused >= 0):
+            return
+        step = int(refused[refused >= 0].min())
+        raise self._refusal(int(np.argmax(refused == step)), step)
+
+    def flag(self) -> None:
+        """Make the results of refused samples NaN, from the refused step on."""
+        for row, step in enumerate(self.refused.ravel()):
+            if step >= 0:
+                place = np.unravel_index(row, self.refused.shape)
+                for array in self.outputs:
+                    array[place][step // self.every :] = np.nan
+                for array in self.state.values():
+                    array[place] = np.nan
+
+    def _patience(self, kernel: codegen.CpuKernel) -> int:
+        """Steps that take about 0.1 s."""
+        blocks = -(-self._rows.count // kernel.info.lanes)
+        a_thread = -(-blocks // codegen.get_num_threads())
+        return max(1, INTERRUPTIBLE // (a_thread * kernel.info.work))
+
+    def _refusal(self, row: int, step: int) -> Exception:
+        """Why a row is refused at a step: the steps before it are taken again, alone."""
+        matrices = [matrix[min(row, len(matrix) - 1)][np.newaxis] for matrix in self._rows.matrices]
+        alone = Rows((), 1, tuple(matrices))
+        again = RolloutRun(self._kernels, self._rollout, alone, self.steps, self.steps + 1)
+        again.advance(step)
+        there = []
+        for array, item, _ in again._inputs:
+            start = step * item.size if item.name in self._rollout.streams else 0
+            there.append(array.reshape(1, -1)[:, start : start + item.size])
+        rows = Rows(self._rows.batch, self._rows.count, tuple(there))
+        return refusal_of(self._kernels.recipe, rows, row, self._kernels.dtype, step=step)
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least or isinstance(value, bool):
+        raise ArgumentError(f"{name}={value!r}: expected a whole number of at least {least}")
+    return number
