@@ -22,8 +22,9 @@ from typing import NamedTuple, final
 import numpy as np
 
 from dalembert.api.calls import Array, ArrayLike
+from dalembert.api.frame_targets import read_array
 from dalembert.api.identification import base_parameters, inverse_dynamics_regressor
-from dalembert.arguments import ArrayArgument, as_array, as_rows
+from dalembert.arguments import ArrayArgument, as_rows
 from dalembert.errors import ArgumentError, ShapeError
 from dalembert.library import argument_shape, no_model
 from dalembert.model.model import Model
@@ -132,10 +133,11 @@ def identify(
         names = tuple(f"theta[{k}]" for k in range(directions.shape[1]))
     values = {"q": q, "v": v, "a": a, "tau": tau, **({} if time is None else {"time": time})}
     signature = [ArrayArgument(name, argument_shape(model, name) or ()) for name in values]
-    rows = as_rows(signature, list(values.values()), "float64")
-    forces = rows.matrices[3]
-    if not np.isfinite(forces).all():
-        raise ArgumentError("identify: tau holds NaN or infinity; leave such samples out")
+    arrays = [read_array(item.name, values[item.name], item.shape) for item in signature]
+    for item, array in zip(signature, arrays, strict=True):
+        if not np.isfinite(array).all():
+            raise ArgumentError(f"identify: {item.name} holds NaN or infinity; leave such samples out")
+    rows = as_rows(signature, arrays, "float64")
     if rows.count * model.nv <= len(names) or not names:
         raise ArgumentError(
             f"identify: {rows.count} samples of {model.nv} joints cannot show {len(names)} parameters and "
@@ -204,20 +206,19 @@ def _weighted(triangles: Array, sizes: Array, names: tuple[str, ...]) -> _Soluti
 
 
 def _directions(unknowns: ArrayLike, count: int) -> Array:
-    given = np.asarray(unknowns)
+    given = read_array("unknowns", unknowns, ())
     if given.ndim != 2 or given.shape[0] != count or not 0 < given.shape[1] <= count:
         raise ShapeError(
             f"unknowns has shape {given.shape}, expected ({count}, n): a column for each unknown, a row for "
             "each of inertial_parameters, with the same armature="
         )
-    directions = as_array("unknowns", unknowns, given.shape)
-    if not np.isfinite(directions).all():
+    if not np.isfinite(given).all():
         raise ArgumentError("identify: unknowns holds NaN or infinity")
-    return directions
+    return given
 
 
 def _noise(model: Model, noise: ArrayLike) -> Array:
-    sizes = as_array("noise", noise, (model.nv,))
+    sizes = read_array("noise", noise, (model.nv,))
     if sizes.ndim != 1:
         raise ShapeError(f"noise has shape {sizes.shape}, expected ({model.nv},): one number a joint")
     if not (np.isfinite(sizes) & (sizes > 0.0)).all():

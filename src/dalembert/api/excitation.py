@@ -23,6 +23,7 @@ import numpy as np
 from dalembert.api.base_parameters import BaseParameters
 from dalembert.api.calls import Array, ArrayLike
 from dalembert.api.dynamics import inverse_dynamics
+from dalembert.api.frame_targets import read_array
 from dalembert.api.identification import base_parameters, inverse_dynamics_regressor
 from dalembert.errors import ArgumentError
 from dalembert.library import no_model
@@ -64,7 +65,7 @@ class ExcitingMotion:
 
     def at(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         """Positions, velocities and accelerations `(…, nv)` at times `t (…)` [s]."""
-        q, v, a = _series(self.sine, self.cosine, np.asarray(t, dtype=np.float64), self.period)
+        q, v, a = _series(self.sine, self.cosine, read_array("t", t, ()), self.period)
         return self.middle + q, v, a
 
 
@@ -97,7 +98,7 @@ def exciting_motion(
     """
     if not isinstance(model, Model):
         raise no_model("exciting_motion", model)
-    _check_options(period, harmonics, trials)
+    _check_options(period, harmonics, trials, seed)
     middle, ranges, speeds, efforts = _limits(model)
     base = base_parameters(model, armature=armature)
     if not len(base):
@@ -204,13 +205,13 @@ def _limits(model: Model) -> tuple[Array, Array, Array, Array]:
     return (lower + upper) / 2.0, (upper - lower) / 2.0, speeds, efforts
 
 
-def _check_options(period: object, harmonics: object, trials: object) -> None:
+def _check_options(period: object, harmonics: object, trials: object, seed: object) -> None:
     if (
         isinstance(period, bool)
         or not isinstance(period, int | float | np.number)
         or not 0.0 < period < math.inf
     ):
         raise ArgumentError(f"exciting_motion: period is {period!r}; give seconds, more than zero")
-    for name, count in (("harmonics", harmonics), ("trials", trials)):
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-            raise ArgumentError(f"exciting_motion: {name} is {count!r}; give a whole number, one or more")
+    for name, count, least in (("harmonics", harmonics, 1), ("trials", trials, 1), ("seed", seed, 0)):
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < least:
+            raise ArgumentError(f"exciting_motion: {name} is {count!r}; give a whole number, {least} or more")

@@ -152,6 +152,8 @@ def test_exact_torques_give_exact_parameters():
     motion = excitation().at(np.arange(0.0, 10.0, 0.05).reshape(2, 100))
     result = da.identify(model, *motion, da.inverse_dynamics(model, *motion))
     np.testing.assert_allclose(result.values, experiment("equipped")[3], rtol=1e-8)
+    single = [x.astype(np.float32) for x in (*motion, da.inverse_dynamics(model, *motion))]
+    np.testing.assert_allclose(da.identify(model, *single).values, result.values, rtol=1e-2)
     still = da.identify(model, *motion, np.zeros((2, 100, 6)))
     np.testing.assert_array_equal(still.values, 0.0)
 
@@ -212,7 +214,14 @@ def test_motions_that_joints_cannot_make_are_refused():
     weak = da.models.arm6().with_values({"shoulder.effort": 10.0})
     with pytest.raises(ArgumentError, match="effort"):
         da.exciting_motion(weak, trials=3)
-    for options in ({"period": 0.0}, {"period": "10"}, {"harmonics": 0}, {"trials": 2.5}):
+    for options in (
+        {"period": 0.0},
+        {"period": "10"},
+        {"harmonics": 0},
+        {"trials": 2.5},
+        {"seed": "x"},
+        {"seed": -1},
+    ):
         with pytest.raises(ArgumentError, match=next(iter(options))):
             da.exciting_motion(da.models.pendulum(), **options)
 
@@ -227,6 +236,10 @@ def test_data_that_cannot_show_the_parameters_are_refused():
         da.identify(model, q, 0 * v, 0 * a, da.inverse_dynamics(model, q, 0 * v, 0 * a))
     with pytest.raises(ArgumentError, match="tau holds NaN"):
         da.identify(model, q, v, a, np.where(q > 1.0, np.nan, tau))
+    with pytest.raises(ArgumentError, match="v holds NaN"):
+        da.identify(model, q, np.full_like(v, np.inf), a, tau)
+    with pytest.raises(DalembertError, match="unknowns"):
+        da.identify(model, q, v, a, tau, unknowns=[[1.0, 2.0], [3.0]])
     with pytest.raises(ArgumentError, match="noise"):
         da.identify(model, q, v, a, tau, noise=np.zeros(6))
     with pytest.raises(ShapeError, match="noise"):
