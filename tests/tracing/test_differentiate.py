@@ -10,9 +10,11 @@ from tests.tracing.recipes import BRANCHING, RING, SMOOTH, cook, recipes
 
 from dalembert import scalar
 from dalembert.errors import ShapeError
+from dalembert.model.joints.dual import Dual
 from dalembert.tracing import NO_RULES, Expression, Graph, count_operations, evaluate, jacobian, jvp, vjp
 from dalembert.tracing.differentiate import _forward
 from dalembert.tracing.expression import live
+from dalembert.tracing.operations import OPERATIONS
 
 VALUES = st.lists(st.floats(-2.0, 2.0), min_size=3, max_size=3)
 
@@ -131,6 +133,44 @@ def test_each_operation_against_central_differences(name, values, mode):
     np.testing.assert_allclose(numbers(mode(outputs, x), values)[0], expected, rtol=1e-7, atol=1e-8)
 
 
+CONDITIONS = {
+    "lt": lambda x, y: x * y < 0.3,
+    "le": lambda x, y: x + y <= 1.1,
+    "eq": lambda x, y: x == 0.4,
+    "not": lambda x, y: scalar.logical_not(scalar.logical_and(x < y, y < 1.0)),
+    "and": lambda x, y: scalar.logical_and(x < y, y * y < 1.0),
+    "or": lambda x, y: scalar.logical_or(x < y, y < 0.2),
+}
+
+
+def test_every_operation_has_its_derivative_checked():
+    assert {*SINGLE, *CONDITIONS} == set(OPERATIONS)
+
+
+@pytest.mark.parametrize("name", [*SINGLE, *CONDITIONS])
+@pytest.mark.parametrize("values", [(0.4, 0.7), (0.7, 0.45)])
+def test_each_operation_against_complex_steps_and_dual_numbers(name, values):
+    """RBDA-10.4-SYMBOLIC: both ways, as a matrix, and the second derivatives by dual numbers again."""
+    graph = Graph(NO_RULES)
+    x = [graph.input("x", k) for k in range(2)]
+    if name in SINGLE:
+        y = SINGLE[name](*x)
+    else:
+        y = scalar.select(CONDITIONS[name](*x), scalar.sin(x[0]) * x[1], scalar.exp(x[1]) / x[0])
+    assert any(item.op == name for item in live([y]))
+    exact = complex_step([y], values)
+    for mode in (forward, reverse, full):
+        np.testing.assert_allclose(numbers(mode([y], x), values), exact, rtol=1e-13, atol=1e-13)
+    rows = [node(graph, item) for item in reverse([y], x)[0]]
+    hessian = numbers(full(rows, x), values)
+    for k, e in enumerate(np.eye(2)):
+        moved = [Dual(a, d, 1) for a, d in zip(values, e.tolist())]
+        (found,) = evaluate([y], {"x": moved})
+        np.testing.assert_allclose(found.rate, exact[0, k], rtol=1e-13, atol=1e-13)
+        rates = [getattr(item, "rate", 0.0) for item in evaluate(rows, {"x": moved})]
+        np.testing.assert_allclose(hessian[:, k], rates, rtol=1e-12, atol=1e-12)
+
+
 def test_zero_blocks_are_structural():
     _, x = symbols(4)
     outputs = [x[0] * x[1], scalar.sin(x[3])]
@@ -159,6 +199,10 @@ def test_derivative_by_an_intermediate_value():
     row = jacobian([s * y], [s, y])[0]
     assert row[0] is y
     assert row[1] is s
+    change = numbers([jvp([s * y], [s, x, y], [2.0, 3.0, 5.0])], [0.4, 0.7])[0]
+    np.testing.assert_allclose(change, [2.0 * 0.7 + 5.0 * math.sin(0.4)])
+    gradient = numbers([vjp([s * y], [s, x, y], [2.0])], [0.4, 0.7])[0]
+    np.testing.assert_allclose(gradient, [1.4, 0.0, 2.0 * math.sin(0.4)])
 
 
 BRANCHES = {

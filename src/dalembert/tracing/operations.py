@@ -106,7 +106,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
         Operation("floor", 1, scalar.floor),
         Operation("lt", 2, lambda a, b: _ordered(a) < _ordered(b), boolean=True),
         Operation("le", 2, lambda a, b: _ordered(a) <= _ordered(b), boolean=True),
-        Operation("eq", 2, lambda a, b: a == b, boolean=True, commutative=True),
+        Operation("eq", 2, lambda a, b: _ordered(a) == _ordered(b), boolean=True, commutative=True),
         Operation("and", 2, scalar.logical_and, boolean=True, commutative=True),
         Operation("or", 2, scalar.logical_or, boolean=True, commutative=True),
         Operation("not", 1, scalar.logical_not, boolean=True),

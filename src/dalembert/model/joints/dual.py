@@ -120,6 +120,15 @@ class Dual:
             "dalembert.scalar instead of those of math and NumPy"
         )
 
+    def __eq__(self, other: object) -> Any:
+        (a, _), (c, _), _ = _aligned(self, other)
+        return Condition(_plain(a == c))
+
+    def __ne__(self, other: object) -> Any:
+        return scalar.logical_not(self == other)
+
+    __hash__ = object.__hash__
+
     def __lt__(self, other: Scalar) -> Condition:
         (a, _), (c, _), _ = _aligned(self, other)
         return Condition(_plain(a < c))
