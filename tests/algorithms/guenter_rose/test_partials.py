@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.algorithms.derivatives.oracles import complex_steps, differences
 from tests.algorithms.guenter_rose.exact import derivative, jacobians
 from tests.algorithms.trees import JOINTS, close, geared_chain, inertia, place, random_tree, state
 
@@ -9,6 +10,7 @@ import dalembert as da
 from dalembert.algorithms import aligned, guenter_rose, inverse_dynamics, mass_matrix
 from dalembert.algorithms.guenter_rose import inverse_dynamics_partials
 from dalembert.model import configuration
+from dalembert.spatial.structure import leaves
 
 
 def check(model: da.Model, seed: int, tolerance: float = 1e-11, **options) -> None:
@@ -78,6 +80,34 @@ def test_motion_prescribed_in_time():
     check(builder.build(), 2, time=0.7)
 
 
+@pytest.mark.parametrize("joints", [("revolute",), ("universal", "prismatic", "spherical", "planar")])
+def test_every_vector_by_complex_steps_and_differences(joints):
+    """GR-DW, GR-DWDOT, GR-DOMEGA, GR-DS, GR-DFM, GR-DBACK: of every body, along every variable, by the
+    undifferentiated recursion on complex numbers to 1e-12 and by central differences to 1e-6.
+    """
+    model = random_tree(4, 5, joints)
+    at = dict(zip("qva", state(model, 7)[:3]))
+
+    def vectors(model, q, v, a):
+        found = guenter_rose.balafoutis_patel(model, q, v, a)
+        return [(found.moving[b], found.net[b], found.eta[b], found.f[b]) for b in model.bodies]
+
+    exact = complex_steps(vectors, model, at, list("qva"))
+    np.testing.assert_allclose(differences(vectors, model, at, list("qva")), exact, atol=1e-6, rtol=1e-6)
+    found = guenter_rose.guenter_rose(model, *at.values())
+    sizes = (18, 9, 6)
+    for number, by in enumerate("qva"):
+        for joint in model.bodies:
+            for k in range(joint.nv):
+                x = guenter_rose.Along(by, joint.index, k)
+                row = []
+                for body in model.bodies:
+                    for parts, size in zip((found.moving, found.net, found.force), sizes, strict=True):
+                        row += leaves(parts[body][x]) if x in parts[body] else [0.0] * size
+                expected = exact[number * model.nv + joint.v_slice.start + k]
+                close(row, expected, 1e-12)
+
+
 def test_partials_may_be_differentiated_again():
     """GR-DTAU: d(dtau/dq_j)/dv_k = d(dtau/dv_k)/dq_j, by dual numbers through the recursion."""
     model = random_tree(2, 4, ("universal", "rack_pinion", "spherical_euler", "revolute"))
@@ -120,8 +150,8 @@ def test_central_differences_on_the_tangent_space():
     by_v = [tau(q, v + e, a) - tau(q, v - e, a) for e in steps]
     by_a = [tau(q, v, a + e) - tau(q, v, a - e) for e in steps]
     found = inverse_dynamics_partials(model, q.tolist(), v.tolist(), a.tolist(), external_forces=f.tolist())
-    for partial, differences in zip(found, (by_q, by_v, by_a), strict=True):
-        close(partial, np.array(differences).T / (2.0 * h), 1e-8)
+    for partial, slopes in zip(found, (by_q, by_v, by_a), strict=True):
+        close(partial, np.array(slopes).T / (2.0 * h), 1e-8)
 
 
 def test_compiled_and_batched():
