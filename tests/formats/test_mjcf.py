@@ -344,7 +344,7 @@ def test_geoms_become_shapes(tmp_path: Path) -> None:
     assert mesh.scale == (1.0, 2.0, 3.0)
     np.testing.assert_allclose(list(mesh.placement.p), [0.3, 0.3, 0.3], atol=1e-6)
     np.testing.assert_allclose(list(mesh.placement.R), [0, -1, 0, 1, 0, 0, 0, 0, 1], atol=1e-6)
-    (floor,) = model.body("static_geometry").shapes
+    (floor,) = model.world_shapes
     assert isinstance(floor, Plane)
     assert floor.name == "floor"
 

@@ -270,7 +270,7 @@ def test_shapes_come_back(tmp_path: Path) -> None:
         np.testing.assert_allclose(list(theirs.placement.R), list(ours.placement.R), atol=1e-6)
     assert isinstance(back[1], Capsule)
     assert (back[1].radius, back[1].length) == (0.1, 0.4)
-    assert again.body("static_geometry").shapes[0].name == "floor"
+    assert again.world_shapes[0].name == "floor"
 
 
 def test_actuated_joints_come_back(tmp_path: Path) -> None:

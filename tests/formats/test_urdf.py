@@ -167,6 +167,27 @@ def test_a_planar_joint_moves_in_the_plane_normal_to_its_axis() -> None:
     assert close(R0.T @ pose.rotation @ normal, normal)
 
 
+def test_shapes_of_a_fixed_root_are_the_worlds() -> None:
+    """RBDA-11.6-SHAPES: those of links that are fixed to it too, each at its link's frame."""
+    at = '<origin xyz="1 2 3" rpy="0.1 0.2 0.3"/>'
+    box = f'<collision name="b">{at}<geometry><box size="1 1 2"/></geometry></collision>'
+    text = robot(
+        link("base", box),
+        link("post", box.replace('"b"', '"c"')),
+        link("a"),
+        joint("fix", "base", "post", "fixed", ""),
+        joint("j", "post", "a"),
+    )
+    model = load(text)
+    b, c = model.world_shapes
+    assert (b.name, b.kind, b.collision, b.visual) == ("b", "box", True, False)
+    assert close(c.placement.homogeneous(), (model.frame("post").placement @ b.placement).homogeneous())
+    assert not any("shapes" in line for line in model.report)
+    floating = load(text, root="floating")
+    assert floating.world_shapes == ()
+    assert [shape.name for shape in floating.body("base").shapes] == ["b", "c"]
+
+
 def test_the_root_is_fixed_unless_asked_otherwise() -> None:
     heavy = robot(link("base"), link("a"), joint("j", "base", "a"))
     assert load(heavy).nv == load(heavy, root="fixed").nv == 1

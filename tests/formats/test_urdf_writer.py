@@ -18,6 +18,7 @@ from dalembert.formats.urdf import load_urdf
 from dalembert.formats.urdf_values import rpy_of_rotation
 from dalembert.formats.urdf_writer import urdf_text
 from dalembert.model import Model
+from dalembert.model.library import random_placement
 from dalembert.model.shapes import Ellipsoid, Mesh, Sphere
 from dalembert.spatial.rotations import rotation_of_euler_angles, rotation_of_quaternion
 
@@ -61,6 +62,32 @@ def test_load_save_load_keeps_the_dynamics(normal: str, root: Any) -> None:
         assert (same.limits, same.damping, same.friction) == (body.limits, body.damping, body.friction)
         assert [type(shape) for shape in same.shapes] == [type(shape) for shape in body.shapes]
     assert urdf_text(back)[0].count("<link") == text.count("<link")
+
+
+def test_shapes_of_the_world_come_back() -> None:
+    model = da.models.double_pendulum()
+    builder = da.ModelBuilder()
+    builder.add_body("a", "world", da.Revolute(), inertia=model.body("upper").inertia)
+    builder.add_shape("world", da.Box((1.0, 2.0, 0.5), name="table", placement=random_placement(3)))
+    builder.add_shape("world", da.Plane(name="floor"))
+    builder.add_shape("a", da.Sphere(0.1, group=2))
+    builder.exclude_contact("a", "world")
+    model = builder.build()
+    assert urdf_text(model)[1] == [
+        "exclusions and pairs of contact, which belong into an SRDF file",
+        'the plane of body "world": URDF has no such shape',
+        'the sphere of body "a": its group and mask of contact',
+    ]
+    looks, collides = again(model).world_shapes
+    assert (looks.name, collides.name) == ("table", "table")
+    assert collides.collision
+    assert not looks.collision
+    assert (
+        np.abs(
+            np.array(collides.placement.homogeneous()) - model.world_shapes[0].placement.homogeneous()
+        ).max()
+        < 1e-14
+    )
 
 
 def test_bundled_models_come_back() -> None:

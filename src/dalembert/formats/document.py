@@ -28,9 +28,10 @@ MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 """Larger files are refused before they are read."""
 MAX_DEPTH: Final = 200
 """Elements inside one another; deeper files are refused."""
-MAX_ATTRIBUTE_BYTES: Final = 64 * 1024
-"""Length of one attribute's value, and of the text directly inside one element times `MAX_TEXT_FACTOR`."""
-MAX_TEXT_FACTOR: Final = 16
+MAX_ATTRIBUTE_BYTES: Final = 2 * 1024 * 1024
+"""Length of one attribute's value, such as the heights of a field, and of the text directly inside one
+element.
+"""
 MAX_ELEMENTS: Final = 500_000
 """Elements of one file; more are refused, since each takes a few hundred bytes of memory."""
 MAX_TAG_BYTES: Final = 4 * 1024 * 1024
@@ -244,10 +245,8 @@ class _Reader:
 
     def _text(self, text: str) -> None:
         self.text_sizes[-1] += len(text)
-        if self.text_sizes[-1] > MAX_ATTRIBUTE_BYTES * MAX_TEXT_FACTOR:
-            raise self.open[-1].error(
-                f"holds more than {MAX_ATTRIBUTE_BYTES * MAX_TEXT_FACTOR} characters of text"
-            )
+        if self.text_sizes[-1] > MAX_ATTRIBUTE_BYTES:
+            raise self.open[-1].error(f"holds more than {MAX_ATTRIBUTE_BYTES} characters of text")
         self.texts[-1].append(text)
 
     def _place(self) -> str:

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, final
 
-import numpy as np
-
 from dalembert.errors import (
     ArgumentError,
     DalembertError,
@@ -28,6 +26,7 @@ from dalembert.formats.document import MAX_FILE_BYTES
 from dalembert.formats.mjcf_actuators import Actuator, Keyframe, actuators_of, keyframes_of, reflect_rotors
 from dalembert.formats.mjcf_compiled import Compiled
 from dalembert.formats.mjcf_constraints import add_equalities, check_tendons
+from dalembert.formats.mjcf_contact import add_contact
 from dalembert.formats.mjcf_files import examine
 from dalembert.formats.mjcf_geometry import add_sites, shapes_of
 from dalembert.formats.mjcf_tree import Plan, add_bodies, plan_bodies
@@ -48,8 +47,6 @@ LISTED: Final = {
     "ntex": "textures",
     "nmat": "materials",
     "nskin": "skins",
-    "npair": "contact pairs",
-    "nexclude": "contact exclusions",
     "nnumeric": "custom numbers",
     "ntext": "custom texts",
     "ntuple": "custom tuples",
@@ -162,16 +159,22 @@ def _text_of_utf16(file: Path) -> str | None:
 
 def _copied(compiled: Compiled, root: str | None, inertia: str) -> MjcfFile:
     m, report = compiled.m, compiled.report
-    if m.nbody == 1 and not m.ngeom:
+    if m.nbody == 1:
         raise FileError(
             f"{compiled.source.path}: there is no body in the file; it may be a part of another one"
         )
     _refuse_media(compiled)
     reflect_rotors(compiled)
     plan = plan_bodies(compiled, root)
+    if not plan.chains:
+        raise FileError(
+            f"{compiled.source.path}: no body moves: all are fixed to the world; "
+            'root="floating" sets the one body on the world free'
+        )
     compiled.shapes.update(shapes_of(compiled, plan.homes))
     builder = ModelBuilder(gravity=_gravity(compiled, plan), name=_model_name(m))
     add_bodies(builder, compiled, plan)
+    add_contact(builder, compiled, plan)
     taken = {*compiled.bodies, *(name for name, _ in plan.frames)}
     add_sites(builder, compiled, plan.homes, taken)
     check_tendons(compiled)
@@ -255,5 +258,3 @@ def _list_the_rest(compiled: Compiled) -> None:
     for count, what in LISTED.items():
         if getattr(m, count):
             compiled.report.note(f"ignored: {getattr(m, count)} {what}")
-    if np.any(m.geom_contype) or m.npair:
-        compiled.report.note("ignored: parameters of contact other than friction")

@@ -5,12 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
+from dalembert.errors import ModelError
 from dalembert.formats.mjcf_compiled import Compiled, Home, pose, unused
 from dalembert.model import ModelBuilder
-from dalembert.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Mesh, Plane, Shape, Sphere
+from dalembert.model.shapes import (
+    Box,
+    Capsule,
+    ConvexMesh,
+    Cylinder,
+    Ellipsoid,
+    HeightField,
+    Mesh,
+    Plane,
+    Shape,
+    Sphere,
+)
+from dalembert.model.shapes.shape import ALL_GROUPS
 from dalembert.spatial import Transform
 
-__all__ = ["add_sites", "shapes_of"]
+__all__ = ["add_sites", "contact_is_off", "shapes_of"]
 
 PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH, SDF = range(9)
 
@@ -24,9 +37,10 @@ def shapes_of(compiled: Compiled, homes: list[Home]) -> dict[str, list[Shape]]:
     """The shapes of every body of ours, by its name; "world" for those that stand still."""
     m = compiled.m
     found: dict[str, list[Shape]] = {}
+    paired = {int(g) for g in (*m.pair_geom1, *m.pair_geom2)}
     for g in range(m.ngeom):
         home = homes[m.geom_bodyid[g]]
-        shape = _shape(compiled, g, home.at @ pose(m.geom_pos[g], m.geom_quat[g]))
+        shape = _shape(compiled, g, home.at @ pose(m.geom_pos[g], m.geom_quat[g]), paired=g in paired)
         if shape is not None:
             found.setdefault(home.body, []).append(shape)
     return found
@@ -44,7 +58,7 @@ def add_sites(builder: ModelBuilder, compiled: Compiled, homes: list[Home], take
         builder.add_frame(own, home.body, home.at @ pose(m.site_pos[s], m.site_quat[s]))
 
 
-def _shape(compiled: Compiled, g: int, placement: Transform) -> Shape | None:
+def _shape(compiled: Compiled, g: int, placement: Transform, *, paired: bool) -> Shape | None:
     m = compiled.m
     kind = int(m.geom_type[g])
     size = [float(x) for x in m.geom_size[g]]
@@ -54,8 +68,11 @@ def _shape(compiled: Compiled, g: int, placement: Transform) -> Shape | None:
         "placement": placement,
         "rgba": _rgba(m, g),
         "visual": int(m.geom_group[g]) < HIDDEN_GROUP,
-        "collision": bool(m.geom_contype[g] or m.geom_conaffinity[g]),
-        "friction": tuple(max(0.0, float(x)) for x in m.geom_friction[g]),
+        "collision": not contact_is_off(compiled)
+        and (paired or bool(m.geom_contype[g] or m.geom_conaffinity[g])),
+        "friction": _friction(m, g),
+        "group": int(m.geom_contype[g]) & ALL_GROUPS,
+        "collides_with": int(m.geom_conaffinity[g]) & ALL_GROUPS,
     }
     if kind == PLANE:
         return Plane(**options)
@@ -71,13 +88,33 @@ def _shape(compiled: Compiled, g: int, placement: Transform) -> Shape | None:
         return Box((2.0 * size[0], 2.0 * size[1], 2.0 * size[2]), **options)
     if kind == MESH:
         return _mesh(compiled, g, options)
-    name = "height field" if kind == HFIELD else "signed distance field"
-    compiled.report.note(f'ignored: geom "{given or g}" is a {name}, which is no shape here')
+    if kind == HFIELD:
+        return _height_field(m, int(m.geom_dataid[g]), options)
+    compiled.report.note(f'ignored: geom "{given or g}" is a signed distance field, which is no shape here')
     return None
 
 
+def contact_is_off(compiled: Compiled) -> bool:
+    """Whether the options of the file switch contact off."""
+    return compiled.disabled("CONTACT") or compiled.disabled("CONSTRAINT")
+
+
+def _friction(m: Any, g: int) -> tuple[float, ...]:
+    """Geoms with condim 1 have none of their own: what they touch decides."""
+    return tuple(max(0.0, float(x)) if m.geom_condim[g] > 1 else 0.0 for x in m.geom_friction[g])
+
+
+def _height_field(m: Any, field: int, options: dict[str, Any]) -> Shape:
+    """Rows along y, columns along x; MuJoCo's data are shares of the greatest height."""
+    x, y, top, _ = (float(size) for size in m.hfield_size[field])
+    rows, columns = int(m.hfield_nrow[field]), int(m.hfield_ncol[field])
+    first = int(m.hfield_adr[field])
+    shares = m.hfield_data[first : first + rows * columns].reshape(rows, columns)
+    return HeightField((top * shares.astype(float)).tolist(), (2.0 * x, 2.0 * y), **options)
+
+
 def _mesh(compiled: Compiled, g: int, options: dict[str, Any]) -> Shape | None:
-    """A reference to the mesh's file, in the frame of the file.
+    """A reference to the mesh's file, in the frame of the file; a mesh in no file is its convex hull.
 
     MuJoCo moves meshes to their principal axes: its geom stands at X M with the pose X that the model gives
     and the mesh's own pose M, so that the file's frame stands at X M M^-1.
@@ -87,14 +124,22 @@ def _mesh(compiled: Compiled, g: int, options: dict[str, Any]) -> Shape | None:
     adr = int(m.mesh_pathadr[mesh])
     path = bytes(m.paths[adr:]).split(b"\0", 1)[0].decode("utf-8", "replace") if adr >= 0 else ""
     if not path:
-        name = compiled.name("MESH", mesh)
-        compiled.report.note(f'ignored: geom "{options["name"] or g}": mesh "{name}" stands in no file')
-        return None
+        first, count = int(m.mesh_vertadr[mesh]), int(m.mesh_vertnum[mesh])
+        return _hull(compiled, g, m.mesh_vert[first : first + count], options)
     # MuJoCo joins the folder of the model, as it was given, and the name in the file.
     file = next((p for p in (Path(path), compiled.source.path.parent / path) if p.exists()), Path(path))
     options["placement"] = options["placement"] @ pose(m.mesh_pos[mesh], m.mesh_quat[mesh]).inverse()
     scale = [float(x) for x in m.mesh_scale[mesh]]
     return Mesh(str(file.resolve()), (scale[0], scale[1], scale[2]), **options)
+
+
+def _hull(compiled: Compiled, g: int, vertices: Any, options: dict[str, Any]) -> Shape | None:
+    """What MuJoCo collides: the hull of the mesh, in MuJoCo's own frame of it."""
+    try:
+        return ConvexMesh(vertices.tolist(), **options)
+    except ModelError as error:
+        compiled.report.note(f'ignored: geom "{options["name"] or g}": {error}')
+        return None
 
 
 def _rgba(m: Any, g: int) -> tuple[float, ...]:

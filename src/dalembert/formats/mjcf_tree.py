@@ -20,7 +20,7 @@ from dalembert.errors import FileError
 from dalembert.formats.mjcf_compiled import FREE, Compiled, Home, pose, unused
 from dalembert.formats.mjcf_joints import Link, links_of
 from dalembert.model import ModelBuilder
-from dalembert.model.joints import Fixed, Free, Translation
+from dalembert.model.joints import Free, Translation
 from dalembert.spatial import Mat3, RigidInertia, SymMat3, Transform
 
 __all__ = ["Plan", "add_bodies", "plan_bodies"]
@@ -64,14 +64,12 @@ def plan_bodies(compiled: Compiled, root: str | None) -> Plan:
 
 
 def add_bodies(builder: ModelBuilder, compiled: Compiled, plan: Plan) -> None:
-    """Add the moving bodies, the shapes that stand still, and the frames of lumped bodies."""
+    """Add the moving bodies, the shapes of the world, and the frames of lumped bodies."""
     used = set(compiled.bodies)
     for name, parent, start, links in plan.chains:
         _add_chain(builder, compiled, used, name, parent, start, links, plan.inertias[name])
-    static = compiled.shapes.get("world")
-    if static:
-        own = unused("static_geometry", used)
-        builder.add_body(own, "world", Fixed(), unused(own, set(compiled.joints)), shapes=static)
+    for shape in compiled.shapes.get("world", ()):
+        builder.add_shape("world", shape)
     for name, home in plan.frames:
         builder.add_frame(name if name in compiled.bodies else unused(name, used), *home)
 

@@ -16,8 +16,13 @@ import numpy as np
 
 from dalembert.errors import FileError
 from dalembert.formats.document import MAX_DEPTH
-from dalembert.formats.mjcf_writer_constraints import closure_sites, write_actuators, write_constraints
-from dalembert.formats.mjcf_writer_geometry import Meshes, geom
+from dalembert.formats.mjcf_writer_constraints import (
+    closure_sites,
+    write_actuators,
+    write_constraints,
+    write_contact,
+)
+from dalembert.formats.mjcf_writer_geometry import Assets, write_geom
 from dalembert.formats.mjcf_writer_joints import Item, Stacked, stack, steps_of
 from dalembert.formats.mjcf_writer_lines import Lines, number, numbers, placed
 from dalembert.model import Model
@@ -66,7 +71,7 @@ class _Writer:
         self.model = model
         self.losses: list[str] = []
         self.lines = Lines(depth=1)
-        self.meshes = Meshes(self.losses, folder)
+        self.assets = Assets(self.losses, folder)
         self.children: dict[int, list[Body]] = {}
         for body in model.bodies:
             self.children.setdefault(body.parent, []).append(body)
@@ -77,6 +82,7 @@ class _Writer:
             for carrier, site in closure_sites(loop):
                 self.sites.setdefault(carrier, []).append(site)
         self.order: list[str] = []
+        self.written = {"world"}
 
     def text(self) -> tuple[str, list[str]]:
         self._worldbody()
@@ -84,11 +90,8 @@ class _Writer:
         head.open("mujoco", model=self.model.name)
         head.leaf("compiler", angle="radian", autolimits="true", inertiafromgeom="false")
         head.leaf("option", gravity=numbers(self.model.gravity))
-        if self.meshes.assets:
-            head.open("asset")
-            for attributes in self.meshes.assets.values():
-                head.leaf("mesh", **attributes)
-            head.close("asset")
+        self.assets.write(head)
+        write_contact(self.model, self.lines, self.written, self.assets.names, self.losses)
         write_constraints(self.model, self.lines, self.losses)
         write_actuators(self.model, self.lines, self.losses)
         self.lines.close("mujoco")
@@ -100,6 +103,8 @@ class _Writer:
     def _worldbody(self) -> None:
         """Depth first and without recursion: the stack holds bodies to open and tags to close."""
         self.lines.open("worldbody")
+        for shape in self.model.world_shapes:
+            write_geom(shape, self.lines, self.assets, moving=False, place="world")
         self._sites(-1)
         waiting: list[Body | None] = [*reversed(self.children.get(-1, []))]
         while waiting:
@@ -138,13 +143,13 @@ class _Writer:
         if self.lines.depth >= MAX_DEPTH - 2:
             raise FileError(f'body "{body.name}" is nested deeper than {MAX_DEPTH} elements; save as .json')
         self.lines.open("body", name=body.name, **placed(pose))
+        self.written.add(body.name)
         for joint in joints:
             self._joint(joint)
         self._inertial(body, moving=bool(joints))
         for shape in body.shapes:
-            attributes = geom(shape, self.meshes, moving=bool(joints) or body.parent >= 0, place=body.name)
-            if attributes:
-                self.lines.leaf("geom", **attributes, **placed(shape.placement))
+            moving = bool(joints) or body.parent >= 0
+            write_geom(shape, self.lines, self.assets, moving=moving, place=body.name)
         self._sites(body.index)
         return body
 

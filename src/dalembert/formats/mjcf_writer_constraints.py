@@ -1,4 +1,6 @@
-"""Loop joints and couplings of ours as MJCF equality constraints, actuated joints as motors."""
+"""Loop joints and couplings of ours as MJCF equality constraints, exclusions and pairs as contact elements,
+actuated joints as motors.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from dalembert.model.elements import Loop
 from dalembert.model.joints import Fixed, Revolute, Spherical
 from dalembert.spatial import Mat3, Transform
 
-__all__ = ["closure_sites", "write_actuators", "write_constraints"]
+__all__ = ["closure_sites", "write_actuators", "write_constraints", "write_contact"]
 
 HINGE_LENGTH: Final = 0.1
 """Distance of the two points that stand for the axis of a loop's hinge [m]."""
@@ -81,6 +83,33 @@ def _loop(loop: Loop, losses: list[str]) -> Iterator[Equality]:
         tag = "weld" if isinstance(loop.joint, Fixed) else "connect"
         name = loop.name if k == 1 else f"{loop.name}:{k}"
         yield tag, {"name": name, "site1": f"{loop.name}:{k}a", "site2": f"{loop.name}:{k}b"}
+
+
+def write_contact(model: Model, lines: Lines, bodies: set[str], geoms: set[str], losses: list[str]) -> None:
+    """Exclusions and explicit pairs, as far as their bodies and geoms were written.
+
+    A body that was stacked on another has no shape to touch anything with.
+    """
+    exclusions = [pair for pair in model.contact_exclusions if {*pair} <= bodies]
+    pairs = [pair for pair in model.contact_pairs if {pair.first, pair.second} <= geoms]
+    for pair in model.contact_pairs:
+        if pair not in pairs:
+            losses.append(f'contact pair of "{pair.first}" and "{pair.second}" is left out with a shape')
+        elif pair.restitution:
+            losses.append(f'contact pair of "{pair.first}" and "{pair.second}": restitution is left out')
+    if not pairs and not exclusions:
+        return
+    lines.open("contact")
+    for pair in pairs:
+        attributes = {"geom1": pair.first, "geom2": pair.second}
+        if pair.friction is not None:
+            slide, torsion, roll = pair.friction
+            attributes["friction"] = numbers([slide, slide, torsion, roll, roll])
+            attributes["condim"] = "3" if any(pair.friction) else "1"
+        lines.leaf("pair", **attributes)
+    for first, second in exclusions:
+        lines.leaf("exclude", body1=first, body2=second)
+    lines.close("contact")
 
 
 def write_actuators(model: Model, lines: Lines, losses: list[str]) -> None:

@@ -63,6 +63,7 @@ class Assembly:
         self.settled: dict[str, float | None] = {}
         self.frames: list[tuple[str, str, Transform]] = []
         self.on_world: list[UrdfLink] = []
+        self.world_shapes: list[Shape] = []
 
     def model(self, base: str, order: Sequence[UrdfJoint], root: RootOption, inertia: InertiaOption) -> Model:
         joints = {joint.name: joint for joint in order}
@@ -154,6 +155,7 @@ class Assembly:
         """Merge a link into the body that carries it at X."""
         if carrier == WORLD:
             self.on_world.append(link)
+            self.world_shapes.extend(moved(shape, X) for shape in link.shapes)
             if link.name != WORLD:
                 self.frames.append((link.name, WORLD, X))
             return
@@ -176,17 +178,14 @@ class Assembly:
         return name
 
     def _report_world(self) -> None:
-        for what, names in (
-            ("inertia", [link.name for link in self.on_world if any(link.inertia.leaves())]),
-            ("shapes", [link.name for link in self.on_world if link.shapes]),
-        ):
-            if names:
-                listed = ", ".join(f'"{name}"' for name in names[:_NAMES_LISTED])
-                more = f", … ({len(names)} in all)" if len(names) > _NAMES_LISTED else ""
-                self.report.note(
-                    f"the {what} of {listed}{more} belong to the world, to which the root is fixed, and are "
-                    'left out; root="floating" keeps them'
-                )
+        names = [link.name for link in self.on_world if any(link.inertia.leaves())]
+        if names:
+            listed = ", ".join(f'"{name}"' for name in names[:_NAMES_LISTED])
+            more = f", … ({len(names)} in all)" if len(names) > _NAMES_LISTED else ""
+            self.report.note(
+                f"the inertia of {listed}{more} belong to the world, to which the root is fixed, and are "
+                'left out; root="floating" keeps them'
+            )
 
     def _report_weightless(self) -> None:
         """Joints that move nothing of mass: forward dynamics would divide by zero there."""
@@ -234,6 +233,8 @@ class Assembly:
                 friction=body.friction,
                 shapes=body.shapes,
             )
+        for shape in self.world_shapes:
+            builder.add_shape(WORLD, shape)
         for frame in self.frames:
             builder.add_frame(*frame)
         for joint in order:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import quoteattr
@@ -45,6 +45,7 @@ def urdf_text(model: Model, *, folder: Path | None = None) -> tuple[str, list[st
         )
     refuse_functions(model, "URDF")
     writer = _Writer(model, folder)
+    writer.link(WORLD, RigidInertia.zero(), model.world_shapes)
     for body in model.bodies:
         writer.body(body)
     for frame in model.frames:
@@ -70,7 +71,7 @@ class _Writer:
     def __init__(self, model: Model, folder: Path | None) -> None:
         self.model = model
         self.folder = None if folder is None else folder.resolve()
-        self.lines = [f"  <link name={_quoted(WORLD, 'link')}/>"]
+        self.lines: list[str] = []
         self.losses: list[str] = []
         self.joint_names = set(model.joints.names)
         self.followers = {coupling.dependent: _leader(coupling) for coupling in model.couplings}
@@ -89,6 +90,8 @@ class _Writer:
             )
         if self.model.actuated != self.model.joints.names:
             whole.append("which joints are actuated; loaders take all")
+        if self.model.contact_exclusions or self.model.contact_pairs:
+            whole.append("exclusions and pairs of contact, which belong into an SRDF file")
         return whole + self.losses
 
     def body(self, body: Body) -> None:
@@ -97,7 +100,7 @@ class _Writer:
         what = f'joint "{body.joint_name}"'
         self._lose(any(body.armature), f"{what}: armature {_numbers(body.armature)}", grave=True)
         self._lose(any(body.stiffness), f"{what}: stiffness {_numbers(body.stiffness)}", grave=True)
-        self._link(body.name, body.inertia, body.shapes)
+        self.link(body.name, body.inertia, body.shapes)
         parent = WORLD if body.parent < 0 else self.model.bodies[body.parent].name
         self.lines.append(f'  <joint name={_quoted(body.joint_name, "joint")} type="{kind}">')
         self._ends(parent, body.name, body.placement)
@@ -128,7 +131,11 @@ class _Writer:
         self.lines.append(f"    <child link={_quoted(child, 'link')}/>")
         self.lines.append(f"    {_origin(placement)}")
 
-    def _link(self, name: str, inertia: RigidInertia, shapes: Iterable[Shape]) -> None:
+    def link(self, name: str, inertia: RigidInertia, shapes: Sequence[Shape]) -> None:
+        """A link with its inertia and shapes."""
+        if not shapes and not any(inertia.leaves()):
+            self.lines.append(f"  <link name={_quoted(name, 'link')}/>")
+            return
         self.lines.append(f"  <link name={_quoted(name, 'link')}>")
         if any(inertia.leaves()):
             self.lines += _inertial(inertia)
@@ -181,6 +188,7 @@ class _Writer:
         what = f'the {shape.kind} of body "{link}"'
         surface = (shape.friction, shape.restitution) != (_DEFAULT_FRICTION, 0.0)
         self._lose(surface, f"{what}: its friction and restitution")
+        self._lose((shape.group, shape.collides_with) != (1, 1), f"{what}: its group and mask of contact")
         name = f" name={_quoted(shape.name, 'shape')}" if shape.name else ""
         for tag, wanted in (("visual", shape.visual), ("collision", shape.collision)):
             if wanted:
