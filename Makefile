@@ -5,6 +5,7 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.stamp-dev
 DOCS    := $(VENV)/.stamp-docs
+TORCH   := $(VENV)/.stamp-torch
 WORKERS ?= 2
 
 # A name on PATH may be a shim for a version that is not there, so every candidate has to run.
@@ -12,7 +13,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3 p
 	"$$p" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
 	&& { echo "$$p"; break; }; done)
 
-.PHONY: help test demo lint types contracts unit bench docs coverage-of-requirements files-slow interop-slow fuzz clean
+.PHONY: help test demo lint types contracts unit bench docs coverage-of-requirements files-slow fuzz clean
 .DEFAULT_GOAL := help
 
 help:
@@ -22,7 +23,6 @@ help:
 	@echo "make docs    the documentation, into docs/_build/html"
 	@echo "make coverage-of-requirements   which tests prove which requirement; writes docs/requirements.md"
 	@echo "make files-slow   model files of more packages, against the engines they were written for"
-	@echo "make interop-slow   every function through PyTorch and JAX (installs torch, on Linux gigabytes unless a CPU build)"
 	@echo "make fuzz    damaged model files for ten minutes (SECONDS=… for longer)"
 	@echo "make clean   remove everything the other targets made"
 
@@ -39,6 +39,14 @@ $(DOCS): pyproject.toml $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,docs]'
 	@touch $@
 
+# The usual wheel of PyTorch for Linux brings gigabytes of CUDA libraries; its tests need the build for CPUs alone.
+PYTORCH ?= torch==2.13.0$(if $(filter Linux,$(shell uname -s)),+cpu)
+
+$(TORCH): $(STAMP)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --retries 0 --timeout 20 \
+	  --extra-index-url https://download.pytorch.org/whl/cpu '$(PYTORCH)' && touch $@ \
+	  || echo "no $(PYTORCH) for this machine: the tests of PyTorch will be skipped"
+
 test: lint types contracts unit
 
 lint: $(STAMP)
@@ -52,7 +60,7 @@ types: $(STAMP)
 contracts: $(STAMP)
 	$(BIN)/lint-imports
 
-unit: $(STAMP)
+unit: $(STAMP) $(TORCH)
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 demo: $(STAMP)
@@ -73,15 +81,6 @@ files-slow: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
 	  --target $(VENV)/files pybullet robosuite gymnasium-robotics mujoco-mjx mujoco-warp brax
 	PYTHONPATH=$(VENV)/files $(BIN)/python benchmarks/files.py --slow
-
-# On Linux the usual wheel of torch brings its CUDA libraries. A CPU build, where the index has none of that version:
-# make interop-slow TORCH='--index-url https://download.pytorch.org/whl/cpu torch'
-TORCH ?= torch==2.13.0
-
-interop-slow: $(STAMP)
-	test -d $(VENV)/torch/torch || $(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	  --target $(VENV)/torch $(TORCH)
-	PYTHONPATH=$(VENV)/torch $(BIN)/python -m pytest tests/interop
 
 fuzz: $(STAMP)
 	$(BIN)/python benchmarks/fuzz_files.py --seconds $(or $(SECONDS),600)
