@@ -249,6 +249,23 @@ def test_stores_over_one_another_are_refused_in_reverse():
         )
 
 
+def test_a_place_may_be_cleared_before_it_is_filled():
+    """A zero that is stored over has no adjoint to lose."""
+    graph = Graph()
+    x = graph.load(Address("x", None, 1, 0))
+    place = Address("y", None, 1, 0)
+    stores = (IndexedStore(place, graph.constant(0.0)), IndexedStore(place, scalar.sin(x)))
+    program = Program(
+        inputs=(ArraySpec("x", 2),),
+        outputs=(ArraySpec("y", 2),),
+        statements=(Loop(2, False, None, (stores,)),),
+    )
+    frame = Frame(inputs=(ArraySpec("w", 2),))
+    gradient = program_vjp(program, graph, {"y": "w"}, {"x": "g"}, [ArraySpec("g", 2)], frame)
+    found = interpret(gradient, {"x": [0.3, 0.5], "w": [2.0, 3.0]})["g"]
+    np.testing.assert_allclose(found, [2.0 * np.cos(0.3), 3.0 * np.cos(0.5)], rtol=1e-14)
+
+
 @settings(max_examples=60, deadline=None)
 @given(made=programs(), x=st.lists(NUMBERS, min_size=5, max_size=5))
 def test_outputs_depend_on_no_more_than_the_sets_say(made, x):
