@@ -150,8 +150,8 @@ def _information(
     sizes = np.sqrt((tau**2).mean(axis=0))
     sizes = np.where(sizes > 0.0, sizes, 1.0)
     Y = base.reduced(inverse_dynamics_regressor(model, *motion, armature=armature, time=time))
-    W = (Y / sizes[:, None]).reshape(-1, len(base))
-    return W.T @ W / len(t), tau
+    W = Y / sizes[:, None]
+    return (W.transpose(1, 2, 0) @ W.transpose(1, 0, 2)).sum(axis=0) / len(t), tau
 
 
 def _search(
