@@ -6,7 +6,7 @@ Sought is the v that minimises 1/2 v^T A v - p^T v + the costs of points, limits
     1.  forces f(u) at the velocities u = J v; residual r = A v - p - J^T f
     2.  where r is below `GATE`, normal impulses become the `held` ones that bound friction, r anew
     3.  H = A + J^T G J,  H d = - r
-    4.  a step along d by regula falsi (Illinois) on the slope of the cost, which is monotone
+    4.  a step along d to where the slope of the cost is zero
 
 With held impulses fixed the problem is convex; when they no longer change, Coulomb's law holds. The first
 iterations do without friction unless impulses of the step before are given. Mending displacements are found
@@ -23,7 +23,7 @@ from dalembert.algorithms.dense import Matrix, dot
 from dalembert.contact.costs import Equality, JointDrive, JointLimit, Point
 from dalembert.contact.curvature import factor, multiply, total_curvature
 from dalembert.contact.joint_axes import WORLD, JointAxes
-from dalembert.scalar import Scalar, is_zero, logical_and, loop, maximum, select, sqrt
+from dalembert.scalar import Scalar, absolute, is_zero, logical_and, logical_or, loop, maximum, select, sqrt
 from dalembert.spatial import Force, Vec3
 
 __all__ = ["GaussProblem", "GaussSolution", "solve"]
@@ -31,8 +31,11 @@ __all__ = ["GaussProblem", "GaussSolution", "solve"]
 GATE = 1e-2
 """The relative residual below which friction may follow the normal impulses."""
 
-TRIALS = 4
+TRIALS = 12
 """Trial steps of the line search, beside the whole step."""
+
+FLAT = 1e-2
+"""The share of its first slope to which the line search follows the cost."""
 
 
 class GaussSolution(NamedTuple):
@@ -210,40 +213,45 @@ def _line_search(
     slope: Scalar,
     bend: Scalar,
 ) -> Scalar:
-    """The step along d: one, if the cost still falls there, else where its slope is nearly zero.
+    """The step along d at which the slope of the cost is nearly zero.
 
-    The slope at alpha is slope + alpha bend - sum of change . f(u + alpha change) and grows with alpha.
+    The slope is slope + alpha bend - sum of change . f(u + alpha change), and grows with alpha. Newton's
+    method on it, from the whole step, between bounds that close in on the zero.
     """
     rates = [(joint, v[joint.place], d[joint.place]) for joint in problem.joints]
     rows = [(e, e.velocity(v), e.velocity(d)) for e in problem.equalities]
 
-    def slope_at(alpha: Scalar) -> Scalar:
-        total = slope + alpha * bend
+    def slopes_at(alpha: Scalar) -> tuple[Scalar, Scalar]:
+        first, second = slope + alpha * bend, bend
         for point, x, y, h in zip(problem.points, u, change, held, strict=True):
-            total = total - y.dot(point.force(x + y * alpha, h).impulse)
+            at = x + y * alpha
+            first = first - y.dot(point.force(at, h).impulse)
+            second = second + y.dot(point.curvature(at, h) @ y)
         for joint, x, y in rates:
-            total = total - y * joint.impulse(x + alpha * y)
+            first = first - y * joint.impulse(x + alpha * y)
+            second = second + y * y * joint.curvature(x + alpha * y)
         for equality, x, y in rows:
-            total = total - y * equality.impulse(x + alpha * y)
-        return total
+            first = first - y * equality.impulse(x + alpha * y)
+            second = second + y * y * equality.stiffness
+        return first, second
 
-    low, high = 0.0, 1.0
-    at_low, at_high = slope_at(low), slope_at(high)
-    whole = at_high <= 0.0
-    best: Scalar = 0.0
-    side: Scalar = 0.0
-    for _ in range(TRIALS):
-        width = at_high - at_low
-        alpha = (low * at_high - high * at_low) / select(width > 0.0, width, 1.0)
-        here = slope_at(alpha)
-        above = here > 0.0
-        at_low_halved = select(logical_and(above, side > 0.5), 0.5 * at_low, at_low)
-        at_high_halved = select(logical_and(here <= 0.0, side < -0.5), 0.5 * at_high, at_high)
-        low, at_low = select(above, low, alpha), select(above, at_low_halved, here)
-        high, at_high = select(above, alpha, high), select(above, here, at_high_halved)
-        side = select(above, 1.0, -1.0)
-        best = select(low > 0.0, low, high)
-    return select(whole, 1.0, best)
+    start, _ = slopes_at(0.0)
+    enough = absolute(start) * FLAT
+
+    def trial(carry: Any) -> Any:
+        alpha, low, high, first, second = carry
+        rising = first > 0.0
+        low, high = select(rising, low, alpha), select(rising, alpha, high)
+        aimed = alpha - first / second
+        inside = logical_and(low < aimed, aimed < high)
+        alpha = select(inside, aimed, 0.5 * (low + high))
+        return [alpha, low, high, *slopes_at(alpha)]
+
+    def flat(carry: Any) -> Any:
+        return logical_or(absolute(carry[3]) <= enough, logical_and(carry[0] >= 1.0, carry[3] <= 0.0))
+
+    alpha, low, _, first, _ = loop(TRIALS, trial, [1.0, 0.0, 1.0, *slopes_at(1.0)], until=flat)
+    return select(logical_and(first > enough, low > 0.0), low, alpha)
 
 
 def _norm(x: Sequence[Scalar], weights: Sequence[Scalar]) -> Scalar:

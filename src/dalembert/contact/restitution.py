@@ -36,15 +36,18 @@ def rebound(
     elastic = [k for k, item in enumerate(candidates) if not is_zero(item.restitution)]
     if not elastic:
         return found.v, found.impulses, found.normal
-    closing = problem.point_velocities(before)
-    more: list[Scalar] = [0.0] * len(candidates)
-    for k in elastic:
-        fast = problem.points[k].normal.dot(closing[k]) < -speed
-        more[k] = select(fast, found.normal[k] * candidates[k].restitution, 0.0)
-    P_0 = problem.generalized(found.impulses)
-    P_1 = problem.generalized([point.normal * x for point, x in zip(problem.points, more, strict=True)])
     factors = factor(problem.A)
     v_free = factors.solve(problem.p)
+    closing, faster = problem.point_velocities(before), problem.point_velocities(v_free)
+    more: list[Scalar] = [0.0] * len(candidates)
+    for k in elastic:
+        normal = problem.points[k].normal
+        incoming, stopped = normal.dot(closing[k]), normal.dot(faster[k])
+        # Of the impulse, the part that stopped what the forces of this step added does not rebound.
+        share = minimum(incoming / select(stopped < incoming, stopped, incoming - 1e-9), 1.0)
+        more[k] = select(incoming < -speed, found.normal[k] * (candidates[k].restitution * share), 0.0)
+    P_0 = problem.generalized(found.impulses)
+    P_1 = problem.generalized([point.normal * x for point, x in zip(problem.points, more, strict=True)])
     change_0, change_1 = factors.solve(P_0), factors.solve(P_1)
     # Eq. (1) as c + 2 b s + a s^2, times two.
     a = dot(P_1, change_1)

@@ -10,8 +10,8 @@ c is the change of a free body's velocity components because its axes turn, so t
 motors, dry friction and loops are the terms of `costs`; `newton` solves for eta, `restitution` lets points
 rebound. Overlaps and open loops are mended by a displacement beside h eta, which no velocity feels.
 
-Compliances are shares of the points' mobilities: 1e-6 of normals and loops (3e-4 in single precision),
-1e-3 of friction: a body of any mass sinks at 1e-6 g h and creeps at 1e-3 mu g h where it sticks.
+Compliances are shares of the points' mobilities: 1e-2 of normals and loops,
+1e-3 of friction: a body of any mass sinks at 1e-2 g h, which mending undoes, and creeps at 1e-3 mu g h.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from dalembert.spatial import Motion, Vec3
 
 __all__ = ["ContactStep", "Motor", "StepSettings", "contact_step"]
 
-NORMAL_COMPLIANCE = (1e-6, 3e-4)
+NORMAL_COMPLIANCE = (1e-2, 1e-2)
 """Compliance of normals and of loops as a share of the mobility, in double and single precision."""
 
 
