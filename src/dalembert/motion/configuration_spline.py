@@ -50,6 +50,12 @@ Weights: TypeAlias = Sequence[Sequence[Scalar]]
 """Weights of the control values in x, x' and x''."""
 
 
+Shift: TypeAlias = Sequence[Sequence[Scalar]]
+"""Numbers delta, delta' and delta'' that are added to splines."""
+
+_AXES = (Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0), Vec3(0.0, 0.0, 1.0))
+
+
 class Controls(NamedTuple):
     """Control values (n, nv) of a motion, and the anchors (n, rotations, 4) of its control rotations."""
 
@@ -95,17 +101,50 @@ class ConfigurationSpline:
         """Their places in q."""
 
     def motion(
-        self, values: Sequence[Sequence[Scalar]], anchors: Sequence[Any], weights: Weights
+        self,
+        values: Sequence[Sequence[Scalar]],
+        anchors: Sequence[Any],
+        weights: Weights,
+        shift: Shift | None = None,
     ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
-        """q, v, a at one time, from control values (6, nv), anchors (6, rotations, 4), weights (3, 6)."""
+        """q, v, a at one time, from control values (6, nv), anchors (6, rotations, 4), weights (3, 6).
+
+        `shift` (3, nv): numbers delta, delta' and delta'' that are added to splines, in the order of v;
+        rotations are turned further about their axes x, y and z, R exp(delta_x x) exp(delta_y y)
+        exp(delta_z z).
+        """
         q: list[Scalar] = [0.0] * self.model.nq
         v: list[Scalar] = [0.0] * self.model.nv
         a: list[Scalar] = [0.0] * self.model.nv
         for part in self.parts:
-            own = [row[part.v] for row in values]
-            turns = [row[part.turn] for row in anchors] if isinstance(part.joint, Spherical | Free) else []
-            q[part.q], v[part.v], a[part.v] = _motion(part.joint, own, turns, weights)
+            own_shift = None if shift is None else [row[part.v] for row in shift]
+            q[part.q], v[part.v], a[part.v] = _motion(
+                part.joint, *_own(part, values, anchors), weights, own_shift
+            )
         return q, v, a
+
+    def by_shift(
+        self,
+        values: Sequence[Sequence[Scalar]],
+        anchors: Sequence[Any],
+        weights: Weights,
+        shift: Sequence[Scalar],
+        K: Sequence[Sequence[Scalar]],
+    ) -> list[list[Scalar]]:
+        """K dv/d(delta') (n, nv), of rows K (n, nv) of velocities, at a shift delta (nv)."""
+        result: list[list[Scalar]] = [[0.0] * self.model.nv for _ in K]
+        for part in self.parts:
+            own, turns = _own(part, values, anchors)
+            size = part.joint.nv
+            still = [[0.0] * ORDER] * 2
+            for j in range(size):
+                rate = [1.0 if i == j else 0.0 for i in range(size)]
+                moved = [list(shift[part.v]), rate, [0.0] * size]
+                # With splines at rest v is dv/d(delta') delta'.
+                _, column, _ = _motion(part.joint, own, turns, [weights[0], *still], moved)
+                for row, given in zip(result, K, strict=True):
+                    row[part.v.start + j] = _sum(given[part.v], column)
+        return result
 
     def sampled(self, controls: Controls, points: SplinePoints) -> tuple[Array, Array, Array]:
         """q (m, nq), v and a (m, nv) at many times."""
@@ -141,6 +180,12 @@ class ConfigurationSpline:
         return controls
 
 
+def _own(part: _Part, values: Sequence[Any], anchors: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """The control values of a part, and the anchors of its rotation."""
+    turns = [row[part.turn] for row in anchors] if isinstance(part.joint, Spherical | Free) else []
+    return [row[part.v] for row in values], turns
+
+
 def _members(joint: Joint, q: int, v: int) -> Iterator[tuple[Joint, int, int]]:
     """A joint and where it begins in q and v, or the joints of which a composite one consists."""
     if not isinstance(joint, Composite):
@@ -160,14 +205,19 @@ def _is_plain(joint: Joint) -> bool:
 
 
 def _motion(
-    joint: Joint, values: list[Any], anchors: list[Any], weights: Weights
+    joint: Joint, values: list[Any], anchors: list[Any], weights: Weights, shift: Shift | None = None
 ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
     if isinstance(joint, Spherical):
-        turn, omega, alpha = _turning(values, anchors, weights)
+        turn, omega, alpha = _turning(values, anchors, weights, shift)
         return turn, list(omega), list(alpha)
     x, rate, second = ([_sum(row, [own[k] for own in values]) for k in range(joint.nv)] for row in weights)
+    if shift is not None:
+        x, rate, second = (
+            [a + b for a, b in zip(plain, more, strict=True)]
+            for plain, more in zip((x, rate, second), shift, strict=True)
+        )
     if isinstance(joint, Free):
-        turn, omega, alpha = _turning([own[:3] for own in values], anchors, weights)
+        turn, omega, alpha = _turning([own[:3] for own in values], anchors, weights, shift)
         R = rotation_of_quaternion(turn)
         velocity, acceleration = _in_body(R, omega, Vec3(*rate[3:]), Vec3(*second[3:]))
         return [*x[3:], *turn], [*omega, *velocity], [*alpha, *acceleration]
@@ -180,7 +230,9 @@ def _motion(
     return x, rate, second
 
 
-def _turning(values: list[Any], anchors: list[Any], weights: Weights) -> tuple[list[Scalar], Vec3, Vec3]:
+def _turning(
+    values: list[Any], anchors: list[Any], weights: Weights, shift: Shift | None
+) -> tuple[list[Scalar], Vec3, Vec3]:
     """The quaternion, omega and alpha of (1), (2) and (3)."""
     controls = [
         quaternion_product(anchor, quaternion_exp(Vec3(*phi))) for anchor, phi in zip(anchors, values)
@@ -190,13 +242,21 @@ def _turning(values: list[Any], anchors: list[Any], weights: Weights) -> tuple[l
     for j in range(1, len(controls)):
         s, rate, second = (_total(row[j:]) for row in weights)
         d = quaternion_difference(controls[j - 1], controls[j])
-        factor = quaternion_exp(d * s)
-        A = rotation_of_quaternion(factor)
-        turn = quaternion_product(turn, factor)
-        omega, alpha = A.transposed_times(omega), A.transposed_times(alpha)
-        alpha = alpha + omega.cross(d) * rate + d * second  # (3), with omega of (2) before the sum
-        omega = omega + d * rate
+        turn, omega, alpha = _turned(turn, omega, alpha, d, s, rate, second)
+    for axis, own in zip(_AXES, zip(*shift) if shift is not None else ()):
+        turn, omega, alpha = _turned(turn, omega, alpha, axis, *own)
     return turn, omega, alpha
+
+
+def _turned(
+    turn: list[Scalar], omega: Vec3, alpha: Vec3, d: Vec3, s: Scalar, rate: Scalar, second: Scalar
+) -> tuple[list[Scalar], Vec3, Vec3]:
+    """A rotation and its rates with one more factor exp(s d)."""
+    factor = quaternion_exp(d * s)
+    A = rotation_of_quaternion(factor)
+    omega, alpha = A.transposed_times(omega), A.transposed_times(alpha)
+    alpha = alpha + omega.cross(d) * rate + d * second  # (3), with omega of (2) before the sum
+    return quaternion_product(turn, factor), omega + d * rate, alpha
 
 
 def _in_body(R: Mat3, omega: Vec3, rate: Vec3, second: Vec3) -> tuple[Vec3, Vec3]:

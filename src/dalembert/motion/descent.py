@@ -1,8 +1,17 @@
 """Least values within bounds, by SciPy's limited-memory BFGS, with what happened on the way.
 
-Variables are measured in units of their own curvature, y = (x - x_0) sqrt(H), so that a step along one of
-them counts as much as along another, and the squared norm of the gradient by y is about twice what is left
-to gain.
+BFGS goes straight to the bottom of a round bowl, and these are long and narrow. So it sees other variables y,
+in which the bowl is round where it starts: with the second derivatives H there, by differences of gradients,
+
+    x = x_0 + T y,    T^T H T = 1                                                                    (1)
+
+and the squared norm of the gradient by y is about twice what is left to gain. Bounds have to stay bounds of
+single variables. So those variables b that are at bounds, or were on the way beyond, are left alone but for
+their scale, and the others f follow them as they would by H,
+
+    x_b = D y_b,    x_f = L^-T y_f - H_ff^-1 H_fb x_b,    L L^T = H_ff                               (2)
+
+H is taken anew every so many iterations.
 """
 
 from __future__ import annotations
@@ -25,8 +34,23 @@ Array = npt.NDArray[np.float64]
 Callback: TypeAlias = Callable[[int, float, float], object]
 """Called with the number of the accepted iterate, its energy and the norm of its gradient."""
 
+Function: TypeAlias = Callable[[Array], tuple[Any, Array]]
+"""Values (…) and gradients (…, n) at points (…, n)."""
+
 MEMORY = 20
 """Pairs of changes of position and gradient that BFGS remembers."""
+
+STAGE = 50
+"""Iterations after which H is taken anew."""
+
+STEP = 1e-5
+"""Of the differences [rad, m]."""
+
+TOGETHER = 32
+"""Points of the differences that are computed in one call."""
+
+LEAST = 1e-6
+"""Of the eigenvalues of H with a unit diagonal: what is flatter counts as steep as that."""
 
 
 class Descent(NamedTuple):
@@ -44,9 +68,8 @@ class Descent(NamedTuple):
 
 
 def descend(
-    function: Callable[[Array], tuple[float, Array]],
+    function: Function,
     x: Array,
-    curvature: Array,
     lower: Array,
     upper: Array,
     *,
@@ -56,57 +79,162 @@ def descend(
 ) -> Descent:
     """Minimise a function that gives its value and gradient, from x on, within bounds.
 
-    It has converged where the norm of the gradient by the scaled variables, without the parts that push
-    against bounds, is at most tolerance times the root of the value.
+    It has converged where the norm of the gradient by y, without the parts that push against bounds, is at
+    most tolerance times the root of the value. It also ends where BFGS finds nothing lower any more.
     """
-    minimize = _optimizer().minimize
-    unit = 1.0 / np.sqrt(curvature)
-    low, high = (lower - x) / unit, (upper - x) / unit
-    seen: dict[str, Any] = {}
-    energies: list[float] = []
-    norms: list[float] = []
+    with _one_thread():
+        return _descend(
+            _Search(function, np.clip(x, lower, upper), lower, upper, iterations, tolerance, callback),
+            lower,
+            upper,
+        )
 
-    def scaled(y: Array) -> tuple[float, Array]:
-        value, gradient = function(x + unit * y)
-        seen.update(y=y.copy(), gradient=unit * gradient)
-        return value, seen["gradient"]
 
-    def accepted(y: Array, value: float) -> None:
-        gradient = seen["gradient"] if np.array_equal(y, seen["y"]) else scaled(y)[1]
-        pushing = ((y <= low) & (gradient > 0.0)) | ((y >= high) & (gradient < 0.0))
-        energies.append(value)
-        norms.append(float(np.linalg.norm(np.where(pushing, 0.0, gradient))))
-        callback(len(energies) - 1, value, norms[-1])
+def _descend(search: _Search, lower: Array, upper: Array) -> Descent:
+    bounded = np.zeros(len(search.x), bool)
+    H = search.second_derivatives()
+    fresh = 0
+    while True:
+        bounded |= (search.x <= lower) | (search.x >= upper)
+        variables = _Variables(H, search.x, bounded, lower, upper)
+        if not search.energies:
+            search.accept(search.x, variables)
+        if search.is_over():
+            break
+        before = len(search.energies)
+        crossed = search.run(variables)
+        accepted = len(search.energies) - before
+        if search.is_over() or not (accepted or crossed.any() or fresh):
+            break
+        bounded |= crossed
+        fresh += accepted
+        if not crossed.any() or fresh >= STAGE:
+            H, fresh = search.second_derivatives(), 0
+    energies, norms = np.array(search.energies), np.array(search.norms)
+    return Descent(search.x, energies, norms, search.evaluations, search.has_converged())
 
-    def is_over() -> bool:
-        return norms[-1] <= tolerance * math.sqrt(max(energies[-1], 0.0))
 
-    def each(intermediate_result: Any) -> None:
-        accepted(intermediate_result.x, float(intermediate_result.fun))
-        if is_over():
-            raise StopIteration
+@final
+class _Search:
+    """Where a descent is, and how it came there."""
 
-    y = np.clip(np.zeros_like(x), low, high)
-    accepted(y, scaled(y)[0])
-    evaluations = 1
-    if not is_over() and iterations > 0:
-        options = {
-            "maxcor": MEMORY,
-            "maxiter": iterations,
-            "maxfun": 20 * iterations,
-            "ftol": 0.0,
-            "gtol": 0.0,
-        }
-        bounds = np.stack([low, high], axis=1)
-        with _one_thread():
-            found = minimize(
-                scaled, y, jac=True, method="L-BFGS-B", bounds=bounds, callback=each, options=options
-            )
-        y = found.x
-        evaluations += int(found.nfev)
-    return Descent(
-        np.clip(x + unit * y, lower, upper), np.array(energies), np.array(norms), evaluations, is_over()
-    )
+    def __init__(
+        self,
+        function: Function,
+        x: Array,
+        lower: Array,
+        upper: Array,
+        iterations: int,
+        tolerance: float,
+        callback: Callback,
+    ) -> None:
+        self._function, self._lower, self._upper = function, lower, upper
+        self._iterations, self._tolerance, self._callback = iterations, tolerance, callback
+        self._minimize = _optimizer().minimize
+        self._last = x
+        self.energies: list[float] = []
+        self.norms: list[float] = []
+        self.evaluations = 0
+        self.x = x
+        self.value, self.gradient = self.measured(x)
+
+    def measured(self, x: Array) -> tuple[float, Array]:
+        """Value and gradient."""
+        self.evaluations += 1
+        value, gradient = self._function(x)
+        self._last, self._found = x, (float(value), gradient)
+        return self._found
+
+    def accept(self, x: Array, variables: _Variables) -> None:
+        """Go to x."""
+        self.value, self.gradient = self._found if np.array_equal(x, self._last) else self.measured(x)
+        self.x = x
+        self.energies.append(self.value)
+        self.norms.append(variables.norm(x, self.gradient))
+        self._callback(len(self.energies) - 1, self.value, self.norms[-1])
+
+    def has_converged(self) -> bool:
+        return self.norms[-1] <= self._tolerance * math.sqrt(max(self.energies[-1], 0.0))
+
+    def is_over(self) -> bool:
+        return self.has_converged() or len(self.energies) > self._iterations
+
+    def run(self, variables: _Variables) -> npt.NDArray[np.bool_]:
+        """BFGS, until it ends or a variable without bound crosses its bounds: which these are."""
+        crossed = np.zeros(len(self.x), bool)
+
+        def scaled(y: Array) -> tuple[float, Array]:
+            value, gradient = self.measured(variables.x(y))
+            return value, variables.T.T @ gradient
+
+        def each(intermediate_result: Any) -> None:
+            x = variables.x(intermediate_result.x)
+            crossed[:] = (x < self._lower) | (x > self._upper)
+            if crossed.any():
+                raise StopIteration
+            self.accept(x, variables)
+            if self.is_over():
+                raise StopIteration
+
+        options = {"maxcor": MEMORY, "maxiter": STAGE, "maxfun": 20 * STAGE, "ftol": 0.0, "gtol": 0.0}
+        start = np.zeros(len(self.x))
+        self._minimize(
+            scaled,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=variables.bounds,
+            callback=each,
+            options=options,
+        )
+        return crossed
+
+    def second_derivatives(self) -> Array:
+        """H by differences of gradients, made positive: eigenvalues by their size, tiny ones as more."""
+        H = np.empty((len(self.x), len(self.x)))
+        for first in range(0, len(H), TOGETHER):
+            rows = np.arange(first, min(first + TOGETHER, len(H)))
+            moved = np.tile(self.x, (len(rows), 1))
+            moved[range(len(rows)), rows] += STEP
+            H[rows] = (self._function(moved)[1] - self.gradient) / STEP
+        self.evaluations += len(H)
+        H = 0.5 * (H + H.T)
+        unit = np.sqrt(np.maximum(np.abs(np.diag(H)), 1e-12 * np.abs(H).max(initial=1e-300)))
+        sizes, ways = np.linalg.eigh(H / np.outer(unit, unit))
+        positive: Array = (ways * np.maximum(np.abs(sizes), LEAST)) @ ways.T * np.outer(unit, unit)
+        return positive
+
+
+@final
+class _Variables:
+    """y of (1) and (2), zero at x_0."""
+
+    def __init__(
+        self, H: Array, x: Array, bounded: npt.NDArray[np.bool_], lower: Array, upper: Array
+    ) -> None:
+        self._x, self._bounded, self._lower, self._upper = x, bounded, lower, upper
+        b, f = np.flatnonzero(bounded), np.flatnonzero(~bounded)
+        self.T = np.zeros_like(H)
+        follow = np.linalg.solve(H[np.ix_(f, f)], H[np.ix_(f, b)]) if len(f) else np.zeros((0, len(b)))
+        own = np.diag(H)[b] - np.einsum("fb,fb->b", follow, H[np.ix_(f, b)])
+        unit = 1.0 / np.sqrt(own)
+        self.T[b, b] = unit
+        self.T[np.ix_(f, b)] = -follow * unit
+        if len(f):
+            self.T[np.ix_(f, f)] = np.linalg.inv(np.linalg.cholesky(H[np.ix_(f, f)])).T
+        self.bounds = np.full((len(x), 2), (-np.inf, np.inf))
+        self.bounds[b] = np.stack([(lower - x)[b] / unit, (upper - x)[b] / unit], axis=1)
+
+    def x(self, y: Array) -> Array:
+        """x of y; what counts as bounded keeps its bounds to the last digit."""
+        x = self._x + self.T @ y
+        return np.where(self._bounded, np.clip(x, self._lower, self._upper), x)
+
+    def norm(self, x: Array, gradient: Array) -> float:
+        """Of the gradient by y, without the parts that push against bounds."""
+        slope = self.T.T @ gradient
+        pushing = ((x <= self._lower) & (slope > 0.0)) | ((x >= self._upper) & (slope < 0.0))
+        return float(np.linalg.norm(np.where(pushing & self._bounded, 0.0, slope)))
 
 
 @final

@@ -8,7 +8,7 @@ exact gradient.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -17,23 +17,22 @@ import numpy.typing as npt
 
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.api.dynamics import inverse_dynamics
-from dalembert.api.motion import normalize
-from dalembert.errors import ArgumentError, DtypeError, ShapeError, StateError
+from dalembert.errors import ArgumentError, DtypeError
 from dalembert.model.checks import is_finite
-from dalembert.model.joints import Free
+from dalembert.model.joints import Joint
 from dalembert.model.model import Model
-from dalembert.motion.bspline import LEAST_KNOTS, spline_points
-from dalembert.motion.clip import Clip, ClipFrame
+from dalembert.motion.bspline import LEAST_KNOTS, SplinePoints, spline_points
+from dalembert.motion.clip import Clip
+from dalembert.motion.closed_energy import ClosedTorqueEnergy
+from dalembert.motion.closed_path import ClosedPath
 from dalembert.motion.configuration_spline import ConfigurationSpline, Controls
 from dalembert.motion.descent import Callback, Progress, descend
-from dalembert.motion.torque_energy import Contacts, TorqueEnergy, contact_forces, places_of
+from dalembert.motion.torque_energy import TorqueEnergy
+from dalembert.motion.transition_ends import bounds, contacts_of, end_state, require_closed, root_places
 
 __all__ = ["Transition", "transition"]
 
 Array = npt.NDArray[np.float64]
-
-SAME_PLACE = 1e-6
-"""Metres, and components of rotations, up to which a frame counts as in the same place at both ends."""
 
 
 def transition(
@@ -45,8 +44,7 @@ def transition(
     knots: int = 12,
     fixed_root: bool = False,
     root_weight: float = 0.01,
-    contacts: Sequence[str] = (),
-    contact_stiffness: float = 1e7,
+    contacts: Sequence[str] | Mapping[str, Joint] = (),
     limits: bool | tuple[Any, Any] = True,
     smoothness: float = 0.05,
     frame_time: float = 1.0 / 60.0,
@@ -63,8 +61,9 @@ def transition(
     root_weight: what the squares of the forces of joints without motor, the root's six, count. With
         `fixed_root=True` the root keeps to its first path, as straight and even as the ends allow, and its
         forces cost nothing.
-    contacts: names of frames that stay in place, in the same place at both ends; the world holds them with
-        whatever forces serve best. `contact_stiffness` [N^2] prices the integral of their squared offset.
+    contacts: names of frames that stay where they are at the start, held by loop joints to the world: `Fixed`
+        ones, or those of a mapping, {"left_toe_tip": da.Spherical()} for a point. The world pushes them with
+        whatever forces serve best, and so the root as far as they can carry it.
     limits: keep coordinates between the limits of their joints, or between two arrays `(lower, upper)` like q
         (widened to the two ends where these are outside); rotations and floating bodies have none.
     smoothness: a price on accelerations, as if each joint had a flywheel of that inertia [kg m^2, kg]; 0.0 is
@@ -74,6 +73,9 @@ def transition(
         the energy, or after so many iterations.
     callback: called as `callback(iteration, energy, gradient_norm)` after each accepted iterate.
     progress: a line on the terminal; None shows it where there is one.
+
+    Loops, those of the model and of contacts, are closed all along the way: what makes the difference to a
+    spline follows from the loops' equations at each time. Both ends must close them and keep them so.
 
     Coordinates are B-splines of the fifth degree, rotations cumulative ones on SO(3); both ends are met to
     rounding. The gradient is exact, one compiled function for all times: dP/dtheta = 2 integral of sum_i
@@ -92,37 +94,40 @@ def transition(
     _check(model, duration, knots, iterations)
     _not_negative("tolerance", tolerance)
     spline = ConfigurationSpline(model)
-    ends = _state(model, start, "start", -1), _state(model, end, "end", 0)
+    ends = end_state(model, start, "start", -1), end_state(model, end, "end", 0)
     if not (is_finite(frame_time) and frame_time > 0.0):
         raise ArgumentError(f"transition: frame_time is {frame_time!r}; give a positive time [s]")
     frames = max(math.ceil(duration / frame_time - 1e-6), 1)
-    root = _root(model)
+    root = root_places(model)
     if fixed_root and not len(root):
         raise ArgumentError(
             "fixed_root: every joint has a motor and none is free, so there is no root to fix"
         )
     prices = np.ones(model.nv)
     prices[root] = 0.0 if fixed_root else _not_negative("root_weight", root_weight)
-    held = _contacts(model, contacts, ends[0][0], ends[1][0], contact_stiffness)
-    energy = TorqueEnergy(
-        spline,
-        knots,
-        duration,
-        prices=prices,
-        smoothness=_not_negative("smoothness", smoothness),
-        contacts=held,
-    )
+    flywheel = _not_negative("smoothness", smoothness)
+    held = contacts_of(model, contacts, ends[0][0])
     controls = spline.between(knots, duration, *ends)
     free = np.zeros(controls.values.shape, bool)
     free[len(ends[0]) : len(free) - len(ends[1])] = True
     free[:, root] &= not fixed_root
-    lower, upper = _bounds(spline, ends[0][0], ends[1][0], limits)
+    energy: TorqueEnergy | ClosedTorqueEnergy
+    if held.names or is_constrained(model):
+        for state, name in zip(ends, ("start", "end"), strict=True):
+            require_closed(model, held, state, name)
+        kept = np.isin(np.arange(model.nv), root) & fixed_root
+        path = ClosedPath(spline, knots, duration, held, controls, free, kept)
+        controls = path.controls
+        energy = ClosedTorqueEnergy(path, knots, duration, prices=prices, smoothness=flywheel, unpowered=root)
+    else:
+        energy = TorqueEnergy(spline, knots, duration, prices=prices, smoothness=flywheel)
+    lower, upper = bounds(spline, ends[0][0], ends[1][0], limits)
     low, high = (np.broadcast_to(x, free.shape)[free] for x in (lower, upper))
     controls.values[free] = np.clip(controls.values[free], low, high)
 
-    def value(x: Array) -> tuple[float, Array]:
+    def value(x: Array) -> tuple[Array, Array]:
         P, gradient = energy.with_gradient(_with(controls, free, x))
-        return P, gradient[free]
+        return P, gradient[..., free]
 
     with Progress("transition", shown=progress) as line:
 
@@ -134,7 +139,6 @@ def transition(
         found = descend(
             value,
             controls.values[free],
-            energy.curvature(controls)[free],
             low,
             high,
             iterations=iterations,
@@ -142,22 +146,19 @@ def transition(
             callback=report,
         )
     best = _with(controls, free, found.x)
-    pure = TorqueEnergy(
-        spline, knots, duration, prices=prices, contacts=held and held._replace(stiffness=0.0)
-    )
     points = spline_points(knots, duration, np.linspace(0.0, duration, frames + 1))
-    clip = Clip(model, points.time, *spline.sampled(best, points))
-    names = tuple(contacts)
-    tau, wrenches, offset = _forces(clip, names, prices)
+    clip, tau, pushes, gap = _motion(energy, best, points)
+    own = len(model.loops)
     return Transition(
         clip=clip,
         energies=found.energies,
         gradient_norms=found.gradient_norms,
-        torque_energy=pure(best),
+        torque_energy=energy.torque_energy(best),
         tau=tau,
         root=root,
-        contact_forces=wrenches,
-        contact_error=offset,
+        loop_forces=pushes[:, :own],
+        contact_forces=pushes[:, own:],
+        loop_error=gap,
         evaluations=found.evaluations,
         converged=found.converged,
     )
@@ -169,13 +170,14 @@ class Transition:
     """A motion between two states, and how it was found.
 
     `clip`: the motion. `energies (n,)`: what was minimised, at the start and after each accepted iterate;
-    it falls throughout. `gradient_norms (n,)`: of the gradient by variables in units of their curvature,
+    it falls throughout. `gradient_norms (n,)`: of the gradient by variables in which all curvatures are one,
     without parts that push against limits; half its square is about what could still be gained.
     `torque_energy` [N^2 m^2 s]: the integral of sum c tau^2 alone, of the result. `tau (T, nv)` [N m, N]: the
-    forces of all joints along the clip, those of the world at contacts taken out. `root (m,)`: which of them
-    are the root's. `contact_forces (T, contacts, 6)`: moment about the world's origin and force of the world
-    on each frame in contact. `contact_error` [m]: how far one of them was from its place. `evaluations`: of
-    energy and gradient.
+    forces of all joints along the clip, beside those of loops. `root (m,)`: which of them are of joints
+    without motor, the root's. `contact_forces (T, contacts, 6)`: moment about the world's origin and force of
+    the world on each frame in contact; `loop_forces (T, loops, 6)`: the same of the model's own loop joints,
+    on their successors. `loop_error` [m, rad]: how far a loop or contact was open. `evaluations`: of energy
+    and gradient.
 
     >>> arm = da.models.two_link_arm()
     >>> move = da.motion.transition(arm, [0.0, 0.0], [1.0, 0.5], 0.8, knots=6)
@@ -189,8 +191,9 @@ class Transition:
     torque_energy: float
     tau: Array
     root: npt.NDArray[np.intp]
+    loop_forces: Array
     contact_forces: Array
-    contact_error: float
+    loop_error: float
     evaluations: int
     converged: bool
 
@@ -218,18 +221,34 @@ class Transition:
 
 
 def _with(controls: Controls, free: npt.NDArray[np.bool_], x: Array) -> Controls:
-    values = controls.values.copy()
-    values[free] = x
+    values = np.tile(controls.values, (*x.shape[:-1], 1, 1))
+    values[..., free] = x
     return Controls(values, controls.anchors)
+
+
+def _motion(
+    energy: TorqueEnergy | ClosedTorqueEnergy, controls: Controls, points: SplinePoints
+) -> tuple[Clip, Array, Array, float]:
+    """The clip at some times, forces of joints and of loops, and how far loops are open [rad or m]."""
+    model = energy.model
+    if isinstance(energy, TorqueEnergy):
+        clip = Clip(model, points.time, *energy.spline.sampled(controls, points))
+        return clip, inverse_dynamics(model, clip.q, clip.v, clip.a), np.zeros((len(clip), 0, 6)), 0.0
+    path = energy.path
+    closure = path.close(controls, points, path.directions(points))
+    found = energy.motion(controls, points, closure)
+    clip = Clip(model, points.time, found.q, found.v, found.a)
+    return clip, found.forces, energy.loop_forces(found), float(closure.gap.max())
 
 
 def _check(model: Any, duration: Any, knots: Any, iterations: Any) -> None:
     if not isinstance(model, Model):
         raise DtypeError(f"transition takes a Model, got {type(model).__name__}")
-    if is_constrained(model) or model.time_dependent:
+    if model.time_dependent:
+        raise ArgumentError("transition: joints or constraints of the model depend on time")
+    if any(item.kind == "velocity" for item in model.constraints):
         raise ArgumentError(
-            "transition: the model has loops or other constraints, or joints that depend on time; take "
-            "model.tree(), and contacts=… for frames that stay in place"
+            "transition: the model has constraints of velocity, which splines of positions cannot keep"
         )
     if not (is_finite(duration) and duration > 0.0):
         raise ArgumentError(f"transition: duration is {duration!r}; give a positive time [s]")
@@ -243,106 +262,3 @@ def _not_negative(name: str, value: Any) -> float:
     if not (is_finite(value) and value >= 0.0):
         raise ArgumentError(f"transition: {name} is {value!r}; give a number that is not negative")
     return float(value)
-
-
-def _state(model: Model, given: Any, name: str, frame: int) -> tuple[Array, ...]:
-    """(q, v) or (q, v, a) of an end."""
-    if isinstance(given, Clip):
-        if given.model != model:
-            raise ArgumentError(f"transition: {name} is a clip of another model, {given.model!r}")
-        given = given[frame]
-    if isinstance(given, ClipFrame):
-        given = given[1:]
-    parts = list(given) if isinstance(given, tuple) else [given]
-    if len(parts) == 1:
-        parts.append(np.zeros(model.nv))
-    if len(parts) > 3:
-        raise ShapeError(f"transition: {name} has {len(parts)} parts; give q, (q, v), (q, v, a) or a clip")
-    sizes = (("q", model.nq), ("v", model.nv), ("a", model.nv))
-    state = []
-    for part, (letter, size) in zip(parts, sizes, strict=False):
-        array = np.array(part, float)
-        if array.shape != (size,):
-            raise ShapeError(
-                f"transition: {letter} of {name} has the shape {array.shape}; ({size},) is expected"
-            )
-        if not np.isfinite(array).all():
-            raise ArgumentError(f"transition: {letter} of {name} holds numbers that are not finite")
-        state.append(array)
-    unit: Array = np.asarray(normalize(model, state[0]), float)
-    if np.abs(unit - state[0]).max(initial=0.0) > 1e-6:
-        raise StateError(
-            f"transition: a quaternion of {name} is not of unit length; see da.normalize(model, q)"
-        )
-    return (unit, *state[1:])
-
-
-def _root(model: Model) -> npt.NDArray[np.intp]:
-    """Places in v of the joints without motor, and of bodies that float freely in the world."""
-    places: list[int] = []
-    for body in model.bodies:
-        floats = body.parent < 0 and isinstance(body.joint, Free)
-        if floats or body.joint_name not in model.actuated:
-            places.extend(range(body.v_slice.start, body.v_slice.stop))
-    return np.array(sorted(places), np.intp)
-
-
-def _contacts(
-    model: Model, names: Sequence[str], start: Array, end: Array, stiffness: float
-) -> Contacts | None:
-    if isinstance(names, str):
-        raise DtypeError(f'contacts is a sequence of names of frames, for instance ["{names}"]')
-    if not names:
-        return None
-    for name in names:
-        if model.frame(name).body < 0:
-            raise ArgumentError(f'contacts: "{name}" is a frame of the world, which does not move')
-    if len(set(names)) < len(names):
-        raise ArgumentError(f"contacts: a frame is named twice in {list(names)}")
-    places = places_of(model, np.stack([start, end]), names)
-    apart = np.abs(places[1] - places[0]).max(axis=1)
-    for name, distance in zip(names, apart, strict=True):
-        if distance > SAME_PLACE:
-            raise ArgumentError(
-                f'contacts: "{name}" must be in one place in both end states; it is off by {distance:.3g}'
-            )
-    return Contacts(tuple(names), places[0], _not_negative("contact_stiffness", stiffness))
-
-
-def _bounds(
-    spline: ConfigurationSpline, start: Array, end: Array, limits: bool | tuple[Any, Any]
-) -> tuple[Array, Array]:
-    """Limits (nv,) of control values, between which the spline then stays; none where rotations are."""
-    model = spline.model
-    lower, upper = np.full(model.nv, -np.inf), np.full(model.nv, np.inf)
-    if limits is False:
-        return lower, upper
-    low, high = np.full(model.nq, -np.inf), np.full(model.nq, np.inf)
-    if limits is True:
-        for body in model.bodies:
-            if body.q_slice.stop > body.q_slice.start:
-                low[body.q_slice], high[body.q_slice] = body.limits.lower, body.limits.upper
-    else:
-        given = [np.asarray(bound, float) for bound in limits]
-        if [bound.shape for bound in given] != [(model.nq,)] * 2:
-            raise ShapeError(f"transition: limits are True, False or two arrays of the shape ({model.nq},)")
-        low, high = given
-        if not (low <= high).all():
-            raise ArgumentError("transition: a lower limit is not below its upper limit")
-    lower[spline.plain] = np.minimum(low, np.minimum(start, end))[spline.plain_q]
-    upper[spline.plain] = np.maximum(high, np.maximum(start, end))[spline.plain_q]
-    return lower, upper
-
-
-def _forces(clip: Clip, contacts: tuple[str, ...], prices: Array) -> tuple[Array, Array, float]:
-    """tau, the forces at contacts, and how far contacts are from their places at the start [m]."""
-    model = clip.model
-    if not contacts:
-        return inverse_dynamics(model, clip.q, clip.v, clip.a), np.zeros((len(clip), 0, 6)), 0.0
-    wrenches = contact_forces(model, contacts, prices, clip.q, clip.v, clip.a)
-    external = np.zeros((len(clip), len(model.bodies), 6))
-    for k, name in enumerate(contacts):
-        external[:, model.frame(name).body] += wrenches[:, k]
-    tau = inverse_dynamics(model, clip.q, clip.v, clip.a, external, external_frame="world")
-    places = places_of(model, clip.q, contacts)
-    return tau, wrenches, float(np.abs(places - places[0]).max())

@@ -1,0 +1,297 @@
+"""The torque energy of motions with closed loops, and its gradient.
+
+Loop joints and contacts push with K^T lambda, whatever lambda; the joints have to give the rest,
+
+    s = ID(q, v, a) - K^T lambda                                                                     (1)
+
+Joints without motor, u, can give nothing: as far as loops can carry them, s_u = 0. Among all lambda that do
+so, those count that make the price sum of c_i s_i^2 of the motors a least:
+
+    [K_a C_a K_a^T   K_u] [lambda]   [K_a C_a tau_a]
+    [K_u^T           Pi ] [nu    ] = [tau_u        ]                                                 (2)
+
+Pi projects onto the motions of u that K_u leaves free; there s_u = Pi tau_u remains and is paid for. With
+w_a = 2 C_a s_a and w_u = -2 (nu - s_u) + 2 c_u s_u, which obeys K w = 0, a change of lambda changes nothing,
+and the gradient of the price is that of
+
+    w . s + eta . K_u s_u,    K_u^T eta = -2 (nu - s_u)                                              (3)
+
+with w, lambda, eta and the s_u of the last term as given: that loops carry what they can says K_u s_u = 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.algorithms.aligned import aligned
+from dalembert.algorithms.constraints import closing_equations, constraint_equations, loop_rows
+from dalembert.algorithms.inverse_dynamics import spanning_tree_forces
+from dalembert.algorithms.kinematics import forward_kinematics as kinematics
+from dalembert.api.dynamics import mass_matrix
+from dalembert.compiled import compile
+from dalembert.model.model import Model
+from dalembert.motion.bspline import ORDER, SplinePoints, gauss_points
+from dalembert.motion.closed_path import ClosedPath, Closure, closed_model, kernel_inputs
+from dalembert.motion.configuration_spline import Controls
+from dalembert.motion.torque_energy import POINTS, gathered
+from dalembert.scalar import Scalar
+from dalembert.spatial import Force
+
+__all__ = ["ClosedMotion", "ClosedTorqueEnergy"]
+
+Array = npt.NDArray[np.float64]
+
+RIDGE: Final = 1e-12
+"""Of the diagonal of (2), for loops that share a load in many ways."""
+
+LOOSE: Final = 1e-12
+"""Of the greatest eigenvalue of K_u^T K_u: motions of joints without motor that loops leave free."""
+
+TETHER: Final = 1e3
+"""The price of a shift by that of accelerations: limits are kept to about 3e-4 rad; 1e2 leaves 8e-3 rad."""
+
+OPEN: Final = 1e-6
+"""Metres and radians beyond which a motion counts as one whose loops could not be closed."""
+
+
+class ClosedMotion(NamedTuple):
+    """At m times: q, v, a, forces s (…, m, nv) of the joints, lambda and eta (…, m, n), w and, nothing but
+    s_u, `left` (…, m, nv).
+    """
+
+    q: Array
+    v: Array
+    a: Array
+    forces: Array
+    multipliers: Array
+    w: Array
+    eta: Array
+    left: Array
+
+
+@final
+class ClosedTorqueEnergy:
+    """The price of closed motions: of forces, of accelerations, and a little of the shift.
+
+    `unpowered`: places in v of joints without motor.
+    """
+
+    def __init__(
+        self,
+        path: ClosedPath,
+        knots: int,
+        duration: float,
+        *,
+        prices: Array,
+        smoothness: float,
+        unpowered: npt.NDArray[np.intp],
+    ) -> None:
+        self.path, self.model = path, path.spline.model
+        self.points, self._shares = gauss_points(knots, duration, POINTS)
+        self._N = path.directions(self.points)
+        self._prices, self._smoothness = prices, smoothness
+        self._unpowered = unpowered[prices[unpowered] > 0.0]
+        key = ("closed torque energy", path.key)
+        kernels = self.model.functions.get(key)
+        if kernels is None:
+            kernels = self.model.functions[key] = _kernels(path)
+        self._state, self._by_price, self._by_loops = kernels
+        self._tether = 0.0
+        self._tether = self._price_of_shift(duration / (knots - 1))
+        self._worst = 1e3 * (1.0 + abs(self(path.controls)))
+
+    def __call__(self, controls: Controls) -> float:
+        """The price."""
+        closure = self.path.close(controls, self.points, self._N)
+        return float(self._price(self.motion(controls, self.points, closure), closure.shift))
+
+    def torque_energy(self, controls: Controls) -> float:
+        """The integral of sum c s^2 alone."""
+        closure = self.path.close(controls, self.points, self._N)
+        forces = self.motion(controls, self.points, closure).forces
+        return float(self._shares @ (forces**2 @ self._prices))
+
+    def with_gradient(self, controls: Controls) -> tuple[Array, Array]:
+        """The price and its gradient, of the shape of the control values; of many motions at once as well."""
+        closure = self.path.close(controls, self.points, self._N)
+        state = self.motion(controls, self.points, closure)
+        arguments = self.path.arguments(controls, self.points, closure.shift)
+        prices = (self._prices, self._smoothness, self._tether)
+        rates = self._by_price(*arguments, *prices, *state[4:], check="off")
+        N, N_rate, N_second = (self._N[:, order] for order in range(3))
+        loads = np.zeros((*state.w.shape[:-1], 3, state.multipliers.shape[-1]))
+        total = rates
+        for order in (2, 1, 0):
+            G = total[..., ORDER + order, :]
+            pull = _onto(N, G)
+            if order == 1:
+                pull += 2.0 * _onto(N_rate, total[..., ORDER + 2, :])
+            if order == 0:
+                pull += _onto(N_rate, total[..., ORDER + 1, :]) + _onto(N_second, total[..., ORDER + 2, :])
+            loads[..., order, self.path.rows] = -_onto(closure.inverse, pull)
+            total = rates + self._by_loops(*arguments, loads, check="off")
+        gradient = gathered(controls, total[..., :ORDER, :], self._shares)
+        closed = closure.gap.max(axis=-1) < OPEN
+        price = np.where(closed, self._price(state, closure.shift), self._worst)
+        return price, np.where(closed[..., None, None], gradient, 0.0)
+
+    def motion(self, controls: Controls, points: SplinePoints, closure: Closure) -> ClosedMotion:
+        """The motion and its forces (2)."""
+        q, v, a, tau, K = self._state(*self.path.arguments(controls, points, closure.shift), check="off")
+        return ClosedMotion(q, v, a, *self._shared(tau, K))
+
+    def loop_forces(self, motion: ClosedMotion) -> Array:
+        """(m, loops, 6): moment about the world's origin and force on the successor of each loop joint."""
+        path = self.path
+        closed = closed_model(self.model, path.contacts, path.contacts.places.tolist())
+        q = list(motion.q.T)
+        still: list[Scalar] = [0.0] * self.model.nv
+        poses = kinematics(closed, q)
+        result = np.zeros((len(motion.q), len(closed.loops), 6))
+        start = 0
+        for k, loop in enumerate(closed.loops):
+            T = loop_rows(closed, loop, q, still).T
+            push = Force.zero()
+            for column, x in zip(T, motion.multipliers.T[start : start + len(T)], strict=True):
+                push = push + column * x
+            start += len(T)
+            push = loop.placement_successor.inverse_apply(push)
+            if loop.successor >= 0:
+                push = poses[loop.successor].inverse_apply(push)
+            for i, x in enumerate(push.to_list()):
+                result[:, k, i] = x
+        return result
+
+    def _shared(self, tau: Array, K: Array) -> tuple[Array, Array, Array, Array, Array]:
+        """s, lambda, w, eta and s_u of (2) and (3)."""
+        u, rows = self._unpowered, self.path.rows
+        prices = self._prices.copy()
+        prices[u] = 0.0
+        own = K[..., rows, :]
+        across = own[..., u]
+        r, size = len(rows), len(rows) + len(u)
+        weighed = own * prices
+        A = np.zeros((*tau.shape[:-1], size, size))
+        A[..., :r, :r] = weighed @ np.swapaxes(own, -1, -2)
+        diagonal = np.einsum("...ii->...i", A)[..., :r]
+        diagonal += RIDGE * diagonal.max(axis=-1, keepdims=True)
+        A[..., :r, r:] = across
+        A[..., r:, :r] = np.swapaxes(across, -1, -2)
+        loose, inverse = _loose(across)
+        A[..., r:, r:] = loose
+        right = np.concatenate([(weighed @ tau[..., None])[..., 0], tau[..., u]], axis=-1)
+        found = np.linalg.solve(A, right[..., None])[..., 0]
+        multipliers = np.zeros(K.shape[:-1])
+        multipliers[..., rows] = found[..., :r]
+        forces = tau - _onto(own, found[..., :r])
+        w = 2.0 * prices * forces
+        eta, left = np.zeros_like(multipliers), np.zeros_like(tau)
+        left[..., u] = forces[..., u] = free = (loose @ tau[..., u, None])[..., 0]
+        carried = -2.0 * (found[..., r:] - free)
+        w[..., u] = carried + 2.0 * self._prices[u] * free
+        eta[..., rows] = (across @ inverse @ carried[..., None])[..., 0]
+        return forces, multipliers, w, eta, left
+
+    def _price(self, state: ClosedMotion, shift: Array) -> Array:
+        squares = state.forces**2 + self._smoothness**2 * state.a**2
+        tether = self._tether * np.sum(shift[..., 0, :] ** 2, axis=-1)
+        price: Array = (squares @ self._prices + tether) @ self._shares
+        return price
+
+    def _price_of_shift(self, h: float) -> float:
+        """Of |delta|^2, so that of all splines of which a motion is the shift the nearest counts.
+
+        Much more than the accelerations cost that undo a shift within one span: limits are bounds of splines,
+        and a motion shall not leave them by way of its shift.
+        """
+        controls = self.path.controls
+        closure = self.path.close(controls, self.points, self._N)
+        M = mass_matrix(self.model, self.motion(controls, self.points, closure).q, check="off")
+        squares = np.einsum("i,tij->tj", self._prices, M * M) + self._prices * self._smoothness**2
+        return TETHER * float(np.median(squares)) / h**4
+
+
+def _loose(K: Array) -> tuple[Array, Array]:
+    """Pi (…, u, u), onto the null space of K (…, r, u), and the pseudo-inverse of K^T K."""
+    normal = np.swapaxes(K, -1, -2) @ K
+    if not K.shape[-1]:
+        return normal, normal
+    sizes, ways = np.linalg.eigh(normal)
+    free = sizes <= LOOSE * sizes[..., -1:]
+    inverse = np.where(free, 0.0, 1.0 / np.where(free, 1.0, sizes))
+    back = np.swapaxes(ways, -1, -2)
+    return (ways * free[..., None, :]) @ back, (ways * inverse[..., None, :]) @ back
+
+
+def _onto(rows: Array, x: Array) -> Array:
+    """rows^T x, of matrices (…, n, m) and vectors (…, n)."""
+    product: Array = (x[..., None, :] @ rows)[..., 0, :]
+    return product
+
+
+def _kernels(path: ClosedPath) -> tuple[Any, Any, Any]:
+    """State and forces; the gradients of the price and of the loops' equations, by values and shift."""
+    spline, contacts = path.spline, path.contacts
+    model = spline.model
+    inputs = kernel_inputs(spline, contacts)
+
+    def moving(values: Any, anchors: Any, weights: Any) -> tuple[Any, Any, Any]:
+        return spline.motion(values[:ORDER], anchors, weights, values[ORDER:])
+
+    def state(model: Model, values: Any, anchors: Any, weights: Any, places: Any) -> Any:
+        q, v, a = moving(values, anchors, weights)
+        found = closing_equations(closed_model(model, contacts, places), q)
+        return q, v, a, spanning_tree_forces(aligned(model), q, v, a), found.K
+
+    def price(
+        model: Model,
+        values: Any,
+        anchors: Any,
+        weights: Any,
+        places: Any,
+        prices: Any,
+        smoothness: Any,
+        tether: Any,
+        multipliers: Any,
+        w: Any,
+        eta: Any,
+        left: Any,
+    ) -> Scalar:
+        q, v, a = moving(values, anchors, weights)
+        tau = spanning_tree_forces(aligned(model), q, v, a)
+        K = closing_equations(closed_model(model, contacts, places), q).K
+        loops = _dot(eta, [_dot(row, left) for row in K]) - _dot(multipliers, [_dot(row, w) for row in K])
+        squares = _dot(prices, [x * x for x in a]) * (smoothness * smoothness)
+        return _dot(w, tau) + loops + squares + tether * _dot(values[ORDER], values[ORDER])
+
+    def loops(model: Model, values: Any, anchors: Any, weights: Any, places: Any, loads: Any) -> Scalar:
+        q, v, a = moving(values, anchors, weights)
+        closed = closed_model(model, contacts, places)
+        found = constraint_equations(closed, q, v)
+        second = [_dot(row, a) - k for row, k in zip(found.K, found.k, strict=True)]
+        total = _dot(loads[0], closing_equations(closed, q).residual)
+        return total + _dot(loads[1], found.velocity_error) + _dot(loads[2], second)
+
+    n = path.count
+    priced: dict[str, int | tuple[int, ...]] = {
+        "prices": (model.nv,),
+        "smoothness": (),
+        "tether": (),
+        "multipliers": (n,),
+    }
+    priced |= {"w": (model.nv,), "eta": (n,), "left": (model.nv,)}
+    return (
+        compile(state, model, inputs=inputs),
+        compile(price, model, inputs=inputs | priced).jacobian("values"),
+        compile(loops, model, inputs=inputs | {"loads": (3, n)}).jacobian("values"),
+    )
+
+
+def _dot(x: Any, y: Any) -> Scalar:
+    total: Scalar = 0.0
+    for a, b in zip(x, y, strict=True):
+        total = total + a * b
+    return total

@@ -1,0 +1,257 @@
+"""Splines whose loops are closed at every time, not at some points only.
+
+A spline z(t) in the space of all coordinates keeps loops closed nowhere but where one asks for it. So it is
+shifted, along directions N(t) that are chosen once, until the loops are closed:
+
+    q(t) = z(t) + delta(t),    delta = N mu,    phi(q) = 0                                           (1)
+
+mu follows by Newton's method at each time, and its rates from what the loops demand of v and a,
+
+    K v = 0,    K a = k,    delta' = N mu' + N' mu,    delta'' = N mu'' + 2 N' mu' + N'' mu          (2)
+
+with one matrix, A = K dv/d(delta') N, in all three. v and a are the rates of q exactly, and the whole is a
+smooth function of the control values of z, whose gradient is taken through (1) and (2) backward: with lambda
+for the constraints and G = (dE/d delta, dE/d delta', dE/d delta'')
+
+    A^T lambda_2 = -N^T G_2,   A^T lambda_1 = -(N^T G_1 + 2 N'^T G_2),
+    A^T lambda_0 = -(N^T G_0 + N'^T G_1 + N''^T G_2)                                                 (3)
+
+where G counts the lambda found before. The columns of N are a spline through K^T of the first motion, along
+which the loops are closed by the shortest way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.algorithms.constraints import closing_equations, constraint_equations
+from dalembert.compiled import compile
+from dalembert.errors import StateError
+from dalembert.model.elements import Loop
+from dalembert.model.joints import Joint
+from dalembert.model.model import Model
+from dalembert.model.values import rebuilt
+from dalembert.motion.bspline import ORDER, SplinePoints, gauss_points
+from dalembert.motion.configuration_spline import ConfigurationSpline, Controls
+from dalembert.spatial import Mat3, Transform, Vec3
+
+__all__ = ["CONTACT", "ClosedPath", "Closure", "Contacts", "closed_model", "kernel_inputs"]
+
+Array = npt.NDArray[np.float64]
+
+CONTACT: Final = "contact of "
+"""Before a frame's name, the name of the loop joint that holds it."""
+
+CLOSED: Final = 1e-12
+"""Metres and radians to which loops are closed."""
+
+STEPS: Final = 25
+"""Of Newton's method; two or three are usual."""
+
+LONGEST_STEP: Final = 0.5
+"""Of one coordinate in one step [rad, m]."""
+
+INDEPENDENT: Final = 1e-5
+"""Of its length: how far a row of K must stand out of the others to be no consequence of them."""
+
+FITS: Final = 6
+"""How often the spline is brought near to where its loops are closed, before the search."""
+
+
+class Contacts(NamedTuple):
+    """Frames that joints tie to the world: names, joints, places (n, 12) (origin, rotation by rows)."""
+
+    names: tuple[str, ...]
+    joints: tuple[Joint, ...]
+    places: Array
+
+
+class Closure(NamedTuple):
+    """At m times: shift (…, m, 3, nv), A^-1 (…, m, r, r) of (2), how far loops are open (…, m) [rad or m]."""
+
+    shift: Array
+    inverse: Array
+    gap: Array
+
+
+def closed_model(model: Model, contacts: Contacts, places: Sequence[Any]) -> Model:
+    """The model with a loop joint for each contact, from its place in the world; also while tracing."""
+    loops = list(model.loops)
+    for name, joint, place in zip(contacts.names, contacts.joints, places, strict=True):
+        frame = model.frame(name)
+        R = Mat3.of([list(place[3 + 3 * i : 6 + 3 * i]) for i in range(3)])
+        at = Transform(R, Vec3(*place[:3]))
+        loops.append(Loop(CONTACT + name, -1, frame.body, joint, at, frame.placement))
+    return rebuilt(model, loops=loops)
+
+
+def kernel_inputs(spline: ConfigurationSpline, contacts: Contacts) -> dict[str, int | tuple[int, ...]]:
+    """Shapes of what describes one time: six control values and the shift, anchors, weights, places."""
+    return {
+        "values": (ORDER + 3, spline.model.nv),
+        "anchors": (ORDER, spline.turns, 4),
+        "weights": (3, ORDER),
+        "places": (len(contacts.names), 12),
+    }
+
+
+@final
+class ClosedPath:
+    """The closed motions of a model on a spline with that many knots over a duration [s].
+
+    `controls`: a first motion, brought to closed loops as nearly as its spline can; `free (n, nv)`: the
+    control values that may vary; `held (nv,)`: coordinates that no shift may move.
+    """
+
+    def __init__(
+        self,
+        spline: ConfigurationSpline,
+        knots: int,
+        duration: float,
+        contacts: Contacts,
+        controls: Controls,
+        free: npt.NDArray[np.bool_],
+        held: npt.NDArray[np.bool_],
+    ) -> None:
+        self.spline, self.contacts = spline, contacts
+        self._moving = np.where(held, 0.0, 1.0)
+        self.key = (contacts.names, contacts.joints)
+        kernels = spline.model.functions.get(("closed path", self.key))
+        if kernels is None:
+            kernels = spline.model.functions[("closed path", self.key)] = _kernels(spline, contacts)
+        self._closing, self._rates = kernels
+        points, _ = gauss_points(knots, duration, 4)
+        window = points.first[:, None] + np.arange(ORDER)
+        weights = np.zeros((len(window), len(controls.values)))
+        np.put_along_axis(weights, window, points.weights[:, 0], axis=1)
+        values = controls.values.copy()
+        for _ in range(FITS):
+            shift, D = self._nearest(Controls(values, controls.anchors), points)
+            for j in np.flatnonzero(~held):
+                own = free[:, j]
+                values[own, j] += np.linalg.lstsq(weights[:, own], shift[:, j], rcond=None)[0]
+        self.controls = Controls(values, controls.anchors)
+        shift, D = self._nearest(self.controls, points)
+        self.count = D.shape[1]
+        self.rows = _independent_rows(D)
+        N = np.swapaxes(D[:, self.rows], 1, 2)
+        fitted = np.linalg.lstsq(weights, N.reshape(len(N), -1), rcond=None)[0]
+        self._N = fitted.reshape(-1, *N.shape[1:])
+
+    def arguments(self, controls: Controls, points: SplinePoints, shift: Array) -> list[Array]:
+        """What kernels take, in the order of `kernel_inputs`."""
+        window = points.first[:, None] + np.arange(ORDER)
+        values = np.concatenate([controls.values[..., window, :], shift], axis=-2)
+        return [values, controls.anchors[window], points.weights, self.contacts.places]
+
+    def directions(self, points: SplinePoints) -> Array:
+        """N, N' and N'' (m, 3, nv, r)."""
+        window = points.first[:, None] + np.arange(ORDER)
+        found: Array = np.einsum("mok,mkvr->movr", points.weights, self._N[window], optimize=True)
+        return found
+
+    def close(self, controls: Controls, points: SplinePoints, directions: Array) -> Closure:
+        """(1) and (2), at some times and with the directions there; of many motions (…, n, nv) at once."""
+        arguments = self.arguments(controls, points, self._unshifted(controls, points))
+        shift = arguments[0][..., ORDER:, :]
+        N, N_rate, N_second = (directions[:, order] for order in range(3))
+        rows = self.rows
+        mu = np.zeros((*shift.shape[:-2], len(rows)))
+        for _ in range(STEPS):
+            error, D = self._closing(*arguments, check="off")
+            A = D[..., rows, :] @ N
+            if not np.abs(error[..., rows]).max(initial=0.0) > CLOSED:
+                break
+            step = _times(np.linalg.inv(A), error[..., rows])
+            mu -= step * _within(_times(N, step))
+            shift[..., 0, :] = _times(N, mu)
+        inverse = np.linalg.inv(A)
+        shift[..., 1, :] = _times(N_rate, mu)
+        rate = -_times(inverse, self._rates(*arguments, check="off")[0][..., rows])
+        shift[..., 1, :] += _times(N, rate)
+        shift[..., 2, :] = _times(N_second, mu) + 2.0 * _times(N_rate, rate)
+        shift[..., 2, :] -= _times(N, _times(inverse, self._rates(*arguments, check="off")[1][..., rows]))
+        return Closure(shift.copy(), inverse, np.abs(error).max(axis=-1, initial=0.0))
+
+    def _unshifted(self, controls: Controls, points: SplinePoints) -> Array:
+        return np.zeros((*controls.values.shape[:-2], len(points.time), 3, self.spline.model.nv))
+
+    def _nearest(self, controls: Controls, points: SplinePoints) -> tuple[Array, Array]:
+        """The shift (m, nv) by shortest steps to closed loops, and D = K dv/d(delta') (m, n, nv) there."""
+        arguments = self.arguments(controls, points, self._unshifted(controls, points))
+        held = arguments[0][:, ORDER:]
+        for _ in range(2 * STEPS):
+            error, D = self._closing(*arguments, check="off")
+            D = D * self._moving
+            if not np.abs(error).max(initial=0.0) > 1e-10:
+                break
+            step = _times(np.linalg.pinv(D, rcond=1e-7), error)
+            held[:, 0] -= step * _within(step)
+        gap = np.abs(error).max(axis=1, initial=0.0)
+        worst = int(np.argmax(gap))
+        if not gap[worst] <= 1e-6:
+            raise StateError(
+                f"transition: loops cannot be closed all the way: at {points.time[worst]:.3g} s they stay "
+                f"open by {gap[worst]:.3g} (rad or m); bring the ends nearer together, or go by way of a "
+                "state between them"
+            )
+        return held[:, 0].copy(), D
+
+
+def _kernels(spline: ConfigurationSpline, contacts: Contacts) -> tuple[Any, Any]:
+    inputs = kernel_inputs(spline, contacts)
+
+    def closing(model: Model, values: Any, anchors: Any, weights: Any, places: Any) -> Any:
+        shift = [values[ORDER], [0.0] * model.nv, [0.0] * model.nv]
+        q, _, _ = spline.motion(values[:ORDER], anchors, weights, shift)
+        found = closing_equations(closed_model(model, contacts, places), q)
+        return found.residual, spline.by_shift(values[:ORDER], anchors, weights, values[ORDER], found.K)
+
+    def rates(model: Model, values: Any, anchors: Any, weights: Any, places: Any) -> Any:
+        q, v, a = spline.motion(values[:ORDER], anchors, weights, values[ORDER:])
+        found = constraint_equations(closed_model(model, contacts, places), q, v)
+        return found.velocity_error, [
+            sum((x * y for x, y in zip(row, a, strict=True)), 0.0) - k
+            for row, k in zip(found.K, found.k, strict=True)
+        ]
+
+    return compile(closing, spline.model, inputs=inputs), compile(rates, spline.model, inputs=inputs)
+
+
+def _independent_rows(D: Array) -> npt.NDArray[np.intp]:
+    """Rows of D (m, n, nv) that at every one of m times depend on no others, and of which these consist."""
+    rest = D.copy()
+    lengths = np.linalg.norm(D, axis=2).max(axis=0, initial=0.0)
+    scale = np.where(lengths > 0.0, lengths, 1.0)
+    rows: list[int] = []
+    for _ in range(min(D.shape[1:])):
+        left = np.linalg.norm(rest, axis=2) / scale
+        best = int(np.argmax(left.min(axis=0)))
+        if left[:, best].min() < INDEPENDENT:
+            break
+        rows.append(best)
+        way = rest[:, best] / np.linalg.norm(rest[:, best], axis=1, keepdims=True)
+        rest -= _times(rest, way)[:, :, None] * way[:, None, :]
+    left = np.linalg.norm(rest, axis=2) / scale
+    if left.max(initial=0.0) > INDEPENDENT:
+        raise StateError(
+            "transition: loops pass a place where they bind fewer freedoms than elsewhere, a dead centre or "
+            "a stretched leg with a fixed root; go around it, or let the root move"
+        )
+    return np.array(sorted(rows), np.intp)
+
+
+def _within(step: Array) -> Array:
+    """What part of a step of coordinates is not too long (…, 1)."""
+    longest = np.abs(step).max(axis=-1, keepdims=True, initial=0.0)
+    part: Array = np.minimum(1.0, LONGEST_STEP / np.maximum(longest, 1e-300))
+    return part
+
+
+def _times(A: Array, x: Array) -> Array:
+    product: Array = (A @ x[..., None])[..., 0]
+    return product
