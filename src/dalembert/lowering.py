@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, NoReturn, TypeAlias, final
 
 import numpy as np
 
@@ -29,10 +29,10 @@ from dalembert.scalar import Scalar
 from dalembert.spatial import ArticulatedInertia, Placement, RigidInertia, Value
 from dalembert.tables import InputTable, TableTree, TableVector
 from dalembert.tracing.derivative import Chart, Derivative, derived, grouped
+from dalembert.tracing.derived_program import ChartStatements, StraightCharts, derived_program
 from dalembert.tracing.expression import Expression
 from dalembert.tracing.graph import Graph
-from dalembert.tracing.program import ArraySpec, Program, Store, Straight
-from dalembert.tracing.program_derivatives import Frame, program_jvp, program_vjp
+from dalembert.tracing.program import ArraySpec, Program, Statement, Store, Straight
 from dalembert.tracing.statements import assemble
 from dalembert.tracing.trace import ArrayInput, Trace, trace
 
@@ -74,6 +74,10 @@ class Recipe:
         """The arrays of a call: the function's arguments, then what its derivatives add."""
         more = (item for derivative in self.derivatives for item in derivative.inputs)
         return (*self.arguments, *(ArrayArgument(item.name, item.shape) for item in more))
+
+    def without_derivatives(self) -> Recipe:
+        """The function itself."""
+        return dataclasses.replace(self, derivatives=())
 
     def charts(self) -> dict[str, Chart]:
         """The tangent spaces of the configurations: d f(integrate(q, t e_j)) / dt = (df/dq) Q(q) e_j."""
@@ -145,6 +149,12 @@ def _lower_unrolled(recipe: Recipe, dtype: str) -> Lowered:
     inputs = [ArrayInput(item.name, item.shape) for item in (*recipe.arguments, *recipe.parameters)]
     traced = trace(call, inputs, flatten=as_lists)
     check = _refused(traced.graph, recipe, dtype, measures)
+    if traced.graph.loops and recipe.derivatives:
+        lowered = _assembled(traced, recipe.without_derivatives(), check)
+        sizes = {item.name: item.size for item in (*recipe.arguments, *recipe.parameters)}
+        charts = StraightCharts(traced.graph, recipe.charts(), sizes)
+        results = [ArrayInput(output.name, output.shape) for output in traced.outputs]
+        return _derived(recipe, lowered.program, results, charts, traced.rebuild)
     for derivative in recipe.derivatives:
         traced = derived(traced, derivative, recipe.charts())
     return _assembled(traced, recipe, check)
@@ -180,73 +190,63 @@ def _lower_looped(recipe: Recipe, dtype: str) -> Lowered:
         needed = tree.needed()
     if not isinstance(result, TableVector):
         raise TracingError(f"{recipe.name} cannot be compiled as loops: it returns {type(result).__name__}")
+    if graph.loops:
+        raise TracingError(
+            f"{recipe.name}: a function that iterates (scalar.loop) cannot be compiled as loops over the "
+            "bodies of a large tree"
+        )
     program = Program(
         inputs=tuple(ArraySpec(item.name, item.size) for item in recipe.arguments),
         outputs=tuple(tree.outputs),
         states=tuple(tree.states),
         statements=tuple(tree.statements),
-        tables=tree.tables,
+        tables=tree.tables | graph.tables,
         check=_refused(graph, recipe, dtype),
     )
-    results: tuple[ArrayArgument, ...] = (ArrayArgument("output", (result.size,)),)
-    for number, derivative in enumerate(recipe.derivatives):
-        if derivative.cotangents:
-            program, results = _looped_vjp(recipe, tree, program, derivative, number)
-        if derivative.tangents:
-            program = _looped_jvp(recipe, tree, program, derivative, number)
-    ordered = tuple(ArraySpec(item.name, item.size) for item in recipe.signature)
-    program = dataclasses.replace(program, inputs=ordered)
-    return Lowered(program, results, lambda arrays: grouped(arrays, recipe.derivatives, lambda own: own[0]))
-
-
-def _looped_jvp(
-    recipe: Recipe, tree: TableTree, program: Program, derivative: Derivative, number: int
-) -> Program:
-    """The program's change; a configuration's own follows from the rates of its joints."""
-    changes: dict[str, str] = {}
-    states, before = [], []
-    for name, tangent in zip(derivative.arguments, derivative.tangents, strict=True):
-        changes[name] = tangent.name
-        if name in recipe.charts():
-            changes[name] = f"rate {number} of {name}"
-            q, dq = InputTable(tree.graph, name), InputTable(tree.graph, tangent.name)
-            states.append(ArraySpec(changes[name], recipe.model.nq))
-            before.append(tree.per_joint(changes[name], "q", partial(_rate, q, dq)))
-    frame = Frame(
-        inputs=tuple(ArraySpec(item.name, item.size) for item in derivative.tangents),
-        states=tuple(states),
-        before=tuple(before),
+    return _derived(
+        recipe, program, [ArrayInput("output", (result.size,))], _TableCharts(tree, recipe), _only
     )
-    return program_jvp(program, tree.graph, changes, frame)
 
 
-def _looped_vjp(
-    recipe: Recipe, tree: TableTree, program: Program, derivative: Derivative, number: int
-) -> tuple[Program, tuple[ArrayArgument, ...]]:
-    """The program's gradient; by a configuration on the tangent space of each joint."""
-    shapes = {item.name: item.shape for item in recipe.signature}
-    adjoints: dict[str, str] = {}
-    states, after, results = [], [], []
-    for name in derivative.arguments:
-        target = f"gradient {number} by {name}"
-        chart = recipe.charts().get(name)
-        results.append(ArrayArgument(name, shapes[name] if chart is None else (chart.size,)))
-        adjoints[name] = target
-        if chart is not None:
-            adjoints[name] = f"slope {number} by {name}"
-            q, slope = InputTable(tree.graph, name), InputTable(tree.graph, adjoints[name])
-            states.append(ArraySpec(adjoints[name], recipe.model.nq))
-            after.append(tree.per_joint(target, "v", partial(_tangent_slope, q, slope)))
-    weights = {
-        spec.name: item.name for spec, item in zip(program.outputs, derivative.cotangents, strict=True)
-    }
-    frame = Frame(
-        inputs=tuple(ArraySpec(item.name, item.size) for item in derivative.cotangents),
-        states=tuple(states),
-        after=tuple(after),
+def _only(results: Sequence[Any]) -> Any:
+    return results[0]
+
+
+def _derived(
+    recipe: Recipe, program: Program, results: Sequence[ArrayInput], charts: ChartStatements, rebuild: Rebuild
+) -> Lowered:
+    """A program with loops and the derivatives that are wanted of it."""
+    arguments = [ArrayInput(item.name, item.shape) for item in (*recipe.signature, *recipe.parameters)]
+    program, found = derived_program(program, results, recipe.derivatives, arguments, charts)
+    return Lowered(
+        program,
+        tuple(ArrayArgument(item.name, item.shape) for item in found),
+        lambda arrays: grouped(arrays, recipe.derivatives, rebuild),
     )
-    outputs = [ArraySpec(f"gradient {number} by {item.name}", item.size) for item in results]
-    return program_vjp(program, tree.graph, weights, adjoints, outputs, frame), tuple(results)
+
+
+@final
+class _TableCharts:
+    """Charts of a large tree, joint by joint."""
+
+    def __init__(self, tree: TableTree, recipe: Recipe) -> None:
+        self.graph = tree.graph
+        self._tree = tree
+        self._sizes = {name: chart.size for name, chart in recipe.charts().items()}
+
+    def sizes(self) -> Mapping[str, int]:
+        return self._sizes
+
+    def rate(self, argument: str, change: str, target: str) -> Statement:
+        q, dq = InputTable(self.graph, argument), InputTable(self.graph, change)
+        return self._tree.per_joint(target, "q", partial(_rate, q, dq))
+
+    def slope(self, argument: str, slope: str, target: str) -> Statement:
+        q, own = InputTable(self.graph, argument), InputTable(self.graph, slope)
+        return self._tree.per_joint(target, "v", partial(_tangent_slope, q, own))
+
+    def directions(self, argument: str) -> NoReturn:
+        raise TracingError("the Jacobian of a tree in loops is made of products with directions")
 
 
 def _rate(q: InputTable, dq: InputTable, body: Body) -> list[Scalar]:

@@ -8,23 +8,22 @@ held at the time but holds no longer are kept on a tape, a row an iteration; the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
 
 from dalembert import scalar
 from dalembert.errors import TracingError
+from dalembert.tracing.activity import Activity, address_of
 from dalembert.tracing.differentiate import jvp, vjp
 from dalembert.tracing.expression import Expression, live
 from dalembert.tracing.graph import Graph
 from dalembert.tracing.program import Address, ArraySpec, IndexedStore, Loop, Program, Statement, Straight
 from dalembert.tracing.pruning import pruned
 
-__all__ = ["Frame", "program_jvp", "program_vjp"]
-
-LEAVES: Final = ("input", "load")
+__all__ = ["Frame", "as_loop", "program_jvp", "program_vjp", "unused"]
 
 Case: TypeAlias = tuple[IndexedStore, ...]
 
@@ -42,14 +41,15 @@ class Frame:
 
 def program_jvp(program: Program, graph: Graph, changes: Mapping[str, str], frame: Frame) -> Program:
     """The changes of the outputs; `changes` names for each argument the array that holds its change."""
-    loops = [_as_loop(item) for item in program.statements]
-    own = _unused(program, "change")
+    loops = [as_loop(item) for item in program.statements]
+    own = unused(program, "change")
     sizes = {spec.name: spec.size for spec in (*program.outputs, *program.states)}
-    shadow = {name: f"{own} {name}" for name in _active(loops, changes) if name in sizes} | dict(changes)
+    active = Activity(loops, changes)
+    shadow = {name: f"{own} {name}" for name in active.arrays if name in sizes} | dict(changes)
     outputs = tuple(ArraySpec(f"{own} {spec.name}", spec.size) for spec in program.outputs)
     shadows = [ArraySpec(f"{own} {spec.name}", spec.size) for spec in program.states if spec.name in shadow]
     moved = [
-        replace(loop, cases=tuple(_moved(graph, case, shadow, frame) for case in loop.cases))
+        replace(loop, cases=tuple(_moved(graph, case, active, shadow, frame) for case in loop.cases))
         for loop in loops
     ]
     return pruned(
@@ -58,7 +58,7 @@ def program_jvp(program: Program, graph: Graph, changes: Mapping[str, str], fram
             inputs=(*program.inputs, *frame.inputs),
             outputs=outputs,
             states=(*program.states, *program.outputs, *shadows, *frame.states),
-            statements=tuple(map(_as_loop, (*frame.before, *moved, *frame.after))),
+            statements=tuple(map(as_loop, (*frame.before, *moved, *frame.after))),
         )
     )
 
@@ -76,10 +76,11 @@ def program_vjp(
     `adjoints` names for each argument the array that gathers its gradient: one of the new `outputs`, or a
     state that the statements after read.
     """
-    loops = [_as_loop(item) for item in program.statements]
-    own = _unused(program, "adjoint")
+    loops = [as_loop(item) for item in program.statements]
+    own = unused(program, "adjoint")
     sizes = {spec.name: spec.size for spec in (*program.outputs, *program.states)}
-    names = {name: f"{own} {name}" for name in _active(loops, adjoints) if name in sizes} | dict(adjoints)
+    active = Activity(loops, adjoints)
+    names = {name: f"{own} {name}" for name in active.arrays if name in sizes} | dict(adjoints)
     seeds = [
         Loop(spec.size, False, None, (_copied(graph, names[spec.name], weights[spec.name]),))
         for spec in program.outputs
@@ -90,8 +91,8 @@ def program_vjp(
     reverse: list[Loop] = []
     tapes: list[ArraySpec] = []
     for number, loop in enumerate(loops):
-        tape = _Tape(f"{_unused(program, 'tape')} {number}", passing)
-        backs = [_back(program, loop, k, names) for k in range(len(loop.cases))]
+        tape = _Tape(f"{unused(program, 'tape')} {number}", passing)
+        backs = [_back(program, loop, k, active, names) for k in range(len(loop.cases))]
         columns = [tape.columns(back) for back in backs]
         width = max(map(len, columns), default=0)
         tapes += [ArraySpec(tape.name, width * loop.count)] if width else []
@@ -99,7 +100,7 @@ def program_vjp(
             (*case, *(IndexedStore(Address(tape.name, None, width, at), x) for at, x in enumerate(loads)))
             for case, loads in zip(loop.cases, columns, strict=True)
         )
-        forward.append(replace(loop, cases=kept))
+        forward.append(replace(loop, cases=kept, until=None))  # the tape must be whole
         read = tuple(tape.read(back, loads, width) for back, loads in zip(backs, columns, strict=True))
         reverse.append(Loop(loop.count, not loop.reverse, loop.kinds, read))
     states = [ArraySpec(name, sizes[of]) for of, name in names.items() if of in sizes]
@@ -110,16 +111,16 @@ def program_vjp(
             outputs=tuple(outputs),
             states=(*program.states, *program.outputs, *states, *tapes, *frame.states),
             statements=tuple(
-                map(_as_loop, (*forward, *frame.before, *seeds, *reversed(reverse), *frame.after))
+                map(as_loop, (*forward, *frame.before, *seeds, *reversed(reverse), *frame.after))
             ),
         )
     )
 
 
-def _moved(graph: Graph, case: Case, shadow: Mapping[str, str], frame: Frame) -> Case:
+def _moved(graph: Graph, case: Case, active: Activity, shadow: Mapping[str, str], frame: Frame) -> Case:
     """A case's stores, and after them those of the changes."""
     inputs = {spec.name for spec in frame.inputs}
-    nodes = [node for node in live([store.value for store in case]) if _array(node) in shadow]
+    nodes = [node for node in live([store.value for store in case]) if address_of(node) in active]
     tangents = []
     for node in nodes:
         place = _address(node)
@@ -135,18 +136,18 @@ def _moved(graph: Graph, case: Case, shadow: Mapping[str, str], frame: Frame) ->
             store, address=replace(store.address, array=shadow[store.address.array]), value=graph.coerce(d)
         )
         for store, d in zip(case, changes, strict=True)
-        if store.address.array in shadow and not (store.accumulate and scalar.is_zero(d))
+        if store.address in active and not (store.accumulate and scalar.is_zero(d))
     )
 
 
-def _back(program: Program, loop: Loop, number: int, names: Mapping[str, str]) -> Case:
+def _back(program: Program, loop: Loop, number: int, active: Activity, names: Mapping[str, str]) -> Case:
     """The adjoint of a case: stores in reverse, from the adjoints as the iteration found them."""
     case = loop.cases[number]
-    stores = [store for store in case if store.address.array in names]
+    stores = [store for store in case if store.address in active]
     if not stores:
         return ()
     graph = stores[0].value.graph
-    nodes = [node for node in live([store.value for store in stores]) if _array(node) in names]
+    nodes = [node for node in live([store.value for store in stores]) if address_of(node) in active]
     _require_apart(program, loop, number, stores)
     weights = [graph.load(replace(s.address, array=names[s.address.array])) for s in stores]
     shares = vjp([store.value for store in stores], nodes, weights)
@@ -206,22 +207,6 @@ class _Tape:
         return tuple(replace(store, value=known[store.value.index]) for store in back)
 
 
-def _active(loops: Sequence[Loop], arguments: Collection[str]) -> set[str]:
-    """The arrays that depend on the arguments."""
-    found = set(arguments)
-    before = -1
-    while before < len(found):
-        before = len(found)
-        for loop in loops:
-            for case in loop.cases:
-                for store in case:
-                    if store.address.array not in found and any(
-                        _array(node) in found for node in live([store.value])
-                    ):
-                        found.add(store.address.array)
-    return found
-
-
 def _lasting(loops: Sequence[Loop], names: set[str]) -> set[str]:
     """The arrays that one loop writes and only later ones read: they still hold it on the way back."""
     writers: dict[str, set[int]] = {name: set() for name in names}
@@ -240,7 +225,7 @@ def _lasting(loops: Sequence[Loop], names: set[str]) -> set[str]:
     }
 
 
-def _as_loop(statement: Statement) -> Loop:
+def as_loop(statement: Statement) -> Loop:
     if isinstance(statement, Straight):
         stores = tuple(IndexedStore(Address.fixed(s.array, s.position), s.value) for s in statement.stores)
         return Loop(1, False, None, (stores,))
@@ -251,17 +236,13 @@ def _copied(graph: Graph, target: str, source: str) -> Case:
     return (IndexedStore(Address(target, None, 1, 0), graph.load(Address(source, None, 1, 0))),)
 
 
-def _array(node: Expression) -> str | None:
-    """The array that a leaf reads."""
-    return _address(node).array if node.op in LEAVES else None
-
-
 def _address(node: Expression) -> Address:
-    address: Address = node.data if node.op == "load" else Address.fixed(*node.data)
+    address = address_of(node)
+    assert address is not None
     return address
 
 
-def _unused(program: Program, word: str) -> str:
+def unused(program: Program, word: str) -> str:
     """A prefix for names of arrays that the program has not yet."""
     taken = [spec.name for spec in (*program.inputs, *program.outputs, *program.states)]
     return next(

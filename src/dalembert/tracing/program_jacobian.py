@@ -1,0 +1,190 @@
+"""Jacobians of programs with loops: forward accumulation, one column after the other inside every statement.
+
+Each iteration of a loop becomes n + 1: for each of n directions the changes of its stores, from the values
+and changes as the iteration found them, then the stores themselves. Arrays of changes hold a row a direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert import scalar
+from dalembert.scalar import Scalar
+from dalembert.tracing.activity import Activity, address_of
+from dalembert.tracing.address import Address
+from dalembert.tracing.differentiate import jvp
+from dalembert.tracing.expression import Expression, live
+from dalembert.tracing.graph import Graph
+from dalembert.tracing.program import ArraySpec, IndexedStore, Loop, Program, Store, Straight
+from dalembert.tracing.program_derivatives import as_loop, unused
+from dalembert.tracing.pruning import pruned
+
+__all__ = ["program_jacobian"]
+
+
+def program_jacobian(
+    program: Program,
+    graph: Graph,
+    directions: Mapping[str, Sequence[Sequence[Scalar]]],
+    outputs: Mapping[str, Sequence[ArraySpec]],
+) -> Program:
+    """The derivatives of all outputs along directions of arguments.
+
+    `directions` gives for each argument the rates of its elements along each direction; `outputs` names for
+    each argument the arrays of the derivatives by it, one for each output of the program: element
+    (k, direction), row-major.
+    """
+    loops = [as_loop(item) for item in program.statements]
+    columns = _Columns(program, graph, Activity(loops, directions), sum(map(len, directions.values())))
+    start = 0
+    seeds, results = [], []
+    for name, rates in directions.items():
+        size = columns.sizes[name]
+        seeds += [
+            Store(columns.shadow(name), (start + c) * size + i, graph.coerce(rate))
+            for c, row in enumerate(rates)
+            for i, rate in enumerate(row)
+            if not scalar.is_zero(rate)
+        ]
+        for spec, target in zip(program.outputs, outputs[name], strict=True):
+            if spec.name in columns.activity.arrays:
+                results.append(columns.delivered(spec, target.name, start, len(rates)))
+        start += len(rates)
+    moved = [columns.moved(loop, number) for number, loop in enumerate(loops)]
+    shadows = [ArraySpec(columns.shadow(name), columns.count * columns.sizes[name]) for name in columns.named]
+    return pruned(
+        replace(
+            program,
+            outputs=tuple(target for targets in outputs.values() for target in targets),
+            states=(*program.states, *program.outputs, *shadows),
+            statements=(as_loop(Straight(tuple(seeds))), *moved, *results),
+            tables={**program.tables, **columns.tables},
+        )
+    )
+
+
+@final
+class _Columns:
+    """The changes of a program's arrays along `count` directions."""
+
+    def __init__(self, program: Program, graph: Graph, activity: Activity, count: int) -> None:
+        self.program = program
+        self.graph = graph
+        self.activity = activity
+        self.count = count
+        specs = (*program.inputs, *program.outputs, *program.states)
+        self.sizes = {spec.name: spec.size for spec in specs}
+        self.named = [spec.name for spec in specs if spec.name in activity.arrays]
+        self.tables: dict[str, npt.NDArray[np.int64]] = {}
+        self._own = unused(program, "columns")
+
+    def shadow(self, name: str) -> str:
+        """The array of an array's changes."""
+        return f"{self._own} {name}"
+
+    def delivered(self, spec: ArraySpec, target: str, start: int, count: int) -> Loop:
+        """A loop over directions that puts the changes of an output where they are wanted."""
+        array, size = self.shadow(spec.name), spec.size
+        stores = tuple(
+            IndexedStore(
+                Address(target, None, 1, k * count),
+                self.graph.load(Address(array, None, size, start * size + k)),
+            )
+            for k in range(size)
+        )
+        return Loop(count, False, None, (stores,))
+
+    def moved(self, loop: Loop, number: int) -> Loop:
+        """A loop with the changes along all directions before each of its iterations."""
+        if not any(store.address in self.activity for case in loop.cases for store in case):
+            return loop
+        each = self.count + 1
+        iterations = np.repeat(np.array(loop.iterations, dtype=np.int64), each)
+        columns = np.tile(np.arange(each), loop.count)
+        kinds = np.zeros(len(iterations), np.int64)
+        if loop.kinds is not None:
+            kinds = np.asarray(self.program.tables[loop.kinds], np.int64)[iterations]
+        kinds[columns == self.count] += len(loop.cases)
+        at = _Places(self, f"{self._own} {number}", iterations, np.minimum(columns, self.count - 1))
+        changes = tuple(self._change(case, at) for case in loop.cases)
+        own = tuple(self._readdressed(case, at) for case in loop.cases)
+        return Loop(len(iterations), False, at.table("kind", kinds), (*changes, *own), loop.until)
+
+    def _change(self, case: tuple[IndexedStore, ...], at: _Places) -> tuple[IndexedStore, ...]:
+        """The stores of the changes along one direction."""
+        known = self._known(case, at)
+        leaves = [node for node in live([s.value for s in case]) if address_of(node) in self.activity]
+        tangents = [self.graph.load(at.change(address_of(node))) for node in leaves]
+        stores = [store for store in case if store.address in self.activity]
+        changes = jvp(
+            [known[store.value.index] for store in stores], [known[x.index] for x in leaves], tangents
+        )
+        return tuple(
+            replace(store, address=at.change(store.address), value=self.graph.coerce(change))
+            for store, change in zip(stores, changes, strict=True)
+            if not (store.accumulate and scalar.is_zero(change))
+        )
+
+    def _readdressed(self, case: tuple[IndexedStore, ...], at: _Places) -> tuple[IndexedStore, ...]:
+        known = self._known(case, at)
+        return tuple(
+            replace(store, address=at.value(store.address), value=known[store.value.index]) for store in case
+        )
+
+    def _known(self, case: tuple[IndexedStore, ...], at: _Places) -> dict[int, Expression]:
+        """The nodes of a case with their addresses in the longer loop."""
+        known: dict[int, Expression] = {}
+        for node in live([store.value for store in case]):
+            if node.op == "load":
+                known[node.index] = self.graph.load(at.value(node.data))
+            else:
+                known[node.index] = self.graph.with_arguments(node, [known[x.index] for x in node.args])
+        return known
+
+
+@final
+class _Places:
+    """Addresses in a loop over the iterations of another and over directions."""
+
+    def __init__(
+        self,
+        columns: _Columns,
+        name: str,
+        iterations: npt.NDArray[np.int64],
+        directions: npt.NDArray[np.int64],
+    ) -> None:
+        self._columns = columns
+        self._name = name
+        self._iterations = iterations
+        self._directions = directions
+
+    def table(self, name: str, entries: npt.NDArray[Any]) -> str:
+        """The name of a table of the loop's own."""
+        name = f"{self._name} {name}"
+        self._columns.tables.setdefault(name, entries.astype(np.int64))
+        return name
+
+    def value(self, address: Address) -> Address:
+        """Where a value stands."""
+        if address.scale == 0:
+            return address
+        return replace(address, table=self.table(f"of {address.table}", self._entries(address)))
+
+    def change(self, address: Address | None) -> Address:
+        """Where its change stands."""
+        assert address is not None
+        size = self._columns.sizes[address.array]
+        rows = self._directions * size + self._entries(address) * address.scale
+        table = self.table(f"of {address.table} {address.scale} {size}", rows)
+        return Address(self._columns.shadow(address.array), table, 1, address.offset)
+
+    def _entries(self, address: Address) -> npt.NDArray[np.int64]:
+        if address.table is None or address.scale == 0:
+            return self._iterations
+        entries: npt.NDArray[np.int64] = self._columns.program.tables[address.table][self._iterations]
+        return entries.astype(np.int64)
