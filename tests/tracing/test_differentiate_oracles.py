@@ -1,4 +1,6 @@
-"""Derivatives of random graphs and random programs with loops, against the interpreter on dual numbers."""
+"""Derivatives of random graphs and random programs with loops, against the interpreter on dual numbers, and
+these against complex steps.
+"""
 
 import itertools
 
@@ -63,6 +65,15 @@ def rate(value, level=1):
     return value.rate if isinstance(value, Dual) and value.level == level else 0.0
 
 
+def stepped(x, dx):
+    """x + i h dx: a complex step."""
+    return [complex(a, 1e-40 * b) for a, b in zip(x, dx, strict=True)]
+
+
+def imaginary(values):
+    return [complex(value).imag / 1e-40 for value in values]
+
+
 def number(value, x):
     return evaluate([value], {"x": x})[0] if type(value) is Expression else value
 
@@ -84,6 +95,7 @@ def test_products_of_random_graphs_are_those_of_dual_numbers(recipe, x, dx, w, s
     values = cook(recipe, symbols)
     outputs = nodes_of(graph, (poisoned(values) if spoil else rest_of_the_operations(values)) + values[-2:])
     moved = [rate(y) for y in evaluate(outputs, {"x": [Dual(a, b, 1) for a, b in zip(x, dx, strict=True)]})]
+    agree(imaginary(evaluate(outputs, {"x": stepped(x, dx)})), moved)
     agree([number(y, x) for y in jvp(outputs, symbols, dx)], moved)
     weights = [w * (k + 1) for k in range(len(outputs))]
     gradient = [number(g, x) for g in vjp(outputs, symbols, weights)]
@@ -169,6 +181,7 @@ def test_products_of_programs_with_loops_are_those_of_dual_numbers(made, data):
     p = [0.7, -1.2]
     duals = [Dual(a, b, 1) for a, b in zip(x, dx, strict=True)]
     moved = [rate(y) for y in interpret(program, {"x": duals, "p": p})["y"]]
+    agree(imaginary(interpret(program, {"x": stepped(x, dx), "p": p})["y"]), moved)
     tangent = program_jvp(program, graph, {"x": "dx"}, Frame(inputs=(ArraySpec("dx", 5),)))
     (found,) = interpret(tangent, {"x": x, "p": p, "dx": dx}).values()
     agree(found, moved)
