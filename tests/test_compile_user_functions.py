@@ -189,6 +189,7 @@ def test_traced_value_in_if_names_the_line_and_select():
         (lambda m, q: float(q[0]), r"cannot become float; use the functions of dalembert\.scalar"),
         (lambda m, q: None, "output is a NoneType; a traced function returns scalars"),
         (lambda m, q: "text", "output is a str"),
+        (lambda m, q: (), "at least; got none"),
         (lambda m, q: [q, q[:1]], r"output\[1\] has shape \(1,\) but output\[0\] has \(2,\).*tuple"),
         (lambda m, q: q[0] < 1.0, r"is a condition; return scalar\.select"),
     ],
@@ -204,6 +205,13 @@ def test_what_cannot_be_compiled_says_so():
         da.compile(lambda m, q, gains: q[0], model)
     with pytest.raises(UnknownNameError, match='"gain"; valid: "q", "gains"; nearest: "gains"'):
         da.compile(lambda m, q, gains=1: q[0], model, inputs={"gain": 3})
+    for shape in (-1, 1.5, "3", (2, -1), (2, "x")):
+        with pytest.raises(ArgumentError, match=r'shape of "gains" is .*; give a length'):
+            da.compile(lambda m, q, gains: q[0], model, inputs={"gains": shape})  # type: ignore[dict-item]
+    with pytest.raises(ArgumentError, match=r'parameters=\("gravity",\)'):
+        da.compile(energies, model, parameters="gravity")
+    with pytest.raises(DtypeError, match="got CompiledFunction; what is compiled can be called"):
+        da.compile(da.compile(energies, model), model)
     with pytest.raises(ArgumentError, match="takes no arguments; its first one must be the model"):
         da.compile(lambda: 1.0, model)
     with pytest.raises(ArgumentError, match="q is keyword-only"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import operator
 import pkgutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -71,8 +72,13 @@ def compile(
     name = getattr(function, "__name__", "function")
     if not isinstance(model, Model):
         raise DtypeError(f"da.compile takes a function and a Model, got {type(model).__name__} for the model")
-    if not callable(function):
-        raise DtypeError(f"da.compile takes a function, got {type(function).__name__}")
+    if not callable(function) or isinstance(function, CompiledFunction):
+        raise DtypeError(
+            f"da.compile takes a function of a model and scalars, got {type(function).__name__}; "
+            "what is compiled can be called as it is, and differentiated"
+        )
+    if isinstance(parameters, str):
+        raise ArgumentError(f'parameters is a sequence of names; write parameters=("{parameters}",)')
     values = tuple(ArrayArgument(name, np.shape(model.value(name))) for name in parameters)
     if _is_public(function, name):
         _require_arrays_alone(function, name)
@@ -199,13 +205,27 @@ def _arguments(
                 f'{_name(function)}: the shape of "{item.name}" is not known by its name; give it, '
                 f'for instance inputs={{"{item.name}": (3,)}}'
             )
-        arguments.append(ArrayArgument(item.name, (shape,) if isinstance(shape, int) else tuple(shape)))
+        arguments.append(ArrayArgument(item.name, _checked_shape(item.name, shape)))
     unknown = set(inputs) - {item.name for item in listed[1:]}
     if unknown:
         raise UnknownNameError.of(
             f"argument of {_name(function)}", min(unknown), [item.name for item in listed[1:]]
         )
     return tuple(arguments)
+
+
+def _checked_shape(name: str, given: object) -> tuple[int, ...]:
+    """A length or a tuple of lengths, as a tuple."""
+    lengths = given if isinstance(given, tuple | list) else (given,)
+    try:
+        shape = tuple(operator.index(length) for length in lengths)
+    except TypeError:
+        shape = (-1,)
+    if min(shape, default=0) < 0:
+        raise ArgumentError(
+            f'inputs: the shape of "{name}" is {given!r}; give a length or a tuple of lengths, such as (3,)'
+        )
+    return shape
 
 
 def _name(function: Callable[..., Any]) -> str:
