@@ -1,5 +1,8 @@
 """A rollout is the steps one by one, bit for bit: one sample and batches, streams, decimation, in pieces."""
 
+import signal
+import threading
+
 import numpy as np
 import pytest
 
@@ -121,6 +124,31 @@ def test_long_rollouts_can_be_watched_and_interrupted(monkeypatch):
         rollout(q, v, tau, DT, steps=steps, progress=interrupt)
 
 
+def test_ctrl_c_ends_a_rollout_that_would_take_hours():
+    model = da.models.arm6()
+    recipe = library_recipe(model, "step", options=SEMI_IMPLICIT)
+    run = compile_rollout(recipe, carried={"q": 0, "v": 1}).start(
+        *(np.zeros(6),) * 3, DT, steps=10**11, every=10**11
+    )
+    run.advance(1)
+    timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        while run.done < run.steps:
+            run.advance()
+    assert np.isfinite(run.state["q"]).all()
+
+
+def test_a_rollout_comes_from_the_disk_without_a_trace(monkeypatch, tmp_path):
+    monkeypatch.setenv("DALEMBERT_CACHE_DIR", str(tmp_path))
+    model = da.models.arm6()
+    given = start_of(model, (3,), 4)
+    first = stepping(model)(*given, DT, steps=4)
+    monkeypatch.setattr("dalembert.kernels.lower", None)
+    for found, wanted in zip(stepping(model)(*given, DT, steps=4).outputs, first.outputs, strict=True):
+        assert same_bits(found, wanted)
+
+
 def test_no_steps_and_no_samples():
     model = da.models.arm6()
     rollout = stepping(model)
@@ -148,11 +176,12 @@ def growing(model, x, u, step, rate):
 
 
 def grown(**options):
-    refusal = Refusal(
-        measure=lambda model, x, u, step, rate: scalar.maximum(x[0], x[1]),
-        tolerance={"float64": 10.0, "float32": 10.0},
-        message="x reaches {measure:.3g}",
-    )
+    measures = {
+        "x reaches {measure:.3g}": lambda model, x, u, step, rate: scalar.maximum(x[0], x[1]),
+        "u reaches {measure:.3g}": lambda model, x, u, step, rate: u[1],
+    }
+    limit = {"float64": 10.0, "float32": 10.0}
+    refusals = tuple(Refusal(measure, limit, message) for message, measure in measures.items())
     recipe = Recipe(
         "growing",
         growing,
@@ -163,7 +192,7 @@ def grown(**options):
             ArrayArgument("step", ()),
             ArrayArgument("rate", ()),
         ),
-        refusals=(refusal,),
+        refusals=refusals,
     )
     return compile_rollout(recipe, carried={"x": 0, "step": 1}, streams=("u",), **options)
 
@@ -193,6 +222,18 @@ def test_a_refused_sample_is_named_with_its_step():
         rollout([9.5, 0.0], u, 0.0, 0.0, steps=steps)
     with pytest.raises(StateError, match=r"growing, step 0: x reaches 11"):
         rollout([11.0, 0.0], u[:1], 0.0, 0.0, steps=1)
+    u[9, 1] = 70.0
+    with pytest.raises(StateError, match=r"growing, sample \(0, 0\), step 9: u reaches 70"):
+        rollout(x, u, 0.0, 0.0, steps=steps)
+
+
+def test_a_sample_refused_in_a_later_piece_is_named_with_its_step(monkeypatch):
+    monkeypatch.setattr("dalembert.rollout_execution.INTERRUPTIBLE", 1)
+    rollout = grown()
+    x, u = np.array([[0.0, 0.0], [3.0, 3.0]]), np.ones((20, 2))
+    with pytest.raises(StateError, match=r"growing, sample \(1,\), step 8: x reaches 11"):
+        rollout(x, u, 0.0, 0.0, steps=20)
+    assert rollout(x, u, 0.0, 0.0, steps=20, check="off").refused.tolist() == [11, 8]
 
 
 def test_quaternions_off_unit_norm_are_refused_at_the_start():
@@ -233,6 +274,38 @@ def test_a_function_of_the_users_own_with_run_time_parameters():
             q, v = da.step(other, q, v, np.zeros(2), DT)
         np.testing.assert_allclose(run.outputs[0][row, -1], q, rtol=1e-12)
         np.testing.assert_allclose(run.outputs[2][row, -1], da.kinetic_energy(other, q, v), rtol=1e-11)
+
+
+def implicit(model, x, u):
+    """The implicit step x' = x + u - 0.1 x'^3 by Newton's method: samples need different numbers of them."""
+
+    def better(y):
+        return y - (y + 0.1 * y * y * y - x - u) / (1.0 + 0.3 * y * y)
+
+    def solved(y):
+        return scalar.absolute(y + 0.1 * y * y * y - x - u) < 1e-12
+
+    y = scalar.loop(40, better, x, until=solved)
+    return y, scalar.loop(3, lambda z: 0.5 * z + y, 0.0)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_step_may_hold_loops_of_its_own(dtype):
+    model, steps = da.models.pendulum(), 15
+    arguments = (ArrayArgument("x", ()), ArrayArgument("u", ()))
+    rollout = compile_rollout(
+        Recipe("implicit", implicit, model, arguments), carried={"x": 0}, streams=("u",), dtype=dtype
+    )
+    step = da.compile(implicit, model, inputs={"x": (), "u": ()}, dtype=dtype)
+    rng = np.random.default_rng(0)
+    for batch in ((), (37,)):
+        x = (10.0 ** rng.uniform(-3, 4, batch)).astype(dtype)
+        u = rng.normal(size=(*batch, steps)).astype(dtype)
+        run = rollout(x, u, steps=steps)
+        for k in range(steps):
+            x, z = step(x, np.ascontiguousarray(u[..., k]))
+            assert same_bits(np.ascontiguousarray(run.outputs[0][..., k]), np.asarray(x))
+            assert same_bits(np.ascontiguousarray(run.outputs[1][..., k]), np.asarray(z))
 
 
 def test_threads_share_the_samples(monkeypatch):

@@ -66,6 +66,17 @@ CASES = {
 }
 
 
+def test_what_no_step_reads_is_carried_too():
+    graph = Graph()
+    program = straight({"a": 9}, {"next": [graph.constant(float(k)) for k in range(9)]})
+    rollout = Rollout((("a", 0),))
+    for lanes in (1, None):
+        kernel = compile_program(program, lanes=lanes, rollout=rollout)
+        given = _inputs(program, rollout, 11, 0, "float64")
+        assert np.array_equal(_rolled(kernel, given, 11, 0, 1)[1][0], given["a"])
+        assert np.array_equal(_rolled(kernel, given, 11, 2, 1)[1][0], np.tile(np.arange(9.0), (11, 1)))
+
+
 def _inputs(program, rollout, rows, steps, dtype):
     rng = np.random.default_rng(rows)
     return {
