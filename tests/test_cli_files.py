@@ -60,7 +60,7 @@ def test_info_draws_the_tree_and_adds_centre_of_mass_and_limits(arm: Path, capsy
 
 
 def test_info_as_json_holds_every_body_and_only_finite_numbers(tmp_path: Path, capsys: Capture) -> None:
-    model = da.models.humanoid()
+    model = da.models.humanoid().with_ground()
     assert main(["info", "--json", saved(tmp_path, model)]) == 0
 
     def no_constant(text: str) -> None:
@@ -70,6 +70,9 @@ def test_info_as_json_holds_every_body_and_only_finite_numbers(tmp_path: Path, c
     assert (facts["nq"], facts["nv"]) == (model.nq, model.nv)
     assert facts["total_mass"] == model.total_mass
     np.testing.assert_allclose(facts["center_of_mass"], da.center_of_mass(model, model.neutral()), atol=1e-12)
+    assert facts["world_shapes"] == ["plane"]
+    assert ["left_forearm", "pelvis"] in facts["contact_exclusions"]
+    assert facts["contact_pairs"] == []
     assert [body["name"] for body in facts["bodies"]] == list(model.bodies.names)
     for body, listed in zip(model.bodies, facts["bodies"]):
         assert listed["mass"] == body.inertia.mass

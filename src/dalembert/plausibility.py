@@ -18,7 +18,7 @@ from dalembert.errors import DalembertError
 from dalembert.model.body import Body, Limits
 from dalembert.model.checks import inspect
 from dalembert.model.model import Model
-from dalembert.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Mesh, Shape, Sphere
+from dalembert.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Mesh, Shape, Sphere
 from dalembert.spatial import physical_problems
 from dalembert.spatial.transform import Transform
 
@@ -294,4 +294,6 @@ def _extent(shape: Shape) -> float:
             lengths = (shape.length, 2.0 * shape.radius)
         case Capsule():
             lengths = (shape.length + 2.0 * shape.radius,)
+        case ConvexMesh():
+            lengths = tuple(float(x) for x in np.ptp(np.array(shape.vertices), axis=0))
     return max(lengths, default=0.0)

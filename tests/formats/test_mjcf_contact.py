@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
 from itertools import combinations
 from pathlib import Path
@@ -15,6 +17,7 @@ from dalembert.errors import FileError
 from dalembert.formats.mjcf import load_mjcf
 from dalembert.formats.mjcf_writer import mjcf_text
 from dalembert.model.shapes import Box, ConvexMesh, HeightField, Plane, Shape, Sphere
+from dalembert.model.values import rebuilt
 from dalembert.spatial import RigidInertia, Vec3
 
 mujoco = pytest.importorskip("mujoco")
@@ -273,3 +276,31 @@ def test_what_mjcf_has_no_words_for_is_lost_or_refused() -> None:
     builder.add_shape("world", HeightField(np.random.default_rng(1).normal(size=(500, 500)).tolist(), (1, 1)))
     with pytest.raises(FileError, match="height field has more numbers"):
         mjcf_text(builder.build())
+
+
+BUNDLED = (
+    da.models.arm6, da.models.arm7, da.models.cart_pole, da.models.double_pendulum, da.models.five_bar,
+    da.models.four_bar, da.models.humanoid, da.models.ladder, da.models.pendulum, da.models.quadruped,
+    da.models.slider_crank, da.models.stewart, da.models.two_link_arm,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("make", BUNDLED, ids=lambda make: make.__name__)
+def test_bundled_models_do_not_touch_themselves_at_rest(make: Callable[[], da.Model]) -> None:
+    """Distances by MuJoCo between all shapes that may touch, in the neutral pose."""
+    model = make()
+    bodies = [
+        replace(body, shapes=tuple(replace(s, name=f"{body.name} {k}") for k, s in enumerate(body.shapes)))
+        for body in model.bodies
+    ]
+    model = rebuilt(model, bodies=bodies)
+    m = mujoco.MjModel.from_xml_string(mjcf_text(model.tree())[0])
+    data = mujoco.MjData(m)
+    mujoco.mj_forward(m, data)
+    for pair in may_touch(model):
+        g, h = (mujoco.mj_name2id(m, mujoco.mjtObj.mjOBJ_GEOM, name) for name in pair)
+        assert mujoco.mj_geomDistance(m, data, g, h, 1.0, None) > 0.0, pair
+    on_ground = may_touch(model.with_ground())
+    assert {name for pair in on_ground for name in pair if "ground" in pair} - {"ground"} == {
+        shape.name for body in bodies for shape in body.shapes if shape.collision
+    }

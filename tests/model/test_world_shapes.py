@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from dalembert import models
+from dalembert.algorithms.guenter_rose import stacked_hinges
 from dalembert.errors import ArgumentError, DalembertError, ModelError, UnknownNameError
 from dalembert.model import Model, ModelBuilder, ShapePair
 from dalembert.model.joints import Fixed, Free, Revolute
@@ -275,3 +276,13 @@ def test_damaged_texts_are_refused(old: str, new: str, message: str) -> None:
     assert old in text
     with pytest.raises(DalembertError, match=message):
         Model.from_json(text.replace(old, new))
+
+
+def test_stacks_of_hinges_touch_as_their_joints_did() -> None:
+    """A body on a stack is no longer its parent's child: it is excluded by name."""
+    model = models.humanoid().with_ground()
+    stacked = stacked_hinges(model)
+    assert stacked.world_shapes == model.world_shapes
+    assert {*model.contact_exclusions} < {*stacked.contact_exclusions}
+    assert ("abdomen", "chest") in stacked.contact_exclusions
+    assert ("left_thigh", "left_shank") not in stacked.contact_exclusions

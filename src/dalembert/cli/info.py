@@ -91,6 +91,9 @@ def facts(found: Content) -> dict[str, Any]:
         "constraints": [
             {"name": item.name, "kind": item.kind, "residuals": item.size} for item in model.constraints
         ],
+        "world_shapes": [shape.kind for shape in model.world_shapes],
+        "contact_exclusions": [list(pair) for pair in model.contact_exclusions],
+        "contact_pairs": [[pair.first, pair.second] for pair in model.contact_pairs],
         "mobility": _mobility(model),
         "actuated": list(model.actuated),
         "report": list(model.report),

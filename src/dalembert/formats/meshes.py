@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, final
+from typing import Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from dalembert.errors import ArgumentError, FileError, ModelError, UnknownNameEr
 from dalembert.formats.obj import read_obj
 from dalembert.formats.resources import read_regular_file
 from dalembert.formats.stl import read_stl
+from dalembert.model.shapes import ConvexMesh
 from dalembert.model.shapes.volumes import homogeneous_inertia, integrals
 from dalembert.spatial import RigidInertia
 
@@ -99,6 +100,16 @@ class TriangleMesh:
             raise ArgumentError(f"mesh: scale is {scale!r}; give finite numbers, none zero")
         faces = self.faces[:, ::-1] if np.prod(np.sign(factors)) < 0.0 else self.faces
         return TriangleMesh(self.vertices * factors, faces)
+
+    def hull(self, **options: Any) -> ConvexMesh:
+        """The convex hull of the mesh as a shape; `options` are those of shapes, such as `placement`.
+
+        >>> from dalembert.formats.meshes import TriangleMesh
+        >>> mesh = TriangleMesh([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)], [(0, 2, 1), (0, 1, 3)])
+        >>> round(mesh.scaled(0.1).hull(name="stone").volume, 9)
+        0.000166667
+        """
+        return ConvexMesh(self.vertices[np.unique(self.faces)].tolist(), **options)
 
     def inertia(self, *, mass: float | None = None, density: float | None = None) -> RigidInertia:
         """Inertia of the homogeneous solid inside the surface, from its mass [kg] or its density [kg/m^3].

@@ -19,7 +19,7 @@ from dalembert.model.user_constraints import carried
 from dalembert.model.values import rebuilt
 from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3
 
-__all__ = ["attach", "lock", "lumped", "rechecked", "tree", "with_ground"]
+__all__ = ["add_contact", "attach", "lock", "lumped", "rechecked", "tree", "with_ground"]
 
 Rename = Callable[[str], str]
 
@@ -167,7 +167,7 @@ def lumped(model: Model) -> Model:
         builder.add_shape(WORLD_NAME, shape)
     for carrier, shape in merged:
         builder.add_shape(carrier, shape)
-    _add_contact(builder, model, lambda name: home[model.frame(name).body][0], _same)
+    add_contact(builder, model, lambda name: home[model.frame(name).body][0], _same)
     for frame in frames:
         builder.add_frame(*frame)
     for item in model.frames:
@@ -247,6 +247,18 @@ def _same(name: str) -> str:
     return name
 
 
+def add_contact(builder: ModelBuilder, model: Model, body: Rename = _same, shape: Rename = _same) -> None:
+    """Add the exclusions and pairs of a model, its bodies and shapes under their new names."""
+    for pair in model.contact_exclusions:
+        first, second = map(body, pair)
+        if first != second:
+            builder.exclude_contact(first, second)
+    for item in model.contact_pairs:
+        builder.add_contact_pair(
+            shape(item.first), shape(item.second), friction=item.friction, restitution=item.restitution
+        )
+
+
 def _add_body(
     builder: ModelBuilder, model: Model, body: Body, rename: Rename, base: tuple[str, Transform] | None
 ) -> None:
@@ -289,18 +301,6 @@ def _moved(shape: Shape, X: Transform | None) -> Shape:
     return shape if X is None else dataclasses.replace(shape, placement=X @ shape.placement)
 
 
-def _add_contact(builder: ModelBuilder, model: Model, body: Rename, shape: Rename) -> None:
-    """Add the exclusions and pairs of a model, its bodies and shapes under their new names."""
-    for pair in model.contact_exclusions:
-        first, second = map(body, pair)
-        if first != second:
-            builder.exclude_contact(first, second)
-    for item in model.contact_pairs:
-        builder.add_contact_pair(
-            shape(item.first), shape(item.second), friction=item.friction, restitution=item.restitution
-        )
-
-
 def _add_rest(
     builder: ModelBuilder,
     model: Model,
@@ -319,7 +319,7 @@ def _add_rest(
 
     for shape in model.world_shapes:
         builder.add_shape(root, _moved(_renamed(shape, rename), X))
-    _add_contact(builder, model, lambda name: root if name == WORLD_NAME else rename(name), rename)
+    add_contact(builder, model, lambda name: root if name == WORLD_NAME else rename(name), rename)
     for frame in model.frames:
         builder.add_frame(rename(frame.name), *place(frame.body, frame.placement))
     for loop in model.loops:

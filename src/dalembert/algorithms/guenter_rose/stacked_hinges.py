@@ -14,6 +14,7 @@ from dalembert.model.body import Body, Limits
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Joint, Prismatic, Revolute
 from dalembert.model.model import WORLD_NAME, Model
+from dalembert.model.surgery import add_contact
 from dalembert.scalar import is_zero
 from dalembert.spatial import RigidInertia, Vec3
 
@@ -63,6 +64,12 @@ def stacked_hinges(model: Model) -> Model:
         builder.add_coupling(
             coupling.name, dict(coupling.coefficients), offset=coupling.offset, dependent=coupling.dependent
         )
+    for shape in model.world_shapes:
+        builder.add_shape(WORLD_NAME, shape)
+    add_contact(builder, model)
+    for body in model.bodies:
+        if body.nv > 1 and body.parent >= 0:  # the ends of a stack are no longer parent and child
+            builder.exclude_contact(model.bodies[body.parent].name, body.name)
     builder.set_actuated(actuated)
     return builder.build(inertia="as_given")
 

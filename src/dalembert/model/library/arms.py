@@ -77,11 +77,14 @@ def arm7() -> Model:
     """A seven-joint arm with a spherical shoulder and wrist, redundant like a human arm; frame "tool" at
     the hand.
     """
-    return _arm("arm7", ARM7, tool=0.13)
+    return _arm("arm7", ARM7, tool=0.13, nested=[("lower_link", "hand")])
 
 
-def _arm(name: str, links: Sequence[Link], tool: float) -> Model:
+def _arm(name: str, links: Sequence[Link], tool: float, nested: Sequence[tuple[str, str]] = ()) -> Model:
+    """An arm of links; the `nested` pairs of them overlap, within a wrist of several joints."""
     builder = ModelBuilder(name=name)
+    for pair in nested:
+        builder.exclude_contact(*pair)
     parent = WORLD_NAME
     for link in links:
         capsule = Capsule.between(link.start, link.end, link.radius)

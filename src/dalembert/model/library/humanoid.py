@@ -61,6 +61,16 @@ def humanoid(*, height: float = HEIGHT, mass: float = 75.0) -> Model:
         _arm(person, side, sign)
         _leg(person, side, sign)
     builder = person.builder
+    for side in ("left", "right"):
+        # Arms that hang down lie against the trunk: these are within one another in the neutral pose.
+        for part, other in (
+            ("upper_arm", "abdomen"),
+            ("elbow", "abdomen"),
+            ("elbow", "pelvis"),
+            ("forearm", "pelvis"),
+            ("forearm", f"{side}_thigh"),
+        ):
+            builder.exclude_contact(f"{side}_{part}", other)
     builder.set_actuated(name for name in person.joints if name != "root")
     return builder.build()
 

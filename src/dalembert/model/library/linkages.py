@@ -16,6 +16,8 @@ __all__ = ["five_bar", "four_bar", "ladder", "slider_crank"]
 
 LIFT = (0.0, -1.0, 0.0)
 """Turning about -y lifts a bar that lies along x."""
+PASS = 0
+"""The mask of parts that pass one another, as bars do that overlap at their pins; other shapes touch them."""
 
 
 def _along_x(x: float) -> Transform:
@@ -35,7 +37,7 @@ def _quarter(sine: float, x: float = 0.0, *, at: float = 0.0) -> Transform:
 
 def _bar(length: float, mass: float) -> tuple[RigidInertia, Capsule]:
     moment = mass * length**2 / 12.0
-    capsule = Capsule.between((0.0, 0.0, 0.0), (length, 0.0, 0.0), 0.02)
+    capsule = Capsule.between((0.0, 0.0, 0.0), (length, 0.0, 0.0), 0.02, collides_with=PASS)
     return RigidInertia(mass, (length / 2.0, 0.0, 0.0), (0.0, moment, moment)), capsule
 
 
@@ -101,7 +103,7 @@ def slider_crank(
         inertia=inertia,
         shapes=(capsule,),
     )
-    block = Box((0.12, 0.08, 0.08))
+    block = Box((0.12, 0.08, 0.08), collides_with=PASS)
     builder.add_body(
         "slider",
         "world",

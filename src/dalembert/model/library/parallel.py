@@ -10,6 +10,7 @@ from dalembert.errors import ModelError
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Free, Prismatic, Spherical, Universal
 from dalembert.model.library.arguments import require_numbers
+from dalembert.model.library.linkages import PASS
 from dalembert.model.model import Model
 from dalembert.model.shapes import Capsule, Cylinder
 from dalembert.model.user_constraints import KnownFunction
@@ -60,7 +61,7 @@ def stewart(
         raise ModelError("stewart: base_radius, platform_radius and height must be positive")
     anchors = _anchors(base_radius, platform_radius, spread)
     builder = ModelBuilder(name="stewart")
-    plate = Cylinder(platform_radius, 0.04)
+    plate = Cylinder(platform_radius, 0.04, collides_with=PASS)
     builder.add_body(
         "platform",
         "world",
@@ -136,7 +137,7 @@ def _add_leg(builder: ModelBuilder, leg: int, place: Transform, length: float, m
         f"foot{leg}",
         placement=place,
         inertia=RigidInertia(mass, (0.0, 0.0, 0.5 * half), (moment, moment, thin)),
-        shapes=(Capsule.between((0.0, 0.0, 0.0), (0.0, 0.0, half), 0.03),),
+        shapes=(Capsule.between((0.0, 0.0, 0.0), (0.0, 0.0, half), 0.03, collides_with=PASS),),
     )
     builder.add_body(
         f"rod{leg}",
@@ -145,7 +146,7 @@ def _add_leg(builder: ModelBuilder, leg: int, place: Transform, length: float, m
         f"slide{leg}",
         placement=Transform(Mat3.identity(), Vec3(0.0, 0.0, length)),
         inertia=RigidInertia(mass, (0.0, 0.0, -0.5 * half), (moment, moment, thin)),
-        shapes=(Capsule.between((0.0, 0.0, -half), (0.0, 0.0, 0.0), 0.02),),
+        shapes=(Capsule.between((0.0, 0.0, -half), (0.0, 0.0, 0.0), 0.02, collides_with=PASS),),
     )
 
 

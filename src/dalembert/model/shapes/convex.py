@@ -26,7 +26,7 @@ class ConvexMesh(Solid):
     """The convex hull of points, four or more that do not lie in a plane.
 
     `vertices` are the corners of the hull, in the order in which they were given; points inside it are
-    dropped.
+    dropped. The hull of a mesh file is `da.formats.meshes.read_mesh("stone.stl").hull()`.
 
     >>> tetrahedron = da.ConvexMesh([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (0.1, 0.1, 0.1)])
     >>> len(tetrahedron.vertices), round(tetrahedron.volume, 6)
