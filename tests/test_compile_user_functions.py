@@ -338,6 +338,9 @@ def test_model_without_freedoms_has_empty_results():
     assert da.forward_dynamics(model, np.zeros((4, 0)), [], []).shape == (4, 0)
     assert da.jacobian(model, [], "stone").shape == (6, 0)
     assert da.center_of_mass(model, np.zeros((4, 0))).shape == (4, 3)
+    assert da.center_of_mass(model, np.zeros((2, 4, 0))).shape == (2, 4, 3)
+    f = da.compile(lambda m, q, x: [2.0], model, inputs={"x": (3, 0)})
+    assert f(np.zeros((5, 0)), np.zeros((5, 3, 0))).shape == (5, 1)
 
 
 @pytest.mark.parametrize("name", ["jacobian", "hybrid_dynamics_derivatives"])

@@ -100,7 +100,8 @@ def plain_rows(signature: Sequence[ArrayArgument], values: Sequence[object], dty
         if inner != argument.shape or split < 1 or (batch is not None and own != batch):
             return None
         batch = own
-        matrices.append(value.reshape(-1, argument.size) if split != 1 or len(inner) != 1 else value)
+        whole = split == 1 and len(inner) == 1
+        matrices.append(value if whole else value.reshape(math.prod(own), argument.size))
     if batch is None or 0 in batch:
         return None
     return Rows(batch, math.prod(batch), tuple(matrices))
