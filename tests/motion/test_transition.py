@@ -249,6 +249,23 @@ def test_a_point_in_contact_turns_and_what_it_cannot_carry_stays_with_the_root()
     assert 0.0 < np.abs(dear.residual).mean() < np.abs(cheap.residual).mean()
 
 
+def test_a_fixed_root_keeps_its_path_with_contacts_too() -> None:
+    q, turned = hand_stays()
+    options = {"knots": 5, "fixed_root": True}
+    alone = da.motion.transition(FIGURE, q, turned, 0.8, iterations=0, **options)
+    move = da.motion.transition(FIGURE, q, turned, 0.8, contacts={"hand": da.Spherical()}, **options)
+    assert move.converged
+    np.testing.assert_allclose(move.clip.q[:, :7], alone.clip.q[:, :7], atol=1e-14)
+    hand = da.forward_kinematics(FIGURE, move.clip.q)["hand"].translation
+    assert np.abs(hand - hand[0]).max() < 1e-10
+    external = np.zeros((len(move.clip), 3, 6))
+    external[:, 2] = move.contact_forces[:, 0]
+    tau = da.inverse_dynamics(FIGURE, move.clip.q, move.clip.v, move.clip.a, external, external_frame="world")
+    np.testing.assert_allclose(tau, move.tau, atol=1e-8)
+    with pytest.raises(da.errors.StateError, match="cannot be closed all the way"):
+        da.motion.transition(FIGURE, q, turned, 0.8, contacts=["hand"], **options)
+
+
 def test_a_linkage_moves_with_its_loop_closed() -> None:
     """Forces are those of the motor alone: with them, forward dynamics gives the motion back."""
     model = da.models.four_bar()

@@ -49,6 +49,9 @@ STEP = 1e-5
 TOGETHER = 32
 """Points of the differences that are computed in one call."""
 
+AHEAD = 1.0
+"""How much further the way of a run is thought to go on, for the bounds that it would cross."""
+
 LEAST = 1e-6
 """Of the eigenvalues of H with a unit diagonal: what is flatter counts as steep as that."""
 
@@ -162,6 +165,7 @@ class _Search:
     def run(self, variables: _Variables) -> npt.NDArray[np.bool_]:
         """BFGS, until it ends or a variable without bound crosses its bounds: which these are."""
         crossed = np.zeros(len(self.x), bool)
+        before = self.x
 
         def scaled(y: Array) -> tuple[float, Array]:
             value, gradient = self.measured(variables.x(y))
@@ -169,8 +173,9 @@ class _Search:
 
         def each(intermediate_result: Any) -> None:
             x = variables.x(intermediate_result.x)
-            crossed[:] = (x < self._lower) | (x > self._upper)
-            if crossed.any():
+            if ((x < self._lower) | (x > self._upper)).any():
+                ahead = x + AHEAD * (x - before)
+                crossed[:] = (ahead < self._lower) | (ahead > self._upper)
                 raise StopIteration
             self.accept(x, variables)
             if self.is_over():
