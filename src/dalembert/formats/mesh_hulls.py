@@ -1,0 +1,51 @@
+"""Meshes as they collide: by their convex hulls, read from the files that shapes name."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+
+from dalembert.errors import FileError, ModelError
+from dalembert.formats.meshes import read_mesh
+from dalembert.model import Model
+from dalembert.model.shapes import ConvexMesh, Mesh, Shape
+from dalembert.model.values import rebuilt
+
+__all__ = ["hull_of", "with_hulls"]
+
+
+def with_hulls(model: Model) -> Model:
+    """The model with the hull of every mesh that collides; a mesh that is drawn stays to be drawn.
+
+    MuJoCo and most engines collide meshes so. A file that is missing, or that holds no volume, is an error.
+    """
+    return rebuilt(
+        model,
+        bodies=[dataclasses.replace(body, shapes=tuple(_collided(body.shapes))) for body in model.bodies],
+        world_shapes=tuple(_collided(model.world_shapes)),
+    )
+
+
+def hull_of(shape: Mesh) -> ConvexMesh:
+    """The convex hull of the mesh in a shape's file, scaled, with all else that the shape has."""
+    if "://" in shape.path:
+        raise FileError(
+            f'mesh "{shape.path}" was not found when the model was loaded; name the folder of its package in '
+            "roots=[…]"
+        )
+    same = {name: value for name, value in shape.data() if name not in ("path", "scale")}
+    mesh = read_mesh(shape.path).scaled(shape.scale)
+    try:
+        return mesh.hull(**same)
+    except ModelError as error:
+        raise ModelError(f"{shape.path}: {error}") from error
+
+
+def _collided(shapes: Iterable[Shape]) -> Iterator[Shape]:
+    for shape in shapes:
+        if not isinstance(shape, Mesh) or not shape.collision:
+            yield shape
+            continue
+        if shape.visual:
+            yield dataclasses.replace(shape, collision=False, name="")  # its name is the hull's
+        yield hull_of(dataclasses.replace(shape, visual=False))
