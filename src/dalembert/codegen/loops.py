@@ -23,12 +23,7 @@ def emit_loop(context: Context, program: Program, loop: Loop) -> None:
     writer.begin(head)
     counter = f"%{head}.i"
     writer.line(f"{counter} = phi i64 [ 0, %{before} ], [ {counter}.next, %{tail} ]")
-    if loop.until is not None:
-        flag = context.places[loop.until.array].load(writer, loop.until.offset)
-        done = writer.every(writer.compare("une", flag, writer.constant(0.0)))
-        more = writer.label()
-        writer.line(f"br i1 {done}, label %{after}, label %{more}")
-        writer.begin(more)
+    _leave(context, loop.until, after)
     index = writer.let(f"sub i64 {loop.count - 1}, {counter}") if loop.reverse else counter
     labels = [writer.label() for _ in loop.cases]
     if loop.kinds is None:
@@ -39,6 +34,7 @@ def emit_loop(context: Context, program: Program, loop: Loop) -> None:
         writer.line(f"switch i64 {kind}, label %{labels[0]} [ {cases} ]")
     for number, (label, stores) in enumerate(zip(labels, loop.cases)):
         writer.begin(label)
+        _leave(context, loop.skips[number] if loop.skips else None, tail)
         _emit_case(context, program, loop, number, stores, index)
         writer.line(f"br label %{tail}")
     writer.begin(tail)
@@ -46,6 +42,18 @@ def emit_loop(context: Context, program: Program, loop: Loop) -> None:
     more = writer.let(f"icmp ult i64 {counter}.next, {loop.count}")
     writer.line(f"br i1 {more}, label %{head}, label %{after}")
     writer.begin(after)
+
+
+def _leave(context: Context, flag: Address | None, target: str) -> None:
+    """Go to the block `target` if all lanes are done."""
+    if flag is None:
+        return
+    writer = context.writer
+    value = context.places[flag.array].load(writer, flag.offset)
+    done = writer.every(writer.compare("une", value, writer.constant(0.0)))
+    more = writer.label()
+    writer.line(f"br i1 {done}, label %{target}, label %{more}")
+    writer.begin(more)
 
 
 def _entry(context: Context, table: str, index: Value) -> Value:

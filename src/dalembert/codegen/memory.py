@@ -170,12 +170,14 @@ def zero_runs(program: Program) -> dict[str, list[tuple[int, int]]]:
     sizes = {spec.name: spec.size for spec in (*program.outputs, *program.states)}
     first_write = {name: np.full(size, NEVER, dtype=np.int64) for name, size in sizes.items()}
     missing = {name: np.zeros(size, dtype=bool) for name, size in sizes.items()}
-    for start, (reads, writes) in _accesses(program):
+    for start, sure, (reads, writes) in _accesses(program):
+        before = first_write if sure else {name: times.copy() for name, times in first_write.items()}
         for array, positions, times in writes:
             np.minimum.at(first_write[array], positions, times + start)
         for array, positions, times in reads:
             late = first_write[array][positions] >= times + start
             missing[array][positions[late]] = True
+        first_write = before
     for name in delivered:
         missing[name] |= first_write[name] == NEVER
     return {name: _runs(mask) for name, mask in missing.items()}
@@ -184,8 +186,9 @@ def zero_runs(program: Program) -> dict[str, list[tuple[int, int]]]:
 Access = tuple[str, Positions, Positions]
 
 
-def _accesses(program: Program) -> Iterator[tuple[int, tuple[list[Access], list[Access]]]]:
-    """For each statement, its first moment, and the reads and writes as (array, positions, moments)."""
+def _accesses(program: Program) -> Iterator[tuple[int, bool, tuple[list[Access], list[Access]]]]:
+    """For each statement, its first moment, whether all of it is run for sure, and the reads and writes as
+    (array, positions, moments)."""
     now = 0
     arrays = {spec.name for spec in (*program.outputs, *program.states)}
     for statement in program.statements:
@@ -198,7 +201,7 @@ def _accesses(program: Program) -> Iterator[tuple[int, tuple[list[Access], list[
                     reads.append((node.data.array, np.array([node.data.offset]), once))
             for store in statement.stores:
                 writes.append((store.array, np.array([store.position]), once))
-            yield now, (reads, writes)
+            yield now, True, (reads, writes)
             now += 1
             continue
         for case, stores in enumerate(statement.cases):
@@ -209,11 +212,11 @@ def _accesses(program: Program) -> Iterator[tuple[int, tuple[list[Access], list[
                     reads.append((address.array, address.positions(program.tables, own), moments))
             for indexed in stores:
                 access = (indexed.address.array, indexed.address.positions(program.tables, own), moments)
-                if statement.until is None:  # else it may end before its first iteration
+                if not statement.skips or statement.skips[case] is None:
                     writes.append(access)
                 if indexed.accumulate:
                     reads.append(access)
-        yield now, (reads, writes)
+        yield now, statement.until is None, (reads, writes)
         now += statement.count
 
 

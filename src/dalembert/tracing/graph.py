@@ -10,6 +10,7 @@ NaN or infinite), and the sign of a zero constant is dropped. Every other fold k
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Final, final
 
@@ -20,7 +21,7 @@ from dalembert.errors import TracingError, UnknownNameError
 from dalembert.scalar import Scalar
 from dalembert.scalar.lookups import Table
 from dalembert.tracing.expression import Expression, caller
-from dalembert.tracing.iteration import RecordedLoop
+from dalembert.tracing.iteration import OpenLoop, RecordedLoop
 from dalembert.tracing.operations import BOOLEAN_OPS, OPERATIONS
 from dalembert.tracing.rewriting import RuleSet
 from dalembert.tracing.rules import RULES
@@ -39,12 +40,12 @@ class Graph:
         self.share = share
         self.nodes: list[Expression] = []
         self.loops: list[RecordedLoop] = []
-        self.recording = False
-        """Whether the step of a loop is being recorded."""
+        self.open_loops: list[OpenLoop] = []
         self.tables: dict[str, Table] = {}
         self._constants: dict[Any, Expression] = {}
         self._leaves: dict[Any, Expression] = {}
         self._table_names: dict[bytes, str] = {}
+        self._loop_numbers = itertools.count()
         self._known: dict[str, dict[Any, Expression]] = {name: {} for name in OPERATIONS}
         self._builders: dict[str, Callable[..., Expression]] = {
             name: _builder(self, name, operation.arity) for name, operation in OPERATIONS.items()
@@ -97,6 +98,10 @@ class Graph:
             name = self._table_names[key] = f"lookup {len(self.tables)}"
             self.tables[name] = np.array(table)
         return self._looked_up(name, node)
+
+    def loop_name(self) -> str:
+        """A name for a new loop."""
+        return f"loop {next(self._loop_numbers)}"
 
     def with_arguments(self, node: Expression, args: Sequence[Expression]) -> Expression:
         """The operation of a node on other arguments."""

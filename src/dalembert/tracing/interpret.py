@@ -67,9 +67,12 @@ def evaluate(
 
 def _run_loop(loop: Loop, arrays: dict[str, list[Scalar]], tables: Mapping[str, Table]) -> None:
     for iteration in loop.iterations:
-        if loop.until is not None and _all_done(arrays[loop.until.array][loop.until.offset]):
+        if _all_done(loop.until, arrays):
             break
-        case = loop.cases[0 if loop.kinds is None else int(tables[loop.kinds][iteration])]
+        kind = 0 if loop.kinds is None else int(tables[loop.kinds][iteration])
+        if loop.skips and _all_done(loop.skips[kind], arrays):
+            continue
+        case = loop.cases[kind]
         values = evaluate([store.value for store in case], arrays, tables=tables, iteration=iteration)
         for store, value in zip(case, values, strict=True):
             array = arrays[store.address.array]
@@ -77,9 +80,12 @@ def _run_loop(loop: Loop, arrays: dict[str, list[Scalar]], tables: Mapping[str, 
             array[position] = array[position] + value if store.accumulate else value
 
 
-def _all_done(flag: Scalar) -> bool:
+def _all_done(flag: Address | None, arrays: Mapping[str, Sequence[Scalar]]) -> bool:
     """Whether every sample is; scalars without a value never are."""
-    return isinstance(flag, int | float | complex | np.ndarray | np.generic) and bool(np.all(flag))
+    if flag is None:
+        return False
+    value = arrays[flag.array][flag.offset]
+    return isinstance(value, int | float | complex | np.ndarray | np.generic) and bool(np.all(value))
 
 
 def _load(

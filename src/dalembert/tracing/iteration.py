@@ -9,8 +9,8 @@ literal, and a value that no step changes stays what it was before the loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, final
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
@@ -22,13 +22,10 @@ from dalembert.tracing.address import Address
 from dalembert.tracing.expression import Expression, caller
 from dalembert.tracing.operations import BOOLEAN_OPS
 
-__all__ = ["RecordedLoop", "from_cell", "is_condition", "record_loop", "to_cell"]
+__all__ = ["OpenLoop", "RecordedLoop", "from_cell", "is_condition", "record_loop", "to_cell"]
 
 Step: TypeAlias = Callable[[Any], Any]
 Until: TypeAlias = Callable[[Any], Scalar] | None
-
-LONGEST_UNROLLED: Final = 20_000
-"""Operations that a loop inside the step of another may become."""
 
 
 @final
@@ -37,7 +34,7 @@ class RecordedLoop:
     """What a loop does: by place, the carried values before the loop and after one step.
 
     A place with a start and no result does not change. `until` is the place that holds 1 once a sample is
-    done, else 0.
+    done, else 0. `inner` are the loops of the step.
     """
 
     name: str
@@ -45,11 +42,21 @@ class RecordedLoop:
     start: dict[int, Expression]
     result: dict[int, Expression]
     until: int | None
+    inner: tuple[RecordedLoop, ...]
 
     @property
     def end(self) -> str:
         """The name of the array that values after the loop are loaded from."""
         return f"{self.name} end"
+
+
+@final
+@dataclass(slots=True, eq=False)
+class OpenLoop:
+    """A loop whose step is being recorded: the condition that a sample is done, and inner loops so far."""
+
+    flag: Expression | None
+    inner: list[RecordedLoop] = field(default_factory=list)
 
 
 def record_loop(count: int, step: Step, carry: Any, until: Until) -> Any:
@@ -59,29 +66,31 @@ def record_loop(count: int, step: Step, carry: Any, until: Until) -> Any:
     graph = _graph_of([*start, finished]) or _graph_of(leaves(step(carry)))
     if finished is True or graph is None:
         return carry
-    if graph.recording:
-        return _unrolled(graph, count, step, carry, until)
-    name = f"loop {len(graph.loops)}"
+    name = graph.loop_name()
     cells = [to_cell(graph, leaf) for leaf in start]
-    graph.recording = True
+    done = None if until is None else len(start)
+    outer = graph.open_loops[-1] if graph.open_loops else None
+    own = OpenLoop(None if done is None else from_cell(graph, Address.fixed(name, done), condition=True))
+    graph.open_loops.append(own)
     try:
-        given, new = _settled(graph, name, step, carry, start)
+        given, new = _settled(graph, own, name, step, carry, start)
         results = _changed(given, new)
         if until is not None:
             following = until(rebuild(carry, new))
     finally:
-        graph.recording = False
+        graph.open_loops.pop()
     starts = {j: cell for j, cell in enumerate(cells) if _known(given[j]) is None}
-    done = None if until is None else len(start)
     if done is not None:
-        flag = from_cell(graph, Address.fixed(name, done), condition=True)
         results = {
-            j: scalar.select(flag, graph.load(Address.fixed(name, j)), value) for j, value in results.items()
+            j: scalar.select(own.flag, graph.load(Address.fixed(name, j)), value)
+            for j, value in results.items()
         }
+        if outer is not None and outer.flag is not None:  # what is done outside has nothing to do inside
+            finished = graph.operation("or", outer.flag, finished)
         starts[done] = to_cell(graph, graph.condition(finished))
-        results[done] = to_cell(graph, graph.operation("or", flag, following))
-    loop = RecordedLoop(name, count, starts, results, done)
-    graph.loops.append(loop)
+        results[done] = to_cell(graph, graph.operation("or", own.flag, following))
+    loop = RecordedLoop(name, count, starts, results, done, tuple(own.inner))
+    (graph.loops if outer is None else outer.inner).append(loop)
     after = [
         from_cell(graph, Address.fixed(loop.end, j), condition=is_condition(leaf)) if j in results else leaf
         for j, leaf in enumerate(start)
@@ -108,11 +117,12 @@ def from_cell(graph: Any, address: Address, *, condition: bool) -> Expression:
 
 
 def _settled(
-    graph: Any, name: str, step: Step, carry: Any, start: Sequence[Scalar]
+    graph: Any, own: OpenLoop, name: str, step: Step, carry: Any, start: Sequence[Scalar]
 ) -> tuple[list[Scalar], list[Scalar]]:
     """The values that a step is given, literals as long as it returns them, and what it makes of them."""
     kept = [_known(leaf) for leaf in start]
     while True:
+        own.inner.clear()
         given = [
             from_cell(graph, Address.fixed(name, j), condition=is_condition(leaf)) if known is None else leaf
             for j, (leaf, known) in enumerate(zip(start, kept, strict=True))
@@ -153,25 +163,3 @@ def _known(leaf: Scalar) -> tuple[str, float] | None:
 
 def _graph_of(values: Sequence[Scalar]) -> Any:
     return next((value.graph for value in values if type(value) is Expression), None)
-
-
-def _unrolled(graph: Any, count: int, step: Step, carry: Any, until: Until) -> Any:
-    """A loop inside the step of another, step by step."""
-    before = len(graph.nodes)
-    for done in range(count):
-        values = leaves(carry)
-        finished = False if until is None else until(carry)
-        if finished is True:
-            break
-        new = leaves(step(carry))
-        rebuild(carry, new)
-        carry = rebuild(
-            carry, [scalar.select(finished, old, value) for old, value in zip(values, new, strict=True)]
-        )
-        size = (len(graph.nodes) - before) * count // (done + 1)
-        if size > LONGEST_UNROLLED:
-            raise TracingError(
-                f"{caller()}: a loop of {count} steps in the step of another loop would be written out as "
-                f"about {size} operations; make one loop of both, or give the inner one fewer steps"
-            )
-    return carry

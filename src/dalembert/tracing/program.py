@@ -82,6 +82,7 @@ class Loop:
 
     i runs from 0 up, or with `reverse` from count - 1 down. `until` is an element of a state that is not zero
     once a sample is done: iterations that follow change nothing that is read later, and may be left out.
+    `skips` has such an element, or None, for each case: iterations of that case may be left out.
     """
 
     count: int
@@ -89,6 +90,12 @@ class Loop:
     kinds: str | None
     cases: tuple[tuple[IndexedStore, ...], ...]
     until: Address | None = None
+    skips: tuple[Address | None, ...] = ()
+
+    @property
+    def flags(self) -> tuple[Address, ...]:
+        """All elements that tell that a sample is done."""
+        return tuple(flag for flag in (self.until, *self.skips) if flag is not None)
 
     @property
     def iterations(self) -> range:
@@ -186,10 +193,12 @@ def _validate_loop(program: Program, loop: Loop) -> None:
         chosen = _index_table(program, loop.kinds, loop.count)[: loop.count]
         if loop.count and not (chosen.min() >= 0 and chosen.max() < len(loop.cases)):
             raise ArgumentError(f"table {loop.kinds!r} names a case outside 0 … {len(loop.cases) - 1}")
-    if loop.until is not None:
-        if loop.until.table is not None or loop.until.scale:
-            raise ArgumentError(f"a loop ends by {loop.until}; it must be one fixed element")
-        _validate_address(program, loop.until, iterations[:1], loop.count)
+    if loop.skips and len(loop.skips) != len(loop.cases):
+        raise ArgumentError(f"a loop of {len(loop.cases)} cases has {len(loop.skips)} skips")
+    for flag in loop.flags:
+        if flag.table is not None or flag.scale:
+            raise ArgumentError(f"a loop ends by {flag}; it must be one fixed element")
+        _validate_address(program, flag, iterations[:1], loop.count)
     writable = {spec.name for spec in (*program.outputs, *program.states)}
     for number, case in enumerate(loop.cases):
         own = iterations[chosen == number]
@@ -288,8 +297,8 @@ def _digest(program: Program) -> str:
             put_values(statement.values)
         else:
             put("loop", statement.count, statement.reverse, statement.kinds, len(statement.cases))
-            if statement.until is not None:
-                put("until", statement.until)
+            if statement.flags:
+                put("until", statement.until, *statement.skips)
             for case in statement.cases:
                 put("case", *[f"{store.address}\x1d{store.accumulate}" for store in case])
                 put_values(store.value for store in case)

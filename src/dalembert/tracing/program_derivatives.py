@@ -100,7 +100,7 @@ def program_vjp(
             (*case, *(IndexedStore(Address(tape.name, None, width, at), x) for at, x in enumerate(loads)))
             for case, loads in zip(loop.cases, columns, strict=True)
         )
-        forward.append(replace(loop, cases=kept, until=None))  # the tape must be whole
+        forward.append(replace(loop, cases=kept, until=None, skips=()))  # the tape must be whole
         read = tuple(tape.read(back, loads, width) for back, loads in zip(backs, columns, strict=True))
         reverse.append(Loop(loop.count, not loop.reverse, loop.kinds, read))
     states = [ArraySpec(name, sizes[of]) for of, name in names.items() if of in sizes]

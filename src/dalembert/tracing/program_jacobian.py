@@ -113,7 +113,8 @@ class _Columns:
         at = _Places(self, f"{self._own} {number}", iterations, np.minimum(columns, self.count - 1))
         changes = tuple(self._change(case, at) for case in loop.cases)
         own = tuple(self._readdressed(case, at) for case in loop.cases)
-        return Loop(len(iterations), False, at.table("kind", kinds), (*changes, *own), loop.until)
+        table = at.table("kind", kinds)
+        return Loop(len(iterations), False, table, (*changes, *own), loop.until, loop.skips * 2)
 
     def _change(self, case: tuple[IndexedStore, ...], at: _Places) -> tuple[IndexedStore, ...]:
         """The stores of the changes along one direction."""

@@ -37,8 +37,8 @@ def _read(program: Program, loops: list[Loop]) -> dict[str, npt.NDArray[np.bool_
             for node in live([store.value for store in case]):
                 if node.op == "load" and node.data.array in read:
                     read[node.data.array][node.data.positions(program.tables, own)] = True
-        if loop.until is not None:
-            read[loop.until.array][loop.until.offset] = True
+        for flag in loop.flags:
+            read[flag.array][flag.offset] = True
     read.update({spec.name: np.ones(spec.size, bool) for spec in program.outputs})
     return read
 
