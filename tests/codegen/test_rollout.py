@@ -201,6 +201,19 @@ def test_rollouts_are_told_apart_on_disk_and_describe_themselves():
         make_entry(single, print, input_shapes=[(5,), (5,)], output_shapes=[(5,), (5,)])
 
 
+def test_kernels_of_one_step_and_of_many_are_not_mixed_up():
+    program, rollout = CASES["exchange"]
+    many, one = (compile_program(program, rollout=each) for each in (rollout, None))
+    arrays = [np.zeros((4, 5)) for _ in range(4)]
+    with pytest.raises(ArgumentError, match="takes many steps"):
+        many.run_arrays(arrays[:2], arrays[2:])
+    places = [StepArray(address_of(array), array.strides[0]) for array in arrays]
+    with pytest.raises(ArgumentError, match="takes one step"):
+        run_rollout(one, places[:2], places[2:], 4, steps=1, first=1, every=1)
+    with pytest.raises(ShapeError, match="2 inputs and 5 outputs"):
+        run_rollout(many, places[:2], places[2:], 4, steps=1, first=1, every=1)
+
+
 @pytest.mark.parametrize(
     ("rollout", "error", "message"),
     [

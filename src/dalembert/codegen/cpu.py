@@ -18,7 +18,7 @@ import numpy.typing as npt
 from dalembert.codegen.rollout import Rollout
 from dalembert.codegen.target import KERNEL_NAME, Target, host_levels, initialize, target_for, target_machine
 from dalembert.codegen.threads import split_rows
-from dalembert.errors import CompileError, ShapeError
+from dalembert.errors import ArgumentError, CompileError, ShapeError
 from dalembert.tracing.program import Program
 
 __all__ = ["CpuKernel", "KernelInfo", "compile_object", "load_object"]
@@ -174,6 +174,10 @@ class _Scratch(threading.local):
 SCRATCH: Final = _Scratch()
 
 
+def _refuse_one_step(*_: object) -> int:
+    raise ArgumentError("this kernel takes many steps in one call; codegen.run_rollout calls it")
+
+
 @final
 class CpuKernel:
     """A compiled program; `extra` is what was stored with it.
@@ -191,7 +195,7 @@ class CpuKernel:
         self.tables = tables
         self._engine = engine
         self.address = address
-        self._function = ROWS_TYPE(self.address)
+        self._function: Any = ROWS_TYPE(self.address) if info.rollout is None else _refuse_one_step
         self._numbers = ctypes.c_int64 * (len(info.inputs) + len(info.outputs))
         self._tables = aligned_buffer(max(len(tables), 1))
         self._tables[: len(tables)] = np.frombuffer(tables, dtype=np.uint8)

@@ -109,9 +109,18 @@ def run_rollout(
     threads: bool = True,
 ) -> None:
     """Compute `steps` steps of all rows; `outputs` include final values and refused steps."""
-    from dalembert.codegen.cpu import SCRATCH
+    from dalembert.codegen.cpu import SCRATCH  # which knows this module
     from dalembert.codegen.threads import split_rows
 
+    info = kernel.info
+    if info.rollout is None:
+        raise ArgumentError("this kernel takes one step; compile it with a rollout")
+    wanted = (len(info.inputs), len(info.outputs) + len(info.rollout.carried) + 1)
+    if (len(inputs), len(outputs)) != wanted:
+        raise ShapeError(
+            f"the kernel has {wanted[0]} inputs and {wanted[1]} outputs, final values and refused steps "
+            f"among them; got {len(inputs)} and {len(outputs)}"
+        )
     arrays = (*inputs, *outputs)
     numbers = ctypes.c_int64 * len(arrays)
     strides = numbers(*[array.row for array in arrays])
@@ -121,7 +130,7 @@ def run_rollout(
 
     def run_piece(start: int, stop: int) -> int:
         moved = numbers(*[array.address + start * array.row for array in arrays])
-        scratch, _keep = SCRATCH.take(kernel.info.scratch_bytes)
+        scratch, _keep = SCRATCH.take(info.scratch_bytes)
         function(
             moved,
             strides,
@@ -141,4 +150,4 @@ def run_rollout(
     if not threads:
         run_piece(0, rows)
         return
-    split_rows(run_piece, rows, lanes=kernel.info.lanes, work=kernel.info.work * max(steps, 1))
+    split_rows(run_piece, rows, lanes=info.lanes, work=info.work * max(steps, 1))
