@@ -11,7 +11,7 @@ from tests.conformance.models import branched
 
 import dalembert as da
 from dalembert.api.derivative import DIFFERENTIABLE
-from dalembert.errors import ArgumentError, UnknownNameError
+from dalembert.errors import ArgumentError, ShapeError, UnknownNameError
 from dalembert.library import FUNCTIONS
 
 FRAMED = ("jacobian", "jacobian_rate", "point_motion")
@@ -68,6 +68,31 @@ def test_options_of_the_function_are_kept() -> None:
     np.testing.assert_allclose(single, da.derivative(da.mass_matrix, model, q), atol=1e-5)
     out = np.empty((6, 6, 6))
     assert da.derivative(da.mass_matrix, model, q, out=out) is out
+
+
+@pytest.mark.parametrize("name", ["inverse_dynamics", "forward_dynamics"])
+def test_dynamics_take_the_recursions_for_their_derivatives(name: str) -> None:
+    """The same numbers, at no more cost, call after call and in either precision."""
+    model = da.models.arm7()
+    at = state(model)
+    arguments = FUNCTIONS[name].arguments
+    arrays = [at[item] for item in arguments]
+    recursive = getattr(da, f"{name}_derivatives")
+    whole = da.compile(recursive, model).operation_count.total
+    for by, expected in zip(arguments, recursive(model, *arrays), strict=True):
+        for _ in range(3):
+            found = da.derivative(getattr(da, name), model, *arrays, by=by)
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+        single = da.derivative(getattr(da, name), model, *(x.astype(np.float32) for x in arrays), by=by)
+        assert single.dtype == np.float32
+        np.testing.assert_allclose(single, expected, rtol=1e-3, atol=1e-3 * np.abs(expected).max())
+        assert model.functions["derivative", getattr(da, name), by].operation_count.total <= whole
+    forces = np.ones((len(model.bodies), 6))
+    found = da.derivative(getattr(da, name), model, *arrays, forces, external_frame="world")
+    expected = recursive(model, *arrays, forces, external_frame="world")[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    with pytest.raises(ShapeError, match="v: expected"):
+        da.derivative(getattr(da, name), model, arrays[0], np.zeros(3), arrays[2])
 
 
 def test_what_cannot_be_differentiated_is_named() -> None:

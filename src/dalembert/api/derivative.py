@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import inspect
 import sys
 from collections.abc import Callable
@@ -10,7 +12,8 @@ from typing import Any, Final
 from dalembert.api.calls import Array, Check, checked_stabilization, force_options, known_frame
 from dalembert.arguments import pick_dtype
 from dalembert.errors import ArgumentError, UnknownNameError
-from dalembert.library import FUNCTIONS, function, no_model
+from dalembert.execution import CompiledFunction
+from dalembert.library import FUNCTIONS, UNROLLED_BODIES, function, library_recipe, no_model
 from dalembert.model.model import Model
 
 __all__ = ["derivative"]
@@ -53,8 +56,9 @@ def derivative(
     n = nv. So `da.derivative(da.mass_matrix, model, q)` is dM/dq `(…, nv, nv, nv)`, and of `da.jacobian` the
     Hessian of a frame's motion `(…, 6, nv, nv)`. A function of several results gives a tuple;
     `forward_kinematics` those of rotations `(…, n_bodies, 3, 3, nv)` and translations
-    `(…, n_bodies, 3, nv)`. One compiled kernel, by the chain rule on the traced graph; for functions of
-    your own take `da.compile(f, model).jacobian(x)`.
+    `(…, n_bodies, 3, nv)`. One compiled kernel, by the chain rule on the traced graph, or by the recursions
+    of `inverse_dynamics_derivatives` and `forward_dynamics_derivatives`; for functions of your own take
+    `da.compile(f, model).jacobian(x)`.
 
     Rows: RBDA-10.4-SYMBOLIC, LJ-2-CORIOLIS.
 
@@ -80,8 +84,14 @@ def derivative(
         )
     if not isinstance(model, Model):
         raise no_model(name, model)
+    plainly = out is None and check == "raise"
+    short = (
+        ("derivative", of, by) if len(arguments) == len(FUNCTIONS[name].arguments) and not options else None
+    )
+    if plainly and short in model.functions:
+        return model.functions[short](*arguments)
     try:
-        bound = inspect.signature(of).bind(model, *arguments, **options)
+        bound = _signature(of).bind(model, *arguments, **options)
     except TypeError as error:
         raise ArgumentError(f"derivative of {name}: {error}") from None
     bound.apply_defaults()
@@ -108,7 +118,43 @@ def derivative(
     key = ("derivative", name, method, tuple(arrays), tuple(given.items()), dtype, by)
     compiled = model.functions.get(key)
     if compiled is None:
-        compiled = model.functions[key] = function(
-            model, name, method, arrays=tuple(arrays), options=tuple(given.items()), dtype=dtype, by=by
+        compiled = model.functions[key] = _compiled(
+            model, name, method, by, tuple(arrays), tuple(given.items()), dtype
         )
+        if short is not None:
+            model.functions[short] = compiled
+    if plainly:
+        return compiled(*values, *arrays.values())
     return compiled(*values, *arrays.values(), out=out, check=check)
+
+
+_signature = functools.cache(inspect.signature)
+
+
+def _compiled(
+    model: Model,
+    name: str,
+    method: str | None,
+    by: str,
+    arrays: tuple[str, ...],
+    options: tuple[tuple[str, Any], ...],
+    dtype: str,
+) -> CompiledFunction:
+    """One result of the recursions for derivatives where there are such, else the derivative of the graph."""
+    recursive = f"{name}_derivatives"
+    known = recursive in FUNCTIONS and by in FUNCTIONS[name].arguments
+    if method is not None or not known or len(model.bodies) > UNROLLED_BODIES:
+        return function(model, name, method, arrays=arrays, options=options, dtype=dtype, by=by)
+    whole = library_recipe(model, recursive, arrays=arrays, options=options)
+    place = FUNCTIONS[recursive].arguments.index(by)
+    recipe = dataclasses.replace(
+        whole,
+        name=f"{name} by {by}",
+        function=lambda *values: whole.function(*values)[place],
+        identity=f"{whole.identity} {by}",
+    )
+    return CompiledFunction(
+        recipe,
+        dtype=dtype,
+        sibling=lambda other: _compiled(model, name, method, by, arrays, options, other),
+    )
