@@ -88,21 +88,27 @@ def pick_dtype(arguments: Sequence[tuple[str, object]]) -> str:
 
 
 def plain_rows(signature: Sequence[ArrayArgument], values: Sequence[object], dtype: str) -> Rows | None:
-    """The common case at little cost: contiguous arrays of the right type, all with the same batch shape."""
+    """The common case at little cost: contiguous arrays of the right type, all with the same batch shape or
+    without one, and plain floats."""
     wanted = DTYPES[dtype]
-    batch: tuple[int, ...] | None = None
-    matrices = []
+    batch: tuple[int, ...] = ()
+    matrices: list[Array] = []
     for argument, value in zip(signature, values, strict=True):
+        if type(value) is float and not argument.shape:
+            matrices.append(np.array(((value,),), wanted))
+            continue
         if type(value) is not np.ndarray or value.dtype is not wanted or not value.flags.carray:
             return None
         split = value.ndim - len(argument.shape)
-        own, inner = value.shape[:split], value.shape[split:]
-        if inner != argument.shape or split < 1 or (batch is not None and own != batch):
+        if split < 0 or value.shape[split:] != argument.shape:
             return None
-        batch = own
-        whole = split == 1 and len(inner) == 1
+        own = value.shape[:split]
+        if own and batch and own != batch:
+            return None
+        batch = own or batch
+        whole = split == 1 and value.ndim == 2
         matrices.append(value if whole else value.reshape(math.prod(own), argument.size))
-    if batch is None or 0 in batch:
+    if not batch or 0 in batch:
         return None
     return Rows(batch, math.prod(batch), tuple(matrices))
 
