@@ -7,6 +7,7 @@ from tests.conformance import models
 
 import dalembert as da
 from dalembert.algorithms import inverse_kinematics as ik
+from dalembert.errors import ModelError
 
 PLACED = np.array([[0.0, 0.6, -0.8], [1.0, 0.0, 0.0], [0.0, -0.8, -0.6]])
 
@@ -116,3 +117,114 @@ def test_a_step_closes_loops_to_first_order_and_no_further_from_targets():
     K, c = np.array(closing.K, float), np.array(closing.residual, float)
     assert np.abs(c).max() > 1e-3
     np.testing.assert_allclose(K @ dq, -c, atol=1e-12)
+
+
+def hinges():
+    """Four hinges about different axes, half a metre apart."""
+    builder = da.ModelBuilder()
+    for k, axis in enumerate(((0, 0, 1), (0, 1, 0), (0, 0, 1), (1, 0, 0))):
+        at = da.Transform.from_rotation_translation(np.eye(3).tolist(), [0.5 if k else 0.0, 0.1 * k, 0.0])
+        builder.add_body(f"link{k}", f"link{k - 1}" if k else "world", da.Revolute(axis), placement=at)
+    return builder.build()
+
+
+def test_a_step_reports_where_it_starts():
+    """RBDA-8.3-DELTA: merit, its gradient by differences, the greatest error, and the length of the step."""
+    model = da.models.four_bar()
+    q, place = np.array([0.3, -0.35, -0.05]), np.array([0.4, 0.0, 0.3])
+    target = ik.FrameTarget(model.bodies[1].name, False, True)
+
+    def step(q):
+        return ik.damped_step(model, q.tolist(), [], [place.tolist()], [1.5], 0.1, targets=[target])
+
+    found = step(q)
+    away = da.forward_kinematics(model, q)[target.frame].translation - place
+    closing = da.algorithms.constraints.closing_equations(model, q.tolist())
+    c = np.array(closing.residual, float)
+    np.testing.assert_allclose(found.merit, 1.5**2 * away @ away + 10.0 * c @ c, rtol=1e-12)
+    gap = np.abs(np.array(closing.gap, float)).max()
+    np.testing.assert_allclose(found.error, max(np.linalg.norm(away), gap), rtol=1e-12)
+    slopes = [(step(q + h).merit - step(q - h).merit) / 4e-6 for h in 1e-6 * np.eye(3)]
+    np.testing.assert_allclose(found.slope, np.sum(np.square(slopes)), rtol=1e-5)
+    np.testing.assert_allclose(found.length, np.abs(np.array(found.q) - q).max(), rtol=1e-12)
+
+
+def test_the_greatest_error_may_be_that_of_a_loop():
+    """RBDA-8.3-DELTA"""
+    model = da.models.four_bar()
+    q = np.array([0.3, 0.5, -0.05])
+    name = model.bodies[0].name
+    place = da.forward_kinematics(model, q)[name].translation.tolist()
+    targets = [ik.FrameTarget(name, False, True)]
+    found = ik.damped_step(model, q.tolist(), [], [place], [1.0], 0.1, targets=targets)
+    gap = np.abs(np.array(da.algorithms.constraints.closing_equations(model, q.tolist()).gap, float)).max()
+    assert gap > 0.1
+    np.testing.assert_allclose(found.error, gap, rtol=1e-12)
+
+
+def test_long_steps_are_shortened():
+    """No coordinate moves by more than 0.8, and all by the same part of the step."""
+    model = hinges()
+    target = ik.FrameTarget("link3", False, True)
+    given = ([], [[-0.9, 0.6, 0.2]], [1.0])
+    long = ik.damped_step(model, [0.1, 0.0, 0.1, 0.2], *given, 1e-9, targets=[target])
+    assert long.length > 0.8
+    moved = np.array(long.q) - [0.1, 0.0, 0.1, 0.2]
+    np.testing.assert_allclose(np.abs(moved).max(), 0.8, rtol=1e-12)
+
+
+def test_a_coordinate_at_its_limit_moves_away_from_it_alone():
+    """What the descent would take beyond is held and counts in no slope; the opposite limit holds nothing."""
+    model = hinges()
+    q = np.array([0.3, -0.2, 0.4, 0.1])
+    target = ik.FrameTarget("link3", False, True)
+    given = ([], [[0.6, 0.4, 0.5]], [1.0], 0.1)
+    free = ik.damped_step(model, q.tolist(), *given, targets=[target])
+    (away,), (J,) = ik.frame_errors(model, q.tolist(), [target], *given[:2])
+    gradient = np.array(away.to_list()) @ np.array(J)
+    np.testing.assert_allclose(free.slope, gradient @ gradient, rtol=1e-12)
+    k = int(np.argmax(np.abs(gradient)))
+    ends = [(q[k], 9.0), (-9.0, q[k])]
+    held, loose = ends if gradient[k] > 0.0 else ends[::-1]
+    stopped = ik.damped_step(model, q.tolist(), *given, targets=[target], bounds=[ik.Bound(k, k, *held)])
+    assert stopped.q[k] == q[k]
+    np.testing.assert_allclose(stopped.slope, gradient @ gradient - gradient[k] ** 2, rtol=1e-12)
+    same = ik.damped_step(model, q.tolist(), *given, targets=[target], bounds=[ik.Bound(k, k, *loose)])
+    np.testing.assert_allclose(same.slope, free.slope, rtol=1e-12)
+
+
+def test_a_step_to_a_posture_leaves_targets_alone():
+    """z without its part along J: |dq - z| is least where J dq = 0."""
+    model = hinges()
+    q, posture = np.array([0.3, -0.2, 0.4, 0.1]), np.array([0.4, 0.1, 0.2, -0.3])
+    target = ik.FrameTarget("link3", False, True)
+    place = [da.forward_kinematics(model, q)["link3"].translation.tolist()]
+    J = np.array(ik.frame_errors(model, q.tolist(), [target], [], place).J[0])
+    found = ik.damped_step(model, q.tolist(), [], place, [1.0], 0.1, posture.tolist(), 0.5, targets=[target])
+    z = 0.5 * (posture - q)
+    expected = z - np.linalg.pinv(J, rcond=1e-9) @ (J @ z)
+    np.testing.assert_allclose(np.array(found.q) - q, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize(("own", "expected"), [((-0.2, 2.0), (-0.2, 0.35)), ((-2.0, 0.1), (-0.4, 0.1))])
+def test_bounds_of_a_joint_and_of_one_that_follows_it_meet(own, expected):
+    """RBDA-9.6-GEARS: b = 0.2 - 2 a within [-0.5, 1.0]."""
+    builder = da.ModelBuilder()
+    builder.add_body("a", "world", da.Revolute((0, 0, 1)), limits=da.Limits(*own))
+    builder.add_body("b", "a", da.Revolute((0, 0, 1)), limits=da.Limits(-0.5, 1.0))
+    builder.add_coupling("gear", {"a": 2.0, "b": 1.0}, offset=-0.2, dependent="b")
+    model = builder.build()
+    ends = [model.expansion()[0][1][0] * a + model.expansion()[1][1] for a in (0.0, 0.1)]
+    np.testing.assert_allclose(ends, [0.2, 0.0])
+    (bound,) = ik.position_bounds(model)
+    np.testing.assert_allclose(bound[2:], expected)
+
+
+def test_bounds_that_leave_nothing_are_refused():
+    """RBDA-9.6-GEARS"""
+    builder = da.ModelBuilder()
+    builder.add_body("a", "world", da.Revolute((0, 0, 1)), limits=da.Limits(1.0, 2.0))
+    builder.add_body("b", "a", da.Revolute((0, 0, 1)), limits=da.Limits(-0.5, 1.0))
+    builder.add_coupling("gear", {"a": 2.0, "b": 1.0}, dependent="b")
+    with pytest.raises(ModelError, match='"b" and the joint that it follows have no position'):
+        ik.position_bounds(builder.build())
