@@ -1,1 +1,8 @@
-"""Where two shapes are nearest to each other: points, normals and gaps, on generic scalars."""
+"""Where the surfaces of two shapes are nearest, over every kind of scalar.
+
+One module a family of pairs. The number of points depends on the shapes alone, never on where they are.
+"""
+
+from dalembert.contact.geometry.closest import can_touch, closest_points, point_count
+
+__all__ = ["can_touch", "closest_points", "point_count"]

@@ -1,0 +1,62 @@
+"""The table of pairs of shapes, and their nearest points by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from dalembert.contact.candidates import ContactPoint
+from dalembert.contact.geometry.directions import flipped
+from dalembert.contact.geometry.planes import plane_box, plane_capsule, plane_sphere
+from dalembert.contact.geometry.rounded import capsule_capsule, sphere_capsule, sphere_sphere
+from dalembert.errors import ModelError
+from dalembert.model.shapes import Box, Capsule, Plane, Shape, Sphere
+from dalembert.spatial import Transform
+
+__all__ = ["can_touch", "closest_points", "point_count"]
+
+Between = Callable[[Any, Transform, Any, Transform], list[ContactPoint]]
+
+TABLE: Final[dict[tuple[type[Shape], type[Shape]], Between]] = {
+    (Plane, Sphere): plane_sphere,
+    (Plane, Capsule): plane_capsule,
+    (Plane, Box): plane_box,
+    (Sphere, Sphere): sphere_sphere,
+    (Sphere, Capsule): sphere_capsule,
+    (Capsule, Capsule): capsule_capsule,
+}
+
+
+def closest_points(a: Shape, X_a: Transform, b: Shape, X_b: Transform) -> list[ContactPoint]:
+    """Where the surfaces of shapes a and b are nearest, in world coordinates.
+
+    X_a, X_b: the shapes' own frames in the world (`shape.placement` counts already). Each point has the unit
+    normal from a's surface to b's and the gap [m] between them, negative where they overlap. Points that a
+    configuration does not have are there too, with the gap `FAR`.
+
+    >>> from dalembert.contact.geometry import closest_points
+    >>> above = da.Transform.from_rotation_translation(np.eye(3), [0.3, 0.0, 1.5])
+    >>> point, = closest_points(da.Plane(), da.Transform.identity(), da.Sphere(0.5), above)
+    >>> point.gap, point.normal.to_list(), point.position.to_list()
+    (1.0, [0.0, 0.0, 1.0], [0.3, 0.0, 0.5])
+    """
+    straight = TABLE.get((type(a), type(b)))
+    if straight is not None:
+        return straight(a, X_a, b, X_b)
+    swapped = TABLE.get((type(b), type(a)))
+    if swapped is None:
+        raise ModelError(
+            f"a {a.kind} and a {b.kind} have no contact points; nothing computes where they touch"
+        )
+    return [flipped(point) for point in swapped(b, X_b, a, X_a)]
+
+
+def can_touch(a: Shape, b: Shape) -> bool:
+    """Whether there is contact between shapes of these kinds; two half spaces, say, have none."""
+    return (type(a), type(b)) in TABLE or (type(b), type(a)) in TABLE
+
+
+def point_count(a: Shape, b: Shape) -> int:
+    """How many points `closest_points` gives for the two shapes."""
+    apart = Transform.identity()
+    return len(closest_points(a, apart, b, apart))

@@ -1,0 +1,195 @@
+"""Which shapes of a model may touch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias, final
+
+from dalembert.contact.geometry import can_touch
+from dalembert.errors import UnknownNameError
+from dalembert.formats.mesh_hulls import hull_of
+from dalembert.model.elements import ShapePair
+from dalembert.model.model import Model
+from dalembert.model.shapes import Mesh, Shape
+from dalembert.model.system import WORLD_NAME
+
+__all__ = ["ContactPair", "Names", "Placed", "pairs_of"]
+
+WORLD = -1
+
+Names: TypeAlias = Iterable[str | tuple[str, str]]
+"""Names of bodies or shapes, or pairs of such names; "world" is a body here."""
+
+
+class Placed(NamedTuple):
+    """A shape and the body that carries it (its index; -1: the world)."""
+
+    body: int
+    shape: Shape
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ContactPair:
+    """Two shapes that may touch, and what holds between them.
+
+    `friction`: the coefficient of sliding friction; `restitution`: the ratio of normal velocities.
+    """
+
+    first: Placed
+    second: Placed
+    friction: float
+    restitution: float
+
+
+def pairs_of(
+    model: Model, *, only: Names | None = None, exclude: Names = (), self_collision: bool = True
+) -> tuple[ContactPair, ...]:
+    """The pairs of shapes of a model that may touch: the world's first, then in the order of bodies.
+
+    Two shapes may touch if both have `collision`, their masks let them, and their bodies move relative to
+    each other: bodies that fixed joints hold together count as one. A body never touches its parent, unless
+    that is the world, nor what `model.contact_exclusions` keeps it from. `model.contact_pairs` may touch in
+    any case, with their own coefficients; elsewhere the larger ones of the two shapes hold. A mesh touches
+    with its convex hull, read from its file.
+
+    `only` and `exclude` choose among these: each entry is the name of a body or of a shape, or two such
+    names; "world" is a body here. `self_collision=False` leaves contact with what stands in the world.
+
+    >>> from dalembert.contact.pairs import pairs_of
+    >>> model = da.models.humanoid().with_ground(friction=0.8)
+    >>> pairs = pairs_of(model, only=["left_foot"], self_collision=False)
+    >>> [(pair.first.shape.name, model.bodies[pair.second.body].name) for pair in pairs]
+    [('ground', 'left_foot')]
+    """
+    shapes = _collidable(model)
+    chosen = None if only is None else _checked(model, only)
+    dropped = _checked(model, exclude)
+    explicit = {frozenset((pair.first, pair.second)): pair for pair in model.contact_pairs}
+    rules, hulls = _Rules(model), _Hulls()
+    found = []
+    for number, first in enumerate(shapes):
+        for second in shapes[number + 1 :]:
+            given = explicit.get(frozenset((first.shape.name, second.shape.name)))
+            if rules.one_body(first, second) or (given is None and not rules.may_touch(first, second)):
+                continue
+            if not self_collision and not rules.with_world(first, second):
+                continue
+            names = rules.names(first), rules.names(second)
+            if (chosen is None or _matches(chosen, *names)) and not _matches(dropped, *names):
+                placed = hulls.of(first), hulls.of(second)
+                if can_touch(placed[0].shape, placed[1].shape):
+                    found.append(_pair(*placed, given))
+    return tuple(found)
+
+
+def _collidable(model: Model) -> list[Placed]:
+    """The shapes that collide, those of the world first."""
+    placed = [Placed(WORLD, shape) for shape in model.world_shapes]
+    placed += [Placed(body.index, shape) for body in model.bodies for shape in body.shapes]
+    return [item for item in placed if item.shape.collision]
+
+
+def _pair(first: Placed, second: Placed, given: ShapePair | None) -> ContactPair:
+    a, b = first.shape, second.shape
+    friction = max(a.friction[0], b.friction[0])
+    restitution = max(a.restitution, b.restitution)
+    if given is not None and given.friction is not None:
+        friction = given.friction[0]
+    if given is not None and given.restitution is not None:
+        restitution = given.restitution
+    return ContactPair(first, second, friction, restitution)
+
+
+@final
+class _Hulls:
+    """The convex hulls of meshes, each read once."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, Shape] = {}
+
+    def of(self, placed: Placed) -> Placed:
+        shape = placed.shape
+        if not isinstance(shape, Mesh):
+            return placed
+        if id(shape) not in self._found:
+            self._found[id(shape)] = hull_of(shape)
+        return Placed(placed.body, self._found[id(shape)])
+
+
+@final
+class _Rules:
+    """What a model says of two bodies; those that fixed joints hold together are one, known by its root."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._names = [*model.bodies.names, WORLD_NAME]  # the last one is that of -1
+        self._roots = [self._carriers(body)[-1] for body in range(len(model.bodies))] + [WORLD]
+        self._excluded = {frozenset(pair) for pair in model.contact_exclusions}
+
+    def names(self, placed: Placed) -> frozenset[str]:
+        """The names that mean this shape."""
+        return frozenset({self._names[placed.body], placed.shape.name} - {""})
+
+    def one_body(self, first: Placed, second: Placed) -> bool:
+        return self._roots[first.body] == self._roots[second.body]
+
+    def with_world(self, first: Placed, second: Placed) -> bool:
+        return WORLD in (self._roots[first.body], self._roots[second.body])
+
+    def may_touch(self, first: Placed, second: Placed) -> bool:
+        """What masks, exclusions and parents say."""
+        a, b = first.shape, second.shape
+        if not (a.group & b.collides_with or b.group & a.collides_with):
+            return False
+        if (
+            self._excluded
+            and frozenset((self._names[first.body], self._names[second.body])) in self._excluded
+        ):
+            return False
+        return not (self._hangs_on(first.body, second.body) or self._hangs_on(second.body, first.body))
+
+    def _hangs_on(self, child: int, body: int) -> bool:
+        """Whether one joint that moves connects them, directly or through fixed joints."""
+        root = self._roots[child]
+        if WORLD in (root, body) or self._model.bodies[root].parent == WORLD:
+            return False
+        parent = self._model.bodies[root].parent
+        if self._roots[parent] != WORLD:
+            return self._roots[parent] == self._roots[body]
+        # Of all that stands in the world only what carries the child is its parent.
+        return body in self._carriers(parent)
+
+    def _carriers(self, body: int) -> list[int]:
+        """The body, what it is fixed to, what that is fixed to …"""
+        found = [body]
+        while found[-1] != WORLD and self._model.bodies[found[-1]].joint.kind == "fixed":
+            found.append(self._model.bodies[found[-1]].parent)
+        return found
+
+
+def _checked(model: Model, given: Names) -> list[tuple[str, ...]]:
+    """The names, each a tuple of one or two, if all of them exist."""
+    shapes = [*model.world_shapes, *(shape for body in model.bodies for shape in body.shapes)]
+    known = dict.fromkeys([WORLD_NAME, *model.bodies.names, *(shape.name for shape in shapes if shape.name)])
+    checked = []
+    for item in [given] if isinstance(given, str) else given:
+        names = (item,) if isinstance(item, str) else tuple(item)
+        for name in names:
+            if name not in known:
+                raise UnknownNameError.of("body or shape", name, known)
+        if len(names) not in (1, 2):
+            raise UnknownNameError(f"{item!r} is no name and no pair of names of bodies or shapes")
+        checked.append(names)
+    return checked
+
+
+def _matches(chosen: list[tuple[str, ...]], first: frozenset[str], second: frozenset[str]) -> bool:
+    for names in chosen:
+        a, b = names[0], names[-1]
+        if len(names) == 1 and (a in first or a in second):
+            return True
+        if len(names) == 2 and ((a in first and b in second) or (a in second and b in first)):
+            return True
+    return False
