@@ -12,6 +12,7 @@ from tests.conformance.enrolled import (
     geometry,
     guenter_rose,
     hybrid,
+    iteration,
     loops,
     recursion,
     regressor,
@@ -25,6 +26,7 @@ __all__ = ["ENROLLED", "PUBLIC_METHODS", "STRUCTURE", "Enrolled", "flat"]
 
 SUBJECTS = (
     trees, constraints, loops, assembly, hybrid, recursion, geometry, regressor, guenter_rose, derivatives,
+    iteration,
 )  # fmt: skip
 
 ENROLLED: tuple[Enrolled, ...] = tuple(entry for subject in SUBJECTS for entry in subject.ENROLLED)
