@@ -282,7 +282,11 @@ def implicit(model, x, u):
         return scalar.absolute(y + 0.1 * y * y * y - x - u) < 1e-12
 
     y = scalar.loop(40, better, x, until=solved)
-    return y, scalar.loop(3, lambda z: 0.5 * z + y, 0.0)
+
+    def grown(z):
+        return scalar.loop(5, lambda w: 1.5 * w + y, z, until=lambda w: w > 3.0 * y)
+
+    return y, scalar.loop(3, lambda z: 0.5 * grown(z), y)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
