@@ -71,7 +71,8 @@ def attach(
 ) -> Model:
     """Both systems in one model: the world of `other` becomes the frame `at`, moved by `placement`.
 
-    The names of `other` get the prefix; gravity is this model's.
+    The names of `other` get the prefix; gravity is this model's. The shapes of its world become those of the
+    body that carries the frame: a ground of its own moves with that.
     """
     if not isinstance(other, Model):
         raise ArgumentError(f"attach takes a Model, {type(other).__name__} was given")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from itertools import combinations
 from typing import Final
@@ -70,28 +71,31 @@ def _quickhull(points: Array, tolerance: float) -> Faces | None:
     """
     corners = _simplex(points)
     inside = points[corners].mean(axis=0)
-    made = 0
+    free = list(range(64))
     faces: dict[int, tuple[int, int, int]] = {}
     outside: dict[int, Faces] = {}
-    planes = np.full((64, 4), np.nan)  # normal and offset of every face ever made; NaN once it is gone
+    planes = np.full((64, 4), np.nan)  # normal and offset of every face; NaN where a row is free
 
     def add(a: int, b: int, c: int, candidates: Faces) -> bool:
-        nonlocal planes, made
-        normal = np.cross(points[b] - points[a], points[c] - points[a])
-        length = float(np.linalg.norm(normal))
+        nonlocal planes
+        # np.cross of two vectors takes longer than all the rest of this function.
+        (u, v, w), (x, y, z) = (points[[b, c]] - points[a]).tolist()
+        normal = np.array((v * z - w * y, w * x - u * z, u * y - v * x))
+        length = math.sqrt(normal @ normal)
         if length == 0.0:
             return False
-        normal = normal / length
+        normal /= length
         if normal @ (inside - points[a]) > 0.0:
             normal, b, c = -normal, c, b
-        if made == len(planes):
+        if not free:
+            free.extend(range(len(planes), 2 * len(planes)))
             planes = np.concatenate([planes, np.full(planes.shape, np.nan)])
+        face = free.pop()
         offset = float(normal @ points[a])
-        faces[made], planes[made] = (a, b, c), (*normal, offset)
+        faces[face], planes[face] = (a, b, c), (*normal, offset)
         above = candidates[points[candidates] @ normal - offset > tolerance]
         if len(above):
-            outside[made] = above
-        made += 1
+            outside[face] = above
         return True
 
     everything = np.arange(len(points))
@@ -105,6 +109,7 @@ def _quickhull(points: Array, tolerance: float) -> Faces | None:
         candidates = candidates[candidates != apex]
         edges = _edges(faces.pop(name) for name in seen)
         planes[seen] = np.nan
+        free.extend(seen)
         rim = [edge for edge in edges if edge[::-1] not in edges]
         if not all(add(*edge, apex, candidates) for edge in rim):
             return None
