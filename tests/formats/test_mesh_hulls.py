@@ -19,7 +19,7 @@ WEDGE = (
 
 
 def test_hulls_stand_where_mujoco_has_the_mesh(tmp_path: Path) -> None:
-    """RBDA-11.6-SHAPES: scaled, placed on a moving body, and without the dent."""
+    """Scaled, placed on a moving body, and without the dent."""
     mujoco = pytest.importorskip("mujoco")
     (tmp_path / "wedge.obj").write_text(WEDGE)
     path = tmp_path / "model.xml"

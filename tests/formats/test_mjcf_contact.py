@@ -72,7 +72,7 @@ FIGURES = ("humanoid", "humanoid_CMU", "walker", "hopper", "quadruped", "stacker
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_pairs_that_may_touch_are_those_of_mujoco(name: str, tmp_path: Path) -> None:
-    """RBDA-11.6-SHAPES: of released figures, with masks, exclusions, stacks of joints and merged bodies."""
+    """Of released figures, with masks, exclusions, stacks of joints and merged bodies."""
     package = find_spec("dm_control")
     if package is None or not package.submodule_search_locations:
         pytest.skip("dm_control is not installed")
@@ -119,7 +119,7 @@ RULES = """<contact><exclude body1="shin" body2="trunk"/><exclude body1="world" 
 
 
 def test_geoms_of_the_world_stand_where_mujoco_has_them(tmp_path: Path) -> None:
-    """RBDA-11.6-SHAPES: placements, sizes, masks and friction of everything that stands still."""
+    """Placements, sizes, masks and friction of everything that stands still."""
     path = write(tmp_path, SCENE, RULES, ASSETS)
     model = load_mjcf(path)
     m = mujoco.MjModel.from_xml_path(str(path))
@@ -167,7 +167,7 @@ def test_masks_exclusions_and_pairs_are_those_of_mujoco(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_height_fields_have_the_surface_of_mujoco(seed: int, tmp_path: Path) -> None:
-    """RBDA-11.6-SHAPES: rays from above, which tell one diagonal of a cell from the other."""
+    """Rays from above, which tell one diagonal of a cell from the other."""
     path = write(tmp_path, SCENE, "", ASSETS)
     m = mujoco.MjModel.from_xml_path(str(path))
     g = mujoco.mj_name2id(m, mujoco.mjtObj.mjOBJ_GEOM, "land")

@@ -168,7 +168,7 @@ def test_a_planar_joint_moves_in_the_plane_normal_to_its_axis() -> None:
 
 
 def test_shapes_of_a_fixed_root_are_the_worlds() -> None:
-    """RBDA-11.6-SHAPES: those of links that are fixed to it too, each at its link's frame."""
+    """Those of links that are fixed to it too, each at its link's frame."""
     at = '<origin xyz="1 2 3" rpy="0.1 0.2 0.3"/>'
     box = f'<collision name="b">{at}<geometry><box size="1 1 2"/></geometry></collision>'
     text = robot(

@@ -30,7 +30,7 @@ CLOUDS: dict[str, Callable[[np.random.Generator, int], Any]] = {
 @pytest.mark.parametrize("count", [8, 60, 400])
 @pytest.mark.parametrize("kind", CLOUDS)
 def test_hulls_are_those_of_qhull(kind: str, count: int) -> None:
-    """RBDA-11.6-SHAPES: volume, and every point is inside or on the surface; corners are all kept."""
+    """Volume, and every point is inside or on the surface; corners are all kept."""
     spatial = pytest.importorskip("scipy.spatial")
     points = np.unique(CLOUDS[kind](np.random.default_rng(count), count), axis=0)
     expected = spatial.ConvexHull(points)
@@ -101,7 +101,7 @@ def test_the_hull_of_a_mesh_file(tmp_path: Any) -> None:
 
 
 def test_height_fields_pass_through_their_points_and_are_linear_between() -> None:
-    """RBDA-11.6-SHAPES: the diagonal runs from corner (i, k) to (i + 1, k + 1)."""
+    """The diagonal runs from corner (i, k) to (i + 1, k + 1)."""
     rng = np.random.default_rng(2)
     heights = rng.normal(size=(4, 6))
     field = HeightField(heights.tolist(), (5.0, 6.0))

@@ -56,7 +56,7 @@ def places(model: Model, q: Any) -> dict[str, np.ndarray]:
 
 
 def test_the_builder_gathers_shapes_of_the_world_and_of_bodies() -> None:
-    """RBDA-11.6-SHAPES: shapes of bodies and of the fixed surroundings."""
+    """Shapes of bodies and of the fixed surroundings."""
     model = scene()
     assert [shape.kind for shape in model.world_shapes] == ["plane", "height_field", "convex_mesh"]
     assert model.body("c").shapes == (Capsule(0.1, 0.2, group=2, collides_with=5),)
