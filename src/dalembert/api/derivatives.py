@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import NamedTuple, cast
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple, cast
 
 from dalembert import algorithms
 from dalembert.api.calls import (
@@ -13,10 +13,11 @@ from dalembert.api.calls import (
     ForceFrame,
     checked_stabilization,
     force_options,
+    is_large,
     plain,
     results,
 )
-from dalembert.library import no_model
+from dalembert.library import FUNCTIONS, function, library_recipe, no_model
 from dalembert.model.model import Model
 
 __all__ = [
@@ -60,11 +61,15 @@ def inverse_dynamics_derivatives(
     >>> print(by_q.round(4), by_v.round(4), by_a.round(4))  # m g l cos q, 0, m l^2
     [[29.43]] [[0.]] [[12.]]
     """
-    if external_forces is method is time is out is None and check == "raise" and external_frame == "body":
-        return plain(model, "inverse_dynamics_derivatives")(q, v, a)  # type: ignore[no-any-return]
+    name = "inverse_dynamics_derivatives"
+    large = is_large(model, name)
+    plainly = external_forces is method is time is out is None and check == "raise"
+    if plainly and not large and external_frame == "body":
+        return plain(model, name)(q, v, a)  # type: ignore[no-any-return]
     arrays = {"external_forces": external_forces, "time": time}
     options = force_options(external_forces, external_frame)
-    name = "inverse_dynamics_derivatives"
+    if large and method is None and library_recipe(model, "inverse_dynamics").looped:
+        return _by_columns(model, "inverse_dynamics", (q, v, a), arrays, options, out, check)
     return cast("Three", results(model, name, (q, v, a), arrays, method, options, out, check))
 
 
@@ -101,14 +106,34 @@ def forward_dynamics_derivatives(
     [[-2.4525]] [[0.0833]]
     """
     name = "forward_dynamics_derivatives"
+    large = is_large(model, name)
     plainly = external_forces is method is stabilization is time is out is None
-    if plainly and check == "raise" and external_frame == "body":
+    if plainly and not large and check == "raise" and external_frame == "body":
         return plain(model, name)(q, v, tau)  # type: ignore[no-any-return]
     arrays = {"external_forces": external_forces, "time": time}
     if stabilization is not None:
         arrays["stabilization"] = checked_stabilization(stabilization)
     options = force_options(external_forces, external_frame)
+    if large and method is None and library_recipe(model, "forward_dynamics").looped:
+        arrays.pop("stabilization", None)  # of constraints alone
+        return _by_columns(model, "forward_dynamics", (q, v, tau), arrays, options, out, check)
     return cast("Three", results(model, name, (q, v, tau), arrays, method, options, out, check))
+
+
+def _by_columns(
+    model: Model,
+    name: str,
+    values: Sequence[ArrayLike],
+    arrays: dict[str, ArrayLike | None],
+    options: dict[str, Any],
+    out: Three | None,
+    check: Check,
+) -> Three:
+    """The three matrices of a tree in loops, of which straight-line code would be too long."""
+    given = {key: value for key, value in arrays.items() if value is not None}
+    by = FUNCTIONS[name].arguments
+    compiled = function(model, name, arrays=tuple(given), options=tuple(options.items()), by=by)
+    return cast("Three", compiled(*values, *given.values(), out=out, check=check))
 
 
 class HybridDynamicsDerivatives(NamedTuple):
