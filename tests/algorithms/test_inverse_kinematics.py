@@ -119,10 +119,10 @@ def test_a_step_closes_loops_to_first_order_and_no_further_from_targets():
     np.testing.assert_allclose(K @ dq, -c, atol=1e-12)
 
 
-def hinges():
-    """Four hinges about different axes, half a metre apart."""
+def hinges(*more):
+    """Four hinges or more about different axes, half a metre apart."""
     builder = da.ModelBuilder()
-    for k, axis in enumerate(((0, 0, 1), (0, 1, 0), (0, 0, 1), (1, 0, 0))):
+    for k, axis in enumerate(((0, 0, 1), (0, 1, 0), (0, 0, 1), (1, 0, 0), *more)):
         at = da.Transform.from_rotation_translation(np.eye(3).tolist(), [0.5 if k else 0.0, 0.1 * k, 0.0])
         builder.add_body(f"link{k}", f"link{k - 1}" if k else "world", da.Revolute(axis), placement=at)
     return builder.build()
@@ -195,14 +195,22 @@ def test_a_coordinate_at_its_limit_moves_away_from_it_alone():
 
 def test_a_step_to_a_posture_leaves_targets_alone():
     """z without its part along J: |dq - z| is least where J dq = 0."""
-    model = hinges()
-    q, posture = np.array([0.3, -0.2, 0.4, 0.1]), np.array([0.4, 0.1, 0.2, -0.3])
-    target = ik.FrameTarget("link3", False, True)
-    place = [da.forward_kinematics(model, q)["link3"].translation.tolist()]
+    model = hinges((0, 1, 0), (0, 0, 1))
+    q, posture = np.array([0.3, -0.2, 0.4, 0.1, 0.5, 0.2]), np.array([0.4, 0.1, 0.2, -0.3, 0.9, 0.4])
+    target = ik.FrameTarget("link5", False, True)
+    place = [da.forward_kinematics(model, q)["link5"].translation.tolist()]
     J = np.array(ik.frame_errors(model, q.tolist(), [target], [], place).J[0])
     found = ik.damped_step(model, q.tolist(), [], place, [1.0], 0.1, posture.tolist(), 0.5, targets=[target])
     z = 0.5 * (posture - q)
     expected = z - np.linalg.pinv(J, rcond=1e-9) @ (J @ z)
+    np.testing.assert_allclose(np.array(found.q) - q, expected, atol=1e-9)
+    k = int(np.argmax(expected * np.any(J, axis=0)))
+    assert expected[k] > 0.01
+    near = [(np.array(place[0]) - 1e-12 * J[:, k]).tolist()]  # rounding, that would hold coordinate k
+    found = ik.damped_step(
+        model, q.tolist(), [], near, [1.0], 0.1, posture.tolist(), 0.5,
+        targets=[target], bounds=[ik.Bound(k, k, q[k], 9.0)],
+    )  # fmt: skip
     np.testing.assert_allclose(np.array(found.q) - q, expected, atol=1e-9)
 
 
