@@ -3,7 +3,7 @@
 The humanoid gets from standing into a crouch with raised arms, on one thread. Energy and gradient are those
 of `da.motion.transition`; gradients by forward differences are taken at a few points, once with a call for
 each of the free control values and once with all of the changed motions in one batch, and their time is
-scaled to the number of evaluations that the search took.
+scaled to the number of evaluations that the search took. Then it gets up, both feet held by loop joints.
 
     python benchmarks/transition.py [--knots 12] [--smoothness 0.05]
 """
@@ -20,8 +20,11 @@ import numpy as np
 
 import dalembert as da
 from dalembert.motion.bspline import ORDER
+from dalembert.motion.closed_energy import ClosedTorqueEnergy
+from dalembert.motion.closed_path import ClosedPath
 from dalembert.motion.configuration_spline import ConfigurationSpline, Controls
 from dalembert.motion.torque_energy import TorqueEnergy
+from dalembert.motion.transition_ends import contacts_of
 
 DURATION = 1.0
 STEP = 1e-7
@@ -74,6 +77,53 @@ def in_one_batch(energy: TorqueEnergy, controls: Controls) -> np.ndarray:
     return gradient
 
 
+def on_both_feet(model: da.Model, knots: int, smoothness: float) -> None:
+    """Crouched to standing with the soles in contact, and the cost of differences there."""
+    feet = ["left_sole", "right_sole"]
+    ends = []
+    for bend in (0.8, 0.1):
+        q = model.neutral()
+        for side in ("left", "right"):
+            q[model.joint(f"{side}_hip").q_slice] = [-bend, 0.0, 0.0]
+            q[model.joint(f"{side}_knee").q_slice] = 2.0 * bend
+            q[model.joint(f"{side}_ankle").q_slice] = [-bend, 0.0]
+        q[:3] -= da.forward_kinematics(model, q)["left_sole"].translation - [0.0, 0.09, 0.0]
+        ends.append(q)
+    settings = {"knots": knots, "smoothness": smoothness, "contacts": feet, "frame_time": 1e-3}
+    begun = time.perf_counter()
+    da.motion.transition(model, *ends, DURATION, iterations=0, **settings)
+    compiling = time.perf_counter() - begun
+    begun, cpu = time.perf_counter(), time.process_time()
+    move = da.motion.transition(model, *ends, DURATION, **settings)
+    search, cpu = time.perf_counter() - begun, time.process_time() - cpu
+    print(
+        f"\non both feet: compiled or loaded in {compiling:.1f} s, found in {search:.1f} s ({cpu:.1f} s CPU)"
+    )
+    print(f"{move}, gradient norm {move.gradient_norms[0]:.3g} -> {move.gradient_norm:.3g}")
+    poses = da.forward_kinematics(model, move.clip.q)
+    off = max(np.abs(poses[foot].translation - poses[foot].translation[0]).max() for foot in feet)
+    print(
+        f"soles off by {off:.1e} m at most in {len(move.clip)} frames, root {np.abs(move.residual).max()} N"
+    )
+    spline = ConfigurationSpline(model)
+    rest = np.zeros(model.nv)
+    controls = spline.between(knots, DURATION, (ends[0], rest), (ends[1], rest))
+    free = np.zeros(controls.values.shape, bool)
+    free[2:-2] = True
+    held = contacts_of(model, feet, ends[0])
+    path = ClosedPath(spline, knots, DURATION, held, controls, free, np.zeros(model.nv, bool))
+    prices = np.where(np.arange(model.nv) < 6, 0.01, 1.0)
+    energy = ClosedTorqueEnergy(
+        path, knots, DURATION, prices=prices, smoothness=smoothness, unpowered=np.arange(6)
+    )
+    value = seconds(lambda: energy(path.controls), 50)
+    both = seconds(lambda: energy.with_gradient(path.controls), 50)
+    print(
+        f"energy {value * 1e3:.2f} ms, with gradient {both * 1e3:.2f} ms; by differences "
+        f"{value * (free.sum() + 1) * 1e3:.0f} ms, {value * (free.sum() + 1) / both:.0f} times as long"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--knots", type=int, default=12)
@@ -120,6 +170,7 @@ def main() -> None:
             f"differences {name:12} {each * 1e3:6.1f} ms, error {error:.0e}: the search would take "
             f"{whole:.0f} s, {whole / search:.0f} times as long (an evaluation {each / exact_time:.0f} times)"
         )
+    on_both_feet(model, options.knots, options.smoothness)
 
 
 if __name__ == "__main__":

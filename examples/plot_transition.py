@@ -56,7 +56,9 @@ print(f"soles in place within {move.loop_error:.0e} m")
 print(f"force at the root: at most {np.abs(move.residual[:, 3:]).max():.1f} N")
 
 # %%
-# Nine moments of the motion, the forces of the ground under each foot, and how the energy fell.
+# The search starts with a motion that is the same on both sides and leaves it: to swing one arm after the
+# other costs less. Nine moments of the motion, the forces of the ground under each foot, and how the energy
+# fell.
 
 poses = da.forward_kinematics(model, move.clip.q)
 bones = [(body.name, model.bodies[body.parent].name) for body in model.bodies if body.parent >= 0]

@@ -203,7 +203,9 @@ def test_a_frame_in_contact_stays_and_the_world_carries_it() -> None:
     """The forces are those of a fixed loop joint: with them, forward dynamics of the welded figure gives the
     motion back, and no force acts at the root."""
     q, turned = hand_stays()
-    move = da.motion.transition(FIGURE, q, turned, 0.8, knots=6, contacts=["hand"], frame_time=0.002)
+    move = da.motion.transition(
+        FIGURE, q, turned, 0.8, knots=6, contacts=["hand"], frame_time=0.002, iterations=300
+    )
     assert move.converged
     assert np.all(np.diff(move.energies) <= 0.0)
     assert move.energies[-1] < 0.97 * move.energies[0]
@@ -271,7 +273,7 @@ def test_a_linkage_moves_with_its_loop_closed() -> None:
     model = da.models.four_bar()
     q, end = da.close_loops(model, [[0.2, 0.0, 0.0], [2.2, -0.9, 0.3]], hold=["crank_pivot"])
     q, v = da.close_loops(model, q, [0.5, 0.0, 0.0], hold=["crank_pivot"])
-    move = da.motion.transition(model, (q, v), end, 1.0, knots=8, frame_time=0.002)
+    move = da.motion.transition(model, (q, v), end, 1.0, knots=8, frame_time=0.002, iterations=300)
     assert move.converged
     assert np.all(np.diff(move.energies) <= 0.0)
     assert move.energies[-1] < 0.9 * move.energies[0]

@@ -48,7 +48,7 @@ def transition(
     limits: bool | tuple[Any, Any] = True,
     smoothness: float = 0.05,
     frame_time: float = 1.0 / 60.0,
-    iterations: int = 20000,
+    iterations: int = 2000,
     tolerance: float = 1e-6,
     callback: Callback | None = None,
     progress: bool | None = None,
@@ -67,7 +67,7 @@ def transition(
     limits: keep coordinates between the limits of their joints, or between two arrays `(lower, upper)` like q
         (widened to the two ends where these are outside); rotations and floating bodies have none.
     smoothness: a price on accelerations, as if each joint had a flywheel of that inertia [kg m^2, kg]; 0.0 is
-        the pure torque energy, whose least value may take very long to find.
+        the pure torque energy, in which a hand may flap for the slightest gain.
     frame_time: about the time between frames of the resulting clip [s].
     iterations, tolerance: the search ends where the norm of the gradient is below tolerance times the root of
         the energy, or after so many iterations.
