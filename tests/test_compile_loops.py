@@ -125,12 +125,24 @@ def test_products_and_jacobians_are_those_of_the_unrolled_function(pair, state, 
 
 
 def test_one_sample_has_the_derivatives_of_its_row(pair, state):
+    """Alone a sample ends its loops when it is done, among others with the last of them."""
     f, _ = pair
-    rows = f.jacobian("q")(*state)
-    for k in (0, 5):
-        for _ in range(2):
-            for found, expected in zip(f.jacobian("q")(state[0][k], state[1][k]), rows, strict=True):
-                np.testing.assert_array_equal(found, expected[k])
+    rng = np.random.default_rng(4)
+    change, weights = rng.normal(size=state[1].shape), [rng.normal(size=(ROWS, 3)), rng.normal(size=ROWS)]
+    for derivative, more in (
+        (f.jacobian("q"), []),
+        (f.jvp("q"), [change]),
+        (f.vjp("q"), weights),
+        (f.hessian_vector("q"), [change, *weights]),
+    ):
+        given = [*state, *more]
+        rows = derivative(*given)
+        for k in range(ROWS):
+            found = derivative(*(x[k] for x in given))
+            for own, every in zip(
+                *([x] if isinstance(x, np.ndarray) else x for x in (found, rows)), strict=True
+            ):
+                np.testing.assert_array_equal(own, every[k])
 
 
 def test_second_derivatives_are_those_of_the_unrolled_function(pair, state):

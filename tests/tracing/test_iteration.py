@@ -87,6 +87,18 @@ def test_loops_are_those_of_the_function_on_floats():
     assert (second.count, second.kinds, second.until) == (3, None, None)
 
 
+def test_a_sample_that_is_done_outside_is_done_inside():
+    """The flag of the inner loop begins with that of the outer one, so that its steps are skipped."""
+    program = program_of(newton)
+    loop = loops_of(program)[0]
+    (flag,) = [item for item in loop.skips if item is not None]
+    (start,) = [store.value for store in loop.cases[0] if store.address == flag]
+    assert start.op == "select"
+    assert start.args[0].op == "or"
+    outer = [node.data for node in live([start]) if node.op == "load"]
+    assert loop.until in outer
+
+
 def test_three_levels():
     def function(x):
         def outer(a):
