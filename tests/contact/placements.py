@@ -27,6 +27,10 @@ class Poses:
     def transform(self) -> da.Transform:
         return da.Transform(Mat3(*self.R.reshape(9, -1)), Vec3(*self.p))
 
+    def at(self, chosen: Array) -> Poses:
+        """Of some samples."""
+        return Poses(self.R[:, :, chosen], self.p[:, chosen])
+
     def moved(self, R: Array, p: Array) -> Poses:
         """Seen from the frame that R and p place."""
         return Poses(np.einsum("ij,jkn->ikn", R, self.R), R @ self.p + p[:, None])

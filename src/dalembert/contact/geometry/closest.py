@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from dalembert.contact.candidates import ContactPoint
+from dalembert.contact.geometry.box_rounded import capsule_box, sphere_box
+from dalembert.contact.geometry.boxes import box_box
 from dalembert.contact.geometry.directions import flipped
 from dalembert.contact.geometry.planes import plane_box, plane_capsule, plane_sphere
 from dalembert.contact.geometry.rounded import capsule_capsule, sphere_capsule, sphere_sphere
@@ -23,7 +25,10 @@ TABLE: Final[dict[tuple[type[Shape], type[Shape]], Between]] = {
     (Plane, Box): plane_box,
     (Sphere, Sphere): sphere_sphere,
     (Sphere, Capsule): sphere_capsule,
+    (Sphere, Box): sphere_box,
     (Capsule, Capsule): capsule_capsule,
+    (Capsule, Box): capsule_box,
+    (Box, Box): box_box,
 }
 
 
