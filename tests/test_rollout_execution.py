@@ -218,6 +218,10 @@ def test_a_refused_sample_is_named_with_its_step():
         rollout([9.5, 0.0], u, 0.0, 0.0, steps=steps)
     with pytest.raises(StateError, match=r"growing, step 0: x reaches 11"):
         rollout([11.0, 0.0], u[:1], 0.0, 0.0, steps=1)
+    alone = rollout([9.5, 0.0], u, 0.0, 0.0, steps=steps, every=2, check="flag")
+    assert np.isnan(alone.outputs[0]).all(axis=-1).tolist() == [False] + [True] * 14
+    assert np.isnan(alone.state["step"])
+    assert alone.refused == 2
     u[9, 1] = 70.0
     with pytest.raises(StateError, match=r"growing, sample \(0, 0\), step 9: u reaches 70"):
         rollout(x, u, 0.0, 0.0, steps=steps)

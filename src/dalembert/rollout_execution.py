@@ -218,13 +218,11 @@ class RolloutRun:
 
     def flag(self) -> None:
         """Make the results of refused samples NaN, from the refused step on."""
-        for row, step in enumerate(self.refused.ravel()):
-            if step >= 0:
-                place = np.unravel_index(row, self.refused.shape)
-                for array in self.outputs:
-                    array[place][step // self.every :] = np.nan
-                for array in self.state.values():
-                    array[place] = np.nan
+        for place in map(tuple, np.argwhere(self.refused >= 0)):
+            for array in self.outputs:
+                array[place][self.refused[place] // self.every :] = np.nan
+            for array in self.state.values():
+                array[place] = np.nan
 
     def _patience(self, kernel: codegen.CpuKernel) -> int:
         """Steps that take about 0.1 s."""
