@@ -1,5 +1,7 @@
 """Derivatives of compiled functions: Jacobians, products with them, and second derivatives."""
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -398,3 +400,26 @@ def test_gradient_of_a_cost_through_forward_dynamics_is_cheap(name: str):
     gradient = f.vjp("q", "v", "tau")
     assert gradient.operation_count.total <= 3.2 * f.operation_count.total
     assert gradient.operation_count.trigonometric == f.operation_count.trigonometric
+
+
+def test_nested_results_keep_their_form_from_call_to_call():
+    """RBDA-10.4-SYMBOLIC: a Jacobian of several results by several arguments, single samples."""
+    f = da.compile(da.step, da.models.two_link_arm()).jacobian("q", "v")
+    z, dt = np.array([0.3, -0.2]), np.array(0.01)
+    first, second, batch = f(z, z, z, dt), f(z, z, z, dt), f(z[None], z[None], z[None], dt)
+    assert [len(part) for part in first] == [2, 2]
+    for i in range(2):
+        for j in range(2):
+            np.testing.assert_array_equal(first[i][j], second[i][j])
+            np.testing.assert_allclose(first[i][j], batch[i][j][0], rtol=0, atol=1e-15)
+
+
+def test_names_that_are_none_and_pickling_are_refused():
+    f = da.compile(da.mass_matrix, da.models.two_link_arm(), parameters=("gravity",))
+    with pytest.raises(DtypeError, match="takes names of arguments"):
+        f.jacobian(["q"])
+    with pytest.raises(DtypeError, match="values by name"):
+        f([0.0, 0.0], parameters=[1.0])
+    with pytest.raises(DtypeError, match="cannot be pickled"):
+        pickle.dumps(f)
+    assert copy.deepcopy(f) is f

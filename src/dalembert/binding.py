@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dalembert.errors import ArgumentError, UnknownNameError
+from dalembert.errors import ArgumentError, DtypeError, UnknownNameError
 from dalembert.lowering import Recipe
 
 __all__ = ["bind"]
@@ -44,6 +44,10 @@ def _parameters(recipe: Recipe, parameters: Mapping[str, object] | None) -> list
     if not recipe.parameters and not parameters:
         return []
     known = [item.name for item in recipe.parameters]
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise DtypeError(
+            f"{recipe.name}: parameters are values by name, {{name: value}}, got {type(parameters).__name__}"
+        )
     given = dict(parameters or {})
     for name in given:
         if name not in known:

@@ -24,7 +24,7 @@ from dalembert.arguments import (
 )
 from dalembert.binding import bind
 from dalembert.columns import Columns
-from dalembert.errors import ArgumentError, UnknownNameError
+from dalembert.errors import ArgumentError, DtypeError, UnknownNameError
 from dalembert.foreign_arrays import bridge_of
 from dalembert.kernels import Kernels
 from dalembert.lowering import Recipe
@@ -168,6 +168,12 @@ class CompiledFunction:
         return self._derived("hessian_vector", arguments)
 
     def _derived(self, kind: str, arguments: tuple[str, ...]) -> CompiledFunction:
+        for item in arguments:
+            if not isinstance(item, str):
+                raise DtypeError(
+                    f'{self.name}.{kind} takes names of arguments, such as {kind}("q", "v"), '
+                    f"got {type(item).__name__}"
+                )
         found = self._derivatives.get((kind, arguments))
         if self._columns is not None:
             raise ArgumentError(
@@ -231,6 +237,18 @@ class CompiledFunction:
             f"<CompiledFunction {self._kernels.title}({arguments}) for {self._recipe.model!r}, {self.dtype}>"
         )
 
+    def __copy__(self) -> CompiledFunction:
+        return self
+
+    def __deepcopy__(self, memo: object) -> CompiledFunction:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise DtypeError(
+            f"{self.name}: a compiled function is machine code of this process and cannot be pickled; pickle "
+            "the model and compile there, which finds the kernel in the disk cache"
+        )
+
     def _general(
         self,
         *args: object,
@@ -272,7 +290,7 @@ class CompiledFunction:
         """From now on single samples go straight to machine code."""
         count = len(self._kernels.results())
         form = self._hand_back(list(range(count)))
-        plain = type(form) is tuple if count > 1 else form == 0
+        plain = form == 0 if count == 1 else type(form) is tuple and form == tuple(range(count))
         if self._recipe.parameters or self._columns is not None or not plain:
             return
         self.__call__ = codegen.make_entry(
