@@ -236,3 +236,35 @@ def test_bounds_that_leave_nothing_are_refused():
     builder.add_coupling("gear", {"a": 2.0, "b": 1.0}, dependent="b")
     with pytest.raises(ModelError, match='"b" and the joint that it follows have no position'):
         ik.position_bounds(builder.build())
+
+
+def test_rows_of_a_loop_that_depend_on_others_but_for_rounding_are_left_out():
+    """RBDA-8.10-OVERCON: a planar linkage in a tilted plane, where no row is zero by structure."""
+    flat = da.models.four_bar()
+    tilt = da.Transform.from_rotation_translation(PLACED.tolist(), [0.0, 0.0, 0.0]) @ da.Transform(
+        da.spatial.rotations.rotation_about_axis(0, 0.4), da.spatial.Vec3(0.1, 0.2, 0.3)
+    )
+    builder = da.ModelBuilder()
+    for body in flat.bodies:
+        root = body.parent < 0
+        builder.add_body(
+            body.name,
+            "world" if root else flat.bodies[body.parent].name,
+            body.joint,
+            placement=tilt @ body.placement.as_transform() if root else body.placement,
+            inertia=body.inertia,
+        )
+    loop = flat.loops[0]
+    ends = [flat.bodies[k].name if k >= 0 else "world" for k in (loop.predecessor, loop.successor)]
+    places = [x.as_transform() for x in (loop.placement_predecessor, loop.placement_successor)]
+    places = [tilt @ x if end == "world" else x for x, end in zip(places, ends)]
+    builder.add_loop("tilted", *ends, loop.joint, *places)
+    model, q = builder.build(), [0.3, -0.35, -0.05]
+    name = model.bodies[1].name
+    place = np.array([0.4, 0.0, 0.3])
+    there = np.array(tilt.transform_point(da.spatial.Vec3(*place)).to_list())
+    steps = [
+        ik.damped_step(m, q, [], [x.tolist()], [1.0], 0.1, targets=[ik.FrameTarget(name, False, True)])
+        for m, x in ((flat, place), (model, there))
+    ]
+    np.testing.assert_allclose(steps[1].q, steps[0].q, atol=1e-9)

@@ -28,6 +28,7 @@ from dalembert.algorithms.dense import Matrix, dot, symmetric_product, transpose
 from dalembert.algorithms.inverse_kinematics.bounds import Bound
 from dalembert.algorithms.inverse_kinematics.errors_of_frames import FrameTarget, frame_errors
 from dalembert.algorithms.open_tree import is_constrained
+from dalembert.algorithms.rank import DEPENDENT_SQUARE, NEGLIGIBLE_SQUARE, threshold
 from dalembert.algorithms.small_solve import factor, factor_semidefinite
 from dalembert.model import configuration
 from dalembert.model.model import Model
@@ -168,14 +169,18 @@ def _stopped(
 
 
 def _multipliers(B: Matrix, b: list[Scalar], hard: int, mu: Scalar) -> list[Scalar]:
-    """y of (2); the first `hard` rows are kept exactly, those of them that depend on others left out."""
+    """y of (2); the first `hard` rows are kept exactly, those of them left out that depend on others or are
+    zero but for rounding.
+    """
     n = len(B)
     A = [[dot(B[i], B[j]) if j <= i else 0.0 for j in range(n)] for i in range(n)]
     size: Scalar = 0.0
     for i in range(hard, n):
         size = size + A[i][i]
     shift = mu + LEAST_DAMPING * size
-    scale = [A[i][i] if i < hard else 0.0 for i in range(n)]
+    longest = _greatest([A[i][i] for i in range(hard)])
+    noise = longest * threshold(NEGLIGIBLE_SQUARE, longest) / threshold(DEPENDENT_SQUARE, longest)
+    scale = [A[i][i] + noise if i < hard else 0.0 for i in range(n)]
     for i in range(hard, n):
         A[i][i] = A[i][i] + shift
     return (factor_semidefinite(A, scale=scale) if hard else factor(A)).solve(b)
