@@ -18,6 +18,7 @@ import numpy as np
 from dalembert import scalar
 from dalembert.algorithms.aligned import aligned
 from dalembert.arguments import Array, ArrayArgument
+from dalembert.body_arrays import InputTable, TableVector
 from dalembert.catalogue.entry import Refusal
 from dalembert.errors import TracingError
 from dalembert.model import configuration
@@ -27,7 +28,7 @@ from dalembert.model.tree import PerBody
 from dalembert.model.values import replace_values
 from dalembert.scalar import Scalar
 from dalembert.spatial import ArticulatedInertia, Placement, RigidInertia, Value
-from dalembert.tables import InputTable, TableTree, TableVector
+from dalembert.tables import TableTree
 from dalembert.tracing.derivative import Chart, Derivative, derived, grouped
 from dalembert.tracing.derived_program import ChartStatements, StraightCharts, derived_program
 from dalembert.tracing.expression import Expression
