@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import dalembert as da
 from dalembert.contact.candidates import FAR
 from dalembert.contact.geometry import closest_points
-from dalembert.model.shapes import ConvexMesh
+from dalembert.model.shapes import ConvexMesh, Ellipsoid
 from dalembert.spatial import Mat3, Vec3
 
 Array = NDArray[np.float64]
@@ -98,7 +98,7 @@ def coal_shape(shape: da.Shape) -> Any:
             return coal.Cylinder(shape.radius, shape.length)
         case da.Box():
             return coal.Box(*shape.size)
-        case da.Ellipsoid():
+        case Ellipsoid():
             return coal.Ellipsoid(*shape.radii)
         case da.Plane():
             return coal.Halfspace(np.array([0.0, 0.0, 1.0]), 0.0)

@@ -8,27 +8,53 @@ from typing import Any, Final
 from dalembert.contact.candidates import ContactPoint
 from dalembert.contact.geometry.box_rounded import capsule_box, sphere_box
 from dalembert.contact.geometry.boxes import box_box
+from dalembert.contact.geometry.convex import convex_convex, flat_flat
 from dalembert.contact.geometry.directions import flipped
-from dalembert.contact.geometry.planes import plane_box, plane_capsule, plane_sphere
+from dalembert.contact.geometry.planes import (
+    plane_box,
+    plane_capsule,
+    plane_cylinder,
+    plane_ellipsoid,
+    plane_mesh,
+    plane_sphere,
+)
 from dalembert.contact.geometry.rounded import capsule_capsule, sphere_capsule, sphere_sphere
 from dalembert.errors import ModelError
-from dalembert.model.shapes import Box, Capsule, Plane, Shape, Sphere
+from dalembert.model.shapes import (
+    Box,
+    Capsule,
+    ConvexMesh,
+    Cylinder,
+    Ellipsoid,
+    Plane,
+    Shape,
+    Sphere,
+)
 from dalembert.spatial import Transform
 
 __all__ = ["can_touch", "closest_points", "point_count"]
 
 Between = Callable[[Any, Transform, Any, Transform], list[ContactPoint]]
 
+ROUNDED: Final = (Sphere, Capsule)
+FLAT: Final = (Box, Cylinder, ConvexMesh)
+
 TABLE: Final[dict[tuple[type[Shape], type[Shape]], Between]] = {
     (Plane, Sphere): plane_sphere,
     (Plane, Capsule): plane_capsule,
     (Plane, Box): plane_box,
+    (Plane, Cylinder): plane_cylinder,
+    (Plane, Ellipsoid): plane_ellipsoid,
+    (Plane, ConvexMesh): plane_mesh,
     (Sphere, Sphere): sphere_sphere,
     (Sphere, Capsule): sphere_capsule,
     (Sphere, Box): sphere_box,
     (Capsule, Capsule): capsule_capsule,
     (Capsule, Box): capsule_box,
     (Box, Box): box_box,
+    **{(kind, Ellipsoid): convex_convex for kind in (*ROUNDED, Ellipsoid, *FLAT)},
+    **{(kind, flat): convex_convex for flat in (Cylinder, ConvexMesh) for kind in ROUNDED},
+    **{(kind, flat): flat_flat for flat in (Cylinder, ConvexMesh) for kind in FLAT},
 }
 
 

@@ -5,13 +5,29 @@ With n the plane's normal and p a point of it, a point x of the solid has the ga
 
 from __future__ import annotations
 
+import math
+
 from dalembert.contact.candidates import ContactPoint
-from dalembert.contact.geometry.directions import choose
-from dalembert.model.shapes import Box, Capsule, Plane, Sphere
+from dalembert.contact.geometry.directions import choose, direction
+from dalembert.contact.geometry.solids import convex_solid
+from dalembert.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Plane, Sphere
 from dalembert.scalar import absolute, logical_and, logical_or, select
 from dalembert.spatial import Transform, Vec3
 
-__all__ = ["plane_box", "plane_capsule", "plane_sphere"]
+__all__ = [
+    "face_arms",
+    "plane_box",
+    "plane_capsule",
+    "plane_cylinder",
+    "plane_ellipsoid",
+    "plane_mesh",
+    "plane_sphere",
+]
+
+UPRIGHT = 1e-6
+"""The sine of the lean below which a fixed point of a cylinder's rim counts more than the lowest one."""
+FEW = 8
+"""A mesh of so many vertices touches a plane with all of them."""
 
 
 def against_plane(X: Transform, x: Vec3, radius: float = 0.0) -> ContactPoint:
@@ -42,6 +58,35 @@ def plane_box(a: Plane, X_a: Transform, b: Box, X_b: Transform) -> list[ContactP
     centre = X_b.p + w
     sides = (centre + u, centre - u)
     return [against_plane(X_a, x) for side in sides for x in (side + v, side - v)]
+
+
+def plane_cylinder(a: Plane, X_a: Transform, b: Cylinder, X_b: Transform) -> list[ContactPoint]:
+    """The lowest points of both rims, on which it lies, and two more of the lower rim, on which it stands."""
+    n, axis = X_a.R.column(2), X_b.R.column(2)
+    along = axis.dot(n)
+    down = axis * along - n + X_b.R.column(0) * UPRIGHT
+    down = down - axis * axis.dot(down)
+    out = direction(down, X_b.R.column(0)).unit * b.radius
+    arm = axis * select(along > 0.0, -0.5 * b.length, 0.5 * b.length)
+    side = axis.cross(out) * (0.5 * math.sqrt(3.0))
+    lower = X_b.p + arm
+    points = [lower + out, X_b.p - arm + out, lower - out * 0.5 + side, lower - out * 0.5 - side]
+    return [against_plane(X_a, x) for x in points]
+
+
+def plane_ellipsoid(a: Plane, X_a: Transform, b: Ellipsoid, X_b: Transform) -> list[ContactPoint]:
+    lowest = convex_solid(b).support(X_b.R.transposed_times(-X_a.R.column(2)))
+    return [against_plane(X_a, X_b.transform_point(lowest))]
+
+
+def plane_mesh(a: Plane, X_a: Transform, b: ConvexMesh, X_b: Transform) -> list[ContactPoint]:
+    """All vertices if they are few; else the lowest one and four that are low and apart."""
+    if len(b.vertices) <= FEW:
+        points = [Vec3(*vertex) for vertex in b.vertices]
+    else:
+        solid, down = convex_solid(b), X_b.R.transposed_times(-X_a.R.column(2))
+        points = [solid.support(down), *solid.patch(down)]
+    return [against_plane(X_a, X_b.transform_point(x)) for x in points]
 
 
 def face_arms(arms: list[Vec3], n: Vec3) -> tuple[Vec3, Vec3, Vec3]:
