@@ -1,5 +1,7 @@
 """Compiled functions with loops: calls, and derivatives of every kind through them."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from tests.conformance import models
@@ -175,6 +177,27 @@ def test_jacobians_are_those_of_complex_steps(model, pair, state):
             outputs = interpret(program, {"q": state[0][row].tolist(), "v": v.tolist()})
             expected = [complex(y).imag / step for spec in program.outputs for y in outputs[spec.name]]
             np.testing.assert_allclose(found[row, :, column], expected, rtol=1e-9, atol=1e-11)
+
+
+def test_the_interpreter_goes_the_same_way_back(model, pair, state):
+    """RBDA-10.4-SYMBOLIC: it leaves out what the kernels leave out, sample by sample and together."""
+    gradient = pair[0].vjp("v")
+    rng = np.random.default_rng(4)
+    weights = [rng.normal(size=(ROWS, 3)), rng.normal(size=ROWS)]
+    expected = gradient(*state, *weights)
+    recipe = dataclasses.replace(
+        Recipe("f", iterated, model, tuple(ArrayArgument(k, s) for k, s in pair[0].inputs.items())),
+        derivatives=gradient._kernels.recipe.derivatives,
+    )
+    program = lower(recipe, "float64").program
+    names = [spec.name for spec in program.inputs]
+    given = [x.reshape(ROWS, -1) for x in (*state, *weights)]
+    (output,) = program.outputs
+    together = interpret(program, {name: list(x.T) for name, x in zip(names, given, strict=True)})
+    close(np.stack(together[output.name], axis=1), expected)
+    for row in range(ROWS):
+        alone = interpret(program, {name: x[row].tolist() for name, x in zip(names, given, strict=True)})
+        np.testing.assert_allclose(alone[output.name], expected[row], rtol=1e-9, atol=1e-10)
 
 
 def test_parameters_are_seen_inside_loops(model):

@@ -23,8 +23,8 @@ def emit_loop(context: Context, program: Program, loop: Loop) -> None:
     writer.begin(head)
     counter = f"%{head}.i"
     writer.line(f"{counter} = phi i64 [ 0, %{before} ], [ {counter}.next, %{tail} ]")
-    _leave(context, loop.until, after)
     index = writer.let(f"sub i64 {loop.count - 1}, {counter}") if loop.reverse else counter
+    _leave(context, loop.until, index, after)
     labels = [writer.label() for _ in loop.cases]
     if loop.kinds is None:
         writer.line(f"br label %{labels[0]}")
@@ -34,7 +34,7 @@ def emit_loop(context: Context, program: Program, loop: Loop) -> None:
         writer.line(f"switch i64 {kind}, label %{labels[0]} [ {cases} ]")
     for number, (label, stores) in enumerate(zip(labels, loop.cases)):
         writer.begin(label)
-        _leave(context, loop.skips[number] if loop.skips else None, tail)
+        _leave(context, loop.skips[number] if loop.skips else None, index, tail)
         _emit_case(context, program, loop, number, stores, index)
         writer.line(f"br label %{tail}")
     writer.begin(tail)
@@ -44,12 +44,13 @@ def emit_loop(context: Context, program: Program, loop: Loop) -> None:
     writer.begin(after)
 
 
-def _leave(context: Context, flag: Address | None, target: str) -> None:
+def _leave(context: Context, flag: Address | None, index: Value, target: str) -> None:
     """Go to the block `target` if all lanes are done."""
     if flag is None:
         return
     writer = context.writer
-    value = context.places[flag.array].load(writer, flag.offset)
+    base = _bases(context, [flag], index)[_key(flag)]
+    value = context.places[flag.array].load_at(writer, base, flag.offset)
     done = writer.every(writer.compare("une", value, writer.constant(0.0)))
     more = writer.label()
     writer.line(f"br i1 {done}, label %{target}, label %{more}")

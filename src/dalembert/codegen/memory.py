@@ -207,8 +207,9 @@ def _accesses(program: Program) -> Iterator[tuple[int, bool, tuple[list[Access],
         for case, stores in enumerate(statement.cases):
             own = _iterations(program, statement, case)
             moments = statement.count - 1 - own if statement.reverse else own
-            for address in _loads(stores):
-                if address.array in arrays:
+            guarded = {flag.array for flag in statement.skips[case : case + 1] if flag is not None}
+            for address in [*_loads(stores), *statement.flags(case)]:
+                if address.array in arrays - guarded:
                     reads.append((address.array, address.positions(program.tables, own), moments))
             for indexed in stores:
                 access = (indexed.address.array, indexed.address.positions(program.tables, own), moments)

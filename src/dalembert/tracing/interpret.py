@@ -67,10 +67,10 @@ def evaluate(
 
 def _run_loop(loop: Loop, arrays: dict[str, list[Scalar]], tables: Mapping[str, Table]) -> None:
     for iteration in loop.iterations:
-        if _all_done(loop.until, arrays):
+        if _all_done(loop.until, arrays, tables, iteration):
             break
         kind = 0 if loop.kinds is None else int(tables[loop.kinds][iteration])
-        if loop.skips and _all_done(loop.skips[kind], arrays):
+        if loop.skips and _all_done(loop.skips[kind], arrays, tables, iteration):
             continue
         case = loop.cases[kind]
         values = evaluate([store.value for store in case], arrays, tables=tables, iteration=iteration)
@@ -80,11 +80,14 @@ def _run_loop(loop: Loop, arrays: dict[str, list[Scalar]], tables: Mapping[str, 
             array[position] = array[position] + value if store.accumulate else value
 
 
-def _all_done(flag: Address | None, arrays: Mapping[str, Sequence[Scalar]]) -> bool:
+def _all_done(
+    flag: Address | None,
+    arrays: Mapping[str, Sequence[Scalar]],
+    tables: Mapping[str, Table],
+    iteration: int,
+) -> bool:
     """Whether every sample is; scalars without a value never are."""
-    if flag is None:
-        return False
-    value = arrays[flag.array][flag.offset]
+    value = False if flag is None else arrays[flag.array][flag.position(tables, iteration)]
     return isinstance(value, int | float | complex | np.ndarray | np.generic) and bool(np.all(value))
 
 

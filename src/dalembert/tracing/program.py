@@ -82,7 +82,8 @@ class Loop:
 
     i runs from 0 up, or with `reverse` from count - 1 down. `until` is an element of a state that is not zero
     once a sample is done: iterations that follow change nothing that is read later, and may be left out.
-    `skips` has such an element, or None, for each case: iterations of that case may be left out.
+    `skips` has such an element, or None, for each case: an iteration of that case may be left out. Where it
+    is not, what it reads of the same array has been written.
     """
 
     count: int
@@ -92,10 +93,10 @@ class Loop:
     until: Address | None = None
     skips: tuple[Address | None, ...] = ()
 
-    @property
-    def flags(self) -> tuple[Address, ...]:
-        """All elements that tell that a sample is done."""
-        return tuple(flag for flag in (self.until, *self.skips) if flag is not None)
+    def flags(self, case: int) -> list[Address]:
+        """The elements that tell that a sample is done, as far as a case is concerned."""
+        own = self.skips[case] if self.skips else None
+        return [flag for flag in (self.until, own) if flag is not None]
 
     @property
     def iterations(self) -> range:
@@ -195,13 +196,13 @@ def _validate_loop(program: Program, loop: Loop) -> None:
             raise ArgumentError(f"table {loop.kinds!r} names a case outside 0 … {len(loop.cases) - 1}")
     if loop.skips and len(loop.skips) != len(loop.cases):
         raise ArgumentError(f"a loop of {len(loop.cases)} cases has {len(loop.skips)} skips")
-    for flag in loop.flags:
-        if flag.table is not None or flag.scale:
-            raise ArgumentError(f"a loop ends by {flag}; it must be one fixed element")
-        _validate_address(program, flag, iterations[:1], loop.count)
+    if loop.until is not None and (loop.until.table is not None or loop.until.scale):
+        raise ArgumentError(f"a loop ends by {loop.until}; it must be one fixed element")
     writable = {spec.name for spec in (*program.outputs, *program.states)}
     for number, case in enumerate(loop.cases):
         own = iterations[chosen == number]
+        for flag in loop.flags(number):
+            _validate_address(program, flag, own, loop.count)
         for store in case:
             if store.address.array not in writable:
                 raise UnknownNameError.of("output or state", store.address.array, writable)
@@ -297,7 +298,7 @@ def _digest(program: Program) -> str:
             put_values(statement.values)
         else:
             put("loop", statement.count, statement.reverse, statement.kinds, len(statement.cases))
-            if statement.flags:
+            if statement.until is not None or statement.skips:
                 put("until", statement.until, *statement.skips)
             for case in statement.cases:
                 put("case", *[f"{store.address}\x1d{store.accumulate}" for store in case])

@@ -94,15 +94,23 @@ def program_vjp(
         tape = _Tape(f"{unused(program, 'tape')} {number}", passing)
         backs = [_back(program, loop, k, active, names) for k in range(len(loop.cases))]
         columns = [tape.columns(back) for back in backs]
-        width = max(map(len, columns), default=0)
+        ending = any(loop.flags(k) for k in range(len(loop.cases)))
+        width = max(map(len, columns), default=0) + ending
         tapes += [ArraySpec(tape.name, width * loop.count)] if width else []
         kept = tuple(
             (*case, *(IndexedStore(Address(tape.name, None, width, at), x) for at, x in enumerate(loads)))
             for case, loads in zip(loop.cases, columns, strict=True)
         )
-        forward.append(replace(loop, cases=kept, until=None, skips=()))  # the tape must be whole
         read = tuple(tape.read(back, loads, width) for back, loads in zip(backs, columns, strict=True))
-        reverse.append(Loop(loop.count, not loop.reverse, loop.kinds, read))
+        back = Loop(loop.count, not loop.reverse, loop.kinds, read)
+        if ending:  # iterations that are left out are left out on the way back
+            omitted = Address(tape.name, None, width, width - 1)
+            once, never = (IndexedStore(omitted, graph.constant(x)) for x in (0.0, 1.0))
+            forward.append(Loop(loop.count, False, None, ((never,),)))
+            kept = tuple((*case, once) for case in kept)
+            back = replace(back, skips=(omitted,) * len(read))
+        forward.append(replace(loop, cases=kept))
+        reverse.append(back)
     states = [ArraySpec(name, sizes[of]) for of, name in names.items() if of in sizes]
     return pruned(
         replace(

@@ -114,7 +114,8 @@ class _Columns:
         changes = tuple(self._change(case, at) for case in loop.cases)
         own = tuple(self._readdressed(case, at) for case in loop.cases)
         table = at.table("kind", kinds)
-        return Loop(len(iterations), False, table, (*changes, *own), loop.until, loop.skips * 2)
+        skips = tuple(None if flag is None else at.value(flag) for flag in loop.skips)
+        return Loop(len(iterations), False, table, (*changes, *own), loop.until, skips * 2)
 
     def _change(self, case: tuple[IndexedStore, ...], at: _Places) -> tuple[IndexedStore, ...]:
         """The stores of the changes along one direction."""

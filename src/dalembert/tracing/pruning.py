@@ -34,11 +34,11 @@ def _read(program: Program, loops: list[Loop]) -> dict[str, npt.NDArray[np.bool_
     for loop in loops:
         for number, case in enumerate(loop.cases):
             own = loop.own_iterations(program.tables, number)
+            for flag in loop.flags(number):
+                read[flag.array][flag.positions(program.tables, own)] = True
             for node in live([store.value for store in case]):
                 if node.op == "load" and node.data.array in read:
                     read[node.data.array][node.data.positions(program.tables, own)] = True
-        for flag in loop.flags:
-            read[flag.array][flag.offset] = True
     read.update({spec.name: np.ones(spec.size, bool) for spec in program.outputs})
     return read
 
