@@ -124,9 +124,11 @@ from dalembert.poses import Pose, Poses
 from dalembert.spatial import Force, Motion, RigidInertia, Transform
 
 if TYPE_CHECKING:
-    from dalembert import analysis, control, symbolic
+    from dalembert import analysis, contact, control, simulation, symbolic
     from dalembert.analysis.actuation import Actuation, actuation
     from dalembert.analysis.mobility import Mobility, mobility
+    from dalembert.simulation.rollouts import rollout
+    from dalembert.simulation.trajectory import Trajectory
 
 __version__ = "0.1.0"
 
@@ -172,6 +174,7 @@ __all__ = [
     "SphericalEuler",
     "SphericalExponential",
     "TimeDependent",
+    "Trajectory",
     "Transform",
     "Translation",
     "Universal",
@@ -197,6 +200,7 @@ __all__ = [
     "constraint_error",
     "constraint_forces",
     "constraint_jacobian",
+    "contact",
     "control",
     "convert_state",
     "coriolis_forces",
@@ -259,26 +263,34 @@ __all__ = [
     "point_motion",
     "potential_energy",
     "potential_energy_regressor",
+    "rollout",
     "save",
     "scalar",
     "set_num_threads",
     "simplify_inertias",
+    "simulation",
     "spatial",
     "step",
     "symbolic",
     "velocity_coordinates",
+    "viewer",
     "vjp",
     "with_inertial_parameters",
 ]
 
 _LATER = {
     "analysis": "dalembert.analysis",
+    "contact": "dalembert.contact",
     "control": "dalembert.control",
+    "simulation": "dalembert.simulation",
     "symbolic": "dalembert.symbolic",
+    "viewer": "dalembert.viewer",
     "Actuation": "dalembert.analysis.actuation",
     "actuation": "dalembert.analysis.actuation",
     "Mobility": "dalembert.analysis.mobility",
     "mobility": "dalembert.analysis.mobility",
+    "Trajectory": "dalembert.simulation.trajectory",
+    "rollout": "dalembert.simulation.rollouts",
 }
 """Names that are imported when first asked for, and their modules: few programs need them."""
 

@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 from dalembert.algorithms.constraints import constraint_equations
-from dalembert.algorithms.dense import Matrix
+from dalembert.algorithms.dense import Matrix, dot
+from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.flight import land, rates_in_flight, take_off, turned
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.mass_matrix import mass_matrix
@@ -30,7 +31,7 @@ from dalembert.algorithms.open_tree import is_constrained
 from dalembert.algorithms.rank import threshold
 from dalembert.contact.candidates import FAR, Candidate
 from dalembert.contact.costs import Equality, JointDrive, JointLimit, Point
-from dalembert.contact.curvature import multiply
+from dalembert.contact.curvature import factor, multiply
 from dalembert.contact.joint_axes import WORLD, JointAxes, joint_axes
 from dalembert.contact.mobility import joint_mobilities, point_mobilities
 from dalembert.contact.newton import GaussProblem, solve
@@ -81,13 +82,15 @@ class StepSettings:
 
 class ContactStep(NamedTuple):
     """The state after a step; the impulses [N s] on the second bodies of all candidates along world axes,
-    their normal parts (to begin the next step with), and the relative residual of the solver."""
+    their normal parts (to begin the next step with), the relative residual of the solver, and the work
+    [J] of contact, 1/2 (v+ + v*) . J^T gamma."""
 
     q: list[Scalar]
     v: list[Scalar]
     impulses: list[Vec3]
     normal: list[Scalar]
     residual: Scalar
+    work: Scalar
 
 
 def contact_step(
@@ -101,14 +104,20 @@ def contact_step(
     motors: Sequence[Motor] = (),
     held: Sequence[Scalar] | None = None,
     settings: StepSettings | None = None,
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
 ) -> ContactStep:
-    """The state after dt [s] under joint forces tau, with contact at the candidates (found at q)."""
+    """The state after dt [s] under joint forces tau, with contact at the candidates (found at q).
+
+    `held`: the normal impulses of the step before, to begin with.
+    """
     settings = StepSettings() if settings is None else settings
     axes = joint_axes(tree, q)
     compliance = threshold(NORMAL_COMPLIANCE, maximum(dt, 1e-9))
     M = mass_matrix(tree, q)
     drift = _drifted(tree, q, v, dt)
-    A, p = _free_motion(tree, q, v, tau, dt, M, drift)
+    b = bias_forces(tree, q, v, external_forces=external_forces, external_frame=external_frame)
+    A, p = _free_motion(tree, q, b, tau, dt, M, drift)
     u_mobility, v_mobility = point_mobilities(tree), joint_mobilities(tree)
     moving = axes.velocities(drift)
     points = [_point(axes, item, moving, dt, compliance, u_mobility, settings) for item in candidates]
@@ -122,7 +131,16 @@ def contact_step(
     found = solve(problem, drift, held, iterations=settings.iterations, tolerance=settings.tolerance)
     eta, impulses, normal = rebound(problem, found, drift, candidates, settings.rebound_speed)
     q_next, v_next = _moved(tree, q, v, eta, found.mend, dt)
-    return ContactStep(q_next, v_next, impulses, normal, found.residual)
+    work = _work(problem, eta, impulses)
+    return ContactStep(q_next, v_next, impulses, normal, found.residual, work)
+
+
+def _work(problem: GaussProblem, eta: Sequence[Scalar], impulses: Sequence[Vec3]) -> Scalar:
+    """1/2 (v+ + v*) . P of the contact impulses P."""
+    if not impulses:
+        return 0.0
+    v_free = factor(problem.A).solve(problem.p)
+    return 0.5 * dot([a + b for a, b in zip(eta, v_free, strict=True)], problem.generalized(impulses))
 
 
 def _drifted(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar) -> list[Scalar]:
@@ -160,15 +178,14 @@ def _moved(
 def _free_motion(
     tree: Tree,
     q: Sequence[Scalar],
-    v: Sequence[Scalar],
+    b: Sequence[Scalar],
     tau: Sequence[Scalar],
     dt: Scalar,
     M: Matrix,
     drift: Sequence[Scalar],
 ) -> tuple[Matrix, list[Scalar]]:
-    """A and p; joint forces within the efforts of the joints."""
+    """A and p."""
     A = [list(row) for row in M]
-    b = bias_forces(tree, q, v)
     p = [m + dt * (t - x) for m, t, x in zip(multiply(M, drift), tau, b, strict=True)]
     for body in _independent(tree):
         stretch = None

@@ -1,0 +1,89 @@
+"""What a rollout is told about contact: by which law, between which shapes, and how it is solved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias, final
+
+from dalembert.contact.pairs import ContactPair, Names, pairs_of
+from dalembert.contact.stepping import StepSettings
+from dalembert.errors import ArgumentError
+from dalembert.model.model import Model
+
+__all__ = ["PairChoice", "Rigid"]
+
+PairChoice: TypeAlias = Sequence[ContactPair] | Names | None
+"""Pairs themselves, names as `pairs_of` takes them for `only`, or None for all pairs of a model."""
+
+DEFAULT: Final = StepSettings()
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Rigid:
+    """Rigid contact with Coulomb friction and restitution, joint limits, dry friction of joints and loops,
+    all solved together in each step.
+
+    `pairs`: which shapes may touch, by default all that the model lets touch; names of bodies or shapes,
+    pairs of names, or what `da.contact.pairs_of` returns. `exclude` and `self_collision` choose among them.
+    `iterations` and `tolerance` of the solver; `friction_compliance`: the creep of what sticks, as a share of
+    mu g dt; `mending`: the share of an overlap that a step removes; `rebound_speed` [m/s]: slower points do
+    not rebound; `limits`: whether joints end at the limits of their positions.
+
+    >>> da.contact.Rigid(self_collision=False, iterations=30).iterations
+    30
+    """
+
+    pairs: PairChoice = None
+    exclude: Names = ()
+    self_collision: bool = True
+    iterations: int = DEFAULT.iterations
+    tolerance: float = DEFAULT.tolerance
+    friction_compliance: float = DEFAULT.friction_compliance
+    mending: float = DEFAULT.mending
+    rebound_speed: float = DEFAULT.rebound_speed
+    limits: bool = True
+
+    def __post_init__(self) -> None:
+        settings = self.settings
+        if not isinstance(self.iterations, int) or self.iterations < 1:
+            raise ArgumentError(f"Rigid: iterations is {self.iterations!r}; give a whole number from 1 on")
+        for name in ("tolerance", "friction_compliance"):
+            if not 0.0 < getattr(settings, name) < 1.0:
+                raise ArgumentError(
+                    f"Rigid: {name} is {getattr(settings, name)!r}; give a number between 0 and 1"
+                )
+        if not 0.0 <= self.mending <= 1.0:
+            raise ArgumentError(f"Rigid: mending is {self.mending!r}; give a share from 0 to 1")
+        if not self.rebound_speed >= 0.0:
+            raise ArgumentError(
+                f"Rigid: rebound_speed is {self.rebound_speed!r}; give a speed [m/s] from 0 on"
+            )
+
+    @property
+    def settings(self) -> StepSettings:
+        """The numbers of the solver."""
+        return StepSettings(
+            iterations=self.iterations,
+            tolerance=self.tolerance,
+            friction_compliance=self.friction_compliance,
+            mending=self.mending,
+            rebound_speed=self.rebound_speed,
+            limits=self.limits,
+        )
+
+    def pairs_in(self, model: Model) -> tuple[ContactPair, ...]:
+        """The pairs of a model that this means."""
+        return chosen_pairs(model, self.pairs, self.exclude, self_collision=self.self_collision)
+
+
+def chosen_pairs(
+    model: Model, pairs: PairChoice, exclude: Names, *, self_collision: bool
+) -> tuple[ContactPair, ...]:
+    """Pairs as they are given, or of a model by names."""
+    given = None if pairs is None else [pairs] if isinstance(pairs, str) else list(pairs)
+    if given and all(isinstance(pair, ContactPair) for pair in given):
+        return tuple(pair for pair in given if isinstance(pair, ContactPair))
+    names = None if given is None else [pair for pair in given if not isinstance(pair, ContactPair)]
+    return pairs_of(model, only=names, exclude=exclude, self_collision=self_collision)

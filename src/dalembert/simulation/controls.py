@@ -1,0 +1,72 @@
+"""What acts on a simulated system from outside: arrays for all steps, or step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.arguments import as_array
+from dalembert.errors import ArgumentError, ShapeError
+
+__all__ = ["Asked", "Callback", "Series", "series"]
+
+Array: TypeAlias = npt.NDArray[Any]
+Callback: TypeAlias = Callable[[Array, Array, Array], npt.ArrayLike]
+"""tau `(…, nv)` from the time `(…,)` and the state of all samples."""
+
+
+class Series(NamedTuple):
+    """Values of all steps `(…, steps, *own)`, or `(…, *own)` where they are held."""
+
+    values: Array
+    stepwise: bool
+
+    def at_frames(self, batch: tuple[int, ...], frames: int, every: int) -> Array:
+        """What acts in the last step before each frame but the first, `(…, T, n)`."""
+        last = self.values[..., every - 1 :: every, :] if self.stepwise else self.values[..., np.newaxis, :]
+        last = last[..., :frames, :]
+        return np.broadcast_to(last, (*batch, frames, last.shape[-1]))
+
+
+def series(name: str, given: npt.ArrayLike, own: tuple[int, ...], steps: int) -> Series:
+    """Values `own` (held), `(…, 1, *own)` (held, sample by sample) or `(…, steps, *own)`."""
+    values = as_array(name, given, own)
+    axis = values.ndim - len(own) - 1
+    if axis < 0:
+        return Series(values, False)
+    if values.shape[axis] == 1:
+        return Series(np.squeeze(values, axis), False)
+    if values.shape[axis] == steps:
+        return Series(values, True)
+    wanted = ", ".join(map(str, own))
+    raise ShapeError(
+        f"{name} has the shape {values.shape}; expected (…, {steps}, {wanted}), a value for each of the "
+        f"{steps} steps, or ({wanted},), or (…, 1, {wanted}), held throughout"
+    )
+
+
+@final
+class Asked:
+    """Joint forces that a Python function gives step by step, written where the kernel reads them."""
+
+    def __init__(self, callback: Callback, values: Array, start: float, dt: Array) -> None:
+        """`values (…, steps, nv)`: what the kernel reads."""
+        if not callable(callback):
+            raise ArgumentError(f"rollout: callback is {callback!r}; give a function of (t, q, v)")
+        self._callback = callback
+        self._start, self._dt = start, dt
+        self.values = values
+
+    def before(self, step: int, q: Array, v: Array) -> None:
+        """Ask for the forces of a step."""
+        tau = np.asarray(self._callback(self._start + step * self._dt, q.copy(), v.copy()))
+        expected = self.values[..., step, :].shape
+        try:
+            self.values[..., step, :] = tau
+        except (ValueError, TypeError):
+            raise ShapeError(
+                f"the callback returned an array of the shape {tau.shape}; expected {expected}"
+            ) from None

@@ -1,0 +1,125 @@
+"""What is looked at before a rollout begins: finite numbers, closed loops, shapes that overlap."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.algorithms.constraints import constraint_equations
+from dalembert.algorithms.kinematics import forward_kinematics
+from dalembert.algorithms.open_tree import is_constrained
+from dalembert.arguments import ArrayArgument
+from dalembert.contact.pairs import ContactPair
+from dalembert.contact.points import contact_points, point_names
+from dalembert.errors import ArgumentError, StateError
+from dalembert.execution import CompiledFunction
+from dalembert.library import source_digest
+from dalembert.lowering import Recipe
+from dalembert.model.model import Model
+
+__all__ = ["overlaps", "require_closed_loops", "require_finite"]
+
+Array: TypeAlias = npt.NDArray[Any]
+
+OPEN = 1e-2
+"""Gaps [m, rad] up to which loops count as closed: steps leave smaller ones, and mend them."""
+
+PARTING = 1e-2
+"""Likewise their rates, as a share of the largest velocity, or absolute [m/s, rad/s]."""
+
+DEEP = 1e-3
+"""Overlaps [m] at the start that are reported."""
+
+
+def require_finite(name: str, array: Array) -> None:
+    """Refuse a start that is NaN or infinite."""
+    if not np.isfinite(array).all():
+        sample = np.argwhere(~np.isfinite(array).all(axis=-1))
+        place = f" of sample {tuple(sample[0].tolist())}" if array.ndim > 1 else ""
+        raise ArgumentError(f"rollout: {name}{place} holds numbers that are not finite")
+
+
+def require_closed_loops(model: Model, q: Array, v: Array, time: Array) -> None:
+    """Refuse states of which a loop is open or about to open."""
+    if not is_constrained(model) or model.closure is not None:
+        return
+    times = np.broadcast_to(time, q.shape[:-1])
+    gap, rate = _loop_check(model)(q, v, times)
+    gap, rate = np.abs(gap).max(axis=-1, initial=0.0), np.abs(rate).max(axis=-1, initial=0.0)
+    fast = PARTING * np.maximum(np.abs(v).max(axis=-1, initial=0.0), 1.0)
+    for wrong, number, fact in (
+        (gap > OPEN, gap, "loops or constraints are open by {:.3g} m or rad"),
+        (rate > fast, rate, "the velocities open loops or break constraints at {:.3g} m/s or rad/s"),
+    ):
+        if np.any(wrong):
+            sample = tuple(np.argwhere(wrong)[0].tolist())
+            place = f" of sample {sample}" if q.ndim > 1 else ""
+            raise StateError(
+                f"rollout: in the start{place} {fact.format(float(number[sample]))}; "
+                "da.close_loops(model, q, v) gives the nearest state that fits"
+            )
+
+
+def overlaps(model: Model, pairs: tuple[ContactPair, ...], q: Array) -> str | None:
+    """What to say of shapes that overlap at the start, if some do."""
+    if not pairs:
+        return None
+    gap = _gaps(model, pairs)(q)
+    deep = gap.min(axis=-1) < -DEEP
+    if not np.any(deep):
+        return None
+    place = np.unravel_index(int(np.argmin(gap)), gap.shape)
+    first, second = point_names(model, pairs)[int(place[-1])]
+    of = f" of {deep.sum()} samples" if q.ndim > 1 else ""
+    sample = f" in sample {tuple(int(x) for x in place[:-1])}" if q.ndim > 1 else ""
+    return (
+        f'shapes{of} overlap at the start; deepest are "{first}" and "{second}", '
+        f"by {-gap[place] * 1e3:.1f} mm{sample}; they are moved apart without a push"
+    )
+
+
+def _loop_check(model: Model) -> CompiledFunction:
+    def equations(tree: Model, q: Any, v: Any, time: Any) -> Any:
+        found = constraint_equations(tree, q, v, time=time if tree.time_dependent else None)
+        return list(found.position_error), list(found.velocity_error)
+
+    return _small(model, "loop equations", equations, ("q", (model.nq,)), ("v", (model.nv,)), ("time", ()))
+
+
+def _gaps(model: Model, pairs: tuple[ContactPair, ...]) -> CompiledFunction:
+    def gaps(tree: Model, q: Any) -> Any:
+        return [item.point.gap for item in contact_points(forward_kinematics(tree, q), pairs)]
+
+    return _small(model, "gaps", gaps, ("q", (model.nq,)), pairs=pairs)
+
+
+def _small(
+    model: Model,
+    name: str,
+    function: Any,
+    *arguments: tuple[str, tuple[int, ...]],
+    pairs: tuple[ContactPair, ...] = (),
+) -> CompiledFunction:
+    key = ("rollout", name, pairs_key(pairs))
+    found: CompiledFunction | None = model.functions.get(key)
+    if found is None:
+        text = f"{key} {model.digest} {source_digest()}"
+        found = model.functions[key] = CompiledFunction(
+            Recipe(
+                name,
+                function,
+                model,
+                tuple(ArrayArgument(*item) for item in arguments),
+                identity=hashlib.sha256(text.encode()).hexdigest(),
+            ),
+            dtype="float64",
+        )
+    return found
+
+
+def pairs_key(pairs: tuple[ContactPair, ...]) -> str:
+    """What tells sets of pairs apart, beside the model."""
+    return hashlib.sha256(repr(pairs).encode()).hexdigest()

@@ -1,0 +1,122 @@
+"""What a rollout watches beside the state: energy, momentum, contact, constraints, and traced functions.
+
+Functions of the state are computed for the frames that are kept, after the steps; what happens inside steps
+(work and forces of contact) is carried and recorded by the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.algorithms.constraints import constraint_equations
+from dalembert.algorithms.energy_momentum import centroidal_momentum, kinetic_energy, potential_energy
+from dalembert.compiled import compile
+from dalembert.errors import ArgumentError, DtypeError, UnknownNameError
+from dalembert.execution import CompiledFunction
+from dalembert.model.model import Model
+from dalembert.scalar import Scalar
+
+__all__ = ["IN_STEPS", "Observe", "Observer", "observers_of", "watched"]
+
+Array: TypeAlias = npt.NDArray[Any]
+Observer: TypeAlias = Callable[..., Any]
+Observe: TypeAlias = str | Mapping[str, Observer] | Iterable[str | Mapping[str, Observer]]
+
+IN_STEPS: Final = ("contact_forces", "contact_work")
+"""What the kernel records."""
+
+
+def observers_of(observe: Observe) -> dict[str, Observer | None]:
+    """What is to be observed, by name: a function of (model, t, q, v), or None for what the library knows."""
+    listed = [observe] if isinstance(observe, str | Mapping) else list(observe)
+    found: dict[str, Observer | None] = {}
+    for item in listed:
+        if isinstance(item, str):
+            if item not in (*IN_STEPS, *_OF_STATES):
+                raise UnknownNameError.of("observer", item, (*_OF_STATES, *IN_STEPS))
+            found[item] = None
+            continue
+        if not isinstance(item, Mapping) or not all(callable(function) for function in item.values()):
+            raise DtypeError(
+                f"observe holds {item!r}; give names, or functions of (model, t, q, v) by name: "
+                '{"height": f}'
+            )
+        for name, function in item.items():
+            if name in found or name in (*IN_STEPS, *_OF_STATES):
+                raise ArgumentError(f'observe: "{name}" is taken; give each function a name of its own')
+            found[name] = function
+    return found
+
+
+def watched(
+    model: Model,
+    observers: Mapping[str, Observer | None],
+    time: Array,
+    q: Array,
+    v: Array,
+    parameters: Mapping[str, object] | None,
+) -> dict[str, Array]:
+    """The observers of states at all frames, `(…, T+1, …)`."""
+    times = np.ascontiguousarray(np.broadcast_to(time, q.shape[:-1]))
+    given = dict(parameters or {})
+    values = {name: _for_frames(model, name, value) for name, value in given.items()}
+    result = {}
+    for name, own in observers.items():
+        if name in IN_STEPS:
+            continue
+        function = _OF_STATES[name] if own is None else own
+        found = _compiled(model, name, function, tuple(given))(times, q, v, parameters=values or None)
+        if isinstance(found, tuple):
+            raise ArgumentError(
+                f'observer "{name}" returns {len(found)} results; return one number, vector or list'
+            )
+        result[name] = np.asarray(found)
+    return result
+
+
+def _for_frames(model: Model, name: str, value: object) -> Array:
+    """A parameter of samples, with an axis for their frames."""
+    array = np.asarray(value)
+    own = np.ndim(model.value(name))
+    return array if array.ndim == own else np.expand_dims(array, -1 - own)
+
+
+def _compiled(model: Model, name: str, function: Observer, parameters: tuple[str, ...]) -> CompiledFunction:
+    key = ("observer", function, parameters)
+    found: CompiledFunction | None = model.functions.get(key)
+    if found is None:
+
+        def observer(model: Model, t: Scalar, q: Any, v: Any) -> Any:
+            return function(model, t, q, v)
+
+        observer.__name__ = observer.__qualname__ = name
+        found = model.functions[key] = compile(observer, model, inputs={"t": ()}, parameters=parameters)
+    return found
+
+
+def _time(model: Model, t: Scalar) -> Scalar | None:
+    return t if model.time_dependent else None
+
+
+def _energy(model: Model, t: Scalar, q: Any, v: Any) -> Scalar:
+    time = _time(model, t)
+    return kinetic_energy(model, q, v, time=time) + potential_energy(model, q, time=time)
+
+
+def _momentum(model: Model, t: Scalar, q: Any, v: Any) -> Any:
+    return centroidal_momentum(model, q, v, time=_time(model, t))
+
+
+def _constraint_error(model: Model, t: Scalar, q: Any, v: Any) -> Any:
+    return constraint_equations(model, q, v, time=_time(model, t)).position_error or np.zeros(0)
+
+
+_OF_STATES: Final[dict[str, Observer]] = {
+    "energy": _energy,
+    "momentum": _momentum,
+    "constraint_error": _constraint_error,
+}

@@ -1,0 +1,220 @@
+"""One simulated step as a traced function: control, contact, dynamics, integration, and a look at the result.
+
+    (q, v), carried things, tau, dt  ->  (q, v), carried things, what is recorded
+
+Beside the state a step carries `lasted`, the steps that a sample has taken, which with dt is its clock;
+`fault`, zero as long as all is well, else the number of a cause; with contact the normal impulses, a first
+guess of the next step's; and the work of contact, if it is asked for. A sample whose step fails stays where
+it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias, final
+
+from dalembert.algorithms.aligned import aligned
+from dalembert.algorithms.kinematics import forward_kinematics
+from dalembert.algorithms.stepping import step
+from dalembert.arguments import ArrayArgument
+from dalembert.contact.candidates import Candidate
+from dalembert.contact.options import Rigid
+from dalembert.contact.pairs import ContactPair
+from dalembert.contact.points import contact_points, point_names
+from dalembert.contact.stepping import contact_step
+from dalembert.errors import ShapeError
+from dalembert.model.model import Model
+from dalembert.scalar import Scalar, absolute, logical_and, select
+from dalembert.spatial import Vec3
+
+__all__ = ["CAUSES", "Policy", "StepPlan"]
+
+Policy: TypeAlias = Callable[[Model, Scalar, Sequence[Scalar], Sequence[Scalar]], Sequence[Scalar]]
+"""tau `(nv,)` of (model, t, q, v), on generic scalars."""
+
+FASTEST = 1e6
+"""A velocity variable beyond this [rad/s, m/s] is no motion but a simulation that has blown up."""
+
+FARTHEST = 1e12
+"""Likewise a position variable [rad, m]."""
+
+CAUSES = (
+    "",
+    "controls are not finite",
+    "the step is not finite",
+    f"velocities beyond {FASTEST:.0e}: the simulation has blown up; take smaller steps or softer gains",
+)
+"""What the numbers in `fault` mean."""
+
+
+class Outcome(NamedTuple):
+    """The state after a step and, with contact, impulses at the points and their work."""
+
+    q: Sequence[Scalar]
+    v: Sequence[Scalar]
+    impulses: Sequence[Vec3] = ()
+    normal: Sequence[Scalar] = ()
+    work: Scalar = 0.0
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class StepPlan:
+    """What one step does, and what it records.
+
+    `policy`: gives tau, which is an argument otherwise; `external_frame`: that of the external forces, if
+    there are any; `record`: whether contact points are recorded; `work`: whether their work is;
+    `loads`: whether the sums of contact forces on bodies are.
+    """
+
+    model: Model
+    integrator: str = "semi_implicit"
+    contact: Rigid | None = None
+    pairs: tuple[ContactPair, ...] = ()
+    policy: Policy | None = None
+    external_frame: str | None = None
+    record: bool = False
+    work: bool = False
+    loads: bool = False
+
+    @property
+    def points(self) -> list[tuple[str, str]]:
+        """The names of what meets at each contact point."""
+        return point_names(self.model, self.pairs)
+
+    @property
+    def arguments(self) -> tuple[ArrayArgument, ...]:
+        """Those of `__call__` after the tree, in order."""
+        model = self.model
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(self.carried, ())
+        shapes |= {"q": (model.nq,), "v": (model.nv,)}
+        if "normal" in shapes:
+            shapes["normal"] = (len(self.points),)
+        if self.policy is None:
+            shapes["tau"] = (model.nv,)
+        if self.external_frame is not None:
+            shapes["external_forces"] = (len(model.bodies), 6)
+        return tuple(ArrayArgument(*item) for item in {**shapes, "start": (), "dt": ()}.items())
+
+    @property
+    def carried(self) -> dict[str, int]:
+        """Arguments that are results of the step before, by their places among the results."""
+        names = ["q", "v", "lasted", "fault"]
+        names += ["normal"] * bool(self.pairs)
+        names += ["work"] * self.work
+        return {name: place for place, name in enumerate(names)}
+
+    @property
+    def results(self) -> list[str]:
+        """The names of the results, in order."""
+        names = list(self.carried)
+        names += ["tau"] * (self.policy is not None)
+        names += ["force", "position", "gap"] * (self.record and bool(self.pairs))
+        return names + ["loads"] * (self.loads and bool(self.pairs))
+
+    def __call__(self, model: Model, *values: Any) -> tuple[Any, ...]:
+        given = dict(zip((item.name for item in self.arguments), values, strict=True))
+        q, v, dt = given["q"], given["v"], given["dt"]
+        time = given["start"] + given["lasted"] * dt
+        tau = given["tau"] if self.policy is None else self._controls(model, time, q, v)
+        candidates = contact_points(forward_kinematics(model, q), self.pairs) if self.pairs else []
+        after = self._step(model, given, tau, time, candidates)
+        alive = given["fault"] <= 0.0
+        fault = select(_bounded(tau, FARTHEST), _fault_of(after), 1.0)
+        good = logical_and(alive, fault <= 0.0)
+
+        def kept(new: Sequence[Scalar], old: Sequence[Scalar]) -> list[Scalar]:
+            return [select(good, a, b) for a, b in zip(new, old, strict=True)]
+
+        found: dict[str, Any] = {
+            "q": kept(after.q, q),
+            "v": kept(after.v, v),
+            "lasted": given["lasted"] + select(good, 1.0, 0.0),
+            "fault": select(alive, fault, given["fault"]),
+            "tau": tau,
+        }
+        if self.pairs:
+            zeros = [0.0] * len(candidates)
+            rate = select(good, 1.0 / dt, 0.0)
+            forces = [[select(good, x * rate, 0.0) for x in impulse.to_list()] for impulse in after.impulses]
+            found |= {
+                "normal": kept(after.normal, zeros),
+                "force": forces,
+                "position": [item.point.position.to_list() for item in candidates],
+                "gap": [item.point.gap for item in candidates],
+                "loads": _loads(model, candidates, forces),
+            }
+        if self.work:
+            found["work"] = given["work"] + select(good, after.work, 0.0)
+        return tuple(found[name] for name in self.results)
+
+    def _controls(self, model: Model, time: Scalar, q: Any, v: Any) -> list[Scalar]:
+        assert self.policy is not None
+        tau = list(self.policy(model, time, q, v))
+        if len(tau) != model.nv:
+            raise ShapeError(f"the policy returned {len(tau)} joint forces; this model has {model.nv}")
+        return tau
+
+    def _step(
+        self, model: Model, given: dict[str, Any], tau: Any, time: Scalar, candidates: list[Candidate]
+    ) -> Outcome:
+        q, v, dt = given["q"], given["v"], given["dt"]
+        external: dict[str, Any] = {}
+        if self.external_frame is not None:
+            external["external_forces"] = given["external_forces"]
+            external["external_frame"] = self.external_frame
+        if self.contact is None:
+            moved = step(
+                aligned(model),
+                q,
+                v,
+                tau,
+                dt,
+                integrator=self.integrator,
+                passive=True,
+                time=time if self.model.time_dependent else None,
+                stabilization="automatic",
+                **external,
+            )
+            return Outcome(moved.q, moved.v)
+        solved = contact_step(
+            model,
+            q,
+            v,
+            tau,
+            dt,
+            candidates,
+            held=given["normal"] if self.pairs else None,
+            settings=self.contact.settings,
+            **external,
+        )
+        return Outcome(solved.q, solved.v, solved.impulses, solved.normal, solved.work)
+
+
+def _fault_of(after: Outcome) -> Scalar:
+    """The number of what is wrong with a state, zero if nothing is."""
+    bounded = logical_and(_bounded(after.q, FARTHEST), _bounded(after.v, FASTEST))
+    finite = logical_and(_bounded(after.q, 1e300), _bounded(after.v, 1e300))
+    return select(bounded, 0.0, select(finite, 3.0, 2.0))
+
+
+def _bounded(values: Sequence[Scalar], bound: float) -> Scalar:
+    """Whether no value is NaN, infinite or greater than a bound."""
+    total: Scalar = 0.0
+    for x in values:
+        total = total + absolute(x)
+    return total <= bound
+
+
+def _loads(
+    model: Model, candidates: Sequence[Candidate], forces: Sequence[Sequence[Scalar]]
+) -> list[list[Scalar]]:
+    """The sum of contact forces on every body `(n_bodies, 3)` [N]."""
+    sums: list[list[Scalar]] = [[0.0, 0.0, 0.0] for _ in model.bodies]
+    for item, force in zip(candidates, forces, strict=True):
+        if item.second >= 0:
+            sums[item.second] = [a + b for a, b in zip(sums[item.second], force, strict=True)]
+        if item.first >= 0:
+            sums[item.first] = [a - b for a, b in zip(sums[item.first], force, strict=True)]
+    return sums

@@ -1,0 +1,197 @@
+"""What a simulation gives back: states at frames, forces, contacts, and what became of each sample."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError
+from dalembert.model.model import Model
+from dalembert.poses import Poses
+
+if TYPE_CHECKING:
+    from dalembert.motion import Clip
+
+__all__ = ["ContactRecord", "Trajectory"]
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ContactRecord:
+    """Contact points in the step that led to each frame but the first.
+
+    `force (…, T, nc, 3)` [N] along world axes, on the second of the two that `names` gives for each of the
+    nc points; `position (…, T, nc, 3)` [m] in the world and `gap (…, T, nc)` [m], where the step began.
+    """
+
+    names: tuple[tuple[str, str], ...]
+    force: Array
+    position: Array
+    gap: Array
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, key: Any) -> ContactRecord:
+        """The record of one sample, or of several."""
+        return replace(self, force=self.force[key], position=self.position[key], gap=self.gap[key])
+
+    def __repr__(self) -> str:
+        return f"<ContactRecord of {len(self)} points, {self.gap.shape[-2]} frames>"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """A simulated motion of one sample, or of a batch of any shape.
+
+    `time (T+1,)` [s], or `(…, T+1)` where samples have time steps of their own; `q (…, T+1, nq)`,
+    `v (…, T+1, nv)` of the frames, the first one the start; `tau (…, T, nv)` the joint forces in the step
+    that led to each frame but the first; `contacts`, where there was contact; `observed` by name,
+    `(…, T+1, …)`.
+
+    `failed_at (…,)`: the step that a sample could not take, -1 for samples that came through; it stays in
+    its last good state from there on; `cause (…,)` says why. `interrupted`: the rollout was stopped by
+    Ctrl-C, and this is what was computed until then.
+
+    >>> trajectory = da.rollout(da.models.pendulum(), [0.1], [0.0], steps=3, dt=0.01)
+    >>> trajectory
+    <Trajectory of "pendulum": 4 frames, 0.03 s>
+    >>> trajectory.q.shape, trajectory.tau.shape
+    ((4, 1), (3, 1))
+    """
+
+    model: Model
+    time: Array
+    q: Array
+    v: Array
+    tau: Array
+    contacts: ContactRecord | None = None
+    observed: Mapping[str, Array] = field(default_factory=dict)
+    failed_at: Array = field(default_factory=lambda: np.array(-1))
+    cause: Array = field(default_factory=lambda: np.array(""))
+    interrupted: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, Model):
+            raise DtypeError(f"Trajectory: model is {type(self.model).__name__}; a Model is expected")
+        batch, frames = self.q.shape[:-2], self.q.shape[-2]
+        expected = {
+            "q": (*batch, frames, self.model.nq),
+            "v": (*batch, frames, self.model.nv),
+            "tau": (*batch, frames - 1, self.model.nv),
+        }
+        for name, shape in expected.items():
+            if getattr(self, name).shape != shape:
+                raise ShapeError(f"Trajectory: {name} has the shape {getattr(self, name).shape}, not {shape}")
+        if self.time.shape not in ((frames,), (*batch, frames)):
+            raise ShapeError(f"Trajectory: time has the shape {self.time.shape}, not {(frames,)}")
+        for name in ("failed_at", "cause"):
+            object.__setattr__(self, name, np.broadcast_to(getattr(self, name), batch))
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The shape of the batch; () for one sample."""
+        return self.q.shape[:-2]
+
+    @property
+    def duration(self) -> float:
+        """Time from the first frame to the last [s], the longest of the samples'."""
+        return float(np.max(self.time[..., -1] - self.time[..., 0], initial=0.0))
+
+    @property
+    def failed(self) -> Array:
+        """`(…,)`: which samples did not come through."""
+        return np.asarray(self.failed_at >= 0)
+
+    def __len__(self) -> int:
+        """The number of frames, T + 1."""
+        return int(self.q.shape[-2])
+
+    def __getitem__(self, key: Any) -> Trajectory:
+        """A sample of the batch, or several: `trajectory[3]`, `trajectory[1:4]`, `trajectory[2, 0]`."""
+        if not self.batch:
+            raise OutOfRangeError(
+                "this trajectory is one sample; its frames are in its arrays: trajectory.q[3]"
+            )
+        try:
+            failed_at = np.asarray(self.failed_at[key])
+        except IndexError as error:
+            raise OutOfRangeError(
+                f"there is no sample {key}; the batch has the shape {self.batch}"
+            ) from error
+        return replace(
+            self,
+            time=self.time if self.time.ndim == 1 else self.time[key],
+            q=self.q[key],
+            v=self.v[key],
+            tau=self.tau[key],
+            contacts=None if self.contacts is None else self.contacts[key],
+            observed={name: array[key] for name, array in self.observed.items()},
+            failed_at=failed_at,
+            cause=np.asarray(self.cause[key]),
+        )
+
+    def poses(self) -> Poses:
+        """Where the bodies are, `(…, T+1, n_bodies)` rotations and translations in the world."""
+        from dalembert.api import forward_kinematics
+
+        return forward_kinematics(self.model, self.q, time=self._time)
+
+    def energy(self) -> Array:
+        """Kinetic and potential energy together, `(…, T+1)` [J]."""
+        from dalembert.api import kinetic_energy, potential_energy
+
+        T = kinetic_energy(self.model, self.q, self.v, time=self._time)
+        return T + potential_energy(self.model, self.q, time=self._time)
+
+    def clip(self) -> Clip:
+        """The motion as a `Clip` of one sample, with accelerations of splines through its velocities."""
+        from dalembert.motion import Clip
+        from dalembert.motion.spline import spline_slopes
+
+        if self.batch:
+            raise ArgumentError(
+                f"a clip is the motion of one sample; choose one of {self.batch}: trajectory[0].clip()"
+            )
+        a = spline_slopes(self.time, self.v) if len(self) > 1 else np.zeros_like(self.v)
+        return Clip(self.model, self.time, self.q, self.v, a)
+
+    def save(self, path: str | Path) -> None:
+        """Write a file: `.npz` (all of it, with the model), `.parquet` (a table for other programs, one row a
+        sample and frame; needs pyarrow) or `.html` (a recording to look at in a browser).
+        """
+        from dalembert.simulation.trajectory_files import save
+
+        save(self, Path(path))
+
+    @staticmethod
+    def load(path: str | Path) -> Trajectory:
+        """Read what `save` wrote as `.npz`."""
+        from dalembert.simulation.trajectory_files import load
+
+        return load(Path(path))
+
+    def __repr__(self) -> str:
+        batch = (
+            f" x {len(self.failed_at)}" if len(self.batch) == 1 else f" x {self.batch}" if self.batch else ""
+        )
+        failed = int(np.count_nonzero(self.failed))
+        return (
+            f'<Trajectory of "{self.model.name}"{batch}: {len(self)} frames, {self.duration:.6g} s'
+            + (f", {len(self.contacts)} contact points" if self.contacts is not None else "")
+            + (f", {failed} failed" if failed else "")
+            + (", interrupted" if self.interrupted else "")
+            + ">"
+        )
+
+    @property
+    def _time(self) -> Array | None:
+        return self.time if self.model.time_dependent else None
