@@ -1,0 +1,389 @@
+// The page: what is drawn when, buttons, keys, and the time line.
+
+const byId = (id) => document.getElementById(id);
+const scene = JSON.parse(byId("scene").textContent);
+const motion = new Motion(scene);
+const many = motion.time.length > 1;
+const state = {
+  time: motion.start, playing: false, speed: 1, loop: true, follow: scene.follow || "", posed: false,
+  show: { forces: true, com: false, axes: false, collision: false, plots: scene.plots.length > 0 },
+  theme: window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light",
+};
+const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 4];
+let dirty = true;
+let drawn = 0;
+
+byId("title").textContent = scene.title;
+let renderer;
+try {
+  renderer = new Renderer(byId("view"));
+} catch (error) {
+  byId("problem").textContent = error.message;
+  throw error;
+}
+Object.assign(renderer.solids, { ball: ball(), box: box(), cylinder: cylinder(), arrow: arrow() });
+scene.meshes.forEach((mesh, i) => (renderer.solids[`mesh ${i}`] = meshSolid(mesh)));
+
+// What does not change: shapes in body coordinates, and how far each reaches.
+
+const planes = [];
+const shapes = [];
+for (const shape of scene.shapes) {
+  const [w, x, y, z] = shape.rotation;
+  shape.turn = [x, y, z, w];
+  if (shape.kind === "plane" && shape.body < 0) {
+    planes.push(shape);
+    continue;
+  }
+  shape.stretch = shape.stretch || 0;
+  shape.key = shape.kind === "mesh" ? `mesh ${shape.mesh}` : shape.kind;
+  shape.reach = norm(shape.scale) + shape.stretch;
+  if (shape.kind === "ball") shape.reach = Math.max(...shape.scale) + shape.stretch;
+  if (shape.kind === "plane") {
+    shape.key = "box"; // a plane that moves is drawn as a tile
+    shape.scale = [0.5, 0.5, 0.002];
+    shape.reach = 0.7;
+  }
+  shape.middle = [0, 0, 0];
+  if (shape.kind === "mesh") {
+    const mesh = scene.meshes[shape.mesh];
+    shape.middle = add(mesh.low, scaled(mesh.extent, 0.5));
+    shape.reach = norm(mesh.extent) / 2;
+  }
+  shapes.push(shape);
+}
+
+function placed(shape) {
+  if (shape.body < 0) return [shape.position, shape.turn];
+  const turn = motion.rotation(shape.body);
+  return [add(motion.position(shape.body), turned(turn, shape.position)), turnedBy(turn, shape.turn)];
+}
+
+function bounds() {
+  // The box around the figure now, in world coordinates; the world's own shapes where nothing moves.
+  let [low, high] = [[Infinity, Infinity, Infinity], [-Infinity, -Infinity, -Infinity]];
+  const moving = shapes.filter((shape) => shape.body >= 0 && (!shape.collision || state.show.collision));
+  for (const shape of moving.length ? moving : shapes) {
+    const [p, q] = placed(shape);
+    const c = add(p, turned(q, shape.middle));
+    for (let j = 0; j < 3; j++) {
+      low[j] = Math.min(low[j], c[j] - shape.reach);
+      high[j] = Math.max(high[j], c[j] + shape.reach);
+    }
+  }
+  if (!(low[0] <= high[0])) [low, high] = [[-1, -1, -1], [1, 1, 1]];
+  return { low, high, centre: scaled(add(low, high), 0.5), radius: Math.max(norm(sub(high, low)) / 2, 1e-3) };
+}
+
+function wholeBounds() {
+  // Around the whole motion, or as much of it as three sizes of the figure.
+  motion.moveTo(motion.start);
+  const first = bounds();
+  let [low, high] = [first.low, first.high];
+  const steps = Math.min(60, motion.time.length - 1);
+  for (let k = 1; k <= steps; k++) {
+    motion.moveTo(motion.start + ((motion.end - motion.start) * k) / steps);
+    const b = bounds();
+    low = low.map((x, j) => Math.min(x, b.low[j]));
+    high = high.map((x, j) => Math.max(x, b.high[j]));
+  }
+  const radius = norm(sub(high, low)) / 2;
+  const small = state.follow || radius > 3 * first.radius;
+  return {
+    figure: first.radius, lowest: dot(scene.up, scene.up.map((u, j) => (u > 0 ? low[j] : high[j]))),
+    centre: small ? first.centre : scaled(add(low, high), 0.5),
+    radius: small ? Math.min(radius, 1.5 * first.radius) : radius,
+  };
+}
+
+const whole = wholeBounds();
+const spacing = 10 ** Math.round(Math.log10(whole.figure));
+function ground(position, turn, base) {
+  return {
+    origin: position, normal: turned(turn, [0, 0, 1]), x: turned(turn, [1, 0, 0]), y: turned(turn, [0, 1, 0]), spacing, base,
+  };
+}
+const grounds = planes.map((plane) =>
+  ground(plane.position, plane.turn, plane.plain ? null : plane.colour.slice(0, 3).map((c) => c ** 2.2)),
+);
+if (!grounds.length && !shapes.some((shape) => shape.body < 0)) {
+  const near = whole.lowest > -0.05 * whole.figure && whole.lowest < 2 * whole.figure;
+  grounds.push(ground(scaled(scene.up, near ? 0 : whole.lowest), fromZ(scene.up), null));
+}
+
+const camera = new Camera(scene.up, byId("view"), () => (dirty = true));
+
+// One picture
+
+const AXIS_COLOURS = [[0.86, 0.26, 0.24, 1], [0.3, 0.66, 0.3, 1], [0.24, 0.45, 0.86, 1]];
+const FORCE_COLOUR = [0.95, 0.42, 0.12, 1];
+const COM_COLOUR = [0.98, 0.78, 0.1, 1];
+
+function addArrow(from, vector, thickness, colour) {
+  const length = norm(vector);
+  if (!(length > 0)) return;
+  const s = Math.min(thickness, length / 3.2);
+  renderer.batch("marks", "arrow").add(from, fromZ(unit(vector)), [s, s, s], length - 3 * s, colour);
+}
+
+function addMarks() {
+  const size = whole.figure;
+  if (state.show.forces && !state.posed) {
+    const weight = scene.weight > 0 ? scene.weight : 1;
+    for (const [point, force] of motion.contacts(state.time)) {
+      const length = Math.min((0.8 * size * norm(force)) / weight, 3 * size);
+      if (length > 0.004 * size) addArrow(point, scaled(unit(force), length), 0.018 * size, FORCE_COLOUR);
+    }
+  }
+  if (state.show.com && motion.mass > 0) {
+    const c = motion.centreOfMass();
+    const s = 0.035 * size;
+    renderer.batch("marks", "ball").add(c, [0, 0, 0, 1], [s, s, s], 0, COM_COLOUR);
+    const floor = grounds[0];
+    if (floor) {
+      const drop = dot(floor.normal, sub(c, floor.origin));
+      if (drop > s) {
+        const foot = sub(c, scaled(floor.normal, drop));
+        const turn = fromZ(floor.normal);
+        const middle = sub(c, scaled(floor.normal, drop / 2));
+        renderer.batch("marks", "cylinder").add(middle, turn, [0.004 * size, 0.004 * size, drop / 2], 0, COM_COLOUR);
+        renderer.batch("marks", "cylinder").add(foot, turn, [s, s, 0.003 * size], 0, COM_COLOUR);
+      }
+    }
+  }
+  if (state.show.axes)
+    for (const { body, axis, turns } of scene.axes) {
+      const [p, q] = [motion.position(body), motion.rotation(body)];
+      if (!axis)
+        for (let k = 0; k < 3; k++) {
+          const direction = [0, 0, 0];
+          direction[k] = 0.13 * size;
+          addArrow(p, turned(q, direction), 0.01 * size, AXIS_COLOURS[k]);
+        }
+      else if (turns) {
+        const s = 0.01 * size;
+        renderer.batch("marks", "cylinder").add(p, turnedBy(q, fromZ(axis)), [s, s, 0.11 * size], 0, [0.85, 0.3, 0.75, 1]);
+      } else addArrow(p, turned(q, scaled(axis, 0.16 * size)), 0.013 * size, [0.2, 0.65, 0.75, 1]);
+    }
+}
+
+function compose() {
+  for (const group of Object.keys(renderer.groups)) renderer.each(group, (batch) => batch.clear());
+  for (const shape of shapes) {
+    if (shape.collision && !state.show.collision) continue;
+    const [position, turn] = placed(shape);
+    const colour = shape.collision ? [0.3, 0.75, 0.5, 0.35] : shape.colour;
+    if (colour[3] <= 0.01) continue;
+    renderer.batch(colour[3] < 0.99 ? "clear" : "opaque", shape.key).add(position, turn, shape.scale, shape.stretch, colour);
+  }
+  addMarks();
+}
+
+let followed = null;
+function follow() {
+  const place = !state.follow ? null : state.follow === "com" ? motion.centreOfMass()
+    : motion.position(scene.bodies.findIndex((body) => body.name === state.follow));
+  if (place && followed) camera.target = add(camera.target, sub(place, followed));
+  followed = place;
+}
+
+function draw() {
+  if (!state.posed) motion.moveTo(state.time);
+  follow();
+  compose();
+  const { centre, radius } = bounds();
+  renderer.draw(camera, { centre, radius: Math.max(radius, 0.5 * whole.figure), figure: whole.figure }, grounds, state.theme);
+  drawn++;
+}
+
+// The time line
+
+const plots = scene.plots.map((data) => new Plot(data, motion, (t) => jump(t)));
+const scrub = byId("scrub");
+const digits = motion.end - motion.start < 100 ? 2 : 1;
+
+function showTime() {
+  scrub.value = state.time;
+  const share = many ? (state.time - motion.start) / (motion.end - motion.start) : 0;
+  scrub.style.setProperty("--share", `${100 * share}%`);
+  byId("clock").textContent = `${state.time.toFixed(digits)} / ${motion.end.toFixed(digits)} s`;
+  if (state.show.plots) for (const plot of plots) plot.draw(state.time);
+}
+
+function jump(t) {
+  state.time = clamp(t, motion.start, motion.end);
+  state.posed = false;
+  if (sliders) sliders.follow(motion.frameAt(state.time));
+  dirty = true;
+}
+
+function play(on) {
+  if (!many) return;
+  if (on && state.time >= motion.end - 1e-9) jump(motion.start);
+  if (on) state.posed = false;
+  state.playing = on;
+  last = null;
+  document.body.classList.toggle("playing", on);
+  byId("play").setAttribute("aria-label", on ? "Pause" : "Play");
+  dirty = true;
+}
+
+function step(frames) {
+  play(false);
+  jump(motion.time[clamp(motion.frameAt(state.time) + frames, 0, motion.time.length - 1)]);
+}
+
+function setSpeed(speed) {
+  state.speed = clamp(speed, SPEEDS[0], SPEEDS[SPEEDS.length - 1]);
+  byId("speed").value = String(state.speed);
+}
+
+let last = null;
+function tick(now) {
+  if (state.playing) {
+    if (last !== null) {
+      let t = state.time + (state.speed * Math.min(now - last, 200)) / 1000;
+      if (t >= motion.end) {
+        t = state.loop ? motion.start + ((t - motion.start) % (motion.end - motion.start)) : motion.end;
+        if (!state.loop) play(false);
+      }
+      jump(t);
+    }
+    last = now;
+  }
+  if (dirty) {
+    dirty = false;
+    draw();
+    showTime();
+  }
+  requestAnimationFrame(tick);
+}
+
+// Buttons and keys
+
+function toggle(name) {
+  state.show[name] = !state.show[name];
+  byId(`show-${name}`).setAttribute("aria-pressed", state.show[name]);
+  if (name === "plots") byId("plots").hidden = !state.show.plots;
+  dirty = true;
+}
+
+function setTheme(theme) {
+  state.theme = theme;
+  document.documentElement.dataset.theme = theme;
+  for (const plot of plots) plot.stale();
+  dirty = true;
+}
+
+function home() {
+  camera.fit(whole.centre, whole.radius);
+  followed = null;
+  dirty = true;
+}
+
+function help() {
+  byId("help").hidden = !byId("help").hidden;
+}
+
+const sliders = scene.live
+  ? new Sliders(scene.live, byId("joints"), (poses) => {
+      play(false);
+      state.posed = true;
+      motion.now.set(poses);
+      dirty = true;
+    })
+  : null;
+
+for (const name of ["forces", "com", "axes", "collision", "plots"]) {
+  const button = byId(`show-${name}`);
+  button.setAttribute("aria-pressed", state.show[name]);
+  button.addEventListener("click", () => toggle(name));
+}
+byId("show-forces").hidden = !scene.contacts;
+byId("show-com").hidden = !(motion.mass > 0);
+byId("show-axes").hidden = !scene.axes.length;
+byId("show-collision").hidden = !shapes.some((shape) => shape.collision);
+byId("show-plots").hidden = !plots.length;
+byId("plots").hidden = !plots.length;
+byId("plots").append(...plots.map((plot) => plot.element));
+byId("timeline").hidden = !many;
+byId("joints").hidden = !sliders;
+byId("theme").addEventListener("click", () => setTheme(state.theme === "dark" ? "light" : "dark"));
+byId("home").addEventListener("click", home);
+byId("help-button").addEventListener("click", help);
+byId("help").addEventListener("click", help);
+byId("play").addEventListener("click", () => play(!state.playing));
+byId("back").addEventListener("click", () => step(-1));
+byId("forward").addEventListener("click", () => step(1));
+byId("loop").addEventListener("click", () => {
+  state.loop = !state.loop;
+  byId("loop").setAttribute("aria-pressed", state.loop);
+});
+Object.assign(scrub, { min: motion.start, max: motion.end, step: "any" });
+scrub.addEventListener("input", () => {
+  play(false);
+  jump(Number(scrub.value));
+});
+for (const speed of SPEEDS) byId("speed").append(new Option(`${speed}×`, speed));
+byId("speed").addEventListener("change", () => {
+  setSpeed(Number(byId("speed").value));
+  byId("speed").blur();
+});
+setSpeed(1);
+const target = byId("follow");
+target.append(new Option("camera stands", ""), new Option("follow the centre of mass", "com"));
+for (const body of scene.bodies) target.append(new Option(`follow ${body.name}`, body.name));
+target.value = state.follow;
+target.hidden = !many && !sliders;
+target.addEventListener("change", () => {
+  state.follow = target.value;
+  followed = null;
+  dirty = true;
+  target.blur();
+});
+byId("notes").textContent = [scene.end, ...scene.notes].filter(Boolean).join(" · ");
+
+const KEYS = {
+  " ": () => play(!state.playing),
+  ArrowLeft: (event) => step(event.shiftKey ? -10 : -1),
+  ArrowRight: (event) => step(event.shiftKey ? 10 : 1),
+  Home: () => jump(motion.start),
+  End: () => jump(motion.end),
+  "[": () => setSpeed(SPEEDS[Math.max(0, SPEEDS.indexOf(state.speed) - 1)]),
+  "]": () => setSpeed(SPEEDS[Math.min(SPEEDS.length - 1, SPEEDS.indexOf(state.speed) + 1)]),
+  l: () => byId("loop").click(), f: () => byId("show-forces").click(), c: () => byId("show-com").click(),
+  a: () => byId("show-axes").click(), g: () => byId("show-collision").click(), p: () => byId("show-plots").click(),
+  d: () => byId("theme").click(), r: home, h: help, "?": help,
+};
+window.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.tagName === "SELECT") return;
+  if (event.key === "Escape" && !byId("help").hidden) help();
+  const slider = event.target.dataset && event.target.dataset.slider !== undefined;
+  const task = KEYS[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+  if (!task || (slider && event.key.startsWith("Arrow"))) return;
+  event.preventDefault();
+  task(event);
+});
+new ResizeObserver(() => (dirty = true)).observe(byId("view"));
+window.addEventListener("resize", () => (dirty = true));
+
+setTheme(state.theme);
+home();
+requestAnimationFrame(tick);
+
+// For tests and for the curious, in the browser's console.
+window.dalembert = {
+  state, scene, camera, play, jump, step, setTheme, setSpeed,
+  get drawn() {
+    return drawn;
+  },
+  poses: () => Array.from(motion.now),
+  pixels() {
+    // The picture as it is now, red, green, blue, alpha, from the bottom row up.
+    draw();
+    const { gl, canvas } = renderer;
+    const bytes = new Uint8Array(4 * canvas.width * canvas.height);
+    gl.readPixels(0, 0, canvas.width, canvas.height, gl.RGBA, gl.UNSIGNED_BYTE, bytes);
+    return bytes;
+  },
+};
