@@ -14,7 +14,7 @@ from typing import NamedTuple
 from dalembert.contact.candidates import FAR, ContactPoint
 from dalembert.contact.geometry.box_rounded import crossing
 from dalembert.contact.geometry.directions import choose
-from dalembert.contact.geometry.planes import face_arms
+from dalembert.contact.geometry.low_points import face_arms
 from dalembert.scalar import Scalar, maximum, minimum, select
 from dalembert.spatial import Mat3, Transform, Vec3
 

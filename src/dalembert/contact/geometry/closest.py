@@ -10,14 +10,8 @@ from dalembert.contact.geometry.box_rounded import capsule_box, sphere_box
 from dalembert.contact.geometry.boxes import box_box
 from dalembert.contact.geometry.convex import convex_convex, flat_flat
 from dalembert.contact.geometry.directions import flipped
-from dalembert.contact.geometry.planes import (
-    plane_box,
-    plane_capsule,
-    plane_cylinder,
-    plane_ellipsoid,
-    plane_mesh,
-    plane_sphere,
-)
+from dalembert.contact.geometry.grounds import height_field_solid, plane_solid
+from dalembert.contact.geometry.low_points import STANDING
 from dalembert.contact.geometry.rounded import capsule_capsule, sphere_capsule, sphere_sphere
 from dalembert.errors import ModelError
 from dalembert.model.shapes import (
@@ -26,6 +20,7 @@ from dalembert.model.shapes import (
     ConvexMesh,
     Cylinder,
     Ellipsoid,
+    HeightField,
     Plane,
     Shape,
     Sphere,
@@ -40,12 +35,8 @@ ROUNDED: Final = (Sphere, Capsule)
 FLAT: Final = (Box, Cylinder, ConvexMesh)
 
 TABLE: Final[dict[tuple[type[Shape], type[Shape]], Between]] = {
-    (Plane, Sphere): plane_sphere,
-    (Plane, Capsule): plane_capsule,
-    (Plane, Box): plane_box,
-    (Plane, Cylinder): plane_cylinder,
-    (Plane, Ellipsoid): plane_ellipsoid,
-    (Plane, ConvexMesh): plane_mesh,
+    **{(Plane, kind): plane_solid for kind in STANDING},
+    **{(HeightField, kind): height_field_solid for kind in STANDING},
     (Sphere, Sphere): sphere_sphere,
     (Sphere, Capsule): sphere_capsule,
     (Sphere, Box): sphere_box,

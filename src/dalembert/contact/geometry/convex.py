@@ -36,8 +36,8 @@ def convex_convex(a: Shape, X_a: Transform, b: Shape, X_b: Transform) -> list[Co
 
 
 def flat_flat(a: Shape, X_a: Transform, b: Shape, X_b: Transform) -> list[ContactPoint]:
-    """Solids that can lie on each other: the point of `convex_convex`, four points of b near it that are over a
-    flat face of a, and four of a that are over one of b.
+    """Solids that can lie on each other: the point of `convex_convex`, four points of b near it over
+    a flat face of a, and four of a over one of b.
     """
     pair = solid_pair(a, X_a, b, X_b)
     best = best_parting(pair)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from dalembert.contact.geometry.differences import (
+    LEVEL,
     Extreme,
     Parting,
     SolidPair,
@@ -29,8 +30,6 @@ __all__ = ["deepest_overlap"]
 
 RAYS = 4
 RAISES = 30
-ON_SURFACE = 1e-9
-"""How far [m] an extreme point may lie above a triangle that is on the surface."""
 
 
 class Portal(NamedTuple):
@@ -53,7 +52,8 @@ def deepest_overlap(pair: SolidPair, search: Search, best: Parting) -> Parting:
     def cast(descent: Descent) -> Descent:
         new = _cast(pair, search, descent.best)
         gain = new.separation - descent.best.separation
-        return Descent(better_of(new, descent.best), select(gain > ON_SURFACE, 0.0, 1.0))
+        # A ray that is as good is taken, for where it meets the surface.
+        return Descent(better_of(new, descent.best, -LEVEL), select(gain > LEVEL, 0.0, 1.0))
 
     begin = Descent(best, select(search.overlaps, 0.0, 1.0))
     return loop(RAYS, cast, begin, until=lambda descent: descent.over > 0.5).best
@@ -107,7 +107,7 @@ def _raised(pair: SolidPair, portal: Portal, ray: Vec3) -> Portal:
     one, two, three = portal.corners
     n = direction((two.w - one.w).cross(three.w - one.w), ray).unit
     new = pair.extreme(n)
-    on_surface = n.dot(new.w - one.w) <= ON_SURFACE
+    on_surface = n.dot(new.w - one.w) <= LEVEL
     sides = [_side(corner, new, ray) for corner in portal.corners]
     first = logical_and(sides[0] <= 0.0, sides[1] >= 0.0)
     second = logical_and(sides[1] <= 0.0, sides[2] >= 0.0)

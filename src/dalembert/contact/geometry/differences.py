@@ -12,7 +12,10 @@ from dalembert.contact.geometry.solids import ConvexSolid
 from dalembert.scalar import Scalar, select
 from dalembert.spatial import Mat3, Vec3
 
-__all__ = ["Extreme", "Parting", "SolidPair", "Triangle", "better_of", "chosen_triangle"]
+__all__ = ["LEVEL", "Extreme", "Parting", "SolidPair", "Triangle", "better_of", "chosen_triangle"]
+
+LEVEL = 1e-9
+"""Separations [m] that differ by less are the same."""
 
 
 class Extreme(NamedTuple):
@@ -61,8 +64,9 @@ class SolidPair(NamedTuple):
         return self.parted(n, Vec3.zero(), self.a.support(n))
 
 
-def better_of(new: Parting, old: Parting) -> Parting:
-    better = new.separation > old.separation
+def better_of(new: Parting, old: Parting, least: float = LEVEL) -> Parting:
+    """The new one if it is better by `least` or more, so that no rounding chooses between equal ones."""
+    better = new.separation > old.separation + least
     return Parting(
         choose(better, new.normal, old.normal),
         select(better, new.separation, old.separation),

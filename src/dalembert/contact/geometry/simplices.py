@@ -12,6 +12,8 @@ __all__ = ["Nearest", "holds_origin", "nearest_on_triangle"]
 
 FLAT = 1e-14
 """The squared area, in units of the fourth power of the longest side, of a triangle that is a line."""
+THIN = 1e-12
+"""The squared volume, in units of the sixth power of its size, of a tetrahedron that is as good as flat."""
 TINY = 1e-30
 
 
@@ -73,7 +75,8 @@ def holds_origin(p: Vec3, q: Vec3, r: Vec3, s: Vec3) -> Scalar:
         minimum(q.cross(r).dot(s) * sign, -(p.cross(r).dot(s)) * sign),
         minimum(p.cross(q).dot(s) * sign, -(p.cross(q).dot(r)) * sign),
     )
-    return least > 0.0
+    size = maximum(maximum(p.dot(p), q.dot(q)), maximum(r.dot(r), s.dot(s)))
+    return logical_and(least > 0.0, volume * volume > THIN * (size * size * size))
 
 
 def _on_segment(p: Vec3, q: Vec3) -> Nearest:

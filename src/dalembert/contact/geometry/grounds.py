@@ -1,0 +1,95 @@
+"""Planes and height fields under solids: the lowest points of a solid against the surface.
+
+A ball of radius r and centre x has the gap n . (x - p) - r from the plane through p with normal n. A height
+field is the plane of the triangle under the ball or, where that is steep, of the triangle at the foot
+of the perpendicular; what is beneath the surface is solid, beyond the grid there is nothing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dalembert.contact.candidates import FAR, ContactPoint
+from dalembert.contact.geometry.low_points import Ball, low_points
+from dalembert.model.shapes import HeightField, Plane, Shape
+from dalembert.scalar import Scalar, absolute, floor, logical_and, lookup, maximum, minimum, select, sqrt
+from dalembert.spatial import Transform, Vec3
+
+__all__ = ["height_field_solid", "plane_solid"]
+
+FEET = 2
+"""How often the foot of a ball is sought anew."""
+
+
+def plane_solid(a: Plane, X_a: Transform, b: Shape, X_b: Transform) -> list[ContactPoint]:
+    n = X_a.R.column(2)
+    return [_against(ball, n, n.dot(ball.centre - X_a.p)) for ball in low_points(b, X_b, n)]
+
+
+def height_field_solid(a: HeightField, X_a: Transform, b: Shape, X_b: Transform) -> list[ContactPoint]:
+    """Peaks and ridges that meet a solid between its lowest points are not seen."""
+    terrain = Terrain.of(a)
+    middle = X_a.inverse_transform_point(X_b.p)
+    up = X_a.R @ terrain.plane_under(middle, middle)[0]
+    found = []
+    for ball in low_points(b, X_b, up):
+        c = X_a.inverse_transform_point(ball.centre)
+        n, distance = terrain.plane_under(c, c)
+        if ball.radius:
+            for _ in range(FEET):
+                n, distance = terrain.plane_under(c, c - n * distance)
+        point = _against(ball, X_a.R @ n, distance)
+        found.append(point._replace(gap=select(terrain.has(c), point.gap, FAR)))
+    return found
+
+
+def _against(ball: Ball, n: Vec3, height: Scalar) -> ContactPoint:
+    gap = height - ball.radius
+    return ContactPoint(ball.centre - n * (ball.radius + 0.5 * gap), n, gap)
+
+
+class Terrain(NamedTuple):
+    """A height field as a table, in the units of its own frame."""
+
+    heights: np.ndarray[tuple[int], np.dtype[np.float64]]
+    rows: int
+    columns: int
+    size: tuple[float, float]
+
+    @staticmethod
+    def of(field: HeightField) -> Terrain:
+        heights = np.array(field.heights)
+        rows, columns = heights.shape
+        return Terrain(heights.ravel(), rows, columns, field.size)
+
+    def has(self, x: Vec3) -> Scalar:
+        """Whether there is ground at this place."""
+        return logical_and(absolute(x.x) <= 0.5 * self.size[0], absolute(x.y) <= 0.5 * self.size[1])
+
+    def plane_under(self, x: Vec3, at: Vec3) -> tuple[Vec3, Scalar]:
+        """The unit normal of the triangle above or below `at`, and the distance of x from its plane.
+
+        A cell is parted by the diagonal from its corner (i, k) to (i + 1, k + 1), as `HeightField.height_at`
+        says.
+        """
+        u, k = self._cell(at.x, self.size[0], self.columns)
+        v, i = self._cell(at.y, self.size[1], self.rows)
+        corner = i * self.columns + k
+        under = u - k >= v - i
+        low, high = lookup(self.heights, corner), lookup(self.heights, corner + (self.columns + 1.0))
+        side = lookup(self.heights, corner + select(under, 1.0, float(self.columns)))
+        along_u, along_v = select(under, side - low, high - side), select(under, high - side, side - low)
+        slope_x = along_u * ((self.columns - 1) / self.size[0])
+        slope_y = along_v * ((self.rows - 1) / self.size[1])
+        scale = 1.0 / sqrt(1.0 + slope_x * slope_x + slope_y * slope_y)
+        here_u, _ = self._cell(x.x, self.size[0], self.columns)
+        here_v, _ = self._cell(x.y, self.size[1], self.rows)
+        height = low + (here_u - k) * along_u + (here_v - i) * along_v
+        return Vec3(-(slope_x * scale), -(slope_y * scale), scale), (x.z - height) * scale
+
+    def _cell(self, x: Scalar, size: float, count: int) -> tuple[Scalar, Scalar]:
+        """The place in units of cells, and the number of its cell."""
+        u = x * ((count - 1) / size) + 0.5 * (count - 1)
+        return u, floor(maximum(minimum(u, count - 2.0), 0.0))

@@ -1,0 +1,111 @@
+"""The points of a solid that are lowest, for what it stands on: planes and height fields.
+
+Each is the centre of a ball in world coordinates with its radius, zero for a corner; `up` is a unit vector.
+Their number depends on the solid alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from dalembert.contact.geometry.directions import choose, direction
+from dalembert.contact.geometry.solids import convex_solid
+from dalembert.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Shape, Sphere
+from dalembert.scalar import absolute, logical_and, logical_or, select
+from dalembert.spatial import Transform, Vec3
+
+__all__ = ["STANDING", "Ball", "face_arms", "low_points"]
+
+UPRIGHT: Final = 1e-6
+"""The sine of the lean below which a fixed point of a cylinder's rim counts more than the lowest one."""
+FEW: Final = 8
+"""A mesh of so many vertices touches the ground with all of them."""
+
+
+class Ball(NamedTuple):
+    """A centre in world coordinates and a radius [m]."""
+
+    centre: Vec3
+    radius: float
+
+
+def low_points(shape: Shape, X: Transform, up: Vec3) -> list[Ball]:
+    """The lowest points of a shape in the frame X."""
+    return _LOW[type(shape)](shape, X, up)
+
+
+def _sphere(shape: Sphere, X: Transform, up: Vec3) -> list[Ball]:
+    return [Ball(X.p, shape.radius)]
+
+
+def _capsule(shape: Capsule, X: Transform, up: Vec3) -> list[Ball]:
+    """The half spheres at both ends."""
+    arm = X.R.column(2) * (0.5 * shape.length)
+    return [Ball(X.p + arm, shape.radius), Ball(X.p - arm, shape.radius)]
+
+
+def _box(shape: Box, X: Transform, up: Vec3) -> list[Ball]:
+    """The four corners of the face that looks most downward.
+
+    The other four are at least 2/sqrt(3) of the shortest half edge higher than one of these.
+    """
+    arms = [X.R.column(i) * (0.5 * shape.size[i]) for i in range(3)]
+    u, v, w = face_arms(arms, X.R.transposed_times(up))
+    centre = X.p + w
+    return [Ball(x, 0.0) for side in (centre + u, centre - u) for x in (side + v, side - v)]
+
+
+def _cylinder(shape: Cylinder, X: Transform, up: Vec3) -> list[Ball]:
+    """The lowest points of both rims, on which it lies, and two more of the lower rim, on which it stands."""
+    axis = X.R.column(2)
+    along = axis.dot(up)
+    down = axis * along - up + X.R.column(0) * UPRIGHT
+    out = direction(down - axis * axis.dot(down), X.R.column(0)).unit * shape.radius
+    arm = axis * select(along > 0.0, -0.5 * shape.length, 0.5 * shape.length)
+    side = axis.cross(out) * (0.5 * math.sqrt(3.0))
+    lower = X.p + arm
+    points = [lower + out, X.p - arm + out, lower - out * 0.5 + side, lower - out * 0.5 - side]
+    return [Ball(x, 0.0) for x in points]
+
+
+def _ellipsoid(shape: Ellipsoid, X: Transform, up: Vec3) -> list[Ball]:
+    lowest = convex_solid(shape).support(X.R.transposed_times(-up))
+    return [Ball(X.transform_point(lowest), 0.0)]
+
+
+def _mesh(shape: ConvexMesh, X: Transform, up: Vec3) -> list[Ball]:
+    """All vertices if they are few; else the lowest one and four that are low and apart."""
+    if len(shape.vertices) <= FEW:
+        points = [Vec3(*vertex) for vertex in shape.vertices]
+    else:
+        solid, down = convex_solid(shape), X.R.transposed_times(-up)
+        points = [solid.support(down), *solid.patch(down)]
+    return [Ball(X.transform_point(x), 0.0) for x in points]
+
+
+def face_arms(arms: list[Vec3], n: Vec3) -> tuple[Vec3, Vec3, Vec3]:
+    """Half edges (u, v) of the face of a box that looks most against n (given in box axes), and w from the
+    box's centre to the face's.
+    """
+    x, y, z = (absolute(c) for c in n)
+    first, second = logical_and(x > y, x > z), y > z
+    w = choose(first, arms[0], choose(second, arms[1], arms[2]))
+    along = select(first, n.x, select(second, n.y, n.z))
+    u = choose(first, arms[1], arms[0])
+    v = choose(logical_or(first, second), arms[2], arms[1])
+    return u, v, choose(along > 0.0, -w, w)
+
+
+_LOW: Final[dict[type[Shape], Callable[[Any, Transform, Vec3], list[Ball]]]] = {
+    Sphere: _sphere,
+    Capsule: _capsule,
+    Box: _box,
+    Cylinder: _cylinder,
+    Ellipsoid: _ellipsoid,
+    ConvexMesh: _mesh,
+}
+
+STANDING: Final = tuple(_LOW)
+"""The kinds of shapes that stand on the ground."""

@@ -1,0 +1,121 @@
+"""Solids on planes and height fields."""
+
+import numpy as np
+import pytest
+from tests.contact.placements import Poses, by_coal, check_form, points_between, random_poses, rotations
+
+import dalembert as da
+from dalembert.contact.candidates import FAR
+from dalembert.model.shapes import ConvexMesh, Ellipsoid, HeightField
+
+POINTS = np.random.default_rng(1).normal(size=(40, 3)) * 0.3
+SOLIDS = [
+    da.Sphere(0.2),
+    da.Capsule(0.1, 0.5),
+    da.Box((0.3, 0.4, 0.5)),
+    da.Cylinder(0.25, 0.8),
+    Ellipsoid((0.2, 0.5, 0.35)),
+    ConvexMesh(POINTS),
+    ConvexMesh(POINTS[:6]),
+]
+
+
+def ids(shape):
+    return shape.kind
+
+
+def identity(n):
+    return Poses(np.repeat(np.eye(3)[:, :, None], n, axis=2), np.zeros((3, n)))
+
+
+@pytest.mark.parametrize("solid", SOLIDS, ids=ids)
+def test_the_lowest_point_of_every_solid_is_over_the_plane_as_coal_says(solid):
+    rng = np.random.default_rng(21)
+    A, B = random_poses(1000, 0.8, rng), random_poses(1000, 0.8, rng)
+    points = points_between(da.Plane(), A, solid, B)
+    check_form(points)
+    distances, normals = by_coal(da.Plane(), A, solid, B)
+    np.testing.assert_allclose(points.least, distances, atol=1e-8)
+    np.testing.assert_allclose(points.normal[0], normals, atol=1e-9)
+
+
+def test_a_cylinder_stands_on_three_points_and_lies_on_two():
+    rng = np.random.default_rng(22)
+    n, cylinder = 100, da.Cylinder(0.25, 0.8)
+    pose = identity(n)
+    pose.p[2] = 0.4 - 1e-5
+    lean = 1e-10 * rng.normal(size=n)
+    pose.R[0, 2], pose.R[2, 0] = lean, -lean
+    points = points_between(da.Plane(), identity(n), cylinder, pose)
+    touching = points.gap < 0.0
+    assert (touching.sum(axis=0) == 3).all()
+    np.testing.assert_allclose(points.gap[touching], -1e-5, atol=1e-9)
+    assert np.ptp(points.position, axis=2).max() < 1e-3  # whatever way it leans by rounding
+    assert np.abs(points.position[touching[:, 0]].mean(axis=0)[:2]).max() < 1e-6
+    lying = Poses(
+        np.array([[0, 0, 1], [0, 1, 0], [-1, 0, 0]], float)[:, :, None], np.array([[0], [0], [0.25]])
+    )
+    points = points_between(da.Plane(), identity(1), cylinder, lying)
+    np.testing.assert_allclose(sorted(points.gap[:, 0])[:2], 0.0, atol=1e-12)
+    np.testing.assert_allclose(sorted(points.position[:2, 0, 0]), [-0.4, 0.4], atol=1e-12)
+
+
+@pytest.mark.parametrize("solid", SOLIDS, ids=ids)
+def test_a_height_field_that_is_a_slope_is_a_plane(solid):
+    rng = np.random.default_rng(23)
+    n, slope = 300, np.array([0.4, -0.3])
+    x, y = np.linspace(-3.0, 3.0, 7), np.linspace(-2.0, 2.0, 6)
+    field = HeightField(slope[0] * x + slope[1] * y[:, None] + 0.2, (6.0, 4.0))
+    up = np.array([*-slope, 1.0]) / np.linalg.norm([*-slope, 1.0])
+    across = np.cross([0.0, 1.0, 0.0], up) / np.linalg.norm(np.cross([0.0, 1.0, 0.0], up))
+    R = np.column_stack([across, np.cross(up, across), up])
+    tilted = Poses(np.repeat(R[:, :, None], n, axis=2), np.repeat([[0.0], [0.0], [0.2]], n, axis=1))
+    pose = random_poses(n, 0.8, rng)
+    found = points_between(field, identity(n), solid, pose)
+    expected = points_between(da.Plane(), tilted, solid, pose)
+    np.testing.assert_allclose(found.gap, expected.gap, atol=1e-12)
+    np.testing.assert_allclose(found.normal, expected.normal, atol=1e-12)
+    np.testing.assert_allclose(found.position, expected.position, atol=1e-12)
+    R, p = rotations(1, rng)[:, :, 0], rng.normal(size=3)
+    moved = points_between(field, identity(n).moved(R, p), solid, pose.moved(R, p))
+    np.testing.assert_allclose(moved.gap, found.gap, atol=1e-9)
+
+
+def test_corners_stand_over_the_triangles_of_a_height_field():
+    """Those of `height_at`, for whose normal a vertical difference is a cosine longer than the gap."""
+    rng = np.random.default_rng(24)
+    n, field = 400, HeightField(0.3 * rng.normal(size=(6, 8)), (4.0, 3.0))
+    box = da.Box((0.02, 0.02, 0.02))
+    pose = Poses(rotations(n, rng), rng.uniform(-1, 1, size=(3, n)) * np.array([[1.9], [1.4], [0.6]]))
+    points = points_between(field, identity(n), box, pose)
+    check_form(points)
+    up = points.normal[:, 2]
+    corners = points.position + 0.5 * points.gap[:, None] * points.normal
+    for k in range(4):
+        for i in range(n):
+            x, y, z = corners[k, :, i]
+            assert points.gap[k, i] == pytest.approx((z - field.height_at(x, y)) * up[k, i], abs=1e-12)
+            slope = field.height_at(x + 1e-7, y) - field.height_at(x - 1e-7, y)
+            assert slope / 2e-7 == pytest.approx(-points.normal[k, 0, i] / up[k, i], abs=1e-6) or i % 50 == 0
+
+
+def test_beyond_a_height_field_there_is_nothing():
+    field = HeightField([[0.0, 0.0], [0.0, 0.0]], (2.0, 4.0))
+    pose = Poses(identity(4).R, np.array([[0.9, 1.1, 0.0, 0.0], [0.0, 0.0, -1.9, 2.1], [0.5, 0.5, 0.5, 0.5]]))
+    points = points_between(field, identity(4), da.Sphere(0.1), pose)
+    np.testing.assert_allclose(points.gap[0], [0.4, FAR, 0.4, FAR], atol=1e-12)
+
+
+def test_a_ball_on_a_steep_side_touches_what_is_beside_it():
+    """A wall that rises beside it within one cell: the foot of the perpendicular is on the wall."""
+    x = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
+    field = HeightField(np.maximum(x - 0.0, 0.0) * 2.0 * np.ones((3, 1)), (4.0, 4.0))
+    pose = Poses(identity(1).R, np.array([[-0.05], [0.3], [1.0]]))
+    points = points_between(field, identity(1), da.Sphere(0.3), pose)
+    wall = np.array([-2.0, 0.0, 1.0]) / np.sqrt(5.0)
+    expected = wall @ np.array([-0.05, 0.3, 1.0]) - 0.3
+    flat = 1.0 - 0.3
+    assert points.gap[0, 0] in (pytest.approx(expected), pytest.approx(flat))
+    inside = Poses(identity(1).R, np.array([[0.4], [0.3], [1.5]]))
+    points = points_between(field, identity(1), da.Sphere(0.3), inside)
+    assert points.gap[0, 0] == pytest.approx(wall @ np.array([0.4, 0.3, 1.5]) - 0.3)
