@@ -8,6 +8,7 @@ from collections.abc import Iterable
 __all__ = [
     "ArgumentError",
     "CompileError",
+    "ContactError",
     "DalembertError",
     "DtypeError",
     "FileError",
@@ -80,6 +81,10 @@ class InertiaError(ModelError):
 
 class StateError(DalembertError, ValueError):
     """A state outside the configuration space, such as a quaternion that is not of unit length."""
+
+
+class ContactError(DalembertError, ValueError):
+    """Contacts that no contact forces can keep from penetrating."""
 
 
 class TracingError(DalembertError, TypeError):

@@ -2,5 +2,7 @@
 
 from dalembert.contact.options import Rigid
 from dalembert.contact.pairs import ContactPair, pairs_of
+from dalembert.contact.rigid import *  # noqa: F403
+from dalembert.contact.rigid import __all__ as _rigid
 
-__all__ = ["ContactPair", "Rigid", "pairs_of"]
+__all__ = ["ContactPair", "Rigid", "pairs_of", *_rigid]

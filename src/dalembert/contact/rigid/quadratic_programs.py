@@ -1,0 +1,172 @@
+"""The two quadratic programs that are equivalent to the complementarity problem of contact forces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.contact.rigid.lcp import RANK, ZERO, ComplementaritySolution, checked_problem
+from dalembert.errors import ContactError, ShapeError
+
+__all__ = ["LeastConstraint", "least_constraint", "solve_force_qp"]
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+def solve_force_qp(M: Any, d: Any, *, tolerance: float = 1e-12) -> ComplementaritySolution:
+    """Minimise 1/2 lambda^T M lambda + lambda^T d subject to lambda >= 0, by an interior point method.
+
+    `M (nc, nc)` symmetric and positive-semidefinite, `d (nc,)` [m/s^2]: those of `solve_lcp`, whose
+    conditions are the Kuhn-Tucker conditions of this program. T lambda and zeta = M lambda + d are the
+    same; where lambda is not unique it comes from the middle of the solutions instead of a corner, so that
+    four equal feet carry equal loads, and `active` then has more contacts than M has rank. Newton's method
+    on zeta_i lambda_i = mu as mu goes to zero, to `tolerance` of the problem's scale; about 15 iterations
+    whatever the number of contacts.
+
+    Raises `ContactError` where no solution exists.
+
+    Source: Featherstone 2008 section 11.5, Eq. 11.43.
+
+    Rows: RBDA-11.5-QP.
+
+    >>> solution = da.contact.solve_force_qp(np.ones((4, 4)), [-9.81, -9.81, -9.81, -9.81])
+    >>> print(solution.force.round(6))
+    [2.4525 2.4525 2.4525 2.4525]
+    """
+    M, d = checked_problem(M, d)
+    scale = 1.0 / np.sqrt(np.where(np.diag(M) > 0.0, np.diag(M), 1.0))
+    size = float(np.abs(d * scale).max(initial=0.0)) or 1.0
+    A, b = M * scale * scale[:, None], d * scale / size
+    x, z = np.ones(len(b)), np.ones(len(b))
+    for _ in range(100):
+        residual, product = A @ x + b - z, x * z
+        largest = max(1.0, x.max(initial=0.0))
+        if largest > 1e4 and np.abs(A @ x).max() <= 1e-4 * largest and b @ x < -1e-6 * largest:
+            # forces that accelerate nothing grow without bound
+            raise ContactError(
+                "no contact forces keep the contacts from penetrating; their forces cancel each other"
+            )
+        if max(np.abs(residual).max(initial=0.0), product.max(initial=0.0) / largest) <= tolerance * largest:
+            break
+        D = 1.0 / np.sqrt(z / x + 1e-14)  # (A + Z/X) dx = r, scaled so that it stays regular as forces vanish
+        inverse = np.linalg.inv(A * D * D[:, None] + np.eye(len(b)))
+
+        def newton(
+            target: Array, D: Array = D, x: Array = x, residual: Array = residual
+        ) -> tuple[Array, Array]:
+            dx = D * (inverse @ (D * (target / x - residual)))  # noqa: B023
+            return dx, A @ dx + residual
+
+        dx, dz = newton(-product)  # Mehrotra: where would a step to mu = 0 lead …
+        length = _within(x, dx, z, dz)
+        ahead = float(((x + length * dx) * (z + length * dz)).mean() / product.mean())
+        dx, dz = newton(ahead**3 * product.mean() - product - dx * dz)  # … and a step that allows for it
+        length = 0.995 * _within(x, dx, z, dz)
+        x, z = x + length * dx, z + length * dz
+    else:
+        raise ContactError(
+            "the contact forces were not found: M is not positive-semidefinite, or no forces exist"
+        )
+    force = np.where(x > z, x, 0.0) * scale * size
+    active = tuple(int(i) for i in np.flatnonzero(force > 0.0))
+    return ComplementaritySolution(force, np.where(x > z, 0.0, z) * size / scale, active)
+
+
+def _within(x: Array, dx: Array, z: Array, dz: Array) -> float:
+    """How much of a step, 1 at most, leaves forces and accelerations positive."""
+    return min(1.0, 1.0 / max(1e-300, float((-dx / x).max()), float((-dz / z).max())))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LeastConstraint:
+    """`acceleration` a `(nv,)`, the contact forces `force` `(nc,)` that go with it, and the contacts that
+    hold it, `active`.
+    """
+
+    acceleration: Array
+    force: Array
+    active: tuple[int, ...]
+
+
+def least_constraint(H: Any, free: Any, T: Any, bias: Any) -> LeastConstraint:
+    """Minimise 1/2 (a - a_0)^T H (a - a_0) subject to T^T a + bias >= 0: Gauss's principle with inequalities.
+
+    `H (nv, nv)` the joint-space inertia; `free` a_0 = H^-1 (tau - C) `(nv,)`; `T (nv, nc)` the contact
+    normals in joint space; `bias` = dT/dt^T v `(nc,)` [m/s^2]. The acceleration is unique. By the dual
+    active-set method of Goldfarb and Idnani: the set holds nv contacts at most, however many there are, and
+    contact forces come out as multipliers.
+
+    Source: Featherstone 2008 section 11.5, Eq. 11.44; Goldfarb and Idnani 1983.
+
+    Rows: RBDA-11.5-GAUSS.
+
+    >>> T = np.array([[1.0, -1.0]])  # a bead of 2 kg between two stops, pushed against the first
+    >>> result = da.contact.least_constraint([[2.0]], [-3.0], T, [0.0, 0.5])
+    >>> print(result.acceleration, result.force)
+    [0.] [6. 0.]
+    """
+    H, a, T, bias = (np.array(x, dtype=np.float64) for x in (H, free, T, bias))
+    if H.shape != (a.size, a.size) or T.shape != (a.size, bias.size):
+        raise ShapeError(
+            f"H is (nv, nv), free (nv,), T (nv, nc), bias (nc,); "
+            f"got {H.shape}, {a.shape}, {T.shape}, {bias.shape}"
+        )
+    response = np.linalg.solve(H, T)
+    square = (T * response).sum(axis=0)
+    length = np.sqrt(np.where(square > 0.0, square, 1.0))
+    force, active = np.zeros(bias.size), list[int]()
+    scale = float(np.abs((T.T @ a + bias) / length).max(initial=0.0))
+    for _ in range(100 * (bias.size + 1)):
+        rate = (T.T @ a + bias) / length
+        rate[active] = 0.0
+        if not rate.size or rate.min() >= -ZERO * max(scale, float((force * length).max())):
+            return LeastConstraint(a, force, tuple(sorted(active)))
+        a = _obey(a, T, response, bias, length, force, active, int(np.argmin(rate)))
+    raise ContactError("the accelerations were not found: H is not positive-definite")
+
+
+def _obey(
+    a: Array,
+    T: Array,
+    response: Array,
+    bias: Array,
+    length: Array,
+    force: Array,
+    active: list[int],
+    entering: int,
+) -> Array:
+    """Move to the least constraint under one more contact, dropping those that would have to pull."""
+    while True:
+        share = np.zeros(0)
+        direction = response[:, entering].copy()
+        if active:
+            share = np.linalg.solve(T[:, active].T @ response[:, active], T[:, active].T @ direction)
+            direction -= response[:, active] @ share
+        relative = share * length[active] / length[entering]
+        gain = float(T[:, entering] @ direction)
+        rate = float(T[:, entering] @ a + bias[entering])
+        dependent = gain <= RANK * float(T[:, entering] @ response[:, entering]) * (
+            1.0 + float(relative @ relative)
+        )
+        full = np.inf if dependent else max(-rate / gain, 0.0)
+        falling = [k for k in range(len(active)) if share[k] > 0.0]
+        steps = [force[active[k]] / share[k] for k in falling]
+        step = min([full, *steps])
+        if step == np.inf:
+            raise ContactError(
+                "no acceleration obeys all contacts: their normals oppose each other, and they close"
+            )
+        if not dependent:
+            a = a + step * direction
+        force[active] -= step * share
+        force[entering] += step
+        if step == full:
+            active.append(entering)
+            return a
+        leaving = active[falling[int(np.argmin(steps))]]
+        active.remove(leaving)
+        force[leaving] = 0.0
