@@ -1,14 +1,17 @@
 """What contact, limits and friction add to Gauss's cost: forces and curvatures as functions of velocities.
 
-Every term is convex and piecewise quadratic in the velocity u that it opposes; `stiffness` is 1 / R of
-the compliance R [kg] of its impulses [N s]:
+Every term is convex and piecewise quadratic in the velocity u that it opposes; `stiffness` is 1 / R of the
+compliance R [1/kg] of its impulses [N s]. A point compares itself with the impulse that it `expected`, that
+of the step before: what lasts is borne without any give, however soft R.
 
-    normal      gamma_n = max(0, bound - u_n) / R_n                                                      (1)
-    friction    gamma_t = - min(1 / R_t, limit / |u_t|) u_t,   limit = mu gamma_n' of an earlier iterate (2)
+    normal      gamma_n = max(0, expected_n + (bound - u_n) / R_n)                                       (1)
+    friction    gamma_t = the part of expected_t - u_t / R_t within |gamma_t| <= limit,                  (2)
+                limit = mu gamma_n of an earlier iterate
     joint       (1) and (2) of one velocity variable: limits, dry friction, motors, with a given limit
     equality    gamma = (target - K v) / R                                                               (3)
 
-The curvature of (2) is 1 / R_t where it sticks and limit / |u_t| across the slip where it slides.
+The curvature of (2) is 1 / R_t where it sticks, and less by the share that the limit leaves across the pull
+where it slides.
 """
 
 from __future__ import annotations
@@ -35,7 +38,8 @@ class PointForce(NamedTuple):
 class Point:
     """A place where two bodies may touch, `arm` from the common origin; `normal` from `first` to `second`.
 
-    `bound`: the least normal velocity [m/s]; `overlap` [m] >= 0 is to be mended by a displacement.
+    `bound`: the least normal velocity [m/s]; `overlap` [m] >= 0 is to be mended by a displacement;
+    `expected`: the impulse [N s] along world axes that the point is thought to bear.
     """
 
     first: int
@@ -47,38 +51,49 @@ class Point:
     friction: Scalar
     stiffness: Scalar
     friction_stiffness: Scalar
+    expected: Vec3
+
+    def _pressing(self, u: Vec3) -> Scalar:
+        """gamma_n without its bound."""
+        return self.normal.dot(self.expected) + self.stiffness * (self.bound - self.normal.dot(u))
 
     def normal_impulse(self, u: Vec3) -> Scalar:
         """gamma_n of Eq. (1)."""
-        return self.stiffness * maximum(self.bound - self.normal.dot(u), 0.0)
+        return maximum(self._pressing(u), 0.0)
 
     def force(self, u: Vec3, held: Scalar) -> PointForce:
         """Eqs (1) and (2), with the friction that a normal impulse `held` allows."""
         gamma = self.normal_impulse(u)
         if is_zero(self.friction):
             return PointForce(self.normal * gamma, gamma)
-        slip = u - self.normal * self.normal.dot(u)
-        return PointForce(self.normal * gamma - slip * self._sticking(slip, held)[1], gamma)
+        pull = self._pull(u)
+        return PointForce(self.normal * gamma + pull * self._sticking(pull, held)[1], gamma)
+
+    def _pull(self, u: Vec3) -> Vec3:
+        """The friction that would stop the slip."""
+        wanted = self.expected - u * self.friction_stiffness
+        slanted: Vec3 = wanted - self.normal * self.normal.dot(wanted)
+        return slanted
 
     def curvature(self, u: Vec3, held: Scalar) -> SymMat3:
         """G: minus the derivative of the impulse by u."""
         n = self.normal
-        active = select(n.dot(u) < self.bound, self.stiffness, 0.0)
+        active = select(self._pressing(u) > 0.0, self.stiffness, 0.0)
         if is_zero(self.friction):
             return _dyad(n, active)
-        slip = u - n * n.dot(u)
-        stuck, coefficient, square = self._sticking(slip, held)
+        pull = self._pull(u)
+        stuck, share, square = self._sticking(pull, held)
+        coefficient = share * self.friction_stiffness
         across = _plus(_dyad(n, active - coefficient), coefficient)
-        return across - _dyad(slip, select(stuck, 0.0, coefficient / square))
+        return across - _dyad(pull, select(stuck, 0.0, coefficient / square))
 
-    def _sticking(self, slip: Vec3, held: Scalar) -> tuple[Scalar, Scalar, Scalar]:
-        """Whether it sticks, the factor of the slip in Eq. (2), and the square of the slip."""
-        square = slip.dot(slip)
+    def _sticking(self, pull: Vec3, held: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+        """Whether it sticks, the share of the pull that friction can give, and the square of the pull."""
+        square = pull.dot(pull)
         limit = self.friction * held
-        k = self.friction_stiffness
-        stuck = k * k * square <= limit * limit
+        stuck = square <= limit * limit
         safe = select(stuck, 1.0, square)
-        return stuck, select(stuck, k, limit / sqrt(safe)), safe
+        return stuck, select(stuck, 1.0, limit / sqrt(safe)), safe
 
     def wrench(self, impulse: Vec3) -> Force:
         """The impulse about the common origin."""

@@ -11,9 +11,9 @@ from __future__ import annotations
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.contact.joint_axes import joint_axes
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, maximum
 
-__all__ = ["joint_mobilities", "point_mobilities"]
+__all__ = ["joint_mobilities", "point_mobilities", "weights"]
 
 LEVER = 0.1
 """r of Eq. (1) [m]: about the half size of a limb."""
@@ -41,6 +41,20 @@ def point_mobilities(tree: Tree) -> list[Scalar]:
                 total = total + square * inverse[place] * (ratio * ratio)
         result.append(total * (1.0 / 3.0))
     return result
+
+
+def weights(tree: Tree) -> list[Scalar]:
+    """1 / m of every body [1/kg], m the mass of the whole tree that it belongs to: the least a point moves
+    where all of it hangs together."""
+    roots = [body.index for body in tree.bodies]
+    for body in tree.bodies:
+        if body.parent >= 0:
+            roots[body.index] = roots[body.parent]
+    masses: dict[int, Scalar] = {}
+    for body in tree.bodies:
+        root = roots[body.index]
+        masses[root] = masses[root] + body.inertia.mass if root in masses else body.inertia.mass
+    return [1.0 / maximum(masses[root], 1e-9) for root in roots]
 
 
 def _neutral(tree: Tree) -> list[Scalar]:

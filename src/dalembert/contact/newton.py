@@ -8,8 +8,9 @@ Sought is the v that minimises 1/2 v^T A v - p^T v + the costs of points, limits
     3.  H = A + J^T G J,  H d = - r
     4.  a step along d to where the slope of the cost is zero
 
-With held impulses fixed the problem is convex; when they no longer change, Coulomb's law holds. The first
-iterations do without friction unless impulses of the step before are given. Mending displacements are found
+With held impulses fixed the problem is convex; when they no longer change, Coulomb's law holds; whatever they
+are, friction opposes slip. The first iterations do without friction unless impulses of the step before are
+given. Mending displacements are found
 with the factors of H: H m = J^T G_n overlap.
 """
 
@@ -23,13 +24,27 @@ from dalembert.algorithms.dense import Matrix, dot
 from dalembert.contact.costs import Equality, JointDrive, JointLimit, Point
 from dalembert.contact.curvature import factor, multiply, total_curvature
 from dalembert.contact.joint_axes import WORLD, JointAxes
-from dalembert.scalar import Scalar, absolute, is_zero, logical_and, logical_or, loop, maximum, select, sqrt
+from dalembert.scalar import (
+    Scalar,
+    absolute,
+    is_zero,
+    logical_and,
+    logical_not,
+    logical_or,
+    loop,
+    maximum,
+    select,
+    sqrt,
+)
 from dalembert.spatial import Force, Vec3
 
 __all__ = ["GaussProblem", "GaussSolution", "solve"]
 
 GATE = 1e-2
 """The relative residual below which friction may follow the normal impulses."""
+
+UPDATES = 2.0
+"""How often it follows them in a step. A third time hardly changes anything, and many may go in circles."""
 
 TRIALS = 12
 """Trial steps of the line search, beside the whole step."""
@@ -92,11 +107,18 @@ class GaussProblem:
 
     def other_impulses(self, v: Sequence[Scalar]) -> list[Scalar]:
         """What limits, joint friction and equalities add to the momenta `(nv,)`."""
+        return self._impulses(v, v)
+
+    def free_impulses(self, v: Sequence[Scalar]) -> list[Scalar]:
+        """The same, of equalities only what they add at rest."""
+        return self._impulses(v, [0.0] * len(v))
+
+    def _impulses(self, v: Sequence[Scalar], v_equalities: Sequence[Scalar]) -> list[Scalar]:
         total: list[Scalar] = [0.0] * len(v)
         for joint in self.joints:
             total[joint.place] = total[joint.place] + joint.impulse(v[joint.place])
         for equality in self.equalities:
-            gamma = equality.impulse(equality.velocity(v))
+            gamma = equality.impulse(equality.velocity(v_equalities))
             for i, k in enumerate(equality.row):
                 if not is_zero(k):
                     total[i] = total[i] + k * gamma
@@ -108,7 +130,7 @@ def solve(
     v: Sequence[Scalar],
     held: Sequence[Scalar] | None = None,
     *,
-    iterations: int = 15,
+    iterations: int = 50,
     tolerance: float = 1e-6,
 ) -> GaussSolution:
     """Minimise from the guess v. `held`: normal impulses of the points to begin with, by default none.
@@ -129,10 +151,11 @@ def solve(
         nothing if held is None else list(held),
         [0.0] * len(start),
         1.0,
+        0.0,
     ]
 
     def step(carry: Any) -> Any:
-        v, momentum, lists, held, _, _ = carry
+        v, momentum, lists, held, _, _, updates = carry
         u = [Vec3(*item) for item in lists]
         others = problem.other_impulses(v)
 
@@ -141,7 +164,8 @@ def solve(
             contact = problem.generalized(impulses)
             return [m - c - o for m, c, o in zip(momentum, contact, others, strict=True)]
 
-        settled = _norm(residual(held), weights) < GATE * scale
+        still = updates < UPDATES
+        settled = logical_and(_norm(residual(held), weights) < GATE * scale, still)
         normal = [point.normal_impulse(x) for point, x in zip(problem.points, u)]
         held = [select(settled, new, old) for new, old in zip(normal, held, strict=True)]
         r = residual(held)
@@ -159,7 +183,7 @@ def solve(
         change = problem.point_velocities(d)
         Ad = multiply(A, d)
         alpha = _line_search(problem, v, d, u, change, held, dot(d, momentum), dot(d, Ad))
-        residual_left = select(settled, size, 1.0)
+        residual_left = select(logical_and(still, logical_not(settled)), 1.0, size)
         return [
             [x + alpha * y for x, y in zip(v, d, strict=True)],
             [x + alpha * y for x, y in zip(momentum, Ad, strict=True)],
@@ -167,10 +191,11 @@ def solve(
             held,
             mend,
             residual_left,
+            updates + select(settled, 1.0, 0.0),
         ]
 
     carry = loop(iterations, step, carry, until=lambda carry: carry[5] < tolerance)
-    eta, _, lists, held, mend, left = carry
+    eta, _, lists, held, mend, left, _ = carry
     u = [Vec3(*item) for item in lists]
     forces = [point.force(x, h) for point, x, h in zip(problem.points, u, held)]
     return GaussSolution(
@@ -187,7 +212,7 @@ def solve(
 def _mending(problem: GaussProblem, u: Sequence[Vec3], v: Sequence[Scalar]) -> list[Scalar]:
     """J^T G_n overlap of the points and limits that press, and of the gaps of equalities."""
     impulses = [
-        point.normal * (select(point.normal.dot(x) < point.bound, point.stiffness, 0.0) * point.overlap)
+        point.normal * (select(point.normal_impulse(x) > 0.0, point.stiffness, 0.0) * point.overlap)
         for point, x in zip(problem.points, u)
     ]
     total = problem.generalized(impulses) if impulses else [0.0] * len(v)

@@ -27,9 +27,10 @@ class Rigid:
 
     `pairs`: which shapes may touch, by default all that the model lets touch; names of bodies or shapes,
     pairs of names, or what `da.contact.pairs_of` returns. `exclude` and `self_collision` choose among them.
-    `iterations` and `tolerance` of the solver; `friction_compliance`: the creep of what sticks, as a share of
-    mu g dt; `mending`: the share of an overlap that a step removes; `rebound_speed` [m/s]: slower points do
-    not rebound; `limits`: whether joints end at the limits of their positions.
+    `iterations` and `tolerance` of the solver; `compliance` and `friction_compliance`: how much points give
+    way to sudden loads, as shares of 1 / mass and of the mobility; to lasting ones they do not; `mending`:
+    the share of an overlap that a step removes; `rebound_speed` [m/s]: slower points do not rebound;
+    `limits`: whether joints end at the limits of their positions.
 
     >>> da.contact.Rigid(self_collision=False, iterations=30).iterations
     30
@@ -40,6 +41,7 @@ class Rigid:
     self_collision: bool = True
     iterations: int = DEFAULT.iterations
     tolerance: float = DEFAULT.tolerance
+    compliance: float = DEFAULT.compliance
     friction_compliance: float = DEFAULT.friction_compliance
     mending: float = DEFAULT.mending
     rebound_speed: float = DEFAULT.rebound_speed
@@ -49,7 +51,7 @@ class Rigid:
         settings = self.settings
         if not isinstance(self.iterations, int) or self.iterations < 1:
             raise ArgumentError(f"Rigid: iterations is {self.iterations!r}; give a whole number from 1 on")
-        for name in ("tolerance", "friction_compliance"):
+        for name in ("tolerance", "compliance", "friction_compliance"):
             if not 0.0 < getattr(settings, name) < 1.0:
                 raise ArgumentError(
                     f"Rigid: {name} is {getattr(settings, name)!r}; give a number between 0 and 1"
@@ -67,6 +69,7 @@ class Rigid:
         return StepSettings(
             iterations=self.iterations,
             tolerance=self.tolerance,
+            compliance=self.compliance,
             friction_compliance=self.friction_compliance,
             mending=self.mending,
             rebound_speed=self.rebound_speed,

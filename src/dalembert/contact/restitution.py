@@ -1,28 +1,42 @@
-"""Rebound that never adds energy.
+"""The end of a step: velocities from impulses, with rebound, so that contact never adds energy.
 
 Newton's law of impact can create energy where several points collide at once, or where friction acts
-(Featherstone 2008 section 11.7 gives it for one point). Here the impact is first inelastic, with impulses
-P_0; then each point that closed fast rebounds with e times its normal impulse, P_1 = J^T n e gamma_n in all
-(Poisson's law). Contact has done the work
+(Featherstone 2008 section 11.7 gives it for one point). Here the impact is first inelastic, with impulses P_0
+in all; then each point that closed fast gets a part of its normal impulse once more, P_1 in all, so large
+that alone it would rebound with zeta+ = - e zeta-. With loops closed throughout, contact has done the work
 
-    W(s) = P . v* + 1/2 P . A^-1 P,      P = P_0 + s P_1                                      (1)
+    W = P . v* + 1/2 P . B^-1 P,      P = s_0 P_0 + s_1 P_1,      v+ = v* + B^-1 P                      (1)
 
-and s is one, or the largest number at which W is not positive. For one point without friction the
-result is zeta+ = - e zeta-.
+where B is A with the curvature of loops, and v* the velocity without contact. s_0 and then s_1 are one, or
+the largest numbers at which W is not positive. So W <= 0 and Newton's second law hold to rounding, whether
+the solver that found P_0 had converged or not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from dalembert.algorithms.dense import dot
 from dalembert.contact.candidates import Candidate
-from dalembert.contact.curvature import factor
+from dalembert.contact.curvature import factor, total_curvature
 from dalembert.contact.newton import GaussProblem, GaussSolution
 from dalembert.scalar import Scalar, is_zero, logical_and, maximum, minimum, select, sqrt
 from dalembert.spatial import Vec3
 
-__all__ = ["rebound"]
+__all__ = ["Rebound", "rebound"]
+
+EXCESS = 0.1
+"""How much more than e of its impulse a point may get to make up for its compliance."""
+
+
+class Rebound(NamedTuple):
+    """Velocities after a step, impulses of the points and their normal parts, and the work of contact [J]."""
+
+    v: list[Scalar]
+    impulses: list[Vec3]
+    normal: list[Scalar]
+    work: Scalar
 
 
 def rebound(
@@ -31,37 +45,68 @@ def rebound(
     before: Sequence[Scalar],
     candidates: Sequence[Candidate],
     speed: float,
-) -> tuple[list[Scalar], list[Vec3], list[Scalar]]:
-    """Velocities, impulses and normal impulses with restitution; `before` the velocities without forces."""
+) -> Rebound:
+    """The end of a step, from the inelastic solution; `before` are the velocities without forces."""
+    factors = factor(total_curvature(problem.axes, problem.A, (), (), problem.equalities))
+    p = [a + b for a, b in zip(problem.p, problem.free_impulses(found.v), strict=True)]
+    v_free = factors.solve(p)
+    if not candidates:
+        return Rebound(v_free, [], [], 0.0)
+    P_0 = problem.generalized(found.impulses)
+    change_0 = factors.solve(P_0)
+    a, b = dot(P_0, change_0), dot(P_0, v_free)
+    s_0 = _share(a, b, 0.0)
+    v = [x + s_0 * y for x, y in zip(v_free, change_0, strict=True)]
+    work = s_0 * b + 0.5 * (s_0 * s_0) * a
+    impulses = [impulse * s_0 for impulse in found.impulses]
+    normal = [x * s_0 for x in found.normal]
+    more = _rebounding(problem, normal, before, v_free, v, candidates, speed)
+    if all(is_zero(x) for x in more):
+        return Rebound(v, impulses, normal, work)
+    P_1 = problem.generalized([point.normal * x for point, x in zip(problem.points, more, strict=True)])
+    change_1 = factors.solve(P_1)
+    a, b = dot(P_1, change_1), dot(P_1, v)
+    s_1 = _share(a, b, work)
+    more = [x * s_1 for x in more]
+    return Rebound(
+        [x + s_1 * y for x, y in zip(v, change_1, strict=True)],
+        [f + point.normal * x for f, point, x in zip(impulses, problem.points, more, strict=True)],
+        [x + y for x, y in zip(normal, more, strict=True)],
+        work + s_1 * b + 0.5 * (s_1 * s_1) * a,
+    )
+
+
+def _share(a: Scalar, b: Scalar, c: Scalar) -> Scalar:
+    """The largest s from 0 to 1 with c + b s + a s^2 / 2 <= 0, given c <= 0 <= a."""
+    rising = a > 0.0
+    root = (sqrt(maximum(b * b - 2.0 * (a * minimum(c, 0.0)), 0.0)) - b) / select(rising, a, 1.0)
+    return select(logical_and(rising, root < 1.0), maximum(root, 0.0), 1.0)
+
+
+def _rebounding(
+    problem: GaussProblem,
+    normal: Sequence[Scalar],
+    before: Sequence[Scalar],
+    v_free: Sequence[Scalar],
+    v: Sequence[Scalar],
+    candidates: Sequence[Candidate],
+    speed: float,
+) -> list[Scalar]:
+    """The further normal impulses that take each point from its velocity u to - e times that before.
+
+    A point's own impulse gamma changed its velocity by u - u*, together with all others'; more of all of
+    them in proportion changes it in proportion.
+    """
+    more: list[Scalar] = [0.0] * len(candidates)
     elastic = [k for k, item in enumerate(candidates) if not is_zero(item.restitution)]
     if not elastic:
-        return found.v, found.impulses, found.normal
-    factors = factor(problem.A)
-    v_free = factors.solve(problem.p)
-    closing, faster = problem.point_velocities(before), problem.point_velocities(v_free)
-    more: list[Scalar] = [0.0] * len(candidates)
+        return more
+    closing, faster, now = (problem.point_velocities(x) for x in (before, v_free, v))
     for k in elastic:
-        normal = problem.points[k].normal
-        incoming, stopped = normal.dot(closing[k]), normal.dot(faster[k])
-        # Of the impulse, the part that stopped what the forces of this step added does not rebound.
-        share = minimum(incoming / select(stopped < incoming, stopped, incoming - 1e-9), 1.0)
-        more[k] = select(incoming < -speed, found.normal[k] * (candidates[k].restitution * share), 0.0)
-    P_0 = problem.generalized(found.impulses)
-    P_1 = problem.generalized([point.normal * x for point, x in zip(problem.points, more, strict=True)])
-    change_0, change_1 = factors.solve(P_0), factors.solve(P_1)
-    # Eq. (1) as c + 2 b s + a s^2, times two.
-    a = dot(P_1, change_1)
-    b = dot(P_1, v_free) + dot(P_1, change_0)
-    c = minimum(2.0 * dot(P_0, v_free) + dot(P_0, change_0), 0.0)
-    rising = a > 0.0
-    root = (sqrt(maximum(b * b - a * c, 0.0)) - b) / select(rising, a, 1.0)
-    s = select(logical_and(rising, root < 1.0), maximum(root, 0.0), 1.0)
-    more = [x * s for x in more]
-    return (
-        [x + s * y for x, y in zip(found.v, change_1, strict=True)],
-        [
-            impulse + point.normal * x
-            for impulse, point, x in zip(found.impulses, problem.points, more, strict=True)
-        ],
-        [x + y for x, y in zip(found.normal, more, strict=True)],
-    )
+        n, e = problem.points[k].normal, candidates[k].restitution
+        incoming, stopped, u = n.dot(closing[k]), n.dot(faster[k]), n.dot(now[k])
+        gained = maximum(u - stopped, 1e-9)
+        wanted = maximum(-(e * incoming) - u, 0.0)
+        ratio = minimum(wanted / gained, e + EXCESS * (1.0 + e))
+        more[k] = select(incoming < -speed, normal[k] * ratio, 0.0)
+    return more

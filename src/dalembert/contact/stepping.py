@@ -10,8 +10,9 @@ c is the change of a free body's velocity components because its axes turn, so t
 motors, dry friction and loops are the terms of `costs`; `newton` solves for eta, `restitution` lets points
 rebound. Overlaps and open loops are mended by a displacement beside h eta, which no velocity feels.
 
-Compliances are shares of the points' mobilities: 1e-2 of normals and loops,
-1e-3 of friction: a body of any mass sinks at 1e-2 g h, which mending undoes, and creeps at 1e-3 mu g h.
+Compliances of points are soft, a tenth of 1 / mass for normals and of the mobility for friction, so that
+Newton's method takes few iterations; but points bear what they bore in both steps before without giving way
+(`costs`), so that what rests neither sinks nor creeps. Limits and loops are stiff.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 from dalembert.algorithms.constraints import constraint_equations
-from dalembert.algorithms.dense import Matrix, dot
+from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.flight import land, rates_in_flight, take_off, turned
 from dalembert.algorithms.inverse_dynamics import bias_forces
@@ -31,9 +32,9 @@ from dalembert.algorithms.open_tree import is_constrained
 from dalembert.algorithms.rank import threshold
 from dalembert.contact.candidates import FAR, Candidate
 from dalembert.contact.costs import Equality, JointDrive, JointLimit, Point
-from dalembert.contact.curvature import factor, multiply
+from dalembert.contact.curvature import multiply
 from dalembert.contact.joint_axes import WORLD, JointAxes, joint_axes
-from dalembert.contact.mobility import joint_mobilities, point_mobilities
+from dalembert.contact.mobility import joint_mobilities, point_mobilities, weights
 from dalembert.contact.newton import GaussProblem, solve
 from dalembert.contact.restitution import rebound
 from dalembert.model.body import Body
@@ -43,8 +44,11 @@ from dalembert.spatial import Motion, Vec3
 
 __all__ = ["ContactStep", "Motor", "StepSettings", "contact_step"]
 
-NORMAL_COMPLIANCE = (1e-2, 1e-2)
-"""Compliance of normals and of loops as a share of the mobility, in double and single precision."""
+LIMIT_COMPLIANCE = 1e-2
+"""Compliance of joint limits as a share of the mobility."""
+
+LOOP_COMPLIANCE = (1e-6, 3e-4)
+"""Compliance of loops as a share of the mobility, in double and single precision."""
 
 
 class Motor(NamedTuple):
@@ -67,28 +71,30 @@ class Motor(NamedTuple):
 class StepSettings:
     """How a step with contact is solved.
 
-    `iterations` and `tolerance` of Newton's method; `friction_compliance` as a share of the mobility;
-    `mending`: the share of an overlap that one step removes; `rebound_speed` [m/s]: slower points do not
-    rebound; `limits`: whether joints end at their limits.
+    `iterations` and `tolerance` of Newton's method; `compliance` of normals as a share of 1 / mass,
+    `friction_compliance` as a share of the mobility; `mending`: the share of an overlap that one step
+    removes; `rebound_speed` [m/s]: slower points do not rebound; `limits`: whether joints end at their
+    limits.
     """
 
-    iterations: int = 15
-    tolerance: float = 1e-6
-    friction_compliance: float = 1e-3
+    iterations: int = 50
+    tolerance: float = 1e-5
+    compliance: float = 0.1
+    friction_compliance: float = 0.1
     mending: float = 0.2
     rebound_speed: float = 0.02
     limits: bool = True
 
 
 class ContactStep(NamedTuple):
-    """The state after a step; the impulses [N s] on the second bodies of all candidates along world axes,
-    their normal parts (to begin the next step with), the relative residual of the solver, and the work
-    [J] of contact, 1/2 (v+ + v*) . J^T gamma."""
+    """The state after a step; the impulses [N s] on the second bodies of all candidates along world axes;
+    `memory` for the next step, four numbers a candidate (this impulse, the normal one before); the relative
+    residual of the solver, and the work [J] of contact, 1/2 (v+ + v*) . J^T gamma."""
 
     q: list[Scalar]
     v: list[Scalar]
     impulses: list[Vec3]
-    normal: list[Scalar]
+    memory: list[list[Scalar]]
     residual: Scalar
     work: Scalar
 
@@ -102,45 +108,67 @@ def contact_step(
     candidates: Sequence[Candidate],
     *,
     motors: Sequence[Motor] = (),
-    held: Sequence[Scalar] | None = None,
+    memory: Sequence[Sequence[Scalar]] | None = None,
     settings: StepSettings | None = None,
     external_forces: ExternalForces = None,
     external_frame: str = "body",
 ) -> ContactStep:
     """The state after dt [s] under joint forces tau, with contact at the candidates (found at q).
 
-    `held`: the normal impulses of the step before, to begin with.
+    `memory`: that of the step before.
     """
     settings = StepSettings() if settings is None else settings
     axes = joint_axes(tree, q)
-    compliance = threshold(NORMAL_COMPLIANCE, maximum(dt, 1e-9))
+    compliance = threshold(LOOP_COMPLIANCE, maximum(dt, 1e-9))
     M = mass_matrix(tree, q)
     drift = _drifted(tree, q, v, dt)
     b = bias_forces(tree, q, v, external_forces=external_forces, external_frame=external_frame)
     A, p = _free_motion(tree, q, b, tau, dt, M, drift)
-    u_mobility, v_mobility = point_mobilities(tree), joint_mobilities(tree)
+    u_mobility, v_mobility, mass_weights = point_mobilities(tree), joint_mobilities(tree), weights(tree)
     moving = axes.velocities(drift)
-    points = [_point(axes, item, moving, dt, compliance, u_mobility, settings) for item in candidates]
+    expected = _expected(candidates, memory)
+    points = [
+        _point(axes, item, impulse, moving, dt, mass_weights, u_mobility, settings)
+        for item, impulse in zip(candidates, expected, strict=True)
+    ]
     joints: list[JointLimit | JointDrive] = []
     if settings.limits:
-        joints += _limits(tree, q, dt, compliance, v_mobility, settings)
+        joints += _limits(tree, q, dt, v_mobility, settings)
     joints += _frictions(tree, dt, v_mobility, settings)
     joints += [_drive(motor, dt) for motor in motors]
     equalities = _equalities(tree, q, v, compliance, v_mobility, settings)
     problem = GaussProblem(axes, A, p, points, joints, equalities)
+    held = [item.point.normal.dot(impulse) for item, impulse in zip(candidates, expected, strict=True)]
     found = solve(problem, drift, held, iterations=settings.iterations, tolerance=settings.tolerance)
-    eta, impulses, normal = rebound(problem, found, drift, candidates, settings.rebound_speed)
-    q_next, v_next = _moved(tree, q, v, eta, found.mend, dt)
-    work = _work(problem, eta, impulses)
-    return ContactStep(q_next, v_next, impulses, normal, found.residual, work)
+    end = rebound(problem, found, drift, candidates, settings.rebound_speed)
+    q_next, v_next = _moved(tree, q, v, end.v, found.mend, dt)
+    remembered = _remembered(candidates, end.impulses, memory)
+    return ContactStep(q_next, v_next, end.impulses, remembered, found.residual, end.work)
 
 
-def _work(problem: GaussProblem, eta: Sequence[Scalar], impulses: Sequence[Vec3]) -> Scalar:
-    """1/2 (v+ + v*) . P of the contact impulses P."""
-    if not impulses:
-        return 0.0
-    v_free = factor(problem.A).solve(problem.p)
-    return 0.5 * dot([a + b for a, b in zip(eta, v_free, strict=True)], problem.generalized(impulses))
+def _expected(candidates: Sequence[Candidate], memory: Sequence[Sequence[Scalar]] | None) -> list[Vec3]:
+    """The impulses that points bore in both steps before: what is there for one step only was an impact."""
+    if memory is None:
+        return [Vec3.zero() for _ in candidates]
+    found = []
+    for item, (x, y, z, earlier) in zip(candidates, memory, strict=True):
+        last, n = Vec3(x, y, z), item.point.normal
+        pressed = n.dot(last)
+        lasting = maximum(minimum(pressed, earlier), 0.0)
+        share = minimum(lasting / maximum(pressed, 1e-12), 1.0)
+        found.append(n * lasting + (last - n * pressed) * share)
+    return found
+
+
+def _remembered(
+    candidates: Sequence[Candidate], impulses: Sequence[Vec3], memory: Sequence[Sequence[Scalar]] | None
+) -> list[list[Scalar]]:
+    if memory is None:
+        return [[*impulse, 0.0] for impulse in impulses]
+    return [
+        [*impulse, item.point.normal.dot(Vec3(x, y, z))]
+        for item, impulse, (x, y, z, _) in zip(candidates, impulses, memory, strict=True)
+    ]
 
 
 def _drifted(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar) -> list[Scalar]:
@@ -204,14 +232,17 @@ def _free_motion(
 def _point(
     axes: JointAxes,
     item: Candidate,
+    expected: Vec3,
     moving: PerBody[Motion],
     dt: Scalar,
-    compliance: Scalar,
+    mass_weights: Sequence[Scalar],
     mobility: Sequence[Scalar],
     settings: StepSettings,
 ) -> Point:
     """A point may close by its gap. One that rebounds does so at its speed, in the step in which it hits."""
-    w = sum((mobility[i] for i in (item.first, item.second) if i != WORLD), 0.0)
+    bodies = [i for i in (item.first, item.second) if i != WORLD]
+    w = sum((mass_weights[i] for i in bodies), 0.0)
+    w_t = sum((mobility[i] for i in bodies), 0.0)
     arm, gap = item.point.position - axes.origin, item.point.gap
     bound = -(maximum(gap, 0.0) / dt)
     if not is_zero(item.restitution):
@@ -226,8 +257,9 @@ def _point(
         bound=bound,
         overlap=maximum(-gap, 0.0) * settings.mending,
         friction=item.friction,
-        stiffness=1.0 / (compliance * w),
-        friction_stiffness=1.0 / (settings.friction_compliance * w),
+        stiffness=1.0 / (settings.compliance * w),
+        friction_stiffness=1.0 / (settings.friction_compliance * w_t),
+        expected=expected,
     )
 
 
@@ -243,7 +275,6 @@ def _limits(
     tree: Tree,
     q: Sequence[Scalar],
     dt: Scalar,
-    compliance: Scalar,
     mobility: Sequence[Scalar],
     settings: StepSettings,
 ) -> list[JointLimit]:
@@ -266,7 +297,7 @@ def _limits(
                         sign,
                         bound=-(maximum(gap, 0.0) / dt),
                         overlap=maximum(-gap, 0.0) * settings.mending,
-                        stiffness=1.0 / (compliance * mobility[place]),
+                        stiffness=1.0 / (LIMIT_COMPLIANCE * mobility[place]),
                     )
                 )
     return found

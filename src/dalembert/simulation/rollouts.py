@@ -142,7 +142,7 @@ def rollout(
     if tau is not None:
         given("tau", tau)
     for name in plan.carried:
-        arrays.setdefault(name, np.zeros(len(plan.points)) if name == "normal" else 0.0)
+        arrays.setdefault(name, np.zeros((len(plan.points), 4)) if name == "memory" else 0.0)
     kernel = _compiled(plan, tuple(streams), tuple(parameters or ()))
     run = kernel.start(**arrays, steps=count, every=spacing, parameters=parameters)
     q_begun, v_begun = run.state["q"].copy(), run.state["v"].copy()

@@ -3,8 +3,8 @@
     (q, v), carried things, tau, dt  ->  (q, v), carried things, what is recorded
 
 Beside the state a step carries `lasted`, the steps that a sample has taken, which with dt is its clock;
-`fault`, zero as long as all is well, else the number of a cause; with contact the normal impulses, a first
-guess of the next step's; and the work of contact, if it is asked for. A sample whose step fails stays where
+`fault`, zero as long as all is well, else the number of a cause; with contact the memory of what
+points bore; and the work of contact, if it is asked for. A sample whose step fails stays where
 it is.
 """
 
@@ -54,7 +54,7 @@ class Outcome(NamedTuple):
     q: Sequence[Scalar]
     v: Sequence[Scalar]
     impulses: Sequence[Vec3] = ()
-    normal: Sequence[Scalar] = ()
+    memory: Sequence[Sequence[Scalar]] = ()
     work: Scalar = 0.0
 
 
@@ -89,8 +89,8 @@ class StepPlan:
         model = self.model
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys(self.carried, ())
         shapes |= {"q": (model.nq,), "v": (model.nv,)}
-        if "normal" in shapes:
-            shapes["normal"] = (len(self.points),)
+        if "memory" in shapes:
+            shapes["memory"] = (len(self.points), 4)
         if self.policy is None:
             shapes["tau"] = (model.nv,)
         if self.external_frame is not None:
@@ -101,7 +101,7 @@ class StepPlan:
     def carried(self) -> dict[str, int]:
         """Arguments that are results of the step before, by their places among the results."""
         names = ["q", "v", "lasted", "fault"]
-        names += ["normal"] * bool(self.pairs)
+        names += ["memory"] * bool(self.pairs)
         names += ["work"] * self.work
         return {name: place for place, name in enumerate(names)}
 
@@ -135,11 +135,10 @@ class StepPlan:
             "tau": tau,
         }
         if self.pairs:
-            zeros = [0.0] * len(candidates)
             rate = select(good, 1.0 / dt, 0.0)
             forces = [[select(good, x * rate, 0.0) for x in impulse.to_list()] for impulse in after.impulses]
             found |= {
-                "normal": kept(after.normal, zeros),
+                "memory": [[select(good, x, 0.0) for x in point] for point in after.memory],
                 "force": forces,
                 "position": [item.point.position.to_list() for item in candidates],
                 "gap": [item.point.gap for item in candidates],
@@ -185,11 +184,11 @@ class StepPlan:
             tau,
             dt,
             candidates,
-            held=given["normal"] if self.pairs else None,
+            memory=given["memory"] if self.pairs else None,
             settings=self.contact.settings,
             **external,
         )
-        return Outcome(solved.q, solved.v, solved.impulses, solved.normal, solved.work)
+        return Outcome(solved.q, solved.v, solved.impulses, solved.memory, solved.work)
 
 
 def _fault_of(after: Outcome) -> Scalar:
