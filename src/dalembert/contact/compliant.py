@@ -1,0 +1,169 @@
+"""Compliant contact: forces from positions, velocities and surfaces' states (Featherstone 2008 section 11.8).
+
+At every candidate point the second body presses on the first with the gap as p and p' = n . (v_2 - v_1);
+`compliant_surfaces` gives the normal force. Along the surface a patch at x, on a spring K_t and a damper D_t,
+holds the body by friction:
+
+    f_stick = - K_t x - D_t v                                                                          (11.78)
+    f_t = f_stick, shortened to mu f_n where it is longer                                              (11.79)
+    x' = - (K_t x + f_t) / D_t                                                                         (11.77)
+
+x and v are vectors of the world in the plane of the normal. x is carried from normal to normal by projection,
+so that no tangents are chosen, none can jump, and no spring is stretched by it. Forces depend on nothing
+that forward dynamics computes: any of its methods takes them as external forces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+from dalembert.contact.candidates import Candidate
+from dalembert.contact.compliant_surfaces import Surface
+from dalembert.errors import ShapeError
+from dalembert.model.tree import PerBody
+from dalembert.scalar import Scalar, exp, logical_and, select, sqrt
+from dalembert.spatial import Force, Motion, Vec3
+
+__all__ = [
+    "CompliantForces",
+    "CompliantLaw",
+    "PatchState",
+    "compliant_forces",
+    "friction_force",
+    "patches_after",
+    "patches_at_rest",
+    "point_velocity",
+]
+
+WORLD = -1
+
+
+class PatchState(NamedTuple):
+    """A patch of surface: `z` [m] along the normal, as many as the surface has states; `x` [m] across it."""
+
+    z: list[Scalar]
+    x: Vec3
+
+
+class CompliantForces(NamedTuple):
+    """Forces [N] on the second bodies of the candidates, world axes; on bodies, as `external_forces` in
+    the frame "world" takes them; the rates of the patches' states."""
+
+    points: list[Vec3]
+    bodies: list[Force]
+    rates: list[PatchState]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class CompliantLaw:
+    """How surfaces yield: `normal` to pressure; along them `friction_stiffness` K_t [N/m] and
+    `friction_damping` D_t [N s/m]."""
+
+    normal: Surface
+    friction_stiffness: Scalar
+    friction_damping: Scalar
+
+
+def friction_force(x: Vec3, v: Vec3, limit: Scalar, *, K: Scalar, D: Scalar) -> tuple[Vec3, Scalar]:
+    """f_t [N] and whether the body sticks: Eqs (11.78), (11.79). `limit`: mu f_n [N]."""
+    wanted = -(x * K + v * D)
+    square = wanted.dot(wanted)
+    sticks = square <= limit * limit
+    return wanted * select(sticks, 1.0, limit / sqrt(select(sticks, 1.0, square))), sticks
+
+
+def patches_at_rest(candidates: Sequence[Candidate], law: CompliantLaw) -> list[PatchState]:
+    """The states of surfaces that nothing has pressed."""
+    return [PatchState([0.0] * law.normal.order, Vec3.zero()) for _ in candidates]
+
+
+def compliant_forces(
+    candidates: Sequence[Candidate],
+    velocities: PerBody[Motion],
+    states: Sequence[PatchState],
+    law: CompliantLaw,
+) -> CompliantForces:
+    """The forces at all candidates, and the rates of the states: Eqs (11.74) to (11.79).
+
+    `velocities`: spatial velocities of the bodies in world coordinates, at the world's origin.
+    """
+    points, rates, forces = [], [], []
+    for item, state in _paired(candidates, states):
+        p, u = item.point.gap, point_velocity(item, velocities)
+        p_rate = item.point.normal.dot(u)
+        x, slip = _across(state.x, item.point.normal), u - item.point.normal * p_rate
+        f_n = law.normal.force(state.z, p, p_rate)
+        f_t = _friction(item, x, slip, f_n, law)[0]
+        stretch = (x * law.friction_stiffness + f_t) / law.friction_damping
+        points.append(item.point.normal * f_n + f_t)
+        rates.append(PatchState(law.normal.rate(state.z, p, p_rate), -stretch))
+    forces = [Force.zero() for _ in velocities]
+    for item, force in zip(candidates, points, strict=True):
+        wrench = Force(item.point.position.cross(force), force)
+        for body, acting in ((item.second, wrench), (item.first, -wrench)):
+            if body != WORLD:
+                forces[body] = forces[body] + acting
+    return CompliantForces(points, forces, rates)
+
+
+def patches_after(
+    candidates: Sequence[Candidate],
+    velocities: PerBody[Motion],
+    states: Sequence[PatchState],
+    law: CompliantLaw,
+    dt: Scalar,
+) -> list[PatchState]:
+    """The states after dt [s] of steady motion, stable for any stiffness.
+
+    Patches that stick go with the body; others follow Eq. (11.77) under the friction of now, exactly.
+    """
+    decay = exp(-(law.friction_stiffness / law.friction_damping) * dt)
+    found = []
+    for item, state in _paired(candidates, states):
+        p, u = item.point.gap, point_velocity(item, velocities)
+        p_rate = item.point.normal.dot(u)
+        x, slip = _across(state.x, item.point.normal), u - item.point.normal * p_rate
+        f_n = law.normal.force(state.z, p, p_rate)
+        f_t, sticks = _friction(item, x, slip, f_n, law)
+        held = logical_and(sticks, f_n > 0.0)
+        sliding = x * decay - f_t * ((1.0 - decay) / law.friction_stiffness)
+        moved = x + slip * dt
+        found.append(
+            PatchState(
+                law.normal.after(state.z, p, p_rate, dt),
+                Vec3(*(select(held, a, b) for a, b in zip(moved, sliding, strict=True))),
+            )
+        )
+    return found
+
+
+def point_velocity(item: Candidate, velocities: PerBody[Motion]) -> Vec3:
+    """v_2 - v_1 [m/s] at the contact point, world axes."""
+    total = Vec3.zero()
+    for body, sign in ((item.second, 1.0), (item.first, -1.0)):
+        if body != WORLD:
+            motion = velocities[body]
+            total = total + (motion.linear + motion.angular.cross(item.point.position)) * sign
+    return total
+
+
+def _friction(item: Candidate, x: Vec3, slip: Vec3, f_n: Scalar, law: CompliantLaw) -> tuple[Vec3, Scalar]:
+    limit = item.friction * f_n
+    return friction_force(x, slip, limit, K=law.friction_stiffness, D=law.friction_damping)
+
+
+def _across(x: Vec3, normal: Vec3) -> Vec3:
+    """x without its part along the normal."""
+    across: Vec3 = x - normal * normal.dot(x)
+    return across
+
+
+def _paired(
+    candidates: Sequence[Candidate], states: Sequence[PatchState]
+) -> zip[tuple[Candidate, PatchState]]:
+    if len(candidates) != len(states):
+        raise ShapeError(f"there are {len(candidates)} contact points and {len(states)} states of patches")
+    return zip(candidates, states, strict=True)
