@@ -75,20 +75,24 @@ def drawing_of(model: Model) -> Drawing:
     """Every shape of the model; bodies that have none are drawn as sticks from joint to joint."""
     drawing = Drawing()
     for shape in model.world_shapes:
-        _add(drawing, -1, shape, "#b4b9c2", collision=shape.visual is False)
+        _add(drawing, -1, shape, _numbers("#b4b9c2"), collision=shape.visual is False)
     colours = _limb_colours(model)
     size = _size(model)
     for body in model.bodies:
-        seen = any(shape.visual for shape in body.shapes)
         before = len(drawing.shapes)
         for shape in body.shapes:
-            _add(drawing, body.index, shape, colours[body.index], collision=seen and not shape.visual)
-        if len(drawing.shapes) == before:
+            _add(drawing, body.index, shape, colours[body.index], collision=not shape.visual)
+        added = drawing.shapes[before:]
+        if not added:
             _add_sticks(drawing, model, body, colours[body.index], 0.02 * size)
+        elif all(shape["collision"] for shape in added):
+            for shape in added:
+                shape["collision"] = False  # better than nothing
+    drawing.notes = _short(drawing.notes)
     return drawing
 
 
-def _add(drawing: Drawing, body: int, shape: Shape, colour: str, *, collision: bool) -> None:
+def _add(drawing: Drawing, body: int, shape: Shape, colour: list[float], *, collision: bool) -> None:
     """One shape; `collision`: it is not meant to be seen, and is drawn where that is asked for."""
     form: dict[str, Any]
     match shape:
@@ -119,11 +123,15 @@ def _add(drawing: Drawing, body: int, shape: Shape, colour: str, *, collision: b
             "name": shape.name,
             "position": [float(x) for x in X.p],
             "rotation": [float(x) for x in quaternion_of_rotation(X.R)],
-            "colour": list(shape.rgba) if own else [*_numbers(colour), 1.0],
+            "colour": list(shape.rgba) if own else [*colour, 1.0],
             "plain": not own,
             "collision": collision,
         }
     )
+
+
+def _short(notes: list[str]) -> list[str]:
+    return notes if len(notes) <= 3 else [*notes[:2], f"and {len(notes) - 2} more shapes"]
 
 
 def _triangles(drawing: Drawing, shape: Shape) -> int:
@@ -160,7 +168,7 @@ def height_field_mesh(shape: HeightField) -> TriangleMesh:
     return TriangleMesh(vertices, np.concatenate([lower, upper]))
 
 
-def _add_sticks(drawing: Drawing, model: Model, body: Body, colour: str, radius: float) -> None:
+def _add_sticks(drawing: Drawing, model: Model, body: Body, colour: list[float], radius: float) -> None:
     """A body without shapes: from its joint to its children's, or to its centre of mass."""
     children = [b for b in model.bodies if b.parent == body.index]
     ends = [np.array([float(x) for x in b.placement.as_transform().p]) for b in children]
@@ -184,19 +192,22 @@ def _size(model: Model) -> float:
     return 2.0 * float(np.median(long)) if long else 1.0
 
 
-def _limb_colours(model: Model) -> list[str]:
-    """One colour for each run of bodies without a branch; the left limb's and the right limb's differ."""
+def _limb_colours(model: Model) -> list[list[float]]:
+    """One hue for each run of bodies without a branch, a lighter and a darker tone of it in turn."""
     children = [0] * len(model.bodies)
     for body in model.bodies:
         if body.parent >= 0:
             children[body.parent] += 1
     limb: list[int] = []
+    place: list[int] = []
     for body in model.bodies:
-        if body.parent >= 0 and children[body.parent] == 1:
-            limb.append(limb[body.parent])
-        else:
-            limb.append(max(limb, default=-1) + 1)
-    return [LIMBS[number % len(LIMBS)] for number in limb]
+        goes_on = body.parent >= 0 and children[body.parent] == 1
+        limb.append(limb[body.parent] if goes_on else max(limb, default=-1) + 1)
+        place.append(place[body.parent] + 1 if goes_on else 0)
+    return [
+        [c + 0.28 * (1.0 - c) * (k % 2) for c in _numbers(LIMBS[number % len(LIMBS)])]
+        for number, k in zip(limb, place)
+    ]
 
 
 def _numbers(colour: str) -> list[float]:

@@ -9,14 +9,27 @@ class Camera {
     this.angle = (34 * Math.PI) / 180;
     this.canvas = canvas;
     this.changed = changed;
-    this.fit([0, 0, 0], 1);
+    this.fit([-1, -1, -1], [1, 1, 1]);
     this.listen();
   }
 
-  fit(centre, radius) {
-    Object.assign(this, { target: centre, azimuth: -0.95, elevation: 0.24, home: { centre, radius } });
-    const aspect = Math.min(1, this.canvas.clientWidth / Math.max(1, this.canvas.clientHeight));
-    this.distance = (1.12 * radius) / Math.sin(this.angle / 2) / Math.max(aspect, 0.3);
+  fit(low, high) {
+    // The whole of a box in world coordinates, seen from the front, the side and a little above.
+    const centre = scaled(add(low, high), 0.5);
+    Object.assign(this, { target: centre, azimuth: -0.95, elevation: 0.22, distance: 1 });
+    this.home = { radius: Math.max(norm(sub(high, low)) / 2, 1e-3) };
+    const z = unit(sub(this.eye, centre));
+    const x = unit(cross(this.up, z));
+    const y = cross(z, x);
+    const slope = Math.tan(this.angle / 2);
+    const aspect = this.canvas.clientWidth / Math.max(1, this.canvas.clientHeight);
+    let distance = 0;
+    for (let k = 0; k < 8; k++) {
+      const corner = sub([k & 1 ? low[0] : high[0], k & 2 ? low[1] : high[1], k & 4 ? low[2] : high[2]], centre);
+      const wide = Math.max(Math.abs(dot(corner, x)) / aspect, Math.abs(dot(corner, y)));
+      distance = Math.max(distance, (1.12 * wide) / slope + dot(corner, z));
+    }
+    this.distance = Math.max(distance, 0.5 * this.home.radius);
   }
 
   get eye() {

@@ -37,18 +37,16 @@ for (const shape of scene.shapes) {
   }
   shape.stretch = shape.stretch || 0;
   shape.key = shape.kind === "mesh" ? `mesh ${shape.mesh}` : shape.kind;
-  shape.reach = norm(shape.scale) + shape.stretch;
-  if (shape.kind === "ball") shape.reach = Math.max(...shape.scale) + shape.stretch;
   if (shape.kind === "plane") {
     shape.key = "box"; // a plane that moves is drawn as a tile
     shape.scale = [0.5, 0.5, 0.002];
-    shape.reach = 0.7;
   }
+  shape.half = shape.scale; // of its box, in its own axes
   shape.middle = [0, 0, 0];
   if (shape.kind === "mesh") {
     const mesh = scene.meshes[shape.mesh];
     shape.middle = add(mesh.low, scaled(mesh.extent, 0.5));
-    shape.reach = norm(mesh.extent) / 2;
+    shape.half = scaled(mesh.extent, 0.5);
   }
   shapes.push(shape);
 }
@@ -66,9 +64,13 @@ function bounds() {
   for (const shape of moving.length ? moving : shapes) {
     const [p, q] = placed(shape);
     const c = add(p, turned(q, shape.middle));
+    const [x, y, z] = [[1, 0, 0], [0, 1, 0], [0, 0, 1]].map((axis) => turned(q, axis));
     for (let j = 0; j < 3; j++) {
-      low[j] = Math.min(low[j], c[j] - shape.reach);
-      high[j] = Math.max(high[j], c[j] + shape.reach);
+      const parts = [x[j] * shape.half[0], y[j] * shape.half[1], z[j] * shape.half[2]];
+      const round = shape.kind === "ball";
+      const reach = (round ? norm(parts) : Math.abs(parts[0]) + Math.abs(parts[1]) + Math.abs(parts[2])) + Math.abs(z[j]) * shape.stretch;
+      low[j] = Math.min(low[j], c[j] - reach);
+      high[j] = Math.max(high[j], c[j] + reach);
     }
   }
   if (!(low[0] <= high[0])) [low, high] = [[-1, -1, -1], [1, 1, 1]];
@@ -87,13 +89,12 @@ function wholeBounds() {
     low = low.map((x, j) => Math.min(x, b.low[j]));
     high = high.map((x, j) => Math.max(x, b.high[j]));
   }
-  const radius = norm(sub(high, low)) / 2;
-  const small = state.follow || radius > 3 * first.radius;
-  return {
-    figure: first.radius, lowest: dot(scene.up, scene.up.map((u, j) => (u > 0 ? low[j] : high[j]))),
-    centre: small ? first.centre : scaled(add(low, high), 0.5),
-    radius: small ? Math.min(radius, 1.5 * first.radius) : radius,
-  };
+  const lowest = dot(scene.up, scene.up.map((u, j) => (u > 0 ? low[j] : high[j])));
+  if (state.follow || norm(sub(high, low)) > 6 * first.radius) {
+    const room = scaled([1, 1, 1], 0.15 * first.radius);
+    [low, high] = [sub(first.low, room), add(first.high, room)];
+  }
+  return { figure: first.radius, lowest, low, high };
 }
 
 const whole = wholeBounds();
@@ -109,6 +110,14 @@ const grounds = planes.map((plane) =>
 if (!grounds.length && !shapes.some((shape) => shape.body < 0)) {
   const near = whole.lowest > -0.05 * whole.figure && whole.lowest < 2 * whole.figure;
   grounds.push(ground(scaled(scene.up, near ? 0 : whole.lowest), fromZ(scene.up), null));
+}
+
+for (const { origin, normal } of grounds) {
+  const drop = dot(normal, sub(scaled(add(whole.low, whole.high), 0.5), origin));
+  if (drop < 0 || drop > 2 * whole.figure) continue;
+  const foot = sub(scaled(add(whole.low, whole.high), 0.5), scaled(normal, drop));
+  whole.low = whole.low.map((x, j) => Math.min(x, foot[j]));
+  whole.high = whole.high.map((x, j) => Math.max(x, foot[j]));
 }
 
 const camera = new Camera(scene.up, byId("view"), () => (dirty = true));
@@ -276,7 +285,7 @@ function setTheme(theme) {
 }
 
 function home() {
-  camera.fit(whole.centre, whole.radius);
+  camera.fit(whole.low, whole.high);
   followed = null;
   dirty = true;
 }

@@ -158,8 +158,7 @@ class Renderer {
     this.resize();
     for (const group of Object.keys(this.groups)) this.each(group, (batch) => batch.upload());
     const colours = THEMES[theme];
-    const side = across(camera.up);
-    const sun = unit(add(add(scaled(camera.up, 1.0), scaled(side, 0.35)), scaled(cross(camera.up, side), 0.5)));
+    const sun = unit(add(camera.up, add(scaled(camera.x, 0.1), scaled(camera.y, -0.65))));
     const r = focus.radius * 1.35;
     const light = product(
       orthographic(r, 0.1 * r, 8 * r),

@@ -55,15 +55,15 @@ uniform float u_alpha, u_glow;
 ${LIGHT}
 void main() {
   vec3 n = normalize(v_normal), e = normalize(u_eye - v_place);
-  if (dot(n, e) < 0.0) n = -n;
+  if (dot(n, e) < -0.2) n = -n; // inside out; at outlines a smooth normal may look away a little
   vec3 base = pow(v_colour.rgb, vec3(2.2));
   float facing = dot(n, u_sun);
   float sun = facing > 0.0 ? facing * sunlight(v_place, n) : 0.0;
   float h = dot(n, u_up) * 0.5 + 0.5;
-  vec3 ambient = mix(u_bounce, u_sky, h);
+  vec3 ambient = mix(u_bounce, u_sky, h) + 0.16 * max(dot(n, e), 0.0);
   vec3 half_way = normalize(u_sun + e);
   float shine = pow(max(dot(n, half_way), 0.0), 48.0) * 0.25 * (sun > 0.0 ? sun : 0.0);
-  float rim = pow(1.0 - max(dot(n, e), 0.0), 4.0) * 0.22 * h;
+  float rim = pow(1.0 - max(dot(n, e), 0.0), 4.0) * 0.13 * h;
   vec3 lit = base * (ambient + vec3(1.0, 0.96, 0.9) * sun * 1.15) + shine + rim * u_sky;
   colour = vec4(shown(mix(lit, base, u_glow)), v_colour.a * u_alpha);
 }`,
@@ -110,9 +110,9 @@ void main() {
   vec2 w = fwidth(cell);
   float far = smoothstep(0.25, 1.0, length(v_place - u_middle) / u_reach);
   float odd = mod(floor(cell.x) + floor(cell.y), 2.0);
-  vec3 base = u_base * (1.0 + (odd - 0.5) * 0.07 * (1.0 - smoothstep(0.2, 0.8, max(w.x, w.y))));
+  vec3 base = u_base * (1.0 + (odd - 0.5) * 0.055 * (1.0 - smoothstep(0.15, 0.6, max(w.x, w.y))));
   base = mix(base, u_line, 0.55 * lines(cell, 0.6));
-  base = mix(base, u_line, 0.18 * lines(cell * 5.0, 0.3));
+  base = mix(base, u_line, 0.13 * lines(cell * 5.0, 0.3));
   float sun = sunlight(v_place, u_normal) * max(dot(u_normal, u_sun), 0.0);
   vec3 lit = base * (u_sky * 0.62 + vec3(1.0, 0.97, 0.92) * sun * 0.9);
   vec3 seen = mix(shown(lit), u_horizon, far);

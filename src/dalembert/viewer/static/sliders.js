@@ -23,7 +23,7 @@ class Sliders {
     reset.id = "reset-joints";
     reset.addEventListener("click", () => {
       this.show(this.live.sliders.map((slider) => slider.value));
-      this.ask();
+      this.ask(null);
     });
     head.append(title, reset);
     element.append(head, this.message);
@@ -52,12 +52,12 @@ class Sliders {
     input.addEventListener("input", () => {
       this.values[i] = Number(input.value);
       this.label(i);
-      this.ask();
+      this.ask(i);
     });
     input.addEventListener("dblclick", () => {
       this.values[i] = slider.value;
       this.show(this.values);
-      this.ask();
+      this.ask(i);
     });
     row.append(name, input, number);
     this.inputs.push([input, number]);
@@ -85,8 +85,10 @@ class Sliders {
     this.show(this.recorded.subarray(frame * n, (frame + 1) * n));
   }
 
-  async ask() {
-    // One question at a time; the latest values are asked once the answer is there.
+  async ask(moved) {
+    // One question at a time; the latest values are asked once the answer is there. Loops and couplings may
+    // move other sliders than the one that was moved: the answer has them after the poses.
+    this.moved = moved;
     if (this.waiting) {
       this.again = true;
       return;
@@ -98,10 +100,13 @@ class Sliders {
         const answer = await fetch("pose", {
           method: "POST",
           headers: { "Content-Type": "application/json", "X-Dalembert": this.live.token },
-          body: JSON.stringify({ values: this.values }),
+          body: JSON.stringify({ values: this.values, moved: this.moved }),
         });
         if (!answer.ok) throw new Error(await answer.text());
-        this.shown(new Float32Array(await answer.arrayBuffer()));
+        const numbers = new Float32Array(await answer.arrayBuffer());
+        const count = numbers.length - this.values.length;
+        this.shown(numbers.subarray(0, count));
+        if (!this.again && this.live.loops) this.show(numbers.subarray(count));
         this.message.textContent = "";
       } while (this.again);
     } catch (error) {
