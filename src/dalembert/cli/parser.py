@@ -12,6 +12,7 @@ examples:
   dalembert info robot.urdf                 the tree, masses, limits, and what was ignored
   dalembert check robot.urdf                whether masses, inertias and limits can be meant
   dalembert convert robot.urdf robot.xml    the same robot in another format
+  dalembert view robot.urdf                 look at it in the browser, and move its joints
   dalembert count arm6                      multiplications and additions of every algorithm on a model
   dalembert doctor                          what this machine offers, and whether the library works on it
   dalembert demo                            the bundled humanoid: dynamics both ways, checked and timed
@@ -31,7 +32,16 @@ def parser() -> argparse.ArgumentParser:
     )
     whole.add_argument("--version", action="version", version=f"dalembert {__version__}")
     commands = whole.add_subparsers(dest="command", required=True, metavar="command")
-    for add in (_add_info, _add_check, _add_convert, _add_count, _add_doctor, _add_bench, _add_demo):
+    for add in (
+        _add_info,
+        _add_check,
+        _add_convert,
+        _add_view,
+        _add_count,
+        _add_doctor,
+        _add_bench,
+        _add_demo,
+    ):
         add(commands)
     return whole
 
@@ -99,6 +109,38 @@ def _add_convert(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
     _add_reading(convert)
     convert.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+
+
+def _add_view(commands: "Commands[argparse.ArgumentParser]") -> None:
+    view = commands.add_parser(
+        "view",
+        help="look at a model or a motion in the browser",
+        description="Show a model with sliders for its joints, or play a motion, in the browser of this "
+        "machine, until Ctrl-C. With --html the same page is written to a file instead, which plays in any "
+        "browser without Python and without a network.",
+        epilog=_STATUS.format(one="nothing was shown or written"),
+    )
+    view.add_argument(
+        "file",
+        nargs="+",
+        metavar="FILE",
+        help=".urdf, .xml (MJCF), .json, .bvh, .asf and .amc, .txt (DeepMimic), .npz (trajectory), .html "
+        "(recording); or a bundled model: humanoid",
+    )
+    view.add_argument("--html", metavar="OUT", help="write a recording to this file and show nothing")
+    view.add_argument("--force", action="store_true", help="replace OUT if it exists")
+    view.add_argument("--port", type=_port, default=0, metavar="N", help="port (default: any that is free)")
+    view.add_argument("--no-open", action="store_true", help="print the address and open no browser")
+    view.add_argument("--title", metavar="TEXT", help="title of the page (default: the name of the file)")
+    view.add_argument(
+        "--fps", type=_positive, default=60.0, metavar="N", help="pictures a second, at most (default: 60)"
+    )
+    view.add_argument("--follow", metavar="BODY", help="the body that the camera follows, or com")
+    view.add_argument(
+        "--sample", type=_count, default=0, metavar="I", help="which of a batch of trajectories (default: 0)"
+    )
+    _add_reading(view)
+    _add_motion(view)
 
 
 def _add_count(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -212,6 +254,13 @@ def _at_least_two(text: str) -> int:
     number = _positive_count(text)
     if number < 2:
         raise argparse.ArgumentTypeError(f"expected 2 or more, got {text!r}")
+    return number
+
+
+def _port(text: str) -> int:
+    number = int(text) if text.isdecimal() else -1
+    if not 0 <= number < 65536:
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to 65535, got {text!r}")
     return number
 
 

@@ -43,6 +43,7 @@ def scene_of(frames: Frames, *, title: str, follow: str | None) -> dict[str, Any
         ],
         "shapes": drawing.shapes,
         "meshes": drawing.meshes,
+        "terrain": any(shape.kind == "height_field" for shape in model.world_shapes),
         "axes": _axes(model),
         "time": encoded(frames.time, "<f8"),
         "poses": encoded(poses, "<f4"),

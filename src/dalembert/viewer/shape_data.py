@@ -54,13 +54,21 @@ class Drawing:
             self.read[key] = len(self.meshes)
             low, high = mesh.bounds
             extent = np.where(high > low, high - low, 1.0)
-            places = np.round((mesh.vertices - low) / extent * 65535.0).clip(0.0, 65535.0)
+            x, y, z = np.round((mesh.vertices - low) / extent * 65535.0).clip(0.0, 65535.0).astype("<u8").T
+            # Files repeat the corners for each face: here each stands once.
+            corners, names = np.unique(x | y << 16 | z << 32, return_inverse=True)
+            faces = names[mesh.faces]
+            a, b, c = faces.T
+            faces = faces[(a != b) & (b != c) & (c != a)]
             self.meshes.append(
                 {
                     "low": low.tolist(),
                     "extent": extent.tolist(),
-                    "vertices": encoded(places, "<u2"),
-                    "faces": encoded(mesh.faces, "<u4"),
+                    "vertices": encoded(
+                        np.stack([corners >> shift & 65535 for shift in (0, 16, 32)], 1), "<u2"
+                    ),
+                    "wide": len(corners) > 65536,
+                    "faces": encoded(faces, "<u4" if len(corners) > 65536 else "<u2"),
                 }
             )
         return self.read[key]
@@ -85,9 +93,9 @@ def drawing_of(model: Model) -> Drawing:
         added = drawing.shapes[before:]
         if not added:
             _add_sticks(drawing, model, body, colours[body.index], 0.02 * size)
-        elif all(shape["collision"] for shape in added):
-            for shape in added:
-                shape["collision"] = False  # better than nothing
+        elif all(entry["collision"] for entry in added):
+            for entry in added:
+                entry["collision"] = False  # better than nothing
     drawing.notes = _short(drawing.notes)
     return drawing
 

@@ -107,7 +107,7 @@ function ground(position, turn, base) {
 const grounds = planes.map((plane) =>
   ground(plane.position, plane.turn, plane.plain ? null : plane.colour.slice(0, 3).map((c) => c ** 2.2)),
 );
-if (!grounds.length && !shapes.some((shape) => shape.body < 0)) {
+if (!grounds.length && !scene.terrain) {
   const near = whole.lowest > -0.05 * whole.figure && whole.lowest < 2 * whole.figure;
   grounds.push(ground(scaled(scene.up, near ? 0 : whole.lowest), fromZ(scene.up), null));
 }

@@ -82,17 +82,10 @@ const CREASE = Math.cos((38 * Math.PI) / 180);
 function meshSolid(mesh) {
   // The triangles of a file: smooth where neighbours nearly align, with edges where they do not.
   const places = new Uint16Array(bytesOf(mesh.vertices));
-  const faces = new Uint32Array(bytesOf(mesh.faces));
+  const faces = new (mesh.wide ? Uint32Array : Uint16Array)(bytesOf(mesh.faces));
   const points = new Float32Array(places.length);
   for (let i = 0; i < places.length; i++)
     points[i] = mesh.low[i % 3] + (mesh.extent[i % 3] * places[i]) / 65535;
-  const same = new Map();
-  const welded = new Uint32Array(places.length / 3);
-  for (let i = 0; i < welded.length; i++) {
-    const key = places[3 * i] + 65536 * (places[3 * i + 1] + 65536 * places[3 * i + 2]);
-    if (!same.has(key)) same.set(key, i);
-    welded[i] = same.get(key);
-  }
   const at = (i) => [points[3 * i], points[3 * i + 1], points[3 * i + 2]];
   const sums = new Float32Array(points.length);
   const normals = [];
@@ -100,7 +93,7 @@ function meshSolid(mesh) {
     const [a, b, c] = [at(faces[f]), at(faces[f + 1]), at(faces[f + 2])];
     const area = cross(sub(b, a), sub(c, a));
     normals.push(unit(area));
-    for (let k = 0; k < 3; k++) for (let j = 0; j < 3; j++) sums[3 * welded[faces[f + k]] + j] += area[j];
+    for (let k = 0; k < 3; k++) for (let j = 0; j < 3; j++) sums[3 * faces[f + k] + j] += area[j];
   }
   const count = faces.length;
   const s = {
@@ -110,7 +103,7 @@ function meshSolid(mesh) {
     indices: new Uint32Array(count),
   };
   for (let i = 0; i < count; i++) {
-    const w = welded[faces[i]];
+    const w = faces[i];
     const flat = normals[Math.floor(i / 3)];
     const mean = unit([sums[3 * w], sums[3 * w + 1], sums[3 * w + 2]]);
     s.positions.set(at(faces[i]), 3 * i);
