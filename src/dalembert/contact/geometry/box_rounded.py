@@ -11,7 +11,7 @@ from dalembert.model.shapes import Box, Capsule, Sphere
 from dalembert.scalar import Scalar, absolute, logical_and, maximum, minimum, select
 from dalembert.spatial import Transform, Vec3
 
-__all__ = ["capsule_box", "half_lengths", "sphere_box"]
+__all__ = ["away_from_zero", "crossing", "capsule_box", "half_lengths", "sphere_box"]
 
 PARALLEL = 1e-30
 """A rate of change that is as good as zero."""
@@ -85,7 +85,7 @@ def nearest_on_axis(p: Vec3, u: Vec3, half: float, h: Vec3) -> Scalar:
     g_low, g_high = g(low), g(high)
     begins, ends = g_low >= 0.0, g_high < 0.0
     for i in range(3):
-        inverse = 1.0 / _away_from_zero(u[i])
+        inverse = 1.0 / away_from_zero(u[i])
         for side in (h[i], -h[i]):
             t = clamp((side - p[i]) * inverse, half)
             value = g(t)
@@ -113,10 +113,10 @@ def _part_over_face(p: Vec3, u: Vec3, half: float, h: Vec3, normal: Vec3) -> tup
 
 def crossing(p: Scalar, u: Scalar, h: Scalar) -> tuple[Scalar, Scalar]:
     """Where p + t u enters and leaves [-h, h] (Liang and Barsky 1984); begin > end where it never does."""
-    inverse = 1.0 / _away_from_zero(u)
+    inverse = 1.0 / away_from_zero(u)
     one, other = (-h - p) * inverse, (h - p) * inverse
     return minimum(one, other), maximum(one, other)
 
 
-def _away_from_zero(u: Scalar) -> Scalar:
+def away_from_zero(u: Scalar) -> Scalar:
     return select(absolute(u) < PARALLEL, PARALLEL, u)

@@ -2,8 +2,8 @@
 
 A unit vector n, from a to b, parts them by s(n) = min over b of n . x - max over a of n . x; their signed
 distance is the greatest s of all n, and every s is a bound of it. The normal is the best of a few:
-that between the nearest points, exact while the solids are apart; that between the solids drawn together to
-`SHARE` of their sizes, which does not fail where they just touch; the normals of flat faces; and, where
+that between the nearest points, exact while the solids are apart; that between the solids drawn together a
+little, which does not fail where they just touch; the normals of flat faces; and, where
 they overlap, what rays to the surface of their difference find.
 """
 
@@ -16,18 +16,15 @@ from dalembert.contact.geometry.directions import choose, direction, facing
 from dalembert.contact.geometry.nearest import nearest_differences
 from dalembert.contact.geometry.solids import ConvexSolid, convex_solid
 from dalembert.model.shapes import Shape
-from dalembert.scalar import Scalar, select
+from dalembert.scalar import Scalar, logical_not, logical_or, maximum, minimum, select
 from dalembert.spatial import Mat3, Transform, Vec3
 
 __all__ = ["convex_convex", "flat_flat"]
 
-SHARE = 0.9
-"""To what share of their sizes solids are drawn together where they touch."""
+SHARES = (0.999, 0.9)
+"""To what shares of their sizes solids are drawn together, the second where the first still overlap."""
 APART = 1e-4
 """From which distance [m] on the nearest points alone say the normal."""
-
-ON_FACE = 1e-4
-"""How far [m] a point may be outside a solid and still lie on its face."""
 
 
 def convex_convex(a: Shape, X_a: Transform, b: Shape, X_b: Transform) -> list[ContactPoint]:
@@ -36,29 +33,42 @@ def convex_convex(a: Shape, X_a: Transform, b: Shape, X_b: Transform) -> list[Co
 
 
 def flat_flat(a: Shape, X_a: Transform, b: Shape, X_b: Transform) -> list[ContactPoint]:
-    """Solids that can lie on each other: the point of `convex_convex`, four points of b near it over
-    a flat face of a, and four of a over one of b.
+    """Solids that can lie on each other: the point of `convex_convex` and eight of the contact area.
+
+    As between boxes these are the beginnings of the sides of both faces, each cut by the other solid;
+    a face of more than four corners counts as a quadrangle of them.
     """
     pair = solid_pair(a, X_a, b, X_b)
     best = best_parting(pair)
     n, reverse = best.normal, pair.R.transposed_times(-best.normal)
-    top = pair.a.reach(n)
-    bottom = n.dot(pair.p) - pair.b.reach(reverse)
+    top, bottom = pair.a.reach(n), n.dot(pair.p) - pair.b.reach(reverse)
+    of_a = pair.a.patch(n)
+    of_b = [pair.p + pair.R @ y for y in reversed(pair.b.patch(reverse))]
     found = [best]
-    for y in pair.b.patch(reverse):
-        at = pair.p + pair.R @ y
-        gap = n.dot(at) - top
-        exists = beyond(pair.a, at - n * gap) < ON_FACE
-        found.append(Parting(n, select(exists, gap, FAR), at - n * (0.5 * gap)))
-    for x in pair.a.patch(n):
-        gap = bottom - n.dot(x)
-        exists = beyond(pair.b, pair.R.transposed_times(x + n * gap - pair.p)) < ON_FACE
-        found.append(Parting(n, select(exists, gap, FAR), x + n * (0.5 * gap)))
+    for k in range(4):
+        x, along = of_b[k], of_b[(k + 1) % 4] - of_b[k]
+        on_a, along_a = x - n * (n.dot(x) - top), along - n * n.dot(along)
+        t, exists = _beginning(pair.a, on_a, along_a)
+        gap = n.dot(x + along * t) - top
+        found.append(Parting(n, select(exists, gap, FAR), on_a + along_a * t + n * (0.5 * gap)))
+    for k in range(4):
+        x, along = of_a[k], of_a[(k + 1) % 4] - of_a[k]
+        on_b, along_b = x + n * (bottom - n.dot(x)), along - n * n.dot(along)
+        t, exists = _beginning(
+            pair.b, pair.R.transposed_times(on_b - pair.p), pair.R.transposed_times(along_b)
+        )
+        gap = bottom - n.dot(x + along * t)
+        found.append(Parting(n, select(exists, gap, FAR), on_b + along_b * t - n * (0.5 * gap)))
     return [in_world(X_a, parting) for parting in found]
 
 
-def beyond(solid: ConvexSolid, x: Vec3) -> Scalar:
-    return FAR if solid.outside is None else solid.outside(x)
+def _beginning(solid: ConvexSolid, p: Vec3, d: Vec3) -> tuple[Scalar, Scalar]:
+    """t in [0, 1] at which p + t d enters a solid, and whether it does."""
+    assert solid.within is not None
+    begin, end = solid.within(p, d)
+    begin, end = maximum(begin, 0.0), minimum(end, 1.0)
+    exists = begin <= end
+    return select(exists, begin, 0.0), exists
 
 
 def in_world(X_a: Transform, found: Parting) -> ContactPoint:
@@ -77,16 +87,14 @@ def best_parting(pair: SolidPair) -> Parting:
     search = nearest_differences(pair, centres)
     n = choose(search.overlaps, centres, direction(search.nearest.point, centres).unit)
     best = pair.parted(n, search.nearest.point, search.on_a())
-    best = better_of(_of_cores(pair, centres, best.separation > APART), best)
+    done: Scalar = best.separation > APART
+    for share in SHARES:
+        cores = nearest_differences(pair, centres, share, done)
+        n = choose(cores.overlaps, centres, direction(cores.nearest.point, centres).unit)
+        best = better_of(pair.parted(n, cores.nearest.point, cores.on_a()), best)
+        done = logical_or(done, logical_not(cores.overlaps))
     for axis in pair.a.axes:
         best = better_of(pair.parted_by_face_of_a(facing(axis, centres)), best)
     for axis in pair.b.axes:
         best = better_of(pair.parted_by_face_of_b(facing(R @ axis, centres)), best)
     return deepest_overlap(pair, search, best)
-
-
-def _of_cores(pair: SolidPair, centres: Vec3, skip: Scalar) -> Parting:
-    """By the nearest points of the solids drawn together."""
-    search = nearest_differences(pair, centres, SHARE, skip)
-    n = choose(search.overlaps, centres, direction(search.nearest.point, centres).unit)
-    return pair.parted(n, search.nearest.point, search.on_a())

@@ -9,25 +9,30 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, final
+from typing import Any, Final, TypeAlias, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.contact.geometry.box_rounded import half_lengths
+from dalembert.contact.candidates import FAR
+from dalembert.contact.geometry.box_rounded import away_from_zero, crossing, half_lengths
 from dalembert.contact.geometry.directions import choose
 from dalembert.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Shape, Sphere
-from dalembert.scalar import Scalar, absolute, logical_and, lookup, loop, maximum, select, sqrt
+from dalembert.scalar import Scalar, absolute, logical_and, lookup, loop, maximum, minimum, select, sqrt
 from dalembert.spatial import Vec3
 
 __all__ = ["ConvexSolid", "convex_solid"]
 
 Array = npt.NDArray[np.float64]
+Carry = TypeVar("Carry")
+Within: TypeAlias = Callable[[Vec3, Vec3], tuple[Scalar, Scalar]]
 
 UNROLLED: Final = 16
 """So many vertices or faces of a mesh are searched without a loop."""
 LEVEL: Final = 1e-6
 """A direction that leaves a cylinder's axis by less than this sine gets a point inside its end face."""
+ON_FACE: Final = 1e-5
+"""How far [m] a point may be outside a solid and still lie on its face."""
 TILT: Final = 0.1
 """By how much directions lean that look for the corners of a face."""
 TURN: Final = (math.cos(0.5), math.sin(0.5))
@@ -39,14 +44,16 @@ TINY: Final = 1e-30
 class ConvexSolid:
     """A core and a margin; `centre` is inside; `axes` are normals of pairs of opposite flat faces.
 
-    `outside`, of solids with flat faces: how far a point is beyond the face from which it is farthest.
+    `within(p, d)`, of solids with flat faces: the part (begin, end) of the line p + t d that is inside or on
+    them, begin > end where none is. `corners`: a way of its own to find a `patch`.
     """
 
     support: Callable[[Vec3], Vec3]
     margin: float
     centre: Vec3
     axes: tuple[Vec3, ...] = ()
-    outside: Callable[[Vec3], Scalar] | None = None
+    within: Within | None = None
+    corners: Callable[[Vec3], list[Vec3]] | None = None
 
     def core(self, d: Vec3, share: float) -> Vec3:
         """The support of the core drawn together about its centre to a share of its size."""
@@ -55,14 +62,18 @@ class ConvexSolid:
 
     def patch(self, unit: Vec3) -> list[Vec3]:
         """Four points of the surface around where it lies farthest along a unit vector: corners, well apart,
-        of a flat face that looks that way.
+        of a flat face that looks that way, counter-clockwise about it.
         """
-        one, two = _across(unit)
-        return [self.support(unit + t * side) for t in (one, two) for side in (TILT, -TILT)]
+        return _tilted(self.support, unit) if self.corners is None else self.corners(unit)
 
     def reach(self, unit: Vec3) -> Scalar:
         """How far the solid reaches along a unit vector."""
         return self.support(unit).dot(unit) + self.margin
+
+
+def _tilted(support: Callable[[Vec3], Vec3], unit: Vec3) -> list[Vec3]:
+    one, two = _across(unit)
+    return [support(unit + t * TILT) for t in (one, two, -one, -two)]
 
 
 def _across(unit: Vec3) -> tuple[Vec3, Vec3]:
@@ -97,11 +108,11 @@ def _box(shape: Box) -> ConvexSolid:
     def support(d: Vec3) -> Vec3:
         return Vec3(*[select(c < 0.0, -limit, limit) for c, limit in zip(d, h, strict=True)])
 
-    def outside(x: Vec3) -> Scalar:
-        beyond = [absolute(c) - limit for c, limit in zip(x, h, strict=True)]
-        return maximum(beyond[0], maximum(beyond[1], beyond[2]))
+    def within(p: Vec3, d: Vec3) -> tuple[Scalar, Scalar]:
+        parts = [crossing(at, along, limit + ON_FACE) for at, along, limit in zip(p, d, h, strict=True)]
+        return _common(_common(parts[0], parts[1]), parts[2])
 
-    return ConvexSolid(support, 0.0, Vec3.zero(), (Vec3.unit(0), Vec3.unit(1), Vec3.unit(2)), outside)
+    return ConvexSolid(support, 0.0, Vec3.zero(), (Vec3.unit(0), Vec3.unit(1), Vec3.unit(2)), within)
 
 
 def _cylinder(shape: Cylinder) -> ConvexSolid:
@@ -113,10 +124,26 @@ def _cylinder(shape: Cylinder) -> ConvexSolid:
         scale = shape.radius / maximum(across, least)
         return Vec3(d.x * scale, d.y * scale, select(d.z < 0.0, -half, half))
 
-    def outside(x: Vec3) -> Scalar:
-        return maximum(sqrt(x.x * x.x + x.y * x.y) - shape.radius, absolute(x.z) - half)
+    def corners(unit: Vec3) -> list[Vec3]:
+        """Of the end face, or the ends of the line of the mantle that looks that way."""
+        end = support(Vec3(unit.x, unit.y, 0.0))
+        upper, lower = Vec3(end.x, end.y, half), Vec3(end.x, end.y, -half)
+        standing = absolute(unit.z) > 0.5
+        lines = (upper, upper, lower, lower)
+        return [choose(standing, x, y) for x, y in zip(_tilted(support, unit), lines, strict=True)]
 
-    return ConvexSolid(support, 0.0, Vec3.zero(), (Vec3.unit(2),), outside)
+    def within(p: Vec3, d: Vec3) -> tuple[Scalar, Scalar]:
+        """A quadratic equation for where the line crosses the mantle."""
+        a = maximum(d.x * d.x + d.y * d.y, TINY)
+        b = p.x * d.x + p.y * d.y
+        c = p.x * p.x + p.y * p.y - (shape.radius + ON_FACE) ** 2
+        square = b * b - a * c
+        meets = square > 0.0
+        root = sqrt(select(meets, square, 0.0))
+        mantle = select(meets, (-b - root) / a, 1.0), select(meets, (root - b) / a, 0.0)
+        return _common(mantle, crossing(p.z, d.z, half + ON_FACE))
+
+    return ConvexSolid(support, 0.0, Vec3.zero(), (Vec3.unit(2),), within, corners)
 
 
 def _ellipsoid(shape: Ellipsoid) -> ConvexSolid:
@@ -136,12 +163,14 @@ def _mesh(shape: ConvexMesh) -> ConvexSolid:
     normals, offsets = _planes(vertices, np.array(shape.faces))
 
     def support(d: Vec3) -> Vec3:
-        return _farthest(vertices, np.zeros(len(vertices)), d)[0]
+        return _farthest(vertices, d)
 
-    def outside(x: Vec3) -> Scalar:
-        return _farthest(normals, -offsets, x)[1]
-
-    return ConvexSolid(support, 0.0, Vec3(*vertices.mean(axis=0).tolist()), outside=outside)
+    return ConvexSolid(
+        support,
+        0.0,
+        Vec3(*vertices.mean(axis=0).tolist()),
+        within=lambda p, d: _between_planes(normals, offsets, p, d),
+    )
 
 
 def _planes(vertices: Array, faces: Any) -> tuple[Array, Array]:
@@ -154,27 +183,49 @@ def _planes(vertices: Array, faces: Any) -> tuple[Array, Array]:
     return planes[np.sort(first), :3], planes[np.sort(first), 3]
 
 
-def _farthest(rows: Array, added: Array, d: Vec3) -> tuple[Vec3, Scalar]:
-    """The row with the greatest row . d + added, and that."""
-    if len(rows) <= UNROLLED:
-        best, most = Vec3(*rows[0].tolist()), Vec3(*rows[0].tolist()).dot(d) + float(added[0])
-        for row, extra in zip(rows[1:].tolist(), added[1:].tolist(), strict=True):
-            along = Vec3(*row).dot(d) + extra
-            more = along > most
-            best, most = choose(more, Vec3(*row), best), select(more, along, most)
-        return best, most
-    x, y, z = (np.ascontiguousarray(column) for column in rows.T)
-
-    def step(carry: tuple[Scalar, Vec3, Scalar]) -> tuple[Scalar, Vec3, Scalar]:
-        number, best, most = carry
-        row = Vec3(lookup(x, number), lookup(y, number), lookup(z, number))
-        along = row.dot(d) + lookup(added, number)
+def _farthest(vertices: Array, d: Vec3) -> Vec3:
+    def step(carry: tuple[Vec3, Scalar], x: Scalar, y: Scalar, z: Scalar) -> tuple[Vec3, Scalar]:
+        best, most = carry
+        vertex = Vec3(x, y, z)
+        along = vertex.dot(d)
         more = along > most
-        return number + 1.0, choose(more, row, best), select(more, along, most)
+        return choose(more, vertex, best), select(more, along, most)
 
-    first = Vec3(*rows[0].tolist())
-    _, best, most = loop(len(rows) - 1, step, (1.0, first, first.dot(d) + float(added[0])))
-    return best, most
+    first = Vec3(*vertices[0].tolist())
+    return _over(vertices[1:], step, (first, first.dot(d)))[0]
+
+
+def _between_planes(normals: Array, offsets: Array, p: Vec3, d: Vec3) -> tuple[Scalar, Scalar]:
+    def step(
+        carry: tuple[Scalar, Scalar], x: Scalar, y: Scalar, z: Scalar, offset: Scalar
+    ) -> tuple[Scalar, Scalar]:
+        begin, end = carry
+        normal = Vec3(x, y, z)
+        rate = away_from_zero(normal.dot(d))
+        t = (offset + ON_FACE - normal.dot(p)) / rate
+        leaves = rate > 0.0
+        return select(leaves, begin, maximum(begin, t)), select(leaves, minimum(end, t), end)
+
+    return _over(np.column_stack([normals, offsets]), step, (-FAR, FAR))
+
+
+def _over(rows: Array, step: Callable[..., Carry], carry: Carry) -> Carry:
+    """carry = step(carry, *row) for all rows."""
+    if len(rows) <= UNROLLED:
+        for row in rows.tolist():
+            carry = step(carry, *row)
+        return carry
+    columns = [np.ascontiguousarray(column) for column in rows.T]
+
+    def numbered(held: tuple[Scalar, Carry]) -> tuple[Scalar, Carry]:
+        number, inner = held
+        return number + 1.0, step(inner, *[lookup(column, number) for column in columns])
+
+    return loop(len(rows), numbered, (0.0, carry))[1]
+
+
+def _common(a: tuple[Scalar, Scalar], b: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
+    return maximum(a[0], b[0]), minimum(a[1], b[1])
 
 
 _SOLIDS: Final[dict[type[Shape], Callable[[Any], ConvexSolid]]] = {

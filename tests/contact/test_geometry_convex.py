@@ -1,0 +1,167 @@
+"""Cylinders, ellipsoids and convex meshes: distances by coal, what lies on flat faces by polygons."""
+
+import numpy as np
+import pytest
+from scipy.spatial import ConvexHull
+from tests.contact.placements import Poses, by_coal, check_form, points_between, random_poses, rotations
+
+import dalembert as da
+from dalembert.contact.candidates import FAR
+from dalembert.model.shapes import ConvexMesh, Ellipsoid
+
+CLOUD = np.random.default_rng(1).normal(size=(60, 3)) * 0.3
+SMALL, LARGE = ConvexMesh(CLOUD[:12]), ConvexMesh(CLOUD)
+CYLINDER, ELLIPSOID, BOX = da.Cylinder(0.25, 0.8), Ellipsoid((0.2, 0.5, 0.35)), da.Box((0.5, 0.8, 1.1))
+SPHERE, CAPSULE = da.Sphere(0.3), da.Capsule(0.15, 0.7)
+PAIRS = [
+    (SPHERE, CYLINDER), (CAPSULE, CYLINDER), (BOX, CYLINDER), (CYLINDER, CYLINDER),
+    (SPHERE, ELLIPSOID), (CAPSULE, ELLIPSOID), (BOX, ELLIPSOID), (CYLINDER, ELLIPSOID),
+    (ELLIPSOID, ELLIPSOID),
+    (SPHERE, SMALL), (CAPSULE, SMALL), (BOX, SMALL), (CYLINDER, SMALL), (ELLIPSOID, SMALL), (LARGE, SMALL),
+]  # fmt: skip
+
+SOME = [(CAPSULE, ELLIPSOID), (BOX, CYLINDER), (CYLINDER, ELLIPSOID), (BOX, SMALL), (LARGE, SMALL)]
+
+
+def named(pair):
+    return f"{pair[0].kind}-{pair[1].kind}"
+
+
+def level(n, z, yaw=0.0, x=0.0, y=0.0):
+    """What stands upright, turned about z."""
+    c, s, o = np.cos(yaw) * np.ones(n), np.sin(yaw) * np.ones(n), np.zeros(n)
+    return Poses(np.array([[c, -s, o], [s, c, o], [o, o, o + 1.0]]), np.array([o + x, o + y, o + z]))
+
+
+def prism(x, y, z):
+    """A box with a roof, as a mesh; it stands on z = 0."""
+    return ConvexMesh([(a, b, c) for a in (-x, x) for b in (-y, y) for c in (0.0, z)] + [(0.0, 0.0, 2.0 * z)])
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=named)
+def test_solids_are_as_far_apart_as_coal_says(pair):
+    rng = np.random.default_rng(31)
+    A, B = random_poses(600, 0.8, rng), random_poses(600, 0.8, rng)
+    points = points_between(pair[0], A, pair[1], B)
+    check_form(points)
+    gap, normal = points.gap[0], points.normal[0]
+    distances, normals = by_coal(pair[0], A, pair[1], B)
+    apart = distances > 1e-6
+    assert apart.sum() > 200
+    np.testing.assert_allclose(gap[apart], distances[apart], atol=1e-7)
+    assert (np.sum(normal * normals, axis=0)[apart] > 1.0 - 1e-7).all()
+    # Overlaps that are not deep: no n parts them better, and hardly ever is the depth not the least.
+    touching = (distances <= 0.0) & (distances > -0.05)
+    assert touching.sum() > 10
+    error = gap[touching] - distances[touching]
+    assert (error < 1e-6).all()
+    assert (error > -1e-5).mean() > 0.9
+    assert (error > -0.02).all()
+    assert (gap[distances < -0.05] < 0.0).all()
+
+
+@pytest.mark.parametrize("pair", SOME, ids=named)
+def test_exchanging_solids_and_moving_both_changes_nothing(pair):
+    rng = np.random.default_rng(32)
+    A, B = random_poses(300, 0.8, rng), random_poses(300, 0.8, rng)
+    points, swapped = points_between(pair[0], A, pair[1], B), points_between(pair[1], B, pair[0], A)
+    R, p = rotations(1, rng)[:, :, 0], rng.normal(size=3)
+    moved = points_between(pair[0], A.moved(R, p), pair[1], B.moved(R, p))
+    apart = points.gap[0] > 1e-5
+    for other, turned in ((swapped, -points.normal[0]), (moved, R @ points.normal[0])):
+        np.testing.assert_allclose(other.gap[0][apart], points.gap[0][apart], atol=1e-7)
+        np.testing.assert_allclose(other.normal[0][:, apart], turned[:, apart], atol=1e-3)
+
+
+def test_the_point_is_midway_between_the_surfaces():
+    """Of solids that are apart: coal's nearest points are half a gap away on either side."""
+    rng = np.random.default_rng(33)
+    A, B = random_poses(200, 1.2, rng), random_poses(200, 1.2, rng)
+    ball = da.Sphere(1e-9)
+    for a, b in ((CYLINDER, ELLIPSOID), (BOX, SMALL), (LARGE, CAPSULE)):
+        points = points_between(a, A, b, B)
+        apart = np.flatnonzero(points.gap[0] > 1e-3)
+        middle = Poses(A.R[:, :, apart], points.position[0][:, apart])
+        for shape, pose in ((a, A), (b, B)):
+            distances, _ = by_coal(shape, pose.at(apart), ball, middle)
+            np.testing.assert_allclose(distances, 0.5 * points.gap[0][apart], atol=1e-5)
+
+
+@pytest.mark.parametrize("depth", [1e-6, 1e-4, 1e-3])
+def test_what_lies_on_a_face_touches_it_in_the_corners_of_the_area(depth):
+    rng = np.random.default_rng(34)
+    n = 100
+    shift = 1e-9 * rng.normal(size=(3, n))
+    mesh = prism(0.2, 0.15, 0.2)
+    for below, top in ((BOX, 0.55), (prism(0.3, 0.25, 0.3), None)):
+        if top is None:  # the roof is down
+            lower = Poses(np.diag([1.0, -1.0, -1.0])[:, :, None] * np.ones(n), np.zeros((3, n)))
+            top, half = 0.0, np.array([0.3, 0.25])
+        else:
+            lower, half = level(n, 0.0), np.array([0.25, 0.4])
+        upper = level(n, top - depth, 0.7 + shift[0], 0.1 + shift[1], 0.05 + shift[2])
+        points = points_between(below, lower, mesh, upper)
+        there = points.gap < FAR
+        np.testing.assert_allclose(points.normal - np.array([0.0, 0.0, 1.0])[:, None], 0.0, atol=1e-8)
+        np.testing.assert_allclose(points.gap[there], -depth, atol=1e-8)
+        assert (there == there[:, :1]).all()
+        assert np.ptp(points.position[1:], axis=2)[there[1:, 0]].max() < 1e-6
+        square = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
+        corners = square * np.array([0.2, 0.15]) @ upper.R[:2, :2, 0].T + upper.p[:2, 0]
+        expected = ConvexHull(_cut(list(corners), square * half)).volume
+        found = ConvexHull(points.position[there[:, 0], :2, 0]).volume
+        assert found == pytest.approx(expected, rel=1e-3)
+
+
+def _cut(subject, clip):
+    for a, b in zip(clip, np.roll(clip, -1, axis=0), strict=True):
+        side = [(b[0] - a[0]) * (p[1] - a[1]) - (b[1] - a[1]) * (p[0] - a[0]) for p in subject]
+        kept = []
+        for k, p in enumerate(subject):
+            if side[k] * side[k - 1] < 0.0:
+                kept.append(subject[k - 1] + (p - subject[k - 1]) * side[k - 1] / (side[k - 1] - side[k]))
+            if side[k] >= 0.0:
+                kept.append(p)
+        subject = kept
+    return np.array(subject)
+
+
+def test_a_cylinder_stands_on_a_box_and_lies_on_it():
+    n = 20
+    rng = np.random.default_rng(35)
+    shift = 1e-9 * rng.normal(size=(3, n))
+    points = points_between(da.Box((2.0, 2.0, 1.0)), level(n, 0.0), CYLINDER, level(n, 0.9 - 1e-5, *shift))
+    on_rim = points.gap[1:5]
+    np.testing.assert_allclose(on_rim, -1e-5, atol=1e-8)
+    np.testing.assert_allclose(np.linalg.norm(points.position[1:5, :2], axis=1), 0.25, atol=1e-6)
+    assert ConvexHull(points.position[1:5, :2, 0]).volume == pytest.approx(2.0 * 0.25**2, rel=1e-3)
+    R = np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]])[:, :, None] * np.ones(n)
+    lying = Poses(R, np.array([shift[0], shift[1], 0.75 - 1e-5 + 0.0 * shift[2]]))
+    points = points_between(da.Box((2.0, 2.0, 1.0)), level(n, 0.0), CYLINDER, lying)
+    touching = np.where(points.gap < 0.0, points.position[:, 0], 0.0)
+    np.testing.assert_allclose(touching.max(axis=0), 0.4, atol=1e-6)
+    np.testing.assert_allclose(touching.min(axis=0), -0.4, atol=1e-6)
+
+
+@pytest.mark.parametrize("pair", SOME, ids=named)
+def test_solids_in_the_same_place_and_just_touching_have_finite_points(pair):
+    n = 6
+    rng = np.random.default_rng(36)
+    A = random_poses(n, 0.0, rng)
+    check_form(points_between(pair[0], A, pair[1], A))
+    check_form(points_between(pair[0], A, pair[1], level(n, 0.0)))
+    # Along a random direction until they touch, and a little to both sides.
+    direction = rng.normal(size=(3, n))
+    direction /= np.linalg.norm(direction, axis=0)
+    B = random_poses(n, 0.0, rng)
+    way = 3.0 * np.ones(n)
+    for _ in range(8):
+        points = points_between(pair[0], A, pair[1], Poses(B.R, direction * way))
+        way -= points.gap[0] / np.sum(points.normal[0] * direction, axis=0)
+    for step in (-1e-6, -1e-9, 0.0, 1e-9, 1e-6):
+        points = points_between(pair[0], A, pair[1], Poses(B.R, direction * (way + step)))
+        check_form(points)
+        assert (np.abs(points.gap[0]) < 1.1e-6).all()
+        if step == -1e-6:
+            before = points.normal[0]
+        assert (np.sum(points.normal[0] * before, axis=0) > 0.99).all()
