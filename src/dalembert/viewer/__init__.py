@@ -1,6 +1,9 @@
-"""Looking at motion: an interactive viewer in the browser, and recordings that need nothing but one."""
+"""Looking at motion: an interactive viewer in the browser, recordings that need nothing but one, and strips
+of pictures.
+"""
 
+from dalembert.viewer.contact_sheet import contact_sheet
 from dalembert.viewer.live import Viewer, view
 from dalembert.viewer.recording import record
 
-__all__ = ["Viewer", "record", "view"]
+__all__ = ["Viewer", "contact_sheet", "record", "view"]

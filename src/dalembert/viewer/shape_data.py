@@ -45,6 +45,7 @@ class Drawing:
 
     shapes: list[dict[str, Any]] = field(default_factory=list)
     meshes: list[dict[str, Any]] = field(default_factory=list)
+    triangles: list[TriangleMesh] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     read: dict[tuple[object, ...], int] = field(default_factory=dict)
 
@@ -52,6 +53,7 @@ class Drawing:
         """The number of these triangles, which are kept once."""
         if key not in self.read:
             self.read[key] = len(self.meshes)
+            self.triangles.append(mesh)
             low, high = mesh.bounds
             extent = np.where(high > low, high - low, 1.0)
             x, y, z = np.round((mesh.vertices - low) / extent * 65535.0).clip(0.0, 65535.0).astype("<u8").T

@@ -1,0 +1,190 @@
+"""Pictures by NumPy alone: triangles become points as dense as pixels, the nearest of each pixel is seen."""
+
+from __future__ import annotations
+
+import math
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import Final, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Camera", "Picture", "png"]
+
+Array: TypeAlias = npt.NDArray[np.float64]
+
+NEAR: Final = 1e-3
+"""Triangles nearer to the eye [m] are not drawn."""
+SKY: Final = np.array([0.62, 0.68, 0.78])
+BOUNCE: Final = np.array([0.28, 0.27, 0.26])
+SUN: Final = np.array([1.15, 1.10, 1.04])
+HORIZON: Final = np.array([0.91, 0.925, 0.945])
+GROUND: Final = np.array([0.66, 0.69, 0.74])
+LINE: Final = np.array([0.50, 0.55, 0.62])
+
+
+@final
+@dataclass(frozen=True)
+class Camera:
+    """Looks from `eye` along `-axes[2]`; `axes` (3, 3): to the right, upward, towards the viewer, as rows;
+    `focal`: pixels for each unit of slope.
+    """
+
+    eye: Array
+    axes: Array
+    focal: float
+
+    def project(self, points: Array, width: int, height: int) -> tuple[Array, Array]:
+        """Pixels (…, 2), from the upper left, and depths (…) [m]."""
+        X, Y, Z = np.moveaxis(points - self.eye, -1, 0)
+        right, upward, back = (a * X + b * Y + c * Z for a, b, c in self.axes)  # sooner than small products
+        depth = -back
+        safe = np.maximum(depth, NEAR)
+        x = width / 2 + self.focal * right / safe
+        y = height / 2 - self.focal * upward / safe
+        return np.stack([x, y], axis=-1), depth
+
+
+@final
+class Picture:
+    """A picture that is being drawn: `colour (height, width, 3)` from 0 to 1, linear in light."""
+
+    def __init__(self, width: int, height: int, camera: Camera, sun: Array, up: Array) -> None:
+        self.width, self.height, self.camera, self.sun, self.up = width, height, camera, sun, up
+        self.colour = np.tile(HORIZON**2.2, (height, width, 1))
+
+    def ground(
+        self, origin: Array, normal: Array, x: Array, spacing: float, reach: float, shade: Array
+    ) -> None:
+        """A plane with a grid, which fades beyond the distance `reach` [m] from the eye; `shade`: points
+        (n, 3) on it that the sun does not reach.
+        """
+        columns, rows = np.meshgrid(np.arange(self.width) + 0.5, np.arange(self.height) + 0.5)
+        slope = np.stack(
+            [
+                (columns - self.width / 2) / self.camera.focal,
+                (self.height / 2 - rows) / self.camera.focal,
+                -np.ones_like(rows),
+            ],
+            axis=-1,
+        )
+        rays = slope @ self.camera.axes
+        height = float(normal @ (self.camera.eye - origin))
+        fall = -(rays @ normal)
+        hit = (fall > 1e-4) & (height > 0.0)
+        t = height / np.where(hit, fall, 1.0)
+        place = self.camera.eye + t[..., np.newaxis] * rays - origin
+        u, v = place @ x / spacing, place @ np.cross(normal, x) / spacing
+        width = np.maximum(t / self.camera.focal / spacing, 1e-9)
+        near = np.minimum(np.abs(u - np.round(u)), np.abs(v - np.round(v)) * np.maximum(fall, 0.05))
+        line = np.clip(1.6 - near / width, 0.0, 1.0) * np.clip(1.5 - 4.0 * width, 0.0, 1.0)
+        tile = 1.0 + 0.05 * ((np.floor(u) + np.floor(v)) % 2 - 0.5)
+        base = GROUND * tile[..., np.newaxis]
+        base = base + 0.6 * line[..., np.newaxis] * (LINE - base)
+        lit = np.full((self.height, self.width), max(float(normal @ self.sun), 0.0))
+        if len(shade):
+            pixels, depth = self.camera.project(shade, self.width, self.height)
+            i, k = (np.floor(pixels[:, a]).astype(np.int64) for a in (1, 0))
+            there = (depth > NEAR) & (i >= 0) & (i < self.height) & (k >= 0) & (k < self.width)
+            lit[i[there], k[there]] = 0.0
+        seen = base * (0.62 * SKY + 0.8 * SUN * lit[..., np.newaxis])
+        far = np.clip((t / reach - 1.0) / 2.5, 0.0, 1.0)
+        far = (far * far * (3.0 - 2.0 * far))[..., np.newaxis]
+        seen = seen + far * (HORIZON**2.2 - seen)
+        self.colour = np.where(hit[..., np.newaxis], seen, self.colour)
+
+    def solids(self, corners: Array, normals: Array, colours: Array) -> None:
+        """Triangles: corners and normals (m, 3, 3) in the world, colours (m, 3) as the eye counts them."""
+        pixels, depth = self.camera.project(corners, self.width, self.height)
+        outward = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        faces_eye = np.einsum("ij,ij->i", outward, self.camera.eye - corners[:, 0]) > 0.0
+        kept = faces_eye & (depth.min(axis=1) > NEAR)
+        weights, which = samples(pixels[kept])
+        place = np.einsum("nk,nkj->nj", weights, pixels[kept][which])
+        z = np.einsum("nk,nk->n", weights, depth[kept][which])
+        i, k = np.floor(place[:, 1]).astype(np.int64), np.floor(place[:, 0]).astype(np.int64)
+        there = (i >= 0) & (i < self.height) & (k >= 0) & (k < self.width)
+        order = np.flatnonzero(there)[np.argsort(-z[there], kind="stable")]
+        nearest = np.full(self.height * self.width, -1)
+        nearest[i[order] * self.width + k[order]] = order  # the last one stays: the nearest
+        drawn = np.flatnonzero(nearest >= 0)
+        source = nearest[drawn]
+        n = np.einsum("nk,nkj->nj", weights[source], normals[kept][which[source]])
+        n /= np.maximum(np.linalg.norm(n, axis=1, keepdims=True), 1e-300)
+        point = np.einsum("nk,nkj->nj", weights[source], corners[kept][which[source]])
+        lit = self._lit(n, point, colours[kept][which[source]])
+        self.colour.reshape(-1, 3)[drawn] = lit
+
+    def _lit(self, n: Array, point: Array, colour: Array) -> Array:
+        e = self.camera.eye - point
+        e /= np.linalg.norm(e, axis=1, keepdims=True)
+        sun = np.maximum(n @ self.sun, 0.0)[:, np.newaxis]
+        high = (n @ self.up * 0.5 + 0.5)[:, np.newaxis]
+        facing = np.maximum(np.einsum("ij,ij->i", n, e), 0.0)[:, np.newaxis]
+        half = self.sun + e
+        half /= np.linalg.norm(half, axis=1, keepdims=True)
+        shine = 0.25 * sun * np.maximum(np.einsum("ij,ij->i", n, half), 0.0)[:, np.newaxis] ** 48
+        ambient = BOUNCE + high * (SKY - BOUNCE) + 0.16 * facing
+        found: Array = colour**2.2 * (ambient + SUN * sun) + shine
+        return found
+
+    def bytes(self, *, by: int) -> npt.NDArray[np.uint8]:
+        """(height / by, width / by, 3): squares of pixels become one, so that edges are smooth."""
+        shown = np.clip(self.colour, 0.0, 1.0) ** (1 / 2.2)
+        small = shown.reshape(self.height // by, by, self.width // by, by, 3).mean(axis=(1, 3))
+        found: npt.NDArray[np.uint8] = np.round(255.0 * small).astype(np.uint8)
+        return found
+
+
+def samples(pixels: Array) -> tuple[Array, npt.NDArray[np.int64]]:
+    """Weights (n, 3) of the corners and the triangle (n,) of points that leave no pixel of it out.
+
+    A triangle of the corners (m, 3, 2) gets a row of points for each pixel of its height over the longest
+    edge, and as many points in a row as that edge has pixels.
+    """
+    edge = np.roll(pixels, -1, axis=1) - pixels  # from corner k to the next
+    length = np.linalg.norm(edge, axis=2)
+    start = length.argmax(axis=1)
+    longest = np.maximum(length.max(axis=1), 1e-12)
+    area = np.abs(edge[:, 0, 0] * edge[:, 1, 1] - edge[:, 0, 1] * edge[:, 1, 0])
+    along, over = (_steps(1.15 * x) for x in (longest, area / longest))
+    kinds = along * 8192 + over
+    weights, which = [np.zeros((0, 3))], [np.zeros(0, dtype=np.int64)]
+    for kind in np.unique(kinds).tolist():
+        s, t = np.meshgrid(*(np.linspace(0.0, 1.0, count + 1) for count in divmod(kind, 8192)))
+        grid = np.stack([(1.0 - t) * (1.0 - s), (1.0 - t) * s, t], axis=-1).reshape(-1, 3)
+        for first in range(3):
+            members = np.flatnonzero((kinds == kind) & (start == first))
+            weights.append(np.tile(np.roll(grid, first, axis=1), (len(members), 1)))
+            which.append(np.repeat(members, len(grid)))
+    return np.concatenate(weights), np.concatenate(which)
+
+
+def _steps(pixels: Array) -> npt.NDArray[np.int64]:
+    """So many steps, rounded up to a few numbers, so that many triangles share them."""
+    return np.ceil(2.0 ** (np.ceil(3.0 * np.log2(np.clip(pixels, 1.0, 4096.0))) / 3.0)).astype(np.int64)
+
+
+def png(picture: npt.NDArray[np.uint8]) -> bytes:
+    """A PNG file of red, green, blue (height, width, 3)."""
+    height, width, _ = picture.shape
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        body = kind + content
+        return struct.pack(">I", len(content)) + body + struct.pack(">I", zlib.crc32(body))
+
+    rows = np.concatenate([np.zeros((height, 1), np.uint8), picture.reshape(height, 3 * width)], axis=1)
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(rows.tobytes(), 9))
+        + chunk(b"IEND", b"")
+    )
+
+
+def focal_of(angle: float, height: int) -> float:
+    """Pixels for each unit of slope, of a camera that sees this angle [rad] from bottom to top."""
+    return height / 2.0 / math.tan(angle / 2.0)
