@@ -1,0 +1,261 @@
+"""Rigid contact in rollouts against closed forms, and what must hold whatever happens."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import dalembert as da
+from dalembert.contact import Rigid, pairs_of
+from dalembert.errors import FileError
+from dalembert.simulation.rollouts import SimulationWarning
+from dalembert.simulation.step_function import StepPlan
+
+G = 9.81
+R = 0.1
+UPRIGHT = [1.0, 0.0, 0.0, 0.0]
+
+
+def free_body(shape, mass, inertia, *, slope=0.0, friction=0.5, restitution=0.0):
+    """A body over a horizontal ground; a slope is a gravity that leans towards x."""
+    builder = da.ModelBuilder(gravity=(G * np.sin(slope), 0.0, -G * np.cos(slope)))
+    builder.add_body("body", "world", da.Free(), inertia=da.RigidInertia(mass, (0.0, 0.0, 0.0), inertia))
+    builder.add_shape("body", replace(shape, friction=(0.0, 0.0, 0.0)))
+    return builder.build().with_ground(friction=friction, restitution=restitution)
+
+
+def ball(mass=1.0, **options):
+    return free_body(da.Sphere(R), mass, (0.4 * mass * R * R,) * 3, **options)
+
+
+def box(mass=2.0, **options):
+    side = 2.0 * R
+    return free_body(da.Box((side, side, side)), mass, (mass * side**2 / 6.0,) * 3, **options)
+
+
+def world_velocity(trajectory):
+    """Angular and linear velocity `(…, T+1, 3)` of the first body along world axes."""
+    turned = trajectory.poses().rotation[..., 0, :, :]
+    w, v = trajectory.v[..., :3], trajectory.v[..., 3:6]
+    return np.einsum("...ij,...j->...i", turned, w), np.einsum("...ij,...j->...i", turned, v)
+
+
+@pytest.mark.parametrize("mu", [0.3, 0.8])
+def test_a_box_on_an_incline_sticks_or_slides(mu):
+    """It sticks where tan theta < mu, and slides with g (sin theta - mu cos theta) elsewhere."""
+    for share in (0.5, 0.95, 1.1, 1.5):
+        slope = np.arctan(mu * share)
+        model = box(slope=slope, friction=mu)
+        q = np.array([0.0, 0.0, R, *UPRIGHT])
+        found = da.rollout(model, q, np.zeros(6), steps=500, dt=0.002, contact="rigid")
+        travelled = found.q[-1, 0]
+        if share < 1.0:
+            assert abs(travelled) < 1e-3
+        else:
+            pull = G * (np.sin(slope) - mu * np.cos(slope))
+            assert travelled == pytest.approx(0.5 * pull * 1.0**2, rel=0.01)
+        assert np.abs(found.q[:, 2] - R).max() < 1e-4
+        weight = 2.0 * G * np.cos(slope)
+        assert found.contacts.force[-1, :, 2].sum() == pytest.approx(weight, rel=1e-3)
+
+
+def test_a_sliding_ball_comes_to_roll_with_five_sevenths_of_its_speed():
+    model = ball(friction=0.3)
+    start = np.array([0.0, 0.0, R, *UPRIGHT])
+    found = da.rollout(model, start, [0.0, 0.0, 0.0, 1.0, 0.0, 0.0], steps=600, dt=0.001, contact="rigid")
+    w, v = world_velocity(found)
+    assert v[-1, 0] == pytest.approx(5.0 / 7.0, rel=2e-3)
+    assert w[-1, 1] * R == pytest.approx(v[-1, 0], rel=1e-3)
+    slipping = found.time < 0.08
+    np.testing.assert_allclose(v[slipping, 0], 1.0 - 0.3 * G * found.time[slipping], atol=2e-3)
+    spun = da.rollout(model, start, [0.0, 10.0, 0.0, 0.0, 0.0, 0.0], steps=600, dt=0.001, contact="rigid")
+    w, v = world_velocity(spun)
+    assert v[-1, 0] == pytest.approx(10.0 * R * 2.0 / 7.0, rel=2e-3)
+
+
+@pytest.mark.parametrize("e", [0.0, 0.3, 0.7, 1.0])
+def test_a_ball_rebounds_with_its_ratio(e):
+    found = da.rollout(
+        ball(restitution=e), [0.0, 0.0, 1.0, *UPRIGHT], np.zeros(6), steps=1500, dt=0.001, contact="rigid"
+    )
+    speed = found.v[:, 5]
+    hits = np.flatnonzero((speed[:-1] < -0.5) & (speed[1:] > 0.0))
+    if e == 0.0:
+        assert not hits.size
+        assert found.q[-1, 2] == pytest.approx(R, abs=1e-4)
+    else:
+        assert hits.size >= 1
+        np.testing.assert_allclose(-speed[hits + 1] / speed[hits], e, rtol=1e-6)
+        top = found.q[hits[0] + 1 :, 2].max() - R
+        # It turns in the step that would pass the ground, by at most the way of a step too early.
+        assert e * e * 0.9 - 1e-3 < top < e * e * 0.9 + 0.001 * np.sqrt(2.0 * G * 0.9)
+
+
+def random_drops(count, seed):
+    rng = np.random.default_rng(seed)
+    q = np.zeros((count, 7))
+    q[:, 2] = rng.uniform(0.2, 0.6, count)
+    q[:, 3:] = rng.normal(size=(count, 4))
+    q[:, 3:] /= np.linalg.norm(q[:, 3:], axis=1, keepdims=True)
+    return q, rng.normal(size=(count, 6)) * [6.0, 6.0, 6.0, 1.5, 1.5, 1.5], rng
+
+
+def drop_step(model, **options):
+    """A step of a body whose friction and restitution are arguments, compiled, and its first memory."""
+    pairs = pairs_of(model)
+    plan = StepPlan(model=model, contact=Rigid(**options), pairs=pairs, work=True, record=True)
+    sizes = {item.name: item.shape for item in plan.arguments}
+    carried = [name for name in plan.carried if name not in ("q", "v", "work")]
+
+    def step(model, q, v, e, mu, dt, *rest):
+        own = tuple(replace(pair, friction=mu, restitution=e) for pair in pairs)
+        given = {"q": q, "v": v, "work": 0.0, "tau": [0.0] * 6, "start": 0.0, "dt": dt}
+        given |= dict(zip(carried, rest, strict=True))
+        chosen = replace(plan, pairs=own)
+        return chosen(model, *(given[item.name] for item in plan.arguments))
+
+    def named(model, q, v, e, mu, dt, lasted, fault, memory):
+        return step(model, q, v, e, mu, dt, lasted, fault, memory)
+
+    assert carried[:2] == ["lasted", "fault"]
+    inputs = {"e": (), "mu": (), "lasted": (), "fault": (), "memory": sizes[carried[2]]}
+    return da.compile(named, model, inputs=inputs), plan.results, sizes[carried[2]]
+
+
+@pytest.mark.parametrize("iterations", [1, 50])
+def test_contact_does_no_work_in_a_thousand_drops(iterations):
+    """e and mu from 0 to 1; with one iteration too, which is far from a solution."""
+    model = box(mass=1.0)
+    step, names, shape = drop_step(model, iterations=iterations)
+    q, v, rng = random_drops(1000, 5)
+    e, mu = rng.uniform(size=(2, 1000))
+    lasted, fault, memory = np.zeros(1000), np.zeros(1000), np.zeros((1000, *shape))
+    worst, deepest = -np.inf, 0.0
+    energy = da.kinetic_energy(model, q, v) + da.potential_energy(model, q)
+    for _ in range(300):
+        found = dict(zip(names, step(q, v, e, mu, 0.002, lasted, fault, memory), strict=True))
+        q, v, memory = found["q"], found["v"], found[names[4]]
+        worst = max(worst, float(np.max(found["work"])))
+        deepest = min(deepest, float(np.min(found["gap"])))
+    assert worst <= 1e-12
+    after = da.kinetic_energy(model, q, v) + da.potential_energy(model, q)
+    # A semi-implicit step keeps E - m g h v_z / 2, of which a rebound changes the sign.
+    assert np.all(after < energy + 1.0 * G * 0.002 * 10.0)
+    assert np.all(found["fault"] == 0.0)
+    if iterations > 1:
+        assert deepest > -5e-3
+
+
+def test_bits_of_a_sample_do_not_depend_on_its_neighbours():
+    model = box(restitution=0.4)
+    q, v, _ = random_drops(19, 7)
+    whole = da.rollout(model, q, v, steps=150, dt=0.002, contact="rigid")
+    for part in (slice(3, 4), slice(5, 12)):
+        some = da.rollout(model, q[part], v[part], steps=150, dt=0.002, contact="rigid")
+        np.testing.assert_array_equal(some.q, whole.q[part])
+        np.testing.assert_array_equal(some.contacts.force, whole.contacts.force[part])
+    alone = da.rollout(model, q[8], v[8], steps=150, dt=0.002, contact="rigid")
+    np.testing.assert_array_equal(alone.q, whole.q[8])
+
+
+def test_an_overlap_at_the_start_is_reported_and_mended_without_a_push():
+    model = box()
+    q = np.array([[0.0, 0.0, R + 0.05, *UPRIGHT], [0.0, 0.0, R - 0.06, *UPRIGHT]])
+    with pytest.warns(
+        SimulationWarning, match=r'of 1 samples overlap .*"ground" and .*by 60\.0 mm in sample \(1,\)'
+    ):
+        found = da.rollout(model, q, np.zeros(6), steps=500, dt=0.002, contact="rigid")
+    assert found.q[1, :, 2].max() < R + 1e-3
+    assert np.abs(found.v[1]).max() < 0.1
+    assert found.q[1, -1, 2] == pytest.approx(R, abs=1e-3)
+
+
+def test_joints_stop_at_their_limits_and_dry_friction_holds():
+    builder = da.ModelBuilder()
+    limits = da.Limits(lower=-0.5, upper=0.5)
+    bar = da.RigidInertia(1.0, (0.5, 0.0, 0.0), (0.01, 0.1, 0.1))
+    builder.add_body("bar", "world", da.Revolute((0, 1, 0)), inertia=bar, limits=limits)
+    model = builder.build()
+    found = da.rollout(model, [0.0], [0.0], steps=1000, dt=0.002, contact="rigid")
+    assert np.abs(found.q).max() < 0.5 + 1e-3
+    assert abs(found.q[-1, 0]) == pytest.approx(0.5, abs=1e-3)
+    assert abs(found.v[-1, 0]) < 1e-3
+    loose = da.rollout(model, [0.0], [0.0], steps=1000, dt=0.002, contact=Rigid(limits=False))
+    assert np.abs(loose.q).max() > 1.0
+    for friction, holds in ((6.0, True), (4.0, False)):  # m g l / 2 = 4.9 N m
+        builder = da.ModelBuilder()
+        builder.add_body("bar", "world", da.Revolute((0, 1, 0)), inertia=bar, friction=friction)
+        found = da.rollout(builder.build(), [0.0], [0.0], steps=500, dt=0.002, contact="rigid")
+        assert (abs(found.q[-1, 0]) < 1e-2) == holds
+
+
+def test_loops_stay_closed_in_the_same_solver():
+    """Errors against a finer Runge-Kutta solution halve with the step, gaps of loops fall to a quarter."""
+    model = da.models.four_bar()
+    q, v = da.close_loops(model, model.neutral(), np.array([1.0, 0.0, 0.0]))
+    fine = da.rollout(model, q, v, steps=1000, dt=0.001, integrator="rk4").q[-1]
+    errors, gaps = [], []
+    for steps in (500, 1000):
+        found = da.rollout(
+            model, q, v, steps=steps, dt=1.0 / steps, contact="rigid", observe="constraint_error"
+        )
+        errors.append(np.abs(found.q[-1] - fine).max())
+        gaps.append(np.abs(found.observed["constraint_error"]).max())
+    assert errors[0] < 0.1
+    assert errors[0] / errors[1] == pytest.approx(2.0, rel=0.1)
+    assert gaps[0] < 1e-3
+    assert gaps[0] / gaps[1] == pytest.approx(4.0, rel=0.1)
+
+
+def test_without_contact_the_step_is_that_of_the_integrator():
+    model = ball()
+    q, v, _ = random_drops(1, 3)
+    q[:, 2] = 50.0
+    found = da.rollout(model, q, v, steps=200, dt=0.002, contact="rigid")
+    plain = da.rollout(model, q, v, steps=200, dt=0.002)
+    np.testing.assert_allclose(found.q, plain.q, rtol=0, atol=1e-11)
+    assert not found.contacts.force.any()
+
+
+def test_records_and_sums_of_forces_agree():
+    model = box()
+    q = np.array([0.0, 0.0, R, *UPRIGHT])
+    found = da.rollout(
+        model,
+        q,
+        np.zeros(6),
+        steps=200,
+        dt=0.002,
+        contact="rigid",
+        observe=("contact_forces", "contact_work"),
+    )
+    assert found.contacts.names[0][0] == "ground"
+    assert found.contacts.force.shape == (200, len(found.contacts), 3)
+    np.testing.assert_allclose(
+        found.observed["contact_forces"][1:, 0], found.contacts.force.sum(axis=1), atol=1e-12
+    )
+    assert found.observed["contact_forces"][-1, 0, 2] == pytest.approx(2.0 * G, rel=1e-6)
+    assert np.all(np.diff(found.observed["contact_work"]) <= 1e-12)
+    bare = da.rollout(model, q, np.zeros(6), steps=20, dt=0.002, contact="rigid", record_contacts=False)
+    assert bare.contacts is None
+    np.testing.assert_array_equal(bare.q, found.q[:21])
+    thin = da.rollout(model, q, np.zeros(6), steps=200, dt=0.002, contact="rigid", every=50)
+    np.testing.assert_array_equal(thin.contacts.force, found.contacts.force[49::50])
+
+
+def test_external_forces_push_what_touches():
+    model = box(friction=0.5)
+    q = np.array([0.0, 0.0, R, *UPRIGHT])
+    for push, moves in ((8.0, False), (12.0, True)):  # mu m g = 9.81 N
+        force = np.array([[0.0, 0.0, 0.0, push, 0.0, 0.0]])
+        found = da.rollout(model, q, np.zeros(6), steps=300, dt=0.002, contact="rigid", external_forces=force)
+        assert (found.q[-1, 0] > 0.01) == moves
+
+
+def test_a_missing_mesh_is_named(tmp_path):
+    builder = da.ModelBuilder()
+    builder.add_body("stone", "world", da.Free(), inertia=da.RigidInertia(1.0, (0, 0, 0), (0.1, 0.1, 0.1)))
+    builder.add_shape("stone", da.Mesh(str(tmp_path / "stone.stl")))
+    model = builder.build().with_ground()
+    with pytest.raises(FileError, match=r"stone\.stl"):
+        da.rollout(model, [0.0, 0.0, 1.0, *UPRIGHT], np.zeros(6), steps=5, contact="rigid")
