@@ -19,7 +19,7 @@ from dalembert.model.body import Body
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, is_zero, sqrt
 
-__all__ = ["FRICTION_SPEED", "passive_forces", "spring_energy"]
+__all__ = ["FRICTION_SPEED", "displacement", "passive_forces", "spring_energy"]
 
 FRICTION_SPEED = 1e-3
 """s of Eq. (1) [rad/s or m/s]: at this speed friction has 71 % of its full size."""
@@ -36,7 +36,7 @@ def spring_energy(tree: Tree, q: Sequence[Scalar]) -> Scalar:
     """The energy stored in the springs, sum of stiffness x^2 / 2 [J]."""
     total: Scalar = 0.0
     for body in tree.bodies:
-        for k, x in zip(body.stiffness, _displacement(body, body.own_q(q)), strict=True):
+        for k, x in zip(body.stiffness, displacement(body, body.own_q(q)), strict=True):
             total = total + 0.5 * k * x * x
     return total
 
@@ -45,7 +45,7 @@ def _joint_forces(body: Body, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[
     """Eq. (1) of one joint; terms whose constant is a structural zero are left out."""
     forces: list[Scalar] = []
     for k, x, d, f, rate in zip(
-        body.stiffness, _displacement(body, q), body.damping, body.friction, v, strict=True
+        body.stiffness, displacement(body, q), body.damping, body.friction, v, strict=True
     ):
         tau: Scalar = -(d * rate)
         if not is_zero(k):
@@ -56,7 +56,7 @@ def _joint_forces(body: Body, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[
     return forces
 
 
-def _displacement(body: Body, q: Sequence[Scalar]) -> list[Scalar]:
+def displacement(body: Body, q: Sequence[Scalar]) -> list[Scalar]:
     """x: from the rest position to q; zeros where there is no spring to ask for it."""
     if all(is_zero(k) for k in body.stiffness):
         return [0.0] * body.nv

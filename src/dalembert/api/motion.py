@@ -88,7 +88,7 @@ def step(
     tau: ArrayLike,
     dt: float,
     *,
-    integrator: Literal["semi_implicit", "rk4"] = "semi_implicit",
+    integrator: Literal["semi_implicit", "rk4", "euler", "heun", "implicit", "variational"] = "semi_implicit",
     external_forces: ArrayLike | None = None,
     stabilization: ArrayLike | Literal["automatic"] | None = "automatic",
     time: ArrayLike | None = None,
@@ -97,12 +97,16 @@ def step(
     """(q, v) after one step of dt [s] with tau held, on the configuration manifold.
 
     "semi_implicit": v' = v + dt FD(q, v, tau + passive), q' = integrate(q, dt v'), of order one; "rk4": Runge
-    and Kutta's method of order four. Passive joint forces are added to tau. The linear velocity of a free
-    joint is carried in world axes, so that a thrown spinning body keeps its momentum to rounding.
+    and Kutta's method of order four; "euler" (explicit, for teaching) and "heun" (trapezoidal), of order one
+    and two; "implicit": (M + dt D + dt^2 K) (v' - v)/dt = tau - b - K (x + dt v) - D v, stable with springs,
+    damping and friction of joints however stiff, of order one; "variational": discrete mechanics, of order
+    two, which keeps linear and angular momentum to rounding and whose energy error stays bounded, for trees.
+    Passive joint forces are added to tau. The linear velocity of a free joint is carried in world axes, so
+    that a thrown spinning body keeps its momentum to rounding.
     `stabilization`: the time [s] in which errors of loops and other constraints fade (Featherstone 2008
-    Eq. 8.22), by default five steps, 0.1 s with "rk4"; None: they drift; without effect where there are no
-    constraints. A model with a loop
-    closure moves by its independent joints alone and makes no such errors (section 8.11).
+    Eq. 8.22), by default five steps of "semi_implicit" and "implicit", 0.1 s of others; None: they drift;
+    without effect where there are no constraints. A model with a loop closure moves by its independent joints
+    alone and makes no such errors (section 8.11).
 
     Rows: ANIM-INTEG, ANIM-SIMLOOP, RBDA-3.1-FDX.
 

@@ -1,0 +1,22 @@
+"""Integrators on the configuration manifold, one module a family; `stepping.step` chooses one by its name."""
+
+from dalembert.algorithms.integrators.carried import Flight, State
+from dalembert.algorithms.integrators.circumstances import Circumstances, Integrator
+from dalembert.algorithms.integrators.explicit import euler, heun, runge_kutta_4, semi_implicit
+from dalembert.algorithms.integrators.implicit import implicit
+from dalembert.algorithms.integrators.variational import variational
+
+__all__ = ["INTEGRATORS", "VELOCITY_FIRST", "Circumstances", "Flight", "Integrator", "State"]
+
+INTEGRATORS: dict[str, Integrator] = {
+    "semi_implicit": semi_implicit,
+    "rk4": runge_kutta_4,
+    "euler": euler,
+    "heun": heun,
+    "implicit": implicit,
+    "variational": variational,
+}
+"""Every integrator by the name that `step` knows it under."""
+
+VELOCITY_FIRST = ("semi_implicit", "implicit")
+"""Those that move positions by the new velocities; constraints are kept as a `Leap` of these."""
