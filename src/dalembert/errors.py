@@ -84,7 +84,9 @@ class StateError(DalembertError, ValueError):
 
 
 class ContactError(DalembertError, ValueError):
-    """Contacts that no contact forces can keep from penetrating."""
+    """Contacts that no contact forces can keep from penetrating; `contacts` are their numbers, where known."""
+
+    contacts: tuple[int, ...] = ()
 
 
 class TracingError(DalembertError, TypeError):

@@ -107,11 +107,13 @@ def _enter(A: Array, b: Array, x: Array, active: list[int], entering: int) -> No
         if step == np.inf:
             contacts = sorted([entering, *(active[k] for k in range(len(active)) if column[k] < -RANK)])
             named = ", ".join(map(str, contacts))
-            raise ContactError(
+            error = ContactError(
                 f"no contact forces keep contacts {named} from penetrating: their forces cancel each other, "
                 "and they close together; let them penetrate a little, until their normals change, or use "
                 "compliant contact"
             )
+            error.contacts = tuple(contacts)
+            raise error
         x[active] -= step * column
         x[entering] += step
         if step == full:

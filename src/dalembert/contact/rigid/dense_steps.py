@@ -1,0 +1,123 @@
+"""Integration steps that can be interpolated: a polynomial p(t) fitted to dy/dt over the step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Literal, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.errors import ArgumentError, UnknownNameError
+
+__all__ = ["DenseStep", "dense_step", "fitted_step"]
+
+Array: TypeAlias = npt.NDArray[Any]
+Rate: TypeAlias = Callable[[Array, float], Any]
+Method: TypeAlias = Literal["euler", "heun", "heun3"]
+
+METHODS: dict[str, tuple[tuple[float, ...], tuple[tuple[float, ...], ...]]] = {
+    "euler": ((0.0,), ((),)),
+    "heun": ((0.0, 2 / 3), ((), (2 / 3,))),
+    "heun3": ((0.0, 1 / 3, 2 / 3), ((), (1 / 3,), (0.0, 2 / 3))),
+}
+"""Nodes c_j, as parts of the step, and how far each stage goes along the slopes before it."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DenseStep:
+    """A step of size `h` from `y0` at `t0`, known at every time in it: y(t) = y0 + integral of p from t0 to
+    t.
+
+    `slopes` k_j: the values of the polynomial p at the `nodes` (t - t0)/h. It may be shortened after the
+    fact.
+    """
+
+    t0: float
+    h: float
+    y0: Array
+    slopes: tuple[Array, ...]
+    nodes: tuple[float, ...]
+    part: float = 1.0
+
+    @property
+    def t1(self) -> float:
+        """Where the step ends."""
+        return self.t0 + self.part * self.h
+
+    @property
+    def y1(self) -> Array:
+        """y at the end of the step."""
+        return self.at(self.part)
+
+    def at(self, delta: float) -> Array:
+        """y at t0 + delta h, delta from 0 to 1 (Eq. 11.46)."""
+        weights = _weights(self.nodes) @ (delta ** np.arange(1, len(self.nodes) + 1))
+        y = self.y0.astype(np.float64)
+        for weight, slope in zip(weights, self.slopes, strict=True):
+            y = y + self.h * weight * slope
+        return y
+
+    def shortened(self, delta: float) -> DenseStep:
+        """The same step, ended at t0 + delta h."""
+        if not 0.0 <= delta <= 1.0:
+            raise ArgumentError(f"a step is shortened to a part of it from 0 to 1, got {delta}")
+        return replace(self, part=delta)
+
+
+def dense_step(rate: Rate, y0: Any, t0: float, h: float, *, method: Method = "heun") -> DenseStep:
+    """One step of dy/dt = f(y, t) that is known at every time in it.
+
+    "euler": y(delta) = y0 + h k delta, of order 1. "heun": k2 at 2/3 of the step, y(delta) = y0 + h ((delta
+    - 3/4 delta^2) k1 + 3/4 delta^2 k2), of order 2. "heun3": the parabola through slopes at 0, 1/3, 2/3, of
+    order 3. `rate(y, t)`: f; `y0`: an array; `h` the step, `t0` its start, delta = (t - t0)/h.
+
+    Source: Featherstone 2008 section 11.5, Eqs 11.45 to 11.51.
+
+    Rows: RBDA-11.5-INTERP.
+
+    >>> step = da.contact.dense_step(lambda y, t: np.array([2.0 * t]), [1.0], 0.0, 3.0)  # y = 1 + t^2
+    >>> print(step.y1, step.at(1 / 3), step.shortened(2 / 3).t1)
+    [10.] [2.] 2.0
+    """
+    if method not in METHODS:
+        raise UnknownNameError.of("method", method, METHODS)
+    y = np.asarray(y0, dtype=np.float64)
+    nodes, stages = METHODS[method]
+    slopes: list[Array] = []
+    for node, stage in zip(nodes, stages, strict=True):
+        there = y + h * sum((part * k for part, k in zip(stage, slopes, strict=True)), np.zeros_like(y))
+        slopes.append(np.asarray(rate(there, t0 + node * h), dtype=np.float64))
+    return DenseStep(float(t0), float(h), y, tuple(slopes), nodes)
+
+
+def fitted_step(y0: Any, t0: float, h: float, slopes: Sequence[Any], nodes: Sequence[float]) -> DenseStep:
+    """The step whose p(t) is the polynomial through given slopes: y(t) = y0 + integral of p(t) dt.
+
+    `slopes` k_j of dy/dt at t0 + nodes_j h, of any method that fits a polynomial: with nodes 0, -1, -2 the
+    method of Adams and Bashforth of order three, from slopes of steps before.
+
+    Source: Featherstone 2008 section 11.5, Eqs 11.45 and 11.46.
+
+    Rows: RBDA-11.5-INTERP.
+
+    >>> k = [np.array([3.0 * t * t]) for t in (2.0, 1.0, 0.0)]  # of y = t^3
+    >>> step = da.contact.fitted_step([8.0], 2.0, 1.0, k, nodes=(0.0, -1.0, -2.0))
+    >>> print(step.y1.round(12), step.at(0.5).round(12))
+    [27.] [15.625]
+    """
+    if len(slopes) != len(nodes) or len(set(nodes)) != len(nodes) or not nodes:
+        raise ArgumentError(f"a slope for each node, all of them different; got {len(slopes)} and {nodes}")
+    values = tuple(np.asarray(k, dtype=np.float64) for k in slopes)
+    return DenseStep(float(t0), float(h), np.asarray(y0, dtype=np.float64), values, tuple(nodes))
+
+
+@cache
+def _weights(nodes: tuple[float, ...]) -> Array:
+    """Row j: coefficients of delta, delta^2, … in the integral of Lagrange's polynomial j from 0 to delta."""
+    powers = np.vander(nodes, increasing=True)  # row j: 1, c_j, c_j^2 …
+    polynomials = np.linalg.inv(powers).T  # row j: coefficients of L_j
+    return np.asarray(polynomials / np.arange(1, len(nodes) + 1))

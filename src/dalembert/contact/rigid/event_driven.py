@@ -1,0 +1,281 @@
+"""Simulation of rigid contact from event to event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.contact.rigid.collisions import checked_restitution
+from dalembert.contact.rigid.contact_sets import STILL, ContactSets, JointForces
+from dalembert.contact.rigid.dense_steps import DenseStep, Method, dense_step
+from dalembert.contact.rigid.gaps import GapFunction
+from dalembert.contact.rigid.lcp import solve_lcp
+from dalembert.errors import ArgumentError, ContactError, ShapeError, StateError
+from dalembert.model.model import Model
+
+if TYPE_CHECKING:
+    from dalembert.simulation.trajectory import Trajectory
+
+__all__ = ["ContactEvent", "EventDrivenMotion", "simulate_events"]
+
+Array: TypeAlias = npt.NDArray[Any]
+Kind: TypeAlias = Literal["collision", "contact gain", "contact loss", "negative force", "no solution"]
+
+MOST_EVENTS = 1000
+"""So many events in one time step are no motion but a failure to tell them apart."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ContactEvent:
+    """Something that changed the contacts: `kind`, when, of which `contacts`, and what it did.
+
+    "collision" (the bodies did not touch before), "contact gain" (they did, elsewhere), "contact loss" (a
+    vertex left its face, an edge another), "negative force" (a contact would have to pull), "no solution"
+    (no forces keep these contacts from penetrating, and they are left to penetrate a little). `v_before`,
+    `v_after (nv,)` and `impulse (nc,)` [N s] differ from each other and zero at impacts; `active`: contacts
+    that bear afterwards.
+    """
+
+    kind: Kind
+    time: float
+    contacts: tuple[int, ...]
+    q: Array
+    v_before: Array
+    v_after: Array
+    impulse: Array
+    active: tuple[int, ...]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class EventDrivenMotion:
+    """`trajectory`, with frames at every time step and every event (after it) and "gap" and "contact_force"
+    `(T+1, nc)` in `observed`; `events` in order; `solved`: how often a complementarity problem was solved.
+    """
+
+    trajectory: Trajectory
+    events: tuple[ContactEvent, ...]
+    solved: int
+
+
+def simulate_events(
+    model: Model,
+    q: Any,
+    v: Any,
+    gaps: GapFunction,
+    *,
+    duration: float,
+    step: float,
+    tau: Any = None,
+    restitution: Any = 0.0,
+    rest_velocity: float = 1e-3,
+    method: Method = "heun",
+    tolerance: float = 1e-9,
+) -> EventDrivenMotion:
+    """Frictionless motion with contacts, H a + C = tau + T lambda with phi(q) >= 0, integrated from event
+    to event.
+
+    1. Integrate with active contacts as equality constraints, ignoring others. 2. Watch for gaps that
+    close, features that no longer face each other, and negative forces. 3. Interpolate back to the
+    earliest. 4. Where a contact is gained, apply the impulse of an impact, zeta+ >= -e zeta; 5. where one
+    is lost, drop it; 6. solve the complementarity problem of what touches for the new current and active
+    contacts; 7. go on.
+
+    `q (nq,)`, `v (nv,)`; `gaps`: phi(q); `duration`, `step` [s]; `tau`: joint forces `(nv,)`, or a function
+    (t, q, v) of them; passive joint forces are added. `restitution` e, one number or one for each contact;
+    impacts slower than `rest_velocity` [m/s] do not bounce, so that a ball comes to rest after finitely
+    many. `method`: that of `dense_step`. `tolerance` [m]: gaps this far below zero count as closed.
+
+    Source: Featherstone 2008 section 11.5, Table 11.1.
+
+    Rows: RBDA-11.5-PROCEDURE, RBDA-11.4-STATES, RBDA-11.6-EVENTS.
+
+    >>> builder = da.ModelBuilder(gravity=(0.0, 0.0, -9.81))
+    >>> solid = da.RigidInertia(1.0, (0.0, 0.0, 0.0), (0.1, 0.1, 0.1))
+    >>> _ = builder.add_body("ball", "world", da.Prismatic(axis=(0, 0, 1)), inertia=solid)
+    >>> model = builder.build()
+    >>> floor = da.contact.GapFunction(model, lambda model, q: [q[0]])
+    >>> motion = da.contact.simulate_events(
+    ...     model, [1.0], [0.0], floor, duration=1.5, step=0.01, restitution=0.5
+    ... )
+    >>> for event in motion.events[:2]:  # it falls for sqrt(2 h / g), and then flies as long
+    ...     print(event.kind, round(event.time, 5), event.v_before.round(3), event.v_after.round(3))
+    collision 0.45152 [-4.429] [2.215]
+    collision 0.90305 [-2.215] [1.107]
+    """
+    forces = _joint_forces(model, tau)
+    if not (step > 0.0 and duration > 0.0 and tolerance > 0.0):
+        raise ArgumentError(f"duration, step and tolerance are positive, got {duration}, {step}, {tolerance}")
+    y = np.concatenate([np.asarray(q, dtype=np.float64), np.asarray(v, dtype=np.float64)])
+    if y.size != model.nq + model.nv or y.ndim != 1:
+        raise ShapeError(
+            f"q has {model.nq} numbers and v has {model.nv}, got {np.shape(q)} and {np.shape(v)}"
+        )
+    sets = ContactSets(model, gaps, forces, tolerance=tolerance, fading=10.0 * step)
+    deepest = np.where(gaps.extent(y[: model.nq]) >= 0.0, gaps.value(y[: model.nq]), 0.0)
+    if deepest.min(initial=0.0) < -1e-6:
+        worst = int(np.argmin(deepest))
+        raise StateError(
+            f'"{gaps.names[worst]}" (contact {worst}) overlap by {-deepest[worst]:.3g} m at the start; '
+            "lift them apart"
+        )
+    e = np.broadcast_to(checked_restitution(restitution), (len(gaps),))
+    simulation = _Simulation(sets, y, e, rest_velocity, method)
+    for number in range(1, int(np.ceil(duration / step - 1e-9)) + 1):
+        simulation.advance(min(number * step, duration))
+    return simulation.result()
+
+
+@final
+class _Simulation:
+    """A run of Table 11.1."""
+
+    def __init__(self, sets: ContactSets, y: Array, e: Array, rest_velocity: float, method: Method) -> None:
+        self.sets, self.y, self.t, self.method = sets, y, 0.0, method
+        self.e, self.rest_velocity = e, rest_velocity
+        self.events: list[ContactEvent] = []
+        self.frames: list[tuple[float, Array, Array]] = []
+        self._begin()
+        self._record()
+
+    def advance(self, until: float) -> None:
+        """Integrate to a time, through whatever happens before."""
+        for _ in range(MOST_EVENTS):
+            if self.t >= until - 1e-14 * max(1.0, until):
+                self.t = until
+                return
+            step = dense_step(self.sets.rate, self.y, self.t, until - self.t, method=self.method)
+            found = self._earliest(step)
+            if found is not None:
+                step = step.shortened(found[0])
+            self.y, self.t = step.y1, step.t1
+            self.y[: self.sets.model.nq] = self.sets.split(self.y)[0]
+            if found is not None:
+                self._handle(found[1], found[2])
+            self._record()
+        raise ContactError(
+            f"more than {MOST_EVENTS} events at {self.t:.6g} s: contacts that no step can tell apart"
+        )
+
+    def result(self) -> EventDrivenMotion:
+        from dalembert.simulation.trajectory import Trajectory
+
+        times, states, forces = (np.array(column) for column in zip(*self.frames, strict=True))
+        model = self.sets.model
+        q, v = states[:, : model.nq], states[:, model.nq :]
+        tau = np.array(
+            [self.sets.joint_forces(*frame) for frame in zip(times[:-1], q[:-1], v[:-1], strict=True)]
+        )
+        observed = {"gap": self.sets.gaps.value(q), "contact_force": forces}
+        trajectory = Trajectory(model, times, q, v, tau.reshape(len(times) - 1, model.nv), observed=observed)
+        return EventDrivenMotion(trajectory, tuple(self.events), self.sets.solved)
+
+    def _begin(self) -> None:
+        """What touches at the start collides first if it closes."""
+        q, v = self.sets.split(self.y)
+        closing = [i for i in self.sets.touching(q) if self.sets.gaps.rate(q, v)[i] < -STILL]
+        if closing:
+            self._handle("collision", tuple(closing))
+        else:
+            self._report_hopeless(self.sets.resolve(self.y, self.t))
+
+    def _earliest(self, step: DenseStep) -> tuple[float, Kind, tuple[int, ...]] | None:
+        """The first event within a step: where it is, as part of the step, what it is, of which contacts."""
+        sets, gaps = self.sets, self.sets.gaps
+
+        def depths(delta: float) -> Array:
+            q = sets.split(step.at(delta))[0]
+            facing = gaps.extent(q) >= 0.0
+            if sets.active:
+                facing[list(sets.active)] = False
+            return np.where(facing, gaps.value(q) - sets.floor, 1.0)
+
+        def extents(delta: float) -> Array:
+            margin = np.ones(len(gaps))
+            margin[list(sets.current)] = gaps.extent(sets.split(step.at(delta))[0])[list(sets.current)]
+            return margin
+
+        def pushes(delta: float) -> Array:
+            force = sets.motion(step.at(delta), step.t0 + delta * step.h)[1]
+            return np.asarray(force + 1e-9 * np.abs(force).max(initial=1.0))
+
+        watched: list[tuple[Kind, Callable[[float], Array]]] = [("collision", depths)]
+        if sets.current:
+            watched.append(("contact loss", extents))
+        if sets.active:
+            watched.append(("negative force", pushes))
+        earliest: tuple[float, Kind, tuple[int, ...]] | None = None
+        for kind, margin in watched:
+            below = _first_below(margin)
+            if below is not None and (earliest is None or below[0] < earliest[0]):
+                earliest = below[0], kind, below[1]
+        return earliest
+
+    def _handle(self, kind: Kind, contacts: tuple[int, ...]) -> None:
+        """Steps 4 to 6 of the table."""
+        sets = self.sets
+        q, before = sets.split(self.y)
+        together = {sets.gaps.names[i] for i in sets.current}
+        if kind == "collision" and any(sets.gaps.names[i] in together for i in contacts):
+            kind = "contact gain"
+        sets.base[list(contacts)] = np.minimum(sets.gaps.value(q)[list(contacts)], 0.0)
+        impulse = self._impact(q, before)
+        hopeless = sets.resolve(self.y, self.t, pulling=contacts if kind == "negative force" else ())
+        after = sets.split(self.y)[1]
+        self.events.append(
+            ContactEvent(kind, self.t, contacts, q, before, after.copy(), impulse, sets.active)
+        )
+        self._report_hopeless(hopeless)
+
+    def _impact(self, q: Array, v: Array) -> Array:
+        """Give the system the impulse of the contacts that close; returns that of each."""
+        impulse = np.zeros(len(self.sets.gaps))
+        touching = self.sets.touching(q)
+        equations = self.sets.equations(q, v, self.t).of(touching)
+        zeta = equations.velocity
+        if zeta.min(initial=0.0) < -STILL:
+            e = np.where(zeta < -self.rest_velocity, self.e[touching], 0.0)
+            lam = solve_lcp(equations.M, np.where(zeta < 0.0, (1.0 + e) * zeta, zeta)).force
+            impulse[touching] = lam
+            self.y = np.concatenate([q, v + equations.response @ lam])
+        return impulse
+
+    def _report_hopeless(self, contacts: tuple[int, ...]) -> None:
+        if contacts:
+            q, v = self.sets.split(self.y)
+            nothing = np.zeros(len(self.sets.gaps))
+            self.events.append(
+                ContactEvent(
+                    "no solution", self.t, contacts, q, v.copy(), v.copy(), nothing, self.sets.active
+                )
+            )
+
+    def _record(self) -> None:
+        self.frames.append((self.t, self.y.copy(), self.sets.motion(self.y, self.t)[1]))
+
+
+def _first_below(margin: Callable[[float], Array]) -> tuple[float, tuple[int, ...]] | None:
+    """Where in a step the first of some margins falls below zero, and which; None if all end above."""
+    if (margin(1.0) >= 0.0).all():
+        return None
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if (margin(middle) < 0.0).any() else (middle, high)
+    return high, tuple(int(i) for i in np.flatnonzero(margin(high) < 0.0))
+
+
+def _joint_forces(model: Model, tau: Any) -> JointForces:
+    if callable(tau):
+        return lambda t, q, v: np.asarray(tau(t, q, v), dtype=np.float64)
+    constant = np.zeros(model.nv) if tau is None else np.asarray(tau, dtype=np.float64)
+    if constant.shape != (model.nv,):
+        raise ShapeError(
+            f"tau has {model.nv} numbers, or is a function (t, q, v); got the shape {constant.shape}"
+        )
+    return lambda t, q, v: constant

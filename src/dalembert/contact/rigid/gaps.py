@@ -1,0 +1,189 @@
+"""Contact constraints phi(q) >= 0 with their derivatives, and the states they can be in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from functools import cached_property
+from typing import Any, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.algorithms.kinematics import forward_kinematics
+from dalembert.compiled import compile as compile_function
+from dalembert.contact.pairs import ContactPair, pairs_of
+from dalembert.contact.points import contact_points, point_names
+from dalembert.errors import ModelError, ShapeError
+from dalembert.execution import CompiledFunction
+from dalembert.model.model import Model
+
+__all__ = ["ContactState", "GapFunction", "contact_states", "shape_gaps"]
+
+Array: TypeAlias = npt.NDArray[Any]
+OfConfiguration: TypeAlias = Callable[[Model, Sequence[Any]], Sequence[Any]]
+
+
+@final
+class ContactState(Enum):
+    """The states of a constraint phi(q) >= 0, by the names that the book's Figure 11.4 gives them."""
+
+    APART = "1"
+    """phi > 0: no contact, no force."""
+    COLLIDING = "2a"
+    """phi = 0, phi-dot < 0: an impulse follows at once."""
+    PARTING = "2b"
+    """phi = 0, phi-dot > 0: just after an impulse or the loss of a face; apart in a moment."""
+    TOUCHING = "3"
+    """phi = 0, phi-dot = 0: lasting contact; phi-ddot >= 0 by a contact force."""
+
+
+def contact_states(
+    gap: Any, rate: Any, *, touching: float = 1e-8, still: float = 1e-6
+) -> tuple[ContactState, ...]:
+    """The state of each constraint phi(q) >= 0: 1, 2a, 2b or 3, of phi `(nc,)` [m] and phi-dot = t . v
+    `(nc,)` [m/s].
+
+    phi > `touching` is state 1; else phi-dot < -`still` is 2a, phi-dot > `still` 2b, and what is left 3.
+
+    Source: Featherstone 2008 section 11.4, Figure 11.4, Eqs 11.37 to 11.40.
+
+    Rows: RBDA-11.4-STATES.
+
+    >>> [state.value for state in da.contact.contact_states([0.1, 0.0, 0.0, 0.0], [-2.0, -2.0, 2.0, 0.0])]
+    ['1', '2a', '2b', '3']
+    """
+    phi, phi_dot = np.atleast_1d(gap), np.atleast_1d(rate)
+    if phi.shape != phi_dot.shape:
+        raise ShapeError(
+            f"gap and rate have one number each for a contact, got {phi.shape} and {phi_dot.shape}"
+        )
+
+    def state(p: float, s: float) -> ContactState:
+        if p > touching:
+            return ContactState.APART
+        if abs(s) <= still:
+            return ContactState.TOUCHING
+        return ContactState.COLLIDING if s < 0.0 else ContactState.PARTING
+
+    return tuple(state(p, s) for p, s in zip(phi, phi_dot, strict=True))
+
+
+@final
+class GapFunction:
+    """Contact constraints phi(q) >= 0 of a model: phi-dot = t^T v, phi-ddot = t^T a + dt/dt^T v, t =
+    (dphi/dq)^T.
+
+    `function(model, q)` returns phi [m], positive apart, negative overlapping, on generic scalars (it is
+    compiled like any function, and its derivatives are ours). `extent(model, q)`, if given, returns a
+    number for each contact that is positive where the two features face each other: a vertex over a face,
+    two edges that cross. Where it is negative the constraint does not hold, whatever phi is. `names`: one
+    for each.
+
+    Source: Featherstone 2008 section 11.4, Eqs 11.37 to 11.40; geometric contact loss in section 11.6.
+
+    Rows: RBDA-11.4-STATES, RBDA-11.6-EVENTS.
+
+    >>> model = da.models.pendulum(length=1.0)
+    >>> def height(model, q):
+    ...     return [1.5 - da.scalar.cos(q[0])]  # of the bob above a floor 1.5 m below the pivot
+    >>> gaps = da.contact.GapFunction(model, height)
+    >>> print(gaps.value([0.0]), gaps.normals([np.pi / 2]), gaps.bias([0.0], [2.0]))  # v^2 cos q upward
+    [0.5] [[1.]] [4.]
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        function: OfConfiguration,
+        *,
+        extent: OfConfiguration | None = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        def phi(model: Model, q: Sequence[Any]) -> list[Any]:
+            return list(function(model, q))
+
+        self.model = model
+        self._value = compile_function(phi, model)
+        self._extent = None if extent is None else compile_function(_listed(extent), model)
+        count = self.value(model.neutral()).shape[-1]
+        self.names = tuple(names) if names is not None else tuple(f"contact {i}" for i in range(count))
+        if len(self.names) != count or self.extent(model.neutral()).shape[-1] != count:
+            raise ShapeError(f"there are {count} gaps; give as many names and extents")
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __repr__(self) -> str:
+        return f'<GapFunction of {len(self)} contacts of "{self.model.name}">'
+
+    def value(self, q: Any) -> Array:
+        """phi(q) `(…, nc)` [m]."""
+        return np.asarray(self._value(q))
+
+    def normals(self, q: Any) -> Array:
+        """T `(…, nv, nc)`: the contact normals in joint space, columns t_i = (dphi_i/dq)^T."""
+        return np.swapaxes(np.asarray(self._jacobian(q)), -1, -2)
+
+    def rate(self, q: Any, v: Any) -> Array:
+        """zeta = phi-dot = T^T v `(…, nc)` [m/s]."""
+        return np.asarray(self._rate(q, v))
+
+    def bias(self, q: Any, v: Any) -> Array:
+        """dT/dt^T v `(…, nc)` [m/s^2]: phi-ddot where a = 0."""
+        return np.asarray(self._bias(q, v, v))
+
+    def extent(self, q: Any) -> Array:
+        """Positive where the features of a contact face each other `(…, nc)`; one where nothing bounds
+        them."""
+        return np.ones_like(self.value(q)) if self._extent is None else np.asarray(self._extent(q))
+
+    @cached_property
+    def _jacobian(self) -> CompiledFunction:
+        return self._value.jacobian("q")
+
+    @cached_property
+    def _rate(self) -> CompiledFunction:
+        return self._value.jvp("q")
+
+    @cached_property
+    def _bias(self) -> CompiledFunction:
+        return self._rate.jvp("q")
+
+
+def shape_gaps(model: Model, pairs: Sequence[ContactPair] | None = None) -> GapFunction:
+    """phi(q) of the shapes of a model: the distance of every pair that may touch, negative where they
+    overlap.
+
+    `pairs`: those of `da.contact.pairs_of(model)` by default. Round shapes have smooth normals and roll
+    without impacts; boxes and other polyhedra touch with corners, and strike the ground with each in turn.
+
+    Source: Featherstone 2008 sections 11.4 and 11.6.
+
+    Rows: RBDA-11.4-STATES, RBDA-11.6-SHAPES.
+
+    >>> builder = da.ModelBuilder()
+    >>> solid = da.RigidInertia(1.0, (0.0, 0.0, 0.0), (0.1, 0.1, 0.1))
+    >>> _ = builder.add_body("ball", "world", da.Free(), inertia=solid)
+    >>> _ = builder.add_shape("ball", da.Sphere(0.5))
+    >>> model = builder.build().with_ground()
+    >>> gaps = da.contact.shape_gaps(model)
+    >>> print(gaps.names, gaps.value([0.0, 0.0, 2.0, 1.0, 0.0, 0.0, 0.0]))
+    ('ground - ball',) [1.5]
+    """
+    chosen = pairs_of(model) if pairs is None else tuple(pairs)
+    if not chosen:
+        raise ModelError(f'no shapes of "{model.name}" can touch; give bodies shapes, and the world a ground')
+
+    def gaps(tree: Model, q: Sequence[Any]) -> list[Any]:
+        return [found.point.gap for found in contact_points(forward_kinematics(tree, q), chosen)]
+
+    names = [f"{first} - {second}" for first, second in point_names(model, chosen)]
+    return GapFunction(model, gaps, names=names)
+
+
+def _listed(function: OfConfiguration) -> OfConfiguration:
+    def values(model: Model, q: Sequence[Any]) -> list[Any]:
+        return list(function(model, q))
+
+    return values

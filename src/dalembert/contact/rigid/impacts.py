@@ -1,0 +1,159 @@
+"""Impulses and collisions in a system of bodies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.api import jacobian
+from dalembert.contact.rigid.collisions import checked_restitution
+from dalembert.contact.rigid.equations import Contacts, PointContact, contact_equations, inertia_response
+from dalembert.contact.rigid.lcp import solve_lcp
+from dalembert.errors import ShapeError, StateError
+from dalembert.model.model import Model
+
+__all__ = ["Impact", "apply_impulse", "body_mobility", "collide", "collide_sticking"]
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Impact:
+    """`velocity (nv,)` after an impact; `impulse` lambda `(nc,)` [N s] of each contact; `joint_impulse` u
+    `(nv,)`, all of them in joint space; `separation` zeta `(nc,)` [m/s] afterwards.
+    """
+
+    velocity: Array
+    impulse: Array
+    joint_impulse: Array
+    separation: Array
+
+
+def apply_impulse(model: Model, q: Any, body: str, impulse: Any) -> tuple[Array, Array]:
+    """(dq-dot, dv_i): what an impulse on body i does to the system, u = J_i^T iota, H dq-dot = u, dv_i =
+    J_i dq-dot.
+
+    `impulse` iota `(6,)`: (moment about the body's origin, force) [N m s, N s] in body coordinates, as
+    external forces are given. Loops and other constraints hold: H^-1 is then the inverse under them.
+    Velocity-dependent forces and gravity have no share in an impulse.
+
+    Source: Featherstone 2008 section 11.7, Eqs 11.57 to 11.59.
+
+    Rows: RBDA-11.7-IMPULSE.
+
+    >>> model = da.models.pendulum(length=2.0, mass=3.0)
+    >>> change, of_body = da.contact.apply_impulse(model, [0.0], "bob", [0.0, 1.2, 0.0, 0.0, 0.0, 0.0])
+    >>> print((change * 12.0).round(6))  # m l^2 = 12 kg m^2 about the hinge
+    [1.2]
+    """
+    J = jacobian(model, np.asarray(q, dtype=np.float64), body, frame="body")
+    iota = np.asarray(impulse, dtype=np.float64)
+    if iota.shape != (6,):
+        raise ShapeError(f"an impulse on a body has six numbers, angular first; got the shape {iota.shape}")
+    change = inertia_response(model, q, (J.T @ iota)[:, None])[:, 0]
+    return change, J @ change
+
+
+def body_mobility(model: Model, q: Any, body: str, other: str | None = None) -> Array:
+    """Phi^A = J_i H^-1 J_i^T `(6, 6)`: the inverse of the articulated-body inertia of body i as a handle,
+    dv_i = Phi^A iota.
+
+    In body coordinates; with `other` = j the cross term J_i H^-1 J_j^T, the change of v_i by an impulse on
+    j. It exists where I^A does not, if joints hold the body back.
+
+    Source: Featherstone 2008 section 11.7, Eq. 11.56, and section 7.1.
+
+    Rows: RBDA-11.7-IMPULSE, RBDA-11.7-COLLIDE.
+
+    >>> model = da.models.two_link_arm()
+    >>> Phi = da.contact.body_mobility(model, [0.2, 0.5], "lower")
+    >>> impulse = [0.0, 0.1, 0.0, 0.2, 0.0, 0.3]
+    >>> change, of_body = da.contact.apply_impulse(model, [0.2, 0.5], "lower", impulse)
+    >>> print(np.allclose(of_body, Phi @ impulse))
+    True
+    """
+    q = np.asarray(q, dtype=np.float64)
+    J = jacobian(model, q, body, frame="body")
+    F = J if other is None else jacobian(model, q, other, frame="body")
+    return np.asarray(J @ inertia_response(model, q, F.T))
+
+
+def collide(model: Model, q: Any, v: Any, contacts: Contacts, *, restitution: Any = 0.0) -> Impact:
+    """Frictionless impact at all contacts at once: zeta+ = zeta + M lambda, lambda >= 0, zeta+ >= -e zeta,
+    and lambda . (zeta+ + e zeta) = 0, with M = T^T H^-1 T.
+
+    With one contact lambda = -(1 + e) zeta / M, the book's formula with Phi^A for I^-1. With several,
+    contacts that the others push apart take no impulse. Energy never grows; it is kept if e = 1 and no
+    contact was at rest. `contacts`: those that touch now (a sequence of `PointContact`, or a `GapFunction`
+    all of whose gaps are zero); `restitution` e from 0 to 1, one number or one for each. Loops of the model
+    hold.
+
+    Rigid bodies alone: waves through solids and bearings, which real impacts send through a mechanism, are
+    left out.
+
+    Source: Featherstone 2008 section 11.7, Eqs 11.56 to 11.65.
+
+    Rows: RBDA-11.7-COLLIDE, RBDA-11.7-CAUTION.
+
+    >>> model = da.models.pendulum(length=2.0, mass=3.0)
+    >>> wall = da.contact.GapFunction(model, lambda model, q: [2.0 * da.scalar.sin(q[0])])
+    >>> print(da.contact.collide(model, [0.0], [-1.5], wall, restitution=0.5).velocity)
+    [0.75]
+    """
+    v = np.asarray(v, dtype=np.float64)
+    equations = contact_equations(model, q, v, np.zeros(model.nv), contacts)
+    zeta = equations.velocity
+    e = np.broadcast_to(checked_restitution(restitution), zeta.shape)
+    # Only closing contacts bounce: one that rests or opens wants zeta+ >= 0.
+    lam = solve_lcp(equations.M, np.where(zeta < 0.0, (1.0 + e) * zeta, zeta)).force
+    after = v + equations.response @ lam
+    return Impact(after, lam, equations.T @ lam, equations.T.T @ after)
+
+
+def collide_sticking(
+    model: Model, q: Any, v: Any, contact: PointContact, *, restitution: float = 0.0
+) -> Impact:
+    """Impact at one point with friction that stops all sliding: lambda = -M^-1 (1 + E) zeta, E = diag(0, 0,
+    e).
+
+    M = N^T (J_2 - J_1) H^-1 (J_2 - J_1)^T N of two tangents and the normal; `impulse (3,)` and `separation
+    (3,)` are along these. What `collide_bodies_sticking` says of energy holds here: with e > 0 it may grow.
+
+    Source: Featherstone 2008 section 11.7, Eqs 11.66 to 11.72.
+
+    Rows: RBDA-11.7-FRICTION.
+
+    >>> model = da.models.two_link_arm()
+    >>> q, v = [0.3, -0.6], [-1.0, 0.5]
+    >>> tip = da.forward_kinematics(model, q)["tip"].translation
+    >>> ground = da.contact.PointContact("lower", tip, (0.0, 0.0, 1.0))
+    >>> after = da.contact.collide_sticking(model, q, v, ground)
+    >>> print((da.jacobian(model, q, "tip")[3:] @ after.velocity).round(9) + 0.0)
+    [0. 0. 0.]
+    """
+    v = np.asarray(v, dtype=np.float64)
+    normal = np.asarray(contact.normal, dtype=np.float64)
+    axes = [*_tangents(normal), normal]
+    three = [PointContact(contact.second, contact.point, axis, contact.first) for axis in axes]
+    equations = contact_equations(model, q, v, np.zeros(model.nv), three)
+    wanted = -equations.velocity
+    if wanted[2] < 0.0:
+        raise StateError(
+            f"the bodies move apart at {-wanted[2]:.3g} m/s along the normal; they do not collide"
+        )
+    wanted[2] *= 1.0 + float(checked_restitution(restitution))
+    # A mechanism may be unable to move along some direction, in which it then does not slide either.
+    lam = np.linalg.lstsq(equations.M, wanted, rcond=1e-12)[0]
+    after = v + equations.response @ lam
+    return Impact(after, lam, equations.T @ lam, equations.T.T @ after)
+
+
+def _tangents(normal: Array) -> tuple[Array, Array]:
+    """Two unit vectors across the normal and each other."""
+    first = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal))])
+    first /= np.linalg.norm(first)
+    return first, np.cross(normal, first) / np.linalg.norm(normal)

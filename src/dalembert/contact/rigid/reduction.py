@@ -1,0 +1,81 @@
+"""Line and surface contacts as the fewest point contacts that do the same."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.contact.rigid.bodies import contact_normal
+from dalembert.contact.rigid.lcp import solve_lcp
+from dalembert.errors import ArgumentError, ShapeError
+
+__all__ = ["disc_contacts", "reduce_contacts"]
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+def reduce_contacts(points: Any, directions: Any, *, tolerance: float = 1e-7) -> tuple[int, ...]:
+    """Which of many point contacts of two bodies suffice: those whose normals are not positively dependent,
+    n_i = sum_k a_k n_k with a_k >= 0, on the others.
+
+    `points (nc, 3)` [m], `directions (nc, 3)`, or `(3,)` if all are the same, in one frame. Contacts
+    between two flat faces leave the corners of the convex hull of their area, along a straight edge on a
+    face its two ends; of a disc, every point of its boundary is left, and of the line x = 0 on z = x tan(y)
+    every point at all, so these need samples. `tolerance`: how far a normal may be from the cone of the
+    others to count as dependent.
+
+    Source: Featherstone 2008 section 11.6, Figure 11.7.
+
+    Rows: RBDA-11.6-REDUCE.
+
+    >>> edge = [[x, 0.0, 0.0] for x in (0.0, 0.3, 0.5, 1.0)]
+    >>> da.contact.reduce_contacts(edge, [0.0, 0.0, 1.0])
+    (0, 3)
+    """
+    p = np.asarray(points, dtype=np.float64)
+    if p.ndim != 2 or p.shape[1] != 3:
+        raise ShapeError(f"points are (nc, 3), got the shape {p.shape}")
+    centre = p.mean(axis=0) if len(p) else p
+    reach = float(np.abs(p - centre).max(initial=0.0)) or 1.0  # moments are then as large as forces
+    N = contact_normal(
+        (p - centre) / reach, np.broadcast_to(np.asarray(directions, dtype=np.float64), p.shape)
+    ).T
+    kept = list(range(len(p)))
+    for contact in range(len(p)):
+        others = [k for k in kept if k != contact]
+        if others and _distance_from_cone(N[:, others], N[:, contact]) <= tolerance:
+            kept = others
+    return tuple(kept)
+
+
+def disc_contacts(centre: Any, axis: Any, radius: float, *, tolerance: float) -> Array:
+    """Points `(n, 3)` on the rim of a flat disc that stand for its surface contact: r (1 - cos(pi / n)) <=
+    tolerance.
+
+    `centre (3,)`, `axis (3,)` across the disc, `radius` r and `tolerance` [m], by which the regular polygon
+    of n corners is smaller than the disc.
+
+    Source: Featherstone 2008 section 11.6, Figure 11.7 (d).
+
+    Rows: RBDA-11.6-REDUCE.
+
+    >>> da.contact.disc_contacts([0.0, 0.0, 0.0], [0.0, 0.0, 1.0], 0.5, tolerance=0.01).shape
+    (16, 3)
+    """
+    if not (radius > 0.0 and tolerance > 0.0):
+        raise ArgumentError(f"radius and tolerance are positive, got {radius} and {tolerance}")
+    n = max(3, int(np.ceil(np.pi / np.arccos(max(1.0 - tolerance / radius, -0.5)))))
+    u = np.asarray(axis, dtype=np.float64) / np.linalg.norm(axis)
+    first = np.cross(u, np.eye(3)[np.argmin(np.abs(u))])
+    first /= np.linalg.norm(first)
+    angle = 2.0 * np.pi * np.arange(n)[:, None] / n
+    rim = np.cos(angle) * first + np.sin(angle) * np.cross(u, first)
+    return np.asarray(np.asarray(centre, dtype=np.float64) + radius * rim)
+
+
+def _distance_from_cone(N: Array, n: Array) -> float:
+    """How far n is from sum_k a_k N_k, a_k >= 0: the least squares problem is a complementarity problem."""
+    a = solve_lcp(N.T @ N, -N.T @ n).force
+    return float(np.linalg.norm(N @ a - n))
