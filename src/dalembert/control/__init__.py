@@ -11,8 +11,10 @@ from dalembert.control.frame_laws import (
     operational_space,
 )
 from dalembert.control.joint_laws import feedback_linearization, gravity_compensation, posture_forces
+from dalembert.control.servo import Servo
 
 __all__ = [
+    "Servo",
     "consistent_inverse",
     "feedback_linearization",
     "gravity_compensation",

@@ -16,12 +16,14 @@ from dalembert.algorithms.stepping import INTEGRATORS
 from dalembert.api.calls import checked_time_step
 from dalembert.arguments import ArrayArgument, as_array
 from dalembert.contact.options import Rigid
+from dalembert.control.servo import Servo
 from dalembert.errors import ArgumentError, DtypeError, UnknownNameError
 from dalembert.library import no_model, source_digest
 from dalembert.lowering import Recipe
 from dalembert.model.model import Model
 from dalembert.rollout_execution import CompiledRollout, RolloutRun, compile_rollout
 from dalembert.simulation.controls import Asked, Callback, Series, series
+from dalembert.simulation.drives import drive_of, targets_of
 from dalembert.simulation.initial_state import overlaps, pairs_key, require_closed_loops, require_finite
 from dalembert.simulation.observers import Observe, Observer, observers_of, watched
 from dalembert.simulation.step_function import CAUSES, Policy, StepPlan
@@ -33,7 +35,7 @@ Array: TypeAlias = npt.NDArray[Any]
 Contact: TypeAlias = str | Rigid | None
 
 CONTACTS: Final = ("rigid",)
-FRAMES: Final = ("body", "world")
+FRAMES: Final = ("body", "world", "center")
 
 
 class SimulationWarning(RuntimeWarning):
@@ -44,7 +46,7 @@ def rollout(
     model: Model,
     q0: npt.ArrayLike,
     v0: npt.ArrayLike,
-    controls: npt.ArrayLike | Policy | None = None,
+    controls: npt.ArrayLike | Policy | Servo | None = None,
     steps: int | None = None,
     dt: npt.ArrayLike = 0.002,
     *,
@@ -68,14 +70,15 @@ def rollout(
     q0 `(…, nq)`, v0 `(…, nv)`; dt a number, or one for each sample `(…,)`. `controls`: the joint forces tau
     [N m, N]: None for zero, `(nv,)` held throughout, `(…, steps, nv)` step by step, `(…, 1, nv)` held but
     different from sample to sample; or a *policy*, a function `f(model, t, q, v)` of generic scalars that
-    returns tau, and is compiled into the step. `callback(t, q, v)`, instead of controls, is called in Python
-    before each step with the time and the arrays of all samples, and returns tau; that is slow. tau is held
-    during a step.
+    returns tau, and is compiled into the step; or a `da.control.Servo`, PD control of joints, implicit in
+    the step. `callback(t, q, v)`, instead of controls, is called in Python before each step with the time and
+    the arrays of all samples, and returns tau; that is slow. tau is held during a step.
 
     `contact`: None (joints alone: no limits), "rigid", or a `da.contact.Rigid` with its options.
     `integrator`: of `da.step`, where there is no contact; a step with contact is semi-implicit, springs and
     damping of joints are implicit in it. `external_forces` on the bodies, `(…, n_bodies, 6)` or
-    `(…, steps, n_bodies, 6)`, in the frame `external_frame`, "body" or "world".
+    `(…, steps, n_bodies, 6)`, in the frame `external_frame`: "body", "world", or "center", along world axes
+    at the centre of mass of each body.
 
     `observe`: "energy" [J], "momentum" (about the centre of mass), "constraint_error", "contact_forces"
     `(…, T+1, n_bodies, 3)` (their sums on bodies [N]), "contact_work" (all of it since the start [J]), and
@@ -117,6 +120,7 @@ def rollout(
         contact=law,
         pairs=() if law is None else law.pairs_in(model),
         policy=controls if callable(controls) else None,
+        drive=drive_of(controls, model) if isinstance(controls, Servo) else None,
         external_frame=None if external_forces is None else _frame(external_frame),
         record=record_contacts,
         work="contact_work" in observers,
@@ -137,6 +141,10 @@ def rollout(
         batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], span.shape)
         tau = Series(np.zeros((*batch, count, model.nv)), True)
         asked = Asked(callback, tau.values, arrays["start"], span)
+    elif isinstance(controls, Servo):
+        arrays |= controls.gains(model)
+        for name, values in targets_of(controls, model, q, count).items():
+            given(name, values)
     elif not callable(controls):
         tau = series("controls", np.zeros(model.nv) if controls is None else controls, (model.nv,), count)
     if tau is not None:
@@ -248,7 +256,7 @@ def _report(trajectory: Trajectory, done: int) -> None:
 
 
 def _compiled(plan: StepPlan, streams: tuple[str, ...], parameters: tuple[str, ...]) -> CompiledRollout:
-    """The kernel of a plan, kept with the model; on disk too, unless a policy is in it."""
+    """The kernel of a plan, kept with the model; on disk too, unless a function of the caller's is in it."""
     model = plan.model
     settings = None if plan.contact is None else plan.contact.settings
     options = (
@@ -259,10 +267,12 @@ def _compiled(plan: StepPlan, streams: tuple[str, ...], parameters: tuple[str, .
         plan.record,
         plan.work,
         plan.loads,
+        None if plan.drive is None else (plan.drive.driven, *plan.drive.arguments(model)),
         streams,
         parameters,
     )
-    key = ("rollout", options, plan.policy)
+    traced = (plan.policy, *(plan.drive.traced if plan.drive is not None else ()))
+    key = ("rollout", options, traced)
     found: CompiledRollout | None = model.functions.get(key)
     if found is None:
         text = f"rollout {options} {model.digest} {source_digest()}"
@@ -272,7 +282,7 @@ def _compiled(plan: StepPlan, streams: tuple[str, ...], parameters: tuple[str, .
             model=model,
             arguments=plan.arguments,
             parameters=tuple(ArrayArgument(name, np.shape(model.value(name))) for name in parameters),
-            identity=hashlib.sha256(text.encode()).hexdigest() if plan.policy is None else None,
+            identity=hashlib.sha256(text.encode()).hexdigest() if not any(traced) else None,
         )
         found = model.functions[key] = compile_rollout(recipe, carried=plan.carried, streams=streams)
     return found

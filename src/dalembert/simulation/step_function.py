@@ -22,11 +22,13 @@ from dalembert.contact.candidates import Candidate
 from dalembert.contact.options import Rigid
 from dalembert.contact.pairs import ContactPair
 from dalembert.contact.points import contact_points, point_names
-from dalembert.contact.stepping import contact_step
+from dalembert.contact.stepping import Motor, contact_step
 from dalembert.errors import ShapeError
 from dalembert.model.model import Model
+from dalembert.model.tree import PerBody
 from dalembert.scalar import Scalar, absolute, logical_and, select
-from dalembert.spatial import Vec3
+from dalembert.simulation.drives import Drive
+from dalembert.spatial import Force, Transform, Vec3
 
 __all__ = ["CAUSES", "Policy", "StepPlan"]
 
@@ -49,10 +51,12 @@ CAUSES = (
 
 
 class Outcome(NamedTuple):
-    """The state after a step and, with contact, impulses at the points and their work."""
+    """The state after a step, the joint forces in it and, with contact, impulses at the points and their
+    work."""
 
     q: Sequence[Scalar]
     v: Sequence[Scalar]
+    tau: Sequence[Scalar]
     impulses: Sequence[Vec3] = ()
     memory: Sequence[Sequence[Scalar]] = ()
     work: Scalar = 0.0
@@ -63,9 +67,9 @@ class Outcome(NamedTuple):
 class StepPlan:
     """What one step does, and what it records.
 
-    `policy`: gives tau, which is an argument otherwise; `external_frame`: that of the external forces, if
-    there are any; `record`: whether contact points are recorded; `work`: whether their work is;
-    `loads`: whether the sums of contact forces on bodies are.
+    `policy`: gives tau, or `drive`, the motors of joints; it is an argument otherwise; `external_frame`: that
+    of the external forces, if there are any; `record`: whether contact points are recorded; `work`: whether
+    their work is; `loads`: whether the sums of contact forces on bodies are.
     """
 
     model: Model
@@ -73,6 +77,7 @@ class StepPlan:
     contact: Rigid | None = None
     pairs: tuple[ContactPair, ...] = ()
     policy: Policy | None = None
+    drive: Drive | None = None
     external_frame: str | None = None
     record: bool = False
     work: bool = False
@@ -91,7 +96,9 @@ class StepPlan:
         shapes |= {"q": (model.nq,), "v": (model.nv,)}
         if "memory" in shapes:
             shapes["memory"] = (len(self.points), 4)
-        if self.policy is None:
+        if self.drive is not None:
+            shapes |= self.drive.arguments(model)
+        elif self.policy is None:
             shapes["tau"] = (model.nv,)
         if self.external_frame is not None:
             shapes["external_forces"] = (len(model.bodies), 6)
@@ -109,7 +116,7 @@ class StepPlan:
     def results(self) -> list[str]:
         """The names of the results, in order."""
         names = list(self.carried)
-        names += ["tau"] * (self.policy is not None)
+        names += ["tau"] * (self.policy is not None or self.drive is not None)
         names += ["force", "position", "gap"] * (self.record and bool(self.pairs))
         return names + ["loads"] * (self.loads and bool(self.pairs))
 
@@ -117,11 +124,13 @@ class StepPlan:
         given = dict(zip((item.name for item in self.arguments), values, strict=True))
         q, v, dt = given["q"], given["v"], given["dt"]
         time = given["start"] + given["lasted"] * dt
-        tau = given["tau"] if self.policy is None else self._controls(model, time, q, v)
-        candidates = contact_points(forward_kinematics(model, q), self.pairs) if self.pairs else []
-        after = self._step(model, given, tau, time, candidates)
+        tau, motors = self._controls(model, given, time)
+        poses = forward_kinematics(model, q) if self.pairs or self.external_frame == "center" else None
+        candidates = contact_points(poses, self.pairs) if poses and self.pairs else []
+        after = self._step(model, given, tau, motors, time, poses, candidates)
         alive = given["fault"] <= 0.0
-        fault = select(_bounded(tau, FARTHEST), _fault_of(after), 1.0)
+        commands = [*tau, *(x for motor in motors for x in (motor.error, motor.v_ref))]
+        fault = select(_bounded(commands, FARTHEST), _fault_of(after), 1.0)
         good = logical_and(alive, fault <= 0.0)
 
         def kept(new: Sequence[Scalar], old: Sequence[Scalar]) -> list[Scalar]:
@@ -132,7 +141,7 @@ class StepPlan:
             "v": kept(after.v, v),
             "lasted": given["lasted"] + select(good, 1.0, 0.0),
             "fault": select(alive, fault, given["fault"]),
-            "tau": tau,
+            "tau": after.tau,
         }
         if self.pairs:
             rate = select(good, 1.0 / dt, 0.0)
@@ -148,22 +157,40 @@ class StepPlan:
             found["work"] = given["work"] + select(good, after.work, 0.0)
         return tuple(found[name] for name in self.results)
 
-    def _controls(self, model: Model, time: Scalar, q: Any, v: Any) -> list[Scalar]:
-        assert self.policy is not None
-        tau = list(self.policy(model, time, q, v))
+    def _controls(
+        self, model: Model, given: dict[str, Any], time: Scalar
+    ) -> tuple[Sequence[Scalar], list[Motor]]:
+        """Joint forces, and motors beside them."""
+        if self.drive is not None:
+            return [0.0] * model.nv, self.drive.motors(model, given, time)
+        if self.policy is None:
+            return given["tau"], []
+        tau = list(self.policy(model, time, given["q"], given["v"]))
         if len(tau) != model.nv:
             raise ShapeError(f"the policy returned {len(tau)} joint forces; this model has {model.nv}")
-        return tau
+        return tau, []
 
     def _step(
-        self, model: Model, given: dict[str, Any], tau: Any, time: Scalar, candidates: list[Candidate]
+        self,
+        model: Model,
+        given: dict[str, Any],
+        tau: Sequence[Scalar],
+        motors: list[Motor],
+        time: Scalar,
+        poses: PerBody[Transform] | None,
+        candidates: list[Candidate],
     ) -> Outcome:
         q, v, dt = given["q"], given["v"], given["dt"]
         external: dict[str, Any] = {}
         if self.external_frame is not None:
-            external["external_forces"] = given["external_forces"]
-            external["external_frame"] = self.external_frame
+            external = {"external_forces": given["external_forces"], "external_frame": self.external_frame}
+            if self.external_frame == "center" and poses is not None:
+                pushes = _at_centers(model, poses, given["external_forces"])
+                external = {"external_forces": pushes, "external_frame": "body"}
         if self.contact is None:
+            now = time if self.model.time_dependent else None
+            if self.drive is not None:
+                tau = self.drive.stable_forces(model, motors, given, time=now, **external)
             moved = step(
                 aligned(model),
                 q,
@@ -172,11 +199,11 @@ class StepPlan:
                 dt,
                 integrator=self.integrator,
                 passive=True,
-                time=time if self.model.time_dependent else None,
+                time=now,
                 stabilization="automatic",
                 **external,
             )
-            return Outcome(moved.q, moved.v)
+            return Outcome(moved.q, moved.v, tau)
         solved = contact_step(
             model,
             q,
@@ -184,11 +211,14 @@ class StepPlan:
             tau,
             dt,
             candidates,
+            motors=motors,
             memory=given["memory"] if self.pairs else None,
             settings=self.contact.settings,
             **external,
         )
-        return Outcome(solved.q, solved.v, solved.impulses, solved.memory, solved.work)
+        if self.drive is not None:
+            tau = self.drive.forces_after(model, motors, solved.v, dt)
+        return Outcome(solved.q, solved.v, tau, solved.impulses, solved.memory, solved.work)
 
 
 def _fault_of(after: Outcome) -> Scalar:
@@ -217,3 +247,14 @@ def _loads(
         if item.first >= 0:
             sums[item.first] = [a - b for a, b in zip(sums[item.first], force, strict=True)]
     return sums
+
+
+def _at_centers(model: Model, poses: PerBody[Transform], given: Any) -> list[Force]:
+    """Forces in body coordinates at the bodies' origins, from (moment, force) along world axes at their
+    centres of mass."""
+    found = []
+    for body, six in zip(model.bodies, given, strict=True):
+        R = poses[body].R
+        moment, force = R.transposed_times(Vec3(*six[:3])), R.transposed_times(Vec3(*six[3:]))
+        found.append(Force(moment + body.inertia.com.cross(force), force))
+    return found

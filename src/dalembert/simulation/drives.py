@@ -1,0 +1,135 @@
+"""Motors under PD control inside a step: what `da.control.Servo` means, on generic scalars."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+from dalembert.algorithms.aligned import aligned
+from dalembert.algorithms.forward_dynamics import forward_dynamics
+from dalembert.algorithms.passive_forces import passive_forces
+from dalembert.contact.stepping import Motor
+from dalembert.control.servo import Array, Reference, Servo
+from dalembert.errors import ShapeError
+from dalembert.model.model import Model
+from dalembert.model.values import rebuilt
+from dalembert.scalar import Scalar, maximum, minimum
+from dalembert.simulation.controls import Series, series
+
+__all__ = ["Drive", "drive_of", "targets_of"]
+
+
+def drive_of(servo: Servo, model: Model) -> Drive:
+    """What a servo compiles into a step of a model."""
+    q_ref, v_ref = servo.q_ref, servo.v_ref
+    return Drive(
+        servo.driven(model),
+        q_ref if callable(q_ref) else None,
+        v_ref if callable(v_ref) else v_ref is not None,
+    )
+
+
+def targets_of(servo: Servo, model: Model, q0: Array, steps: int) -> dict[str, Series]:
+    """q_ref and v_ref as far as they are arrays."""
+    found = {}
+    if servo.q_ref is None:
+        found["q_ref"] = Series(q0, False)
+    elif not callable(servo.q_ref):
+        found["q_ref"] = series("q_ref", servo.q_ref, (model.nq,), steps)
+    if servo.v_ref is not None and not callable(servo.v_ref):
+        found["v_ref"] = series("v_ref", servo.v_ref, (model.nv,), steps)
+    return found
+
+
+@final
+@dataclass(frozen=True)
+class Drive:
+    """The motors of a model: the places of their velocity variables, and where their targets come from:
+    traced functions, else arguments of the step, `v_ref` only if there is one.
+    """
+
+    driven: tuple[int, ...]
+    q_ref: Reference | None = None
+    v_ref: Reference | bool = False
+
+    @property
+    def traced(self) -> tuple[Reference, ...]:
+        """The functions of the caller's."""
+        return tuple(item for item in (self.q_ref, self.v_ref) if callable(item))
+
+    def arguments(self, model: Model) -> dict[str, tuple[int, ...]]:
+        """What a step takes, with shapes."""
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("kp", "kd", "effort"), (model.nv,))
+        if self.q_ref is None:
+            shapes["q_ref"] = (model.nq,)
+        if self.v_ref is True:
+            shapes["v_ref"] = (model.nv,)
+        return shapes
+
+    def motors(self, model: Model, given: dict[str, Any], time: Scalar) -> list[Motor]:
+        """One for each driven velocity variable, in the state that a step begins with."""
+        q, kp, kd, effort = given["q"], given["kp"], given["kd"], given["effort"]
+        q_ref = given["q_ref"] if self.q_ref is None else _target("q_ref", self.q_ref, model, time, model.nq)
+        v_ref: Sequence[Scalar] = [0.0] * model.nv
+        if self.v_ref is True:
+            v_ref = given["v_ref"]
+        elif self.v_ref:
+            v_ref = _target("v_ref", self.v_ref, model, time, model.nv)
+        error: list[Scalar] = [0.0] * model.nv
+        for body in model.bodies:
+            if body.dependence is None and body.nv and set(_places(body.v_slice)) & set(self.driven):
+                error[body.v_slice] = body.joint.difference(body.own_q(q), body.own_q(q_ref))
+        # A sample without gains at a joint that others drive: a motor without effort.
+        return [Motor(i, error[i], v_ref[i], kp[i], maximum(kd[i], 1e-12), effort[i]) for i in self.driven]
+
+    def forces_after(
+        self, model: Model, motors: Sequence[Motor], v: Sequence[Scalar], dt: Scalar
+    ) -> list[Scalar]:
+        """tau `(nv,)` that the motors gave in a step that ended with velocities v."""
+        tau: list[Scalar] = [0.0] * model.nv
+        for motor in motors:
+            u = v[motor.place]
+            wanted = motor.kp * (motor.error - dt * u) + motor.kd * (motor.v_ref - u)
+            tau[motor.place] = maximum(minimum(wanted, motor.effort), -motor.effort)
+        return tau
+
+    def stable_forces(
+        self, model: Model, motors: Sequence[Motor], given: dict[str, Any], **surroundings: Any
+    ) -> list[Scalar]:
+        """tau `(nv,)` of stable PD: v' of the step under the motors' springs and dampers,
+
+            (M + h kd + h^2 kp) (v' - v) / h = kp (e - h v) + kd (v_ref - v) + passive - b
+
+        then the law with the end of that step. A gain stands where armature does.
+        """
+        q, v, dt = given["q"], given["v"], given["dt"]
+        stiff: list[Scalar] = [0.0] * model.nv
+        tau = passive_forces(model, q, v)
+        for motor in motors:
+            i = motor.place
+            stiff[i] = dt * (motor.kd + dt * motor.kp)
+            tau[i] = tau[i] + motor.kp * (motor.error - dt * v[i]) + motor.kd * (motor.v_ref - v[i])
+        bodies = [
+            body
+            if body.dependence is not None
+            else dataclasses.replace(
+                body,
+                armature=tuple(m + x for m, x in zip(body.armature, stiff[body.v_slice], strict=True)),
+            )
+            for body in model.bodies
+        ]
+        a = forward_dynamics(aligned(rebuilt(model, bodies=bodies)), q, v, tau, **surroundings)
+        return self.forces_after(model, motors, [u + dt * x for u, x in zip(v, a, strict=True)], dt)
+
+
+def _target(name: str, function: Reference, model: Model, time: Scalar, size: int) -> list[Scalar]:
+    found = list(function(model, time))
+    if len(found) != size:
+        raise ShapeError(f"Servo: {name} returned {len(found)} numbers; this model has {size}")
+    return found
+
+
+def _places(v: slice) -> range:
+    return range(v.start, v.stop)
