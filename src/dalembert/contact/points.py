@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from dalembert.contact.candidates import Candidate
 from dalembert.contact.geometry import closest_points, point_count
@@ -12,7 +12,7 @@ from dalembert.model.system import WORLD_NAME
 from dalembert.model.tree import PerBody
 from dalembert.spatial import Transform
 
-__all__ = ["contact_points", "point_names"]
+__all__ = ["contact_points", "pair_names", "point_names", "poses_of"]
 
 
 def contact_points(poses: PerBody[Transform], pairs: Sequence[ContactPair]) -> list[Candidate]:
@@ -20,6 +20,16 @@ def contact_points(poses: PerBody[Transform], pairs: Sequence[ContactPair]) -> l
 
     How many there are depends on the shapes alone: a point that does not exist has the gap `FAR`.
     """
+    pose = poses_of(poses)
+    return [
+        Candidate(pair.first.body, pair.second.body, pair.friction, pair.restitution, point)
+        for pair in pairs
+        for point in closest_points(pair.first.shape, pose(pair.first), pair.second.shape, pose(pair.second))
+    ]
+
+
+def poses_of(poses: PerBody[Transform]) -> Callable[[Placed], Transform]:
+    """The frames of shapes in the world from the poses of bodies, each computed once."""
     placed: dict[tuple[int, int], Transform] = {}
 
     def pose(item: Placed) -> Transform:
@@ -29,22 +39,21 @@ def contact_points(poses: PerBody[Transform], pairs: Sequence[ContactPair]) -> l
             placed[key] = on_body @ item.shape.placement
         return placed[key]
 
-    return [
-        Candidate(pair.first.body, pair.second.body, pair.friction, pair.restitution, point)
-        for pair in pairs
-        for point in closest_points(pair.first.shape, pose(pair.first), pair.second.shape, pose(pair.second))
-    ]
+    return pose
 
 
 def point_names(model: Model, pairs: Sequence[ContactPair]) -> list[tuple[str, str]]:
-    """The names of what touches at each point of `contact_points`: the shapes', or where they have none the
-    bodies'.
-    """
+    """The names of what touches at each point of `contact_points`."""
     return [
-        (_name(model, pair.first), _name(model, pair.second))
+        pair_names(model, pair)
         for pair in pairs
         for _ in range(point_count(pair.first.shape, pair.second.shape))
     ]
+
+
+def pair_names(model: Model, pair: ContactPair) -> tuple[str, str]:
+    """The names of both shapes or, where they have none, of their bodies."""
+    return _name(model, pair.first), _name(model, pair.second)
 
 
 def _name(model: Model, placed: Placed) -> str:

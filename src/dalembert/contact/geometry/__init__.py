@@ -3,6 +3,6 @@
 One module a family of pairs. The number of points depends on the shapes alone, never on where they are.
 """
 
-from dalembert.contact.geometry.closest import can_touch, closest_points, point_count
+from dalembert.contact.geometry.closest import can_touch, closest_points, nearest_point, point_count
 
-__all__ = ["can_touch", "closest_points", "point_count"]
+__all__ = ["can_touch", "closest_points", "nearest_point", "point_count"]

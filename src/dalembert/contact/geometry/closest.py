@@ -9,7 +9,7 @@ from dalembert.contact.candidates import ContactPoint
 from dalembert.contact.geometry.box_rounded import capsule_box, sphere_box
 from dalembert.contact.geometry.boxes import box_box
 from dalembert.contact.geometry.convex import convex_convex, flat_flat
-from dalembert.contact.geometry.directions import flipped
+from dalembert.contact.geometry.directions import chosen, flipped
 from dalembert.contact.geometry.grounds import height_field_solid, plane_solid
 from dalembert.contact.geometry.low_points import STANDING
 from dalembert.contact.geometry.rounded import capsule_capsule, sphere_capsule, sphere_sphere
@@ -27,7 +27,7 @@ from dalembert.model.shapes import (
 )
 from dalembert.spatial import Transform
 
-__all__ = ["can_touch", "closest_points", "point_count"]
+__all__ = ["can_touch", "closest_points", "nearest_point", "point_count"]
 
 Between = Callable[[Any, Transform, Any, Transform], list[ContactPoint]]
 
@@ -71,6 +71,20 @@ def closest_points(a: Shape, X_a: Transform, b: Shape, X_b: Transform) -> list[C
             f"a {a.kind} and a {b.kind} have no contact points; nothing computes where they touch"
         )
     return [flipped(point) for point in swapped(b, X_b, a, X_a)]
+
+
+def nearest_point(a: Shape, X_a: Transform, b: Shape, X_b: Transform) -> ContactPoint:
+    """The one of `closest_points` with the least gap; of boxes that are apart their nearest points, which
+    need not be on faces that look at each other.
+    """
+    points = closest_points(a, X_a, b, X_b)
+    best = points[0]
+    for point in points[1:]:
+        best = chosen(point.gap < best.gap, point, best)
+    if isinstance(a, Box) and isinstance(b, Box):
+        (apart,) = convex_convex(a, X_a, b, X_b)
+        best = chosen(apart.gap > 0.0, apart, best)
+    return best
 
 
 def can_touch(a: Shape, b: Shape) -> bool:

@@ -8,7 +8,7 @@ from dalembert.contact.candidates import ContactPoint
 from dalembert.scalar import Scalar, maximum, minimum, select, sqrt
 from dalembert.spatial import Vec3
 
-__all__ = ["Direction", "choose", "clamp", "direction", "facing", "flipped"]
+__all__ = ["Direction", "choose", "chosen", "clamp", "direction", "facing", "flipped"]
 
 COINCIDENT = 1e-24
 """The square [m^2] of a distance at which two points have no direction from one to the other."""
@@ -32,6 +32,15 @@ def direction(v: Vec3, otherwise: Vec3) -> Direction:
 def choose(condition: Scalar, a: Vec3, b: Vec3) -> Vec3:
     """a where the condition holds, else b."""
     return Vec3(*[select(condition, x, y) for x, y in zip(a, b, strict=True)])
+
+
+def chosen(condition: Scalar, a: ContactPoint, b: ContactPoint) -> ContactPoint:
+    """a where the condition holds, else b."""
+    return ContactPoint(
+        choose(condition, a.position, b.position),
+        choose(condition, a.normal, b.normal),
+        select(condition, a.gap, b.gap),
+    )
 
 
 def clamp(x: Scalar, bound: Scalar) -> Scalar:
