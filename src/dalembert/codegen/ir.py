@@ -187,7 +187,9 @@ class Writer:
 
     def select(self, mask: Value, a: Value, b: Value) -> Value:
         text = self.type.text
-        return self.let(f"select {self.type.mask} {mask}, {text} {a}, {text} {b}")
+        # Without this LLVM makes branches of some, which takes it most of its time and serves nothing.
+        plain = ", !unpredictable !{}" if self.type.mask == "i1" else ""
+        return self.let(f"select {self.type.mask} {mask}, {text} {a}, {text} {b}{plain}")
 
     def logic(self, operation: str, a: Value, b: Value) -> Value:
         return self.let(f"{operation} {self.type.mask} {a}, {b}")
