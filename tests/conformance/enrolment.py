@@ -8,6 +8,7 @@ from __future__ import annotations
 from tests.conformance.enrolled import (
     assembly,
     constraints,
+    contact,
     derivatives,
     geometry,
     guenter_rose,
@@ -26,7 +27,7 @@ __all__ = ["ENROLLED", "PUBLIC_METHODS", "STRUCTURE", "Enrolled", "flat"]
 
 SUBJECTS = (
     trees, constraints, loops, assembly, hybrid, recursion, geometry, regressor, guenter_rose, derivatives,
-    iteration,
+    iteration, contact,
 )  # fmt: skip
 
 ENROLLED: tuple[Enrolled, ...] = tuple(entry for subject in SUBJECTS for entry in subject.ENROLLED)
