@@ -177,7 +177,7 @@ def _triangles(drawing: Drawing, rotation: Array, translation: Array) -> Triangl
         corners, normals = surface.placed(np.array(shape["scale"]), shape.get("stretch", 0.0), R, p)
         parts.append((corners, normals, np.tile(shape["colour"][:3], (len(corners), 1))))
     if not parts:
-        raise ArgumentError("the model has nothing to draw: no bodies and no shapes")
+        raise ArgumentError("the model has nothing to draw: all of its shapes are clear")
     return Triangles(*(np.concatenate(column) for column in zip(*parts)))
 
 

@@ -38,6 +38,7 @@ class Viewer:
         frames = frames_of(motion, fps=fps)
         self._model = frames.model
         self._sliders = sliders_of(frames.model)
+        self._ended = False
         self._token = secrets.token_urlsafe(16)
         scene = scene_of(frames, title=title if title is not None else frames.model.name, follow=follow)
         values = [values_of(self._sliders, q) for q in frames.q]
@@ -89,6 +90,7 @@ class Viewer:
 
     def close(self) -> None:
         """Stop serving the page."""
+        self._ended = True
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -168,6 +170,9 @@ def _handler(viewer: Viewer) -> type[BaseHTTPRequestHandler]:
             """Whether the browser asked for this machine by its own name; pages from elsewhere, which point
             a name of theirs at this machine, are refused.
             """
+            if viewer._ended:  # connections that were open then may live on for a while
+                self._answer(410, "text/plain", b"The viewer was ended.")
+                return False
             host = self.headers.get("Host", "").rsplit(":", 1)[0]
             origin = self.headers.get("Origin")
             if host in NAMES and (origin is None or urlsplit(origin).hostname in NAMES):

@@ -17,6 +17,8 @@ Array: TypeAlias = npt.NDArray[np.float64]
 
 NEAR: Final = 1e-3
 """Triangles nearer to the eye [m] are not drawn."""
+DENSE: Final = 1.45
+"""Points for each pixel, along and across: more than the square root of two, by the diagonal of a grid."""
 SKY: Final = np.array([0.62, 0.68, 0.78])
 BOUNCE: Final = np.array([0.28, 0.27, 0.26])
 SUN: Final = np.array([1.15, 1.10, 1.04])
@@ -141,15 +143,15 @@ class Picture:
 def samples(pixels: Array) -> tuple[Array, npt.NDArray[np.int64]]:
     """Weights (n, 3) of the corners and the triangle (n,) of points that leave no pixel of it out.
 
-    A triangle of the corners (m, 3, 2) gets a row of points for each pixel of its height over the longest
-    edge, and as many points in a row as that edge has pixels.
+    A triangle of the corners (m, 3, 2) gets rows of points along its longest edge. Rows, and points in them,
+    are at most 1 / DENSE pixels apart, so that a point lies within half a pixel of every place.
     """
     edge = np.roll(pixels, -1, axis=1) - pixels  # from corner k to the next
     length = np.linalg.norm(edge, axis=2)
     start = length.argmax(axis=1)
     longest = np.maximum(length.max(axis=1), 1e-12)
     area = np.abs(edge[:, 0, 0] * edge[:, 1, 1] - edge[:, 0, 1] * edge[:, 1, 0])
-    along, over = (_steps(1.15 * x) for x in (longest, area / longest))
+    along, over = (_steps(DENSE * x) for x in (longest, area / longest))
     kinds = along * 8192 + over
     weights, which = [np.zeros((0, 3))], [np.zeros(0, dtype=np.int64)]
     for kind in np.unique(kinds).tolist():
