@@ -81,6 +81,27 @@ def test_the_law_holds_at_the_end_of_each_step(arm, contact):
         np.testing.assert_allclose(found.tau[k], tau, rtol=1e-4, atol=1e-3)
 
 
+def test_passive_motion_keeps_energy_and_a_servo_comes_back_after_a_push():
+    """ANIM-PD: passive and response motion."""
+    limp = da.models.two_link_arm()
+    q, v = limp.random_state(0)
+    fall = da.rollout(limp, q, v, steps=2000, dt=0.001, integrator="rk4", observe="energy")
+    energy = fall.observed["energy"]
+    assert np.abs(fall.q[-1] - q).max() > 0.5
+    np.testing.assert_allclose(energy, energy[0], atol=1e-6)
+    servo = da.control.Servo(kp=100.0, kd=20.0)
+    hanging, rest = np.array([-np.pi / 2, 0.0]), np.zeros(2)
+    push = np.zeros((4000, len(limp.bodies), 6))
+    push[100:200, -1, 3:] = (50.0, 0.0, 0.0)
+    push[100:200, -1, 5] = 50.0
+    pushed = da.rollout(
+        limp, hanging, rest, servo, steps=4000, dt=0.001, external_forces=push, external_frame="center"
+    )
+    away = np.linalg.norm(pushed.q - pushed.q[100], axis=1)
+    assert away.max() > 0.1
+    assert away[-1] < 0.01 * away.max()
+
+
 def test_targets_are_held_or_given_step_by_step_or_by_functions_of_time(arm):
     q, v = state(arm)
     gains = {"kp": 50.0, "kd": 5.0}

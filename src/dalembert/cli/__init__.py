@@ -1,4 +1,4 @@
-"""The `dalembert` command: `info`, `check`, `convert`, `view`, `count`, `doctor`, `bench` and `demo`.
+"""The command line: `info`, `check`, `convert`, `simulate`, `view`, `count`, `doctor`, `bench`, `demo`.
 
 Each command is one module with a `run` function that returns the exit status. They are imported when asked
 for, so that `dalembert --help` and `dalembert --version` answer at once.
@@ -51,6 +51,10 @@ def _dispatch(options: argparse.Namespace) -> int:
         from dalembert.cli import convert
 
         return convert.run(options)
+    if options.command == "simulate":
+        from dalembert.cli import simulate
+
+        return simulate.run(options)
     if options.command == "view":
         from dalembert.cli import view
 

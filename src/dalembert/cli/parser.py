@@ -12,6 +12,7 @@ examples:
   dalembert info robot.urdf                 the tree, masses, limits, and what was ignored
   dalembert check robot.urdf                whether masses, inertias and limits can be meant
   dalembert convert robot.urdf robot.xml    the same robot in another format
+  dalembert simulate humanoid -o fall.html  let physics move it, and look at it in the browser
   dalembert view robot.urdf                 look at it in the browser, and move its joints
   dalembert count arm6                      multiplications and additions of every algorithm on a model
   dalembert doctor                          what this machine offers, and whether the library works on it
@@ -36,6 +37,7 @@ def parser() -> argparse.ArgumentParser:
         _add_info,
         _add_check,
         _add_convert,
+        _add_simulate,
         _add_view,
         _add_count,
         _add_doctor,
@@ -109,6 +111,74 @@ def _add_convert(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
     _add_reading(convert)
     convert.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+
+
+def _add_simulate(commands: "Commands[argparse.ArgumentParser]") -> None:
+    simulate = commands.add_parser(
+        "simulate",
+        help="let physics move a model, with contact and pushes",
+        description="Simulate a model from a pose and print energies, contacts and how fast it was. A free "
+        "figure without a world gets a ground to stand on. Ctrl-C ends a simulation early; what was computed "
+        "is written all the same.",
+        epilog=_STATUS.format(one="a sample failed, or a file was not written; 130 Ctrl-C"),
+    )
+    simulate.add_argument(
+        "file", metavar="FILE", help=".urdf, .xml (MJCF), .json, .bvh; or a bundled model: humanoid"
+    )
+    add = simulate.add_argument
+    add(
+        "-o",
+        "--output",
+        action="append",
+        metavar="OUT",
+        help="file to write: .npz, .parquet, .html; repeatable",
+    )
+    add("--force", action="store_true", help="replace files that exist")
+    add("--duration", type=_positive, default=5.0, metavar="S", help="simulated seconds (default: 5)")
+    add("--dt", type=_positive, default=0.002, metavar="S", help="seconds of a step (default: 0.002)")
+    add("--every", type=_positive_count, metavar="N", help="steps from frame to frame (default: of 10 ms)")
+    add("--integrator", default="semi_implicit", metavar="NAME", help="of motion without contact: rk4 …")
+    add(
+        "--contact",
+        choices=("rigid", "compliant", "none"),
+        help="the law of contact (default: rigid where there is something to touch)",
+    )
+    add("--self-collision", action="store_true", help="parts of a figure touch each other (long to compile)")
+    add("--no-ground", action="store_true", help="put no ground under a free figure")
+    add(
+        "--pose",
+        default="neutral",
+        metavar="P",
+        help="neutral, a keyframe of an MJCF file, a .json file (q, or joints by name), or an .npz file (q "
+        "and v; of a trajectory its last frame)",
+    )
+    add(
+        "--initial-height",
+        type=_height,
+        metavar="M",
+        help="metres from the ground to the lowest point (default: 0); in a world of its own, how much "
+        "higher it starts",
+    )
+    add("--seed", type=_count, metavar="N", help="random initial velocities of this seed")
+    add("--samples", type=_positive_count, metavar="N", help="so many motions at once, by random velocities")
+    motors = simulate.add_mutually_exclusive_group()
+    motors.add_argument("--pd", type=_gains, metavar="KP,KD", help="motors of these gains hold the pose")
+    motors.add_argument("--hold", action="store_true", help="motors hold the pose, firmly")
+    add(
+        "--push",
+        action="append",
+        type=_push,
+        metavar="body=NAME,force=X,Y,Z,at=S,for=S",
+        help="push a body at its centre of mass [N]; repeatable",
+    )
+    add(
+        "--progress",
+        action=argparse.BooleanOptionalAction,
+        help="show a bar with the real-time factor (default: on a terminal)",
+    )
+    add("--json", action="store_true", help="print one JSON object instead of text")
+    _add_reading(simulate)
+    _add_motion(simulate)
 
 
 def _add_view(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -234,6 +304,32 @@ def _add_motion(command: argparse.ArgumentParser) -> None:
     motion.add_argument("--skip", type=_count, metavar="N", help="leave out the first N frames")
     motion.add_argument("--mass", type=_positive, metavar="KG", help="mass of the whole figure")
     motion.add_argument("--height", type=_positive, metavar="M", help="height of the whole figure")
+
+
+def _height(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise argparse.ArgumentTypeError(f"expected a height in metres, got {text!r}")
+    return number
+
+
+def _gains(text: str) -> tuple[float, float]:
+    try:
+        kp, kd = (float(number) for number in text.split(","))
+    except ValueError:
+        kp, kd = math.nan, math.nan
+    if not (0.0 <= kp < math.inf and 0.0 <= kd < math.inf):
+        raise argparse.ArgumentTypeError(f"expected two gains from 0 on, KP,KD such as 300,30, got {text!r}")
+    return kp, kd
+
+
+def _push(text: str) -> object:
+    from dalembert.cli.scenario import push
+
+    return push(text)
 
 
 def _count(text: str) -> int:

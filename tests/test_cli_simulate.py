@@ -1,0 +1,226 @@
+"""`dalembert simulate`: models by name and by file, contact, pushes, motors, files, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import dalembert as da
+from dalembert.cli import main
+
+BALL = """<mujoco><worldbody><geom name="floor" type="plane" size="5 5 .1"/>
+<body name="ball" pos="0 0 1"><freejoint/><geom size=".1" mass="2"/></body></worldbody>
+<keyframe><key name="high" qpos="0 0 3 1 0 0 0" qvel="1 0 0 0 0 0"/></keyframe></mujoco>"""
+
+
+def rock():
+    builder = da.ModelBuilder(name="rock")
+    ball = da.Sphere(0.1, name="skin")
+    builder.add_body("rock", "world", da.Free(), inertia=ball.inertia(mass=2.0), shapes=[ball])
+    return builder.build()
+
+
+@pytest.fixture
+def file(tmp_path):
+    da.save(rock(), tmp_path / "rock.json")
+    return str(tmp_path / "rock.json")
+
+
+def told(capsys, *arguments, status=0):
+    assert main(["simulate", *map(str, arguments), "--json"]) == status
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_bundled_model_swings(capsys, tmp_path):
+    out = tmp_path / "swing.npz"
+    facts = told(capsys, "pendulum", "--seed", 1, "--duration", 1, "--dt", 0.001, "-o", out)
+    found = da.Trajectory.load(out)
+    assert facts["written"] == [str(out)]
+    assert facts["contact"] is None
+    assert (facts["steps"], facts["every"], facts["frames"]) == (1000, 10, 101)
+    expected = da.rollout(da.models.pendulum(), found.q[0], found.v[0], steps=1000, dt=0.001, every=10)
+    np.testing.assert_array_equal(found.q, expected.q)
+    assert facts["kinetic_energy"][0] == pytest.approx(0.5 * found.v[0, 0] ** 2)
+    assert abs(np.sum([facts["kinetic_energy"], facts["potential_energy"]], axis=0) @ [1, -1]) < 1e-3
+
+
+def test_a_free_figure_gets_a_ground_and_comes_to_rest_on_it(capsys, file, tmp_path):
+    out = tmp_path / "fall.npz"
+    facts = told(capsys, file, "--initial-height", 0.5, "--duration", 1, "-o", out)
+    assert any("ground" in note for note in facts["notes"])
+    trajectory = da.Trajectory.load(out)
+    assert trajectory.q[0, 2] == pytest.approx(0.6)
+    assert trajectory.q[-1, 2] == pytest.approx(0.1, abs=1e-3)
+    contact = facts["contact"]
+    assert (contact["law"], contact["pairs"], contact["points"]) == ("rigid", 1, 1)
+    assert contact["touching_at_end"] == 1
+    assert contact["deepest_overlap"] < 1e-3
+    assert contact["upward_force_at_end"] == pytest.approx(2.0 * 9.81, rel=1e-3)
+    assert contact["weight"] == pytest.approx(2.0 * 9.81)
+
+
+def test_without_contact_or_ground_it_falls(capsys, file, tmp_path):
+    for option in (["--contact", "none"], ["--no-ground"]):
+        out = tmp_path / f"{option[0]}.npz"
+        told(capsys, file, *option, "--duration", 1, "--dt", 0.01, "-o", out)
+        assert da.Trajectory.load(out).q[-1, 2] == pytest.approx(-9.81 / 2, rel=0.02)
+
+
+def test_pushes_change_momentum_by_their_impulse(capsys, file, tmp_path):
+    out = tmp_path / "pushed.npz"
+    options = ["--contact", "none", "--duration", 1, "--dt", 0.01, "-o", out]
+    first, second = "body=rock,force=3,0,0,at=0.2,for=0.1", "force=0,-5,0,for=0.2,at=0.25,body=rock"
+    told(capsys, file, *options, "--push", first, "--push", second)
+    found = da.Trajectory.load(out)
+    np.testing.assert_allclose(2.0 * found.v[-1, 3:5], [3.0 * 0.1, -5.0 * 0.2], rtol=1e-9)
+    assert not found.v[20, 3:5].any()
+
+
+def test_motors_hold_a_pose_given_by_joints(capsys, tmp_path):
+    """ANIM-PD"""
+    pose = tmp_path / "pose.json"
+    pose.write_text('{"elbow": 0.7}')
+    model = da.models.two_link_arm()
+    start = np.zeros(2)
+    start[model.joints["elbow"].body.q_slice] = 0.7
+    for motors in (["--hold"], ["--pd", "1e5,1e3"]):
+        out = tmp_path / f"{motors[0]}.npz"
+        told(capsys, "two_link_arm", "--pose", pose, *motors, "--duration", 1, "-o", out)
+        np.testing.assert_allclose(da.Trajectory.load(out).q[-1], start, atol=0.05)
+    out = tmp_path / "limp.npz"
+    told(capsys, "two_link_arm", "--pose", pose, "--duration", 1, "-o", out)
+    assert np.abs(da.Trajectory.load(out).q[-1] - start).max() > 0.3
+
+
+def test_the_end_of_one_simulation_is_the_start_of_the_next(capsys, tmp_path):
+    one, two, both = (tmp_path / name for name in ("one.npz", "two.npz", "both.npz"))
+    same = ["--duration", 0.5, "--integrator", "rk4"]
+    told(capsys, "double_pendulum", "--seed", 4, *same, "-o", one)
+    told(capsys, "double_pendulum", "--pose", one, *same, "-o", two)
+    told(capsys, "double_pendulum", "--seed", 4, "--duration", 1, "--integrator", "rk4", "-o", both)
+    ends = da.Trajectory.load(two), da.Trajectory.load(both)
+    np.testing.assert_allclose(ends[0].q[-1], ends[1].q[-1], rtol=1e-12)
+
+
+def test_samples_are_many_motions(capsys, tmp_path):
+    out = tmp_path / "many.npz"
+    facts = told(capsys, "double_pendulum", "--samples", 3, "--duration", 0.1, "-o", out)
+    found = da.Trajectory.load(out)
+    assert facts["samples"] == 3
+    assert found.batch == (3,)
+    assert len(np.unique(found.v[:, 0, 0])) == 3
+
+
+def test_worlds_and_keyframes_of_mjcf_files(capsys, tmp_path):
+    pytest.importorskip("mujoco")
+    path, out = tmp_path / "ball.xml", tmp_path / "ball.npz"
+    path.write_text(BALL)
+    facts = told(capsys, path, "--pose", "high", "--duration", 0.1, "-o", out)
+    found = da.Trajectory.load(out)
+    assert found.q[0, 2] == 3.0
+    np.testing.assert_allclose(found.v[0, 3:], [1, 0, 0], atol=1e-12)
+    assert facts["contact"]["pairs"] == 1
+    assert main(["simulate", str(path), "--pose", "low"]) == 2
+    assert '"high"' in capsys.readouterr().err
+
+
+def test_recordings_and_the_text_that_is_printed(capsys, file, tmp_path):
+    out = tmp_path / "fall.html"
+    assert main(["simulate", file, "--duration", "0.2", "-o", str(out), "--progress"]) == 0
+    printed = capsys.readouterr()
+    assert out.read_text().startswith("<!")
+    for word in ("kinetic energy", "deepest overlap", "times real time", "fall.html", "ground is put under"):
+        assert word in printed.out
+    assert "of 0.20 s" in printed.err
+
+
+def test_an_interrupted_simulation_is_written(capsys, monkeypatch, tmp_path):
+    from dalembert.cli import simulate
+
+    def stop(self, done, steps):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(simulate._Bar, "__call__", stop)
+    monkeypatch.setattr("dalembert.rollout_execution.INTERRUPTIBLE", 100_000)
+    out = tmp_path / "part.npz"
+    arguments = ["pendulum", "--duration", "60", "--seed", "0", "-o", str(out), "--progress"]
+    assert main(["simulate", *arguments]) == 130
+    assert "interrupted" in capsys.readouterr().out
+    found = da.Trajectory.load(out)
+    assert found.interrupted
+    assert 1 < len(found) < 6001
+
+
+def test_files_that_exist_are_kept(capsys, tmp_path):
+    out = tmp_path / "kept.npz"
+    out.write_text("mine")
+    assert main(["simulate", "pendulum", "-o", str(out)]) == 1
+    assert out.read_text() == "mine"
+    assert "--force" in capsys.readouterr().err
+    assert main(["simulate", "pendulum", "-o", str(out), "--force", "--duration", "0.1"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nothing"], "neither a file nor a bundled model"),
+        (["missing.urdf"], "missing.urdf"),
+        (["pendulum", "-o", "x.csv"], ".npz"),
+        (["pendulum", "-o", "no/such/folder/x.npz"], "does not exist"),
+        (["pendulum", "--integrator", "magic"], "semi_implicit"),
+        (["pendulum", "--pose", "standing"], "neutral"),
+        (["pendulum", "--pose", "missing.json"], "missing.json"),
+        (["pendulum", "--pose", "missing.npz"], "missing.npz"),
+        (["pendulum", "--initial-height", "1"], "free root"),
+        (["pendulum", "--push", "body=foot,force=1,0,0"], "foot"),
+        (["pendulum", "--push", "body=bob,force=1,0,0,at=100"], "none of the"),
+    ],
+)
+def test_what_is_not_understood_is_one_kind_line(capsys, arguments, said):
+    assert main(["simulate", *arguments]) == 2
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert printed.err.count("\n") == 1
+    assert not printed.out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--dt", "-1"],
+        ["--duration", "0"],
+        ["--pd", "3"],
+        ["--pd", "-3,1"],
+        ["--push", "body=bob,force=1,2"],
+        ["--push", "force=1,2,3"],
+        ["--push", "body=bob,force=1,2,nan"],
+        ["--push", "body=bob,force=1,2,3,for=0"],
+        ["--initial-height", "high"],
+        ["--every", "0"],
+        ["--hold", "--pd", "1,1"],
+    ],
+)
+def test_options_that_are_no_numbers_are_refused(capsys, arguments):
+    with pytest.raises(SystemExit) as stopped:
+        main(["simulate", "pendulum", *arguments])
+    assert stopped.value.code == 2
+    assert "error: argument" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("[1, 2]", "shape"),
+        ("{", "no JSON"),
+        ('{"knee": 1}', "knee"),
+        ('"up"', "expected"),
+        ("[NaN]", "finite"),
+    ],
+)
+def test_poses_that_do_not_fit_are_refused(capsys, tmp_path, content, said):
+    pose = tmp_path / "pose.json"
+    pose.write_text(content)
+    assert main(["simulate", "pendulum", "--pose", str(pose)]) == 2
+    assert said in capsys.readouterr().err
