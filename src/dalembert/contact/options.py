@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, final
 
+from dalembert.contact.compliant_step import CompliantSettings
 from dalembert.contact.pairs import ContactPair, Names, pairs_of
 from dalembert.contact.stepping import StepSettings
 from dalembert.errors import ArgumentError
 from dalembert.model.model import Model
 
-__all__ = ["PairChoice", "Rigid"]
+__all__ = ["Compliant", "PairChoice", "Rigid"]
 
 PairChoice: TypeAlias = Sequence[ContactPair] | Names | None
 """Pairs themselves, names as `pairs_of` takes them for `only`, or None for all pairs of a model."""
@@ -73,6 +74,53 @@ class Rigid:
             friction_compliance=self.friction_compliance,
             mending=self.mending,
             rebound_speed=self.rebound_speed,
+            limits=self.limits,
+        )
+
+    def pairs_in(self, model: Model) -> tuple[ContactPair, ...]:
+        """The pairs of a model that this means."""
+        return chosen_pairs(model, self.pairs, self.exclude, self_collision=self.self_collision)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Compliant:
+    """Compliant contact: springs and dampers in the surfaces, implicit in each step, with Coulomb friction;
+    joint limits, dry friction of joints and loops as with `Rigid`. What rebounds does so by the springs.
+
+    `pairs`, `exclude`, `self_collision`: which shapes may touch, as in `Rigid`. `stiffness` K [N/m] along
+    normals, by default that which the whole weight of a figure presses in by 1 mm; `damping` D [N s/m], by
+    default critical for its mass, 2 sqrt(K m); `friction_stiffness` and `friction_damping` along surfaces, by
+    default the same. No value limits the time step. `limits`: whether joints end at the limits of their
+    positions.
+
+    >>> da.contact.Compliant(stiffness=5e4, damping=800.0).stiffness
+    50000.0
+    """
+
+    pairs: PairChoice = None
+    exclude: Names = ()
+    self_collision: bool = True
+    stiffness: float | None = None
+    damping: float | None = None
+    friction_stiffness: float | None = None
+    friction_damping: float | None = None
+    limits: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("stiffness", "damping", "friction_stiffness", "friction_damping"):
+            value = getattr(self, name)
+            if value is not None and not 0.0 < value < float("inf"):
+                raise ArgumentError(f"Compliant: {name} is {value!r}; give a finite number greater than zero")
+
+    @property
+    def settings(self) -> CompliantSettings:
+        """The numbers of the surfaces."""
+        return CompliantSettings(
+            stiffness=self.stiffness,
+            damping=self.damping,
+            friction_stiffness=self.friction_stiffness,
+            friction_damping=self.friction_damping,
             limits=self.limits,
         )
 

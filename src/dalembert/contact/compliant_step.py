@@ -1,0 +1,179 @@
+"""One time step with compliant contact: springs and dampers at the end of the step, by two linear solves.
+
+A surface with K and D under a body at p, and a patch at x along it with K_t and D_t, give to velocities u at
+the end of a step of h seconds the impulses (Featherstone 2008 Eqs 11.74, 11.78 with z = p + h u_n, x + h u_t)
+
+    gamma_n = max(0, - h K p - h (D + h K) u_n)                                                          (1)
+    gamma_t = - h K_t x - h (D_t + h K_t) u_t, shortened to mu gamma_n                                   (2)
+
+and, where p > 0, gamma_n = max(0, - h (D + h K) (u_n + p / h)): these are points of `costs` that expect what
+the springs exert. To be solved, with A and p of `stepping`, is
+
+    A eta = p + J^T gamma(J eta)                                                                         (3)
+
+`compliant_solver` does so with the points that press and the shares of friction of an earlier eta: a linear
+system, twice. Its springs and dampers take energy and give none, however stiff they are, so that they do not
+limit h. What then pulls, or leaves its cone, is cut; the rest acts on A. Patches move by Eq. (11.77) with x
+at the end of the step:
+
+    x+ = (D_t x - h f_t) / (D_t + h K_t)                                                                 (4)
+
+which is x + h u_t where the body sticks. Surfaces are back as soon as bodies leave them: there is no state z.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+from dalembert.algorithms.external_forces import ExternalForces
+from dalembert.algorithms.inverse_dynamics import bias_forces
+from dalembert.algorithms.mass_matrix import mass_matrix
+from dalembert.algorithms.rank import threshold
+from dalembert.contact.candidates import Candidate
+from dalembert.contact.compliant_solver import Yielding, solve_compliant
+from dalembert.contact.costs import JointDrive, JointLimit, Point
+from dalembert.contact.joint_axes import WORLD, JointAxes, joint_axes
+from dalembert.contact.mobility import joint_mobilities, weights
+from dalembert.contact.newton import GaussProblem
+from dalembert.contact.stepping import (
+    LOOP_COMPLIANCE,
+    Motor,
+    StepSettings,
+    _drifted,
+    _drive,
+    _equalities,
+    _free_motion,
+    _frictions,
+    _limits,
+    _moved,
+)
+from dalembert.errors import ShapeError
+from dalembert.model.tree import Tree
+from dalembert.scalar import Scalar, maximum, sqrt
+from dalembert.spatial import Vec3
+
+__all__ = ["CompliantSettings", "CompliantStep", "step_compliant"]
+
+GRAVITY = 9.81
+"""[m/s^2], as a scale of weights."""
+
+SAG = 1e-3
+"""How far [m] the weight of a figure presses one point in, unless a stiffness is given."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class CompliantSettings:
+    """How surfaces yield.
+
+    `stiffness` K [N/m] of normals: by default that which the whole weight of a figure presses in by 1 mm;
+    `damping` D [N s/m]: by default 2 sqrt(K m), critical for its mass m. `friction_stiffness` and
+    `friction_damping` along surfaces: by default the same. `limits`: whether joints end at their limits.
+    """
+
+    stiffness: Scalar | None = None
+    damping: Scalar | None = None
+    friction_stiffness: Scalar | None = None
+    friction_damping: Scalar | None = None
+    limits: bool = True
+
+
+class CompliantStep(NamedTuple):
+    """The state after a step; the impulses [N s] on the second bodies of all candidates along world axes;
+    the patches x [m], three numbers a candidate; the work [J] of contact, 1/2 (v+ + v*) . J^T gamma."""
+
+    q: list[Scalar]
+    v: list[Scalar]
+    impulses: list[Vec3]
+    patches: list[list[Scalar]]
+    work: Scalar
+
+
+def step_compliant(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    dt: Scalar,
+    candidates: Sequence[Candidate],
+    patches: Sequence[Sequence[Scalar]] | None = None,
+    *,
+    motors: Sequence[Motor] = (),
+    settings: CompliantSettings | None = None,
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+) -> CompliantStep:
+    """The state after dt [s] under joint forces tau, with contact at the candidates (found at q).
+
+    `patches`: those that the step before returned; None: surfaces at rest.
+    """
+    settings = CompliantSettings() if settings is None else settings
+    terms, mobility = StepSettings(), joint_mobilities(tree)
+    axes = joint_axes(tree, q)
+    drift = _drifted(tree, q, v, dt)
+    b = bias_forces(tree, q, v, external_forces=external_forces, external_frame=external_frame)
+    A, p = _free_motion(tree, q, b, tau, dt, mass_matrix(tree, q), drift)
+    joints: list[JointLimit | JointDrive] = []
+    if settings.limits:
+        joints += _limits(tree, q, dt, mobility, terms)
+    joints += _frictions(tree, dt, mobility, terms)
+    joints += [_drive(motor, dt) for motor in motors]
+    equalities = _equalities(tree, q, v, threshold(LOOP_COMPLIANCE, maximum(dt, 1e-9)), mobility, terms)
+    surfaces = _surfaces(axes, candidates, patches, dt, settings)
+    problem = GaussProblem(axes, A, p, [surface.point for surface in surfaces], joints, equalities)
+    found = solve_compliant(problem, drift, surfaces, dt)
+    q_next, v_next = _moved(tree, q, v, found.v, found.mend, dt)
+    moved = [
+        surface.patch_after(impulse, dt).to_list()
+        for surface, impulse in zip(surfaces, found.impulses, strict=True)
+    ]
+    return CompliantStep(q_next, v_next, found.impulses, moved, found.work)
+
+
+def _surfaces(
+    axes: JointAxes,
+    candidates: Sequence[Candidate],
+    patches: Sequence[Sequence[Scalar]] | None,
+    dt: Scalar,
+    settings: CompliantSettings,
+) -> list[Yielding]:
+    if patches is not None and len(patches) != len(candidates):
+        raise ShapeError(f"there are {len(candidates)} contact points and {len(patches)} patches")
+    given = [Vec3.zero() for _ in candidates] if patches is None else [Vec3(*x) for x in patches]
+    lightness = weights(axes.tree)
+    return [
+        _surface(axes, item, x, dt, settings, lightness) for item, x in zip(candidates, given, strict=True)
+    ]
+
+
+def _surface(
+    axes: JointAxes,
+    item: Candidate,
+    x: Vec3,
+    dt: Scalar,
+    settings: CompliantSettings,
+    lightness: Sequence[Scalar],
+) -> Yielding:
+    """A candidate with its springs and dampers, as in Eqs (1) and (2)."""
+    w = sum((lightness[i] for i in (item.first, item.second) if i != WORLD), 0.0)
+    K = GRAVITY / (SAG * w) if settings.stiffness is None else settings.stiffness
+    D = 2.0 * sqrt(K / w) if settings.damping is None else settings.damping
+    K_t = K if settings.friction_stiffness is None else settings.friction_stiffness
+    D_t = D if settings.friction_damping is None else settings.friction_damping
+    n, gap = item.point.normal, item.point.gap
+    across = x - n * n.dot(x)
+    point = Point(
+        first=item.first,
+        second=item.second,
+        arm=item.point.position - axes.origin,
+        normal=n,
+        bound=-(maximum(gap, 0.0) / dt),
+        overlap=0.0,
+        friction=item.friction,
+        stiffness=dt * (D + dt * K),
+        friction_stiffness=dt * (D_t + dt * K_t),
+        expected=n * (maximum(-gap, 0.0) * (K * dt)) - across * (K_t * dt),
+    )
+    return Yielding(point, gap, across, K, K_t, D_t, w)
