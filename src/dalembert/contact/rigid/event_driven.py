@@ -13,7 +13,7 @@ from dalembert.contact.rigid.collisions import checked_restitution
 from dalembert.contact.rigid.contact_sets import STILL, ContactSets, JointForces
 from dalembert.contact.rigid.dense_steps import DenseStep, Method, dense_step
 from dalembert.contact.rigid.gaps import GapFunction
-from dalembert.contact.rigid.lcp import solve_lcp
+from dalembert.contact.rigid.impacts import impact_impulses
 from dalembert.errors import ArgumentError, ContactError, ShapeError, StateError
 from dalembert.model.model import Model
 
@@ -76,6 +76,7 @@ def simulate_events(
     rest_velocity: float = 1e-3,
     method: Method = "heun",
     tolerance: float = 1e-9,
+    stabilization: float = 0.1,
 ) -> EventDrivenMotion:
     """Frictionless motion with contacts, H a + C = tau + T lambda with phi(q) >= 0, integrated from event
     to event.
@@ -90,6 +91,7 @@ def simulate_events(
     (t, q, v) of them; passive joint forces are added. `restitution` e, one number or one for each contact;
     impacts slower than `rest_velocity` [m/s] do not bounce, so that a ball comes to rest after finitely
     many. `method`: that of `dense_step`. `tolerance` [m]: gaps this far below zero count as closed.
+    `stabilization` [s]: the time in which errors of lasting contacts fade.
 
     Source: Featherstone 2008 section 11.5, Table 11.1.
 
@@ -109,14 +111,17 @@ def simulate_events(
     collision 0.90305 [-2.215] [1.107]
     """
     forces = _joint_forces(model, tau)
-    if not (step > 0.0 and duration > 0.0 and tolerance > 0.0):
-        raise ArgumentError(f"duration, step and tolerance are positive, got {duration}, {step}, {tolerance}")
+    if not min(duration, step, tolerance, stabilization) > 0.0:
+        raise ArgumentError(
+            "duration, step, tolerance and stabilization are positive, "
+            f"got {duration}, {step}, {tolerance} and {stabilization}"
+        )
     y = np.concatenate([np.asarray(q, dtype=np.float64), np.asarray(v, dtype=np.float64)])
     if y.size != model.nq + model.nv or y.ndim != 1:
         raise ShapeError(
             f"q has {model.nq} numbers and v has {model.nv}, got {np.shape(q)} and {np.shape(v)}"
         )
-    sets = ContactSets(model, gaps, forces, tolerance=tolerance, fading=10.0 * step)
+    sets = ContactSets(model, gaps, forces, tolerance=tolerance, fading=stabilization)
     deepest = np.where(gaps.extent(y[: model.nq]) >= 0.0, gaps.value(y[: model.nq]), 0.0)
     if deepest.min(initial=0.0) < -1e-6:
         worst = int(np.argmin(deepest))
@@ -240,7 +245,7 @@ class _Simulation:
         zeta = equations.velocity
         if zeta.min(initial=0.0) < -STILL:
             e = np.where(zeta < -self.rest_velocity, self.e[touching], 0.0)
-            lam = solve_lcp(equations.M, np.where(zeta < 0.0, (1.0 + e) * zeta, zeta)).force
+            lam = impact_impulses(equations.M, zeta, e)
             impulse[touching] = lam
             self.y = np.concatenate([q, v + equations.response @ lam])
         return impulse

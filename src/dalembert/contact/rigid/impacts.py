@@ -19,6 +19,9 @@ __all__ = ["Impact", "apply_impulse", "body_mobility", "collide", "collide_stick
 
 Array: TypeAlias = npt.NDArray[Any]
 
+ROUNDS = 30
+"""Impacts that follow each other at one instant before the rest do not bounce."""
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -86,9 +89,9 @@ def collide(model: Model, q: Any, v: Any, contacts: Contacts, *, restitution: An
     """Frictionless impact at all contacts at once: zeta+ = zeta + M lambda, lambda >= 0, zeta+ >= -e zeta,
     and lambda . (zeta+ + e zeta) = 0, with M = T^T H^-1 T.
 
-    With one contact lambda = -(1 + e) zeta / M, the book's formula with Phi^A for I^-1. With several,
-    contacts that the others push apart take no impulse. Energy never grows; it is kept if e = 1 and no
-    contact was at rest. `contacts`: those that touch now (a sequence of `PointContact`, or a `GapFunction`
+    With one contact lambda = -(1 + e) zeta / M, the book's formula with Phi^A for I^-1. Contacts that open
+    take no part, and collide in turn where the impact closes them. Energy never grows; it is kept if e = 1
+    and no contact rested. `contacts`: those that touch now (a sequence of `PointContact`, or a `GapFunction`
     all of whose gaps are zero); `restitution` e from 0 to 1, one number or one for each. Loops of the model
     hold.
 
@@ -108,8 +111,7 @@ def collide(model: Model, q: Any, v: Any, contacts: Contacts, *, restitution: An
     equations = contact_equations(model, q, v, np.zeros(model.nv), contacts)
     zeta = equations.velocity
     e = np.broadcast_to(checked_restitution(restitution), zeta.shape)
-    # Only closing contacts bounce: one that rests or opens wants zeta+ >= 0.
-    lam = solve_lcp(equations.M, np.where(zeta < 0.0, (1.0 + e) * zeta, zeta)).force
+    lam = impact_impulses(equations.M, zeta, e)
     after = v + equations.response @ lam
     return Impact(after, lam, equations.T @ lam, equations.T.T @ after)
 
@@ -150,6 +152,23 @@ def collide_sticking(
     lam = np.linalg.lstsq(equations.M, wanted, rcond=1e-12)[0]
     after = v + equations.response @ lam
     return Impact(after, lam, equations.T @ lam, equations.T.T @ after)
+
+
+def impact_impulses(M: Array, zeta: Array, e: Array) -> Array:
+    """lambda `(nc,)` of an impact, in rounds: contacts that open have no part in it, as if they were apart,
+    and where it closes them they collide next. So no round adds energy: 1/2 lambda . (zeta+ + zeta) = 1/2
+    (1 - e) lambda . zeta.
+    """
+    zero = 1e-9 * float(np.abs(zeta).max(initial=0.0))
+    total = np.zeros(len(zeta))
+    for _ in range(ROUNDS):
+        now = zeta + M @ total
+        if now.min(initial=0.0) >= -zero:
+            return total
+        k = np.flatnonzero(now <= zero)
+        wanted = np.where(now[k] < -zero, (1.0 + e[k]) * now[k], 0.0)
+        total[k] += solve_lcp(M[np.ix_(k, k)], wanted).force
+    return np.asarray(total + solve_lcp(M, zeta + M @ total).force)  # bounces without end: one without bounce
 
 
 def _tangents(normal: Array) -> tuple[Array, Array]:

@@ -20,11 +20,11 @@ def solve_force_qp(M: Any, d: Any, *, tolerance: float = 1e-12) -> Complementari
     """Minimise 1/2 lambda^T M lambda + lambda^T d subject to lambda >= 0, by an interior point method.
 
     `M (nc, nc)` symmetric and positive-semidefinite, `d (nc,)` [m/s^2]: those of `solve_lcp`, whose
-    conditions are the Kuhn-Tucker conditions of this program. T lambda and zeta = M lambda + d are the
-    same; where lambda is not unique it comes from the middle of the solutions instead of a corner, so that
-    four equal feet carry equal loads, and `active` then has more contacts than M has rank. Newton's method
-    on zeta_i lambda_i = mu as mu goes to zero, to `tolerance` of the problem's scale; about 15 iterations
-    whatever the number of contacts.
+    conditions are the Kuhn-Tucker conditions of this program. T lambda and zeta = M lambda + d are the same;
+    where lambda is not unique it comes from amid the solutions instead of a corner, so that four equal feet
+    carry about equal loads, and `active` then has more contacts than M has rank. Newton's method on zeta_i
+    lambda_i = mu as mu goes to zero (Mehrotra), until products and residuals are below `tolerance` of the
+    problem's scale.
 
     Raises `ContactError` where no solution exists.
 

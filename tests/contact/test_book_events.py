@@ -1,0 +1,336 @@
+"""Event-driven simulation of rigid contact, integration steps with dense output, shapes and geometric
+events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import dalembert as da
+from dalembert.contact import EdgeEdge, GapFunction, VertexFace, simulate_events
+from dalembert.errors import ArgumentError, ShapeError, StateError, UnknownNameError
+
+G = 9.81
+
+
+def body(mass: float, *inertia: float) -> Any:
+    return da.RigidInertia(mass, (0.0, 0.0, 0.0), inertia)
+
+
+def bead(joints: int = 1, mass: float = 1.0) -> da.Model:
+    """A point mass that moves along z, or along x and z."""
+    builder = da.ModelBuilder(gravity=(0.0, 0.0, -G))
+    if joints == 1:
+        builder.add_body("bead", "world", da.Prismatic(axis=(0, 0, 1)), inertia=body(mass, 1e-3, 1e-3, 1e-3))
+    else:
+        builder.add_body("slide", "world", da.Prismatic(axis=(1, 0, 0)), inertia=body(1e-9, 1e-9, 1e-9, 1e-9))
+        builder.add_body("bead", "slide", da.Prismatic(axis=(0, 0, 1)), inertia=body(mass, 1e-3, 1e-3, 1e-3))
+    return builder.build()
+
+
+def planar(mass: float, inertia: float) -> da.Model:
+    """A body in the plane x, y; gravity along -y."""
+    builder = da.ModelBuilder(gravity=(0.0, -G, 0.0))
+    builder.add_body("body", "world", da.Planar(), inertia=body(mass, 1.0, 1.0, inertia))
+    return builder.build()
+
+
+def test_a_ball_bounces_at_the_times_of_the_closed_form() -> None:
+    """RBDA-11.5-PROCEDURE: it lands after sqrt(2 h/g) (1 + 2 e + 2 e^2 + …), at e times the speed each
+    time, and rests in the end; complementarity problems are solved at events where contact lasts alone."""
+    model, h, e = bead(), 1.2, 0.6
+    floor = GapFunction(model, lambda model, q: [q[0]])
+    motion = simulate_events(model, [h], [0.0], floor, duration=2.5, step=0.02, restitution=e)
+    first = np.sqrt(2 * h / G)
+    times = first * (1.0 + 2.0 * np.cumsum(e ** np.arange(1, 11)))
+    found = [event.time for event in motion.events]
+    np.testing.assert_allclose(found[:11], [first, *times], atol=1e-7)
+    for number, event in enumerate(motion.events[:11]):
+        assert event.kind == "collision"
+        assert event.v_before[0] == pytest.approx(-np.sqrt(2 * G * h) * e**number, rel=1e-6)
+        assert event.v_after[0] == pytest.approx(-e * event.v_before[0], rel=1e-9)
+        assert event.impulse[0] == pytest.approx((1 + e) * -event.v_before[0], rel=1e-9)
+    assert motion.events[-1].active == (0,)
+    assert motion.trajectory.observed["contact_force"][-1] == pytest.approx(G)
+    assert motion.solved == 1
+    assert motion.trajectory.observed["gap"].min() > -1e-7
+
+
+def test_an_elastic_ball_keeps_its_energy() -> None:
+    """RBDA-11.5-PROCEDURE"""
+    model = bead()
+    floor = GapFunction(model, lambda model, q: [q[0]])
+    motion = simulate_events(model, [0.5], [0.3], floor, duration=2.0, step=0.01, restitution=1.0)
+    assert len(motion.events) > 2
+    np.testing.assert_allclose(motion.trajectory.energy(), motion.trajectory.energy()[0], rtol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def table_and_rod() -> tuple[da.Model, GapFunction]:
+    """A flat rod 1 m long on a table whose edge is at x = 0."""
+    builder = da.ModelBuilder(gravity=(0.0, 0.0, -G))
+    builder.add_body("rod", "world", da.Free(), inertia=body(2.0, 1e-3, 2.0 / 12, 2.0 / 12))
+    model = builder.build()
+    table = [(-2.0, -1.0, 0.0), (0.0, -1.0, 0.0), (0.0, 1.0, 0.0), (-2.0, 1.0, 0.0)]
+    sides = (-0.05, 0.05)
+    features = [VertexFace("rod", (x, y, 0.0), on="world", face=table) for x in (-0.5, 0.5) for y in sides]
+    features += [
+        EdgeEdge("rod", [(-0.5, y, 0), (0.5, y, 0)], on="world", other=[(0, 1, 0), (0, -1, 0)]) for y in sides
+    ]
+    return model, da.contact.feature_gaps(model, features)
+
+
+def test_a_rod_falls_off_a_table(table_and_rod: tuple[da.Model, GapFunction]) -> None:
+    """RBDA-11.5-PROCEDURE: released with its centre 0.1 m past the edge it turns about the edge, slides,
+    and leaves where the contact force vanishes, as the two equations of Lagrange of that motion say; the
+    complementarity problem is solved at the start and at that event alone."""
+    model, gaps = table_and_rod
+    m, I, s0 = 2.0, 2.0 / 12, 0.1
+    q = model.neutral()
+    q[0] = s0
+    motion = simulate_events(model, q, np.zeros(6), gaps, duration=0.5, step=0.001, method="heun3")
+
+    def accelerations(y: Any) -> tuple[float, float]:
+        s, theta, ds, dtheta = y  # the centre is s beyond the edge along the rod, theta below the horizontal
+        return (
+            s * dtheta**2 + G * np.sin(theta),
+            (m * G * s * np.cos(theta) - 2 * m * s * ds * dtheta) / (I + m * s * s),
+        )
+
+    def force(t: float, y: Any) -> float:
+        s, theta, ds, dtheta = y
+        across = s * accelerations(y)[1] + 2 * ds * dtheta  # of the centre, downward across the rod
+        return float(m * (G * np.cos(theta) - across))
+
+    force.terminal = True  # type: ignore[attr-defined]
+    expected = solve_ivp(
+        lambda t, y: [y[2], y[3], *accelerations(y)],
+        (0, 1),
+        [s0, 0, 0, 0],
+        events=force,
+        rtol=1e-10,
+        atol=1e-12,
+    )
+    released = motion.trajectory.observed["contact_force"][0]
+    assert released[:4] == pytest.approx(np.zeros(4))
+    assert released.sum() == pytest.approx(m * G * I / (I + m * s0**2), rel=1e-9)
+    (event,) = motion.events
+    assert event.kind == "negative force"
+    assert event.time == pytest.approx(expected.t_events[0][0], abs=2e-7)
+    assert motion.solved == 2 < len(motion.trajectory) / 100
+    s, theta, _, dtheta = expected.y_events[0][0]
+    np.testing.assert_allclose(event.q[[0, 2]], [s * np.cos(theta), -s * np.sin(theta)], atol=1e-6)
+    assert event.v_after[1] == pytest.approx(dtheta, abs=1e-6)
+    np.testing.assert_allclose(motion.trajectory.energy(), 0.0, atol=1e-7)
+
+
+def test_contacts_are_lost_where_features_end(table_and_rod: tuple[da.Model, GapFunction]) -> None:
+    """RBDA-11.6-EVENTS: the rod slides off the table at 2 m/s: its front corners leave the face at 0.25 s,
+    it tips as its centre passes the edge at 0.5 s, and its edges run off the table's edge at last."""
+    model, gaps = table_and_rod
+    q = model.neutral()
+    q[0] = -1.0
+    motion = simulate_events(model, q, [0, 0, 0, 2.0, 0, 0], gaps, duration=0.8, step=0.002)
+    losses = [event for event in motion.events if event.kind == "contact loss"]
+    assert losses[0].contacts == (2, 3)
+    assert losses[0].time == pytest.approx(0.25, abs=1e-9)
+    tipping = [event for event in motion.events if event.active == (4, 5)]
+    assert tipping[0].time == pytest.approx(0.5, abs=1e-6)
+    assert losses[1].contacts == (4, 5)
+    assert gaps.extent(losses[1].q)[4] == pytest.approx(0.0, abs=1e-9)
+    assert not any(event.kind in ("collision", "contact gain") for event in motion.events)
+    # Until it tips the forces carry the weight with its moment about the edge.
+    forces, times = motion.trajectory.observed["contact_force"], motion.trajectory.time
+    early = times < 0.5
+    np.testing.assert_allclose(forces[early].sum(axis=1), 2.0 * G, rtol=1e-7)
+    x = -1.0 + 2.0 * times[early]
+    feet = np.array([-0.5, -0.5, 0.5, 0.5])
+    moments = (forces[early, :4] * (x[:, None] + feet)).sum(axis=1)
+    np.testing.assert_allclose(moments, 2.0 * G * x, atol=1e-6)
+
+
+def test_a_tilted_box_lands_on_an_edge_and_then_on_its_face() -> None:
+    """RBDA-11.6-EVENTS: a collision first, then a gain of contact between bodies that touch; without bounce
+    it rests with all its weight on the ground (RBDA-11.5-PROCEDURE)."""
+    builder = da.ModelBuilder(gravity=(0.0, 0.0, -G))
+    builder.add_body("box", "world", da.Free(), inertia=body(3.0, 0.03, 0.02, 0.04))
+    builder.add_shape("box", da.Box((0.3, 0.2, 0.2)))
+    model = builder.build().with_ground()
+    gaps = da.contact.shape_gaps(model)
+    q = model.neutral()
+    q[2], q[3:7] = 0.4, [np.cos(0.1), 0.0, np.sin(0.1), 0.0]
+    motion = simulate_events(model, q, np.zeros(6), gaps, duration=1.5, step=0.004)
+    kinds = [event.kind for event in motion.events]
+    assert kinds[0] == "collision"
+    assert len(motion.events[0].contacts) == 2
+    assert "contact gain" in kinds
+    assert motion.trajectory.observed["contact_force"][-1].sum() == pytest.approx(3.0 * G, rel=1e-6)
+    assert np.abs(motion.trajectory.v[-1][:2]).max() < 1e-6
+    energies = motion.trajectory.energy()
+    assert np.diff(energies).max() < 1e-5 * energies[0]
+    assert motion.solved < len(motion.trajectory) / 5
+
+
+def test_round_bodies_slide_and_spin_without_impacts_and_polygons_do_not() -> None:
+    """RBDA-11.6-SHAPES: a spinning disc keeps its contact and its energy; a hexagon of the same size makes
+    an impact with every corner, loses energy in each if they are plastic and bounces if they are
+    elastic."""
+    radius = 0.2
+    model = planar(1.0, 0.02)
+    disc = GapFunction(model, lambda model, q: [q[1] - radius])
+    state = [0.0, radius, 0.0], [5.0, 1.0, 0.0]
+    smooth = simulate_events(model, *state, disc, duration=1.0, step=0.002, method="heun3")
+    assert smooth.events == ()
+    np.testing.assert_allclose(smooth.trajectory.energy(), smooth.trajectory.energy()[0], rtol=1e-6)
+    np.testing.assert_allclose(smooth.trajectory.observed["contact_force"], G, rtol=1e-6)
+
+    corners = [np.pi * k / 3 for k in range(6)]
+    hexagon = GapFunction(model, lambda model, q: [q[1] + radius * da.scalar.sin(q[2] + c) for c in corners])
+    start = [0.0, radius * np.sin(np.pi / 3), 0.0], [5.0, 1.0, 0.0]
+    plastic = simulate_events(model, *start, hexagon, duration=1.0, step=0.005)
+    impacts = [event for event in plastic.events if event.impulse.any()]
+    assert len(impacts) >= 2
+    lost = [
+        da.kinetic_energy(model, event.q, event.v_before) - da.kinetic_energy(model, event.q, event.v_after)
+        for event in impacts
+    ]
+    assert min(lost) > 0.0
+    assert sum(lost) > 0.1
+    elastic = simulate_events(model, *start, hexagon, duration=0.5, step=0.005, restitution=1.0)
+    assert elastic.trajectory.observed["gap"].min(axis=1).max() > 0.001  # it flies
+    np.testing.assert_allclose(elastic.trajectory.energy(), elastic.trajectory.energy()[0], rtol=1e-4)
+
+
+def test_a_concave_slope_of_flat_pieces_costs_energy_at_each_edge() -> None:
+    """RBDA-11.6-SHAPES: a bead slides in a round bowl for ever, dn/dt included; in a bowl of eight flat
+    pieces it makes an impact at every concave edge."""
+    model, R = bead(2), 1.0
+    bowl = GapFunction(model, lambda model, q: [R - da.scalar.sqrt(q[0] * q[0] + q[1] * q[1])])
+    start = [R * np.sin(1.0), -R * np.cos(1.0)], [0.0, 0.0]
+    smooth = simulate_events(model, *start, bowl, duration=1.5, step=0.002, method="heun3")
+    assert smooth.events == ()
+    np.testing.assert_allclose(smooth.trajectory.energy(), smooth.trajectory.energy()[0], atol=1e-5)
+    # The contact force is m (g cos + v^2 / R).
+    angle = np.arctan2(smooth.trajectory.q[:, 0], -smooth.trajectory.q[:, 1])
+    speed2 = (smooth.trajectory.v**2).sum(axis=1)
+    expected = G * np.cos(angle) + speed2 / R
+    np.testing.assert_allclose(smooth.trajectory.observed["contact_force"][:, 0], expected, atol=1e-4)
+
+    def pieces(model: Any, q: Any) -> list[Any]:
+        tilts = [np.pi * (k + 0.5) / 8 - np.pi / 2 for k in range(8)]
+        return [R - q[0] * np.sin(t) + q[1] * np.cos(t) for t in tilts]
+
+    faces = GapFunction(model, pieces)
+    tilt = np.pi * 6.5 / 8 - np.pi / 2
+    on_face = [R * np.sin(tilt), -R * np.cos(tilt)], [0.0, 0.0]
+    flat = simulate_events(model, *on_face, faces, duration=1.5, step=0.005)
+    impacts = [event for event in flat.events if event.impulse.any()]
+    assert len(impacts) >= 3
+    assert flat.trajectory.energy()[-1] < flat.trajectory.energy()[0] - 0.1
+
+
+@pytest.mark.parametrize(("x", "speed", "push"), [(-0.1, 0.5, 0.0), (1e-12, 0.5, 0.0), (0.0, 0.0, 2.0)])
+def test_a_disc_in_a_narrowing_slot_stops_after_a_little_penetration(
+    x: float, speed: float, push: float
+) -> None:
+    """RBDA-11.2-NOSOL: the walls of Example 11.1 curve inward past x = 0, where their normals cannot stop
+    the disc; a simulation lets it penetrate a little, until they can."""
+    model, rho = bead(2), 2.0
+
+    def walls(model: Any, q: Any) -> list[Any]:
+        x, z = q
+        arcs = [rho - da.scalar.sqrt(x * x + (z + side * rho) * (z + side * rho)) for side in (1.0, -1.0)]
+        return [
+            da.scalar.select(x > 0.0, arc, -side * z) for arc, side in zip(arcs, (1.0, -1.0), strict=True)
+        ]
+
+    slot = GapFunction(model, walls)
+    motion = simulate_events(model, [x, 0.0], [speed, 0.0], slot, duration=0.6, step=0.005, tau=[push, G])
+    assert motion.trajectory.q[-1, 0] == pytest.approx(0.0, abs=2e-3)
+    assert abs(motion.trajectory.v[-1, 0]) < 1e-3
+    assert motion.trajectory.q[:, 0].max() < 2e-3
+    assert motion.trajectory.observed["gap"].min() > -1e-6
+    assert motion.events
+    if speed:
+        assert sum(event.impulse.any() for event in motion.events) == 1
+    if x > 0.0:
+        assert motion.events[0].kind == "no solution"
+        equations = da.contact.contact_equations(model, [x, 0.0], [speed, 0.0], [push, G], slot)
+        assert equations.d.sum() == pytest.approx(-2 * speed**2 / rho, rel=1e-6)
+        with pytest.raises(da.errors.ContactError):
+            da.contact.solve_lcp(equations.M, equations.d)
+
+
+def oscillator(y: Any, t: float) -> Any:
+    return np.array([y[1], -y[0] + 0.3 * np.sin(2 * t) * y[0] * y[1]])
+
+
+@pytest.mark.parametrize(("method", "order"), [("euler", 1), ("heun", 2), ("heun3", 3)])
+def test_dense_steps_have_their_order_and_end_at_the_step(method: Any, order: int) -> None:
+    """RBDA-11.5-INTERP: orders 1, 2, 3 by refinement; y(1) = y1; the interpolant is that of the book;
+    within a step it is as good as the step; shortened steps end on it."""
+    exact = solve_ivp(
+        lambda t, y: oscillator(y, t), (0, 2), [1.0, 0.0], rtol=1e-12, atol=1e-13, dense_output=True
+    )
+    ends, inside = [], []
+    for n in (40, 80):
+        y, worst = np.array([1.0, 0.0]), 0.0
+        for i in range(n):
+            step = da.contact.dense_step(oscillator, y, 2 * i / n, 2 / n, method=method)
+            t = step.t0 + 0.6 * step.h
+            worst = max(worst, np.abs(step.at(0.6) - exact.sol(t)).max())
+            y = step.y1
+        ends.append(np.abs(y - exact.sol(2.0)).max())
+        inside.append(worst)
+    assert np.log2(ends[0] / ends[1]) == pytest.approx(order, abs=0.3)
+    assert np.log2(inside[0] / inside[1]) == pytest.approx(order, abs=0.4)
+    k, h, delta = step.slopes, step.h, 0.37
+    if method == "euler":
+        np.testing.assert_allclose(step.at(delta), step.y0 + h * k[0] * delta, atol=1e-15)
+        np.testing.assert_allclose(step.y1, step.y0 + h * k[0], atol=1e-15)
+    if method == "heun":
+        book = step.y0 + h * ((delta - 0.75 * delta**2) * k[0] + 0.75 * delta**2 * k[1])
+        np.testing.assert_allclose(step.at(delta), book, atol=1e-15)
+        np.testing.assert_allclose(step.y1, step.y0 + h * (0.25 * k[0] + 0.75 * k[1]), atol=1e-15)
+        np.testing.assert_allclose(
+            k[1], oscillator(step.y0 + 2 / 3 * h * k[0], step.t0 + 2 / 3 * h), atol=1e-14
+        )
+    short = step.shortened(delta)
+    assert short.t1 == pytest.approx(step.t0 + delta * h)
+    np.testing.assert_array_equal(short.y1, step.at(delta))
+
+
+def test_any_polynomial_through_slopes_is_integrated_exactly() -> None:
+    """RBDA-11.5-INTERP: y' a polynomial of degree n - 1 and n nodes anywhere, also of Adams and Bashforth."""
+    rng = np.random.default_rng(0)
+    for nodes in ((0.0,), (0.3, 0.9), (0.0, -1.0, -2.0), (0.0, 0.5, 1.0, 1.5)):
+        p = np.polynomial.Polynomial(rng.normal(size=len(nodes)))
+        t0, h = 0.7, 0.4
+        slopes = [np.array([p(t0 + c * h)]) for c in nodes]
+        step = da.contact.fitted_step([2.0], t0, h, slopes, nodes)
+        for delta in (0.0, 0.25, 1.0):
+            expected = 2.0 + p.integ()(t0 + delta * h) - p.integ()(t0)
+            assert step.at(delta)[0] == pytest.approx(expected, abs=1e-13)
+
+
+def test_wrong_simulations_are_named() -> None:
+    """RBDA-11.5-PROCEDURE"""
+    model = bead()
+    floor = GapFunction(model, lambda model, q: [q[0]])
+    with pytest.raises(StateError, match=r"overlap by 0\.1 m"):
+        simulate_events(model, [-0.1], [0.0], floor, duration=1.0, step=0.1)
+    with pytest.raises(ArgumentError, match="positive"):
+        simulate_events(model, [0.1], [0.0], floor, duration=1.0, step=-0.1)
+    with pytest.raises(ShapeError, match="tau"):
+        simulate_events(model, [0.1], [0.0], floor, duration=1.0, step=0.1, tau=[1.0, 2.0])
+    with pytest.raises(ShapeError, match="q has 1"):
+        simulate_events(model, [0.1, 0.2], [0.0], floor, duration=1.0, step=0.1)
+    with pytest.raises(UnknownNameError, match="heun"):
+        da.contact.dense_step(oscillator, [1.0, 0.0], 0.0, 0.1, method="hein")  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="from 0 to 1"):
+        da.contact.dense_step(oscillator, [1.0, 0.0], 0.0, 0.1).shortened(1.2)
+    with pytest.raises(ArgumentError, match="a slope for each node"):
+        da.contact.fitted_step([0.0], 0.0, 1.0, [np.zeros(1)], (0.0, 0.5))
