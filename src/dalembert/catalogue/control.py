@@ -34,6 +34,14 @@ def _posture_forces(tree: Tree, q: Any, v: Any, q_ref: Any, stiffness: Any, **mo
     return control_laws.posture_forces(tree, q, v, q_ref, stiffness=stiffness, **more)
 
 
+def _pd(tree: Tree, q: Any, v: Any, q_ref: Any, kp: Any, kd: Any, **more: Any) -> Any:
+    return control_laws.pd_forces(tree, q, v, q_ref, kp=kp, kd=kd, **more)
+
+
+def _stable_pd(tree: Tree, q: Any, v: Any, q_ref: Any, kp: Any, kd: Any, dt: Any, **more: Any) -> Any:
+    return control_laws.stable_pd_forces(tree, q, v, q_ref, dt, kp=kp, kd=kd, **more)
+
+
 def _operational_space(
     model: Model,
     q: Any,
@@ -89,6 +97,11 @@ JOINT_SHAPES: Final = {
     "damping": _velocity,
 }
 
+PD_SHAPES: Final = {
+    "q_ref": _position,
+    **dict.fromkeys(("v_ref", "kp", "kd", "effort"), _velocity),
+}
+
 TASK_SHAPES: Final = {
     **dict.fromkeys(("stiffness", "damping", "velocity", "acceleration"), _fixed(ROWS)),
     "position": _fixed(3),
@@ -109,6 +122,12 @@ CONTROL: Final[dict[str, LibraryFunction]] = {
     ),
     "posture_forces": LibraryFunction(
         {"rnea": _posture_forces}, ("q", "v", "q_ref", "stiffness"), frame_free=True, shapes=JOINT_SHAPES
+    ),
+    "pd": LibraryFunction(
+        {"joints": _pd}, ("q", "v", "q_ref", "kp", "kd"), frame_free=True, shapes=PD_SHAPES
+    ),
+    "stable_pd": LibraryFunction(
+        {"aba": _stable_pd}, ("q", "v", "q_ref", "kp", "kd", "dt"), frame_free=True, shapes=PD_SHAPES
     ),
     "operational_space": LibraryFunction(
         {"rnea": _operational_space}, ("q", "v", "stiffness"), shapes=TASK_SHAPES

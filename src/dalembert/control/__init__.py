@@ -11,6 +11,7 @@ from dalembert.control.frame_laws import (
     operational_space,
 )
 from dalembert.control.joint_laws import feedback_linearization, gravity_compensation, posture_forces
+from dalembert.control.pd_laws import pd, stable_pd
 from dalembert.control.servo import Servo
 
 __all__ = [
@@ -20,5 +21,7 @@ __all__ = [
     "gravity_compensation",
     "operational_inertia",
     "operational_space",
+    "pd",
     "posture_forces",
+    "stable_pd",
 ]

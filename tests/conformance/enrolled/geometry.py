@@ -77,6 +77,17 @@ def held(m: Model, q: Any, v: Any, tau: Any) -> Any:
     return laws.operational_space(m, q, v, [pose_task(m, q, v)], null_space=tau, regularization=0.1)
 
 
+def followed(m: Model, q: Any, v: Any, tau: Any) -> Any:
+    """PD with limits that some joints reach."""
+    kp, kd = gains(m).values()
+    return laws.pd_forces(m, q, v, m.neutral().tolist(), tau, kp=kp, kd=kd, effort=[1.5] * m.nv)
+
+
+def held_still(m: Model, q: Any, v: Any, tau: Any, dt: Any) -> Any:
+    kp, kd = gains(m).values()
+    return laws.stable_pd_forces(m, q, v, m.neutral().tolist(), dt, tau, kp=kp, kd=kd)
+
+
 ENROLLED: tuple[Enrolled, ...] = (
     algorithm("coriolis_matrix", "q v", ge.coriolis_matrix, package="geometry", models=SMALL),
     algorithm("coriolis_product", "q v a", ge.coriolis_product, package="geometry", models=SMALL),
@@ -162,6 +173,8 @@ ENROLLED: tuple[Enrolled, ...] = (
         lambda m, q, v: laws.posture_forces(m, q, v, m.neutral().tolist(), stiffness=[3.0] * m.nv),
         package="control_laws", models=COMPILED,
     ),
+    algorithm("pd_forces", "q v tau", followed, package="control_laws", models=COMPILED),
+    algorithm("stable_pd_forces", "q v tau dt", held_still, package="control_laws", models=COMPILED),
     algorithm(
         "frame_task", "q v", lambda m, q, v: pose_task(m, q, v), package="control_laws", models=COMPILED
     ),
@@ -197,6 +210,8 @@ ENROLLED: tuple[Enrolled, ...] = (
     public("gravity_compensation", models=COMPILED),
     public("feedback_linearization", arrays=("v_ref", "a_ref", "damping"), models=COMPILED),
     public("posture_forces", arrays=("damping",), models=COMPILED),
+    public("pd", arrays=("v_ref",), models=COMPILED),
+    public("stable_pd", arrays=("effort",), models=COMPILED),
     public(
         "operational_space",
         where="last",

@@ -212,6 +212,10 @@ ENROLLED: tuple[Enrolled, ...] = (
     public("normalize"),
     public("step", integrator="semi_implicit", broad=False),
     public("step", integrator="rk4", broad=False),
+    public("step", integrator="euler", broad=False),
+    public("step", integrator="heun", broad=False),
+    public("step", integrator="implicit", broad=False),
+    public("step", integrator="variational", models=("arm", "branched")),
 )  # fmt: skip
 
 STRUCTURE = {

@@ -15,6 +15,7 @@ from dalembert.algorithms.control_laws.operational_space import (
     operational_inertia,
     operational_space,
 )
+from dalembert.algorithms.control_laws.pd import pd_forces, stable_pd_forces
 
 __all__ = [
     "Task",
@@ -26,7 +27,9 @@ __all__ = [
     "gravity_compensation",
     "operational_inertia",
     "operational_space",
+    "pd_forces",
     "posture_forces",
     "require_actuation",
+    "stable_pd_forces",
     "tracking_acceleration",
 ]

@@ -1,0 +1,86 @@
+"""PD control of the joints, explicit and stable."""
+
+from __future__ import annotations
+
+from dalembert.api.calls import Array, ArrayLike, Check, checked_time_step, result
+from dalembert.control.gains import joint_gain
+from dalembert.model.model import Model
+
+__all__ = ["pd", "stable_pd"]
+
+
+def pd(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    q_ref: ArrayLike,
+    v_ref: ArrayLike | None = None,
+    *,
+    kp: ArrayLike,
+    kd: ArrayLike,
+    effort: ArrayLike | None = None,
+    out: Array | None = None,
+    check: Check = "raise",
+) -> Array:
+    """tau = kp (q_ref - q) + kd (v_ref - v) `(…, nv)` [N m or N], within +- effort.
+
+    q_ref - q is `difference(q, q_ref)`, of a ball joint the rotation vector of the error. `q_ref (…, nq)`,
+    `v_ref (…, nv)`: the motion to follow, at rest if omitted. `kp` [N m/rad or N/m] and `kd` [N m s/rad or
+    N s/m]: one number, or one for each velocity variable. `effort`: the greatest torques likewise; omitted:
+    those of the model's limits. Free joints, and those that are not in `model.actuated`, have no motor and
+    no force. Held for a step of dt the law is explicit: it needs dt kd well below the inertias; `stable_pd`
+    does not.
+
+    Source: the "voluntary" and "response" motions of physically based animation.
+
+    Rows: ANIM-PD.
+
+    >>> model = da.models.two_link_arm()
+    >>> print(da.control.pd(model, [0.1, 0.0], [0.0, 1.0], [0.3, 0.0], kp=[10.0, 5.0], kd=1.0))
+    [ 2. -1.]
+    """
+    beside = [("q", q), ("v", v), ("q_ref", q_ref)]
+    gains = [joint_gain(model, "pd", name, gain, beside) for name, gain in (("kp", kp), ("kd", kd))]
+    arrays = {"v_ref": v_ref, "effort": joint_gain(model, "pd", "effort", effort, beside)}
+    return result(model, "pd", (q, v, q_ref, *gains), arrays, None, {}, out, check)
+
+
+def stable_pd(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    q_ref: ArrayLike,
+    v_ref: ArrayLike | None = None,
+    *,
+    kp: ArrayLike,
+    kd: ArrayLike,
+    dt: ArrayLike,
+    effort: ArrayLike | None = None,
+    time: ArrayLike | None = None,
+    out: Array | None = None,
+    check: Check = "raise",
+) -> Array:
+    """tau = kp (q_ref - q') + kd (v_ref - v') `(…, nv)` [N m or N], q' and v' at the end of a step of dt [s].
+
+    v' = v + dt a, q' = q + dt v' and (M + dt kd + dt^2 kp) a = kp (q_ref - q - dt v) + kd (v_ref - v) - b +
+    passive forces. To be held during the step; stable with any gains. The rest as in `pd`; in a rollout
+    `da.control.Servo` is the same law.
+
+    Source: Tan, Liu and Turk, "Stable Proportional-Derivative Controllers", 2011, who leave dt^2 kp out.
+
+    Rows: ANIM-PD.
+
+    >>> model = da.models.pendulum()
+    >>> q, v = np.array([0.0]), np.array([0.0])
+    >>> for _ in range(100):  # gains a thousand times beyond what `pd` stands at this step
+    ...     tau = da.control.stable_pd(model, q, v, [0.5], kp=1e6, kd=1e4, dt=0.01)
+    ...     q, v = da.step(model, q, v, tau, 0.01)
+    >>> print(q.round(4))
+    [0.5]
+    """
+    checked_time_step(dt)
+    beside = [("q", q), ("v", v), ("q_ref", q_ref)]
+    gains = [joint_gain(model, "stable_pd", name, gain, beside) for name, gain in (("kp", kp), ("kd", kd))]
+    effort = joint_gain(model, "stable_pd", "effort", effort, beside)
+    arrays = {"v_ref": v_ref, "effort": effort, "time": time}
+    return result(model, "stable_pd", (q, v, q_ref, *gains, dt), arrays, None, {}, out, check)
