@@ -129,7 +129,7 @@ class EdgeEdge(Feature):
 
 
 def feature_gaps(model: Model, features: Sequence[Feature]) -> GapFunction:
-    """phi(q) and extents of pairs of features: vertices over faces, crossing edges.
+    """phi(q) = n . (r_second - r_first) and extents of pairs of features: vertices on faces, crossing edges.
 
     Every state of contact of two polyhedra is a set of such point contacts. Where an extent becomes
     negative a vertex has left its face or an edge another, and the contact is lost, which no equation of

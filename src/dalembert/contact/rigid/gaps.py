@@ -152,8 +152,8 @@ class GapFunction:
 
 
 def shape_gaps(model: Model, pairs: Sequence[ContactPair] | None = None) -> GapFunction:
-    """phi(q) of the shapes of a model: the distance of every pair that may touch, negative where they
-    overlap.
+    """phi(q) = n . (r_second - r_first) of the shapes of a model: the distance of every pair that may touch,
+    negative where they overlap.
 
     `pairs`: those of `da.contact.pairs_of(model)` by default. Round shapes have smooth normals and roll
     without impacts; boxes and other polyhedra touch with corners, and strike the ground with each in turn.

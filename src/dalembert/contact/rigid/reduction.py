@@ -51,11 +51,11 @@ def reduce_contacts(points: Any, directions: Any, *, tolerance: float = 1e-7) ->
 
 
 def disc_contacts(centre: Any, axis: Any, radius: float, *, tolerance: float) -> Array:
-    """Points `(n, 3)` on the rim of a flat disc that stand for its surface contact: r (1 - cos(pi / n)) <=
-    tolerance.
+    """Points p_k = c + r (cos(2 pi k / n) e_1 + sin(2 pi k / n) e_2) `(n, 3)` on the rim of a flat disc,
+    which stand for its surface contact.
 
-    `centre (3,)`, `axis (3,)` across the disc, `radius` r and `tolerance` [m], by which the regular polygon
-    of n corners is smaller than the disc.
+    n is such that r (1 - cos(pi / n)), by which the regular polygon is smaller than the disc, is within
+    `tolerance` [m]; `centre` c `(3,)`, `axis (3,)` across the disc, `radius` r [m].
 
     Source: Featherstone 2008 section 11.6, Figure 11.7 (d).
 
