@@ -142,7 +142,7 @@ def _plots(frames: Frames) -> list[dict[str, Any]]:
         V = potential_energy(model, frames.q, time=time)
         V = V - V.min()
         plots.append(_plot("Energy", "J", {"kinetic": T, "potential": V, "sum": T + V}))
-    if frames.tau is not None and model.nv:
+    if frames.tau is not None and frames.tau.any():
         plots.append(_plot("Joint forces", "N m, N", dict(zip(_velocity_names(model), frames.tau.T))))
     if frames.contacts is not None and frames.contacts.force.shape[1]:
         plots.append(_plot("Contact force", "N", _contact_series(frames)))
@@ -154,8 +154,8 @@ def _contact_series(frames: Frames) -> dict[str, Array]:
     up = np.array(_up(frames.model))
     upward = frames.contacts.force @ up
     return {
-        "upward, all": upward.sum(axis=1),
-        "sum of sizes": np.linalg.norm(frames.contacts.force, axis=2).sum(axis=1),
+        "upward": upward.sum(axis=1),
+        "sum of all": np.linalg.norm(frames.contacts.force, axis=2).sum(axis=1),
     }
 
 
