@@ -123,6 +123,15 @@ def test_equal_boxes_on_each_other_touch_at_four_corners_whatever_rounding_does(
             assert (np.where(there, away, FAR).min(axis=0) < 1e-6).all()
 
 
+def test_boxes_that_just_touch_touch_with_their_faces():
+    """Turned a little: the cross products of their edges are the faces' normals too."""
+    rng = np.random.default_rng(18)
+    n = 300
+    above = level(n, 1.1 + 1e-15 * rng.normal(size=n), 0.05 * rng.normal(size=n))
+    points = points_between(BOX, level(n, 0.0), BOX, above)
+    assert ((points.gap < FAR).sum(axis=0) >= 4).all()
+
+
 def polygon_cut(subject, clip):
     """The cut of two convex polygons, counter-clockwise, one after the other of clip's half planes."""
     for a, b in zip(clip, np.roll(clip, -1, axis=0), strict=True):

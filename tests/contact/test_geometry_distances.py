@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.contact.placements import Poses, by_coal
+from tests.contact.placements import Poses, by_coal, points_between
 
 import dalembert as da
 from dalembert.errors import UnknownNameError
@@ -56,6 +56,18 @@ def test_boxes_that_are_apart_are_as_far_as_coal_says():
     assert (found.gap[~apart] < 1e-6).all()
 
 
+def test_machine_code_finds_the_same_distances_as_arrays():
+    """However it rounds: fused multiplications are no reason for a tetrahedron to hold the origin."""
+    a, b = da.Cylinder(0.3, 0.5), Ellipsoid((0.2, 0.3, 0.4))
+    model = two(a, b)
+    q, _ = moving(model, 300, 0.8, np.random.default_rng(44))
+    gap = points_between(a, poses(q[:, :7]), b, poses(q[:, 7:])).gap[0]
+    found = da.contact.distances(model, q).gap[:, 0]
+    apart = gap > -0.05
+    assert apart.sum() > 200
+    np.testing.assert_allclose(found[apart], gap[apart], atol=1e-6)
+
+
 def test_batches_names_and_chosen_pairs():
     feet = [("ground", "left_foot"), ("ground", "right_foot")]
     model = da.models.humanoid().with_ground(name="ground")
@@ -78,7 +90,7 @@ def test_batches_names_and_chosen_pairs():
 PAIRS = [
     (da.Plane(), BOX), (HILLS, da.Capsule(0.1, 0.5)), (da.Sphere(0.3), da.Capsule(0.2, 0.9)),
     (da.Capsule(0.1, 0.7), da.Capsule(0.2, 0.9)), (da.Capsule(0.2, 0.9), BOX), (da.Sphere(0.2), BOX),
-    (BOX, da.Box((0.3, 0.4, 0.9))), (BOX, da.Cylinder(0.25, 0.8)), (Ellipsoid((0.2, 0.5, 0.35)), MESH),
+    (BOX, da.Box((0.3, 0.4, 0.9))), (BOX, MESH),
 ]  # fmt: skip
 
 
@@ -103,8 +115,7 @@ def test_rates_are_those_of_the_nearest_points_and_of_differences(pair):
     assert (np.abs(change - rates.gap[:, 0])[shallow] < 1e-3).mean() > 0.95
     smooth = shallow & (np.linalg.norm(turn, axis=1) < 50.0)  # within the difference nearest points may jump
     assert smooth.sum() > 0.7 * shallow.sum()
-    if not isinstance(pair[0], Ellipsoid):
-        assert np.quantile(np.linalg.norm(turn - rates.normal[:, 0], axis=1)[smooth], 0.9) < 1e-4
+    assert np.quantile(np.linalg.norm(turn - rates.normal[:, 0], axis=1)[smooth], 0.9) < 1e-4
 
 
 def test_a_ball_that_rolls_around_another_turns_the_normal():

@@ -106,16 +106,22 @@ def test_beyond_a_height_field_there_is_nothing():
     np.testing.assert_allclose(points.gap[0], [0.4, FAR, 0.4, FAR], atol=1e-12)
 
 
-def test_a_ball_on_a_steep_side_touches_what_is_beside_it():
-    """A wall that rises beside it within one cell: the foot of the perpendicular is on the wall."""
-    x = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
-    field = HeightField(np.maximum(x - 0.0, 0.0) * 2.0 * np.ones((3, 1)), (4.0, 4.0))
-    pose = Poses(identity(1).R, np.array([[-0.05], [0.3], [1.0]]))
-    points = points_between(field, identity(1), da.Sphere(0.3), pose)
-    wall = np.array([-2.0, 0.0, 1.0]) / np.sqrt(5.0)
-    expected = wall @ np.array([-0.05, 0.3, 1.0]) - 0.3
-    flat = 1.0 - 0.3
-    assert points.gap[0, 0] in (pytest.approx(expected), pytest.approx(flat))
-    inside = Poses(identity(1).R, np.array([[0.4], [0.3], [1.5]]))
-    points = points_between(field, identity(1), da.Sphere(0.3), inside)
-    assert points.gap[0, 0] == pytest.approx(wall @ np.array([0.4, 0.3, 1.5]) - 0.3)
+def test_a_ball_touches_the_nearer_side_of_a_hollow_and_the_farther_side_of_a_ridge():
+    """Slopes 0, 1/2 and 2, then level again: bends at x = 0 and 1 upward, at 2 downward."""
+    x = np.linspace(-3.0, 4.0, 8)
+    heights = np.interp(x, [-3.0, 0.0, 1.0, 2.0, 4.0], [0.0, 0.0, 0.5, 2.5, 2.5])
+    field = HeightField(heights * np.ones((3, 1)), (7.0, 4.0))
+    normals = {slope: np.array([-slope, 0.0, 1.0]) / np.hypot(slope, 1.0) for slope in (0.0, 0.5, 2.0)}
+    on = {0.0: np.zeros(3), 0.5: np.zeros(3), 2.0: np.array([1.0, 0.0, 0.5])}
+    # The field is centred at x = 0.5; c over the slope, and which slope counts.
+    for c, slope, top in (
+        ([-0.5, 0.3, 0.8], 0.0, 0.0),  # far from the bend
+        ([0.95, 0.3, 1.5], 2.0, 0.0),  # over the gentle slope, the foot is under the steep one
+        ([1.9, 0.3, 3.1], 0.0, 2.5),  # over the steep slope, the foot is beyond its end
+        ([1.5, 0.3, 2.0], 2.0, 0.0),
+    ):
+        pose = Poses(identity(1).R, np.array(c)[:, None] - np.array([[0.5], [0.0], [0.0]]))
+        points = points_between(field, identity(1), da.Sphere(0.3), pose)
+        expected = normals[slope] @ (np.array(c) - on[slope] - np.array([0.0, 0.0, top])) - 0.3
+        assert points.gap[0, 0] == pytest.approx(expected, abs=1e-12)
+        np.testing.assert_allclose(points.normal[0, :, 0], normals[slope], atol=1e-12)

@@ -42,6 +42,14 @@ def test_parents_and_bodies_that_are_one_never_touch():
     assert held == free - {pair("upper", "hand")}  # hand is of one piece with lower, whose parent is upper
 
 
+def test_what_hangs_on_one_part_hangs_on_the_whole():
+    builder = chain(grip="fixed")
+    builder.add_body("finger", "hand", da.Revolute((1.0, 0.0, 0.0)), inertia=INERTIA)
+    builder.add_shape("finger", da.Sphere(0.1, name="finger ball"))
+    found = {p for p in touching(builder.build()) if "finger ball" in p}
+    assert found == {pair("ground", "finger"), pair("base", "finger"), pair("upper", "finger")}
+
+
 def test_masks_exclusions_and_explicit_pairs():
     none = chain(group=2, collides_with=4)
     none.add_contact_pair("base ball", "upper ball", friction=(0.25, 0.0, 0.0), restitution=0.5)

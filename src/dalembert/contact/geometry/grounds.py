@@ -1,8 +1,8 @@
 """Planes and height fields under solids: the lowest points of a solid against the surface.
 
 A ball of radius r and centre x has the gap n . (x - p) - r from the plane through p with normal n. A height
-field is the plane of the triangle under the ball or, where that is steep, of the triangle at the foot
-of the perpendicular; what is beneath the surface is solid, beyond the grid there is nothing.
+field is the plane of the triangle under the ball, or of the one at the foot of the perpendicular on that;
+what is beneath the surface is solid, beyond the grid there is nothing.
 """
 
 from __future__ import annotations
@@ -12,15 +12,25 @@ from typing import NamedTuple
 import numpy as np
 
 from dalembert.contact.candidates import FAR, ContactPoint
+from dalembert.contact.geometry.directions import choose
 from dalembert.contact.geometry.low_points import Ball, low_points
 from dalembert.model.shapes import HeightField, Plane, Shape
-from dalembert.scalar import Scalar, absolute, floor, logical_and, lookup, maximum, minimum, select, sqrt
+from dalembert.scalar import (
+    Scalar,
+    absolute,
+    floor,
+    logical_and,
+    logical_not,
+    logical_or,
+    lookup,
+    maximum,
+    minimum,
+    select,
+    sqrt,
+)
 from dalembert.spatial import Transform, Vec3
 
 __all__ = ["height_field_solid", "plane_solid"]
-
-FEET = 2
-"""How often the foot of a ball is sought anew."""
 
 
 def plane_solid(a: Plane, X_a: Transform, b: Shape, X_b: Transform) -> list[ContactPoint]:
@@ -36,10 +46,7 @@ def height_field_solid(a: HeightField, X_a: Transform, b: Shape, X_b: Transform)
     found = []
     for ball in low_points(b, X_b, up):
         c = X_a.inverse_transform_point(ball.centre)
-        n, distance = terrain.plane_under(c, c)
-        if ball.radius:
-            for _ in range(FEET):
-                n, distance = terrain.plane_under(c, c - n * distance)
+        n, distance = terrain.plane_near(c) if ball.radius else terrain.plane_under(c, c)
         point = _against(ball, X_a.R @ n, distance)
         found.append(point._replace(gap=select(terrain.has(c), point.gap, FAR)))
     return found
@@ -67,6 +74,19 @@ class Terrain(NamedTuple):
     def has(self, x: Vec3) -> Scalar:
         """Whether there is ground at this place."""
         return logical_and(absolute(x.x) <= 0.5 * self.size[0], absolute(x.y) <= 0.5 * self.size[1])
+
+    def plane_near(self, x: Vec3) -> tuple[Vec3, Scalar]:
+        """The plane under x or, if the foot of the perpendicular is on another triangle, the one of both that
+        counts: in a hollow the nearer one, on a ridge the farther one.
+        """
+        n, distance = self.plane_under(x, x)
+        foot = x - n * distance
+        other_n, other = self.plane_under(x, foot)
+        hollow = self.plane_under(foot, foot)[1] < 0.0
+        takes = logical_or(
+            logical_and(hollow, other < distance), logical_and(logical_not(hollow), other > distance)
+        )
+        return choose(takes, other_n, n), select(takes, other, distance)
 
     def plane_under(self, x: Vec3, at: Vec3) -> tuple[Vec3, Scalar]:
         """The unit normal of the triangle above or below `at`, and the distance of x from its plane.
