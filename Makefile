@@ -19,7 +19,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3 p
 help:
 	@echo "make test    lint, types, import contracts and tests"
 	@echo "make demo    the bundled humanoid: dynamics both ways, checked and timed"
-	@echo "make bench   the benchmark tables, beside Pinocchio"
+	@echo "make bench   the benchmark tables, beside Pinocchio and MuJoCo"
 	@echo "make docs    the documentation, into docs/_build/html"
 	@echo "make coverage-of-requirements   which tests prove which requirement; writes docs/requirements.md"
 	@echo "make files-slow   model files of more packages, against the engines they were written for"
@@ -67,7 +67,7 @@ demo: $(STAMP)
 	$(BIN)/python examples/demo.py
 
 bench: $(STAMP)
-	@status=0; for table in speed counts compile_time large loops derivatives inverse_kinematics transition rollouts; do \
+	@status=0; for table in speed counts compile_time large loops derivatives inverse_kinematics transition rollouts simulation; do \
 	  $(BIN)/python benchmarks/$$table.py || status=1; echo; done; exit $$status
 
 docs: $(DOCS)
