@@ -21,6 +21,9 @@ try {
   byId("problem").textContent = error.message;
   throw error;
 }
+byId("view").addEventListener("webglcontextlost", () => {
+  byId("problem").textContent = "The graphics card was taken away; load the page again.";
+});
 Object.assign(renderer.solids, { ball: ball(), box: box(), cylinder: cylinder(), arrow: arrow() });
 scene.meshes.forEach((mesh, i) => (renderer.solids[`mesh ${i}`] = meshSolid(mesh)));
 
