@@ -1,1 +1,5 @@
 """Motion through time: integrators, steps with contact, rollouts and their trajectories."""
+
+from dalembert.simulation.adaptive import AdaptiveMotion, Event, Happening, integrate_adaptive
+
+__all__ = ["AdaptiveMotion", "Event", "Happening", "integrate_adaptive"]

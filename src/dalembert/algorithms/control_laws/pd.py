@@ -96,7 +96,7 @@ def _slips(v: Sequence[Scalar], v_ref: Sequence[Scalar] | None) -> list[Scalar]:
 
 
 def _driven(tree: Tree) -> list[bool]:
-    """Which velocity variables have a motor: those of the joints in `model.actuated`; a free body has none."""
+    """Which velocity variables have a motor: those of joints in `model.actuated`; a free body has none."""
     model = tree.original if isinstance(tree, AlignedTree) else tree
     names = {body.joint_name for body in tree.bodies if not isinstance(body.joint, Free)}
     if isinstance(model, Model):

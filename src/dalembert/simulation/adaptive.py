@@ -1,0 +1,330 @@
+"""Integration with steps as long as an error bound allows, known between them, and up to events."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.arguments import as_array
+from dalembert.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError, StateError
+from dalembert.library import no_model
+from dalembert.model.model import Model
+from dalembert.simulation.dormand_prince import Span, first_step, next_factor, stages
+from dalembert.simulation.flying_system import FlyingSystem, Policy
+from dalembert.simulation.initial_state import require_closed_loops, require_finite
+from dalembert.simulation.trajectory import Trajectory
+
+__all__ = ["AdaptiveMotion", "Event", "Happening", "integrate_adaptive"]
+
+Array: TypeAlias = npt.NDArray[Any]
+EventFunction: TypeAlias = Callable[[float, Array, Array], Any]
+
+LOOKS: Final = np.array([0.25, 0.5, 0.75, 1.0])
+"""Parts of a step at which events are looked for."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Event:
+    """Something that happens when `function(t, q, v)`, of one sample's arrays, becomes zero.
+
+    `terminal`: the integration ends there. `direction`: 1 for crossings from below only, -1 from above, 0
+    both.
+
+    >>> def height(t, q, v):
+    ...     return q[2]
+    >>> da.simulation.Event(height, terminal=True, direction=-1).name
+    'height'
+    """
+
+    function: EventFunction
+    terminal: bool = False
+    direction: int = 0
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise DtypeError(f"Event: {self.function!r} is no function; give a function of (t, q, v)")
+        if self.direction not in (-1, 0, 1):
+            raise ArgumentError(f"Event: direction is {self.direction!r}; give -1, 0 or 1")
+
+    @property
+    def name(self) -> str:
+        """That of its function."""
+        return str(getattr(self.function, "__name__", "event"))
+
+    def value(self, t: float, q: Array, v: Array) -> float:
+        """g, a finite number."""
+        try:
+            number = float(self.function(t, q, v))
+        except (TypeError, ValueError) as cause:
+            raise DtypeError(f'event "{self.name}" must return one number: {cause}') from cause
+        if not math.isfinite(number):
+            raise StateError(f'event "{self.name}" returned {number} at t = {t:.6g} s')
+        return number
+
+    def crossed(self, before: float, after: float) -> bool:
+        """Whether the function has passed zero; one that begins at zero has not."""
+        rises, falls = before < 0.0 <= after, before > 0.0 >= after
+        return (rises and self.direction >= 0) or (falls and self.direction <= 0)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Happening:
+    """An event that took place: when [s], and the state then."""
+
+    event: Event
+    time: float
+    q: Array
+    v: Array
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class AdaptiveMotion:
+    """A motion known at all times of an interval.
+
+    `time (T+1,)` [s], `q (T+1, nq)`, `v (T+1, nv)`: the ends of the steps, `happenings` the events in order
+    of time; `rejected` steps were taken again shorter; `evaluations` of the dynamics. `at(times)` is the
+    motion between the frames, to the order of the method but one.
+    """
+
+    model: Model
+    time: Array
+    q: Array
+    v: Array
+    happenings: tuple[Happening, ...]
+    rejected: int
+    evaluations: int
+    spans: tuple[Span, ...]
+    system: FlyingSystem
+
+    def at(self, times: npt.ArrayLike) -> tuple[Array, Array]:
+        """q `(…, nq)` and v `(…, nv)` at times `(…)` [s] between the first frame and the last."""
+        wanted = as_array("times", times, ())
+        flat = np.atleast_1d(wanted).ravel()
+        if flat.size and not (self.time[0] <= flat.min() and flat.max() <= self.time[-1]):
+            raise OutOfRangeError(
+                f"the motion is known from {self.time[0]:.6g} s to {self.time[-1]:.6g} s; asked for "
+                f"{flat.min():.6g} s to {flat.max():.6g} s"
+            )
+        q, v = np.empty((flat.size, self.model.nq)), np.empty((flat.size, self.model.nv))
+        if not self.spans:
+            q[:], v[:] = self.q[0], self.v[0]
+        places = np.clip(np.searchsorted(self.time, flat, side="right") - 1, 0, len(self.spans) - 1)
+        for place in np.unique(places) if self.spans else ():
+            mine = places == place
+            q[mine], v[mine] = self.system.land(flat[mine], self.spans[place].at(flat[mine]))
+        return q.reshape(*wanted.shape, -1), v.reshape(*wanted.shape, -1)
+
+    def trajectory(self, times: npt.ArrayLike | None = None) -> Trajectory:
+        """The motion as a `da.Trajectory`, at its own frames or at increasing times `(T+1,)` [s]."""
+        frames = self.time if times is None else as_array("times", times, ())
+        if frames.ndim != 1 or not np.all(np.diff(frames) > 0.0):
+            raise ShapeError("trajectory: times must be one row of increasing numbers")
+        q, v = (self.q, self.v) if times is None else self.at(frames)
+        tau = self.system.torques(frames[:-1], q[:-1], v[:-1])
+        return Trajectory(self.model, frames, q, v, tau)
+
+
+def integrate_adaptive(
+    model: Model,
+    q: npt.ArrayLike,
+    v: npt.ArrayLike,
+    *,
+    duration: float,
+    tau: npt.ArrayLike | Policy | None = None,
+    rtol: float = 1e-8,
+    atol: float = 1e-10,
+    events: Event | EventFunction | Iterable[Event | EventFunction] = (),
+    start: float = 0.0,
+    max_step: float = math.inf,
+    max_steps: int = 100_000,
+) -> AdaptiveMotion:
+    """The motion from (q, v) over `duration` [s], by steps whose error is at most atol + rtol |x| each.
+
+    dx/dt = FD_x(x, tau + passive) by Dormand and Prince's method of order five, in the variables that
+    `da.step` carries, on the configuration manifold. The estimated error of each variable in a step, at the
+    order four, in the root mean square over all, keeps within the bound, and step lengths follow it (PI
+    control). That bounds the truncation error of every step, not the error of the motion: a chaotic system
+    makes much of little. Errors of the model are no matter of it.
+
+    `tau`: None, `(nv,)` held, or a policy `f(model, t, q, v)` on generic scalars, evaluated at all times, not
+    held. `events`: functions g(t, q, v) of one sample's arrays, or `Event`s; where g changes its sign, time
+    and state are found on the polynomial through the step, and a terminal one ends the motion. `start` [s]:
+    the time at the beginning. `max_step` [s] bounds the steps.
+
+    Featherstone 2008 section 10.1.
+
+    Rows: RBDA-10.1-ADAPTIVE.
+
+    >>> model = da.models.pendulum(length=1.0)
+    >>> bottom = da.simulation.Event(lambda t, q, v: q[0], terminal=True)
+    >>> motion = da.simulation.integrate_adaptive(model, [0.01], [0.0], duration=2.0, events=bottom)
+    >>> print(round(motion.time[-1], 4), round(np.pi / 2 / np.sqrt(9.81), 4))  # a quarter of a period
+    0.5015 0.5015
+    """
+    if not isinstance(model, Model):
+        raise no_model("integrate_adaptive", model)
+    q0, v0 = _state(model, q, v)
+    span, t = _number("duration", duration, least=0.0), _number("start", start)
+    tolerances = _number("rtol", rtol, least=0.0), _number("atol", atol, least=0.0)
+    if tolerances[0] < 1e-14 and tolerances[1] <= 0.0:
+        raise ArgumentError(f"integrate_adaptive: rtol={rtol}, atol={atol} ask for more than rounding allows")
+    if not max_step > 0.0:
+        raise ArgumentError(f"integrate_adaptive: max_step is {max_step} s; give a time greater than zero")
+    require_closed_loops(model, q0, v0, np.array(t))
+    system = FlyingSystem.of(model, tau)
+    watches = _Watches(system, _events(events), t, q0, v0)
+
+    def allowed(x: Array) -> Array:
+        return np.maximum(tolerances[1] + tolerances[0] * np.abs(x), 1e-300)
+
+    x, end = system.take_off(q0, v0), t + span
+    k1 = system.rate(t, x)
+    if not np.isfinite(k1).all():
+        raise StateError("integrate_adaptive: the accelerations of the start are not finite")
+    h = min(max_step, first_step(system.rate, t, x, k1, allowed)) if span else 0.0
+    evaluations, rejected, last = 2, 0, 1.0
+    spans: list[Span] = []
+    while t < end:
+        if len(spans) + rejected >= max_steps:
+            raise StateError(
+                f"integrate_adaptive: {max_steps} steps were taken until t = {t:.6g} s; allow more with "
+                'max_steps, allow greater errors, or take a method for stiff systems: da.step, "implicit"'
+            )
+        if h < 16.0 * np.spacing(max(abs(t), abs(end))):
+            raise StateError(
+                f"integrate_adaptive: no step is short enough at t = {t:.6g} s; the motion is singular "
+                "there, or forces jump: make the jump an event, and go on from it"
+            )
+        length = end - t if h >= 0.999 * (end - t) else h
+        new, error, K = stages(system.rate, t, x, k1, length)
+        evaluations += 6
+        sizes = error / np.maximum(allowed(x), allowed(new))
+        measure = float(np.sqrt(np.mean(sizes**2))) if x.size else 0.0
+        if not measure <= 1.0:
+            rejected += 1
+            h = length * min(1.0, next_factor(measure, 1.0))
+            continue
+        taken = Span(t, length, x, K)
+        spans.append(taken)
+        stop = watches.look(taken, end if length == end - t else t + length)
+        t = end if length == end - t else t + length
+        if stop is not None:
+            t = stop
+            break
+        h, last = min(max_step, length * next_factor(measure, last)), measure
+        x, k1 = system.normalized(new), K[6]
+    return _motion(model, system, spans, t, (q0, v0), watches.happenings, rejected, evaluations)
+
+
+class _Watches:
+    """Events, their values at the end of the last step, and what has happened."""
+
+    def __init__(self, system: FlyingSystem, events: Sequence[Event], t: float, q: Array, v: Array) -> None:
+        self._system = system
+        self._events = events
+        self._values = [event.value(t, q, v) for event in events]
+        self.happenings: list[Happening] = []
+
+    def look(self, span: Span, end: float) -> float | None:
+        """Find what happened in a step; the time of the first terminal event, if there is one."""
+        if not self._events:
+            return None
+        times = span.start + LOOKS * (end - span.start)
+        q, v = self._system.land(times, span.at(times))
+        found: list[Happening] = []
+        for k, event in enumerate(self._events):
+            before, since = self._values[k], span.start
+            for time, own_q, own_v in zip(times.tolist(), q, v, strict=True):
+                after = event.value(time, own_q, own_v)
+                if event.crossed(before, after):
+                    found.append(self._locate(event, span, since, before, time, after))
+                before, since = after, time
+            self._values[k] = before
+        found.sort(key=lambda happening: happening.time)
+        for happening in found:
+            self.happenings.append(happening)
+            if happening.event.terminal:
+                return happening.time
+        return None
+
+    def _locate(self, event: Event, span: Span, a: float, g_a: float, b: float, g_b: float) -> Happening:
+        """The zero between a and b: false position with halved weights (Illinois), else halves."""
+
+        def state(time: float) -> tuple[Array, Array]:
+            q, v = self._system.land(np.array([time]), span.at(np.array([time])))
+            return q[0], v[0]
+
+        side = 0
+        for _ in range(100):
+            if g_b == 0.0 or abs(b - a) <= 4.0 * np.spacing(max(abs(a), abs(b))):
+                break
+            middle = (a * g_b - b * g_a) / (g_b - g_a)
+            if not min(a, b) < middle < max(a, b):
+                middle = 0.5 * (a + b)
+            g = event.value(middle, *state(middle))
+            if (g > 0.0) == (g_b > 0.0) or g == 0.0:
+                b, g_b = middle, g
+                g_a = 0.5 * g_a if side == 1 else g_a
+                side = 1
+            else:
+                a, g_a = middle, g
+                g_b = 0.5 * g_b if side == -1 else g_b
+                side = -1
+        return Happening(event, b, *state(b))
+
+
+def _motion(
+    model: Model,
+    system: FlyingSystem,
+    spans: list[Span],
+    end: float,
+    start: tuple[Array, Array],
+    happenings: list[Happening],
+    rejected: int,
+    evaluations: int,
+) -> AdaptiveMotion:
+    """The frames of all steps; the last one may end early."""
+    if not spans:
+        time, q, v = np.array([end]), start[0][np.newaxis], start[1][np.newaxis]
+    else:
+        time = np.array([*(span.start for span in spans), end])
+        x = np.array([span.x for span in spans])
+        q, v = system.land(time, np.vstack([x, spans[-1].at(time[-1:])]))
+        q[0], v[0] = start
+    return AdaptiveMotion(model, time, q, v, tuple(happenings), rejected, evaluations, tuple(spans), system)
+
+
+def _state(model: Model, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[Array, Array]:
+    q0, v0 = as_array("q", q, (model.nq,)), as_array("v", v, (model.nv,))
+    if q0.ndim != 1 or v0.ndim != 1:
+        raise ShapeError(
+            f"integrate_adaptive: q and v have the shapes {q0.shape} and {v0.shape}; every sample has "
+            "steps of its own, so call it for one at a time"
+        )
+    require_finite("q", q0)
+    require_finite("v", v0)
+    return q0, v0
+
+
+def _events(events: Any) -> list[Event]:
+    listed = [events] if callable(events) or isinstance(events, Event) else list(events)
+    return [item if isinstance(item, Event) else Event(item) for item in listed]
+
+
+def _number(name: str, value: Any, least: float = -math.inf) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise DtypeError(f"integrate_adaptive: {name} is {value!r}; give a number") from None
+    if not (math.isfinite(number) and number >= least):
+        wanted = "a finite number" if least == -math.inf else f"a finite number of at least {least:g}"
+        raise ArgumentError(f"integrate_adaptive: {name} is {value!r}; give {wanted}")
+    return number

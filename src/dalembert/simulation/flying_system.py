@@ -1,0 +1,143 @@
+"""A system as a first-order differential equation in the variables that integrators carry, compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.algorithms.aligned import aligned
+from dalembert.algorithms.integrators import Circumstances, Flight, State
+from dalembert.algorithms.open_tree import is_constrained
+from dalembert.algorithms.stepping import T_STAB
+from dalembert.arguments import as_array
+from dalembert.compiled import compile
+from dalembert.errors import ArgumentError, ShapeError
+from dalembert.execution import CompiledFunction
+from dalembert.model.model import Model
+from dalembert.scalar import Scalar
+
+__all__ = ["FlyingSystem", "Policy"]
+
+Array: TypeAlias = npt.NDArray[Any]
+Policy: TypeAlias = Callable[[Model, Scalar, Sequence[Scalar], Sequence[Scalar]], Sequence[Scalar]]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FlyingSystem:
+    """x = (y, w) of `algorithms.flight`: quaternions in it need not have unit norm. Passive forces act."""
+
+    model: Model
+    positions: int
+    policy: Policy | None
+    held: Array
+    rates: CompiledFunction
+    there: CompiledFunction
+    back: CompiledFunction
+
+    @staticmethod
+    def of(model: Model, tau: npt.ArrayLike | Policy | None) -> FlyingSystem:
+        """The system under torques that are held, or under a policy."""
+        policy = tau if callable(tau) else None
+        held = np.zeros(model.nv)
+        if tau is not None and policy is None:
+            held = as_array("tau", tau, (model.nv,))
+            if held.shape != (model.nv,):
+                raise ShapeError(f"tau has the shape {held.shape}; give ({model.nv},), or a policy")
+            if not np.isfinite(held).all():
+                raise ArgumentError("tau holds numbers that are not finite")
+        key = ("flying system", policy)
+        if key not in model.functions:
+            model.functions[key] = _compiled(model, policy)
+        bodies = Flight(model, None).bodies
+        positions = sum(body.nq for body in bodies)
+        found: Any = model.functions[key]
+        return FlyingSystem(model, positions, policy, held, *found)
+
+    def rate(self, t: float, x: Array) -> Array:
+        """dx/dt."""
+        n = self.positions
+        return np.concatenate(self.rates(t, x[:n], x[n:], self.held))
+
+    def take_off(self, q: Array, v: Array) -> Array:
+        """x of a state."""
+        return np.concatenate(self.there(q, v))
+
+    def land(self, times: Array, x: Array) -> tuple[Array, Array]:
+        """States `(n, nq)`, `(n, nv)` of x `(n, size)`."""
+        n = self.positions
+        q, v = self.back(times, np.ascontiguousarray(x[:, :n]), np.ascontiguousarray(x[:, n:]))
+        return q, v
+
+    def normalized(self, x: Array) -> Array:
+        """x with quaternions of unit norm: the same state."""
+        place, new = 0, x.copy()
+        for body in Flight(self.model, None).bodies:
+            for part in body.joint.unit_quaternions:
+                own = slice(place + part.start, place + part.stop)
+                new[own] = x[own] / np.linalg.norm(x[own])
+            place += body.nq
+        return new
+
+    def torques(self, times: Array, q: Array, v: Array) -> Array:
+        """tau `(n, nv)` in states `(n, …)`."""
+        if self.policy is None:
+            return np.tile(self.held, (len(times), 1))
+        key = ("policy", self.policy)
+        if key not in self.model.functions:
+            self.model.functions[key] = _compiled_policy(self.model, self.policy)
+        found: Any = self.model.functions[key]
+        return np.asarray(found(times, q, v))
+
+
+def _compiled(
+    model: Model, policy: Policy | None
+) -> tuple[CompiledFunction, CompiledFunction, CompiledFunction]:
+    """The rates, the way there and the way back."""
+    stabilization = T_STAB if is_constrained(model) and model.closure is None else None
+
+    def now(time: Any) -> Any:
+        return time if model.time_dependent else None
+
+    def rates(model: Model, time: Any, y: Any, w: Any, tau: Any) -> Any:
+        tree = aligned(model)
+        flight = Flight(tree, now(time))
+        whole = flight.land(State(list(y), list(w)), 0.0)
+        forces = tau if policy is None else _asked(policy, model, time, whole)
+        around = Circumstances(tree, forces, passive=True, time=now(time), stabilization=stabilization)
+        found = flight.rates(whole, around.acceleration(whole.q, whole.v, 0.0))
+        return found.q, found.v
+
+    def there(model: Model, q: Any, v: Any) -> Any:
+        found = Flight(model, None).take_off(State(list(q), list(v)))
+        return found.q, found.v
+
+    def back(model: Model, time: Any, y: Any, w: Any) -> Any:
+        found = Flight(model, now(time)).land(State(list(y), list(w)), 0.0)
+        return found.q, found.v
+
+    bodies = Flight(model, None).bodies
+    shapes = {"y": sum(body.nq for body in bodies), "w": sum(body.nv for body in bodies)}
+    return (
+        compile(rates, model, inputs=shapes),
+        compile(there, model),
+        compile(back, model, inputs=shapes),
+    )
+
+
+def _compiled_policy(model: Model, policy: Policy) -> CompiledFunction:
+    def torques(model: Model, time: Any, q: Any, v: Any) -> Any:
+        return _asked(policy, model, time, State(list(q), list(v)))
+
+    return compile(torques, model)
+
+
+def _asked(policy: Policy, model: Model, time: Scalar, state: State) -> list[Scalar]:
+    tau = list(policy(model, time, state.q, state.v))
+    if len(tau) != model.nv:
+        raise ShapeError(f"the policy returned {len(tau)} joint forces; this model has {model.nv}")
+    return tau

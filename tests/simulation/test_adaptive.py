@@ -1,0 +1,242 @@
+"""Adaptive integration: errors follow tolerances, dense output, events, on every kind of model."""
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+from scipy.integrate._ivp.rk import RK45
+from tests.algorithms.trees import close, random_tree
+
+import dalembert as da
+from dalembert import scalar
+from dalembert.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError, StateError
+from dalembert.simulation import Event, integrate_adaptive
+from dalembert.simulation.dormand_prince import DENSE, ERROR, NODES, STAGES
+
+UPPER, LOWER, LIGHT, HEAVY, G = 1.0, 0.9, 0.05, 1.0, 9.81
+
+
+def spiky_pendulum():
+    """A heavy bob on a light one: it passes close to the pivot, and the light one whips round."""
+    builder = da.ModelBuilder(gravity=(0.0, 0.0, -G))
+
+    def bob(mass, length):
+        return da.RigidInertia(mass, (0.0, 0.0, -length), np.zeros((3, 3)))
+
+    below = da.Transform.from_rotation_translation(np.eye(3), (0.0, 0.0, -UPPER))
+    builder.add_body("upper", "world", da.Revolute((0, 1, 0)), inertia=bob(LIGHT, UPPER))
+    builder.add_body("lower", "upper", da.Revolute((0, 1, 0)), placement=below, inertia=bob(HEAVY, LOWER))
+    return builder.build(inertia="as_given")
+
+
+def textbook_rate(t, x):
+    """Lagrange's equations of two point masses by the angles a, b of their rods from the vertical."""
+    a, b, da_, db = x
+    c, s = np.cos(a - b), np.sin(a - b)
+    M = np.array([[(LIGHT + HEAVY) * UPPER, HEAVY * LOWER * c], [UPPER * c, LOWER]])
+    f = [
+        -HEAVY * LOWER * db**2 * s - (LIGHT + HEAVY) * G * np.sin(a),
+        UPPER * da_**2 * s - G * np.sin(b),
+    ]
+    return [da_, db, *np.linalg.solve(M, f)]
+
+
+START = np.array([2.0, 2.6, 0.0, 0.0])  # a, b, and their rates
+
+
+def exact(times):
+    found = solve_ivp(
+        textbook_rate, (0.0, times[-1]), START, method="DOP853", rtol=1e-13, atol=1e-13, t_eval=times
+    ).y
+    q = np.stack([found[0], found[1] - found[0]], axis=-1)
+    return q, np.stack([found[2], found[3] - found[2]], axis=-1)
+
+
+def relative(x):
+    return np.array([x[0], x[1] - x[0]])
+
+
+@pytest.fixture(scope="module")
+def pendulum():
+    return spiky_pendulum()
+
+
+def test_error_follows_the_tolerance_on_a_spiky_double_pendulum(pendulum):
+    """RBDA-10.1-ADAPTIVE: a hundredth of the tolerance, about a hundredth of the error, against equations of
+    motion and a solver of other hands; short steps where accelerations have spikes, long ones elsewhere.
+    """
+    end_q, end_v = exact(np.array([0.0, 2.0]))
+    errors, tolerances = [], [1e-5, 1e-7, 1e-9, 1e-11]
+    for tolerance in tolerances:
+        motion = integrate_adaptive(
+            pendulum, relative(START), np.zeros(2), duration=2.0, rtol=tolerance, atol=tolerance
+        )
+        errors.append(max(np.abs(motion.q[-1] - end_q[-1]).max(), np.abs(motion.v[-1] - end_v[-1]).max()))
+    ratios = np.array(errors[:-1]) / np.array(errors[1:])
+    assert np.all((ratios > 30.0) & (ratios < 300.0))
+    assert np.all(np.array(errors) < 100.0 * np.array(tolerances))
+    times = np.linspace(0.0, 2.0, 2001)
+    a = np.abs(da.forward_dynamics(pendulum, *motion.at(times), np.zeros(2))).max(axis=-1)
+    steps = np.diff(motion.time)
+    assert a.max() > 50.0 * np.median(a)
+    assert steps.max() > 30.0 * steps.min()
+
+
+def test_steps_that_adapt_cost_less_than_equal_ones(pendulum):
+    """RBDA-10.1-ADAPTIVE: as exact as Runge and Kutta's method at a third of its evaluations."""
+    end_q, _ = exact(np.array([0.0, 2.0]))
+    motion = integrate_adaptive(pendulum, relative(START), np.zeros(2), duration=2.0, rtol=1e-7, atol=1e-7)
+    count = 3 * motion.evaluations // 4
+    fixed = da.rollout(
+        pendulum, relative(START), np.zeros(2), steps=count, dt=2.0 / count, integrator="rk4", every=count
+    )
+    assert np.abs(fixed.q[-1] - end_q[-1]).max() > np.abs(motion.q[-1] - end_q[-1]).max()
+
+
+def test_the_motion_is_known_between_its_frames(pendulum):
+    """RBDA-10.1-ADAPTIVE: dense output is about as exact as the steps, and continuous at their ends."""
+    times = np.linspace(0.0, 2.0, 301)
+    q, v = exact(times)
+    motion = integrate_adaptive(pendulum, relative(START), np.zeros(2), duration=2.0, rtol=1e-9, atol=1e-9)
+    assert len(motion.time) > 300
+    found_q, found_v = motion.at(times)
+    close(found_q, q, 1e-7)
+    close(found_v, v, 1e-7)
+    at_frames = motion.at(motion.time)
+    np.testing.assert_allclose(at_frames[0], motion.q, rtol=0.0, atol=1e-13)
+    assert motion.at(0.7)[0].shape == (2,)
+    assert motion.at([[0.7, 0.8]])[1].shape == (1, 2, 2)
+    trajectory = motion.trajectory(np.linspace(0.0, 2.0, 21))
+    assert trajectory.energy() == pytest.approx(trajectory.energy()[0], abs=1e-6)
+    assert trajectory.tau.shape == (20, 2)
+    with pytest.raises(OutOfRangeError, match="known from 0 s to 2 s"):
+        motion.at(2.1)
+
+
+def test_coefficients_are_those_of_the_method():
+    """Against another implementation, and the conditions on sums."""
+    np.testing.assert_allclose(DENSE, RK45.P, rtol=1e-15)
+    np.testing.assert_allclose(-ERROR, RK45.E, rtol=1e-13, atol=1e-17)
+    for row, other, node in zip(STAGES[:5], RK45.A[1:], NODES[1:], strict=False):
+        np.testing.assert_allclose(row, other[: len(row)], rtol=1e-15)
+        assert row.sum() == pytest.approx(node, abs=1e-14)
+    np.testing.assert_allclose(STAGES[5], RK45.B, rtol=1e-15)
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_quaternions_and_free_bodies_on_the_manifold(seed):
+    """RBDA-10.1-ADAPTIVE: trees with free, ball and planar joints, against small steps of Runge and Kutta."""
+    model = random_tree(seed, 3, ("free", "spherical", "planar", "sphere_in_cylinder"), branching=0.3)
+    model = model.with_values({f"{b.joint_name}.friction": np.zeros(b.nv) for b in model.bodies})
+    q, v = model.random_state(seed)
+    tau = np.random.default_rng(seed).normal(size=model.nv)
+    motion = integrate_adaptive(model, q, v, duration=0.4, tau=tau, rtol=1e-10, atol=1e-12)
+    fine = da.rollout(model, q, v, tau, steps=4000, dt=1e-4, integrator="rk4", every=4000)
+    close(da.difference(model, motion.q[-1], fine.q[-1]), np.zeros(model.nv), 1e-7)
+    close(motion.v[-1], fine.v[-1], 1e-7)
+    norms = [np.linalg.norm(motion.q[..., s], axis=-1) for b in model.bodies for s in unit_places(b)]
+    assert norms
+    close(norms, np.ones_like(norms), 1e-14)
+
+
+def unit_places(body):
+    start = body.q_slice.start
+    return [slice(start + s.start, start + s.stop) for s in body.joint.unit_quaternions]
+
+
+def test_models_that_depend_on_time_and_policies():
+    """RBDA-10.1-ADAPTIVE: a pendulum on a shaken pivot, damped by a policy that depends on time; its equation
+    of motion is l q'' = -(g + y'') sin q - …, y = 0.1 sin 8 t.
+    """
+    shaken = da.TimeDependent(
+        da.Revolute((0, 1, 0)), driver=da.Prismatic((0, 0, 1)), motion=lambda t: [0.1 * scalar.sin(8.0 * t)]
+    )
+    builder = da.ModelBuilder(gravity=(0.0, 0.0, -G))
+    bob = da.RigidInertia(1.0, (0.0, 0.0, -1.0), np.zeros((3, 3)))
+    builder.add_body("bob", "world", shaken, inertia=bob)
+    model = builder.build(inertia="as_given")
+
+    def policy(model, t, q, v):
+        return [-0.3 * v[0] * (1.0 + scalar.sin(t))]
+
+    motion = integrate_adaptive(model, [0.4], [0.0], duration=3.0, start=1.0, tau=policy)
+
+    def rate(t, x):
+        return [x[1], -(G - 6.4 * np.sin(8.0 * t)) * np.sin(x[0]) - 0.3 * x[1] * (1.0 + np.sin(t))]
+
+    x = solve_ivp(rate, (1.0, 4.0), [0.4, 0.0], method="DOP853", rtol=1e-12, atol=1e-12).y[:, -1]
+    assert motion.time[-1] == 4.0
+    close([motion.q[-1, 0], motion.v[-1, 0]], x, 1e-6)
+    frames = motion.trajectory()
+    close(frames.tau[5], [-0.3 * motion.v[5, 0] * (1.0 + np.sin(motion.time[5]))], 1e-12)
+
+
+def test_closed_loops_stay_closed():
+    """RBDA-10.1-ADAPTIVE: a four-bar keeps its loop and its energy."""
+    model = da.models.four_bar()
+    q, v = da.close_loops(model, model.neutral(), np.ones(model.nv))[:2]
+    motion = integrate_adaptive(model, q, v, duration=1.0, rtol=1e-9, atol=1e-9)
+    assert np.abs(da.constraint_error(model, motion.q)).max() < 1e-7
+    energy = motion.trajectory().energy()
+    assert np.ptp(energy) < 1e-6 * max(1.0, np.abs(energy).max())
+
+
+def test_events_are_found_when_they_happen():
+    """RBDA-10.1-ADAPTIVE: a thrown body passes its highest point and lands; times of a parabola."""
+    builder = da.ModelBuilder(gravity=(0.0, 0.0, -G))
+    builder.add_body("ball", "world", da.Free(), inertia=da.RigidInertia(1.0, (0.1, 0, 0), (0.1, 0.2, 0.25)))
+    model = builder.build()
+    q, v = np.array([0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0]), np.array([2.0, 3.0, 4.0, 0.5, 0.0, 6.0])
+    center, rate = da.center_of_mass(model, q), da.point_motion(model, q, v, 0 * v, "ball")[1]
+    rate = rate + np.cross(v[:3], [0.1, 0.0, 0.0])
+
+    def height(t, q, v):
+        return da.center_of_mass(model, q)[2] - 0.5
+
+    def climbing(t, q, v):
+        return da.centroidal_momentum(model, q, v)[5]
+
+    def never(t, q, v):
+        return 1.0
+
+    events = (Event(height, terminal=True, direction=-1), climbing, never, Event(height, direction=1))
+    motion = integrate_adaptive(model, q, v, duration=5.0, events=events)
+    top = rate[2] / G
+    landing = top + np.sqrt(top**2 + 2.0 * (center[2] - 0.5) / G)
+    assert [happening.event.name for happening in motion.happenings] == ["climbing", "height"]
+    assert [happening.time for happening in motion.happenings] == pytest.approx([top, landing], abs=1e-9)
+    assert motion.time[-1] == motion.happenings[-1].time
+    close(motion.q[-1], motion.happenings[-1].q, 1e-12)
+    assert height(0.0, motion.q[-1], motion.v[-1]) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_bad_arguments_are_refused(pendulum):
+    q, v = np.array([0.3, 0.1]), np.zeros(2)
+
+    def run(**options):
+        return integrate_adaptive(pendulum, q, v, **({"duration": 1.0} | options))
+
+    with pytest.raises(ArgumentError, match=r"duration is -1\.0; give a finite number of at least 0"):
+        run(duration=-1.0)
+    with pytest.raises(ArgumentError, match="rtol is nan"):
+        run(rtol=np.nan)
+    with pytest.raises(ArgumentError, match="more than rounding allows"):
+        run(rtol=0.0, atol=0.0)
+    with pytest.raises(ArgumentError, match=r"max_step is 0\.0"):
+        run(max_step=0.0)
+    with pytest.raises(ArgumentError, match="tau holds numbers that are not finite"):
+        run(tau=[np.nan, 0.0])
+    with pytest.raises(ShapeError, match="one at a time"):
+        integrate_adaptive(pendulum, np.zeros((4, 2)), v, duration=1.0)
+    with pytest.raises(StateError, match="10 steps were taken"):
+        run(max_steps=10)
+    with pytest.raises(DtypeError, match="must return one number"):
+        run(events=lambda t, q, v: q)
+    with pytest.raises(ArgumentError, match="direction is 2"):
+        Event(lambda t, q, v: 0.0, direction=2)
+    with pytest.raises(ShapeError, match="returned 1 joint forces; this model has 2"):
+        run(tau=lambda model, t, q, v: [q[0]])
+    with pytest.raises(StateError, match=r"no step is short enough at t = 0\.5 s"):
+        run(tau=lambda model, t, q, v: [scalar.sqrt(0.5 - t), 0.0])
+    still = run(duration=0.0)
+    assert still.time.tolist() == [0.0]
+    np.testing.assert_array_equal(still.at(0.0)[0], q)
