@@ -44,8 +44,8 @@ class CompliantSolution(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True)
 class Yielding:
-    """A point on surfaces that yield: its gap [m], the patch x [m], K, K_t, D_t, and w [1/kg], the least
-    mobility that it may have."""
+    """A point on surfaces that yield: its gap [m], the patch x [m], K, K_t, D_t, and the normal impulse [N s]
+    that it bore in the step before."""
 
     point: Point
     gap: Scalar
@@ -53,7 +53,7 @@ class Yielding:
     stiffness: Scalar
     friction_stiffness: Scalar
     friction_damping: Scalar
-    mobility: Scalar
+    bore: Scalar
 
     def spring(self) -> Scalar:
         """The normal impulse of the spring alone."""
@@ -121,14 +121,15 @@ def solve_compliant(
 
 
 def _held(surface: Yielding, u: Vec3, *, first: bool) -> _Held:
-    """Before the first solve, what an impact exerts is not known: no more than stops all of the mass."""
+    """Before the first solve the normal impulse that friction has is that of the step before: what a deep
+    spring exerts at rest may be far from what it will exert, and such friction would jam the body."""
     point, spring = surface.point, surface.spring()
     closing = point.stiffness * (point.bound - point.normal.dot(u))
     pressing = select(spring + closing > 0.0, 1.0, 0.0)
     if is_zero(point.friction):
         return _Held(pressing, 0.0)
-    gentle = closing / (1.0 + point.stiffness * surface.mobility) if first else closing
-    return _Held(pressing, _share(surface.pull(u), point.friction * maximum(spring + gentle, 0.0)))
+    normal = surface.bore if first else maximum(spring + closing, 0.0)
+    return _Held(pressing, _share(surface.pull(u), point.friction * normal))
 
 
 def _linear(
