@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 import dalembert as da
@@ -115,8 +116,7 @@ def coal_shape(shape: da.Shape) -> Any:
 
 def by_coal(a: da.Shape, A: Poses, b: da.Shape, B: Poses) -> tuple[Array, Array]:
     """Signed distances (n,) and unit normals (3, n) from a to b."""
-    import coal
-
+    coal = pytest.importorskip("coal")  # comes with Pinocchio
     shape_a, shape_b = coal_shape(a), coal_shape(b)
     request = coal.DistanceRequest()
     request.gjk_tolerance = request.epa_tolerance = 1e-9
