@@ -1,4 +1,4 @@
-"""Contact geometry: the nearest points of shapes of every kind, on the first and the last body of a tree."""
+"""Contact: nearest points of shapes of every kind, on the first and the last body of a tree; compliant laws."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ from tests.conformance.enrolling import Enrolled, flat
 import dalembert as da
 from dalembert import algorithms as al
 from dalembert.arguments import ArrayArgument
+from dalembert.contact.candidates import Candidate
+from dalembert.contact.compliant import CompliantLaw, PatchState, compliant_forces, patches_after
+from dalembert.contact.compliant_step import step_compliant
+from dalembert.contact.compliant_surfaces import Hertz, LinearSurface, SeriesSpring, TwoSurfaces
 from dalembert.contact.geometry import closest_points, nearest_point
 from dalembert.lowering import Recipe
 from dalembert.model.model import Model
 from dalembert.model.shapes import ConvexMesh, Ellipsoid, HeightField
+from dalembert.model.tree import PerBody
 from dalembert.spatial import Mat3, Transform, Vec3
 
 GROUND = Transform(Mat3(0.8, 0.36, 0.48, -0.6, 0.48, 0.64, 0.0, -0.8, 0.6), Vec3(0.1, -0.2, -1.5))
@@ -60,6 +65,46 @@ def gaps(*pairs: tuple[Any, Any]) -> Callable[[Any, Any], Any]:
     return found
 
 
+def pressed(tree: Any, q: Any) -> list[Candidate]:
+    """Points of balls a little in a ground that follows them, and of one against the other."""
+    first, last = placed(tree, q)
+    found = []
+    for place, X in ((0, first), (len(tree.bodies) - 1, last)):
+        point = closest_points(da.Plane(), GROUND, SPHERE, X)[0]
+        found.append(Candidate(-1, place, 0.6, 0.0, point._replace(gap=0.05 * point.gap - 0.01)))
+    point = closest_points(SPHERE, first, SPHERE, last)[0]
+    return [*found, Candidate(0, len(tree.bodies) - 1, 0.4, 0.0, point._replace(gap=0.02 * point.gap - 0.02))]
+
+
+def yielding(surface: Any) -> Callable[[Any, Any, Any], Any]:
+    def forces(tree: Any, q: Any, v: Any) -> Any:
+        law = CompliantLaw(surface, 2.0e3, 40.0)
+        points = pressed(tree, q)
+        pairs = zip(al.forward_kinematics(tree, q), al.body_velocities(tree, q, v), strict=True)
+        moving = PerBody([pose.inverse_apply(motion) for pose, motion in pairs])
+        states = [
+            PatchState([-0.01 * (k + 1)] * surface.order, Vec3(0.001, 0.002 * k, 0.0)) for k in range(3)
+        ]
+        after = patches_after(points, moving, states, law, 0.004)
+        return [compliant_forces(points, moving, states, law), [(state.z, state.x) for state in after]]
+
+    return forces
+
+
+def compliant_step(tree: Any, q: Any, v: Any) -> Any:
+    memory = [[0.001, 0.0, 0.002 * k, 0.01] for k in range(3)]
+    return step_compliant(tree, q, v, [0.1] * tree.nv, 0.01, pressed(tree, q), memory=memory)
+
+
+def _moving(name: str, function: Callable[[Any, Any, Any], Any], *models: str) -> Enrolled:
+    def recipe(model: Model) -> Recipe:
+        shapes = (("q", (model.nq,)), ("v", (model.nv,)))
+        arguments = tuple(ArrayArgument(key, shape) for key, shape in shapes)
+        return Recipe(name, lambda tree, q, v: flat(function(tree, q, v)), model, arguments)
+
+    return Enrolled(f"contact.{name}", frozenset({name}), recipe, models=models)
+
+
 def _entry(name: str, function: Callable[[Any, Any], Any], *models: str) -> Enrolled:
     def recipe(model: Model) -> Recipe:
         return Recipe(
@@ -78,6 +123,15 @@ ENROLLED = (
     _entry("boxes", between((BOX, BOX)), "arm", "branched"),
     _entry("meshes", gaps((CAPSULE, ROUND)), "arm"),
     _entry("convex", gaps((CYLINDER, MESH)), "arm"),
+    _moving("compliant_forces-linear", yielding(LinearSurface(3e3, 50.0)), "arm", "branched"),
+    _moving("compliant_forces-hertz", yielding(Hertz(5e4, 0.4)), "arm"),
+    _moving("compliant_forces-series", yielding(SeriesSpring(3e3, 50.0, 2e4)), "arm"),
+    _moving(
+        "compliant_forces-two",
+        yielding(TwoSurfaces(LinearSurface(3e3, 50.0), LinearSurface(1e4, 90.0))),
+        "arm",
+    ),
+    _moving("step_compliant", compliant_step, "arm", "branched"),
 )
 
 STRUCTURE: dict[str, str] = {}
