@@ -53,6 +53,7 @@ def test_a_ball_bounces_at_the_times_of_the_closed_form() -> None:
         assert event.v_before[0] == pytest.approx(-np.sqrt(2 * G * h) * e**number, rel=1e-6)
         assert event.v_after[0] == pytest.approx(-e * event.v_before[0], rel=1e-9)
         assert event.impulse[0] == pytest.approx((1 + e) * -event.v_before[0], rel=1e-9)
+    assert [abs(event.v_before[0]) > 1e-3 for event in motion.events] == [True] * (len(found) - 1) + [False]
     assert motion.events[-1].active == (0,)
     assert motion.trajectory.observed["contact_force"][-1] == pytest.approx(G)
     assert motion.solved == 1
@@ -144,6 +145,9 @@ def test_contacts_are_lost_where_features_end(table_and_rod: tuple[da.Model, Gap
     assert not any(event.kind in ("collision", "contact gain") for event in motion.events)
     # Until it tips the forces carry the weight with its moment about the edge.
     forces, times = motion.trajectory.observed["contact_force"], motion.trajectory.time
+    record = motion.trajectory.contacts
+    assert record is not None
+    np.testing.assert_allclose(record.force[50].sum(axis=0), [0.0, 0.0, 2.0 * G], rtol=1e-7, atol=1e-9)
     early = times < 0.5
     np.testing.assert_allclose(forces[early].sum(axis=1), 2.0 * G, rtol=1e-7)
     x = -1.0 + 2.0 * times[early]
@@ -168,6 +172,13 @@ def test_a_tilted_box_lands_on_an_edge_and_then_on_its_face() -> None:
     assert len(motion.events[0].contacts) == 2
     assert "contact gain" in kinds
     assert motion.trajectory.observed["contact_force"][-1].sum() == pytest.approx(3.0 * G, rel=1e-6)
+    record = motion.trajectory.contacts
+    assert record is not None
+    assert record.names == (("ground", "box"),) * 4
+    np.testing.assert_allclose(record.force[-1].sum(axis=0), [0.0, 0.0, 3.0 * G], atol=1e-5)
+    moments = np.cross(record.position[-1] - motion.trajectory.q[-2, :3], record.force[-1]).sum(axis=0)
+    np.testing.assert_allclose(moments, 0.0, atol=1e-6)
+    np.testing.assert_allclose(record.position[-1, :, 2], 0.0, atol=1e-6)
     assert np.abs(motion.trajectory.v[-1][:2]).max() < 1e-6
     energies = motion.trajectory.energy()
     assert np.diff(energies).max() < 1e-5 * energies[0]
@@ -230,6 +241,33 @@ def test_a_concave_slope_of_flat_pieces_costs_energy_at_each_edge() -> None:
     impacts = [event for event in flat.events if event.impulse.any()]
     assert len(impacts) >= 3
     assert flat.trajectory.energy()[-1] < flat.trajectory.energy()[0] - 0.1
+
+
+def test_a_linkage_bounces_off_its_stops_with_its_loops_closed() -> None:
+    """RBDA-11.5-PROCEDURE: the crank of a four-bar linkage swings between two stops; elastic impacts keep
+    its energy, which plastic ones do not, and the loop stays closed through both."""
+    model = da.models.four_bar()
+    q, v = da.close_loops(model, [0.4, 0.3, 1.2], [8.0, 0.0, 0.0], hold=["crank_pivot"])
+    low, high = float(q[0]) - 0.15, float(q[0]) + 0.15
+    stops = GapFunction(model, lambda model, q: [q[0] - low, high - q[0]], names=("low", "high"))
+    for e in (1.0, 0.0):
+        motion = simulate_events(model, q, v, stops, duration=0.2, step=0.001, restitution=e, method="heun3")
+        impacts = [event for event in motion.events if event.impulse.any()]
+        assert impacts
+        assert np.abs(da.constraint_error(model, motion.trajectory.q)).max() < 1e-6
+        energy = motion.trajectory.energy()
+        if e == 1.0:
+            assert len(impacts) >= 3
+            np.testing.assert_allclose(energy, energy[0], rtol=1e-5)
+        else:
+            assert energy[-1] < energy[0] - 0.1
+        for event in impacts:
+            K = da.constraint_jacobian(model, event.q)
+            np.testing.assert_allclose(K @ event.v_after, 0.0, atol=1e-5)
+            (stop,) = event.contacts
+            assert stops.rate(event.q, event.v_after)[stop] == pytest.approx(
+                -e * stops.rate(event.q, event.v_before)[stop], abs=1e-7
+            )
 
 
 @pytest.mark.parametrize(("x", "speed", "push"), [(-0.1, 0.5, 0.0), (1e-12, 0.5, 0.0), (0.0, 0.0, 2.0)])

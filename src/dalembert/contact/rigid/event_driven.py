@@ -55,7 +55,8 @@ class ContactEvent:
 @dataclass(frozen=True, eq=False)
 class EventDrivenMotion:
     """`trajectory`, with frames at every time step and every event (after it) and "gap" and "contact_force"
-    `(T+1, nc)` in `observed`; `events` in order; `solved`: how often a complementarity problem was solved.
+    `(T+1, nc)` in `observed`, and `contacts` where the gaps know their points; `events` in order; `solved`:
+    how often a complementarity problem was solved.
     """
 
     trajectory: Trajectory
@@ -168,7 +169,7 @@ class _Simulation:
         )
 
     def result(self) -> EventDrivenMotion:
-        from dalembert.simulation.trajectory import Trajectory
+        from dalembert.simulation.trajectory import ContactRecord, Trajectory
 
         times, states, forces = (np.array(column) for column in zip(*self.frames, strict=True))
         model = self.sets.model
@@ -177,7 +178,13 @@ class _Simulation:
             [self.sets.joint_forces(*frame) for frame in zip(times[:-1], q[:-1], v[:-1], strict=True)]
         )
         observed = {"gap": self.sets.gaps.value(q), "contact_force": forces}
-        trajectory = Trajectory(model, times, q, v, tau.reshape(len(times) - 1, model.nv), observed=observed)
+        points, contacts = self.sets.gaps.points(q[:-1]), None
+        if points is not None:
+            position, normal = points
+            force = forces[:-1, :, None] * normal
+            contacts = ContactRecord(self.sets.gaps.pairs, force, position, observed["gap"][:-1])
+        tau = tau.reshape(len(times) - 1, model.nv)
+        trajectory = Trajectory(model, times, q, v, tau, contacts=contacts, observed=observed)
         return EventDrivenMotion(trajectory, tuple(self.events), self.sets.solved)
 
     def _begin(self) -> None:

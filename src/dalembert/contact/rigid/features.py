@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
-from typing import Any, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.contact.rigid.gaps import GapFunction
@@ -22,12 +22,23 @@ __all__ = ["EdgeEdge", "Feature", "VertexFace", "feature_gaps"]
 Point: TypeAlias = Sequence[float]
 
 
+class FeatureContact(NamedTuple):
+    """phi [m]; a number that is positive where the features face each other; where they are nearest, and the
+    normal there, in the world.
+    """
+
+    gap: Any
+    extent: Any
+    position: Vec3
+    normal: Vec3
+
+
 class Feature(ABC):
     """Two features of polyhedra, on two bodies, that can touch at one point."""
 
     @abstractmethod
-    def gap_and_extent(self, poses: dict[str, Transform]) -> tuple[Any, Any]:
-        """phi [m], and a number that is positive where the features face each other."""
+    def measured(self, poses: dict[str, Transform]) -> FeatureContact:
+        """The features where their bodies are."""
 
     @property
     @abstractmethod
@@ -69,7 +80,7 @@ class VertexFace(Feature):
     def bodies(self) -> tuple[str, str]:
         return self.on, self.body
 
-    def gap_and_extent(self, poses: dict[str, Transform]) -> tuple[Any, Any]:
+    def measured(self, poses: dict[str, Transform]) -> FeatureContact:
         own = poses[self.on]
         at = own.inverse().transform_point(poses[self.body].transform_point(Vec3.of(self.vertex)))
         corners = [Vec3.of(corner) for corner in self.face]
@@ -78,7 +89,8 @@ class VertexFace(Feature):
             normal.cross(_unit(end - start)).dot(at - start)
             for start, end in pairwise([*corners, corners[0]])
         ]
-        return normal.dot(at - corners[0]), reduce(minimum, inside)
+        vertex, outward = own.transform_point(at), own.R @ normal
+        return FeatureContact(normal.dot(at - corners[0]), reduce(minimum, inside), vertex, outward)
 
 
 @final
@@ -113,7 +125,7 @@ class EdgeEdge(Feature):
     def bodies(self) -> tuple[str, str]:
         return self.on, self.body
 
-    def gap_and_extent(self, poses: dict[str, Transform]) -> tuple[Any, Any]:
+    def measured(self, poses: dict[str, Transform]) -> FeatureContact:
         c, d = (poses[self.body].transform_point(Vec3.of(end)) for end in self.edge)
         a, b = (poses[self.on].transform_point(Vec3.of(end)) for end in self.other)
         along, across, apart = b - a, d - c, c - a
@@ -125,7 +137,8 @@ class EdgeEdge(Feature):
         u = apart.cross(along).dot(perpendicular) / square
         length, width = sqrt(along.dot(along)), sqrt(across.dot(across))
         inside = reduce(minimum, [s * length, (1.0 - s) * length, u * width, (1.0 - u) * width])
-        return perpendicular.dot(apart) / sqrt(square), inside
+        normal = perpendicular * (1.0 / sqrt(square))
+        return FeatureContact(normal.dot(apart), inside, a + along * s, normal)
 
 
 def feature_gaps(model: Model, features: Sequence[Feature]) -> GapFunction:
@@ -148,20 +161,23 @@ def feature_gaps(model: Model, features: Sequence[Feature]) -> GapFunction:
     wanted = {name for feature in features for name in feature.bodies}
     indices = {name: model.body(name).index for name in wanted if name != WORLD_NAME}
 
-    def both(tree: Model, q: Sequence[Any]) -> list[tuple[Any, Any]]:
+    def measured(tree: Model, q: Sequence[Any]) -> list[FeatureContact]:
         found = forward_kinematics(tree, q)
         poses = {name: found[index] for name, index in indices.items()}
         poses[WORLD_NAME] = Transform.identity()
-        return [feature.gap_and_extent(poses) for feature in features]
+        return [feature.measured(poses) for feature in features]
 
     def gaps(tree: Model, q: Sequence[Any]) -> list[Any]:
-        return [gap for gap, _ in both(tree, q)]
+        return [contact.gap for contact in measured(tree, q)]
 
     def extents(tree: Model, q: Sequence[Any]) -> list[Any]:
-        return [extent for _, extent in both(tree, q)]
+        return [contact.extent for contact in measured(tree, q)]
 
-    names = [" - ".join(feature.bodies) for feature in features]
-    return GapFunction(model, gaps, extent=extents, names=names)
+    def points(tree: Model, q: Sequence[Any]) -> list[Any]:
+        return [[*contact.position, *contact.normal] for contact in measured(tree, q)]
+
+    names = [feature.bodies for feature in features]
+    return GapFunction(model, gaps, extent=extents, points=points, names=names)
 
 
 def _unit(x: Vec3) -> Vec3:

@@ -17,6 +17,7 @@ from dalembert.contact.points import contact_points, point_names
 from dalembert.errors import ModelError, ShapeError
 from dalembert.execution import CompiledFunction
 from dalembert.model.model import Model
+from dalembert.model.system import WORLD_NAME
 
 __all__ = ["ContactState", "GapFunction", "contact_states", "shape_gaps"]
 
@@ -77,8 +78,9 @@ class GapFunction:
     `function(model, q)` returns phi [m], positive apart, negative overlapping, on generic scalars (it is
     compiled like any function, and its derivatives are ours). `extent(model, q)`, if given, returns a
     number for each contact that is positive where the two features face each other: a vertex over a face,
-    two edges that cross. Where it is negative the constraint does not hold, whatever phi is. `names`: one
-    for each.
+    two edges that cross. Where it is negative the constraint does not hold, whatever phi is. `points(model,
+    q)`, if given, returns position and normal of each contact, six numbers in the world, from which
+    trajectories take where forces act. `names`: one for each, or two, of what touches.
 
     Source: Featherstone 2008 section 11.4, Eqs 11.37 to 11.40; geometric contact loss in section 11.6.
 
@@ -98,16 +100,19 @@ class GapFunction:
         function: OfConfiguration,
         *,
         extent: OfConfiguration | None = None,
-        names: Sequence[str] | None = None,
+        points: OfConfiguration | None = None,
+        names: Sequence[str | tuple[str, str]] | None = None,
     ) -> None:
-        def phi(model: Model, q: Sequence[Any]) -> list[Any]:
-            return list(function(model, q))
-
         self.model = model
-        self._value = compile_function(phi, model)
+        self._value = compile_function(_listed(function), model)
         self._extent = None if extent is None else compile_function(_listed(extent), model)
+        self._points = None if points is None else compile_function(_listed(points), model)
         count = self.value(model.neutral()).shape[-1]
-        self.names = tuple(names) if names is not None else tuple(f"contact {i}" for i in range(count))
+        given = [f"contact {i}" for i in range(count)] if names is None else names
+        self.pairs = tuple(
+            (WORLD_NAME, name) if isinstance(name, str) else (name[0], name[1]) for name in given
+        )
+        self.names = tuple(name if isinstance(name, str) else " - ".join(name) for name in given)
         if len(self.names) != count or self.extent(model.neutral()).shape[-1] != count:
             raise ShapeError(f"there are {count} gaps; give as many names and extents")
 
@@ -137,6 +142,13 @@ class GapFunction:
         """Positive where the features of a contact face each other `(…, nc)`; one where nothing bounds
         them."""
         return np.ones_like(self.value(q)) if self._extent is None else np.asarray(self._extent(q))
+
+    def points(self, q: Any) -> tuple[Array, Array] | None:
+        """Where contacts are and their normals `(…, nc, 3)` in the world, if that was given."""
+        if self._points is None:
+            return None
+        both = np.asarray(self._points(q))
+        return both[..., :3], both[..., 3:]
 
     @cached_property
     def _jacobian(self) -> CompiledFunction:
@@ -178,8 +190,11 @@ def shape_gaps(model: Model, pairs: Sequence[ContactPair] | None = None) -> GapF
     def gaps(tree: Model, q: Sequence[Any]) -> list[Any]:
         return [found.point.gap for found in contact_points(forward_kinematics(tree, q), chosen)]
 
-    names = [f"{first} - {second}" for first, second in point_names(model, chosen)]
-    return GapFunction(model, gaps, names=names)
+    def points(tree: Model, q: Sequence[Any]) -> list[Any]:
+        found = contact_points(forward_kinematics(tree, q), chosen)
+        return [[*item.point.position, *item.point.normal] for item in found]
+
+    return GapFunction(model, gaps, points=points, names=point_names(model, chosen))
 
 
 def _listed(function: OfConfiguration) -> OfConfiguration:
