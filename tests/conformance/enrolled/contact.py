@@ -1,4 +1,4 @@
-"""Contact: nearest points of shapes of every kind, on the first and the last body of a tree; compliant laws."""
+"""Contact: nearest points of shapes of every kind on two bodies of a tree; compliant laws and steps."""
 
 from __future__ import annotations
 
