@@ -48,7 +48,7 @@ def test_thrown_spinning_body_keeps_its_momentum_to_rounding(kind, integrator):
     model = random_tree(3, 1, (kind,), armature=False)
     q, v, _, _ = state(model, 1)
     pose = np.array(model.bodies[0].placement.R.to_list())
-    dt, steps = 0.01, 500
+    dt, steps = 0.01, 120
 
     def in_joint_axes(x):
         return (pose.T @ vec(x))[: 3 if kind == "free" else 2]
@@ -75,10 +75,10 @@ def test_spinning_body_without_gravity_flies_straight(integrator):
     q, v = [1.0, 2.0, 3.0, 1.0, 0.0, 0.0, 0.0], [3.0, -2.0, 5.0, 0.4, 0.1, -0.3]
     h = momentum(model, q, v)
     line, start = vec(center_of_mass_velocity(model, q, v)), vec(center_of_mass(model, q))
-    end = simulate(model, (q, v), 0.01, 1000, integrator)
+    end = simulate(model, (q, v), 0.01, 200, integrator)
     close(vec(momentum(model, *end).linear), vec(h.linear), 1e-12)
-    close(vec(center_of_mass(model, end.q)), start + 10.0 * line, 1e-12)
-    assert np.linalg.norm(np.array(end.q[:3]) - np.array(q[:3]) - 10.0 * line) > 1e-2
+    close(vec(center_of_mass(model, end.q)), start + 2.0 * line, 1e-12)
+    assert np.linalg.norm(np.array(end.q[:3]) - np.array(q[:3]) - 2.0 * line) > 1e-2
 
 
 def test_runge_kutta_has_order_four_on_a_ball_joint():

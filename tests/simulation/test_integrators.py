@@ -1,0 +1,209 @@
+"""What every integrator promises: its order, momenta, energy, and stability where it is stiff."""
+
+import numpy as np
+import pytest
+from tests.algorithms.trees import JOINTS, close, inertia, place
+
+import dalembert as da
+from dalembert.errors import ModelError
+
+ORDERS = {"euler": 1, "semi_implicit": 1, "implicit": 1, "heun": 2, "variational": 2, "rk4": 4}
+
+
+def swinging_top():
+    """A ball joint with a hinge and a slide on it, with springs and dampers, under gravity."""
+    builder = da.ModelBuilder()
+    solid = da.RigidInertia(1.3, (0.05, -0.02, 0.3), (0.02, 0.03, 0.015))
+    builder.add_body("top", "world", da.Spherical(), inertia=solid, damping=0.2, stiffness=0.5)
+    out = da.Transform.from_rotation_translation(np.eye(3), (0.1, 0.0, 0.4))
+    builder.add_body("arm", "top", da.Revolute((1, 0, 0)), placement=out, inertia=solid, damping=0.1)
+    builder.add_body("bead", "arm", da.Prismatic((0, 0, 1)), inertia=solid, stiffness=30.0)
+    return builder.build(), np.array([1.0, 0.0, 0.0, 0.0, 0.3, 0.1]), np.array([0.8, -0.5, 4.0, 1.0, 0.2])
+
+
+def flying_tree(seed, kinds=("free", "spherical", "universal", "spherical_exponential", "revolute")):
+    """Bodies in flight without gravity, on random joints."""
+    rng = np.random.default_rng(seed)
+    builder = da.ModelBuilder(gravity=(0.0, 0.0, 0.0))
+    for i, kind in enumerate(kinds):
+        parent = "world" if i == 0 else f"b{rng.integers(i)}"
+        builder.add_body(f"b{i}", parent, JOINTS[kind](rng), placement=place(rng), inertia=inertia(rng))
+    return builder.build()
+
+
+def momentum(model, q, v):
+    """Angular momentum about the world's origin, and linear momentum."""
+    h = da.centroidal_momentum(model, q, v)
+    moment = h[..., :3] + np.cross(da.center_of_mass(model, q), h[..., 3:])
+    return np.concatenate([moment, h[..., 3:]], axis=-1)
+
+
+def ends(model, q, v, integrator, duration, counts):
+    """(q, v) after some time, in different numbers of steps."""
+    found = []
+    for n in counts:
+        run = da.rollout(model, q, v, steps=n, dt=duration / n, integrator=integrator, every=n)
+        found.append((run.q[-1], run.v[-1]))
+    return found
+
+
+@pytest.mark.parametrize("integrator", ORDERS)
+def test_order_by_refinement_on_a_ball_joint(integrator):
+    """RBDA-3.1-FDX, RBDA-3.1-QDFN: halving the step divides the error by 2 to the order."""
+    model, q, v = swinging_top()
+    ((exact_q, exact_v),) = ends(model, q, v, "rk4", 0.2, [6400])
+    errors = []
+    for end_q, end_v in ends(model, q, v, integrator, 0.2, [20, 40, 80, 160]):
+        errors.append(np.linalg.norm([*da.difference(model, exact_q, end_q), *(end_v - exact_v)]))
+    orders = np.log2(np.array(errors[:-1]) / np.array(errors[1:]))
+    assert orders == pytest.approx([ORDERS[integrator]] * 3, abs=0.15)
+
+
+@pytest.mark.parametrize("integrator", ORDERS)
+def test_a_single_body_in_flight_keeps_its_linear_momentum(integrator):
+    """ANIM-SIMLOOP: 1e-10 after ten thousand steps, spinning, centre off the origin."""
+    builder = da.ModelBuilder(gravity=(0.0, 0.0, 0.0))
+    body = da.RigidInertia(2.0, (0.3, 0.1, -0.2), (0.1, 0.2, 0.25))
+    builder.add_body("body", "world", da.Free(), inertia=body)
+    model = builder.build()
+    q, v = model.neutral(), np.array([3.0, -2.0, 5.0, 0.4, 0.1, -0.3])
+    run = da.rollout(model, q, v, steps=10_000, dt=1e-3, integrator=integrator, every=1000)
+    h = momentum(model, run.q, run.v)
+    close(h[:, 3:], np.broadcast_to(h[0, 3:], (11, 3)), 1e-10)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_variational_step_keeps_the_momentum_of_a_multibody(seed):
+    """ANIM-SIMLOOP: linear and angular, to 1e-10, at steps at which other integrators lose digits."""
+    model = flying_tree(seed)
+    q, v = model.random_state(seed)
+    run = da.rollout(model, q, v, steps=1000, dt=0.005, integrator="variational", every=100)
+    assert run.failed_at == -1
+    h = momentum(model, run.q, run.v)
+    assert np.linalg.norm(h[0, :3]) > 0.1
+    close(h, np.broadcast_to(h[0], h.shape), 1e-10)
+    other = da.rollout(model, q, v, steps=1000, dt=0.005, integrator="heun", every=1000)
+    assert np.abs(momentum(model, other.q[-1], other.v[-1]) - h[0]).max() > 1e-6
+
+
+@pytest.mark.parametrize("integrator", [name for name in ORDERS if name != "variational"])
+def test_momentum_of_a_multibody_converges_at_the_order(integrator):
+    """ANIM-SIMLOOP: what other integrators lose of it shrinks as their errors do."""
+    model = flying_tree(1)
+    q, v = model.random_state(1)
+    h = momentum(model, q, v)
+    found = ends(model, q, v, integrator, 0.2, [20, 40, 80])
+    losses = [np.linalg.norm(momentum(model, *end) - h) for end in found]
+    orders = np.log2(np.array(losses[:-1]) / np.array(losses[1:]))
+    assert np.all(orders > ORDERS[integrator] - 0.25)
+    assert orders[-1] < ORDERS[integrator] + 1.3  # one more where leading terms cancel
+
+
+def test_pendulum_energy_does_not_drift_in_a_million_steps():
+    """ANIM-SIMLOOP: the variational step's energy error is the same at the end as at the beginning."""
+    model = da.models.pendulum(length=1.0)
+    steps = 1_000_000
+    run = da.rollout(model, [2.0], [0.0], steps=steps, dt=0.01, integrator="variational", every=10)
+    swing = np.ptp(da.potential_energy(model, np.array([[0.0], [np.pi]])))
+    error = (run.energy() - run.energy()[0]) / swing
+    tenth = len(error) // 10
+    first, last = error[:tenth], error[-tenth:]
+    assert np.ptp(first) < 1e-3
+    assert np.abs(last).max() < 1.01 * np.abs(first).max()
+    assert abs(last.mean() - first.mean()) < 1e-3 * np.ptp(first)
+    other = da.rollout(model, [2.0], [0.0], steps=10_000, dt=0.01, integrator="heun", every=10_000)
+    assert (other.energy()[-1] - other.energy()[0]) / swing > 10.0 * np.ptp(first)
+
+
+def test_the_variational_step_is_the_same_backwards():
+    """The method is symmetric: from the end with velocities turned round it leads to the start."""
+    model = flying_tree(3, ("free", "spherical", "planar", "universal", "helical"))
+    model = model.with_values({"gravity": (0.3, -0.2, -9.0)})
+    q, v = model.random_state(3)
+    there = da.rollout(model, q, v, steps=50, dt=0.01, integrator="variational")
+    back = da.rollout(model, there.q[-1], -there.v[-1], steps=50, dt=0.01, integrator="variational")
+    close(da.difference(model, q, back.q[-1]), np.zeros(model.nv), 1e-10)
+    close(back.v[-1], -v, 1e-10)
+    assert np.abs(there.v[-1] - v).max() > 0.5
+
+
+def test_stiff_joints_come_to_rest_at_any_step():
+    """RBDA-3.1-FDX: springs and dampers a thousand times too stiff for explicit steps; the motion ends where
+    springs hold the weight.
+    """
+    builder = da.ModelBuilder()
+    rod = da.RigidInertia(1.0, (0.0, 0.0, -0.5), np.diag([1 / 12, 1 / 12, 1e-2]))
+    stiff = {"inertia": rod, "stiffness": 1e4, "damping": 1e4}
+    below = da.Transform.from_rotation_translation(np.eye(3), (0.0, 0.0, -1.0))
+    builder.add_body("ball", "world", da.Spherical(), **stiff)
+    builder.add_body("hinge", "ball", da.Revolute((0, 1, 0)), placement=below, rest=0.8, **stiff)
+    model = builder.build()
+    q, v = da.integrate(model, model.neutral(), [0.4, 0.2, 0.1, 0.5]), np.array([1.0, 2.0, 3.0, -2.0])
+    run = da.rollout(model, q, v, steps=3000, dt=0.01, integrator="implicit", every=10)
+    assert run.failed_at == -1
+    close(run.v[-1], np.zeros(4), 1e-6)
+    close(da.gravity_forces(model, run.q[-1]), da.passive_forces(model, run.q[-1], run.v[-1]), 1e-6)
+    with pytest.warns(RuntimeWarning, match="failed"):
+        explicit = da.rollout(model, q, v, steps=3000, dt=0.01, every=3000)
+    assert explicit.failed_at >= 0
+    # The variational step takes forces at the middle: stable, but a stiff joint rings for long.
+    middle = da.rollout(model, q, v, steps=3000, dt=0.01, integrator="variational", every=10)
+    assert middle.failed_at == -1
+    assert 1e-5 < np.abs(middle.v[-1]).max() < 1e-2
+
+
+def test_dry_friction_stops_a_joint_without_chatter():
+    """RBDA-3.1-FDX: implicit steps bring a block with friction to rest, and never turn it round."""
+    builder = da.ModelBuilder(gravity=(0.0, 0.0, 0.0))
+    block = da.RigidInertia(2.0, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+    builder.add_body("block", "world", da.Prismatic((1, 0, 0)), inertia=block, friction=4.0)
+    model = builder.build()
+    run = da.rollout(model, [0.0], [1.0], steps=200, dt=0.01, integrator="implicit")
+    v = run.v[:, 0]
+    assert np.all(v >= 0.0)
+    assert v[-1] < 1e-9
+    assert run.q[-1, 0] == pytest.approx(1.0 / (2.0 * 2.0), rel=0.02)  # v^2 / (2 f/m)
+
+
+def test_implicit_damping_is_that_of_mujoco(tmp_path):
+    """Its Euler step is implicit in damping, too: one step and a hundred of a chain of hinges."""
+    mujoco = pytest.importorskip("mujoco")
+    link = '<body pos="0 0 -0.5"><joint type="hinge" axis="{}" damping="{}" armature="0.01"/>{}{}</body>'
+    geom = '<geom type="capsule" fromto="0 0 0 0 0.1 -0.5" size="0.05" mass="1"/>'
+    inner = link.format("1 0 0", 20, geom, "")
+    middle = link.format("0 1 0.3", 5, geom, inner)
+    outer = link.format("0 1 0", 0.3, geom, middle)
+    option = '<option timestep="0.005" integrator="Euler"><flag contact="disable"/></option>'
+    file = tmp_path / "chain.xml"
+    file.write_text(f"<mujoco>{option}<worldbody>{outer}</worldbody></mujoco>")
+    theirs = mujoco.MjModel.from_xml_path(str(file))
+    data = mujoco.MjData(theirs)
+    model = da.load(file)
+    rng = np.random.default_rng(0)
+    q, v = rng.normal(size=(2, 3))
+    data.qpos[:], data.qvel[:] = q, v
+    for _ in range(100):
+        mujoco.mj_step(theirs, data)
+        q, v = da.step(model, q, v, np.zeros(3), 0.005, integrator="implicit")
+    close(q, data.qpos, 1e-9)
+    close(v, data.qvel, 1e-9)
+
+
+def test_what_the_variational_step_cannot_do_is_said():
+    """Loops and joints of other velocities are refused by name; a step that is too long fails its sample."""
+    loop = da.models.four_bar()
+    q = loop.neutral()
+    with pytest.raises(ModelError, match="is for trees, and this model has loops"):
+        da.step(loop, q, q, q, 0.01, integrator="variational")
+    builder = da.ModelBuilder()
+    solid = da.RigidInertia(1.0, (0.1, 0.0, 0.0), (0.1, 0.2, 0.25))
+    builder.add_body("body", "world", da.Free().reversed(), inertia=solid)
+    backwards = builder.build()
+    with pytest.raises(ModelError, match=r'joint "body" \(reversed\) has velocities'):
+        da.step(backwards, backwards.neutral(), np.zeros(6), np.zeros(6), 0.01, integrator="variational")
+    model = flying_tree(0)
+    q, v = model.random_state(0)
+    with pytest.warns(RuntimeWarning):
+        run = da.rollout(model, [q, q], [v, 300.0 * v], steps=5, dt=0.01, integrator="variational")
+    assert run.failed_at[0] == -1
+    assert run.failed_at[1] >= 0
