@@ -137,6 +137,20 @@ def test_springs_and_dampers_blow_up_at_great_mass_ratios() -> None:
     np.testing.assert_allclose(forces, [1001.0 * G, 1000.0 * G], rtol=1e-4)
 
 
+def test_springs_and_dampers_push_where_bodies_overlap_and_never_pull() -> None:
+    """TOD-CONTACT: -K phi - D phi-dot where phi < 0 and that is positive, else nothing."""
+    _, gaps = stack(1.0, 2.0)
+    solver = SpringDamper(gaps, stiffness=1000.0, damping=10.0)
+    rng = np.random.default_rng(3)
+    pushed = 0
+    for q, v in rng.normal(size=(60, 2, 2)) * [[[0.01], [1.0]]]:
+        gap, rate = np.array([q[0], q[1] - q[0]]), np.array([v[0], v[1] - v[0]])
+        expected = np.where(gap < 0.0, np.maximum(-1000.0 * gap - 10.0 * rate, 0.0), 0.0)
+        np.testing.assert_allclose(solver(q, v, np.zeros(2)), expected, atol=1e-12)
+        pushed += np.count_nonzero(expected)
+    assert 20 < pushed < 100
+
+
 def test_wrong_solvers_are_named(block: tuple[da.Model, GapFunction]) -> None:
     """TOD-CONTACT"""
     model, gaps = block
@@ -220,3 +234,4 @@ def test_wrong_reductions_are_named() -> None:
     with pytest.raises(ArgumentError, match="positive"):
         da.contact.disc_contacts([0, 0, 0], [0, 0, 1], -1.0, tolerance=0.1)
     assert da.contact.reduce_contacts(np.zeros((0, 3)), [0.0, 0.0, 1.0]) == ()
+    assert da.contact.reduce_contacts(np.ones((3, 3)), [0.0, 0.0, 1.0]) == (2,)
