@@ -20,7 +20,7 @@ PAIRS = [
     (SPHERE, SMALL), (CAPSULE, SMALL), (BOX, SMALL), (CYLINDER, SMALL), (ELLIPSOID, SMALL), (LARGE, SMALL),
 ]  # fmt: skip
 
-SOME = [(CAPSULE, ELLIPSOID), (BOX, CYLINDER), (CYLINDER, ELLIPSOID), (BOX, SMALL), (LARGE, SMALL)]
+SOME = [(CAPSULE, ELLIPSOID), (BOX, CYLINDER), (LARGE, SMALL)]
 
 
 def named(pair):
@@ -41,18 +41,18 @@ def prism(x, y, z):
 @pytest.mark.parametrize("pair", PAIRS, ids=named)
 def test_solids_are_as_far_apart_as_coal_says(pair):
     rng = np.random.default_rng(31)
-    A, B = random_poses(600, 0.8, rng), random_poses(600, 0.8, rng)
+    A, B = random_poses(400, 0.8, rng), random_poses(400, 0.8, rng)
     points = points_between(pair[0], A, pair[1], B)
     check_form(points)
     gap, normal = points.gap[0], points.normal[0]
     distances, normals = by_coal(pair[0], A, pair[1], B)
     apart = distances > 1e-6
-    assert apart.sum() > 200
+    assert apart.sum() > 150
     np.testing.assert_allclose(gap[apart], distances[apart], atol=1e-7)
     assert (np.sum(normal * normals, axis=0)[apart] > 1.0 - 1e-7).all()
     # Overlaps that are not deep: no n parts them better, and hardly ever is the depth not the least.
     touching = (distances <= 0.0) & (distances > -0.05)
-    assert touching.sum() > 10
+    assert touching.sum() > 5
     error = gap[touching] - distances[touching]
     assert (error < 1e-6).all()
     assert (error > -1e-5).mean() > 0.9
@@ -63,7 +63,7 @@ def test_solids_are_as_far_apart_as_coal_says(pair):
 @pytest.mark.parametrize("pair", SOME, ids=named)
 def test_exchanging_solids_and_moving_both_changes_nothing(pair):
     rng = np.random.default_rng(32)
-    A, B = random_poses(300, 0.8, rng), random_poses(300, 0.8, rng)
+    A, B = random_poses(100, 0.8, rng), random_poses(100, 0.8, rng)
     points, swapped = points_between(pair[0], A, pair[1], B), points_between(pair[1], B, pair[0], A)
     R, p = rotations(1, rng)[:, :, 0], rng.normal(size=3)
     moved = points_between(pair[0], A.moved(R, p), pair[1], B.moved(R, p))
