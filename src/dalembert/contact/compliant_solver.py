@@ -18,13 +18,13 @@ open loops are mended by a displacement, as in `newton`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, final
 
 from dalembert.algorithms.dense import dot
-from dalembert.contact.costs import Point
+from dalembert.contact.costs import JointLimit, Point
 from dalembert.contact.curvature import factor, total_curvature
-from dalembert.contact.newton import GaussProblem, _mending
+from dalembert.contact.newton import GaussProblem
 from dalembert.scalar import Scalar, is_zero, maximum, minimum, select, sqrt
 from dalembert.spatial import SymMat3, Vec3
 
@@ -101,7 +101,7 @@ def solve_compliant(
     rest, diagonal = _joint_terms(problem, eta)
     B = factor(total_curvature(problem.axes, problem.A, [], diagonal, problem.equalities))
     free = B.solve(rest)
-    mend = B.solve(_mending(replace(problem, points=()), (), eta))
+    mend = B.solve(_mending(problem, eta))
     if not surfaces:
         return CompliantSolution(free, mend, [], 0.0)
     P = problem.generalized(impulses)
@@ -162,6 +162,20 @@ def _joint_terms(problem: GaussProblem, v: Sequence[Scalar]) -> tuple[list[Scala
             if not is_zero(k):
                 p[i] = p[i] + k * (equality.target * equality.stiffness)
     return p, diagonal
+
+
+def _mending(problem: GaussProblem, v: Sequence[Scalar]) -> list[Scalar]:
+    """What drives joints back into their limits, and loops together."""
+    total: list[Scalar] = [0.0] * len(v)
+    for joint in problem.joints:
+        if isinstance(joint, JointLimit):
+            push = joint.curvature(v[joint.place]) * joint.overlap * joint.sign
+            total[joint.place] = total[joint.place] + push
+    for equality in problem.equalities:
+        for i, k in enumerate(equality.row):
+            if not is_zero(k):
+                total[i] = total[i] - k * (equality.gap * equality.stiffness)
+    return total
 
 
 def _cut(surface: Yielding, u: Vec3, held: _Held) -> Vec3:
