@@ -240,3 +240,20 @@ def test_bad_values_are_refused():
     points = contact_points(forward_kinematics(model, [0.0, 0.0, R, *UPRIGHT]), pairs_of(model))
     with pytest.raises(ShapeError, match="memory of 1"):
         step_compliant(model, [0.0, 0.0, R, *UPRIGHT], [0.0] * 6, [0.0] * 6, 0.01, points, memory=[[0.0] * 4])
+
+
+def test_rollouts_take_compliant_contact():
+    """RBDA-11.8-COULOMB: the same steps, with forces and work of contact on record."""
+    model = free_body(CUBE, 2.0, friction=0.4)
+    q, v = np.array([0.0, 0.0, R, *UPRIGHT]), np.array([0.0, 0.0, 0.0, 2.0, 0.0, 0.0])
+    law = da.contact.Compliant(stiffness=1e4, damping=100.0)
+    found = da.rollout(model, q, v, steps=200, dt=0.005, contact=law, observe="contact_work")
+    same = moved(model, q, v, steps=200, dt=0.005, settings=law.settings)
+    np.testing.assert_allclose(found.q[1:], same.q[0], atol=1e-12)
+    np.testing.assert_allclose(found.contacts.force, same.force[0], atol=1e-9)
+    energy = da.kinetic_energy(model, found.q, found.v) + da.potential_energy(model, found.q)
+    falling = 200 * 0.5 * 2.0 * (G * 0.005) ** 2  # what gravity gives in each step, and contact takes again
+    lost = energy[0] - energy[-1] + falling
+    assert found.observed["contact_work"][-1] == pytest.approx(-lost, abs=0.005 * lost)
+    soft = da.rollout(model, q, v, steps=5, dt=0.005, contact="compliant")
+    assert soft.contacts.force[-1, :, 2].sum() > 0.0

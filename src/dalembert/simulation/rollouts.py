@@ -15,7 +15,7 @@ import numpy.typing as npt
 from dalembert.algorithms.stepping import INTEGRATORS
 from dalembert.api.calls import checked_time_step
 from dalembert.arguments import ArrayArgument, as_array
-from dalembert.contact.options import Rigid
+from dalembert.contact.options import Compliant, Rigid
 from dalembert.control.servo import Servo
 from dalembert.errors import ArgumentError, DtypeError, UnknownNameError
 from dalembert.library import no_model, source_digest
@@ -32,9 +32,9 @@ from dalembert.simulation.trajectory import ContactRecord, Trajectory
 __all__ = ["SimulationWarning", "rollout"]
 
 Array: TypeAlias = npt.NDArray[Any]
-Contact: TypeAlias = str | Rigid | None
+Contact: TypeAlias = str | Rigid | Compliant | None
 
-CONTACTS: Final = ("rigid",)
+CONTACTS: Final = ("rigid", "compliant")
 FRAMES: Final = ("body", "world", "center")
 
 
@@ -74,7 +74,8 @@ def rollout(
     the step. `callback(t, q, v)`, instead of controls, is called in Python before each step with the time and
     the arrays of all samples, and returns tau; that is slow. tau is held during a step.
 
-    `contact`: None (joints alone: no limits), "rigid", or a `da.contact.Rigid` with its options.
+    `contact`: None (joints alone: no limits), "rigid" or "compliant", or a `da.contact.Rigid` or
+    `da.contact.Compliant` with its options.
     `integrator`: of `da.step`, where there is no contact; a step with contact is semi-implicit, springs and
     damping of joints are implicit in it. `external_forces` on the bodies, `(…, n_bodies, 6)` or
     `(…, steps, n_bodies, 6)`, in the frame `external_frame`: "body", "world", or "center", along world axes
@@ -288,16 +289,17 @@ def _compiled(plan: StepPlan, streams: tuple[str, ...], parameters: tuple[str, .
     return found
 
 
-def _contact(model: Model, contact: Contact) -> Rigid | None:
+def _contact(model: Model, contact: Contact) -> Rigid | Compliant | None:
     if contact is None:
         return None
     if isinstance(contact, str):
         if contact not in CONTACTS:
             raise UnknownNameError.of("contact", contact, CONTACTS)
-        contact = Rigid()
-    if not isinstance(contact, Rigid):
+        contact = Rigid() if contact == "rigid" else Compliant()
+    if not isinstance(contact, Rigid | Compliant):
         raise DtypeError(
-            f'rollout: contact is {type(contact).__name__}; give None, "rigid" or da.contact.Rigid(…)'
+            f'rollout: contact is {type(contact).__name__}; give None, "rigid", "compliant", '
+            "da.contact.Rigid(…) or da.contact.Compliant(…)"
         )
     if model.time_dependent or model.closure is not None:
         what = "joints that depend on time" if model.time_dependent else "a loop closure q = gamma(y)"
@@ -305,12 +307,12 @@ def _contact(model: Model, contact: Contact) -> Rigid | None:
     return contact
 
 
-def _integrator(name: str, contact: Rigid | None) -> str:
+def _integrator(name: str, contact: Rigid | Compliant | None) -> str:
     if name not in INTEGRATORS:
         raise UnknownNameError.of("integrator", name, INTEGRATORS)
     if contact is not None and name != "semi_implicit":
         raise ArgumentError(
-            f'rollout: integrator="{name}" is for motion without contact; a step with rigid contact is '
+            f'rollout: integrator="{name}" is for motion without contact; a step with contact is '
             "semi-implicit"
         )
     return name

@@ -19,10 +19,11 @@ from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.stepping import step
 from dalembert.arguments import ArrayArgument
 from dalembert.contact.candidates import Candidate
-from dalembert.contact.options import Rigid
+from dalembert.contact.compliant_step import CompliantStep, step_compliant
+from dalembert.contact.options import Compliant, Rigid
 from dalembert.contact.pairs import ContactPair
 from dalembert.contact.points import contact_points, point_names
-from dalembert.contact.stepping import Motor, contact_step
+from dalembert.contact.stepping import ContactStep, Motor, contact_step
 from dalembert.errors import ShapeError
 from dalembert.model.model import Model
 from dalembert.model.tree import PerBody
@@ -74,7 +75,7 @@ class StepPlan:
 
     model: Model
     integrator: str = "semi_implicit"
-    contact: Rigid | None = None
+    contact: Rigid | Compliant | None = None
     pairs: tuple[ContactPair, ...] = ()
     policy: Policy | None = None
     drive: Drive | None = None
@@ -204,18 +205,17 @@ class StepPlan:
                 **external,
             )
             return Outcome(moved.q, moved.v, tau)
-        solved = contact_step(
-            model,
-            q,
-            v,
-            tau,
-            dt,
-            candidates,
-            motors=motors,
-            memory=given["memory"] if self.pairs else None,
-            settings=self.contact.settings,
+        given_to_step: dict[str, Any] = {
+            "motors": motors,
+            "memory": given["memory"] if self.pairs else None,
             **external,
-        )
+        }
+        law = self.contact
+        solved: ContactStep | CompliantStep
+        if isinstance(law, Compliant):
+            solved = step_compliant(model, q, v, tau, dt, candidates, settings=law.settings, **given_to_step)
+        else:
+            solved = contact_step(model, q, v, tau, dt, candidates, settings=law.settings, **given_to_step)
         if self.drive is not None:
             tau = self.drive.forces_after(model, motors, solved.v, dt)
         return Outcome(solved.q, solved.v, tau, solved.impulses, solved.memory, solved.work)
