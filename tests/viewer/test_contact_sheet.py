@@ -50,6 +50,8 @@ def test_each_picture_shows_the_figure_at_its_time(tmp_path: Path) -> None:
     assert right[1] > 75
     assert left[1] < 45
     assert below[0] > max(right[0], left[0]) + 15
+    chosen = da.viewer.contact_sheet((model, time, q), tmp_path / "b.png", times=[0, 0.5, 1], size=(120, 160))
+    np.testing.assert_array_equal(read_png(chosen), picture)
 
 
 def test_the_shadow_lies_on_the_ground_and_the_ground_below_the_figure(tmp_path: Path) -> None:
@@ -101,6 +103,8 @@ def test_bad_input_is_refused_by_name(tmp_path: Path) -> None:
         ({"frames": 0}, "frames"),
         ({"frames": True}, "frames"),
         ({"size": (0, 100)}, "size"),
+        ({"times": [0.0, np.nan]}, "times"),
+        ({"times": []}, "times"),
     ):
         given = {"path": tmp_path / "x.png", **options}
         with pytest.raises(da.errors.ArgumentError, match=message):

@@ -125,7 +125,7 @@ def test_what_cannot_be_shown_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "x.html"
     bad = q.copy()
     bad[7] = np.nan
-    batch = da.rollout(model, [[0.0], [0.1]], np.zeros((2, 1)), steps=2, dt=0.01)
+    empty = da.rollout(model, np.zeros((2, 1)), np.zeros((2, 1)), steps=2, dt=0.01)[:0]
     cases = [
         ("a string", da.errors.DtypeError, "str cannot be shown"),
         ((model, np.zeros((3, 2))), ShapeError, r"\(3, 2\).*nq = 1"),
@@ -133,7 +133,7 @@ def test_what_cannot_be_shown_is_refused_by_name(tmp_path: Path) -> None:
         ((model, bad), ArgumentError, "frame 7"),
         ((model, time[:5], q), ShapeError, "time"),
         ((model, time[::-1], q), ArgumentError, "increase"),
-        (batch, ArgumentError, r"trajectory\[0\]"),
+        (empty, ArgumentError, "no sample"),
     ]
     for given, kind, message in cases:
         with pytest.raises(kind, match=message):

@@ -261,6 +261,12 @@ def test_nothing_is_asked_of_the_network(recording: Recording) -> None:
     browser, _, _, _ = recording
     assert [address.split(":")[0] for address in browser.requests] == ["file"]
     assert browser.problems == []
+    frame = """new Promise(done => {
+      const once = { once: true };
+      document.addEventListener("securitypolicyviolation", event => done(event.effectiveDirective), once);
+      document.body.append(Object.assign(document.createElement("iframe"), { src: "http://127.0.0.1:9/" }));
+    })"""
+    assert browser.run(frame) == "frame-src"
     refused = browser.run("fetch('http://127.0.0.1:9/').then(() => 'answered', error => 'refused')")
     assert refused == "refused"
     assert any("Content Security Policy" in problem for problem in browser.problems)
@@ -325,3 +331,20 @@ def test_the_page_itself_is_small() -> None:
     scene = scene_of(frames_of(turning_arm()[0], fps=60), title="x", follow=None)
     assert len(page_of(scene)) < 80_000
     assert json.loads(json.dumps(scene, allow_nan=False)) == scene
+
+
+def test_other_samples_of_a_batch_are_ghosts(browser: Browser, tmp_path: Path) -> None:
+    """Each is where its own sample is, is drawn unless they are hidden, and does not move the first."""
+    model = da.models.two_link_arm()
+    q = np.array([[0.0, 0.0], [1.0, 0.5], [-1.0, 0.3]])
+    batch = da.rollout(model, q, np.zeros((3, 2)), steps=50, dt=0.01)
+    browser.open(da.viewer.record(batch, tmp_path / "three.html").as_uri())
+    browser.run("dalembert.jump(0.31)")
+    with_ghosts = browser.run("Array.from(dalembert.pixels())")
+    places = np.array(browser.run("dalembert.ghosts()")).reshape(2, 2, 7)[..., :3]
+    np.testing.assert_allclose(places, batch.poses().translation[1:, 31], atol=2e-3)
+    first = np.array(browser.run("dalembert.poses()")).reshape(2, 7)[:, :3]
+    np.testing.assert_allclose(first, batch.poses().translation[0, 31], atol=2e-3)
+    browser.press("o", "o")
+    without = browser.run("Array.from(dalembert.pixels())")
+    assert np.mean(np.abs(np.subtract(with_ghosts, without)) > 5) > 0.003

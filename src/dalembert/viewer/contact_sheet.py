@@ -54,13 +54,18 @@ class Floor(NamedTuple):
 
 
 def contact_sheet(
-    motion: Any, path: str | os.PathLike[str], *, frames: int = 8, size: tuple[int, int] = (200, 280)
+    motion: Any,
+    path: str | os.PathLike[str],
+    *,
+    frames: int = 8,
+    times: npt.ArrayLike | None = None,
+    size: tuple[int, int] = (200, 280),
 ) -> Path:
     """Write a PNG picture of moments of a motion, evenly spaced from its first to its last, side by side.
 
-    `motion` as for `record`. `size`: width and height of one of the pictures in pixels; each is marked with
-    its time. The camera goes along with the figure and keeps its height. Needs no browser and no graphics
-    card. Returns the path.
+    `motion` as for `record`. `times` [s]: those of the pictures, instead of `frames` evenly spaced ones.
+    `size`: width and height of one of the pictures in pixels; each is marked with its time. The camera goes
+    along with the figure and keeps its height. Needs no browser and no graphics card. Returns the path.
 
     >>> q = np.linspace([0.0, 0.0], [1.0, 2.0], 30)
     >>> da.viewer.contact_sheet((da.models.two_link_arm(), q), "arm.png", frames=4).name
@@ -73,7 +78,11 @@ def contact_sheet(
         raise ArgumentError(f"frames is {frames!r}; give the number of pictures, from 1 to 100")
     if len(size) != 2 or not all(isinstance(x, int) and 16 <= x <= 4096 for x in size):
         raise ArgumentError(f"size is {size!r}; give width and height in pixels, from 16 to 4096")
-    moments = _moments(frames_of(motion, fps=1000.0), frames)
+    whole = frames_of(motion, fps=1000.0)
+    wanted = np.linspace(whole.time[0], whole.time[-1], frames) if times is None else np.asarray(times, float)
+    if wanted.ndim != 1 or not 1 <= len(wanted) <= 100 or not np.isfinite(wanted).all():
+        raise ArgumentError(f"times is {times!r}; give the times [s] of 1 to 100 pictures")
+    moments = _moments(whole, wanted)
     sheet = _sheet(moments, size)
     try:
         target.write_bytes(png(sheet))
@@ -82,8 +91,8 @@ def contact_sheet(
     return target
 
 
-def _moments(whole: Frames, count: int) -> Frames:
-    wanted = np.linspace(whole.time[0], whole.time[-1], count)
+def _moments(whole: Frames, wanted: Array) -> Frames:
+    """The frames nearest to some times."""
     nearest = np.abs(whole.time[:, np.newaxis] - wanted).argmin(axis=0)
     chosen = np.unique(nearest)
     return Frames(whole.model, whole.time[chosen], whole.q[chosen])

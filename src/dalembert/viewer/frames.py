@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias, final
 
@@ -20,6 +21,8 @@ Array: TypeAlias = npt.NDArray[np.float64]
 
 MAX_FRAMES: Final = 100_000
 """More pictures are refused: half an hour at sixty a second."""
+MAX_GHOSTS: Final = 31
+"""Samples of a batch that are shown beside the first."""
 WHAT_CAN_BE_SHOWN: Final = "a model, a clip, a transition, a trajectory, (model, q) or (model, time, q)"
 
 
@@ -37,7 +40,8 @@ class Contacts(NamedTuple):
 class Frames:
     """Pictures of a motion: `time (n,)` [s], `q (n, nq)`; `v`, `tau (n, nv)` and `contacts` where known.
 
-    `end`: why the motion stops early; empty where it does not.
+    `ghosts (samples, n, nq)`: the same moments of other samples of a batch. `end`: why the motion stops
+    early; empty where it does not.
     """
 
     model: Model
@@ -46,6 +50,7 @@ class Frames:
     v: Array | None = None
     tau: Array | None = None
     contacts: Contacts | None = None
+    ghosts: Array | None = None
     end: str = ""
 
     def __len__(self) -> int:
@@ -69,6 +74,7 @@ def frames_of(given: Any, *, fps: float) -> Frames:
         None if whole.v is None else whole.v[picked],
         None if whole.tau is None else whole.tau[np.minimum(picked, len(whole.tau) - 1)],
         None if whole.contacts is None else Contacts(*_means(whole.contacts, picked)),
+        None if whole.ghosts is None else whole.ghosts[:, picked],
         whole.end,
     )
 
@@ -91,23 +97,25 @@ def _whole(given: Any) -> Frames:
 
 
 def _trajectory(given: Trajectory) -> Frames:
-    if given.batch:
-        raise ArgumentError(
-            f"one sample is shown at a time; choose one of the batch {given.batch}: trajectory[0]"
-        )
-    contacts = given.contacts
+    """One sample; of a batch the first, with the others as ghosts."""
+    if math.prod(given.batch) == 0:
+        raise ArgumentError(f"the trajectory has the batch {given.batch}: there is no sample to show")
+    first = given[(0,) * len(given.batch)] if given.batch else given
+    ghosts = given.q.reshape(-1, *first.q.shape)[1 : 1 + MAX_GHOSTS] if given.batch else None
+    contacts = first.contacts
     end = ""
-    if given.failed_at >= 0:
-        end = f"The simulation could not take step {int(given.failed_at)}: {given.cause}"
+    if first.failed_at >= 0:
+        end = f"The simulation could not take step {int(first.failed_at)}: {first.cause}"
     elif given.interrupted:
         end = "The simulation was interrupted."
     return Frames(
         given.model,
-        given.time,
-        given.q,
-        given.v,
-        given.tau if len(given) > 1 else None,
-        None if contacts is None or len(given) < 2 else Contacts(contacts.force, contacts.position),
+        first.time,
+        first.q,
+        first.v,
+        first.tau if len(first) > 1 else None,
+        None if contacts is None or len(first) < 2 else Contacts(contacts.force, contacts.position),
+        ghosts if ghosts is not None and len(ghosts) else None,
         end,
     )
 

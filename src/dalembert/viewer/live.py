@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import sys
 import threading
 import webbrowser
 from dataclasses import asdict
@@ -131,6 +132,7 @@ def view(
     if open_browser:
         webbrowser.open(viewer.url)
     if block:
+        sys.stderr.write(f"dalembert: showing {viewer._model.name} at {viewer.url}; Ctrl-C ends it\n")
         viewer.wait()
     return viewer
 

@@ -32,7 +32,7 @@ def scene_of(frames: Frames, *, title: str, follow: str | None) -> dict[str, Any
     return {
         "title": title,
         "up": _up(model),
-        "weight": _weight(model),
+        "weight": _weight(frames),
         "bodies": [
             {
                 "name": body.name,
@@ -47,6 +47,9 @@ def scene_of(frames: Frames, *, title: str, follow: str | None) -> dict[str, Any
         "axes": _axes(model),
         "time": encoded(frames.time, "<f8"),
         "poses": encoded(poses, "<f4"),
+        "ghosts": []
+        if frames.ghosts is None
+        else [encoded(poses_of(model, q, frames.time), "<f4") for q in frames.ghosts],
         "contacts": _contacts(frames),
         "plots": _plots(frames),
         "follow": follow,
@@ -97,11 +100,16 @@ def _up(model: Model) -> list[float]:
     return [-x / length for x in g] if length > 0.0 else [0.0, 0.0, 1.0]
 
 
-def _weight(model: Model) -> float:
-    """Mass times gravity [N], which forces are compared to."""
-    return math.sqrt(sum(float(x) ** 2 for x in model.gravity)) * sum(
-        float(body.inertia.mass) for body in model.bodies
-    )
+def _weight(frames: Frames) -> float:
+    """What forces are compared to [N]: the weight of the whole model, or without gravity the greatest
+    force.
+    """
+    model = frames.model
+    mass = sum(float(body.inertia.mass) for body in model.bodies)
+    weight = mass * math.sqrt(sum(float(x) ** 2 for x in model.gravity))
+    if weight > 0.0 or frames.contacts is None:
+        return weight
+    return float(np.linalg.norm(frames.contacts.force, axis=2).max(initial=0.0))
 
 
 def _axes(model: Model) -> list[dict[str, Any]]:

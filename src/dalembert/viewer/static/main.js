@@ -6,7 +6,7 @@ const motion = new Motion(scene);
 const many = motion.time.length > 1;
 const state = {
   time: motion.start, playing: false, speed: 1, loop: true, follow: scene.follow || "", posed: false,
-  show: { forces: true, com: false, axes: false, collision: false, plots: scene.plots.length > 0 },
+  show: { forces: true, ghosts: true, com: false, axes: false, collision: false, plots: scene.plots.length > 0 },
   theme: window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light",
 };
 const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 4];
@@ -54,10 +54,10 @@ for (const shape of scene.shapes) {
   shapes.push(shape);
 }
 
-function placed(shape) {
+function placed(shape, now) {
   if (shape.body < 0) return [shape.position, shape.turn];
-  const turn = motion.rotation(shape.body);
-  return [add(motion.position(shape.body), turned(turn, shape.position)), turnedBy(turn, shape.turn)];
+  const turn = motion.rotation(shape.body, now);
+  return [add(motion.position(shape.body, now), turned(turn, shape.position)), turnedBy(turn, shape.turn)];
 }
 
 function bounds() {
@@ -188,6 +188,15 @@ function compose() {
     if (colour[3] <= 0.01) continue;
     renderer.batch(colour[3] < 0.99 ? "clear" : "opaque", shape.key).add(position, turn, shape.scale, shape.stretch, colour);
   }
+  if (state.show.ghosts && !state.posed)
+    for (const shape of shapes) {
+      if (shape.body < 0 || shape.collision) continue;
+      const colour = [...shape.colour.slice(0, 3), 0.22 * shape.colour[3]];
+      for (const { now } of motion.ghosts) {
+        const [position, turn] = placed(shape, now);
+        renderer.batch("clear", shape.key).add(position, turn, shape.scale, shape.stretch, colour);
+      }
+    }
   addMarks();
 }
 
@@ -306,12 +315,13 @@ const sliders = scene.live
     })
   : null;
 
-for (const name of ["forces", "com", "axes", "collision", "plots"]) {
+for (const name of ["forces", "ghosts", "com", "axes", "collision", "plots"]) {
   const button = byId(`show-${name}`);
   button.setAttribute("aria-pressed", state.show[name]);
   button.addEventListener("click", () => toggle(name));
 }
 byId("show-forces").hidden = !scene.contacts;
+byId("show-ghosts").hidden = !motion.ghosts.length;
 byId("show-com").hidden = !(motion.mass > 0);
 byId("show-axes").hidden = !scene.axes.length;
 byId("show-collision").hidden = !shapes.some((shape) => shape.collision);
@@ -363,7 +373,7 @@ const KEYS = {
   End: () => jump(motion.end),
   "[": () => setSpeed(SPEEDS[Math.max(0, SPEEDS.indexOf(state.speed) - 1)]),
   "]": () => setSpeed(SPEEDS[Math.min(SPEEDS.length - 1, SPEEDS.indexOf(state.speed) + 1)]),
-  l: () => byId("loop").click(), f: () => byId("show-forces").click(), c: () => byId("show-com").click(),
+  l: () => byId("loop").click(), o: () => byId("show-ghosts").click(), f: () => byId("show-forces").click(), c: () => byId("show-com").click(),
   a: () => byId("show-axes").click(), g: () => byId("show-collision").click(), p: () => byId("show-plots").click(),
   d: () => byId("theme").click(), r: home, h: help, "?": help,
 };
@@ -390,6 +400,7 @@ window.dalembert = {
     return drawn;
   },
   poses: () => Array.from(motion.now),
+  ghosts: () => motion.ghosts.map(({ now }) => Array.from(now)),
   pixels() {
     // The picture as it is now, red, green, blue, alpha, from the bottom row up.
     draw();

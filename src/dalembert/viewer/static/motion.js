@@ -7,6 +7,9 @@ class Motion {
     this.poses = new Float32Array(bytesOf(scene.poses));
     this.width = 7 * scene.bodies.length;
     this.now = new Float32Array(this.width); // positions and quaternions (w, x, y, z)
+    this.ghosts = scene.ghosts.map((text) => ({
+      poses: new Float32Array(bytesOf(text)), now: new Float32Array(this.width),
+    }));
     this.mass = scene.bodies.reduce((sum, body) => sum + body.mass, 0);
     if (scene.contacts) {
       const counts = new Uint16Array(bytesOf(scene.contacts.counts));
@@ -36,8 +39,13 @@ class Motion {
   }
 
   moveTo(t) {
+    this.blend(t, this);
+    for (const ghost of this.ghosts) this.blend(t, ghost);
+  }
+
+  blend(t, { poses, now }) {
     const i = this.frameAt(t);
-    const { width, poses, now } = this;
+    const { width } = this;
     if (i + 1 >= this.time.length) {
       now.set(poses.subarray(i * width, (i + 1) * width));
       return;
@@ -58,14 +66,14 @@ class Motion {
     }
   }
 
-  position(body) {
+  position(body, now = this.now) {
     const k = 7 * body;
-    return [this.now[k], this.now[k + 1], this.now[k + 2]];
+    return [now[k], now[k + 1], now[k + 2]];
   }
 
-  rotation(body) {
+  rotation(body, now = this.now) {
     const k = 7 * body + 3;
-    return [this.now[k + 1], this.now[k + 2], this.now[k + 3], this.now[k]];
+    return [now[k + 1], now[k + 2], now[k + 3], now[k]];
   }
 
   centreOfMass() {
