@@ -18,7 +18,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3 p
 
 help:
 	@echo "make test    lint, types, import contracts and tests"
-	@echo "make demo    the bundled humanoid: dynamics both ways, checked and timed"
+	@echo "make demo    the bundled humanoid stands, is pushed and falls; writes build/demo/demo.html and .png"
 	@echo "make bench   the benchmark tables, beside Pinocchio and MuJoCo"
 	@echo "make docs    the documentation, into docs/_build/html"
 	@echo "make coverage-of-requirements   which tests prove which requirement; writes docs/requirements.md"

@@ -1,7 +1,7 @@
-"""The bundled humanoid: print its tree, compute its dynamics both ways, check, and time. Run: `make demo`."""
+"""The bundled humanoid stands, is pushed, steps, falls, and is recorded. Run: `make demo`."""
 
 import sys
 
 from dalembert.cli import main
 
-sys.exit(main(["demo"]))
+sys.exit(main(["demo", *(sys.argv[1:] or ["build/demo"])]))

@@ -56,7 +56,7 @@ def test_version_is_the_packages() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["unknown"], ["demo", "--batch", "0"], ["demo", "--batch", "many"]]
+    "arguments", [[], ["unknown"], ["count"], ["demo", "--batch", "0"], ["bench", "--slow"]]
 )
 def test_a_misunderstood_command_line_exits_with_two(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
@@ -71,7 +71,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["--help"])
     assert stopped.value.code == 0
-    assert {"info", "check", "convert", "doctor", "bench", "demo"} <= set(
+    assert {"info", "check", "convert", "simulate", "view", "doctor", "bench", "demo"} <= set(
         re.findall(r"^    (\w+)", capsys.readouterr().out, re.MULTILINE)
     )
 
@@ -123,23 +123,6 @@ def test_doctor_fails_where_compiled_code_is_wrong(monkeypatch: pytest.MonkeyPat
     assert finding.name == "self-test"
     assert "differs" in finding.value
     assert finding.remedy
-
-
-def test_demo_inverts_the_dynamics_and_prints_the_tree(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "--batch", "16"]) == 0
-    output = capsys.readouterr().out
-    assert da.models.humanoid().summary() in output
-    assert "they invert each other" in output
-
-
-def test_demo_fails_where_the_two_directions_disagree(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    right = da.inverse_dynamics
-    monkeypatch.setattr(da, "inverse_dynamics", lambda *a, **k: right(*a, **k) * (1.0 + 1e-6))
-    monkeypatch.setattr(demo, "_rates", lambda contest: [])
-    assert demo.run(batch=8) == 1
-    assert "WRONG" in capsys.readouterr().out
 
 
 def test_bench_compares_results_before_it_times_them(

@@ -73,4 +73,4 @@ def _dispatch(options: argparse.Namespace) -> int:
         return bench.run(quick=options.quick, as_json=options.json)
     from dalembert.cli import demo
 
-    return demo.run(batch=options.batch)
+    return demo.run(folder=options.folder)

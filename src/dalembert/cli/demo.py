@@ -1,80 +1,88 @@
-"""`dalembert demo`: the bundled humanoid, its dynamics both ways, and how fast."""
+"""`dalembert demo`: the bundled humanoid stands, is pushed, steps, falls, and is recorded."""
 
-from collections.abc import Callable
+from pathlib import Path
 from time import perf_counter
-from timeit import Timer
 
 import numpy as np
 
 import dalembert as da
-from dalembert.cli.contest import Contest, humanoid, pinocchio, random_states
-from dalembert.cli.timing import cores, interleaved_medians, machine, table
+from dalembert.cli import choreography
+from dalembert.cli.choreography import DT, DURATION, PUSHES
+from dalembert.cli.timing import machine, table
 
 __all__ = ["run"]
 
-TOLERANCE = 1e-9
+UPRIGHT = 0.7
+"""A pelvis higher than this [m] is that of somebody who stands."""
+MOMENTS = (1.0, 2.3, 4.1, 4.2, 4.3, 4.6, 6.7, 7.1, 7.4, 7.6, 8.0, 8.7, 9.0, 9.2, 9.5, 10.4)
+"""Of the pictures [s]."""
 
 
-def run(*, batch: int) -> int:
-    """Print the demonstration; return 1 where the two directions do not invert each other, else 0."""
-    model = da.models.humanoid()
+def run(*, folder: str) -> int:
+    """Simulate, print and record; 1 where it does not stand by itself, or does not come through."""
+    model = choreography.humanoid()
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
     print(f"dalembert {da.__version__} on {machine()}\n")
-    print(model.summary())
-
-    q, v = random_states(model, batch)
-    a = np.random.default_rng(0).standard_normal((batch, model.nv))
-    print(f"\n{batch} random moving states, float64:")
-    tau = _timed("tau = da.inverse_dynamics(model, q, v, a)", lambda: da.inverse_dynamics(model, q, v, a))
-    back = _timed(
-        "a'  = da.forward_dynamics(model, q, v, tau)", lambda: da.forward_dynamics(model, q, v, tau)
-    )
-    error = float((np.linalg.norm(back - a, axis=-1) / np.linalg.norm(a, axis=-1)).max())
-    inverted = error < TOLERANCE
-    verdict = "they invert each other" if inverted else "WRONG: they do not invert each other"
-    print(f"  largest |a' - a| / |a|: {error:.1e} ({verdict})")
-
-    print("\nSamples per second:")
-    rows = [*_rates(Contest("bundled humanoid", model, q, v, a, tau, None))]
-    if pinocchio() is None:
-        note = "Pinocchio is not installed; with it (pip install pin) its figures stand beside ours."
-    else:
-        rows += _rates(humanoid(batch))
-        note = "Second robot: Pinocchio's own sample humanoid, the same states on both sides."
-    print(table(["", "inverse dynamics", "forward dynamics"], rows))
-    print(f"\n{note}")
-    return 0 if inverted else 1
-
-
-def _timed(label: str, call: Callable[[], np.ndarray]) -> np.ndarray:
+    print(f"humanoid: {len(model.bodies)} bodies, nv = {model.nv}, {float(model.total_mass):g} kg")
     start = perf_counter()
-    result = call()
-    first = perf_counter() - start
-    start = perf_counter()
-    call()
-    print(f"  {label:<45}first call {first:6.2f} s, then {(perf_counter() - start) * 1e3:7.2f} ms")
-    return result
+    pairs = choreography.pairs(model)
+    q, v = choreography.start(model), np.zeros(model.nv)
+    servo, forces = choreography.servo(model), choreography.pushes(model)
 
-
-def _rates(contest: Contest) -> list[list[str]]:
-    """One table row a contestant and number of threads: samples per second in each direction."""
-    before, rates = da.get_num_threads(), {}
-    try:
-        for threads in sorted({1, cores()}):
-            da.set_num_threads(threads)
-            label = f"{contest.name}, dalembert, {threads} thread{'s' if threads > 1 else ''}"
-            rates[label] = _both(
-                contest.batch("inverse dynamics", out=True), contest.batch("forward dynamics", out=True)
-            )
-    finally:
-        da.set_num_threads(before)
-    if contest.peer is not None:
-        rates[f"{contest.name}, Pinocchio, 1 thread"] = _both(
-            contest.peer.batch("inverse dynamics"), contest.peer.batch("forward dynamics")
+    def rollout(steps: int) -> da.Trajectory:
+        held = da.control.Servo(kp=servo.kp, kd=servo.kd, q_ref=servo.q_ref[:steps])
+        return da.rollout(
+            model,
+            q,
+            v,
+            held,
+            steps,
+            DT,
+            contact=da.contact.Rigid(pairs=pairs),
+            external_forces=forces[:steps],
+            external_frame="center",
         )
-    samples = len(contest.q)
-    return [[label, *(f"{samples / time:,.0f}" for time in times)] for label, times in rates.items()]
+
+    rollout(2)
+    print(f"{len(pairs)} pairs of shapes may touch; one step compiled in {perf_counter() - start:.1f} s")
+    start = perf_counter()
+    motion = rollout(round(DURATION / DT))
+    took = perf_counter() - start
+    print(f"{DURATION:g} s simulated in {took:.2f} s: {DURATION / took:.0f} times real time\n")
+    print(_story(motion))
+    assert motion.contacts is not None
+    force = motion.contacts.force[round(1.9 / DT)].sum(axis=0)[2]
+    weight = float(model.total_mass) * 9.81
+    print(f"\nstanding, the ground bears {force:.1f} N; it weighs {weight:.1f} N")
+    print(f"deepest overlap {-1e3 * motion.contacts.gap.min():.2f} mm")
+    page = da.viewer.record(motion, target / "demo.html", title="dalembert: the humanoid", follow="pelvis")
+    sheet = da.viewer.contact_sheet(motion, target / "demo.png", times=MOMENTS, size=(170, 240))
+    print(f"\nrecording  {page.resolve().as_uri()}  (double click; no network, no Python)")
+    print(f"pictures   {sheet.resolve().as_uri()}")
+    stood = bool((motion.q[: round(PUSHES[0].at / DT), 2] > UPRIGHT).all())
+    if not stood:
+        print("WRONG: it does not stand by itself")
+    return 0 if stood and not motion.failed.any() else 1
 
 
-def _both(inverse: Timer, forward: Timer) -> tuple[float, float]:
-    times = interleaved_medians({"inverse": inverse, "forward": forward}, rounds=5, seconds=0.05)
-    return times["inverse"], times["forward"]
+def _story(motion: da.Trajectory) -> str:
+    """Energies and contacts at moments, and what happened there."""
+    assert motion.contacts is not None
+    energy = motion.energy()
+    kinetic = da.kinetic_energy(motion.model, motion.q, motion.v)
+    touching = (np.linalg.norm(motion.contacts.force, axis=-1) > 0.0).sum(axis=-1)
+    moments = [(0.0, "it stands, by stable PD at its joints")]
+    for push, following in zip(PUSHES, [*(p.at for p in PUSHES[1:]), DURATION], strict=True):
+        moments += [(push.at, push.words), (push.at + 0.3, ""), (following - 0.1, "")]
+    rows = []
+    for time, words in moments:
+        k = min(round(time / DT), len(touching) - 1)
+        state = "stands" if motion.q[k, 2] > UPRIGHT else "lies" if touching[k] else "in the air"
+        rows.append(
+            [f"{time:.1f}", f"{kinetic[k]:.1f}", f"{energy[k]:.1f}", f"{touching[k]}", words or state]
+        )
+    head = ["time [s]", "kinetic [J]", "energy [J]", "contacts", ""]
+    widths = [len(name) for name in head]
+    aligned = [[cell.rjust(width) for cell, width in zip(row, widths)] for row in rows]
+    return table(head, aligned, names=5)

@@ -16,7 +16,7 @@ examples:
   dalembert view robot.urdf                 look at it in the browser, and move its joints
   dalembert count arm6                      multiplications and additions of every algorithm on a model
   dalembert doctor                          what this machine offers, and whether the library works on it
-  dalembert demo                            the bundled humanoid: dynamics both ways, checked and timed
+  dalembert demo                            the bundled humanoid stands, is pushed and falls, on record
   dalembert bench --quick                   speed beside Pinocchio, in about twenty seconds
 """
 
@@ -264,12 +264,13 @@ def _add_bench(commands: "Commands[argparse.ArgumentParser]") -> None:
 def _add_demo(commands: "Commands[argparse.ArgumentParser]") -> None:
     demo = commands.add_parser(
         "demo",
-        help="the bundled humanoid: dynamics both ways, checked and timed",
-        description="Build the bundled humanoid, print its tree, compute its inverse and forward dynamics on "
-        "a batch of random states, check that they invert each other, and print samples per second.",
+        help="the bundled humanoid stands, is pushed, steps, falls, and is recorded",
+        description="Simulate the bundled humanoid with contact: it stands under stable PD control, is "
+        "pushed several times, and falls in the end. Prints energies, contacts and the real-time factor, and "
+        "writes demo.html, a recording for any browser, and demo.png, a strip of pictures.",
     )
     demo.add_argument(
-        "--batch", type=_positive_count, default=4096, metavar="N", help="number of states (default: 4096)"
+        "folder", nargs="?", default=".", metavar="FOLDER", help="where to write (default: here)"
     )
 
 

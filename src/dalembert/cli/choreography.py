@@ -1,0 +1,169 @@
+"""What the humanoid of the demonstration wants, and who pushes it.
+
+It stands; is pushed, and sways back; is pushed harder, and takes a step; is shoved, and falls; and is pushed
+once more where it lies. Its motors know nothing of balance: they follow poses, which were found by trial.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+import dalembert as da
+from dalembert.contact.pairs import ContactPair
+
+__all__ = ["DT", "DURATION", "PUSHES", "Push", "humanoid", "pairs", "pushes", "servo", "start"]
+
+Array = npt.NDArray[np.float64]
+Pose = Mapping[str, Sequence[float] | float]
+
+DT: Final = 0.004
+DURATION: Final = 10.4
+
+
+class Push(NamedTuple):
+    """A force [N] at the centre of mass of a body, and what it is meant to do."""
+
+    at: float
+    lasting: float
+    body: str
+    force: tuple[float, float, float]
+    words: str
+
+
+PUSHES: Final = (
+    Push(2.0, 0.2, "chest", (90.0, 0.0, 0.0), "a push from behind: it sways, and comes back"),
+    Push(4.0, 0.2, "chest", (220.0, 0.0, 0.0), "a harder one: it takes a step"),
+    Push(6.8, 0.25, "chest", (-120.0, 260.0, 0.0), "a shove from the side: it falls"),
+    Push(8.8, 0.2, "pelvis", (0.0, 450.0, 1400.0), "and again, where it lies"),
+)
+
+STANDING: Final[Pose] = {
+    "left_hip": (-0.12, 0.05, 0.0), "left_knee": 0.24, "left_ankle": (-0.12, -0.05),
+    "right_hip": (-0.12, -0.05, 0.0), "right_knee": 0.24, "right_ankle": (-0.12, 0.05),
+    "left_shoulder": (0.15, -0.05, 0.0), "left_elbow": 0.35,
+    "right_shoulder": (-0.15, -0.05, 0.0), "right_elbow": 0.35,
+}  # fmt: skip
+"""Joint angles [rad]; rotation vectors of the shoulders. Flexion of hips and ankles is negative."""
+
+STEPPING: Final[Pose] = {
+    "left_hip": (-0.05, 0.1193, 0.0),
+    "left_knee": 0.2,
+    "left_ankle": (-0.1086, -0.1193),
+    "right_hip": (-1.4262, -0.1009, 0.0),
+    "right_knee": 1.1879,
+    "right_ankle": (-0.2347, 0.05),
+    "left_shoulder": (0.15, -0.5, 0.0),
+    "right_shoulder": (-0.15, 0.4, 0.0),
+    "lumbar": (0.1293, 0.0, 0.0),
+}
+LANDED: Final[Pose] = {
+    "left_hip": (0.2336, 0.05, 0.0),
+    "left_knee": 0.02,
+    "left_ankle": (-0.2173, -0.05),
+    "right_hip": (-0.4792, -0.4785, 0.0),
+    "right_knee": 0.3161,
+    "right_ankle": (0.6805, 0.05),
+    "lumbar": (0.1293, 0.0, 0.0),
+}
+FALLING: Final[Pose] = {
+    "left_hip": (-1.0, 0.15, 0.0),
+    "right_hip": (-0.8, -0.15, 0.0),
+    "left_knee": 1.3,
+    "right_knee": 1.1,
+    "left_ankle": (-0.2, 0.0),
+    "right_ankle": (-0.2, 0.0),
+    "left_shoulder": (0.5, -0.7, 0.0),
+    "right_shoulder": (-0.3, -0.9, 0.0),
+    "left_elbow": 0.7,
+    "right_elbow": 0.7,
+    "lumbar": (0.3, 0.0, 0.0),
+    "thoracic": (0.2, 0.0, 0.0),
+    "neck": (0.3, -0.3, 0.0),
+}
+LYING: Final[Pose] = {
+    "left_hip": (-0.3, 0.1, 0.0),
+    "right_hip": (-0.5, -0.1, 0.0),
+    "left_knee": 0.5,
+    "right_knee": 0.9,
+    "left_ankle": (0.3, 0.0),
+    "right_ankle": (0.3, 0.0),
+    "left_shoulder": (0.7, -0.2, 0.0),
+    "right_shoulder": (-0.5, 0.1, 0.0),
+    "left_elbow": 0.5,
+    "right_elbow": 0.8,
+}
+
+KEYS: Final[Sequence[tuple[float, float, Pose]]] = (
+    (4.02, 4.156, STEPPING),
+    (4.156, 4.351, LANDED),
+    (7.05, 7.5, FALLING),
+    (8, 8.5, LYING),
+)
+"""From when until when the humanoid goes over to a pose; what a pose leaves out is as in `STANDING`."""
+
+STIFFNESS: Final = 4.0
+"""kp [1/rad] as a multiple of a joint's largest torque; kd is a tenth [s] of kp."""
+
+
+def humanoid() -> da.Model:
+    """The bundled humanoid on a plane."""
+    return da.models.humanoid().with_ground()
+
+
+def pairs(model: da.Model) -> tuple[ContactPair, ...]:
+    """What may touch: everything the ground, and one leg the other."""
+    legs = [("left_thigh", "right_thigh"), ("left_shank", "right_shank")]
+    return (*da.contact.pairs_of(model, self_collision=False), *da.contact.pairs_of(model, only=legs))
+
+
+def start(model: da.Model) -> Array:
+    """It stands on the ground."""
+    q = _configuration(model, STANDING)
+    ground = da.contact.pairs_of(model, self_collision=False)
+    q[2] -= da.contact.distances(model, q, pairs=ground).gap.min()
+    return q
+
+
+def servo(model: da.Model, keys: Sequence[tuple[float, float, Pose]] = KEYS) -> Any:
+    """The motors, and the poses that they follow."""
+    steps = round(DURATION / DT)
+    time = np.arange(steps) * DT
+    now = _configuration(model, STANDING)
+    q_ref = np.tile(now, (steps, 1))
+    for begin, end, pose in keys:
+        target = _configuration(model, {**STANDING, **pose})
+        later = time >= begin
+        share = np.clip((time[later] - begin) / (end - begin), 0.0, 1.0)
+        smooth = (share * share * (3.0 - 2.0 * share))[:, np.newaxis]
+        there = np.broadcast_to(now, (len(share), model.nq))
+        q_ref[later] = da.integrate(model, there, smooth * da.difference(model, now, target))
+        now = target
+    effort = np.zeros(model.nv)
+    for body in model.bodies:
+        if body.joint_name in model.actuated:
+            effort[body.v_slice] = body.limits.effort
+    return da.control.Servo(kp=STIFFNESS * effort, kd=0.1 * STIFFNESS * effort, q_ref=q_ref)
+
+
+def pushes(model: da.Model, given: Sequence[Push] = PUSHES) -> Array:
+    """The pushes as a stream of forces `(steps, n_bodies, 6)`."""
+    steps = round(DURATION / DT)
+    time = (np.arange(steps) + 0.5) * DT
+    found = np.zeros((steps, len(model.bodies), 6))
+    for push in given:
+        during = (time > push.at) & (time < push.at + push.lasting)
+        found[during, model.bodies[push.body].index, 3:] += push.force
+    return found
+
+
+def _configuration(model: da.Model, pose: Pose) -> Array:
+    q = np.array(model.neutral())
+    for name, angles in pose.items():
+        body = model.joints[name].body
+        own = np.atleast_1d(np.array(angles, float))
+        if body.nq == 4:
+            own = np.asarray(body.joint.integrate(list(body.joint.neutral()), own.tolist()), float)
+        q[body.q_slice] = own
+    return q
