@@ -61,6 +61,14 @@ def test_a_free_figure_gets_a_ground_and_comes_to_rest_on_it(capsys, file, tmp_p
     assert contact["weight"] == pytest.approx(2.0 * 9.81)
 
 
+def test_compliant_ground_bears_it_too(capsys, file, tmp_path):
+    out = tmp_path / "soft.npz"
+    facts = told(capsys, file, "--contact", "compliant", "--duration", 1, "-o", out)
+    assert facts["contact"]["law"] == "compliant"
+    assert facts["contact"]["upward_force_at_end"] == pytest.approx(2.0 * 9.81, rel=1e-3)
+    assert 1e-4 < facts["contact"]["deepest_overlap"] < 2e-3
+
+
 def test_without_contact_or_ground_it_falls(capsys, file, tmp_path):
     for option in (["--contact", "none"], ["--no-ground"]):
         out = tmp_path / f"{option[0]}.npz"

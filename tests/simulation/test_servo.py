@@ -32,7 +32,7 @@ def state(model, seed=0):
     return q, v
 
 
-@pytest.mark.parametrize("contact", [None, "rigid"])
+@pytest.mark.parametrize("contact", [None, "rigid", "compliant"])
 def test_a_servo_draws_joints_to_their_target_whatever_its_gains(arm, contact):
     """ANIM-PD: voluntary motion, gains a thousand times beyond what an explicit law stands at this step."""
     q, v = state(arm)

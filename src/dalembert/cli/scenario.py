@@ -149,9 +149,8 @@ def _pairs(model: da.Model, *, self_collision: bool) -> tuple[ContactPair, ...]:
 def _law(contact: str, pairs: tuple[ContactPair, ...]) -> Any:
     if contact == "none":
         return None
-    if contact != "rigid":
-        return contact
-    return da.contact.Rigid(pairs=pairs) if pairs else da.contact.Rigid(self_collision=False)
+    law = {"rigid": da.contact.Rigid, "compliant": da.contact.Compliant}[contact]
+    return law(pairs=pairs) if pairs else law(self_collision=False)
 
 
 def _pose(model: da.Model, options: argparse.Namespace) -> tuple[Array, Array]:

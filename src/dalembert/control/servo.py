@@ -36,8 +36,7 @@ class Servo:
 
     with q', v' of the end of the step, so that no gain is too stiff for it. q_ref - q' is the displacement of
     `da.difference`, of a ball joint the rotation vector. With rigid contact tau is found together with the
-    contact forces; without, by a step of the whole system under these springs and dampers (stable PD), and
-    held during the step of the integrator.
+    contact forces; without, it is that of `stable_pd`, held during the step of the integrator.
 
     `kp` [N m/rad, N/m] and `kd` [N m s/rad, N s/m]: one number for all joints that have motors, or one for
     each velocity variable `(…, nv)`; joints with neither move freely. `q_ref`: None holds the start; `(nq,)`,

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
 from dalembert.algorithms.aligned import aligned
-from dalembert.algorithms.forward_dynamics import forward_dynamics
-from dalembert.algorithms.passive_forces import passive_forces
+from dalembert.algorithms.control_laws.pd import stable_pd_forces
 from dalembert.contact.stepping import Motor
 from dalembert.control.servo import Array, Reference, Servo
 from dalembert.errors import ShapeError
 from dalembert.model.model import Model
-from dalembert.model.values import rebuilt
 from dalembert.scalar import Scalar, maximum, minimum
 from dalembert.simulation.controls import Series, series
 
@@ -71,17 +68,14 @@ class Drive:
     def motors(self, model: Model, given: dict[str, Any], time: Scalar) -> list[Motor]:
         """One for each driven velocity variable, in the state that a step begins with."""
         q, kp, kd, effort = given["q"], given["kp"], given["kd"], given["effort"]
-        q_ref = given["q_ref"] if self.q_ref is None else _target("q_ref", self.q_ref, model, time, model.nq)
-        v_ref: Sequence[Scalar] = [0.0] * model.nv
-        if self.v_ref is True:
-            v_ref = given["v_ref"]
-        elif self.v_ref:
-            v_ref = _target("v_ref", self.v_ref, model, time, model.nv)
+        q_ref, v_ref = self._targets(model, given, time)
         error: list[Scalar] = [0.0] * model.nv
         for body in model.bodies:
-            if body.dependence is None and body.nv and set(_places(body.v_slice)) & set(self.driven):
+            if body.dependence is None and set(range(body.v_slice.start, body.v_slice.stop)) & set(
+                self.driven
+            ):
                 error[body.v_slice] = body.joint.difference(body.own_q(q), body.own_q(q_ref))
-        # A sample without gains at a joint that others drive: a motor without effort.
+        # A sample without gains at a joint that others drive: a motor that does nothing.
         return [Motor(i, error[i], v_ref[i], kp[i], maximum(kd[i], 1e-12), effort[i]) for i in self.driven]
 
     def forces_after(
@@ -95,33 +89,29 @@ class Drive:
             tau[motor.place] = maximum(minimum(wanted, motor.effort), -motor.effort)
         return tau
 
-    def stable_forces(
-        self, model: Model, motors: Sequence[Motor], given: dict[str, Any], **surroundings: Any
-    ) -> list[Scalar]:
-        """tau `(nv,)` of stable PD: v' of the step under the motors' springs and dampers,
+    def stable_forces(self, model: Model, given: dict[str, Any], time: Scalar) -> list[Scalar]:
+        """tau `(nv,)` of stable PD, to be held for a step without contact."""
+        q_ref, v_ref = self._targets(model, given, time)
+        return stable_pd_forces(
+            aligned(model),
+            given["q"],
+            given["v"],
+            q_ref,
+            given["dt"],
+            v_ref,
+            **{name: given[name] for name in ("kp", "kd", "effort")},
+            time=time if model.time_dependent else None,
+        )
 
-            (M + h kd + h^2 kp) (v' - v) / h = kp (e - h v) + kd (v_ref - v) + passive - b
-
-        then the law with the end of that step. A gain stands where armature does.
-        """
-        q, v, dt = given["q"], given["v"], given["dt"]
-        stiff: list[Scalar] = [0.0] * model.nv
-        tau = passive_forces(model, q, v)
-        for motor in motors:
-            i = motor.place
-            stiff[i] = dt * (motor.kd + dt * motor.kp)
-            tau[i] = tau[i] + motor.kp * (motor.error - dt * v[i]) + motor.kd * (motor.v_ref - v[i])
-        bodies = [
-            body
-            if body.dependence is not None
-            else dataclasses.replace(
-                body,
-                armature=tuple(m + x for m, x in zip(body.armature, stiff[body.v_slice], strict=True)),
-            )
-            for body in model.bodies
-        ]
-        a = forward_dynamics(aligned(rebuilt(model, bodies=bodies)), q, v, tau, **surroundings)
-        return self.forces_after(model, motors, [u + dt * x for u, x in zip(v, a, strict=True)], dt)
+    def _targets(
+        self, model: Model, given: dict[str, Any], time: Scalar
+    ) -> tuple[Sequence[Scalar], Sequence[Scalar]]:
+        q_ref = given["q_ref"] if self.q_ref is None else _target("q_ref", self.q_ref, model, time, model.nq)
+        if self.v_ref is True:
+            return q_ref, given["v_ref"]
+        if self.v_ref:
+            return q_ref, _target("v_ref", self.v_ref, model, time, model.nv)
+        return q_ref, [0.0] * model.nv
 
 
 def _target(name: str, function: Reference, model: Model, time: Scalar, size: int) -> list[Scalar]:
@@ -129,7 +119,3 @@ def _target(name: str, function: Reference, model: Model, time: Scalar, size: in
     if len(found) != size:
         raise ShapeError(f"Servo: {name} returned {len(found)} numbers; this model has {size}")
     return found
-
-
-def _places(v: slice) -> range:
-    return range(v.start, v.stop)

@@ -189,9 +189,8 @@ class StepPlan:
                 pushes = _at_centers(model, poses, given["external_forces"])
                 external = {"external_forces": pushes, "external_frame": "body"}
         if self.contact is None:
-            now = time if self.model.time_dependent else None
             if self.drive is not None:
-                tau = self.drive.stable_forces(model, motors, given, time=now, **external)
+                tau = self.drive.stable_forces(model, given, time)
             moved = step(
                 aligned(model),
                 q,
@@ -200,7 +199,7 @@ class StepPlan:
                 dt,
                 integrator=self.integrator,
                 passive=True,
-                time=now,
+                time=time if self.model.time_dependent else None,
                 stabilization="automatic",
                 **external,
             )
