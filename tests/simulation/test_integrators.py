@@ -74,7 +74,9 @@ def test_a_single_body_in_flight_keeps_its_linear_momentum(integrator):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_the_variational_step_keeps_the_momentum_of_a_multibody(seed):
-    """ANIM-SIMLOOP: linear and angular, to 1e-10, at steps at which other integrators lose digits."""
+    """ANIM-SIMLOOP: linear and angular, about the world's origin and about the centre of mass, to 1e-10, at
+    steps at which other integrators lose digits.
+    """
     model = flying_tree(seed)
     q, v = model.random_state(seed)
     run = da.rollout(model, q, v, steps=1000, dt=0.005, integrator="variational", every=100)
@@ -82,8 +84,43 @@ def test_the_variational_step_keeps_the_momentum_of_a_multibody(seed):
     h = momentum(model, run.q, run.v)
     assert np.linalg.norm(h[0, :3]) > 0.1
     close(h, np.broadcast_to(h[0], h.shape), 1e-10)
+    about_center = da.centroidal_momentum(model, run.q, run.v)
+    close(about_center, np.broadcast_to(about_center[0], h.shape), 1e-10)
     other = da.rollout(model, q, v, steps=1000, dt=0.005, integrator="heun", every=1000)
     assert np.abs(momentum(model, other.q[-1], other.v[-1]) - h[0]).max() > 1e-6
+
+
+def test_the_variational_step_throws_a_multibody_along_its_parabola():
+    """ANIM-SIMLOOP: with torques inside the centre of mass moves as the weight says, and nothing turns the
+    system; with a force on a body the motion is of order two.
+    """
+    model = flying_tree(2, ("free", "spherical", "universal", "revolute"))
+    g = np.array([0.3, -0.2, -9.0])
+    model = model.with_values({"gravity": g})
+    q, v = model.random_state(2)
+    tau = np.array([0.0] * 6 + [0.2, -0.1, 0.3, 0.1, 0.2, -0.4])
+    run = da.rollout(model, q, v, tau, steps=200, dt=0.01, integrator="variational", every=20)
+    t = run.time[:, np.newaxis]
+    h = da.centroidal_momentum(model, run.q, run.v)
+    mass = sum(model.value(f"{body.name}.mass") for body in model.bodies)
+    c = da.center_of_mass(model, run.q)
+    close(h[:, 3:], h[0, 3:] + mass * g * t, 1e-10)
+    close(h[:, :3], np.broadcast_to(h[0, :3], (11, 3)), 1e-10)
+    close(c, c[0] + h[0, 3:] / mass * t + 0.5 * g * t**2, 1e-10)
+    push = np.zeros((4, 6))
+    push[2] = [0.1, -0.3, 0.2, 0.5, 0.4, -0.6]
+    errors = []
+    fine = da.rollout(
+        model, q, v, tau, steps=2000, dt=1e-4, integrator="rk4", external_forces=push, every=2000
+    )
+    for n in (20, 40, 80):
+        found = da.rollout(
+            model, q, v, tau, steps=n, dt=0.2 / n, integrator="variational", external_forces=push, every=n
+        )
+        errors.append(
+            np.linalg.norm([*da.difference(model, fine.q[-1], found.q[-1]), *(found.v - fine.v)[-1]])
+        )
+    assert np.log2(np.array(errors[:-1]) / np.array(errors[1:])) == pytest.approx([2.0, 2.0], abs=0.15)
 
 
 @pytest.mark.parametrize("integrator", [name for name in ORDERS if name != "variational"])

@@ -50,14 +50,19 @@ def slopes(
     external_forces: ExternalForces = None,
     external_frame: str = "body",
     time: Scalar | None = None,
+    weightless: Sequence[int] = (),
 ) -> Slopes:
-    """Eqs (1) and (2) in the state (q, v); `tau`: joint forces to be added to f."""
+    """Eqs (1) and (2) in the state (q, v); `tau`: joint forces to be added to f.
+
+    `weightless`: indices of bodies on the world that gravity leaves alone, with all that they carry.
+    """
     f_x = body_forces(tree, q, external_forces, external_frame, time)
 
     def outward(body: Body, parent: tuple[Motion, Vec3]) -> tuple[tuple[Motion, Vec3], _Moving]:
         joint = body.jcalc(q, v, time)
         V_parent = joint.X.apply(parent[0])
-        V, g = V_parent + joint.v_J, joint.X.rotate_to_child(parent[1])
+        falls = Vec3.zero() if body.index in weightless else parent[1]
+        V, g = V_parent + joint.v_J, joint.X.rotate_to_child(falls)
         W = Force(body.inertia.h.cross(g), g * body.inertia.mass)
         own = _Moving(joint.X, joint.S, V_parent, body.inertia * V, W if f_x is None else W + f_x[body])
         return (V, g), own

@@ -18,7 +18,8 @@ where the step begins, which leaves gyroscopic terms out: errors shrink by about
 to rounding. Then v at the end is M^-1 p_1. A step whose iteration fails is NaN; it was too long.
 
 L_d does not change when the system is moved or turned as a whole, so that linear and angular momentum are
-those of the start, but for what gravity and other forces add. The map of (q, p) is symplectic and symmetric
+those of the start, but for what gravity and other forces add; what hangs on a free root is seen from its
+centre of mass, which follows its parabola exactly (`floating`). The map of (q, p) is symplectic and symmetric
 in time: its order is two, and the energy error of conservative motion stays bounded.
 """
 
@@ -31,6 +32,7 @@ from dalembert.algorithms.dense import dot
 from dalembert.algorithms.flight import take_off, turned
 from dalembert.algorithms.integrators.carried import State
 from dalembert.algorithms.integrators.circumstances import Circumstances
+from dalembert.algorithms.integrators.floating import carried_along, flying_roots, seen_from_centers
 from dalembert.algorithms.integrators.implicit import resistances
 from dalembert.algorithms.integrators.lagrangian import Slopes, joint_forces, rotation_places, slopes
 from dalembert.algorithms.mass_matrix import mass_matrix
@@ -69,10 +71,20 @@ class _Search(NamedTuple):
 
 
 def variational(around: Circumstances, start: State, dt: Scalar) -> State:
+    """The state after a step; free roots are seen from their centres of mass."""
+    _require_open(around.tree)
+    require_moving_mass(around.tree, 'integrator "variational"')
+    roots = flying_roots(around)
+    if not roots:
+        return _of_least_action(around, start, dt, ())
+    seen = seen_from_centers(around, roots, start)
+    end = _of_least_action(around, seen, dt, [body.index for body in roots])
+    return carried_along(around, roots, start, end, dt)
+
+
+def _of_least_action(around: Circumstances, start: State, dt: Scalar, weightless: Sequence[int]) -> State:
     """The state after a step; Eqs (1) to (4)."""
     tree = around.tree
-    _require_open(tree)
-    require_moving_mass(tree, 'integrator "variational"')
     flight, rotations = around.flight, rotation_places(tree)
     flying = flight.take_off(start)
     half = 0.5 * dt
@@ -94,6 +106,7 @@ def variational(around: Circumstances, start: State, dt: Scalar) -> State:
             external_forces=around.external_forces,
             external_frame=around.external_frame,
             time=around.at(half),
+            weightless=weightless,
         )
         return found, there
 
