@@ -156,7 +156,7 @@ def _means(contacts: Contacts, picked: npt.NDArray[np.intp]) -> tuple[Array, Arr
     the mean of their points, weighted by the forces.
     """
     force, position = contacts.force, contacts.position
-    starts = np.unique(np.minimum(picked, len(force) - 1))
+    starts = picked[picked < len(force)]
     counts = np.diff(np.append(starts, len(force)))[:, np.newaxis, np.newaxis]
     weight = np.linalg.norm(force, axis=2, keepdims=True) + 1e-300
     mean = np.add.reduceat(force, starts) / counts

@@ -191,7 +191,7 @@ function compose() {
   if (state.show.ghosts && !state.posed)
     for (const shape of shapes) {
       if (shape.body < 0 || shape.collision) continue;
-      const colour = [...shape.colour.slice(0, 3), 0.22 * shape.colour[3]];
+      const colour = [...shape.colour.slice(0, 3), 0.35 * shape.colour[3]];
       for (const { now } of motion.ghosts) {
         const [position, turn] = placed(shape, now);
         renderer.batch("clear", shape.key).add(position, turn, shape.scale, shape.stretch, colour);
