@@ -68,7 +68,16 @@ class CompliantLaw:
 
 
 def friction_force(x: Vec3, v: Vec3, limit: Scalar, *, K: Scalar, D: Scalar) -> tuple[Vec3, Scalar]:
-    """f_t [N] and whether the body sticks: Eqs (11.78), (11.79). `limit`: mu f_n [N]."""
+    """f_t [N] and whether the body sticks: Eqs (11.78), (11.79). `limit`: mu f_n [N].
+
+    Rows: RBDA-11.8-COULOMB.
+
+    >>> from dalembert.contact import friction_force
+    >>> zero, slip = da.spatial.Vec3(0.0, 0.0, 0.0), da.spatial.Vec3(0.5, 0.0, 0.0)
+    >>> force, sticks = friction_force(zero, slip, 3.0, K=1e4, D=100.0)
+    >>> force.x, sticks
+    (-3.0, False)
+    """
     wanted = -(x * K + v * D)
     square = wanted.dot(wanted)
     sticks = square <= limit * limit
@@ -88,7 +97,10 @@ def compliant_forces(
 ) -> CompliantForces:
     """The forces at all candidates, and the rates of the states: Eqs (11.74) to (11.79).
 
-    `velocities`: spatial velocities of the bodies in world coordinates, at the world's origin.
+    `candidates`: what `contact.points.contact_points` finds; `velocities`: spatial velocities of the bodies
+    in world coordinates, at the world's origin; `states`: one patch a candidate, at first `patches_at_rest`.
+
+    Rows: RBDA-11.8-NORMAL, RBDA-11.8-COULOMB, RBDA-11.8-DECOUPLED.
     """
     points, rates, forces = [], [], []
     for item, state in _paired(candidates, states):

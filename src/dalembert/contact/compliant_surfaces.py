@@ -48,6 +48,12 @@ def relaxed(K: Scalar, D: Scalar, z: Scalar, time: Scalar) -> Scalar:
     """z0 exp(- K t / D) [m]: where a linear patch is, `time` seconds after the body left it at z.
 
     With the instant and the place of the last loss of contact in its stead, z need not be a state at all.
+
+    Rows: RBDA-11.8-EXTEND.
+
+    >>> from dalembert.contact import relaxed
+    >>> round(relaxed(1e4, 100.0, -0.002, 0.01), 6)
+    -0.000736
     """
     return z * exp(-(K / D) * time)
 
@@ -82,6 +88,8 @@ class Surface(ABC):
 class LinearSurface(Surface):
     """The book's: spring `stiffness` K [N/m] and damper `damping` D [N s/m], Eqs (11.73), (11.74).
 
+    Rows: RBDA-11.8-NORMAL.
+
     >>> from dalembert.contact import LinearSurface
     >>> surface = LinearSurface(stiffness=1e4, damping=100.0)
     >>> surface.force([-1e-3], -1e-3, -0.02)
@@ -114,6 +122,8 @@ class Hertz(Surface):
 
     `stiffness` K [N/m^(3/2)], `dissipation` c [s/m]. The damper is c times the spring, so that the force
     begins at zero in an impact; a free patch returns at 1/c.
+
+    Rows: RBDA-11.8-EXTEND.
     """
 
     stiffness: Scalar
@@ -142,6 +152,8 @@ class SeriesSpring(Surface):
 
     z, by Eq. (11.73), is the place between the two. The force needs no velocity and does not jump in an
     impact; it tends to that of `LinearSurface` as the outer spring grows stiff.
+
+    Rows: RBDA-11.8-EXTEND.
     """
 
     stiffness: Scalar
@@ -216,6 +228,8 @@ class TwoSurfaces(Surface):
 
 def lumped(first: LinearSurface, second: LinearSurface) -> LinearSurface:
     """One surface in the place of two whose K / D are the same: springs and dampers in series.
+
+    Rows: RBDA-11.8-EXTEND.
 
     >>> from dalembert.contact import LinearSurface, lumped
     >>> lumped(LinearSurface(stiffness=2e4, damping=200.0), LinearSurface(stiffness=3e4, damping=300.0))
