@@ -23,7 +23,7 @@ from typing import NamedTuple, final
 from dalembert.scalar import Scalar, absolute, is_zero, maximum, minimum, select, sqrt
 from dalembert.spatial import ArticulatedInertia, Force, Mat3, SymMat3, Vec3
 
-__all__ = ["Equality", "JointDrive", "JointLimit", "Point", "PointForce"]
+__all__ = ["Equality", "JointDrive", "JointLimit", "Point", "PointForce", "dyad"]
 
 
 class PointForce(NamedTuple):
@@ -80,12 +80,12 @@ class Point:
         n = self.normal
         active = select(self._pressing(u) > 0.0, self.stiffness, 0.0)
         if is_zero(self.friction):
-            return _dyad(n, active)
+            return dyad(n, active)
         pull = self._pull(u)
         stuck, share, square = self._sticking(pull, held)
         coefficient = share * self.friction_stiffness
-        across = _plus(_dyad(n, active - coefficient), coefficient)
-        return across - _dyad(pull, select(stuck, 0.0, coefficient / square))
+        across = _plus(dyad(n, active - coefficient), coefficient)
+        return across - dyad(pull, select(stuck, 0.0, coefficient / square))
 
     def _sticking(self, pull: Vec3, held: Scalar) -> tuple[Scalar, Scalar, Scalar]:
         """Whether it sticks, the share of the pull that friction can give, and the square of the pull."""
@@ -172,7 +172,7 @@ class Equality:
         return (self.target - u) * self.stiffness
 
 
-def _dyad(a: Vec3, factor: Scalar) -> SymMat3:
+def dyad(a: Vec3, factor: Scalar) -> SymMat3:
     """factor a a^T."""
     x, y, z = a.x * factor, a.y * factor, a.z * factor
     return SymMat3(x * a.x, y * a.y, z * a.z, x * a.y, x * a.z, y * a.z)

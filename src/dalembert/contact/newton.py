@@ -1,17 +1,16 @@
 """Gauss's principle for velocities, with contact: a Newton method of fixed structure.
 
 Sought is the v that minimises 1/2 v^T A v - p^T v + the costs of points, limits, friction and equalities
-(`costs`), where A v* = p is free motion. One iteration:
+(`costs`), where A v* = p is free motion. One iteration, with forces f(u) at the velocities u = J v and the
+residual r = A v - p - J^T f:
 
-    1.  forces f(u) at the velocities u = J v; residual r = A v - p - J^T f
-    2.  where r is below `GATE`, normal impulses become the `held` ones that bound friction, r anew
-    3.  H = A + J^T G J,  H d = - r
-    4.  a step along d to where the slope of the cost is zero
+    1.  H = A + J^T G J,  H d = - r
+    2.  a step along d to where the slope of the cost is zero
+    3.  where r is below `GATE`, normal impulses become the `held` ones that bound friction, r anew
 
 With held impulses fixed the problem is convex; when they no longer change, Coulomb's law holds; whatever they
-are, friction opposes slip. The first iterations do without friction unless impulses of the step before are
-given. Mending displacements are found
-with the factors of H: H m = J^T G_n overlap.
+are, friction opposes slip. A guess that is good enough takes no iteration. The displacement that mends
+overlaps is found last.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 from dalembert.algorithms.dense import Matrix, dot
-from dalembert.contact.costs import Equality, JointDrive, JointLimit, Point
+from dalembert.contact.costs import Equality, JointDrive, JointLimit, Point, dyad
 from dalembert.contact.curvature import factor, multiply, total_curvature
 from dalembert.contact.joint_axes import WORLD, JointAxes
 from dalembert.scalar import (
@@ -40,16 +39,19 @@ from dalembert.spatial import Force, Vec3
 
 __all__ = ["GaussProblem", "GaussSolution", "solve"]
 
-GATE = 1e-2
+GATE = 0.1
 """The relative residual below which friction may follow the normal impulses."""
 
 UPDATES = 2.0
 """How often it follows them in a step. A third time hardly changes anything, and many may go in circles."""
 
+NEAR = 0.5
+"""A point that may close no faster than this [m/s] nearly touches."""
+
 TRIALS = 12
 """Trial steps of the line search, beside the whole step."""
 
-FLAT = 1e-2
+FLAT = 0.1
 """The share of its first slope to which the line search follows the cost."""
 
 
@@ -131,7 +133,7 @@ def solve(
     held: Sequence[Scalar] | None = None,
     *,
     iterations: int = 50,
-    tolerance: float = 1e-6,
+    tolerance: float = 1e-5,
 ) -> GaussSolution:
     """Minimise from the guess v. `held`: normal impulses of the points to begin with, by default none.
 
@@ -141,22 +143,16 @@ def solve(
     A, p = problem.A, problem.p
     weights = [1.0 / A[i][i] for i in range(len(A))]
     scale = _norm(p, weights) + 1e-12
-    start = list(v)
-    momentum = [a - b for a, b in zip(multiply(A, start), p, strict=True)]
     nothing = [0.0] * len(problem.points)
-    carry: Any = [
-        start,
-        momentum,
-        [u.to_list() for u in problem.point_velocities(start)],
-        nothing if held is None else list(held),
-        [0.0] * len(start),
-        1.0,
-        0.0,
-    ]
 
-    def step(carry: Any) -> Any:
-        v, momentum, lists, held, _, _, updates = carry
-        u = [Vec3(*item) for item in lists]
+    def looked_at(
+        v: Sequence[Scalar],
+        momentum: Sequence[Scalar],
+        u: Sequence[Vec3],
+        held: Sequence[Scalar],
+        updates: Scalar,
+    ) -> Any:
+        """Friction follows the normal impulses, if it may; r, and what is left of it."""
         others = problem.other_impulses(v)
 
         def residual(held: Sequence[Scalar]) -> list[Scalar]:
@@ -170,6 +166,12 @@ def solve(
         held = [select(settled, new, old) for new, old in zip(normal, held, strict=True)]
         r = residual(held)
         size = _norm(r, weights) / scale
+        left = select(logical_and(still, logical_not(settled)), 1.0, size)
+        return [held, r, left, updates + select(settled, 1.0, 0.0)]
+
+    def step(carry: Any) -> Any:
+        v, momentum, lists, held, r, _, updates = carry
+        u = [Vec3(*item) for item in lists]
         H = total_curvature(
             problem.axes,
             A,
@@ -177,30 +179,26 @@ def solve(
             [(joint.place, joint.curvature(v[joint.place])) for joint in problem.joints],
             problem.equalities,
         )
-        factors = factor(H)
-        d = factors.solve([-x for x in r])
-        mend = factors.solve(_mending(problem, u, v))
+        d = factor(H).solve([-x for x in r])
         change = problem.point_velocities(d)
         Ad = multiply(A, d)
-        alpha = _line_search(problem, v, d, u, change, held, dot(d, momentum), dot(d, Ad))
-        residual_left = select(logical_and(still, logical_not(settled)), 1.0, size)
-        return [
-            [x + alpha * y for x, y in zip(v, d, strict=True)],
-            [x + alpha * y for x, y in zip(momentum, Ad, strict=True)],
-            [(x + y * alpha).to_list() for x, y in zip(u, change, strict=True)],
-            held,
-            mend,
-            residual_left,
-            updates + select(settled, 1.0, 0.0),
-        ]
+        alpha = _line_search(problem, v, d, u, change, held, dot(d, r), dot(d, momentum), dot(d, Ad))
+        v = [x + alpha * y for x, y in zip(v, d, strict=True)]
+        momentum = [x + alpha * y for x, y in zip(momentum, Ad, strict=True)]
+        u = [x + y * alpha for x, y in zip(u, change, strict=True)]
+        return [v, momentum, [x.to_list() for x in u], *looked_at(v, momentum, u, held, updates)]
 
+    momentum = [a - b for a, b in zip(multiply(A, v), p, strict=True)]
+    u = problem.point_velocities(v)
+    begun = looked_at(v, momentum, u, nothing if held is None else list(held), 0.0)
+    carry: Any = [list(v), momentum, [x.to_list() for x in u], *begun]
     carry = loop(iterations, step, carry, until=lambda carry: carry[5] < tolerance)
-    eta, _, lists, held, mend, left, _ = carry
+    eta, _, lists, held, _, left, _ = carry
     u = [Vec3(*item) for item in lists]
     forces = [point.force(x, h) for point, x, h in zip(problem.points, u, held)]
     return GaussSolution(
         eta,
-        mend,
+        _mended(problem, eta, u, held),
         [force.impulse for force in forces],
         [force.normal for force in forces],
         [joint.impulse(eta[joint.place]) for joint in problem.joints],
@@ -209,23 +207,37 @@ def solve(
     )
 
 
-def _mending(problem: GaussProblem, u: Sequence[Vec3], v: Sequence[Scalar]) -> list[Scalar]:
-    """J^T G_n overlap of the points and limits that press, and of the gaps of equalities."""
-    impulses = [
-        point.normal * (select(point.normal_impulse(x) > 0.0, point.stiffness, 0.0) * point.overlap)
-        for point, x in zip(problem.points, u)
-    ]
+def _mended(
+    problem: GaussProblem, v: Sequence[Scalar], u: Sequence[Vec3], held: Sequence[Scalar]
+) -> list[Scalar]:
+    """The displacement m of v's variables with H m = J^T G_n overlap, - K^T gap / R.
+
+    H has what presses, sticks or nearly touches: what mends one overlap must not make another.
+    """
+    curvatures, impulses = [], []
+    for point, x, h in zip(problem.points, u, held):
+        pressing = point.normal_impulse(x) > 0.0
+        firm = select(point.normal.dot(x) < point.bound + NEAR, point.stiffness, 0.0)
+        G = point.curvature(x, h) + dyad(point.normal, select(pressing, 0.0, firm))
+        curvatures.append((point, G))
+        impulses.append(point.normal * (firm * point.overlap))
+    diagonal = []
     total = problem.generalized(impulses) if impulses else [0.0] * len(v)
     for joint in problem.joints:
+        curvature = joint.curvature(v[joint.place])
         if isinstance(joint, JointLimit):
-            push = joint.curvature(v[joint.place]) * joint.overlap * joint.sign
-            total[joint.place] = total[joint.place] + push
+            firm = select(joint.overlap > 0.0, joint.stiffness, 0.0)
+            total[joint.place] = total[joint.place] + firm * joint.overlap * joint.sign
+            curvature = maximum(curvature, firm)
+        diagonal.append((joint.place, curvature))
     for equality in problem.equalities:
         push = -(equality.gap * equality.stiffness)
         for i, k in enumerate(equality.row):
             if not is_zero(k):
                 total[i] = total[i] + k * push
-    return total
+    return factor(total_curvature(problem.axes, problem.A, curvatures, diagonal, problem.equalities)).solve(
+        total
+    )
 
 
 def _line_search(
@@ -235,48 +247,56 @@ def _line_search(
     u: Sequence[Vec3],
     change: Sequence[Vec3],
     held: Sequence[Scalar],
+    start: Scalar,
     slope: Scalar,
     bend: Scalar,
 ) -> Scalar:
     """The step along d at which the slope of the cost is nearly zero.
 
-    The slope is slope + alpha bend - sum of change . f(u + alpha change), and grows with alpha. Newton's
-    method on it, from the whole step, between bounds that close in on the zero.
+    The slope is slope + alpha bend - sum of change . f(u + alpha change), `start` < 0 at zero, and grows
+    with alpha. Where it is positive after the whole step, its zero is sought by false position (Illinois).
     """
     rates = [(joint, v[joint.place], d[joint.place]) for joint in problem.joints]
     rows = [(e, e.velocity(v), e.velocity(d)) for e in problem.equalities]
 
-    def slopes_at(alpha: Scalar) -> tuple[Scalar, Scalar]:
-        first, second = slope + alpha * bend, bend
+    def slope_at(alpha: Scalar) -> Scalar:
+        total = slope + alpha * bend
         for point, x, y, h in zip(problem.points, u, change, held, strict=True):
-            at = x + y * alpha
-            first = first - y.dot(point.force(at, h).impulse)
-            second = second + y.dot(point.curvature(at, h) @ y)
+            total = total - y.dot(point.force(x + y * alpha, h).impulse)
         for joint, x, y in rates:
-            first = first - y * joint.impulse(x + alpha * y)
-            second = second + y * y * joint.curvature(x + alpha * y)
+            total = total - y * joint.impulse(x + alpha * y)
         for equality, x, y in rows:
-            first = first - y * equality.impulse(x + alpha * y)
-            second = second + y * y * equality.stiffness
-        return first, second
+            total = total - y * equality.impulse(x + alpha * y)
+        return total
 
-    start, _ = slopes_at(0.0)
     enough = absolute(start) * FLAT
 
     def trial(carry: Any) -> Any:
-        alpha, low, high, first, second = carry
-        rising = first > 0.0
-        low, high = select(rising, low, alpha), select(rising, alpha, high)
-        aimed = alpha - first / second
-        inside = logical_and(low < aimed, aimed < high)
-        alpha = select(inside, aimed, 0.5 * (low + high))
-        return [alpha, low, high, *slopes_at(alpha)]
+        low, at_low, high, at_high, _, _, side = carry
+        gap = at_high - at_low
+        alpha = low - (high - low) * (at_low / select(gap > 0.0, gap, 1.0))
+        found = slope_at(alpha)
+        rising = found > 0.0
+        # An end that stays for a second time counts half, so that it does not stay for ever.
+        at_low = select(side > 0.0, 0.5 * at_low, at_low)
+        at_high = select(side < 0.0, 0.5 * at_high, at_high)
+        return [
+            select(rising, low, alpha),
+            select(rising, at_low, found),
+            select(rising, alpha, high),
+            select(rising, found, at_high),
+            alpha,
+            found,
+            select(rising, 1.0, -1.0),
+        ]
 
     def flat(carry: Any) -> Any:
-        return logical_or(absolute(carry[3]) <= enough, logical_and(carry[0] >= 1.0, carry[3] <= 0.0))
+        alpha, found = carry[4], carry[5]
+        return logical_or(absolute(found) <= enough, logical_and(alpha >= 1.0, found <= 0.0))
 
-    alpha, low, _, first, _ = loop(TRIALS, trial, [1.0, 0.0, 1.0, *slopes_at(1.0)], until=flat)
-    return select(logical_and(first > enough, low > 0.0), low, alpha)
+    whole = slope_at(1.0)
+    low, _, _, _, alpha, found, _ = loop(TRIALS, trial, [0.0, start, 1.0, whole, 1.0, whole, 0.0], until=flat)
+    return select(logical_and(found > enough, low > 0.0), low, alpha)
 
 
 def _norm(x: Sequence[Scalar], weights: Sequence[Scalar]) -> Scalar:

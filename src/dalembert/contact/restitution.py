@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from dalembert.algorithms.dense import dot
 from dalembert.contact.candidates import Candidate
-from dalembert.contact.curvature import factor, total_curvature
+from dalembert.contact.curvature import SparseFactor
 from dalembert.contact.newton import GaussProblem, GaussSolution
 from dalembert.scalar import Scalar, is_zero, logical_and, maximum, minimum, select, sqrt
 from dalembert.spatial import Vec3
@@ -41,13 +41,14 @@ class Rebound(NamedTuple):
 
 def rebound(
     problem: GaussProblem,
+    factors: SparseFactor,
     found: GaussSolution,
     before: Sequence[Scalar],
     candidates: Sequence[Candidate],
     speed: float,
 ) -> Rebound:
-    """The end of a step, from the inelastic solution; `before` are the velocities without forces."""
-    factors = factor(total_curvature(problem.axes, problem.A, (), (), problem.equalities))
+    """The end of a step, from the inelastic solution; `factors` of B; `before` are the velocities without
+    forces."""
     p = [a + b for a, b in zip(problem.p, problem.free_impulses(found.v), strict=True)]
     v_free = factors.solve(p)
     if not candidates:

@@ -32,7 +32,7 @@ from dalembert.algorithms.open_tree import is_constrained
 from dalembert.algorithms.rank import threshold
 from dalembert.contact.candidates import FAR, Candidate
 from dalembert.contact.costs import Equality, JointDrive, JointLimit, Point
-from dalembert.contact.curvature import multiply
+from dalembert.contact.curvature import SparseFactor, factor, multiply, total_curvature
 from dalembert.contact.joint_axes import WORLD, JointAxes, joint_axes
 from dalembert.contact.mobility import joint_mobilities, point_mobilities, weights
 from dalembert.contact.newton import GaussProblem, solve
@@ -139,11 +139,26 @@ def contact_step(
     equalities = _equalities(tree, q, v, compliance, v_mobility, settings)
     problem = GaussProblem(axes, A, p, points, joints, equalities)
     held = [item.point.normal.dot(impulse) for item, impulse in zip(candidates, expected, strict=True)]
-    found = solve(problem, drift, held, iterations=settings.iterations, tolerance=settings.tolerance)
-    end = rebound(problem, found, drift, candidates, settings.rebound_speed)
+    factors = factor(total_curvature(axes, A, (), (), equalities))
+    start = _start(problem, factors, expected)
+    found = solve(problem, start, held, iterations=settings.iterations, tolerance=settings.tolerance)
+    end = rebound(problem, factors, found, drift, candidates, settings.rebound_speed)
     q_next, v_next = _moved(tree, q, v, end.v, found.mend, dt)
     remembered = _remembered(candidates, end.impulses, memory)
     return ContactStep(q_next, v_next, end.impulses, remembered, found.residual, end.work)
+
+
+def _start(problem: GaussProblem, factors: SparseFactor, expected: Sequence[Vec3]) -> list[Scalar]:
+    """Velocities if points bear what they are expected to, and limits that have been reached hold."""
+    reached = [
+        (joint.place, select(joint.overlap > 0.0, joint.stiffness, 0.0))
+        for joint in problem.joints
+        if isinstance(joint, JointLimit)
+    ]
+    if reached:
+        factors = factor(total_curvature(problem.axes, problem.A, (), reached, problem.equalities))
+    momenta = problem.generalized(expected)
+    return factors.solve([a + b for a, b in zip(problem.p, momenta, strict=True)])
 
 
 def _expected(candidates: Sequence[Candidate], memory: Sequence[Sequence[Scalar]] | None) -> list[Vec3]:
