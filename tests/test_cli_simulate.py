@@ -76,6 +76,19 @@ def test_without_contact_or_ground_it_falls(capsys, file, tmp_path):
         assert da.Trajectory.load(out).q[-1, 2] == pytest.approx(-9.81 / 2, rel=0.02)
 
 
+def test_fixed_arms_touch_nothing_unless_asked(capsys, tmp_path):
+    builder = da.ModelBuilder(name="arm")
+    rod = da.Capsule(0.05, 0.5, name="rod")
+    builder.add_body("arm", "world", da.Revolute((0, 1, 0)), inertia=rod.inertia(mass=1.0), shapes=[rod])
+    builder.add_shape("world", da.Mesh("missing.stl", name="base"))
+    da.save(builder.build(), tmp_path / "arm.json")
+    facts = told(capsys, tmp_path / "arm.json", "--duration", 0.1)
+    assert facts["contact"] is None
+    assert any("--contact rigid" in note for note in facts["notes"])
+    assert main(["simulate", str(tmp_path / "arm.json"), "--contact", "rigid"]) == 2
+    assert "--contact none" in capsys.readouterr().err
+
+
 def test_pushes_change_momentum_by_their_impulse(capsys, file, tmp_path):
     out = tmp_path / "pushed.npz"
     options = ["--contact", "none", "--duration", 1, "--dt", 0.01, "-o", out]

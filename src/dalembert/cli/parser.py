@@ -141,7 +141,7 @@ def _add_simulate(commands: "Commands[argparse.ArgumentParser]") -> None:
     add(
         "--contact",
         choices=("rigid", "compliant", "none"),
-        help="the law of contact (default: rigid where there is something to touch)",
+        help="the law of contact (default: rigid for free bodies that have something to touch)",
     )
     add("--self-collision", action="store_true", help="parts of a figure touch each other (long to compile)")
     add("--no-ground", action="store_true", help="put no ground under a free figure")

@@ -107,12 +107,13 @@ def scenario(options: argparse.Namespace) -> Scenario:
         notes.append("a ground is put under it, z = 0")
     contact = options.contact
     if contact is None:
-        contact = "rigid" if model.world_shapes and touching else "none"
-        if contact == "rigid" and not grounded:
-            notes.append("rigid contact with what stands in the world")
+        free = any(isinstance(body.joint, da.Free) for body in model.bodies)
+        contact = "rigid" if free and touching and model.world_shapes else "none"
+        if contact == "none" and touching:
+            notes.append("nothing touches anything (--contact rigid: it does)")
     pairs: tuple[ContactPair, ...] = ()
     if contact != "none":
-        model = with_hulls(model)
+        model = _with_hulls(model)
         pairs = _pairs(model, self_collision=options.self_collision)
         if not pairs:
             notes.append("nothing of it can touch anything")
@@ -124,6 +125,13 @@ def scenario(options: argparse.Namespace) -> Scenario:
     q, v = _random_velocities(model, q, v, options, notes)
     servo = _servo(model, options, notes)
     return Scenario(model, q, v, _law(contact, pairs), pairs, servo, tuple(notes))
+
+
+def _with_hulls(model: da.Model) -> da.Model:
+    try:
+        return with_hulls(model)
+    except FileError as error:
+        raise FileError(f"{error} (--allow FOLDER), or simulate without contact: --contact none") from error
 
 
 def _free_root(model: da.Model) -> Any:
