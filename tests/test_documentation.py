@@ -75,7 +75,7 @@ def test_every_public_name_is_in_the_reference() -> None:
     assert [n for n in inside if n.split(".")[0] not in modules and n.split(".")[1] not in listed] == []
 
 
-PACKAGES = ("control", "symbolic", "analysis", "motion")
+PACKAGES = ("control", "symbolic", "analysis", "motion", "simulation")
 NO_EQUATION = {
     "compile": "turns a function into machine code",
     "convert_state": "renames and reorders coordinates",
