@@ -164,6 +164,50 @@ def test_the_variational_step_is_the_same_backwards():
     assert np.abs(there.v[-1] - v).max() > 0.5
 
 
+def symplectic_form(model, q, v):
+    """dp_2 . eta_1 - dp_1 . eta_2 + p . [eta_1, eta_2] of two changes (eta, dp); the first three velocity
+    variables are omega in body axes, the others rates.
+    """
+    n = model.nv
+    p = da.mass_matrix(model, q) @ v
+    bracket = np.zeros((n, n))
+    bracket[:3, :3] = [[0.0, p[2], -p[1]], [-p[2], 0.0, p[0]], [p[1], -p[0], 0.0]]
+    return np.block([[bracket, np.eye(n)], [-np.eye(n), np.zeros((n, n))]])
+
+
+def test_the_variational_step_is_symplectic():
+    """The map of (q, p) keeps the symplectic form of the cotangent bundle of SO(3) x R, by differences; the
+    step is so long that methods which keep momentum alone would show.
+    """
+    builder = da.ModelBuilder()
+    solid = da.RigidInertia(1.3, (0.05, -0.02, 0.3), (0.02, 0.03, 0.015))
+    builder.add_body("top", "world", da.Spherical(), inertia=solid)
+    builder.add_body("arm", "top", da.Revolute((1, 0, 0)), inertia=solid)
+    model = builder.build()
+    q, v = np.array([1.0, 0.0, 0.0, 0.0, 0.3]), np.array([0.8, -0.5, 5.0, 1.0])
+    dt, h = 0.05, 1e-5
+    M = da.mass_matrix(model, q)
+
+    def end(change):
+        start = da.integrate(model, q, change[:4])
+        p = M @ v + change[4:]
+        return da.step(
+            model, start, np.linalg.solve(da.mass_matrix(model, start), p), np.zeros(4), dt,
+            integrator="variational",
+        )  # fmt: skip
+
+    end_q, end_v = end(np.zeros(8))
+    columns = []
+    for direction in np.eye(8):
+        (q_1, v_1), (q_0, v_0) = end(h * direction), end(-h * direction)
+        eta = da.difference(model, end_q, q_1) - da.difference(model, end_q, q_0)
+        dp = da.mass_matrix(model, q_1) @ v_1 - da.mass_matrix(model, q_0) @ v_0
+        columns.append(np.concatenate([eta, dp]) / (2.0 * h))
+    D = np.array(columns).T
+    assert np.abs(D - np.eye(8)).max() > 0.1
+    close(D.T @ symplectic_form(model, end_q, end_v) @ D, symplectic_form(model, q, v), 1e-7)
+
+
 def test_stiff_joints_come_to_rest_at_any_step():
     """RBDA-3.1-FDX: springs and dampers a thousand times too stiff for explicit steps; the motion ends where
     springs hold the weight.
