@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
-from tests.algorithms.trees import close, random_tree, state, vec
+from tests.algorithms.trees import close, geared_chain, random_tree, state, vec
 
 from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.energy_momentum import (
@@ -118,6 +118,42 @@ def test_runge_kutta_has_order_four_on_mixed_trees(seed):
         errors.append(np.linalg.norm([*distance, *np.subtract(end.v, reference.v)]))
     orders = np.log2(np.array(errors[:-1]) / np.array(errors[1:]))
     assert np.all(orders > 3.6)
+
+
+@pytest.mark.parametrize("seed", [0, 3, 4, 5, 8])
+def test_variational_step_errs_by_the_cube_of_its_length_on_every_joint(seed):
+    """RBDA-3.1-FDX: one step and one of half the length, against Runge-Kutta, for joints of every type with
+    armature, springs, dampers, joint and external forces.
+    """
+    model = random_tree(seed, 5)
+    frictionless = {f"{b.joint_name}.friction": [0.0] * b.nv for b in model.bodies if b.nv > 1}
+    frictionless |= {f"{b.joint_name}.friction": 0.0 for b in model.bodies if b.nv == 1}
+    model = model.with_values(frictionless)
+    q, v, tau, f = state(model, seed)
+    options = {"tau": tau, "external_forces": f, "passive": True}
+    errors = []
+    for dt in (4e-4, 2e-4):
+        exact = simulate(model, (q, v), dt / 4, 4, "rk4", **options)
+        found = simulate(model, (q, v), dt, 1, "variational", **options)
+        distance = difference(model, exact.q, found.q)
+        errors.append(np.linalg.norm([*distance, *np.subtract(found.v, exact.v)]))
+    assert np.log2(errors[0] / errors[1]) == pytest.approx(3.0, abs=0.2)
+
+
+@pytest.mark.parametrize(("integrator", "power"), [("variational", 3.0), ("implicit", 2.0), ("heun", 3.0)])
+def test_geared_joints_in_one_step(integrator, power):
+    """RBDA-3.1-FDX: couplings are inside of what is implicit: a damped, geared chain."""
+    model = geared_chain(2)
+    model = model.with_values({f"{b.joint_name}.damping": 0.7 for b in model.bodies})
+    model = model.with_values({f"{b.joint_name}.stiffness": 3.0 for b in model.bodies})
+    q, v, tau, f = state(model, 2)
+    options = {"tau": tau, "external_forces": f, "passive": True}
+    errors = []
+    for dt in (4e-4, 2e-4):
+        exact = simulate(model, (q, v), dt / 4, 4, "rk4", **options)
+        found = simulate(model, (q, v), dt, 1, integrator, **options)
+        errors.append(np.linalg.norm(np.subtract(found.v, exact.v)))
+    assert np.log2(errors[0] / errors[1]) == pytest.approx(power, abs=0.1)
 
 
 def test_semi_implicit_euler_has_order_one_and_bounded_energy():
