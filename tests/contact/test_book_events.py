@@ -156,6 +156,21 @@ def test_contacts_are_lost_where_features_end(table_and_rod: tuple[da.Model, Gap
     np.testing.assert_allclose(moments, 2.0 * G * x, atol=1e-6)
 
 
+def test_what_falls_beside_a_table_may_move_below_it() -> None:
+    """RBDA-11.6-EVENTS: a gap that a bead passed where it did not face the table does not close when it
+    comes to lie below the table's top; one that falls from above lands on it."""
+    model = bead(2)
+    table = [(-2.0, -1.0, 0.0), (0.0, -1.0, 0.0), (0.0, 1.0, 0.0), (-2.0, 1.0, 0.0)]
+    gaps = da.contact.feature_gaps(model, [VertexFace("bead", (0.0, 0.0, 0.0), on="world", face=table)])
+    for step in (0.01, 0.2):  # also where it passes top and edge in one step
+        beside = simulate_events(model, [0.5, 0.3], [-1.0, 0.0], gaps, duration=0.8, step=step)
+        assert beside.events == ()
+        assert beside.trajectory.q[-1, 1] == pytest.approx(0.3 - 0.5 * G * 0.8**2)
+        above = simulate_events(model, [0.1, 0.3], [-1.0, 0.0], gaps, duration=0.8, step=step)
+        assert [event.kind for event in above.events] == ["collision"]
+        assert above.trajectory.q[-1] == pytest.approx([-0.7, 0.0], abs=1e-8)
+
+
 def test_a_tilted_box_lands_on_an_edge_and_then_on_its_face() -> None:
     """RBDA-11.6-EVENTS: a collision first, then a gain of contact between bodies that touch; without bounce
     it rests with all its weight on the ground (RBDA-11.5-PROCEDURE)."""

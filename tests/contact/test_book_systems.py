@@ -95,6 +95,9 @@ def test_crossing_edges_in_contact_agree_with_their_gap(figure: da.Model) -> Non
     h = 1e-5
     (p1, n1), (p0, n0) = (crossing(da.integrate(figure, q, k * v)) for k in (h, -h))
     point, n = crossing(q)
+    position, normal = gaps.points(q)
+    np.testing.assert_allclose(position[0], point, atol=1e-12)
+    np.testing.assert_allclose(normal[0], n, atol=1e-12)
     contact = PointContact("hand", point, n, "trunk", (p1 - p0) / (2 * h), (n1 - n0) / (2 * h))
     tau = np.zeros(figure.nv)
     book = da.contact.contact_equations(figure, q, v, tau, [contact])

@@ -98,9 +98,8 @@ class ContactSets:
         q, v = self.split(y)
         everything = self.equations(q, v, t)
         candidates = [i for i in self.touching(q) if everything.velocity[i] <= STILL]
-        self.base = np.where(
-            np.isin(np.arange(len(self.base)), candidates), np.minimum(self.gaps.value(q), 0.0), 0.0
-        )
+        self.base = np.zeros(len(self.gaps))
+        self.base[candidates] = np.minimum(self.gaps.value(q)[candidates], 0.0)
         hopeless: list[int] = []
         while True:
             equations = everything.of(candidates)
