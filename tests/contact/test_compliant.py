@@ -255,6 +255,9 @@ def test_contact_dissipates_and_never_pulls(walker):
     power = np.einsum("bi,bij,bj->b", v, M, with_contact - without)
     x = x - normals * np.einsum("bki,bki->bk", x, normals)[..., None]
     springs = LAW.normal.stiffness * z * z_rate + LAW.friction_stiffness * np.einsum("bki,bki->bk", x, x_rate)
+    friction = points - normals * normal[..., None]
+    balance = LAW.friction_stiffness * x + LAW.friction_damping * x_rate + friction  # Eq. 11.77
+    np.testing.assert_allclose(balance, 0.0, atol=1e-8)
     assert (normal > 0.0).sum() > 50
     assert (power + springs.sum(axis=1)).max() < 1e-9
 
