@@ -233,6 +233,18 @@ def test_stiff_joints_come_to_rest_at_any_step():
     assert 1e-5 < np.abs(middle.v[-1]).max() < 1e-2
 
 
+def test_a_stiff_spring_without_a_damper_by_hand():
+    """RBDA-3.1-FDX: (m + h^2 k) v' = m v - h k x, a mass on a spring a thousand times too stiff for the step."""
+    builder = da.ModelBuilder(gravity=(0.0, 0.0, 0.0))
+    block = da.RigidInertia(2.0, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+    builder.add_body("block", "world", da.Prismatic((1, 0, 0)), inertia=block, stiffness=1e6)
+    run = da.rollout(builder.build(), [0.1], [0.3], steps=50, dt=0.1, integrator="implicit")
+    v = (2.0 * 0.3 - 0.1 * 1e6 * 0.1) / (2.0 + 0.01 * 1e6)
+    assert run.v[1, 0] == pytest.approx(v, rel=1e-12)
+    assert run.q[1, 0] == pytest.approx(0.1 + 0.1 * v, rel=1e-9)
+    assert np.abs(run.q[-1]).max() < 1e-6
+
+
 def test_dry_friction_stops_a_joint_without_chatter():
     """RBDA-3.1-FDX: implicit steps bring a block with friction to rest, and never turn it round."""
     builder = da.ModelBuilder(gravity=(0.0, 0.0, 0.0))
