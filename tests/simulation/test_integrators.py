@@ -234,7 +234,7 @@ def test_stiff_joints_come_to_rest_at_any_step():
 
 
 def test_a_stiff_spring_without_a_damper_by_hand():
-    """RBDA-3.1-FDX: (m + h^2 k) v' = m v - h k x, a mass on a spring a thousand times too stiff for the step."""
+    """RBDA-3.1-FDX: (m + h^2 k) v' = m v - h k x, on a spring a thousand times too stiff for the step."""
     builder = da.ModelBuilder(gravity=(0.0, 0.0, 0.0))
     block = da.RigidInertia(2.0, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
     builder.add_body("block", "world", da.Prismatic((1, 0, 0)), inertia=block, stiffness=1e6)
