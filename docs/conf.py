@@ -21,9 +21,9 @@ extensions = [
 exclude_patterns = [
     "_build",
     "**/.ipynb_checkpoints",
-    "gallery/*.ipynb",
-    "gallery/*.py",
-    "gallery/*.md5",
+    "gallery/**.ipynb",
+    "gallery/**.py",
+    "gallery/**.md5",
     "jupyter_execute",
 ]
 intersphinx_mapping: dict[str, tuple[str, None]] = {}  # the build needs no network
