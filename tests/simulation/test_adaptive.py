@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 from scipy.integrate._ivp.rk import RK45
+from scipy.special import ellipk
 from tests.algorithms.trees import close, random_tree
 
 import dalembert as da
@@ -207,6 +208,22 @@ def test_events_are_found_when_they_happen():
     assert motion.time[-1] == motion.happenings[-1].time
     close(motion.q[-1], motion.happenings[-1].q, 1e-12)
     assert height(0.0, motion.q[-1], motion.v[-1]) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_directions_of_events():
+    """RBDA-10.1-ADAPTIVE: a wide swing passes the lowest point at odd quarters of its period, an elliptic
+    integral; falling, rising, or both are counted.
+    """
+    model = da.models.pendulum(length=1.0)
+    quarter = np.sqrt(1.0 / G) * ellipk(np.sin(1.0) ** 2)
+    events = [Event(lambda t, q, v: q[0], direction=direction) for direction in (-1, 0, 1)]
+    motion = integrate_adaptive(model, [2.0], [0.0], duration=7.5 * quarter, events=events)
+    times = {event.direction: [] for event in events}
+    for happening in motion.happenings:
+        times[happening.event.direction].append(happening.time / quarter)
+    assert times[-1] == pytest.approx([1.0, 5.0], abs=1e-7)
+    assert times[1] == pytest.approx([3.0, 7.0], abs=1e-7)
+    assert times[0] == pytest.approx([1.0, 3.0, 5.0, 7.0], abs=1e-7)
 
 
 def test_bad_arguments_are_refused(pendulum):
