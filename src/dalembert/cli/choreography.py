@@ -48,24 +48,32 @@ STANDING: Final[Pose] = {
 """Joint angles [rad]; rotation vectors of the shoulders. Flexion of hips and ankles is negative."""
 
 STEPPING: Final[Pose] = {
-    "left_hip": (-0.05, 0.1193, 0.0),
+    "left_hip": (-0.05, 0.136, 0.0),
     "left_knee": 0.2,
-    "left_ankle": (-0.1086, -0.1193),
-    "right_hip": (-1.4262, -0.1009, 0.0),
-    "right_knee": 1.1879,
-    "right_ankle": (-0.2347, 0.05),
+    "left_ankle": (-0.098, -0.136),
+    "right_hip": (-1.391, -0.022, 0.0),
+    "right_knee": 1.055,
+    "right_ankle": (-0.33, 0.05),
     "left_shoulder": (0.15, -0.5, 0.0),
     "right_shoulder": (-0.15, 0.4, 0.0),
-    "lumbar": (0.1293, 0.0, 0.0),
+    "lumbar": (0.129, 0.0, 0.0),
 }
 LANDED: Final[Pose] = {
-    "left_hip": (0.2336, 0.05, 0.0),
+    "left_hip": (0.14, 0.05, 0.0),
     "left_knee": 0.02,
-    "left_ankle": (-0.2173, -0.05),
-    "right_hip": (-0.4792, -0.4785, 0.0),
-    "right_knee": 0.3161,
-    "right_ankle": (0.6805, 0.05),
-    "lumbar": (0.1293, 0.0, 0.0),
+    "left_ankle": (-0.195, -0.05),
+    "right_hip": (-0.642, -0.494, 0.0),
+    "right_knee": 0.416,
+    "right_ankle": (0.654, 0.05),
+    "lumbar": (0.129, 0.0, 0.0),
+}
+SETTLED: Final[Pose] = {
+    "left_hip": (0.327, -0.017, 0.0),
+    "left_knee": 0.244,
+    "left_ankle": (-0.266, 0.017),
+    "right_hip": (-0.56, 0.017, 0.0),
+    "right_knee": 0.325,
+    "right_ankle": (0.058, -0.017),
 }
 FALLING: Final[Pose] = {
     "left_hip": (-1.0, 0.15, 0.0),
@@ -96,10 +104,11 @@ LYING: Final[Pose] = {
 }
 
 KEYS: Final[Sequence[tuple[float, float, Pose]]] = (
-    (4.02, 4.156, STEPPING),
-    (4.156, 4.351, LANDED),
+    (4.02, 4.153, STEPPING),
+    (4.153, 4.373, LANDED),
+    (4.393, 4.625, SETTLED),
     (7.05, 7.5, FALLING),
-    (8, 8.5, LYING),
+    (8.0, 8.5, LYING),
 )
 """From when until when the humanoid goes over to a pose; what a pose leaves out is as in `STANDING`."""
 
