@@ -23,7 +23,7 @@ model = builder.build().with_ground(friction=1.0)
 q, v = np.tile(model.neutral(), (2, 1)), np.zeros((2, 6))
 q[:, 2], v[:, 1], v[:, 3] = 0.02, 0.1, 0.1 * 0.02  # level, rocking a little
 v[:, 2] = 5.0, -5.0
-motion = da.rollout(model, q, v, steps=40000, dt=1e-4, contact="rigid", every=20)
+motion = da.rollout(model, q, v, steps=175000, dt=2e-5, contact="rigid", every=100)
 
 moments = np.arange(9) * 0.1
 path = da.viewer.contact_sheet(motion[1], tempfile.mkdtemp() + "/stone.png", times=moments, size=(200, 130))
