@@ -12,6 +12,7 @@ from tests.viewer.motions import turning_arm
 
 import dalembert as da
 from dalembert.viewer.rasterizer import samples
+from dalembert.viewer.standing import standing
 
 
 def read_png(path: Path) -> np.ndarray:
@@ -62,6 +63,25 @@ def test_the_shadow_lies_on_the_ground_and_the_ground_below_the_figure(tmp_path:
     assert dark[20:60].sum() < 10
 
 
+def arm_alone() -> da.ModelBuilder:
+    """The turning arm in an empty world."""
+    builder = da.ModelBuilder()
+    builder.add_body("arm", parent="world", joint=da.Revolute(axis=(0, 1, 0)))
+    for shape in turning_arm()[0].bodies["arm"].shapes:
+        builder.add_shape("arm", shape)
+    return builder
+
+
+def test_what_is_below_the_ground_is_hidden(tmp_path: Path) -> None:
+    shares = []
+    for height in (-1.0, 0.1):
+        model = arm_alone().build().with_ground(height)
+        picture = read_png(da.viewer.contact_sheet((model, [[0.0]]), tmp_path / "a.png"))
+        shares.append(np.mean(picture[..., 0] > 1.7 * picture[..., 1]))
+    assert shares[0] > 0.002
+    assert 0.0 < shares[1] < 0.5 * shares[0]
+
+
 def test_many_pictures_stand_in_even_rows(tmp_path: Path) -> None:
     model, time, q = turning_arm()
     path = da.viewer.contact_sheet((model, time, q), tmp_path / "a.png", frames=12, size=(32, 40))
@@ -94,6 +114,41 @@ def test_triangles_leave_no_pixel_out() -> None:
             ]
             inside = np.min(shares, axis=0) > 0.0
             assert grid[:-2, :-2][inside].all()
+
+
+def test_the_world_may_be_much_larger_than_the_figure(tmp_path: Path) -> None:
+    """A floor of two kilometres is drawn where it is seen, behind the arm, and costs no more than that."""
+    builder = arm_alone()
+    low = da.Transform.from_rotation_translation(np.eye(3), (0.0, 0.0, -2.0))
+    builder.add_shape("world", da.Box((2000.0, 2000.0, 1.0), rgba=(0.0, 0.0, 1.0, 1.0), placement=low))
+    path = da.viewer.contact_sheet((builder.build(), [[0.0]]), tmp_path / "a.png", size=(120, 160))
+    picture = read_png(path)
+    blue = picture[..., 2] > 1.5 * picture[..., 0]
+    assert blue[150:].mean() > 0.95
+    red = picture[..., 0] > 1.7 * picture[..., 1]
+    assert red.sum() > 100
+
+
+def test_a_model_without_a_pose_stands_on_its_ground() -> None:
+    """Its lowest point touches the plane, level or not; with a fixed root, or without a ground, it stays."""
+    ball = da.Sphere(0.3)
+    tilted = da.Transform.from_rotation_translation(
+        [[0.8, 0.0, 0.6], [0.0, 1.0, 0.0], [-0.6, 0.0, 0.8]], (0.0, 0.0, 0.5)
+    )
+    for plane in (da.Plane(), da.Plane(placement=tilted)):
+        builder = da.ModelBuilder()
+        builder.add_body("ball", parent="world", joint=da.Free(), inertia=ball.inertia(mass=1.0))
+        builder.add_shape("ball", ball)
+        builder.add_shape("world", plane)
+        model = builder.build()
+        normal = np.array([float(x) for x in plane.placement.as_transform().R.column(2)])
+        origin = np.array([float(x) for x in plane.placement.as_transform().p])
+        centre = standing(model)[:3]
+        sagitta = 0.3 * (1.0 - np.cos(np.pi / 24) ** 2)  # of the triangles that the ball is drawn with
+        assert 0.3 - sagitta <= normal @ (centre - origin) <= 0.3
+        np.testing.assert_allclose(np.cross(centre, normal), 0.0, atol=1e-12)
+    for model in (turning_arm()[0], da.models.humanoid()):
+        np.testing.assert_array_equal(standing(model), model.neutral())
 
 
 def test_bad_input_is_refused_by_name(tmp_path: Path) -> None:

@@ -13,11 +13,10 @@ import numpy.typing as npt
 from dalembert.api import forward_kinematics
 from dalembert.errors import ArgumentError, FileError
 from dalembert.model.model import Model
-from dalembert.spatial.rotations import rotation_of_quaternion
 from dalembert.viewer.frames import Frames, frames_of
-from dalembert.viewer.rasterizer import Camera, Picture, focal_of, png, samples
+from dalembert.viewer.rasterizer import Camera, Picture, focal_of, pieces, png, samples
 from dalembert.viewer.shape_data import Drawing, drawing_of
-from dalembert.viewer.solids import mesh_surface, unit_solid
+from dalembert.viewer.surfaces import rotation_of, surfaces
 
 __all__ = ["contact_sheet"]
 
@@ -38,11 +37,14 @@ GLYPHS: Final = {
 
 
 class Triangles(NamedTuple):
-    """Everything of one moment: corners and normals (m, 3, 3) in the world, colours (m, 3)."""
+    """Everything of one moment: corners and normals (m, 3, 3) in the world, colours (m, 3), and which of
+    them are of bodies (m,), not of the world.
+    """
 
     corners: Array
     normals: Array
     colours: Array
+    moving: npt.NDArray[np.bool_]
 
 
 class Floor(NamedTuple):
@@ -105,10 +107,10 @@ def _sheet(moments: Frames, size: tuple[int, int]) -> npt.NDArray[np.uint8]:
     poses = forward_kinematics(model, moments.q, time=times)
     figures = [_triangles(drawing, poses.rotation[k], poses.translation[k]) for k in range(len(moments))]
     up, x, y = _basis(model)
-    boxes = [_bounds(figure.corners, np.stack([x, y, up])) for figure in figures]
+    boxes = [_bounds(figure, np.stack([x, y, up])) for figure in figures]
     bottom = min(low[2] for low, _ in boxes)
     floor = _floor(drawing, up, bottom)
-    if abs(floor.normal @ up) > 0.99:
+    if floor is not None and abs(floor.normal @ up) > 0.99:
         bottom = min(bottom, float(floor.origin @ up))
     top = max(high[2] for _, high in boxes)
     wide = max(float(np.linalg.norm(high[:2] - low[:2])) for low, high in boxes)
@@ -135,7 +137,7 @@ def _picture(
     centre: Array,
     radius: float,
     basis: tuple[Array, Array, Array],
-    floor: Floor,
+    floor: Floor | None,
     size: tuple[int, int],
 ) -> npt.NDArray[np.uint8]:
     up, x, y = basis
@@ -150,9 +152,10 @@ def _picture(
     sun = up + 0.1 * x - 0.65 * y
     sun = sun / np.linalg.norm(sun)
     picture = Picture(width, height, camera, sun, up)
-    spacing = 10.0 ** round(math.log10(radius))
-    picture.ground(*floor, spacing, distance, _shade(figure, floor, sun, camera, size))
-    picture.solids(*figure)
+    if floor is not None:
+        spacing = 10.0 ** round(math.log10(radius))
+        picture.ground(*floor, spacing, distance, _shade(figure, floor, sun, camera, size))
+    picture.solids(figure.corners, figure.normals, figure.colours)
     return picture.bytes(by=SMOOTH)
 
 
@@ -166,25 +169,19 @@ def _shade(figure: Triangles, floor: Floor, sun: Array, camera: Camera, size: tu
     corners = figure.corners[area @ sun > 0.0]  # what is lit casts the shadow
     above = np.maximum((corners - floor.origin) @ floor.normal, 0.0)
     fallen = corners - (above / slant)[..., np.newaxis] * sun
-    weights, which = samples(camera.project(fallen, SMOOTH * size[0], SMOOTH * size[1])[0])
+    width, height = SMOOTH * size[0], SMOOTH * size[1]
+    shares, whole = pieces(camera, fallen, width, height)
+    fallen = shares @ fallen[whole]
+    weights, which = samples(camera.project(fallen, width, height)[0])
     points: Array = np.einsum("nk,nkj->nj", weights, fallen[which])
     return points
 
 
 def _triangles(drawing: Drawing, rotation: Array, translation: Array) -> Triangles:
-    parts = []
-    for shape in drawing.shapes:
-        if shape["collision"] or shape["kind"] == "plane" or shape["colour"][3] < 0.05:
-            continue
-        mesh = shape.get("mesh")
-        surface = unit_solid(shape["kind"]) if mesh is None else mesh_surface(drawing.triangles[mesh])
-        R = _rotation(shape)
-        p = np.array(shape["position"])
-        if shape["body"] >= 0:
-            R_body = rotation[shape["body"]]
-            R, p = R_body @ R, R_body @ p + translation[shape["body"]]
-        corners, normals = surface.placed(np.array(shape["scale"]), shape.get("stretch", 0.0), R, p)
-        parts.append((corners, normals, np.tile(shape["colour"][:3], (len(corners), 1))))
+    parts = [
+        (s.corners, s.normals, np.tile(s.colour, (len(s.corners), 1)), np.full(len(s.corners), s.body >= 0))
+        for s in surfaces(drawing, rotation, translation)
+    ]
     if not parts:
         raise ArgumentError("the model has nothing to draw: all of its shapes are clear")
     return Triangles(*(np.concatenate(column) for column in zip(*parts)))
@@ -198,18 +195,21 @@ def _basis(model: Model) -> tuple[Array, Array, Array]:
     return up, x, np.cross(up, x)
 
 
-def _bounds(corners: Array, axes: Array) -> tuple[Array, Array]:
-    seen = corners.reshape(-1, 3) @ axes.T
+def _bounds(figure: Triangles, axes: Array) -> tuple[Array, Array]:
+    """Least and greatest coordinates (3,) along the axes of what moves; of the world where nothing does."""
+    moving = figure.moving if figure.moving.any() else ~figure.moving
+    seen = figure.corners[moving].reshape(-1, 3) @ axes.T
     return seen.min(axis=0), seen.max(axis=0)
 
 
-def _floor(drawing: Drawing, up: Array, lowest: float) -> Floor:
-    """The model's own plane, else the level of the figure's lowest point."""
-    for shape in drawing.shapes:
-        if shape["kind"] == "plane" and shape["body"] < 0:
-            normal = _rotation(shape)[:, 2]
+def _floor(drawing: Drawing, up: Array, lowest: float) -> Floor | None:
+    """The world's plane; where the world is empty, the level of the figure's lowest point."""
+    world = [shape for shape in drawing.shapes if shape["body"] < 0]
+    for shape in world:
+        if shape["kind"] == "plane":
+            normal = rotation_of(shape)[:, 2]
             return Floor(np.array(shape["position"]), normal, _across(normal))
-    return Floor(lowest * up, up, _across(up))
+    return None if world else Floor(lowest * up, up, _across(up))
 
 
 def _across(up: Array) -> Array:
@@ -217,11 +217,6 @@ def _across(up: Array) -> Array:
     x = np.eye(3)[0 if abs(up[2]) > 0.7 else 2 if abs(up[1]) > 0.7 else 1]
     x = x - (x @ up) * up
     found: Array = x / np.linalg.norm(x)
-    return found
-
-
-def _rotation(shape: dict[str, Any]) -> Array:
-    found: Array = np.array(rotation_of_quaternion(shape["rotation"]).to_list())
     return found
 
 

@@ -14,6 +14,7 @@ from dalembert.model.checks import is_finite
 from dalembert.model.model import Model
 from dalembert.motion import Clip, Transition
 from dalembert.simulation.trajectory import Trajectory
+from dalembert.viewer.standing import standing
 
 __all__ = ["Contacts", "Frames", "frames_of"]
 
@@ -82,7 +83,7 @@ def frames_of(given: Any, *, fps: float) -> Frames:
 def _whole(given: Any) -> Frames:
     """The motion with all its frames."""
     if isinstance(given, Model):
-        return Frames(given, np.zeros(1), given.neutral()[np.newaxis])
+        return Frames(given, np.zeros(1), standing(given)[np.newaxis])
     if isinstance(given, Trajectory):
         return _trajectory(given)
     if isinstance(given, Transition):

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Camera", "Picture", "png"]
+__all__ = ["Camera", "Picture", "focal_of", "pieces", "png", "samples"]
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
@@ -19,6 +19,22 @@ NEAR: Final = 1e-3
 """Triangles nearer to the eye [m] are not drawn."""
 DENSE: Final = 1.45
 """Points for each pixel, along and across: more than the square root of two, by the diagonal of a grid."""
+LARGE: Final = 128.0
+"""Triangles of more pixels, in width or height, are cut up."""
+MAX_CUTS: Final = 18
+"""How often: beyond it they are not drawn."""
+QUARTERS: Final = (
+    np.array(
+        [
+            [[2, 0, 0], [1, 1, 0], [1, 0, 1]],
+            [[1, 1, 0], [0, 2, 0], [0, 1, 1]],
+            [[1, 0, 1], [0, 1, 1], [0, 0, 2]],
+            [[1, 1, 0], [0, 1, 1], [1, 0, 1]],
+        ]
+    )
+    / 2.0
+)
+"""A triangle's four quarters, by shares of its corners."""
 SKY: Final = np.array([0.62, 0.68, 0.78])
 BOUNCE: Final = np.array([0.28, 0.27, 0.26])
 SUN: Final = np.array([1.15, 1.10, 1.04])
@@ -38,15 +54,30 @@ class Camera:
     axes: Array
     focal: float
 
-    def project(self, points: Array, width: int, height: int) -> tuple[Array, Array]:
-        """Pixels (…, 2), from the upper left, and depths (…) [m]."""
+    def seen(self, points: Array) -> tuple[Array, Array, Array]:
+        """How far points (…, 3) are to the right, upward, and away [m]."""
         X, Y, Z = np.moveaxis(points - self.eye, -1, 0)
         right, upward, back = (a * X + b * Y + c * Z for a, b, c in self.axes)  # sooner than small products
-        depth = -back
+        return right, upward, -back
+
+    def project(self, points: Array, width: int, height: int) -> tuple[Array, Array]:
+        """Pixels (…, 2), from the upper left, and depths (…) [m]."""
+        right, upward, depth = self.seen(points)
         safe = np.maximum(depth, NEAR)
         x = width / 2 + self.focal * right / safe
         y = height / 2 - self.focal * upward / safe
         return np.stack([x, y], axis=-1), depth
+
+    def misses(self, triangles: Array, width: int, height: int) -> npt.NDArray[np.bool_]:
+        """Which triangles (m, 3, 3) are wholly behind the eye or beyond a side of the picture.
+
+        The sides are planes through the eye, so that this holds for triangles that reach behind it, too.
+        """
+        right, upward, depth = self.seen(triangles)
+        x, y = 0.5 * width / self.focal * depth, 0.5 * height / self.focal * depth
+        sides = (depth - NEAR, x - right, x + right, y - upward, y + upward)
+        found: npt.NDArray[np.bool_] = np.any([(side <= 0.0).all(axis=1) for side in sides], axis=0)
+        return found
 
 
 @final
@@ -56,6 +87,7 @@ class Picture:
     def __init__(self, width: int, height: int, camera: Camera, sun: Array, up: Array) -> None:
         self.width, self.height, self.camera, self.sun, self.up = width, height, camera, sun, up
         self.colour = np.tile(HORIZON**2.2, (height, width, 1))
+        self.depth = np.full((height, width), np.inf)
 
     def ground(
         self, origin: Array, normal: Array, x: Array, spacing: float, reach: float, shade: Array
@@ -96,27 +128,31 @@ class Picture:
         far = (far * far * (3.0 - 2.0 * far))[..., np.newaxis]
         seen = seen + far * (HORIZON**2.2 - seen)
         self.colour = np.where(hit[..., np.newaxis], seen, self.colour)
+        self.depth = np.where(hit, 1.001 * t, self.depth)  # what lies on it is seen
 
     def solids(self, corners: Array, normals: Array, colours: Array) -> None:
         """Triangles: corners and normals (m, 3, 3) in the world, colours (m, 3) as the eye counts them."""
+        a, b, c = np.moveaxis(corners, 1, 0)
+        faces_eye = np.einsum("ij,ij->i", np.cross(b - a, c - a), self.camera.eye - a) > 0.0
+        shares, whole = pieces(self.camera, corners[faces_eye], self.width, self.height)
+        corners, normals = shares @ corners[faces_eye][whole], shares @ normals[faces_eye][whole]
+        colours = colours[faces_eye][whole]
         pixels, depth = self.camera.project(corners, self.width, self.height)
-        outward = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-        faces_eye = np.einsum("ij,ij->i", outward, self.camera.eye - corners[:, 0]) > 0.0
-        kept = faces_eye & (depth.min(axis=1) > NEAR)
-        weights, which = samples(pixels[kept])
-        place = np.einsum("nk,nkj->nj", weights, pixels[kept][which])
-        z = np.einsum("nk,nk->n", weights, depth[kept][which])
+        weights, which = samples(pixels)
+        place = np.einsum("nk,nkj->nj", weights, pixels[which])
+        z = np.einsum("nk,nk->n", weights, depth[which])
         i, k = np.floor(place[:, 1]).astype(np.int64), np.floor(place[:, 0]).astype(np.int64)
         there = (i >= 0) & (i < self.height) & (k >= 0) & (k < self.width)
+        there[there] = z[there] <= self.depth[i[there], k[there]]
         order = np.flatnonzero(there)[np.argsort(-z[there], kind="stable")]
         nearest = np.full(self.height * self.width, -1)
         nearest[i[order] * self.width + k[order]] = order  # the last one stays: the nearest
         drawn = np.flatnonzero(nearest >= 0)
         source = nearest[drawn]
-        n = np.einsum("nk,nkj->nj", weights[source], normals[kept][which[source]])
+        n = np.einsum("nk,nkj->nj", weights[source], normals[which[source]])
         n /= np.maximum(np.linalg.norm(n, axis=1, keepdims=True), 1e-300)
-        point = np.einsum("nk,nkj->nj", weights[source], corners[kept][which[source]])
-        lit = self._lit(n, point, colours[kept][which[source]])
+        point = np.einsum("nk,nkj->nj", weights[source], corners[which[source]])
+        lit = self._lit(n, point, colours[which[source]])
         self.colour.reshape(-1, 3)[drawn] = lit
 
     def _lit(self, n: Array, point: Array, colour: Array) -> Array:
@@ -138,6 +174,25 @@ class Picture:
         small = shown.reshape(self.height // by, by, self.width // by, by, 3).mean(axis=(1, 3))
         found: npt.NDArray[np.uint8] = np.round(255.0 * small).astype(np.uint8)
         return found
+
+
+def pieces(camera: Camera, corners: Array, width: int, height: int) -> tuple[Array, npt.NDArray[np.int64]]:
+    """Triangles (m, 3, 3) cut up until their pieces are small, those that no pixel sees left out.
+
+    The corners of each piece as shares (n, 3, 3) of the corners of a triangle, and which triangle (n,).
+    """
+    shares, whole = np.tile(np.eye(3), (len(corners), 1, 1)), np.arange(len(corners))
+    found = [(shares[:0], whole[:0])]
+    for _ in range(MAX_CUTS):
+        triangles = shares @ corners[whole]
+        seen = ~camera.misses(triangles, width, height)
+        shares, whole, triangles = shares[seen], whole[seen], triangles[seen]
+        pixels, depth = camera.project(triangles, width, height)
+        large = (depth.min(axis=1) <= NEAR) | (np.ptp(pixels, axis=1).max(axis=1) > LARGE)
+        found.append((shares[~large], whole[~large]))
+        shares = (QUARTERS[:, np.newaxis] @ shares[large]).reshape(-1, 3, 3)
+        whole = np.tile(whole[large], 4)
+    return np.concatenate([part for part, _ in found]), np.concatenate([part for _, part in found])
 
 
 def samples(pixels: Array) -> tuple[Array, npt.NDArray[np.int64]]:

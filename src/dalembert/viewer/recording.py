@@ -24,10 +24,10 @@ def record(
 ) -> Path:
     """Write a motion as one HTML file that plays in any browser, without Python and without a network.
 
-    `motion`: a trajectory, a clip, a transition, a model at rest, (model, q) or (model, time, q), q `(nq,)`
-    or `(frames, nq)`, 60 frames a second where no times are given; of a batch of trajectories the first, with
-    up to 31 others as ghosts. `fps` bounds the pictures a second; the page blends them. `follow`: the body
-    that the camera follows, or "com". Returns the path.
+    `motion`: a trajectory, a clip, a transition, a model at rest (standing on its ground, if it has one),
+    (model, q) or (model, time, q), q `(nq,)` or `(frames, nq)`, 60 frames a second where no times are given;
+    of a batch of trajectories the first, with up to 31 others as ghosts. `fps` bounds the pictures a second;
+    the page blends them. `follow`: the body that the camera follows, or "com". Returns the path.
 
     >>> q = np.stack([0.5 * np.sin(np.linspace(0.0, 6.0, 100))] * 2, axis=1)
     >>> da.viewer.record((da.models.double_pendulum(), q), "swing.html").name

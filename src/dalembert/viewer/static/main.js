@@ -102,13 +102,13 @@ function wholeBounds() {
 
 const whole = wholeBounds();
 const spacing = 10 ** Math.round(Math.log10(whole.figure));
-function ground(position, turn, base) {
+function ground(position, turn, tint) {
   return {
-    origin: position, normal: turned(turn, [0, 0, 1]), x: turned(turn, [1, 0, 0]), y: turned(turn, [0, 1, 0]), spacing, base,
+    origin: position, normal: turned(turn, [0, 0, 1]), x: turned(turn, [1, 0, 0]), y: turned(turn, [0, 1, 0]), spacing, tint,
   };
 }
 const grounds = planes.map((plane) =>
-  ground(plane.position, plane.turn, plane.plain ? null : plane.colour.slice(0, 3).map((c) => c ** 2.2)),
+  ground(plane.position, plane.turn, plane.plain ? null : plane.colour.slice(0, 3)),
 );
 if (!grounds.length && !scene.terrain) {
   const near = whole.lowest > -0.05 * whole.figure && whole.lowest < 2 * whole.figure;

@@ -108,6 +108,13 @@ function compiled(gl, name) {
   };
 }
 
+function tinted(base, tint) {
+  // The theme's ground in the hue of a colour: grounds of files are made for other lights.
+  if (!tint) return base;
+  const most = Math.max(...tint, 0.01);
+  return base.map((c, j) => c * (0.3 + 0.7 * (tint[j] / most) ** 2.2));
+}
+
 class Renderer {
   constructor(canvas) {
     const gl = canvas.getContext("webgl2", { antialias: true, alpha: false, preserveDrawingBuffer: false });
@@ -200,7 +207,7 @@ class Renderer {
       const reach = Math.max(14 * focus.figure, 4 * norm(sub(camera.eye, camera.target)));
       programs.ground.use({
         ...values, ...plane, extent: reach, reach, middle: sub(camera.target, scaled(plane.normal, drop)),
-        spacing: plane.spacing, base: plane.base || colours.base,
+        base: tinted(colours.base, plane.tint),
       });
       gl.bindVertexArray(this.empty);
       gl.drawArrays(gl.TRIANGLE_STRIP, 0, 4);
