@@ -37,20 +37,22 @@ def test_a_contact_solver_gives_the_forces_of_the_complementarity_problem(
     model, gaps = block
     q = model.neutral()
     q[2] = 0.1
+    bottom = [int(i) for i in np.flatnonzero(gaps.value(q) < 1e-9)]
+    assert len(bottom) == 4
     rng = np.random.default_rng(0)
     for _ in range(8):
         tau = rng.normal(size=6) * [3.0, 3.0, 1.0, 10.0, 10.0, 30.0]
         v = np.array([0.0, 0.0, rng.normal(), *rng.normal(size=2), 0.0])  # slides and spins on the ground
-        equations = da.contact.contact_equations(model, q, v, tau, gaps)
+        equations = da.contact.contact_equations(model, q, v, tau, gaps).of(bottom)
         expected = equations.acceleration(da.contact.solve_lcp(equations.M, equations.d).force)
         for solution in ("lcp", "qp"):
             a, force = contact_dynamics(model, q, v, tau, gaps, RigidSolver(gaps, solution))
             np.testing.assert_allclose(a, expected, atol=1e-6)
             lack = da.mass_matrix(model, q) @ a + da.bias_forces(model, q, v) - tau
             np.testing.assert_allclose(lack, gaps.normals(q) @ force, atol=1e-9)
-            assert (gaps.normals(q).T @ a + gaps.bias(q, v)).min() > -1e-6
+            assert (gaps.normals(q).T @ a + gaps.bias(q, v))[bottom].min() > -1e-6
     resting = contact_dynamics(model, q, np.zeros(6), np.zeros(6), gaps, RigidSolver(gaps, "qp"))
-    np.testing.assert_allclose(resting[1], 3.0 * G / 4, rtol=1e-3)  # amid all solutions
+    np.testing.assert_allclose(resting[1][bottom], 3.0 * G / 4, rtol=1e-3)  # amid all solutions
 
 
 def test_contact_solvers_stand_beside_the_loops_of_a_linkage() -> None:

@@ -23,8 +23,8 @@ __all__ = ["ContactSets"]
 Array: TypeAlias = npt.NDArray[Any]
 JointForces: TypeAlias = Callable[[float, Array, Array], Array]
 
-STILL = 1e-6
-"""Separation velocities [m/s] below this count as zero."""
+FALL = 10.0
+"""What a fall through the tolerance of a gap at this acceleration [m/s^2] gives of speed counts as none."""
 
 
 @final
@@ -42,6 +42,7 @@ class ContactSets:
     ) -> None:
         self.model, self.gaps, self.joint_forces = model, gaps, joint_forces
         self.tolerance, self.fading = tolerance, fading
+        self.still = float(np.sqrt(2.0 * FALL * tolerance))
         self.current: tuple[int, ...] = ()
         self.active: tuple[int, ...] = ()
         self.base = np.zeros(len(gaps))
@@ -97,9 +98,12 @@ class ContactSets:
         """
         q, v = self.split(y)
         everything = self.equations(q, v, t)
-        candidates = [i for i in self.touching(q) if everything.velocity[i] <= STILL]
+        touching, gap = self.touching(q), self.gaps.value(q)
+        candidates = [i for i in touching if everything.velocity[i] <= self.still]
         self.base = np.zeros(len(self.gaps))
-        self.base[candidates] = np.minimum(self.gaps.value(q)[candidates], 0.0)
+        # A contact that parts must not collide where it is, and one that bounces must not sink in each time.
+        self.base[touching] = np.minimum(gap[touching] + 0.999 * self.tolerance, 0.0)
+        self.base[candidates] = np.minimum(gap[candidates], 0.0)
         hopeless: list[int] = []
         while True:
             equations = everything.of(candidates)
@@ -123,6 +127,16 @@ class ContactSets:
         self.current = tuple(candidates[k] for k in kept)
         self.active = tuple(candidates[k] for k in basis)
         return tuple(hopeless)
+
+    def settled(self, y: Array, t: float) -> Array:
+        """The state without what is left of separation velocity at active contacts, which is less than
+        `still`."""
+        if not self.active:
+            return y
+        q, v = self.split(y)
+        equations = self.equations(q, v, t).of(self.active)
+        rest = np.linalg.lstsq(equations.M, -equations.velocity, rcond=1e-12)[0]
+        return np.concatenate([q, v + equations.response @ rest])
 
     def _fade(self, q: Array, velocity: Array, chosen: list[int]) -> Array:
         """What contacts that are kept must have of acceleration less, so that their errors fade."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.contact.rigid.collisions import checked_restitution
-from dalembert.contact.rigid.contact_sets import STILL, ContactSets, JointForces
+from dalembert.contact.rigid.contact_sets import ContactSets, JointForces
 from dalembert.contact.rigid.dense_steps import DenseStep, Method, dense_step
 from dalembert.contact.rigid.gaps import GapFunction
 from dalembert.contact.rigid.impacts import impact_impulses
@@ -27,6 +27,9 @@ Kind: TypeAlias = Literal["collision", "contact gain", "contact loss", "negative
 
 MOST_EVENTS = 300
 """So many events in one time step are no motion but a failure to tell them apart."""
+
+SLOWEST = 1e-6
+"""Contacts that close at less than this [m/s] have no impact."""
 
 
 @final
@@ -190,7 +193,7 @@ class _Simulation:
     def _begin(self) -> None:
         """What touches at the start collides first if it closes."""
         q, v = self.sets.split(self.y)
-        closing = [i for i in self.sets.touching(q) if self.sets.gaps.rate(q, v)[i] < -STILL]
+        closing = [i for i in self.sets.touching(q) if self.sets.gaps.rate(q, v)[i] < -self.sets.still]
         if closing:
             self._handle("collision", tuple(closing))
         else:
@@ -200,7 +203,7 @@ class _Simulation:
         """The first event within a step: where it is, as part of the step, what it is, of which contacts."""
         sets, gaps = self.sets, self.sets.gaps
         # A gap closes only from above: a vertex below a table that moves under it does not touch its top.
-        ignored = gaps.value(sets.split(step.y0)[0]) < sets.floor - sets.tolerance
+        ignored = gaps.bounded & (gaps.value(sets.split(step.y0)[0]) < sets.floor - sets.tolerance)
         ignored[list(sets.current)] = False
         ignored[list(sets.active)] = True
 
@@ -211,7 +214,7 @@ class _Simulation:
         def closing() -> tuple[float, tuple[int, ...]] | None:
             while (found := _first_below(depths)) is not None:
                 from_below = depths(found[0]) < -sets.tolerance
-                if not from_below.any():
+                if not (gaps.bounded and from_below.any()):
                     break
                 ignored[from_below] = True
             return found
@@ -243,6 +246,7 @@ class _Simulation:
         sets.base[list(contacts)] = np.minimum(sets.gaps.value(q)[list(contacts)], 0.0)
         impulse = self._impact(q, before)
         hopeless = sets.resolve(self.y, self.t, pulling=contacts if kind == "negative force" else ())
+        self.y = sets.settled(self.y, self.t)
         after = sets.split(self.y)[1]
         self.events.append(
             ContactEvent(kind, self.t, contacts, q, before, after.copy(), impulse, sets.active)
@@ -255,7 +259,7 @@ class _Simulation:
         touching = self.sets.touching(q)
         equations = self.sets.equations(q, v, self.t).of(touching)
         zeta = equations.velocity
-        if zeta.min(initial=0.0) < -STILL:
+        if zeta.min(initial=0.0) < -SLOWEST:
             e = np.where(zeta < -self.rest_velocity, self.e[touching], 0.0)
             lam = impact_impulses(equations.M, zeta, e)
             impulse[touching] = lam

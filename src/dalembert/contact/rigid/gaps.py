@@ -12,12 +12,15 @@ import numpy.typing as npt
 
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.compiled import compile as compile_function
-from dalembert.contact.pairs import ContactPair, pairs_of
+from dalembert.contact.candidates import ContactPoint
+from dalembert.contact.pairs import WORLD, ContactPair, pairs_of
 from dalembert.contact.points import contact_points, point_names
 from dalembert.errors import ModelError, ShapeError
 from dalembert.execution import CompiledFunction
 from dalembert.model.model import Model
+from dalembert.model.shapes import Box, ConvexMesh, Plane
 from dalembert.model.system import WORLD_NAME
+from dalembert.spatial import Vec3
 
 __all__ = ["ContactState", "GapFunction", "contact_states", "shape_gaps"]
 
@@ -119,6 +122,11 @@ class GapFunction:
     def __len__(self) -> int:
         return len(self.names)
 
+    @property
+    def bounded(self) -> bool:
+        """Whether features end somewhere, so that contacts have extents."""
+        return self._extent is not None
+
     def __repr__(self) -> str:
         return f'<GapFunction of {len(self)} contacts of "{self.model.name}">'
 
@@ -168,7 +176,9 @@ def shape_gaps(model: Model, pairs: Sequence[ContactPair] | None = None) -> GapF
     negative where they overlap.
 
     `pairs`: those of `da.contact.pairs_of(model)` by default. Round shapes have smooth normals and roll
-    without impacts; boxes and other polyhedra touch with corners, and strike the ground with each in turn.
+    without impacts; boxes and other polyhedra touch a plane with all their corners, and strike it with each
+    in turn. Of polyhedra that touch each other the nearest points jump; describe those by `feature_gaps`
+    where it matters.
 
     Source: Featherstone 2008 sections 11.4 and 11.6.
 
@@ -187,14 +197,57 @@ def shape_gaps(model: Model, pairs: Sequence[ContactPair] | None = None) -> GapF
     if not chosen:
         raise ModelError(f'no shapes of "{model.name}" can touch; give bodies shapes, and the world a ground')
 
+    def nearest(tree: Model, q: Sequence[Any]) -> list[ContactPoint]:
+        poses = forward_kinematics(tree, q)
+        return [point for pair in chosen for point in _points_of(poses, pair)]
+
     def gaps(tree: Model, q: Sequence[Any]) -> list[Any]:
-        return [found.point.gap for found in contact_points(forward_kinematics(tree, q), chosen)]
+        return [point.gap for point in nearest(tree, q)]
 
     def points(tree: Model, q: Sequence[Any]) -> list[Any]:
-        found = contact_points(forward_kinematics(tree, q), chosen)
-        return [[*item.point.position, *item.point.normal] for item in found]
+        return [[*point.position, *point.normal] for point in nearest(tree, q)]
 
-    return GapFunction(model, gaps, points=points, names=point_names(model, chosen))
+    names = [
+        name
+        for pair in chosen
+        for name in point_names(model, [pair])[:1] * (len(_corners(pair)) or len(point_names(model, [pair])))
+    ]
+    return GapFunction(model, gaps, points=points, names=names)
+
+
+def _points_of(poses: Any, pair: ContactPair) -> list[ContactPoint]:
+    """The points of a pair. Corners of a polyhedron over a plane are all there, each one for ever: the four
+    nearest of a box, say, would be others after it has rolled over, and their gaps would jump.
+    """
+    corners = _corners(pair)
+    if not corners:
+        return [found.point for found in contact_points(poses, [pair])]
+    upright = isinstance(pair.first.shape, Plane)
+    plane, solid = (pair.first, pair.second) if upright else (pair.second, pair.first)
+    X_plane, X_solid = (
+        item.shape.placement if item.body == WORLD else poses[item.body] @ item.shape.placement
+        for item in (plane, solid)
+    )
+    up = X_plane.R @ Vec3(0.0, 0.0, 1.0)
+    found = []
+    for corner in corners:
+        at = X_solid.transform_point(corner)
+        gap = up.dot(at - X_plane.p)
+        found.append(ContactPoint(at - up * (0.5 * gap), up if upright else up * -1.0, gap))
+    return found
+
+
+def _corners(pair: ContactPair) -> list[Vec3]:
+    """The corners of the polyhedron of a pair with a plane; none of other pairs."""
+    shapes = pair.first.shape, pair.second.shape
+    if any(isinstance(shape, Plane) for shape in shapes):
+        for shape in shapes:
+            if isinstance(shape, Box):
+                x, y, z = (0.5 * side for side in shape.size)
+                return [Vec3(a * x, b * y, c * z) for a in (-1, 1) for b in (-1, 1) for c in (-1, 1)]
+            if isinstance(shape, ConvexMesh):
+                return [Vec3.of(vertex) for vertex in shape.vertices]
+    return []
 
 
 def _listed(function: OfConfiguration) -> OfConfiguration:
