@@ -18,6 +18,7 @@ PROGRAM: Final = (
     "motion.js",
     "plots.js",
     "sliders.js",
+    "stage.js",
     "main.js",
 )
 """The files of the program, in the order in which they stand in the page."""
