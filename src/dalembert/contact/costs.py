@@ -26,6 +26,10 @@ from dalembert.spatial import ArticulatedInertia, Force, Mat3, SymMat3, Vec3
 __all__ = ["Equality", "JointDrive", "JointLimit", "Point", "PointForce", "dyad"]
 
 
+LEAST_SQUARE = 1e-30
+"""Pulls of less than 1e-15 N s have this square: one that single precision has too."""
+
+
 class PointForce(NamedTuple):
     """The impulse [N s] on the second body at a point, and its normal part."""
 
@@ -67,7 +71,8 @@ class Point:
         if is_zero(self.friction):
             return PointForce(self.normal * gamma, gamma)
         pull = self._pull(u)
-        return PointForce(self.normal * gamma + pull * self._sticking(pull, held)[1], gamma)
+        share = minimum(self._allowed(pull, held)[0], 1.0)
+        return PointForce(self.normal * gamma + pull * share, gamma)
 
     def _pull(self, u: Vec3) -> Vec3:
         """The friction that would stop the slip."""
@@ -82,18 +87,16 @@ class Point:
         if is_zero(self.friction):
             return dyad(n, active)
         pull = self._pull(u)
-        stuck, share, square = self._sticking(pull, held)
-        coefficient = share * self.friction_stiffness
+        allowed, reciprocal = self._allowed(pull, held)
+        coefficient = minimum(allowed, 1.0) * self.friction_stiffness
         across = _plus(dyad(n, active - coefficient), coefficient)
-        return across - dyad(pull, select(stuck, 0.0, coefficient / square))
+        sliding = select(allowed < 1.0, coefficient * (reciprocal * reciprocal), 0.0)
+        return across - dyad(pull, sliding)
 
-    def _sticking(self, pull: Vec3, held: Scalar) -> tuple[Scalar, Scalar, Scalar]:
-        """Whether it sticks, the share of the pull that friction can give, and the square of the pull."""
-        square = pull.dot(pull)
-        limit = self.friction * held
-        stuck = square <= limit * limit
-        safe = select(stuck, 1.0, square)
-        return stuck, select(stuck, 1.0, limit / sqrt(safe)), safe
+    def _allowed(self, pull: Vec3, held: Scalar) -> tuple[Scalar, Scalar]:
+        """The share of the pull that friction can give, 1 or more where it sticks, and 1 / |pull|."""
+        reciprocal = 1.0 / sqrt(maximum(pull.dot(pull), LEAST_SQUARE))
+        return self.friction * held * reciprocal, reciprocal
 
     def wrench(self, impulse: Vec3) -> Force:
         """The impulse about the common origin."""
