@@ -42,8 +42,8 @@ __all__ = ["GaussProblem", "GaussSolution", "solve"]
 GATE = 0.1
 """The relative residual below which friction may follow the normal impulses."""
 
-UPDATES = 2.0
-"""How often it follows them in a step. A third time hardly changes anything, and many may go in circles."""
+UPDATES = 8.0
+"""How often it follows them in a step: with fewer, bodies that slide on an edge begin to chatter."""
 
 NEAR = 0.5
 """A point that may close no faster than this [m/s] nearly touches."""
