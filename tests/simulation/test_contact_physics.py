@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import dalembert as da
+from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.contact import Rigid, pairs_of
+from dalembert.contact.points import contact_points
 from dalembert.errors import FileError
 from dalembert.simulation.rollouts import SimulationWarning
 from dalembert.simulation.step_function import StepPlan
@@ -259,3 +261,45 @@ def test_a_missing_mesh_is_named(tmp_path):
     model = builder.build().with_ground()
     with pytest.raises(FileError, match=r"stone\.stl"):
         da.rollout(model, [0.0, 0.0, 1.0, *UPRIGHT], np.zeros(6), steps=5, contact="rigid")
+
+
+def test_a_stack_of_ten_boxes_rests_for_a_minute():
+    """It moves by less than a millimetre, and in the end not at all."""
+    builder = da.ModelBuilder()
+    side, count = 0.2, 10
+    inertia = da.RigidInertia(1.0, (0.0, 0.0, 0.0), (side**2 / 6.0,) * 3)
+    for k in range(count):
+        builder.add_body(f"box {k}", "world", da.Free(), inertia=inertia)
+        builder.add_shape(f"box {k}", da.Box((side, side, side)))
+    model = builder.build().with_ground(friction=0.6)
+    pairs = [("ground", "box 0"), *((f"box {k}", f"box {k + 1}") for k in range(count - 1))]
+    q = np.concatenate([[0.0, 0.0, (k + 0.5) * side, *UPRIGHT] for k in range(count)])
+    found = da.rollout(
+        model, q, np.zeros(model.nv), steps=12000, dt=0.005, every=1200, contact=Rigid(pairs=pairs)
+    )
+    places = found.q.reshape(11, count, 7)
+    assert np.abs(places[:, :, :3] - places[0, :, :3]).max() < 1e-3
+    assert np.abs(places[-1] - places[1]).max() < 1e-6
+    weights = found.contacts.force[-1, : found.contacts.names.index(pairs[1]), 2].sum()
+    assert weights == pytest.approx(count * G, rel=1e-4)
+
+
+def test_the_humanoid_hardly_sinks_in():
+    """75 kg at 2 ms: standing under PD control, and falling without forces."""
+    model = da.models.humanoid().with_ground(friction=0.8)
+    law = Rigid(self_collision=False)
+    q = np.array(model.neutral())
+    q[2] -= min(
+        item.point.gap for item in contact_points(forward_kinematics(model, list(q)), law.pairs_in(model))
+    )
+    gains = np.array([[1.0], [0.0]]) * np.r_[np.zeros(6), np.ones(model.nv - 6)]
+    servo = da.control.Servo(kp=2000.0 * gains, kd=100.0 * gains)
+    found = da.rollout(
+        model, np.stack([q, q]), np.zeros(model.nv), servo, 600, 0.002, contact=law, observe="momentum"
+    )
+    assert found.contacts.gap.min() > -1e-3
+    assert not found.failed.any()
+    assert found.q[1, -1, 2] < 0.6 * q[2]
+    pushed = found.contacts.force[..., 2].sum(axis=(1, 2)) * 0.002
+    gained = found.observed["momentum"][:, -1, 5]
+    np.testing.assert_allclose(pushed, 75.0 * G * 1.2 + gained, rtol=0.02)
