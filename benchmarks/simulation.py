@@ -49,18 +49,16 @@ class Scene(NamedTuple):
 
 
 def contact(kind: str) -> Any:
-    laws = {"rigid": da.contact.Rigid}
-    if hasattr(da.contact, "Compliant"):
-        laws["compliant"] = da.contact.Compliant
-    return laws[kind](pairs=humanoid.floor_pairs())
+    law = da.contact.Rigid if kind == "rigid" else da.contact.Compliant
+    return law(pairs=humanoid.floor_pairs())
 
 
 class Ours:
     """Rollouts here."""
 
-    def __init__(self, kind: str, scene: Scene, dt: float, *, self_collision: bool = False) -> None:
+    def __init__(self, kind: str, scene: Scene, dt: float) -> None:
         self.dt, self.scene = dt, scene
-        self.law = da.contact.Rigid() if self_collision else contact(kind)
+        self.law = contact(kind)
         self.model = humanoid.held() if scene.held else humanoid.figure()
 
     def run(self, q: Array, v: Array, steps: int, *, record: bool = False, every: int = 1) -> da.Trajectory:
@@ -85,16 +83,9 @@ class Ours:
 class Theirs:
     """MuJoCo's rollouts."""
 
-    def __init__(
-        self,
-        scene: Scene,
-        dt: float,
-        *,
-        iterations: tuple[int, int] | None = None,
-        self_collision: bool = False,
-    ) -> None:
+    def __init__(self, scene: Scene, dt: float, *, iterations: tuple[int, int] | None = None) -> None:
         self.dt, self.scene = dt, scene
-        self.model = humanoid.peer(dt, self_collision=self_collision)
+        self.model = humanoid.peer(dt)
         if scene.held:
             humanoid.hold(self.model)
         if iterations is not None:
@@ -166,9 +157,8 @@ def main() -> int:
     warnings.simplefilter("ignore", SimulationWarning)
     da.set_num_threads(1)
     print(f"Simulation with contact on {machine()}\n")
-    kinds = [kind for kind in BARS if kind == "rigid" or hasattr(da.contact, "Compliant")]
     lying, standing = scenes(chosen.samples)
-    steps = {kind: largest_step(kind, standing) for kind in kinds}
+    steps = {kind: largest_step(kind, standing) for kind in BARS}
     peers = {"MuJoCo": largest_peer_step(standing, None), "MuJoCo 1, 4": largest_peer_step(standing, HURRIED)}
     rows = [[name, f"{1e3 * dt:g}", f"{1e3 * deep:.2f}"] for name, (dt, deep) in {**steps, **peers}.items()]
     print(table(["standing 10 s", "dt [ms]", "overlap [mm]"], rows), "\n")

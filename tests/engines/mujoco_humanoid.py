@@ -1,7 +1,6 @@
 """The humanoid of dm_control's suite in MuJoCo and here: the same file, the same geoms, pairs and springs.
 
-By default the figure touches the floor alone; with self-collision, whatever the file lets touch. MuJoCo's
-sensors are off: nothing here computes them.
+The figure touches the floor alone. MuJoCo's sensors are off: nothing here computes them.
 """
 
 from __future__ import annotations
@@ -52,13 +51,12 @@ def floor_pairs() -> tuple[ContactPair, ...]:
     return pairs_of(figure(), self_collision=False)
 
 
-def peer(dt: float, *, self_collision: bool = False) -> Any:
+def peer(dt: float) -> Any:
     """The humanoid in MuJoCo, with the options of its file but for the step."""
     model = mujoco.MjModel.from_xml_path(str(path()))
     model.opt.timestep = dt
     model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_SENSOR)
-    if not self_collision:
-        model.geom_conaffinity[np.arange(model.ngeom) != model.geom("floor").id] = 0
+    model.geom_conaffinity[np.arange(model.ngeom) != model.geom("floor").id] = 0
     return model
 
 
