@@ -19,7 +19,7 @@ askew = ((0.0002, -0.0002, 0.0), (-0.0002, 0.0016, 0.0), (0.0, 0.0, 0.0017))
 builder = da.ModelBuilder()
 builder.add_body("stone", "world", da.Free(), inertia=da.RigidInertia(1.0, (0.0, 0.0, -0.01), askew))
 builder.add_shape("stone", Ellipsoid((0.2, 0.03, 0.02)))
-model = builder.build().with_ground(friction=1.0)
+model = builder.build().with_ground()
 q, v = np.tile(model.neutral(), (2, 1)), np.zeros((2, 6))
 q[:, 2], v[:, 1], v[:, 3] = 0.02, 0.1, 0.1 * 0.02  # level, rocking a little
 v[:, 2] = 5.0, -5.0

@@ -20,7 +20,7 @@ builder = da.ModelBuilder()
 disc = da.RigidInertia(mass, (0, 0, 0), (mass * radius**2 / 4, mass * radius**2 / 4, mass * radius**2 / 2))
 builder.add_body("disc", "world", da.Free(), inertia=disc)
 builder.add_shape("disc", Ellipsoid((radius, radius, radius / 200)))
-model = builder.build().with_ground(friction=1.0)
+model = builder.build().with_ground()
 
 lean = np.radians([10.0, 20.0, 30.0, 40.0, 50.0, 60.0])
 formula = np.sqrt(4.0 * 9.81 / (radius * np.sin(lean)))

@@ -21,7 +21,7 @@ def at(*place):
 builder = da.ModelBuilder()
 for k in range(3):
     builder.add_shape("world", da.Box((0.9, 2.0, 0.17), placement=at(-0.3 * k - 0.45, 0.0, 0.17 * (k + 0.5))))
-parts = [("torso", "world", (0.0, 0.0, 0.0), da.Free(), 0.45, 0.13, 36.0)]
+parts = [("torso", "world", (-0.75, 0.0, 1.428), da.Free(), 0.45, 0.13, 36.0)]
 parts += [("head", "torso", (0.0, 0.0, 0.68), da.Spherical(), 0.06, 0.09, 5.0)]
 for s, y in (("left", 1.0), ("right", -1.0)):
     parts += [(f"{s} arm", "torso", (0.0, 0.2 * y, 0.47), da.Spherical(), -0.26, 0.05, 2.0)]
@@ -29,16 +29,16 @@ for s, y in (("left", 1.0), ("right", -1.0)):
     parts += [(f"{s} thigh", "torso", (0.0, 0.1 * y, -0.06), da.Spherical(), -0.38, 0.075, 8.5)]
     parts += [(f"{s} shank", f"{s} thigh", (0.0, 0.0, -0.42), da.Revolute((0, 1, 0)), -0.38, 0.055, 4.5)]
 for name, parent, place, joint, length, radius, mass in parts:
-    capsule = da.Capsule(radius, abs(length), placement=at(0.0, 0.0, length / 2), friction=(0.6, 0.0, 0.0))
+    capsule = da.Capsule(radius, abs(length), placement=at(0.0, 0.0, length / 2))
     builder.add_body(name, parent, joint, placement=at(*place), inertia=capsule.inertia(mass=mass))
     builder.add_shape(name, capsule)
-model = builder.build().with_ground(friction=0.6)
-q, v = model.neutral(), np.zeros(model.nv)
-q[0], q[2], v[3] = -0.75, 1.428, 1.0
-contact = da.contact.Rigid(self_collision=False)
-fall = da.rollout(model, q, v, da.control.Servo(kp=15.0, kd=3.0), steps=1000, dt=0.002, contact=contact)
+model = builder.build().with_ground()
+v = np.eye(model.nv)[3]  # forward, 1 m/s
+servo, contact = da.control.Servo(kp=15.0, kd=3.0), da.contact.Rigid(self_collision=False)
+fall = da.rollout(model, model.neutral(), v, servo, steps=1250, dt=0.002, contact=contact)
 
 plt.figure(figsize=(10, 2.2), layout="tight")
-plt.imshow(plt.imread(da.viewer.contact_sheet(fall, tempfile.mkdtemp() + "/fall.png")))
+path = da.viewer.contact_sheet(fall, tempfile.mkdtemp() + "/fall.png", times=0.2 * np.arange(8))
+plt.imshow(plt.imread(path))
 plt.axis("off")
 plt.show()
