@@ -75,8 +75,9 @@ def test_every_public_name_is_in_the_reference() -> None:
     assert [n for n in inside if n.split(".")[0] not in modules and n.split(".")[1] not in listed] == []
 
 
-PACKAGES = ("control", "symbolic", "analysis", "motion", "simulation")
+PACKAGES = ("control", "symbolic", "analysis", "motion", "simulation", "contact", "viewer")
 NO_EQUATION = {
+    "contact.pairs_of": "chooses among names",
     "compile": "turns a function into machine code",
     "convert_state": "renames and reorders coordinates",
     "get_num_threads": "reads a setting",
@@ -84,11 +85,17 @@ NO_EQUATION = {
     "load_motion": "reads a file",
     "save": "writes a file",
     "set_num_threads": "changes a setting",
+    "viewer.contact_sheet": "draws a picture",
+    "viewer.record": "writes a page",
+    "viewer.view": "shows a page",
 }
 """Public functions that compute no formula, and what they do instead."""
 NO_ROW = {
     "get_num_threads": "threads are no matter of the documents",
     "set_num_threads": "threads are no matter of the documents",
+    "viewer.contact_sheet": "pictures are no matter of the documents",
+    "viewer.record": "pictures are no matter of the documents",
+    "viewer.view": "pictures are no matter of the documents",
 }
 """Public functions that meet no requirement of the documents, and why they are there."""
 

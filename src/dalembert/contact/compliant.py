@@ -68,7 +68,9 @@ class CompliantLaw:
 
 
 def friction_force(x: Vec3, v: Vec3, limit: Scalar, *, K: Scalar, D: Scalar) -> tuple[Vec3, Scalar]:
-    """f_t [N] and whether the body sticks: Eqs (11.78), (11.79). `limit`: mu f_n [N].
+    """f_t = - K x - D v [N], within |f_t| <= `limit` = mu f_n, and whether the body sticks.
+
+    Source: Featherstone 2008 Eqs 11.78, 11.79.
 
     Rows: RBDA-11.8-COULOMB.
 
@@ -85,7 +87,14 @@ def friction_force(x: Vec3, v: Vec3, limit: Scalar, *, K: Scalar, D: Scalar) -> 
 
 
 def patches_at_rest(candidates: Sequence[Candidate], law: CompliantLaw) -> list[PatchState]:
-    """The states of surfaces that nothing has pressed."""
+    """The states of surfaces that nothing has pressed: z = 0, x = 0 at every candidate.
+
+    Rows: RBDA-11.8-NORMAL.
+
+    >>> law = da.contact.CompliantLaw(da.contact.LinearSurface(1e4, 100.0), 1e4, 100.0)
+    >>> da.contact.patches_at_rest([], law)
+    []
+    """
     return [PatchState([0.0] * law.normal.order, Vec3.zero()) for _ in candidates]
 
 
@@ -99,8 +108,19 @@ def compliant_forces(
 
     `candidates`: what `contact.points.contact_points` finds; `velocities`: spatial velocities of the bodies
     in world coordinates, at the world's origin; `states`: one patch a candidate, at first `patches_at_rest`.
+    Normal: f = max(0, - K z - D p'); friction: `friction_force`.
 
     Rows: RBDA-11.8-NORMAL, RBDA-11.8-COULOMB, RBDA-11.8-DECOUPLED.
+
+    >>> from dalembert.contact.candidates import Candidate, ContactPoint
+    >>> from dalembert.model.tree import PerBody
+    >>> from dalembert.spatial import Motion, Vec3
+    >>> law = da.contact.CompliantLaw(da.contact.LinearSurface(1e4, 100.0), 1e4, 100.0)
+    >>> where = ContactPoint(Vec3(0.0, 0.0, 0.0), Vec3(0.0, 0.0, 1.0), -0.002)  # 2 mm deep
+    >>> touching, moving = [Candidate(-1, 0, 0.5, 0.0, where)], PerBody([Motion.zero()])
+    >>> pressed = [da.contact.PatchState([-0.002], Vec3.zero())]
+    >>> print(da.contact.compliant_forces(touching, moving, pressed, law).points[0].z)
+    20.0
     """
     points, rates, forces = [], [], []
     for item, state in _paired(candidates, states):
@@ -130,7 +150,21 @@ def patches_after(
 ) -> list[PatchState]:
     """The states after dt [s] of steady motion, stable for any stiffness.
 
-    Patches that stick go with the body; others follow Eq. (11.77) under the friction of now, exactly.
+    Patches that stick go with the body, x = x + h v; others follow Eq. (11.77) under the friction of now,
+    exactly.
+
+    Rows: RBDA-11.8-COULOMB, RBDA-11.8-EXTEND.
+
+    >>> from dalembert.contact.candidates import Candidate, ContactPoint
+    >>> from dalembert.model.tree import PerBody
+    >>> from dalembert.spatial import Motion, Vec3
+    >>> law = da.contact.CompliantLaw(da.contact.LinearSurface(1e4, 100.0), 1e4, 100.0)
+    >>> where = ContactPoint(Vec3(0.0, 0.0, 0.0), Vec3(0.0, 0.0, 1.0), -0.002)  # 2 mm deep
+    >>> touching, moving = [Candidate(-1, 0, 0.5, 0.0, where)], PerBody([Motion.zero()])
+    >>> pressed = [da.contact.PatchState([-0.002], Vec3.zero())]
+    >>> after = da.contact.patches_after(touching, moving, pressed, law, 0.001)
+    >>> print(round(after[0].z[0], 6))  # where the patch would be if it were let go
+    -0.00181
     """
     decay = exp(-(law.friction_stiffness / law.friction_damping) * dt)
     found = []

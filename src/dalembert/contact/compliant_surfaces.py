@@ -40,12 +40,18 @@ States = Sequence[Scalar]
 
 
 def patch_rate(K: Scalar, D: Scalar, z: Scalar, f: Scalar) -> Scalar:
-    """z' = - (K z + f) / D [m/s] of a linear patch under the force f [N]: Eq. (11.73)."""
+    """z' = - (K z + f) / D [m/s] of a linear patch under the force f [N]: Eq. (11.73).
+
+    Rows: RBDA-11.8-NORMAL.
+
+    >>> da.contact.patch_rate(1e4, 100.0, -0.002, 0.0)  # pressed 2 mm in and let go
+    0.2
+    """
     return -(K * z + f) / D
 
 
 def relaxed(K: Scalar, D: Scalar, z: Scalar, time: Scalar) -> Scalar:
-    """z0 exp(- K t / D) [m]: where a linear patch is, `time` seconds after the body left it at z.
+    """z = z0 exp(- K t / D) [m]: where a linear patch is, `time` seconds after the body left it at z.
 
     With the instant and the place of the last loss of contact in its stead, z need not be a state at all.
 
@@ -227,7 +233,8 @@ class TwoSurfaces(Surface):
 
 
 def lumped(first: LinearSurface, second: LinearSurface) -> LinearSurface:
-    """One surface in the place of two whose K / D are the same: springs and dampers in series.
+    """One surface in the place of two whose K / D are the same, springs and dampers in series:
+    1/K = 1/K_1 + 1/K_2, 1/D = 1/D_1 + 1/D_2.
 
     Rows: RBDA-11.8-EXTEND.
 
