@@ -41,12 +41,6 @@ def empty(shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
     return np.ndarray(shape, kind, buffer=lent)
 
 
-@functools.lru_cache(maxsize=64)
-def _lent_type(size: int) -> Any:
-    """A buffer that gives its memory back when it is no longer used."""
-    return type("LentMemory", (ctypes.c_uint8 * size,), {"__del__": lambda self: _give(self.memory)})
-
-
 _LOCK: Final = threading.Lock()
 _KEPT: Final[list[npt.NDArray[np.uint8]]] = []
 
@@ -62,12 +56,24 @@ def _take(size: int) -> npt.NDArray[np.uint8]:
     return raw[start : start + size]
 
 
-def _give(memory: npt.NDArray[np.uint8]) -> None:
+def _give(
+    memory: npt.NDArray[np.uint8], lock: Any = _LOCK, kept: list[npt.NDArray[np.uint8]] = _KEPT
+) -> None:
     # A finalizer may run while this thread holds the lock: then the memory is simply given up.
-    if _LOCK.acquire(blocking=False):
+    if lock.acquire(blocking=False):
         try:
-            _KEPT.append(memory)
-            while sum(item.size for item in _KEPT) > KEPT_BYTES:
-                _KEPT.pop(0)
+            kept.append(memory)
+            while sum(item.size for item in kept) > KEPT_BYTES:
+                kept.pop(0)
         finally:
-            _LOCK.release()
+            lock.release()
+
+
+@functools.lru_cache(maxsize=64)
+def _lent_type(size: int) -> Any:
+    """A buffer that gives its memory back when it is no longer used."""
+
+    def release(self: Any, give: Any = _give) -> None:  # at the end of a process the module's names are gone
+        give(self.memory)
+
+    return type("LentMemory", (ctypes.c_uint8 * size,), {"__del__": release})
