@@ -84,7 +84,7 @@ class StateError(DalembertError, ValueError):
 
 
 class ContactError(DalembertError, ValueError):
-    """Contacts that no contact forces can keep from penetrating; `contacts` are their numbers, where known."""
+    """Contacts that no forces can keep from penetrating; `contacts` are their numbers, where known."""
 
     contacts: tuple[int, ...] = ()
 

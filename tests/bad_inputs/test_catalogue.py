@@ -236,7 +236,8 @@ BAD: list[Case] = [
     ("compile a task", lambda: da.compile(da.control.operational_space, ARM), ArgumentError,
      "da.algorithms.control_laws.operational_space"),
     ("compile for nothing", lambda: da.compile(da.mass_matrix, None), DtypeError, "got NoneType for the"),
-    ("compile text", lambda: da.compile("mass_matrix", ARM), DtypeError, "takes a function of a model and scalars, got str"),
+    ("compile text", lambda: da.compile("mass_matrix", ARM), DtypeError,
+     "takes a function of a model and scalars, got str"),
     ("compile with NumPy", lambda: da.compile(lambda m, q: np.sin(np.array(q)), ARM)(Z2), TracingError,
      "dalembert.scalar"),
     # analysis
