@@ -147,6 +147,8 @@ CALLS = [
     Call(da.control.gravity_compensation, "q"),
     Call(da.control.feedback_linearization, "q v q_ref", {"stiffness": 3.0}),
     Call(da.control.posture_forces, "q v q_ref", {"stiffness": 3.0}),
+    Call(da.control.pd, "q v q_ref", {"kp": 3.0, "kd": 0.5}),
+    Call(da.control.stable_pd, "q v q_ref", {"kp": 3.0, "kd": 0.5, "dt": 0.01}),
     Call(at_arm(da.control.operational_space), "q v position", {"stiffness": 3.0}),
     Call(at_arm(da.control.operational_inertia), "q"),
     Call(at_arm(da.control.consistent_inverse), "q"),

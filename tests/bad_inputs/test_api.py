@@ -80,7 +80,7 @@ BAD: list[Case] = [
     ("pose number", lambda: da.forward_kinematics(ARM, Q)[0], UnknownNameError, "a name is a string, but 0"),
     ("body of a force", lambda: push(body="rist"), UnknownNameError, 'unknown body "rist".*nearest: "wrist"'),
     ("method", lambda: fd(method="abba"), UnknownNameError, 'forward_dynamics "abba"; valid: "aba"'),
-    ("integrator", lambda: step(0.1, integrator="euler"), UnknownNameError, '"euler"; valid: "semi'),
+    ("integrator", lambda: step(0.1, integrator="eule"), UnknownNameError, '"eule"; valid: "semi'),
     ("check", lambda: fd(check="maybe"), UnknownNameError, 'unknown check "maybe"; valid: "raise"'),
     ("body", lambda: ARM.body("rist"), UnknownNameError, 'unknown body "rist".*nearest: "wrist"'),
     ("joint", lambda: ARM.joint("elbo"), UnknownNameError, 'unknown joint "elbo".*nearest: "elbow"'),

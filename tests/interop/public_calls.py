@@ -187,6 +187,9 @@ IN_NUMPY: dict[str, Callable[[Callable[[Any], Any]], Any]] = {
     "geodesic": lambda foreign: da.geodesic(
         ball_arm(), foreign(_at(ball_arm, "q")), _at(ball_arm, "v"), 0.1, 2
     ),
+    "rollout": lambda foreign: da.rollout(
+        ball_arm(), foreign(_at(ball_arm, "q")), _at(ball_arm, "v"), steps=1, dt=0.01
+    ),
     "identify": lambda foreign: da.identify(
         ball_arm(), *(_at(ball_arm, name) for name in "qva"), foreign(_at(ball_arm, "tau"))
     ),

@@ -18,6 +18,7 @@ from dalembert.arguments import ArrayArgument, as_array
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.control.servo import Servo
 from dalembert.errors import ArgumentError, DtypeError, UnknownNameError
+from dalembert.foreign_arrays import require_numpy
 from dalembert.library import no_model, source_digest
 from dalembert.lowering import Recipe
 from dalembert.model.model import Model
@@ -110,6 +111,9 @@ def rollout(
     count = _steps(steps, controls, spacing)
     observers = observers_of(observe)
     law = _contact(model, contact)
+    foreign = {"q0": q0, "v0": v0, "controls": controls, "external_forces": external_forces}
+    for argument, values in foreign.items():
+        require_numpy(argument, values)
     q, v = as_array("q0", q0, (model.nq,)), as_array("v0", v0, (model.nv,))
     require_finite("q0", q)
     require_finite("v0", v)
