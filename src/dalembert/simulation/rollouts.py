@@ -112,8 +112,8 @@ def rollout(
     observers = observers_of(observe)
     law = _contact(model, contact)
     foreign = {"q0": q0, "v0": v0, "controls": controls, "external_forces": external_forces}
-    for argument, values in foreign.items():
-        require_numpy(argument, values)
+    for argument, given_array in foreign.items():
+        require_numpy(argument, given_array)
     q, v = as_array("q0", q0, (model.nq,)), as_array("v0", v0, (model.nv,))
     require_finite("q0", q)
     require_finite("v0", v)
