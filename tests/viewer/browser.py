@@ -131,6 +131,8 @@ class Browser:
 
     def open(self, address: str) -> None:
         """Go to an address and wait until the page has drawn a picture."""
+        self.send("Page.navigate", url="about:blank")  # what the page before still asks for ends here
+        self.problems.clear()
         self.send("Page.navigate", url=address)
         self.until("window.dalembert && window.dalembert.drawn > 0")
 
@@ -140,10 +142,12 @@ class Browser:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
-    def until(self, condition: str) -> None:
+    def until(self, condition: str, *, despite: str | None = None) -> None:
+        """Wait for a condition in the page; problems end the wait but for those of which `despite` tells."""
         end = time.monotonic() + PATIENCE
         while not self.run(f"!!({condition})"):
-            assert not self.problems, self.problems
+            found = [problem for problem in self.problems if despite is None or despite not in problem]
+            assert not found, found
             assert time.monotonic() < end, f"never came true: {condition}"
             time.sleep(0.05)
 

@@ -90,7 +90,10 @@ def test_the_end_of_the_viewer_is_said_in_the_page(browser: Browser) -> None:
     browser.open(viewer.url)
     viewer.close()
     browser.run(MOVE.format(place=0, value=1.0))
-    browser.until("document.querySelector('.message').textContent.includes('was ended')")
+    browser.until(
+        "document.querySelector('.message').textContent.includes('was ended')",
+        despite="Failed to load resource",
+    )
     browser.problems.clear()
 
 
