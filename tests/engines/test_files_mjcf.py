@@ -34,25 +34,14 @@ EMPTY = dict.fromkeys(
     (
         "dm-control/common.xml",
         "dm-control/composer/arena.xml",
-        "dm-control/dog_base.xml",
         "dm-control/drosophila_defaults.xml",
-        "dm-control/duplo2x4.xml",
-        "dm-control/included.xml",
-        "dm-control/lqr.xml",
         "dm-control/materials.xml",
-        "dm-control/model_with_assetdir.xml",
-        "dm-control/model_with_include.xml",
-        "dm-control/model_with_nameless_assets.xml",
-        "dm-control/model_with_separators.xml",
         "dm-control/skybox.xml",
-        "dm-control/sphere.xml",
-        "dm-control/test_assets/arena.xml",
-        "dm-control/test_assets/model_with_assets.xml",
         "dm-control/visual.xml",
     ),
     "there is no body in the file",
-) | {"dm-control/lego_brick.xml": "no body moves"}
-"""Parts of other files, which include them, and files in which nothing moves."""
+)
+"""Parts of other files, which include them."""
 
 BROKEN = {
     "dm-control/assets/model_with_assets.xml": '"included.xml" does not exist',

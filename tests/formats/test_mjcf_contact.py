@@ -220,12 +220,14 @@ def test_flags_of_contact(tmp_path: Path) -> None:
     assert any("priorities of geoms" in line for line in ranked.report)
 
 
-def test_a_file_in_which_nothing_moves_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="no body in the file"):
-        load_mjcf(write(tmp_path, '<geom size="1"/>'))
-    with pytest.raises(FileError, match=r'no body moves.*root="floating"'):
-        load_mjcf(write(tmp_path, '<body><geom size="1"/></body>'))
+def test_a_file_in_which_nothing_moves_is_a_scene(tmp_path: Path) -> None:
+    for text in ('<geom size="1"/>', '<body><geom size="1"/></body>'):
+        scene = load_mjcf(write(tmp_path, text))
+        assert scene.nv == 0
+        assert [shape.kind for shape in scene.world_shapes] == ["sphere"]
     assert load_mjcf(write(tmp_path, '<body><geom size="1"/></body>'), root="floating").nv == 6
+    with pytest.raises(FileError, match="no body in the file"):
+        load_mjcf(write(tmp_path, ""))
 
 
 def test_written_files_touch_as_the_model_does(tmp_path: Path) -> None:

@@ -159,18 +159,13 @@ def _text_of_utf16(file: Path) -> str | None:
 
 def _copied(compiled: Compiled, root: str | None, inertia: str) -> MjcfFile:
     m, report = compiled.m, compiled.report
-    if m.nbody == 1:
+    if m.nbody == 1 and not m.ngeom:
         raise FileError(
             f"{compiled.source.path}: there is no body in the file; it may be a part of another one"
         )
     _refuse_media(compiled)
     reflect_rotors(compiled)
     plan = plan_bodies(compiled, root)
-    if not plan.chains:
-        raise FileError(
-            f"{compiled.source.path}: no body moves: all are fixed to the world; "
-            'root="floating" sets the one body on the world free'
-        )
     compiled.shapes.update(shapes_of(compiled, plan.homes))
     builder = ModelBuilder(gravity=_gravity(compiled, plan), name=_model_name(m))
     add_bodies(builder, compiled, plan)

@@ -20,7 +20,7 @@ from dalembert.errors import FileError
 from dalembert.formats.mjcf_compiled import FREE, Compiled, Home, pose, unused
 from dalembert.formats.mjcf_joints import Link, links_of
 from dalembert.model import ModelBuilder
-from dalembert.model.joints import Free, Translation
+from dalembert.model.joints import Fixed, Free, Translation
 from dalembert.spatial import Mat3, RigidInertia, SymMat3, Transform
 
 __all__ = ["Plan", "add_bodies", "plan_bodies"]
@@ -68,6 +68,8 @@ def add_bodies(builder: ModelBuilder, compiled: Compiled, plan: Plan) -> None:
     used = set(compiled.bodies)
     for name, parent, start, links in plan.chains:
         _add_chain(builder, compiled, used, name, parent, start, links, plan.inertias[name])
+    if not plan.chains:  # a model has a body, if only one that stands still
+        builder.add_body(unused("static_geometry", used), "world", Fixed())
     for shape in compiled.shapes.get("world", ()):
         builder.add_shape("world", shape)
     for name, home in plan.frames:
