@@ -15,7 +15,7 @@ from dalembert.arguments import ArrayArgument
 from dalembert.contact.compliant_step import CompliantSettings, step_compliant
 from dalembert.contact.pairs import pairs_of
 from dalembert.contact.points import contact_points
-from dalembert.contact.stepping import Motor
+from dalembert.contact.step_terms import Motor
 from dalembert.errors import ArgumentError, ShapeError
 from dalembert.lowering import Recipe
 from dalembert.rollout_execution import compile_rollout

@@ -30,25 +30,14 @@ from typing import NamedTuple, final
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.mass_matrix import mass_matrix
-from dalembert.algorithms.rank import threshold
 from dalembert.contact.candidates import Candidate
 from dalembert.contact.compliant_solver import Yielding, solve_compliant
-from dalembert.contact.costs import JointDrive, JointLimit, Point
+from dalembert.contact.costs import Point
 from dalembert.contact.joint_axes import WORLD, JointAxes, joint_axes
 from dalembert.contact.mobility import joint_mobilities, weights
 from dalembert.contact.newton import GaussProblem
-from dalembert.contact.stepping import (
-    LOOP_COMPLIANCE,
-    Motor,
-    StepSettings,
-    _drifted,
-    _drive,
-    _equalities,
-    _free_motion,
-    _frictions,
-    _limits,
-    _moved,
-)
+from dalembert.contact.step_terms import Motor, drifted, free_motion, joint_terms, loop_terms, moved
+from dalembert.contact.stepping import StepSettings
 from dalembert.errors import ShapeError
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, maximum, minimum, sqrt
@@ -118,19 +107,24 @@ def step_compliant(
     settings = CompliantSettings() if settings is None else settings
     terms, mobility = StepSettings(), joint_mobilities(tree)
     axes = joint_axes(tree, q)
-    drift = _drifted(tree, q, v, dt)
+    drift = drifted(tree, q, v, dt)
     b = bias_forces(tree, q, v, external_forces=external_forces, external_frame=external_frame)
-    A, p = _free_motion(tree, q, b, tau, dt, mass_matrix(tree, q), drift)
-    joints: list[JointLimit | JointDrive] = []
-    if settings.limits:
-        joints += _limits(tree, q, dt, mobility, terms)
-    joints += _frictions(tree, dt, mobility, terms)
-    joints += [_drive(motor, dt) for motor in motors]
-    equalities = _equalities(tree, q, v, threshold(LOOP_COMPLIANCE, maximum(dt, 1e-9)), mobility, terms)
+    A, p = free_motion(tree, q, b, tau, dt, mass_matrix(tree, q), drift)
+    joints = joint_terms(
+        tree,
+        q,
+        dt,
+        motors,
+        mobility,
+        limits=settings.limits,
+        mending=terms.mending,
+        friction_compliance=terms.friction_compliance,
+    )
+    equalities = loop_terms(tree, q, v, dt, mobility, terms.mending)
     surfaces = _surfaces(axes, candidates, memory, dt, settings)
     problem = GaussProblem(axes, A, p, [surface.point for surface in surfaces], joints, equalities)
     found = solve_compliant(problem, drift, surfaces, dt)
-    q_next, v_next = _moved(tree, q, v, found.v, found.mend, dt)
+    q_next, v_next = moved(tree, q, v, found.v, found.mend, dt)
     remembered = [
         [*surface.patch_after(impulse, dt), surface.point.normal.dot(impulse)]
         for surface, impulse in zip(surfaces, found.impulses, strict=True)

@@ -17,56 +17,29 @@ giving way (`costs`), so that what rests hardly sinks and does not creep. Limits
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
-from dalembert.algorithms.constraints import constraint_equations
-from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.external_forces import ExternalForces
-from dalembert.algorithms.flight import land, rates_in_flight, take_off, turned
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.mass_matrix import mass_matrix
-from dalembert.algorithms.open_tree import is_constrained
-from dalembert.algorithms.rank import threshold
 from dalembert.contact.candidates import FAR, Candidate
-from dalembert.contact.costs import Equality, JointDrive, JointLimit, Point
-from dalembert.contact.curvature import SparseFactor, factor, multiply, total_curvature
+from dalembert.contact.costs import JointLimit, Point
+from dalembert.contact.curvature import SparseFactor, factor, total_curvature
 from dalembert.contact.joint_axes import WORLD, JointAxes, joint_axes
 from dalembert.contact.mobility import joint_mobilities, point_mobilities, weights
 from dalembert.contact.newton import GaussProblem, solve
 from dalembert.contact.restitution import rebound
-from dalembert.model.body import Body
+from dalembert.contact.step_terms import Motor, drifted, free_motion, joint_terms, loop_terms, moved
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar, is_zero, literal, maximum, minimum, select
+from dalembert.scalar import Scalar, is_zero, maximum, minimum, select
 from dalembert.spatial import Motion, Vec3
 
-__all__ = ["ContactStep", "Motor", "StepSettings", "contact_step"]
-
-LIMIT_COMPLIANCE = 1e-2
-"""Compliance of joint limits as a share of the mobility."""
-
-LOOP_COMPLIANCE = (1e-6, 3e-4)
-"""Compliance of loops as a share of the mobility, in double and single precision."""
+__all__ = ["ContactStep", "StepSettings", "contact_step"]
 
 KEPT = 0.97
 """The share of a lasting normal impulse that is expected: with all of it tall stacks begin to sway."""
-
-
-class Motor(NamedTuple):
-    """PD control of one velocity variable: tau = kp (q_ref - q) + kd (v_ref - v), |tau| <= effort.
-
-    `error` is q_ref - q (of a ball joint the rotation vector's component); implicit in the step, so that any
-    gains are stable.
-    """
-
-    place: int
-    error: Scalar
-    v_ref: Scalar
-    kp: Scalar
-    kd: Scalar
-    effort: Scalar = math.inf
 
 
 @final
@@ -122,11 +95,10 @@ def contact_step(
     """
     settings = StepSettings() if settings is None else settings
     axes = joint_axes(tree, q)
-    compliance = threshold(LOOP_COMPLIANCE, maximum(dt, 1e-9))
     M = mass_matrix(tree, q)
-    drift = _drifted(tree, q, v, dt)
+    drift = drifted(tree, q, v, dt)
     b = bias_forces(tree, q, v, external_forces=external_forces, external_frame=external_frame)
-    A, p = _free_motion(tree, q, b, tau, dt, M, drift)
+    A, p = free_motion(tree, q, b, tau, dt, M, drift)
     u_mobility, v_mobility, mass_weights = point_mobilities(tree), joint_mobilities(tree), weights(tree)
     moving = axes.velocities(drift)
     expected = _expected(candidates, memory)
@@ -134,12 +106,17 @@ def contact_step(
         _point(axes, item, impulse, moving, dt, mass_weights, u_mobility, settings)
         for item, impulse in zip(candidates, expected, strict=True)
     ]
-    joints: list[JointLimit | JointDrive] = []
-    if settings.limits:
-        joints += _limits(tree, q, dt, v_mobility, settings)
-    joints += _frictions(tree, dt, v_mobility, settings)
-    joints += [_drive(motor, dt) for motor in motors]
-    equalities = _equalities(tree, q, v, compliance, v_mobility, settings)
+    joints = joint_terms(
+        tree,
+        q,
+        dt,
+        motors,
+        v_mobility,
+        limits=settings.limits,
+        mending=settings.mending,
+        friction_compliance=settings.friction_compliance,
+    )
+    equalities = loop_terms(tree, q, v, dt, v_mobility, settings.mending)
     problem = GaussProblem(axes, A, p, points, joints, equalities)
     held = [
         item.point.normal.dot(impulse) * (1.0 / KEPT)
@@ -149,7 +126,7 @@ def contact_step(
     start = _start(problem, factors, expected)
     found = solve(problem, start, held, iterations=settings.iterations, tolerance=settings.tolerance)
     end = rebound(problem, factors, found, drift, candidates, settings.rebound_speed)
-    q_next, v_next = _moved(tree, q, v, end.v, found.mend, dt)
+    q_next, v_next = moved(tree, q, v, end.v, found.mend, dt)
     remembered = _remembered(candidates, end.impulses, memory)
     return ContactStep(q_next, v_next, end.impulses, remembered, found.residual, end.work)
 
@@ -192,64 +169,6 @@ def _remembered(
     ]
 
 
-def _drifted(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar) -> list[Scalar]:
-    """v + h c: velocity components along old axes of a motion without acceleration."""
-    result: list[Scalar] = [0.0] * tree.nv
-    for body in _independent(tree):
-        own_q, own_v = body.own_q(q), body.own_v(v)
-        y, w = take_off(body, own_q, own_v)
-        _, rate = rates_in_flight(body, own_q, own_v, [0.0] * body.nv)
-        _, own = land(body, y, [x + dt * r for x, r in zip(w, rate, strict=True)])
-        result[body.v_slice] = own
-    return result
-
-
-def _moved(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    eta: Sequence[Scalar],
-    mend: Sequence[Scalar],
-    dt: Scalar,
-) -> tuple[list[Scalar], list[Scalar]]:
-    """q and v after h seconds at eta, and a displacement beside."""
-    q_next: list[Scalar] = [0.0] * tree.nq
-    v_next: list[Scalar] = [0.0] * tree.nv
-    for body in _independent(tree):
-        own = body.own_q(q)
-        y, w = take_off(body, own, body.own_v(eta))
-        _, shift = take_off(body, own, body.own_v(mend))
-        moved = turned(body, y, [dt * a + b for a, b in zip(w, shift, strict=True)])
-        q_next[body.q_slice], v_next[body.v_slice] = land(body, body.joint.normalize(moved), w)
-    return q_next, v_next
-
-
-def _free_motion(
-    tree: Tree,
-    q: Sequence[Scalar],
-    b: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    dt: Scalar,
-    M: Matrix,
-    drift: Sequence[Scalar],
-) -> tuple[Matrix, list[Scalar]]:
-    """A and p."""
-    A = [list(row) for row in M]
-    p = [m + dt * (t - x) for m, t, x in zip(multiply(M, drift), tau, b, strict=True)]
-    for body in _independent(tree):
-        stretch = None
-        for k in range(body.nv):
-            place = body.v_slice.start + k
-            d, stiffness = body.damping[k], body.stiffness[k]
-            if not is_zero(d):
-                A[place][place] = A[place][place] + dt * d
-            if not is_zero(stiffness):
-                stretch = body.joint.difference(body.rest, body.own_q(q)) if stretch is None else stretch
-                A[place][place] = A[place][place] + dt * dt * stiffness
-                p[place] = p[place] - dt * (stiffness * stretch[k])
-    return A, p
-
-
 def _point(
     axes: JointAxes,
     item: Candidate,
@@ -290,86 +209,3 @@ def _relative_velocity(item: Candidate, moving: PerBody[Motion], arm: Vec3) -> V
         if body != WORLD:
             total = total + (moving[body].linear + moving[body].angular.cross(arm)) * sign
     return total
-
-
-def _limits(
-    tree: Tree,
-    q: Sequence[Scalar],
-    dt: Scalar,
-    mobility: Sequence[Scalar],
-    settings: StepSettings,
-) -> list[JointLimit]:
-    """Both ends of the range of every coordinate whose velocity variable is its rate."""
-    found = []
-    for body in _independent(tree):
-        if body.nq != body.nv or "quaternion" in body.joint.coordinates:
-            continue
-        for sign, ends in ((1.0, body.limits.lower), (-1.0, body.limits.upper)):
-            listed = [ends] * body.nq if isinstance(ends, (int, float)) else list(ends)
-            for k, end in enumerate(listed):
-                value = literal(end)
-                if value is not None and not math.isfinite(value):
-                    continue
-                place = body.v_slice.start + k
-                gap = (q[body.q_slice.start + k] - end) * sign
-                found.append(
-                    JointLimit(
-                        place,
-                        sign,
-                        bound=-(maximum(gap, 0.0) / dt),
-                        overlap=maximum(-gap, 0.0) * settings.mending,
-                        stiffness=1.0 / (LIMIT_COMPLIANCE * mobility[place]),
-                    )
-                )
-    return found
-
-
-def _frictions(
-    tree: Tree, dt: Scalar, mobility: Sequence[Scalar], settings: StepSettings
-) -> list[JointDrive]:
-    return [
-        JointDrive(
-            body.v_slice.start + k,
-            0.0,
-            1.0 / (settings.friction_compliance * mobility[body.v_slice.start + k]),
-            dt * friction,
-        )
-        for body in _independent(tree)
-        for k, friction in enumerate(body.friction)
-        if not is_zero(friction)
-    ]
-
-
-def _drive(motor: Motor, dt: Scalar) -> JointDrive:
-    """Implicit PD: kp (e - h u) + kd (v_ref - u) = (kd + h kp) (target - u)."""
-    gain = motor.kd + dt * motor.kp
-    target = (motor.kp * motor.error + motor.kd * motor.v_ref) / gain
-    return JointDrive(motor.place, target, dt * gain, dt * motor.effort)
-
-
-def _equalities(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    compliance: Scalar,
-    mobility: Sequence[Scalar],
-    settings: StepSettings,
-) -> list[Equality]:
-    """The rows of loops and of the user's constraints, without those that are zero by structure."""
-    if not is_constrained(tree):
-        return []
-    equations = constraint_equations(tree, q, v)
-    found = []
-    for row, gap in zip(equations.K, equations.position_error, strict=True):
-        places = [j for j, k in enumerate(row) if not is_zero(k)]
-        if places:
-            w = sum(
-                (row[j] * row[j] * mobility[j] for j in places[1:]), row[places[0]] ** 2 * mobility[places[0]]
-            )
-            stiffness = 1.0 / (compliance * minimum(maximum(w, 1e-12), 1e12))
-            found.append(Equality(row, 0.0, gap * settings.mending, stiffness))
-    return found
-
-
-def _independent(tree: Tree) -> list[Body]:
-    return [body for body in tree.bodies if body.dependence is None]

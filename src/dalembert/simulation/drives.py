@@ -8,7 +8,7 @@ from typing import Any, final
 
 from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.control_laws.pd import stable_pd_forces
-from dalembert.contact.stepping import Motor
+from dalembert.contact.step_terms import Motor
 from dalembert.control.servo import Array, Reference, Servo
 from dalembert.errors import ShapeError
 from dalembert.model.model import Model

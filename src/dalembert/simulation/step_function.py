@@ -23,7 +23,8 @@ from dalembert.contact.compliant_step import CompliantStep, step_compliant
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.contact.pairs import ContactPair
 from dalembert.contact.points import contact_points, point_names
-from dalembert.contact.stepping import ContactStep, Motor, contact_step
+from dalembert.contact.step_terms import Motor
+from dalembert.contact.stepping import ContactStep, contact_step
 from dalembert.errors import ShapeError
 from dalembert.model.model import Model
 from dalembert.model.tree import PerBody

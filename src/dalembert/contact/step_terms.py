@@ -1,0 +1,204 @@
+"""What every step with contact begins and ends with: free motion, the terms of joints and loops, positions.
+
+The unknown eta and A eta = p of free motion are those of `stepping`; rigid and compliant steps differ in
+their points alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dalembert.algorithms.constraints import constraint_equations
+from dalembert.algorithms.dense import Matrix
+from dalembert.algorithms.flight import land, rates_in_flight, take_off, turned
+from dalembert.algorithms.open_tree import is_constrained
+from dalembert.algorithms.rank import threshold
+from dalembert.contact.costs import Equality, JointDrive, JointLimit
+from dalembert.contact.curvature import multiply
+from dalembert.model.body import Body
+from dalembert.model.tree import Tree
+from dalembert.scalar import Scalar, is_zero, literal, maximum, minimum
+
+__all__ = ["Motor", "drifted", "free_motion", "joint_terms", "loop_terms", "moved"]
+
+LIMIT_COMPLIANCE = 1e-2
+"""Compliance of joint limits as a share of the mobility."""
+
+LOOP_COMPLIANCE = (1e-6, 3e-4)
+"""Compliance of loops as a share of the mobility, in double and single precision."""
+
+
+class Motor(NamedTuple):
+    """PD control of one velocity variable: tau = kp (q_ref - q) + kd (v_ref - v), |tau| <= effort.
+
+    `error` is q_ref - q (of a ball joint the rotation vector's component); implicit in the step, so that any
+    gains are stable.
+    """
+
+    place: int
+    error: Scalar
+    v_ref: Scalar
+    kp: Scalar
+    kd: Scalar
+    effort: Scalar = math.inf
+
+
+def drifted(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar) -> list[Scalar]:
+    """v + h c: velocity components along old axes of a motion without acceleration."""
+    result: list[Scalar] = [0.0] * tree.nv
+    for body in _independent(tree):
+        own_q, own_v = body.own_q(q), body.own_v(v)
+        y, w = take_off(body, own_q, own_v)
+        _, rate = rates_in_flight(body, own_q, own_v, [0.0] * body.nv)
+        _, own = land(body, y, [x + dt * r for x, r in zip(w, rate, strict=True)])
+        result[body.v_slice] = own
+    return result
+
+
+def moved(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    eta: Sequence[Scalar],
+    mend: Sequence[Scalar],
+    dt: Scalar,
+) -> tuple[list[Scalar], list[Scalar]]:
+    """q and v after h seconds at eta, and a displacement beside."""
+    q_next: list[Scalar] = [0.0] * tree.nq
+    v_next: list[Scalar] = [0.0] * tree.nv
+    for body in _independent(tree):
+        own = body.own_q(q)
+        y, w = take_off(body, own, body.own_v(eta))
+        _, shift = take_off(body, own, body.own_v(mend))
+        moved = turned(body, y, [dt * a + b for a, b in zip(w, shift, strict=True)])
+        q_next[body.q_slice], v_next[body.v_slice] = land(body, body.joint.normalize(moved), w)
+    return q_next, v_next
+
+
+def free_motion(
+    tree: Tree,
+    q: Sequence[Scalar],
+    b: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    dt: Scalar,
+    M: Matrix,
+    drift: Sequence[Scalar],
+) -> tuple[Matrix, list[Scalar]]:
+    """A and p."""
+    A = [list(row) for row in M]
+    p = [m + dt * (t - x) for m, t, x in zip(multiply(M, drift), tau, b, strict=True)]
+    for body in _independent(tree):
+        stretch = None
+        for k in range(body.nv):
+            place = body.v_slice.start + k
+            d, stiffness = body.damping[k], body.stiffness[k]
+            if not is_zero(d):
+                A[place][place] = A[place][place] + dt * d
+            if not is_zero(stiffness):
+                stretch = body.joint.difference(body.rest, body.own_q(q)) if stretch is None else stretch
+                A[place][place] = A[place][place] + dt * dt * stiffness
+                p[place] = p[place] - dt * (stiffness * stretch[k])
+    return A, p
+
+
+def joint_terms(
+    tree: Tree,
+    q: Sequence[Scalar],
+    dt: Scalar,
+    motors: Sequence[Motor],
+    mobility: Sequence[Scalar],
+    *,
+    limits: bool,
+    mending: float,
+    friction_compliance: float,
+) -> list[JointLimit | JointDrive]:
+    """What acts on single velocity variables: ends of their ranges, dry friction, motors."""
+    found: list[JointLimit | JointDrive] = []
+    if limits:
+        found += _limits(tree, q, dt, mobility, mending)
+    found += _frictions(tree, dt, mobility, friction_compliance)
+    return found + [_drive(motor, dt) for motor in motors]
+
+
+def _limits(
+    tree: Tree,
+    q: Sequence[Scalar],
+    dt: Scalar,
+    mobility: Sequence[Scalar],
+    mending: float,
+) -> list[JointLimit]:
+    """Both ends of the range of every coordinate whose velocity variable is its rate."""
+    found = []
+    for body in _independent(tree):
+        if body.nq != body.nv or "quaternion" in body.joint.coordinates:
+            continue
+        for sign, ends in ((1.0, body.limits.lower), (-1.0, body.limits.upper)):
+            listed = [ends] * body.nq if isinstance(ends, (int, float)) else list(ends)
+            for k, end in enumerate(listed):
+                value = literal(end)
+                if value is not None and not math.isfinite(value):
+                    continue
+                place = body.v_slice.start + k
+                gap = (q[body.q_slice.start + k] - end) * sign
+                found.append(
+                    JointLimit(
+                        place,
+                        sign,
+                        bound=-(maximum(gap, 0.0) / dt),
+                        overlap=maximum(-gap, 0.0) * mending,
+                        stiffness=1.0 / (LIMIT_COMPLIANCE * mobility[place]),
+                    )
+                )
+    return found
+
+
+def _frictions(tree: Tree, dt: Scalar, mobility: Sequence[Scalar], compliance: float) -> list[JointDrive]:
+    return [
+        JointDrive(
+            body.v_slice.start + k,
+            0.0,
+            1.0 / (compliance * mobility[body.v_slice.start + k]),
+            dt * friction,
+        )
+        for body in _independent(tree)
+        for k, friction in enumerate(body.friction)
+        if not is_zero(friction)
+    ]
+
+
+def _drive(motor: Motor, dt: Scalar) -> JointDrive:
+    """Implicit PD: kp (e - h u) + kd (v_ref - u) = (kd + h kp) (target - u)."""
+    gain = motor.kd + dt * motor.kp
+    target = (motor.kp * motor.error + motor.kd * motor.v_ref) / gain
+    return JointDrive(motor.place, target, dt * gain, dt * motor.effort)
+
+
+def loop_terms(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    dt: Scalar,
+    mobility: Sequence[Scalar],
+    mending: float,
+) -> list[Equality]:
+    """The rows of loops and of the user's constraints, without those that are zero by structure."""
+    if not is_constrained(tree):
+        return []
+    equations = constraint_equations(tree, q, v)
+    compliance = threshold(LOOP_COMPLIANCE, maximum(dt, 1e-9))
+    found = []
+    for row, gap in zip(equations.K, equations.position_error, strict=True):
+        places = [j for j, k in enumerate(row) if not is_zero(k)]
+        if places:
+            w = sum(
+                (row[j] * row[j] * mobility[j] for j in places[1:]), row[places[0]] ** 2 * mobility[places[0]]
+            )
+            stiffness = 1.0 / (compliance * minimum(maximum(w, 1e-12), 1e12))
+            found.append(Equality(row, 0.0, gap * mending, stiffness))
+    return found
+
+
+def _independent(tree: Tree) -> list[Body]:
+    return [body for body in tree.bodies if body.dependence is None]
