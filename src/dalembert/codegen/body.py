@@ -7,21 +7,32 @@ is made.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Protocol, TypeAlias
 
-from dalembert.codegen.elementary import ELEMENTARY_OPS, call
+from dalembert.codegen.elementary import ELEMENTARY_OPS
 from dalembert.codegen.ir import Value, Writer
 from dalembert.codegen.registers import COMPUTE, FETCH, RELOAD, Plan
 from dalembert.codegen.schedule import Instructions
 from dalembert.errors import CompileError
 
-__all__ = ["BLOCK_LENGTH", "emit_instructions", "operation"]
+__all__ = ["BLOCK_LENGTH", "Caller", "Memory", "emit_instructions", "operation"]
 
 BLOCK_LENGTH: Final = 1000
 """Instructions in a basic block. The code generator's time grows faster than the length of a block; its
 result gets worse in short ones, which share fewer constants and memory operands."""
 
+Caller: TypeAlias = Callable[[Writer, str, list[Value]], dict[str, Value]]
+"""Writes the call of an elementary function; its results by operation, as `elementary.call` does."""
+
 _COMPARISONS: Final = {"lt": "olt", "le": "ole", "eq": "oeq"}
+
+
+class Memory(Protocol):
+    """Numbered places, as `memory.Place` has them."""
+
+    def load(self, writer: Writer, position: int) -> Value: ...
+
+    def store(self, writer: Writer, value: Value, position: int) -> None: ...
 
 
 def emit_instructions(
@@ -31,21 +42,21 @@ def emit_instructions(
     *,
     fetch: Callable[[int], Value],
     computed: Callable[[int, Value], None],
-    spills: Value,
+    spills: Memory,
     proceed: tuple[Value, str],
     look_up: Callable[[str, Value], Value],
+    call: Caller,
     meanwhile: Sequence[Callable[[], None]] = (),
 ) -> dict[int, Value]:
     """Write the planned instructions; the result maps nodes to the values that are known by name.
 
-    `spills` is the address of the spill slots. `proceed` is a condition that always holds, and the block to
+    `spills` are the spill slots. `proceed` is a condition that always holds, and the block to
     go to if it did not: a branch on it ends a basic block where the code generator would join plain ones.
-    `look_up` brings an element of a named table. `meanwhile` are tasks of the memory units, spread evenly so
+    `look_up` brings an element of a named table, `call` the results of an elementary function. `meanwhile` are tasks of the memory units, spread evenly so
     that they overlap with the arithmetic.
     """
     values: dict[int, Value] = {}
     ops, args, data = program.ops, program.args, program.data
-    size, align = writer.type.size, writer.type.align
     pending: dict[tuple[str, tuple[int, ...]], Value] = {}
     steps, done = max(len(plan.steps), 1), 0
     for count, (action, node, slot) in enumerate(plan.steps, 1):
@@ -77,9 +88,9 @@ def emit_instructions(
         elif action == FETCH:
             values[node] = fetch(node)
         elif action == RELOAD:
-            values[node] = writer.load(spills, slot * size, align)
+            values[node] = spills.load(writer, slot)
         else:
-            writer.store(values[node], spills, slot * size, align)
+            spills.store(writer, values[node], slot)
         while done < len(meanwhile) * count // steps:
             meanwhile[done]()
             done += 1

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import final
 
+from dalembert.codegen.body import Caller, Memory
+from dalembert.codegen.elementary import call
 from dalembert.codegen.ir import Value, Writer
 from dalembert.codegen.memory import Place
 from dalembert.codegen.registers import Plan, allocate
@@ -18,8 +20,9 @@ __all__ = ["Context"]
 @final
 @dataclass(slots=True)
 class Context:
-    """`places` of all arrays and float tables; `spills` the address of the spill slots, `slots` how many
-    are needed; `proceed` the condition and block that end long basic blocks (see `emit_instructions`)."""
+    """`places` of all arrays and float tables; `spills` the spill slots, `slots` how many are needed;
+    `proceed` the condition and block that end long basic blocks (see `emit_instructions`); `call` writes
+    elementary functions, which are calls or not; `homes` tells the slots of leaves (see `allocate`)."""
 
     writer: Writer
     places: dict[str, Place]
@@ -27,9 +30,12 @@ class Context:
     table_offsets: dict[str, int]
     table_lengths: dict[str, int]
     registers: int
-    spills: Value
+    spills: Memory
     proceed: tuple[Value, str]
     slots: int = 0
+    call: Caller = call
+    calls: bool = True
+    homes: Callable[[Instructions], Mapping[int, int]] = lambda instructions: {}
     functions: set[str] = field(default_factory=set)
 
     def schedule(self, values: list[Expression]) -> Instructions:
@@ -40,13 +46,20 @@ class Context:
     def plan(
         self, instructions: Instructions, *, keep: Iterable[int] = (), eager: Iterable[int] = ()
     ) -> Plan:
-        plan = allocate(instructions, registers=self.registers, keep=keep, eager=eager)
+        plan = allocate(
+            instructions,
+            registers=self.registers,
+            keep=keep,
+            eager=eager,
+            homes=self.homes(instructions),
+            calls=self.calls,
+        )
         self.slots = max(self.slots, plan.slots)
         return plan
 
     def reload(self, plan: Plan, node: int) -> Value:
         """The value of a node that was kept in memory."""
-        return self.writer.load(self.spills, plan.home[node] * self.writer.type.size, self.writer.type.align)
+        return self.spills.load(self.writer, plan.home[node])
 
     def look_up(self, table: str, index: Value) -> Value:
         """Element floor(index) of a table of floats, or its first or last; the first for NaN."""

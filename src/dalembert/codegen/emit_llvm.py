@@ -115,7 +115,7 @@ class _Kernel:
             table_offsets=self.tables.offsets,
             table_lengths={name: len(table) for name, table in self.program.tables.items()},
             registers=self.target.registers,
-            spills=spills,
+            spills=Place(spills, self.type.size, self.type.align),
             proceed=("%nonempty", NEVER),
         )
         self._body(context, first, stride)
@@ -299,6 +299,7 @@ class _Kernel:
             spills=context.spills,
             proceed=context.proceed,
             look_up=context.look_up,
+            call=context.call,
         )
         return values[instructions.roots[0]]
 

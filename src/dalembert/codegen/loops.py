@@ -119,6 +119,7 @@ def _emit_case(
         spills=context.spills,
         proceed=context.proceed,
         look_up=context.look_up,
+        call=context.call,
     )
     final: dict[int, Value] = {}
     for node in late_nodes:  # all values before the first late store, which may change what a leaf reads

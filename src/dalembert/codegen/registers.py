@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -41,28 +41,39 @@ class Plan:
 
 
 def allocate(
-    program: Instructions, *, registers: int, keep: Iterable[int] = (), eager: Iterable[int] = ()
+    program: Instructions,
+    *,
+    registers: int,
+    keep: Iterable[int] = (),
+    eager: Iterable[int] = (),
+    homes: Mapping[int, int] | None = None,
+    calls: bool = True,
 ) -> Plan:
     """Plan the code with `registers` registers.
 
     `keep`: nodes that go to memory slots of their own, for good. `eager`: leaves to fetch at the start,
-    because their array is written while the code runs.
+    because their array is written while the code runs. `homes`: leaves that stand in slots from the start,
+    which are free for others after their last use; these keep their numbers. `calls`: elementary functions
+    are calls, which empty the registers.
     """
-    return _Allocator(program, registers, set(keep)).run(list(eager))
+    return _Allocator(program, registers, set(keep), dict(homes or {}), calls).run(list(eager))
 
 
 @final
 class _Allocator:
-    def __init__(self, program: Instructions, registers: int, keep: set[int]) -> None:
+    def __init__(
+        self, program: Instructions, registers: int, keep: set[int], homes: dict[int, int], calls: bool
+    ) -> None:
         self.program = program
         self.registers = registers
         self.keep = keep
+        self.calling = ELEMENTARY_OPS if calls else frozenset[str]()
         self.steps: list[tuple[int, int, int]] = []
         self.present: dict[int, int] = {}  # node in a register -> its next use
         self.farthest: list[tuple[int, int]] = []
-        self.slot: dict[int, int] = {}
+        self.slot: dict[int, int] = homes
         self.free: list[int] = []
-        self.slots = 0
+        self.fixed = self.slots = 1 + max(homes.values(), default=-1)
         self.kept = 0
         self.fetched: set[int] = set()
         self.uses: dict[int, list[int]] = {}
@@ -91,12 +102,12 @@ class _Allocator:
                     else:
                         steps.append((FETCH, operand, -1))
                     present[operand] = time
-            if ops[node] in ELEMENTARY_OPS:
+            if ops[node] in self.calling:
                 self._evict_all(operands)
             steps.append((COMPUTE, node, -1))
             for operand in operands:
                 self._used(operand, time)
-                if ops[node] in ELEMENTARY_OPS:
+                if ops[node] in self.calling:
                     present.pop(operand, None)
             self._defined(node)
             self._make_room()
@@ -109,7 +120,9 @@ class _Allocator:
         addresses.
         """
         used = Counter(slot for action, _, slot in self.steps if action in (RELOAD, SPILL) and slot >= 0)
-        place = {slot: k for k, (slot, _) in enumerate(used.most_common())}
+        often = [slot for slot, _ in used.most_common() if slot >= self.fixed]
+        place = {slot: slot for slot in range(self.fixed)}
+        place |= {slot: k for k, slot in enumerate(often, self.fixed)}
         place |= {-1 - k: self.slots + k for k in range(self.kept)}
         steps = [
             (action, node, place[slot] if action in (RELOAD, SPILL) else slot)

@@ -74,6 +74,7 @@ def emit_straight(
         spills=context.spills,
         proceed=context.proceed,
         look_up=context.look_up,
+        call=context.call,
         meanwhile=meanwhile,
     )
     for node, places in by_node.items():
