@@ -50,10 +50,10 @@ def emit_instructions(
 ) -> dict[int, Value]:
     """Write the planned instructions; the result maps nodes to the values that are known by name.
 
-    `spills` are the spill slots. `proceed` is a condition that always holds, and the block to
-    go to if it did not: a branch on it ends a basic block where the code generator would join plain ones.
-    `look_up` brings an element of a named table, `call` the results of an elementary function. `meanwhile` are tasks of the memory units, spread evenly so
-    that they overlap with the arithmetic.
+    `spills` are the spill slots. `proceed` is a condition that always holds, and the block to go to if it did
+    not: a branch on it ends a basic block where the code generator would join plain ones. `look_up` brings an
+    element of a named table, `call` the results of an elementary function. `meanwhile` are tasks of the
+    memory units, spread evenly so that they overlap with the arithmetic.
     """
     values: dict[int, Value] = {}
     ops, args, data = program.ops, program.args, program.data
