@@ -77,6 +77,26 @@ def test_the_larger_coefficients_hold():
     assert (only.first.body, only.second.body) == (-1, 0)
 
 
+@pytest.mark.parametrize(
+    ("ball", "ground", "expected"),
+    [
+        (None, 0.3, 0.3),
+        (0.2, None, 0.2),
+        (None, None, 1.0),
+        (0.2, 0.3, 0.3),
+        (0.2, 0.0, 0.2),
+        (None, 0.0, 0.0),
+    ],
+)
+def test_the_friction_that_is_given_holds_where_the_other_shape_has_none(ball, ground, expected):
+    builder = da.ModelBuilder()
+    builder.add_body("ball", "world", da.Free(), inertia=INERTIA)
+    builder.add_shape("ball", da.Sphere(0.1, friction=None if ball is None else (ball, 0.0, 0.0)))
+    model = builder.build().with_ground(friction=ground)
+    for own in (model, da.Model.from_json(model.to_json())):
+        assert [pair.friction for pair in pairs_of(own)] == [expected]
+
+
 def test_pairs_are_chosen_by_names_of_bodies_or_shapes():
     model = chain().build()
     everything = touching(model)

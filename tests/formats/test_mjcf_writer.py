@@ -345,3 +345,26 @@ def test_limits_and_springs_of_composites_keep_their_places(tmp_path: Path) -> N
     assert [body.rest for body in bodies] == [(0.1,), (0.2,), (0.3,)]
     assert [body.limits.lower for body in bodies] == [(-1.0,), (-2.0,), (-3.0,)]
     assert [body.stiffness for body in bodies] == [(7.0,), (8.0,), (9.0,)]
+
+
+@pytest.mark.parametrize(
+    ("ball", "ground"), [(None, 0.3), (0.2, None), (None, None), (0.2, 0.3), (None, 0.0)]
+)
+def test_friction_of_one_shape_alone_holds_in_mujoco_too(
+    ball: float | None, ground: float | None, tmp_path: Path
+) -> None:
+    mujoco = pytest.importorskip("mujoco")
+    builder = da.ModelBuilder()
+    builder.add_body("ball", "world", Free(), inertia=ROD)
+    builder.add_shape("ball", Sphere(0.1, friction=None if ball is None else (ball, 0.0, 0.0)))
+    model = builder.build().with_ground(friction=ground)
+    da.save(model, tmp_path / "m.xml")
+    m = mujoco.MjModel.from_xml_path(str(tmp_path / "m.xml"))
+    data = mujoco.MjData(m)
+    mujoco.mj_forward(m, data)
+    (touching,) = data.contact
+    theirs = float(touching.friction[0]) if touching.dim > 1 else 0.0
+    (ours,) = da.contact.pairs_of(model)
+    assert theirs == pytest.approx(ours.friction, abs=2e-5)  # MuJoCo's least friction is 1e-5
+    (back,) = da.contact.pairs_of(da.load(tmp_path / "m.xml"))
+    assert back.friction == ours.friction

@@ -12,6 +12,7 @@ from dalembert.formats.mesh_hulls import hull_of
 from dalembert.model.elements import ShapePair
 from dalembert.model.model import Model
 from dalembert.model.shapes import Mesh, Shape
+from dalembert.model.shapes.shape import USUAL_FRICTION
 from dalembert.model.system import WORLD_NAME
 
 __all__ = ["ContactPair", "Names", "Placed", "pairs_of"]
@@ -51,8 +52,8 @@ def pairs_of(
     Two shapes may touch if both have `collision`, their masks let them, and their bodies move relative to
     each other: bodies that fixed joints hold together count as one. A body never touches its parent, unless
     that is the world, nor what `model.contact_exclusions` keeps it from. `model.contact_pairs` may touch in
-    any case, with their own coefficients; elsewhere the larger ones of the two shapes hold. A mesh touches
-    with its convex hull, read from its file.
+    any case, with their own coefficients; elsewhere the larger ones of the two shapes hold, and friction that
+    only one of them has. A mesh touches with its convex hull, read from its file.
 
     `only` and `exclude` choose among these: each entry is the name of a body or of a shape, or two such
     names; "world" is a body here. `self_collision=False` leaves contact with what stands in the world.
@@ -95,7 +96,7 @@ def _collidable(model: Model) -> list[Placed]:
 
 def _pair(first: Placed, second: Placed, given: ShapePair | None) -> ContactPair:
     a, b = first.shape, second.shape
-    friction = max(a.friction[0], b.friction[0])
+    friction = max((own.friction[0] for own in (a, b) if own.friction is not None), default=USUAL_FRICTION[0])
     restitution = max(a.restitution, b.restitution)
     if given is not None and given.friction is not None:
         friction = given.friction[0]

@@ -7,7 +7,7 @@ of joints has become a chain of bodies, its ends are no longer parent and child,
 from __future__ import annotations
 
 from dalembert.formats.mjcf_compiled import Compiled
-from dalembert.formats.mjcf_geometry import contact_is_off
+from dalembert.formats.mjcf_geometry import contact_is_off, yields
 from dalembert.formats.mjcf_tree import Plan
 from dalembert.model import ModelBuilder
 
@@ -27,7 +27,7 @@ def add_contact(builder: ModelBuilder, compiled: Compiled, plan: Plan) -> None:
     _add_pairs(builder, compiled)
     if contact_is_off(compiled):
         report.note("the file switches contact off: no shape collides")
-    if any(m.geom_priority):
+    if any(m.geom_priority[g] and not yields(m, g) for g in range(m.ngeom)):
         report.note("ignored: priorities of geoms; the larger friction of two shapes holds")
     if any(m.geom_contype) or m.npair:
         report.note("ignored: parameters of contact other than friction")

@@ -20,15 +20,18 @@ from dalembert.model.shapes import (
     Shape,
     Sphere,
 )
-from dalembert.model.shapes.shape import ALL_GROUPS
+from dalembert.model.shapes.shape import ALL_GROUPS, USUAL_FRICTION
 from dalembert.spatial import Transform
 
-__all__ = ["add_sites", "contact_is_off", "shapes_of"]
+__all__ = ["YIELDING", "add_sites", "contact_is_off", "shapes_of", "yields"]
 
 PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH, SDF = range(9)
 
 HIDDEN_GROUP: Final = 3
 """Geoms of this group and later ones are not drawn by MuJoCo's viewer unless asked for."""
+
+YIELDING: Final = -1
+"""The priority with which a shape without friction of its own is written."""
 
 DEFAULT_RGBA: Final = (0.5, 0.5, 0.5, 1.0)
 
@@ -99,8 +102,16 @@ def contact_is_off(compiled: Compiled) -> bool:
     return compiled.disabled("CONTACT") or compiled.disabled("CONSTRAINT")
 
 
-def _friction(m: Any, g: int) -> tuple[float, ...]:
-    """Geoms with condim 1 have none of their own: what they touch decides."""
+def yields(m: Any, g: int) -> bool:
+    """Whether a geom has no friction of its own: usual numbers that those of any other geom override."""
+    usual = [float(x) for x in m.geom_friction[g]] == list(USUAL_FRICTION)
+    return usual and int(m.geom_priority[g]) == YIELDING
+
+
+def _friction(m: Any, g: int) -> tuple[float, ...] | None:
+    """Geoms with condim 1 have zero of their own: what they touch decides."""
+    if yields(m, g):
+        return None
     return tuple(max(0.0, float(x)) if m.geom_condim[g] > 1 else 0.0 for x in m.geom_friction[g])
 
 

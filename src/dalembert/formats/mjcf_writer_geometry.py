@@ -10,6 +10,7 @@ import numpy as np
 
 from dalembert.errors import FileError
 from dalembert.formats.document import MAX_ATTRIBUTE_BYTES
+from dalembert.formats.mjcf_geometry import YIELDING
 from dalembert.formats.mjcf_writer_lines import Lines, placed
 from dalembert.model.shapes import (
     Box,
@@ -136,9 +137,12 @@ def _geom(shape: Shape, assets: Assets, *, moving: bool, place: str) -> dict[str
     elif shape.name:
         assets.losses.append(f"{what}: the name is taken; the geom has none")
     attributes["rgba"] = _numbers(shape.rgba)
-    attributes["friction"] = _numbers(shape.friction)
-    if not any(shape.friction):
-        attributes["condim"] = "1"
+    if shape.friction is None:
+        attributes["priority"] = str(YIELDING)
+    else:
+        attributes["friction"] = _numbers(shape.friction)
+        if not any(shape.friction):
+            attributes["condim"] = "1"
     for key, mask in (("contype", shape.group), ("conaffinity", shape.collides_with)):
         own = mask if shape.collision else 0
         if own != 1:

@@ -22,7 +22,7 @@ from dalembert.model import Body, Coupling, Model
 from dalembert.model.joints import Composite, Fixed, Free, Joint, Planar, Prismatic, Revolute
 from dalembert.model.joints.axes import unit_axis
 from dalembert.model.shapes import Box, Capsule, Cylinder, Mesh, Shape, Sphere
-from dalembert.model.shapes.shape import GREY
+from dalembert.model.shapes.shape import GREY, USUAL_FRICTION
 from dalembert.spatial import Mat3, Placement, RigidInertia, Transform, Vec3
 
 __all__ = ["urdf_text"]
@@ -31,7 +31,6 @@ WORLD: Final = "world"
 _GRAVITY: Final = (0.0, 0.0, -9.81)
 _LARGEST: Final = sys.float_info.max
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_DEFAULT_FRICTION: Final = Sphere(1.0).friction
 
 
 def urdf_text(model: Model, *, folder: Path | None = None) -> tuple[str, list[str]]:
@@ -186,7 +185,7 @@ class _Writer:
         if geometry is None:
             return
         what = f'the {shape.kind} of body "{link}"'
-        surface = (shape.friction, shape.restitution) != (_DEFAULT_FRICTION, 0.0)
+        surface = shape.friction not in (None, USUAL_FRICTION) or shape.restitution != 0.0
         self._lose(surface, f"{what}: its friction and restitution")
         self._lose((shape.group, shape.collides_with) != (1, 1), f"{what}: its group and mask of contact")
         name = f" name={_quoted(shape.name, 'shape')}" if shape.name else ""

@@ -119,11 +119,17 @@ class Model(System):
         return surgery.tree(self)
 
     def with_ground(
-        self, height: float = 0.0, *, friction: float = 1.0, restitution: float = 0.0, name: str = "ground"
+        self,
+        height: float = 0.0,
+        *,
+        friction: float | None = None,
+        restitution: float = 0.0,
+        name: str = "ground",
     ) -> Model:
         """The model with a horizontal plane at z = height [m] that belongs to the world.
 
-        `friction` is the coefficient of sliding, `restitution` the ratio of normal velocities.
+        `friction` is the coefficient of sliding; of two shapes that have one of their own the larger holds,
+        and without any it is 1. `restitution` is the ratio of normal velocities.
 
         >>> da.models.humanoid().with_ground(friction=0.8).world_shapes[0].kind
         'plane'

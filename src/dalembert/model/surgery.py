@@ -15,6 +15,7 @@ from dalembert.model.checks import is_finite
 from dalembert.model.joints import Fixed
 from dalembert.model.model import WORLD_NAME, Model
 from dalembert.model.shapes import Plane, Shape
+from dalembert.model.shapes.shape import USUAL_FRICTION
 from dalembert.model.user_constraints import carried
 from dalembert.model.values import rebuilt
 from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3
@@ -98,21 +99,22 @@ def attach(
     return builder.build(inertia="as_given")
 
 
-def with_ground(model: Model, height: float, *, friction: float, restitution: float, name: str) -> Model:
+def with_ground(
+    model: Model, height: float, *, friction: float | None, restitution: float, name: str
+) -> Model:
     """The model with a horizontal plane at z = height [m]."""
     if not is_finite(height):
         raise ArgumentError(f"with_ground: height is {height!r}; give a finite number [m]")
-    if not is_finite(friction) or friction < 0.0:
+    if friction is not None and (not is_finite(friction) or friction < 0.0):
         raise ArgumentError(
             f"with_ground: friction is {friction!r}; give a finite number that is not negative, such as 0.8"
         )
     if not is_finite(restitution) or not 0.0 <= restitution <= 1.0:
         raise ArgumentError(f"with_ground: restitution is {restitution!r}; give a number from 0 to 1")
-    usual = Plane()
     ground = Plane(
         name=name,
         placement=Transform(Mat3.identity(), Vec3(0.0, 0.0, float(height))),
-        friction=(friction, *usual.friction[1:]),
+        friction=None if friction is None else (friction, *USUAL_FRICTION[1:]),
         restitution=restitution,
     )
     return rebuilt(model, world_shapes=(*model.world_shapes, ground))

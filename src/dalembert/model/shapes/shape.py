@@ -13,6 +13,7 @@ from dalembert.model.checks import is_finite, placement_or_identity
 from dalembert.spatial import Mat3, RigidInertia, SymMat3, Transform, Vec3
 
 __all__ = [
+    "USUAL_FRICTION",
     "CentredSolid",
     "Shape",
     "Solid",
@@ -27,6 +28,8 @@ GREY = (0.6, 0.6, 0.65, 1.0)
 """The colour of a shape that was given none."""
 ALL_GROUPS = 2**32 - 1
 """The mask that has every group."""
+USUAL_FRICTION = (1.0, 0.005, 0.0001)
+"""Coefficients of sliding, torsional and rolling friction between two shapes of which neither has its own."""
 
 
 def positive(value: Any, what: str) -> float:
@@ -61,9 +64,10 @@ def checked_restitution(given: Any, what: str) -> float:
 class Shape(ABC):
     """Abstract base: where the shape sits on its body, how it looks, and what touches it.
 
-    `friction` holds the sliding, torsional and rolling coefficients; `restitution` the ratio of normal
-    velocities. `group` and `collides_with` are bit masks: shapes a and b may touch if a.group &
-    b.collides_with or b.group & a.collides_with is not zero, and both have `collision`.
+    `friction` holds the sliding, torsional and rolling coefficients; None: what it touches decides, and
+    between two such shapes they are `USUAL_FRICTION`. `restitution` is the ratio of normal velocities.
+    `group` and `collides_with` are bit masks: shapes a and b may touch if a.group & b.collides_with or
+    b.group & a.collides_with is not zero, and both have `collision`.
     """
 
     kind: ClassVar[str]
@@ -73,7 +77,7 @@ class Shape(ABC):
     rgba: tuple[float, float, float, float] = GREY
     visual: bool = True
     collision: bool = True
-    friction: tuple[float, float, float] = (1.0, 0.005, 0.0001)
+    friction: tuple[float, float, float] | None = None
     restitution: float = 0.0
     group: int = 1
     collides_with: int = 1
@@ -92,7 +96,8 @@ class Shape(ABC):
             self._put(name, mask)
         self._put("placement", placement_or_identity(self.placement, f"{self.kind}: placement"))
         self._put("rgba", tuple(float(c) for c in self.rgba))
-        self._put("friction", checked_friction(self.friction, self.kind))
+        if self.friction is not None:
+            self._put("friction", checked_friction(self.friction, self.kind))
         self._put("restitution", checked_restitution(self.restitution, self.kind))
 
     @abstractmethod
