@@ -7,6 +7,7 @@ import gc
 import pickle
 
 import numpy as np
+import pytest
 
 from dalembert import result_memory
 
@@ -56,3 +57,16 @@ def test_small_and_empty_results_come_from_numpy() -> None:
 def test_large_results_begin_with_a_cache_line() -> None:
     held = [result_memory.empty((k, result_memory.SMALLEST // 8 + 1), "float64") for k in range(1, 5)]
     assert all(array.ctypes.data % result_memory.CACHE_LINE == 0 for array in held)
+
+
+def test_memory_comes_back_when_the_names_of_the_module_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As at the end of a process."""
+    array = result_memory.empty(SHAPE, "float64")
+    release, lent = type(array.base).__del__, array.base
+    kept = result_memory._KEPT
+    before = len(kept)
+    for name in [name for name in vars(result_memory) if not name.startswith("__")]:
+        monkeypatch.setattr(result_memory, name, None)
+    release(lent)
+    assert len(kept) == before + 1
+    kept.pop()  # it comes again when the array goes

@@ -57,13 +57,16 @@ def _take(size: int) -> npt.NDArray[np.uint8]:
 
 
 def _give(
-    memory: npt.NDArray[np.uint8], lock: Any = _LOCK, kept: list[npt.NDArray[np.uint8]] = _KEPT
+    memory: npt.NDArray[np.uint8],
+    lock: Any = _LOCK,
+    kept: list[npt.NDArray[np.uint8]] = _KEPT,
+    most: int = KEPT_BYTES,
 ) -> None:
     # A finalizer may run while this thread holds the lock: then the memory is simply given up.
     if lock.acquire(blocking=False):
         try:
             kept.append(memory)
-            while sum(item.size for item in kept) > KEPT_BYTES:
+            while sum(item.size for item in kept) > most:
                 kept.pop(0)
         finally:
             lock.release()

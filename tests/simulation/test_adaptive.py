@@ -6,6 +6,7 @@ from scipy.integrate import solve_ivp
 from scipy.integrate._ivp.rk import RK45
 from scipy.special import ellipk
 from tests.algorithms.trees import close, random_tree
+from tests.simulation.test_integrators import flying_tree, momentum, swinging_top
 
 import dalembert as da
 from dalembert import scalar
@@ -137,6 +138,48 @@ def test_quaternions_and_free_bodies_on_the_manifold(seed):
     norms = [np.linalg.norm(motion.q[..., s], axis=-1) for b in model.bodies for s in unit_places(b)]
     assert norms
     close(norms, np.ones_like(norms), 1e-14)
+
+
+def in_equal_steps(model, q, v, duration, count):
+    """The end of a motion in steps that a bound on their length decides, not their errors."""
+    motion = integrate_adaptive(model, q, v, duration=duration, rtol=0.0, atol=1e6, max_step=duration / count)
+    assert 0 <= len(motion.time) - 1 - count <= 3  # the first ones are shorter
+    return motion.q[-1], motion.v[-1]
+
+
+def test_order_by_refinement_on_a_ball_joint():
+    """RBDA-10.1-ADAPTIVE: halving steps divides errors by 2^5 or more, as leading terms nearly cancel; what
+    is lost of a multibody's momentum, too.
+    """
+    model, q, v = swinging_top()
+    exact = integrate_adaptive(model, q, v, duration=0.4, rtol=1e-13, atol=1e-14)
+    errors = []
+    for count in (10, 20, 40):
+        end_q, end_v = in_equal_steps(model, q, v, 0.4, count)
+        errors.append(np.linalg.norm([*da.difference(model, exact.q[-1], end_q), *(end_v - exact.v[-1])]))
+    tree = flying_tree(1)
+    q, v = tree.random_state(1)
+    losses = [
+        np.linalg.norm(momentum(tree, *in_equal_steps(tree, q, v, 0.4, count)) - momentum(tree, q, v))
+        for count in (10, 20, 40)
+    ]
+    for sizes in (errors, losses):
+        orders = np.log2(np.array(sizes[:-1]) / np.array(sizes[1:]))
+        assert np.all((orders > 4.9) & (orders < 6.2))
+
+
+def test_linear_momentum_of_a_body_in_flight():
+    """RBDA-10.1-ADAPTIVE: to 1e-10, whatever the tolerance, at frames and between them."""
+    builder = da.ModelBuilder(gravity=(0.0, 0.0, 0.0))
+    body = da.RigidInertia(2.0, (0.3, 0.1, -0.2), (0.1, 0.2, 0.25))
+    builder.add_body("body", "world", da.Free(), inertia=body)
+    model = builder.build()
+    v = [3.0, -2.0, 5.0, 0.4, 0.1, -0.3]
+    motion = integrate_adaptive(model, model.neutral(), v, duration=10.0, rtol=1e-5, atol=1e-5)
+    for q, v in ((motion.q, motion.v), motion.at(np.linspace(0.0, 10.0, 301))):
+        h = momentum(model, q, v)
+        close(h[:, 3:], np.broadcast_to(h[0, 3:], h[:, 3:].shape), 1e-10)
+        assert np.ptp(h[:, :3], axis=0).max() > 1e-6  # the tolerance is wide
 
 
 def unit_places(body):
