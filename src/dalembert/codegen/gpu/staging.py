@@ -1,0 +1,136 @@
+"""Rows of a block between global and shared memory, neighbouring threads at neighbouring numbers.
+
+A block's numbers of an array are counted through: number e = k block + thread is element e mod n of row
+e div n. In shared memory each sample has a row of its own, whose length is odd: the 32 threads of a warp then
+reach 32 different banks whether they read one column of their own rows or neighbouring numbers of one row.
+Rows past the end of the batch repeat its last row; they are never written back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dalembert.codegen.ir import Value, Writer
+
+__all__ = ["Tile", "copy_rows", "zero_rows"]
+
+TOGETHER = 8
+"""Loads under way at once."""
+
+
+class Tile:
+    """The rows of one array in a block: `base` and `stride` in global memory, `columns` of shared rows."""
+
+    __slots__ = ("base", "column", "size", "stride")
+
+    def __init__(self, base: Value, stride: Value, size: int, column: int) -> None:
+        self.base = base
+        self.stride = stride
+        self.size = size
+        self.column = column
+
+
+def copy_rows(writer: Writer, tile: Tile, *, block: int, pitch: int, inward: bool) -> None:
+    """Copy the block's rows to shared memory (`inward`) or back, `pitch` numbers a shared row.
+
+    Uses %thread, %first (the block's first row), %count (rows in the block) and %shared.
+    """
+    item = writer.type.size
+
+    def load(numbers: list[Value]) -> list[tuple[Value, Value, Value]]:
+        found = []
+        for number in numbers:
+            row, column = _row_and_column(writer, number, tile.size)
+            shared = _shared_address(writer, row, column, tile.column, pitch)
+            if inward:
+                inside = writer.let(f"icmp ult i32 {row}, %count")
+                last = writer.let(f"select i1 {inside}, i32 {row}, i32 %count.last")
+                place = _global_address(writer, tile, last, column)
+                found.append((writer.load(place, 0, item), shared, row))
+            else:
+                place = _global_address(writer, tile, row, column)
+                found.append((writer.load(shared, 0, item), place, row))
+        return found
+
+    def put(found: list[tuple[Value, Value, Value]]) -> None:
+        for value, place, row in found:
+            if inward:
+                writer.store(value, place, 0, item)
+            else:
+                _store_inside(writer, value, place, row)
+
+    _each_number(writer, tile.size, block, lambda numbers: put(load(numbers)))
+
+
+def zero_rows(writer: Writer, tile: Tile, *, block: int) -> None:
+    """Write zeros to the block's rows in global memory."""
+
+    def put(numbers: list[Value]) -> None:
+        for number in numbers:
+            row, column = _row_and_column(writer, number, tile.size)
+            _store_inside(writer, writer.constant(0.0), _global_address(writer, tile, row, column), row)
+
+    _each_number(writer, tile.size, block, put)
+
+
+def _each_number(writer: Writer, size: int, block: int, task: Callable[[list[Value]], None]) -> None:
+    """Give a thread its numbers, `size` in all, a few at a time."""
+
+    def numbers(start: Value, count: int) -> list[Value]:
+        return [writer.let(f"add i32 {start}, {k * block}") for k in range(count)]
+
+    rounds, rest = divmod(size, TOGETHER)
+    if rounds < 3:
+        rounds, rest = 0, size
+    start: Value = "%thread"
+    if rounds:
+        before, head, after = (writer.label() for _ in range(3))
+        writer.line(f"br label %{before}")
+        writer.begin(before)
+        writer.line(f"br label %{head}")
+        writer.begin(head)
+        entering = len(writer.lines)
+        at = f"%{head}.at"
+        task(numbers(at, TOGETHER))
+        back = writer.label()
+        writer.line(f"br label %{back}")
+        writer.begin(back)
+        more = writer.let(f"icmp ult i32 {at}.next, {rounds * TOGETHER * block}")
+        step = f"{at}.next = add i32 {at}, {TOGETHER * block}"
+        writer.lines.insert(len(writer.lines) - 1, step)
+        writer.lines.insert(entering, f"{at} = phi i32 [ %thread, %{before} ], [ {at}.next, %{back} ]")
+        writer.line(f"br i1 {more}, label %{head}, label %{after}")
+        writer.begin(after)
+        start = f"{at}.next"
+    for first in range(0, rest, TOGETHER):
+        count = min(TOGETHER, rest - first)
+        task(numbers(writer.let(f"add i32 {start}, {first * block}"), count))
+
+
+def _row_and_column(writer: Writer, number: Value, size: int) -> tuple[Value, Value]:
+    row = writer.let(f"udiv i32 {number}, {size}")
+    return row, writer.let(f"sub i32 {number}, {writer.let(f'mul i32 {row}, {size}')}")
+
+
+def _shared_address(writer: Writer, row: Value, column: Value, first: int, pitch: int) -> Value:
+    at = writer.let(f"add i32 {column}, {writer.let(f'mul i32 {row}, {pitch}')}")
+    place = writer.let(f"mul i32 {at}, {writer.type.size}")
+    wide = writer.let(f"zext i32 {place} to i64")
+    return writer.address(writer.address("%shared", wide), first * writer.type.size)
+
+
+def _global_address(writer: Writer, tile: Tile, row: Value, column: Value) -> Value:
+    wide = writer.let(f"add i64 %first, {writer.let(f'zext i32 {row} to i64')}")
+    at_row = writer.address(tile.base, writer.let(f"mul i64 {wide}, {tile.stride}"))
+    offset = writer.let(f"zext i32 {writer.let(f'mul i32 {column}, {writer.type.size}')} to i64")
+    return writer.address(at_row, offset)
+
+
+def _store_inside(writer: Writer, value: Value, place: Value, row: Value) -> None:
+    """Store what belongs to a row of the batch."""
+    inside, outside = writer.label(), writer.label()
+    writer.line(f"br i1 {writer.let(f'icmp ult i32 {row}, %count')}, label %{inside}, label %{outside}")
+    writer.begin(inside)
+    writer.store(value, place, 0, writer.type.size)
+    writer.line(f"br label %{outside}")
+    writer.begin(outside)
