@@ -45,6 +45,12 @@ GATE = 0.1
 UPDATES = 8.0
 """How often it follows them in a step: with fewer, bodies that slide on an edge begin to chatter."""
 
+FOLLOWED = 2e-3
+"""The relative residual below which what following would change is left alone."""
+
+LEAST = 1e-3
+"""The share of the momenta below which impulses that act do not count as a scale."""
+
 NEAR = 0.5
 """A point that may close no faster than this [m/s] nearly touches."""
 
@@ -130,20 +136,20 @@ class GaussProblem:
 def solve(
     problem: GaussProblem,
     v: Sequence[Scalar],
-    held: Sequence[Scalar] | None = None,
+    held: Sequence[Scalar],
     *,
-    iterations: int = 50,
-    tolerance: float = 1e-5,
+    acting: Sequence[Scalar],
+    iterations: int,
+    tolerance: float,
 ) -> GaussSolution:
-    """Minimise from the guess v. `held`: normal impulses of the points to begin with, by default none.
+    """Minimise from the guess v. `held`: normal impulses of the points to begin with.
 
-    It ends where the residual is below `tolerance` times that of rest, or after `iterations`; each sample
-    for itself.
+    It ends where the residual is below `tolerance` times the impulses `acting` without contact, or after
+    `iterations`; each sample for itself.
     """
     A, p = problem.A, problem.p
     weights = [1.0 / A[i][i] for i in range(len(A))]
-    scale = _norm(p, weights) + 1e-12
-    nothing = [0.0] * len(problem.points)
+    scale = _norm(acting, weights) + LEAST * _norm(p, weights) + 1e-12
 
     def looked_at(
         v: Sequence[Scalar],
@@ -160,14 +166,19 @@ def solve(
             contact = problem.generalized(impulses)
             return [m - c - o for m, c, o in zip(momentum, contact, others, strict=True)]
 
-        still = updates < UPDATES
-        settled = logical_and(_norm(residual(held), weights) < GATE * scale, still)
-        normal = [point.normal_impulse(x) for point, x in zip(problem.points, u)]
-        held = [select(settled, new, old) for new, old in zip(normal, held, strict=True)]
         r = residual(held)
         size = _norm(r, weights) / scale
+        still = updates < UPDATES
+        settled = logical_and(size < GATE, still)
+        normal = [point.normal_impulse(x) for point, x in zip(problem.points, u)]
+        r_followed = residual(normal)
+        size_followed = _norm(r_followed, weights) / scale
+        follows = logical_and(settled, size_followed >= FOLLOWED)
+        held = [select(follows, new, old) for new, old in zip(normal, held, strict=True)]
+        r = [select(follows, new, old) for new, old in zip(r_followed, r, strict=True)]
+        size = select(follows, size_followed, size)
         left = select(logical_and(still, logical_not(settled)), 1.0, size)
-        return [held, r, left, updates + select(settled, 1.0, 0.0)]
+        return [held, r, left, updates + select(settled, select(follows, 1.0, UPDATES), 0.0)]
 
     def step(carry: Any) -> Any:
         v, momentum, lists, held, r, _, updates = carry
@@ -190,7 +201,7 @@ def solve(
 
     momentum = [a - b for a, b in zip(multiply(A, v), p, strict=True)]
     u = problem.point_velocities(v)
-    begun = looked_at(v, momentum, u, nothing if held is None else list(held), 0.0)
+    begun = looked_at(v, momentum, u, list(held), 0.0)
     carry: Any = [list(v), momentum, [x.to_list() for x in u], *begun]
     carry = loop(iterations, step, carry, until=lambda carry: carry[5] < tolerance)
     eta, _, lists, held, _, left, _ = carry

@@ -26,7 +26,7 @@ from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.contact.candidates import FAR, Candidate
 from dalembert.contact.costs import JointLimit, Point
-from dalembert.contact.curvature import SparseFactor, factor, total_curvature
+from dalembert.contact.curvature import SparseFactor, factor, multiply, total_curvature
 from dalembert.contact.joint_axes import WORLD, JointAxes, joint_axes
 from dalembert.contact.mobility import joint_mobilities, point_mobilities, weights
 from dalembert.contact.newton import GaussProblem, solve
@@ -54,7 +54,7 @@ class StepSettings:
     """
 
     iterations: int = 50
-    tolerance: float = 1e-5
+    tolerance: float = 1e-4
     compliance: float = 0.1
     friction_compliance: float = 0.1
     mending: float = 0.2
@@ -124,7 +124,15 @@ def contact_step(
     ]
     factors = factor(total_curvature(axes, A, (), (), equalities))
     start = _start(problem, factors, expected)
-    found = solve(problem, start, held, iterations=settings.iterations, tolerance=settings.tolerance)
+    acting = [x - y for x, y in zip(p, multiply(M, drift), strict=True)]
+    found = solve(
+        problem,
+        start,
+        held,
+        acting=acting,
+        iterations=settings.iterations,
+        tolerance=settings.tolerance,
+    )
     end = rebound(problem, factors, found, drift, candidates, settings.rebound_speed)
     q_next, v_next = moved(tree, q, v, end.v, found.mend, dt)
     remembered = _remembered(candidates, end.impulses, memory)
