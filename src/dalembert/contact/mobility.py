@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.contact.joint_axes import joint_axes
+from dalembert.errors import ModelError
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, maximum
+from dalembert.scalar import Scalar, is_zero, maximum
 
 __all__ = ["joint_mobilities", "point_mobilities", "weights"]
 
@@ -20,9 +21,19 @@ LEVER = 0.1
 
 
 def joint_mobilities(tree: Tree) -> list[Scalar]:
-    """1 / M_jj of every velocity variable, in the neutral configuration."""
-    M = mass_matrix(tree, _neutral(tree))
-    return [1.0 / M[j][j] for j in range(tree.nv)]
+    """1 / M_jj of every velocity variable, in the neutral configuration; M_jj that is zero there is taken
+    elsewhere."""
+    inertias = _diagonal(tree, _neutral(tree))
+    if any(is_zero(inertia) for inertia in inertias):
+        elsewhere = _diagonal(tree, _neutral(tree, shift=0.5))
+        inertias = [b if is_zero(a) else a for a, b in zip(inertias, elsewhere, strict=True)]
+    for body in tree.bodies:
+        if body.dependence is None and any(is_zero(inertia) for inertia in inertias[body.v_slice]):
+            raise ModelError(
+                f'contact: joint "{body.joint_name}" has a freedom along which nothing with inertia moves; '
+                "give what it carries mass and moments of inertia, or the joint an armature"
+            )
+    return [1.0 / inertia for inertia in inertias]
 
 
 def point_mobilities(tree: Tree) -> list[Scalar]:
@@ -57,5 +68,12 @@ def weights(tree: Tree) -> list[Scalar]:
     return [1.0 / maximum(masses[root], 1e-9) for root in roots]
 
 
-def _neutral(tree: Tree) -> list[Scalar]:
-    return [x for body in tree.bodies if body.dependence is None for x in body.joint.neutral()]
+def _diagonal(tree: Tree, q: list[Scalar]) -> list[Scalar]:
+    M = mass_matrix(tree, q)
+    return [M[j][j] for j in range(tree.nv)]
+
+
+def _neutral(tree: Tree, shift: float = 0.0) -> list[Scalar]:
+    """Neutral positions, those of joints with one variable moved by `shift`."""
+    free = [body for body in tree.bodies if body.dependence is None]
+    return [x + shift if body.nq == 1 else x for body in free for x in body.joint.neutral()]

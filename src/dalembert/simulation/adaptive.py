@@ -14,8 +14,9 @@ from dalembert.arguments import as_array
 from dalembert.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError, StateError
 from dalembert.library import no_model
 from dalembert.model.model import Model
+from dalembert.simulation.controls import Policy
 from dalembert.simulation.dormand_prince import Span, first_step, next_factor, stages
-from dalembert.simulation.flying_system import FlyingSystem, Policy
+from dalembert.simulation.flying_system import FlyingSystem
 from dalembert.simulation.initial_state import require_closed_loops, require_finite
 from dalembert.simulation.trajectory import Trajectory
 

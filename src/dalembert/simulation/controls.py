@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dalembert.arguments import as_array
-from dalembert.errors import ArgumentError, ShapeError
+from dalembert.errors import DtypeError, ShapeError, TracingError
+from dalembert.model.model import Model
+from dalembert.scalar import Scalar
 
-__all__ = ["Asked", "Callback", "Series", "series"]
+__all__ = ["Asked", "Callback", "Policy", "Series", "forces_of", "series"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Callback: TypeAlias = Callable[[Array, Array, Array], npt.ArrayLike]
 """tau `(…, nv)` from the time `(…,)` and the state of all samples."""
+Policy: TypeAlias = Callable[[Model, Scalar, Sequence[Scalar], Sequence[Scalar]], Sequence[Scalar]]
+"""tau `(nv,)` of (model, t, q, v), on generic scalars."""
 
 
 class Series(NamedTuple):
@@ -54,19 +58,39 @@ class Asked:
 
     def __init__(self, callback: Callback, values: Array, start: float, dt: Array) -> None:
         """`values (…, steps, nv)`: what the kernel reads."""
-        if not callable(callback):
-            raise ArgumentError(f"rollout: callback is {callback!r}; give a function of (t, q, v)")
         self._callback = callback
         self._start, self._dt = start, dt
         self.values = values
 
     def before(self, step: int, q: Array, v: Array) -> None:
         """Ask for the forces of a step."""
-        tau = np.asarray(self._callback(self._start + step * self._dt, q.copy(), v.copy()))
+        found = self._callback(self._start + step * self._dt, q.copy(), v.copy())
+        tau = np.asarray(found)
+        if tau.dtype.kind not in "biuf":
+            what = "None" if found is None else f"an array of type {tau.dtype}"
+            raise DtypeError(f"the callback returned {what}; expected the joint forces, real numbers")
         expected = self.values[..., step, :].shape
         try:
             self.values[..., step, :] = tau
-        except (ValueError, TypeError):
+        except ValueError:
             raise ShapeError(
                 f"the callback returned an array of the shape {tau.shape}; expected {expected}"
             ) from None
+
+
+def forces_of(
+    policy: Policy, model: Model, time: Scalar, q: Sequence[Scalar], v: Sequence[Scalar]
+) -> list[Scalar]:
+    """tau `(nv,)` of a policy, if it is that."""
+    found: Any = policy(model, time, q, v)
+    try:
+        tau = list(found)
+    except (TypeError, TracingError):
+        what = "None" if found is None else "one number"
+        raise DtypeError(f"the policy returned {what}; expected a list of {model.nv} joint forces") from None
+    if len(tau) != model.nv:
+        raise ShapeError(f"the policy returned {len(tau)} joint forces; this model has {model.nv}")
+    for force in tau:
+        if isinstance(force, str | complex | list | tuple | dict | None):
+            raise DtypeError(f"the policy returned {force!r} among the joint forces; expected numbers")
+    return tau

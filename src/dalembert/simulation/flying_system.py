@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
@@ -18,12 +17,11 @@ from dalembert.compiled import compile
 from dalembert.errors import ArgumentError, ShapeError
 from dalembert.execution import CompiledFunction
 from dalembert.model.model import Model
-from dalembert.scalar import Scalar
+from dalembert.simulation.controls import Policy, forces_of
 
-__all__ = ["FlyingSystem", "Policy"]
+__all__ = ["FlyingSystem"]
 
 Array: TypeAlias = npt.NDArray[Any]
-Policy: TypeAlias = Callable[[Model, Scalar, Sequence[Scalar], Sequence[Scalar]], Sequence[Scalar]]
 
 
 @final
@@ -107,7 +105,7 @@ def _compiled(
         tree = aligned(model)
         flight = Flight(tree, now(time))
         whole = flight.land(State(list(y), list(w)), 0.0)
-        forces = tau if policy is None else _asked(policy, model, time, whole)
+        forces = tau if policy is None else forces_of(policy, model, time, whole.q, whole.v)
         around = Circumstances(tree, forces, passive=True, time=now(time), stabilization=stabilization)
         found = flight.rates(whole, around.acceleration(whole.q, whole.v, 0.0))
         return found.q, found.v
@@ -131,13 +129,6 @@ def _compiled(
 
 def _compiled_policy(model: Model, policy: Policy) -> CompiledFunction:
     def torques(model: Model, time: Any, q: Any, v: Any) -> Any:
-        return _asked(policy, model, time, State(list(q), list(v)))
+        return forces_of(policy, model, time, list(q), list(v))
 
     return compile(torques, model)
-
-
-def _asked(policy: Policy, model: Model, time: Scalar, state: State) -> list[Scalar]:
-    tau = list(policy(model, time, state.q, state.v))
-    if len(tau) != model.nv:
-        raise ShapeError(f"the policy returned {len(tau)} joint forces; this model has {model.nv}")
-    return tau

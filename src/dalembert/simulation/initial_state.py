@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -42,12 +43,15 @@ def require_finite(name: str, array: Array) -> None:
         raise ArgumentError(f"rollout: {name}{place} holds numbers that are not finite")
 
 
-def require_closed_loops(model: Model, q: Array, v: Array, time: Array) -> None:
+def require_closed_loops(
+    model: Model, q: Array, v: Array, time: Array, parameters: Mapping[str, Array] | None = None
+) -> None:
     """Refuse states of which a loop is open or about to open."""
     if not is_constrained(model) or model.closure is not None:
         return
     times = np.broadcast_to(time, q.shape[:-1])
-    gap, rate = _loop_check(model)(q, v, times)
+    values = parameters or {}
+    gap, rate = _loop_check(model, tuple(values))(q, v, times, parameters=values or None)
     gap, rate = np.abs(gap).max(axis=-1, initial=0.0), np.abs(rate).max(axis=-1, initial=0.0)
     fast = PARTING * np.maximum(np.abs(v).max(axis=-1, initial=0.0), 1.0)
     for wrong, number, fact in (
@@ -63,11 +67,13 @@ def require_closed_loops(model: Model, q: Array, v: Array, time: Array) -> None:
             )
 
 
-def overlaps(model: Model, pairs: tuple[ContactPair, ...], q: Array) -> str | None:
+def overlaps(
+    model: Model, pairs: tuple[ContactPair, ...], q: Array, parameters: Mapping[str, Array]
+) -> str | None:
     """What to say of shapes that overlap at the start, if some do."""
     if not pairs:
         return None
-    gap = _gaps(model, pairs)(q)
+    gap = _gaps(model, pairs, tuple(parameters))(q, parameters=parameters or None)
     deep = gap.min(axis=-1) < -DEEP
     if not np.any(deep):
         return None
@@ -81,19 +87,20 @@ def overlaps(model: Model, pairs: tuple[ContactPair, ...], q: Array) -> str | No
     )
 
 
-def _loop_check(model: Model) -> CompiledFunction:
+def _loop_check(model: Model, parameters: tuple[str, ...]) -> CompiledFunction:
     def equations(tree: Model, q: Any, v: Any, time: Any) -> Any:
         found = constraint_equations(tree, q, v, time=time if tree.time_dependent else None)
         return list(found.position_error), list(found.velocity_error)
 
-    return _small(model, "loop equations", equations, ("q", (model.nq,)), ("v", (model.nv,)), ("time", ()))
+    arguments = ("q", (model.nq,)), ("v", (model.nv,)), ("time", ())
+    return _small(model, "loop equations", equations, *arguments, parameters=parameters)
 
 
-def _gaps(model: Model, pairs: tuple[ContactPair, ...]) -> CompiledFunction:
+def _gaps(model: Model, pairs: tuple[ContactPair, ...], parameters: tuple[str, ...]) -> CompiledFunction:
     def gaps(tree: Model, q: Any) -> Any:
         return [item.point.gap for item in contact_points(forward_kinematics(tree, q), pairs)]
 
-    return _small(model, "gaps", gaps, ("q", (model.nq,)), pairs=pairs)
+    return _small(model, "gaps", gaps, ("q", (model.nq,)), pairs=pairs, parameters=parameters)
 
 
 def _small(
@@ -102,8 +109,9 @@ def _small(
     function: Any,
     *arguments: tuple[str, tuple[int, ...]],
     pairs: tuple[ContactPair, ...] = (),
+    parameters: tuple[str, ...] = (),
 ) -> CompiledFunction:
-    key = ("rollout", name, pairs_key(pairs))
+    key = ("rollout", name, pairs_key(pairs), parameters)
     found: CompiledFunction | None = model.functions.get(key)
     if found is None:
         text = f"{key} {model.digest} {source_digest()}"
@@ -113,6 +121,7 @@ def _small(
                 function,
                 model,
                 tuple(ArrayArgument(*item) for item in arguments),
+                tuple(ArrayArgument(item, np.shape(model.value(item))) for item in parameters),
                 identity=hashlib.sha256(text.encode()).hexdigest(),
             ),
             dtype="float64",

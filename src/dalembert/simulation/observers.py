@@ -12,15 +12,19 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dalembert import api
 from dalembert.algorithms.constraints import constraint_equations
 from dalembert.algorithms.energy_momentum import centroidal_momentum, kinetic_energy, potential_energy
+from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.compiled import compile
 from dalembert.errors import ArgumentError, DtypeError, UnknownNameError
 from dalembert.execution import CompiledFunction
 from dalembert.model.model import Model
+from dalembert.poses import Poses
 from dalembert.scalar import Scalar
+from dalembert.simulation.parameters import for_frames
 
-__all__ = ["IN_STEPS", "Observe", "Observer", "observers_of", "watched"]
+__all__ = ["IN_STEPS", "Observe", "Observer", "observers_of", "poses_of", "watched"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Observer: TypeAlias = Callable[..., Any]
@@ -58,18 +62,17 @@ def watched(
     time: Array,
     q: Array,
     v: Array,
-    parameters: Mapping[str, object] | None,
+    parameters: Mapping[str, Array],
 ) -> dict[str, Array]:
     """The observers of states at all frames, `(…, T+1, …)`."""
     times = np.ascontiguousarray(np.broadcast_to(time, q.shape[:-1]))
-    given = dict(parameters or {})
-    values = {name: _for_frames(model, name, value) for name, value in given.items()}
+    values = for_frames(model, parameters)
     result = {}
     for name, own in observers.items():
         if name in IN_STEPS:
             continue
         function = _OF_STATES[name] if own is None else own
-        found = _compiled(model, name, function, tuple(given))(times, q, v, parameters=values or None)
+        found = _compiled(model, name, function, tuple(values))(times, q, v, parameters=values or None)
         if isinstance(found, tuple):
             raise ArgumentError(
                 f'observer "{name}" returns {len(found)} results; return one number, vector or list'
@@ -78,11 +81,18 @@ def watched(
     return result
 
 
-def _for_frames(model: Model, name: str, value: object) -> Array:
-    """A parameter of samples, with an axis for their frames."""
-    array = np.asarray(value)
-    own = np.ndim(model.value(name))
-    return array if array.ndim == own else np.expand_dims(array, -1 - own)
+def poses_of(model: Model, time: Array, q: Array, parameters: Mapping[str, Array]) -> Poses:
+    """Where the bodies are at all frames."""
+    if not parameters:
+        return api.forward_kinematics(model, q, time=time if model.time_dependent else None)
+    values = for_frames(model, parameters)
+    key = ("poses", tuple(values))
+    found: CompiledFunction | None = model.functions.get(key)
+    if found is None:
+        found = model.functions[key] = compile(_poses, model, inputs={"t": ()}, parameters=tuple(values))
+    times = np.ascontiguousarray(np.broadcast_to(time, q.shape[:-1]))
+    rotation, translation = found(times, q, parameters=values)
+    return Poses(model, rotation, translation)
 
 
 def _compiled(model: Model, name: str, function: Observer, parameters: tuple[str, ...]) -> CompiledFunction:
@@ -100,6 +110,12 @@ def _compiled(model: Model, name: str, function: Observer, parameters: tuple[str
 
 def _time(model: Model, t: Scalar) -> Scalar | None:
     return t if model.time_dependent else None
+
+
+def _poses(model: Model, t: Scalar, q: Any) -> Any:
+    poses = forward_kinematics(model, q, time=_time(model, t))
+    placed = [poses[body] for body in model.bodies]
+    return [X.R.to_list() for X in placed], [X.p.to_list() for X in placed]
 
 
 def _energy(model: Model, t: Scalar, q: Any, v: Any) -> Scalar:

@@ -3,40 +3,44 @@
 from __future__ import annotations
 
 import hashlib
-import math
-import operator
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.algorithms.stepping import INTEGRATORS
 from dalembert.api.calls import checked_time_step
 from dalembert.arguments import ArrayArgument, as_array
-from dalembert.contact.options import Compliant, Rigid
 from dalembert.control.servo import Servo
-from dalembert.errors import ArgumentError, DtypeError, UnknownNameError
+from dalembert.errors import ArgumentError
 from dalembert.foreign_arrays import require_numpy
 from dalembert.library import no_model, source_digest
 from dalembert.lowering import Recipe
 from dalembert.model.model import Model
 from dalembert.rollout_execution import CompiledRollout, RolloutRun, compile_rollout
-from dalembert.simulation.controls import Asked, Callback, Series, series
+from dalembert.simulation.controls import Asked, Callback, Policy, Series, series
 from dalembert.simulation.drives import drive_of, targets_of
 from dalembert.simulation.initial_state import overlaps, pairs_key, require_closed_loops, require_finite
 from dalembert.simulation.observers import Observe, Observer, observers_of, watched
-from dalembert.simulation.step_function import CAUSES, Policy, StepPlan
+from dalembert.simulation.parameters import batch_of_value, checked_parameters
+from dalembert.simulation.rollout_arguments import (
+    Contact,
+    batch_of,
+    checked_contact,
+    checked_frame,
+    checked_integrator,
+    checked_start,
+    checked_steps,
+    require_function,
+    whole,
+)
+from dalembert.simulation.step_function import CAUSES, StepPlan
 from dalembert.simulation.trajectory import ContactRecord, Trajectory
 
 __all__ = ["SimulationWarning", "rollout"]
 
 Array: TypeAlias = npt.NDArray[Any]
-Contact: TypeAlias = str | Rigid | Compliant | None
-
-CONTACTS: Final = ("rigid", "compliant")
-FRAMES: Final = ("body", "world", "center")
 
 
 class SimulationWarning(RuntimeWarning):
@@ -78,9 +82,9 @@ def rollout(
     `contact`: None (joints alone: no limits), "rigid" or "compliant", or a `da.contact.Rigid` or
     `da.contact.Compliant` with its options.
     `integrator`: of `da.step`, where there is no contact; a step with contact is semi-implicit, springs and
-    damping of joints are implicit in it. `external_forces` on the bodies, `(…, n_bodies, 6)` or
-    `(…, steps, n_bodies, 6)`, in the frame `external_frame`: "body", "world", or "center", along world axes
-    at the centre of mass of each body.
+    damping of joints are implicit in it. `external_forces` on the bodies, `(n_bodies, 6)` held throughout,
+    `(…, steps, n_bodies, 6)` step by step, or `(…, 1, n_bodies, 6)` held, sample by sample; in the frame
+    `external_frame`: "body", "world", or "center", along world axes at the centre of mass of each body.
 
     `observe`: "energy" [J], "momentum" (about the centre of mass), "constraint_error", "contact_forces"
     `(…, T+1, n_bodies, 3)` (their sums on bodies [N]), "contact_work" (all of it since the start [J]), and
@@ -107,10 +111,10 @@ def rollout(
     if not isinstance(model, Model):
         raise no_model("rollout", model)
     span = checked_time_step(dt)
-    spacing = _whole("every", every)
-    count = _steps(steps, controls, spacing)
+    spacing = whole("every", every)
+    count = checked_steps(steps, controls, spacing)
     observers = observers_of(observe)
-    law = _contact(model, contact)
+    law = checked_contact(model, contact)
     foreign = {"q0": q0, "v0": v0, "controls": controls, "external_forces": external_forces}
     for argument, given_array in foreign.items():
         require_numpy(argument, given_array)
@@ -119,52 +123,67 @@ def rollout(
     require_finite("v0", v)
     if callback is not None and controls is not None:
         raise ArgumentError("rollout: give controls or a callback, not both")
+    require_function("callback", callback, "t, q, v")
+    require_function("progress", progress, "done, steps")
+    values = checked_parameters(model, parameters)
+    frame = checked_frame(external_frame)
     plan = StepPlan(
         model=model,
-        integrator=_integrator(integrator, law),
+        integrator=checked_integrator(integrator, law),
         contact=law,
         pairs=() if law is None else law.pairs_in(model),
         policy=controls if callable(controls) else None,
         drive=drive_of(controls, model) if isinstance(controls, Servo) else None,
-        external_frame=None if external_forces is None else _frame(external_frame),
+        external_frame=None if external_forces is None else frame,
         record=record_contacts,
         work="contact_work" in observers,
         loads="contact_forces" in observers,
     )
-    arrays: dict[str, Any] = {"q": q, "v": v, "dt": span, "start": _start(start)}
+    arrays: dict[str, Any] = {"q": q, "v": v, "dt": span, "start": checked_start(start)}
+    batches = {"q0": q.shape[:-1], "v0": v.shape[:-1], "dt": span.shape}
+    batches |= {name: batch_of_value(model, name, value) for name, value in values.items()}
     streams: list[str] = []
 
-    def given(name: str, values: Series) -> None:
-        arrays[name] = values.values
-        streams.extend([name] * values.stepwise)
+    def given(name: str, series: Series, told: str) -> None:
+        arrays[name] = series.values
+        streams.extend([name] * series.stepwise)
+        own = plan.argument_rank(name) + series.stepwise
+        batches[told] = series.values.shape[: series.values.ndim - own]
 
     if external_forces is not None:
-        given("external_forces", series("external_forces", external_forces, (len(model.bodies), 6), count))
+        pushes = series("external_forces", external_forces, (len(model.bodies), 6), count)
+        given("external_forces", pushes, "external_forces")
     tau: Series | None = None
-    asked: Asked | None = None
-    if callback is not None:
-        batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], span.shape)
-        tau = Series(np.zeros((*batch, count, model.nv)), True)
-        asked = Asked(callback, tau.values, arrays["start"], span)
-    elif isinstance(controls, Servo):
+    if isinstance(controls, Servo):
         arrays |= controls.gains(model)
-        for name, values in targets_of(controls, model, q, count).items():
-            given(name, values)
-    elif not callable(controls):
+        for name, targets in targets_of(controls, model, q, count).items():
+            given(name, targets, name)
+    elif callback is None and not callable(controls):
         tau = series("controls", np.zeros(model.nv) if controls is None else controls, (model.nv,), count)
-    if tau is not None:
-        given("tau", tau)
+        given("tau", tau, "controls")
+    batch = batch_of(batches)
+    asked: Asked | None = None
     for name in plan.carried:
         arrays.setdefault(name, np.zeros((len(plan.points), 4)) if name == "memory" else 0.0)
-    kernel = _compiled(plan, tuple(streams), tuple(parameters or ()))
-    run = kernel.start(**arrays, steps=count, every=spacing, parameters=parameters)
+    try:
+        if callback is not None:
+            tau = Series(np.zeros((*batch, count, model.nv)), True)
+            asked = Asked(callback, tau.values, arrays["start"], span)
+            given("tau", tau, "callback")
+        time = arrays["start"] + span[..., np.newaxis] * np.arange(0, count + 1, spacing)
+        kernel = _compiled(plan, tuple(streams), tuple(values))
+        run = kernel.start(**arrays, steps=count, every=spacing, parameters=values or None)
+    except MemoryError as error:
+        raise ArgumentError(
+            f"rollout: {count // spacing} frames of this model are more than memory holds; take fewer steps, "
+            "or keep a frame every so many with every=100"
+        ) from error
     q_begun, v_begun = run.state["q"].copy(), run.state["v"].copy()
-    time = arrays["start"] + span[..., np.newaxis] * np.arange(0, count + 1, spacing)
-    require_closed_loops(model, q_begun, v_begun, time[..., 0])
-    if (said := overlaps(model, plan.pairs, q_begun)) is not None:
+    require_closed_loops(model, q_begun, v_begun, time[..., 0], values)
+    if (said := overlaps(model, plan.pairs, q_begun, values)) is not None:
         warnings.warn(f"rollout: {said}", SimulationWarning, stacklevel=2)
     interrupted = _advance(run, progress, asked)
-    return _trajectory(plan, run, time, (q_begun, v_begun), tau, observers, parameters, interrupted)
+    return _trajectory(plan, run, time, (q_begun, v_begun), tau, observers, values, interrupted)
 
 
 def _advance(run: RolloutRun, progress: Callable[[int, int], None] | None, asked: Asked | None) -> bool:
@@ -191,7 +210,7 @@ def _trajectory(
     begun: tuple[Array, Array],
     tau: Series | None,
     observers: Mapping[str, Observer | None],
-    parameters: Mapping[str, object] | None,
+    parameters: Mapping[str, Array],
     interrupted: bool,
 ) -> Trajectory:
     batch, frames = run.refused.shape, run.done // run.every
@@ -232,6 +251,7 @@ def _trajectory(
         failed_at=np.where(fault > 0, lasted, -1),
         cause=np.array(CAUSES)[fault],
         interrupted=interrupted,
+        parameters=parameters,
     )
     _report(trajectory, run.done)
     return trajectory
@@ -291,69 +311,3 @@ def _compiled(plan: StepPlan, streams: tuple[str, ...], parameters: tuple[str, .
         )
         found = model.functions[key] = compile_rollout(recipe, carried=plan.carried, streams=streams)
     return found
-
-
-def _contact(model: Model, contact: Contact) -> Rigid | Compliant | None:
-    if contact is None:
-        return None
-    if isinstance(contact, str):
-        if contact not in CONTACTS:
-            raise UnknownNameError.of("contact", contact, CONTACTS)
-        contact = Rigid() if contact == "rigid" else Compliant()
-    if not isinstance(contact, Rigid | Compliant):
-        raise DtypeError(
-            f'rollout: contact is {type(contact).__name__}; give None, "rigid", "compliant", '
-            "da.contact.Rigid(…) or da.contact.Compliant(…)"
-        )
-    if model.time_dependent or model.closure is not None:
-        what = "joints that depend on time" if model.time_dependent else "a loop closure q = gamma(y)"
-        raise ArgumentError(f"rollout: steps with contact do not know {what}; leave contact away")
-    return contact
-
-
-def _integrator(name: str, contact: Rigid | Compliant | None) -> str:
-    if name not in INTEGRATORS:
-        raise UnknownNameError.of("integrator", name, INTEGRATORS)
-    if contact is not None and name != "semi_implicit":
-        raise ArgumentError(
-            f'rollout: integrator="{name}" is for motion without contact; a step with contact is '
-            "semi-implicit"
-        )
-    return name
-
-
-def _frame(name: str) -> str:
-    if name not in FRAMES:
-        raise UnknownNameError.of("external_frame", name, FRAMES)
-    return name
-
-
-def _steps(steps: object, controls: object, every: int) -> int:
-    """The number of steps: as given, or that of the controls."""
-    if steps is None:
-        shape: tuple[int, ...] = () if callable(controls) else np.shape(np.asarray(controls))
-        if len(shape) < 2:
-            raise ArgumentError("rollout: say how many steps to take: steps=1000")
-        steps = shape[-2]
-    count = _whole("steps", steps)
-    if count % every:
-        raise ArgumentError(
-            f"rollout: {count} steps are no multiple of every={every}; the last frame would not be at the end"
-        )
-    return count
-
-
-def _whole(name: str, value: Any) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = 0
-    if number < 1 or isinstance(value, bool):
-        raise ArgumentError(f"rollout: {name} is {value!r}; give a whole number from 1 on")
-    return number
-
-
-def _start(time: float) -> float:
-    if not isinstance(time, int | float) or not math.isfinite(time):
-        raise ArgumentError(f"rollout: start is {time!r}; give a finite time [s]")
-    return float(time)

@@ -10,9 +10,9 @@ it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import Any, NamedTuple, final
 
 from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.kinematics import forward_kinematics
@@ -25,17 +25,14 @@ from dalembert.contact.pairs import ContactPair
 from dalembert.contact.points import contact_points, point_names
 from dalembert.contact.step_terms import Motor
 from dalembert.contact.stepping import ContactStep, contact_step
-from dalembert.errors import ShapeError
 from dalembert.model.model import Model
 from dalembert.model.tree import PerBody
 from dalembert.scalar import Scalar, absolute, logical_and, select
+from dalembert.simulation.controls import Policy, forces_of
 from dalembert.simulation.drives import Drive
 from dalembert.spatial import Force, Transform, Vec3
 
-__all__ = ["CAUSES", "Policy", "StepPlan"]
-
-Policy: TypeAlias = Callable[[Model, Scalar, Sequence[Scalar], Sequence[Scalar]], Sequence[Scalar]]
-"""tau `(nv,)` of (model, t, q, v), on generic scalars."""
+__all__ = ["CAUSES", "StepPlan"]
 
 FASTEST = 1e6
 """A velocity variable beyond this [rad/s, m/s] is no motion but a simulation that has blown up."""
@@ -48,6 +45,7 @@ CAUSES = (
     "controls are not finite",
     "the step is not finite",
     f"velocities beyond {FASTEST:.0e}: the simulation has blown up; take smaller steps or softer gains",
+    "external forces are not finite",
 )
 """What the numbers in `fault` mean."""
 
@@ -106,6 +104,10 @@ class StepPlan:
             shapes["external_forces"] = (len(model.bodies), 6)
         return tuple(ArrayArgument(*item) for item in {**shapes, "start": (), "dt": ()}.items())
 
+    def argument_rank(self, name: str) -> int:
+        """The number of axes of an argument of one sample."""
+        return next(len(item.shape) for item in self.arguments if item.name == name)
+
     @property
     def carried(self) -> dict[str, int]:
         """Arguments that are results of the step before, by their places among the results."""
@@ -132,7 +134,9 @@ class StepPlan:
         after = self._step(model, given, tau, motors, time, poses, candidates)
         alive = given["fault"] <= 0.0
         commands = [*tau, *(x for motor in motors for x in (motor.error, motor.v_ref))]
-        fault = select(_bounded(commands, FARTHEST), _fault_of(after), 1.0)
+        pushes = [x for six in given.get("external_forces", ()) for x in six]
+        fault = select(_bounded(pushes, 1e300), _fault_of(after), 4.0) if pushes else _fault_of(after)
+        fault = select(_bounded(commands, FARTHEST), fault, 1.0)
         good = logical_and(alive, fault <= 0.0)
 
         def kept(new: Sequence[Scalar], old: Sequence[Scalar]) -> list[Scalar]:
@@ -167,10 +171,7 @@ class StepPlan:
             return [0.0] * model.nv, self.drive.motors(model, given, time)
         if self.policy is None:
             return given["tau"], []
-        tau = list(self.policy(model, time, given["q"], given["v"]))
-        if len(tau) != model.nv:
-            raise ShapeError(f"the policy returned {len(tau)} joint forces; this model has {model.nv}")
-        return tau, []
+        return forces_of(self.policy, model, time, given["q"], given["v"]), []
 
     def _step(
         self,

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from dalembert.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError
 from dalembert.model.model import Model
 from dalembert.poses import Poses
+from dalembert.simulation.parameters import of_samples
 
 if TYPE_CHECKING:
     from dalembert.motion import Clip
@@ -59,7 +60,8 @@ class Trajectory:
 
     `failed_at (…,)`: the step that a sample could not take, -1 for samples that came through; it stays in
     its last good state from there on; `cause (…,)` says why. `interrupted`: the rollout was stopped by
-    Ctrl-C, and this is what was computed until then.
+    Ctrl-C, and this is what was computed until then. `parameters`: values of the model that were given to the
+    rollout, for all samples or for each.
 
     >>> trajectory = da.rollout(da.models.pendulum(), [0.1], [0.0], steps=3, dt=0.01)
     >>> trajectory
@@ -78,6 +80,7 @@ class Trajectory:
     failed_at: Array = field(default_factory=lambda: np.array(-1))
     cause: Array = field(default_factory=lambda: np.array(""))
     interrupted: bool = False
+    parameters: Mapping[str, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, Model):
@@ -137,20 +140,31 @@ class Trajectory:
             observed={name: array[key] for name, array in self.observed.items()},
             failed_at=failed_at,
             cause=np.asarray(self.cause[key]),
+            parameters=of_samples(self.model, self.parameters, self.batch, key),
         )
+
+    def simulated_model(self) -> Model:
+        """The model with the values that one sample was simulated with."""
+        if self.batch and self.parameters:
+            raise ArgumentError(
+                f"samples have models of their own; choose one sample of {self.batch}: "
+                "trajectory[0].simulated_model()"
+            )
+        values = {name: value if value.ndim else float(value) for name, value in self.parameters.items()}
+        return self.model.with_values(values, inertia="as_given") if values else self.model
 
     def poses(self) -> Poses:
         """Where the bodies are, `(…, T+1, n_bodies)` rotations and translations in the world."""
-        from dalembert.api import forward_kinematics
+        from dalembert.simulation.observers import poses_of
 
-        return forward_kinematics(self.model, self.q, time=self._time)
+        return poses_of(self.model, self.time, self.q, self.parameters)
 
     def energy(self) -> Array:
-        """Kinetic and potential energy together, `(…, T+1)` [J]."""
-        from dalembert.api import kinetic_energy, potential_energy
+        """Kinetic energy and the potential energy of gravity together, `(…, T+1)` [J]; springs of joints are
+        not in it."""
+        from dalembert.simulation.observers import watched
 
-        T = kinetic_energy(self.model, self.q, self.v, time=self._time)
-        return T + potential_energy(self.model, self.q, time=self._time)
+        return watched(self.model, {"energy": None}, self.time, self.q, self.v, self.parameters)["energy"]
 
     def clip(self) -> Clip:
         """The motion as a `Clip` of one sample, with accelerations of splines through its velocities."""
@@ -162,7 +176,7 @@ class Trajectory:
                 f"a clip is the motion of one sample; choose one of {self.batch}: trajectory[0].clip()"
             )
         a = spline_slopes(self.time, self.v) if len(self) > 1 else np.zeros_like(self.v)
-        return Clip(self.model, self.time, self.q, self.v, a)
+        return Clip(self.simulated_model(), self.time, self.q, self.v, a)
 
     def save(self, path: str | Path) -> None:
         """Write a file: `.npz` (all of it, with the model), `.parquet` (a table for other programs, one row a
@@ -191,7 +205,3 @@ class Trajectory:
             + (", interrupted" if self.interrupted else "")
             + ">"
         )
-
-    @property
-    def _time(self) -> Array | None:
-        return self.time if self.model.time_dependent else None

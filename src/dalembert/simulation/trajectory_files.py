@@ -67,6 +67,7 @@ def load(path: Path) -> Trajectory:
             contacts=contacts,
             observed={name: content[f"observed {name}"] for name in head["observed"]},
             interrupted=bool(head["interrupted"]),
+            parameters={name: content[f"parameter {name}"] for name in head.get("parameters", ())},
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, DalembertError):
@@ -82,11 +83,13 @@ def _save_npz(trajectory: Trajectory, path: Path) -> None:
         "contacts": None if contacts is None else contacts.names,
         "observed": list(trajectory.observed),
         "interrupted": trajectory.interrupted,
+        "parameters": list(trajectory.parameters),
     }
     arrays: dict[str, Any] = {name: getattr(trajectory, name) for name in ARRAYS}
     if contacts is not None:
         arrays |= {f"contact {name}": getattr(contacts, name) for name in CONTACTS}
     arrays |= {f"observed {name}": array for name, array in trajectory.observed.items()}
+    arrays |= {f"parameter {name}": array for name, array in trajectory.parameters.items()}
     with path.open("wb") as file:
         np.savez_compressed(file, head=np.array(json.dumps(head)), **arrays)
 

@@ -110,7 +110,7 @@ def _trajectory(given: Trajectory) -> Frames:
     elif given.interrupted:
         end = "The simulation was interrupted."
     return Frames(
-        given.model,
+        first.simulated_model(),
         first.time,
         first.q,
         first.v,

@@ -1,0 +1,123 @@
+"""What `da.rollout` is told, checked before anything is compiled."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.algorithms.stepping import INTEGRATORS
+from dalembert.contact.options import Compliant, Rigid
+from dalembert.errors import ArgumentError, DtypeError, ShapeError, UnknownNameError
+from dalembert.model.model import Model
+
+__all__ = [
+    "Contact",
+    "batch_of",
+    "checked_contact",
+    "checked_frame",
+    "checked_integrator",
+    "checked_start",
+    "checked_steps",
+    "require_function",
+    "whole",
+]
+
+Array: TypeAlias = npt.NDArray[Any]
+Contact: TypeAlias = str | Rigid | Compliant | None
+
+CONTACTS: Final = ("rigid", "compliant")
+FRAMES: Final = ("body", "world", "center")
+
+
+def checked_contact(model: Model, contact: Contact) -> Rigid | Compliant | None:
+    """The law of contact with its options, if there is contact."""
+    if contact is None:
+        return None
+    if isinstance(contact, str):
+        if contact not in CONTACTS:
+            raise UnknownNameError.of("contact", contact, CONTACTS)
+        contact = Rigid() if contact == "rigid" else Compliant()
+    if not isinstance(contact, Rigid | Compliant):
+        raise DtypeError(
+            f'rollout: contact is {type(contact).__name__}; give None, "rigid", "compliant", '
+            "da.contact.Rigid(…) or da.contact.Compliant(…)"
+        )
+    if model.time_dependent or model.closure is not None:
+        what = "joints that depend on time" if model.time_dependent else "a loop closure q = gamma(y)"
+        raise ArgumentError(f"rollout: steps with contact do not know {what}; leave contact away")
+    return contact
+
+
+def checked_integrator(name: str, contact: Rigid | Compliant | None) -> str:
+    """The name of the integrator, if it goes with that contact."""
+    if name not in INTEGRATORS:
+        raise UnknownNameError.of("integrator", name, INTEGRATORS)
+    if contact is not None and name != "semi_implicit":
+        raise ArgumentError(
+            f'rollout: integrator="{name}" is for motion without contact; a step with contact is '
+            "semi-implicit"
+        )
+    return name
+
+
+def checked_frame(name: str) -> str:
+    """The frame of external forces."""
+    if name not in FRAMES:
+        raise UnknownNameError.of("external_frame", name, FRAMES)
+    return name
+
+
+def checked_steps(steps: object, controls: object, every: int) -> int:
+    """The number of steps: as given, or that of the controls."""
+    if steps is None:
+        shape: tuple[int, ...] = () if callable(controls) else np.shape(np.asarray(controls))
+        if len(shape) < 2:
+            raise ArgumentError("rollout: say how many steps to take: steps=1000")
+        steps = shape[-2]
+    count = whole("steps", steps)
+    if count % every:
+        raise ArgumentError(
+            f"rollout: {count} steps are no multiple of every={every}; the last frame would not be at the end"
+        )
+    return count
+
+
+def whole(name: str, value: Any) -> int:
+    """A whole number from 1 on."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = 0
+    if number < 1 or isinstance(value, bool):
+        raise ArgumentError(f"rollout: {name} is {value!r}; give a whole number from 1 on")
+    return number
+
+
+def checked_start(time: object) -> float:
+    """The time of the first frame [s]."""
+    real = isinstance(time, int | float | np.integer | np.floating) and not isinstance(time, bool)
+    if not real or not math.isfinite(float(time)):  # type: ignore[arg-type]
+        raise ArgumentError(f"rollout: start is {time!r}; give a finite time [s]")
+    return float(time)  # type: ignore[arg-type]
+
+
+def require_function(name: str, given: object, arguments: str) -> None:
+    """Refuse what cannot be called."""
+    if given is not None and not callable(given):
+        raise ArgumentError(f"rollout: {name} is {given!r}; give a function of ({arguments})")
+
+
+def batch_of(shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
+    """The batch that arguments of these batch shapes make together."""
+    try:
+        return np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        told = ", ".join(f"{name} {shape}" for name, shape in shapes.items() if shape)
+        raise ShapeError(
+            f"rollout: the arguments have different batches: {told}; they must agree, or be 1 along an axis"
+        ) from None

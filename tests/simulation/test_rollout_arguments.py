@@ -1,0 +1,130 @@
+"""What people do wrong with rollouts, and what they then read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dalembert as da
+from dalembert.errors import (
+    ArgumentError,
+    DalembertError,
+    DtypeError,
+    ModelError,
+    ShapeError,
+    UnknownNameError,
+)
+
+SOLID = da.RigidInertia(1.0, (0.0, 0.0, 0.0), (0.1, 0.1, 0.1))
+
+
+def pendulum(**given):
+    options = {"q0": [0.1], "v0": [0.0], "steps": 3, "dt": 0.01} | given
+    return da.rollout(da.models.pendulum(), **options)
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "text"),
+    [
+        ({"callback": lambda t, q, v: None}, DtypeError, "the callback returned None"),
+        ({"callback": lambda t, q, v: 1j}, DtypeError, "complex"),
+        ({"callback": lambda t, q, v: ["a"]}, DtypeError, "the callback returned"),
+        ({"callback": lambda t, q, v: [0.0, 1.0]}, ShapeError, r"shape \(2,\); expected \(1,\)"),
+        ({"callback": 3}, ArgumentError, "callback is 3; give a function"),
+        ({"controls": lambda model, t, q, v: None}, DtypeError, "the policy returned None"),
+        ({"controls": lambda model, t, q, v: ["a"]}, DtypeError, "the policy returned 'a'"),
+        ({"controls": lambda model, t, q, v: -q[0]}, DtypeError, "the policy returned one number"),
+        ({"controls": lambda model, t, q, v: [0.0, 0.0]}, ShapeError, "returned 2 joint forces"),
+        ({"progress": True}, ArgumentError, "progress is True; give a function"),
+        ({"external_frame": "com"}, UnknownNameError, "external_frame"),
+        ({"start": [1.0]}, ArgumentError, "start is"),
+        ({"q0": np.zeros((2, 1)), "v0": np.zeros((3, 1))}, ShapeError, r"q0 \(2,\), v0 \(3,\); they must"),
+        ({"q0": np.zeros((2, 1)), "dt": np.full(3, 0.01)}, ShapeError, r"q0 \(2,\), dt \(3,\); they must"),
+        ({"q0": np.zeros((2, 1)), "controls": np.zeros((5, 1, 1))}, ShapeError, r"q0 \(2,\), controls \(5,\)"),
+        ({"steps": 10**15}, ArgumentError, "every="),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named(given, kind, text):
+    with pytest.raises(kind, match=text):
+        pendulum(**given)
+
+
+def test_times_of_any_kind_of_number_begin_a_rollout():
+    for start in (2, 2.0, np.float32(2.0), np.int64(2)):
+        np.testing.assert_allclose(pendulum(start=start).time, [2.0, 2.01, 2.02, 2.03])
+
+
+def test_external_forces_that_are_not_finite_are_the_cause():
+    forces = np.zeros((3, 1, 6))
+    forces[1, 0, 4] = np.nan
+    with pytest.warns(RuntimeWarning, match="step 1: external forces are not finite"):
+        found = pendulum(external_forces=forces)
+    assert (int(found.failed_at), str(found.cause)) == (1, "external forces are not finite")
+
+
+def massless(joint, inertia=None):
+    builder = da.ModelBuilder(gravity=(0.0, 0.0, -9.81))
+    builder.add_body("carrier", "world", da.Prismatic((0.0, 0.0, 1.0)), inertia=SOLID)
+    builder.add_body("empty", "carrier", joint, inertia=inertia)
+    return builder.build()
+
+
+@pytest.mark.parametrize("contact", [None, "rigid", "compliant"])
+@pytest.mark.parametrize("inertia", [None, da.RigidInertia(1.0, (0.0, 0.0, 0.2), np.zeros((3, 3)))])
+def test_joints_that_move_nothing_are_refused_with_contact_too(contact, inertia):
+    with pytest.raises(ModelError, match='joint "empty"'):
+        da.rollout(
+            massless(da.Revolute((0.0, 0.0, 1.0)), inertia), [0.0, 0.0], [0.0, 0.0], steps=2, contact=contact
+        )
+
+
+def test_a_point_mass_on_the_axis_of_a_hinge_moves_with_contact():
+    """A hinge that carries a slide: no inertia about the axis in the neutral position alone."""
+    builder = da.ModelBuilder(gravity=(0.0, 0.0, 0.0))
+    builder.add_body("arm", "world", da.Revolute((0.0, 0.0, 1.0)))
+    point = da.RigidInertia(2.0, (0.0, 0.0, 0.0), np.zeros((3, 3)))
+    builder.add_body("point", "arm", da.Prismatic((1.0, 0.0, 0.0)), inertia=point)
+    found = da.rollout(builder.build(), [0.0, 1.0], [1.0, 0.0], steps=1000, dt=0.001, contact="rigid")
+    x = found.q[:, 1] * np.cos(found.q[:, 0])  # it flies straight on
+    np.testing.assert_allclose(x, 1.0, atol=2e-3)
+
+
+def test_energy_and_poses_are_those_of_the_parameters(tmp_path):
+    """A trajectory knows the values that it was simulated with."""
+    model = da.models.double_pendulum()
+    first = model.bodies[0].name
+    joint = model.bodies[1].joint_name
+    far = np.array(model.value(f"{joint}.placement"))
+    far[:, 3] *= 2.0
+    values = {f"{first}.mass": [1.0, 5.0], f"{joint}.placement": far}
+    both = da.rollout(model, [0.5, 0.3], [0.2, -0.1], steps=5, dt=0.01, parameters=values, observe="energy")
+    both.save(tmp_path / "run.npz")
+    for found in (both, da.Trajectory.load(tmp_path / "run.npz"), both[::-1][::-1]):
+        np.testing.assert_allclose(found.energy(), both.observed["energy"], rtol=1e-13)
+        for k, mass in enumerate(values[f"{first}.mass"]):
+            own = model.with_values({f"{first}.mass": mass, f"{joint}.placement": far})
+            alone = da.rollout(own, [0.5, 0.3], [0.2, -0.1], steps=5, dt=0.01)
+            np.testing.assert_allclose(found.energy()[k], alone.energy(), rtol=1e-12)
+            np.testing.assert_allclose(found[k].energy(), alone.energy(), rtol=1e-12)
+            np.testing.assert_allclose(found.poses().translation[k], alone.poses().translation, atol=1e-12)
+            assert found[k].simulated_model().value(f"{first}.mass") == mass
+            assert found[k].clip().model == found[k].simulated_model()
+    with pytest.raises(ArgumentError, match="one sample"):
+        both.simulated_model()
+    held = da.rollout(model, [0.5, 0.3], [0.2, -0.1], steps=5, dt=0.01, parameters={f"{first}.mass": 5})
+    assert held.simulated_model().value(f"{first}.mass") == 5.0
+    np.testing.assert_allclose(held.energy()[0], held.observed.get("energy", held.energy())[0])
+
+
+def test_loops_are_closed_for_the_parameters_of_each_sample():
+    """A start that closes the loop of the sample's own lengths is no error, one that does not is."""
+    model = da.models.four_bar()
+    q, v = da.close_loops(model, np.array(model.neutral()), np.zeros(model.nv))
+    joint = model.bodies[-1].joint_name
+    other = np.array(model.value(f"{joint}.placement"))
+    other[:, 3] *= 1.2
+    fitting, _ = da.close_loops(model.with_values({f"{joint}.placement": other}), q, v)
+    found = da.rollout(model, fitting, v, steps=3, dt=0.001, parameters={f"{joint}.placement": other})
+    assert not found.failed
+    with pytest.raises(DalembertError, match="loops or constraints are open"):
+        da.rollout(model, q, v, steps=3, dt=0.001, parameters={f"{joint}.placement": other})
