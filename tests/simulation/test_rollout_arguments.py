@@ -40,7 +40,7 @@ def pendulum(**given):
         ({"start": [1.0]}, ArgumentError, "start is"),
         ({"q0": np.zeros((2, 1)), "v0": np.zeros((3, 1))}, ShapeError, r"q0 \(2,\), v0 \(3,\); they must"),
         ({"q0": np.zeros((2, 1)), "dt": np.full(3, 0.01)}, ShapeError, r"q0 \(2,\), dt \(3,\); they must"),
-        ({"q0": np.zeros((2, 1)), "controls": np.zeros((5, 1, 1))}, ShapeError, r"q0 \(2,\), controls \(5,\)"),
+        ({"q0": np.zeros((2, 1)), "controls": np.zeros((5, 1, 1))}, ShapeError, r"controls \(5,\)"),
         ({"steps": 10**15}, ArgumentError, "every="),
     ],
 )  # fmt: skip
