@@ -157,6 +157,21 @@ def test_recordings_and_the_text_that_is_printed(capsys, file, tmp_path):
     assert "of 0.20 s" in printed.err
 
 
+def test_several_files_hold_the_same_motion(capsys, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table, whole = tmp_path / "swing.parquet", tmp_path / "swing.npz"
+    options = ["--seed", 1, "--duration", 0.1, "--integrator", "rk4"]
+    facts = told(capsys, "double_pendulum", *options, "-o", table, "-o", whole)
+    assert facts["written"] == [str(table), str(whole)]
+    found = da.Trajectory.load(whole)
+    columns = parquet.read_table(table).to_pydict()
+    for k in range(2):
+        np.testing.assert_array_equal(columns[f"q_{k}"], found.q[:, k])
+        np.testing.assert_array_equal(columns[f"v_{k}"], found.v[:, k])
+    np.testing.assert_array_equal(columns["time"], found.time)
+    assert np.ptp(found.q, axis=0).min() > 0.0
+
+
 def test_an_interrupted_simulation_is_written(capsys, monkeypatch, tmp_path):
     from dalembert.cli import simulate
 
