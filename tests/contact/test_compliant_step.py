@@ -55,10 +55,10 @@ def moved(model, q, v, *, steps, dt, settings=None, gains=None, only=None) -> Mo
         )  # fmt: skip
 
     count = len(contact_points(forward_kinematics(model, start), pairs))
-    arguments = {"q": (model.nq,), "v": (model.nv,), "memory": (count, 4), "dt": ()}
+    arguments = {"q": (model.nq,), "v": (model.nv,), "memory": (count, 5), "dt": ()}
     recipe = Recipe("compliant", step, model, tuple(ArrayArgument(*item) for item in arguments.items()))
     rollout = compile_rollout(recipe, carried={"q": 0, "v": 1, "memory": 2})
-    return Motion(rollout(q, v, np.zeros((len(q), count, 4)), dt, steps=steps).outputs, dt)
+    return Motion(rollout(q, v, np.zeros((len(q), count, 5)), dt, steps=steps).outputs, dt)
 
 
 def free_body(shape, mass, *, slope=0.0, friction=0.5):
@@ -257,3 +257,36 @@ def test_rollouts_take_compliant_contact():
     assert found.observed["contact_work"][-1] == pytest.approx(-lost, abs=0.005 * lost)
     soft = da.rollout(model, q, v, steps=5, dt=0.005, contact="compliant")
     assert soft.contacts.force[-1, :, 2].sum() > 0.0
+
+
+@pytest.mark.parametrize("depth", [0.06, 0.15, 1.0])
+@pytest.mark.parametrize("shape", [CUBE, da.Sphere(R)], ids=["box", "ball"])
+def test_an_overlap_at_the_start_is_let_go_slowly(shape, depth):
+    """Springs pressed in by metres would throw a body up by many times that."""
+    model = free_body(shape, 2.0)
+    q = np.array([0.0, 0.0, R - depth, *UPRIGHT])
+    with pytest.warns(RuntimeWarning, match="overlap at the start"):
+        found = da.rollout(model, q, np.zeros(6), steps=3000, dt=0.002, contact="compliant")
+    assert np.abs(found.v[:, 5]).max() < 1.5
+    assert found.q[:, 2].max() < R + 0.1
+    assert found.q[-1, 2] == pytest.approx(R, abs=2e-3)
+    assert found.contacts.force[-1, :, 2].sum() == pytest.approx(2.0 * G, rel=1e-3)
+
+
+def test_soft_surfaces_carry_from_the_start_what_rests_in_them():
+    model = free_body(CUBE, 2.0)
+    law = da.contact.Compliant(stiffness=100.0, damping=20.0)
+    q = np.array([0.0, 0.0, R - 2.0 * G / 400.0, *UPRIGHT])  # 49 mm deep
+    with pytest.warns(RuntimeWarning, match="overlap at the start"):
+        found = da.rollout(model, q, np.zeros(6), steps=500, dt=0.002, contact=law)
+    np.testing.assert_allclose(found.q[:, 2], q[2], atol=1e-6)
+
+
+@pytest.mark.parametrize("start", [2.0, -2.0])
+def test_joints_beyond_their_limits_come_back_without_a_push(start):
+    builder = da.ModelBuilder(gravity=(0.0, 0.0, 0.0))
+    bar = da.RigidInertia(1.0, (0.5, 0.0, 0.0), (0.01, 0.1, 0.1))
+    builder.add_body("bar", "world", da.Revolute((0, 1, 0)), inertia=bar, limits=(-1.0, 0.5))
+    found = da.rollout(builder.build(), [start], [0.0], steps=200, dt=0.002, contact="compliant")
+    assert found.q[-1, 0] == pytest.approx(0.5 if start > 0.0 else -1.0, abs=1e-3)
+    assert np.abs(found.v).max() < 1e-6

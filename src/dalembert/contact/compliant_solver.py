@@ -22,13 +22,19 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 from dalembert.algorithms.dense import dot
-from dalembert.contact.costs import JointLimit, Point
+from dalembert.contact.costs import JointDrive, JointLimit, Point
 from dalembert.contact.curvature import factor, total_curvature
 from dalembert.contact.newton import GaussProblem
 from dalembert.scalar import Scalar, is_zero, maximum, minimum, select, sqrt
 from dalembert.spatial import SymMat3, Vec3
 
 __all__ = ["CompliantSolution", "Yielding", "solve_compliant"]
+
+EXCEEDED = 1e-5
+"""What a step mends [rad, m] of a limit that counts as exceeded."""
+
+SLOW = 1e-3
+"""The speed [rad/s, m/s] up to which a joint rests at a limit that it exceeds."""
 
 
 class CompliantSolution(NamedTuple):
@@ -44,8 +50,9 @@ class CompliantSolution(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True)
 class Yielding:
-    """A point on surfaces that yield: its gap [m], the patch x [m], K, K_t, D_t, and the normal impulse [N s]
-    that it bore in the step before."""
+    """A point on surfaces that yield: its gap [m] as far as it counts, the patch x [m], K, K_t, D_t, the
+    normal impulse [N s] that it bore in the step before, and the overlap [m] that will not count in the next
+    one."""
 
     point: Point
     gap: Scalar
@@ -54,6 +61,7 @@ class Yielding:
     friction_stiffness: Scalar
     friction_damping: Scalar
     bore: Scalar
+    excess: Scalar
 
     def spring(self) -> Scalar:
         """The normal impulse of the spring alone."""
@@ -154,7 +162,7 @@ def _joint_terms(problem: GaussProblem, v: Sequence[Scalar]) -> tuple[list[Scala
     p, diagonal = list(problem.p), []
     for joint in problem.joints:
         i = joint.place
-        curvature = joint.curvature(v[i])
+        curvature = _curvature(joint, v[i])
         diagonal.append((i, curvature))
         p[i] = p[i] + (joint.impulse(v[i]) + curvature * v[i])
     for equality in problem.equalities:
@@ -164,12 +172,21 @@ def _joint_terms(problem: GaussProblem, v: Sequence[Scalar]) -> tuple[list[Scala
     return p, diagonal
 
 
+def _curvature(joint: JointLimit | JointDrive, u: Scalar) -> Scalar:
+    """That of the joint's term; a limit that is exceeded holds what hardly leaves it, too, until that is
+    mended."""
+    if not isinstance(joint, JointLimit):
+        return joint.curvature(u)
+    bound = select(joint.overlap > EXCEEDED, joint.bound + SLOW, joint.bound)
+    return select(u * joint.sign < bound, joint.stiffness, 0.0)
+
+
 def _mending(problem: GaussProblem, v: Sequence[Scalar]) -> list[Scalar]:
     """What drives joints back into their limits, and loops together."""
     total: list[Scalar] = [0.0] * len(v)
     for joint in problem.joints:
         if isinstance(joint, JointLimit):
-            push = joint.curvature(v[joint.place]) * joint.overlap * joint.sign
+            push = _curvature(joint, v[joint.place]) * joint.overlap * joint.sign
             total[joint.place] = total[joint.place] + push
     for equality in problem.equalities:
         for i, k in enumerate(equality.row):

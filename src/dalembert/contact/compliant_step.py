@@ -19,6 +19,9 @@ at the end of the step:
     x+ = (D_t x - h f_t) / (D_t + h K_t)                                                                 (4)
 
 which is x + h u_t where the body sticks. Surfaces are back as soon as bodies leave them: no state z.
+
+Bodies that begin deep in each other would be thrown apart by springs that nothing has pressed. Of such an
+overlap, what exceeds 25 times the sag under the weight does not count, and is let go by 0.25 m/s.
 """
 
 from __future__ import annotations
@@ -40,10 +43,10 @@ from dalembert.contact.step_terms import Motor, drifted, free_motion, joint_term
 from dalembert.contact.stepping import StepSettings
 from dalembert.errors import ShapeError
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, maximum, minimum, sqrt
+from dalembert.scalar import Scalar, maximum, minimum, select, sqrt
 from dalembert.spatial import Vec3
 
-__all__ = ["CompliantSettings", "CompliantStep", "step_compliant"]
+__all__ = ["CompliantSettings", "CompliantStep", "fresh_memory", "step_compliant"]
 
 GRAVITY = 9.81
 """[m/s^2], as a scale of weights."""
@@ -51,6 +54,12 @@ GRAVITY = 9.81
 SAG = 1e-3
 """How far [m] the weight of a figure presses one point in, unless a stiffness is given."""
 
+
+DEEPEST = 25.0
+"""What is pressed in deeper at the start than so many times by its weight overlaps, and is no spring."""
+
+PARTING = 0.25
+"""The speed [m/s] at which such an overlap is let go."""
 
 STIFFEST = 1e3
 """The greatest h^2 K w and h D w. What is stiffer would be no firmer in a step, which a weight presses in by
@@ -76,8 +85,8 @@ class CompliantSettings:
 
 class CompliantStep(NamedTuple):
     """The state after a step; the impulses [N s] on the second bodies of all candidates along world axes;
-    `memory` for the next step, four numbers a candidate (the patch x [m], the normal impulse); the work [J]
-    of contact, 1/2 (v+ + v*) . J^T gamma."""
+    `memory` for the next step, five numbers a candidate (the patch x [m], the normal impulse, the overlap
+    that does not count [m]); the work [J] of contact, 1/2 (v+ + v*) . J^T gamma."""
 
     q: list[Scalar]
     v: list[Scalar]
@@ -102,7 +111,8 @@ def step_compliant(
 ) -> CompliantStep:
     """The state after dt [s] under joint forces tau, with contact at the candidates (found at q).
 
-    `memory`: that of the step before; None: surfaces at rest.
+    `memory`: that of the step before, before the first one `fresh_memory`; None: surfaces at rest that may be
+    pressed in by any depth.
     """
     settings = CompliantSettings() if settings is None else settings
     terms, mobility = StepSettings(), joint_mobilities(tree)
@@ -126,7 +136,7 @@ def step_compliant(
     found = solve_compliant(problem, drift, surfaces, dt)
     q_next, v_next = moved(tree, q, v, found.v, found.mend, dt)
     remembered = [
-        [*surface.patch_after(impulse, dt), surface.point.normal.dot(impulse)]
+        [*surface.patch_after(impulse, dt), surface.point.normal.dot(impulse), surface.excess]
         for surface, impulse in zip(surfaces, found.impulses, strict=True)
     ]
     return CompliantStep(q_next, v_next, found.impulses, remembered, found.work)
@@ -139,7 +149,7 @@ def _surfaces(
     dt: Scalar,
     settings: CompliantSettings,
 ) -> list[Yielding]:
-    given = [[0.0] * 4 for _ in candidates] if memory is None else memory
+    given = [[0.0] * 5 for _ in candidates] if memory is None else memory
     if len(given) != len(candidates):
         raise ShapeError(f"there are {len(candidates)} contact points and memory of {len(given)}")
     lightness = weights(axes.tree)
@@ -166,7 +176,10 @@ def _surface(
     firm = STIFFEST / (dt * w)
     D, D_t = minimum(D, firm), minimum(D_t, firm)
     K, K_t = minimum(K, firm / dt), minimum(K_t, firm / dt)
-    n, gap = item.point.normal, item.point.gap
+    depth = maximum(-item.point.gap, 0.0)
+    begun = maximum(depth - DEEPEST * GRAVITY / (K * w), 0.0)
+    excess = minimum(select(past[4] < 0.0, begun, past[4]), depth)
+    n, gap = item.point.normal, item.point.gap + excess
     x = Vec3(past[0], past[1], past[2])
     across = x - n * n.dot(x)
     point = Point(
@@ -181,4 +194,9 @@ def _surface(
         friction_stiffness=dt * (D_t + dt * K_t),
         expected=n * (maximum(-gap, 0.0) * (K * dt)) - across * (K_t * dt),
     )
-    return Yielding(point, gap, across, K, K_t, D_t, past[3])
+    return Yielding(point, gap, across, K, K_t, D_t, past[3], maximum(excess - PARTING * dt, 0.0))
+
+
+def fresh_memory(points: int) -> list[list[float]]:
+    """The memory before the first step, which finds what overlaps."""
+    return [[0.0, 0.0, 0.0, 0.0, -1.0] for _ in range(points)]

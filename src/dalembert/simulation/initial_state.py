@@ -83,7 +83,7 @@ def overlaps(
     sample = f" in sample {tuple(int(x) for x in place[:-1])}" if q.ndim > 1 else ""
     return (
         f'shapes{of} overlap at the start; deepest are "{first}" and "{second}", '
-        f"by {-gap[place] * 1e3:.1f} mm{sample}; they are moved apart without a push"
+        f"by {-gap[place] * 1e3:.1f} mm{sample}"
     )
 
 

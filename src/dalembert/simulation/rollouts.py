@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from dalembert.api.calls import checked_time_step
 from dalembert.arguments import ArrayArgument, as_array
+from dalembert.contact.options import Compliant
 from dalembert.control.servo import Servo
 from dalembert.errors import ArgumentError
 from dalembert.foreign_arrays import require_numpy
@@ -96,7 +97,8 @@ def rollout(
     A sample whose step is not finite, or whose velocities exceed 1e6, stays in its last good state, and
     `failed_at` and `cause` of the trajectory tell; the others go on. Ctrl-C ends a rollout early: the
     trajectory has the frames until then. Shapes that overlap at the start are reported, and parted without a
-    push. Loops must be closed at the start, and their velocities must keep them so.
+    push, by compliant contact at 0.25 m/s where they are very deep. Loops must be closed
+    at the start, and their velocities must keep them so.
 
     Rows: ANIM-SIMLOOP.
 
@@ -164,7 +166,7 @@ def rollout(
     batch = batch_of(batches)
     asked: Asked | None = None
     for name in plan.carried:
-        arrays.setdefault(name, np.zeros((len(plan.points), 4)) if name == "memory" else 0.0)
+        arrays.setdefault(name, np.array(plan.memory) if name == "memory" else 0.0)
     try:
         if callback is not None:
             tau = Series(np.zeros((*batch, count, model.nv)), True)
@@ -181,7 +183,8 @@ def rollout(
     q_begun, v_begun = run.state["q"].copy(), run.state["v"].copy()
     require_closed_loops(model, q_begun, v_begun, time[..., 0], values)
     if (said := overlaps(model, plan.pairs, q_begun, values)) is not None:
-        warnings.warn(f"rollout: {said}", SimulationWarning, stacklevel=2)
+        how = "springs part them" if isinstance(law, Compliant) else "they are moved apart without a push"
+        warnings.warn(f"rollout: {said}; {how}", SimulationWarning, stacklevel=2)
     interrupted = _advance(run, progress, asked)
     return _trajectory(plan, run, time, (q_begun, v_begun), tau, observers, values, interrupted)
 

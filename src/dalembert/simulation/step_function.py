@@ -19,7 +19,7 @@ from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.stepping import step
 from dalembert.arguments import ArrayArgument
 from dalembert.contact.candidates import Candidate
-from dalembert.contact.compliant_step import CompliantStep, step_compliant
+from dalembert.contact.compliant_step import CompliantStep, fresh_memory, step_compliant
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.contact.pairs import ContactPair
 from dalembert.contact.points import contact_points, point_names
@@ -89,13 +89,20 @@ class StepPlan:
         return point_names(self.model, self.pairs)
 
     @property
+    def memory(self) -> list[list[float]]:
+        """What contact points remember before the first step."""
+        if isinstance(self.contact, Compliant):
+            return fresh_memory(len(self.points))
+        return [[0.0] * 4 for _ in self.points]
+
+    @property
     def arguments(self) -> tuple[ArrayArgument, ...]:
         """Those of `__call__` after the tree, in order."""
         model = self.model
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys(self.carried, ())
         shapes |= {"q": (model.nq,), "v": (model.nv,)}
         if "memory" in shapes:
-            shapes["memory"] = (len(self.points), 4)
+            shapes["memory"] = (len(self.memory), len(self.memory[0]))
         if self.drive is not None:
             shapes |= self.drive.arguments(model)
         elif self.policy is None:
