@@ -14,7 +14,7 @@ import numpy as np
 
 from dalembert import algorithms
 from dalembert.arguments import ArrayArgument
-from dalembert.errors import ArgumentError, CompileError, DtypeError, UnknownNameError
+from dalembert.errors import ArgumentError, DtypeError, UnknownNameError
 from dalembert.execution import CompiledFunction
 from dalembert.library import FUNCTIONS, argument_shape, library_recipe
 from dalembert.lowering import Recipe
@@ -22,7 +22,7 @@ from dalembert.model.model import Model
 
 __all__ = ["compile", "jvp", "vjp"]
 
-DEVICES = ("cpu",)
+DEVICES = ("cpu", "cuda")
 DTYPES = ("float64", "float32")
 
 CATALOGUED = ("dalembert.api.", "dalembert.control.")
@@ -37,7 +37,7 @@ def compile(
     model: Model,
     *,
     dtype: Literal["float64", "float32"] = "float64",
-    device: str = "cpu",
+    device: Literal["cpu", "cuda"] = "cpu",
     parameters: Sequence[str] = (),
     inputs: Mapping[str, int | tuple[int, ...]] | None = None,
 ) -> CompiledFunction:
@@ -52,6 +52,9 @@ def compile(
     `parameters` names values of the model, such as "upper.mass", "elbow.placement" or "gravity", that are
     given at each call (`f(q, v, tau, parameters={"upper.mass": m})`, batched like any argument) instead of
     being compiled in.
+
+    Arrays on a GPU are computed there whatever `device` says. `device="cuda"` compiles for GPU 0 at once, and
+    is where NumPy arrays are computed too, copied there and back; without a GPU it is an error.
 
     Rows: RBDA-10.4-SYMBOLIC.
 
@@ -68,7 +71,7 @@ def compile(
     if dtype not in DTYPES:
         raise UnknownNameError.of("dtype", str(dtype), DTYPES)
     if device not in DEVICES:
-        raise CompileError(f'device="{device}" is not available in this version; compile for device="cpu"')
+        raise UnknownNameError.of("device", str(device), DEVICES)
     name = getattr(function, "__name__", "function")
     if not isinstance(model, Model):
         raise DtypeError(f"da.compile takes a function and a Model, got {type(model).__name__} for the model")
@@ -82,9 +85,21 @@ def compile(
     values = tuple(ArrayArgument(name, np.shape(model.value(name))) for name in parameters)
     if _is_public(function, name):
         _require_arrays_alone(function, name)
-        return CompiledFunction(library_recipe(model, name, parameters=values), dtype=dtype)
+        return _ready(
+            CompiledFunction(library_recipe(model, name, parameters=values), dtype=dtype, device=device)
+        )
     arguments = _arguments(function, model, inputs or {})
-    return CompiledFunction(Recipe(name, function, model, arguments, values), dtype=dtype)
+    recipe = Recipe(name, function, model, arguments, values)
+    return _ready(CompiledFunction(recipe, dtype=dtype, device=device))
+
+
+def _ready(function: CompiledFunction) -> CompiledFunction:
+    """A function for a GPU is compiled at once, so that a missing GPU is known here."""
+    if function.device == "cuda":
+        from dalembert.cuda.device import device  # nothing else needs a GPU
+
+        function._kernels.on_gpu(device(0))
+    return function
 
 
 def jvp(function: CompiledFunction, *arguments: str) -> CompiledFunction:

@@ -10,6 +10,7 @@ __all__ = [
     "CompileError",
     "ContactError",
     "DalembertError",
+    "DeviceError",
     "DtypeError",
     "FileError",
     "InertiaError",
@@ -95,6 +96,10 @@ class TracingError(DalembertError, TypeError):
 
 class CompileError(DalembertError, RuntimeError):
     """A program could not be turned into machine code on this machine."""
+
+
+class DeviceError(DalembertError, RuntimeError):
+    """A GPU that is not there, that cannot do what is asked, or that failed."""
 
 
 class MissingExtraError(DalembertError, ImportError):

@@ -43,9 +43,13 @@ CHECKS: Final = ("raise", "flag", "off")
 class CompiledFunction:
     """A function of arrays, compiled for one model: call it with one sample or with any leading batch shape.
 
-    `f(q, v, tau, out=…, parameters={…}, check="raise")`. Arguments may be given by name. `out`: preallocated
+    `f(q, v, tau, out=…, parameters={…}, check=None)`. Arguments may be given by name. `out`: preallocated
     result, or a tuple of them. `check`: "raise" refuses a batch with a quaternion off unit norm, or with what
-    else the function refuses, "flag" makes such rows NaN, "off" does not look.
+    else the function refuses, "flag" makes such rows NaN, "off" does not look; None is "raise",
+    on a GPU "off".
+
+    Arrays on a GPU (PyTorch, CuPy, JAX and others) are computed there, on their library's stream, and results
+    are of their kind. With device="cuda" NumPy arrays are copied to the GPU and back.
 
     Rows: RBDA-10.4-SYMBOLIC.
 
@@ -66,6 +70,7 @@ class CompiledFunction:
         "_recipe",
         "_sibling",
         "_signature",
+        "device",
         "dtype",
     )
 
@@ -74,10 +79,12 @@ class CompiledFunction:
         recipe: Recipe,
         *,
         dtype: str = "float64",
+        device: str = "cpu",
         sibling: Callable[[str], CompiledFunction] | None = None,
     ) -> None:
         """`sibling(dtype)`: the same function for another float type, if calls follow their arrays."""
         self.dtype = dtype
+        self.device = device
         self._sibling = sibling
         self._recipe = recipe
         self._signature = (*recipe.signature, *recipe.parameters)
@@ -197,6 +204,7 @@ class CompiledFunction:
                     identity=recipe.identity and f"{recipe.identity} {derivative}",
                 ),
                 dtype=self.dtype,
+                device=self.device,
                 sibling=None if sibling is None else lambda other: sibling(other)._derived(kind, arguments),
             )
             if recipe.looped and kind == "jacobian":
@@ -224,6 +232,10 @@ class CompiledFunction:
             self._columns.fill(rows, self._signature, results)
             bad = off_unit_rows(self._recipe, rows, self.dtype)
             return int(np.argmax(bad)) if np.any(bad) else -1
+        if self.device == "cuda":
+            from dalembert.cuda.calls import run_on_host_arrays  # nothing else needs a GPU
+
+            return run_on_host_arrays(self, rows, results)
         kernel = self._kernels.kernel("scalar" if rows.count == 1 else "lanes")
         return kernel.run(
             [(codegen.address_of(m), m.strides[0] if len(m) > 1 else 0) for m in rows.matrices],
@@ -234,7 +246,8 @@ class CompiledFunction:
     def __repr__(self) -> str:
         arguments = ", ".join(f"{name}{list(shape)}" for name, shape in self.inputs.items())
         return (
-            f"<CompiledFunction {self._kernels.title}({arguments}) for {self._recipe.model!r}, {self.dtype}>"
+            f"<CompiledFunction {self._kernels.title}({arguments}) for {self._recipe.model!r}, {self.dtype}"
+            f"{', cuda' if self.device == 'cuda' else ''}>"
         )
 
     def __copy__(self) -> CompiledFunction:
@@ -254,10 +267,10 @@ class CompiledFunction:
         *args: object,
         out: object = None,
         parameters: Mapping[str, object] | None = None,
-        check: str = "raise",
+        check: str | None = None,
         **named: Any,
     ) -> Any:
-        if check not in CHECKS:
+        if check is not None and check not in CHECKS:
             raise UnknownNameError.of("check", check, CHECKS)
         values = bind(self._recipe, args, named, parameters)
         rows = plain_rows(self._signature, values, self.dtype)
@@ -272,7 +285,7 @@ class CompiledFunction:
             rows = as_rows(self._signature, values, self.dtype)
         results = result_rows(self._kernels.results(), rows, self.dtype, out)
         refused = self._run(rows, results)
-        if refused >= 0 and check == "raise":
+        if refused >= 0 and check in (None, "raise"):
             raise refusal_of(self._recipe, rows, refused, self.dtype)
         if refused >= 0 and check == "flag":
             bad = refused_rows(self._recipe, rows, refused, self.dtype)
@@ -291,7 +304,7 @@ class CompiledFunction:
         count = len(self._kernels.results())
         form = self._hand_back(list(range(count)))
         plain = form == 0 if count == 1 else type(form) is tuple and form == tuple(range(count))
-        if self._recipe.parameters or self._columns is not None or not plain:
+        if self._recipe.parameters or self._columns is not None or not plain or self.device != "cpu":
             return
         self.__call__ = codegen.make_entry(
             self._kernels.kernel("scalar"),

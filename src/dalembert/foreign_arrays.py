@@ -1,6 +1,7 @@
-"""Arrays of PyTorch and JAX among the arguments of a call: which bridge of `interop` computes with them.
+"""Arrays of other libraries among the arguments of a call: which bridge computes with them.
 
-Neither library is imported to find out: a type says by its module where it comes from.
+No library is imported to find out: a type says by its module where it comes from. Arrays on a GPU of any
+other library are known by their `__cuda_array_interface__`, or by the device that DLPack names.
 """
 
 from __future__ import annotations
@@ -22,15 +23,27 @@ BRIDGES: Final = {
 }
 """The module that serves the arrays of a library, by the library's name."""
 
-KINDS: Final = {"dalembert.interop.torch": "PyTorch tensor", "dalembert.interop.jax": "JAX array"}
+ON_GPU: Final = "dalembert.cuda.calls"
+"""The module that serves all other arrays on a GPU."""
+
+KINDS: Final = {
+    "dalembert.interop.torch": "PyTorch tensor",
+    "dalembert.interop.jax": "JAX array",
+    ON_GPU: "GPU array",
+}
+
+DLPACK_CUDA: Final = 2
 
 FLOATS: Final = ("float64", "float32")
 
+PLAIN: Final = (np.ndarray, float, int, list, tuple, str, type(None))
+"""What is of no such library, told at once."""
+
 
 class Bridge(Protocol):
-    """What a module of `interop` gives for the arrays of its library."""
+    """What a module gives for the arrays that it serves."""
 
-    def call(self, function: Any, values: list[object], out: object, check: str) -> Any:
+    def call(self, function: Any, values: list[object], out: object, check: str | None) -> Any:
         """The results of a `CompiledFunction`, as arrays of the library that know their derivatives."""
 
     def alike(self, array: np.ndarray[Any, Any], beside: Any) -> Any:
@@ -63,15 +76,21 @@ def bridge_of(values: Iterable[object]) -> Bridge | None:
 
 def float_type(value: object) -> str | None:
     """The float type of a foreign array, if it is one that kernels are compiled for."""
-    name = str(getattr(value, "dtype", "")).removeprefix("torch.")
+    given = getattr(value, "dtype", None)
+    if given is None and hasattr(value, "__cuda_array_interface__"):
+        given = np.dtype(value.__cuda_array_interface__["typestr"])
+    name = str(given).removeprefix("torch.")
     return name if name in FLOATS and is_foreign(value) else None
 
 
 def _home(value: object) -> str | None:
-    if type(value) is np.ndarray:
+    if isinstance(value, PLAIN):
         return None
     for kind in type(value).__mro__:
         found = BRIDGES.get(kind.__module__.partition(".")[0])
         if found is not None:
             return found
-    return None
+    if hasattr(value, "__cuda_array_interface__"):
+        return ON_GPU
+    place = getattr(value, "__dlpack_device__", None)
+    return ON_GPU if place is not None and place()[0] == DLPACK_CUDA else None

@@ -6,14 +6,18 @@ import contextlib
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from typing import Final, final
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 
 from dalembert import codegen
 from dalembert.arguments import ArrayArgument
 from dalembert.lowering import Lowered, Recipe, lower
+
+if TYPE_CHECKING:
+    from dalembert.cuda.device import Device
+    from dalembert.cuda.kernel import GpuKernel
 
 __all__ = ["Kernels"]
 
@@ -32,9 +36,9 @@ PATIENCE: Final = 1.0
 
 @final
 class Kernels:
-    """What a recipe becomes: a program, its results, and a kernel for each width ("scalar", "lanes")."""
+    """What a recipe becomes: a program, its results, a kernel for each width ("scalar", "lanes") and GPU."""
 
-    __slots__ = ("_kernels", "_lock", "_lowered", "_results", "dtype", "recipe", "rollout")
+    __slots__ = ("_gpu_kernels", "_kernels", "_lock", "_lowered", "_results", "dtype", "recipe", "rollout")
 
     def __init__(
         self,
@@ -51,6 +55,7 @@ class Kernels:
         self._lowered: Lowered | None = None
         self._results = results
         self._kernels: dict[str, codegen.CpuKernel] = {}
+        self._gpu_kernels: dict[int, GpuKernel] = {}
         self._lock = threading.RLock()
 
     @property
@@ -86,6 +91,42 @@ class Kernels:
                 self._kernels[width] = kernel
         return kernel
 
+    def on_gpu(self, device: Device) -> GpuKernel:
+        """The kernel for a GPU."""
+        kernel = self._gpu_kernels.get(device.ordinal)
+        if kernel is None:
+            from dalembert.cuda.modules import compile_gpu, load_gpu  # nothing else needs a GPU
+
+            recipe, name = self.recipe, self.title
+            with self._lock, _announced(f"compiling {name} for {recipe.model!r} ({device.name})"):
+                if recipe.identity is not None:
+                    kernel = load_gpu(
+                        recipe.identity, device, dtype=self.dtype, name=name, rollout=self.rollout
+                    )
+                if kernel is None:
+                    lowered = self.lower()
+                    kernel = compile_gpu(
+                        lowered.program,
+                        device,
+                        dtype=self.dtype,
+                        name=name,
+                        key=recipe.identity,
+                        extra=self._extra(lowered),
+                        rollout=self.rollout,
+                    )
+                self._gpu_kernels[device.ordinal] = kernel
+                self._learn_results(kernel.extra)
+        return kernel
+
+    @staticmethod
+    def _extra(lowered: Lowered) -> dict[str, object]:
+        """What is stored with a kernel."""
+        return {"results": [[item.name, list(item.shape)] for item in lowered.results]}
+
+    def _learn_results(self, extra: Mapping[str, Any]) -> None:
+        if self._results is None:
+            self._results = tuple(ArrayArgument(name, tuple(shape)) for name, shape in extra["results"])
+
     def _load(self, width: str) -> codegen.CpuKernel | None:
         """A function of the library's own from the disk cache, without a trace."""
         if self.recipe.identity is None:
@@ -93,10 +134,8 @@ class Kernels:
         kernel = codegen.load_kernel(
             self.recipe.identity, dtype=self.dtype, lanes=self._lanes(width), rollout=self.rollout
         )
-        if kernel is not None and self._results is None:
-            self._results = tuple(
-                ArrayArgument(name, tuple(shape)) for name, shape in kernel.extra["results"]
-            )
+        if kernel is not None:
+            self._learn_results(kernel.extra)
         return kernel
 
     def _compile(self, width: str) -> codegen.CpuKernel:
@@ -106,7 +145,7 @@ class Kernels:
             dtype=self.dtype,
             lanes=self._lanes(width),
             key=self.recipe.identity,
-            extra={"results": [[item.name, list(item.shape)] for item in lowered.results]},
+            extra=self._extra(lowered),
             rollout=self.rollout,
         )
 

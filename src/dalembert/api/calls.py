@@ -32,7 +32,8 @@ __all__ = [
 
 Array: TypeAlias = npt.NDArray[Any]
 ArrayLike: TypeAlias = npt.ArrayLike
-Check: TypeAlias = Literal["raise", "flag", "off"]
+Check: TypeAlias = Literal["raise", "flag", "off"] | None
+"""None: "raise" on the CPU; "off" on a GPU, where looking would mean to wait."""
 ForceFrame: TypeAlias = Literal["body", "world"]
 FORCE_FRAMES: Final = ("body", "world")
 
@@ -120,7 +121,7 @@ def results(
     """The results of a library function; one comes bare."""
     given = {key: value for key, value in arrays.items() if value is not None}
     compiled = function(model, name, method, arrays=tuple(given), options=tuple(options.items()))
-    if out is None and check == "raise":
+    if out is None and check is None:
         # Arrays alone, by place, go straight to machine code.
         return compiled(*values, *given.values())
     return compiled(*values, *given.values(), out=out, check=check)

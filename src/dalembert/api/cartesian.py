@@ -22,7 +22,7 @@ __all__ = [
 
 
 def maximal_velocities(
-    model: Model, q: ArrayLike, v: ArrayLike, *, time: ArrayLike | None = None, check: Check = "raise"
+    model: Model, q: ArrayLike, v: ArrayLike, *, time: ArrayLike | None = None, check: Check = None
 ) -> Array:
     """V_k = (omega_k, v_k) = J_k v of every body `(…, n_bodies, 6)` [rad/s, m/s].
 
@@ -41,7 +41,7 @@ def maximal_velocities(
 
 
 def maximal_jacobians(
-    model: Model, q: ArrayLike, *, time: ArrayLike | None = None, check: Check = "raise"
+    model: Model, q: ArrayLike, *, time: ArrayLike | None = None, check: Check = None
 ) -> Array:
     """J_k(q) `(…, n_bodies, 6, nv)`: `maximal_velocities` is J v. Liu & Jain Eq. 58.
 
@@ -67,7 +67,7 @@ def generalized_velocity(
     *,
     method: str | None = None,
     time: ArrayLike | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> tuple[Array, Array]:
     """v = J^+ V `(…, nv)` and what is left, V - J v `(…, n_bodies, 6)`; Liu & Jain Eq. 61.
 
@@ -104,7 +104,7 @@ def generalized_force(
     torques: ArrayLike | None = None,
     joint_torques: ArrayLike | None = None,
     time: ArrayLike | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """Q = sum J'_v^T f_k + J_omega^T tau'_k + J^_omega^T tau^_k `(…, nv)` [N m or N]; Liu & Jain Eqs 67, 69.
 
@@ -135,7 +135,7 @@ def body_torques(
     joint_torques: ArrayLike,
     *,
     time: ArrayLike | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """tau' = (R^T D)^T tau^ `(…, n_bodies, 3)` [N m], in world axes; Liu & Jain Eq. 68.
 
@@ -153,7 +153,7 @@ def body_torques(
 
 
 def cartesian_forces(
-    model: Model, q: ArrayLike, tau: ArrayLike, *, time: ArrayLike | None = None, check: Check = "raise"
+    model: Model, q: ArrayLike, tau: ArrayLike, *, time: ArrayLike | None = None, check: Check = None
 ) -> Array:
     """(tau_k, f_k) = (J^T)^+ Q of every body `(…, n_bodies, 6)` [N m, N]; Liu & Jain Eq. 70.
 
@@ -178,7 +178,7 @@ def cartesian_forces_at_points(
     points: ArrayLike,
     *,
     time: ArrayLike | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> tuple[Array, Array]:
     """f_k `(…, n_bodies, 3)` [N] at given points and joint torques tau^_k `(…, n_bodies, 3)` [N m].
 
@@ -202,7 +202,7 @@ def cartesian_forces_at_points(
 
 
 def joint_torques(
-    model: Model, q: ArrayLike, tau: ArrayLike, *, time: ArrayLike | None = None, check: Check = "raise"
+    model: Model, q: ArrayLike, tau: ArrayLike, *, time: ArrayLike | None = None, check: Check = None
 ) -> tuple[Array, Array]:
     """tau^_k = (J^_omega,k^T)^+ Q_k `(…, n_bodies, 3)` [N m] and Q - J^_omega^T tau^ `(…, nv)`.
 
@@ -233,7 +233,7 @@ def base_wrench(
     *,
     external_frame: ForceFrame = "body",
     time: ArrayLike | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """(n, f) = d/dt (momentum) - weight - external forces `(…, 6)` [N m, N], n about the world's origin.
 

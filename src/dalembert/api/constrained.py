@@ -27,7 +27,7 @@ def constraint_forces(
     stabilization: ArrayLike | None = None,
     time: ArrayLike | None = None,
     out: Array | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """lambda `(…, nc)` of the constraint forces K^T lambda in the motion that tau produces.
 
@@ -64,7 +64,7 @@ def loop_forces(
     stabilization: ArrayLike | None = None,
     time: ArrayLike | None = None,
     out: Array | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """f = T lambda of each loop joint `(…, n_loops, 6)`: the moment and force on its successor.
 

@@ -47,7 +47,7 @@ def derivative(
     *arguments: Any,
     by: str = "q",
     out: Array | tuple[Array, ...] | None = None,
-    check: Check = "raise",
+    check: Check = None,
     **options: Any,
 ) -> Any:
     """df/dx of a public function `of`, at the arguments that it is called with: `(…, *shape of f, n)`.
@@ -84,7 +84,7 @@ def derivative(
         )
     if not isinstance(model, Model):
         raise no_model(name, model)
-    plainly = out is None and check == "raise"
+    plainly = out is None and check is None
     short = (
         ("derivative", of, by) if len(arguments) == len(FUNCTIONS[name].arguments) and not options else None
     )

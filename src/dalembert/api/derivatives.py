@@ -41,7 +41,7 @@ def inverse_dynamics_derivatives(
     method: str | None = None,
     time: ArrayLike | None = None,
     out: Three | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Three:
     """(dtau/dq, dtau/dv, dtau/da) of tau = ID(q, v, a), `(…, nv, nv)` each, from one kernel.
 
@@ -63,7 +63,7 @@ def inverse_dynamics_derivatives(
     """
     name = "inverse_dynamics_derivatives"
     large = is_large(model, name)
-    plainly = external_forces is method is time is out is None and check == "raise"
+    plainly = external_forces is method is time is out is None and check is None
     if plainly and not large and external_frame == "body":
         return plain(model, name)(q, v, a)  # type: ignore[no-any-return]
     arrays = {"external_forces": external_forces, "time": time}
@@ -85,7 +85,7 @@ def forward_dynamics_derivatives(
     stabilization: ArrayLike | None = None,
     time: ArrayLike | None = None,
     out: Three | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Three:
     """(da/dq, da/dv, da/dtau) of a = FD(q, v, tau), `(…, nv, nv)` each, from one kernel; by q on the tangent
     space.
@@ -108,7 +108,7 @@ def forward_dynamics_derivatives(
     name = "forward_dynamics_derivatives"
     large = is_large(model, name)
     plainly = external_forces is method is stabilization is time is out is None
-    if plainly and not large and check == "raise" and external_frame == "body":
+    if plainly and not large and check is None and external_frame == "body":
         return plain(model, name)(q, v, tau)  # type: ignore[no-any-return]
     arrays = {"external_forces": external_forces, "time": time}
     if stabilization is not None:
@@ -165,7 +165,7 @@ def hybrid_dynamics_derivatives(
     stabilization: ArrayLike | None = None,
     time: ArrayLike | None = None,
     out: tuple[Array, ...] | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> HybridDynamicsDerivatives:
     """The derivatives of (a, tau) = `hybrid_dynamics`, eight matrices `(…, nv, nv)` from one kernel.
 

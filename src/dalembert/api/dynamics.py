@@ -47,7 +47,7 @@ def inverse_dynamics(
     method: str | None = None,
     time: ArrayLike | None = None,
     out: Array | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """Solve M(q) a + b(q, v) = tau + J^T external for tau `(…, nv)` [N m or N].
 
@@ -75,7 +75,7 @@ def inverse_dynamics(
     >>> hold.shape, hold[0].round(3).tolist()
     ((1000, 2), [19.62, 4.905])
     """
-    if external_forces is method is time is out is None and check == "raise" and external_frame == "body":
+    if external_forces is method is time is out is None and check is None and external_frame == "body":
         return plain(model, "inverse_dynamics")(q, v, a)  # type: ignore[no-any-return]
     arrays = {"external_forces": external_forces, "time": time}
     options = force_options(external_forces, external_frame)
@@ -94,7 +94,7 @@ def forward_dynamics(
     stabilization: ArrayLike | None = None,
     time: ArrayLike | None = None,
     out: Array | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """Solve M(q) a + b(q, v) = tau + J^T external for a = dv/dt `(…, nv)` [rad/s^2 or m/s^2].
 
@@ -125,7 +125,7 @@ def forward_dynamics(
     """
     if (
         external_forces is method is stabilization is time is out is None
-        and check == "raise"
+        and check is None
         and external_frame == "body"
     ):
         return plain(model, "forward_dynamics")(q, v, tau)  # type: ignore[no-any-return]
@@ -143,7 +143,7 @@ def mass_matrix(
     method: str | None = None,
     time: ArrayLike | None = None,
     out: Array | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """M(q) = sum J_i^T I_i J_i + armature `(…, nv, nv)`: the joint-space inertia, symmetric; T = v^T M v / 2.
 
@@ -159,7 +159,7 @@ def mass_matrix(
      [1. 1.]]
     """
     large = is_large(model, "mass_matrix")
-    if method is time is out is None and check == "raise" and not large:
+    if method is time is out is None and check is None and not large:
         return plain(model, "mass_matrix")(q)  # type: ignore[no-any-return]
     if method is None and large:
         (rows,) = with_column_axis(("q", q, model.nq))
@@ -175,7 +175,7 @@ def inertial_forces(
     *,
     time: ArrayLike | None = None,
     out: Array | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """tau = M(q) a `(…, nv)` [N m or N] without forming M: inverse dynamics without velocity and gravity.
 
@@ -199,7 +199,7 @@ def inverse_mass_matrix(
     *,
     time: ArrayLike | None = None,
     out: Array | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """M(q)^-1 = L^-1 D^-1 L^-T `(…, nv, nv)`, by the sparse factors L^T D L of M (a large M: by dense ones).
 
@@ -225,7 +225,7 @@ def bias_forces(
     *,
     time: ArrayLike | None = None,
     out: Array | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """b(q, v) = inverse_dynamics(q, v, 0) `(…, nv)` [N m or N]: velocity terms and gravity. M a + b = tau.
 
@@ -249,7 +249,7 @@ def gravity_forces(
     *,
     time: ArrayLike | None = None,
     out: Array | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """g(q) = inverse_dynamics(q, 0, 0) = +dV/dq `(…, nv)` [N m or N]: the forces that hold the system still.
 
@@ -272,7 +272,7 @@ def coriolis_forces(
     *,
     time: ArrayLike | None = None,
     out: Array | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """c(q, v) = inverse_dynamics(q, v, 0) - inverse_dynamics(q, 0, 0) `(…, nv)` [N m or N]: the velocity
     terms of the equation of motion alone, quadratic in v; bias = coriolis + gravity.
@@ -292,7 +292,7 @@ def coriolis_forces(
 
 
 def passive_forces(
-    model: Model, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, check: Check = "raise"
+    model: Model, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, check: Check = None
 ) -> Array:
     """tau_p = -k (q - q_rest) - d v - f sign(v) `(…, nv)` [N m or N]: springs, damping and dry friction of
     the joints.

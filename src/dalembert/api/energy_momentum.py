@@ -25,7 +25,7 @@ def kinetic_energy(model: Model, q: ArrayLike, v: ArrayLike, *, time: ArrayLike 
     >>> print(da.kinetic_energy(model, [0.4], [0.5]))  # m l^2 v^2 / 2
     1.5
     """
-    return result(model, "kinetic_energy", (q, v), {"time": time}, None, {}, None, "raise")
+    return result(model, "kinetic_energy", (q, v), {"time": time}, None, {}, None, None)
 
 
 def potential_energy(model: Model, q: ArrayLike, *, time: ArrayLike | None = None) -> Array:
@@ -39,7 +39,7 @@ def potential_energy(model: Model, q: ArrayLike, *, time: ArrayLike | None = Non
     >>> print(round(float(da.potential_energy(model, [0.0])), 6))  # -m g l, hanging
     -58.86
     """
-    return result(model, "potential_energy", (q,), {"time": time}, None, {}, None, "raise")
+    return result(model, "potential_energy", (q,), {"time": time}, None, {}, None, None)
 
 
 def center_of_mass(model: Model, q: ArrayLike, *, time: ArrayLike | None = None) -> Array:
@@ -51,7 +51,7 @@ def center_of_mass(model: Model, q: ArrayLike, *, time: ArrayLike | None = None)
     >>> print(da.center_of_mass(model, [0.0, 0.0]))  # two equal links of 1 m along x
     [1. 0. 0.]
     """
-    return result(model, "center_of_mass", (q,), {"time": time}, None, {}, None, "raise")
+    return result(model, "center_of_mass", (q,), {"time": time}, None, {}, None, None)
 
 
 def centroidal_momentum(model: Model, q: ArrayLike, v: ArrayLike, *, time: ArrayLike | None = None) -> Array:
@@ -65,7 +65,7 @@ def centroidal_momentum(model: Model, q: ArrayLike, v: ArrayLike, *, time: Array
     >>> print(da.centroidal_momentum(model, [0.0, 0.0], [1.0, 0.0]).round(4) + 0.0)  # 2 kg of 2 m: m l^2 / 12
     [ 0.     -0.6667  0.      0.      0.      2.    ]
     """
-    return result(model, "centroidal_momentum", (q, v), {"time": time}, None, {}, None, "raise")
+    return result(model, "centroidal_momentum", (q, v), {"time": time}, None, {}, None, None)
 
 
 def centroidal_momentum_matrix(model: Model, q: ArrayLike, *, time: ArrayLike | None = None) -> Array:
@@ -80,4 +80,4 @@ def centroidal_momentum_matrix(model: Model, q: ArrayLike, *, time: ArrayLike | 
     >>> print((A @ [1.0, 0.0]).round(4) + 0.0)
     [ 0.     -0.6667  0.      0.      0.      2.    ]
     """
-    return result(model, "centroidal_momentum_matrix", (q,), {"time": time}, None, {}, None, "raise")
+    return result(model, "centroidal_momentum_matrix", (q,), {"time": time}, None, {}, None, None)

@@ -37,7 +37,7 @@ Field: TypeAlias = Callable[[Any, list[Scalar]], Sequence[Scalar]]
 
 
 def coriolis_matrix(
-    model: Model, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, check: Check = "raise"
+    model: Model, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, check: Check = None
 ) -> Array:
     """C(q, v) `(…, nv, nv)` of M a + C v + g = tau: C v = `coriolis_forces`, and dM/dt - 2 C is skew.
 
@@ -72,7 +72,7 @@ def coriolis_product(
     w: ArrayLike,
     *,
     out: Array | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """C(q, v) w `(…, nv)` [N m or N] without forming C, in linear time; w `(…, nv)` is any velocity.
 
@@ -91,7 +91,7 @@ def coriolis_product(
 
 
 def mass_matrix_rate(
-    model: Model, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, check: Check = "raise"
+    model: Model, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, check: Check = None
 ) -> Array:
     """dM/dt `(…, nv, nv)` along the motion v: M' = sum of S_j^T (I^c' S_i + I^c S_i') + S_j'^T I^c S_i.
 
@@ -121,7 +121,7 @@ def christoffel_symbols(
     kind: Literal["first", "second"] = "first",
     method: str | None = None,
     out: Array | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """Gamma_ij,k = (dM_ik/dq_j + dM_jk/dq_i - dM_ij/dq_k) / 2 `(…, nv, nv, nv)`, indices i, j, k.
 
@@ -153,7 +153,7 @@ def inner_product(
     *,
     space: Literal["tangent", "cotangent"] = "tangent",
     out: Array | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """<u, w> = u^T M(q) w `(…)` of two velocities `(…, nv)`; <v, v> is twice the kinetic energy.
 
@@ -178,7 +178,7 @@ def connection_term(
     u: ArrayLike,
     *,
     out: Array | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """Gamma_ij^k v_i u_j = M^-1 C(q, v) u `(…, nv)`: the part of nabla_v u that the connection adds.
 
@@ -228,7 +228,7 @@ def covariant_derivative(model: Model, field: Field) -> CompiledFunction:
 
 
 def geodesic_acceleration(
-    model: Model, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, check: Check = "raise"
+    model: Model, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, check: Check = None
 ) -> Array:
     """dv/dt = -M^-1 C(q, v) v `(…, nv)` [rad/s^2 or m/s^2]: the motion without forces and gravity.
 
@@ -249,7 +249,7 @@ def geodesic_acceleration(
 
 
 def geodesic(
-    model: Model, q: ArrayLike, v: ArrayLike, dt: float, steps: int, *, check: Check = "raise"
+    model: Model, q: ArrayLike, v: ArrayLike, dt: float, steps: int, *, check: Check = None
 ) -> tuple[Array, Array]:
     """(q, v) along the geodesic from q with velocity v: `(steps + 1, …, nq)` and `(steps + 1, …, nv)`.
 
@@ -287,7 +287,7 @@ def geodesic(
 
 
 def parallel_transport(
-    model: Model, q: ArrayLike, v: ArrayLike, u: ArrayLike, dt: float, *, check: Check = "raise"
+    model: Model, q: ArrayLike, v: ArrayLike, u: ArrayLike, dt: float, *, check: Check = None
 ) -> Array:
     """u carried parallel along a motion: du/dt + Gamma_ij^k v_i u_j = 0, `((steps + 2) // 2, …, nv)`.
 

@@ -14,7 +14,7 @@ __all__ = ["hamiltonian", "hamiltonian_rates", "momentum_coordinates", "velocity
 
 
 def hamiltonian(
-    model: Model, q: ArrayLike, p: ArrayLike, *, out: Array | None = None, check: Check = "raise"
+    model: Model, q: ArrayLike, p: ArrayLike, *, out: Array | None = None, check: Check = None
 ) -> Array:
     """H(q, p) = p^T M(q)^-1 p / 2 + V(q) `(…)` [J]: the energy by position and momentum p `(…, nv)`.
 
@@ -34,7 +34,7 @@ def hamiltonian(
 
 
 def hamiltonian_rates(
-    model: Model, q: ArrayLike, p: ArrayLike, tau: ArrayLike, *, check: Check = "raise"
+    model: Model, q: ArrayLike, p: ArrayLike, tau: ArrayLike, *, check: Check = None
 ) -> tuple[Array, Array]:
     """(v, dp/dt), `(…, nv)` each, of Hamilton's equations: v = dH/dp = M^-1 p, dp/dt = -dH/dq + tau.
 
@@ -57,7 +57,7 @@ def hamiltonian_rates(
 
 
 def momentum_coordinates(
-    model: Model, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, check: Check = "raise"
+    model: Model, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, check: Check = None
 ) -> Array:
     """p = M(q) v `(…, nv)` [kg m^2/s or kg m/s], in linear time: the Legendre transformation, p = dL/dv.
 
@@ -76,7 +76,7 @@ def momentum_coordinates(
 
 
 def velocity_coordinates(
-    model: Model, q: ArrayLike, p: ArrayLike, *, out: Array | None = None, check: Check = "raise"
+    model: Model, q: ArrayLike, p: ArrayLike, *, out: Array | None = None, check: Check = None
 ) -> Array:
     """v = M(q)^-1 p `(…, nv)` [rad/s or m/s]: the inverse of `momentum_coordinates`, v = dH/dp.
 

@@ -43,7 +43,7 @@ def hybrid_dynamics(
     method: Literal["articulated", "matrix"] | None = None,
     stabilization: ArrayLike | None = None,
     time: ArrayLike | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> tuple[Array, Array]:
     """Solve M(q) a + b(q, v) = tau + J^T external for a at the free joints and tau at the prescribed ones.
 
@@ -86,7 +86,7 @@ def floating_base_inverse_dynamics(
     external_frame: ForceFrame = "body",
     gravity: Literal["forces", "acceleration"] = "forces",
     time: ArrayLike | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> tuple[Array, Array]:
     """How a floating base moves while its joints accelerate as given: a_0 = -(I_0^c)^-1 p_0^c.
 
@@ -150,7 +150,7 @@ def floating_base_equations(
     external_forces: ArrayLike | None = None,
     external_frame: ForceFrame = "body",
     time: ArrayLike | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> FloatingBaseEquations:
     """The coefficients of [[I_0, F], [F^T, H]] (a_0, a_joints) + (p_0, C) = (f_0, tau).
 
@@ -181,7 +181,7 @@ def floating_base_jacobian(
     frame: Literal["body", "world", "world_aligned"] = "world_aligned",
     time: ArrayLike | None = None,
     out: Array | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """J^f = J - X (I_0^c)^-1 F `(…, 6, nv - 6)`: how a body or frame moves with the joints in free flight.
 

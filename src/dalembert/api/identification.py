@@ -43,7 +43,7 @@ def inverse_dynamics_regressor(
     armature: bool = False,
     time: ArrayLike | None = None,
     out: Array | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """Y(q, v, a) `(…, nv, 10 n_bodies)` with tau = Y pi: inverse dynamics as a function of the inertias.
 
@@ -118,7 +118,7 @@ def kinetic_energy_regressor(
     1.5
     """
     options = {"armature": True} if armature else {}
-    return result(model, "kinetic_energy_regressor", (q, v), {"time": time}, None, options, None, "raise")
+    return result(model, "kinetic_energy_regressor", (q, v), {"time": time}, None, options, None, None)
 
 
 def potential_energy_regressor(
@@ -137,7 +137,7 @@ def potential_energy_regressor(
     -58.86
     """
     options = {"armature": True} if armature else {}
-    return result(model, "potential_energy_regressor", (q,), {"time": time}, None, options, None, "raise")
+    return result(model, "potential_energy_regressor", (q,), {"time": time}, None, options, None, None)
 
 
 def inertial_parameters(model: Model, *, armature: bool = False) -> Array:

@@ -19,7 +19,7 @@ JacobianFrame: TypeAlias = Literal["body", "world", "world_aligned"]
 
 
 def forward_kinematics(
-    model: Model, q: ArrayLike, *, time: ArrayLike | None = None, check: Check = "raise"
+    model: Model, q: ArrayLike, *, time: ArrayLike | None = None, check: Check = None
 ) -> Poses:
     """Where every body is in the world: X_i = X_parent(i) X_T X_J(q_i), from the root outward.
 
@@ -48,7 +48,7 @@ def jacobian(
     frame: JacobianFrame = "world_aligned",
     time: ArrayLike | None = None,
     out: Array | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """J(q) `(…, 6, nv)` with (omega, velocity) = J v of a body or frame, angular first.
 
@@ -78,7 +78,7 @@ def jacobian_rate(
     frame: JacobianFrame = "world_aligned",
     time: ArrayLike | None = None,
     out: Array | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """dJ/dt `(…, 6, nv)` along the motion v, in the frame of `jacobian`: the acceleration is J a + dJ/dt v.
 
@@ -103,7 +103,7 @@ def point_motion(
     frame_name: str,
     *,
     time: ArrayLike | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> tuple[Array, Array, Array]:
     """Position p, velocity dp/dt and classical acceleration d²p/dt² `(…, 3)` each, in world axes, of a
     frame's origin [m, m/s, m/s^2].

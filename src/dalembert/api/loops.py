@@ -29,7 +29,7 @@ def constraint_jacobian(
     *,
     time: ArrayLike | None = None,
     out: Array | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """K(q) `(…, nc, nv)` of the constraints K v = 0 (or what is prescribed) and K a = k.
 
@@ -55,7 +55,7 @@ def constraint_bias(
     *,
     time: ArrayLike | None = None,
     out: Array | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """k(q, v) `(…, nc)` of K a = k: what of the constraints' acceleration velocities make; k = -K' v.
 
@@ -82,7 +82,7 @@ def constraint_error(
     *,
     time: ArrayLike | None = None,
     out: Array | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """delta(q) `(…, nc)` [rad or m]: how far loops are from closed, and the residuals of user constraints.
 
@@ -172,10 +172,8 @@ def close_loops(
         return shaped
     flat_v = np.ascontiguousarray(np.broadcast_to(speeds, (*batch, model.nv)).reshape(count, model.nv))
     if _rows(model) and flat_v.size:
-        K, still = results(
-            model, "constraint_velocity", (closed,), {"time": flat_time}, None, {}, None, "raise"
-        )
-        M = result(model, "mass_matrix", (closed,), {"time": flat_time}, None, {}, None, "raise")
+        K, still = results(model, "constraint_velocity", (closed,), {"time": flat_time}, None, {}, None, None)
+        M = result(model, "mass_matrix", (closed,), {"time": flat_time}, None, {}, None, None)
         flat_v = closed_velocities(flat_v, M, K, -still, free)
     return shaped, flat_v.reshape(*batch, model.nv)
 
@@ -194,7 +192,7 @@ def _closed(
 
     def equations(rows: Array, at: Array | None) -> tuple[Array, Array, Array]:
         found: tuple[Array, Array, Array] = results(
-            model, "closing_equations", (rows,), {"time": at}, None, {}, None, "raise"
+            model, "closing_equations", (rows,), {"time": at}, None, {}, None, None
         )
         return found
 

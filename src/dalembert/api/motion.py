@@ -26,7 +26,7 @@ __all__ = [
 
 
 def integrate(
-    model: Model, q: ArrayLike, dv: ArrayLike, *, out: Array | None = None, check: Check = "raise"
+    model: Model, q: ArrayLike, dv: ArrayLike, *, out: Array | None = None, check: Check = None
 ) -> Array:
     """The configuration q exp(dv) `(…, nq)` reached from q in unit time at a velocity dv: pass `v * dt`.
 
@@ -47,7 +47,7 @@ def integrate(
 
 
 def difference(
-    model: Model, q0: ArrayLike, q1: ArrayLike, *, out: Array | None = None, check: Check = "raise"
+    model: Model, q0: ArrayLike, q1: ArrayLike, *, out: Array | None = None, check: Check = None
 ) -> Array:
     """The displacement dv `(…, nv)` at q0 with `integrate(model, q0, dv) = q1`: q1 - q0 on the manifold.
 
@@ -92,7 +92,7 @@ def step(
     external_forces: ArrayLike | None = None,
     stabilization: ArrayLike | Literal["automatic"] | None = "automatic",
     time: ArrayLike | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> tuple[Array, Array]:
     """(q, v) after one step of dt [s] with tau held, on the configuration manifold.
 

@@ -50,7 +50,7 @@ def cache_key(identity: str, **options: object) -> str:
 def _compiler_digest() -> str:
     """Of this package's own source, LLVM, and the processor."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())
     features = sorted(llvm.get_host_cpu_features().items())
     digest.update(repr((llvm.llvm_version_info, llvm.get_host_cpu_name(), features, sys.platform)).encode())

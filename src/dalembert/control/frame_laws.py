@@ -35,7 +35,7 @@ def operational_space(
     regularization: ArrayLike | None = None,
     time: ArrayLike | None = None,
     out: Array | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """tau = b + J^T Lambda (x''* - J' v) + N^T tau_0 `(…, nv)` [N m or N]: a frame like a mass on a spring.
 
@@ -63,7 +63,7 @@ def operational_space(
     """
     if position is None and rotation is None:
         raise ArgumentError("operational_space: give a position, a rotation or both as the target")
-    if rotation is not None and check == "raise" and not is_foreign(rotation):
+    if rotation is not None and check in (None, "raise") and not is_foreign(rotation):
         _require_rotation(rotation)
     known = regularization is not None and not is_foreign(regularization)
     if known and np.any(as_array("regularization", regularization, (), follow=True) < 0.0):
@@ -99,7 +99,7 @@ def operational_inertia(
     position: bool = True,
     time: ArrayLike | None = None,
     out: Array | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """Lambda = (J M^-1 J^T)^-1 `(…, m, m)`: the inertia that a frame shows to a hand that moves it.
 
@@ -132,7 +132,7 @@ def consistent_inverse(
     position: bool = True,
     time: ArrayLike | None = None,
     out: Array | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """J# = M^-1 J^T Lambda `(…, nv, m)`: the dynamically consistent inverse of a frame's Jacobian.
 

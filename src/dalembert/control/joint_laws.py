@@ -15,7 +15,7 @@ def gravity_compensation(
     *,
     time: ArrayLike | None = None,
     out: Array | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """tau = g(q) = +dV/dq `(…, nv)` [N m or N]: holds the system still wherever it is.
 
@@ -44,7 +44,7 @@ def feedback_linearization(
     damping: ArrayLike | None = None,
     time: ArrayLike | None = None,
     out: Array | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """tau = b + M a* `(…, nv)` [N m or N], with which the error e obeys e'' + B e' + K e = 0.
 
@@ -80,7 +80,7 @@ def posture_forces(
     damping: ArrayLike | None = None,
     time: ArrayLike | None = None,
     out: Array | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """tau_0 = M a* `(…, nv)` [N m or N]: `feedback_linearization` without the bias forces b.
 

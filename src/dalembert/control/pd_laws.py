@@ -20,7 +20,7 @@ def pd(
     kd: ArrayLike,
     effort: ArrayLike | None = None,
     out: Array | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """tau = kp (q_ref - q) + kd (v_ref - v) `(…, nv)` [N m or N], within +- effort.
 
@@ -58,7 +58,7 @@ def stable_pd(
     effort: ArrayLike | None = None,
     time: ArrayLike | None = None,
     out: Array | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> Array:
     """tau = kp (q_ref - q') + kd (v_ref - v') `(…, nv)` [N m or N], q' and v' at the end of a step of dt [s].
 

@@ -15,7 +15,6 @@ to the sphere, since along p that function does not change.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar, final
@@ -104,23 +103,21 @@ def of_dtype(function: CompiledFunction, dtype: str) -> CompiledFunction:
     return function if function.dtype == dtype or sibling is None else sibling(dtype)
 
 
-def results_of(function: CompiledFunction, batch: tuple[int, ...]) -> list[tuple[int, ...]]:
+def results_of(function: CompiledFunction) -> list[tuple[int, ...]]:
     """Shapes of the results, without batch axes."""
-    # A kernel from the disk cache knows them; without it the function would have to be traced.
-    function._kernels.kernel("scalar" if math.prod(batch) == 1 else "lanes")
     return [item.shape for item in function._kernels.results()]
 
 
 def evaluate(
-    function: CompiledFunction, arrays: Sequence[npt.NDArray[Any]], check: str
+    function: CompiledFunction, arrays: Sequence[npt.NDArray[Any]], check: str | None
 ) -> list[npt.NDArray[Any]]:
     """The results, one array each whatever form the function gives them."""
     signature = signature_of(function)
-    if signature.flat and check == "raise":
+    if signature.flat and check in (None, "raise"):
         found = function(*arrays)
         return [np.asarray(result) for result in found] if type(found) is tuple else [np.asarray(found)]
     batch = batch_shape(function, [array.shape for array in arrays])
-    results = [result_memory.empty(batch + shape, function.dtype) for shape in results_of(function, batch)]
+    results = [result_memory.empty(batch + shape, function.dtype) for shape in results_of(function)]
     parameters = dict(zip(signature.names[signature.split :], arrays[signature.split :], strict=True))
     function(*arrays[: signature.split], parameters=parameters, out=results, check=check)
     return results

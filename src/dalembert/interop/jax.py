@@ -2,8 +2,9 @@
 
 Every function of the library that maps arrays to arrays, and everything that `da.compile` makes, takes JAX
 arrays as it takes NumPy arrays: `jax.jit(jax.grad(lambda q: da.potential_energy(model, q)))`. A call is one
-primitive, whatever the size of the model; inside `jit` it is a call back to our kernel on the host. Two
-primitives suffice:
+primitive, whatever the size of the model; inside `jit` it is a call back to our kernel on the host. Arrays on
+a GPU are computed there, inside `jit` and outside, by a custom call that launches our kernel on XLA's stream.
+Two primitives suffice:
 
     call_p(*arrays)                 the function
     linear_p(*arrays, *changes)     its directional derivative, linear in the changes; its transpose is the
@@ -14,6 +15,7 @@ Gradients by configurations are by the coordinates of q: see `coordinate_gradien
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -62,7 +64,7 @@ def function(f: Callable[..., Any], model: Model | None = None, **options: Any) 
     return on_arrays
 
 
-def call(function: CompiledFunction, values: Sequence[object], out: object, check: str) -> Any:
+def call(function: CompiledFunction, values: Sequence[object], out: object, check: str | None) -> Any:
     """The results of a compiled function of JAX arrays, in the form that the function gives them."""
     if out is not None:
         raise ArgumentError(f"{function.name}: out= takes NumPy arrays; JAX arrays are never written into")
@@ -93,20 +95,20 @@ def _checked(name: str, value: Any, dtype: str) -> Any:
         )
     if isinstance(array, jax.Array) and not isinstance(array, jax.core.Tracer):
         platforms = {device.platform for device in array.devices()}
-        if platforms != {"cpu"}:
+        if not platforms <= {"cpu", "gpu"}:
             raise DtypeError(
-                f"{name} is on {', '.join(platforms)}, but functions are compiled for the CPU; "
+                f"{name} is on {', '.join(platforms)}, but functions are compiled for the CPU and for CUDA; "
                 'move it there: jax.device_put(…, jax.devices("cpu")[0])'
             )
     return jnp.asarray(array, dtype)
 
 
-def _call(function: CompiledFunction, check: str, arrays: Sequence[Any]) -> list[Any]:
+def _call(function: CompiledFunction, check: str | None, arrays: Sequence[Any]) -> list[Any]:
     results: list[Any] = call_p.bind(*arrays, function=function, check=check)
     return results
 
 
-def _caller(check: str) -> Callable[[CompiledFunction, list[Any]], list[Any]]:
+def _caller(check: str | None) -> Callable[[CompiledFunction, list[Any]], list[Any]]:
     return lambda function, arrays: _call(function, check, arrays)
 
 
@@ -118,8 +120,10 @@ linear_p.multiple_results = True
 
 
 @call_p.def_impl  # type: ignore[untyped-decorator]
-def _computed(*arrays: Any, function: CompiledFunction, check: str) -> list[Any]:
+def _computed(*arrays: Any, function: CompiledFunction, check: str | None) -> list[Any]:
     """A call outside `jit`: the kernel reads the arrays where they are."""
+    if any(_is_on_gpu(array) for array in arrays):
+        return _on_gpu(function, check)(*arrays)  # type: ignore[no-any-return]
     results = evaluate(function, [np.asarray(array) for array in arrays], check)
     # Large results begin with a cache line, as XLA wants them: nothing is copied. Small ones copy faster.
     large = result_memory.SMALLEST
@@ -127,16 +131,16 @@ def _computed(*arrays: Any, function: CompiledFunction, check: str) -> list[Any]
 
 
 @call_p.def_abstract_eval  # type: ignore[untyped-decorator]
-def _shapes(*arrays: Any, function: CompiledFunction, check: str) -> list[Any]:
+def _shapes(*arrays: Any, function: CompiledFunction, check: str | None) -> list[Any]:
     return _results(function, batch_shape(function, [array.shape for array in arrays]))
 
 
 def _results(function: CompiledFunction, batch: tuple[int, ...]) -> list[Any]:
-    shapes = results_of(function, batch)
+    shapes = results_of(function)
     return [jax.core.ShapedArray((*batch, *shape), np.dtype(function.dtype)) for shape in shapes]
 
 
-def _called_back(*arrays: Any, function: CompiledFunction, check: str) -> Any:
+def _called_back(*arrays: Any, function: CompiledFunction, check: str | None) -> Any:
     """A call inside `jit`: XLA calls the kernel on the host."""
     results = _results(function, batch_shape(function, [array.shape for array in arrays]))
 
@@ -146,8 +150,52 @@ def _called_back(*arrays: Any, function: CompiledFunction, check: str) -> Any:
     return jax.pure_callback(on_host, results, *arrays)
 
 
+def _is_on_gpu(array: Any) -> bool:
+    return isinstance(array, jax.Array) and any(device.platform != "cpu" for device in array.devices())
+
+
+@functools.lru_cache(maxsize=1024)
+def _on_gpu(function: CompiledFunction, check: str | None) -> Any:
+    """A call of a function alone, jitted."""
+    return jax.jit(lambda *arrays: call_p.bind(*arrays, function=function, check=check))
+
+
+def _launched(*arrays: Any, function: CompiledFunction, check: str | None) -> list[Any]:
+    """A call on a GPU: XLA calls a function of ours that launches the kernel."""
+    from dalembert.interop import xla_calls  # which knows the inside of XLA
+
+    if check not in (None, "off"):
+        raise ArgumentError(
+            f'{function.name}: check="{check}" would have to wait for the GPU, which XLA does not allow '
+            'inside a computation; leave check="off", or compute on the CPU'
+        )
+    xla_calls.register("CUDA")
+    signature = signature_of(function)
+    batch = batch_shape(function, [array.shape for array in arrays])
+    whole = []
+    for array, inner in zip(arrays, signature.shapes, strict=True):
+        own = array.shape[: array.ndim - len(inner)]
+        repeated = own != batch and any(length != 1 for length in own)
+        whole.append(jnp.broadcast_to(array, batch + inner) if repeated else array)
+    number = xla_calls.number_of(function, functools.partial(_launch, function))
+    results = _results(function, batch)
+    call = jax.ffi.ffi_call(xla_calls.TARGET, [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in results])
+    return list(call(*whole, number=np.int64(number)))
+
+
+def _launch(
+    function: CompiledFunction, stream: int, arguments: Sequence[Any], results: Sequence[Any]
+) -> None:
+    """Launch a kernel on buffers of XLA; one row is the same for all samples."""
+    from dalembert.cuda.calls import launch_on_buffers  # which needs a GPU
+
+    launch_on_buffers(function, stream, arguments, results)
+
+
 def _refused(*args: Any, function: CompiledFunction, **params: Any) -> Any:
-    raise CompileError(f"{function.name} is compiled for the CPU; run it there: jax.jit(…, backend='cpu')")
+    raise CompileError(
+        f"{function.name} is compiled for the CPU and for CUDA; run it there: jax.jit(…, backend='cpu')"
+    )
 
 
 def _batched(arrays: Sequence[Any], axes: Sequence[Any], *, inner: Sequence[int]) -> list[Any]:
@@ -162,14 +210,14 @@ def _batched(arrays: Sequence[Any], axes: Sequence[Any], *, inner: Sequence[int]
     return moved
 
 
-def _batch_call(arrays: Any, axes: Any, *, function: CompiledFunction, check: str) -> Any:
+def _batch_call(arrays: Any, axes: Any, *, function: CompiledFunction, check: str | None) -> Any:
     inner = [len(shape) for shape in signature_of(function).shapes]
     results = _call(function, check, _batched(arrays, axes, inner=inner))
     return results, [0] * len(results)
 
 
 def _batch_linear(
-    arrays: Any, axes: Any, *, function: CompiledFunction, check: str, wanted: tuple[int, ...]
+    arrays: Any, axes: Any, *, function: CompiledFunction, check: str | None, wanted: tuple[int, ...]
 ) -> Any:
     inner = [len(shape) for shape in signature_of(function).shapes]
     moved = _batched(arrays, axes, inner=[*inner, *(inner[k] for k in wanted)])
@@ -177,7 +225,7 @@ def _batch_linear(
     return results, [0] * len(results)
 
 
-def _differentiate(primals: Any, tangents: Any, *, function: CompiledFunction, check: str) -> Any:
+def _differentiate(primals: Any, tangents: Any, *, function: CompiledFunction, check: str | None) -> Any:
     results = _call(function, check, primals)
     wanted = tuple(k for k, tangent in enumerate(tangents) if type(tangent) is not ad.Zero)
     changes = [tangents[k] for k in wanted]
@@ -185,14 +233,16 @@ def _differentiate(primals: Any, tangents: Any, *, function: CompiledFunction, c
 
 
 @linear_p.def_impl  # type: ignore[untyped-decorator]
-def _linear(*arrays: Any, function: CompiledFunction, check: str, wanted: tuple[int, ...]) -> list[Any]:
+def _linear(
+    *arrays: Any, function: CompiledFunction, check: str | None, wanted: tuple[int, ...]
+) -> list[Any]:
     count = len(arrays) - len(wanted)
     return push_forward(_caller(check), function, arrays[:count], arrays[count:], wanted)
 
 
 @linear_p.def_abstract_eval  # type: ignore[untyped-decorator]
 def _linear_shapes(
-    *arrays: Any, function: CompiledFunction, check: str, wanted: tuple[int, ...]
+    *arrays: Any, function: CompiledFunction, check: str | None, wanted: tuple[int, ...]
 ) -> list[Any]:
     inner = list(signature_of(function).shapes)
     inner += [inner[k] for k in wanted]
@@ -212,7 +262,7 @@ def _instantiated(primals: Any, tangents: Any) -> Any:
 
 
 def _transpose(
-    cotangents: Any, *arrays: Any, function: CompiledFunction, check: str, wanted: tuple[int, ...]
+    cotangents: Any, *arrays: Any, function: CompiledFunction, check: str | None, wanted: tuple[int, ...]
 ) -> list[Any]:
     """Gradients by the changes, of each one's own shape."""
     count = len(arrays) - len(wanted)
@@ -236,6 +286,7 @@ def _summed(gradient: Any, shape: tuple[int, ...]) -> Any:
 
 mlir.register_lowering(call_p, mlir.lower_fun(_refused, multiple_results=True))
 mlir.register_lowering(call_p, mlir.lower_fun(_called_back, multiple_results=True), platform="cpu")
+mlir.register_lowering(call_p, mlir.lower_fun(_launched, multiple_results=True), platform="cuda")
 mlir.register_lowering(linear_p, mlir.lower_fun(_linear, multiple_results=True))
 batching.primitive_batchers[call_p] = _batch_call
 batching.primitive_batchers[linear_p] = _batch_linear

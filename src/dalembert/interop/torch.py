@@ -4,7 +4,8 @@ Every function of the library that maps arrays to arrays, and everything that `d
 tensors as it takes NumPy arrays: `da.forward_dynamics(model, q, v, tau).sum().backward()`. A call is one node
 of autograd's graph, whose backward pass is one kernel for the arguments that require a gradient; that kernel
 is a call too, and can be differentiated again. Memory is shared, not copied. `torch.func` (vmap, grad, jvp,
-jacrev, jacfwd, hessian) and batches work.
+jacrev, jacfwd, hessian) and batches work. Tensors on a GPU are computed there, on PyTorch's current stream,
+and so are their gradients.
 
 Gradients by configurations are by the coordinates of q: see `coordinate_gradients`.
 """
@@ -19,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.arguments import pick_dtype
-from dalembert.errors import ArgumentError, DtypeError, MissingExtraError
+from dalembert.errors import ArgumentError, DeviceError, DtypeError, MissingExtraError
 from dalembert.execution import CompiledFunction
 from dalembert.interop.coordinate_gradients import (
     batch_shape,
@@ -58,21 +59,46 @@ def function(f: Callable[..., Any], model: Model | None = None, **options: Any) 
     return on_tensors
 
 
-def call(function: CompiledFunction, values: Sequence[object], out: object, check: str) -> Any:
+def call(function: CompiledFunction, values: Sequence[object], out: object, check: str | None) -> Any:
     """The results of a compiled function of tensors, in the form that the function gives them."""
-    if out is not None:
-        raise ArgumentError(f"{function.name}: out= takes NumPy arrays; of tensors the results are new ones")
     names = signature_of(function).names
     dtype = pick_dtype(list(zip(names, values, strict=True)))
-    tensors = [_checked(name, value, dtype) for name, value in zip(names, values, strict=True)]
+    device = next(
+        (value.device for value in values if isinstance(value, torch.Tensor) and _on_gpu(value)), None
+    )
+    tensors = [_checked(name, value, dtype, device) for name, value in zip(names, values, strict=True)]
     batch_shape(function, [tensor.shape for tensor in tensors])
-    results = _Call.apply(of_dtype(function, dtype), check, *tensors)
+    chosen = of_dtype(function, dtype)
+    if out is not None:
+        return _into(chosen, tensors, out, check)
+    results = _Call.apply(chosen, check, *tensors)
     return function._hand_back(list(results))
 
 
+def _into(function: CompiledFunction, tensors: Sequence[Any], out: object, check: str | None) -> Any:
+    """Write the results into tensors on a GPU, through which no gradient passes."""
+    if not any(map(_on_gpu, tensors)):
+        raise ArgumentError(
+            f"{function.name}: out= takes NumPy arrays, or tensors on a GPU where the arguments are; of "
+            "tensors on the CPU the results are new ones"
+        )
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+        raise ArgumentError(
+            f"{function.name}: out= and arguments that require gradients do not go together; leave one away, "
+            "or call it under torch.no_grad()"
+        )
+    from dalembert.cuda.calls import evaluate as evaluate_on_gpu  # which needs a GPU
+
+    return function._hand_back(evaluate_on_gpu(function, tensors, check, out))
+
+
 def alike(array: npt.NDArray[Any], beside: Any) -> Any:
-    """A constant as a tensor of the float type of another."""
+    """A constant as a tensor of the float type of another, and where that is."""
     return _constant(array).to(beside)
+
+
+def _on_gpu(tensor: Any) -> bool:
+    return bool(tensor.is_cuda)
 
 
 def _tensor_of(value: Any) -> Any:
@@ -86,12 +112,20 @@ def _constant(value: Any) -> Any:
     return torch.as_tensor(np.require(np.asarray(value), requirements=["C", "W"]))
 
 
-def _checked(name: str, value: Any, dtype: str) -> Any:
-    """A tensor that kernels can read where it is."""
+def _checked(name: str, value: Any, dtype: str, device: Any) -> Any:
+    """A tensor that kernels can read where it is: on `device`, or on the CPU where that is None.
+
+    Numbers of the host stay there: a kernel on a GPU keeps its own copy of them.
+    """
     tensor = value if isinstance(value, torch.Tensor) else _constant(value)
-    if tensor.device.type != "cpu":
+    if tensor.device.type not in ("cpu", "cuda"):
         raise DtypeError(
-            f"{name} is on {tensor.device}, but functions are compiled for the CPU; pass {name}.cpu(), "
+            f"{name} is on {tensor.device}, but functions are compiled for the CPU and for CUDA; pass "
+            f"{name}.cpu(), through which gradients flow back"
+        )
+    if device is not None and tensor is value and tensor.device != device and tensor.dim():
+        raise DeviceError(
+            f"{name} is on {tensor.device} and others are on {device}; pass {name}.to({str(device)!r}), "
             "through which gradients flow back"
         )
     if tensor.is_complex() or (tensor.is_floating_point() and tensor.dtype not in FLOATS.values()):
@@ -104,7 +138,12 @@ class _Call(torch.autograd.Function):  # type: ignore[misc]
     """One compiled function as a node: `apply(function, check, *tensors)` gives its results as a tuple."""
 
     @staticmethod
-    def forward(function: CompiledFunction, check: str, *tensors: Any) -> tuple[Any, ...]:
+    def forward(function: CompiledFunction, check: str | None, *tensors: Any) -> tuple[Any, ...]:
+        if any(map(_on_gpu, tensors)):
+            from dalembert.cuda.calls import evaluate as evaluate_on_gpu  # which needs a GPU
+
+            given = [tensor.detach() if _on_gpu(tensor) else tensor.detach().numpy() for tensor in tensors]
+            return tuple(evaluate_on_gpu(function, given, check))
         arrays = [tensor.detach().numpy() for tensor in tensors]
         return tuple(torch.from_numpy(result) for result in evaluate(function, arrays, check))
 
@@ -120,20 +159,23 @@ class _Call(torch.autograd.Function):  # type: ignore[misc]
         wanted = [k for k, needed in enumerate(ctx.needs_input_grad[2:]) if needed]
         gradients: list[Any] = [None] * len(tensors)
         if wanted:
-            found = pull_back(_caller(ctx.check), ctx.function, tensors, cotangents, wanted)
+            # The gradient of a sum is one number, repeated; kernels on a GPU read rows.
+            weights = [weight.contiguous() if _on_gpu(weight) else weight for weight in cotangents]
+            found = pull_back(_caller(ctx.check), ctx.function, tensors, weights, wanted)
             for k, gradient in zip(wanted, found, strict=True):
-                gradients[k] = gradient.sum_to_size(tensors[k].shape)
+                gradients[k] = gradient.sum_to_size(tensors[k].shape).to(tensors[k].device)
         return (None, None, *gradients)
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> tuple[Any, ...]:
         tensors = ctx.saved_tensors
         wanted = [k for k, tangent in enumerate(tangents[2:]) if tangent is not None]
-        changes = [tangents[2 + k] for k in wanted]
+        given = [tangents[2 + k] for k in wanted]
+        changes = [change.contiguous() if _on_gpu(change) else change for change in given]
         return tuple(push_forward(_caller(ctx.check), ctx.function, tensors, changes, wanted))
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], function: Any, check: str, *tensors: Any) -> Any:
+    def vmap(info: Any, in_dims: tuple[Any, ...], function: Any, check: str | None, *tensors: Any) -> Any:
         inner = [len(shape) for shape in signature_of(function).shapes]
         own = [t.dim() - n - (d is not None) for t, n, d in zip(tensors, inner, in_dims[2:], strict=True)]
         moved = [
@@ -154,7 +196,7 @@ def _in_front(tensor: Any, dim: int, missing: int) -> Any:
     return front.reshape(front.shape[0], *(1,) * missing, *front.shape[1:])
 
 
-def _caller(check: str) -> Callable[[CompiledFunction, list[Any]], Sequence[Any]]:
+def _caller(check: str | None) -> Callable[[CompiledFunction, list[Any]], Sequence[Any]]:
     def apply(function: CompiledFunction, tensors: list[Any]) -> Sequence[Any]:
         results: Sequence[Any] = _Call.apply(function, check, *tensors)
         return results

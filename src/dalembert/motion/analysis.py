@@ -36,7 +36,7 @@ def inverse_dynamics(
     *,
     external_frame: Any = "body",
     method: str | None = None,
-    check: Check = "raise",
+    check: Check = None,
 ) -> MotionAnalysis:
     """The forces along a clip: tau = M(q) a + b(q, v) - J^T external `(T, nv)` [N m or N], and what follows.
 

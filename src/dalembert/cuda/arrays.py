@@ -1,0 +1,223 @@
+"""Arrays on a GPU, whoever made them: where they are, on which stream, and new ones of the same kind.
+
+PyTorch and CuPy are asked directly, when they are loaded; any other array is known by its
+`__cuda_array_interface__` or by DLPack. Nothing here copies, except `spread`.
+"""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final, final
+
+import numpy as np
+
+from dalembert.cuda.device import device_of_address
+from dalembert.cuda.device_array import DeviceArray
+from dalembert.cuda.dlpack import exported
+from dalembert.errors import DtypeError
+
+__all__ = ["ArrayKind", "View", "is_on_gpu", "kind_of"]
+
+FLOATS: Final = {"<f8": "float64", "<f4": "float32"}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class View:
+    """Memory of an array: address, shape, bytes between elements along each axis; `keep` keeps it alive."""
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str
+    keep: object = None
+
+    def rows(self, inner: int) -> tuple[int, int] | None:
+        """(address, bytes between rows) with the last `inner` axes as a row; None where that is not so.
+
+        An array without batch axes, or with axes of length one alone, is one row for all: 0 bytes apart.
+        """
+        size = {"float64": 8, "float32": 4}[self.dtype]
+        split, step = len(self.shape) - inner, size
+        for length, stride in reversed(list(zip(self.shape[split:], self.strides[split:], strict=True))):
+            if length != 1 and stride != step:
+                return None
+            step *= length
+        batch = [(n, s) for n, s in zip(self.shape[:split], self.strides[:split], strict=True) if n != 1]
+        for (_, outer), (length, stride) in pairwise(batch):
+            if outer != length * stride:
+                return None
+        row = batch[-1][1] if batch else 0
+        return None if row < 0 or row % size else (self.address, row)
+
+
+def contiguous_strides(shape: Sequence[int], size: int) -> tuple[int, ...]:
+    """Bytes between elements of a row-major array."""
+    strides = [size] * len(shape)
+    for axis in range(len(shape) - 2, -1, -1):
+        strides[axis] = strides[axis + 1] * max(shape[axis + 1], 1)
+    return tuple(strides)
+
+
+class ArrayKind(ABC):
+    """Arrays of one library."""
+
+    remedy: str
+    """How to make an array row-major: a suffix or a call, with {name} for the array."""
+
+    @abstractmethod
+    def ordinal(self, array: Any) -> int:
+        """The number of the GPU on which an array is."""
+
+    @abstractmethod
+    def stream(self, ordinal: int, array: Any) -> int:
+        """The stream on which the caller works."""
+
+    @abstractmethod
+    def view(self, name: str, array: Any, stream: int) -> View:
+        """Where an array is."""
+
+    @abstractmethod
+    def empty(self, shape: tuple[int, ...], dtype: str, ordinal: int, stream: int) -> Any:
+        """A new array, row-major, to be written on a stream."""
+
+    @abstractmethod
+    def spread(self, array: Any, shape: tuple[int, ...]) -> Any:
+        """A row-major copy with the values of an array repeated over a shape."""
+
+
+@final
+class TorchTensors(ArrayKind):
+    """Tensors of PyTorch."""
+
+    remedy = "{name}.contiguous()"
+
+    def __init__(self) -> None:
+        self._torch = sys.modules["torch"]
+        self._names = {self._torch.float64: "float64", self._torch.float32: "float32"}
+
+    def ordinal(self, array: Any) -> int:
+        return int(array.device.index)
+
+    def stream(self, ordinal: int, array: Any) -> int:
+        return int(self._torch.cuda.current_stream(ordinal).cuda_stream)
+
+    def view(self, name: str, array: Any, stream: int) -> View:
+        size = array.element_size()
+        strides = tuple(size * step for step in array.stride())
+        dtype = self._names.get(array.dtype, str(array.dtype))
+        return View(array.data_ptr(), tuple(array.shape), strides, dtype)
+
+    def empty(self, shape: tuple[int, ...], dtype: str, ordinal: int, stream: int) -> Any:
+        return self._torch.empty(shape, dtype=getattr(self._torch, dtype), device=f"cuda:{ordinal}")
+
+    def spread(self, array: Any, shape: tuple[int, ...]) -> Any:
+        return array.expand(shape).contiguous()
+
+
+@final
+class CupyArrays(ArrayKind):
+    """Arrays of CuPy."""
+
+    remedy = "cupy.ascontiguousarray({name})"
+
+    def __init__(self) -> None:
+        self._cupy = sys.modules["cupy"]
+
+    def ordinal(self, array: Any) -> int:
+        return int(array.device.id)
+
+    def stream(self, ordinal: int, array: Any) -> int:
+        with self._cupy.cuda.Device(ordinal):
+            return int(self._cupy.cuda.get_current_stream().ptr)
+
+    def view(self, name: str, array: Any, stream: int) -> View:
+        return View(int(array.data.ptr), array.shape, array.strides, array.dtype.name)
+
+    def empty(self, shape: tuple[int, ...], dtype: str, ordinal: int, stream: int) -> Any:
+        with self._cupy.cuda.Device(ordinal):
+            return self._cupy.empty(shape, dtype)
+
+    def spread(self, array: Any, shape: tuple[int, ...]) -> Any:
+        return self._cupy.ascontiguousarray(self._cupy.broadcast_to(array, shape))
+
+
+@final
+class OtherArrays(ArrayKind):
+    """Arrays with `__cuda_array_interface__` or DLPack; results are `DeviceArray`s, which have both."""
+
+    remedy = "a row-major copy of {name}"
+
+    def ordinal(self, array: Any) -> int:
+        if not hasattr(array, "__cuda_array_interface__"):
+            return int(array.__dlpack_device__()[1])
+        address = int(array.__cuda_array_interface__["data"][0])
+        return device_of_address(address) if address else 0
+
+    def stream(self, ordinal: int, array: Any) -> int:
+        # Arrays that name no stream are ready on every one; the default stream waits for all others.
+        found = getattr(array, "__cuda_array_interface__", {}).get("stream")
+        return int(found or 0)
+
+    def view(self, name: str, array: Any, stream: int) -> View:
+        if not hasattr(array, "__cuda_array_interface__"):
+            tensor = exported(array, stream)
+            size = tensor.bits // 8
+            strides = tensor.strides or contiguous_strides(tensor.shape, 1)
+            dtype = f"float{tensor.bits}" if tensor.code == 2 else f"DLPack type {tensor.code}"
+            return View(tensor.address, tensor.shape, tuple(size * s for s in strides), dtype, tensor)
+        facts = array.__cuda_array_interface__
+        if facts.get("mask") is not None:
+            raise DtypeError(f"{name} is a masked array; fill it first")
+        shape = tuple(facts["shape"])
+        kind = np.dtype(facts["typestr"])
+        strides = tuple(facts.get("strides") or contiguous_strides(shape, kind.itemsize))
+        return View(int(facts["data"][0] or 0), shape, strides, FLOATS.get(kind.str, kind.name), array)
+
+    def empty(self, shape: tuple[int, ...], dtype: str, ordinal: int, stream: int) -> Any:
+        return DeviceArray.empty(shape, dtype, ordinal, stream)
+
+    def spread(self, array: Any, shape: tuple[int, ...]) -> Any:
+        raise DtypeError(
+            f"an array of shape {tuple(array.shape)} would have to be repeated over {shape}, which needs a "
+            f"copy that {type(array).__name__} cannot make; give an array of the whole shape"
+        )
+
+
+def is_on_gpu(value: object) -> bool:
+    """Whether a value is an array on a GPU."""
+    return kind_of(value) is not None
+
+
+def kind_of(value: object) -> ArrayKind | None:
+    """The kind of an array on a GPU; None of anything else."""
+    if isinstance(value, np.ndarray | float | int | list | tuple) or value is None:
+        return None
+    for kind in type(value).__mro__:
+        home = kind.__module__.partition(".")[0]
+        if home == "torch":
+            return _kind(TorchTensors) if getattr(value, "is_cuda", False) else None
+        if home == "cupy":
+            return _kind(CupyArrays)
+        if home in ("jax", "jaxlib"):
+            return None
+    if hasattr(value, "__cuda_array_interface__"):
+        return _kind(OtherArrays)
+    place = getattr(value, "__dlpack_device__", None)
+    return _kind(OtherArrays) if place is not None and place()[0] == DLPACK_CUDA else None
+
+
+DLPACK_CUDA: Final = 2
+
+_KINDS: Final[dict[type[ArrayKind], ArrayKind]] = {}
+
+
+def _kind(kind: type[ArrayKind]) -> ArrayKind:
+    found = _KINDS.get(kind)
+    if found is None:
+        found = _KINDS[kind] = kind()
+    return found

@@ -1,0 +1,111 @@
+"""A kernel on a GPU: loaded once, launched on any stream.
+
+A launch is one call of the driver: nothing is allocated, copied or waited for, so that it can be captured in
+a CUDA graph.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, final
+
+import numpy as np
+
+from dalembert.codegen.target import KERNEL_NAME
+from dalembert.errors import ArgumentError, DeviceError
+
+if TYPE_CHECKING:
+    from dalembert.codegen.gpu.emit import GpuInfo
+    from dalembert.cuda.device import Device
+
+__all__ = ["GpuKernel"]
+
+SHARED_LIMIT: Final = 8
+"""CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
+
+PLAIN_SHARED: Final = 48 << 10
+"""Bytes of shared memory that every kernel may use; more must be asked for."""
+
+MOST_BLOCKS: Final = 2**31 - 1
+
+
+@final
+class GpuKernel:
+    """Machine code of one GPU; `extra` is what was stored with it."""
+
+    def __init__(
+        self, info: GpuInfo, code: bytes, tables: bytes, device: Device, name: str, extra: dict[str, Any]
+    ) -> None:
+        self.info = info
+        self.code = code
+        self.device = device
+        self.name = name
+        self.extra = extra
+        driver = device.driver
+        with device.current():
+            self._module = driver.handle("cuModuleLoadData", code, doing=f"{name}: loading")
+            self._function = driver.handle(
+                "cuModuleGetFunction", self._module, KERNEL_NAME.encode(), doing=name
+            )
+            if info.shared_bytes > PLAIN_SHARED:
+                if info.shared_bytes > device.largest_shared:
+                    raise DeviceError(
+                        f"{name} needs {info.shared_bytes} bytes of shared memory, {device.name} has "
+                        f"{device.largest_shared} a block"
+                    )
+                driver("cuFuncSetAttribute", self._function, SHARED_LIMIT, info.shared_bytes, doing=name)
+        self._tables = device.allocate(len(tables)) if tables else 0
+        if tables:
+            device.upload(self._tables, np.frombuffer(tables, np.uint8))
+        self._unread = device.unread()
+
+    def attribute(self, number: int) -> int:
+        """CU_FUNC_ATTRIBUTE_…: 4 registers a thread, 3 bytes of local memory a thread."""
+        with self.device.current():
+            return self.device.driver.integer("cuFuncGetAttribute", number, self._function)
+
+    def launch(
+        self,
+        stream: int,
+        inputs: Sequence[tuple[int, int]],
+        outputs: Sequence[tuple[int, int]],
+        rows: int,
+        *,
+        refused: int = 0,
+        more: Sequence[int] = (),
+    ) -> None:
+        """Compute rows from and to (address, bytes between rows) on a stream; returns at once.
+
+        `refused`: the address of 64 bits, all ones, that become the number of the first refused row; 0 where
+        nobody asks. `more`: further arguments, of a rollout.
+        """
+        info = self.info
+        if len(inputs) != len(info.inputs) or len(outputs) != len(info.outputs):
+            raise ArgumentError(
+                f"{self.name}: the kernel has {len(info.inputs)} inputs and {len(info.outputs)} outputs, got "
+                f"{len(inputs)} and {len(outputs)}"
+            )
+        if not rows:
+            return
+        numbers = [number for pair in (*inputs, *outputs) for number in pair]
+        numbers += [rows, self._tables, refused or self._unread, *more]
+        values = (ctypes.c_int64 * len(numbers))(*numbers)
+        start = ctypes.addressof(values)
+        places = (ctypes.c_void_p * len(numbers))(*range(start, start + 8 * len(numbers), 8))
+        blocks = -(-rows // info.block)
+        if blocks > MOST_BLOCKS:
+            raise ArgumentError(f"{self.name}: {rows} samples are too many for one launch")
+        device = self.device
+        with device.current():
+            device.driver(
+                "cuLaunchKernel",
+                self._function,
+                *(blocks, 1, 1),
+                *(info.block, 1, 1),
+                info.shared_bytes,
+                stream,
+                places,
+                None,
+                doing=self.name,
+            )
