@@ -14,14 +14,13 @@ from typing import final
 
 import llvmlite.binding as llvm
 
-from dalembert.codegen.gpu.architectures import ARCHITECTURES, TRIPLE, Architecture, target_machine
-from dalembert.codegen.gpu.emit import GpuSource
+from dalembert.codegen.gpu.architectures import ARCHITECTURES, Architecture, target_machine
+from dalembert.codegen.gpu.entry_points import gpu_module
+from dalembert.codegen.gpu.source import GpuSource
 from dalembert.codegen.target import KERNEL_NAME
 from dalembert.errors import CompileError
 
-__all__ = ["Assembled", "find_ptxas", "module_text", "ptx_of", "ptxas"]
-
-BARRIER = "@llvm.nvvm.barrier.cta.sync.aligned.all"
+__all__ = ["Assembled", "find_ptxas", "ptx_of", "ptxas"]
 
 
 @final
@@ -37,48 +36,10 @@ class Assembled:
     report: str
 
 
-def module_text(source: GpuSource) -> str:
-    """The whole module for a GPU: the phases, and a kernel that runs them."""
-    layout = source.info.layout
-    attributes = [f'"nvvm.maxntid"="{layout.block}"']
-    if layout.registers is not None:
-        attributes.append(f'"nvvm.maxnreg"="{layout.registers}"')
-    names = [item.split()[1] for item in source.parameters]
-    kernel = [item.replace("ptr %", "ptr addrspace(1) %global.") for item in source.parameters]
-    body = []
-    for item, name in zip(source.parameters, names):
-        if item.startswith("ptr"):
-            body.append(f"{name} = addrspacecast ptr addrspace(1) %global.{name[1:]} to ptr")
-    body.append("%thread = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()")
-    body.append("%block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()")
-    body.append("%shared = addrspacecast ptr addrspace(3) @shared to ptr")
-    arguments = ", ".join((*source.parameters, "i32 %thread", "i32 %block", "ptr %shared"))
-    for number, phase in enumerate(source.phases):
-        if number:
-            body.append(f"call void {BARRIER}(i32 0)")
-        body.append(f"call void @{phase}({arguments})")
-    return "\n".join(
-        [
-            f'target triple = "{TRIPLE}"',
-            *sorted(source.declared),
-            f"declare void {BARRIER}(i32) convergent",
-            "declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()",
-            "declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()",
-            "@shared = external addrspace(3) global [0 x i8], align 16",
-            f"define internal void @pace() alwaysinline convergent {{ call void {BARRIER}(i32 0) ret void }}",
-            source.text,
-            f"define ptx_kernel void @{KERNEL_NAME}({', '.join(kernel)}) {' '.join(attributes)} {{",
-            *body,
-            "ret void",
-            "}",
-        ]
-    )
-
-
 def ptx_of(source: GpuSource, architecture: Architecture | None = None) -> str:
     """The PTX of a kernel."""
     machine = target_machine(architecture or ARCHITECTURES[source.info.architecture])
-    module = llvm.parse_assembly(module_text(source))
+    module = llvm.parse_assembly(gpu_module(source))
     module.data_layout = str(machine.target_data)
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()

@@ -9,84 +9,46 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any, Final, final
+from typing import final
 
 import llvmlite.binding as llvm
 import numpy as np
 
-from dalembert.codegen.gpu.emit import GpuSource
+from dalembert.codegen.gpu.entry_points import HOST_NAME, host_module
+from dalembert.codegen.gpu.source import GpuSource
 from dalembert.codegen.target import target_for, target_machine
 
 __all__ = ["HostKernel"]
 
-HOST_NAME: Final = "dalembert_grid"
-
 
 @final
 class HostKernel:
-    """A kernel's IR on the CPU; `run` takes what a launch takes."""
+    """A kernel's phases on the CPU."""
 
     def __init__(self, source: GpuSource) -> None:
         self.source = source
-        module = llvm.parse_assembly(_module_text(source))
-        machine = target_machine(target_for(None))
-        self.engine = llvm.create_mcjit_compiler(module, machine)
+        module = llvm.parse_assembly(host_module(source))
+        self.engine = llvm.create_mcjit_compiler(module, target_machine(target_for(None)))
         self.engine.finalize_object()
         types = [ctypes.c_void_p if item.startswith("ptr") else ctypes.c_int64 for item in source.parameters]
-        self.function = ctypes.CFUNCTYPE(None, *types, ctypes.c_int64, ctypes.c_void_p)(
+        self.function = ctypes.CFUNCTYPE(None, *types, ctypes.c_int32, ctypes.c_void_p)(
             self.engine.get_function_address(HOST_NAME)
         )
+        self.tables = np.frombuffer(source.tables.ljust(8, b"\0"), np.uint8).copy()
 
-    def run(self, arrays: Sequence[tuple[int, int]], rows: int) -> int:
-        """Launch over `rows` rows; `arrays` are (address, bytes between rows) of inputs and outputs. The
+    def launch(self, arguments: Sequence[int], grid: int) -> None:
+        """Run a grid; `arguments` are the addresses and numbers of the kernel's parameters in order."""
+        shared = np.full(self.source.info.shared_bytes // 8 + 1, np.nan)
+        self.function(*arguments, grid, shared.ctypes.data)
+
+    def run(self, arrays: Sequence[tuple[int, int]], rows: int, *, grid: int | None = None) -> int:
+        """Run all rows, one step; `arrays` are (address, bytes between rows) of inputs and outputs. The
         result is the first refused row, or -1."""
         info = self.source.info
-        shared = np.full(info.shared_bytes // 8 + 8, np.nan)
-        tables = np.frombuffer(self.source.tables.ljust(8, b"\0"), np.uint8).copy()
         refused = np.full(1, -1, np.int64)
-        flat: list[Any] = [number for array in arrays for number in array]
-        blocks = -(-rows // info.block)
-        self.function(*flat, rows, tables.ctypes.data, refused.ctypes.data, blocks, shared.ctypes.data)
+        grid = -(-rows // info.block) if grid is None else grid
+        scratch = np.full(grid * info.block * info.scratch_bytes // 8 + 1, np.nan)
+        more = [scratch.ctypes.data] if info.scratch_bytes else []
+        flat = [number for array in arrays for number in array]
+        self.launch([*flat, rows, self.tables.ctypes.data, refused.ctypes.data, *more], grid)
         return int(refused[0])
-
-
-def _module_text(source: GpuSource) -> str:
-    target = target_for(None)
-    given = ", ".join((*source.parameters, "i32 %thread", "i32 %block", "ptr %shared"))
-    lines = ["entry:", "br label %blocks", "blocks:"]
-    last = f"end{len(source.phases) - 1}"
-    lines.append(f"%block.wide = phi i64 [ 0, %entry ], [ %block.next, %{last} ]")
-    lines.append("%block = trunc i64 %block.wide to i32")
-    lines.append("br label %phase0")
-    before = "blocks"
-    for number, phase in enumerate(source.phases):
-        lines += [
-            f"phase{number}:",
-            f"%thread{number} = phi i32 [ 0, %{before} ], [ %next{number}, %phase{number} ]",
-            f"call void @{phase}({given.replace('%thread', f'%thread{number}')})",
-            f"%next{number} = add i32 %thread{number}, 1",
-            f"%more{number} = icmp ult i32 %next{number}, {source.info.block}",
-            f"br i1 %more{number}, label %phase{number}, label %end{number}",
-            f"end{number}:",
-        ]
-        if phase != source.phases[-1]:
-            lines.append(f"br label %phase{number + 1}")
-        before = f"end{number}"
-    lines += [
-        "%block.next = add i64 %block.wide, 1",
-        "%more = icmp slt i64 %block.next, %blocks.all",
-        "br i1 %more, label %blocks, label %over",
-        "over:",
-        "ret void",
-    ]
-    return "\n".join(
-        [
-            f'target triple = "{target.triple}"',
-            *sorted(source.declared),
-            "define internal void @pace() { ret void }",
-            source.text,
-            f"define void @{HOST_NAME}({', '.join(source.parameters)}, i64 %blocks.all, ptr %shared) {{",
-            *lines,
-            "}",
-        ]
-    )

@@ -1,4 +1,4 @@
-"""Rows of a block between global and shared memory, neighbouring threads at neighbouring numbers.
+"""Rows of a block between global memory and the samples' own, neighbouring threads at neighbouring numbers.
 
 A block's numbers of an array are counted through: number e = k block + thread is element e mod n of row
 e div n. In shared memory each sample has a row of its own, whose length is odd: the 32 threads of a warp then
@@ -9,47 +9,62 @@ Rows past the end of the batch repeat its last row; they are never written back.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final, final
 
+from dalembert.codegen.gpu.layout import WARP
 from dalembert.codegen.ir import Value, Writer
 
 __all__ = ["Tile", "copy_rows", "zero_rows"]
 
-TOGETHER = 8
+TOGETHER: Final = 8
 """Loads under way at once."""
 
 
+@final
 class Tile:
-    """The rows of one array in a block: `base` and `stride` in global memory, `columns` of shared rows."""
+    """The rows of one array in a block: `base`, the address of the batch's first row, with a value
+    `base`.stride; `size` numbers a row; the samples' own copy at a column of shared memory or an element of
+    scratch memory."""
 
-    __slots__ = ("base", "column", "size", "stride")
+    __slots__ = ("base", "element", "shared", "size", "stride")
 
-    def __init__(self, base: Value, stride: Value, size: int, column: int) -> None:
+    def __init__(self, base: Value, size: int, shared: int | None, element: int | None) -> None:
         self.base = base
-        self.stride = stride
+        self.stride = f"{base}.stride"
         self.size = size
-        self.column = column
+        self.shared = shared
+        self.element = element
 
 
-def copy_rows(writer: Writer, tile: Tile, *, block: int, pitch: int, inward: bool) -> None:
-    """Copy the block's rows to shared memory (`inward`) or back, `pitch` numbers a shared row.
+def copy_rows(
+    writer: Writer, tile: Tile, *, block: int, pitch: int, inward: bool, scratch: int, offset: Value = "0"
+) -> None:
+    """Copy the block's rows to the samples' own memory (`inward`) or back.
 
-    Uses %thread, %first (the block's first row), %count (rows in the block) and %shared.
+    `pitch` numbers are a shared row, `scratch` numbers the scratch memory of a sample; `offset` bytes are
+    added to global addresses. Uses %thread, %first (the block's first row), %count (its rows), %shared and
+    %scratch.block.
     """
     item = writer.type.size
+    base = writer.address(tile.base, offset) if offset != "0" else tile.base
+
+    def own(row: Value, column: Value) -> Value:
+        if tile.shared is not None:
+            return _shared_address(writer, row, column, tile.shared, pitch)
+        return _scratch_address(writer, row, column, tile.element or 0, scratch)
 
     def load(numbers: list[Value]) -> list[tuple[Value, Value, Value]]:
         found = []
         for number in numbers:
             row, column = _row_and_column(writer, number, tile.size)
-            shared = _shared_address(writer, row, column, tile.column, pitch)
             if inward:
                 inside = writer.let(f"icmp ult i32 {row}, %count")
                 last = writer.let(f"select i1 {inside}, i32 {row}, i32 %count.last")
-                place = _global_address(writer, tile, last, column)
-                found.append((writer.load(place, 0, item), shared, row))
+                value = writer.load(_global_address(writer, base, tile.stride, last, column), 0, item)
+                found.append((value, own(row, column), row))
             else:
-                place = _global_address(writer, tile, row, column)
-                found.append((writer.load(shared, 0, item), place, row))
+                value = writer.load(own(row, column), 0, item)
+                found.append((value, _global_address(writer, base, tile.stride, row, column), row))
         return found
 
     def put(found: list[tuple[Value, Value, Value]]) -> None:
@@ -68,7 +83,8 @@ def zero_rows(writer: Writer, tile: Tile, *, block: int) -> None:
     def put(numbers: list[Value]) -> None:
         for number in numbers:
             row, column = _row_and_column(writer, number, tile.size)
-            _store_inside(writer, writer.constant(0.0), _global_address(writer, tile, row, column), row)
+            place = _global_address(writer, tile.base, tile.stride, row, column)
+            _store_inside(writer, writer.constant(0.0), place, row)
 
     _each_number(writer, tile.size, block, put)
 
@@ -84,21 +100,18 @@ def _each_number(writer: Writer, size: int, block: int, task: Callable[[list[Val
         rounds, rest = 0, size
     start: Value = "%thread"
     if rounds:
-        before, head, after = (writer.label() for _ in range(3))
+        before, head, back, after = (writer.label() for _ in range(4))
+        at = f"%{head}.at"
         writer.line(f"br label %{before}")
         writer.begin(before)
         writer.line(f"br label %{head}")
         writer.begin(head)
-        entering = len(writer.lines)
-        at = f"%{head}.at"
+        writer.line(f"{at} = phi i32 [ %thread, %{before} ], [ {at}.next, %{back} ]")
         task(numbers(at, TOGETHER))
-        back = writer.label()
         writer.line(f"br label %{back}")
         writer.begin(back)
+        writer.line(f"{at}.next = add i32 {at}, {TOGETHER * block}")
         more = writer.let(f"icmp ult i32 {at}.next, {rounds * TOGETHER * block}")
-        step = f"{at}.next = add i32 {at}, {TOGETHER * block}"
-        writer.lines.insert(len(writer.lines) - 1, step)
-        writer.lines.insert(entering, f"{at} = phi i32 [ %thread, %{before} ], [ {at}.next, %{back} ]")
         writer.line(f"br i1 {more}, label %{head}, label %{after}")
         writer.begin(after)
         start = f"{at}.next"
@@ -119,9 +132,18 @@ def _shared_address(writer: Writer, row: Value, column: Value, first: int, pitch
     return writer.address(writer.address("%shared", wide), first * writer.type.size)
 
 
-def _global_address(writer: Writer, tile: Tile, row: Value, column: Value) -> Value:
+def _scratch_address(writer: Writer, row: Value, column: Value, first: int, length: int) -> Value:
+    warp, lane = writer.let(f"udiv i32 {row}, {WARP}"), writer.let(f"and i32 {row}, {WARP - 1}")
+    element = writer.let(f"add i32 {writer.let(f'mul i32 {warp}, {length}')}, {first}")
+    element = writer.let(f"add i32 {element}, {column}")
+    at = writer.let(f"add i32 {writer.let(f'mul i32 {element}, {WARP}')}, {lane}")
+    place = writer.let(f"mul i64 {writer.let(f'zext i32 {at} to i64')}, {writer.type.size}")
+    return writer.address("%scratch.block", place)
+
+
+def _global_address(writer: Writer, base: Value, stride: Value, row: Value, column: Value) -> Value:
     wide = writer.let(f"add i64 %first, {writer.let(f'zext i32 {row} to i64')}")
-    at_row = writer.address(tile.base, writer.let(f"mul i64 {wide}, {tile.stride}"))
+    at_row = writer.address(base, writer.let(f"mul i64 {wide}, {stride}"))
     offset = writer.let(f"zext i32 {writer.let(f'mul i32 {column}, {writer.type.size}')} to i64")
     return writer.address(at_row, offset)
 

@@ -1,0 +1,116 @@
+"""Where the arrays of a program live while a GPU kernel runs.
+
+    shared    a row of each sample in the block's shared memory: staged inputs and results, what a rollout
+              carries, spill slots. All in one row of odd length.
+    direct    where the caller has them, in global memory
+    local     the thread's own memory: small states
+    scratch   global memory of the threads in flight, the 32 numbers of a warp side by side: states and
+              carried values that find no room elsewhere
+
+Only local memory is lost between the phases of a kernel.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from dalembert.codegen.gpu.layout import WARP, Layout
+from dalembert.codegen.gpu.staging import Tile
+from dalembert.codegen.ir import LaneType, Writer
+from dalembert.codegen.memory import Place, Tables
+from dalembert.codegen.rollout import Rollout
+from dalembert.tracing.program import ArraySpec, Program
+
+__all__ = ["Arrays"]
+
+STAGED_RESULTS: Final = 128
+"""Results of more numbers than this go straight to global memory: they would fill the shared one."""
+
+LOCAL_BYTES: Final = 16 * 1024
+"""States larger than this are in scratch memory: local memory is reserved for every thread a GPU can hold."""
+
+
+@final
+class Arrays:
+    """`shared` gives the column of an array in the samples' rows, `scratch` its first element there;
+    `width` columns are taken, of `most`."""
+
+    def __init__(
+        self, program: Program, rollout: Rollout | None, lane_type: LaneType, layout: Layout
+    ) -> None:
+        self.program = program
+        self.type = lane_type
+        self.tables = Tables(program, lane_type.bits)
+        self.shared: dict[str, int] = {}
+        self.scratch: dict[str, int] = {}
+        self.local: dict[str, int] = {}
+        self.width = self.scratch_elements = 0
+        self.most = max((layout.shared // (layout.block * lane_type.size) - 1) // 2 * 2 + 1, 0)
+        carried = {name for name, _ in rollout.carried} if rollout else set()
+        self.streams = set(rollout.streams) if rollout else set()
+        held = {spec.name for spec in program.outputs} if rollout else set()
+        staged = [spec for spec in program.inputs if layout.staged or spec.name in carried]
+        for spec in sorted(staged, key=lambda spec: spec.name not in carried | self.streams):
+            self._give(spec, needed=spec.name in carried)
+        self.inputs_end = self.width
+        for spec in program.outputs:
+            if spec.name in held or (layout.staged and spec.size <= STAGED_RESULTS):
+                self._give(spec, needed=spec.name in held)
+        small = sum(spec.size for spec in program.states) * lane_type.size <= LOCAL_BYTES
+        for spec in program.states:
+            if small:
+                self.local[spec.name] = spec.size
+            else:
+                self._scratch(spec)
+        self.base = {spec.name: f"%in{k}" for k, spec in enumerate(program.inputs)}
+        self.base |= {spec.name: f"%out{k}" for k, spec in enumerate(program.outputs)}
+
+    def _give(self, spec: ArraySpec, *, needed: bool) -> None:
+        """Columns of shared memory if there is room, else scratch memory if it must be held."""
+        if self.width + spec.size <= self.most:
+            self.shared[spec.name] = self.width
+            self.width += spec.size
+        elif needed:
+            self._scratch(spec)
+
+    def _scratch(self, spec: ArraySpec) -> None:
+        self.scratch[spec.name] = self.scratch_elements
+        self.scratch_elements += spec.size
+
+    def is_direct(self, spec: ArraySpec) -> bool:
+        return not (spec.name in self.shared or spec.name in self.scratch or spec.name in self.local)
+
+    def tile(self, spec: ArraySpec, base: str) -> Tile:
+        """The block's rows of an array, whose first row is at `base`, and where a copy of it is."""
+        return Tile(base, spec.size, self.shared.get(spec.name), self.scratch.get(spec.name))
+
+    def places(self, writer: Writer) -> dict[str, Place]:
+        """The thread's own elements of every array, and the tables; uses %mine, %scratch.mine and %row."""
+        item = self.type.size
+        places: dict[str, Place] = {}
+        for spec in (*self.program.inputs, *self.program.outputs, *self.program.states):
+            name = spec.name
+            if name in self.shared:
+                places[name] = Place(writer.address("%mine", self.shared[name] * item), item, item)
+            elif name in self.scratch:
+                start = self.scratch[name] * WARP * item
+                places[name] = Place(writer.address("%scratch.mine", start), WARP * item, item)
+            elif name in self.local:
+                places[name] = Place(f"%local.{list(self.local).index(name)}", item, item)
+            else:
+                base = writer.address(self.base[name], writer.let(f"mul i64 %row, {self.base[name]}.stride"))
+                if name in self.streams:
+                    base = writer.address(base, writer.let(f"mul i64 %now, {self.base[name]}.step"))
+                places[name] = Place(base, item, item)
+        for name, table in self.program.tables.items():
+            if table.dtype.kind == "f":
+                base = writer.address("%tables", self.tables.offsets[name])
+                places[name] = Place(base, item, item, uniform=True)
+        return places
+
+    def local_memory(self) -> list[str]:
+        """Lines that reserve the thread's own memory."""
+        return [
+            f"%local.{k} = alloca [{max(size, 1)} x {self.type.text}], align {self.type.size}"
+            for k, size in enumerate(self.local.values())
+        ]
