@@ -202,7 +202,13 @@ def test_curved_contacts_need_samples() -> None:
     """RBDA-11.6-REDUCE: every sample on the rim of a disc is needed and none inside; along the line x = 0
     of z = x tan(y) every normal points elsewhere, and all are needed."""
     rim = da.contact.disc_contacts([0.1, 0.2, 0.3], [1.0, 2.0, 2.0], 0.5, tolerance=0.003)
-    inside = 0.2 + 0.7 * (rim - rim.mean(axis=0)) - 0.2 + rim.mean(axis=0)
+    spokes = rim - [0.1, 0.2, 0.3]
+    np.testing.assert_allclose(np.linalg.norm(spokes, axis=1), 0.5, rtol=1e-12)
+    np.testing.assert_allclose(spokes @ [1.0, 2.0, 2.0], 0.0, atol=1e-12)
+    np.testing.assert_allclose(spokes.sum(axis=0), 0.0, atol=1e-12)  # all the way round, evenly
+    sides = np.linalg.norm(rim - np.roll(rim, 1, axis=0), axis=1)
+    np.testing.assert_allclose(sides, sides[0], rtol=1e-9)
+    inside = 0.7 * spokes + [0.1, 0.2, 0.3]
     kept = da.contact.reduce_contacts(np.vstack([rim, inside]), [1.0, 2.0, 2.0])
     assert kept == tuple(range(len(rim)))
     edge_middle = 0.5 * (rim[0] + rim[1])
