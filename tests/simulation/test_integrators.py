@@ -63,7 +63,7 @@ def test_order_by_refinement_on_a_ball_joint(integrator):
 
 @pytest.mark.parametrize("integrator", ORDERS)
 def test_order_by_refinement_where_a_joint_moves_with_time(integrator):
-    """RBDA-3.1-FDX: a pendulum on a shaken pivot, l q'' = -(g + y'') sin q - d q', y = 0.1 sin 8 t, by SciPy."""
+    """RBDA-3.1-FDX: a pendulum on a shaken pivot, q'' = -(g + y'') sin q - d q', y = 0.1 sin 8 t."""
     shaken = da.TimeDependent(
         da.Revolute((0, 1, 0)), driver=da.Prismatic((0, 0, 1)), motion=lambda t: [0.1 * scalar.sin(8.0 * t)]
     )
