@@ -300,3 +300,42 @@ def test_bad_arguments_are_refused(pendulum):
     still = run(duration=0.0)
     assert still.time.tolist() == [0.0]
     np.testing.assert_array_equal(still.at(0.0)[0], q)
+
+
+def test_events_that_stay_at_zero_happen_when_they_get_there():
+    """A gap that is never negative: zero from the impact on."""
+    model = da.models.pendulum(length=1.0)
+    exact = da.simulation.integrate_adaptive(model, [0.5], [0.0], duration=1.0, events=lambda t, q, v: q[0])
+    for clipped in (lambda t, q, v: max(q[0], 0.0), lambda t, q, v: min(-q[0], 0.0)):
+        motion = da.simulation.integrate_adaptive(model, [0.5], [0.0], duration=1.0, events=clipped)
+        (first,) = motion.happenings
+        assert first.time == pytest.approx(exact.happenings[0].time, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "text"),
+    [
+        ({"duration": "1"}, DtypeError, "duration is '1'; give a number"),
+        ({"duration": True}, DtypeError, "duration is True; give a number"),
+        ({"max_step": "long"}, DtypeError, "max_step is 'long'; give a number"),
+        ({"max_steps": "3"}, ArgumentError, "max_steps is '3'; give a whole number"),
+        ({"max_steps": 0}, ArgumentError, "max_steps is 0; give a whole number"),
+        ({"q": [np.nan]}, ArgumentError, "^q holds numbers that are not finite"),
+        ({"events": lambda t, q, v: q[0] > 0.0}, DtypeError, "returned True; give a number that passes zero"),
+        ({"tau": da.control.Servo(kp=1.0, kd=1.0)}, DtypeError, "a Servo holds its forces during steps"),
+    ],
+)
+def test_what_is_wrong_is_named(given, kind, text):
+    options = {"q": [0.1], "v": [0.0], "duration": 1.0} | given
+    with pytest.raises(kind, match=text):
+        da.simulation.integrate_adaptive(da.models.pendulum(), **options)
+
+
+def test_motions_are_short_to_print_and_take_no_times():
+    motion = da.simulation.integrate_adaptive(da.models.pendulum(), [0.1], [0.0], duration=1.0, events=None)
+    assert repr(motion).startswith('<AdaptiveMotion of "pendulum": ')
+    assert len(repr(motion)) < 100
+    q, v = motion.at([])
+    assert (q.shape, v.shape) == ((0, 1), (0, 1))
+    with pytest.raises(ShapeError, match="times"):
+        motion.trajectory([])

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Final, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dalembert.arguments import as_array
+from dalembert.control.servo import Servo
 from dalembert.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError, StateError
 from dalembert.library import no_model
 from dalembert.model.model import Model
@@ -61,9 +63,12 @@ class Event:
     def value(self, t: float, q: Array, v: Array) -> float:
         """g, a finite number."""
         try:
-            number = float(self.function(t, q, v))
+            found = self.function(t, q, v)
+            number = float(found)
         except (TypeError, ValueError) as cause:
             raise DtypeError(f'event "{self.name}" must return one number: {cause}') from cause
+        if isinstance(found, bool | np.bool_):
+            raise DtypeError(f'event "{self.name}" returned {found}; give a number that passes zero')
         if not math.isfinite(number):
             raise StateError(f'event "{self.name}" returned {number} at t = {t:.6g} s')
         return number
@@ -105,6 +110,10 @@ class AdaptiveMotion:
     spans: tuple[Span, ...]
     system: FlyingSystem
 
+    def __repr__(self) -> str:
+        what = f'"{self.model.name}": {len(self.time)} frames, {self.time[-1] - self.time[0]:.6g} s'
+        return f"<AdaptiveMotion of {what}, {len(self.happenings)} events>"
+
     def at(self, times: npt.ArrayLike) -> tuple[Array, Array]:
         """q `(…, nq)` and v `(…, nv)` at times `(…)` [s] between the first frame and the last."""
         wanted = as_array("times", times, ())
@@ -121,12 +130,12 @@ class AdaptiveMotion:
         for place in np.unique(places) if self.spans else ():
             mine = places == place
             q[mine], v[mine] = self.system.land(flat[mine], self.spans[place].at(flat[mine]))
-        return q.reshape(*wanted.shape, -1), v.reshape(*wanted.shape, -1)
+        return q.reshape(*wanted.shape, self.model.nq), v.reshape(*wanted.shape, self.model.nv)
 
     def trajectory(self, times: npt.ArrayLike | None = None) -> Trajectory:
         """The motion as a `da.Trajectory`, at its own frames or at increasing times `(T+1,)` [s]."""
         frames = self.time if times is None else as_array("times", times, ())
-        if frames.ndim != 1 or not np.all(np.diff(frames) > 0.0):
+        if frames.ndim != 1 or not frames.size or not np.all(np.diff(frames) > 0.0):
             raise ShapeError("trajectory: times must be one row of increasing numbers")
         q, v = (self.q, self.v) if times is None else self.at(frames)
         tau = self.system.torques(frames[:-1], q[:-1], v[:-1])
@@ -142,7 +151,7 @@ def integrate_adaptive(
     tau: npt.ArrayLike | Policy | None = None,
     rtol: float = 1e-8,
     atol: float = 1e-10,
-    events: Event | EventFunction | Iterable[Event | EventFunction] = (),
+    events: Event | EventFunction | Iterable[Event | EventFunction] | None = (),
     start: float = 0.0,
     max_step: float = math.inf,
     max_steps: int = 100_000,
@@ -177,8 +186,16 @@ def integrate_adaptive(
     tolerances = _number("rtol", rtol, least=0.0), _number("atol", atol, least=0.0)
     if tolerances[0] < 1e-14 and tolerances[1] <= 0.0:
         raise ArgumentError(f"integrate_adaptive: rtol={rtol}, atol={atol} ask for more than rounding allows")
-    if not max_step > 0.0:
+    longest = math.inf if max_step == math.inf else _number("max_step", max_step)
+    if longest <= 0.0:
         raise ArgumentError(f"integrate_adaptive: max_step is {max_step} s; give a time greater than zero")
+    if not isinstance(max_steps, int) or max_steps < 1:
+        raise ArgumentError(f"integrate_adaptive: max_steps is {max_steps!r}; give a whole number from 1 on")
+    if isinstance(tau, Servo):
+        raise DtypeError(
+            "integrate_adaptive: a Servo holds its forces during steps, and here steps have no fixed length; "
+            "give a policy, or take da.rollout"
+        )
     require_closed_loops(model, q0, v0, np.array(t))
     system = FlyingSystem.of(model, tau)
     watches = _Watches(system, _events(events), t, q0, v0)
@@ -190,7 +207,7 @@ def integrate_adaptive(
     k1 = system.rate(t, x)
     if not np.isfinite(k1).all():
         raise StateError("integrate_adaptive: the accelerations of the start are not finite")
-    h = min(max_step, first_step(system.rate, t, x, k1, allowed)) if span else 0.0
+    h = min(longest, first_step(system.rate, t, x, k1, allowed)) if span else 0.0
     evaluations, rejected, last = 2, 0, 1.0
     spans: list[Span] = []
     while t < end:
@@ -220,7 +237,7 @@ def integrate_adaptive(
         if stop is not None:
             t = stop
             break
-        h, last = min(max_step, length * next_factor(measure, last)), measure
+        h, last = min(longest, length * next_factor(measure, last)), measure
         x, k1 = system.normalized(new), K[6]
     return _motion(model, system, spans, t, (q0, v0), watches.happenings, rejected, evaluations)
 
@@ -257,7 +274,7 @@ class _Watches:
         return None
 
     def _locate(self, event: Event, span: Span, a: float, g_a: float, b: float, g_b: float) -> Happening:
-        """The zero between a and b: false position with halved weights (Illinois), else halves."""
+        """The first zero between a and b: false position with halved weights (Illinois), else halves."""
 
         def state(time: float) -> tuple[Array, Array]:
             q, v = self._system.land(np.array([time]), span.at(np.array([time])))
@@ -265,20 +282,20 @@ class _Watches:
 
         side = 0
         for _ in range(100):
-            if g_b == 0.0 or abs(b - a) <= 4.0 * np.spacing(max(abs(a), abs(b))):
+            if abs(b - a) <= 4.0 * np.spacing(max(abs(a), abs(b))):
                 break
             middle = (a * g_b - b * g_a) / (g_b - g_a)
             if not min(a, b) < middle < max(a, b):
                 middle = 0.5 * (a + b)
             g = event.value(middle, *state(middle))
-            if (g > 0.0) == (g_b > 0.0) or g == 0.0:
-                b, g_b = middle, g
-                g_a = 0.5 * g_a if side == 1 else g_a
-                side = 1
-            else:
+            if g != 0.0 and (g > 0.0) == (g_a > 0.0):
                 a, g_a = middle, g
                 g_b = 0.5 * g_b if side == -1 else g_b
                 side = -1
+            else:
+                b, g_b = middle, g
+                g_a = 0.5 * g_a if side == 1 else g_a
+                side = 1
         return Happening(event, b, *state(b))
 
 
@@ -316,15 +333,14 @@ def _state(model: Model, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[Array, Arr
 
 
 def _events(events: Any) -> list[Event]:
-    listed = [events] if callable(events) or isinstance(events, Event) else list(events)
+    listed = [events] if callable(events) or isinstance(events, Event) else list(events or ())
     return [item if isinstance(item, Event) else Event(item) for item in listed]
 
 
 def _number(name: str, value: Any, least: float = -math.inf) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise DtypeError(f"integrate_adaptive: {name} is {value!r}; give a number") from None
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise DtypeError(f"integrate_adaptive: {name} is {value!r}; give a number")
+    number = float(value)
     if not (math.isfinite(number) and number >= least):
         wanted = "a finite number" if least == -math.inf else f"a finite number of at least {least:g}"
         raise ArgumentError(f"integrate_adaptive: {name} is {value!r}; give {wanted}")

@@ -40,7 +40,7 @@ def require_finite(name: str, array: Array) -> None:
     if not np.isfinite(array).all():
         sample = np.argwhere(~np.isfinite(array).all(axis=-1))
         place = f" of sample {tuple(sample[0].tolist())}" if array.ndim > 1 else ""
-        raise ArgumentError(f"rollout: {name}{place} holds numbers that are not finite")
+        raise ArgumentError(f"{name}{place} holds numbers that are not finite")
 
 
 def require_closed_loops(
@@ -62,7 +62,7 @@ def require_closed_loops(
             sample = tuple(np.argwhere(wrong)[0].tolist())
             place = f" of sample {sample}" if q.ndim > 1 else ""
             raise StateError(
-                f"rollout: in the start{place} {fact.format(float(number[sample]))}; "
+                f"in the start{place} {fact.format(float(number[sample]))}; "
                 "da.close_loops(model, q, v) gives the nearest state that fits"
             )
 
