@@ -27,7 +27,7 @@ motion = da.rollout(model, q, v, steps=175000, dt=2e-5, contact="rigid", every=1
 
 moments = np.arange(9) * 0.1
 path = da.viewer.contact_sheet(motion[1], tempfile.mkdtemp() + "/stone.png", times=moments, size=(200, 130))
-figure, (sheet, axes) = plt.subplots(2, 1, figsize=(9, 4.4), layout="tight")
+figure, (sheet, axes) = plt.subplots(2, 1, figsize=(9, 4.0), layout="tight", height_ratios=(1, 4))
 sheet.imshow(plt.imread(path))
 sheet.axis("off")
 axes.plot(motion.time, motion.v[..., 2].T, label=["spun one way", "spun the other way"])

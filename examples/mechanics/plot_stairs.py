@@ -3,7 +3,7 @@ A fall down the stairs
 ======================
 
 A figure of capsules, with some strength in its joints, walks over the edge of a stair, tumbles, and comes to
-rest on the ground, which then bears its weight. Nothing sinks into anything.
+rest; what it lies on then bears its weight. Nothing sinks into anything.
 """
 
 import tempfile
@@ -37,7 +37,7 @@ v = np.eye(model.nv)[3]  # forward, 1 m/s
 servo, contact = da.control.Servo(kp=15.0, kd=3.0), da.contact.Rigid(self_collision=False)
 fall = da.rollout(model, model.neutral(), v, servo, steps=1250, dt=0.002, contact=contact)
 
-plt.figure(figsize=(10, 2.2), layout="tight")
+plt.figure(figsize=(10, 1.9), layout="tight")
 path = da.viewer.contact_sheet(fall, tempfile.mkdtemp() + "/fall.png", times=0.2 * np.arange(8))
 plt.imshow(plt.imread(path))
 plt.axis("off")
