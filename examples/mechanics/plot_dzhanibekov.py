@@ -29,6 +29,6 @@ figure, axes = plt.subplots(1, 3, figsize=(9, 3.0), layout="tight", sharey=True)
 for k, picture in enumerate(axes):
     picture.plot(spins.time, spins.v[k, :, :3])
     picture.set(title=f"spin about the {('least', 'middle', 'greatest')[k]} axis", xlabel="time [s]")
-axes[0].legend(axes[0].lines, ("least", "middle", "greatest"), title="along axis", loc="center")
+axes[0].legend(axes[0].lines, ("least", "middle", "greatest"), title="along axis", loc="lower center")
 axes[0].set_ylabel("angular velocity,\nbody axes [rad/s]")
 plt.show()

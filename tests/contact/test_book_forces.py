@@ -186,7 +186,7 @@ def test_one_contact_holds_breaks_or_is_refused() -> None:
 
 def test_a_block_on_four_corners_is_carried_though_no_one_knows_by_which() -> None:
     """RBDA-11.2-MULTI: forces sum to the weight with the moment of an off-centre load, three corners
-    suffice, and the acceleration is that of the three-legged block."""
+    suffice, four may share it, and the acceleration is the same."""
     corners = np.array([[x, y, -0.1] for x in (-0.2, 0.2) for y in (-0.3, 0.3)])
     N = da.contact.contact_normal(corners, [0.0, 0.0, 1.0]).T
     block = da.RigidInertia(2.0, (0.05, 0.02, 0.0), (0.1, 0.2, 0.3))
@@ -196,6 +196,11 @@ def test_a_block_on_four_corners_is_carried_though_no_one_knows_by_which() -> No
     assert np.abs(found.acceleration).max() < 1e-12
     assert np.count_nonzero(found.force) <= 3
     np.testing.assert_allclose(N @ found.force, -weight, atol=1e-12)
+    # Other forces do the same: those of the quadratic program, of which every corner has a share.
+    shared = da.contact.solve_force_qp(found.M, found.d).force
+    assert shared.min() > 0.5
+    assert np.abs(shared - found.force).max() > 0.5
+    np.testing.assert_allclose(N @ shared, -weight, atol=1e-9)
     # Pulled up at one corner it turns about the opposite edge or corner, as Gauss's principle says.
     pull = weight + da.contact.contact_normal(corners[3], [0.0, 0.0, 1.0]) * 12.0
     tipped = da.contact.body_contacts(block, np.zeros(6), pull, N)
