@@ -30,8 +30,8 @@ HEADING = """\
 # Requirements and their tests
 
 dalembert implements five documents. They were read into {rows} requirements, and a requirement is met when a
-test says so: these are the tests. Rows without tests belong to a milestone that is ahead. This page is
-written by `make coverage-of-requirements`, which fails when a delivered row loses its test.
+test says so: these are the tests. This page is written by `make coverage-of-requirements`, which fails when a
+delivered row loses its test.
 
 Milestones: {milestones}.\
 """
