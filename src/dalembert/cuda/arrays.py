@@ -200,7 +200,7 @@ def kind_of(value: object) -> ArrayKind | None:
     for kind in type(value).__mro__:
         home = kind.__module__.partition(".")[0]
         if home == "torch":
-            return _kind(TorchTensors) if getattr(value, "is_cuda", False) else None
+            return _kind(TorchTensors) if _is_cuda(value) else None
         if home == "cupy":
             return _kind(CupyArrays)
         if home in ("jax", "jaxlib"):
@@ -209,6 +209,10 @@ def kind_of(value: object) -> ArrayKind | None:
         return _kind(OtherArrays)
     place = getattr(value, "__dlpack_device__", None)
     return _kind(OtherArrays) if place is not None and place()[0] == DLPACK_CUDA else None
+
+
+def _is_cuda(tensor: Any) -> bool:
+    return bool(getattr(tensor, "is_cuda", False))
 
 
 DLPACK_CUDA: Final = 2

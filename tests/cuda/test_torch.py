@@ -1,0 +1,119 @@
+"""Tensors on a GPU: results, gradients, streams. Tensors of the host stand for them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.cuda.fake_libcuda import FakeCuda
+
+import dalembert as da
+from dalembert.cuda import arrays
+from dalembert.errors import ArgumentError
+
+torch = pytest.importorskip("torch")
+interop = pytest.importorskip("dalembert.interop.torch")
+
+
+@pytest.fixture
+def gpu(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
+    """Tensors with axes count as tensors on GPU 0; PyTorch works on stream 99."""
+    kind = arrays.TorchTensors()
+    monkeypatch.setattr(kind, "_torch", _Torch())
+    monkeypatch.setattr(arrays.TorchTensors, "ordinal", lambda self, array: 0)
+    monkeypatch.setitem(arrays._KINDS, arrays.TorchTensors, kind)
+    monkeypatch.setattr(interop, "_on_gpu", lambda tensor: tensor.dim() > 0)
+    monkeypatch.setattr(arrays, "_is_cuda", lambda tensor: tensor.dim() > 0)
+    return cuda
+
+
+class _Torch:
+    float64, float32 = torch.float64, torch.float32
+    cuda = SimpleNamespace(current_stream=lambda ordinal: SimpleNamespace(cuda_stream=99))
+
+    @staticmethod
+    def empty(shape: tuple[int, ...], *, dtype: Any, device: str) -> Any:
+        assert device == "cuda:0"
+        return torch.empty(shape, dtype=dtype)
+
+
+def tensors(model: Any, rows: int, *, grad: bool = False) -> list[Any]:
+    rng = np.random.default_rng(11)
+    q = np.stack([model.random_state(seed)[0] for seed in range(rows)])
+    found = [torch.tensor(x) for x in (q, *rng.standard_normal((2, rows, model.nv)))]
+    return [x.requires_grad_(grad) for x in found]
+
+
+def numpy_of(given: list[Any]) -> list[np.ndarray]:
+    return [x.detach().numpy() for x in given]
+
+
+def test_tensors_come_back_computed_on_the_current_stream(gpu: FakeCuda) -> None:
+    model = da.models.quadruped()
+    given = tensors(model, 140)
+    found = da.forward_dynamics(model, *given)
+    assert isinstance(found, torch.Tensor)
+    assert [launch["stream"] for launch in gpu.launches] == [99]
+    np.testing.assert_allclose(found.numpy(), da.forward_dynamics(model, *numpy_of(given)), rtol=1e-10)
+
+
+def test_gradients_are_computed_on_the_gpu(gpu: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One launch forward; backward the vjp kernel and, for q of a free body, its coordinates."""
+    model = da.models.quadruped()
+    given = tensors(model, 5, grad=True)
+    da.forward_dynamics(model, *given).pow(2).sum().backward()
+    assert len(gpu.launches) == 3
+    monkeypatch.undo()
+    again = [x.detach().clone().requires_grad_() for x in given]
+    da.forward_dynamics(model, *again).pow(2).sum().backward()
+    for a, b in zip(given, again, strict=True):
+        np.testing.assert_allclose(a.grad.numpy(), b.grad.numpy(), rtol=1e-8, atol=1e-8)
+
+
+def test_the_gradient_of_a_sum_is_no_matter_of_strides(gpu: FakeCuda) -> None:
+    model = da.models.arm6()
+    given = tensors(model, 4, grad=True)
+    da.forward_dynamics(model, *given).sum().backward()
+    jacobian = da.compile(da.forward_dynamics, model).jacobian("tau")(*numpy_of(given))
+    np.testing.assert_allclose(given[2].grad.numpy(), jacobian.sum(axis=-2), rtol=1e-9)
+
+
+def test_numbers_of_the_host_stay_numbers_and_have_gradients(gpu: FakeCuda) -> None:
+    model = da.models.arm6()
+    q, v, tau = tensors(model, 4)
+    dt = torch.tensor(0.01, dtype=torch.float64, requires_grad=True)
+    q2, _ = da.step(model, q, v, tau, dt)
+    q2.sum().backward()
+    after, before = (da.step(model, *numpy_of([q, v, tau]), 0.01 + h)[0].sum() for h in (1e-6, -1e-6))
+    assert abs(dt.grad.item() - (after - before) / 2e-6) < 1e-6 * abs(dt.grad.item())
+    assert dt.grad.device.type == "cpu"
+
+
+def test_out_takes_tensors_and_refuses_gradients(gpu: FakeCuda) -> None:
+    model = da.models.arm6()
+    given = tensors(model, 6)
+    out = torch.empty(6, 6, dtype=torch.float64)
+    assert da.forward_dynamics(model, *given, out=out) is out
+    np.testing.assert_allclose(out.numpy(), da.forward_dynamics(model, *numpy_of(given)), rtol=1e-12)
+    with pytest.raises(ArgumentError, match="do not go together"):
+        da.forward_dynamics(model, *tensors(model, 6, grad=True), out=out)
+
+
+def test_batches_that_need_repeating_are_repeated(gpu: FakeCuda) -> None:
+    model = da.models.arm6()
+    q, v, tau = tensors(model, 12)
+    found = da.forward_dynamics(model, q.reshape(3, 4, 6), v[:4], tau[:3].reshape(3, 1, 6))
+    wanted = da.forward_dynamics(model, q.numpy().reshape(3, 4, 6), v[:4].numpy(), tau[:3].numpy()[:, None])
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-12)
+
+
+def test_transforms_work_on_the_gpu(gpu: FakeCuda) -> None:
+    model = da.models.arm6()
+    q, _, _ = tensors(model, 3)
+    launched = len(gpu.launches)
+    J = torch.func.vmap(torch.func.jacrev(lambda x: da.gravity_forces(model, x)))(q)
+    assert len(gpu.launches) > launched
+    wanted = da.compile(da.gravity_forces, model).jacobian("q")(q.numpy())
+    np.testing.assert_allclose(J.numpy(), wanted, rtol=1e-9, atol=1e-9)
