@@ -22,7 +22,8 @@ __all__ = ["Context"]
 class Context:
     """`places` of all arrays and float tables; `spills` the spill slots, `slots` how many are needed;
     `proceed` the condition and block that end long basic blocks (see `emit_instructions`); `call` writes
-    elementary functions, which are calls or not; `homes` tells the slots of leaves (see `allocate`)."""
+    elementary functions, which are calls or not; `homes` tells the slots of leaves, among the first `taken`
+    (see `allocate`)."""
 
     writer: Writer
     places: dict[str, Place]
@@ -35,6 +36,7 @@ class Context:
     slots: int = 0
     call: Caller = call
     calls: bool = True
+    taken: int = 0
     homes: Callable[[Instructions], Mapping[int, int]] = lambda instructions: {}
     functions: set[str] = field(default_factory=set)
 
@@ -52,6 +54,7 @@ class Context:
             keep=keep,
             eager=eager,
             homes=self.homes(instructions),
+            taken=self.taken,
             calls=self.calls,
         )
         self.slots = max(self.slots, plan.slots)

@@ -47,22 +47,30 @@ def allocate(
     keep: Iterable[int] = (),
     eager: Iterable[int] = (),
     homes: Mapping[int, int] | None = None,
+    taken: int = 0,
     calls: bool = True,
 ) -> Plan:
     """Plan the code with `registers` registers.
 
     `keep`: nodes that go to memory slots of their own, for good. `eager`: leaves to fetch at the start,
     because their array is written while the code runs. `homes`: leaves that stand in slots from the start,
-    which are free for others after their last use; these keep their numbers. `calls`: elementary functions
-    are calls, which empty the registers.
+    which are free for others after their last use; all of them are among the first `taken` slots, which are
+    otherwise not used. `calls`: elementary functions are calls, which empty the registers.
     """
-    return _Allocator(program, registers, set(keep), dict(homes or {}), calls).run(list(eager))
+    allocator = _Allocator(program, registers, set(keep), dict(homes or {}), taken, calls)
+    return allocator.run(list(eager))
 
 
 @final
 class _Allocator:
     def __init__(
-        self, program: Instructions, registers: int, keep: set[int], homes: dict[int, int], calls: bool
+        self,
+        program: Instructions,
+        registers: int,
+        keep: set[int],
+        homes: dict[int, int],
+        taken: int,
+        calls: bool,
     ) -> None:
         self.program = program
         self.registers = registers
@@ -73,7 +81,7 @@ class _Allocator:
         self.farthest: list[tuple[int, int]] = []
         self.slot: dict[int, int] = homes
         self.free: list[int] = []
-        self.fixed = self.slots = 1 + max(homes.values(), default=-1)
+        self.fixed = self.slots = taken
         self.kept = 0
         self.fetched: set[int] = set()
         self.uses: dict[int, list[int]] = {}

@@ -64,6 +64,7 @@ class Compute:
             proceed=("%nonempty", NEVER),
             call=call,
             calls=False,
+            taken=arrays.inputs_end,
         )
         opening = len(writer.lines)
         self._write()
@@ -116,11 +117,12 @@ class Compute:
         if self.rollout is not None:
             changing = {*(name for name, _ in self.rollout.carried), *self.rollout.streams}
             constant = {spec.name for spec in self.program.inputs} - changing
-        shared = self.arrays.shared
+        shared, results = self.arrays.shared, set(instructions.roots)
+        leaves = [node for node, op in enumerate(instructions.ops) if op == "input" and node not in results]
         return {
             node: shared[instructions.data[node][0]] + instructions.data[node][1]
-            for node, op in enumerate(instructions.ops)
-            if op == "input" and instructions.data[node][0] in shared.keys() - constant
+            for node in leaves
+            if instructions.data[node][0] in shared.keys() - constant
         }
 
     def _without_zeros(self, statement: Straight) -> Straight:

@@ -137,7 +137,7 @@ class _Walk:
             self.lines.append("%block = add i32 %home, 0")
         else:
             before = self.label
-            self._begin("rows")
+            self._begin("rows.next")
             self.lines.append(f"%block = phi i32 [ %home, %{before} ], [ %block.next, %rows.more ]")
         run("load")
         if self.source.info.rollout is None:
@@ -153,7 +153,7 @@ class _Walk:
                 "%block.next.wide = zext i32 %block.next to i64",
                 f"%block.next.row = mul i64 %block.next.wide, {block}",
                 "%block.again = icmp slt i64 %block.next.row, %rows",
-                "br i1 %block.again, label %rows, label %rows.over",
+                "br i1 %block.again, label %rows.next, label %rows.over",
                 "rows.over:",
             ]
             self.label = "rows.over"

@@ -17,9 +17,9 @@ class GpuInfo:
     """What a launch must know.
 
     `inputs`, `outputs`: (name, numbers a row); of a rollout also the final values and the refused steps,
-    which are 64-bit integers. `block`: threads of a block, one a sample. `shared_bytes`: dynamic shared memory
-    of a block. `scratch_bytes`: global memory for each thread in flight; if there is any, the kernel takes its
-    address, and a grid of any size goes over all rows. `checks`: whether rows may be refused.
+    which are 64-bit integers. `block`: threads of a block, one a sample. `shared_bytes`: dynamic shared
+    memory of a block. `scratch_bytes`: global memory for each thread in flight; if there is any, the kernel
+    takes its address, and a grid of any size goes over all rows. `checks`: whether rows may be refused.
     """
 
     inputs: tuple[tuple[str, int], ...]
