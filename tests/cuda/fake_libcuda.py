@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.codegen.gpu.host import HostKernel
+from dalembert.codegen.gpu import HostKernel
 from dalembert.cuda.driver import FUNCTIONS
 
 CAPTURE_UNSUPPORTED = 900
@@ -176,8 +176,7 @@ class FakeCuda:
         values = [ctypes.c_int64.from_address(places[k]).value for k in range(count)]
         self.launches.append({"grid": gx, "block": bx, "shared": shared, "stream": stream, "kernel": number})
         assert (bx, shared) == (source.info.block, source.info.shared_bytes)
-        memory = np.full(shared // 8 + 8, np.nan)
-        kernel.function(*values, gx, memory.ctypes.data)
+        kernel.launch(values, gx)
 
     def _require_context(self) -> None:
         assert self.contexts, "a context is current"

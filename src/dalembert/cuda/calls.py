@@ -62,8 +62,11 @@ def evaluate(function: Any, values: Sequence[Any], check: str | None = None, out
     kernel = kernel_of(function, home)
     results = function._kernels.results()
     arrays, places = result_rows(home, kind, stream, results, rows, function.dtype, out)
+    needed = kernel.scratch_bytes(rows.count) // 8
+    own = kind.empty((needed,), "float64", home.ordinal, stream) if needed else None
+    scratch = 0 if own is None else kind.view("", own, stream).address
     if out is None:
-        launch(function, kernel, stream, rows, places, check)
+        launch(function, kernel, stream, rows, places, check, scratch)
         return arrays
     item = np.dtype(function.dtype).itemsize
     targets, later, keep = list(places), [], []
@@ -73,7 +76,7 @@ def evaluate(function: Any, values: Sequence[Any], check: str | None = None, out
         keep.append(spare)
         targets[number] = (kind.view("", spare, stream).address, width)
         later.append((places[number], targets[number], width))
-    launch(function, kernel, stream, rows, targets, check)
+    launch(function, kernel, stream, rows, targets, check, scratch)
     for target, source, width in later:
         home.copy_rows(target, source, width, rows.count, stream)
     return arrays
@@ -97,15 +100,16 @@ def launch(
     rows: DeviceRows,
     targets: Sequence[tuple[int, int]],
     check: str | None,
+    scratch: int,
 ) -> None:
     """Launch a kernel; with a check, wait and look whether a row was refused."""
     home = kernel.device
     if check in (None, "off") or not kernel.info.checks or not rows.count:
-        kernel.launch(stream, rows.inputs, targets, rows.count)
+        kernel.launch(stream, rows.inputs, targets, rows.count, scratch=scratch)
         return
     with home.cell() as cell, home.current():
         home.driver("cuMemsetD8Async", cell, 255, 8, stream)
-        kernel.launch(stream, rows.inputs, targets, rows.count, refused=cell)
+        kernel.launch(stream, rows.inputs, targets, rows.count, refused=cell, scratch=scratch)
         found = np.empty(1, np.uint64)
         home.download(found, cell, stream)
     refused = int(found[0])
@@ -143,7 +147,7 @@ def launch_on_buffers(
         many = any(n != 1 for n in buffer.shape[: len(buffer.shape) - len(argument.shape)])
         inputs.append((buffer.address, argument.size * item if many else 0))
     outputs = [(buffer.address, result.size * item) for buffer, result in zip(results, own, strict=True)]
-    kernel.launch(stream, inputs, outputs, count)
+    kernel.launch(stream, inputs, outputs, count, scratch=kernel.kept_scratch(stream, count))
 
 
 def run_on_host_arrays(function: Any, rows: Rows, results: Sequence[Result]) -> int:
@@ -160,6 +164,7 @@ def run_on_host_arrays(function: Any, rows: Rows, results: Sequence[Result]) -> 
             [(x.address, x.row_bytes) for x in outputs],
             rows.count,
             refused=cell,
+            scratch=kernel.kept_scratch(0, rows.count),
         )
         found = np.empty(1, np.uint64)
         home.download(found, cell)

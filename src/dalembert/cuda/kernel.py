@@ -16,7 +16,7 @@ from dalembert.codegen.target import KERNEL_NAME
 from dalembert.errors import ArgumentError, DeviceError
 
 if TYPE_CHECKING:
-    from dalembert.codegen.gpu.emit import GpuInfo
+    from dalembert.codegen.gpu import GpuInfo
     from dalembert.cuda.device import Device
 
 __all__ = ["GpuKernel"]
@@ -28,6 +28,9 @@ PLAIN_SHARED: Final = 48 << 10
 """Bytes of shared memory that every kernel may use; more must be asked for."""
 
 MOST_BLOCKS: Final = 2**31 - 1
+
+BLOCKS_A_PROCESSOR: Final = 4
+"""Blocks under way on a multiprocessor, where each needs memory of its own."""
 
 
 @final
@@ -59,11 +62,38 @@ class GpuKernel:
         if tables:
             device.upload(self._tables, np.frombuffer(tables, np.uint8))
         self._unread = device.unread()
+        self._scratch: dict[int, tuple[int, int]] = {}
 
     def attribute(self, number: int) -> int:
         """CU_FUNC_ATTRIBUTE_…: 4 registers a thread, 3 bytes of local memory a thread."""
         with self.device.current():
             return self.device.driver.integer("cuFuncGetAttribute", number, self._function)
+
+    def scratch_bytes(self, rows: int) -> int:
+        """Memory that a launch over so many rows needs for itself."""
+        return (
+            self._blocks(rows) * self.info.block * self.info.scratch_bytes if self.info.scratch_bytes else 0
+        )
+
+    def kept_scratch(self, stream: int, rows: int) -> int:
+        """Such memory, kept for the next launch on the stream: for callers who cannot take any."""
+        size = self.scratch_bytes(rows)
+        address, had = self._scratch.get(stream, (0, 0))
+        if size > had:
+            if address:
+                self.device.release(address)
+            address = self.device.allocate(size)
+            self._scratch[stream] = (address, size)
+        return address
+
+    def _blocks(self, rows: int) -> int:
+        """Blocks of a launch: for all rows, or as many as fill the GPU where a block takes several turns."""
+        blocks = -(-rows // self.info.block)
+        if self.info.scratch_bytes:
+            return min(blocks, BLOCKS_A_PROCESSOR * self.device.processors)
+        if blocks > MOST_BLOCKS:
+            raise ArgumentError(f"{self.name}: {rows} samples are too many for one launch")
+        return blocks
 
     def launch(
         self,
@@ -73,12 +103,14 @@ class GpuKernel:
         rows: int,
         *,
         refused: int = 0,
+        scratch: int = 0,
         more: Sequence[int] = (),
     ) -> None:
         """Compute rows from and to (address, bytes between rows) on a stream; returns at once.
 
         `refused`: the address of 64 bits, all ones, that become the number of the first refused row; 0 where
-        nobody asks. `more`: further arguments, of a rollout.
+        nobody asks. `scratch`: the address of `scratch_bytes(rows)` bytes. `more`: further arguments, of a
+        rollout.
         """
         info = self.info
         if len(inputs) != len(info.inputs) or len(outputs) != len(info.outputs):
@@ -89,19 +121,17 @@ class GpuKernel:
         if not rows:
             return
         numbers = [number for pair in (*inputs, *outputs) for number in pair]
-        numbers += [rows, self._tables, refused or self._unread, *more]
+        numbers += [rows, self._tables, refused or self._unread]
+        numbers += [scratch, *more] if info.scratch_bytes else more
         values = (ctypes.c_int64 * len(numbers))(*numbers)
         start = ctypes.addressof(values)
         places = (ctypes.c_void_p * len(numbers))(*range(start, start + 8 * len(numbers), 8))
-        blocks = -(-rows // info.block)
-        if blocks > MOST_BLOCKS:
-            raise ArgumentError(f"{self.name}: {rows} samples are too many for one launch")
         device = self.device
         with device.current():
             device.driver(
                 "cuLaunchKernel",
                 self._function,
-                *(blocks, 1, 1),
+                *(self._blocks(rows), 1, 1),
                 *(info.block, 1, 1),
                 info.shared_bytes,
                 stream,

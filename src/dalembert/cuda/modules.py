@@ -11,10 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from dalembert.codegen.cache import cache_key, load_entry, store_entry
-from dalembert.codegen.gpu.architectures import from_capability
-from dalembert.codegen.gpu.assemble import ptx_of
-from dalembert.codegen.gpu.emit import GpuInfo, emit_gpu
-from dalembert.codegen.gpu.layout import Layout
+from dalembert.codegen.gpu import GpuInfo, emit_gpu, from_capability, ptx_of
 from dalembert.codegen.rollout import Rollout
 from dalembert.cuda.device import Device
 from dalembert.cuda.kernel import GpuKernel
@@ -53,7 +50,7 @@ def compile_gpu(
     if kernel is not None:
         return kernel
     architecture = from_capability(*device.capability)
-    source = emit_gpu(program, bits=BITS[dtype], architecture=architecture, layout=Layout())
+    source = emit_gpu(program, bits=BITS[dtype], architecture=architecture, rollout=rollout)
     code = link(ptx_of(source, architecture), device, name)
     description = {"info": source.info.to_json(), "extra": dict(extra or {})}
     store_entry(_entry_name(identity, device, dtype, rollout), description, [code, source.tables])
@@ -68,18 +65,8 @@ def load_gpu(
     if entry is None:
         return None
     description, (code, tables) = entry
-    info = _info(description["info"])
+    info = GpuInfo.from_json(description["info"])
     return GpuKernel(info, code, tables, device, name, description["extra"])
-
-
-def _info(data: Mapping[str, Any]) -> GpuInfo:
-    arrays: dict[str, Any] = {
-        side: tuple((str(n), int(k)) for n, k in data[side]) for side in ("inputs", "outputs")
-    }
-    rest: dict[str, Any] = {
-        name: value for name, value in data.items() if name not in ("kernel", "layout", *arrays)
-    }
-    return GpuInfo(**arrays, **rest, layout=Layout.from_json(data["layout"]))
 
 
 def _entry_name(identity: str, device: Device, dtype: str, rollout: Rollout | None) -> str:
