@@ -2,7 +2,9 @@
 
 import re
 
-from dalembert import __version__
+from dalembert import __version__, kernels
+
+kernels.PATIENCE = 3600.0  # pages do not say how long compilation took
 
 project = "dalembert"
 copyright = "The dalembert authors"
@@ -34,6 +36,7 @@ nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 180
 nb_merge_streams = True
+nb_output_stderr = "remove"  # there, too
 
 autodoc_typehints = "signature"
 autodoc_type_aliases = {name: name for name in ("Array", "ArrayLike", "Check", "Placement", "Scalar", "Tree")}
