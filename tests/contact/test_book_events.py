@@ -401,7 +401,7 @@ def test_wrong_simulations_are_named() -> None:
         simulate_events(model, [0.1], [0.0], floor, duration=1.0, step=-0.1)
     with pytest.raises(ShapeError, match="tau"):
         simulate_events(model, [0.1], [0.0], floor, duration=1.0, step=0.1, tau=[1.0, 2.0])
-    with pytest.raises(ShapeError, match="q has 1"):
+    with pytest.raises(ShapeError, match="q: expected"):
         simulate_events(model, [0.1, 0.2], [0.0], floor, duration=1.0, step=0.1)
     with pytest.raises(UnknownNameError, match="heun"):
         da.contact.dense_step(oscillator, [1.0, 0.0], 0.0, 0.1, method="hein")  # type: ignore[arg-type]

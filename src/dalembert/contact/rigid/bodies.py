@@ -137,6 +137,8 @@ def spatial_vector(name: str, given: Any) -> Array:
     x: Array = np.asarray(given, dtype=np.float64)
     if x.shape != (6,):
         raise ShapeError(f"{name} is a spatial vector of six numbers, angular first; got the shape {x.shape}")
+    if not np.isfinite(x).all():
+        raise ArgumentError(f"{name} holds numbers that are not finite")
     return x
 
 

@@ -59,6 +59,8 @@ def contact_dynamics(
         raise ShapeError(
             f"a contact solver returns {len(gaps)} forces, one a contact; got the shape {force.shape}"
         )
+    if not np.isfinite(force).all():
+        raise StateError(f"the contact solver returned forces that are not finite: {force}")
     return forward_dynamics(model, q, v, tau + gaps.normals(q) @ force), force
 
 

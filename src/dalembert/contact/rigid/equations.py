@@ -13,6 +13,7 @@ from dalembert.algorithms.open_tree import is_constrained
 from dalembert.api import forward_dynamics, forward_kinematics, jacobian, jacobian_rate, mass_matrix
 from dalembert.contact.rigid.bodies import contact_normal
 from dalembert.contact.rigid.gaps import GapFunction
+from dalembert.contact.rigid.starts import checked_state
 from dalembert.errors import ArgumentError, DtypeError
 from dalembert.model.model import Model
 from dalembert.model.system import WORLD_NAME
@@ -111,7 +112,8 @@ def contact_equations(
     >>> print(equations.T.round(6), (1.0 / equations.M).round(6), equations.d.round(6))  # l, m, -g
     [[2.]] [[3.]] [-9.81]
     """
-    q, v, tau = (np.asarray(x, dtype=np.float64) for x in (q, v, tau))
+    q, v = checked_state(model, q, v)
+    tau = np.asarray(tau, dtype=np.float64)
     if isinstance(contacts, GapFunction):
         T, bias = contacts.normals(q), contacts.bias(q, v)
     elif isinstance(contacts, Sequence):

@@ -14,7 +14,8 @@ from dalembert.contact.rigid.contact_sets import ContactSets, JointForces
 from dalembert.contact.rigid.dense_steps import DenseStep, Method, dense_step
 from dalembert.contact.rigid.gaps import GapFunction
 from dalembert.contact.rigid.impacts import impact_impulses
-from dalembert.errors import ArgumentError, ContactError, ShapeError, StateError
+from dalembert.contact.rigid.starts import checked_start, require_finite, require_number
+from dalembert.errors import ContactError, ShapeError, StateError
 from dalembert.model.model import Model
 
 if TYPE_CHECKING:
@@ -114,17 +115,12 @@ def simulate_events(
     collision 0.45152 [-4.429] [2.215]
     collision 0.90305 [-2.215] [1.107]
     """
+    y = checked_start(model, q, v, gaps)
     forces = _joint_forces(model, tau)
-    if not min(duration, step, tolerance, stabilization) > 0.0:
-        raise ArgumentError(
-            "duration, step, tolerance and stabilization are positive, "
-            f"got {duration}, {step}, {tolerance} and {stabilization}"
-        )
-    y = np.concatenate([np.asarray(q, dtype=np.float64), np.asarray(v, dtype=np.float64)])
-    if y.size != model.nq + model.nv or y.ndim != 1:
-        raise ShapeError(
-            f"q has {model.nq} numbers and v has {model.nv}, got {np.shape(q)} and {np.shape(v)}"
-        )
+    numbers = {"duration": duration, "step": step, "tolerance": tolerance, "stabilization": stabilization}
+    for name, number in numbers.items():
+        require_number(name, number, positive=True)
+    require_number("rest_velocity", rest_velocity, positive=False)
     sets = ContactSets(model, gaps, forces, tolerance=tolerance, fading=max(stabilization, 5.0 * step))
     deepest = np.where(gaps.extent(y[: model.nq]) >= 0.0, gaps.value(y[: model.nq]), 0.0)
     if deepest.min(initial=0.0) < -1e-6:
@@ -133,7 +129,12 @@ def simulate_events(
             f'"{gaps.names[worst]}" (contact {worst}) overlap by {-deepest[worst]:.3g} m at the start; '
             "lift them apart"
         )
-    e = np.broadcast_to(checked_restitution(restitution), (len(gaps),))
+    e = checked_restitution(restitution)
+    if e.shape not in ((), (len(gaps),)):
+        raise ShapeError(
+            f"restitution has the shape {e.shape}; give one number, or {len(gaps)}, one a contact"
+        )
+    e = np.broadcast_to(e, (len(gaps),))
     simulation = _Simulation(sets, y, e, rest_velocity, method)
     for number in range(1, int(np.ceil(duration / step - 1e-9)) + 1):
         simulation.advance(min(number * step, duration))
@@ -293,10 +294,18 @@ def _first_below(margin: Callable[[float], Array]) -> tuple[float, tuple[int, ..
 
 def _joint_forces(model: Model, tau: Any) -> JointForces:
     if callable(tau):
-        return lambda t, q, v: np.asarray(tau(t, q, v), dtype=np.float64)
+
+        def asked(t: float, q: Array, v: Array) -> Array:
+            found = np.asarray(tau(t, q, v), dtype=np.float64)
+            if not np.isfinite(found).all():
+                raise StateError(f"tau is not finite at t = {t:.6g} s: {found}")
+            return found
+
+        return asked
     constant = np.zeros(model.nv) if tau is None else np.asarray(tau, dtype=np.float64)
     if constant.shape != (model.nv,):
         raise ShapeError(
             f"tau has {model.nv} numbers, or is a function (t, q, v); got the shape {constant.shape}"
         )
+    require_finite("tau", constant)
     return lambda t, q, v: constant

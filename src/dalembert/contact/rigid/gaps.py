@@ -15,7 +15,7 @@ from dalembert.compiled import compile as compile_function
 from dalembert.contact.candidates import ContactPoint
 from dalembert.contact.pairs import WORLD, ContactPair, pairs_of
 from dalembert.contact.points import contact_points, point_names
-from dalembert.errors import ModelError, ShapeError
+from dalembert.errors import DtypeError, ModelError, ShapeError, TracingError
 from dalembert.execution import CompiledFunction
 from dalembert.model.model import Model
 from dalembert.model.shapes import Box, ConvexMesh, Plane
@@ -106,6 +106,11 @@ class GapFunction:
         points: OfConfiguration | None = None,
         names: Sequence[str | tuple[str, str]] | None = None,
     ) -> None:
+        if model.time_dependent:
+            raise ModelError(
+                f'"{model.name}" depends on time, which gaps phi(q) >= 0 do not; da.rollout and '
+                "da.simulation.integrate_adaptive know such models, without contact"
+            )
         self.model = model
         self._value = compile_function(_listed(function), model)
         self._extent = None if extent is None else compile_function(_listed(extent), model)
@@ -252,6 +257,13 @@ def _corners(pair: ContactPair) -> list[Vec3]:
 
 def _listed(function: OfConfiguration) -> OfConfiguration:
     def values(model: Model, q: Sequence[Any]) -> list[Any]:
-        return list(function(model, q))
+        found: Any = function(model, q)
+        try:
+            return list(found)
+        except (TypeError, TracingError):
+            what = "None" if found is None else "one number"
+            raise DtypeError(
+                f"the function of gaps returned {what}; expected a list, one a contact"
+            ) from None
 
     return values

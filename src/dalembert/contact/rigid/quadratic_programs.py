@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.contact.rigid.lcp import RANK, ZERO, ComplementaritySolution, checked_problem
-from dalembert.errors import ContactError, ShapeError
+from dalembert.errors import ArgumentError, ContactError, ShapeError
 
 __all__ = ["LeastConstraint", "least_constraint", "solve_force_qp"]
 
@@ -115,7 +115,12 @@ def least_constraint(H: Any, free: Any, T: Any, bias: Any) -> LeastConstraint:
             f"H is (nv, nv), free (nv,), T (nv, nc), bias (nc,); "
             f"got {H.shape}, {a.shape}, {T.shape}, {bias.shape}"
         )
-    response = np.linalg.solve(H, T)
+    if not all(np.isfinite(x).all() for x in (H, a, T, bias)):
+        raise ArgumentError("H, free, T and bias must be finite")
+    try:
+        response = np.linalg.solve(H, T)
+    except np.linalg.LinAlgError:
+        raise ContactError("H is singular: a freedom moves nothing that has mass") from None
     square = (T * response).sum(axis=0)
     length = np.sqrt(np.where(square > 0.0, square, 1.0))
     force, active = np.zeros(bias.size), list[int]()

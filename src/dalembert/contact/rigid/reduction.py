@@ -37,6 +37,8 @@ def reduce_contacts(points: Any, directions: Any, *, tolerance: float = 1e-7) ->
     p = np.asarray(points, dtype=np.float64)
     if p.ndim != 2 or p.shape[1] != 3:
         raise ShapeError(f"points are (nc, 3), got the shape {p.shape}")
+    if not np.isfinite(p).all():
+        raise ArgumentError("points hold numbers that are not finite")
     centre = p.mean(axis=0) if len(p) else p
     reach = float(np.abs(p - centre).max(initial=0.0)) or 1.0  # moments are then as large as forces
     N = contact_normal(

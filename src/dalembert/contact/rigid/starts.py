@@ -1,0 +1,62 @@
+"""What chapter 11's functions are given, checked before they begin."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.arguments import as_array
+from dalembert.contact.rigid.gaps import GapFunction
+from dalembert.errors import ArgumentError, DtypeError, ModelError, ShapeError
+from dalembert.model.model import Model
+
+__all__ = ["checked_start", "checked_state", "require_finite", "require_number"]
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+def checked_state(model: Model, q: Any, v: Any) -> tuple[Array, Array]:
+    """q `(nq,)` and v `(nv,)` of one sample."""
+    found = as_array("q", q, (model.nq,)), as_array("v", v, (model.nv,))
+    if found[0].ndim != 1 or found[1].ndim != 1:
+        raise ShapeError(
+            f"q and v have the shapes {found[0].shape} and {found[1].shape}; samples have contacts of their "
+            "own, so call this for one at a time"
+        )
+    return found
+
+
+def checked_start(model: Model, q: Any, v: Any, gaps: GapFunction) -> Array:
+    """y = (q, v), if it is a state that these contacts and the model's constraints allow."""
+    from dalembert.simulation.initial_state import require_closed_loops
+
+    if not isinstance(gaps, GapFunction):
+        raise DtypeError(
+            f"gaps is {type(gaps).__name__}; give a GapFunction, such as da.contact.shape_gaps(model)"
+        )
+    if gaps.model is not model and gaps.model != model:
+        raise ModelError(f'the gaps are those of "{gaps.model.name}" and not of "{model.name}"')
+    position, velocity = checked_state(model, q, v)
+    require_finite("q", position)
+    require_finite("v", velocity)
+    require_closed_loops(model, position, velocity, np.zeros(()))
+    return np.concatenate([position, velocity])
+
+
+def require_finite(name: str, array: Array) -> None:
+    """Refuse NaN and infinities."""
+    if not np.isfinite(array).all():
+        raise ArgumentError(f"{name} holds numbers that are not finite")
+
+
+def require_number(name: str, value: object, *, positive: bool) -> None:
+    """Refuse what is no number, or none that is positive, or not negative."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise DtypeError(f"{name} is {value!r}; give a number")
+    number = float(value)
+    if not math.isfinite(number) or number < 0.0 or (positive and number == 0.0):
+        wanted = "a positive, finite number" if positive else "a finite number from 0 on"
+        raise ArgumentError(f"{name} is {value!r}; give {wanted}")
