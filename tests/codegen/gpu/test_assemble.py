@@ -123,9 +123,8 @@ def test_barriers_keep_the_threads_of_a_block_together():
 
 def test_slots_go_to_shared_memory_as_far_as_it_reaches():
     _, wide, kernel = _structure(Layout(block=64, values=16, shared=100 * 1024))
-    assert ".local" not in kernel
-    _, narrow, kernel = _structure(Layout(block=64, values=16, shared=9 * 1024))
-    assert "ld.local" in kernel
+    _, narrow, other = _structure(Layout(block=64, values=16, shared=9 * 1024))
+    assert len(re.findall(r"\bld\.shared", kernel)) > len(re.findall(r"\bld\.shared", other))
     assert narrow.info.shared_bytes <= 9 * 1024 < wide.info.shared_bytes
 
 

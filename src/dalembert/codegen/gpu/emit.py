@@ -26,12 +26,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import final
 
-from dalembert.codegen.elementary import definition
+from dalembert.codegen import elementary
+from dalembert.codegen.gpu import single
 from dalembert.codegen.gpu.architectures import Architecture
 from dalembert.codegen.gpu.arrays import Arrays
 from dalembert.codegen.gpu.compute import Compute
 from dalembert.codegen.gpu.layout import WARP, Layout
-from dalembert.codegen.gpu.single import sincos_definition
 from dalembert.codegen.gpu.source import GpuInfo, GpuSource
 from dalembert.codegen.gpu.staging import Tile, copy_rows, zero_rows
 from dalembert.codegen.ir import LaneType, Writer
@@ -264,14 +264,17 @@ class _Kernel:
         writer.begin(outside)
 
     def _definitions(self, functions: set[str]) -> str:
-        names = functions | ({"sincos"} if "tan" in functions else set())
-        inlined, called = "alwaysinline nounwind", "noinline nounwind cold"
-        text = "".join(
-            definition(name, lanes=1, fma=True, attributes="nounwind", declared=self.declared)
-            for name in sorted(names)
+        """The elementary functions: inlined, but for what huge arguments call."""
+        near, far = "alwaysinline nounwind", "noinline nounwind cold"
+        wide = (
+            functions if self.type.bits == 64 else {name for name in functions if single.needs_double(name)}
         )
-        text = text.replace("nounwind cold {", f"{called} {{").replace("nounwind {", f"{inlined} {{")
-        if "sincos" in names and self.type.bits == 32:
-            writer = Writer(self.type, fma=True, declared=self.declared)
-            text += sincos_definition(writer, inlined, called)
+        text = "".join(
+            elementary.definition(name, lanes=1, fma=True, attributes="nounwind", declared=self.declared)
+            for name in sorted(wide | ({"sincos"} if "tan" in wide else set()))
+        )
+        text = text.replace("nounwind cold {", f"{far} {{").replace("nounwind {", f"{near} {{")
+        if self.type.bits == 32:
+            for name in sorted(functions):
+                text += single.definition(name, near=near, far=far, declared=self.declared)
         return text

@@ -1,25 +1,30 @@
-"""Elementary functions in single precision, without a double in the common way.
+"""Elementary functions in single precision, without a double on the common way.
 
-    sine, cosine   n = round(x 2/pi), r = x - n pi/2 in three parts of pi/2 by fused multiply-adds,
-                   polynomials on |r| <= pi/4 (Moshier's Cephes, 1989), quadrant n mod 4. Above 1e5 a sample
-                   takes the way of double precision, as a call.
+    sine, cosine,    n = round(x 2/pi), r = x - n pi/2 in three parts of pi/2 by fused multiply-adds,
+    tangent          polynomials on |r| <= pi/4, quadrant n mod 4. Above 1e5 a sample calls the function of
+                     double precision.
+    atan2, asin,     as in double precision (`codegen.elementary`), with shorter polynomials
+    acos, exp, log
 
-The first of the three steps is exact: n pi_1 and x are multiples of 2^-24, and so is their difference, which
-is below one.
+Polynomials are those of Moshier's Cephes library (1989). Of the three steps of the reduction the first is
+exact: x and n pi_1 are multiples of 2^-24, and so is their difference, which is below one.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Final
 
 from dalembert.codegen import elementary
-from dalembert.codegen.ir import Value, Writer
+from dalembert.codegen.ir import LaneType, Value, Writer
 from dalembert.codegen.trigonometry import function_text
 
-__all__ = ["call", "sincos_definition"]
+__all__ = ["call", "definition", "needs_double"]
 
 FAR: Final = 1e5
+"""Above this argument the three parts of pi/2 are too few."""
+
 ROUNDER: Final = 1.5 * 2.0**23
 PIO2: Final = (
     float.fromhex("0x1.921fb6p+0"),
@@ -28,20 +33,61 @@ PIO2: Final = (
 )
 SINE: Final = (-1.6666654611e-1, 8.3321608736e-3, -1.9515295891e-4)
 COSINE: Final = (4.166664568298827e-2, -1.388731625493765e-3, 2.443315711809948e-5)
+TANGENT: Final = (
+    3.33331568548e-1, 1.33387994085e-1, 5.34112807005e-2, 2.44301354525e-2, 3.11992232697e-3,
+    9.38540185543e-3,
+)  # fmt: skip
+ARCTANGENT: Final = (-3.33329491539e-1, 1.99777106478e-1, -1.38776856032e-1, 8.05374449538e-2)
+ARCSINE: Final = (1.6666752422e-1, 7.4953002686e-2, 4.5470025998e-2, 2.4181311049e-2, 4.2163199048e-2)
+EXPONENTIAL: Final = (
+    5.0000001201e-1, 1.6666665459e-1, 4.1665795894e-2, 8.3334519073e-3, 1.3981999507e-3, 1.9875691500e-4,
+)  # fmt: skip
+LOGARITHM: Final = (
+    3.3333331174e-1, -2.4999993993e-1, 2.0000714765e-1, -1.6668057665e-1, 1.4249322787e-1, -1.2420140846e-1,
+    1.1676998740e-1, -1.1514610310e-1, 7.0376836292e-2,
+)  # fmt: skip
+LN2_HIGH: Final = 0.693359375
+LN2_LOW: Final = -2.12194440e-4
+PIO2_LOW: Final = -4.371139000186241e-8
+SUFFIX: Final = "_single"
 PAIR: Final = "{ float, float }"
 
 
 def call(writer: Writer, op: str, operands: list[Value]) -> dict[str, Value]:
-    """As `elementary.call`; sine and cosine in the precision of the writer."""
-    if writer.type.bits == 64 or op not in ("sin", "cos"):
+    """As `elementary.call`, in the precision of the writer."""
+    if writer.type.bits == 64:
         return elementary.call(writer, op, operands)
-    both = writer.let(f"call {PAIR} @sincos_single(float {operands[0]})")
-    return {name: writer.let(f"extractvalue {PAIR} {both}, {k}") for k, name in enumerate(("sin", "cos"))}
+    given = ", ".join(f"float {x}" for x in operands)
+    name = elementary.function_of(op) + SUFFIX
+    if op not in ("sin", "cos"):
+        return {op: writer.let(f"call float @{name}({given})")}
+    both = writer.let(f"call {PAIR} @{name}({given})")
+    return {each: writer.let(f"extractvalue {PAIR} {both}, {k}") for k, each in enumerate(("sin", "cos"))}
 
 
-def sincos_definition(writer: Writer, near: str, far: str) -> str:
-    """The text of `sincos_single`, with the attributes of the functions for near and far arguments."""
-    w = writer
+def definition(name: str, *, near: str, far: str, declared: set[str]) -> str:
+    """The text of a function in single precision: attributes `near`, and `far` of what is called for huge
+    arguments, which needs the function of double precision beside it."""
+    writer = Writer(LaneType(32, 1), fma=True, declared=declared)
+    if name in _FAR:
+        return _reduced_definition(writer, name, near, far)
+    body, arity = _BODIES[name]
+    names = [f"%x{k}" for k in range(arity)]
+    result = body(writer, *names)
+    parameters = ", ".join(f"float {item}" for item in names)
+    lines = [*writer.lines, f"ret float {result}"]
+    return function_text("float", name + SUFFIX, parameters, lines, near)
+
+
+def needs_double(name: str) -> bool:
+    """Whether the function calls that of double precision."""
+    return name in _FAR
+
+
+def _reduced_definition(w: Writer, name: str, near: str, far: str) -> str:
+    """A function of an angle: the way for near arguments, and the call for the others."""
+    body, count = _FAR[name]
+    result = PAIR if count == 2 else "float"
     w.line("entry:")
     rounder = w.constant(ROUNDER)
     shifted = w.fused("%x", w.constant(2.0 / math.pi), rounder)
@@ -49,22 +95,46 @@ def sincos_definition(writer: Writer, near: str, far: str) -> str:
     r = "%x"
     for part in PIO2:
         r = w.fused(minus, w.constant(part), r)
-    sine, cosine = _sine_cosine(w, r, w.to_bits(shifted))
+    values = body(w, r, w.to_bits(shifted))
     beyond = w.compare("ugt", w.abs("%x"), w.constant(FAR))
     w.line(f"br i1 {beyond}, label %far, label %done, !prof !0")
     w.line("far:")
-    pair = w.let(f"call {PAIR} @sincos_far(float %x)")
-    far_sine, far_cosine = (w.let(f"extractvalue {PAIR} {pair}, {k}") for k in range(2))
+    other = w.let(f"call {result} @{name}_far(float %x)")
+    others = [other] if count == 1 else [w.let(f"extractvalue {PAIR} {other}, {k}") for k in range(2)]
     w.line("br label %done")
     w.line("done:")
-    w.line(f"%sine = phi float [ {sine}, %entry ], [ {far_sine}, %far ]")
-    w.line(f"%cosine = phi float [ {cosine}, %entry ], [ {far_cosine}, %far ]")
-    first = w.let(f"insertvalue {PAIR} poison, float %sine, 0")
-    w.line(f"ret {PAIR} {w.let(f'insertvalue {PAIR} {first}, float %cosine, 1')}")
-    return _far_definition(far) + function_text(PAIR, "sincos_single", "float %x", w.lines, near)
+    chosen = [
+        w.let(f"phi float [ {value}, %entry ], [ {far_value}, %far ]")
+        for value, far_value in zip(values, others)
+    ]
+    w.line(f"ret {result} {chosen[0] if count == 1 else _pair(w, chosen)}")
+    return _far_definition(w, name, count, far) + function_text(
+        result, name + SUFFIX, "float %x", w.lines, near
+    )
 
 
-def _sine_cosine(w: Writer, r: Value, n: Value) -> tuple[Value, Value]:
+def _far_definition(near: Writer, name: str, count: int, attributes: str) -> str:
+    """The function of double precision, rounded."""
+    w = Writer(near.type, fma=True, declared=near.declared)
+    wide = w.let("fpext float %x to double")
+    if count == 1:
+        result = "float"
+        value = w.let(f"call double @{name}(double {wide})")
+        value = w.let(f"fptrunc double {value} to float")
+    else:
+        result, double = PAIR, "{ double, double }"
+        both = w.let(f"call {double} @{name}(double {wide})")
+        parts = [w.let(f"extractvalue {double} {both}, {k}") for k in range(2)]
+        value = _pair(w, [w.let(f"fptrunc double {part} to float") for part in parts])
+    return function_text(result, f"{name}_far", "float %x", [*w.lines, f"ret {result} {value}"], attributes)
+
+
+def _pair(w: Writer, values: list[Value]) -> Value:
+    first = w.let(f"insertvalue {PAIR} poison, float {values[0]}, 0")
+    return w.let(f"insertvalue {PAIR} {first}, float {values[1]}, 1")
+
+
+def _sine_cosine(w: Writer, r: Value, n: Value) -> list[Value]:
     """sin and cos of n pi/2 + r."""
     z = w.mul(r, r)
     sine = w.fused(w.mul(z, r), w.polynomial(z, SINE), r)
@@ -73,32 +143,122 @@ def _sine_cosine(w: Writer, r: Value, n: Value) -> tuple[Value, Value]:
     sine, cosine = w.select(odd, cosine, sine), w.select(odd, sine, cosine)
     sine_sign = w.integer("shl", w.integer("and", n, 2), 30)
     cosine_sign = w.integer("shl", w.integer("and", w.integer("add", n, 1), 2), 30)
-    return (
+    return [
         w.from_bits(w.integer("xor", w.to_bits(sine), sine_sign)),
         w.from_bits(w.integer("xor", w.to_bits(cosine), cosine_sign)),
-    )
+    ]
 
 
-def _far_definition(attributes: str) -> str:
-    wide = "{ double, double }"
-    return function_text(
-        PAIR,
-        "sincos_far",
-        "float %x",
-        [
-            "%wide = fpext float %x to double",
-            f"%both = call {wide} @sincos(double %wide)",
-            *(
-                line
-                for k, name in enumerate(("sine", "cosine"))
-                for line in (
-                    f"%{name}.wide = extractvalue {wide} %both, {k}",
-                    f"%{name} = fptrunc double %{name}.wide to float",
-                )
-            ),
-            f"%first = insertvalue {PAIR} poison, float %sine, 0",
-            f"%pair = insertvalue {PAIR} %first, float %cosine, 1",
-            f"ret {PAIR} %pair",
-        ],
-        attributes,
-    )
+def _tangent(w: Writer, r: Value, n: Value) -> list[Value]:
+    """tan of n pi/2 + r."""
+    z = w.mul(r, r)
+    tangent = w.fused(w.mul(z, r), w.polynomial(z, TANGENT), r)
+    odd = w.integer_compare("ne", w.integer("and", n, 1), 0)
+    return [w.select(odd, w.div(w.constant(-1.0), tangent), tangent)]
+
+
+def _arc_parts(w: Writer, x: Value) -> tuple[Value, Value, Value]:
+    """|x| < 1/2; s = |x| or sqrt((1 - |x|)/2); s^3 times the polynomial of asin(s) - s."""
+    size = w.abs(x)
+    small = w.compare("olt", size, w.constant(0.5))
+    half = w.fused(size, w.constant(-0.5), w.constant(0.5))
+    z = w.select(small, w.mul(x, x), half)
+    s = w.select(small, size, w.sqrt(half))
+    return small, s, w.mul(w.mul(s, z), w.polynomial(z, ARCSINE))
+
+
+def _asin(w: Writer, x: Value) -> Value:
+    small, s, rest = _arc_parts(w, x)
+    twice = w.fused(w.constant(-2.0), rest, w.constant(PIO2_LOW))
+    large = w.add(w.fused(w.constant(-2.0), s, w.constant(PIO2[0])), twice)
+    return w.copysign(w.select(small, w.add(s, rest), large), x)
+
+
+def _acos(w: Writer, x: Value) -> Value:
+    small, s, rest = _arc_parts(w, x)
+    low, signed = w.constant(PIO2_LOW), w.copysign(rest, x)
+    middle = w.sub(w.constant(PIO2[0]), w.sub(x, w.sub(low, signed)))
+    right = w.mul(w.constant(2.0), w.add(s, rest))
+    left = w.fused(w.constant(-2.0), s, w.constant(2.0 * PIO2[0]))
+    left = w.add(left, w.fused(w.constant(-2.0), rest, w.constant(2.0 * PIO2_LOW)))
+    outer = w.select(w.compare("olt", x, w.constant(0.0)), left, right)
+    return w.select(small, middle, outer)
+
+
+def _atan2(w: Writer, y: Value, x: Value) -> Value:
+    zero, one = w.constant(0.0), w.constant(1.0)
+    ax, ay = w.abs(x), w.abs(y)
+    steep = w.compare("ogt", ay, ax)
+    largest, least = w.select(steep, ay, ax), w.select(steep, ax, ay)
+    # Near the largest number the sum below would overflow; infinities of both have the ratio one.
+    scale = w.select(w.compare("ogt", largest, w.constant(2.0**126)), w.constant(0.25), one)
+    infinite = w.compare("oeq", least, w.constant(math.inf))
+    largest = w.select(infinite, one, w.mul(largest, scale))
+    least = w.select(infinite, one, w.mul(least, scale))
+    beyond = w.compare("ogt", least, w.mul(largest, w.constant(0.41421356237309503)))
+    numerator = w.select(beyond, w.sub(least, largest), least)
+    denominator = w.select(beyond, w.add(least, largest), largest)
+    t = w.div(numerator, w.select(w.compare("oeq", denominator, zero), one, denominator))
+    z = w.mul(t, t)
+    angle = w.fused(w.mul(t, z), w.polynomial(z, ARCTANGENT), t)
+    low = w.constant(PIO2_LOW)
+    quarter = w.add(w.constant(PIO2[0] / 2.0), w.add(angle, w.constant(PIO2_LOW / 2.0)))
+    angle = w.select(beyond, quarter, angle)
+    angle = w.select(steep, w.sub(w.constant(PIO2[0]), w.sub(angle, low)), angle)
+    negative = w.integer_compare("slt", w.to_bits(x), 0)
+    turned = w.sub(w.constant(2.0 * PIO2[0]), w.sub(angle, w.constant(2.0 * PIO2_LOW)))
+    angle = w.select(negative, turned, angle)
+    return w.select(w.compare("uno", x, y), w.add(x, y), w.copysign(angle, y))
+
+
+def _exp(w: Writer, x: Value) -> Value:
+    high, low = w.constant(89.0), w.constant(-105.0)
+    bounded = w.select(w.compare("ogt", x, high), high, x)
+    bounded = w.select(w.compare("olt", bounded, low), low, bounded)
+    rounder = w.constant(ROUNDER)
+    shifted = w.fused(bounded, w.constant(1.4426950408889634), rounder)
+    minus = w.neg(w.sub(shifted, rounder))
+    r = w.fused(minus, w.constant(LN2_LOW), w.fused(minus, w.constant(LN2_HIGH), bounded))
+    tail = w.fused(w.mul(r, r), w.polynomial(r, EXPONENTIAL), r)
+    result = w.add(w.constant(1.0), tail)
+    # 2^k in two factors: the result may be subnormal, or infinite.
+    power_of_two = w.integer("sub", w.to_bits(shifted), w.to_bits(rounder))
+    half = w.integer("ashr", power_of_two, 1)
+    for part in (half, w.integer("sub", power_of_two, half)):
+        result = w.mul(result, w.from_bits(w.integer("shl", w.integer("add", part, 127), 23)))
+    return result
+
+
+def _log(w: Writer, x: Value) -> Value:
+    zero, one = w.constant(0.0), w.constant(1.0)
+    tiny = w.compare("olt", x, w.constant(2.0**-126))
+    bits = w.to_bits(w.select(tiny, w.mul(x, w.constant(2.0**25)), x))
+    # x = 2^k m with m from sqrt(1/2) to sqrt(2).
+    moved = w.integer("sub", bits, 0x3F3504F3)
+    k = w.let(f"sitofp i32 {w.integer('ashr', moved, 23)} to float")
+    k = w.sub(k, w.select(tiny, w.constant(25.0), zero))
+    mantissa = w.from_bits(w.integer("add", w.integer("and", moved, 0x7FFFFF), 0x3F3504F3))
+    f = w.sub(mantissa, one)
+    z = w.mul(f, f)
+    tail = w.mul(w.mul(f, z), w.polynomial(f, LOGARITHM))
+    tail = w.fused(k, w.constant(LN2_LOW), tail)
+    tail = w.fused(z, w.constant(-0.5), tail)
+    result = w.fused(k, w.constant(LN2_HIGH), w.add(f, tail))
+    infinity = w.constant(math.inf)
+    result = w.select(w.compare("oeq", x, zero), w.constant(-math.inf), result)
+    result = w.select(w.compare("oeq", x, infinity), infinity, result)
+    return w.select(w.compare("ult", x, zero), w.constant(math.nan), result)
+
+
+_FAR: Final[dict[str, tuple[Callable[[Writer, Value, Value], list[Value]], int]]] = {
+    "sincos": (_sine_cosine, 2),
+    "tan": (_tangent, 1),
+}
+
+_BODIES: Final[dict[str, tuple[Callable[..., Value], int]]] = {
+    "asin": (_asin, 1),
+    "acos": (_acos, 1),
+    "atan2": (_atan2, 2),
+    "exp": (_exp, 1),
+    "log": (_log, 1),
+}

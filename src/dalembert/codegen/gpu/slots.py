@@ -1,8 +1,9 @@
 """Where a thread keeps the values that find no register.
 
 Slots below the number of staged inputs are the columns of these inputs, free after their last use. The next
-are columns of shared memory beyond inputs and results, as far as there is room, and the rest local memory.
-How many of them there are is known only when all code is written; the addresses are filled in then.
+are columns of shared memory beyond inputs and results, as far as there is room, and the rest variables of the
+thread, which the assembler keeps in registers or local memory. How many of them there are is known only when
+all code is written; the addresses are filled in then.
 """
 
 from __future__ import annotations
