@@ -35,7 +35,7 @@ class Push(NamedTuple):
 PUSHES: Final = (
     Push(2.0, 0.2, "chest", (90.0, 0.0, 0.0), "a push from behind: it sways, and comes back"),
     Push(4.0, 0.2, "chest", (220.0, 0.0, 0.0), "a harder one: it takes a step"),
-    Push(6.8, 0.25, "chest", (-120.0, 260.0, 0.0), "a shove from the side: it falls"),
+    Push(6.8, 0.25, "chest", (-120.0, 350.0, 0.0), "a shove from the side: it falls"),
     Push(8.8, 0.2, "pelvis", (0.0, 450.0, 1400.0), "and again, where it lies"),
 )
 

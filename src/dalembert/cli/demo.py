@@ -14,6 +14,8 @@ __all__ = ["run"]
 
 UPRIGHT = 0.7
 """A pelvis higher than this [m] is that of somebody who stands."""
+LOW = 0.35
+"""One lower than this [m], of somebody who lies."""
 MOMENTS = (1.0, 2.3, 4.1, 4.2, 4.3, 4.6, 6.7, 7.1, 7.4, 7.6, 8.0, 8.7, 9.0, 9.2, 9.5, 10.4)
 """Of the pictures [s]."""
 
@@ -66,6 +68,13 @@ def run(*, folder: str) -> int:
     return 0 if stood and not motion.failed.any() else 1
 
 
+def _state(height: float, touching: int) -> str:
+    """What somebody does whose pelvis is so high [m] and who touches the ground at so many points."""
+    if not touching:
+        return "in the air"
+    return "stands" if height > UPRIGHT else "lies" if height < LOW else "falls"
+
+
 def _story(motion: da.Trajectory) -> str:
     """Energies and contacts at moments, and what happened there."""
     assert motion.contacts is not None
@@ -78,7 +87,7 @@ def _story(motion: da.Trajectory) -> str:
     rows = []
     for time, words in moments:
         k = min(round(time / DT), len(touching) - 1)
-        state = "stands" if motion.q[k, 2] > UPRIGHT else "lies" if touching[k] else "in the air"
+        state = _state(motion.q[k, 2], touching[k])
         rows.append(
             [f"{time:.1f}", f"{kinetic[k]:.1f}", f"{energy[k]:.1f}", f"{touching[k]}", words or state]
         )
