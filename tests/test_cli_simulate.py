@@ -147,6 +147,38 @@ def test_worlds_and_keyframes_of_mjcf_files(capsys, tmp_path):
     assert '"high"' in capsys.readouterr().err
 
 
+WALKER = """<mujoco><worldbody><geom name="floor" type="plane" size="5 5 1"/>
+<body name="box" pos="0 0 0.5"><joint name="up" type="slide" axis="0 0 1"/><geom size=".1"/></body>
+<body name="stone" pos="1 2 0.75"><freejoint/><geom size=".1"/></body>
+</worldbody></mujoco>"""
+
+
+def test_mjcf_files_start_where_they_place_their_bodies_and_touch_their_floor(capsys, tmp_path):
+    """A figure on slides falls on the floor as a free one does, and neither begins at the origin."""
+    pytest.importorskip("mujoco")
+    path, out = tmp_path / "walker.xml", tmp_path / "walker.npz"
+    path.write_text(WALKER)
+    facts = told(capsys, path, "--duration", 1, "-o", out)
+    found = da.Trajectory.load(out)
+    poses = found.poses()
+    np.testing.assert_allclose(poses["stone"].translation[0], [1.0, 2.0, 0.75])
+    assert poses["box"].translation[0, 2] == pytest.approx(0.5)
+    for name in ("box", "stone"):
+        assert poses[name].translation[-1, 2] == pytest.approx(0.1, abs=1e-3)
+    assert facts["contact"]["deepest_overlap"] < 1e-3
+    path.write_text(
+        WALKER.replace('<body name="stone" pos="1 2 0.75"><freejoint/><geom size=".1"/></body>', "")
+    )
+    assert told(capsys, path, "--duration", 1)["contact"]["touching_at_end"] == 1
+    told(capsys, path, "--duration", 0.1, "--pose", "neutral", "-o", out, "--force")
+    assert da.Trajectory.load(out).q[0, 0] == 0.0
+
+
+def test_durations_are_kept(capsys):
+    assert told(capsys, "pendulum", "--duration", 0.004)["duration"] == pytest.approx(0.004)
+    assert told(capsys, "pendulum", "--duration", 1, "--dt", 0.25)["duration"] == pytest.approx(1.0)
+
+
 def test_recordings_and_the_text_that_is_printed(capsys, file, tmp_path):
     out = tmp_path / "fall.html"
     assert main(["simulate", file, "--duration", "0.2", "-o", str(out), "--progress"]) == 0
@@ -210,11 +242,16 @@ def test_files_that_exist_are_kept(capsys, tmp_path):
         (["pendulum", "--pose", "missing.json"], "missing.json"),
         (["pendulum", "--pose", "missing.npz"], "missing.npz"),
         (["pendulum", "--initial-height", "1"], "free root"),
+        (["pendulum", "--every", "1000", "--duration", "0.1"], "longer than --duration"),
+        (["pendulum", "--duration", "1e10"], "every"),
+        (["pendulum", "-o", "folder.npz", "--force"], "is a folder"),
         (["pendulum", "--push", "body=foot,force=1,0,0"], "foot"),
         (["pendulum", "--push", "body=bob,force=1,0,0,at=100"], "none of the"),
     ],
 )
-def test_what_is_not_understood_is_one_kind_line(capsys, arguments, said):
+def test_what_is_not_understood_is_one_kind_line(capsys, monkeypatch, tmp_path, arguments, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.npz").mkdir()
     assert main(["simulate", *arguments]) == 2
     printed = capsys.readouterr()
     assert said in printed.err

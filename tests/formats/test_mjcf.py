@@ -357,6 +357,8 @@ def test_keyframes_are_states_of_the_model(tmp_path: Path) -> None:
     assert (key.name, key.time) == ("k", 2.0)
     np.testing.assert_allclose(key.q, [1, 2, 3, 0, 1, 0, 0, 0.7])
     np.testing.assert_allclose(key.v, [4, 5, 6, 1, -2, -3, 7])  # half a turn about x
+    np.testing.assert_allclose(held.start.q[:3], [1, 2, 3])
+    assert not held.start.v.any()
 
 
 def test_root_can_be_fixed_or_floating(tmp_path: Path) -> None:

@@ -141,16 +141,15 @@ def _add_simulate(commands: "Commands[argparse.ArgumentParser]") -> None:
     add(
         "--contact",
         choices=("rigid", "compliant", "none"),
-        help="the law of contact (default: rigid for free bodies that have something to touch)",
+        help="the law of contact (default: rigid on a ground, or where free bodies have something to touch)",
     )
     add("--self-collision", action="store_true", help="parts of a figure touch each other (long to compile)")
     add("--no-ground", action="store_true", help="put no ground under a free figure")
     add(
         "--pose",
-        default="neutral",
         metavar="P",
         help="neutral, a keyframe of an MJCF file, a .json file (q, or joints by name), or an .npz file (q "
-        "and v; of a trajectory its last frame)",
+        "and v; of a trajectory its last frame); default: where an MJCF file places its bodies, else neutral",
     )
     add(
         "--initial-height",

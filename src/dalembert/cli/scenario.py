@@ -108,7 +108,8 @@ def scenario(options: argparse.Namespace) -> Scenario:
     contact = options.contact
     if contact is None:
         free = any(isinstance(body.joint, da.Free) for body in model.bodies)
-        contact = "rigid" if free and touching and model.world_shapes else "none"
+        ground = any(isinstance(shape, da.Plane | da.HeightField) for shape in model.world_shapes)
+        contact = "rigid" if touching and (ground or (free and model.world_shapes)) else "none"
         if contact == "none" and touching:
             notes.append("nothing touches anything (--contact rigid: it does)")
     pairs: tuple[ContactPair, ...] = ()
@@ -164,17 +165,20 @@ def _law(contact: str, pairs: tuple[ContactPair, ...]) -> Any:
 def _pose(model: da.Model, options: argparse.Namespace) -> tuple[Array, Array]:
     """q and v of the start."""
     name, rest = options.pose, np.zeros(model.nv)
-    ending = Path(name).suffix.lower()
-    if name == "neutral":
+    mjcf = Path(options.file).suffix.lower() in MJCF
+    if name == "neutral" or (name is None and not mjcf):
         return np.asarray(model.neutral()), rest
+    ending = Path(name or "").suffix.lower()
     if ending == ".npz":
         return _stored(model, Path(name))
     if ending == ".json":
         return _written(model, Path(name))
-    if Path(options.file).suffix.lower() in MJCF:
+    if mjcf:
         given = {"root": options.root, "inertia": options.inertia, "trusted": options.trust or None}
         given["roots"] = options.allow
         read = read_mjcf(options.file, **{key: x for key, x in given.items() if x is not None})
+        if name is None:
+            return np.asarray(read.start.q), rest
         frames = {frame.name or str(k): frame for k, frame in enumerate(read.keyframes)}
         if name in frames:
             return np.asarray(frames[name].q), np.asarray(frames[name].v)

@@ -2,6 +2,7 @@
 
 import argparse
 import importlib.util
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -73,8 +74,12 @@ def _require_writable(outputs: list[Path]) -> None:
             raise ArgumentError(f"{path}: a simulation is written as .npz, .parquet or .html")
         if not path.parent.is_dir():
             raise ArgumentError(f"{path}: the folder {path.parent} does not exist")
+        if path.is_dir():
+            raise ArgumentError(f"{path} is a folder; name a file")
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise ArgumentError(f"{path} cannot be written: permission denied")
         if ending == ".parquet" and importlib.util.find_spec("pyarrow") is None:
-            raise ArgumentError(f"{path}: writing .parquet needs pyarrow: pip install pyarrow")
+            raise ArgumentError(f"{path}: writing .parquet needs pyarrow: pip install 'dalembert[parquet]'")
 
 
 def _simulate(
@@ -82,8 +87,13 @@ def _simulate(
 ) -> tuple[da.Trajectory, dict[str, Any], list[str]]:
     """The trajectory, how fast it was, and what was said about it."""
     dt = options.dt
-    every = options.every or max(1, round(FRAME / dt))
-    steps = every * max(1, round(options.duration / (dt * every)))
+    whole = max(1, round(options.duration / dt))
+    every = options.every or min(whole, max(1, round(FRAME / dt)))
+    if every > whole:
+        raise ArgumentError(
+            f"--every {every} steps of {dt:g} s are longer than --duration {options.duration:g} s"
+        )
+    steps = every * max(1, round(whole / every))
     forces = chosen.forces(options.push or [], steps, dt)
     same: dict[str, Any] = {"contact": chosen.contact, "integrator": options.integrator}
 

@@ -23,7 +23,14 @@ from dalembert.errors import (
     UnknownNameError,
 )
 from dalembert.formats.document import MAX_FILE_BYTES
-from dalembert.formats.mjcf_actuators import Actuator, Keyframe, actuators_of, keyframes_of, reflect_rotors
+from dalembert.formats.mjcf_actuators import (
+    Actuator,
+    Keyframe,
+    actuators_of,
+    keyframes_of,
+    reflect_rotors,
+    start_of,
+)
 from dalembert.formats.mjcf_compiled import Compiled
 from dalembert.formats.mjcf_constraints import add_equalities, check_tendons
 from dalembert.formats.mjcf_contact import add_contact
@@ -57,11 +64,14 @@ LISTED: Final = {
 @final
 @dataclass(frozen=True, eq=False)
 class MjcfFile:
-    """What an MJCF file holds: the model, and its actuators and keyframes as data."""
+    """What an MJCF file holds: the model, and its actuators and keyframes as data; `start` is the state in
+    which the file places its bodies (`model.neutral()` has free bodies at the origin of the world).
+    """
 
     model: Model
     actuators: tuple[Actuator, ...]
     keyframes: tuple[Keyframe, ...]
+    start: Keyframe
 
 
 def load_mjcf(
@@ -186,7 +196,7 @@ def _copied(compiled: Compiled, root: str | None, inertia: str) -> MjcfFile:
     model = builder.build(inertia="strict" if inertia == "strict" else "as_given")
     if held:
         model = _locked(model, held)
-    return MjcfFile(model, actuators, keyframes_of(compiled, model))
+    return MjcfFile(model, actuators, keyframes_of(compiled, model), start_of(compiled, model))
 
 
 def _locked(model: Model, held: dict[str, float]) -> Model:

@@ -13,7 +13,7 @@ from dalembert.formats.mjcf_constraints import fixed_tendon
 from dalembert.model import Model
 from dalembert.model.conventions import convert_state
 
-__all__ = ["Actuator", "Keyframe", "actuators_of", "keyframes_of", "reflect_rotors"]
+__all__ = ["Actuator", "Keyframe", "actuators_of", "keyframes_of", "reflect_rotors", "start_of"]
 
 Array = npt.NDArray[np.floating[Any]]
 
@@ -130,22 +130,34 @@ def keyframes_of(compiled: Compiled, model: Model) -> tuple[Keyframe, ...]:
     m = compiled.m
     found = []
     for k in range(m.nkey):
-        q, v = [], []
-        for body in model.bodies:
-            if body.dependence is not None or not body.nv:
-                continue
-            place = compiled.places.get(body.joint_name)
-            if place is None:
-                q.append(np.array(body.joint.neutral()))
-                v.append(np.zeros(body.nv))
-            else:
-                q.append(m.key_qpos[k][place.qpos : place.qpos + body.nq])
-                v.append(m.key_qvel[k][place.qvel : place.qvel + body.nv])
-        q_own, v_own = convert_state(
-            model, np.concatenate([[], *q]), np.concatenate([[], *v]), source="mujoco", target="dalembert"
-        )
-        assert v_own is not None
         name = compiled.name("KEY", k)
         compiled.report.note(f'ignored: keyframe "{name}"')
-        found.append(Keyframe(name, float(m.key_time[k]), q_own, v_own))
+        q, v = _state(compiled, model, m.key_qpos[k], m.key_qvel[k])
+        found.append(Keyframe(name, float(m.key_time[k]), q, v))
     return tuple(found)
+
+
+def start_of(compiled: Compiled, model: Model) -> Keyframe:
+    """The state in which the file places its bodies, MuJoCo's qpos0, at rest."""
+    q, v = _state(compiled, model, compiled.m.qpos0, np.zeros(compiled.m.nv))
+    return Keyframe("", 0.0, q, v)
+
+
+def _state(compiled: Compiled, model: Model, qpos: Array, qvel: Array) -> tuple[Array, Array]:
+    q: list[Array] = []
+    v: list[Array] = []
+    for body in model.bodies:
+        if body.dependence is not None or not body.nv:
+            continue
+        place = compiled.places.get(body.joint_name)
+        if place is None:
+            q.append(np.array(body.joint.neutral()))
+            v.append(np.zeros(body.nv))
+        else:
+            q.append(qpos[place.qpos : place.qpos + body.nq])
+            v.append(qvel[place.qvel : place.qvel + body.nv])
+    q_own, v_own = convert_state(
+        model, np.concatenate([[], *q]), np.concatenate([[], *v]), source="mujoco", target="dalembert"
+    )
+    assert v_own is not None
+    return q_own, v_own

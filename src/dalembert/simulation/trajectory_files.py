@@ -102,7 +102,7 @@ def _save_parquet(trajectory: Trajectory, path: Path) -> None:
         from pyarrow import parquet
     except ImportError as error:
         raise MissingExtraError(
-            "writing .parquet needs pyarrow: pip install pyarrow; .npz needs nothing"
+            "writing .parquet needs pyarrow: pip install 'dalembert[parquet]'; .npz needs nothing"
         ) from error
     samples, frames = trajectory.failed_at.size, len(trajectory)
     if samples == 0:
