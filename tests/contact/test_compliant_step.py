@@ -12,6 +12,7 @@ from scipy.integrate import solve_ivp
 import dalembert as da
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.arguments import ArrayArgument
+from dalembert.contact.compliant_solver import _share_of_work as share_of_work
 from dalembert.contact.compliant_step import CompliantSettings, step_compliant
 from dalembert.contact.pairs import pairs_of
 from dalembert.contact.points import contact_points
@@ -229,6 +230,24 @@ def test_a_humanoid_of_75_kg_stands_with_steps_of_5_ms():
     assert np.abs(found.q[:, :, 2] - rest[2]).max() < 0.02
     assert found.gap.min() > -0.005
     assert found.force[:, -1, :, 2].sum(axis=1) == pytest.approx(75.0 * G, rel=0.05)
+
+
+def test_impulses_are_shortened_just_as_far_as_energy_asks():
+    """The work b s + a s^2 / 2 of the share s is the bound where all of them would do more, with s below one;
+    else s is one."""
+    rng = np.random.default_rng(4)
+    shortened = 0
+    for a, b, bound in zip(
+        rng.uniform(0.1, 3.0, 200), rng.normal(size=200), rng.uniform(0.0, 1.0, 200), strict=True
+    ):
+        s = share_of_work(a, b, bound)
+        if b + 0.5 * a > bound:
+            assert 0.0 <= s < 1.0
+            assert b * s + 0.5 * a * s * s == pytest.approx(bound, rel=1e-9, abs=1e-12)
+            shortened += 1
+        else:
+            assert s == 1.0
+    assert 50 < shortened < 150
 
 
 def test_bad_values_are_refused():

@@ -148,6 +148,28 @@ def test_the_variational_step_throws_a_multibody_along_its_parabola():
     assert np.log2(np.array(errors[:-1]) / np.array(errors[1:])) == pytest.approx([2.0, 2.0], abs=0.15)
 
 
+def test_the_variational_step_takes_ball_joints_wherever_they_are():
+    """ANIM-SIMLOOP: after a slide in one joint, and in a cylinder; momentum to 1e-10, order two."""
+    rng = np.random.default_rng(5)
+    builder = da.ModelBuilder(gravity=(0.0, 0.0, 0.0))
+    builder.add_body("trunk", "world", da.Free(), inertia=inertia(rng))
+    arm = da.Composite([da.Prismatic((1, 0, 0)), da.Spherical()])
+    builder.add_body("arm", "trunk", arm, placement=place(rng), inertia=inertia(rng))
+    tail = JOINTS["sphere_in_cylinder"](rng)
+    builder.add_body("tail", "trunk", tail, placement=place(rng), inertia=inertia(rng))
+    model = builder.build()
+    q, v = model.random_state(5)
+    run = da.rollout(model, q, v, steps=200, dt=0.005, integrator="variational", every=20)
+    h = momentum(model, run.q, run.v)
+    close(h, np.broadcast_to(h[0], h.shape), 1e-10)
+    ((exact_q, exact_v),) = ends(model, q, v, "rk4", 0.2, [2000])
+    errors = [
+        np.linalg.norm([*da.difference(model, exact_q, end_q), *(end_v - exact_v)])
+        for end_q, end_v in ends(model, q, v, "variational", 0.2, [40, 80])
+    ]
+    assert np.log2(errors[0] / errors[1]) == pytest.approx(2.0, abs=0.15)
+
+
 @pytest.mark.parametrize("integrator", [name for name in ORDERS if name != "variational"])
 def test_momentum_of_a_multibody_converges_at_the_order(integrator):
     """ANIM-SIMLOOP: what other integrators lose of it shrinks as their errors do."""

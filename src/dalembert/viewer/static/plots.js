@@ -16,6 +16,8 @@ class Plot {
     const values = new Float32Array(bytesOf(data.values));
     const n = this.time.length;
     this.series = data.names.map((_, i) => values.subarray(i * n, (i + 1) * n));
+    const largest = values.reduce((most, x) => Math.max(most, Math.abs(x)), 1e-9);
+    this.decimals = clamp(3 - Math.floor(Math.log10(largest)), 0, 9); // four figures of the largest
     this.chosen = -1; // all of them
     this.build();
   }
@@ -106,7 +108,7 @@ class Plot {
       const entry = document.createElement("span");
       const mark = document.createElement("i");
       mark.style.background = curveColour(k, this.names.length);
-      entry.append(mark, `${this.chosen >= 0 ? "" : `${this.names[k]} `}${this.series[k][i].toPrecision(4)}`);
+      entry.append(mark, `${this.chosen >= 0 ? "" : `${this.names[k]} `}${this.series[k][i].toFixed(this.decimals)}`);
       this.reading.append(entry);
     }
   }
