@@ -14,7 +14,7 @@ import numpy as np
 
 from dalembert.errors import DtypeError
 
-__all__ = ["Bridge", "bridge_of", "float_type", "is_foreign", "require_numpy"]
+__all__ = ["Bridge", "bridge_of", "float_type", "is_foreign", "is_on_gpu", "require_numpy"]
 
 BRIDGES: Final = {
     "torch": "dalembert.interop.torch",
@@ -53,6 +53,12 @@ class Bridge(Protocol):
 def is_foreign(value: object) -> bool:
     """Whether a value is an array of one of these libraries."""
     return _home(value) is not None
+
+
+def is_on_gpu(value: object) -> bool:
+    """Whether a value is an array on a GPU that kernels of ours can be launched on: all but JAX's."""
+    home = _home(value)
+    return home == ON_GPU or (home == BRIDGES["torch"] and bool(getattr(value, "is_cuda", False)))
 
 
 def require_numpy(name: str, value: object) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from dalembert.kernels import Kernels
 from dalembert.lowering import Recipe
 from dalembert.refused_rows import refusal_of
 from dalembert.tracing.count import OperationCount, count_program
+
+if TYPE_CHECKING:
+    from dalembert.cuda.rollouts import GpuRollout
 
 __all__ = ["CompiledRollout", "RolloutRun", "compile_rollout"]
 
@@ -98,6 +101,17 @@ class CompiledRollout:
         if check == "flag":
             run.flag()
         return run
+
+    def on_gpu(
+        self, values: Mapping[str, object], *, steps: int, every: int, starts: Mapping[int, object]
+    ) -> GpuRollout:
+        """All steps in one launch, of arguments by name, arrays on a GPU among them.
+
+        `starts`: results, by number, whose frames begin with a value for the start.
+        """
+        from dalembert.cuda.rollouts import launch_rollout  # nothing else needs a GPU
+
+        return launch_rollout(self._kernels, self._rollout, values, steps=steps, every=every, starts=starts)
 
     def start(
         self,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.cuda.fake_libcuda import FakeCuda
 
-from dalembert.cuda import device, driver, modules
+from dalembert.cuda import arrays, device, driver, modules
 
 
 @pytest.fixture
@@ -23,3 +25,28 @@ def cuda(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeCuda]:
     yield fake
     driver.driver.cache_clear()
     device.device.cache_clear()
+
+
+@pytest.fixture
+def torch_gpu(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
+    """Tensors with axes count as tensors on GPU 0; PyTorch works on stream 99."""
+    torch = pytest.importorskip("torch")
+    from dalembert.interop import torch as interop
+
+    def empty(shape: tuple[int, ...], *, dtype: Any, device: str) -> Any:
+        assert device == "cuda:0"
+        return torch.empty(shape, dtype=dtype)
+
+    stream = SimpleNamespace(cuda_stream=99)
+    stand_in = SimpleNamespace(
+        **{name: getattr(torch, name) for name in ("float64", "float32", "int64", "as_tensor", "where")},
+        cuda=SimpleNamespace(current_stream=lambda ordinal: stream),
+        empty=empty,
+    )
+    kind = arrays.TorchTensors()
+    monkeypatch.setattr(kind, "_torch", stand_in)
+    monkeypatch.setattr(arrays.TorchTensors, "ordinal", lambda self, array: 0)
+    monkeypatch.setitem(arrays._KINDS, arrays.TorchTensors, kind)
+    monkeypatch.setattr(interop, "_on_gpu", lambda tensor: tensor.dim() > 0)
+    monkeypatch.setattr(arrays, "_is_cuda", lambda tensor: tensor.dim() > 0)
+    return cuda

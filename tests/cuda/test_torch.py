@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,33 +9,14 @@ import pytest
 from tests.cuda.fake_libcuda import FakeCuda
 
 import dalembert as da
-from dalembert.cuda import arrays
 from dalembert.errors import ArgumentError
 
 torch = pytest.importorskip("torch")
-interop = pytest.importorskip("dalembert.interop.torch")
 
 
 @pytest.fixture
-def gpu(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
-    """Tensors with axes count as tensors on GPU 0; PyTorch works on stream 99."""
-    kind = arrays.TorchTensors()
-    monkeypatch.setattr(kind, "_torch", _Torch())
-    monkeypatch.setattr(arrays.TorchTensors, "ordinal", lambda self, array: 0)
-    monkeypatch.setitem(arrays._KINDS, arrays.TorchTensors, kind)
-    monkeypatch.setattr(interop, "_on_gpu", lambda tensor: tensor.dim() > 0)
-    monkeypatch.setattr(arrays, "_is_cuda", lambda tensor: tensor.dim() > 0)
-    return cuda
-
-
-class _Torch:
-    float64, float32 = torch.float64, torch.float32
-    cuda = SimpleNamespace(current_stream=lambda ordinal: SimpleNamespace(cuda_stream=99))
-
-    @staticmethod
-    def empty(shape: tuple[int, ...], *, dtype: Any, device: str) -> Any:
-        assert device == "cuda:0"
-        return torch.empty(shape, dtype=dtype)
+def gpu(torch_gpu: FakeCuda) -> FakeCuda:
+    return torch_gpu
 
 
 def tensors(model: Any, rows: int, *, grad: bool = False) -> list[Any]:

@@ -14,13 +14,14 @@ from itertools import pairwise
 from typing import Any, Final, final
 
 import numpy as np
+import numpy.typing as npt
 
 from dalembert.cuda.device import device_of_address
 from dalembert.cuda.device_array import DeviceArray
 from dalembert.cuda.dlpack import exported
 from dalembert.errors import DtypeError
 
-__all__ = ["ArrayKind", "View", "is_on_gpu", "kind_of"]
+__all__ = ["ArrayKind", "ComputingKind", "View", "kind_of"]
 
 FLOATS: Final = {"<f8": "float64", "<f4": "float32"}
 
@@ -89,9 +90,33 @@ class ArrayKind(ABC):
     def spread(self, array: Any, shape: tuple[int, ...]) -> Any:
         """A row-major copy with the values of an array repeated over a shape."""
 
+    @abstractmethod
+    def fetched(self, array: Any) -> npt.NDArray[Any]:
+        """A copy on the host; waits for it."""
+
+
+class ComputingKind(ArrayKind):
+    """Arrays of a library that computes with them."""
+
+    @abstractmethod
+    def expanded(self, array: Any, shape: tuple[int, ...]) -> Any:
+        """The same memory seen as an array of another shape, its values repeated."""
+
+    @abstractmethod
+    def assign(self, target: Any, values: Any) -> None:
+        """Write values, of the host or of the device, into an array."""
+
+    @abstractmethod
+    def cast(self, array: Any, dtype: str) -> Any:
+        """An array of a float type with the same values."""
+
+    @abstractmethod
+    def where(self, condition: Any, first: Any, second: float) -> Any:
+        """An array with the values of another where a condition holds, a number elsewhere."""
+
 
 @final
-class TorchTensors(ArrayKind):
+class TorchTensors(ComputingKind):
     """Tensors of PyTorch."""
 
     remedy = "{name}.contiguous()"
@@ -118,9 +143,24 @@ class TorchTensors(ArrayKind):
     def spread(self, array: Any, shape: tuple[int, ...]) -> Any:
         return array.expand(shape).contiguous()
 
+    def fetched(self, array: Any) -> npt.NDArray[Any]:
+        return np.asarray(array.detach().cpu().numpy())
+
+    def expanded(self, array: Any, shape: tuple[int, ...]) -> Any:
+        return array.expand(shape)
+
+    def assign(self, target: Any, values: Any) -> None:
+        target.copy_(self._torch.as_tensor(values))
+
+    def cast(self, array: Any, dtype: str) -> Any:
+        return array.to(getattr(self._torch, dtype))
+
+    def where(self, condition: Any, first: Any, second: float) -> Any:
+        return self._torch.where(condition, first, second)
+
 
 @final
-class CupyArrays(ArrayKind):
+class CupyArrays(ComputingKind):
     """Arrays of CuPy."""
 
     remedy = "cupy.ascontiguousarray({name})"
@@ -144,6 +184,21 @@ class CupyArrays(ArrayKind):
 
     def spread(self, array: Any, shape: tuple[int, ...]) -> Any:
         return self._cupy.ascontiguousarray(self._cupy.broadcast_to(array, shape))
+
+    def fetched(self, array: Any) -> npt.NDArray[Any]:
+        return np.asarray(self._cupy.asnumpy(array))
+
+    def expanded(self, array: Any, shape: tuple[int, ...]) -> Any:
+        return self._cupy.broadcast_to(array, shape)
+
+    def assign(self, target: Any, values: Any) -> None:
+        target[...] = self._cupy.asarray(values)
+
+    def cast(self, array: Any, dtype: str) -> Any:
+        return array.astype(dtype)
+
+    def where(self, condition: Any, first: Any, second: float) -> Any:
+        return self._cupy.where(condition, first, second)
 
 
 @final
@@ -187,10 +242,10 @@ class OtherArrays(ArrayKind):
             f"copy that {type(array).__name__} cannot make; give an array of the whole shape"
         )
 
-
-def is_on_gpu(value: object) -> bool:
-    """Whether a value is an array on a GPU."""
-    return kind_of(value) is not None
+    def fetched(self, array: Any) -> npt.NDArray[Any]:
+        view = self.view("", array, 0)
+        whole = DeviceArray(view.address, view.shape, view.dtype, self.ordinal(array), self.stream(0, array))
+        return whole.numpy()
 
 
 def kind_of(value: object) -> ArrayKind | None:

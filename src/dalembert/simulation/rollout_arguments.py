@@ -13,6 +13,7 @@ import numpy.typing as npt
 from dalembert.algorithms.stepping import INTEGRATORS
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.errors import ArgumentError, DtypeError, ShapeError, UnknownNameError
+from dalembert.foreign_arrays import is_foreign
 from dalembert.model.model import Model
 
 __all__ = [
@@ -75,7 +76,7 @@ def checked_frame(name: str) -> str:
 def checked_steps(steps: object, controls: object, every: int) -> int:
     """The number of steps: as given, or that of the controls."""
     if steps is None:
-        shape: tuple[int, ...] = () if callable(controls) else np.shape(np.asarray(controls))
+        shape = _shape_of(controls)
         if len(shape) < 2:
             raise ArgumentError("rollout: say how many steps to take: steps=1000")
         steps = shape[-2]
@@ -85,6 +86,12 @@ def checked_steps(steps: object, controls: object, every: int) -> int:
             f"rollout: {count} steps are no multiple of every={every}; the last frame would not be at the end"
         )
     return count
+
+
+def _shape_of(controls: Any) -> tuple[int, ...]:
+    if callable(controls):
+        return ()
+    return tuple(controls.shape) if is_foreign(controls) else np.shape(np.asarray(controls))
 
 
 def whole(name: str, value: Any) -> int:

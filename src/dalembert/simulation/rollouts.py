@@ -15,7 +15,7 @@ from dalembert.arguments import ArrayArgument, as_array
 from dalembert.contact.options import Compliant
 from dalembert.control.servo import Servo
 from dalembert.errors import ArgumentError
-from dalembert.foreign_arrays import require_numpy
+from dalembert.foreign_arrays import is_on_gpu, require_numpy
 from dalembert.library import no_model, source_digest
 from dalembert.lowering import Recipe
 from dalembert.model.model import Model
@@ -65,6 +65,7 @@ def rollout(
     every: int = 1,
     record_contacts: bool = True,
     parameters: Mapping[str, object] | None = None,
+    reset: npt.ArrayLike | None = None,
     start: float = 0.0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Trajectory:
@@ -92,6 +93,8 @@ def rollout(
     functions of one's own of (model, t, q, v), {"name": f}. `every`: only every so many steps a frame is
     kept; forces and contacts of a frame are those of its last step. `record_contacts=False` leaves the record
     of contact points away. `parameters`: values of the model, as in `da.compile`.
+    `reset (…, steps)`: where it is not zero, a sample begins anew before that step: from its q0 and v0, at
+    the time `start`, without memory of contacts and faults.
     `start` [s]: the time of the first frame. `progress(done, steps)` is called several times a second.
 
     A sample whose step is not finite, or whose velocities exceed 1e6, stays in its last good state, and
@@ -117,17 +120,10 @@ def rollout(
     count = checked_steps(steps, controls, spacing)
     observers = observers_of(observe)
     law = checked_contact(model, contact)
-    foreign = {"q0": q0, "v0": v0, "controls": controls, "external_forces": external_forces}
-    for argument, given_array in foreign.items():
-        require_numpy(argument, given_array)
-    q, v = as_array("q0", q0, (model.nq,)), as_array("v0", v0, (model.nv,))
-    require_finite("q0", q)
-    require_finite("v0", v)
     if callback is not None and controls is not None:
         raise ArgumentError("rollout: give controls or a callback, not both")
     require_function("callback", callback, "t, q, v")
     require_function("progress", progress, "done, steps")
-    values = checked_parameters(model, parameters)
     frame = checked_frame(external_frame)
     plan = StepPlan(
         model=model,
@@ -140,7 +136,30 @@ def rollout(
         record=record_contacts,
         work="contact_work" in observers,
         loads="contact_forces" in observers,
+        resets=reset is not None,
     )
+    foreign = {"q0": q0, "v0": v0, "controls": controls, "external_forces": external_forces, "reset": reset}
+    if any(is_on_gpu(value) for value in (*foreign.values(), dt, *(parameters or {}).values())):
+        from dalembert.simulation.gpu_rollouts import rollout_on_gpu  # which needs a GPU
+
+        return rollout_on_gpu(
+            plan,
+            _compiled,
+            foreign,
+            dt,
+            checked_start(start),
+            count,
+            spacing,
+            parameters,
+            observers,
+            callback,
+        )
+    for argument, given_array in foreign.items():
+        require_numpy(argument, given_array)
+    q, v = as_array("q0", q0, (model.nq,)), as_array("v0", v0, (model.nv,))
+    require_finite("q0", q)
+    require_finite("v0", v)
+    values = checked_parameters(model, parameters)
     arrays: dict[str, Any] = {"q": q, "v": v, "dt": span, "start": checked_start(start)}
     batches = {"q0": q.shape[:-1], "v0": v.shape[:-1], "dt": span.shape}
     batches |= {name: batch_of_value(model, name, value) for name, value in values.items()}
@@ -155,6 +174,9 @@ def rollout(
     if external_forces is not None:
         pushes = series("external_forces", external_forces, (len(model.bodies), 6), count)
         given("external_forces", pushes, "external_forces")
+    if reset is not None:
+        arrays |= {"q_start": q, "v_start": v}
+        given("reset", series("reset", reset, (), count), "reset")
     tau: Series | None = None
     if isinstance(controls, Servo):
         arrays |= controls.gains(model)
@@ -283,7 +305,9 @@ def _report(trajectory: Trajectory, done: int) -> None:
     )
 
 
-def _compiled(plan: StepPlan, streams: tuple[str, ...], parameters: tuple[str, ...]) -> CompiledRollout:
+def _compiled(
+    plan: StepPlan, streams: tuple[str, ...], parameters: tuple[str, ...], dtype: str = "float64"
+) -> CompiledRollout:
     """The kernel of a plan, kept with the model; on disk too, unless a function of the caller's is in it."""
     model = plan.model
     settings = None if plan.contact is None else plan.contact.settings
@@ -295,9 +319,11 @@ def _compiled(plan: StepPlan, streams: tuple[str, ...], parameters: tuple[str, .
         plan.record,
         plan.work,
         plan.loads,
+        plan.resets,
         None if plan.drive is None else (plan.drive.driven, *plan.drive.arguments(model)),
         streams,
         parameters,
+        dtype,
     )
     traced = (plan.policy, *(plan.drive.traced if plan.drive is not None else ()))
     key = ("rollout", options, traced)
@@ -312,5 +338,6 @@ def _compiled(plan: StepPlan, streams: tuple[str, ...], parameters: tuple[str, .
             parameters=tuple(ArrayArgument(name, np.shape(model.value(name))) for name in parameters),
             identity=hashlib.sha256(text.encode()).hexdigest() if not any(traced) else None,
         )
-        found = model.functions[key] = compile_rollout(recipe, carried=plan.carried, streams=streams)
+        found = compile_rollout(recipe, carried=plan.carried, streams=streams, dtype=dtype)
+        model.functions[key] = found
     return found

@@ -69,7 +69,8 @@ class StepPlan:
 
     `policy`: gives tau, or `drive`, the motors of joints; it is an argument otherwise; `external_frame`: that
     of the external forces, if there are any; `record`: whether contact points are recorded; `work`: whether
-    their work is; `loads`: whether the sums of contact forces on bodies are.
+    their work is; `loads`: whether the sums of contact forces on bodies are; `resets`: whether samples may
+    begin anew.
     """
 
     model: Model
@@ -82,6 +83,7 @@ class StepPlan:
     record: bool = False
     work: bool = False
     loads: bool = False
+    resets: bool = False
 
     @property
     def points(self) -> list[tuple[str, str]]:
@@ -109,6 +111,8 @@ class StepPlan:
             shapes["tau"] = (model.nv,)
         if self.external_frame is not None:
             shapes["external_forces"] = (len(model.bodies), 6)
+        if self.resets:
+            shapes |= {"reset": (), "q_start": (model.nq,), "v_start": (model.nv,)}
         return tuple(ArrayArgument(*item) for item in {**shapes, "start": (), "dt": ()}.items())
 
     def argument_rank(self, name: str) -> int:
@@ -133,6 +137,8 @@ class StepPlan:
 
     def __call__(self, model: Model, *values: Any) -> tuple[Any, ...]:
         given = dict(zip((item.name for item in self.arguments), values, strict=True))
+        if self.resets:
+            given |= self._begun_anew(given)
         q, v, dt = given["q"], given["v"], given["dt"]
         time = given["start"] + given["lasted"] * dt
         tau, motors = self._controls(model, given, time)
@@ -169,6 +175,18 @@ class StepPlan:
         if self.work:
             found["work"] = given["work"] + select(good, after.work, 0.0)
         return tuple(found[name] for name in self.results)
+
+    def _begun_anew(self, given: dict[str, Any]) -> dict[str, Any]:
+        """What is carried, back at the start where `reset` says so: state, clock, faults, memory, work."""
+        again = absolute(given["reset"]) > 0.0
+        fresh = {"q": given["q_start"], "v": given["v_start"], "memory": self.memory}
+
+        def chosen(new: Any, old: Any) -> Any:
+            if isinstance(new, Sequence):
+                return [chosen(a, b) for a, b in zip(new, old, strict=True)]
+            return select(again, new, old)
+
+        return {name: chosen(fresh.get(name, 0.0), given[name]) for name in self.carried}
 
     def _controls(
         self, model: Model, given: dict[str, Any], time: Scalar

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError
+from dalembert.foreign_arrays import is_on_gpu
 from dalembert.model.model import Model
 from dalembert.poses import Poses
 from dalembert.simulation.parameters import of_samples
@@ -61,7 +62,8 @@ class Trajectory:
     `failed_at (…,)`: the step that a sample could not take, -1 for samples that came through; it stays in
     its last good state from there on; `cause (…,)` says why. `interrupted`: the rollout was stopped by
     Ctrl-C, and this is what was computed until then. `parameters`: values of the model that were given to the
-    rollout, for all samples or for each.
+    rollout, for all samples or for each. A rollout of arrays on a GPU has its arrays there, `cause` by
+    number; `numpy()` is the same on the host.
 
     >>> trajectory = da.rollout(da.models.pendulum(), [0.1], [0.0], steps=3, dt=0.01)
     >>> trajectory
@@ -96,7 +98,7 @@ class Trajectory:
                 raise ShapeError(f"Trajectory: {name} has the shape {getattr(self, name).shape}, not {shape}")
         if self.time.shape not in ((frames,), (*batch, frames)):
             raise ShapeError(f"Trajectory: time has the shape {self.time.shape}, not {(frames,)}")
-        for name in ("failed_at", "cause"):
+        for name in ("failed_at", "cause") if not self.on_gpu else ():
             object.__setattr__(self, name, np.broadcast_to(getattr(self, name), batch))
 
     @property
@@ -107,12 +109,18 @@ class Trajectory:
     @property
     def duration(self) -> float:
         """Time from the first frame to the last [s], the longest of the samples'."""
-        return float(np.max(self.time[..., -1] - self.time[..., 0], initial=0.0))
+        spans = self.time[..., -1] - self.time[..., 0]
+        return float(np.max(spans, initial=0.0) if isinstance(spans, np.ndarray | float) else spans.max())
 
     @property
     def failed(self) -> Array:
         """`(…,)`: which samples did not come through."""
-        return np.asarray(self.failed_at >= 0)
+        return self.failed_at >= 0 if self.on_gpu else np.asarray(self.failed_at >= 0)
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the arrays are on a GPU."""
+        return is_on_gpu(self.q)
 
     def __len__(self) -> int:
         """The number of frames, T + 1."""
@@ -125,7 +133,7 @@ class Trajectory:
                 "this trajectory is one sample; its frames are in its arrays: trajectory.q[3]"
             )
         try:
-            failed_at = np.asarray(self.failed_at[key])
+            failed_at = self.failed_at[key] if self.on_gpu else np.asarray(self.failed_at[key])
         except IndexError as error:
             raise OutOfRangeError(
                 f"there is no sample {key}; the batch has the shape {self.batch}"
@@ -139,9 +147,15 @@ class Trajectory:
             contacts=None if self.contacts is None else self.contacts[key],
             observed={name: array[key] for name, array in self.observed.items()},
             failed_at=failed_at,
-            cause=np.asarray(self.cause[key]),
+            cause=self.cause[key] if self.on_gpu else np.asarray(self.cause[key]),
             parameters=of_samples(self.model, self.parameters, self.batch, key),
         )
+
+    def numpy(self) -> Trajectory:
+        """The trajectory with its arrays on the host, copied there from a GPU; waits for it."""
+        from dalembert.simulation.gpu_rollouts import on_host
+
+        return on_host(self) if self.on_gpu else self
 
     def simulated_model(self) -> Model:
         """The model with the values that one sample was simulated with."""
@@ -197,11 +211,12 @@ class Trajectory:
         batch = (
             f" x {len(self.failed_at)}" if len(self.batch) == 1 else f" x {self.batch}" if self.batch else ""
         )
-        failed = int(np.count_nonzero(self.failed))
+        failed = 0 if self.on_gpu else int(np.count_nonzero(self.failed))
         return (
             f'<Trajectory of "{self.model.name}"{batch}: {len(self)} frames, {self.duration:.6g} s'
             + (f", {len(self.contacts)} contact points" if self.contacts is not None else "")
             + (f", {failed} failed" if failed else "")
             + (", interrupted" if self.interrupted else "")
+            + (", on a GPU" if self.on_gpu else "")
             + ">"
         )

@@ -1,0 +1,183 @@
+"""`da.rollout` of arrays on a GPU: one launch, and a trajectory of arrays there.
+
+Nothing is looked at before the steps or after them, since that would mean to wait: states that are not
+finite, loops that are open and shapes that overlap at the start are not reported, and failed samples are
+found in `failed_at` and `cause`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from dalembert.api.calls import checked_time_step
+from dalembert.arguments import pick_dtype
+from dalembert.control.servo import Servo
+from dalembert.cuda.arrays import ComputingKind, kind_of
+from dalembert.cuda.rollouts import GpuRollout, rollout_kind
+from dalembert.errors import ArgumentError
+from dalembert.rollout_execution import CompiledRollout
+from dalembert.simulation.observers import IN_STEPS
+from dalembert.simulation.step_function import CAUSES, StepPlan
+from dalembert.simulation.trajectory import ContactRecord, Trajectory
+
+__all__ = ["on_host", "rollout_on_gpu"]
+
+STARTS: Final = {"q": "q", "v": "v", "work": 0.0, "loads": 0.0}
+"""Results whose frames begin with the start, and their values there: an argument, or a number."""
+
+
+def rollout_on_gpu(
+    plan: StepPlan,
+    compiled: Callable[[StepPlan, tuple[str, ...], tuple[str, ...], str], CompiledRollout],
+    given: Mapping[str, Any],
+    dt: Any,
+    start: float,
+    steps: int,
+    every: int,
+    parameters: Mapping[str, Any] | None,
+    observers: Mapping[str, object],
+    callback: object,
+) -> Trajectory:
+    """Take all steps in one launch; `given` are q0, v0, controls, external_forces and reset."""
+    _refuse(plan, observers, callback)
+    values = _arguments(plan, given, dt, start)
+    values |= parameters or {}
+    known = [(name, value) for name, value in values.items() if kind_of(value) is not None]
+    kind = rollout_kind([value for _, value in known])
+    dtype = pick_dtype(known)
+    if "reset" in values and kind_of(values["reset"]) is not None:
+        values["reset"] = kind.cast(values["reset"], dtype)
+    streams = tuple(
+        name
+        for name in ("external_forces", "reset", "q_ref", "v_ref", "tau")
+        if name in values and len(_shape(values[name])) > plan.argument_rank(name)
+    )
+    kernel = compiled(plan, streams, tuple(parameters or ()), dtype)
+    starts = {
+        number: values.get(STARTS[name], STARTS[name])  # type: ignore[call-overload]
+        for number, name in enumerate(plan.results)
+        if name in STARTS
+    }
+    run = kernel.on_gpu(values, steps=steps, every=every, starts=starts)
+    return _trajectory(plan, run, kind, values, streams, dtype, steps, every, parameters or {})
+
+
+def on_host(trajectory: Trajectory) -> Trajectory:
+    """A copy of a trajectory on the host, causes in words."""
+
+    def fetched(value: Any) -> Any:
+        kind = kind_of(value)
+        return value if kind is None else kind.fetched(value)
+
+    contacts = trajectory.contacts
+    if contacts is not None:
+        arrays = (contacts.force, contacts.position, contacts.gap)
+        contacts = ContactRecord(contacts.names, *map(fetched, arrays))
+    return replace(
+        trajectory,
+        **{name: fetched(getattr(trajectory, name)) for name in ("time", "q", "v", "tau")},
+        contacts=contacts,
+        observed={name: fetched(value) for name, value in trajectory.observed.items()},
+        failed_at=fetched(trajectory.failed_at).astype(int),
+        cause=np.array(CAUSES)[fetched(trajectory.cause).astype(int)],
+        parameters={name: np.asarray(fetched(value)) for name, value in trajectory.parameters.items()},
+    )
+
+
+def _refuse(plan: StepPlan, observers: Mapping[str, object], callback: object) -> None:
+    if callback is not None:
+        raise ArgumentError(
+            "rollout: a callback is called on the host before each step; on a GPU give controls, a policy or "
+            "a Servo, or call da.step in a loop"
+        )
+    others = [name for name in observers if name not in IN_STEPS]
+    if others:
+        raise ArgumentError(
+            f'rollout: "{others[0]}" is not observed on a GPU; compute it from the frames, for instance '
+            "da.kinetic_energy(model, trajectory.q, trajectory.v)"
+        )
+
+
+def _arguments(plan: StepPlan, given: Mapping[str, Any], dt: Any, start: float) -> dict[str, Any]:
+    """The arguments of a step by name."""
+    values: dict[str, Any] = {"q": given["q0"], "v": given["v0"], "dt": checked_time_step(dt), "start": start}
+    controls = given["controls"]
+    if given["external_forces"] is not None:
+        values["external_forces"] = given["external_forces"]
+    if plan.resets:
+        values |= {"reset": given["reset"], "q_start": given["q0"], "v_start": given["v0"]}
+    if isinstance(controls, Servo):
+        values |= controls.gains(plan.model)
+        if not callable(controls.q_ref):
+            values["q_ref"] = given["q0"] if controls.q_ref is None else controls.q_ref
+        if controls.v_ref is not None and not callable(controls.v_ref):
+            values["v_ref"] = controls.v_ref
+    elif not callable(controls):
+        values["tau"] = np.zeros(plan.model.nv) if controls is None else controls
+    for name in plan.carried:
+        values.setdefault(name, np.array(plan.memory) if name == "memory" else 0.0)
+    return values
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    return tuple(np.shape(value)) if kind_of(value) is None else tuple(value.shape)
+
+
+def _trajectory(
+    plan: StepPlan,
+    run: GpuRollout,
+    kind: ComputingKind,
+    values: Mapping[str, Any],
+    streams: Sequence[str],
+    dtype: str,
+    steps: int,
+    every: int,
+    parameters: Mapping[str, Any],
+) -> Trajectory:
+    batch, frames = run.batch, steps // every
+    found = dict(zip(plan.results, run.outputs, strict=True))
+
+    def on_gpu(value: Any) -> Any:
+        """Numbers of the host beside the results."""
+        if kind_of(value) is not None:
+            return value
+        ordinal = kind.ordinal(found["q"])
+        array = kind.empty(_shape(value), dtype, ordinal, kind.stream(ordinal, found["q"]))
+        kind.assign(array, np.asarray(value, dtype))
+        return array
+
+    if "tau" in values:
+        tau = on_gpu(values["tau"])
+        if "tau" in streams and tau.shape[-2] > 1:
+            tau = tau[..., every - 1 :: every, :]
+        found["tau"] = kind.expanded(tau, (*batch, frames, plan.model.nv))
+    dt, clock = values["dt"], np.arange(0, steps + 1, every)
+    if kind_of(dt) is not None:
+        time = values["start"] + dt[..., None] * on_gpu(clock)
+    else:
+        time = values["start"] + np.asarray(dt)[..., np.newaxis] * clock
+    record = None
+    if plan.record and plan.contact is not None and plan.pairs:
+        record = ContactRecord(tuple(plan.points), found["force"], found["position"], found["gap"])
+    observed = {
+        name: found[result]
+        for name, result in (("contact_work", "work"), ("contact_forces", "loads"))
+        if result in found
+    }
+    fault, lasted = run.state["fault"], run.state["lasted"]
+    return Trajectory(
+        model=plan.model,
+        time=time,
+        q=found["q"],
+        v=found["v"],
+        tau=found["tau"],
+        contacts=record,
+        observed=observed,
+        failed_at=kind.where(fault > 0.0, lasted, -1.0),
+        cause=fault,
+        parameters=dict(parameters),
+    )

@@ -1,0 +1,190 @@
+"""Rollouts on a GPU: one launch, the motion that the CPU computes. Tensors of the host stand for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.cuda.fake_libcuda import FakeCuda, HostMemoryArray
+
+import dalembert as da
+from dalembert import foreign_arrays
+from dalembert.errors import ArgumentError, DeviceError, ShapeError
+from dalembert.simulation import rollouts, trajectory
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture
+def gpu(torch_gpu: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
+    def is_on_gpu(value: object) -> bool:
+        return isinstance(value, torch.Tensor) and value.dim() > 0
+
+    for module in (foreign_arrays, rollouts, trajectory):
+        monkeypatch.setattr(module, "is_on_gpu", is_on_gpu)
+    return torch_gpu
+
+
+def start(model: Any, samples: int, dtype: str = "float64") -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(2)
+    q = np.stack([model.random_state(seed)[0] for seed in range(samples)])
+    return q.astype(dtype), 0.1 * rng.standard_normal((samples, model.nv)).astype(dtype)
+
+
+def same(found: Any, wanted: Any, tolerance: float = 1e-10) -> None:
+    there = found.numpy()
+    for name in ("time", "q", "v", "tau", "failed_at"):
+        np.testing.assert_allclose(
+            getattr(there, name), getattr(wanted, name), rtol=tolerance, atol=tolerance, err_msg=name
+        )
+    assert (there.cause == wanted.cause).all()
+    for name in wanted.observed:
+        np.testing.assert_allclose(there.observed[name], wanted.observed[name], rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("every", [1, 5])
+def test_forces_step_by_step(gpu: FakeCuda, every: int) -> None:
+    model = da.models.arm6()
+    q, v = start(model, 9)
+    tau = np.random.default_rng(4).standard_normal((9, 20, 6))
+    launched = len(gpu.launches)
+    found = da.rollout(model, *map(torch.tensor, (q, v, tau)), dt=0.001, every=every)
+    assert len(gpu.launches) == launched + 1
+    assert isinstance(found.q, torch.Tensor)
+    assert found.on_gpu
+    assert found.q.shape == (9, 20 // every + 1, 6)
+    same(found, da.rollout(model, q, v, tau, dt=0.001, every=every))
+
+
+def test_held_forces_policies_and_numbers_of_the_host(gpu: FakeCuda) -> None:
+    model = da.models.arm6()
+    q, v = start(model, 5)
+    held = np.random.default_rng(4).standard_normal((5, 1, 6))
+
+    def policy(model: Any, t: Any, q: Any, v: Any) -> Any:
+        return [-0.02 * x - t for x in v]
+
+    cases: list[tuple[Any, Any]] = [
+        (None, None),
+        (held[0, 0], held[0, 0]),
+        (torch.tensor(held), held),
+        (policy, policy),
+    ]
+    for there, here in cases:
+        found = da.rollout(model, torch.tensor(q), torch.tensor(v), there, steps=10, dt=0.001)
+        same(found, da.rollout(model, q, v, here, steps=10, dt=0.001))
+    found = da.rollout(model, q[0], v[0], torch.tensor(held), steps=4, dt=0.001)
+    same(found, da.rollout(model, q[0], v[0], held, steps=4, dt=0.001))
+
+
+def test_time_steps_and_parameters_of_samples(gpu: FakeCuda) -> None:
+    """Domain randomisation: each sample has masses of its own."""
+    model = da.models.cart_pole()
+    name = f"{model.bodies[1].name}.mass"
+    q, v = start(model, 7)
+    mass, dt = np.linspace(0.5, 2.0, 7), np.linspace(0.001, 0.002, 7)
+    there = {"parameters": {name: torch.tensor(mass)}, "dt": torch.tensor(dt)}
+    found = da.rollout(model, torch.tensor(q), torch.tensor(v), steps=15, **there)
+    same(found, da.rollout(model, q, v, steps=15, parameters={name: mass}, dt=dt))
+    assert np.ptp(found.q.numpy()[:, -1, 0]) > 0.0
+
+
+def test_samples_begin_anew_where_the_mask_says_so(gpu: FakeCuda) -> None:
+    """After a reset a sample moves as it did from the start; others go on."""
+    model = da.models.arm6()
+    q, v = start(model, 4)
+    mask = np.zeros((4, 12))
+    mask[1, 5] = mask[2, 0] = mask[2, 7] = 1.0
+    found = da.rollout(
+        model, torch.tensor(q), torch.tensor(v), steps=12, dt=0.001, reset=torch.tensor(mask) > 0
+    )
+    wanted = da.rollout(model, q, v, steps=12, dt=0.001, reset=mask)
+    same(found, wanted)
+    plain = da.rollout(model, q, v, steps=12, dt=0.001)
+    np.testing.assert_array_equal(wanted.q[[0, 3]], plain.q[[0, 3]])
+    np.testing.assert_array_equal(wanted.q[1, 6:], plain.q[1, 1:8])
+    np.testing.assert_array_equal(wanted.q[2, 8:], plain.q[2, 1:6])
+
+
+def test_a_reset_heals_a_failed_sample() -> None:
+    model = da.models.arm6()
+    q, v = start(model, 2)
+    tau = np.zeros((2, 8, 6))
+    tau[1, 2] = np.nan
+    mask = np.zeros((2, 8))
+    mask[1, 4] = 1.0
+    with pytest.warns(rollouts.SimulationWarning, match="1 of 2 samples failed"):
+        failed = da.rollout(model, q, v, tau, dt=0.001)
+    assert failed.failed_at.tolist() == [-1, 2]
+    healed = da.rollout(model, q, v, tau, dt=0.001, reset=mask)
+    assert healed.failed_at.tolist() == [-1, -1]
+    plain = da.rollout(model, q, v, steps=8, dt=0.001)
+    np.testing.assert_array_equal(healed.q[1, 5:], plain.q[1, 1:5])
+
+
+def test_contact_servos_and_external_forces(gpu: FakeCuda) -> None:
+    builder = da.ModelBuilder(name="ball")
+    builder.add_body(
+        "ball",
+        parent="world",
+        joint=da.Free(),
+        inertia=da.RigidInertia(1.0, (0, 0, 0), (0.01, 0.01, 0.01)),
+        shapes=[da.Sphere(0.1)],
+    )
+    model = builder.build().with_ground()
+    q = np.tile(model.neutral(), (3, 1))
+    q[:, 2] = [0.1, 0.12, 0.2]
+    v = np.zeros((3, 6))
+    push = np.zeros((3, 1, len(model.bodies), 6))
+    push[:, :, 0, 3] = [[0.0], [1.0], [2.0]]
+    options = {
+        "steps": 60,
+        "dt": 0.005,
+        "contact": "compliant",
+        "observe": ("contact_forces", "contact_work"),
+    }
+    found = da.rollout(model, torch.tensor(q), torch.tensor(v), external_forces=torch.tensor(push), **options)
+    wanted = da.rollout(model, q, v, external_forces=push, **options)
+    same(found, wanted, 1e-7)
+    np.testing.assert_allclose(found.numpy().contacts.force, wanted.contacts.force, rtol=1e-6, atol=1e-6)
+
+
+def test_single_precision_follows_the_arrays(gpu: FakeCuda) -> None:
+    model = da.models.arm6()
+    q, v = start(model, 3, "float32")
+    found = da.rollout(model, torch.tensor(q), torch.tensor(v), steps=10, dt=0.001)
+    assert found.q.dtype == torch.float32
+    wanted = da.rollout(model, q.astype(float), v.astype(float), steps=10, dt=0.001)
+    np.testing.assert_allclose(found.q.numpy(), wanted.q, rtol=1e-4, atol=1e-4)
+
+
+def test_failed_samples_are_found_in_the_trajectory(gpu: FakeCuda) -> None:
+    model = da.models.arm6()
+    q, v = start(model, 3)
+    tau = np.zeros((3, 6, 6))
+    tau[1, 3] = np.nan
+    found = da.rollout(model, *map(torch.tensor, (q, v, tau)), dt=0.001)
+    assert found.failed.tolist() == [False, True, False]
+    there = found.numpy()
+    assert there.failed_at.tolist() == [-1, 3, -1]
+    assert there.cause[1] == "controls are not finite"
+    assert found[1].q.shape == (7, 6)
+    assert "on a GPU" in repr(found)
+
+
+def test_what_would_wait_for_the_host_is_refused(gpu: FakeCuda) -> None:
+    model = da.models.arm6()
+    q, v = map(torch.tensor, start(model, 3))
+    with pytest.raises(ArgumentError, match="a callback is called on the host"):
+        da.rollout(model, q, v, steps=3, callback=lambda t, q, v: v)
+    with pytest.raises(ArgumentError, match='"energy" is not observed on a GPU'):
+        da.rollout(model, q, v, steps=3, observe="energy")
+    with pytest.raises(ShapeError, match="expected"):
+        da.rollout(model, q, v, torch.zeros(3, 4, 6, dtype=torch.float64), steps=3)
+
+
+def test_arrays_of_other_libraries_are_pointed_to_pytorch(cuda: FakeCuda) -> None:
+    model = da.models.arm6()
+    with pytest.raises(DeviceError, match="take tensors of PyTorch or arrays of CuPy"):
+        da.rollout(model, *map(HostMemoryArray, start(model, 3)), steps=3)
