@@ -299,6 +299,12 @@ def test_poses_that_do_not_fit_are_refused(capsys, tmp_path, content, said):
     assert said in capsys.readouterr().err
 
 
+def test_the_demonstration_needs_a_folder(capsys, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    assert main(["demo", str(tmp_path / "file")]) == 1
+    assert "cannot be a folder" in capsys.readouterr().err
+
+
 def test_the_demonstration_stands_sways_steps_and_falls_and_does_so_every_time(capsys, tmp_path):
     """ANIM-PD: response motion of a figure on the ground."""
     assert main(["demo", str(tmp_path / "one")]) == 0

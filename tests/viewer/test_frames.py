@@ -147,3 +147,27 @@ def test_what_cannot_be_shown_is_refused_by_name(tmp_path: Path) -> None:
         da.viewer.record(model, path, follow="arn")
     with pytest.raises(da.errors.FileError, match="cannot be written"):
         da.viewer.record(model, tmp_path / "no" / "x.html")
+
+
+def test_ghosts_are_at_the_moments_of_the_first_sample() -> None:
+    """Samples with time steps of their own have frames at other times."""
+    model = da.models.pendulum(length=1.0)
+    dt = np.array([0.01, 0.02, 0.005])
+    both = da.rollout(model, [[0.3]] * 3, [0.0], steps=200, dt=dt, integrator="rk4")
+    frames = frames_of(both, fps=100)
+    assert frames.ghosts is not None
+    slower, faster = frames.ghosts[..., 0]
+    np.testing.assert_allclose(slower, frames.q[:, 0], atol=0.02)
+    np.testing.assert_allclose(faster[:101], frames.q[:101, 0], atol=0.01)
+    np.testing.assert_array_equal(faster[101:], both.q[2, -1, 0])  # it has come to its end
+
+
+def test_adaptive_and_event_driven_motions_are_shown() -> None:
+    model = da.models.pendulum(length=1.0)
+    motion = da.simulation.integrate_adaptive(model, [0.3], [0.0], duration=1.0)
+    frames = frames_of(motion, fps=50)
+    np.testing.assert_allclose(frames.time, np.arange(51) / 50)
+    np.testing.assert_allclose(frames.q, motion.at(frames.time)[0])
+    gap = da.contact.GapFunction(model, lambda model, q: [q[0] + 0.1])
+    bounced = da.contact.simulate_events(model, [0.3], [0.0], gap, duration=1.0, step=0.01)
+    np.testing.assert_array_equal(frames_of(bounced, fps=60).q[-1], bounced.trajectory.q[-1])

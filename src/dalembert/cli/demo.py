@@ -9,6 +9,7 @@ import dalembert as da
 from dalembert.cli import choreography
 from dalembert.cli.choreography import DT, DURATION, PUSHES
 from dalembert.cli.timing import machine, table
+from dalembert.errors import FileError
 
 __all__ = ["run"]
 
@@ -24,7 +25,10 @@ def run(*, folder: str) -> int:
     """Simulate, print and record; 1 where it does not stand by itself, or does not come through."""
     model = choreography.humanoid()
     target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{target} cannot be a folder to write to: {error.strerror or error}") from error
     print(f"dalembert {da.__version__} on {machine()}\n")
     print(f"humanoid: {len(model.bodies)} bodies, nv = {model.nv}, {float(model.total_mass):g} kg")
     start = perf_counter()

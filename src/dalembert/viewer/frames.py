@@ -9,10 +9,12 @@ from typing import Any, Final, NamedTuple, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from dalembert.contact.rigid import EventDrivenMotion
 from dalembert.errors import ArgumentError, DtypeError, ShapeError
 from dalembert.model.checks import is_finite
 from dalembert.model.model import Model
 from dalembert.motion import Clip, Transition
+from dalembert.simulation.adaptive import AdaptiveMotion
 from dalembert.simulation.trajectory import Trajectory
 from dalembert.viewer.standing import standing
 
@@ -59,9 +61,15 @@ class Frames:
 
 
 def frames_of(given: Any, *, fps: float) -> Frames:
-    """At most `fps` pictures a second of a model at rest, a clip, a trajectory, or configurations."""
+    """At most `fps` pictures a second of a model at rest, a clip, a motion, a trajectory, or
+    configurations."""
     if not (is_finite(fps) and 0.0 < fps <= 1000.0):
         raise ArgumentError(f"fps is {fps!r}; give the pictures a second, from above 0 to 1000")
+    if isinstance(given, EventDrivenMotion):
+        given = given.trajectory
+    if isinstance(given, AdaptiveMotion):
+        pictures = 1 + math.ceil(min((given.time[-1] - given.time[0]) * fps, MAX_FRAMES + 1))
+        given = given.trajectory(np.unique(np.linspace(given.time[0], given.time[-1], pictures)))
     whole = _whole(given)
     picked = _picked(whole.time, fps)
     if len(picked) > MAX_FRAMES:
@@ -102,7 +110,7 @@ def _trajectory(given: Trajectory) -> Frames:
     if math.prod(given.batch) == 0:
         raise ArgumentError(f"the trajectory has the batch {given.batch}: there is no sample to show")
     first = given[(0,) * len(given.batch)] if given.batch else given
-    ghosts = given.q.reshape(-1, *first.q.shape)[1 : 1 + MAX_GHOSTS] if given.batch else None
+    ghosts = _ghosts(given, first.time) if given.batch else None
     contacts = first.contacts
     end = ""
     if first.failed_at >= 0:
@@ -119,6 +127,21 @@ def _trajectory(given: Trajectory) -> Frames:
         ghosts if ghosts is not None and len(ghosts) else None,
         end,
     )
+
+
+def _ghosts(given: Trajectory, time: Array) -> Array:
+    """Other samples at these times, or at their own that are nearest, where they have their own."""
+    frames = len(time)
+    q = given.q.reshape(-1, frames, given.model.nq)[1 : 1 + MAX_GHOSTS]
+    if given.time.ndim == 1:
+        return q
+    times = given.time.reshape(-1, frames)[1 : 1 + MAX_GHOSTS]
+    found = []
+    for own, other in zip(q, times, strict=True):
+        after = np.clip(np.searchsorted(other, time), 1, max(frames - 1, 1))
+        nearest = after - (time - other[after - 1] <= other[np.minimum(after, frames - 1)] - time)
+        found.append(own[np.clip(nearest, 0, frames - 1)])
+    return np.array(found).reshape(-1, frames, given.model.nq)
 
 
 def _configurations(model: Model, q: Any, time: Any) -> Frames:
