@@ -9,8 +9,7 @@ residual r = A v - p - J^T f:
     3.  where r is below `GATE`, normal impulses become the `held` ones that bound friction, r anew
 
 With held impulses fixed the problem is convex; when they no longer change, Coulomb's law holds; whatever they
-are, friction opposes slip. A guess that is good enough takes no iteration. The displacement that mends
-overlaps is found last.
+are, friction opposes slip. The displacement that mends overlaps is found last.
 """
 
 from __future__ import annotations
@@ -201,8 +200,9 @@ def solve(
 
     momentum = [a - b for a, b in zip(multiply(A, v), p, strict=True)]
     u = problem.point_velocities(v)
-    begun = looked_at(v, momentum, u, list(held), 0.0)
-    carry: Any = [list(v), momentum, [x.to_list() for x in u], *begun]
+    held, r, _, updates = looked_at(v, momentum, u, list(held), 0.0)
+    # One iteration at least: what a guess leaves, however little, adds up from step to step.
+    carry: Any = [list(v), momentum, [x.to_list() for x in u], held, r, 1.0, updates]
     carry = loop(iterations, step, carry, until=lambda carry: carry[5] < tolerance)
     eta, _, lists, held, _, left, _ = carry
     u = [Vec3(*item) for item in lists]

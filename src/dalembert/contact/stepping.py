@@ -25,8 +25,8 @@ from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.contact.candidates import FAR, Candidate
-from dalembert.contact.costs import JointLimit, Point
-from dalembert.contact.curvature import SparseFactor, factor, multiply, total_curvature
+from dalembert.contact.costs import Point
+from dalembert.contact.curvature import factor, multiply, total_curvature
 from dalembert.contact.joint_axes import WORLD, JointAxes, joint_axes
 from dalembert.contact.mobility import joint_mobilities, point_mobilities, weights
 from dalembert.contact.newton import GaussProblem, solve
@@ -123,11 +123,10 @@ def contact_step(
         for item, impulse in zip(candidates, expected, strict=True)
     ]
     factors = factor(total_curvature(axes, A, (), (), equalities))
-    start = _start(problem, factors, expected)
     acting = [x - y for x, y in zip(p, multiply(M, drift), strict=True)]
     found = solve(
         problem,
-        start,
+        drift,
         held,
         acting=acting,
         iterations=settings.iterations,
@@ -137,19 +136,6 @@ def contact_step(
     q_next, v_next = moved(tree, q, v, end.v, found.mend, dt)
     remembered = _remembered(candidates, end.impulses, memory)
     return ContactStep(q_next, v_next, end.impulses, remembered, found.residual, end.work)
-
-
-def _start(problem: GaussProblem, factors: SparseFactor, expected: Sequence[Vec3]) -> list[Scalar]:
-    """Velocities if points bear what they are expected to, and limits that have been reached hold."""
-    reached = [
-        (joint.place, select(joint.overlap > 0.0, joint.stiffness, 0.0))
-        for joint in problem.joints
-        if isinstance(joint, JointLimit)
-    ]
-    if reached:
-        factors = factor(total_curvature(problem.axes, problem.A, (), reached, problem.equalities))
-    momenta = problem.generalized(expected)
-    return factors.solve([a + b for a, b in zip(problem.p, momenta, strict=True)])
 
 
 def _expected(candidates: Sequence[Candidate], memory: Sequence[Sequence[Scalar]] | None) -> list[Vec3]:
