@@ -23,8 +23,12 @@ ENVIRONMENT: Final = "DALEMBERT_NUM_THREADS"
 WORTH_A_THREAD: Final = 400_000
 """Instructions (about 0.1 ms) below which another thread costs more than it saves."""
 
-PIECES_PER_THREAD: Final = 4
-"""More pieces than threads, so that a thread that was interrupted does not hold up the others."""
+PIECES_PER_THREAD: Final = (4, 32)
+"""More pieces than threads, so that a thread that was interrupted, or met rows that take longer, does not hold
+up the others: at least and at most."""
+
+WORTH_A_PIECE: Final = 2_000_000
+"""Instructions (about 0.5 ms) beside which handing out a piece costs nothing."""
 
 
 def get_num_threads() -> int:
@@ -59,7 +63,8 @@ def split_rows(run: Callable[[int, int], int], rows: int, *, lanes: int, work: i
     threads = min(_THREADS.limit, blocks, 1 + blocks * work // WORTH_A_THREAD)
     if threads <= 1:
         return run(0, rows)
-    pieces = min(blocks, threads * PIECES_PER_THREAD)
+    least, most = PIECES_PER_THREAD
+    pieces = min(blocks, threads * max(least, min(most, blocks * work // (threads * WORTH_A_PIECE))))
     bounds = [min(rows, blocks * k // pieces * lanes) for k in range(pieces + 1)]
     numbers = itertools.count()
     refused: list[int] = []
