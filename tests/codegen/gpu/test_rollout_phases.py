@@ -31,10 +31,18 @@ def _on_cpu(program, rollout, given, rows, steps, first, every):
     return outputs, finals, refused
 
 
-@pytest.mark.parametrize(("steps", "first", "every"), [(0, 1, 1), (7, 1, 1), (9, 2, 3), (4, 4, 4)])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("case", CASES)
-def test_steps_in_one_launch_are_the_cpus(case, layout, steps, first, every):
+def test_steps_in_one_launch_are_the_cpus(case, layout):
+    _compare(case, layout, steps=7, first=2, every=3)
+
+
+@pytest.mark.parametrize(("steps", "first", "every"), [(0, 1, 1), (7, 1, 1), (4, 4, 4), (3, 4, 4)])
+def test_any_number_of_steps_is_kept(steps, first, every):
+    _compare("straight", "plain", steps=steps, first=first, every=every)
+
+
+def _compare(case, layout, *, steps, first, every):
     program, rollout = CASES[case]
     rows = 70
     given = _inputs(program, rollout, rows, max(steps, 1), "float64")

@@ -18,7 +18,7 @@ FUNCTIONS = {
     "exp": (np.exp, -103.0, 88.7),
     "log": (np.log, 1e-30, 1e3),
 }
-WORST = {"sin": 1.6, "cos": 1.6, "tan": 2.5, "asin": 1.9, "acos": 1.6, "exp": 1.1, "log": 1.0, "atan2": 1.7}
+WORST = {"sin": 1.6, "cos": 1.6, "tan": 2.5, "asin": 2.0, "acos": 1.6, "exp": 1.1, "log": 1.0, "atan2": 1.9}
 """Units in the last place, a little above what was seen."""
 
 

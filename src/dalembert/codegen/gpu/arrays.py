@@ -2,6 +2,8 @@
 
     shared    a row of each sample in the block's shared memory: staged inputs and results, what a rollout
               carries, spill slots. All in one row of odd length.
+    gathered  large results of one straight statement: each different number once in shared memory, from where
+              all elements, zeros and repeated ones too, are written in the order of the row
     direct    where the caller has them, in global memory
     local     the thread's own memory: small states
     scratch   global memory of the threads in flight, the 32 numbers of a warp side by side: states and
@@ -19,12 +21,12 @@ from dalembert.codegen.gpu.staging import Tile
 from dalembert.codegen.ir import LaneType, Writer
 from dalembert.codegen.memory import Place, Tables
 from dalembert.codegen.rollout import Rollout
-from dalembert.tracing.program import ArraySpec, Program
+from dalembert.tracing.program import ArraySpec, Program, Straight
 
 __all__ = ["Arrays"]
 
-STAGED_RESULTS: Final = 128
-"""Results of more numbers than this go straight to global memory: they would fill the shared one."""
+STAGED_RESULTS: Final = 64
+"""Results of more numbers than this have no row of their own in shared memory: they would fill it."""
 
 LOCAL_BYTES: Final = 16 * 1024
 """States larger than this are in scratch memory: local memory is reserved for every thread a GPU can hold."""
@@ -33,7 +35,7 @@ LOCAL_BYTES: Final = 16 * 1024
 @final
 class Arrays:
     """`shared` gives the column of an array in the samples' rows, `scratch` its first element there;
-    `width` columns are taken, of `most`."""
+    `gathered` names results; `width` columns are taken, of `most`."""
 
     def __init__(
         self, program: Program, rollout: Rollout | None, lane_type: LaneType, layout: Layout
@@ -56,6 +58,7 @@ class Arrays:
         for spec in program.outputs:
             if spec.name in held or (layout.staged and spec.size <= STAGED_RESULTS):
                 self._give(spec, needed=spec.name in held)
+        self.gathered = self._gathered() if layout.staged and rollout is None else None
         small = sum(spec.size for spec in program.states) * lane_type.size <= LOCAL_BYTES
         for spec in program.states:
             if small:
@@ -64,6 +67,19 @@ class Arrays:
                 self._scratch(spec)
         self.base = {spec.name: f"%in{k}" for k, spec in enumerate(program.inputs)}
         self.base |= {spec.name: f"%out{k}" for k, spec in enumerate(program.outputs)}
+
+    def _gathered(self) -> str | None:
+        """A large result whose different numbers fit into shared memory."""
+        if len(self.program.statements) != 1 or not isinstance(self.program.statements[0], Straight):
+            return None
+        for spec in self.program.outputs:
+            if spec.size > STAGED_RESULTS:
+                stores = [store for store in self.program.statements[0].stores if store.array == spec.name]
+                different = {store.value.index for store in stores if store.value.op != "constant"}
+                constants = {store.value.data for store in stores if store.value.op == "constant"} | {0.0}
+                if self.width + len(different) + len(constants) <= self.most:
+                    return spec.name
+        return None
 
     def _give(self, spec: ArraySpec, *, needed: bool) -> None:
         """Columns of shared memory if there is room, else scratch memory if it must be held."""
@@ -78,7 +94,9 @@ class Arrays:
         self.scratch_elements += spec.size
 
     def is_direct(self, spec: ArraySpec) -> bool:
-        return not (spec.name in self.shared or spec.name in self.scratch or spec.name in self.local)
+        """Whether an array is used where the caller has it."""
+        own = spec.name in self.shared or spec.name in self.scratch or spec.name in self.local
+        return not own and spec.name != self.gathered
 
     def tile(self, spec: ArraySpec, base: str) -> Tile:
         """The block's rows of an array, whose first row is at `base`, and where a copy of it is."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Final, final
 
 from dalembert.codegen.body import emit_instructions
@@ -15,6 +15,7 @@ from dalembert.codegen.ir import Value, Writer
 from dalembert.codegen.loops import emit_loop
 from dalembert.codegen.memory import Place, zero_runs
 from dalembert.codegen.rollout import Rollout
+from dalembert.codegen.row_blocks import Source
 from dalembert.codegen.schedule import Instructions
 from dalembert.codegen.straight import emit_straight
 from dalembert.tracing.program import ArraySpec, Program, Straight
@@ -32,8 +33,8 @@ UNBOUNDED: Final = 1_000_000
 class Compute:
     """Writes the phase; then `lines`, the functions they call, and the length of a sample's shared row.
 
-    `zeroed` are results whose rows another phase has filled with zeros. `refused_step` names the place of a
-    row's refused step, in a rollout.
+    `zeroed` are results whose rows another phase has filled with zeros. `gathered` gives the column of shared
+    memory that holds each element of the result to be gathered.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Compute:
         self.layout = layout
         self.writer = writer
         self.zeroed = zeroed
+        self.gathered: dict[int, int] = {}
         self.slots = ThreadSlots(writer.type, arrays.inputs_end, arrays.width)
         self.context = Context(
             writer=writer,
@@ -68,8 +70,9 @@ class Compute:
         )
         opening = len(writer.lines)
         self._write()
-        added = self.slots.place(self.context.slots, arrays.most)
-        self.pitch = (arrays.width + added) | 1 if arrays.width + added else 0
+        self.slots.count = max(self.slots.count, self.context.slots)
+        columns = self.slots.place(arrays.most)
+        self.pitch = columns | 1 if columns else 0
         start = [
             *arrays.local_memory(),
             *self.slots.opening(),
@@ -94,14 +97,17 @@ class Compute:
         barriers = [lambda: writer.line("call void @pace()")] * self.layout.barriers
         for statement in self.program.statements:
             if isinstance(statement, Straight):
-                emit_straight(
+                gathered = self.arrays.gathered
+                sources = emit_straight(
                     context,
                     self._without_zeros(statement),
-                    delivered=frozenset(),
+                    delivered=frozenset() if gathered is None else frozenset({gathered}),
                     offsets={},
                     spill_offset=0,
                     meanwhile=barriers if len(self.program.statements) == 1 else (),
                 )
+                if gathered is not None:
+                    self._gather(gathered, sources)
             else:
                 emit_loop(context, self.program, statement)
         self._carry()
@@ -174,6 +180,8 @@ class Compute:
         for name, runs in zero_runs(self.program).items():
             if name in self.zeroed:
                 continue
+            if name == self.arrays.gathered:
+                continue
             for start, stop in runs if len(runs) <= 8 else [(runs[0][0], runs[-1][1])]:
                 self._fill(self.context.places[name], start, stop)
 
@@ -204,6 +212,23 @@ class Compute:
         more = writer.let(f"icmp ult i64 {at}.next, {stop}")
         writer.line(f"br i1 {more}, label %{head}, label %{after}")
         writer.begin(after)
+
+    def _gather(self, name: str, sources: Mapping[tuple[str, int], Source]) -> None:
+        """Note where each element of a result is; constants get columns, zero that of what is not stored."""
+        writer, size = self.writer, self.writer.type.size
+        slots = {place: source.offset // size for place, source in sources.items() if source.constant is None}
+        self.slots.keep(set(slots.values()))
+        constants = {0.0: self.slots.constant(writer, 0.0)}
+        (spec,) = [spec for spec in self.program.outputs if spec.name == name]
+        for position in range(spec.size):
+            place = (name, position)
+            if place in slots:
+                self.gathered[position] = self.slots.kept_column(slots[place])
+                continue
+            number = (sources[place].constant or 0.0) if place in sources else 0.0
+            if number not in constants:
+                constants[number] = self.slots.constant(writer, number)
+            self.gathered[position] = constants[number]
 
     def _carry(self) -> None:
         """What the step gave becomes what the next one takes."""

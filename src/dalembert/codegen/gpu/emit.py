@@ -33,7 +33,7 @@ from dalembert.codegen.gpu.arrays import Arrays
 from dalembert.codegen.gpu.compute import Compute
 from dalembert.codegen.gpu.layout import WARP, Layout
 from dalembert.codegen.gpu.source import GpuInfo, GpuSource
-from dalembert.codegen.gpu.staging import Tile, copy_rows, zero_rows
+from dalembert.codegen.gpu.staging import Tile, copy_rows, gather_rows, zero_rows
 from dalembert.codegen.ir import LaneType, Writer
 from dalembert.codegen.memory import zero_runs
 from dalembert.codegen.rollout import Rollout
@@ -79,6 +79,7 @@ class _Kernel:
         self.architecture = architecture
         self.layout = layout
         self.declared: set[str] = set()
+        self.globals: list[str] = []
         self.arrays = Arrays(program, rollout, lane_type, layout)
         self.streams = frozenset(rollout.streams if rollout else ())
         self.outputs = (*program.outputs, *(rollout.more_outputs(program) if rollout else ()))
@@ -122,11 +123,11 @@ class _Kernel:
             "load": self._load(compute.pitch),
             "stream": self._stream(compute.pitch),
             "compute": compute.lines,
-            "store": self._store(compute.pitch),
+            "store": self._store(compute),
             "finish": self._finish(compute.pitch),
         }
         parameters = ", ".join((*self.parameters, *PHASE_PARAMETERS))
-        text = [self._definitions(compute.functions)]
+        text = [*self.globals, self._definitions(compute.functions)]
         for name, lines in phases.items():
             if lines is not None:
                 text.append(f"define internal void @{name}({parameters}) alwaysinline nounwind {{")
@@ -208,10 +209,14 @@ class _Kernel:
         writer.line("ret void")
         return writer.lines if tiles else None
 
-    def _store(self, pitch: int) -> list[str] | None:
-        writer, tiles = self._writer(), []
+    def _store(self, compute: Compute) -> list[str] | None:
+        writer, tiles, pitch = self._writer(), [], compute.pitch
         for k, spec in enumerate(self.program.outputs):
-            if not self.arrays.is_direct(spec):
+            if spec.name == self.arrays.gathered:
+                tiles.append(self.arrays.tile(spec, f"%out{k}"))
+                columns = [compute.gathered[position] for position in range(spec.size)]
+                self.globals.append(gather_rows(writer, tiles[-1], columns, self.layout.block, pitch))
+            elif not self.arrays.is_direct(spec):
                 tiles.append(self.arrays.tile(spec, f"%out{k}"))
                 step = f"%out{k}.step" if self.rollout is not None else None
                 self._copy(writer, tiles[-1:], pitch, inward=False, step=step, now="%written")

@@ -19,14 +19,18 @@ MARK: Final = "slot:"
 
 @final
 class ThreadSlots:
-    """`homes`: slots that are columns of inputs; `taken`: columns of shared memory that arrays have."""
+    """`homes`: slots that are columns of inputs; `taken`: columns of shared memory that arrays have; `count`:
+    slots in all. Slots asked to be kept have the columns after those."""
 
     def __init__(self, lane_type: LaneType, homes: int, taken: int) -> None:
         self.type = lane_type
         self.homes = homes
         self.taken = taken
+        self.count = 0
+        self.kept: dict[int, int] = {}
         self.shared = 0
-        self.local = 0
+        self.column: dict[int, int] = {}
+        self.local: dict[int, int] = {}
 
     def load(self, writer: Writer, position: int) -> Value:
         address = writer.let(f"{MARK}{position}")
@@ -36,18 +40,35 @@ class ThreadSlots:
         address = writer.let(f"{MARK}{position}")
         writer.line(f"store {self.type.text} {value}, ptr {address}, align {self.type.size}")
 
-    def place(self, count: int, columns: int) -> int:
-        """Decide where `count` slots are, in rows of at most `columns`; the columns that they add."""
-        own = max(count - self.homes, 0)
-        self.shared = max(min(own, columns - self.taken), 0)
-        self.local = own - self.shared
-        return self.shared
+    def keep(self, slots: set[int]) -> None:
+        """Have these in shared memory after the phase."""
+        self.kept = {slot: self.taken + k for k, slot in enumerate(sorted(slots))}
+        self.taken += len(slots)
+
+    def kept_column(self, slot: int) -> int:
+        return self.kept[slot]
+
+    def constant(self, writer: Writer, number: float) -> int:
+        """A new column that holds a number; the column."""
+        self.taken += 1
+        place = writer.address("%mine", (self.taken - 1) * self.type.size)
+        writer.store(writer.constant(number), place, 0, self.type.size)
+        return self.taken - 1
+
+    def place(self, columns: int) -> int:
+        """Decide where the slots are, in rows of at most `columns`; the columns that are taken then."""
+        free = [slot for slot in range(self.homes, self.count) if slot not in self.kept]
+        self.shared = max(min(len(free), columns - self.taken), 0)
+        self.column = {slot: self.taken + k for k, slot in enumerate(free[: self.shared])} | self.kept
+        self.column |= {slot: slot for slot in range(self.homes)}
+        self.local = {slot: k for k, slot in enumerate(free[self.shared :])}
+        return self.taken + self.shared
 
     def opening(self) -> list[str]:
         """Lines that reserve local memory."""
         if not self.local:
             return []
-        return [f"%local = alloca [{self.local} x {self.type.text}], align {self.type.size}"]
+        return [f"%local = alloca [{len(self.local)} x {self.type.text}], align {self.type.size}"]
 
     def resolved(self, lines: list[str]) -> list[str]:
         """The lines with the addresses of slots filled in."""
@@ -56,8 +77,5 @@ class ThreadSlots:
     def _resolve(self, line: str) -> str:
         name, number = line.split(f" = {MARK}")
         slot = int(number)
-        base, column = "%mine", slot
-        if slot >= self.homes:
-            own = slot - self.homes
-            base, column = ("%mine", self.taken + own) if own < self.shared else ("%local", own - self.shared)
-        return f"{name} = getelementptr i8, ptr {base}, i64 {column * self.type.size}"
+        base, place = ("%local", self.local[slot]) if slot in self.local else ("%mine", self.column[slot])
+        return f"{name} = getelementptr i8, ptr {base}, i64 {place * self.type.size}"

@@ -14,7 +14,7 @@ from typing import Final, final
 from dalembert.codegen.gpu.layout import WARP
 from dalembert.codegen.ir import Value, Writer
 
-__all__ = ["Tile", "copy_rows", "zero_rows"]
+__all__ = ["Tile", "copy_rows", "gather_rows", "zero_rows"]
 
 TOGETHER: Final = 8
 """Loads under way at once."""
@@ -75,6 +75,56 @@ def copy_rows(
                 _store_inside(writer, value, place, row)
 
     _each_number(writer, tile.size, block, lambda numbers: put(load(numbers)))
+
+
+def gather_rows(writer: Writer, tile: Tile, columns: list[int], block: int, pitch: int) -> str:
+    """Write the block's rows, each element from a column of the sample's shared row; the text of a table.
+
+    A thread has the same elements of every row, so that a warp writes neighbouring numbers.
+    """
+    item = writer.type.size
+    own = -(-tile.size // block)
+    table = f"@columns.{tile.base[1:]}"
+    padded = columns + [0] * (own * block - tile.size)
+    offsets = ", ".join(f"i32 {column * item}" for column in padded)
+    places = []
+    for k in range(own):
+        number = writer.let(f"zext i32 {writer.let(f'add i32 %thread, {k * block}')} to i64")
+        entry = writer.address(table, writer.let(f"shl i64 {number}, 2"))
+        offset = writer.let(f"zext i32 {writer.let(f'load i32, ptr {entry}, align 4')} to i64")
+        places.append(writer.address("%shared", offset))
+    wide = writer.let("zext i32 %thread to i64")
+    first = writer.address(tile.base, writer.let(f"mul i64 %first, {tile.stride}"))
+    first = writer.address(first, writer.let(f"mul i64 {wide}, {item}"))
+    before, head, after = (writer.label() for _ in range(3))
+    row = f"%{head}.row"
+    writer.line(f"br label %{before}")
+    writer.begin(before)
+    writer.line(f"br label %{head}")
+    writer.begin(head)
+    back = writer.label()
+    writer.line(f"{row} = phi i64 [ 0, %{before} ], [ {row}.next, %{back} ]")
+    shared = writer.let(f"mul i64 {row}, {pitch * item}")
+    there = writer.address(first, writer.let(f"mul i64 {row}, {tile.stride}"))
+    values = [writer.load(writer.address(place, shared), 0, item) for place in places]
+    for k, value in enumerate(values):
+        if (k + 1) * block <= tile.size:
+            writer.store(value, there, k * block * item, item)
+        else:
+            inside, outside = writer.label(), writer.label()
+            test = writer.let(f"icmp ult i32 %thread, {tile.size - k * block}")
+            writer.line(f"br i1 {test}, label %{inside}, label %{outside}")
+            writer.begin(inside)
+            writer.store(value, there, k * block * item, item)
+            writer.line(f"br label %{outside}")
+            writer.begin(outside)
+    writer.line(f"br label %{back}")
+    writer.begin(back)
+    writer.line(f"{row}.next = add i64 {row}, 1")
+    more = writer.let(f"icmp slt i64 {row}.next, %count.wide")
+    writer.line(f"br i1 {more}, label %{head}, label %{after}")
+    writer.begin(after)
+    return f"{table} = private constant [{own * block} x i32] [{offsets}]"
 
 
 def zero_rows(writer: Writer, tile: Tile, *, block: int) -> None:
