@@ -167,15 +167,14 @@ def test_points_on_faces_are_the_corners_of_the_contact_area():
     assert compared > 200
 
 
-def test_crossing_edges_touch_at_one_point():
-    """Two boxes on their edges, one across the other."""
-    h = 0.5 * np.sqrt(2.0)
+@pytest.mark.parametrize("side", [1.0, 0.6])
+def test_crossing_edges_touch_at_one_point(side):
+    """Two boxes on their edges, one across the other, of the same size or not."""
+    h, reach = 0.5 * np.sqrt(2.0), 0.5 * np.sqrt(2.0) * side
     below = Poses(_turned("x", np.pi / 4), np.zeros((3, 1)))  # its upper edge is along x
-    above = Poses(
-        _turned("y", np.pi / 4), np.array([[0.1], [0.2], [2.0 * h - 1e-3]])
-    )  # its lower one along y
-    cube = da.Box((1.0, 1.0, 1.0))
-    points = points_between(cube, below, cube, above)
+    at = np.array([[0.1], [0.2], [h + reach - 1e-3]])
+    above = Poses(_turned("y", np.pi / 4), at)  # its lower one along y
+    points = points_between(da.Box((1.0, 1.0, 1.0)), below, da.Box((side, side, side)), above)
     assert (points.gap[:, 0] < FAR).sum() == 1
     np.testing.assert_allclose(points.gap[0], -1e-3, atol=1e-12)
     np.testing.assert_allclose(points.normal[0, :, 0], [0.0, 0.0, 1.0], atol=1e-12)
