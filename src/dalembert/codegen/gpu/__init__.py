@@ -2,6 +2,7 @@
 
 from dalembert.codegen.gpu.architectures import ARCHITECTURES, Architecture, from_capability
 from dalembert.codegen.gpu.assemble import Assembled, find_ptxas, ptx_of, ptxas
+from dalembert.codegen.gpu.choice import choices, default_layout
 from dalembert.codegen.gpu.emit import emit_gpu
 from dalembert.codegen.gpu.host import HostKernel
 from dalembert.codegen.gpu.layout import Layout
@@ -15,6 +16,8 @@ __all__ = [
     "GpuSource",
     "HostKernel",
     "Layout",
+    "choices",
+    "default_layout",
     "emit_gpu",
     "find_ptxas",
     "from_capability",

@@ -30,6 +30,7 @@ from dalembert.codegen import elementary
 from dalembert.codegen.gpu import single
 from dalembert.codegen.gpu.architectures import Architecture
 from dalembert.codegen.gpu.arrays import Arrays
+from dalembert.codegen.gpu.choice import default_layout
 from dalembert.codegen.gpu.compute import Compute
 from dalembert.codegen.gpu.layout import WARP, Layout
 from dalembert.codegen.gpu.source import GpuInfo, GpuSource
@@ -55,12 +56,15 @@ def emit_gpu(
     rollout: Rollout | None = None,
     layout: Layout | None = None,
 ) -> GpuSource:
-    """Write the kernel of a program, or of its rollout, in numbers of `bits` bits."""
+    """Write the kernel of a program, or of its rollout, in numbers of `bits` bits; `layout` None is chosen by
+    rule."""
     if bits not in (32, 64):
         raise ArgumentError(f"bits={bits}: expected 32 or 64")
     if rollout is not None:
         rollout.check(program)
-    return _Kernel(program, rollout, LaneType(bits, 1), architecture, layout or Layout()).emit()
+    if layout is None:
+        layout = default_layout(program, bits=bits, architecture=architecture, rollout=rollout)
+    return _Kernel(program, rollout, LaneType(bits, 1), architecture, layout).emit()
 
 
 @final
