@@ -128,3 +128,15 @@ def test_loops_are_closed_for_the_parameters_of_each_sample():
     assert not found.failed
     with pytest.raises(DalembertError, match="loops or constraints are open"):
         da.rollout(model, q, v, steps=3, dt=0.001, parameters={f"{joint}.placement": other})
+
+
+def test_time_steps_of_one_axis_of_a_batch():
+    model = da.models.pendulum()
+    q = np.linspace(0.1, 0.6, 6).reshape(3, 2, 1)
+    found = da.rollout(model, q, [0.0], steps=4, dt=[0.01, 0.02], every=2, observe="energy")
+    assert found.time.shape == (3, 2, 3)
+    np.testing.assert_allclose(found[2, 1].time, [0.0, 0.04, 0.08])
+    np.testing.assert_array_equal(
+        found[2, 1].q, da.rollout(model, q[2, 1], [0.0], steps=4, dt=0.02, every=2).q
+    )
+    np.testing.assert_allclose(found.energy(), found.observed["energy"], rtol=1e-14)

@@ -267,7 +267,7 @@ def _trajectory(
     fault, lasted = run.state["fault"].astype(int), run.state["lasted"].astype(int)
     trajectory = Trajectory(
         model=plan.model,
-        time=time[..., : frames + 1],
+        time=(time if time.ndim == 1 else np.broadcast_to(time, (*batch, time.shape[-1])))[..., : frames + 1],
         q=q,
         v=v,
         tau=found["tau"] if tau is None else tau.at_frames(batch, frames, run.every),
