@@ -140,3 +140,22 @@ def test_time_steps_of_one_axis_of_a_batch():
         found[2, 1].q, da.rollout(model, q[2, 1], [0.0], steps=4, dt=0.02, every=2).q
     )
     np.testing.assert_allclose(found.energy(), found.observed["energy"], rtol=1e-14)
+
+
+def test_trajectories_are_iterated_by_samples():
+    one = pendulum()
+    with pytest.raises(DtypeError, match="one sample"):
+        list(one)
+    three = pendulum(q0=[[0.1], [0.2], [0.3]])
+    assert [float(sample.q[0, 0]) for sample in three] == [0.1, 0.2, 0.3]
+
+
+def test_names_of_observers_are_names_of_their_own(tmp_path):
+    pytest.importorskip("pyarrow")
+    with pytest.raises(DtypeError, match="observe has the name 3"):
+        pendulum(observe={3: lambda model, t, q, v: q[0]})
+    for name in ("q", "q_0", "time"):
+        found = pendulum(observe={name: lambda model, t, q, v: [2.0 * q[0], v[0]]})
+        with pytest.raises(ArgumentError, match=f'"{name}'):
+            found.save(tmp_path / "run.parquet")
+    assert not (tmp_path / "run.parquet").exists()

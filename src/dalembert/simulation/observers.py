@@ -50,6 +50,8 @@ def observers_of(observe: Observe) -> dict[str, Observer | None]:
                 '{"height": f}'
             )
         for name, function in item.items():
+            if not isinstance(name, str):
+                raise DtypeError(f"observe has the name {name!r}; give text")
             if name in found or name in (*IN_STEPS, *_OF_STATES):
                 raise ArgumentError(f'observe: "{name}" is taken; give each function a name of its own')
             found[name] = function

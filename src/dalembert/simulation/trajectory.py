@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, final
@@ -126,6 +126,12 @@ class Trajectory:
         """The number of frames, T + 1."""
         return int(self.q.shape[-2])
 
+    def __iter__(self) -> Iterator[Trajectory]:
+        """The samples, along the first axis of the batch."""
+        if not self.batch:
+            raise DtypeError("this trajectory is one sample; its frames are in its arrays, trajectory.q")
+        return (self[k] for k in range(self.batch[0]))
+
     def __getitem__(self, key: Any) -> Trajectory:
         """A sample of the batch, or several: `trajectory[3]`, `trajectory[1:4]`, `trajectory[2, 0]`."""
         if not self.batch:
@@ -194,7 +200,7 @@ class Trajectory:
 
     def save(self, path: str | Path) -> None:
         """Write a file: `.npz` (all of it, with the model), `.parquet` (a table for other programs, one row a
-        sample and frame; needs pyarrow) or `.html` (a recording to look at in a browser).
+        sample and frame, without contacts; needs pyarrow) or `.html` (a recording to look at in a browser).
         """
         from dalembert.simulation.trajectory_files import save
 

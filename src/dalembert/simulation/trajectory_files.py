@@ -118,7 +118,10 @@ def _save_parquet(trajectory: Trajectory, path: Path) -> None:
     for name, array in (*tables.items(), *trajectory.observed.items()):
         flat = array.reshape(samples * frames, -1)
         single = array.shape == shape
-        columns |= {name if single else f"{name}_{k}": flat[:, k] for k in range(flat.shape[1])}
+        own = {name if single else f"{name}_{k}": flat[:, k] for k in range(flat.shape[1])}
+        if taken := [column for column in (*own, name) if column in columns]:
+            raise ArgumentError(f'the table has a column "{taken[0]}" already; observe it under another name')
+        columns |= own
     table = pyarrow.table(columns)
     model = {b"dalembert model": trajectory.model.to_json().encode()}
     parquet.write_table(table.replace_schema_metadata(model), path)
