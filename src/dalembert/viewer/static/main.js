@@ -181,6 +181,8 @@ window.dalembert = {
     return drawn;
   },
   poses: () => Array.from(motion.now),
+  contacts: () => motion.contacts(state.time),
+  centre: () => motion.centreOfMass(),
   ghosts: () => motion.ghosts.map(({ now }) => Array.from(now)),
   pixels() {
     // The picture as it is now, red, green, blue, alpha, from the bottom row up.
