@@ -32,6 +32,7 @@ from dalembert.codegen.gpu.architectures import Architecture
 from dalembert.codegen.gpu.arrays import Arrays
 from dalembert.codegen.gpu.choice import default_layout
 from dalembert.codegen.gpu.compute import Compute
+from dalembert.codegen.gpu.constants import ConstantMemory
 from dalembert.codegen.gpu.layout import WARP, Layout
 from dalembert.codegen.gpu.source import GpuInfo, GpuSource
 from dalembert.codegen.gpu.staging import Tile, copy_rows, gather_rows, zero_rows
@@ -131,11 +132,16 @@ class _Kernel:
             "finish": self._finish(compute.pitch),
         }
         parameters = ", ".join((*self.parameters, *PHASE_PARAMETERS))
-        text = [*self.globals, self._definitions(compute.functions)]
+        text = self._definitions(compute.functions).splitlines()
         for name, lines in phases.items():
             if lines is not None:
                 text.append(f"define internal void @{name}({parameters}) alwaysinline nounwind {{")
                 text += [*lines, "}"]
+        if self.type.bits == 64:
+            numbers = ConstantMemory()
+            text = numbers.replaced(text)
+            self.globals += numbers.definition()
+        text = [*self.globals, *text]
         text.append('!0 = !{!"branch_weights", i32 1, i32 1000000}')
         return GpuSource(
             "\n".join(text),

@@ -2,8 +2,8 @@
 
 The assembler allots registers. Ours are the order of the instructions and where values go that find no
 register: with `values`, as many are planned to be in registers as that, by Belady's rule, and the others
-have slots in the block's shared memory as far as `shared` reaches. What is left, and without `values`
-everything, the assembler keeps or spills as it likes, always to local memory.
+have slots in the block's shared memory as far as `shared` reaches, then in the thread's local memory. Without
+`values` the assembler spills as it likes, always to local memory.
 """
 
 from __future__ import annotations

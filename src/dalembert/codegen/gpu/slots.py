@@ -1,9 +1,8 @@
 """Where a thread keeps the values that find no register.
 
 Slots below the number of staged inputs are the columns of these inputs, free after their last use. The next
-are columns of shared memory beyond inputs and results, as far as there is room, and the rest variables of the
-thread, which the assembler keeps in registers or local memory. How many of them there are is known only when
-all code is written; the addresses are filled in then.
+are columns of shared memory beyond inputs and results, as far as there is room, and the rest local memory.
+How many of them there are is known only when all code is written; the addresses are filled in then.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ from dalembert.codegen.ir import LaneType, Value, Writer
 
 __all__ = ["ThreadSlots"]
 
-MARK: Final = "slot:"
+MARK: Final = "from slot "
+INTO: Final = "into slot "
 
 
 @final
@@ -33,12 +33,10 @@ class ThreadSlots:
         self.local: dict[int, int] = {}
 
     def load(self, writer: Writer, position: int) -> Value:
-        address = writer.let(f"{MARK}{position}")
-        return writer.let(f"load {self.type.text}, ptr {address}, align {self.type.size}")
+        return writer.let(f"{MARK}{position}")
 
     def store(self, writer: Writer, value: Value, position: int) -> None:
-        address = writer.let(f"{MARK}{position}")
-        writer.line(f"store {self.type.text} {value}, ptr {address}, align {self.type.size}")
+        writer.line(f"{value} {INTO}{position}")
 
     def keep(self, slots: set[int]) -> None:
         """Have these in shared memory after the phase."""
@@ -71,11 +69,27 @@ class ThreadSlots:
         return [f"%local = alloca [{len(self.local)} x {self.type.text}], align {self.type.size}"]
 
     def resolved(self, lines: list[str]) -> list[str]:
-        """The lines with the addresses of slots filled in."""
-        return [self._resolve(line) if MARK in line else line for line in lines]
+        """The lines with loads and stores of slots filled in."""
+        found: list[str] = []
+        for line in lines:
+            if MARK in line:
+                name, slot = line.split(f" = {MARK}")
+                place, how = self._address(found, slot)
+                found.append(f"{name} = load{how} {self.type.text}, ptr {place}, align {self.type.size}")
+            elif INTO in line:
+                value, slot = line.split(f" {INTO}")
+                place, how = self._address(found, slot)
+                found.append(f"store{how} {self.type.text} {value}, ptr {place}, align {self.type.size}")
+            else:
+                found.append(line)
+        return found
 
-    def _resolve(self, line: str) -> str:
-        name, number = line.split(f" = {MARK}")
-        slot = int(number)
-        base, place = ("%local", self.local[slot]) if slot in self.local else ("%mine", self.column[slot])
-        return f"{name} = getelementptr i8, ptr {base}, i64 {place * self.type.size}"
+    def _address(self, lines: list[str], slot: str) -> tuple[Value, str]:
+        """The address of a slot, and how it is used: local memory volatile, or LLVM would make variables of
+        it and leave the choice to the assembler."""
+        number = int(slot)
+        local = number in self.local
+        base, place = ("%local", self.local[number]) if local else ("%mine", self.column[number])
+        name = f"%slot.{len(lines)}"
+        lines.append(f"{name} = getelementptr i8, ptr {base}, i64 {place * self.type.size}")
+        return name, " volatile" if local else ""
