@@ -116,3 +116,15 @@ def test_dynamics_of_a_floating_tree(function, dtype):
         else:
             scale = np.abs(wanted).max(axis=1, keepdims=True)
             assert np.all(np.abs(result - wanted) <= 2e-5 * scale)
+
+
+def test_dynamics_of_a_large_tree():
+    """Loops over tables, with states in scratch memory that holds anything at the start."""
+    model = da.models.gu(160)
+    compiled = da.compile(da.forward_dynamics, model)
+    program = compiled._kernels.lower().program
+    rng = np.random.default_rng(4)
+    arrays = {spec.name: 0.1 * rng.normal(size=(40, spec.size)) for spec in program.inputs}
+    found, _ = run_on_host(program, arrays, layout=Layout(block=32))
+    (result,) = found.values()
+    assert np.array_equal(bits(result), bits(compiled(*arrays.values())))
