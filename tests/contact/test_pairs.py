@@ -6,7 +6,7 @@ import pytest
 import dalembert as da
 from dalembert.contact.pairs import pairs_of
 from dalembert.contact.points import contact_points, point_names
-from dalembert.errors import DalembertError, UnknownNameError
+from dalembert.errors import DalembertError, DtypeError, UnknownNameError
 
 INERTIA = da.Sphere(0.1).inertia(mass=1.0)
 
@@ -153,3 +153,49 @@ def test_candidates_follow_the_pairs_and_the_poses():
         if lowest and len(lowest) == len(body.shapes):
             assert min(by_body[body.index]) == pytest.approx(min(lowest), abs=1e-12)
     assert np.isfinite([gap for gaps in by_body.values() for gap in gaps]).all()
+
+
+def test_options_choose_the_same_pairs_every_time_and_among_given_ones():
+    model = chain().build()
+    everything = {frozenset((p.first.body, p.second.body)) for p in pairs_of(model)}
+
+    def chosen(**options):
+        found = []
+        for law in (da.contact.Rigid, da.contact.Compliant):
+            option = law(**{name: iter(x) if isinstance(x, list) else x for name, x in options.items()})
+            first, second = option.pairs_in(model), option.pairs_in(model)
+            assert first == second
+            found.append(first)
+        assert found[0] == found[1]
+        return found[0]
+
+    assert set(chosen(pairs=["hand"])) == set(pairs_of(model, only=["hand"]))
+    assert set(chosen(exclude=["hand"])) == set(pairs_of(model, exclude=["hand"]))
+    given = list(pairs_of(model))
+    assert set(chosen(pairs=given, exclude=["hand"])) == set(pairs_of(model, exclude=["hand"]))
+    assert set(chosen(pairs=given, self_collision=False)) == set(pairs_of(model, self_collision=False))
+    one = [pair for pair in given if pair not in pairs_of(model, only=["hand"])][:1]
+    assert set(chosen(pairs=[*one, "hand"])) == {*one, *pairs_of(model, only=["hand"])}
+    assert chosen(pairs=[]) == ()
+    assert len(everything) > 1
+
+
+@pytest.mark.parametrize(
+    ("law", "options"),
+    [
+        (da.contact.Rigid, {"pairs": 3}),
+        (da.contact.Rigid, {"pairs": [3]}),
+        (da.contact.Rigid, {"exclude": [None]}),
+        (da.contact.Rigid, {"tolerance": "small"}),
+        (da.contact.Rigid, {"rebound_speed": "slow"}),
+        (da.contact.Rigid, {"mending": None}),
+        (da.contact.Rigid, {"limits": "no"}),
+        (da.contact.Compliant, {"stiffness": "hard"}),
+        (da.contact.Compliant, {"damping": [1.0, 2.0]}),
+        (da.contact.Compliant, {"self_collision": 1}),
+    ],
+)
+def test_options_of_another_kind_are_named(law, options):
+    (name,) = options
+    with pytest.raises(DtypeError, match=name):
+        law(**options)

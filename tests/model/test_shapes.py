@@ -139,3 +139,12 @@ def test_shapes_are_frozen_values() -> None:
     assert Sphere(1.0).placement == Transform.identity()
     with pytest.raises(AttributeError):
         Sphere(1.0).radius = 2.0  # type: ignore[misc]
+
+
+def test_the_joint_that_is_called_like_a_shape_is_told_apart():
+    import dalembert as da
+
+    builder = da.ModelBuilder()
+    builder.add_body("stone", "world", da.Free())
+    with pytest.raises(ModelError, match=r"use dalembert\.model\.shapes\.Ellipsoid"):
+        builder.add_shape("stone", da.Ellipsoid(0.3, 0.2, 0.1))

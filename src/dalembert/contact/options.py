@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, final
+
+import numpy as np
 
 from dalembert.contact.compliant_step import CompliantSettings
-from dalembert.contact.pairs import ContactPair, Names, pairs_of
+from dalembert.contact.pairs import ContactPair, Names, pairs_of, remaining
 from dalembert.contact.stepping import StepSettings
-from dalembert.errors import ArgumentError
+from dalembert.errors import ArgumentError, DtypeError
 from dalembert.model.model import Model
 
 __all__ = ["Compliant", "PairChoice", "Rigid"]
 
-PairChoice: TypeAlias = Sequence[ContactPair] | Names | None
+PairChoice: TypeAlias = Sequence[ContactPair | str | tuple[str, str]] | Names | None
 """Pairs themselves, names as `pairs_of` takes them for `only`, or None for all pairs of a model."""
 
 DEFAULT: Final = StepSettings()
+SURFACES: Final = ("stiffness", "damping", "friction_stiffness", "friction_damping")
 
 
 @final
@@ -49,6 +52,10 @@ class Rigid:
     limits: bool = True
 
     def __post_init__(self) -> None:
+        _take_names(self, "pairs", "exclude")
+        _require(self, bool, "a truth value", "self_collision", "limits")
+        numbers = ("tolerance", "compliance", "friction_compliance", "mending", "rebound_speed")
+        _require(self, int | float | np.number, "a number", *numbers)
         settings = self.settings
         if not isinstance(self.iterations, int) or self.iterations < 1:
             raise ArgumentError(f"Rigid: iterations is {self.iterations!r}; give a whole number from 1 on")
@@ -108,7 +115,11 @@ class Compliant:
     limits: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("stiffness", "damping", "friction_stiffness", "friction_damping"):
+        _take_names(self, "pairs", "exclude")
+        _require(self, bool, "a truth value", "self_collision", "limits")
+        numbers = [name for name in SURFACES if getattr(self, name) is not None]
+        _require(self, int | float | np.number, "a number", *numbers)
+        for name in SURFACES:
             value = getattr(self, name)
             if value is not None and not 0.0 < value < float("inf"):
                 raise ArgumentError(f"Compliant: {name} is {value!r}; give a finite number greater than zero")
@@ -132,9 +143,36 @@ class Compliant:
 def chosen_pairs(
     model: Model, pairs: PairChoice, exclude: Names, *, self_collision: bool
 ) -> tuple[ContactPair, ...]:
-    """Pairs as they are given, or of a model by names."""
-    given = None if pairs is None else [pairs] if isinstance(pairs, str) else list(pairs)
-    if given and all(isinstance(pair, ContactPair) for pair in given):
-        return tuple(pair for pair in given if isinstance(pair, ContactPair))
-    names = None if given is None else [pair for pair in given if not isinstance(pair, ContactPair)]
-    return pairs_of(model, only=names, exclude=exclude, self_collision=self_collision)
+    """Pairs as they are given and those of a model by names, less what is excluded."""
+    if pairs is None:
+        return pairs_of(model, exclude=exclude, self_collision=self_collision)
+    given = [pairs] if isinstance(pairs, str) else list(pairs)
+    found = [pair for pair in given if isinstance(pair, ContactPair)]
+    found = list(remaining(model, found, exclude=exclude, self_collision=self_collision))
+    names = [name for name in given if not isinstance(name, ContactPair)]
+    named = pairs_of(model, only=names, exclude=exclude, self_collision=self_collision) if names else ()
+    return (*found, *(pair for pair in named if pair not in found))
+
+
+def _take_names(law: Rigid | Compliant, *options: str) -> None:
+    """Keep names as tuples, so that an iterator serves more than one rollout."""
+    for option in options:
+        given = getattr(law, option)
+        if given is None or isinstance(given, str):
+            continue
+        try:
+            listed = tuple(item if isinstance(item, str | ContactPair) else tuple(item) for item in given)
+        except TypeError:
+            raise DtypeError(
+                f"{type(law).__name__}: {option} is {given!r}; give names of bodies or shapes, pairs of such "
+                "names, or what da.contact.pairs_of returns"
+            ) from None
+        object.__setattr__(law, option, listed)
+
+
+def _require(law: Rigid | Compliant, kind: Any, what: str, *options: str) -> None:
+    for option in options:
+        if not isinstance(getattr(law, option), kind):
+            raise DtypeError(
+                f"{type(law).__name__}: {option} is {getattr(law, option)!r}; {what} is expected"
+            )

@@ -15,7 +15,7 @@ from dalembert.model.shapes import Mesh, Shape
 from dalembert.model.shapes.shape import USUAL_FRICTION
 from dalembert.model.system import WORLD_NAME
 
-__all__ = ["ContactPair", "Names", "Placed", "pairs_of"]
+__all__ = ["ContactPair", "Names", "Placed", "pairs_of", "remaining"]
 
 WORLD = -1
 
@@ -85,6 +85,19 @@ def pairs_of(
                 if can_touch(placed[0].shape, placed[1].shape):
                     found.append(_pair(*placed, given))
     return tuple(found)
+
+
+def remaining(
+    model: Model, pairs: Iterable[ContactPair], *, exclude: Names = (), self_collision: bool = True
+) -> tuple[ContactPair, ...]:
+    """Pairs of a model less what is excluded, as in `pairs_of`."""
+    dropped, rules = _checked(model, exclude), _Rules(model)
+    return tuple(
+        pair
+        for pair in pairs
+        if (self_collision or rules.with_world(pair.first, pair.second))
+        and not (dropped and _matches(dropped, rules.names(pair.first), rules.names(pair.second)))
+    )
 
 
 def _collidable(model: Model) -> list[Placed]:

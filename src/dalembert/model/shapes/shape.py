@@ -65,7 +65,8 @@ class Shape(ABC):
     """Abstract base: where the shape sits on its body, how it looks, and what touches it.
 
     `friction` holds the sliding, torsional and rolling coefficients; None: what it touches decides, and
-    between two such shapes they are `USUAL_FRICTION`. `restitution` is the ratio of normal velocities.
+    between two such shapes they are `USUAL_FRICTION`. (Contact here knows sliding; the others are kept for
+    files.) `restitution` is the ratio of normal velocities.
     `group` and `collides_with` are bit masks: shapes a and b may touch if a.group & b.collides_with or
     b.group & a.collides_with is not zero, and both have `collision`.
     """
@@ -156,5 +157,7 @@ class CentredSolid(Solid):
 def checked_shape(shape: object, what: str) -> Shape:
     """The shape, if it is one."""
     if not isinstance(shape, Shape):
-        raise ModelError(f"{what}: {type(shape).__name__} is no shape; use Box(…), Sphere(…), Plane(), …")
+        own = type(shape).__name__
+        other = "dalembert.model.shapes.Ellipsoid, " if own == "Ellipsoid" else ""  # da.Ellipsoid is a joint
+        raise ModelError(f"{what}: {own} is no shape; use {other}Box(…), Sphere(…), Plane(), …")
     return shape
