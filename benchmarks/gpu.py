@@ -18,6 +18,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -165,10 +166,13 @@ def ceilings(home: Device, clock: Clock) -> dict[str, float]:
 def fma_rate(home: Device, clock: Clock, bits: int) -> float:
     """Operations a second of a kernel that does nothing but fused multiply-adds, eight at a time."""
     kind, many, rounds, block = f"f{bits}", 8, 256, 256
-    letter, zero = ("f", "0f00000000") if bits == 32 else ("d", "0d0000000000000000")
+    letter = "f" if bits == 32 else "d"
     names = [f"%{letter}{k}" for k in range(many + 2)]
     body = "\n".join(f"fma.rn.{kind} {x}, {x}, {names[-1]}, {names[-2]};" for x in names[:many] * 8)
-    start = "\n".join(f"mov.{kind} {x}, {zero};" for x in names)
+    # Values that the assembler does not know, each another, so that nothing is computed beforehand.
+    pairs = reversed(list(pairwise(names)))
+    loads = [f"ld.global.{kind} {x}, [%t];" for x in names]
+    start = "\n".join(loads + [f"add.rn.{kind} {x}, {x}, {y};" for x, y in pairs])
     sums = "\n".join(f"add.rn.{kind} {names[0]}, {names[0]}, {x};" for x in names[1:many])
     text = f"""
 .version 8.0

@@ -66,6 +66,7 @@ class CompiledFunction:
         "__weakref__",
         "_columns",
         "_derivatives",
+        "_gpu_calls",
         "_kernels",
         "_recipe",
         "_sibling",
@@ -91,6 +92,7 @@ class CompiledFunction:
         self._kernels = Kernels(recipe, dtype)
         self._columns: Columns | None = None
         self._derivatives: dict[tuple[str, tuple[str, ...]], CompiledFunction] = {}
+        self._gpu_calls: dict[Any, Any] = {}
         self.__call__ = self._general
 
     @property

@@ -37,14 +37,13 @@ def torch_gpu(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
         assert device == "cuda:0"
         return torch.empty(shape, dtype=dtype)
 
-    stream = SimpleNamespace(cuda_stream=99)
     stand_in = SimpleNamespace(
         **{name: getattr(torch, name) for name in ("float64", "float32", "int64", "as_tensor", "where")},
-        cuda=SimpleNamespace(current_stream=lambda ordinal: stream),
         empty=empty,
     )
     kind = arrays.TorchTensors()
     monkeypatch.setattr(kind, "_torch", stand_in)
+    monkeypatch.setattr(kind, "_raw_stream", lambda ordinal: 99)
     monkeypatch.setattr(arrays.TorchTensors, "ordinal", lambda self, array: 0)
     monkeypatch.setitem(arrays._KINDS, arrays.TorchTensors, kind)
     monkeypatch.setattr(interop, "_on_gpu", lambda tensor: tensor.dim() > 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -97,3 +98,48 @@ def test_transforms_work_on_the_gpu(gpu: FakeCuda) -> None:
     assert len(gpu.launches) > launched
     wanted = da.compile(da.gravity_forces, model).jacobian("q")(q.numpy())
     np.testing.assert_allclose(J.numpy(), wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_a_second_call_alike_computes_with_its_own_numbers(gpu: FakeCuda) -> None:
+    """The layout of arrays is looked at once; addresses, numbers of the host and streams are not kept."""
+    model = da.models.arm6()
+    step = da.compile(da.step, model)
+    for seed, dt in enumerate((0.001, 0.001, 0.0005)):
+        q, v, tau = (0.1 * torch.tensor(x) for x in np.random.default_rng(seed).normal(size=(3, 70, 6)))
+        found = step(q, v, tau, dt)
+        for array, wanted in zip(found, step(*numpy_of([q, v, tau]), dt), strict=True):
+            np.testing.assert_allclose(array.numpy(), wanted, rtol=1e-11, atol=1e-13)
+    assert len(step._gpu_calls) == 1
+    found = step(q[:9], v[:9], tau[:9], dt)
+    assert found[0].shape == (9, 6)
+    assert len(step._gpu_calls) == 2
+
+
+def test_gradients_are_not_lost_after_a_call_without_them(gpu: FakeCuda) -> None:
+    model = da.models.arm6()
+    given = tensors(model, 4)
+    da.forward_dynamics(model, *given)
+    watched = [x.clone().requires_grad_() for x in given]
+    assert da.forward_dynamics(model, *watched).requires_grad
+    with torch.no_grad():
+        assert not da.forward_dynamics(model, *watched).requires_grad
+
+
+def test_memory_shared_in_a_later_call_is_noticed(gpu: FakeCuda) -> None:
+    model = da.models.arm6()
+    q, v, tau = tensors(model, 200)
+    wanted = da.forward_dynamics(model, *numpy_of([q, v, tau]))
+    da.forward_dynamics(model, q, v, tau, out=torch.empty_like(q))
+    place = tau.clone()
+    da.forward_dynamics(model, q, v, place, out=place)
+    np.testing.assert_allclose(place.numpy(), wanted, rtol=1e-12)
+
+
+def test_threads_may_make_the_same_call_at_once(gpu: FakeCuda) -> None:
+    model = da.models.arm6()
+    many = [tensors(model, 30)[0] * factor for factor in range(1, 9)]
+    da.gravity_forces(model, many[0])
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda q: da.gravity_forces(model, q), many * 4))
+    for q, tau in zip(many * 4, found, strict=True):
+        np.testing.assert_allclose(tau.numpy(), da.gravity_forces(model, q.numpy()), rtol=1e-11, atol=1e-11)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final, final
+from typing import Any, Final, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from dalembert.cuda.device_array import DeviceArray
 from dalembert.cuda.dlpack import exported
 from dalembert.errors import DtypeError
 
-__all__ = ["ArrayKind", "ComputingKind", "View", "kind_of"]
+__all__ = ["ArrayKind", "ComputingKind", "View", "kind_of", "torch_kind"]
 
 FLOATS: Final = {"<f8": "float64", "<f4": "float32"}
 
@@ -99,6 +99,18 @@ class ComputingKind(ArrayKind):
     """Arrays of a library that computes with them."""
 
     @abstractmethod
+    def holds(self, value: object) -> bool:
+        """Whether a value is such an array, on a GPU and of no class of its own."""
+
+    @abstractmethod
+    def layout(self, array: Any) -> Hashable:
+        """Everything about an array on a GPU but its numbers and its address."""
+
+    @abstractmethod
+    def address(self, array: Any) -> int:
+        """Where the numbers of an array are."""
+
+    @abstractmethod
     def expanded(self, array: Any, shape: tuple[int, ...]) -> Any:
         """The same memory seen as an array of another shape, its values repeated."""
 
@@ -123,13 +135,26 @@ class TorchTensors(ComputingKind):
 
     def __init__(self) -> None:
         self._torch = sys.modules["torch"]
+        self._type = self._torch.Tensor
         self._names = {self._torch.float64: "float64", self._torch.float32: "float32"}
+        # The same number as below, without making an object of it.
+        raw = getattr(self._torch._C, "_cuda_getCurrentRawStream", None)
+        self._raw_stream = raw or (lambda ordinal: int(self._torch.cuda.current_stream(ordinal).cuda_stream))
+
+    def holds(self, value: object) -> bool:
+        return type(value) is self._type and _is_cuda(value)
+
+    def layout(self, array: Any) -> Hashable:
+        return array.shape, array.stride(), array.dtype, array.device
+
+    def address(self, array: Any) -> int:
+        return array.data_ptr()  # type: ignore[no-any-return]
 
     def ordinal(self, array: Any) -> int:
         return int(array.device.index)
 
     def stream(self, ordinal: int, array: Any) -> int:
-        return int(self._torch.cuda.current_stream(ordinal).cuda_stream)
+        return self._raw_stream(ordinal)
 
     def view(self, name: str, array: Any, stream: int) -> View:
         size = array.element_size()
@@ -167,6 +192,16 @@ class CupyArrays(ComputingKind):
 
     def __init__(self) -> None:
         self._cupy = sys.modules["cupy"]
+        self._type = self._cupy.ndarray
+
+    def holds(self, value: object) -> bool:
+        return type(value) is self._type
+
+    def layout(self, array: Any) -> Hashable:
+        return array.shape, array.strides, array.dtype, array.data.device_id
+
+    def address(self, array: Any) -> int:
+        return array.data.ptr  # type: ignore[no-any-return]
 
     def ordinal(self, array: Any) -> int:
         return int(array.device.id)
@@ -264,6 +299,11 @@ def kind_of(value: object) -> ArrayKind | None:
         return _kind(OtherArrays)
     place = getattr(value, "__dlpack_device__", None)
     return _kind(OtherArrays) if place is not None and place()[0] == DLPACK_CUDA else None
+
+
+def torch_kind() -> ComputingKind:
+    """The kind of tensors; PyTorch must be loaded."""
+    return cast("ComputingKind", _kind(TorchTensors))
 
 
 def _is_cuda(tensor: Any) -> bool:

@@ -12,7 +12,7 @@ import functools
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final, final
 
 from dalembert.errors import DeviceError
@@ -169,18 +169,22 @@ class Driver:
             )
         raise DeviceError(fact)
 
-    @contextmanager
-    def context(self, wanted: int) -> Iterator[None]:
+    def context(self, wanted: int) -> AbstractContextManager[None]:
         """Make a context the current one of this thread, for a while."""
-        current = self.handle("cuCtxGetCurrent")
-        if current == wanted:
-            yield
-            return
+        current = ctypes.c_void_p()
+        self("cuCtxGetCurrent", ctypes.byref(current))
+        return _NOTHING if current.value == wanted else self._pushed(wanted)
+
+    @contextmanager
+    def _pushed(self, wanted: int) -> Iterator[None]:
         self("cuCtxPushCurrent_v2", wanted)
         try:
             yield
         finally:
             self.handle("cuCtxPopCurrent_v2")
+
+
+_NOTHING: Final = nullcontext()
 
 
 def _dotted(version: int) -> str:

@@ -7,6 +7,7 @@ a CUDA graph.
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from dalembert.codegen.gpu import GpuInfo
     from dalembert.cuda.device import Device
 
-__all__ = ["GpuKernel"]
+__all__ = ["GpuKernel", "PreparedLaunch"]
 
 SHARED_LIMIT: Final = 8
 """CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
@@ -95,6 +96,10 @@ class GpuKernel:
             raise ArgumentError(f"{self.name}: {rows} samples are too many for one launch")
         return blocks
 
+    def prepared(self, strides: Sequence[int], rows: int) -> PreparedLaunch:
+        """A launch over so many rows of arrays with these strides, at addresses that change."""
+        return PreparedLaunch(self, strides, self._blocks(rows), rows)
+
     def launch(
         self,
         stream: int,
@@ -139,3 +144,30 @@ class GpuKernel:
                 None,
                 doing=self.name,
             )
+
+
+@final
+class PreparedLaunch:
+    """A launch of which all is known but the addresses and the stream: as little to do as possible."""
+
+    def __init__(self, kernel: GpuKernel, strides: Sequence[int], blocks: int, rows: int) -> None:
+        info = kernel.info
+        self._kernel = kernel
+        self._scratch = bool(info.scratch_bytes)
+        self._count = len(strides)
+        numbers = [number for stride in strides for number in (0, stride)]
+        numbers += [rows, kernel._tables, kernel._unread, *([0] if self._scratch else [])]
+        self._values = (ctypes.c_int64 * len(numbers))(*numbers)
+        start = ctypes.addressof(self._values)
+        self._places = (ctypes.c_void_p * len(numbers))(*range(start, start + 8 * len(numbers), 8))
+        self._head = (kernel._function, blocks, 1, 1, info.block, 1, 1, info.shared_bytes)
+        self._lock = threading.Lock()
+
+    def __call__(self, stream: int, addresses: Sequence[int], scratch: int = 0) -> None:
+        """Launch on arrays at these addresses, those of inputs and then of outputs."""
+        device, values = self._kernel.device, self._values
+        with self._lock, device.current():  # the driver reads the values while other threads may run
+            values[0 : 2 * self._count : 2] = list(addresses)
+            if self._scratch:
+                values[len(values) - 1] = scratch
+            device.driver("cuLaunchKernel", *self._head, stream, self._places, None, doing=self._kernel.name)

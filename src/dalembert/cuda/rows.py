@@ -22,13 +22,14 @@ __all__ = ["DeviceRows", "result_rows", "rows_on", "sharing"]
 class DeviceRows:
     """The arguments of a call as (address, bytes between rows), and the batch shape.
 
-    `keep`: what must live until the launch.
+    `keep`: what must live until the launch. `copied`: whether an argument had to be repeated over the batch.
     """
 
     batch: tuple[int, ...]
     count: int
     inputs: tuple[tuple[int, int], ...]
     keep: tuple[object, ...]
+    copied: bool
 
 
 def rows_on(
@@ -51,7 +52,7 @@ def rows_on(
     except ValueError:
         given = ", ".join(f"{item.name} {view.shape}" for item, view in zip(signature, views, strict=True))
         raise ShapeError(f"the batch shapes do not broadcast: {given}") from None
-    inputs, keep = [], []
+    inputs, keep, copied = [], [], False
     for item, view, value, shape in zip(signature, views, values, own, strict=True):
         if shape != batch and any(length != 1 for length in shape):
             if kind_of(value) is None:
@@ -59,6 +60,7 @@ def rows_on(
                     f"{item.name} {view.shape} is on the host and would be repeated over the batch {batch}; "
                     "make it an array on the GPU"
                 )
+            copied = True
             value = kind.spread(value, batch + item.shape)
             view = kind.view(item.name, value, stream)
         place = view.rows(len(item.shape))
@@ -70,7 +72,7 @@ def rows_on(
             )
         inputs.append(place)
         keep.append((value, view))
-    return DeviceRows(batch, math.prod(batch), tuple(inputs), tuple(keep))
+    return DeviceRows(batch, math.prod(batch), tuple(inputs), tuple(keep), copied)
 
 
 def _view(device: Device, kind: ArrayKind, stream: int, item: ArrayArgument, value: Any, dtype: str) -> View:

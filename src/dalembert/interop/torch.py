@@ -20,6 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.arguments import pick_dtype
+from dalembert.cuda.arrays import torch_kind
+from dalembert.cuda.calls import evaluate as evaluate_on_gpu
+from dalembert.cuda.prepared import remember, run_known
 from dalembert.errors import ArgumentError, DeviceError, DtypeError, MissingExtraError
 from dalembert.execution import CompiledFunction
 from dalembert.interop.coordinate_gradients import (
@@ -61,6 +64,9 @@ def function(f: Callable[..., Any], model: Model | None = None, **options: Any) 
 
 def call(function: CompiledFunction, values: Sequence[object], out: object, check: str | None) -> Any:
     """The results of a compiled function of tensors, in the form that the function gives them."""
+    plain = check in (None, "off") and _without_graph(values)
+    if plain and (known := run_known(function, torch_kind(), values, out)) is not None:
+        return function._hand_back(known)
     names = signature_of(function).names
     dtype = pick_dtype(list(zip(names, values, strict=True)))
     device = next(
@@ -69,10 +75,26 @@ def call(function: CompiledFunction, values: Sequence[object], out: object, chec
     tensors = [_checked(name, value, dtype, device) for name, value in zip(names, values, strict=True)]
     batch_shape(function, [tensor.shape for tensor in tensors])
     chosen = of_dtype(function, dtype)
+    if plain and device is not None:
+        remember(function, chosen, torch_kind(), values, out)
     if out is not None:
         return _into(chosen, tensors, out, check)
     results = _Call.apply(chosen, check, *tensors)
     return function._hand_back(list(results))
+
+
+def _without_graph(values: Sequence[Any]) -> bool:
+    """Whether nothing of PyTorch's watches a call: no gradients, no transforms."""
+    if torch._C._are_functorch_transforms_active() or torch.autograd.forward_ad._current_level >= 0:
+        return False
+    watched = torch.is_grad_enabled()
+    for value in values:
+        if type(value) is torch.Tensor:
+            if watched and value.requires_grad:
+                return False
+        elif isinstance(value, torch.Tensor):
+            return False
+    return True
 
 
 def _into(function: CompiledFunction, tensors: Sequence[Any], out: object, check: str | None) -> Any:
@@ -87,8 +109,6 @@ def _into(function: CompiledFunction, tensors: Sequence[Any], out: object, check
             f"{function.name}: out= and arguments that require gradients do not go together; leave one away, "
             "or call it under torch.no_grad()"
         )
-    from dalembert.cuda.calls import evaluate as evaluate_on_gpu  # which needs a GPU
-
     return function._hand_back(evaluate_on_gpu(function, tensors, check, out))
 
 
@@ -140,8 +160,6 @@ class _Call(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(function: CompiledFunction, check: str | None, *tensors: Any) -> tuple[Any, ...]:
         if any(map(_on_gpu, tensors)):
-            from dalembert.cuda.calls import evaluate as evaluate_on_gpu  # which needs a GPU
-
             given = [tensor.detach() if _on_gpu(tensor) else tensor.detach().numpy() for tensor in tensors]
             return tuple(evaluate_on_gpu(function, given, check))
         arrays = [tensor.detach().numpy() for tensor in tensors]
