@@ -2,8 +2,8 @@
 
 All take one sample `(nq,)` or any leading batch shape `(…, nq)`, row-major; ints and lists become float64;
 arrays of float32 give float32. `out=` takes preallocated results. `check="raise"` refuses quaternions off
-unit norm, `"flag"` makes such rows NaN, `"off"` does not look. `time=` is needed where a model has
-time-dependent joints.
+unit norm, `"flag"` makes such rows NaN, `"off"` does not look; None is "raise", for arrays on a GPU "off",
+since looking would mean to wait. `time=` is needed where a model has time-dependent joints.
 """
 
 from dalembert.api.base_parameters import BaseParameters
