@@ -234,7 +234,7 @@ def _no_rows(
     check: Check,
 ) -> Array:
     """The empty result of a model without constraints, of arguments that are looked at all the same."""
-    if check not in CHECKS:
+    if check is not None and check not in CHECKS:
         raise UnknownNameError.of("check", check, CHECKS)
     values = given if time is None else {**given, "time": time}
     signature = [ArrayArgument(name, argument_shape(model, name) or ()) for name in values]
