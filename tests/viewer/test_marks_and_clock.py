@@ -47,16 +47,16 @@ def test_poses_between_pictures_do_not_care_for_the_sign_of_a_quaternion(
     builder = da.ModelBuilder()
     builder.add_body("top", parent="world", joint=da.Spherical(), inertia=da.Sphere(0.2).inertia(mass=1.0))
     builder.add_shape("top", da.Box((0.2, 0.3, 0.4)))
-    angle = 0.2 * np.arange(11)
+    angle = 2.0 + 0.2 * np.arange(11)  # past half a turn, where the real part changes its sign
     q = np.stack([np.cos(angle / 2), np.sin(angle / 2), 0.0 * angle, 0.0 * angle], axis=1)
-    q[1::2] *= -1.0
     page = da.viewer.record((builder.build(), 0.1 * np.arange(11), q), tmp_path / "top.html")
     browser.open(page.as_uri())
-    browser.run("dalembert.jump(0.35)")
-    browser.run("dalembert.pixels().length")
-    w, x, y, z = browser.run("dalembert.poses()")[3:]
-    assert [abs(w), abs(x), y, z] == pytest.approx([np.cos(0.35), np.sin(0.35), 0.0, 0.0], abs=1e-4)
-    assert w * x > 0.0
+    for k in range(10):
+        browser.run(f"dalembert.jump({0.1 * k + 0.05})")
+        browser.run("dalembert.pixels().length")
+        w, x, y, z = browser.run("dalembert.poses()")[3:]
+        turned = 2.0 * np.arctan2(x, w) % (2.0 * np.pi)
+        assert [turned, y, z] == pytest.approx([2.1 + 0.2 * k, 0.0, 0.0], abs=1e-4)
 
 
 @pytest.mark.parametrize("speed", [0.1, 1.0, 4.0])
@@ -73,6 +73,28 @@ def test_the_clock_runs_at_the_chosen_speed(browser: Browser, tmp_path: Path, sp
     assert times == pytest.approx(speed * np.array([0.0, 0.1, 0.15, 0.35]))
     browser.click("#scrub", across=0.25)  # whoever takes the time line stops the clock
     assert browser.run("dalembert.state.playing") is False
+
+
+def test_the_cursor_of_a_plot_stands_at_the_time(browser: Browser, tmp_path: Path) -> None:
+    """Columns of the plot in which its picture differs from that of another time."""
+    model, time, q = turning_arm()
+    clip = da.motion.Clip(model, time, q, np.full_like(q, SPEED), np.zeros_like(q))
+    browser.open(da.viewer.record(clip, tmp_path / "arm.html").as_uri())
+    columns = []
+    for t in (0.5, 1.5):
+        browser.run(f"dalembert.jump({t})")
+        browser.until(f"document.getElementById('clock').textContent.startsWith('{t:.2f}')")
+        image = browser.run(
+            "(c => [c.width, Array.from(c.getContext('2d').getImageData(0, 0, c.width, 40).data)])"
+            "(document.querySelector('.plot canvas'))"
+        )
+        columns.append(np.reshape(image[1], (40, image[0], 4)).astype(int))
+    width = columns[0].shape[1]
+    found = np.flatnonzero(np.abs(columns[1] - columns[0]).max(axis=(0, 2)) > 60)
+    expected = [52 + share * (width - 60) for share in (0.25, 0.75)]
+    assert [found[found < width / 2].mean(), found[found > width / 2].mean()] == pytest.approx(
+        expected, abs=1.5
+    )
 
 
 def test_readings_are_those_of_the_moment(browser: Browser, tmp_path: Path) -> None:
