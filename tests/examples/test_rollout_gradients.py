@@ -1,0 +1,45 @@
+"""The example of gradients through rollouts, on tensors of the CPU."""
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dalembert as da
+
+torch = pytest.importorskip("torch")
+
+EXAMPLE = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "gpu" / "rollout_gradients.py"))
+
+
+@pytest.fixture
+def start():
+    """Gains that hold the poles but not the carts, and states of 24 of them."""
+    q, v = EXAMPLE["starts"](24, "cpu", seed=3)
+    return torch.tensor([0.5, -16.0, 0.4, -3.0], dtype=torch.float64), q, v
+
+
+def test_the_gradient_is_that_of_finite_differences(start):
+    _, slope = EXAMPLE["gradient"](*start)
+    torch.testing.assert_close(slope, EXAMPLE["differences"](*start), rtol=1e-7, atol=1e-10)
+
+
+def test_the_cost_is_that_of_a_rollout_under_the_same_law(start):
+    """A policy that is traced into the kernel of `da.rollout` gives the same motion."""
+    K, q, v = start
+    k = K.tolist()
+
+    def law(model, t, q, v):
+        return [-(k[0] * q[0] + k[1] * q[1] + k[2] * v[0] + k[3] * v[1]), 0.0]
+
+    motion = da.rollout(EXAMPLE["MODEL"], q.numpy(), v.numpy(), law, steps=EXAMPLE["STEPS"], dt=EXAMPLE["DT"])
+    x = np.concatenate([motion.q, motion.v], axis=-1)[:, 1:]
+    J = (x**2 @ np.array(EXAMPLE["WEIGHTS"])).mean()
+    assert abs(EXAMPLE["rollout_cost"](*start).item() - J) < 1e-12
+
+
+def test_descent_lowers_the_cost(start):
+    path = EXAMPLE["descend"](*start, iterations=12)
+    costs = [J for J, _ in path]
+    assert costs[-1] < 0.6 * costs[0]
