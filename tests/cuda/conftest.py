@@ -38,7 +38,10 @@ def torch_gpu(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
         return torch.empty(shape, dtype=dtype)
 
     stand_in = SimpleNamespace(
-        **{name: getattr(torch, name) for name in ("float64", "float32", "int64", "as_tensor", "where")},
+        **{
+            name: getattr(torch, name)
+            for name in ("float64", "float32", "int64", "as_tensor", "where", "is_grad_enabled")
+        },
         empty=empty,
     )
     kind = arrays.TorchTensors()

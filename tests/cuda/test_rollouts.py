@@ -180,6 +180,10 @@ def test_what_would_wait_for_the_host_is_refused(gpu: FakeCuda) -> None:
         da.rollout(model, q, v, steps=3, callback=lambda t, q, v: v)
     with pytest.raises(ArgumentError, match='"energy" is not observed on a GPU'):
         da.rollout(model, q, v, steps=3, observe="energy")
+    with pytest.raises(ArgumentError, match="v requires gradients, which do not pass through a rollout"):
+        da.rollout(model, q, v.clone().requires_grad_(), steps=3)
+    with torch.no_grad():
+        assert da.rollout(model, q, v.clone().requires_grad_(), steps=3, dt=1e-4).q.shape == (3, 4, 6)
     with pytest.raises(ShapeError, match="expected"):
         da.rollout(model, q, v, torch.zeros(3, 4, 6, dtype=torch.float64), steps=3)
 

@@ -102,6 +102,10 @@ class ComputingKind(ArrayKind):
     def holds(self, value: object) -> bool:
         """Whether a value is such an array, on a GPU and of no class of its own."""
 
+    def is_watched(self, array: Any) -> bool:
+        """Whether the library records what is computed with an array, for gradients."""
+        return False
+
     @abstractmethod
     def layout(self, array: Any) -> Hashable:
         """Everything about an array on a GPU but its numbers and its address."""
@@ -143,6 +147,9 @@ class TorchTensors(ComputingKind):
 
     def holds(self, value: object) -> bool:
         return type(value) is self._type and _is_cuda(value)
+
+    def is_watched(self, array: Any) -> bool:
+        return bool(array.requires_grad) and bool(self._torch.is_grad_enabled())
 
     def layout(self, array: Any) -> Hashable:
         return array.shape, array.stride(), array.dtype, array.device

@@ -49,6 +49,12 @@ def rollout_on_gpu(
     known = [(name, value) for name, value in values.items() if kind_of(value) is not None]
     kind = rollout_kind([value for _, value in known])
     dtype = pick_dtype(known)
+    watched = next((name for name, value in known if kind.is_watched(value)), None)
+    if watched is not None:
+        raise ArgumentError(
+            f"rollout: {watched} requires gradients, which do not pass through a rollout; call da.step in a "
+            "loop, or the rollout under torch.no_grad()"
+        )
     if "reset" in values and kind_of(values["reset"]) is not None:
         values["reset"] = kind.cast(values["reset"], dtype)
     streams = tuple(
