@@ -143,6 +143,22 @@ def test_a_cylinder_stands_on_a_box_and_lies_on_it():
     np.testing.assert_allclose(touching.min(axis=0), -0.4, atol=1e-6)
 
 
+def test_a_bar_that_ends_over_a_cylinder_touches_it_up_to_its_rim():
+    """The end of the bar is over the middle of the end face; its sides leave the face at the rim."""
+    bar, place = da.Box((2.0, 0.2, 1.0)), np.array([[1.0], [0.0], [0.9 - 1e-5]])
+    points = points_between(CYLINDER, level(1, 0.0), bar, Poses(np.eye(3)[:, :, None], place))
+    touching = points.position[points.gap[:, 0] < 0.0, :2, 0]
+    rim = np.sqrt(0.25**2 - 0.1**2)
+    for corner in ((0.0, 0.1), (0.0, -0.1)):
+        assert np.linalg.norm(touching - corner, axis=1).min() < 1e-6
+    leaving = [np.linalg.norm(touching - (rim, y), axis=1).min() for y in (0.1, -0.1)]
+    assert min(leaving) < 2e-5
+    assert np.all(np.linalg.norm(touching, axis=1) < 0.25 + 2e-5)
+    assert np.abs(touching[:, 1]).max() < 0.1 + 2e-5
+    # A disc of four corners loses a little at the rim.
+    assert ConvexHull(touching).volume > 0.9 * 0.2 * rim
+
+
 @pytest.mark.parametrize("pair", SOME, ids=named)
 def test_solids_in_the_same_place_and_just_touching_have_finite_points(pair):
     n = 6

@@ -52,6 +52,9 @@ def test_a_cylinder_stands_on_three_points_and_lies_on_two():
     np.testing.assert_allclose(points.gap[touching], -1e-5, atol=1e-9)
     assert np.ptp(points.position, axis=2).max() < 1e-3  # whatever way it leans by rounding
     assert np.abs(points.position[touching[:, 0]].mean(axis=0)[:2]).max() < 1e-6
+    np.testing.assert_allclose(
+        np.linalg.norm(points.position[touching[:, 0], :2], axis=1), 0.25, atol=1e-6
+    )  # on the rim
     lying = Poses(
         np.array([[0, 0, 1], [0, 1, 0], [-1, 0, 0]], float)[:, :, None], np.array([[0], [0], [0.25]])
     )
