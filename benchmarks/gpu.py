@@ -6,23 +6,23 @@ a humanoid with 32 degrees of freedom and a six-joint arm. "memory": bytes in an
 a copy reaches (for what mostly writes: a fill); "arithmetic": operations over those of fused multiply-adds.
 Peers, where importable, step the 27-DoF humanoid of their packages without constraints, and so do we.
 
-    python benchmarks/gpu.py [--quick] [--only humanoid32] [--json gpu.json]
+    python benchmarks/gpu.py [--quick] [--only humanoid32] [--json gpu.json] [--tune]
+
+With --tune every layout of `codegen.gpu.choices` is timed for each case instead; `*` marks the rule's.
 """
 
 from __future__ import annotations
 
 import argparse
-import ctypes
 import functools
 import json
 import sys
 import time
-from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gpu_ceilings import BITS, Clock, ceilings
 
 import dalembert as da
 from dalembert.cli.timing import table
@@ -41,7 +41,6 @@ ROBOTS = Path(__file__).parent / "robots"
 SAMPLES = 1 << 20
 CHECKED = 4096
 SIZES = {"float64": 8, "float32": 4}
-BITS = {"float64": 64, "float32": 32}
 LOCAL, REGISTERS = 3, 4
 
 CASES = [
@@ -69,35 +68,6 @@ def states(model: Any, rows: int) -> dict[str, np.ndarray]:
     q = np.stack([model.random_state(rng)[0] for _ in range(min(rows, CHECKED))])
     few = {"q": q, **{name: rng.standard_normal((len(q), model.nv)) for name in ("v", "a", "tau")}}
     return {name: np.tile(x, (-(-rows // len(q)), 1))[:rows] for name, x in few.items()}
-
-
-class Clock:
-    """Milliseconds between two events on the default stream."""
-
-    def __init__(self, home: Device) -> None:
-        self.home = home
-        self.events = []
-        with home.current():
-            for _ in range(2):
-                found = ctypes.c_void_p()
-                home.driver("cuEventCreate", ctypes.byref(found), 0)
-                self.events.append(found.value)
-
-    def best(self, call: Callable[[], None], rounds: int = 10, inner: int = 1) -> float:
-        call()
-        self.home.synchronize()
-        times = []
-        for _ in range(rounds):
-            with self.home.current():
-                self.home.driver("cuEventRecord", self.events[0], 0)
-                for _ in range(inner):
-                    call()
-                self.home.driver("cuEventRecord", self.events[1], 0)
-                self.home.driver("cuEventSynchronize", self.events[1])
-                elapsed = ctypes.c_float()
-                self.home.driver("cuEventElapsedTime", ctypes.byref(elapsed), *self.events)
-            times.append(elapsed.value / inner)
-        return min(times)
 
 
 class Case:
@@ -145,76 +115,6 @@ class Case:
         return float(np.quantile(worst, 0.99)), float(worst.max())
 
 
-def ceilings(home: Device, clock: Clock) -> dict[str, float]:
-    """Bytes a second of a copy (read and written) and of a fill, and operations a second of FMAs."""
-    size = 1 << 30
-    first, second = home.allocate(size), home.allocate(size)
-    copy = clock.best(lambda: home.copy_rows((second, size), (first, size), size, 1, 0))
-
-    def fill() -> None:
-        with home.current():
-            home.driver("cuMemsetD8Async", first, 0, size, 0)
-
-    found = {"copy": 2e3 * size / copy, "fill": 1e3 * size / clock.best(fill)}
-    home.release(first)
-    home.release(second)
-    for dtype, bits in BITS.items():
-        found[f"fma {dtype}"] = fma_rate(home, clock, bits)
-    return found
-
-
-def fma_rate(home: Device, clock: Clock, bits: int) -> float:
-    """Operations a second of a kernel that does nothing but fused multiply-adds, eight at a time."""
-    kind, many, rounds, block = f"f{bits}", 8, 256, 256
-    letter = "f" if bits == 32 else "d"
-    names = [f"%{letter}{k}" for k in range(many + 2)]
-    body = "\n".join(f"fma.rn.{kind} {x}, {x}, {names[-1]}, {names[-2]};" for x in names[:many] * 8)
-    # Values that the assembler does not know, each another, so that nothing is computed beforehand.
-    pairs = reversed(list(pairwise(names)))
-    loads = [f"ld.global.{kind} {x}, [%t];" for x in names]
-    start = "\n".join(loads + [f"add.rn.{kind} {x}, {x}, {y};" for x, y in pairs])
-    sums = "\n".join(f"add.rn.{kind} {names[0]}, {names[0]}, {x};" for x in names[1:many])
-    text = f"""
-.version 8.0
-.target sm_80
-.address_size 64
-.visible .entry dalembert_kernel(.param .u64 target)
-{{
-.reg .{kind} %{letter}<{many + 2}>;
-.reg .u32 %r<2>;
-.reg .u64 %t;
-.reg .pred %p<2>;
-ld.param.u64 %t, [target];
-{start}
-mov.u32 %r0, 0;
-again:
-{body}
-add.u32 %r0, %r0, 1;
-setp.lt.u32 %p0, %r0, {rounds};
-@%p0 bra again;
-{sums}
-setp.eq.{kind} %p1, {names[0]}, {names[-1]};
-@%p1 bra done;
-st.global.{kind} [%t], {names[0]};
-done:
-ret;
-}}
-"""
-    code = link(text, home, "fused multiply-adds")
-    driver, grid = home.driver, home.processors * 32
-    with home.current():
-        module = driver.handle("cuModuleLoadData", code)
-        kernel = driver.handle("cuModuleGetFunction", module, b"dalembert_kernel")
-    target = ctypes.c_int64(home.unread())
-    place = (ctypes.c_void_p * 1)(ctypes.addressof(target))
-
-    def launch() -> None:
-        with home.current():
-            driver("cuLaunchKernel", kernel, grid, 1, 1, block, 1, 1, 0, 0, place, None)
-
-    return 2e3 * grid * block * rounds * many * 8 / clock.best(launch)
-
-
 def measure(case: Case, clock: Clock, top: dict[str, float]) -> dict[str, Any]:
     near, worst = case.errors()
     ms = clock.best(case.launch)
@@ -235,6 +135,26 @@ def measure(case: Case, clock: Clock, top: dict[str, float]) -> dict[str, Any]:
         "local_bytes": case.kernel.attribute(LOCAL),
         "shared_bytes": case.kernel.info.shared_bytes,
     }
+
+
+def tune(case: Case, home: Device, clock: Clock) -> list[dict[str, Any]]:
+    """Samples a second of every layout, the best first."""
+    program, bits = case.f._kernels.lower().program, BITS[case.dtype]
+    architecture = gpu.from_capability(*home.capability)
+    rule = gpu.default_layout(program, bits=bits, architecture=architecture)
+    found = []
+    for layout in dict.fromkeys([rule, *gpu.choices(architecture, bits)]):
+        source = gpu.emit_gpu(program, bits=bits, architecture=architecture, layout=layout)
+        try:
+            code = link(gpu.ptx_of(source, architecture), home, case.f.name)
+            case.kernel = GpuKernel(source.info, code, source.tables, home, case.f.name, {})
+            rate = 1e3 * case.rows / clock.best(case.launch)
+        except da.errors.DalembertError as error:
+            print(f"  {layout}: {error}", file=sys.stderr)
+            continue
+        numbers = {"registers": case.kernel.attribute(REGISTERS), "local": case.kernel.attribute(LOCAL)}
+        found.append({"rate": rate, "rule": layout == rule, **numbers, "layout": layout.to_json()})
+    return sorted(found, key=lambda item: -item["rate"])
 
 
 def scaling(case: Case, clock: Clock, quick: bool) -> list[tuple[int, float]]:
@@ -270,6 +190,7 @@ def main() -> int:
     )
     parser.add_argument("--quick", action="store_true", help="fewer batches, no peers")
     parser.add_argument("--only", default="", help="cases whose text has this in it")
+    parser.add_argument("--tune", action="store_true", help="time every layout of each case")
     parser.add_argument("--json", type=Path, help="write all figures here")
     options = parser.parse_args()
     try:
@@ -292,6 +213,16 @@ def main() -> int:
             continue
         samples = SAMPLES >> 3 if "derivatives" in what else SAMPLES << 2 if name == "arm6" else SAMPLES
         case = Case(name, what, dtype, samples)
+        if options.tune:
+            figures["cases"][label] = tune(case, home, clock)
+            print(f"\n{label}")
+            for item in figures["cases"][label]:
+                mark = "*" if item["rule"] else " "
+                print(
+                    f"{mark} {item['rate'] / 1e6:8.1f} M/s  {item['registers']:3d} registers "
+                    f"{item['local']:5d} bytes local  {item['layout']}"
+                )
+            continue
         found = figures["cases"][label] = measure(case, clock, top)
         if bar is not None and found["rate"] < bar:
             missed.append(f"{label}: {found['rate'] / 1e6:.0f} of {bar / 1e6:.0f} M/s")
@@ -314,6 +245,10 @@ def main() -> int:
         print(f"  {label}: {found['rate'] / 1e6:.1f} M/s", file=sys.stderr)
         if what == "forward_dynamics":
             figures["scaling"][label] = scaling(case, clock, options.quick)
+    if options.tune:
+        if options.json:
+            options.json.write_text(json.dumps(figures, indent=1))
+        return 0
     headers = ["robot", "computation", "type", "M/s", "bar", "error 99 %", "all", "bytes"]
     print(table([*headers, "memory", "arithmetic", "registers", "local"], rows, names=3))
     print("\nSamples a second (M/s) over the batch")

@@ -9,7 +9,7 @@ loop over t is in the kernel, each thread takes whole samples through all their 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
@@ -103,15 +103,30 @@ class CompiledRollout:
         return run
 
     def on_gpu(
-        self, values: Mapping[str, object], *, steps: int, every: int, starts: Mapping[int, object]
+        self,
+        values: Mapping[str, object],
+        *,
+        steps: int,
+        every: int,
+        starts: Mapping[int, object],
+        unwanted: Collection[str] = (),
     ) -> GpuRollout:
         """All steps in one launch, of arguments by name, arrays on a GPU among them.
 
-        `starts`: results, by number, whose frames begin with a value for the start.
+        `starts`: results, by number, whose frames begin with a value for the start. `unwanted`: carried
+        arguments of which nobody wants frames.
         """
         from dalembert.cuda.rollouts import launch_rollout  # nothing else needs a GPU
 
-        return launch_rollout(self._kernels, self._rollout, values, steps=steps, every=every, starts=starts)
+        return launch_rollout(
+            self._kernels,
+            self._rollout,
+            values,
+            steps=steps,
+            every=every,
+            starts=starts,
+            unwanted=unwanted,
+        )
 
     def start(
         self,

@@ -5,7 +5,7 @@ Arrays are read and written where the caller's library has them; nothing is wait
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -28,8 +28,8 @@ class GpuRollout:
     """What a rollout gave: arrays of the caller's kind.
 
     `outputs`: one array a result, `(…, frames, *shape)`, with one frame more, the start, where it was asked
-    for. `state`: what is carried, after the last step. `refused (…,)`: for each sample the first step whose
-    arguments were refused, or -1.
+    for, and None where frames were not wanted. `state`: what is carried, after the last step.
+    `refused (…,)`: for each sample the first step whose arguments were refused, or -1.
     """
 
     batch: tuple[int, ...]
@@ -57,10 +57,12 @@ def launch_rollout(
     steps: int,
     every: int,
     starts: Mapping[int, Any],
+    unwanted: Collection[str] = (),
 ) -> GpuRollout:
     """Take `steps` steps of arguments by name, streams `(…, steps, *shape)` or `(…, 1, *shape)`.
 
-    `starts`: results, by number, whose frames begin with a value for the start.
+    `starts`: results, by number, whose frames begin with a value for the start. `unwanted`: carried arguments
+    of which nobody wants frames.
     """
     recipe, dtype = kernels.recipe, kernels.dtype
     arguments = (*recipe.signature, *recipe.parameters)
@@ -80,8 +82,26 @@ def launch_rollout(
         for item, own in zip(arguments, signature, strict=True)
     ]
     frames, results = steps // every, kernels.results()
-    outputs, places, apart = [], [], []
+    sizes = {item.name: item for item in arguments}
+    state = {
+        name: kind.empty((*rows.batch, *sizes[name].shape), dtype, home.ordinal, stream)
+        for name, _ in rollout.carried
+    }
+    finals = [(kind.view(n, x, stream).address, sizes[n].size * size) for n, x in state.items()]
+    # Frames that nobody wants are written where the final values will be.
+    shared = {
+        number: place
+        for (name, number), place in zip(rollout.carried, finals, strict=True)
+        if name in unwanted
+    }
+    outputs: list[Any] = []
+    places, apart = [], []
     for number, item in enumerate(results):
+        if number in shared:
+            outputs.append(None)
+            places.append(shared[number])
+            apart.append(0)
+            continue
         extra = int(number in starts)
         array = kind.empty((*rows.batch, frames + extra, *item.shape), dtype, home.ordinal, stream)
         width = item.size * size
@@ -91,12 +111,7 @@ def launch_rollout(
         outputs.append(array)
         places.append((place[0] + extra * width, place[1]))
         apart.append(width)
-    sizes = {item.name: item for item in arguments}
-    state = {
-        name: kind.empty((*rows.batch, *sizes[name].shape), dtype, home.ordinal, stream)
-        for name, _ in rollout.carried
-    }
-    places += [(kind.view(n, x, stream).address, sizes[n].size * size) for n, x in state.items()]
+    places += finals
     refused = kind.empty(rows.batch, "int64", home.ordinal, stream)
     places.append((kind.view("refused", refused, stream).address, 8))
     needed = kernel.scratch_bytes(rows.count) // 8

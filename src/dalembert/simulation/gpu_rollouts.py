@@ -29,6 +29,9 @@ __all__ = ["on_host", "rollout_on_gpu"]
 STARTS: Final = {"q": "q", "v": "v", "work": 0.0, "loads": 0.0}
 """Results whose frames begin with the start, and their values there: an argument, or a number."""
 
+UNWANTED: Final = ("lasted", "fault", "memory")
+"""What is carried from step to step and stands in no frame."""
+
 
 def rollout_on_gpu(
     plan: StepPlan,
@@ -68,7 +71,7 @@ def rollout_on_gpu(
         for number, name in enumerate(plan.results)
         if name in STARTS
     }
-    run = kernel.on_gpu(values, steps=steps, every=every, starts=starts)
+    run = kernel.on_gpu(values, steps=steps, every=every, starts=starts, unwanted=UNWANTED)
     return _trajectory(plan, run, kind, values, streams, dtype, steps, every, parameters or {})
 
 
@@ -168,7 +171,8 @@ def _trajectory(
         time = values["start"] + np.asarray(dt)[..., np.newaxis] * clock
     record = None
     if plan.record and plan.contact is not None and plan.pairs:
-        record = ContactRecord(tuple(plan.points), found["force"], found["position"], found["gap"])
+        chosen = (("nearest", str(k + 1)) for k in range(plan.selection.chosen))
+        record = ContactRecord((*plan.points, *chosen), found["force"], found["position"], found["gap"])
     observed = {
         name: found[result]
         for name, result in (("contact_work", "work"), ("contact_forces", "loads"))

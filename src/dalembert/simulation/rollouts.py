@@ -20,10 +20,11 @@ from dalembert.library import no_model, source_digest
 from dalembert.lowering import Recipe
 from dalembert.model.model import Model
 from dalembert.rollout_execution import CompiledRollout, RolloutRun, compile_rollout
+from dalembert.simulation.contact_records import contact_record
 from dalembert.simulation.controls import Asked, Callback, Policy, Series, series
 from dalembert.simulation.drives import drive_of, targets_of
 from dalembert.simulation.initial_state import overlaps, pairs_key, require_closed_loops, require_finite
-from dalembert.simulation.observers import Observe, Observer, observers_of, watched
+from dalembert.simulation.observers import IN_STEPS, Observe, Observer, observers_of, watched
 from dalembert.simulation.parameters import batch_of_value, checked_parameters
 from dalembert.simulation.rollout_arguments import (
     Contact,
@@ -37,7 +38,7 @@ from dalembert.simulation.rollout_arguments import (
     whole,
 )
 from dalembert.simulation.step_function import CAUSES, StepPlan
-from dalembert.simulation.trajectory import ContactRecord, Trajectory
+from dalembert.simulation.trajectory import Trajectory
 
 __all__ = ["SimulationWarning", "rollout"]
 
@@ -120,6 +121,10 @@ def rollout(
     count = checked_steps(steps, controls, spacing)
     observers = observers_of(observe)
     law = checked_contact(model, contact)
+    if law is None and (watched_contact := [name for name in IN_STEPS if name in observers]):
+        raise ArgumentError(
+            f'rollout: "{watched_contact[0]}" cannot be observed where nothing touches; give contact="rigid"'
+        )
     if callback is not None and controls is not None:
         raise ArgumentError("rollout: give controls or a callback, not both")
     require_function("callback", callback, "t, q, v")
@@ -139,7 +144,8 @@ def rollout(
         resets=reset is not None,
     )
     foreign = {"q0": q0, "v0": v0, "controls": controls, "external_forces": external_forces, "reset": reset}
-    if any(is_on_gpu(value) for value in (*foreign.values(), dt, *(parameters or {}).values())):
+    targets = (controls.q_ref, controls.v_ref) if isinstance(controls, Servo) else ()
+    if any(is_on_gpu(value) for value in (*foreign.values(), dt, *targets, *(parameters or {}).values())):
         from dalembert.simulation.gpu_rollouts import rollout_on_gpu  # which needs a GPU
 
         return rollout_on_gpu(
@@ -204,7 +210,7 @@ def rollout(
         ) from error
     q_begun, v_begun = run.state["q"].copy(), run.state["v"].copy()
     require_closed_loops(model, q_begun, v_begun, time[..., 0], values)
-    if (said := overlaps(model, plan.pairs, q_begun, values)) is not None:
+    if (said := overlaps(model, plan.selection, q_begun, values)) is not None:
         how = "springs part them" if isinstance(law, Compliant) else "they are moved apart without a push"
         warnings.warn(f"rollout: {said}; {how}", SimulationWarning, stacklevel=2)
     interrupted = _advance(run, progress, asked)
@@ -258,11 +264,13 @@ def _trajectory(
     record = None
     if plan.record and plan.contact is not None:
         none = np.zeros((*batch, frames, 0))
-        record = ContactRecord(
-            tuple(plan.points),
+        record = contact_record(
+            plan.points,
             found.get("force", np.zeros((*none.shape, 3))),
             found.get("position", np.zeros((*none.shape, 3))),
             found.get("gap", none),
+            found["memory"][..., len(plan.points) :, -1] if plan.selection.chosen else none,
+            lambda which: plan.selection.chosen_names(plan.model, which),
         )
     fault, lasted = run.state["fault"].astype(int), run.state["lasted"].astype(int)
     trajectory = Trajectory(
@@ -315,6 +323,7 @@ def _compiled(
         plan.integrator,
         settings,
         pairs_key(plan.pairs),
+        plan.selection.chosen,
         plan.external_frame,
         plan.record,
         plan.work,
