@@ -159,3 +159,30 @@ def test_names_of_observers_are_names_of_their_own(tmp_path):
         with pytest.raises(ArgumentError, match=f'"{name}'):
             found.save(tmp_path / "run.parquet")
     assert not (tmp_path / "run.parquet").exists()
+
+
+def test_damaged_files_are_named(tmp_path):
+    """Whatever byte is wrong: a file that cannot be read is an error of its own kind."""
+    pendulum(steps=200).save(tmp_path / "whole.npz")
+    content = (tmp_path / "whole.npz").read_bytes()
+    rng = np.random.default_rng(0)
+    wrong = 0
+    for case in range(120):
+        damaged = bytearray(content)
+        if case % 3 == 0:
+            damaged = damaged[: rng.integers(len(content))]
+        else:
+            for place in rng.integers(len(content), size=5):
+                damaged[place] = rng.integers(256)
+        (tmp_path / "run.npz").write_bytes(bytes(damaged))
+        try:
+            da.Trajectory.load(tmp_path / "run.npz")
+        except DalembertError as error:
+            wrong += "run.npz" in str(error)
+    assert wrong > 60
+
+
+def test_contact_is_observed_where_there_is_contact():
+    for name in ("contact_forces", "contact_work"):
+        with pytest.raises(ArgumentError, match=f'"{name}" .*contact='):
+            pendulum(observe=name)

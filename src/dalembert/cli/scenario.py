@@ -4,7 +4,6 @@ import argparse
 import json
 import math
 import re
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple, final
@@ -21,6 +20,7 @@ from dalembert.formats.mesh_hulls import with_hulls
 from dalembert.formats.mjcf import read_mjcf
 from dalembert.formats.resources import read_regular_file
 from dalembert.model.configuration import normalize
+from dalembert.simulation.trajectory_files import arrays_of
 
 __all__ = ["Push", "Scenario", "push", "scenario"]
 
@@ -189,14 +189,12 @@ def _pose(model: da.Model, options: argparse.Namespace) -> tuple[Array, Array]:
 
 def _stored(model: da.Model, path: Path) -> tuple[Array, Array]:
     """The last frame (of the first sample) of a trajectory, or arrays q and v."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: np.asarray(file[name], float) for name in ("q", "v") if name in file}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        what = error.strerror if isinstance(error, OSError) and error.strerror else "it is no .npz file"
-        raise FileError(f"{path} cannot be read: {what}") from error
+    arrays = {name: array for name, array in arrays_of(path).items() if name in ("q", "v")}
     if "q" not in arrays:
         raise FileError(f"{path} holds no array q")
+    for name, array in arrays.items():
+        if array.dtype.kind not in "fiu" or not array.size:
+            raise FileError(f"{path}: {name} holds no real numbers")
     last = {name: array.reshape(-1, array.shape[-1])[: _frames(array)][-1] for name, array in arrays.items()}
     return _fitting(model, str(path), last["q"], last.get("v", np.zeros(model.nv)))
 

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import json
+import struct
+import tokenize
 import zipfile
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dalembert.errors import ArgumentError, DalembertError, FileError, MissingExtraError
+from dalembert.errors import ArgumentError, FileError, MissingExtraError
 from dalembert.model.model import Model
 
 if TYPE_CHECKING:
     from dalembert.simulation.trajectory import Trajectory
 
-__all__ = ["load", "save"]
+__all__ = ["arrays_of", "load", "save"]
 
 FORMAT: Final = "dalembert trajectory 1"
 ARRAYS: Final = ("time", "q", "v", "tau", "failed_at", "cause")
 CONTACTS: Final = ("force", "position", "gap")
+DAMAGED: Final = (
+    ValueError, TypeError, KeyError, EOFError, RuntimeError, SyntaxError, MemoryError,
+    struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+"""What readers of archives and arrays raise about bytes that are none."""
 ENDINGS: Final = (".npz", ".parquet", ".html")
 
 
@@ -43,16 +51,21 @@ def save(trajectory: Trajectory, path: Path) -> None:
         raise FileError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
+def arrays_of(path: Path) -> dict[str, Any]:
+    """The arrays of an `.npz` file."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return dict(file)
+    except (OSError, *DAMAGED) as error:
+        what = error.strerror if isinstance(error, OSError) and error.strerror else "it is no .npz file"
+        raise FileError(f"{path} cannot be read: {what}") from error
+
+
 def load(path: Path) -> Trajectory:
     """The trajectory that `save` wrote as `.npz`."""
     from dalembert.simulation.trajectory import ContactRecord, Trajectory
 
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            content = dict(file)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        what = error.strerror if isinstance(error, OSError) and error.strerror else "it is no .npz file"
-        raise FileError(f"{path} cannot be read: {what}") from error
+    content = arrays_of(path)
     try:
         head = json.loads(str(content["head"]))
         if head["format"] != FORMAT:
@@ -69,8 +82,8 @@ def load(path: Path) -> Trajectory:
             interrupted=bool(head["interrupted"]),
             parameters={name: content[f"parameter {name}"] for name in head.get("parameters", ())},
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        if isinstance(error, DalembertError):
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        if isinstance(error, FileError):
             raise
         raise FileError(f"{path} holds no trajectory of dalembert: {error}") from error
 
