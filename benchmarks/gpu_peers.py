@@ -53,7 +53,8 @@ def compare(clock: Any) -> dict[str, Any]:
         figures[peer] = {"ours": ours, "theirs": theirs, "ratio": ours / theirs, "difference": difference}
         print(
             f"\nUnconstrained steps, batch {BATCH}: dalembert {ours / 1e6:.1f} M/s, {peer} "
-            f"{theirs / 1e6:.1f} M/s, {ours / theirs:.1f} times; accelerations beside MuJoCo's differ by {difference:.0e}"
+            f"{theirs / 1e6:.1f} M/s, {ours / theirs:.1f} times; accelerations differ from MuJoCo's "
+            f"by {difference:.0e}"
         )
     return figures
 
