@@ -24,7 +24,7 @@ from dalembert.poses import Poses
 from dalembert.scalar import Scalar
 from dalembert.simulation.parameters import for_frames
 
-__all__ = ["IN_STEPS", "Observe", "Observer", "observers_of", "poses_of", "watched"]
+__all__ = ["IN_STEPS", "Observe", "Observer", "observers_of", "poses_of", "require_contact", "watched"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Observer: TypeAlias = Callable[..., Any]
@@ -56,6 +56,15 @@ def observers_of(observe: Observe) -> dict[str, Observer | None]:
                 raise ArgumentError(f'observe: "{name}" is taken; give each function a name of its own')
             found[name] = function
     return found
+
+
+def require_contact(observers: Mapping[str, Observer | None], contact: object) -> None:
+    """Refuse to watch contact where there is none."""
+    for name in IN_STEPS:
+        if name in observers and contact is None:
+            raise ArgumentError(
+                f'rollout: "{name}" cannot be observed where nothing touches; give contact="rigid"'
+            )
 
 
 def watched(

@@ -24,7 +24,7 @@ from dalembert.simulation.contact_records import contact_record
 from dalembert.simulation.controls import Asked, Callback, Policy, Series, series
 from dalembert.simulation.drives import drive_of, targets_of
 from dalembert.simulation.initial_state import overlaps, pairs_key, require_closed_loops, require_finite
-from dalembert.simulation.observers import IN_STEPS, Observe, Observer, observers_of, watched
+from dalembert.simulation.observers import Observe, Observer, observers_of, require_contact, watched
 from dalembert.simulation.parameters import batch_of_value, checked_parameters
 from dalembert.simulation.rollout_arguments import (
     Contact,
@@ -121,10 +121,7 @@ def rollout(
     count = checked_steps(steps, controls, spacing)
     observers = observers_of(observe)
     law = checked_contact(model, contact)
-    if law is None and (watched_contact := [name for name in IN_STEPS if name in observers]):
-        raise ArgumentError(
-            f'rollout: "{watched_contact[0]}" cannot be observed where nothing touches; give contact="rigid"'
-        )
+    require_contact(observers, contact)
     if callback is not None and controls is not None:
         raise ArgumentError("rollout: give controls or a callback, not both")
     require_function("callback", callback, "t, q, v")
