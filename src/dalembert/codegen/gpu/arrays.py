@@ -23,13 +23,26 @@ from dalembert.codegen.memory import Place, Tables
 from dalembert.codegen.rollout import Rollout
 from dalembert.tracing.program import ArraySpec, Program, Straight
 
-__all__ = ["Arrays"]
+__all__ = ["Arrays", "gathered_columns"]
 
 STAGED_RESULTS: Final = 64
 """Results of more numbers than this have no row of their own in shared memory: they would fill it."""
 
 LOCAL_BYTES: Final = 16 * 1024
 """States larger than this are in scratch memory: local memory is reserved for every thread a GPU can hold."""
+
+
+def gathered_columns(program: Program) -> int:
+    """Different numbers of the first large result of a straight program, zero among them; 0 without one."""
+    if len(program.statements) != 1 or not isinstance(program.statements[0], Straight):
+        return 0
+    for spec in program.outputs:
+        if spec.size > STAGED_RESULTS:
+            stores = [store for store in program.statements[0].stores if store.array == spec.name]
+            different = {store.value.index for store in stores if store.value.op != "constant"}
+            constants = {store.value.data for store in stores if store.value.op == "constant"} | {0.0}
+            return len(different) + len(constants)
+    return 0
 
 
 @final
@@ -70,16 +83,10 @@ class Arrays:
 
     def _gathered(self) -> str | None:
         """A large result whose different numbers fit into shared memory."""
-        if len(self.program.statements) != 1 or not isinstance(self.program.statements[0], Straight):
+        columns = gathered_columns(self.program)
+        if not columns or self.width + columns > self.most:
             return None
-        for spec in self.program.outputs:
-            if spec.size > STAGED_RESULTS:
-                stores = [store for store in self.program.statements[0].stores if store.array == spec.name]
-                different = {store.value.index for store in stores if store.value.op != "constant"}
-                constants = {store.value.data for store in stores if store.value.op == "constant"} | {0.0}
-                if self.width + len(different) + len(constants) <= self.most:
-                    return spec.name
-        return None
+        return next(spec.name for spec in self.program.outputs if spec.size > STAGED_RESULTS)
 
     def _give(self, spec: ArraySpec, *, needed: bool) -> None:
         """Columns of shared memory if there is room, else scratch memory if it must be held."""

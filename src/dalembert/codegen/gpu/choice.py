@@ -11,11 +11,12 @@ from __future__ import annotations
 from typing import Final
 
 from dalembert.codegen.gpu.architectures import Architecture
-from dalembert.codegen.gpu.arrays import STAGED_RESULTS
+from dalembert.codegen.gpu.arrays import gathered_columns
 from dalembert.codegen.gpu.layout import Layout
 from dalembert.codegen.rollout import Rollout
 from dalembert.codegen.schedule import Instructions, schedule
-from dalembert.tracing.program import Program, Straight
+from dalembert.tracing.expression import Expression, live
+from dalembert.tracing.program import Loop, Program, Straight
 
 __all__ = ["choices", "default_layout", "most_alive"]
 
@@ -23,8 +24,12 @@ FEW: Final = 110
 """Numbers alive that the assembler keeps in registers while many threads run."""
 
 SOME: Final = 300
+"""Numbers alive for which more threads with fewer registers are better than all of them."""
 
-ASIDE: Final = 45
+LONG: Final = 3000
+"""Operations from which on spills are planned in programs with loops too: the assembler takes long to."""
+
+ASIDE: Final = 35
 """Registers of a thread that hold no planned value: addresses, operands under way."""
 
 
@@ -48,18 +53,32 @@ def default_layout(
     program: Program, *, bits: int, architecture: Architecture, rollout: Rollout | None = None
 ) -> Layout:
     """The layout by rule."""
+    many = planned(architecture, bits, block=64, registers=255, blocks=4)
     if len(program.statements) != 1 or not isinstance(program.statements[0], Straight):
-        return Layout(block=128)
+        size = sum(len(live(_values(statement))) for statement in program.statements)
+        return many if size > LONG else Layout(block=128)
+    gathered = gathered_columns(program)
+    if gathered and rollout is None:
+        taken = sum(spec.size for spec in program.inputs) + gathered
+        for block, blocks in ((32, 5), (32, 4), (32, 3), (32, 2)):
+            layout = planned(architecture, bits, block=block, registers=255, blocks=blocks)
+            if taken * block * bits // 8 <= layout.shared:
+                return layout
     instructions = schedule(list(dict.fromkeys(program.statements[0].values)), fma=True)
-    words = most_alive(instructions) * bits // 32
-    large = any(spec.size > STAGED_RESULTS for spec in program.outputs)
-    if large and rollout is None:
-        return planned(architecture, bits, block=64, registers=255, blocks=3)
-    if words <= FEW * bits // 32:
+    alive = most_alive(instructions)
+    if alive <= FEW:
         return Layout(block=128 if bits == 32 else 64)
-    if words <= SOME:
-        return planned(architecture, bits, block=64, registers=168, blocks=6)
-    return planned(architecture, bits, block=64, registers=255, blocks=4)
+    if bits == 32:
+        return planned(architecture, bits, block=64, registers=168, blocks=6) if alive <= SOME else many
+    if alive <= SOME:
+        return many
+    return planned(architecture, bits, block=64, registers=128, blocks=8)
+
+
+def _values(statement: Straight | Loop) -> list[Expression]:
+    if isinstance(statement, Straight):
+        return list(statement.values)
+    return [store.value for case in statement.cases for store in case]
 
 
 def planned(architecture: Architecture, bits: int, *, block: int, registers: int, blocks: int) -> Layout:
