@@ -193,6 +193,24 @@ def test_joints_stop_at_their_limits_and_dry_friction_holds():
         assert (abs(found.q[-1, 0]) < 1e-2) == holds
 
 
+@pytest.mark.parametrize("law", ["rigid", "compliant"])
+def test_springs_and_damping_of_joints_are_implicit(law):
+    """By hand, (m + h d + h^2 k) v' = m v + h (f - k (x - x0)), with a spring far too stiff for the step."""
+    m, k, d, rest, h = 2.0, 1e6, 30.0, 0.02, 0.1
+    builder = da.ModelBuilder(gravity=(0.0, 0.0, 0.0))
+    block = da.RigidInertia(m, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+    builder.add_body(
+        "block", "world", da.Prismatic((1, 0, 0)), inertia=block, stiffness=k, damping=d, rest=rest
+    )
+    found = da.rollout(builder.build(), [0.1], [0.3], [5.0], steps=20, dt=h, contact=law)
+    x, v = 0.1, 0.3
+    for step in range(20):
+        v = (m * v + h * (5.0 - k * (x - rest))) / (m + h * d + h * h * k)
+        x = x + h * v
+        assert found.v[step + 1, 0] == pytest.approx(v, rel=1e-9, abs=1e-12)
+        assert found.q[step + 1, 0] == pytest.approx(x, rel=1e-9, abs=1e-12)
+
+
 def test_loops_stay_closed_in_the_same_solver():
     """Errors against a finer Runge-Kutta solution halve with the step, gaps of loops fall to a quarter."""
     model = da.models.four_bar()
