@@ -44,7 +44,7 @@ def test_the_trunk_of_a_quadruped_stays_up_under_pushes_that_fell_it_otherwise()
 
 
 def test_weights_are_those_of_the_path_integral():
-    """On a point mass whose costs are known: the mean of the plans, weighted by exp(-S / lambda)."""
+    """Costs from single steps, plan by plan; the mean of the plans, weighted by exp(-S / lambda)."""
     task = EXAMPLE["cart_pole"]()
     controller = EXAMPLE["Controller"](task, 50, EXAMPLE["numpy_arrays"](7))
     u = np.clip(4.0 * np.random.default_rng(7).standard_normal((50, task.horizon, 1)), -6.0, 6.0)
