@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import TYPE_CHECKING, NamedTuple, final
 
 from dalembert.scalar import Scalar
 from dalembert.spatial import Vec3
+
+if TYPE_CHECKING:
+    from dalembert.contact.chosen_points import BodiesChosen
 
 __all__ = ["FAR", "Candidate", "ContactPoint"]
 
@@ -31,6 +34,8 @@ class ContactPoint(NamedTuple):
 class Candidate:
     """A contact point between two bodies (-1: the world) with the coefficients of the pair.
 
+    `chosen`: its bodies, where they are known only as the program runs.
+
     `friction`: Coulomb's mu; `restitution`: e of Featherstone 2008 Eq. 11.64.
     """
 
@@ -39,3 +44,4 @@ class Candidate:
     friction: Scalar
     restitution: Scalar
     point: ContactPoint
+    chosen: BodiesChosen | None = None

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 from dalembert.algorithms.dense import dot
+from dalembert.contact.conjugate import solved
 from dalembert.contact.costs import JointDrive, JointLimit, Point
 from dalembert.contact.curvature import factor, total_curvature
 from dalembert.contact.newton import GaussProblem
@@ -32,6 +33,9 @@ __all__ = ["CompliantSolution", "Yielding", "solve_compliant"]
 
 EXCEEDED = 1e-5
 """What a step mends [rad, m] of a limit that counts as exceeded."""
+
+ACCURACY = 1e-7
+"""What the linear solves may leave of p, where bodies of points are chosen as the program runs."""
 
 SLOW = 1e-3
 """The speed [rad/s, m/s] up to which a joint rests at a limit that it exceeds."""
@@ -154,7 +158,7 @@ def _linear(
     p, diagonal = _joint_terms(problem, v)
     if known:
         p = [x + y for x, y in zip(p, problem.generalized(known), strict=True)]
-    return factor(total_curvature(problem.axes, problem.A, curvatures, diagonal, problem.equalities)).solve(p)
+    return solved(problem.axes, problem.A, curvatures, diagonal, problem.equalities, p, ACCURACY)
 
 
 def _joint_terms(problem: GaussProblem, v: Sequence[Scalar]) -> tuple[list[Scalar], list[tuple[int, Scalar]]]:

@@ -34,9 +34,10 @@ from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.contact.candidates import Candidate
+from dalembert.contact.chosen_points import of_both
 from dalembert.contact.compliant_solver import Yielding, solve_compliant
 from dalembert.contact.costs import Point
-from dalembert.contact.joint_axes import WORLD, JointAxes, joint_axes
+from dalembert.contact.joint_axes import JointAxes, joint_axes
 from dalembert.contact.mobility import joint_mobilities, weights
 from dalembert.contact.newton import GaussProblem
 from dalembert.contact.step_terms import Motor, drifted, free_motion, joint_terms, loop_terms, moved
@@ -168,7 +169,7 @@ def _surface(
     lightness: Sequence[Scalar],
 ) -> Yielding:
     """A candidate with its springs and dampers, as in Eqs (1) and (2)."""
-    w = sum((lightness[i] for i in (item.first, item.second) if i != WORLD), 0.0)
+    w = of_both(item, lightness)
     K = GRAVITY / (SAG * w) if settings.stiffness is None else settings.stiffness
     D = 2.0 * sqrt(K / w) if settings.damping is None else settings.damping
     K_t = K if settings.friction_stiffness is None else settings.friction_stiffness
@@ -182,10 +183,11 @@ def _surface(
     n, gap = item.point.normal, item.point.gap + excess
     x = Vec3(past[0], past[1], past[2])
     across = x - n * n.dot(x)
+    arm = item.point.position - axes.origin
     point = Point(
         first=item.first,
         second=item.second,
-        arm=item.point.position - axes.origin,
+        arm=arm,
         normal=n,
         bound=-(maximum(gap, 0.0) / dt),
         overlap=0.0,
@@ -193,6 +195,7 @@ def _surface(
         stiffness=dt * (D + dt * K),
         friction_stiffness=dt * (D_t + dt * K_t),
         expected=n * (maximum(-gap, 0.0) * (K * dt)) - across * (K_t * dt),
+        rows=None if item.chosen is None else item.chosen.rows(axes, arm),
     )
     return Yielding(point, gap, across, K, K_t, D_t, past[3], maximum(excess - PARTING * dt, 0.0))
 

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
+from dalembert.contact.chosen_points import Rows
 from dalembert.scalar import Scalar, absolute, is_zero, maximum, minimum, select, sqrt
 from dalembert.spatial import ArticulatedInertia, Force, Mat3, SymMat3, Vec3
 
@@ -43,7 +44,8 @@ class Point:
     """A place where two bodies may touch, `arm` from the common origin; `normal` from `first` to `second`.
 
     `bound`: the least normal velocity [m/s]; `overlap` [m] >= 0 is to be mended by a displacement;
-    `expected`: the impulse [N s] along world axes that the point is thought to bear.
+    `expected`: the impulse [N s] along world axes that the point is thought to bear; `rows`: its Jacobian,
+    where its bodies are known only as the program runs.
     """
 
     first: int
@@ -56,6 +58,7 @@ class Point:
     stiffness: Scalar
     friction_stiffness: Scalar
     expected: Vec3
+    rows: Rows | None = None
 
     def _pressing(self, u: Vec3) -> Scalar:
         """gamma_n without its bound."""

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 from dalembert.algorithms.dense import Matrix, dot
+from dalembert.contact.conjugate import add_impulse, solved, velocity_of
 from dalembert.contact.costs import Equality, JointDrive, JointLimit, Point, dyad
-from dalembert.contact.curvature import factor, multiply, total_curvature
+from dalembert.contact.curvature import multiply
 from dalembert.contact.joint_axes import WORLD, JointAxes
 from dalembert.scalar import (
     Scalar,
@@ -95,22 +96,30 @@ class GaussProblem:
             motion = velocities[body]
             return motion.linear + motion.angular.cross(arm)
 
-        return [
-            at(point.second, point.arm)
-            if point.first == WORLD
-            else at(point.second, point.arm) - at(point.first, point.arm)
-            for point in self.points
-        ]
+        def of(point: Point) -> Vec3:
+            if point.rows is not None:
+                return velocity_of(point.rows, v)
+            own = at(point.second, point.arm)
+            return own if point.first == WORLD else own - at(point.first, point.arm)
+
+        return [of(point) for point in self.points]
 
     def generalized(self, impulses: Sequence[Vec3]) -> list[Scalar]:
         """J^T of impulses on the second bodies, and their opposites on the first."""
         forces: dict[int, Force] = {}
+        chosen = []
         for point, impulse in zip(self.points, impulses, strict=True):
+            if point.rows is not None:
+                chosen.append((point.rows, impulse))
+                continue
             wrench = point.wrench(impulse)
             for body, acting in ((point.second, wrench), (point.first, -wrench)):
                 if body != WORLD:
                     forces[body] = forces[body] + acting if body in forces else acting
-        return self.axes.generalized(forces)
+        total = self.axes.generalized(forces)
+        for rows, impulse in chosen:
+            add_impulse(total, rows, impulse)
+        return total
 
     def other_impulses(self, v: Sequence[Scalar]) -> list[Scalar]:
         """What limits, joint friction and equalities add to the momenta `(nv,)`."""
@@ -182,14 +191,14 @@ def solve(
     def step(carry: Any) -> Any:
         v, momentum, lists, held, r, _, updates = carry
         u = [Vec3(*item) for item in lists]
-        H = total_curvature(
+        d = solved(
             problem.axes,
             A,
             [(point, point.curvature(x, h)) for point, x, h in zip(problem.points, u, held)],
             [(joint.place, joint.curvature(v[joint.place])) for joint in problem.joints],
             problem.equalities,
+            [-x for x in r],
         )
-        d = factor(H).solve([-x for x in r])
         change = problem.point_velocities(d)
         Ad = multiply(A, d)
         alpha = _line_search(problem, v, d, u, change, held, dot(d, r), dot(d, momentum), dot(d, Ad))
@@ -246,9 +255,7 @@ def _mended(
         for i, k in enumerate(equality.row):
             if not is_zero(k):
                 total[i] = total[i] + k * push
-    return factor(total_curvature(problem.axes, problem.A, curvatures, diagonal, problem.equalities)).solve(
-        total
-    )
+    return solved(problem.axes, problem.A, curvatures, diagonal, problem.equalities, total)
 
 
 def _line_search(

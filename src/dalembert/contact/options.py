@@ -34,7 +34,9 @@ class Rigid:
     `iterations` and `tolerance` of the solver; `compliance` and `friction_compliance`: how much points give
     way to sudden loads, as shares of 1 / mass and of the mobility; to lasting ones they do not; `mending`:
     the share of an overlap that a step removes; `rebound_speed` [m/s]: slower points do not rebound;
-    `limits`: whether joints end at the limits of their positions.
+    `limits`: whether joints end at the limits of their positions; `nearest`: where moving bodies could touch
+    each other at more than a hundred points, so many of the nearest, by default twelve a figure, are looked
+    at in a step: a sample in which more of them touch fails, and says so.
 
     >>> da.contact.Rigid(self_collision=False, iterations=30).iterations
     30
@@ -50,10 +52,12 @@ class Rigid:
     mending: float = DEFAULT.mending
     rebound_speed: float = DEFAULT.rebound_speed
     limits: bool = True
+    nearest: int | None = None
 
     def __post_init__(self) -> None:
         _take_names(self, "pairs", "exclude")
         _require(self, bool, "a truth value", "self_collision", "limits")
+        _require_count(self, "nearest")
         numbers = ("tolerance", "compliance", "friction_compliance", "mending", "rebound_speed")
         _require(self, int | float | np.number, "a number", *numbers)
         settings = self.settings
@@ -98,8 +102,7 @@ class Compliant:
     `pairs`, `exclude`, `self_collision`: which shapes may touch, as in `Rigid`. `stiffness` K [N/m] along
     normals, by default that which the whole weight of a figure presses in by 1 mm; `damping` D [N s/m], by
     default critical for its mass, 2 sqrt(K m); `friction_stiffness` and `friction_damping` along surfaces, by
-    default the same. No value limits the time step. `limits`: whether joints end at the limits of their
-    positions.
+    default the same. No value limits the time step. `limits` and `nearest` as in `Rigid`.
 
     >>> da.contact.Compliant(stiffness=5e4, damping=800.0).stiffness
     50000.0
@@ -113,10 +116,12 @@ class Compliant:
     friction_stiffness: float | None = None
     friction_damping: float | None = None
     limits: bool = True
+    nearest: int | None = None
 
     def __post_init__(self) -> None:
         _take_names(self, "pairs", "exclude")
         _require(self, bool, "a truth value", "self_collision", "limits")
+        _require_count(self, "nearest")
         numbers = [name for name in SURFACES if getattr(self, name) is not None]
         _require(self, int | float | np.number, "a number", *numbers)
         for name in SURFACES:
@@ -176,3 +181,11 @@ def _require(law: Rigid | Compliant, kind: Any, what: str, *options: str) -> Non
             raise DtypeError(
                 f"{type(law).__name__}: {option} is {getattr(law, option)!r}; {what} is expected"
             )
+
+
+def _require_count(law: Rigid | Compliant, option: str) -> None:
+    number = getattr(law, option)
+    if number is None:
+        return
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        raise ArgumentError(f"{type(law).__name__}: {option} is {number!r}; give a whole number from 1 on")

@@ -25,9 +25,10 @@ from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.contact.candidates import FAR, Candidate
+from dalembert.contact.chosen_points import of_both, signs_of
 from dalembert.contact.costs import Point
 from dalembert.contact.curvature import factor, multiply, total_curvature
-from dalembert.contact.joint_axes import WORLD, JointAxes, joint_axes
+from dalembert.contact.joint_axes import JointAxes, joint_axes
 from dalembert.contact.mobility import joint_mobilities, point_mobilities, weights
 from dalembert.contact.newton import GaussProblem, solve
 from dalembert.contact.restitution import rebound
@@ -174,9 +175,7 @@ def _point(
     settings: StepSettings,
 ) -> Point:
     """A point may close by its gap. One that rebounds does so at its speed, in the step in which it hits."""
-    bodies = [i for i in (item.first, item.second) if i != WORLD]
-    w = sum((mass_weights[i] for i in bodies), 0.0)
-    w_t = sum((mobility[i] for i in bodies), 0.0)
+    w, w_t = of_both(item, mass_weights), of_both(item, mobility)
     arm, gap = item.point.position - axes.origin, item.point.gap
     bound = -(maximum(gap, 0.0) / dt)
     if not is_zero(item.restitution):
@@ -194,12 +193,12 @@ def _point(
         stiffness=1.0 / (settings.compliance * w),
         friction_stiffness=1.0 / (settings.friction_compliance * w_t),
         expected=expected,
+        rows=None if item.chosen is None else item.chosen.rows(axes, arm),
     )
 
 
 def _relative_velocity(item: Candidate, moving: PerBody[Motion], arm: Vec3) -> Vec3:
     total = Vec3.zero()
-    for body, sign in ((item.second, 1.0), (item.first, -1.0)):
-        if body != WORLD:
-            total = total + (moving[body].linear + moving[body].angular.cross(arm)) * sign
+    for body, sign in signs_of(item, len(moving)):
+        total = total + (moving[body].linear + moving[body].angular.cross(arm)) * sign
     return total

@@ -14,7 +14,7 @@ from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.arguments import ArrayArgument
 from dalembert.contact.pairs import ContactPair
-from dalembert.contact.points import contact_points, point_names
+from dalembert.contact.selection import Selection
 from dalembert.errors import ArgumentError, StateError
 from dalembert.execution import CompiledFunction
 from dalembert.library import source_digest
@@ -67,18 +67,20 @@ def require_closed_loops(
             )
 
 
-def overlaps(
-    model: Model, pairs: tuple[ContactPair, ...], q: Array, parameters: Mapping[str, Array]
-) -> str | None:
+def overlaps(model: Model, selection: Selection, q: Array, parameters: Mapping[str, Array]) -> str | None:
     """What to say of shapes that overlap at the start, if some do."""
-    if not pairs:
+    if not selection.pairs:
         return None
-    gap = _gaps(model, pairs, tuple(parameters))(q, parameters=parameters or None)
+    gap, which = _gaps(model, selection, tuple(parameters))(q, parameters=parameters or None)
     deep = gap.min(axis=-1) < -DEEP
     if not np.any(deep):
         return None
     place = np.unravel_index(int(np.argmin(gap)), gap.shape)
-    first, second = point_names(model, pairs)[int(place[-1])]
+    names, number = selection.names(model), int(place[-1])
+    if number < len(names):
+        first, second = names[number]
+    else:
+        first, second = selection.chosen_names(model, int(which[(*place[:-1], number - len(names))]))
     of = f" of {deep.sum()} samples" if q.ndim > 1 else ""
     sample = f" in sample {tuple(int(x) for x in place[:-1])}" if q.ndim > 1 else ""
     return (
@@ -96,11 +98,13 @@ def _loop_check(model: Model, parameters: tuple[str, ...]) -> CompiledFunction:
     return _small(model, "loop equations", equations, *arguments, parameters=parameters)
 
 
-def _gaps(model: Model, pairs: tuple[ContactPair, ...], parameters: tuple[str, ...]) -> CompiledFunction:
+def _gaps(model: Model, selection: Selection, parameters: tuple[str, ...]) -> CompiledFunction:
     def gaps(tree: Model, q: Any) -> Any:
-        return [item.point.gap for item in contact_points(forward_kinematics(tree, q), pairs)]
+        found = selection.points(forward_kinematics(tree, q), 0.0)
+        return [item.point.gap for item in found.candidates], [*found.which, -1.0]
 
-    return _small(model, "gaps", gaps, ("q", (model.nq,)), pairs=pairs, parameters=parameters)
+    name = f"gaps, {selection.chosen} chosen" if selection.chosen else "gaps"
+    return _small(model, name, gaps, ("q", (model.nq,)), pairs=selection.pairs, parameters=parameters)
 
 
 def _small(

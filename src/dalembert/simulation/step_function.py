@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, final
 
 from dalembert.algorithms.aligned import aligned
@@ -19,10 +20,11 @@ from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.stepping import step
 from dalembert.arguments import ArrayArgument
 from dalembert.contact.candidates import Candidate
+from dalembert.contact.chosen_points import remembered, signs_of, with_which
 from dalembert.contact.compliant_step import CompliantStep, fresh_memory, step_compliant
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.contact.pairs import ContactPair
-from dalembert.contact.points import contact_points, point_names
+from dalembert.contact.selection import Selected, Selection, selection_of
 from dalembert.contact.step_terms import Motor
 from dalembert.contact.stepping import ContactStep, contact_step
 from dalembert.model.model import Model
@@ -46,6 +48,8 @@ CAUSES = (
     "the step is not finite",
     f"velocities beyond {FASTEST:.0e}: the simulation has blown up; take smaller steps or softer gains",
     "external forces are not finite",
+    "more points touch than a step looks at: between moving bodies the `nearest` of its contact option, "
+    "between a shape and boxes of the world those of four boxes",
 )
 """What the numbers in `fault` mean."""
 
@@ -85,17 +89,24 @@ class StepPlan:
     loads: bool = False
     resets: bool = False
 
+    @cached_property
+    def selection(self) -> Selection:
+        """Which pairs are looked at always, and which where they are nearest."""
+        return selection_of(self.model, self.pairs, self.contact and self.contact.nearest)
+
     @property
     def points(self) -> list[tuple[str, str]]:
-        """The names of what meets at each contact point."""
-        return point_names(self.model, self.pairs)
+        """The names of what meets at each contact point that is always looked at; chosen ones follow."""
+        return self.selection.names(self.model)
 
     @property
     def memory(self) -> list[list[float]]:
-        """What contact points remember before the first step."""
-        if isinstance(self.contact, Compliant):
-            return fresh_memory(len(self.points))
-        return [[0.0] * 4 for _ in self.points]
+        """What contact points remember before the first step; where some are chosen, also which ones."""
+        which = [-1.0] if self.selection.chosen else []
+        return [[*row, *which] for row in self._fresh(len(self.points) + self.selection.chosen)]
+
+    def _fresh(self, count: int) -> list[list[float]]:
+        return fresh_memory(count) if isinstance(self.contact, Compliant) else [[0.0] * 4] * count
 
     @property
     def arguments(self) -> tuple[ArrayArgument, ...]:
@@ -143,12 +154,19 @@ class StepPlan:
         time = given["start"] + given["lasted"] * dt
         tau, motors = self._controls(model, given, time)
         poses = forward_kinematics(model, q) if self.pairs or self.external_frame == "center" else None
-        candidates = contact_points(poses, self.pairs) if poses and self.pairs else []
+        seen = self.selection.points(poses, dt) if poses and self.pairs else Selected([], [], 0.0)
+        candidates = seen.candidates
+        if seen.which:
+            given["memory"] = remembered(
+                seen.which, given["memory"], self._fresh(1)[0], self.selection.counts
+            )
         after = self._step(model, given, tau, motors, time, poses, candidates)
         alive = given["fault"] <= 0.0
         commands = [*tau, *(x for motor in motors for x in (motor.error, motor.v_ref))]
         pushes = [x for six in given.get("external_forces", ()) for x in six]
         fault = select(_bounded(pushes, 1e300), _fault_of(after), 4.0) if pushes else _fault_of(after)
+        if seen.which:
+            fault = select(logical_and(fault <= 0.0, seen.left_out < 0.0), 5.0, fault)
         fault = select(_bounded(commands, FARTHEST), fault, 1.0)
         good = logical_and(alive, fault <= 0.0)
 
@@ -165,8 +183,9 @@ class StepPlan:
         if self.pairs:
             rate = select(good, 1.0 / dt, 0.0)
             forces = [[select(good, x * rate, 0.0) for x in impulse.to_list()] for impulse in after.impulses]
+            memory = [[select(good, x, 0.0) for x in point] for point in after.memory]
             found |= {
-                "memory": [[select(good, x, 0.0) for x in point] for point in after.memory],
+                "memory": with_which(memory, seen.which),
                 "force": forces,
                 "position": [item.point.position.to_list() for item in candidates],
                 "gap": [item.point.gap for item in candidates],
@@ -268,10 +287,8 @@ def _loads(
     """The sum of contact forces on every body `(n_bodies, 3)` [N]."""
     sums: list[list[Scalar]] = [[0.0, 0.0, 0.0] for _ in model.bodies]
     for item, force in zip(candidates, forces, strict=True):
-        if item.second >= 0:
-            sums[item.second] = [a + b for a, b in zip(sums[item.second], force, strict=True)]
-        if item.first >= 0:
-            sums[item.first] = [a - b for a, b in zip(sums[item.first], force, strict=True)]
+        for body, sign in signs_of(item, len(model.bodies)):
+            sums[body] = [a + b * sign for a, b in zip(sums[body], force, strict=True)]
     return sums
 
 

@@ -81,8 +81,10 @@ class _Parts:
         self._sink()
         self._hoist()
         self.kept: list[dict[int, int]] = [{} for _ in self.owner]
+        self.inside: list[list[Expression]] = [[] for _ in self.owner]
         for node in self.nodes:
             own = self.place[node.index]
+            self.inside[own].append(node)
             if self._is_kept(node) and any(user != own for user in self._used_in(node)):
                 self.kept[own][node.index] = len(self.kept[own])
 
@@ -147,7 +149,7 @@ class _Parts:
         owner, kept = self.owner[part], self.kept[part]
         found = [
             Store(VALUES.format(part), kept[node.index], to_cell(self.graph, local(node)))
-            for node in self.nodes
+            for node in self.inside[part]
             if node.index in kept
         ]
         for loop in self._inside(self.graph.loops if owner is None else owner.inner):
@@ -282,21 +284,29 @@ class _Local:
 
     def __init__(self, parts: _Parts, part: int) -> None:
         self._parts = parts
+        self._part = part
         self._known: dict[int, Expression] = {}
-        graph, known = parts.graph, self._known
-        for node in parts.nodes:
-            own = parts.place[node.index]
-            if node.op == "load":
-                name = parts.recorded[node.data.array].name
-                known[node.index] = graph.load(Address.fixed(name, node.data.offset))
-            elif not node.args:
-                known[node.index] = node
-            elif own == part or not parts._is_kept(node):
-                args = [known[item.index] for item in parts.args[node.index]]
-                known[node.index] = graph.with_arguments(node, args)
-            elif node.index in parts.kept[own]:
-                cell = Address.fixed(VALUES.format(own), parts.kept[own][node.index])
-                known[node.index] = from_cell(graph, cell, condition=is_condition(node))
+        for node in parts.inside[part]:
+            self._of(node)
 
     def __call__(self, node: Expression) -> Expression:
-        return self._known[self._parts._resolved(node).index]
+        return self._of(self._parts._resolved(node))
+
+    def _of(self, node: Expression) -> Expression:
+        found = self._known.get(node.index)
+        if found is None:
+            found = self._known[node.index] = self._made(node)
+        return found
+
+    def _made(self, node: Expression) -> Expression:
+        parts, graph = self._parts, self._parts.graph
+        own = parts.place[node.index]
+        if node.op == "load":
+            name = parts.recorded[node.data.array].name
+            return graph.load(Address.fixed(name, node.data.offset))
+        if not node.args:
+            return node
+        if own == self._part or not parts._is_kept(node):
+            return graph.with_arguments(node, [self._of(item) for item in parts.args[node.index]])
+        cell = Address.fixed(VALUES.format(own), parts.kept[own][node.index])
+        return from_cell(graph, cell, condition=is_condition(node))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dalembert.contact.candidates import FAR, ContactPoint
 from dalembert.contact.geometry.directions import Direction, choose, clamp, direction
+from dalembert.contact.geometry.sizes import BoxForm
 from dalembert.model.shapes import Box, Capsule, Sphere
 from dalembert.scalar import Scalar, absolute, logical_and, maximum, minimum, select
 from dalembert.spatial import Transform, Vec3
@@ -17,7 +18,7 @@ PARALLEL = 1e-30
 """A rate of change that is as good as zero."""
 
 
-def half_lengths(box: Box) -> Vec3:
+def half_lengths(box: Box | BoxForm) -> Vec3:
     return Vec3(*[0.5 * length for length in box.size])
 
 
@@ -49,7 +50,7 @@ def capsule_box(a: Capsule, X_a: Transform, b: Box, X_b: Transform) -> list[Cont
     return [first, second._replace(gap=select(over, second.gap, FAR))]
 
 
-def ball_against_box(centre: Vec3, c: Vec3, radius: float, box: Box, X: Transform) -> ContactPoint:
+def ball_against_box(centre: Vec3, c: Vec3, radius: float, box: Box | BoxForm, X: Transform) -> ContactPoint:
     """The ball with its centre in world coordinates, and c in those of the box."""
     outward, distance = _outward(c, half_lengths(box))
     normal = X.R @ -outward

@@ -8,6 +8,7 @@ of the depth, so that what rests on a face keeps its normal.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import NamedTuple
 
 from dalembert.contact.candidates import FAR, ContactPoint
@@ -16,7 +17,7 @@ from dalembert.contact.geometry.box_rounded import half_lengths
 from dalembert.contact.geometry.directions import choose
 from dalembert.contact.geometry.rounded import nearest_on_segments
 from dalembert.model.shapes import Box
-from dalembert.scalar import Scalar, absolute, select, sqrt
+from dalembert.scalar import Scalar, absolute, minimum, select, sqrt
 from dalembert.spatial import Mat3, Transform, Vec3
 
 __all__ = ["box_box"]
@@ -49,7 +50,7 @@ def box_box(a: Box, X_a: Transform, b: Box, X_b: Transform) -> list[ContactPoint
     h_a, h_b = half_lengths(a), half_lengths(b)
     R: Mat3 = X_a.R.transpose() @ X_b.R
     p = X_a.inverse_transform_point(X_b.p)
-    least = LEVEL * min(*a.size, *b.size)
+    least = LEVEL * reduce(minimum, (*a.size, *b.size))
     face_a, face_b, edges = _face_of_a(p, R, h_a, h_b), _face_of_b(p, R, h_a, h_b), _edges(p, R, h_a, h_b)
     swapped = _better(face_b.separation, face_a.separation, least)
     face = _chosen(swapped, face_b, face_a)
@@ -65,7 +66,7 @@ def box_box(a: Box, X_a: Transform, b: Box, X_b: Transform) -> list[ContactPoint
     return [first, *(point._replace(gap=select(by_edges, FAR, point.gap)) for point in points[1:])]
 
 
-def _better(separation: Scalar, than: Scalar, least: float) -> Scalar:
+def _better(separation: Scalar, than: Scalar, least: Scalar) -> Scalar:
     """Whether an axis is enough better than a preferred one."""
     return separation > than + (absolute(than) * SHARE + least)
 

@@ -13,6 +13,7 @@ from dalembert.contact.geometry.directions import chosen, flipped
 from dalembert.contact.geometry.grounds import height_field_solid, plane_solid
 from dalembert.contact.geometry.low_points import STANDING
 from dalembert.contact.geometry.rounded import capsule_capsule, sphere_capsule, sphere_sphere
+from dalembert.contact.geometry.sizes import BoxForm, EllipsoidForm, Form, RoundedForm
 from dalembert.errors import ModelError
 from dalembert.model.shapes import (
     Box,
@@ -34,7 +35,7 @@ Between = Callable[[Any, Transform, Any, Transform], list[ContactPoint]]
 ROUNDED: Final = (Sphere, Capsule)
 FLAT: Final = (Box, Cylinder, ConvexMesh)
 
-TABLE: Final[dict[tuple[type[Shape], type[Shape]], Between]] = {
+TABLE: Final[dict[tuple[type[Shape | Form], type[Shape | Form]], Between]] = {
     **{(Plane, kind): plane_solid for kind in STANDING},
     **{(HeightField, kind): height_field_solid for kind in STANDING},
     (Sphere, Sphere): sphere_sphere,
@@ -46,10 +47,14 @@ TABLE: Final[dict[tuple[type[Shape], type[Shape]], Between]] = {
     **{(kind, Ellipsoid): convex_convex for kind in (*ROUNDED, Ellipsoid, *FLAT)},
     **{(kind, flat): convex_convex for flat in (Cylinder, ConvexMesh) for kind in ROUNDED},
     **{(kind, flat): flat_flat for flat in (Cylinder, ConvexMesh) for kind in FLAT},
+    (RoundedForm, RoundedForm): capsule_capsule,
+    (RoundedForm, BoxForm): capsule_box,
+    (BoxForm, BoxForm): box_box,
+    **{(form, EllipsoidForm): convex_convex for form in (RoundedForm, BoxForm, EllipsoidForm)},
 }
 
 
-def closest_points(a: Shape, X_a: Transform, b: Shape, X_b: Transform) -> list[ContactPoint]:
+def closest_points(a: Shape | Form, X_a: Transform, b: Shape | Form, X_b: Transform) -> list[ContactPoint]:
     """Where the surfaces of shapes a and b are nearest, in world coordinates.
 
     X_a, X_b: the shapes' own frames in the world (`shape.placement` counts already). Each point has the unit
@@ -68,7 +73,7 @@ def closest_points(a: Shape, X_a: Transform, b: Shape, X_b: Transform) -> list[C
     swapped = TABLE.get((type(b), type(a)))
     if swapped is None:
         raise ModelError(
-            f"a {a.kind} and a {b.kind} have no contact points; nothing computes where they touch"
+            f"{_named(a)} and {_named(b)} have no contact points; nothing computes where they touch"
         )
     return [flipped(point) for point in swapped(b, X_b, a, X_a)]
 
@@ -96,3 +101,7 @@ def point_count(a: Shape, b: Shape) -> int:
     """How many points `closest_points` gives for the two shapes."""
     apart = Transform.identity()
     return len(closest_points(a, apart, b, apart))
+
+
+def _named(shape: Shape | Form) -> str:
+    return f"a {shape.kind}" if isinstance(shape, Shape) else type(shape).__name__

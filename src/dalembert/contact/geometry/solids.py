@@ -17,6 +17,7 @@ import numpy.typing as npt
 from dalembert.contact.candidates import FAR
 from dalembert.contact.geometry.box_rounded import away_from_zero, crossing, half_lengths
 from dalembert.contact.geometry.directions import choose
+from dalembert.contact.geometry.sizes import BoxForm, EllipsoidForm, Form, RoundedForm
 from dalembert.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Shape, Sphere
 from dalembert.scalar import Scalar, absolute, logical_and, lookup, loop, maximum, minimum, select, sqrt
 from dalembert.spatial import Vec3
@@ -88,7 +89,7 @@ def _across(unit: Vec3) -> tuple[Vec3, Vec3]:
     return one * TURN[0] + two * TURN[1], two * TURN[0] - one * TURN[1]
 
 
-def convex_solid(shape: Shape) -> ConvexSolid:
+def convex_solid(shape: Shape | Form) -> ConvexSolid:
     """The solid of a shape."""
     return _SOLIDS[type(shape)](shape)
 
@@ -228,11 +229,14 @@ def _common(a: tuple[Scalar, Scalar], b: tuple[Scalar, Scalar]) -> tuple[Scalar,
     return maximum(a[0], b[0]), minimum(a[1], b[1])
 
 
-_SOLIDS: Final[dict[type[Shape], Callable[[Any], ConvexSolid]]] = {
+_SOLIDS: Final[dict[type[Shape | Form], Callable[[Any], ConvexSolid]]] = {
     Sphere: _sphere,
     Capsule: _capsule,
     Box: _box,
     Cylinder: _cylinder,
     Ellipsoid: _ellipsoid,
     ConvexMesh: _mesh,
+    RoundedForm: _capsule,
+    BoxForm: _box,
+    EllipsoidForm: _ellipsoid,
 }
