@@ -11,15 +11,17 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.constraints import constraint_equations
+from dalembert.algorithms.constraints.explicit import original_model
 from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.flight import land, rates_in_flight, take_off, turned
 from dalembert.algorithms.open_tree import is_constrained
+from dalembert.algorithms.passive_forces import FRICTION_SPEED, displacement
 from dalembert.algorithms.rank import threshold
 from dalembert.contact.costs import Equality, JointDrive, JointLimit
 from dalembert.contact.curvature import multiply
-from dalembert.model.body import Body
+from dalembert.model.body import Body, Dependence
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, is_zero, literal, maximum, minimum
+from dalembert.scalar import Scalar, is_zero, literal, maximum, minimum, sqrt
 
 __all__ = ["Motor", "drifted", "free_motion", "joint_terms", "loop_terms", "moved"]
 
@@ -100,7 +102,36 @@ def free_motion(
                 stretch = body.joint.difference(body.rest, body.own_q(q)) if stretch is None else stretch
                 A[place][place] = A[place][place] + dt * dt * stiffness
                 p[place] = p[place] - dt * (stiffness * stretch[k])
+    for body in tree.bodies:
+        if body.dependence is not None:
+            _add_follower(A, p, body, body.dependence, q, drift, dt)
     return A, p
+
+
+def _add_follower(
+    A: Matrix,
+    p: list[Scalar],
+    body: Body,
+    follows: Dependence,
+    q: Sequence[Scalar],
+    drift: Sequence[Scalar],
+    dt: Scalar,
+) -> None:
+    """Damping and spring of a joint whose rate is r . v: A + (h d + h^2 k) r r^T, p - h k x r; where it
+    follows several, its dry friction by the secant, as in the implicit integrator."""
+    ((d,), (k,), (f,)) = body.damping, body.stiffness, body.friction
+    if not is_zero(f) and len(follows.terms) > 1:
+        u = follows.rate(drift)
+        d = d + f / sqrt(u * u + FRICTION_SPEED * FRICTION_SPEED)
+    if is_zero(d) and is_zero(k):
+        return
+    resistance = dt * (d + dt * k)
+    (stretch,) = displacement(body, body.own_q(q))
+    for _, i, ratio in follows.terms:
+        if not is_zero(k):
+            p[i] = p[i] - dt * (k * stretch) * ratio
+        for _, j, other in follows.terms:
+            A[i][j] = A[i][j] + resistance * (ratio * other)
 
 
 def joint_terms(
@@ -129,23 +160,27 @@ def _limits(
     mobility: Sequence[Scalar],
     mending: float,
 ) -> list[JointLimit]:
-    """Both ends of the range of every coordinate whose velocity variable is its rate."""
+    """Both ends of the range of every coordinate whose velocity variable is its rate, or follows one."""
     found = []
-    for body in _independent(tree):
-        if body.nq != body.nv or "quaternion" in body.joint.coordinates:
+    for body in tree.bodies:
+        single = _single(body)
+        if body.dependence is None and (body.nq != body.nv or "quaternion" in body.joint.coordinates):
+            continue
+        if body.dependence is not None and single is None:
             continue
         for sign, ends in ((1.0, body.limits.lower), (-1.0, body.limits.upper)):
-            listed = [ends] * body.nq if isinstance(ends, (int, float)) else list(ends)
+            own = body.own_q(q)
+            listed = [ends] * len(own) if isinstance(ends, (int, float)) else list(ends)
             for k, end in enumerate(listed):
                 value = literal(end)
                 if value is not None and not math.isfinite(value):
                     continue
-                place = body.v_slice.start + k
-                gap = (q[body.q_slice.start + k] - end) * sign
+                place, ratio = (body.v_slice.start + k, 1.0) if single is None else single
+                gap = (own[k] - end) * (sign / abs(ratio))
                 found.append(
                     JointLimit(
                         place,
-                        sign,
+                        sign if ratio > 0.0 else -sign,
                         bound=-(maximum(gap, 0.0) / dt),
                         overlap=maximum(-gap, 0.0) * mending,
                         stiffness=1.0 / (LIMIT_COMPLIANCE * mobility[place]),
@@ -155,17 +190,23 @@ def _limits(
 
 
 def _frictions(tree: Tree, dt: Scalar, mobility: Sequence[Scalar], compliance: float) -> list[JointDrive]:
-    return [
-        JointDrive(
-            body.v_slice.start + k,
-            0.0,
-            1.0 / (compliance * mobility[body.v_slice.start + k]),
-            dt * friction,
-        )
-        for body in _independent(tree)
-        for k, friction in enumerate(body.friction)
-        if not is_zero(friction)
-    ]
+    found = []
+    for body in tree.bodies:
+        single = _single(body)
+        if body.dependence is not None and single is None:
+            continue
+        for k, friction in enumerate(body.friction):
+            if not is_zero(friction):
+                place, ratio = (body.v_slice.start + k, 1.0) if single is None else single
+                stiffness = 1.0 / (compliance * mobility[place])
+                found.append(JointDrive(place, 0.0, stiffness, dt * friction * abs(ratio)))
+    return found
+
+
+def _single(body: Body) -> tuple[int, float] | None:
+    """The velocity variable that a joint follows, if that is one, and the ratio."""
+    terms = [] if body.dependence is None else [term for term in body.dependence.terms if term[2] != 0.0]
+    return (terms[0][1], terms[0][2]) if len(terms) == 1 else None
 
 
 def _drive(motor: Motor, dt: Scalar) -> JointDrive:
@@ -187,17 +228,29 @@ def loop_terms(
     if not is_constrained(tree):
         return []
     equations = constraint_equations(tree, q, v)
+    prescribed = _prescribed(tree, q, len(equations.k))
     compliance = threshold(LOOP_COMPLIANCE, maximum(dt, 1e-9))
     found = []
-    for row, gap in zip(equations.K, equations.position_error, strict=True):
+    for row, gap, target in zip(equations.K, equations.position_error, prescribed, strict=True):
         places = [j for j, k in enumerate(row) if not is_zero(k)]
         if places:
             w = sum(
                 (row[j] * row[j] * mobility[j] for j in places[1:]), row[places[0]] ** 2 * mobility[places[0]]
             )
             stiffness = 1.0 / (compliance * minimum(maximum(w, 1e-12), 1e12))
-            found.append(Equality(row, 0.0, gap * mending, stiffness))
+            found.append(Equality(row, target, gap * mending, stiffness))
     return found
+
+
+def _prescribed(tree: Tree, q: Sequence[Scalar], rows: int) -> list[Scalar]:
+    """K v of every row in a motion that keeps the constraints: -psi(q, 0) of those of velocity."""
+    still: list[Scalar] = [0.0] * tree.nv
+    own = [
+        -x if item.kind == "velocity" else 0.0
+        for item in tree.constraints
+        for x in item.residual(original_model(tree), q, still, None)
+    ]
+    return [0.0] * (rows - len(own)) + own
 
 
 def _independent(tree: Tree) -> list[Body]:
