@@ -130,6 +130,7 @@ _PLAIN: Final[dict[str, Callable[..., Value]]] = {
     "floor": Writer.floor,
     "select": Writer.select,
     "not": Writer.invert,
+    "copy": lambda writer, a: a,
     "fma": Writer.fused,
     "fms": lambda writer, a, b, c: writer.fused(a, b, writer.neg(c)),
     "fnma": lambda writer, a, b, c: writer.fused(writer.neg(a), b, c),

@@ -11,19 +11,20 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, final
 
 from dalembert.codegen.elementary import ELEMENTARY_OPS
 from dalembert.codegen.schedule import Instructions
 
-__all__ = ["COMPUTE", "FETCH", "RELOAD", "SPILL", "Plan", "allocate"]
+__all__ = ["BREAK", "COMPUTE", "FETCH", "RELOAD", "SPILL", "Plan", "allocate"]
 
 COMPUTE: Final = 0
 FETCH: Final = 1
 RELOAD: Final = 2
 SPILL: Final = 3
+BREAK: Final = 4
 
 
 @final
@@ -49,6 +50,7 @@ def allocate(
     homes: Mapping[int, int] | None = None,
     taken: int = 0,
     calls: bool = True,
+    breaks: Collection[int] = (),
 ) -> Plan:
     """Plan the code with `registers` registers.
 
@@ -56,9 +58,10 @@ def allocate(
     because their array is written while the code runs. `homes`: leaves that stand in slots from the start,
     which are free for others after their last use; all of them are among the first `taken` slots, which are
     otherwise not used. `calls`: elementary functions are calls, which empty the registers.
+    `breaks`: places in the order before which everything goes to memory, and a step says so.
     """
     allocator = _Allocator(program, registers, set(keep), dict(homes or {}), taken, calls)
-    return allocator.run(list(eager))
+    return allocator.run(list(eager), frozenset(breaks))
 
 
 @final
@@ -92,7 +95,7 @@ class _Allocator:
         for times in self.uses.values():
             times.reverse()
 
-    def run(self, eager: list[int]) -> Plan:
+    def run(self, eager: list[int], breaks: frozenset[int]) -> Plan:
         program, steps, present = self.program, self.steps, self.present
         ops, args = program.ops, program.args
         for leaf in eager:
@@ -102,6 +105,9 @@ class _Allocator:
                 self._defined(leaf)
                 self._make_room()
         for time, node in enumerate(program.order):
+            if time in breaks:
+                self._evict_all(set())
+                steps.append((BREAK, -1, -1))
             operands = {item for item in args[node] if self._counts(item)}
             for operand in sorted(operands):
                 if operand not in present:

@@ -24,8 +24,31 @@ pytestmark = pytest.mark.skipif(
     not LEVELS[host_level()].fma, reason="a processor without fused multiply-adds rounds otherwise"
 )
 
+
+def several_large(rows: int):
+    """A product of a symmetric matrix with another, and the matrix itself: results that share most of what
+    they need, too many for shared memory, with zeros, another constant, an input and a small result."""
+    graph = Graph()
+    x = [graph.input("x", k) for k in range(rows)]
+    y = [graph.input("y", k) for k in range(7)]
+    sines = [graph.operation("sin", item) for item in x]
+    matrix = [[sines[max(i, j)] * x[min(i, j)] + float(i + j) for j in range(rows)] for i in range(rows)]
+    other = [[y[(i + j) % 7] * sines[j] for j in range(rows)] for i in range(rows)]
+    product = []
+    for i in range(rows):
+        for j in range(rows):
+            total = graph.constant(0.0)
+            for k in range(0, rows, 2):
+                total = total + matrix[i][k] * other[k][j]
+            product.append(total if (i + j) % 5 else graph.constant(0.0))
+    product[1], product[2] = graph.constant(2.5), x[3]
+    flat = [item for row in matrix for item in row]
+    return straight({"x": rows, "y": 7}, {"product": product, "matrix": flat, "small": [y[0] * y[1], y[2]]})
+
+
 PROGRAMS = {
     "straight": random_straight(3),
+    "several large": several_large(20),
     "wide": wide_output(23),
     "loops": chain_loops(40),
     "large loops": chain_loops(1200),

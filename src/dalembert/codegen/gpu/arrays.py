@@ -33,16 +33,15 @@ LOCAL_BYTES: Final = 16 * 1024
 
 
 def gathered_columns(program: Program) -> int:
-    """Different numbers of the first large result of a straight program, zero among them; 0 without one."""
+    """Different numbers of the one large result of a straight program, zero among them; 0 without one."""
     if len(program.statements) != 1 or not isinstance(program.statements[0], Straight):
         return 0
-    for spec in program.outputs:
-        if spec.size > STAGED_RESULTS:
-            stores = [store for store in program.statements[0].stores if store.array == spec.name]
-            different = {store.value.index for store in stores if store.value.op != "constant"}
-            constants = {store.value.data for store in stores if store.value.op == "constant"} | {0.0}
-            return len(different) + len(constants)
-    return 0
+    large = [spec.name for spec in program.outputs if spec.size > STAGED_RESULTS]
+    if len(large) != 1:
+        return 0
+    values = [store.value for store in program.statements[0].stores if store.array == large[0]]
+    different = {value.index for value in values if value.op != "constant"}
+    return len(different) + len({value.data for value in values if value.op == "constant"} | {0.0})
 
 
 @final

@@ -8,17 +8,20 @@ from typing import Final, final
 from dalembert.codegen.body import emit_instructions
 from dalembert.codegen.context import Context
 from dalembert.codegen.gpu.arrays import Arrays
+from dalembert.codegen.gpu.elements import copy, fill
 from dalembert.codegen.gpu.layout import Layout
+from dalembert.codegen.gpu.pieces import Piece, Pieces
 from dalembert.codegen.gpu.single import call
 from dalembert.codegen.gpu.slots import ThreadSlots
 from dalembert.codegen.ir import Value, Writer
 from dalembert.codegen.loops import emit_loop
 from dalembert.codegen.memory import Place, zero_runs
+from dalembert.codegen.registers import Plan, allocate
 from dalembert.codegen.rollout import Rollout
 from dalembert.codegen.row_blocks import Source
 from dalembert.codegen.schedule import Instructions
 from dalembert.codegen.straight import emit_straight
-from dalembert.tracing.program import ArraySpec, Program, Straight
+from dalembert.tracing.program import Program, Straight
 
 __all__ = ["Compute"]
 
@@ -31,10 +34,12 @@ UNBOUNDED: Final = 1_000_000
 
 @final
 class Compute:
-    """Writes the phase; then `lines`, the functions they call, and the length of a sample's shared row.
+    """Writes the phase, or one for each piece of the results: then `phases`, the functions they call, and the
+    length of a sample's shared row.
 
-    `zeroed` are results whose rows another phase has filled with zeros. `gathered` gives the column of shared
-    memory that holds each element of the result to be gathered.
+    `begin` makes a writer at the start of a phase. `zeroed` are results whose rows another phase has filled
+    with zeros. `gathered` gives the column of shared memory that holds each element of the result to be
+    gathered.
     """
 
     def __init__(
@@ -43,7 +48,7 @@ class Compute:
         rollout: Rollout | None,
         arrays: Arrays,
         layout: Layout,
-        writer: Writer,
+        begin: Callable[[], Writer],
         *,
         zeroed: Collection[str],
     ) -> None:
@@ -51,8 +56,9 @@ class Compute:
         self.rollout = rollout
         self.arrays = arrays
         self.layout = layout
-        self.writer = writer
+        self.begin = begin
         self.zeroed = zeroed
+        self.writer = writer = begin()
         self.gathered: dict[int, int] = {}
         self.slots = ThreadSlots(writer.type, arrays.inputs_end, arrays.width)
         self.context = Context(
@@ -68,29 +74,45 @@ class Compute:
             calls=False,
             taken=arrays.inputs_end,
         )
-        opening = len(writer.lines)
-        self._write()
+        self.pieces: list[Piece] = []
+        written = self._write_pieces() or {"compute": self._write()}
         self.slots.count = max(self.slots.count, self.context.slots)
         columns = self.slots.place(arrays.most)
         self.pitch = columns | 1 if columns else 0
-        start = [
-            *arrays.local_memory(),
-            *self.slots.opening(),
-            "%mine.row = zext i32 %thread to i64",
-            f"%mine.at = mul i64 %mine.row, {self.pitch * writer.type.size}",
-            "%mine = getelementptr i8, ptr %shared, i64 %mine.at",
-        ]
-        self.lines = [*writer.lines[:opening], *start, *self.slots.resolved(writer.lines[opening:])]
+        self.local_bytes = len(self.slots.local) * writer.type.size
+        self.phases = {name: self._finished(lines) for name, lines in written.items()}
         self.functions = self.context.functions
 
-    def _write(self) -> None:
-        writer, context = self.writer, self.context
+    def _finished(self, lines: list[str]) -> list[str]:
+        """The lines of a phase with memory and slots filled in after the label it begins with."""
+        start = [
+            *self.arrays.local_memory(),
+            "%mine.row = zext i32 %thread to i64",
+            f"%mine.at = mul i64 %mine.row, {self.pitch * self.writer.type.size}",
+            "%mine = getelementptr i8, ptr %shared, i64 %mine.at",
+        ]
+        return [lines[0], *start, *self.slots.resolved(lines[1:])]
+
+    def _open(self) -> None:
+        writer = self.writer
         writer.line("%nonempty = icmp sgt i64 %rows, 0")
         writer.line("%inside = icmp ult i32 %thread, %count")
         writer.line("%own = select i1 %inside, i32 %thread, i32 %count.last")
         writer.line("%own.wide = zext i32 %own to i64")
         writer.line("%row = add i64 %first, %own.wide")
-        context.places = self.arrays.places(writer)
+        self.context.writer = writer
+        self.context.places = self.arrays.places(writer)
+
+    def _close(self) -> list[str]:
+        self.writer.line("ret void")
+        self.writer.begin(NEVER)
+        self.writer.line("ret void")
+        return self.writer.lines
+
+    def _write(self) -> list[str]:
+        """All statements in one phase."""
+        writer, context = self.writer, self.context
+        self._open()
         self._check()
         self._clear()
         context.homes = self._homes
@@ -111,9 +133,76 @@ class Compute:
             else:
                 emit_loop(context, self.program, statement)
         self._carry()
-        writer.line("ret void")
-        writer.begin(NEVER)
-        writer.line("ret void")
+        return self._close()
+
+    def _write_pieces(self) -> dict[str, list[str]] | None:
+        """One phase for each piece, where results have to be cut; None where they need not or cannot be."""
+        work = Pieces.of(self.program, self.arrays) if self.layout.values is not None else None
+        if work is None or self.rollout is not None:
+            return None
+        context = self.context
+        instructions = context.schedule(work.values)
+        if not work.order(instructions):
+            return None
+        plan = allocate(
+            instructions,
+            registers=context.registers,
+            homes=self._homes(instructions),
+            taken=context.taken,
+            calls=False,
+            breaks=work.breaks,
+        )
+        context.slots = plan.slots
+        self.pieces = work.pieces
+        self.slots.taken += work.columns
+        phases = {}
+        for number, (piece, steps) in enumerate(zip(work.pieces, work.parts(plan.steps))):
+            if number:
+                self.writer = self.begin()
+            self._open()
+            if not number:
+                self._check()
+            self._write_piece(work, piece, instructions, steps)
+            phases[f"compute{number}"] = self._close()
+        return phases
+
+    def _write_piece(
+        self, work: Pieces, piece: Piece, instructions: Instructions, steps: list[tuple[int, int, int]]
+    ) -> None:
+        writer, context, item = self.writer, self.context, self.writer.type.size
+        area = Place(writer.address("%mine", work.area * item), item, item)
+
+        def deliver(node: int, value: Value) -> None:
+            if instructions.ops[node] == "copy":
+                array, position = instructions.data[node]
+                if array == piece.array:
+                    area.store(writer, value, position - piece.start)
+                else:
+                    context.places[array].store(writer, value, position)
+
+        def fetch(node: int) -> Value:
+            array, position = instructions.data[node]
+            return context.places[array].load(writer, position)
+
+        emit_instructions(
+            writer,
+            instructions,
+            Plan(steps, 0, {}),
+            fetch=fetch,
+            computed=deliver,
+            spills=context.spills,
+            proceed=context.proceed,
+            look_up=context.look_up,
+            call=context.call,
+        )
+        for position in range(piece.start, piece.stop):
+            number = work.constants.get((piece.array, position))
+            if number is not None:
+                area.store(writer, writer.constant(number), position - piece.start)
+        if piece is work.pieces[-1]:
+            for (array, position), number in work.constants.items():
+                if array in self.arrays.shared:
+                    context.places[array].store(writer, writer.constant(number), position)
 
     def _homes(self, instructions: Instructions) -> dict[int, int]:
         """Slots of staged inputs, whose columns are free after their last use."""
@@ -183,35 +272,7 @@ class Compute:
             if name == self.arrays.gathered:
                 continue
             for start, stop in runs if len(runs) <= 8 else [(runs[0][0], runs[-1][1])]:
-                self._fill(self.context.places[name], start, stop)
-
-    def _fill(self, place: Place, start: int, stop: int) -> None:
-        writer = self.writer
-        if stop - start <= 8:
-            for position in range(start, stop):
-                place.store(writer, writer.constant(0.0), position)
-            return
-        self._each(start, stop, lambda at: self._put(place, at, writer.constant(0.0)))
-
-    def _put(self, place: Place, at: Value, value: Value) -> None:
-        writer = self.writer
-        writer.store(value, place.base, writer.let(f"mul i64 {at}, {place.item}"), place.align)
-
-    def _each(self, start: int, stop: int, task: Callable[[Value], None]) -> None:
-        """A loop over elements."""
-        writer = self.writer
-        before, head, after = (writer.label() for _ in range(3))
-        at = f"%{head}.at"
-        writer.line(f"br label %{before}")
-        writer.begin(before)
-        writer.line(f"br label %{head}")
-        writer.begin(head)
-        writer.line(f"{at} = phi i64 [ {start}, %{before} ], [ {at}.next, %{head} ]")
-        task(at)
-        writer.line(f"{at}.next = add i64 {at}, 1")
-        more = writer.let(f"icmp ult i64 {at}.next, {stop}")
-        writer.line(f"br i1 {more}, label %{head}, label %{after}")
-        writer.begin(after)
+                fill(self.writer, self.context.places[name], start, stop)
 
     def _gather(self, name: str, sources: Mapping[tuple[str, int], Source]) -> None:
         """Note where each element of a result is; constants get columns, zero that of what is not stored."""
@@ -236,14 +297,4 @@ class Compute:
             return
         for name, number in self.rollout.carried:
             spec = self.program.outputs[number]
-            self._copy(self.context.places[spec.name], self.context.places[name], spec)
-
-    def _copy(self, source: Place, target: Place, spec: ArraySpec) -> None:
-        writer = self.writer
-
-        def move(at: Value) -> None:
-            place = writer.let(f"mul i64 {at}, {source.item}")
-            self._put(target, at, writer.load(source.base, place, source.align))
-
-        if spec.size:
-            self._each(0, spec.size, move)
+            copy(self.writer, self.context.places[spec.name], self.context.places[name], spec.size)

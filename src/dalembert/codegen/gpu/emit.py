@@ -44,9 +44,17 @@ from dalembert.tracing.program import ArraySpec, Program, Straight
 
 __all__ = ["PHASE_PARAMETERS", "emit_gpu"]
 
-PHASE_PARAMETERS = ("i32 %thread", "i32 %block", "i32 %home", "ptr %shared", "i64 %now", "i64 %written")
+PHASE_PARAMETERS = (
+    "i32 %thread",
+    "i32 %block",
+    "i32 %home",
+    "ptr %shared",
+    "ptr %local",
+    "i64 %now",
+    "i64 %written",
+)
 """What a phase gets beside the kernel's parameters: the thread in its block, the block of rows, the block of
-the grid, shared memory, the step, and how many steps have been written."""
+the grid, shared and local memory, the step, and how many steps have been written."""
 
 
 def emit_gpu(
@@ -122,15 +130,20 @@ class _Kernel:
 
     def emit(self) -> GpuSource:
         compute = Compute(
-            self.program, self.rollout, self.arrays, self.layout, self._writer(), zeroed=self.zeroed
+            self.program, self.rollout, self.arrays, self.layout, self._writer, zeroed=self.zeroed
         )
-        phases = {
+        if compute.pieces:
+            self.zeroed.clear()
+        phases: dict[str, list[str] | None] = {
             "load": self._load(compute.pitch),
             "stream": self._stream(compute.pitch),
-            "compute": compute.lines,
-            "store": self._store(compute),
-            "finish": self._finish(compute.pitch),
         }
+        for number, (name, written) in enumerate(compute.phases.items()):
+            phases[name] = written
+            if compute.pieces:
+                phases[f"store{number}"] = self._store_piece(compute, number)
+        phases["store"] = self._store(compute)
+        phases["finish"] = self._finish(compute.pitch)
         parameters = ", ".join((*self.parameters, *PHASE_PARAMETERS))
         text = self._definitions(compute.functions).splitlines()
         for name, lines in phases.items():
@@ -147,7 +160,8 @@ class _Kernel:
             "\n".join(text),
             frozenset(self.declared),
             self.parameters,
-            frozenset(name for name, lines in phases.items() if lines is not None),
+            tuple(name for name, lines in phases.items() if lines is not None),
+            compute.local_bytes,
             self._info(compute.pitch),
             self.arrays.tables.data,
         )
@@ -232,6 +246,22 @@ class _Kernel:
                 self._copy(writer, tiles[-1:], pitch, inward=False, step=step, now="%written")
         writer.line("ret void")
         return writer.lines if tiles else None
+
+    def _store_piece(self, compute: Compute, number: int) -> list[str]:
+        """Write the part of the rows that a piece has computed."""
+        writer, piece = self._writer(), compute.pieces[number]
+        tile = Tile(f"%out{piece.number}", piece.stop - piece.start, self.arrays.width, None)
+        copy_rows(
+            writer,
+            tile,
+            block=self.layout.block,
+            pitch=compute.pitch,
+            inward=False,
+            scratch=0,
+            offset=str(piece.start * self.type.size),
+        )
+        writer.line("ret void")
+        return writer.lines
 
     def _finish(self, pitch: int) -> list[str] | None:
         if self.rollout is None or not self.rollout.carried:

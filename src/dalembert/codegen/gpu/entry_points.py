@@ -46,6 +46,7 @@ def gpu_module(source: GpuSource) -> str:
             begin.append(f"{name} = addrspacecast ptr addrspace(1) %global.{name[1:]} to ptr")
     begin += [f"{name} = call i32 {register}()" for name, register in REGISTERS.items()]
     begin.append("%shared = addrspacecast ptr addrspace(3) @shared to ptr")
+    begin.append(f"%local = alloca [{max(source.local_bytes, 1)} x i8], align 8")
     alone = not source.info.scratch_bytes
 
     def phase(name: str, arguments: str) -> None:
@@ -72,8 +73,14 @@ def gpu_module(source: GpuSource) -> str:
 
 
 def host_module(source: GpuSource) -> str:
-    """The same phases for this machine: the kernel's parameters, then `i32 grid, ptr shared`."""
+    """The same phases for this machine: the kernel's parameters, then the grid, shared and local memory."""
     walk = _Walk(source)
+
+    def numbered(arguments: str, number: int) -> str:
+        """The thread's own number and memory, in the loop of a phase."""
+        for name in ("i32 %thread", "ptr %local"):
+            arguments = arguments.replace(name, f"{name}{number}")
+        return arguments
 
     def phase(name: str, arguments: str) -> None:
         number, before = walk.done, walk.label
@@ -81,7 +88,10 @@ def host_module(source: GpuSource) -> str:
             f"br label %phase{number}",
             f"phase{number}:",
             f"%thread{number} = phi i32 [ 0, %{before} ], [ %next{number}, %phase{number} ]",
-            f"call void @{name}({arguments.replace('i32 %thread', f'i32 %thread{number}')})",
+            f"%wide{number} = zext i32 %thread{number} to i64",
+            f"%at{number} = mul i64 %wide{number}, {source.local_bytes}",
+            f"%local{number} = getelementptr i8, ptr %locals, i64 %at{number}",
+            f"call void @{name}({numbered(arguments, number)})",
             f"%next{number} = add i32 %thread{number}, 1",
             f"%more{number} = icmp ult i32 %next{number}, {source.info.block}",
             f"br i1 %more{number}, label %phase{number}, label %done{number}",
@@ -89,6 +99,7 @@ def host_module(source: GpuSource) -> str:
         ]
         walk.label = f"done{number}"
 
+    parameters = ", ".join((*source.parameters, "i32 %grid", "ptr %shared", "ptr %locals"))
     begin = ["br label %homes", "homes:", "%home = phi i32 [ 0, %entry ], [ %home.next, %home.over ]"]
     walk.label = "homes"
     walk.write(phase, begin, alone=not source.info.scratch_bytes)
@@ -98,7 +109,7 @@ def host_module(source: GpuSource) -> str:
             *sorted(source.declared),
             "define internal void @pace() { ret void }",
             source.text,
-            f"define void @{HOST_NAME}({', '.join(source.parameters)}, i32 %grid, ptr %shared) {{",
+            f"define void @{HOST_NAME}({parameters}) {{",
             *[line for line in walk.lines if line != "ret void"],
             "br label %home.over",
             "home.over:",
@@ -141,8 +152,9 @@ class _Walk:
             self.lines.append(f"%block = phi i32 [ %home, %{before} ], [ %block.next, %rows.more ]")
         run("load")
         if self.source.info.rollout is None:
-            run("compute")
-            run("store")
+            for name in self.source.phases:
+                if name != "load":
+                    run(name)
         else:
             self._steps(run)
         if not alone:

@@ -31,7 +31,7 @@ class HostKernel:
         self.engine = llvm.create_mcjit_compiler(module, target_machine(target_for(None)))
         self.engine.finalize_object()
         types = [ctypes.c_void_p if item.startswith("ptr") else ctypes.c_int64 for item in source.parameters]
-        self.function = ctypes.CFUNCTYPE(None, *types, ctypes.c_int32, ctypes.c_void_p)(
+        self.function = ctypes.CFUNCTYPE(None, *types, ctypes.c_int32, *[ctypes.c_void_p] * 2)(
             self.engine.get_function_address(HOST_NAME)
         )
         self.tables = np.frombuffer(source.tables.ljust(8, b"\0"), np.uint8).copy()
@@ -39,7 +39,8 @@ class HostKernel:
     def launch(self, arguments: Sequence[int], grid: int) -> None:
         """Run a grid; `arguments` are the addresses and numbers of the kernel's parameters in order."""
         shared = np.full(self.source.info.shared_bytes // 8 + 1, np.nan)
-        self.function(*arguments, grid, shared.ctypes.data)
+        local = np.full(self.source.info.block * self.source.local_bytes // 8 + 1, np.nan)
+        self.function(*arguments, grid, shared.ctypes.data, local.ctypes.data)
 
     def run(self, arrays: Sequence[tuple[int, int]], rows: int, *, grid: int | None = None) -> int:
         """Run all rows, one step; `arrays` are (address, bytes between rows) of inputs and outputs. The

@@ -62,12 +62,6 @@ class ThreadSlots:
         self.local = {slot: k for k, slot in enumerate(free[self.shared :])}
         return self.taken + self.shared
 
-    def opening(self) -> list[str]:
-        """Lines that reserve local memory."""
-        if not self.local:
-            return []
-        return [f"%local = alloca [{len(self.local)} x {self.type.text}], align {self.type.size}"]
-
     def resolved(self, lines: list[str]) -> list[str]:
         """The lines with loads and stores of slots filled in."""
         found: list[str] = []

@@ -60,13 +60,15 @@ class GpuSource:
     """The phases of a kernel and the functions they call, without an entry point: `entry_points` adds one for
     the GPU or the host.
 
-    `parameters` are those of the kernel, `phases` the names of the functions in `text` that there are: of
-    load, stream, compute, store, finish.
+    `parameters` are those of the kernel, `phases` the names of the functions in `text`, in order: of load,
+    stream, compute, store, finish those that there are, or compute0, store0, compute1 … of results in pieces.
+    `local_bytes`: memory of a thread that lasts over the phases.
     """
 
     text: str
     declared: frozenset[str]
     parameters: tuple[str, ...]
-    phases: frozenset[str]
+    phases: tuple[str, ...]
+    local_bytes: int
     info: GpuInfo
     tables: bytes

@@ -1,0 +1,50 @@
+"""Loops of one thread over elements of its arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dalembert.codegen.ir import Value, Writer
+from dalembert.codegen.memory import Place
+
+__all__ = ["copy", "fill"]
+
+
+def fill(writer: Writer, place: Place, start: int, stop: int) -> None:
+    """Zeros from `start` to `stop`."""
+    zero = writer.constant(0.0)
+    if stop - start <= 8:
+        for position in range(start, stop):
+            place.store(writer, zero, position)
+        return
+    _each(writer, start, stop, lambda at: _put(writer, place, at, zero))
+
+
+def copy(writer: Writer, source: Place, target: Place, size: int) -> None:
+    """The first `size` elements of one array into another."""
+
+    def move(at: Value) -> None:
+        place = writer.let(f"mul i64 {at}, {source.item}")
+        _put(writer, target, at, writer.load(source.base, place, source.align))
+
+    if size:
+        _each(writer, 0, size, move)
+
+
+def _put(writer: Writer, place: Place, at: Value, value: Value) -> None:
+    writer.store(value, place.base, writer.let(f"mul i64 {at}, {place.item}"), place.align)
+
+
+def _each(writer: Writer, start: int, stop: int, task: Callable[[Value], None]) -> None:
+    before, head, after = (writer.label() for _ in range(3))
+    at = f"%{head}.at"
+    writer.line(f"br label %{before}")
+    writer.begin(before)
+    writer.line(f"br label %{head}")
+    writer.begin(head)
+    writer.line(f"{at} = phi i64 [ {start}, %{before} ], [ {at}.next, %{head} ]")
+    task(at)
+    writer.line(f"{at}.next = add i64 {at}, 1")
+    more = writer.let(f"icmp ult i64 {at}.next, {stop}")
+    writer.line(f"br i1 {more}, label %{head}, label %{after}")
+    writer.begin(after)

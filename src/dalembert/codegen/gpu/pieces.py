@@ -1,0 +1,147 @@
+"""Large results piece by piece: computed into columns of shared memory, written as parts of rows, and on.
+
+Results whose different numbers do not fit into shared memory at once, such as derivatives, are cut into
+pieces of neighbouring elements. What pieces share is computed with the first that needs it and waits in
+memory. Within a piece, elements that are a row of a square matrix apart follow each other: a product of
+matrices then uses each loaded number for several rows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final, final
+
+from dalembert.codegen.gpu.arrays import Arrays
+from dalembert.codegen.registers import BREAK
+from dalembert.codegen.schedule import Instructions
+from dalembert.tracing.program import Program, Straight
+
+__all__ = ["Piece", "Pieces"]
+
+LEAST: Final = 32
+MOST: Final = 128
+"""Elements of a piece."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Elements `start` to `stop` of output `number`, an array of `size` named `array`."""
+
+    number: int
+    array: str
+    size: int
+    start: int
+    stop: int
+
+    def positions(self) -> list[int]:
+        """Its elements, by columns where the array is a square matrix and the piece has whole rows."""
+        side = math.isqrt(self.size)
+        inside = range(self.start, self.stop)
+        if side * side != self.size or self.start % side:
+            return list(inside)
+        return sorted(inside, key=lambda position: (position % side, position))
+
+
+@final
+class Pieces:
+    """The pieces of a program's large results. `values` are all results that are computed, `constants` those
+    that are not; `area` is the first of the `columns` for a piece."""
+
+    def __init__(self, program: Program, statement: Straight, pieces: list[Piece], area: int) -> None:
+        self.pieces = pieces
+        self.area = area
+        self.columns = pieces[0].stop - pieces[0].start
+        stored = {(store.array, store.position): store.value for store in statement.stores}
+        self.constants = {
+            (spec.name, position): 0.0 for spec in program.outputs for position in range(spec.size)
+        }
+        self.constants |= {place: value.data for place, value in stored.items() if value.op == "constant"}
+        self.places = [place for place, value in stored.items() if value.op != "constant"]
+        self.values = [stored[place] for place in self.places]
+        self.constants = {key: self.constants[key] for key in self.constants.keys() - set(self.places)}
+        self.breaks: list[int] = []
+
+    @classmethod
+    def of(cls, program: Program, arrays: Arrays) -> Pieces | None:
+        """None where no result is large, or there is no room for a piece."""
+        if len(program.statements) != 1 or not isinstance(program.statements[0], Straight):
+            return None
+        large = [(k, spec) for k, spec in enumerate(program.outputs) if arrays.is_direct(spec)]
+        length = min(arrays.most - arrays.width, MOST) // LEAST * LEAST
+        if length <= 0 or not any(spec.size > length for _, spec in large) or arrays.gathered:
+            return None
+        pieces = [
+            Piece(number, spec.name, spec.size, start, min(start + length, spec.size))
+            for number, spec in large
+            for start in range(0, spec.size, length)
+        ]
+        return cls(program, program.statements[0], pieces, arrays.width)
+
+    def order(self, instructions: Instructions) -> bool:
+        """Order the instructions by pieces, with a copy at the place of every result; False where a condition
+        would have to wait in memory."""
+        copies: dict[tuple[str, int], int] = {}
+        for place, root in zip(self.places, instructions.roots):
+            copies[place] = len(instructions.ops)
+            instructions.ops.append("copy")
+            instructions.args.append((root,))
+            instructions.data.append(place)
+        chosen = {node: time for time, node in enumerate(instructions.order)}
+        placed = [instructions.is_leaf(node) for node in range(len(instructions.ops))]
+        cut = {piece.array for piece in self.pieces}
+        order: list[int] = []
+        piece_of: dict[int, int] = {}
+        for number, piece in enumerate(self.pieces):
+            wanted = [
+                copies[key] for position in piece.positions() if (key := (piece.array, position)) in copies
+            ]
+            if number == len(self.pieces) - 1:
+                wanted += [node for place, node in copies.items() if place[0] not in cut]
+            new = _walk(instructions.args, wanted, placed)
+            if number == 0:
+                new.sort(key=lambda node: chosen.get(node, chosen.get(instructions.args[node][0], -1) + 0.5))
+            else:
+                self.breaks.append(len(order))
+            for node in new:
+                placed[node] = True
+                piece_of[node] = number
+            order += new
+        instructions.order = order
+        return not any(
+            instructions.is_mask(item) and piece_of[item] != piece_of[node]
+            for node in order
+            for item in instructions.args[node]
+        )
+
+    def parts(self, steps: list[tuple[int, int, int]]) -> list[list[tuple[int, int, int]]]:
+        """The steps of each piece."""
+        found: list[list[tuple[int, int, int]]] = [[]]
+        for step in steps:
+            if step[0] == BREAK:
+                found.append([])
+            else:
+                found[-1].append(step)
+        return found + [[] for _ in range(len(self.pieces) - len(found))]
+
+
+def _walk(args: list[tuple[int, ...]], roots: list[int], placed: list[bool]) -> list[int]:
+    """What the roots need and is not placed yet, each root in turn after all it depends on."""
+    done: set[int] = set()
+    order = []
+    for root in roots:
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            if placed[node] or node in done:
+                stack.pop()
+                continue
+            waiting = next((item for item in args[node] if not placed[item] and item not in done), None)
+            if waiting is None:
+                done.add(node)
+                order.append(node)
+                stack.pop()
+            else:
+                stack.append(waiting)
+    return order
