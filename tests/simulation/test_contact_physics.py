@@ -274,6 +274,27 @@ def test_external_forces_push_what_touches():
         assert (found.q[-1, 0] > 0.01) == moves
 
 
+@pytest.mark.parametrize("frame", ["body", "world", "center"])
+def test_external_forces_act_in_their_frame_whether_there_is_contact_or_not(frame):
+    """On a turned body whose centre is off its origin, above the ground."""
+    builder = da.ModelBuilder()
+    stone = da.RigidInertia(2.0, (0.3, -0.1, 0.2), (0.3, 0.4, 0.5))
+    builder.add_body("stone", "world", da.Free(), inertia=stone)
+    builder.add_shape("stone", da.Sphere(R))
+    model = builder.build().with_ground()
+    q, v = model.random_state(4)
+    q[2] = 5.0
+    push = np.array([[0.3, -0.2, 0.4, 3.0, 5.0, -2.0]])
+    runs = [
+        da.rollout(model, q, v, steps=20, dt=0.002, contact=law, external_forces=push, external_frame=frame).v
+        for law in (None, "rigid", "compliant")
+    ]
+    np.testing.assert_allclose(runs[1], runs[0], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(runs[2], runs[0], rtol=0, atol=1e-9)
+    still = da.rollout(model, q, v, steps=20, dt=0.002)
+    assert np.abs(still.v[-1] - runs[0][-1]).max() > 0.01
+
+
 def test_a_missing_mesh_is_named(tmp_path):
     builder = da.ModelBuilder()
     builder.add_body("stone", "world", da.Free(), inertia=da.RigidInertia(1.0, (0, 0, 0), (0.1, 0.1, 0.1)))
