@@ -86,3 +86,18 @@ def test_prescribed_velocities_are_kept(contact):
     found = da.rollout(model, [0.5, 0.2], [1.0, 0.5], steps=2000, dt=1e-4, contact=contact)
     np.testing.assert_allclose(found.v[:, 0], 1.0, atol=1e-3)
     np.testing.assert_allclose(found.q[-1], exact.q[-1], atol=1e-3)
+
+
+@pytest.mark.parametrize("contact", LAWS)
+def test_limits_of_a_planar_joint_are_those_of_its_angle(contact):
+    """Its velocities are along the body's axes, angle first; its positions are not, angle last."""
+    builder = da.ModelBuilder(gravity=(0.0, 0.0, 0.0))
+    solid = da.RigidInertia(1.0, (0.1, 0.0, 0.0), (0.1, 0.12, 0.05))
+    limits = ((-0.1, -0.2, -0.3), (0.1, 0.2, 0.3))
+    builder.add_body("puck", "world", da.Planar(), inertia=solid, limits=limits)
+    model = builder.build()
+    found = da.rollout(model, [0.0, 0.0, 0.0], [2.0, 0.0, 0.0], steps=500, dt=0.002, contact=contact)
+    assert not found.failed
+    assert found.q[:, 2].max() == pytest.approx(0.3, abs=5e-3)
+    spin = da.rollout(model, [0.0, 0.0, 0.0], [0.0, 1.0, 0.5], steps=500, dt=0.002, contact=contact)
+    np.testing.assert_allclose(spin.q[-1, :2], [1.0, 0.5], atol=1e-6)  # nothing ends a slide

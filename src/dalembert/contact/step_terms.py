@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dalembert.algorithms.constraints import constraint_equations
 from dalembert.algorithms.constraints.explicit import original_model
-from dalembert.algorithms.dense import Matrix
+from dalembert.algorithms.dense import Matrix, unit
 from dalembert.algorithms.flight import land, rates_in_flight, take_off, turned
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.algorithms.passive_forces import FRICTION_SPEED, displacement
@@ -160,23 +160,18 @@ def _limits(
     mobility: Sequence[Scalar],
     mending: float,
 ) -> list[JointLimit]:
-    """Both ends of the range of every coordinate whose velocity variable is its rate, or follows one."""
+    """Both ends of the range of every coordinate that one velocity variable moves."""
     found = []
     for body in tree.bodies:
-        single = _single(body)
-        if body.dependence is None and (body.nq != body.nv or "quaternion" in body.joint.coordinates):
-            continue
-        if body.dependence is not None and single is None:
-            continue
+        rates = _rates(body)
         for sign, ends in ((1.0, body.limits.lower), (-1.0, body.limits.upper)):
-            own = body.own_q(q)
-            listed = [ends] * len(own) if isinstance(ends, (int, float)) else list(ends)
-            for k, end in enumerate(listed):
+            listed = [ends] * len(rates) if isinstance(ends, (int, float)) else list(ends)
+            for x, end, rate in zip(body.own_q(q), listed, rates, strict=False):
                 value = literal(end)
-                if value is not None and not math.isfinite(value):
+                if rate is None or (value is not None and not math.isfinite(value)):
                     continue
-                place, ratio = (body.v_slice.start + k, 1.0) if single is None else single
-                gap = (own[k] - end) * (sign / abs(ratio))
+                place, ratio = rate
+                gap = (x - end) * (sign / abs(ratio))
                 found.append(
                     JointLimit(
                         place,
@@ -186,6 +181,25 @@ def _limits(
                         stiffness=1.0 / (LIMIT_COMPLIANCE * mobility[place]),
                     )
                 )
+    return found
+
+
+def _rates(body: Body) -> list[tuple[int, float] | None]:
+    """For each coordinate of a joint the velocity variable whose constant multiple is its rate, if there is
+    one: a planar joint's angle has one, its lengths and quaternions have none."""
+    if body.dependence is not None:
+        return [_single(body)]
+    here, there = ([start + 0.2 * k for k in range(body.nq)] for start in (0.3, -0.7))
+    columns = [
+        (body.joint.position_rate(here, unit(body.nv, j)), body.joint.position_rate(there, unit(body.nv, j)))
+        for j in range(body.nv)
+    ]
+    found: list[tuple[int, float] | None] = []
+    for k in range(body.nq):
+        moving = [j for j, (a, b) in enumerate(columns) if not (is_zero(a[k]) and is_zero(b[k]))]
+        ratios = {literal(rates[k]) for rates in columns[moving[0]]} if len(moving) == 1 else {None}
+        ratio = ratios.pop() if len(ratios) == 1 else None
+        found.append(None if ratio is None else (body.v_slice.start + moving[0], ratio))
     return found
 
 
