@@ -130,8 +130,10 @@ def test_memory_shared_in_a_later_call_is_noticed(gpu: FakeCuda) -> None:
     q, v, tau = tensors(model, 200)
     wanted = da.forward_dynamics(model, *numpy_of([q, v, tau]))
     da.forward_dynamics(model, q, v, tau, out=torch.empty_like(q))
+    assert "cuMemcpy2DAsync_v2" not in gpu.calls
     place = tau.clone()
     da.forward_dynamics(model, q, v, place, out=place)
+    assert "cuMemcpy2DAsync_v2" in gpu.calls, "computed beside it, then copied"
     np.testing.assert_allclose(place.numpy(), wanted, rtol=1e-12)
 
 
