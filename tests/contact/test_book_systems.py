@@ -112,6 +112,20 @@ def test_crossing_edges_in_contact_agree_with_their_gap(figure: da.Model) -> Non
     np.testing.assert_allclose(book.bias, gaps.bias(q, v), atol=1e-7)
 
 
+def test_crossing_edges_end_at_all_four_ends() -> None:
+    """RBDA-11.6-EVENTS: the extent is the distance of the crossing from the nearest end, negative past it."""
+    builder = da.ModelBuilder()
+    builder.add_body("bar", "world", da.Translation(), inertia=SOLID)
+    model = builder.build()
+    edge, other = [(0.0, -1.0, 0.3), (0.0, 0.8, 0.3)], [(-1.0, 0.0, 0.0), (0.5, 0.0, 0.0)]
+    gaps = da.contact.feature_gaps(model, [EdgeEdge("bar", edge, on="world", other=other)])
+    q = np.random.default_rng(9).uniform(-1.5, 1.5, size=(200, 3))
+    x, y, z = q.T
+    nearest = np.min([x + 1.0, 0.5 - x, 1.0 - y, 0.8 + y], axis=0)
+    np.testing.assert_allclose(gaps.extent(q)[:, 0], nearest, atol=1e-12)
+    np.testing.assert_allclose(gaps.value(q)[:, 0], z + 0.3, atol=1e-12)
+
+
 def test_a_free_body_in_a_system_is_the_body_alone() -> None:
     """RBDA-11.3-SYSTEM: M and d of a free body are those of sections 11.1 and 11.2 in body coordinates."""
     builder = da.ModelBuilder(gravity=(0.0, 0.0, -G))
