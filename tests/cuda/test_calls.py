@@ -155,6 +155,7 @@ def test_wrong_arrays_are_refused_by_name(cuda: FakeCuda) -> None:
         (ShapeError, "do not broadcast", on_gpu(q, v[:3], tau), None),
         (ArgumentError, "q: the numbers of a sample must be adjacent", on_gpu(q.T.copy().T, v, tau), None),
         (ArgumentError, "evenly spaced", on_gpu(q[::-1], v, tau), None),
+        (ArgumentError, "evenly spaced", on_gpu(np.zeros((2, 5, 6))[:, :4], v, tau), None),
         (DtypeError, "float16", on_gpu(q.astype(np.float16), v, tau), None),
         (DeviceError, "must be an array on GPU 0", on_gpu(q, v, tau), np.empty((4, 6))),
         (ShapeError, "expected shape", on_gpu(q, v, tau), HostMemoryArray(np.empty((3, 6)))),
