@@ -46,7 +46,13 @@ def gpu_module(source: GpuSource) -> str:
             begin.append(f"{name} = addrspacecast ptr addrspace(1) %global.{name[1:]} to ptr")
     begin += [f"{name} = call i32 {register}()" for name, register in REGISTERS.items()]
     begin.append("%shared = addrspacecast ptr addrspace(3) @shared to ptr")
-    begin.append(f"%local = alloca [{max(source.local_bytes, 1)} x i8], align 8")
+    if source.local_bytes:
+        # With an offset that only the GPU knows to be zero; of a plain address LLVM would make variables.
+        begin.append(f"%local.start = alloca [{source.local_bytes} x i8], align 8")
+        begin.append("%local.zero = lshr i64 %rows, 62")
+        begin.append("%local = getelementptr i8, ptr %local.start, i64 %local.zero")
+    else:
+        begin.append("%local = inttoptr i64 0 to ptr")
     alone = not source.info.scratch_bytes
 
     def phase(name: str, arguments: str) -> None:

@@ -68,22 +68,18 @@ class ThreadSlots:
         for line in lines:
             if MARK in line:
                 name, slot = line.split(f" = {MARK}")
-                place, how = self._address(found, slot)
-                found.append(f"{name} = load{how} {self.type.text}, ptr {place}, align {self.type.size}")
+                place = self._address(found, int(slot))
+                found.append(f"{name} = load {self.type.text}, ptr {place}, align {self.type.size}")
             elif INTO in line:
                 value, slot = line.split(f" {INTO}")
-                place, how = self._address(found, slot)
-                found.append(f"store{how} {self.type.text} {value}, ptr {place}, align {self.type.size}")
+                place = self._address(found, int(slot))
+                found.append(f"store {self.type.text} {value}, ptr {place}, align {self.type.size}")
             else:
                 found.append(line)
         return found
 
-    def _address(self, lines: list[str], slot: str) -> tuple[Value, str]:
-        """The address of a slot, and how it is used: local memory volatile, or LLVM would make variables of
-        it and leave the choice to the assembler."""
-        number = int(slot)
-        local = number in self.local
-        base, place = ("%local", self.local[number]) if local else ("%mine", self.column[number])
+    def _address(self, lines: list[str], slot: int) -> Value:
+        base, place = ("%local", self.local[slot]) if slot in self.local else ("%mine", self.column[slot])
         name = f"%slot.{len(lines)}"
         lines.append(f"{name} = getelementptr i8, ptr {base}, i64 {place * self.type.size}")
-        return name, " volatile" if local else ""
+        return name
