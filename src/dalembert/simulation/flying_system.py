@@ -17,6 +17,7 @@ from dalembert.compiled import compile
 from dalembert.errors import ArgumentError, ShapeError
 from dalembert.execution import CompiledFunction
 from dalembert.model.model import Model
+from dalembert.simulation.captured_values import kept
 from dalembert.simulation.controls import Policy, forces_of
 
 __all__ = ["FlyingSystem"]
@@ -48,12 +49,9 @@ class FlyingSystem:
                 raise ShapeError(f"tau has the shape {held.shape}; give ({model.nv},), or a policy")
             if not np.isfinite(held).all():
                 raise ArgumentError("tau holds numbers that are not finite")
-        key = ("flying system", policy)
-        if key not in model.functions:
-            model.functions[key] = _compiled(model, policy)
         bodies = Flight(model, None).bodies
         positions = sum(body.nq for body in bodies)
-        found: Any = model.functions[key]
+        found = kept(model.functions, ("flying system",), (policy,), lambda: _compiled(model, policy))
         return FlyingSystem(model, positions, policy, held, *found)
 
     def rate(self, t: float, x: Array) -> Array:
@@ -85,10 +83,8 @@ class FlyingSystem:
         """tau `(n, nv)` in states `(n, …)`."""
         if self.policy is None:
             return np.tile(self.held, (len(times), 1))
-        key = ("policy", self.policy)
-        if key not in self.model.functions:
-            self.model.functions[key] = _compiled_policy(self.model, self.policy)
-        found: Any = self.model.functions[key]
+        model, policy = self.model, self.policy
+        found = kept(model.functions, ("policy",), (policy,), lambda: _compiled_policy(model, policy))
         return np.asarray(found(times, q, v))
 
 

@@ -22,6 +22,7 @@ from dalembert.execution import CompiledFunction
 from dalembert.model.model import Model
 from dalembert.poses import Poses
 from dalembert.scalar import Scalar
+from dalembert.simulation.captured_values import kept
 from dalembert.simulation.parameters import for_frames
 
 __all__ = ["IN_STEPS", "Observe", "Observer", "observers_of", "poses_of", "require_contact", "watched"]
@@ -107,16 +108,14 @@ def poses_of(model: Model, time: Array, q: Array, parameters: Mapping[str, Array
 
 
 def _compiled(model: Model, name: str, function: Observer, parameters: tuple[str, ...]) -> CompiledFunction:
-    key = ("observer", function, parameters)
-    found: CompiledFunction | None = model.functions.get(key)
-    if found is None:
-
+    def made() -> CompiledFunction:
         def observer(model: Model, t: Scalar, q: Any, v: Any) -> Any:
             return function(model, t, q, v)
 
         observer.__name__ = observer.__qualname__ = name
-        found = model.functions[key] = compile(observer, model, inputs={"t": ()}, parameters=parameters)
-    return found
+        return compile(observer, model, inputs={"t": ()}, parameters=parameters)
+
+    return kept(model.functions, ("observer", parameters), (function,), made)
 
 
 def _time(model: Model, t: Scalar) -> Scalar | None:

@@ -20,6 +20,7 @@ from dalembert.library import no_model, source_digest
 from dalembert.lowering import Recipe
 from dalembert.model.model import Model
 from dalembert.rollout_execution import CompiledRollout, RolloutRun, compile_rollout
+from dalembert.simulation.captured_values import kept
 from dalembert.simulation.contact_records import contact_record
 from dalembert.simulation.controls import Asked, Callback, Policy, Series, series
 from dalembert.simulation.drives import drive_of, targets_of
@@ -332,9 +333,8 @@ def _compiled(
         dtype,
     )
     traced = (plan.policy, *(plan.drive.traced if plan.drive is not None else ()))
-    key = ("rollout", options, traced)
-    found: CompiledRollout | None = model.functions.get(key)
-    if found is None:
+
+    def made() -> CompiledRollout:
         text = f"rollout {options} {model.digest} {source_digest()}"
         recipe = Recipe(
             name="rollout",
@@ -344,6 +344,6 @@ def _compiled(
             parameters=tuple(ArrayArgument(name, np.shape(model.value(name))) for name in parameters),
             identity=hashlib.sha256(text.encode()).hexdigest() if not any(traced) else None,
         )
-        found = compile_rollout(recipe, carried=plan.carried, streams=streams, dtype=dtype)
-        model.functions[key] = found
-    return found
+        return compile_rollout(recipe, carried=plan.carried, streams=streams, dtype=dtype)
+
+    return kept(model.functions, ("rollout", options), traced, made)
