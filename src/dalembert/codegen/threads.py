@@ -24,8 +24,8 @@ WORTH_A_THREAD: Final = 400_000
 """Instructions (about 0.1 ms) below which another thread costs more than it saves."""
 
 PIECES_PER_THREAD: Final = (4, 32)
-"""More pieces than threads, so that a thread that was interrupted, or met rows that take longer, does not hold
-up the others: at least and at most."""
+"""More pieces than threads, at least and at most, so that a thread that was interrupted, or met rows that
+take longer, does not hold up the others."""
 
 WORTH_A_PIECE: Final = 2_000_000
 """Instructions (about 0.5 ms) beside which handing out a piece costs nothing."""
