@@ -186,3 +186,15 @@ def test_contact_is_observed_where_there_is_contact():
     for name in ("contact_forces", "contact_work"):
         with pytest.raises(ArgumentError, match=f'"{name}" .*contact='):
             pendulum(observe=name)
+
+
+def test_trajectories_keep_what_was_given_when_the_caller_goes_on_using_it():
+    """A buffer of controls that is filled anew for every rollout."""
+    controls, held, masses = np.ones((3, 1)), np.ones(1), np.array([1.0, 2.0])
+    found = [pendulum(controls=controls, parameters={"bob.mass": masses}), pendulum(controls=held)]
+    energy = found[0].energy()
+    for array in (controls, held, masses):
+        array[:] = 7.0
+    for trajectory in found:
+        np.testing.assert_array_equal(trajectory.tau, np.ones_like(trajectory.tau))
+    np.testing.assert_array_equal(found[0].energy(), energy)

@@ -31,7 +31,7 @@ class Series(NamedTuple):
     def at_frames(self, batch: tuple[int, ...], frames: int, every: int) -> Array:
         """What acts in the last step before each frame but the first, `(…, T, n)`."""
         last = self.values[..., every - 1 :: every, :] if self.stepwise else self.values[..., np.newaxis, :]
-        last = last[..., :frames, :]
+        last = last[..., :frames, :].copy()  # the caller may go on using the array
         return np.broadcast_to(last, (*batch, frames, last.shape[-1]))
 
 

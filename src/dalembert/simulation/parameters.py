@@ -19,7 +19,8 @@ Array: TypeAlias = npt.NDArray[Any]
 def checked_parameters(model: Model, parameters: Mapping[str, Any] | None) -> dict[str, Array]:
     """The values by name, as arrays `(…, *own)`."""
     return {
-        name: as_array(name, value, np.shape(model.value(name))) for name, value in (parameters or {}).items()
+        name: as_array(name, value, np.shape(model.value(name))).copy()
+        for name, value in (parameters or {}).items()
     }
 
 
