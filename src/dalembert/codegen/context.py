@@ -22,8 +22,8 @@ __all__ = ["Context"]
 class Context:
     """`places` of all arrays and float tables; `spills` the spill slots, `slots` how many are needed;
     `proceed` the condition and block that end long basic blocks (see `emit_instructions`); `call` writes
-    elementary functions, which are calls or not; `homes` tells the slots of leaves, among the first `taken`
-    (see `allocate`)."""
+    elementary functions, which are calls or not; `homes` tells the slots of leaves, among the first `taken`,
+    `share` whether results may take their slots (see `allocate`)."""
 
     writer: Writer
     places: dict[str, Place]
@@ -37,6 +37,7 @@ class Context:
     call: Caller = call
     calls: bool = True
     taken: int = 0
+    share: bool = False
     homes: Callable[[Instructions], Mapping[int, int]] = lambda instructions: {}
     functions: set[str] = field(default_factory=set)
 
@@ -55,6 +56,7 @@ class Context:
             eager=eager,
             homes=self.homes(instructions),
             taken=self.taken,
+            share=self.share,
             calls=self.calls,
         )
         self.slots = max(self.slots, plan.slots)

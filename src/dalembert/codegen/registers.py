@@ -51,6 +51,7 @@ def allocate(
     taken: int = 0,
     calls: bool = True,
     breaks: Collection[int] = (),
+    share: bool = False,
 ) -> Plan:
     """Plan the code with `registers` registers.
 
@@ -58,9 +59,10 @@ def allocate(
     because their array is written while the code runs. `homes`: leaves that stand in slots from the start,
     which are free for others after their last use; all of them are among the first `taken` slots, which are
     otherwise not used. `calls`: elementary functions are calls, which empty the registers.
-    `breaks`: places in the order before which everything goes to memory, and a step says so.
+    `breaks`: places in the order before which everything goes to memory, and a step says so. `share`: nodes
+    to keep may take slots that others have left.
     """
-    allocator = _Allocator(program, registers, set(keep), dict(homes or {}), taken, calls)
+    allocator = _Allocator(program, registers, set(keep), dict(homes or {}), taken, calls, share)
     return allocator.run(list(eager), frozenset(breaks))
 
 
@@ -74,10 +76,12 @@ class _Allocator:
         homes: dict[int, int],
         taken: int,
         calls: bool,
+        share: bool,
     ) -> None:
         self.program = program
         self.registers = registers
         self.keep = keep
+        self.share = share
         self.calling = ELEMENTARY_OPS if calls else frozenset[str]()
         self.steps: list[tuple[int, int, int]] = []
         self.present: dict[int, int] = {}  # node in a register -> its next use
@@ -172,7 +176,7 @@ class _Allocator:
     def _spill(self, node: int) -> None:
         if node in self.slot or (self.program.is_leaf(node) and node not in self.fetched):
             return
-        if node in self.keep:
+        if node in self.keep and not (self.share and self.free):
             self.kept += 1
             slot = -self.kept
         else:

@@ -2,8 +2,9 @@
 
     shared    a row of each sample in the block's shared memory: staged inputs and results, what a rollout
               carries, spill slots. All in one row of odd length.
-    gathered  large results of one straight statement: each different number once in shared memory, from where
-              all elements, zeros and repeated ones too, are written in the order of the row
+    gathered  results of one straight statement: each different number once in shared memory, in columns that
+              others have left where there are such, from where all elements, zeros and repeated ones too, are
+              written in the order of the row
     direct    where the caller has them, in global memory
     local     the thread's own memory: small states
     scratch   global memory of the threads in flight, the 32 numbers of a warp side by side: states and
@@ -67,10 +68,12 @@ class Arrays:
         for spec in sorted(staged, key=lambda spec: spec.name not in carried | self.streams):
             self._give(spec, needed=spec.name in carried)
         self.inputs_end = self.width
+        planned = layout.staged and rollout is None and layout.values is not None
+        self.gathered = self._gathered(small=planned) if layout.staged and rollout is None else frozenset()
         for spec in program.outputs:
-            if spec.name in held or (layout.staged and spec.size <= STAGED_RESULTS):
+            small = layout.staged and spec.size <= STAGED_RESULTS
+            if spec.name not in self.gathered and (spec.name in held or small):
                 self._give(spec, needed=spec.name in held)
-        self.gathered = self._gathered() if layout.staged and rollout is None else None
         small = sum(spec.size for spec in program.states) * lane_type.size <= LOCAL_BYTES
         for spec in program.states:
             if small:
@@ -80,12 +83,18 @@ class Arrays:
         self.base = {spec.name: f"%in{k}" for k, spec in enumerate(program.inputs)}
         self.base |= {spec.name: f"%out{k}" for k, spec in enumerate(program.outputs)}
 
-    def _gathered(self) -> str | None:
-        """A large result whose different numbers fit into shared memory."""
+    def _gathered(self, *, small: bool) -> frozenset[str]:
+        """Results whose different numbers fit into shared memory: a large one, and `small` ones."""
+        if len(self.program.statements) != 1 or not isinstance(self.program.statements[0], Straight):
+            return frozenset()
+        little = [spec for spec in self.program.outputs if spec.size <= STAGED_RESULTS]
+        room = self.most - self.width - sum(spec.size + 1 for spec in little)
         columns = gathered_columns(self.program)
-        if not columns or self.width + columns > self.most:
-            return None
-        return next(spec.name for spec in self.program.outputs if spec.size > STAGED_RESULTS)
+        large = len(little) < len(self.program.outputs)
+        names = {spec.name for spec in little} if small and room >= 0 and (columns or not large) else set()
+        if columns and columns <= room:
+            names |= {spec.name for spec in self.program.outputs if spec.size > STAGED_RESULTS}
+        return frozenset(names)
 
     def _give(self, spec: ArraySpec, *, needed: bool) -> None:
         """Columns of shared memory if there is room, else scratch memory if it must be held."""
@@ -102,7 +111,7 @@ class Arrays:
     def is_direct(self, spec: ArraySpec) -> bool:
         """Whether an array is used where the caller has it."""
         own = spec.name in self.shared or spec.name in self.scratch or spec.name in self.local
-        return not own and spec.name != self.gathered
+        return not own and spec.name not in self.gathered
 
     def tile(self, spec: ArraySpec, base: str) -> Tile:
         """The block's rows of an array, whose first row is at `base`, and where a copy of it is."""

@@ -59,7 +59,7 @@ class Compute:
         self.begin = begin
         self.zeroed = zeroed
         self.writer = writer = begin()
-        self.gathered: dict[int, int] = {}
+        self.gathered: dict[tuple[str, int], int] = {}
         self.slots = ThreadSlots(writer.type, arrays.inputs_end, arrays.width)
         self.context = Context(
             writer=writer,
@@ -73,6 +73,7 @@ class Compute:
             call=call,
             calls=False,
             taken=arrays.inputs_end,
+            share=True,
         )
         self.pieces: list[Piece] = []
         written = self._write_pieces() or {"compute": self._write()}
@@ -119,17 +120,16 @@ class Compute:
         barriers = [lambda: writer.line("call void @pace()")] * self.layout.barriers
         for statement in self.program.statements:
             if isinstance(statement, Straight):
-                gathered = self.arrays.gathered
                 sources = emit_straight(
                     context,
                     self._without_zeros(statement),
-                    delivered=frozenset() if gathered is None else frozenset({gathered}),
+                    delivered=self.arrays.gathered,
                     offsets={},
                     spill_offset=0,
                     meanwhile=barriers if len(self.program.statements) == 1 else (),
                 )
-                if gathered is not None:
-                    self._gather(gathered, sources)
+                if self.arrays.gathered:
+                    self._gather(sources)
             else:
                 emit_loop(context, self.program, statement)
         self._carry()
@@ -267,29 +267,29 @@ class Compute:
     def _clear(self) -> None:
         """Zero what is read or delivered without having been written."""
         for name, runs in zero_runs(self.program).items():
-            if name in self.zeroed:
-                continue
-            if name == self.arrays.gathered:
+            if name in self.zeroed or name in self.arrays.gathered:
                 continue
             for start, stop in runs if len(runs) <= 8 else [(runs[0][0], runs[-1][1])]:
                 fill(self.writer, self.context.places[name], start, stop)
 
-    def _gather(self, name: str, sources: Mapping[tuple[str, int], Source]) -> None:
-        """Note where each element of a result is; constants get columns, zero that of what is not stored."""
+    def _gather(self, sources: Mapping[tuple[str, int], Source]) -> None:
+        """Note where each element of the results is; constants have columns, zero for what is not stored."""
         writer, size = self.writer, self.writer.type.size
         slots = {place: source.offset // size for place, source in sources.items() if source.constant is None}
         self.slots.keep(set(slots.values()))
-        constants = {0.0: self.slots.constant(writer, 0.0)}
-        (spec,) = [spec for spec in self.program.outputs if spec.name == name]
-        for position in range(spec.size):
-            place = (name, position)
-            if place in slots:
-                self.gathered[position] = self.slots.kept_column(slots[place])
+        constants: dict[float, int] = {}
+        for spec in self.program.outputs:
+            if spec.name not in self.arrays.gathered:
                 continue
-            number = (sources[place].constant or 0.0) if place in sources else 0.0
-            if number not in constants:
-                constants[number] = self.slots.constant(writer, number)
-            self.gathered[position] = constants[number]
+            for position in range(spec.size):
+                place = (spec.name, position)
+                if place in slots:
+                    self.gathered[place] = self.slots.kept_column(slots[place])
+                    continue
+                number = (sources[place].constant or 0.0) if place in sources else 0.0
+                if number not in constants:
+                    constants[number] = self.slots.constant(writer, number)
+                self.gathered[place] = constants[number]
 
     def _carry(self) -> None:
         """What the step gave becomes what the next one takes."""

@@ -236,9 +236,9 @@ class _Kernel:
     def _store(self, compute: Compute) -> list[str] | None:
         writer, tiles, pitch = self._writer(), [], compute.pitch
         for k, spec in enumerate(self.program.outputs):
-            if spec.name == self.arrays.gathered:
+            if spec.name in self.arrays.gathered:
                 tiles.append(self.arrays.tile(spec, f"%out{k}"))
-                columns = [compute.gathered[position] for position in range(spec.size)]
+                columns = [compute.gathered[spec.name, position] for position in range(spec.size)]
                 self.globals.append(gather_rows(writer, tiles[-1], columns, self.layout.block, pitch))
             elif not self.arrays.is_direct(spec):
                 tiles.append(self.arrays.tile(spec, f"%out{k}"))

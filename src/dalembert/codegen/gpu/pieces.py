@@ -70,7 +70,11 @@ class Pieces:
             return None
         large = [(k, spec) for k, spec in enumerate(program.outputs) if arrays.is_direct(spec)]
         length = min(arrays.most - arrays.width, MOST) // LEAST * LEAST
-        if length <= 0 or not any(spec.size > length for _, spec in large) or arrays.gathered:
+        if (
+            length <= 0
+            or not any(spec.size > length for _, spec in large)
+            or arrays.gathered & {spec.name for _, spec in large}
+        ):
             return None
         pieces = [
             Piece(number, spec.name, spec.size, start, min(start + length, spec.size))

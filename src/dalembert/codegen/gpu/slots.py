@@ -40,11 +40,12 @@ class ThreadSlots:
 
     def keep(self, slots: set[int]) -> None:
         """Have these in shared memory after the phase."""
-        self.kept = {slot: self.taken + k for k, slot in enumerate(sorted(slots))}
-        self.taken += len(slots)
+        own = sorted(slot for slot in slots if slot >= self.homes)
+        self.kept = {slot: self.taken + k for k, slot in enumerate(own)}
+        self.taken += len(own)
 
     def kept_column(self, slot: int) -> int:
-        return self.kept[slot]
+        return self.kept.get(slot, slot)
 
     def constant(self, writer: Writer, number: float) -> int:
         """A new column that holds a number; the column."""

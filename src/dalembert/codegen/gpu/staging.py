@@ -83,8 +83,10 @@ def gather_rows(writer: Writer, tile: Tile, columns: list[int], block: int, pitc
     A thread has the same elements of every row, so that a warp writes neighbouring numbers.
     """
     item = writer.type.size
-    own = -(-tile.size // block)
     table = f"@columns.{tile.base[1:]}"
+    if tile.size < block:
+        return _gather_short_rows(writer, tile, columns, block, pitch, table)
+    own = -(-tile.size // block)
     padded = columns + [0] * (own * block - tile.size)
     offsets = ", ".join(f"i32 {column * item}" for column in padded)
     places = []
@@ -125,6 +127,29 @@ def gather_rows(writer: Writer, tile: Tile, columns: list[int], block: int, pitc
     writer.line(f"br i1 {more}, label %{head}, label %{after}")
     writer.begin(after)
     return f"{table} = private constant [{own * block} x i32] [{offsets}]"
+
+
+def _gather_short_rows(
+    writer: Writer, tile: Tile, columns: list[int], block: int, pitch: int, table: str
+) -> str:
+    """The same where a row has fewer elements than the block has threads: elements are counted through."""
+    item = writer.type.size
+
+    def move(numbers: list[Value]) -> None:
+        found = []
+        for number in numbers:
+            row, column = _row_and_column(writer, number, tile.size)
+            entry = writer.address(table, writer.let(f"zext i32 {writer.let(f'shl i32 {column}, 2')} to i64"))
+            offset = writer.let(f"load i32, ptr {entry}, align 4")
+            at = writer.let(f"add i32 {offset}, {writer.let(f'mul i32 {row}, {pitch * item}')}")
+            value = writer.load(writer.address("%shared", writer.let(f"zext i32 {at} to i64")), 0, item)
+            found.append((value, _global_address(writer, tile.base, tile.stride, row, column), row))
+        for value, place, row in found:
+            _store_inside(writer, value, place, row)
+
+    _each_number(writer, tile.size, block, move)
+    offsets = ", ".join(f"i32 {column * item}" for column in columns)
+    return f"{table} = private constant [{tile.size} x i32] [{offsets}]"
 
 
 def zero_rows(writer: Writer, tile: Tile, *, block: int) -> None:
