@@ -7,12 +7,13 @@ import pytest
 
 import dalembert as da
 from dalembert.algorithms.kinematics import forward_kinematics
-from dalembert.contact import selection
+from dalembert.contact import selection, standing_pairs
 from dalembert.contact.broad_phase import around, gap_of
 from dalembert.contact.chosen_points import BodiesChosen
 from dalembert.contact.conjugate import solved
 from dalembert.contact.costs import Point
 from dalembert.contact.geometry import nearest_point, point_count
+from dalembert.contact.geometry.sizes import BoxForm
 from dalembert.contact.joint_axes import joint_axes
 from dalembert.contact.pairs import pairs_of
 from dalembert.contact.points import contact_points
@@ -181,6 +182,55 @@ def test_parts_that_collide_push_each_other_alike_and_gain_no_energy(monkeypatch
     work = np.diff(free.observed["contact_work"], axis=1)
     assert work.max() < 1e-12
     assert (work.min(axis=1) < -1e-3).all()
+
+
+def stairs(figure: da.Model, count: int) -> da.Model:
+    builder = da.ModelBuilder()
+    builder.add_body("stairs", "world", da.Fixed())
+    for k in range(count):
+        builder.add_shape("stairs", da.Box((0.9, 2.0, 0.17), placement=at(-0.3 * k, 0.0, 0.17 * (k + 0.5))))
+    return figure.attach(builder.build()).lumped().with_ground(friction=0.5)
+
+
+def test_nearest_points_on_stairs_are_the_nearest_of_all_boxes():
+    """RBDA-11.6-SHAPES"""
+    count, rng = 25, np.random.default_rng(6)
+    model = stairs(da.models.humanoid(), 7)
+    q = np.array([model.random_state(rng)[0] for _ in range(count)])
+    q[:, 0], q[:, 2] = rng.uniform(-1.5, 0.5, count), rng.uniform(0.3, 1.4, count)
+    poses, pairs = forward_kinematics(model, list(q.T)), pairs_of(model, self_collision=False)
+    chosen = selection_of(model, pairs)
+    assert not chosen.always
+    assert len(chosen.groups) == 21
+    near = 0
+    for group in chosen.groups:
+        found = group.points(poses, 0.05)
+        ours = gaps(found.candidates, count)
+        least = np.sort(gaps(contact_points(poses, group.pairs), count), axis=0)[: group.count]
+        # Beyond its four boxes a sample is reported, and what is far is not looked at.
+        seen = (least < 0.04) & (np.asarray(found.left_out) >= 0.0)
+        np.testing.assert_array_equal(ours[seen], least[seen])
+        assert {(item.first, item.second) for item in found.candidates} == {(-1, group.pairs[0].second.body)}
+        near += seen.sum()
+    assert near > 150
+
+
+def test_steps_on_stairs_with_the_nearest_points_are_steps_with_all(monkeypatch):
+    """TOD-CONTACT"""
+    builder = da.ModelBuilder()
+    builder.add_body("box", "world", da.Free(), inertia=da.Box((0.3, 0.2, 0.1)).inertia(mass=2.0))
+    builder.add_shape("box", da.Box((0.3, 0.2, 0.1)))
+    model = stairs(builder.build(), 3)
+    q, v = np.tile(model.neutral(), (8, 1)), np.random.default_rng(8).normal(size=(8, 6))
+    q[:, :3] = [-0.15, 0.0, 0.6]
+    options = {"contact": da.contact.Rigid(tolerance=1e-7), "steps": 120, "dt": 0.004}
+    every = da.rollout(model, q, v, **options)
+    monkeypatch.setattr(selection, "MANY_STANDING", 0)
+    monkeypatch.setitem(standing_pairs.POINTS, BoxForm, 20)  # all that exist, for the sake of comparison
+    nearest = da.rollout(model, q, v, **options)
+    assert not nearest.failed.any()
+    assert (np.abs(every.contacts.force).max(axis=(1, 2, 3)) > 1.0).all()
+    np.testing.assert_allclose(nearest.q, every.q, atol=1e-4)
 
 
 def test_a_sample_in_which_more_touches_than_is_looked_at_is_reported(monkeypatch):

@@ -14,7 +14,7 @@ from dalembert.algorithms.sparsity import velocity_places
 from dalembert.contact.candidates import FAR, Candidate, ContactPoint
 from dalembert.contact.joint_axes import WORLD, JointAxes
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, absolute, floor, is_zero, literal, lookup, select
+from dalembert.scalar import Scalar, absolute, floor, is_zero, literal, lookup, minimum, select
 from dalembert.spatial import Vec3
 
 __all__ = [
@@ -172,7 +172,8 @@ def remembered(
     for count in groups:
         rows = memory[always + first : always + first + count]
         for now in which[first : first + count]:
-            own: list[Scalar] = list(fresh)
+            # What says that there was no step yet holds for all points of a sample.
+            own = [minimum(rows[0][k], 0.0) if x < 0.0 else x for k, x in enumerate(fresh)]
             for row in rows:
                 same = absolute(now - row[-1]) < 0.5
                 own = [select(same, x, y) for x, y in zip(row[:-1], own, strict=True)]
