@@ -95,6 +95,16 @@ def test_a_ball_rebounds_with_its_ratio(e):
         assert e * e * 0.9 - 1e-3 < top < e * e * 0.9 + 0.001 * np.sqrt(2.0 * G * 0.9)
 
 
+def test_slow_impacts_rebound_too_and_the_slowest_do_not():
+    """With e = 0.1, from the threshold of 0.15 m/s on that is given here."""
+    model = ball(restitution=0.1)
+    start, v = [0.0, 0.0, R + 1e-5, *UPRIGHT], np.zeros((2, 6))
+    v[:, 5] = -0.2, -0.1
+    found = da.rollout(model, start, v, steps=2, dt=0.001, contact=Rigid(rebound_speed=0.15))
+    assert found.v[0, 1, 5] == pytest.approx(0.1 * 0.2, rel=1e-6)
+    assert -0.05 < found.v[1, 1, 5] <= 1e-12
+
+
 def random_drops(count, seed):
     rng = np.random.default_rng(seed)
     q = np.zeros((count, 7))
