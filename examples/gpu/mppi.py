@@ -117,7 +117,10 @@ class Controller:
         w = xp.exp((S.min() - S) / self.task.temperature)
         plan = xp.einsum("k,ktm->tm", w / w.sum(), u)
         self.plan = xp.concatenate([plan[1:], self.rest])
-        return self.arrays.get(plan[0])
+        action = self.arrays.get(plan[0])
+        if not np.isfinite(action).all():
+            raise ArithmeticError(f"no mean of {self.samples} plans from q = {q}, v = {v}: costs {S}")
+        return action
 
     def costs(self, q: Array, v: Array, u: Array) -> Array:
         """S `(K,)` of plans u `(K, T, m)` from a state: one rollout of all of them."""
