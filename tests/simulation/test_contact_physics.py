@@ -95,6 +95,18 @@ def test_a_ball_rebounds_with_its_ratio(e):
         assert e * e * 0.9 - 1e-3 < top < e * e * 0.9 + 0.001 * np.sqrt(2.0 * G * 0.9)
 
 
+def test_without_restitution_and_weight_nothing_comes_back():
+    """What a soft point bears after an impact dies down; none of it may be taken for a lasting load."""
+    builder = da.ModelBuilder(gravity=(0.0, 0.0, 0.0))
+    builder.add_body("ball", "world", da.Free(), inertia=da.RigidInertia(1.0, (0.0,) * 3, (0.004,) * 3))
+    builder.add_shape("ball", da.Sphere(R))
+    still = builder.build().with_ground()
+    start, v = [0.0, 0.0, R + 0.01, *UPRIGHT], [0.0, 0.0, 0.0, 0.3, 0.0, -1.0]
+    for dt in (5e-4, 5e-3):
+        found = da.rollout(still, start, v, steps=round(0.1 / dt), dt=dt, contact="rigid")
+        assert abs(world_velocity(found)[1][-1, 2]) < 2e-4
+
+
 def test_slow_impacts_rebound_too_and_the_slowest_do_not():
     """With e = 0.1, from the threshold of 0.15 m/s on that is given here."""
     model = ball(restitution=0.1)

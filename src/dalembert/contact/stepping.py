@@ -140,14 +140,16 @@ def contact_step(
 
 
 def _expected(candidates: Sequence[Candidate], memory: Sequence[Sequence[Scalar]] | None) -> list[Vec3]:
-    """The impulses that points bore in both steps before: what is there for one step only was an impact."""
+    """The impulses that points bore in both steps before: what is there for one step only was an impact, and
+    what fell from one to the other, the last of one, is expected to fall on."""
     if memory is None:
         return [Vec3.zero() for _ in candidates]
     found = []
     for item, (x, y, z, earlier) in zip(candidates, memory, strict=True):
         last, n = Vec3(x, y, z), item.point.normal
         pressed = n.dot(last)
-        lasting = maximum(minimum(pressed, earlier), 0.0)
+        falling = minimum(maximum(pressed, 0.0) / maximum(earlier, 1e-12), 1.0)
+        lasting = maximum(minimum(pressed, earlier), 0.0) * falling
         share = minimum(lasting / maximum(pressed, 1e-12), 1.0)
         found.append(n * (KEPT * lasting) + (last - n * pressed) * share)
     return found
