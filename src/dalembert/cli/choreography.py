@@ -19,7 +19,7 @@ Array = npt.NDArray[np.float64]
 Pose = Mapping[str, Sequence[float] | float]
 
 DT: Final = 0.004
-DURATION: Final = 10.4
+DURATION: Final = 9.6
 
 
 class Push(NamedTuple):
@@ -35,8 +35,8 @@ class Push(NamedTuple):
 PUSHES: Final = (
     Push(2.0, 0.2, "chest", (90.0, 0.0, 0.0), "a push from behind: it sways, and comes back"),
     Push(4.0, 0.2, "chest", (220.0, 0.0, 0.0), "a harder one: it takes a step"),
-    Push(6.8, 0.25, "chest", (-120.0, 350.0, 0.0), "a shove from the side: it falls"),
-    Push(8.8, 0.2, "pelvis", (0.0, 450.0, 1400.0), "and again, where it lies"),
+    Push(6.0, 0.25, "chest", (-120.0, 350.0, 0.0), "a shove from the side: it falls"),
+    Push(8.0, 0.2, "pelvis", (0.0, 450.0, 1400.0), "and again, where it lies"),
 )
 
 STANDING: Final[Pose] = {
@@ -107,8 +107,8 @@ KEYS: Final[Sequence[tuple[float, float, Pose]]] = (
     (4.02, 4.153, STEPPING),
     (4.153, 4.373, LANDED),
     (4.393, 4.625, SETTLED),
-    (7.05, 7.5, FALLING),
-    (8.0, 8.5, LYING),
+    (6.25, 6.7, FALLING),
+    (7.2, 7.7, LYING),
 )
 """From when until when the humanoid goes over to a pose; what a pose leaves out is as in `STANDING`."""
 

@@ -17,7 +17,7 @@ UPRIGHT = 0.7
 """A pelvis higher than this [m] is that of somebody who stands."""
 LOW = 0.35
 """One lower than this [m], of somebody who lies."""
-MOMENTS = (1.0, 2.3, 4.1, 4.2, 4.3, 4.6, 6.7, 7.1, 7.4, 7.6, 8.0, 8.7, 9.0, 9.2, 9.5, 10.4)
+MOMENTS = (1.0, 2.3, 4.1, 4.2, 4.3, 4.6, 5.9, 6.3, 6.6, 6.8, 7.2, 7.9, 8.2, 8.4, 8.7, 9.6)
 """Of the pictures [s]."""
 
 
