@@ -29,7 +29,7 @@ SOME: Final = 300
 LONG: Final = 3000
 """Operations from which on spills are planned in programs with loops too: the assembler takes long to."""
 
-ASIDE: Final = 35
+ASIDE: Final = 25
 """Registers of a thread that hold no planned value: addresses, operands under way."""
 
 
@@ -72,7 +72,7 @@ def default_layout(
         return planned(architecture, bits, block=64, registers=168, blocks=6) if alive <= SOME else many
     if alive <= SOME:
         return many
-    return planned(architecture, bits, block=64, registers=128, blocks=8)
+    return planned(architecture, bits, block=96, registers=168, blocks=4)
 
 
 def _values(statement: Straight | Loop) -> list[Expression]:

@@ -1,0 +1,69 @@
+"""The layout a kernel gets by rule fits its architecture, and large results are written row by row."""
+
+import pytest
+from tests.codegen.gpu.launching import SM90, source_of
+from tests.codegen.gpu.test_host_run import PROGRAMS, several_large
+from tests.codegen.sample_programs import random_straight, wide_output
+
+from dalembert.codegen.gpu import ARCHITECTURES, Layout, choices, default_layout, emit_gpu
+from dalembert.codegen.gpu.choice import most_alive
+from dalembert.codegen.schedule import schedule
+from dalembert.tracing.graph import Graph
+
+
+def _products(count):
+    """`count` values that are all alive until the last is computed."""
+    graph = Graph()
+    x = [graph.input("x", k) for k in range(count)]
+    return [a * b for a, b in zip(x, x[1:] + x[:1])]
+
+
+def test_values_alive_are_counted():
+    values = _products(40)
+    total = values[0]
+    for value in values[1:]:
+        total = total + value * value
+    assert most_alive(schedule(values, fma=True)) == 0
+    assert most_alive(schedule([total], fma=True)) <= 3
+    # Forty values, the sum so far, and the sum that takes its place.
+    assert most_alive(schedule([total, *(value / total for value in values)], fma=True)) == 42
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_rule_fits_the_architecture(name, architecture, bits):
+    chosen = ARCHITECTURES[architecture]
+    source = emit_gpu(PROGRAMS[name], bits=bits, architecture=chosen)
+    assert source.info.shared_bytes <= source.info.layout.shared <= chosen.shared_bytes
+    assert source.info.layout == default_layout(PROGRAMS[name], bits=bits, architecture=chosen)
+
+
+def test_layouts_worth_measuring_are_different():
+    found = choices(SM90, 32)
+    assert len(set(found)) == len(found) > 10
+
+
+def test_one_large_result_is_gathered():
+    source = emit_gpu(wide_output(30), bits=32, architecture=SM90)
+    assert source.phases == ("load", "compute", "store")
+    assert "@columns.out0" in source.text
+
+
+def test_several_large_results_come_in_pieces():
+    layout = Layout(block=64, values=40, shared=40 * 1024)
+    source = source_of(several_large(20), 32, layout)
+    pieces = [phase for phase in source.phases if phase.startswith("compute")]
+    assert len(pieces) == 2 * -(-400 // 128)
+    assert source.phases.index("store0") == source.phases.index("compute0") + 1
+    assert source.info.shared_bytes <= 40 * 1024
+
+
+def test_small_results_take_the_columns_of_dead_inputs():
+    """No column is added for results where inputs leave enough."""
+    program = random_straight(3)
+    inputs = sum(spec.size for spec in program.inputs)
+    roomy = source_of(program, 32, Layout(block=64, values=200, shared=100 * 1024))
+    plain = source_of(program, 32, Layout(block=64, shared=100 * 1024))
+    assert roomy.info.shared_bytes < plain.info.shared_bytes
+    assert roomy.info.shared_bytes >= inputs * 64 * 4
