@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from tests.codegen.gpu.launching import LAYOUTS, roll_on_host
-from tests.codegen.sample_programs import bits
+from tests.codegen.sample_programs import bits, straight
 from tests.codegen.test_rollout import CASES, _inputs
 
-from dalembert.codegen import StepArray, compile_program, host_level, run_rollout
+from dalembert.codegen import Rollout, StepArray, compile_program, host_level, run_rollout
 from dalembert.codegen.target import LEVELS
+from dalembert.tracing.graph import Graph
 
 pytestmark = pytest.mark.skipif(
     not LEVELS[host_level()].fma, reason="a processor without fused multiply-adds rounds otherwise"
@@ -42,8 +43,21 @@ def test_any_number_of_steps_is_kept(steps, first, every):
     _compare("straight", "plain", steps=steps, first=first, every=every)
 
 
+def test_an_input_that_is_a_result_keeps_its_place():
+    """Its column is not taken by others, though it is read early and many values need a place after that."""
+    graph = Graph()
+    a = [graph.input("a", k) for k in range(40)]
+    products = [x * y for x, y in zip(a, a[1:] + a[:1])]
+    total = products[0]
+    for product in products[1:]:
+        total = total + product
+    moved = [graph.operation("sin", product + total) for product in products]
+    program = straight({"a": 40}, {"moved": moved, "seen": a})
+    _compare((program, Rollout((("a", 0),))), "planned slots in shared memory", steps=3, first=1, every=1)
+
+
 def _compare(case, layout, *, steps, first, every):
-    program, rollout = CASES[case]
+    program, rollout = CASES[case] if isinstance(case, str) else case
     rows = 70
     given = _inputs(program, rollout, rows, max(steps, 1), "float64")
     wanted = _on_cpu(program, rollout, given, rows, steps, first, every)
