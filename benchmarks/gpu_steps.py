@@ -108,7 +108,11 @@ def main() -> int:
         apart = steps.difference(10)
         ms = clock.best(functools.partial(steps.launch, options.steps), 3)
         rate = 1e3 * options.samples * options.steps / ms
-        failed = int(np.count_nonzero(steps.final("fault") > 0))
+        good = steps.final("fault") <= 0
+        if not (steps.final("lasted")[good] == options.steps).all():
+            print(f"contact {name}: the kernel did not take all steps", file=sys.stderr)
+            return 1
+        failed = int(np.count_nonzero(~good))
         peers = ", ".join(f"{peer} {x / 1e6:.0f} ({rate / x:.1f} times)" for peer, x in PEERS[name].items())
         print(
             f"contact {name}: {rate / 1e6:.1f} M steps/s; measured before: {peers}; {failed} of "
