@@ -72,7 +72,7 @@ def default_layout(
         return planned(architecture, bits, block=64, registers=168, blocks=6) if alive <= SOME else many
     if alive <= SOME:
         return many
-    return planned(architecture, bits, block=96, registers=168, blocks=4)
+    return planned(architecture, bits, block=64, registers=128, blocks=8)
 
 
 def _values(statement: Straight | Loop) -> list[Expression]:
