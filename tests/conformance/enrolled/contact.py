@@ -92,7 +92,7 @@ def yielding(surface: Any) -> Callable[[Any, Any, Any], Any]:
 
 
 def compliant_step(tree: Any, q: Any, v: Any) -> Any:
-    memory = [[0.001, 0.0, 0.002 * k, 0.01] for k in range(3)]
+    memory = [[0.001, 0.0, 0.002 * k, 0.01, 0.001] for k in range(3)]
     return step_compliant(tree, q, v, [0.1] * tree.nv, 0.01, pressed(tree, q), memory=memory)
 
 
