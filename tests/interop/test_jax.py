@@ -154,8 +154,8 @@ def test_function_fixes_the_model_and_takes_lists():
 
 def test_other_devices_are_refused():
     traced = jax.jit(functools.partial(da.gravity_forces, arm())).trace(jnp.zeros(2))
-    with pytest.raises(CompileError, match="gravity_forces is compiled for the CPU"):
-        traced.lower(lowering_platforms=("cuda",))
+    with pytest.raises(CompileError, match="gravity_forces is compiled for"):
+        traced.lower(lowering_platforms=("tpu",))
 
 
 def test_wrong_arrays_are_refused():
