@@ -51,12 +51,14 @@ def floor_pairs() -> tuple[ContactPair, ...]:
     return pairs_of(figure(), self_collision=False)
 
 
-def peer(dt: float) -> Any:
-    """The humanoid in MuJoCo, with the options of its file but for the step."""
+def peer(dt: float, *, self_collision: bool = False) -> Any:
+    """The humanoid in MuJoCo, with the options of its file but for the step and, unless asked for,
+    self-collision."""
     model = mujoco.MjModel.from_xml_path(str(path()))
     model.opt.timestep = dt
     model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_SENSOR)
-    model.geom_conaffinity[np.arange(model.ngeom) != model.geom("floor").id] = 0
+    if not self_collision:
+        model.geom_conaffinity[np.arange(model.ngeom) != model.geom("floor").id] = 0
     return model
 
 
