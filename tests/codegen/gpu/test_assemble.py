@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from tests.codegen.gpu.launching import LAYOUTS, source_of
+from tests.codegen.gpu.test_host_run import several_large
 from tests.codegen.sample_programs import chain_loops, random_straight, wide_output
 from tests.codegen.test_rollout import CASES
 
@@ -21,6 +22,7 @@ from dalembert.codegen.gpu import (
     ptx_of,
     ptxas,
 )
+from dalembert.codegen.gpu.entry_points import gpu_module
 from dalembert.errors import ArgumentError, CompileError, DeviceError
 
 LINUX_X86 = sys.platform == "linux" and platform.machine() == "x86_64"
@@ -121,11 +123,32 @@ def test_barriers_keep_the_threads_of_a_block_together():
     assert len(re.findall(r"\bbar\.sync", kernel)) == 2 + 5
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("case", ["pieces", *CASES])
+def test_a_barrier_parts_every_phase_from_the_one_before(case, layout):
+    """Other threads write the rows of a sample; on the host, where phases run one after the other, a missing
+    barrier would not show. Only the first phase of a block that takes one turn has none."""
+    program, rollout = (several_large(20), None) if case == "pieces" else CASES[case]
+    source = source_of(program, 64, LAYOUTS[layout], rollout)
+    lines = gpu_module(source).partition("define ptx_kernel")[2].split("\n")
+    calls = [
+        (k, found[1]) for k, line in enumerate(lines) if (found := re.match(r"call void @(\w+)\(", line))
+    ]
+    assert sorted(name for _, name in calls) == sorted(source.phases)
+    bare = [name for k, name in calls if "barrier.cta.sync" not in lines[k - 1]]
+    assert bare == ([] if source.info.scratch_bytes else ["load"])
+    kernel = ptx_of(source).partition(".entry dalembert_kernel")[2]
+    pauses = LAYOUTS[layout].barriers if "compute" in source.phases and len(program.statements) == 1 else 0
+    assert len(re.findall(r"\bbar\.sync", kernel)) == len(calls) - len(bare) + pauses
+
+
 def test_slots_go_to_shared_memory_as_far_as_it_reaches():
     _, wide, kernel = _structure(Layout(block=64, values=16, shared=100 * 1024))
     _, narrow, other = _structure(Layout(block=64, values=16, shared=9 * 1024))
     assert len(re.findall(r"\bld\.shared", kernel)) > len(re.findall(r"\bld\.shared", other))
     assert narrow.info.shared_bytes <= 9 * 1024 < wide.info.shared_bytes
+    assert "st.local" in other
+    assert "st.local" not in kernel
 
 
 def test_what_a_launch_must_know_survives_json():

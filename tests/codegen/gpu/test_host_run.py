@@ -67,9 +67,11 @@ def test_every_layout_computes_what_the_cpu_does(name, layout):
         assert np.array_equal(bits(array), bits(found[output])), output
 
 
-def test_a_small_grid_goes_over_all_rows():
+@pytest.mark.parametrize("rows", [192, 200])
+def test_a_small_grid_goes_over_all_rows(rows):
+    """Six whole blocks, three turns of two, and no turn without rows; or six and a part."""
     program = PROGRAMS["large loops"]
-    arrays = random_inputs(program, 200, "float64")
+    arrays = random_inputs(program, rows, "float64")
     whole, _ = run_on_host(program, arrays, layout=Layout(block=32))
     striding, _ = run_on_host(program, arrays, layout=Layout(block=32), grid=2)
     for output, array in whole.items():
