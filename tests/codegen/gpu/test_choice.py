@@ -3,10 +3,10 @@
 import pytest
 from tests.codegen.gpu.launching import SM90, source_of
 from tests.codegen.gpu.test_host_run import PROGRAMS, several_large
-from tests.codegen.sample_programs import random_straight, wide_output
+from tests.codegen.sample_programs import random_straight, straight, wide_output
 
 from dalembert.codegen.gpu import ARCHITECTURES, Layout, choices, default_layout, emit_gpu
-from dalembert.codegen.gpu.choice import most_alive
+from dalembert.codegen.gpu.choice import most_alive, planned
 from dalembert.codegen.schedule import schedule
 from dalembert.tracing.graph import Graph
 
@@ -37,6 +37,31 @@ def test_the_rule_fits_the_architecture(name, architecture, bits):
     source = emit_gpu(PROGRAMS[name], bits=bits, architecture=chosen)
     assert source.info.shared_bytes <= source.info.layout.shared <= chosen.shared_bytes
     assert source.info.layout == default_layout(PROGRAMS[name], bits=bits, architecture=chosen)
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize("architecture", ARCHITECTURES.values(), ids=ARCHITECTURES)
+def test_planned_blocks_share_a_processor(architecture, bits):
+    """As many as planned fit: 65,536 registers, and memory with the kilobyte that each block costs."""
+    for block, registers, blocks in ((64, 255, 4), (64, 168, 6), (64, 128, 8), (32, 255, 5), (128, 255, 1)):
+        layout = planned(architecture, bits, block=block, registers=registers, blocks=blocks)
+        assert blocks * (layout.shared + 1024) <= architecture.sm_bytes
+        assert blocks * block * -(-registers // 8) * 8 <= 65_536
+        assert layout.values * bits // 32 < registers
+
+
+@pytest.mark.parametrize(("count", "registers"), [(60, (None, None)), (200, (168, 255)), (400, (255, 128))])
+def test_the_rule_goes_by_the_values_alive(count, registers):
+    """As measured (design/gpu.md): the assembler's choice, 168 registers or all; of float64 all, then 128."""
+    values = _products(count)
+    total = values[0]
+    for value in values[1:]:
+        total = total + value * value
+    results = [value / total for value in values]
+    sums = [sum(results[k::60], start=results[0]) for k in range(60)]
+    program = straight({"x": count}, {"y": sums})
+    for bits, wanted in zip((32, 64), registers):
+        assert default_layout(program, bits=bits, architecture=SM90).registers == wanted
 
 
 def test_layouts_worth_measuring_are_different():
