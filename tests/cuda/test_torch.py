@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.cuda.fake_libcuda import FakeCuda
+from tests.cuda.fake_libcuda import FakeCuda, HostMemoryArray
 
 import dalembert as da
-from dalembert.errors import ArgumentError
+from dalembert.errors import ArgumentError, DtypeError
 
 torch = pytest.importorskip("torch")
 
@@ -145,3 +145,65 @@ def test_threads_may_make_the_same_call_at_once(gpu: FakeCuda) -> None:
         found = list(pool.map(lambda q: da.gravity_forces(model, q), many * 4))
     for q, tau in zip(many * 4, found, strict=True):
         np.testing.assert_allclose(tau.numpy(), da.gravity_forces(model, q.numpy()), rtol=1e-11, atol=1e-11)
+
+
+def test_tensors_whose_memory_is_not_their_value_are_refused(gpu: FakeCuda) -> None:
+    """Negated when read, zeros without memory, sparse: also where such a call is known, and as `out=`."""
+    model = da.models.arm6()
+    q, v, tau = tensors(model, 5)
+    negated, nothing = torch._neg_view(-q), torch._efficientzerotensor(5, 6, dtype=torch.float64)
+    for _ in range(2):
+        for strange, remedy in (
+            (negated, r"q\.resolve_neg\(\)\.clone\(\)"),
+            (nothing, r"q\.resolve_neg\(\)\.clone\(\)"),
+            (q.to_sparse(), r"q\.to_dense\(\)"),
+        ):
+            with pytest.raises(ArgumentError, match=remedy):
+                da.forward_dynamics(model, strange, v, tau)
+        with pytest.raises(ArgumentError, match="out for"):
+            da.forward_dynamics(model, q, v, tau, out=torch._neg_view(torch.zeros_like(q)))
+        da.forward_dynamics(model, q, v, tau)
+        da.forward_dynamics(model, q, v, tau, out=torch.zeros_like(q))
+
+
+def test_weights_and_changes_that_pytorch_left_unmade(gpu: FakeCuda) -> None:
+    """Gradients may arrive negated when read, and tangents as zeros without memory."""
+    model = da.models.arm6()
+    q, v, tau = tensors(model, 5)
+    watched = q.clone().requires_grad_()
+    weights = torch.ones_like(q)
+    (wanted,) = torch.autograd.grad(da.forward_dynamics(model, watched, v, tau), watched, weights)
+    negated = torch._neg_view(-weights)
+    (found,) = torch.autograd.grad(da.forward_dynamics(model, watched, v, tau), watched, negated)
+    np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-12)
+    nothing = torch._efficientzerotensor(5, 6, dtype=torch.float64)
+    _, change = torch.func.jvp(lambda x: da.forward_dynamics(model, x, v, tau), (q,), (nothing,))
+    assert not change.any()
+
+
+def test_arrays_of_another_library_beside_tensors_are_refused(gpu: FakeCuda) -> None:
+    model = da.models.arm6()
+    q, v, tau = tensors(model, 5)
+    with pytest.raises(DtypeError, match=r"v is an array of tests beside .* torch\.as_tensor\(v, device="):
+        da.forward_dynamics(model, q, HostMemoryArray(v.numpy()), tau)
+    with pytest.raises(
+        ArgumentError, match="v requires gradients, which do not pass through arrays of another"
+    ):
+        da.forward_dynamics(model, HostMemoryArray(q.numpy()), v.requires_grad_(), tau)
+
+
+def test_vmap_over_any_axis(gpu: FakeCuda) -> None:
+    model = da.models.arm6()
+    q, v, tau = tensors(model, 5)
+    wanted = da.forward_dynamics(model, *numpy_of([q, v, tau]))
+    mapped = torch.func.vmap(lambda *given: da.forward_dynamics(model, *given), in_dims=(1, 0, -1))
+    found = mapped(q.T.contiguous(), v, tau.T.contiguous())
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_whole_numbers_are_refused_with_gradients_and_without(gpu: FakeCuda, grad: bool) -> None:
+    model = da.models.arm6()
+    q, v, tau = tensors(model, 5, grad=grad)
+    with pytest.raises(DtypeError, match=r"q is torch\.int64, .* pass q\.to\(torch\.float64\)"):
+        da.forward_dynamics(model, q.long(), v, tau)

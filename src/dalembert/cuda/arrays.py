@@ -19,7 +19,7 @@ import numpy.typing as npt
 from dalembert.cuda.device import device_of_address
 from dalembert.cuda.device_array import DeviceArray
 from dalembert.cuda.dlpack import exported
-from dalembert.errors import DtypeError
+from dalembert.errors import ArgumentError, DtypeError
 
 __all__ = ["ArrayKind", "ComputingKind", "View", "kind_of", "torch_kind"]
 
@@ -141,12 +141,18 @@ class TorchTensors(ComputingKind):
         self._torch = sys.modules["torch"]
         self._type = self._torch.Tensor
         self._names = {self._torch.float64: "float64", self._torch.float32: "float32"}
+        self._strided = self._torch.strided
         # The same number as below, without making an object of it.
         raw = getattr(self._torch._C, "_cuda_getCurrentRawStream", None)
         self._raw_stream = raw or (lambda ordinal: int(self._torch.cuda.current_stream(ordinal).cuda_stream))
 
     def holds(self, value: object) -> bool:
-        return type(value) is self._type and _is_cuda(value)
+        return type(value) is self._type and _is_cuda(value) and self._as_it_lies(value)
+
+    def _as_it_lies(self, array: Any) -> bool:
+        """Whether the numbers of a tensor are those in its memory: neither sparse, nor negated when they are
+        read (`x.conj().imag`), nor zeros without memory (tangents that PyTorch left away)."""
+        return array.layout is self._strided and not (array.is_neg() or array._is_zerotensor())
 
     def is_watched(self, array: Any) -> bool:
         return bool(array.requires_grad) and bool(self._torch.is_grad_enabled())
@@ -164,6 +170,14 @@ class TorchTensors(ComputingKind):
         return self._raw_stream(ordinal)
 
     def view(self, name: str, array: Any, stream: int) -> View:
+        if not self._as_it_lies(array):
+            remedy = (
+                f"{name}.to_dense()" if array.layout is not self._strided else f"{name}.resolve_neg().clone()"
+            )
+            raise ArgumentError(
+                f"{name} is a tensor whose numbers are not those in its memory (sparse, negated as read, or "
+                f"zeros without memory); pass {remedy}"
+            )
         size = array.element_size()
         strides = tuple(size * step for step in array.stride())
         dtype = self._names.get(array.dtype, str(array.dtype))

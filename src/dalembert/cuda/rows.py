@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from dalembert.arguments import ArrayArgument, as_array
-from dalembert.cuda.arrays import ArrayKind, View, kind_of
+from dalembert.cuda.arrays import ArrayKind, ComputingKind, View, kind_of
 from dalembert.cuda.device import Device
 from dalembert.errors import ArgumentError, DeviceError, DtypeError, ShapeError
 
@@ -85,6 +85,11 @@ def _view(device: Device, kind: ArrayKind, stream: int, item: ArrayArgument, val
         raise DeviceError(
             f"{item.name} is on GPU {own.ordinal(value)}, but the first array is on GPU {device.ordinal}; "
             "bring all to one"
+        )
+    if own is not kind and isinstance(own, ComputingKind) and own.is_watched(value):
+        raise ArgumentError(
+            f"{item.name} requires gradients, which do not pass through arrays of another library; make all "
+            f"arguments of one, or pass {item.name}.detach()"
         )
     view = own.view(item.name, value, stream)
     if view.dtype != dtype:

@@ -25,6 +25,7 @@ from dalembert.cuda.calls import evaluate as evaluate_on_gpu
 from dalembert.cuda.prepared import remember, run_known
 from dalembert.errors import ArgumentError, DeviceError, DtypeError, MissingExtraError
 from dalembert.execution import CompiledFunction
+from dalembert.foreign_arrays import is_on_gpu
 from dalembert.interop.coordinate_gradients import (
     batch_shape,
     evaluate,
@@ -121,6 +122,15 @@ def _on_gpu(tensor: Any) -> bool:
     return bool(tensor.is_cuda)
 
 
+def _laid_out(tensor: Any) -> Any:
+    """A tensor of PyTorch's own making as kernels read it: zeros that have no memory get some, negation that
+    was put off is done, and on a GPU rows are adjacent."""
+    if tensor._is_zerotensor():
+        tensor = tensor.clone()
+    tensor = tensor.resolve_neg()
+    return tensor.contiguous() if _on_gpu(tensor) else tensor
+
+
 def _tensor_of(value: Any) -> Any:
     if isinstance(value, list):
         value = np.asarray(value, np.float64)
@@ -137,6 +147,13 @@ def _checked(name: str, value: Any, dtype: str, device: Any) -> Any:
 
     Numbers of the host stay there: a kernel on a GPU keeps its own copy of them.
     """
+    if not isinstance(value, torch.Tensor) and is_on_gpu(value):
+        home = type(value).__module__.partition(".")[0]
+        place = f", device={str(device)!r}" if device is not None else ""
+        raise DtypeError(
+            f"{name} is an array of {home} beside tensors of PyTorch; pass torch.as_tensor({name}{place}), "
+            "which shares its memory where it can"
+        )
     tensor = value if isinstance(value, torch.Tensor) else _constant(value)
     if tensor.device.type not in ("cpu", "cuda"):
         raise DtypeError(
@@ -150,6 +167,8 @@ def _checked(name: str, value: Any, dtype: str, device: Any) -> Any:
         )
     if tensor.is_complex() or (tensor.is_floating_point() and tensor.dtype not in FLOATS.values()):
         raise DtypeError(f"{name} is {tensor.dtype}; convert it to torch.float64 or torch.float32")
+    if _on_gpu(tensor) and tensor.dtype not in FLOATS.values():
+        raise DtypeError(f"{name} is {tensor.dtype}, which would be copied; pass {name}.to(torch.{dtype})")
     return tensor.to(FLOATS[dtype])
 
 
@@ -178,7 +197,7 @@ class _Call(torch.autograd.Function):  # type: ignore[misc]
         gradients: list[Any] = [None] * len(tensors)
         if wanted:
             # The gradient of a sum is one number, repeated; kernels on a GPU read rows.
-            weights = [weight.contiguous() if _on_gpu(weight) else weight for weight in cotangents]
+            weights = [_laid_out(weight) for weight in cotangents]
             found = pull_back(_caller(ctx.check), ctx.function, tensors, weights, wanted)
             for k, gradient in zip(wanted, found, strict=True):
                 gradients[k] = gradient.sum_to_size(tensors[k].shape).to(tensors[k].device)
@@ -189,7 +208,7 @@ class _Call(torch.autograd.Function):  # type: ignore[misc]
         tensors = ctx.saved_tensors
         wanted = [k for k, tangent in enumerate(tangents[2:]) if tangent is not None]
         given = [tangents[2 + k] for k in wanted]
-        changes = [change.contiguous() if _on_gpu(change) else change for change in given]
+        changes = [_laid_out(change) for change in given]
         return tuple(push_forward(_caller(ctx.check), ctx.function, tensors, changes, wanted))
 
     @staticmethod
@@ -210,7 +229,7 @@ _Call.forward.__signature__ = inspect.signature(_Call.forward)  # type: ignore[a
 
 def _in_front(tensor: Any, dim: int, missing: int) -> Any:
     """The axis of vmap before all batch axes, so that those still stand side by side from the right."""
-    front = tensor.movedim(dim, 0)
+    front = tensor if dim == 0 else _laid_out(tensor.movedim(dim, 0))
     return front.reshape(front.shape[0], *(1,) * missing, *front.shape[1:])
 
 
