@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from tests.cuda.fake_libcuda import FakeCuda, HostMemoryArray
 
 import dalembert as da
+from dalembert.cuda.device import device
 from dalembert.cuda.device_array import DeviceArray
 from dalembert.errors import ArgumentError, DeviceError, DtypeError, ShapeError, StateError
 
@@ -114,10 +116,10 @@ def test_a_captured_graph_needs_no_allocation_copy_or_wait(cuda: FakeCuda) -> No
 def test_what_a_graph_has_captured_is_never_given_back(
     cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dalembert.cuda import device
+    from dalembert.cuda import device as module
 
-    monkeypatch.setattr(device, "KEPT_CONSTANTS", 3)
-    home = device.device(0)
+    monkeypatch.setattr(module, "KEPT_CONSTANTS", 3)
+    home = device(0)
     captured = home.constant(np.array([1.0]), 0)
     cuda.capturing = True
     assert home.constant(np.array([1.0]), 0) == captured
@@ -127,6 +129,52 @@ def test_what_a_graph_has_captured_is_never_given_back(
     assert captured not in cuda.freed
     assert cuda.calls.count("cuMemFree_v2") == 16
     assert home.constant(np.array([1.0]), 0) == captured
+
+
+def test_large_shared_memory_is_asked_for(cuda: FakeCuda) -> None:
+    """The driver refuses launches with more than 48 kB that were not announced."""
+    model = da.models.quadruped()
+    da.forward_dynamics(model, *on_gpu(*states(model, 3)))
+    assert cuda.launches[-1]["shared"] > 48 << 10
+    assert "cuFuncSetAttribute" in cuda.calls
+
+
+def test_scratch_memory_grows_with_the_rows_until_the_gpu_is_full(cuda: FakeCuda) -> None:
+    """A stream keeps its own; what was too small is given back; a full GPU takes turns instead."""
+    home = device(0)
+    kernel = da.compile(da.forward_dynamics, da.models.gu(160))._kernels.on_gpu(home)
+    each = kernel.info.block * kernel.info.scratch_bytes
+    assert each
+
+    def kept(stream: int, rows: int) -> int:
+        with kernel.kept_scratch(stream, rows) as address:
+            return address
+
+    small = kept(0, 1)
+    assert kept(0, kernel.info.block) == small
+    assert kept(5, 1) != small
+    large = kept(0, 3 * kernel.info.block)
+    assert small in cuda.freed
+    assert len(cuda.memory[large]) >= 3 * each
+    assert kept(0, 1) == large
+    assert kernel.scratch_bytes(10**9) == 4 * home.processors * each
+
+
+def test_scratch_memory_stays_until_its_launch(cuda: FakeCuda) -> None:
+    """A thread that needs more waits for one that has not launched yet."""
+    kernel = da.compile(da.forward_dynamics, da.models.gu(160))._kernels.on_gpu(device(0))
+
+    def kept_more() -> int:
+        with device(0).current(), kernel.kept_scratch(0, 3 * kernel.info.block) as address:
+            return address
+
+    with ThreadPoolExecutor(1) as pool:
+        with kernel.kept_scratch(0, 1) as small:
+            other = pool.submit(kept_more)
+            with pytest.raises(TimeoutError):
+                other.result(timeout=0.1)
+            assert small in cuda.memory
+        assert other.result() != small
 
 
 def test_the_stream_of_the_arrays_is_the_stream_of_the_launch(cuda: FakeCuda) -> None:

@@ -142,7 +142,8 @@ def launch_on_buffers(
         many = any(n != 1 for n in buffer.shape[: len(buffer.shape) - len(argument.shape)])
         inputs.append((buffer.address, argument.size * item if many else 0))
     outputs = [(buffer.address, result.size * item) for buffer, result in zip(results, own, strict=True)]
-    kernel.launch(stream, inputs, outputs, count, scratch=kernel.kept_scratch(stream, count))
+    with kernel.kept_scratch(stream, count) as scratch:
+        kernel.launch(stream, inputs, outputs, count, scratch=scratch)
 
 
 def run_on_host_arrays(function: Any, rows: Rows, results: Sequence[Result]) -> int:
@@ -153,14 +154,15 @@ def run_on_host_arrays(function: Any, rows: Rows, results: Sequence[Result]) -> 
     outputs = [DeviceArray.empty(result.matrix.shape, function.dtype) for result in results]
     with home.cell() as cell, home.current():
         home.driver("cuMemsetD8Async", cell, 255, 8, 0)
-        kernel.launch(
-            0,
-            [(x.address, x.row_bytes if len(matrix) > 1 else 0) for x, matrix in zip(inputs, rows.matrices)],
-            [(x.address, x.row_bytes) for x in outputs],
-            rows.count,
-            refused=cell,
-            scratch=kernel.kept_scratch(0, rows.count),
-        )
+        with kernel.kept_scratch(0, rows.count) as scratch:
+            kernel.launch(
+                0,
+                [(x.address, x.row_bytes if len(m) > 1 else 0) for x, m in zip(inputs, rows.matrices)],
+                [(x.address, x.row_bytes) for x in outputs],
+                rows.count,
+                refused=cell,
+                scratch=scratch,
+            )
         found = np.empty(1, np.uint64)
         home.download(found, cell)
         home.synchronize(doing=kernel.name)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
@@ -64,6 +65,7 @@ class GpuKernel:
             device.upload(self._tables, np.frombuffer(tables, np.uint8))
         self._unread = device.unread()
         self._scratch: dict[int, tuple[int, int]] = {}
+        self._lock = threading.Lock()
 
     def attribute(self, number: int) -> int:
         """CU_FUNC_ATTRIBUTE_…: 4 registers a thread, 3 bytes of local memory a thread."""
@@ -76,16 +78,22 @@ class GpuKernel:
             self._blocks(rows) * self.info.block * self.info.scratch_bytes if self.info.scratch_bytes else 0
         )
 
-    def kept_scratch(self, stream: int, rows: int) -> int:
-        """Such memory, kept for the next launch on the stream: for callers who cannot take any."""
+    @contextmanager
+    def kept_scratch(self, stream: int, rows: int) -> Iterator[int]:
+        """Such memory, kept for the next launch on the stream: for callers who cannot take any.
+
+        Launch inside the `with`: until then no other thread exchanges it for more.
+        """
         size = self.scratch_bytes(rows)
-        address, had = self._scratch.get(stream, (0, 0))
-        if size > had:
-            if address:
-                self.device.release(address)
-            address = self.device.allocate(size)
-            self._scratch[stream] = (address, size)
-        return address
+        with self._lock:
+            address, had = self._scratch.get(stream, (0, 0))
+            if size > had:
+                if address:
+                    del self._scratch[stream]
+                    self.device.release(address)
+                address = self.device.allocate(size)
+                self._scratch[stream] = (address, size)
+            yield address
 
     def _blocks(self, rows: int) -> int:
         """Blocks of a launch: for all rows, or as many as fill the GPU where a block takes several turns."""
