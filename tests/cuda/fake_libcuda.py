@@ -29,6 +29,7 @@ class FakeCuda:
         self.calls: list[str] = []
         self.failures: dict[str, int] = {}
         self.sources: list[Any] = []
+        self._shared: dict[int, int] = {}
         self.launches: list[dict[str, int]] = []
         self.memory: dict[int, Any] = {}
         self.freed: set[int] = set()
@@ -117,6 +118,11 @@ class FakeCuda:
         assert name == b"dalembert_kernel"
         found._obj.value = module
 
+    def _cuFuncSetAttribute(self, function: int, number: int, value: int) -> None:
+        assert number == 8, "the dynamic shared memory that launches may ask for"
+        assert value <= ATTRIBUTES[97]
+        self._shared[function] = value
+
     def _cuMemAlloc(self, found: Any, size: int) -> int:
         self._require_context()
         if self.capturing:
@@ -166,6 +172,7 @@ class FakeCuda:
         self._require_context()
         gx, gy, gz, bx, by, bz, shared, stream, places, extra = given
         assert (gy, gz, by, bz, extra) == (1, 1, 1, 1, None)
+        assert shared <= self._shared.get(function, 48 << 10), "more than 48 kB must be asked for before"
         number = function - 500
         source = self.sources[number]
         kernel = self._kernels.get(number)
