@@ -209,6 +209,12 @@ def test_wrong_arrays_are_refused_by_name(cuda: FakeCuda) -> None:
         (ShapeError, "expected shape", on_gpu(q, v, tau), HostMemoryArray(np.empty((3, 6)))),
         (DtypeError, "expected float64", on_gpu(q, v, tau), HostMemoryArray(np.empty((4, 6), "f4"))),
         (ArgumentError, "adjacent", on_gpu(q, v, tau), HostMemoryArray(np.empty((6, 4)).T)),
+        (
+            ArgumentError,
+            "evenly spaced",
+            on_gpu(q, v, tau),
+            HostMemoryArray(np.broadcast_to(np.empty(6), (4, 6))),
+        ),
         (ArgumentError, "out holds 2 arrays", on_gpu(q, v, tau), tuple(on_gpu(q, v))),
     ]
     for kind, said, arrays, out in cases:
@@ -247,6 +253,9 @@ def test_device_cuda_takes_numpy_arrays_there_and_back(cuda: FakeCuda) -> None:
     assert len(cuda.launches) == launched + 1
     np.testing.assert_allclose(found, da.forward_dynamics(model, *arrays), rtol=1e-11)
     np.testing.assert_allclose(f(*(x[0] for x in arrays)), found[0], rtol=1e-12)
+    q, v, tau = arrays
+    mixed = f(q, v[0], tau[1:2])
+    np.testing.assert_allclose(mixed, da.forward_dynamics(model, q, v[0], tau[1:2]), rtol=1e-11)
     arrays[0][5] *= 1.1
     with pytest.raises(StateError, match=r"sample \(5,\)"):
         f(*arrays)
