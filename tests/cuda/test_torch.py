@@ -10,6 +10,7 @@ import pytest
 from tests.cuda.fake_libcuda import FakeCuda, HostMemoryArray
 
 import dalembert as da
+from dalembert.cuda import prepared
 from dalembert.errors import ArgumentError, DtypeError
 
 torch = pytest.importorskip("torch")
@@ -113,6 +114,36 @@ def test_a_second_call_alike_computes_with_its_own_numbers(gpu: FakeCuda) -> Non
     found = step(q[:9], v[:9], tau[:9], dt)
     assert found[0].shape == (9, 6)
     assert len(step._gpu_calls) == 2
+
+
+def test_a_second_call_repeats_its_own_arguments(gpu: FakeCuda) -> None:
+    """An argument that has to be repeated along some batch axes is, in every call alike."""
+    step = da.compile(da.step, da.models.arm6())
+    for seed in range(3):
+        q, tau = 0.1 * torch.tensor(np.random.default_rng(seed).normal(size=(2, 3, 5, 6)))
+        v = tau[:, :1].clone()
+        found = step(q, v, tau, 0.001)
+        for array, wanted in zip(found, step(*numpy_of([q, v, tau]), 0.001), strict=True):
+            np.testing.assert_allclose(array.numpy(), wanted, rtol=1e-11, atol=1e-13)
+
+
+def test_a_second_call_refuses_results_that_share_memory(gpu: FakeCuda) -> None:
+    step = da.compile(da.step, da.models.arm6())
+    q, v, tau, *out = torch.zeros(5, 4, 6, dtype=torch.float64)
+    step(q, v, tau, 0.001, out=tuple(out))
+    with pytest.raises(da.errors.ArgumentError, match="share memory"):
+        step(q, v, tau, 0.001, out=(out[0], out[0]))
+
+
+def test_a_function_remembers_a_bounded_number_of_layouts(
+    gpu: FakeCuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prepared, "MOST", 3)
+    step = da.compile(da.step, da.models.arm6())
+    for rows in range(2, 9):
+        q = torch.full((rows, 6), 0.1, dtype=torch.float64)
+        assert step(q, q, q, 0.001)[0].shape == (rows, 6)
+    assert len(step._gpu_calls) == 3
 
 
 def test_gradients_are_not_lost_after_a_call_without_them(gpu: FakeCuda) -> None:
