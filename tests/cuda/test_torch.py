@@ -130,7 +130,10 @@ def test_a_second_call_repeats_its_own_arguments(gpu: FakeCuda) -> None:
 def test_a_second_call_refuses_results_that_share_memory(gpu: FakeCuda) -> None:
     step = da.compile(da.step, da.models.arm6())
     q, v, tau, *out = torch.zeros(5, 4, 6, dtype=torch.float64)
+    tau += 0.1
     step(q, v, tau, 0.001, out=tuple(out))
+    for array, wanted in zip(out, step(*numpy_of([q, v, tau]), 0.001), strict=True):
+        np.testing.assert_allclose(array.numpy(), wanted, rtol=1e-11, atol=1e-13)
     with pytest.raises(da.errors.ArgumentError, match="share memory"):
         step(q, v, tau, 0.001, out=(out[0], out[0]))
 
@@ -238,3 +241,26 @@ def test_whole_numbers_are_refused_with_gradients_and_without(gpu: FakeCuda, gra
     q, v, tau = tensors(model, 5, grad=grad)
     with pytest.raises(DtypeError, match=r"q is torch\.int64, .* pass q\.to\(torch\.float64\)"):
         da.forward_dynamics(model, q.long(), v, tau)
+
+
+def test_batches_without_samples(gpu: FakeCuda) -> None:
+    model = da.models.arm6()
+    for batch in ((0,), (3, 0, 4), (0, 3)):
+        nothing = torch.zeros(*batch, 6, dtype=torch.float64)
+        assert da.forward_dynamics(model, nothing, nothing, nothing).shape == (*batch, 6)
+        out = torch.zeros(*batch, 6, dtype=torch.float64)
+        assert da.forward_dynamics(model, nothing, nothing, nothing, out=out) is out
+    assert not gpu.launches
+
+
+def test_out_goes_with_numbers_of_the_host(gpu: FakeCuda) -> None:
+    """Steps in place: the arguments are the results, and the time step is a number."""
+    model = da.models.arm6()
+    q, v, tau = tensors(model, 5)
+    step = da.compile(da.step, model)
+    wanted = numpy_of([q.clone(), v.clone()])
+    for _ in range(3):
+        step(q, v, tau, 1e-4, out=(q, v))
+        wanted = list(da.step(model, *wanted, tau.numpy(), 1e-4))
+    np.testing.assert_allclose(q.numpy(), wanted[0], rtol=1e-12)
+    np.testing.assert_allclose(v.numpy(), wanted[1], rtol=1e-12)

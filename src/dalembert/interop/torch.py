@@ -110,7 +110,12 @@ def _into(function: CompiledFunction, tensors: Sequence[Any], out: object, check
             f"{function.name}: out= and arguments that require gradients do not go together; leave one away, "
             "or call it under torch.no_grad()"
         )
-    return function._hand_back(evaluate_on_gpu(function, tensors, check, out))
+    return function._hand_back(evaluate_on_gpu(function, _given(tensors), check, out))
+
+
+def _given(tensors: Sequence[Any]) -> list[Any]:
+    """Arguments of a kernel on a GPU: tensors there, and arrays of the host."""
+    return [tensor.detach() if _on_gpu(tensor) else tensor.detach().numpy() for tensor in tensors]
 
 
 def alike(array: npt.NDArray[Any], beside: Any) -> Any:
@@ -179,8 +184,7 @@ class _Call(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(function: CompiledFunction, check: str | None, *tensors: Any) -> tuple[Any, ...]:
         if any(map(_on_gpu, tensors)):
-            given = [tensor.detach() if _on_gpu(tensor) else tensor.detach().numpy() for tensor in tensors]
-            return tuple(evaluate_on_gpu(function, given, check))
+            return tuple(evaluate_on_gpu(function, _given(tensors), check))
         arrays = [tensor.detach().numpy() for tensor in tensors]
         return tuple(torch.from_numpy(result) for result in evaluate(function, arrays, check))
 
