@@ -48,6 +48,8 @@ class View:
             if length != 1 and stride != step:
                 return None
             step *= length
+        if 0 in self.shape[:split]:
+            return self.address, step
         batch = [(n, s) for n, s in zip(self.shape[:split], self.strides[:split], strict=True) if n != 1]
         for (_, outer), (length, stride) in pairwise(batch):
             if outer != length * stride:
