@@ -10,6 +10,7 @@ from tests.cuda.fake_libcuda import FakeCuda, HostMemoryArray
 
 import dalembert as da
 from dalembert import foreign_arrays
+from dalembert.cuda import arrays
 from dalembert.errors import ArgumentError, DeviceError, ShapeError
 from dalembert.simulation import rollouts, trajectory
 
@@ -55,6 +56,21 @@ def test_forces_step_by_step(gpu: FakeCuda, every: int) -> None:
     assert found.on_gpu
     assert found.q.shape == (9, 20 // every + 1, 6)
     same(found, da.rollout(model, q, v, tau, dt=0.001, every=every))
+
+
+def test_one_sample_gets_no_axis_of_samples(gpu: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers of the host beside it, a time step, have no axis either."""
+    monkeypatch.setattr(arrays, "_is_cuda", lambda tensor: True)
+    model = da.models.arm6()
+    q, v = (x[0] for x in start(model, 1))
+    found = da.rollout(model, torch.tensor(q), torch.tensor(v), steps=4, dt=0.001)
+    wanted = da.rollout(model, q, v, steps=4, dt=0.001)
+    assert found.q.shape == wanted.q.shape == (5, 6)
+    assert found.failed_at.shape == wanted.failed_at.shape == ()
+    same(found, wanted)
+    for _ in range(2):
+        there = da.step(model, torch.tensor(q), torch.tensor(v), torch.zeros(6, dtype=torch.float64), 0.001)
+        assert [tuple(x.shape) for x in there] == [(6,), (6,)]
 
 
 def test_held_forces_policies_and_numbers_of_the_host(gpu: FakeCuda) -> None:

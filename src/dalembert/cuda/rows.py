@@ -78,7 +78,8 @@ def rows_on(
 def _view(device: Device, kind: ArrayKind, stream: int, item: ArrayArgument, value: Any, dtype: str) -> View:
     own = kind_of(value)
     if own is None:
-        array = np.ascontiguousarray(as_array(item.name, value, item.shape, follow=True), dtype)
+        # Not ascontiguousarray, which gives a number an axis: of one sample there would come a batch of one.
+        array = np.asarray(as_array(item.name, value, item.shape, follow=True), dtype, order="C")
         address = device.constant(array, stream) if array.nbytes else 0
         return View(address, array.shape, array.strides, dtype)
     if own.ordinal(value) != device.ordinal:
