@@ -1,7 +1,8 @@
 """MuJoCo Warp and MJX on the humanoid of their own packages, and dalembert on the same file: steps a second.
 
 Constraints are switched off on all sides, so that a step is smooth dynamics and integration; joints keep
-their damping and stiffness. `gpu.py` calls this; a peer that is not installed is left out, and that is said.
+their damping and stiffness. MuJoCo Warp's rate with the contacts of its file, self-collision among them, is
+printed for `gpu_steps.py`. `gpu.py` calls this; a peer that is not installed is left out, and that is said.
 """
 
 from __future__ import annotations
@@ -56,6 +57,9 @@ def compare(clock: Any) -> dict[str, Any]:
             f"{theirs / 1e6:.1f} M/s, {ours / theirs:.1f} times; accelerations differ from MuJoCo's "
             f"by {difference:.0e}"
         )
+        if peer == "MuJoCo Warp":
+            figures[peer]["theirs with contact"] = touching = warp_contact_rate(path)
+            print(f"{peer} with contact: {touching / 1e6:.1f} M/s")
     return figures
 
 
@@ -101,10 +105,27 @@ def plain_model(path: Path) -> Any:
 
 def warp_rate(path: Path) -> float:
     import mujoco_warp
-    import warp
 
     model = plain_model(path)
-    there, data = mujoco_warp.put_model(model), mujoco_warp.make_data(model, nworld=BATCH)
+    return _warp_rate(model, mujoco_warp.make_data(model, nworld=BATCH))
+
+
+def warp_contact_rate(path: Path) -> float:
+    """Let go upright, with all that the file has."""
+    import mujoco
+    import mujoco_warp
+
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    return _warp_rate(model, mujoco_warp.put_data(model, data, nworld=BATCH, nconmax=24, njmax=96))
+
+
+def _warp_rate(model: Any, data: Any) -> float:
+    import mujoco_warp
+    import warp
+
+    there = mujoco_warp.put_model(model)
     mujoco_warp.step(there, data)
     with warp.ScopedCapture() as capture:
         mujoco_warp.step(there, data)

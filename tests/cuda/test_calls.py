@@ -10,6 +10,7 @@ import pytest
 from tests.cuda.fake_libcuda import FakeCuda, HostMemoryArray
 
 import dalembert as da
+from dalembert.cuda.arrays import View
 from dalembert.cuda.device import device
 from dalembert.cuda.device_array import DeviceArray
 from dalembert.errors import ArgumentError, DeviceError, DtypeError, ShapeError, StateError
@@ -321,3 +322,10 @@ def test_device_arrays_are_arguments_again(cuda: FakeCuda) -> None:
     freed = cuda.calls.count("cuMemFree_v2")
     del first
     assert cuda.calls.count("cuMemFree_v2") == freed + 1
+
+
+def test_rows_of_nothing_have_any_strides() -> None:
+    """CuPy gives empty arrays strides of zero."""
+    for shape, strides in (((0, 6), (0, 0)), ((3, 0, 4, 6), (0, 0, 0, 0)), ((0, 6), (48, 8))):
+        assert View(64, shape, strides, "float64").rows(1) == (64, 48)
+    assert View(64, (2, 6), (0, 0), "float64").rows(1) is None

@@ -6,6 +6,7 @@ PyTorch and CuPy are asked directly, when they are loaded; any other array is kn
 
 from __future__ import annotations
 
+import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
@@ -44,12 +45,12 @@ class View:
         """
         size = {"float64": 8, "float32": 4}[self.dtype]
         split, step = len(self.shape) - inner, size
+        if 0 in self.shape:  # strides of nothing may be anything
+            return self.address, size * math.prod(self.shape[split:])
         for length, stride in reversed(list(zip(self.shape[split:], self.strides[split:], strict=True))):
             if length != 1 and stride != step:
                 return None
             step *= length
-        if 0 in self.shape[:split]:
-            return self.address, step
         batch = [(n, s) for n, s in zip(self.shape[:split], self.strides[:split], strict=True) if n != 1]
         for (_, outer), (length, stride) in pairwise(batch):
             if outer != length * stride:
