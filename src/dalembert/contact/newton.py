@@ -45,8 +45,8 @@ GATE = 0.1
 UPDATES = 8.0
 """How often it follows them in a step: with fewer, bodies that slide on an edge begin to chatter."""
 
-FOLLOWED = 2e-3
-"""The relative residual below which what following would change is left alone."""
+FOLLOWED = 20.0
+"""Times the tolerance: the relative residual below which what following would change is left alone."""
 
 LEAST = 1e-3
 """The share of the momenta below which impulses that act do not count as a scale."""
@@ -181,7 +181,7 @@ def solve(
         normal = [point.normal_impulse(x) for point, x in zip(problem.points, u)]
         r_followed = residual(normal)
         size_followed = _norm(r_followed, weights) / scale
-        follows = logical_and(settled, size_followed >= FOLLOWED)
+        follows = logical_and(settled, size_followed >= FOLLOWED * tolerance)
         held = [select(follows, new, old) for new, old in zip(normal, held, strict=True)]
         r = [select(follows, new, old) for new, old in zip(r_followed, r, strict=True)]
         size = select(follows, size_followed, size)
