@@ -122,16 +122,12 @@ def compliant_forces(
     >>> print(da.contact.compliant_forces(touching, moving, pressed, law).points[0].z)
     20.0
     """
-    points, rates, forces = [], [], []
+    points, rates = [], []
     for item, state in _paired(candidates, states):
-        p, u = item.point.gap, point_velocity(item, velocities)
-        p_rate = item.point.normal.dot(u)
-        x, slip = _across(state.x, item.point.normal), u - item.point.normal * p_rate
-        f_n = law.normal.force(state.z, p, p_rate)
-        f_t = _friction(item, x, slip, f_n, law)[0]
-        stretch = (x * law.friction_stiffness + f_t) / law.friction_damping
-        points.append(item.point.normal * f_n + f_t)
-        rates.append(PatchState(law.normal.rate(state.z, p, p_rate), -stretch))
+        now = _pressed(item, velocities, state, law)
+        stretch = (now.x * law.friction_stiffness + now.f_t) / law.friction_damping
+        points.append(item.point.normal * now.f_n + now.f_t)
+        rates.append(PatchState(law.normal.rate(state.z, item.point.gap, now.p_rate), -stretch))
     forces = [Force.zero() for _ in velocities]
     for item, force in zip(candidates, points, strict=True):
         wrench = Force(item.point.position.cross(force), force)
@@ -169,17 +165,13 @@ def patches_after(
     decay = exp(-(law.friction_stiffness / law.friction_damping) * dt)
     found = []
     for item, state in _paired(candidates, states):
-        p, u = item.point.gap, point_velocity(item, velocities)
-        p_rate = item.point.normal.dot(u)
-        x, slip = _across(state.x, item.point.normal), u - item.point.normal * p_rate
-        f_n = law.normal.force(state.z, p, p_rate)
-        f_t, sticks = _friction(item, x, slip, f_n, law)
-        held = logical_and(sticks, f_n > 0.0)
-        sliding = x * decay - f_t * ((1.0 - decay) / law.friction_stiffness)
-        moved = x + slip * dt
+        now = _pressed(item, velocities, state, law)
+        held = logical_and(now.sticks, now.f_n > 0.0)
+        sliding = now.x * decay - now.f_t * ((1.0 - decay) / law.friction_stiffness)
+        moved = now.x + now.slip * dt
         found.append(
             PatchState(
-                law.normal.after(state.z, p, p_rate, dt),
+                law.normal.after(state.z, item.point.gap, now.p_rate, dt),
                 Vec3(*(select(held, a, b) for a, b in zip(moved, sliding, strict=True))),
             )
         )
@@ -196,15 +188,27 @@ def point_velocity(item: Candidate, velocities: PerBody[Motion]) -> Vec3:
     return total
 
 
-def _friction(item: Candidate, x: Vec3, slip: Vec3, f_n: Scalar, law: CompliantLaw) -> tuple[Vec3, Scalar]:
-    limit = item.friction * f_n
-    return friction_force(x, slip, limit, K=law.friction_stiffness, D=law.friction_damping)
+class _Pressed(NamedTuple):
+    """p' [m/s]; the patch x [m] and its slip [m/s] across the normal; the forces [N]; whether it sticks."""
+
+    p_rate: Scalar
+    x: Vec3
+    slip: Vec3
+    f_n: Scalar
+    f_t: Vec3
+    sticks: Scalar
 
 
-def _across(x: Vec3, normal: Vec3) -> Vec3:
-    """x without its part along the normal."""
-    across: Vec3 = x - normal * normal.dot(x)
-    return across
+def _pressed(item: Candidate, velocities: PerBody[Motion], state: PatchState, law: CompliantLaw) -> _Pressed:
+    """How one candidate moves, and what its surface exerts."""
+    n, u = item.point.normal, point_velocity(item, velocities)
+    p_rate = n.dot(u)
+    x, slip = state.x - n * n.dot(state.x), u - n * p_rate
+    f_n = law.normal.force(state.z, item.point.gap, p_rate)
+    f_t, sticks = friction_force(
+        x, slip, item.friction * f_n, K=law.friction_stiffness, D=law.friction_damping
+    )
+    return _Pressed(p_rate, x, slip, f_n, f_t, sticks)
 
 
 def _paired(

@@ -31,16 +31,13 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 from dalembert.algorithms.external_forces import ExternalForces
-from dalembert.algorithms.inverse_dynamics import bias_forces
-from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.contact.candidates import Candidate
 from dalembert.contact.chosen_points import of_both
 from dalembert.contact.compliant_solver import Yielding, solve_compliant
 from dalembert.contact.costs import Point
-from dalembert.contact.joint_axes import JointAxes, joint_axes
-from dalembert.contact.mobility import joint_mobilities, weights
-from dalembert.contact.newton import GaussProblem
-from dalembert.contact.step_terms import Motor, drifted, free_motion, joint_terms, loop_terms, moved
+from dalembert.contact.joint_axes import JointAxes
+from dalembert.contact.mobility import weights
+from dalembert.contact.step_terms import Motor, before_contact, moved
 from dalembert.contact.stepping import StepSettings
 from dalembert.errors import ShapeError
 from dalembert.model.tree import Tree
@@ -54,7 +51,6 @@ GRAVITY = 9.81
 
 SAG = 1e-3
 """How far [m] the weight of a figure presses one point in, unless a stiffness is given."""
-
 
 DEEPEST = 25.0
 """What is pressed in deeper at the start than so many times by its weight overlaps, and is no spring."""
@@ -116,25 +112,23 @@ def step_compliant(
     pressed in by any depth.
     """
     settings = CompliantSettings() if settings is None else settings
-    terms, mobility = StepSettings(), joint_mobilities(tree)
-    axes = joint_axes(tree, q)
-    drift = drifted(tree, q, v, dt)
-    b = bias_forces(tree, q, v, external_forces=external_forces, external_frame=external_frame)
-    A, p = free_motion(tree, q, b, tau, dt, mass_matrix(tree, q), drift)
-    joints = joint_terms(
+    terms = StepSettings()
+    begun = before_contact(
         tree,
         q,
+        v,
+        tau,
         dt,
         motors,
-        mobility,
         limits=settings.limits,
         mending=terms.mending,
         friction_compliance=terms.friction_compliance,
+        external_forces=external_forces,
+        external_frame=external_frame,
     )
-    equalities = loop_terms(tree, q, v, dt, mobility, terms.mending)
-    surfaces = _surfaces(axes, candidates, memory, dt, settings)
-    problem = GaussProblem(axes, A, p, [surface.point for surface in surfaces], joints, equalities)
-    found = solve_compliant(problem, drift, surfaces, dt)
+    surfaces = _surfaces(begun.axes, candidates, memory, dt, settings)
+    problem = begun.problem([surface.point for surface in surfaces])
+    found = solve_compliant(problem, begun.drift, surfaces, dt)
     q_next, v_next = moved(tree, q, v, found.v, found.mend, dt)
     remembered = [
         [*surface.patch_after(impulse, dt), surface.point.normal.dot(impulse), surface.excess]

@@ -13,17 +13,32 @@ from typing import NamedTuple
 from dalembert.algorithms.constraints import constraint_equations
 from dalembert.algorithms.constraints.explicit import original_model
 from dalembert.algorithms.dense import Matrix, unit
+from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.flight import land, rates_in_flight, take_off, turned
+from dalembert.algorithms.inverse_dynamics import bias_forces
+from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.algorithms.passive_forces import FRICTION_SPEED, displacement
 from dalembert.algorithms.rank import threshold
-from dalembert.contact.costs import Equality, JointDrive, JointLimit
+from dalembert.contact.costs import Equality, JointDrive, JointLimit, Point
 from dalembert.contact.curvature import multiply
+from dalembert.contact.joint_axes import JointAxes, joint_axes
+from dalembert.contact.mobility import joint_mobilities
+from dalembert.contact.newton import GaussProblem
 from dalembert.model.body import Body, Dependence
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, is_zero, literal, maximum, minimum, sqrt
 
-__all__ = ["Motor", "drifted", "free_motion", "joint_terms", "loop_terms", "moved"]
+__all__ = [
+    "BeforeContact",
+    "Motor",
+    "before_contact",
+    "drifted",
+    "free_motion",
+    "joint_terms",
+    "loop_terms",
+    "moved",
+]
 
 LIMIT_COMPLIANCE = 1e-2
 """Compliance of joint limits as a share of the mobility."""
@@ -45,6 +60,56 @@ class Motor(NamedTuple):
     kp: Scalar
     kd: Scalar
     effort: Scalar = math.inf
+
+
+class BeforeContact(NamedTuple):
+    """All of a step but its points: joint axes, M, v + h c, free motion A eta = p, the terms of joints and
+    loops."""
+
+    axes: JointAxes
+    M: Matrix
+    drift: list[Scalar]
+    A: Matrix
+    p: list[Scalar]
+    joints: list[JointLimit | JointDrive]
+    equalities: list[Equality]
+
+    def problem(self, points: list[Point]) -> GaussProblem:
+        """What is to be solved with these points."""
+        return GaussProblem(self.axes, self.A, self.p, points, self.joints, self.equalities)
+
+
+def before_contact(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    dt: Scalar,
+    motors: Sequence[Motor],
+    *,
+    limits: bool,
+    mending: float,
+    friction_compliance: float,
+    external_forces: ExternalForces,
+    external_frame: str,
+) -> BeforeContact:
+    """The terms of a step of dt [s] that do not depend on what touches."""
+    mobility, axes, drift = joint_mobilities(tree), joint_axes(tree, q), drifted(tree, q, v, dt)
+    b = bias_forces(tree, q, v, external_forces=external_forces, external_frame=external_frame)
+    M = mass_matrix(tree, q)
+    A, p = free_motion(tree, q, b, tau, dt, M, drift)
+    joints = joint_terms(
+        tree,
+        q,
+        dt,
+        motors,
+        mobility,
+        limits=limits,
+        mending=mending,
+        friction_compliance=friction_compliance,
+    )
+    equalities = loop_terms(tree, q, v, dt, mobility, mending)
+    return BeforeContact(axes, M, drift, A, p, joints, equalities)
 
 
 def drifted(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar) -> list[Scalar]:
