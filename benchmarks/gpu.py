@@ -113,8 +113,8 @@ class Case:
 
     def launch(self, rows: int | None = None) -> None:
         count = rows or self.rows
-        scratch = self.kernel.kept_scratch(0, self.rows)
-        self.kernel.launch(0, self.inputs, self.outputs, count, scratch=scratch)
+        with self.kernel.kept_scratch(0, self.rows) as scratch:
+            self.kernel.launch(0, self.inputs, self.outputs, count, scratch=scratch)
 
     def errors(self) -> tuple[float, float]:
         """99 % and all of the first and of the last `CHECKED` samples: max|difference| / max|value| against

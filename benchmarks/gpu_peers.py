@@ -1,19 +1,24 @@
 """MuJoCo Warp and MJX on the humanoid of their own packages, and dalembert on the same file: steps a second.
 
 Constraints are switched off on all sides, so that a step is smooth dynamics and integration; joints keep
-their damping and stiffness. MuJoCo Warp's rate with the contacts of its file, self-collision among them, is
-printed for `gpu_steps.py`. `gpu.py` calls this; a peer that is not installed is left out, and that is said.
+their damping and stiffness. MuJoCo Warp is measured with contact too, from the states of `gpu_steps.py`: with
+body parts that meet the floor alone, the pairs of shapes that are computed there, and with all pairs of its
+file. `gpu.py` calls this; a peer that is not installed is left out, and that is said.
+
+    python benchmarks/gpu_peers.py            MuJoCo Warp with contact alone
 """
 
 from __future__ import annotations
 
 import importlib.util
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gpu_steps import POSES, starts
 
 import dalembert as da
 from dalembert.cuda.device import device
@@ -22,6 +27,9 @@ from dalembert.library import function
 
 BATCH = 32_768
 STEPS = 100
+PLENTY = 256
+"""Contacts a sample that certainly have room."""
+
 FILES = {
     "MuJoCo Warp": ("mujoco_warp", "test_data/humanoid/humanoid.xml"),
     "MJX": ("mujoco.mjx", "test_data/humanoid/humanoid.xml"),
@@ -58,8 +66,7 @@ def compare(clock: Any) -> dict[str, Any]:
             f"by {difference:.0e}"
         )
         if peer == "MuJoCo Warp":
-            figures[peer]["theirs with contact"] = touching = warp_contact_rate(path)
-            print(f"{peer} with contact: {touching / 1e6:.1f} M/s")
+            figures[peer]["with contact"] = warp_contact_rates(path)
     return figures
 
 
@@ -107,25 +114,94 @@ def warp_rate(path: Path) -> float:
     import mujoco_warp
 
     model = plain_model(path)
-    return _warp_rate(model, mujoco_warp.make_data(model, nworld=BATCH))
+    there, data = mujoco_warp.put_model(model), mujoco_warp.make_data(model, nworld=BATCH)
+    return rate(_captured_steps(there, data))
 
 
-def warp_contact_rate(path: Path) -> float:
-    """Let go upright, with all that the file has."""
+def warp_contact_rates(path: Path) -> list[dict[str, Any]]:
+    """Print and return rates with contact, for each pose and choice of pairs."""
+    found = []
+    for pose in POSES:
+        for pairs in ("floor", "all"):
+            figures = warp_contact_rate(path, pose, pairs)
+            found.append({"pose": pose, "pairs": pairs, **figures})
+            print(
+                f"MuJoCo Warp with contact, {pose}, {figures['count']} pairs ({pairs}): "
+                f"{figures['rate'] / 1e6:.1f} M/s; nconmax {figures['nconmax']}, njmax {figures['njmax']}, "
+                f"contacts a world {figures['contacts']:.1f}; worlds with overflow {figures['overflow']}, at "
+                f"the limit of iterations {figures['iterations']}, of line searches {figures['searches']}, "
+                f"not finite {figures['failed']}",
+                flush=True,
+            )
+    return found
+
+
+def contact_model(path: Path, pairs: str) -> Any:
+    """The model of a file with all its pairs of shapes, or with those of the floor alone."""
     import mujoco
-    import mujoco_warp
 
     model = mujoco.MjModel.from_xml_path(str(path))
-    data = mujoco.MjData(model)
-    mujoco.mj_forward(model, data)
-    return _warp_rate(model, mujoco_warp.put_data(model, data, nworld=BATCH, nconmax=24, njmax=96))
+    if pairs == "floor":
+        ground = model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE
+        model.geom_contype[:], model.geom_conaffinity[:] = ~ground, ground
+    return model
 
 
-def _warp_rate(model: Any, data: Any) -> float:
+def warp_contact_rate(path: Path, pose: str, pairs: str) -> dict[str, Any]:
+    """100 steps from the states of `gpu_steps.py`, with as much room for contacts as these steps need.
+
+    Room that is not used costs time too, so that a first run with plenty finds out how much that is.
+    """
+    import mujoco
     import mujoco_warp
     import warp
 
+    model = contact_model(path, pairs)
+    start = mujoco.MjData(model)
     there = mujoco_warp.put_model(model)
+    there.opt.warn_overflow = 0  # flags remain; thousands of lines would be printed in the measured time
+    ours = da.load(path)
+    q, v = da.convert_state(ours, *starts(ours, pose, BATCH), source="dalembert", target="mujoco")
+    q, v = (warp.array(x, dtype=warp.float32) for x in (q, v))
+
+    def begin(data: Any) -> None:
+        mujoco_warp.reset_data(there, data)
+        warp.copy(data.qpos, q)
+        warp.copy(data.qvel, v)
+        data.overflow.zero_()
+        warp.synchronize()
+
+    data = mujoco_warp.put_data(model, start, nworld=BATCH, nconmax=PLENTY, njmax=4 * PLENTY)
+    begin(data)
+    contacts, rows = 0, 0
+    for _ in range(STEPS):
+        mujoco_warp.step(there, data)
+        contacts = max(contacts, int(data.ncollision.numpy()[0]), int(data.nacon.numpy()[0]))
+        rows = max(rows, int(data.nefc.numpy().max()))
+    nconmax, njmax = -(-contacts // BATCH) + 1, -(-rows // 8) * 8
+    data = mujoco_warp.put_data(model, start, nworld=BATCH, nconmax=nconmax, njmax=njmax)
+    steps = _captured_steps(there, data)
+    found = rate(steps, lambda: begin(data))
+    flags, kinds = data.overflow.numpy(), mujoco_warp.OverflowType
+    limits = int(kinds.ITERATIONS), int(kinds.LS_ITERATIONS)
+    return {
+        "rate": found,
+        "count": len(there.nxn_geom_pair_filtered.numpy()),
+        "nconmax": nconmax,
+        "njmax": njmax,
+        "contacts": float(data.nacon.numpy()[0]) / BATCH,
+        "overflow": int(np.count_nonzero(flags & ~sum(limits))),
+        "iterations": int(np.count_nonzero(flags & limits[0])),
+        "searches": int(np.count_nonzero(flags & limits[1])),
+        "failed": int(np.count_nonzero(~np.isfinite(data.qpos.numpy()).all(axis=1))),
+    }
+
+
+def _captured_steps(there: Any, data: Any) -> Callable[[], None]:
+    """All steps, each a launch of a captured graph, and a wait for the last."""
+    import mujoco_warp
+    import warp
+
     mujoco_warp.step(there, data)
     with warp.ScopedCapture() as capture:
         mujoco_warp.step(there, data)
@@ -135,7 +211,7 @@ def _warp_rate(model: Any, data: Any) -> float:
             warp.capture_launch(capture.graph)
         warp.synchronize()
 
-    return rate(steps)
+    return steps
 
 
 def mjx_rate(path: Path) -> float:
@@ -153,12 +229,25 @@ def mjx_rate(path: Path) -> float:
     return rate(lambda: jax.block_until_ready(advance(data)))
 
 
-def rate(steps: Callable[[], object]) -> float:
-    """Samples times steps a second, the best of three."""
-    steps()
+def rate(steps: Callable[[], object], begin: Callable[[], object] = lambda: None) -> float:
+    """Samples times steps a second, the best of three; `begin` goes back to the start, outside the time."""
     times = []
-    for _ in range(3):
+    for _ in range(4):
+        begin()
         start = time.perf_counter()
         steps()
         times.append(time.perf_counter() - start)
-    return BATCH * STEPS / min(times)
+    return BATCH * STEPS / min(times[1:])
+
+
+def main() -> int:
+    path = file_of("MuJoCo Warp")
+    if path is None:
+        print("MuJoCo Warp is not installed here", file=sys.stderr)
+        return 1
+    warp_contact_rates(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

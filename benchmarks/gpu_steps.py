@@ -6,7 +6,7 @@ needed. Its body parts touch the ground, not each other. Contact laws differ: "c
 compliant contact of each step to its end, "rigid" Coulomb friction and restitution without compliance;
 MuJoCo's is a convex law of its own with another softness, and its figures here include self-collision.
 
-    python benchmarks/gpu_steps.py [none] [compliant] [rigid] [--samples 32768] [--steps 100]
+    python benchmarks/gpu_steps.py [none] [compliant] [rigid] [--pose lying] [--samples 32768] [--steps 100]
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ from dalembert.simulation.step_function import StepPlan
 
 MODEL = Path(__file__).parent / "robots" / "humanoid27.json"
 DT = 0.005
+POSES = {"standing": (1.29, 0.0), "lying": (0.13, -np.pi / 2)}
+"""Height of the torso [m], and its turn about the axis to the left [rad]."""
+
 LAWS = {
     "none": None,
     "compliant": da.contact.Compliant(self_collision=False),
@@ -42,10 +45,21 @@ PEERS = {
 """Steps a second measured on an H200, batch 32,768."""
 
 
-class Steps:
-    """A rollout of the humanoid from about its standing pose."""
+def starts(model: da.Model, pose: str, samples: int) -> tuple[np.ndarray, np.ndarray]:
+    """q and v about a pose: "standing" with the feet on the ground, or "lying" on the back."""
+    rng = np.random.default_rng(0)
+    q = np.tile(model.neutral(), (samples, 1))
+    height, turn = POSES[pose]
+    q[:, 2] = height
+    q[:, 3], q[:, 5] = np.cos(turn / 2), np.sin(turn / 2)
+    q[:, 7:] += 0.05 * rng.standard_normal((samples, model.nq - 7))
+    return q, 0.1 * rng.standard_normal((samples, model.nv))
 
-    def __init__(self, law: Any, samples: int, dtype: str = "float32") -> None:
+
+class Steps:
+    """A rollout of the humanoid from about a pose."""
+
+    def __init__(self, law: Any, samples: int, pose: str = "standing", dtype: str = "float32") -> None:
         self.model = da.Model.from_json(MODEL.read_text())
         self.law, self.samples = law, samples
         plan = StepPlan(model=self.model, contact=law, pairs=() if law is None else law.pairs_in(self.model))
@@ -54,11 +68,8 @@ class Steps:
         begun = time.perf_counter()
         self.kernel = kernels.on_gpu(device(0))
         self.seconds = time.perf_counter() - begun
-        rng, size = np.random.default_rng(0), np.dtype(dtype).itemsize
-        self.q = np.tile(self.model.neutral(), (samples, 1))
-        self.q[:, 2] = 1.29
-        self.q[:, 7:] += 0.05 * rng.standard_normal((samples, self.model.nq - 7))
-        self.v = 0.1 * rng.standard_normal((samples, self.model.nv))
+        size = np.dtype(dtype).itemsize
+        self.q, self.v = starts(self.model, pose, samples)
         given = {"q": self.q, "v": self.v, "tau": np.zeros(self.model.nv), "dt": DT}
         given["memory"] = np.array(plan.memory)
         arrays = [np.asarray(given.get(item.name, 0.0), dtype) for item in kernels.recipe.signature]
@@ -74,9 +85,9 @@ class Steps:
         self.apart = [*[0] * len(self.inputs), *widths]
 
     def launch(self, steps: int) -> None:
-        scratch = self.kernel.kept_scratch(0, self.samples)
         more = (steps, steps, steps, *self.apart)
-        self.kernel.launch(0, self.inputs, self.outputs, self.samples, scratch=scratch, more=more)
+        with self.kernel.kept_scratch(0, self.samples) as scratch:
+            self.kernel.launch(0, self.inputs, self.outputs, self.samples, scratch=scratch, more=more)
 
     def final(self, name: str) -> np.ndarray:
         place = len(self.results) - 1 - len(self.names) + self.names.index(name)
@@ -94,6 +105,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("laws", nargs="*", default=["none", "compliant"], help="none, compliant, rigid")
+    parser.add_argument("--pose", choices=list(POSES), default="standing")
     parser.add_argument("--samples", type=int, default=32_768)
     parser.add_argument("--steps", type=int, default=100)
     options = parser.parse_args()
@@ -102,9 +114,9 @@ def main() -> int:
     except da.errors.DeviceError as error:
         print(error, file=sys.stderr)
         return 1
-    print(f"{device(0)!r}, batch {options.samples}, {options.steps} steps of {DT} s")
+    print(f"{device(0)!r}, batch {options.samples}, {options.steps} steps of {DT} s from {options.pose}")
     for name in options.laws:
-        steps = Steps(LAWS[name], options.samples)
+        steps = Steps(LAWS[name], options.samples, options.pose)
         apart = steps.difference(10)
         ms = clock.best(functools.partial(steps.launch, options.steps), 3)
         rate = 1e3 * options.samples * options.steps / ms
