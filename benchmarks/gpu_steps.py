@@ -29,7 +29,7 @@ from dalembert.simulation.step_function import StepPlan
 
 MODEL = Path(__file__).parent / "robots" / "humanoid27.json"
 DT = 0.005
-POSES = {"standing": (1.29, 0.0), "lying": (0.13, -np.pi / 2)}
+POSES = {"standing": (1.29, 0.0), "lying": (0.22, -np.pi / 2)}
 """Height of the torso [m], and its turn about the axis to the left [rad]."""
 
 LAWS = {
