@@ -79,7 +79,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_error_of_the_library_is_one_line_on_stderr(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse(**_: object) -> int:
+    def refuse(_: object) -> int:
         raise ModelError("body 'x' has no mass; give one")
 
     monkeypatch.setattr(demo, "run", refuse)

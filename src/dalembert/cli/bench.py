@@ -1,5 +1,6 @@
 """`dalembert bench`: time per sample of the three central computations, beside Pinocchio's."""
 
+import argparse
 import json
 from dataclasses import asdict, dataclass
 from timeit import Timer
@@ -13,15 +14,15 @@ __all__ = ["Measurement", "run"]
 BATCH = 4096
 
 
-def run(*, quick: bool, as_json: bool) -> int:
+def run(options: argparse.Namespace) -> int:
     """Measure, print, and return 1 where a result disagrees with Pinocchio's, else 0."""
-    rounds, seconds = (3, 0.02) if quick else (9, 0.1)
+    rounds, seconds = (3, 0.02) if options.quick else (9, 0.1)
     measurements = []
     with one_thread():
         for contest in (arm(BATCH), humanoid(BATCH)):
             for algorithm in ALGORITHMS:
                 measurements += _measure(contest, algorithm, rounds=rounds, seconds=seconds)
-    print(_json(measurements) if as_json else _text(measurements))
+    print(_json(measurements) if options.json else _text(measurements))
     return int(any(m.error is not None and m.error > 1e-10 for m in measurements))
 
 

@@ -1,5 +1,6 @@
 """`dalembert demo`: the bundled humanoid stands, is pushed, steps, falls, and is recorded."""
 
+import argparse
 from pathlib import Path
 from time import perf_counter
 
@@ -21,10 +22,10 @@ MOMENTS = (1.0, 2.3, 4.1, 4.2, 4.3, 4.6, 5.9, 6.3, 6.6, 6.8, 7.2, 7.9, 8.2, 8.4,
 """Of the pictures [s]."""
 
 
-def run(*, folder: str) -> int:
+def run(options: argparse.Namespace) -> int:
     """Simulate, print and record; 1 where it does not stand by itself, or does not come through."""
     model = choreography.humanoid()
-    target = Path(folder)
+    target = Path(options.folder)
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,5 +1,6 @@
 """`dalembert doctor`: what the library found on this machine, and whether its compiler works here."""
 
+import argparse
 import ctypes
 import json
 import math
@@ -20,11 +21,11 @@ from dalembert.errors import DalembertError
 __all__ = ["Finding", "findings", "gpus", "run"]
 
 
-def run(*, as_json: bool) -> int:
+def run(options: argparse.Namespace) -> int:
     """Print the findings; return 1 where one of them is a problem, else 0."""
     found = findings()
     problems = [finding for finding in found if finding.remedy]
-    if as_json:
+    if options.json:
         facts = {f.name: f.value for f in found}
         report = {"facts": facts, "problems": {f.name: f.remedy for f in problems}}
         print(json.dumps(report, indent=2))

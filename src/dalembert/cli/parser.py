@@ -1,9 +1,18 @@
 """The arguments of the `dalembert` command."""
 
 import argparse
-import math
 
 from dalembert import __version__
+from dalembert.cli.argument_types import (
+    at_least_two,
+    count,
+    gains,
+    height,
+    port,
+    positive,
+    positive_count,
+    push,
+)
 
 __all__ = ["parser"]
 
@@ -20,6 +29,7 @@ examples:
   dalembert bench --quick                   speed beside Pinocchio, in about twenty seconds
 """
 
+_FILES = ".urdf, .xml (MJCF), .json, .bvh, .asf and .amc, .txt (DeepMimic)"
 _STATUS = "exit status: 0 done; 1 {one}; 2 the file or the command line was not understood"
 
 
@@ -60,15 +70,10 @@ def _add_info(commands: "Commands[argparse.ArgumentParser]") -> None:
         "repaired. Of a motion file also its frames.",
         epilog=_STATUS.format(one="does not occur"),
     )
-    info.add_argument(
-        "file",
-        nargs="+",
-        metavar="FILE",
-        help=".urdf, .xml (MJCF), .json, .bvh, .asf and .amc, .txt (DeepMimic); or a bundled model: arm6",
-    )
+    info.add_argument("file", nargs="+", metavar="FILE", help=f"{_FILES}; or a bundled model: arm6")
     _add_reading(info)
     _add_motion(info)
-    info.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+    _add_json(info)
 
 
 def _add_check(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -81,16 +86,11 @@ def _add_check(commands: "Commands[argparse.ArgumentParser]") -> None:
         "(probably not meant, or digits are lost) and notes.",
         epilog=_STATUS.format(one="errors or warnings were found (with --strict: anything)"),
     )
-    check.add_argument(
-        "file",
-        nargs="+",
-        metavar="FILE",
-        help=".urdf, .xml (MJCF), .json, .bvh, .asf and .amc, .txt (DeepMimic); or a bundled model: arm6",
-    )
+    check.add_argument("file", nargs="+", metavar="FILE", help=f"{_FILES}; or a bundled model: arm6")
     _add_reading(check)
     _add_motion(check)
     check.add_argument("--strict", action="store_true", help="notes count as findings too")
-    check.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+    _add_json(check)
 
 
 def _add_convert(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -110,7 +110,7 @@ def _add_convert(commands: "Commands[argparse.ArgumentParser]") -> None:
         "--accept-losses", action="store_true", help="write B even if its dynamics are not those of A"
     )
     _add_reading(convert)
-    convert.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+    _add_json(convert)
 
 
 def _add_simulate(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -134,9 +134,9 @@ def _add_simulate(commands: "Commands[argparse.ArgumentParser]") -> None:
         help="file to write: .npz, .parquet, .html; repeatable",
     )
     add("--force", action="store_true", help="replace files that exist")
-    add("--duration", type=_positive, default=5.0, metavar="S", help="simulated seconds (default: 5)")
-    add("--dt", type=_positive, default=0.002, metavar="S", help="seconds of a step (default: 0.002)")
-    add("--every", type=_positive_count, metavar="N", help="steps from frame to frame (default: of 10 ms)")
+    add("--duration", type=positive, default=5.0, metavar="S", help="simulated seconds (default: 5)")
+    add("--dt", type=positive, default=0.002, metavar="S", help="seconds of a step (default: 0.002)")
+    add("--every", type=positive_count, metavar="N", help="steps from frame to frame (default: of 10 ms)")
     add("--integrator", default="semi_implicit", metavar="NAME", help="of motion without contact: rk4 …")
     add(
         "--contact",
@@ -153,20 +153,20 @@ def _add_simulate(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
     add(
         "--initial-height",
-        type=_height,
+        type=height,
         metavar="M",
         help="metres from the ground to the lowest point (default: 0); in a world of its own, how much "
         "higher it starts",
     )
-    add("--seed", type=_count, metavar="N", help="random initial velocities of this seed")
-    add("--samples", type=_positive_count, metavar="N", help="so many motions at once, by random velocities")
+    add("--seed", type=count, metavar="N", help="random initial velocities of this seed")
+    add("--samples", type=positive_count, metavar="N", help="so many motions at once, by random velocities")
     motors = simulate.add_mutually_exclusive_group()
-    motors.add_argument("--pd", type=_gains, metavar="KP,KD", help="motors of these gains hold the pose")
+    motors.add_argument("--pd", type=gains, metavar="KP,KD", help="motors of these gains hold the pose")
     motors.add_argument("--hold", action="store_true", help="motors hold the pose, firmly")
     add(
         "--push",
         action="append",
-        type=_push,
+        type=push,
         metavar="body=NAME,force=X,Y,Z,at=S,for=S",
         help="push a body at its centre of mass [N]; repeatable",
     )
@@ -175,7 +175,7 @@ def _add_simulate(commands: "Commands[argparse.ArgumentParser]") -> None:
         action=argparse.BooleanOptionalAction,
         help="show a bar with the real-time factor (default: on a terminal)",
     )
-    add("--json", action="store_true", help="print one JSON object instead of text")
+    _add_json(simulate)
     _add_reading(simulate)
     _add_motion(simulate)
 
@@ -193,27 +193,26 @@ def _add_view(commands: "Commands[argparse.ArgumentParser]") -> None:
         "file",
         nargs="+",
         metavar="FILE",
-        help=".urdf, .xml (MJCF), .json, .bvh, .asf and .amc, .txt (DeepMimic), .npz (trajectory), .html "
-        "(recording); or a bundled model: humanoid",
+        help=f"{_FILES}, .npz (trajectory), .html (recording); or a bundled model: humanoid",
     )
     view.add_argument("--html", metavar="OUT", help="write a recording to this file and show nothing")
     view.add_argument("--force", action="store_true", help="replace OUT if it exists")
-    view.add_argument("--port", type=_port, default=0, metavar="N", help="port (default: any that is free)")
+    view.add_argument("--port", type=port, default=0, metavar="N", help="port (default: any that is free)")
     view.add_argument("--no-open", action="store_true", help="print the address and open no browser")
     view.add_argument("--title", metavar="TEXT", help="title of the page (default: the name of the file)")
     view.add_argument(
-        "--fps", type=_positive, default=60.0, metavar="N", help="pictures a second, at most (default: 60)"
+        "--fps", type=positive, default=60.0, metavar="N", help="pictures a second, at most (default: 60)"
     )
     view.add_argument("--follow", metavar="BODY", help="the body that the camera follows, or com")
     view.add_argument(
-        "--sample", type=_count, default=0, metavar="I", help="which of a batch of trajectories (default: 0)"
+        "--sample", type=count, default=0, metavar="I", help="which of a batch of trajectories (default: 0)"
     )
     _add_reading(view)
     _add_motion(view)
 
 
 def _add_count(commands: "Commands[argparse.ArgumentParser]") -> None:
-    count = commands.add_parser(
+    counting = commands.add_parser(
         "count",
         help="count the operations of the algorithms on a model",
         description="Count multiplications and additions of every method on a model, as it is compiled, "
@@ -221,21 +220,23 @@ def _add_count(commands: "Commands[argparse.ArgumentParser]") -> None:
         "joints, and beside the costs of branched trees where it branches.",
         epilog=_STATUS.format(one="does not occur"),
     )
-    count.add_argument(
+    counting.add_argument(
         "model",
         metavar="MODEL",
         help="a file (.urdf, .xml, .json), or a bundled model such as arm6, humanoid, gu, binary_tree",
     )
-    count.add_argument("-n", type=_positive_count, metavar="N", help="number of joints of gu and binary_tree")
-    count.add_argument(
+    counting.add_argument(
+        "-n", type=positive_count, metavar="N", help="number of joints of gu and binary_tree"
+    )
+    counting.add_argument(
         "--up-to",
-        type=_at_least_two,
+        type=at_least_two,
         metavar="N",
         help="of gu or binary_tree: totals of every size from 2 to N, and where the methods cross",
     )
-    count.add_argument("--all", action="store_true", help="methods of cubic cost on large models, too")
-    _add_reading(count)
-    count.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+    counting.add_argument("--all", action="store_true", help="methods of cubic cost on large models, too")
+    _add_reading(counting)
+    _add_json(counting)
 
 
 def _add_doctor(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -245,7 +246,7 @@ def _add_doctor(commands: "Commands[argparse.ArgumentParser]") -> None:
         description="Show what the library found on this machine and compile a pendulum to test it. "
         "The exit status is 1 if something does not work.",
     )
-    doctor.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+    _add_json(doctor)
 
 
 def _add_bench(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -257,7 +258,7 @@ def _add_bench(commands: "Commands[argparse.ArgumentParser]") -> None:
         "the same process on the same robots and the results are compared first.",
     )
     bench.add_argument("--quick", action="store_true", help="fewer repetitions: about twenty seconds")
-    bench.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    _add_json(bench)
 
 
 def _add_demo(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -271,6 +272,10 @@ def _add_demo(commands: "Commands[argparse.ArgumentParser]") -> None:
     demo.add_argument(
         "folder", nargs="?", default=".", metavar="FOLDER", help="where to write (default: here)"
     )
+
+
+def _add_json(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--json", action="store_true", help="print one JSON object instead of text")
 
 
 def _add_reading(command: argparse.ArgumentParser) -> None:
@@ -299,72 +304,8 @@ def _add_reading(command: argparse.ArgumentParser) -> None:
 def _add_motion(command: argparse.ArgumentParser) -> None:
     motion = command.add_argument_group("how to read a motion")
     motion.add_argument("--up", choices=("y", "z"), help="the axis that points up in the file (default: y)")
-    motion.add_argument("--scale", type=_positive, metavar="S", help="metres in one length unit of the file")
-    motion.add_argument("--frame-time", type=_positive, metavar="S", help="seconds between frames")
-    motion.add_argument("--skip", type=_count, metavar="N", help="leave out the first N frames")
-    motion.add_argument("--mass", type=_positive, metavar="KG", help="mass of the whole figure")
-    motion.add_argument("--height", type=_positive, metavar="M", help="height of the whole figure")
-
-
-def _height(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise argparse.ArgumentTypeError(f"expected a height in metres, got {text!r}")
-    return number
-
-
-def _gains(text: str) -> tuple[float, float]:
-    try:
-        kp, kd = (float(number) for number in text.split(","))
-    except ValueError:
-        kp, kd = math.nan, math.nan
-    if not (0.0 <= kp < math.inf and 0.0 <= kd < math.inf):
-        raise argparse.ArgumentTypeError(f"expected two gains from 0 on, KP,KD such as 300,30, got {text!r}")
-    return kp, kd
-
-
-def _push(text: str) -> object:
-    from dalembert.cli.scenario import push
-
-    return push(text)
-
-
-def _count(text: str) -> int:
-    number = int(text) if text.isdecimal() else -1
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}")
-    return number
-
-
-def _positive_count(text: str) -> int:
-    number = int(text) if text.isdecimal() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number above zero, got {text!r}")
-    return number
-
-
-def _at_least_two(text: str) -> int:
-    number = _positive_count(text)
-    if number < 2:
-        raise argparse.ArgumentTypeError(f"expected 2 or more, got {text!r}")
-    return number
-
-
-def _port(text: str) -> int:
-    number = int(text) if text.isdecimal() else -1
-    if not 0 <= number < 65536:
-        raise argparse.ArgumentTypeError(f"expected a number from 0 to 65535, got {text!r}")
-    return number
-
-
-def _positive(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0.0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"expected a number above zero, got {text!r}")
-    return number
+    motion.add_argument("--scale", type=positive, metavar="S", help="metres in one length unit of the file")
+    motion.add_argument("--frame-time", type=positive, metavar="S", help="seconds between frames")
+    motion.add_argument("--skip", type=count, metavar="N", help="leave out the first N frames")
+    motion.add_argument("--mass", type=positive, metavar="KG", help="mass of the whole figure")
+    motion.add_argument("--height", type=positive, metavar="M", help="height of the whole figure")
