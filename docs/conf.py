@@ -1,6 +1,11 @@
 """Sphinx configuration. Build with `make docs`; every warning is an error."""
 
 import re
+import tempfile
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.errors import SphinxError
 
 from dalembert import __version__, kernels
 
@@ -128,6 +133,30 @@ def escape(line: str) -> str:
     )
 
 
+def last_lines_of_tracebacks(app, doctree: nodes.document) -> None:
+    """Of an error that a page shows, what it says: the rest of a traceback is about the builder's machine."""
+    for block in doctree.findall(nodes.literal_block):
+        if "traceback" in block["classes"]:
+            said = re.search(r"(?:.*\n)?(\w+Error: .*)", block.astext(), re.DOTALL)
+            said = re.sub(r"\S*/ipykernel_\d+/\d+\.py", "notebook.py", said[1] if said else block.astext())
+            block.children = [nodes.Text(said)]
+            block.rawsource = said
+
+
+def refuse_machine_paths(app, exception: Exception | None) -> None:
+    """Pages that hold a path of the machine that built them are no pages."""
+    if exception is not None:
+        return
+    folders = (Path(__file__).parents[1], Path.home(), Path(tempfile.gettempdir()))
+    begins = [re.escape(f"{folder}/") for folder in folders if folder != folder.parent]
+    private = re.compile(rf"(?<![\w.])(?:{'|'.join(begins)})|site-packages")
+    for page in sorted(Path(app.outdir).rglob("*.html")):
+        if found := private.search(page.read_text("utf-8")):
+            raise SphinxError(f"{page.relative_to(app.outdir)} shows a path of this machine: {found[0]}")
+
+
 def setup(app) -> None:
+    app.connect("doctree-read", last_lines_of_tracebacks)
+    app.connect("build-finished", refuse_machine_paths)
     app.connect("autodoc-process-docstring", plain_docstring)
     app.connect("autodoc-process-signature", short_aliases)
