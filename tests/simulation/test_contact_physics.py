@@ -63,6 +63,18 @@ def test_a_box_on_an_incline_sticks_or_slides(mu):
         assert found.contacts.force[-1, :, 2].sum() == pytest.approx(weight, rel=1e-3)
 
 
+def test_small_bodies_stick_as_large_ones_do():
+    """Whatever its size, a brick on a slope of half its angle of friction stays where it is."""
+    mu, slope, dt = 0.5, np.arctan(0.25), 0.005
+    for side in (0.01, 0.1, 5.0):
+        inertia = 0.1 * side**2 * np.array([0.0885, 0.0885, 0.1667])
+        model = free_body(da.Box((side, side, side / 4)), 0.1, inertia, slope=slope, friction=mu)
+        start = [0.0, 0.0, side / 8, *UPRIGHT]
+        found = da.rollout(model, start, np.zeros(6), steps=400, dt=dt, contact="rigid")
+        assert abs(found.q[-1, 0]) < 1e-3
+        assert np.abs(found.v[-1, 3:]).max() < 1e-4
+
+
 def test_a_sliding_ball_comes_to_roll_with_five_sevenths_of_its_speed():
     model = ball(friction=0.3)
     start = np.array([0.0, 0.0, R, *UPRIGHT])

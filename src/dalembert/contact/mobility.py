@@ -3,7 +3,9 @@
     w_i = 1/3 sum over the joints that carry body i of |J_j|^2 / A_jj                                   (1)
 
 with J_j the velocity of the body's centre of mass for unit speed of variable j, and r^2 |omega_j|^2 added for
-points at the distance r from it. Taken once, in the neutral configuration, so that it is a constant.
+points at the distance r from it: about the half size of a limb, or of the body where that is smaller, as
+friction of small bodies would be too soft otherwise, and they would creep. Taken once, in the neutral
+configuration, so that it is a constant.
 """
 
 from __future__ import annotations
@@ -11,13 +13,20 @@ from __future__ import annotations
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.contact.joint_axes import joint_axes
 from dalembert.errors import ModelError
+from dalembert.model.body import Body
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, is_zero, maximum
+from dalembert.scalar import Scalar, is_zero, maximum, minimum
 
 __all__ = ["joint_mobilities", "point_mobilities", "weights"]
 
 LEVER = 0.1
-"""r of Eq. (1) [m]: about the half size of a limb."""
+"""The greatest r of Eq. (1) [m]."""
+
+LEAST_LEVER = 1e-3
+"""The least r [m]: points of mass have no size of their own."""
+
+ROUND = 2.5
+"""The square of a ball's radius over that of its radius of gyration."""
 
 
 def joint_mobilities(tree: Tree) -> list[Scalar]:
@@ -44,10 +53,11 @@ def point_mobilities(tree: Tree) -> list[Scalar]:
     result: list[Scalar] = []
     for body in tree.bodies:
         center = axes.poses[body].transform_point(body.inertia.com) - axes.origin
+        lever = _squared_lever(body)
         total: Scalar = 0.0
         for places, s in axes.columns(-1, body.index):
             linear = s.linear + s.angular.cross(center)
-            square = linear.dot(linear) + s.angular.dot(s.angular) * (LEVER * LEVER)
+            square = linear.dot(linear) + s.angular.dot(s.angular) * lever
             for place, ratio in places:
                 total = total + square * inverse[place] * (ratio * ratio)
         result.append(total * (1.0 / 3.0))
@@ -66,6 +76,15 @@ def weights(tree: Tree) -> list[Scalar]:
         root = roots[body.index]
         masses[root] = masses[root] + body.inertia.mass if root in masses else body.inertia.mass
     return [1.0 / maximum(masses[root], 1e-9) for root in roots]
+
+
+def _squared_lever(body: Body) -> Scalar:
+    """r^2 of Eq. (1) [m^2]: that of a ball with the body's mass and moments of inertia, at most `LEVER`^2."""
+    moments, mass = body.inertia.inertia_at_com, body.inertia.mass
+    if is_zero(mass):
+        return LEVER * LEVER
+    gyration = (moments.xx + moments.yy + moments.zz) / (3.0 * mass)
+    return minimum(maximum(ROUND * gyration, LEAST_LEVER * LEAST_LEVER), LEVER * LEVER)
 
 
 def _diagonal(tree: Tree, q: list[Scalar]) -> list[Scalar]:
