@@ -75,7 +75,8 @@ def test_a_file_is_counted(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nonsense"], "neither a file nor a bundled model"),
+        (["nonsense"], 'unknown file or bundled model "nonsense"'),
+        (["humaniod"], 'nearest: "humanoid"'),
         (["missing.urdf"], "missing.urdf"),
         (["arm6", "-n", "3"], "has one size"),
         (["arm6", "--up-to", "3"], "families"),

@@ -233,16 +233,18 @@ def test_files_that_exist_are_kept(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nothing"], "neither a file nor a bundled model"),
+        (["nothing"], 'unknown file or bundled model "nothing"'),
+        (["pendulun"], 'nearest: "pendulum"'),
         (["missing.urdf"], "missing.urdf"),
         (["pendulum", "-o", "x.csv"], ".npz"),
         (["pendulum", "-o", "no/such/folder/x.npz"], "does not exist"),
         (["pendulum", "--integrator", "magic"], "semi_implicit"),
         (["pendulum", "--pose", "standing"], "neutral"),
-        (["pendulum", "--pose", "missing.json"], "missing.json"),
+        (["pendulum", "--pose", "missing.json"], "missing.json cannot be read"),
         (["pendulum", "--pose", "missing.npz"], "missing.npz"),
         (["pendulum", "--initial-height", "1"], "free root"),
         (["pendulum", "--every", "1000", "--duration", "0.1"], "longer than --duration"),
+        (["pendulum", "--dt", "3", "--duration", "2"], "--dt 3 s is longer than --duration 2 s"),
         (["pendulum", "--duration", "1e10"], "every"),
         (["pendulum", "-o", "folder.npz", "--force"], "is a folder"),
         (["pendulum", "--push", "body=foot,force=1,0,0"], "foot"),
@@ -279,7 +281,7 @@ def test_options_that_are_no_numbers_are_refused(capsys, arguments):
     with pytest.raises(SystemExit) as stopped:
         main(["simulate", "pendulum", *arguments])
     assert stopped.value.code == 2
-    assert "error: argument" in capsys.readouterr().err
+    assert "dalembert simulate: argument" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status.
 
     0: success; 1: a check failed; 2: the command line, or the file it names, was not understood. `arguments`
-    defaults to `sys.argv[1:]`.
+    defaults to `sys.argv[1:]`; none at all asks for help.
     """
-    options = parser().parse_args(arguments)
+    options = parser().parse_args((sys.argv[1:] if arguments is None else arguments) or ["--help"])
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Names of files and bodies may hold what the terminal's encoding does not.
         sys.stdout.reconfigure(errors="backslashreplace")

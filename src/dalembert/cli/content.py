@@ -12,7 +12,7 @@ from typing import Any, Final, final
 
 import dalembert as da
 from dalembert import formats, models
-from dalembert.errors import ArgumentError, DalembertError
+from dalembert.errors import ArgumentError, DalembertError, UnknownNameError
 from dalembert.formats.resources import read_regular_file
 
 __all__ = ["Content", "bundled", "complain", "content", "finite", "say", "say_json", "unreadable"]
@@ -69,8 +69,7 @@ def content(files: Sequence[str], options: argparse.Namespace) -> Content:
 def bundled(name: str) -> da.Model:
     """A model of `da.models` by its name."""
     if name not in models.__all__:
-        names = ", ".join(sorted(models.__all__))
-        raise ArgumentError(f'"{name}" is neither a file nor a bundled model; bundled: {names}')
+        raise UnknownNameError.of("file or bundled model", name, sorted(models.__all__))
     make = getattr(models, name)
     parameters = inspect.signature(make).parameters.values()
     if any(p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):

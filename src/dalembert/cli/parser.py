@@ -1,6 +1,7 @@
 """The arguments of the `dalembert` command."""
 
 import argparse
+from typing import NoReturn, final
 
 from dalembert import __version__
 from dalembert.cli.argument_types import (
@@ -33,9 +34,17 @@ _FILES = ".urdf, .xml (MJCF), .json, .bvh, .asf and .amc, .txt (DeepMimic)"
 _STATUS = "exit status: 0 done; 1 {one}; 2 the file or the command line was not understood"
 
 
-def parser() -> argparse.ArgumentParser:
+@final
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, where argparse would print all options before it."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}; {self.prog} --help says more\n")
+
+
+def parser() -> Parser:
     """The parser of the whole command line."""
-    whole = argparse.ArgumentParser(
+    whole = Parser(
         prog="dalembert",
         description="Rigid-body dynamics, written once in Python and compiled to SIMD machine code.",
         epilog=_EPILOG,
@@ -61,7 +70,7 @@ def parser() -> argparse.ArgumentParser:
 Commands = argparse._SubParsersAction  # the only name that argparse has for it
 
 
-def _add_info(commands: "Commands[argparse.ArgumentParser]") -> None:
+def _add_info(commands: "Commands[Parser]") -> None:
     info = commands.add_parser(
         "info",
         help="show what a model or motion file holds",
@@ -76,7 +85,7 @@ def _add_info(commands: "Commands[argparse.ArgumentParser]") -> None:
     _add_json(info)
 
 
-def _add_check(commands: "Commands[argparse.ArgumentParser]") -> None:
+def _add_check(commands: "Commands[Parser]") -> None:
     check = commands.add_parser(
         "check",
         help="check whether a model is physically plausible",
@@ -93,7 +102,7 @@ def _add_check(commands: "Commands[argparse.ArgumentParser]") -> None:
     _add_json(check)
 
 
-def _add_convert(commands: "Commands[argparse.ArgumentParser]") -> None:
+def _add_convert(commands: "Commands[Parser]") -> None:
     convert = commands.add_parser(
         "convert",
         help="write a model in another format",
@@ -113,7 +122,7 @@ def _add_convert(commands: "Commands[argparse.ArgumentParser]") -> None:
     _add_json(convert)
 
 
-def _add_simulate(commands: "Commands[argparse.ArgumentParser]") -> None:
+def _add_simulate(commands: "Commands[Parser]") -> None:
     simulate = commands.add_parser(
         "simulate",
         help="let physics move a model, with contact and pushes",
@@ -137,7 +146,12 @@ def _add_simulate(commands: "Commands[argparse.ArgumentParser]") -> None:
     add("--duration", type=positive, default=5.0, metavar="S", help="simulated seconds (default: 5)")
     add("--dt", type=positive, default=0.002, metavar="S", help="seconds of a step (default: 0.002)")
     add("--every", type=positive_count, metavar="N", help="steps from frame to frame (default: of 10 ms)")
-    add("--integrator", default="semi_implicit", metavar="NAME", help="of motion without contact: rk4 …")
+    add(
+        "--integrator",
+        default="semi_implicit",
+        metavar="NAME",
+        help="of motion without contact, such as rk4 (default: semi_implicit)",
+    )
     add(
         "--contact",
         choices=("rigid", "compliant", "none"),
@@ -180,7 +194,7 @@ def _add_simulate(commands: "Commands[argparse.ArgumentParser]") -> None:
     _add_motion(simulate)
 
 
-def _add_view(commands: "Commands[argparse.ArgumentParser]") -> None:
+def _add_view(commands: "Commands[Parser]") -> None:
     view = commands.add_parser(
         "view",
         help="look at a model or a motion in the browser",
@@ -211,7 +225,7 @@ def _add_view(commands: "Commands[argparse.ArgumentParser]") -> None:
     _add_motion(view)
 
 
-def _add_count(commands: "Commands[argparse.ArgumentParser]") -> None:
+def _add_count(commands: "Commands[Parser]") -> None:
     counting = commands.add_parser(
         "count",
         help="count the operations of the algorithms on a model",
@@ -239,7 +253,7 @@ def _add_count(commands: "Commands[argparse.ArgumentParser]") -> None:
     _add_json(counting)
 
 
-def _add_doctor(commands: "Commands[argparse.ArgumentParser]") -> None:
+def _add_doctor(commands: "Commands[Parser]") -> None:
     doctor = commands.add_parser(
         "doctor",
         help="show versions, CPU features, lanes, cache and GPU, and test the compiler",
@@ -249,7 +263,7 @@ def _add_doctor(commands: "Commands[argparse.ArgumentParser]") -> None:
     _add_json(doctor)
 
 
-def _add_bench(commands: "Commands[argparse.ArgumentParser]") -> None:
+def _add_bench(commands: "Commands[Parser]") -> None:
     bench = commands.add_parser(
         "bench",
         help="time the central computations, beside Pinocchio where it is installed",
@@ -261,7 +275,7 @@ def _add_bench(commands: "Commands[argparse.ArgumentParser]") -> None:
     _add_json(bench)
 
 
-def _add_demo(commands: "Commands[argparse.ArgumentParser]") -> None:
+def _add_demo(commands: "Commands[Parser]") -> None:
     demo = commands.add_parser(
         "demo",
         help="the bundled humanoid stands, is pushed, steps, falls, and is recorded",
@@ -274,11 +288,11 @@ def _add_demo(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
 
 
-def _add_json(command: argparse.ArgumentParser) -> None:
+def _add_json(command: Parser) -> None:
     command.add_argument("--json", action="store_true", help="print one JSON object instead of text")
 
 
-def _add_reading(command: argparse.ArgumentParser) -> None:
+def _add_reading(command: Parser) -> None:
     reading = command.add_argument_group("how to read a model")
     reading.add_argument(
         "--root",
@@ -301,7 +315,7 @@ def _add_reading(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_motion(command: argparse.ArgumentParser) -> None:
+def _add_motion(command: Parser) -> None:
     motion = command.add_argument_group("how to read a motion")
     motion.add_argument("--up", choices=("y", "z"), help="the axis that points up in the file (default: y)")
     motion.add_argument("--scale", type=positive, metavar="S", help="metres in one length unit of the file")

@@ -205,8 +205,9 @@ def _frames(array: Array) -> int:
 
 def _written(model: da.Model, path: Path) -> tuple[Array, Array]:
     """A list of nq numbers, {"q": […], "v": […]}, or values by the names of joints."""
+    text = read_regular_file(str(path), limit=LARGEST)
     try:
-        given = json.loads(read_regular_file(str(path), limit=LARGEST))
+        given = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise FileError(f"{path} is no JSON: {error}") from error
     if isinstance(given, list):

@@ -87,7 +87,9 @@ def _simulate(
 ) -> tuple[da.Trajectory, dict[str, Any], list[str]]:
     """The trajectory, how fast it was, and what was said about it."""
     dt = options.dt
-    whole = max(1, round(options.duration / dt))
+    if dt > options.duration:
+        raise ArgumentError(f"--dt {dt:g} s is longer than --duration {options.duration:g} s")
+    whole = round(options.duration / dt)
     every = options.every or min(whole, max(1, round(FRAME / dt)))
     if every > whole:
         raise ArgumentError(
