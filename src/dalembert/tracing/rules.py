@@ -11,15 +11,15 @@ operations, whatever else uses its arguments: each replaces one operation by at 
 
 from __future__ import annotations
 
-import math
 from typing import Any, Final
 
-from dalembert.tracing.operations import LEAF_OPS, OPERATIONS
+from dalembert.tracing.cancellation_rules import CANCELLATION
+from dalembert.tracing.condition_rules import CONDITIONS
+from dalembert.tracing.constant_rules import CONSTANTS
+from dalembert.tracing.operations import OPERATIONS
 from dalembert.tracing.rewriting import Apply, Rule, RuleSet
 
 __all__ = ["BOOK_RULES", "NO_RULES", "RULES"]
-
-SMALLEST_NORMAL: Final = 2.2250738585072014e-308
 
 
 def _fold(op: str) -> Apply:
@@ -41,190 +41,9 @@ def _is(value: float, result: Apply) -> Apply:
     return lambda c, x: result(c, x) if c.data == value else None
 
 
-def _safe(value: float) -> bool:
-    """Constants may be combined as long as the result neither overflows nor loses digits."""
-    return SMALLEST_NORMAL <= abs(value) < math.inf or value == 0.0
-
-
-def _scale(x: Any) -> tuple[float, Any]:
-    """(c, y) with x = c y and c constant; (1, x) where there is no constant factor."""
-    if x.op == "mul":
-        a, b = x.args
-        if a.op == "constant":
-            return a.data, b
-        if b.op == "constant":
-            return b.data, a
-    return 1.0, x
-
-
-def _gather_factors(c: Any, product: Any) -> Any:
-    """c1 (c2 x) = (c1 c2) x"""
-    factor, x = _scale(product)
-    return (c.data * factor) * x if x is not product and _safe(c.data * factor) else None
-
-
-def _gather_quotient(c: Any, quotient: Any) -> Any:
-    """c1 (c2 / x) = (c1 c2) / x,  c1 (x / c2) = (c1 / c2) x"""
-    a, b = quotient.args
-    if a.op == "constant" and _safe(c.data * a.data):
-        return (c.data * a.data) / b
-    if b.op == "constant" and b.data != 0.0 and _safe(c.data / b.data):
-        return (c.data / b.data) * a
-    return None
-
-
-def _offset(x: Any) -> tuple[Any, float, float] | None:
-    """(y, sign, c) with x = sign y + c and c constant."""
-    a, b = x.args
-    if b.op == "constant":
-        return a, 1.0, b.data if x.op == "add" else -b.data
-    if a.op == "constant":
-        return b, 1.0 if x.op == "add" else -1.0, a.data
-    return None
-
-
-def _gather_terms(sign_c: float, sign_x: float) -> Apply:
-    """c1 ± (y + c2) = (c1 ± c2) ± y, with either sign for each"""
-
-    def apply(c: Any, sum_: Any) -> Any:
-        found = _offset(sum_)
-        if found is None:
-            return None
-        y, sign, c2 = found
-        total = sign_c * c.data + sign_x * c2
-        if math.isinf(total):
-            return None
-        return total + y if sign * sign_x > 0.0 else total - y
-
-    return apply
-
-
-def _combine(sign: float) -> Apply:
-    """c1 x ± c2 x = (c1 ± c2) x"""
-
-    def apply(a: Any, b: Any) -> Any:
-        c1, x = _scale(a)
-        c2, y = _scale(b)
-        return (c1 + sign * c2) * x if x is y and _safe(c1 + sign * c2) else None
-
-    return apply
-
-
-def _pythagoras(a: Any, b: Any) -> Any:
-    """sin² x + cos² x = 1"""
-    (s, s2), (c, c2) = a.args, b.args
-    if s is s2 and c is c2 and {s.op, c.op} == {"sin", "cos"} and s.args[0] is c.args[0]:
-        return a.graph.constant(1.0)
-    return None
-
-
-def _other(x: Any, term: Any) -> Any:
-    """The other argument of a two-argument operation, if `term` is one of them."""
-    a, b = x.args
-    return b if a is term else a if b is term else None
-
-
-def _factor(op: str) -> Apply:
-    """a b ± a c = a (b ± c), where b ± c is a leaf or a part of b or c, so that it costs nothing."""
-
-    def apply(left: Any, right: Any) -> Any:
-        for a in left.args:
-            if a is right.args[0] or a is right.args[1]:
-                b, c = _other(left, a), _other(right, a)
-                total = a.graph.rewritten(op, b, c)
-                free = total is not None and (
-                    total.op in LEAF_OPS or any(total is item for item in (*b.args, *c.args))
-                )
-                return a * total if free else None
-        return None
-
-    return apply
-
-
-def _cancel_shared(sign: float) -> Apply:
-    """(a + b) ± (c + d), with any signs inside, where one term cancels against one of the other sum."""
-
-    def apply(left: Any, right: Any) -> Any:
-        (a, b), (c, d) = left.args, right.args
-        if a is not c and a is not d and b is not c and b is not d:
-            return None
-        sign_b = 1.0 if left.op == "add" else -1.0
-        sign_d = sign if right.op == "add" else -sign
-        for x, sign_x, y, sign_y in ((a, 1.0, b, sign_b), (b, sign_b, a, 1.0)):
-            for u, sign_u, w, sign_w in ((c, sign, d, sign_d), (d, sign_d, c, sign)):
-                if x is u and sign_x != sign_u:
-                    return _signed_sum(y, sign_y, w, sign_w)
-        return None
-
-    return apply
-
-
-def _signed_sum(x: Any, sign_x: float, y: Any, sign_y: float) -> Any:
-    if sign_x == sign_y:
-        return x + y if sign_x > 0.0 else -(x + y)
-    return x - y if sign_x > 0.0 else y - x
-
-
-def _minus(x: Any) -> Any:
-    return None if x is None else -x
-
-
-def _power_of_two(x: Any, c: Any) -> Any:
-    """x / 2^k = 2^-k x, exactly"""
-    return (1.0 / c.data) * x if abs(math.frexp(c.data)[0]) == 0.5 and _safe(1.0 / c.data) else None
-
-
-def _divide_factors(product: Any, c: Any) -> Any:
-    """(c1 x) / c2 = (c1 / c2) x"""
-    factor, x = _scale(product)
-    if x is product or c.data == 0.0 or not _safe(factor / c.data):
-        return None
-    return (factor / c.data) * x
-
-
-def _divide_by_factors(c: Any, product: Any) -> Any:
-    """c1 / (c2 x) = (c1 / c2) / x"""
-    factor, x = _scale(product)
-    if x is product or factor == 0.0 or not _safe(c.data / factor):
-        return None
-    return (c.data / factor) / x
-
-
-def _known(x: Any) -> bool | None:
-    """Whether a condition is known to hold, known not to hold, or neither."""
-    a, b = x.args
-    if a is b and a.op == "constant" and a.data == 0.0:
-        return bool(x.op == "le")
-    return None
-
-
-def _absorb(absorbing: bool) -> Apply:
-    """(false and x) = false, (true and x) = x; (true or x) = true, (false or x) = x"""
-
-    def apply(known: Any, x: Any) -> Any:
-        value = _known(known)
-        return None if value is None else known if value is absorbing else x
-
-    return apply
-
-
-def _not_known(x: Any) -> Any:
-    value = _known(x)
-    return None if value is None else x.graph.boolean(not value)
-
-
-def _select_known(c: Any, a: Any, b: Any) -> Any:
-    value = _known(c)
-    return None if value is None else a if value else b
-
-
 def _select_negated(c: Any, a: Any, b: Any) -> Any:
     """select(c, -a, -b) = -select(c, a, b)"""
     return -c.graph.operation("select", c, a.args[0], b.args[0]) if a.op == "neg" and b.op == "neg" else None
-
-
-def _call(op: str) -> Apply:
-    return lambda *args: args[0].graph.operation(op, *args)
 
 
 def _odd(op: str) -> Apply:
@@ -233,10 +52,6 @@ def _odd(op: str) -> Apply:
 
 def _even(op: str) -> Apply:
     return lambda x: x.graph.operation(op, x.args[0])
-
-
-def _same(a: Any, b: Any) -> Any:
-    return a if a is b else None
 
 
 _FOLDING: Final = tuple(
@@ -288,66 +103,6 @@ _NEGATION: Final = (
     *(Rule(f"{op} is even", op, ("neg",), _even(op)) for op in ("cos", "abs")),
 )
 
-_CONSTANTS: Final = (
-    Rule("c1 (c2 x) = (c1 c2) x", "mul", ("constant", "mul"), _gather_factors),
-    Rule("c1 (c2 / x)", "mul", ("constant", "div"), _gather_quotient),
-    Rule("c1 + (x + c2)", "add", ("constant", "add"), _gather_terms(1.0, 1.0)),
-    Rule("c1 + (x - c2)", "add", ("constant", "sub"), _gather_terms(1.0, 1.0)),
-    Rule("c1 - (x + c2)", "sub", ("constant", "add"), _gather_terms(1.0, -1.0)),
-    Rule("c1 - (x - c2)", "sub", ("constant", "sub"), _gather_terms(1.0, -1.0)),
-    Rule("(x + c2) - c1", "sub", ("add", "constant"), lambda x, c: _gather_terms(-1.0, 1.0)(c, x)),
-    Rule("(x - c2) - c1", "sub", ("sub", "constant"), lambda x, c: _gather_terms(-1.0, 1.0)(c, x)),
-    Rule("x / 2^k", "div", ("*", "constant"), _power_of_two),
-    Rule("(c1 x) / c2", "div", ("mul", "constant"), _divide_factors),
-    Rule("c1 / (c2 x)", "div", ("constant", "mul"), _divide_by_factors),
-    Rule(
-        "x / (1 / y) = x y",
-        "div",
-        ("*", "div"),
-        lambda x, d: x * d.args[1] if d.args[0].data == 1.0 else None,
-    ),
-)
-
-_CANCELLATION: Final = (
-    Rule("x - x = 0", "sub", ("*", "*"), lambda a, b: a.graph.constant(0.0) if a is b else None),
-    Rule("c1 x + c2 x", "add", ("mul", "mul"), _combine(1.0)),
-    Rule("c x + x", "add", ("mul", "*"), _combine(1.0)),
-    Rule("c1 x - c2 x", "sub", ("mul", "*"), _combine(-1.0)),
-    Rule("x - c x", "sub", ("*", "mul"), _combine(-1.0)),
-    Rule("sin² + cos² = 1", "add", ("mul", "mul"), _pythagoras),
-    Rule("a b + a c = a (b + c)", "add", ("mul", "mul"), _factor("add")),
-    Rule("a b - a c = a (b - c)", "sub", ("mul", "mul"), _factor("sub")),
-    Rule("(a - b) + b = a", "add", ("sub", "*"), lambda d, x: d.args[0] if d.args[1] is x else None),
-    Rule("(a + b) - a = b", "sub", ("add", "*"), _other),
-    Rule("a - (a + b) = -b", "sub", ("*", "add"), lambda x, s: _minus(_other(s, x))),
-    Rule("(a - b) - a = -b", "sub", ("sub", "*"), lambda d, x: -d.args[1] if d.args[0] is x else None),
-    Rule("a - (a - b) = b", "sub", ("*", "sub"), lambda x, d: d.args[1] if d.args[0] is x else None),
-    Rule("(a + b) - (a + c) = b - c", "sub", ("add", "add"), _cancel_shared(-1.0)),
-    Rule("(a + b) - (a - c) = b + c", "sub", ("add", "sub"), _cancel_shared(-1.0)),
-    Rule("(a - b) - (a + c) = -(b + c)", "sub", ("sub", "add"), _cancel_shared(-1.0)),
-    Rule("(a - b) - (a - c) = c - b", "sub", ("sub", "sub"), _cancel_shared(-1.0)),
-    Rule("(a + b) + (c - a) = b + c", "add", ("add", "sub"), _cancel_shared(1.0)),
-    Rule("(a - b) + (c - a) = c - b", "add", ("sub", "sub"), _cancel_shared(1.0)),
-    Rule("b - a = -(a - b)", "sub", ("*", "*"), lambda a, b: _minus(a.graph.existing("sub", b, a))),
-    Rule("x / x = 1", "div", ("*", "*"), lambda a, b: a.graph.constant(1.0) if a is b else None),
-    Rule("sqrt(x) sqrt(x) = x", "mul", ("sqrt", "sqrt"), lambda a, b: a.args[0] if a is b else None),
-)
-
-_CONDITIONS: Final = (
-    Rule("not (not x) = x", "not", ("not",), lambda x: x.args[0]),
-    *(Rule("not, known", "not", (op,), _not_known) for op in ("le", "lt")),
-    *(Rule("and, known", "and", (op, "*"), _absorb(False)) for op in ("le", "lt")),
-    *(Rule("or, known", "or", (op, "*"), _absorb(True)) for op in ("le", "lt")),
-    *(Rule("select, known", "select", (op, "*", "*"), _select_known) for op in ("le", "lt")),
-    Rule("select of equals", "select", ("*", "*", "*"), lambda c, a, b: a if a is b else None),
-    Rule("select by not", "select", ("not", "*", "*"), lambda c, a, b: _call("select")(c.args[0], b, a)),
-    *(Rule(f"{op} of equals", op, ("*", "*"), _same) for op in ("and", "or", "min", "max")),
-    Rule("x < x never", "lt", ("*", "*"), lambda a, b: a.graph.boolean(False) if a is b else None),
-    Rule("abs of abs", "abs", ("abs",), lambda x: x),
-    Rule("abs of a root", "abs", ("sqrt",), lambda x: x),
-    Rule("floor of a floor", "floor", ("floor",), lambda x: x),
-)
-
-RULES: Final = RuleSet("default", BOOK_RULES.rules + _NEGATION + _CONSTANTS + _CANCELLATION + _CONDITIONS)
+RULES: Final = RuleSet("default", BOOK_RULES.rules + _NEGATION + CONSTANTS + CANCELLATION + CONDITIONS)
 
 NO_RULES: Final = RuleSet("none", (), canonical_order=False)
