@@ -14,7 +14,18 @@ import numpy as np
 
 from dalembert.errors import DtypeError
 
-__all__ = ["Bridge", "bridge_of", "float_type", "is_foreign", "is_on_gpu", "require_numpy"]
+__all__ = [
+    "DLPACK_CUDA",
+    "Bridge",
+    "bridge_of",
+    "float_type",
+    "is_cuda",
+    "is_foreign",
+    "is_on_gpu",
+    "library_of",
+    "require_library",
+    "require_numpy",
+]
 
 BRIDGES: Final = {
     "torch": "dalembert.interop.torch",
@@ -31,6 +42,13 @@ KINDS: Final = {
     "dalembert.interop.jax": "JAX array",
     ON_GPU: "GPU array",
 }
+
+LIBRARIES: Final = {
+    "torch": ("PyTorch tensor", "torch.as_tensor({name})"),
+    "jax": ("JAX array", "jax.numpy.asarray({name})"),
+    "cupy": ("CuPy array", "cupy.asarray({name})"),
+}
+"""What arrays of a library are called, and how one of another library becomes one of them: in its memory."""
 
 DLPACK_CUDA: Final = 2
 
@@ -56,9 +74,43 @@ def is_foreign(value: object) -> bool:
 
 
 def is_on_gpu(value: object) -> bool:
-    """Whether a value is an array on a GPU that kernels of ours can be launched on: all but JAX's."""
+    """Whether a value is an array on a GPU; of JAX's also one that is traced, which may be anywhere."""
     home = _home(value)
-    return home == ON_GPU or (home == BRIDGES["torch"] and bool(getattr(value, "is_cuda", False)))
+    if home == BRIDGES["torch"]:
+        return is_cuda(value)
+    if home == BRIDGES["jax"]:
+        return bool(importlib.import_module(home).may_be_on_gpu(value))
+    return home == ON_GPU
+
+
+def is_cuda(tensor: object) -> bool:
+    """Whether a tensor of PyTorch is on a GPU."""
+    return bool(getattr(tensor, "is_cuda", False))
+
+
+def library_of(value: object) -> str | None:
+    """The library that a value is an array of, and computes with it; "" of another on a GPU, None of none."""
+    if isinstance(value, PLAIN):
+        return None
+    for kind in type(value).__mro__:
+        name = kind.__module__.partition(".")[0].removesuffix("lib")
+        if name in LIBRARIES:
+            return name
+    return None if _home(value) is None else ""
+
+
+def require_library(name: str, value: object, library: str) -> None:
+    """Refuse an array of another library than the first one's: memory is ordered on one's stream alone."""
+    own = library_of(value)
+    if own in (None, library):
+        return
+    home = type(value).__module__.partition(".")[0]
+    what = f"a {LIBRARIES[own][0]}" if own else f"an array of {home}"
+    beside, remedy = LIBRARIES.get(library, ("GPU array", "all as arrays of one"))
+    raise DtypeError(
+        f"{name} is {what} beside {beside}s; the arguments of a call are arrays of one library: pass "
+        f"{remedy.format(name=name)}"
+    )
 
 
 def require_numpy(name: str, value: object) -> None:

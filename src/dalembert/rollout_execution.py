@@ -19,6 +19,7 @@ from dalembert.arguments import Array, ArrayArgument, Rows, as_rows
 from dalembert.binding import bind
 from dalembert.errors import ArgumentError, UnknownNameError
 from dalembert.execution import CHECKS
+from dalembert.foreign_arrays import library_of
 from dalembert.kernels import Kernels
 from dalembert.lowering import Recipe
 from dalembert.refused_rows import refusal_of
@@ -108,15 +109,20 @@ class CompiledRollout:
         *,
         steps: int,
         every: int,
-        starts: Mapping[int, object],
+        starts: Mapping[int, str | float],
         unwanted: Collection[str] = (),
     ) -> GpuRollout:
         """All steps in one launch, of arguments by name, arrays on a GPU among them.
 
-        `starts`: results, by number, whose frames begin with a value for the start. `unwanted`: carried
-        arguments of which nobody wants frames.
+        `starts`: results, by number, whose frames begin with the start: with the value of an argument, or
+        with a number. `unwanted`: carried arguments of which nobody wants frames.
         """
-        from dalembert.cuda.rollouts import launch_rollout  # nothing else needs a GPU
+        # Nothing else needs a GPU.
+        libraries = (library_of(value) for value in values.values())
+        if next((name for name in libraries if name is not None), None) == "jax":
+            from dalembert.interop.jax_rollouts import launch_rollout
+        else:
+            from dalembert.cuda.rollouts import launch_rollout
 
         return launch_rollout(
             self._kernels,

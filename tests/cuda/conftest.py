@@ -31,7 +31,6 @@ def cuda(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeCuda]:
 def torch_gpu(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
     """Tensors with axes count as tensors on GPU 0; PyTorch works on stream 99."""
     torch = pytest.importorskip("torch")
-    from dalembert.interop import torch as interop
 
     def empty(shape: tuple[int, ...], *, dtype: Any, device: str) -> Any:
         assert device == "cuda:0"
@@ -49,6 +48,32 @@ def torch_gpu(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
     monkeypatch.setattr(kind, "_raw_stream", lambda ordinal: 99)
     monkeypatch.setattr(arrays.TorchTensors, "ordinal", lambda self, array: 0)
     monkeypatch.setitem(arrays._KINDS, arrays.TorchTensors, kind)
-    monkeypatch.setattr(interop, "_on_gpu", lambda tensor: tensor.dim() > 0)
-    monkeypatch.setattr(arrays, "_is_cuda", lambda tensor: tensor.dim() > 0)
+    monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda tensor: tensor.dim() > 0), raising=False)
     return cuda
+
+
+@pytest.fixture
+def jax_gpu(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCuda]:
+    """XLA's CPU stands for its GPU: its arrays count as arrays there, and it calls our function with them."""
+    jax = pytest.importorskip("jax")
+    from dalembert.interop import jax as interop
+    from dalembert.interop import jax_rollouts, xla_calls
+
+    mlir, register = jax.interpreters.mlir, xla_calls.register
+    monkeypatch.setattr(xla_calls, "register", lambda platform: register("cpu"))
+    monkeypatch.setattr(xla_calls, "_numbers", {})
+    for module in (interop, jax_rollouts):
+        monkeypatch.setattr(module, "is_on_gpu", lambda array: isinstance(array, jax.Array))
+    rules = mlir._platform_specific_lowerings["cpu"]
+    for primitive, launched in (
+        (interop.call_p, interop._launched),
+        (jax_rollouts.rollout_p, jax_rollouts._launched),
+    ):
+        monkeypatch.setitem(rules, primitive, rules.get(primitive))
+        mlir.register_lowering(primitive, mlir.lower_fun(launched, multiple_results=True), platform="cpu")
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    yield cuda
+    jax.config.update("jax_enable_x64", before)
+    rules.pop(jax_rollouts.rollout_p)
+    jax.clear_caches()

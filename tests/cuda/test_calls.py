@@ -8,19 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.cuda.fake_libcuda import FakeCuda, HostMemoryArray
+from tests.cuda.moving_states import states
 
 import dalembert as da
-from dalembert.cuda.arrays import View
+from dalembert.cuda.array_kind import View
 from dalembert.cuda.device import device
 from dalembert.cuda.device_array import DeviceArray
 from dalembert.errors import ArgumentError, DeviceError, DtypeError, ShapeError, StateError
-
-
-def states(model: Any, rows: int, dtype: str = "float64") -> list[np.ndarray]:
-    """q, v and a third array of nv numbers of moving states."""
-    rng = np.random.default_rng(7)
-    q = np.stack([model.random_state(seed)[0] for seed in range(rows)])
-    return [x.astype(dtype) for x in (q, *rng.standard_normal((2, rows, model.nv)))]
 
 
 def on_gpu(*arrays: np.ndarray) -> list[HostMemoryArray]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,18 +17,6 @@ interop = pytest.importorskip("dalembert.interop.jax")
 xla_calls = pytest.importorskip("dalembert.interop.xla_calls")
 
 
-@pytest.fixture
-def gpu(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCuda]:
-    """XLA's CPU stands for its GPU."""
-    register = xla_calls.register
-    monkeypatch.setattr(xla_calls, "register", lambda platform: register("cpu"))
-    monkeypatch.setattr(xla_calls, "_numbers", {})
-    before = jax.config.jax_enable_x64
-    jax.config.update("jax_enable_x64", True)
-    yield cuda
-    jax.config.update("jax_enable_x64", before)
-
-
 def arguments(rows: int) -> list[np.ndarray]:
     return list(np.random.default_rng(5).standard_normal((3, rows, 6)))
 
@@ -38,15 +25,15 @@ def launched(function: Any, check: str | None = None) -> Any:
     return jax.jit(lambda *arrays: interop._launched(*arrays, function=function, check=check))
 
 
-def test_a_call_inside_jit_launches_on_xlas_buffers(gpu: FakeCuda) -> None:
+def test_a_call_inside_jit_launches_on_xlas_buffers(jax_gpu: FakeCuda) -> None:
     f = da.compile(da.forward_dynamics, da.models.arm6())
     q, v, tau = arguments(37)
     (found,) = launched(f)(q, v, tau)
     np.testing.assert_allclose(np.asarray(found), f(q, v, tau), rtol=1e-12)
-    assert len(gpu.launches) == 1
+    assert len(jax_gpu.launches) == 1
 
 
-def test_rows_are_repeated_where_batches_are_broadcast(gpu: FakeCuda) -> None:
+def test_rows_are_repeated_where_batches_are_broadcast(jax_gpu: FakeCuda) -> None:
     f = da.compile(da.forward_dynamics, da.models.arm6())
     q, v, tau = arguments(12)
     arrays = q.reshape(3, 4, 6), v[:4], tau[0]
@@ -54,7 +41,7 @@ def test_rows_are_repeated_where_batches_are_broadcast(gpu: FakeCuda) -> None:
     np.testing.assert_allclose(np.asarray(found), f(*arrays), rtol=1e-12)
 
 
-def test_several_functions_have_numbers_of_their_own(gpu: FakeCuda) -> None:
+def test_several_functions_have_numbers_of_their_own(jax_gpu: FakeCuda) -> None:
     model = da.models.arm6()
     q, v, tau = arguments(4)
     for name in ("forward_dynamics", "inverse_dynamics"):
@@ -63,14 +50,14 @@ def test_several_functions_have_numbers_of_their_own(gpu: FakeCuda) -> None:
         np.testing.assert_allclose(np.asarray(found), f(q, v, tau), rtol=1e-12)
 
 
-def test_failures_become_errors_of_jax(gpu: FakeCuda) -> None:
+def test_failures_become_errors_of_jax(jax_gpu: FakeCuda) -> None:
     f = da.compile(da.forward_dynamics, da.models.arm6())
-    gpu.failures["cuLaunchKernel"] = 700
+    jax_gpu.failures["cuLaunchKernel"] = 700
     with pytest.raises(Exception, match="DeviceError: forward_dynamics: cuLaunchKernel failed"):
         jax.block_until_ready(launched(f)(*arguments(4)))
 
 
-def test_checks_cannot_wait_inside_a_computation(gpu: FakeCuda) -> None:
+def test_checks_cannot_wait_inside_a_computation(jax_gpu: FakeCuda) -> None:
     f = da.compile(da.forward_dynamics, da.models.arm6())
     with pytest.raises(ArgumentError, match="would have to wait for the GPU"):
         launched(f, "raise")(*arguments(4))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.cuda.moving_states import states
 
 import dalembert as da
 from dalembert.cuda.device import device
@@ -24,12 +25,6 @@ def _no_gpu() -> str:
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(_no_gpu()), reason="no GPU here")]
 
 MODELS = ("pendulum", "cart_pole", "arm6", "quadruped", "humanoid")
-
-
-def states(model: Any, rows: int, dtype: str = "float64") -> list[np.ndarray]:
-    rng = np.random.default_rng(1)
-    q = np.stack([model.random_state(rng)[0] for _ in range(rows)])
-    return [x.astype(dtype) for x in (q, *rng.standard_normal((2, rows, model.nv)))]
 
 
 def errors(found: np.ndarray, wanted: np.ndarray) -> np.ndarray:
@@ -132,6 +127,23 @@ def test_jax_computes_inside_jit() -> None:
     np.testing.assert_allclose(np.asarray(slope), wanted, rtol=1e-9, atol=1e-9)
 
 
+def test_rollouts_of_jax_inside_jit_and_vmap() -> None:
+    jax = pytest.importorskip("jax")
+    model = da.models.quadruped()
+    q, v, tau = states(model, 24)
+    v *= 0.1
+
+    def final(q: Any, v: Any, tau: Any) -> Any:
+        return da.rollout(model, q, v, tau, steps=30, dt=1e-3).q[..., -1, :]
+
+    wanted = da.rollout(model, q, v, tau[:, None], steps=30, dt=1e-3).q[:, -1]
+    given = [to_jax(x) for x in (q, v, tau)]
+    found = jax.jit(lambda q, v, tau: 2.0 * final(q, v, tau[:, None]))(*given)
+    np.testing.assert_allclose(np.asarray(found), 2.0 * wanted, rtol=1e-9, atol=1e-11)
+    found = jax.jit(jax.vmap(final))(*given)
+    np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-9, atol=1e-11)
+
+
 def test_rows_are_refused_when_asked_for() -> None:
     model = da.models.humanoid()
     arrays = states(model, 40)
@@ -143,7 +155,7 @@ def test_rows_are_refused_when_asked_for() -> None:
     assert np.flatnonzero(np.isnan(flagged).any(axis=1)).tolist() == [7]
 
 
-@pytest.mark.parametrize("put", [to_torch, to_cupy])
+@pytest.mark.parametrize("put", [to_torch, to_cupy, to_jax])
 def test_rollouts_are_those_of_the_cpu(put: Callable[[np.ndarray], Any]) -> None:
     model = da.models.cart_pole()
     name = f"{model.bodies[1].name}.mass"

@@ -1,36 +1,40 @@
-"""Rollouts on a GPU: one launch, the motion that the CPU computes. Tensors of the host stand for them."""
+"""Rollouts on a GPU: one launch, the motion that the CPU computes. Tensors of the host and
+arrays of XLA's CPU stand for them."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.cuda.fake_libcuda import FakeCuda, HostMemoryArray
+from tests.cuda.moving_states import states
 
 import dalembert as da
-from dalembert import foreign_arrays
-from dalembert.cuda import arrays
 from dalembert.errors import ArgumentError, DeviceError, ShapeError
-from dalembert.simulation import rollouts, trajectory
+from dalembert.simulation import rollouts
 
-torch = pytest.importorskip("torch")
+Put = Callable[[np.ndarray], Any]
+
+
+@pytest.fixture(params=["torch", "jax"])
+def gpu(request: pytest.FixtureRequest) -> FakeCuda:
+    """A GPU for the arrays of one library after the other."""
+    return request.getfixturevalue(f"{request.param}_gpu")
 
 
 @pytest.fixture
-def gpu(torch_gpu: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
-    def is_on_gpu(value: object) -> bool:
-        return isinstance(value, torch.Tensor) and value.dim() > 0
-
-    for module in (foreign_arrays, rollouts, trajectory):
-        monkeypatch.setattr(module, "is_on_gpu", is_on_gpu)
-    return torch_gpu
+def put(gpu: FakeCuda, request: pytest.FixtureRequest) -> Put:
+    """NumPy arrays as arrays of that library."""
+    library = pytest.importorskip(request.node.callspec.params["gpu"])
+    return library.tensor if library.__name__ == "torch" else library.numpy.asarray
 
 
 def start(model: Any, samples: int, dtype: str = "float64") -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(2)
-    q = np.stack([model.random_state(seed)[0] for seed in range(samples)])
-    return q.astype(dtype), 0.1 * rng.standard_normal((samples, model.nv)).astype(dtype)
+    q, v, _ = states(model, samples, dtype)
+    return q, v * v.dtype.type(0.1)
 
 
 def same(found: Any, wanted: Any, tolerance: float = 1e-10) -> None:
@@ -45,35 +49,36 @@ def same(found: Any, wanted: Any, tolerance: float = 1e-10) -> None:
 
 
 @pytest.mark.parametrize("every", [1, 5])
-def test_forces_step_by_step(gpu: FakeCuda, every: int) -> None:
+def test_forces_step_by_step(gpu: FakeCuda, put: Put, every: int) -> None:
     model = da.models.arm6()
     q, v = start(model, 9)
     tau = np.random.default_rng(4).standard_normal((9, 20, 6))
     launched = len(gpu.launches)
-    found = da.rollout(model, *map(torch.tensor, (q, v, tau)), dt=0.001, every=every)
+    found = da.rollout(model, *map(put, (q, v, tau)), dt=0.001, every=every)
     assert len(gpu.launches) == launched + 1
-    assert isinstance(found.q, torch.Tensor)
+    assert type(found.q) is type(put(q))
     assert found.on_gpu
     assert found.q.shape == (9, 20 // every + 1, 6)
     same(found, da.rollout(model, q, v, tau, dt=0.001, every=every))
 
 
-def test_one_sample_gets_no_axis_of_samples(gpu: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_sample_gets_no_axis_of_samples(gpu: FakeCuda, put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers of the host beside it, a time step, have no axis either."""
-    monkeypatch.setattr(arrays, "_is_cuda", lambda tensor: True)
+    if "torch" in sys.modules:
+        monkeypatch.setattr(sys.modules["torch"].Tensor, "is_cuda", True, raising=False)
     model = da.models.arm6()
     q, v = (x[0] for x in start(model, 1))
-    found = da.rollout(model, torch.tensor(q), torch.tensor(v), steps=4, dt=0.001)
+    found = da.rollout(model, put(q), put(v), steps=4, dt=0.001)
     wanted = da.rollout(model, q, v, steps=4, dt=0.001)
     assert found.q.shape == wanted.q.shape == (5, 6)
     assert found.failed_at.shape == wanted.failed_at.shape == ()
     same(found, wanted)
     for _ in range(2):
-        there = da.step(model, torch.tensor(q), torch.tensor(v), torch.zeros(6, dtype=torch.float64), 0.001)
+        there = da.step(model, put(q), put(v), put(np.zeros(6)), 0.001)
         assert [tuple(x.shape) for x in there] == [(6,), (6,)]
 
 
-def test_held_forces_policies_and_numbers_of_the_host(gpu: FakeCuda) -> None:
+def test_held_forces_policies_and_numbers_of_the_host(gpu: FakeCuda, put: Put) -> None:
     model = da.models.arm6()
     q, v = start(model, 5)
     held = np.random.default_rng(4).standard_normal((5, 1, 6))
@@ -84,37 +89,35 @@ def test_held_forces_policies_and_numbers_of_the_host(gpu: FakeCuda) -> None:
     cases: list[tuple[Any, Any]] = [
         (None, None),
         (held[0, 0], held[0, 0]),
-        (torch.tensor(held), held),
+        (put(held), held),
         (policy, policy),
     ]
     for there, here in cases:
-        found = da.rollout(model, torch.tensor(q), torch.tensor(v), there, steps=10, dt=0.001)
+        found = da.rollout(model, put(q), put(v), there, steps=10, dt=0.001)
         same(found, da.rollout(model, q, v, here, steps=10, dt=0.001))
-    found = da.rollout(model, q[0], v[0], torch.tensor(held), steps=4, dt=0.001)
+    found = da.rollout(model, q[0], v[0], put(held), steps=4, dt=0.001)
     same(found, da.rollout(model, q[0], v[0], held, steps=4, dt=0.001))
 
 
-def test_time_steps_and_parameters_of_samples(gpu: FakeCuda) -> None:
+def test_time_steps_and_parameters_of_samples(gpu: FakeCuda, put: Put) -> None:
     """Domain randomisation: each sample has masses of its own."""
     model = da.models.cart_pole()
     name = f"{model.bodies[1].name}.mass"
     q, v = start(model, 7)
     mass, dt = np.linspace(0.5, 2.0, 7), np.linspace(0.001, 0.002, 7)
-    there = {"parameters": {name: torch.tensor(mass)}, "dt": torch.tensor(dt)}
-    found = da.rollout(model, torch.tensor(q), torch.tensor(v), steps=15, **there)
+    there = {"parameters": {name: put(mass)}, "dt": put(dt)}
+    found = da.rollout(model, put(q), put(v), steps=15, **there)
     same(found, da.rollout(model, q, v, steps=15, parameters={name: mass}, dt=dt))
-    assert np.ptp(found.q.numpy()[:, -1, 0]) > 0.0
+    assert np.ptp(np.asarray(found.q)[:, -1, 0]) > 0.0
 
 
-def test_samples_begin_anew_where_the_mask_says_so(gpu: FakeCuda) -> None:
+def test_samples_begin_anew_where_the_mask_says_so(gpu: FakeCuda, put: Put) -> None:
     """After a reset a sample moves as it did from the start; others go on."""
     model = da.models.arm6()
     q, v = start(model, 4)
     mask = np.zeros((4, 12))
     mask[1, 5] = mask[2, 0] = mask[2, 7] = 1.0
-    found = da.rollout(
-        model, torch.tensor(q), torch.tensor(v), steps=12, dt=0.001, reset=torch.tensor(mask) > 0
-    )
+    found = da.rollout(model, put(q), put(v), steps=12, dt=0.001, reset=put(mask) > 0)
     wanted = da.rollout(model, q, v, steps=12, dt=0.001, reset=mask)
     same(found, wanted)
     plain = da.rollout(model, q, v, steps=12, dt=0.001)
@@ -139,7 +142,7 @@ def test_a_reset_heals_a_failed_sample() -> None:
     np.testing.assert_array_equal(healed.q[1, 5:], plain.q[1, 1:5])
 
 
-def test_contact_servos_and_external_forces(gpu: FakeCuda) -> None:
+def test_contact_servos_and_external_forces(gpu: FakeCuda, put: Put) -> None:
     builder = da.ModelBuilder(name="ball")
     builder.add_body(
         "ball",
@@ -160,27 +163,27 @@ def test_contact_servos_and_external_forces(gpu: FakeCuda) -> None:
         "contact": "compliant",
         "observe": ("contact_forces", "contact_work"),
     }
-    found = da.rollout(model, torch.tensor(q), torch.tensor(v), external_forces=torch.tensor(push), **options)
+    found = da.rollout(model, put(q), put(v), external_forces=put(push), **options)
     wanted = da.rollout(model, q, v, external_forces=push, **options)
     same(found, wanted, 1e-7)
     np.testing.assert_allclose(found.numpy().contacts.force, wanted.contacts.force, rtol=1e-6, atol=1e-6)
 
 
-def test_single_precision_follows_the_arrays(gpu: FakeCuda) -> None:
+def test_single_precision_follows_the_arrays(gpu: FakeCuda, put: Put) -> None:
     model = da.models.arm6()
     q, v = start(model, 3, "float32")
-    found = da.rollout(model, torch.tensor(q), torch.tensor(v), steps=10, dt=0.001)
-    assert found.q.dtype == torch.float32
+    found = da.rollout(model, put(q), put(v), steps=10, dt=0.001)
+    assert str(found.q.dtype).endswith("float32")
     wanted = da.rollout(model, q.astype(float), v.astype(float), steps=10, dt=0.001)
-    np.testing.assert_allclose(found.q.numpy(), wanted.q, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(np.asarray(found.q), wanted.q, rtol=1e-4, atol=1e-4)
 
 
-def test_failed_samples_are_found_in_the_trajectory(gpu: FakeCuda) -> None:
+def test_failed_samples_are_found_in_the_trajectory(gpu: FakeCuda, put: Put) -> None:
     model = da.models.arm6()
     q, v = start(model, 3)
     tau = np.zeros((3, 6, 6))
     tau[1, 3] = np.nan
-    found = da.rollout(model, *map(torch.tensor, (q, v, tau)), dt=0.001)
+    found = da.rollout(model, *map(put, (q, v, tau)), dt=0.001)
     assert found.failed.tolist() == [False, True, False]
     there = found.numpy()
     assert there.failed_at.tolist() == [-1, 3, -1]
@@ -189,22 +192,28 @@ def test_failed_samples_are_found_in_the_trajectory(gpu: FakeCuda) -> None:
     assert "on a GPU" in repr(found)
 
 
-def test_what_would_wait_for_the_host_is_refused(gpu: FakeCuda) -> None:
+def test_what_would_wait_for_the_host_is_refused(gpu: FakeCuda, put: Put) -> None:
     model = da.models.arm6()
-    q, v = map(torch.tensor, start(model, 3))
+    q, v = map(put, start(model, 3))
     with pytest.raises(ArgumentError, match="a callback is called on the host"):
         da.rollout(model, q, v, steps=3, callback=lambda t, q, v: v)
     with pytest.raises(ArgumentError, match='"energy" is not observed on a GPU'):
         da.rollout(model, q, v, steps=3, observe="energy")
+    with pytest.raises(ShapeError, match="expected"):
+        da.rollout(model, q, v, put(np.zeros((3, 4, 6))), steps=3)
+
+
+def test_gradients_of_tensors_do_not_pass(torch_gpu: FakeCuda) -> None:
+    torch = pytest.importorskip("torch")
+    model = da.models.arm6()
+    q, v = map(torch.tensor, start(model, 3))
     with pytest.raises(ArgumentError, match="v requires gradients, which do not pass through a rollout"):
         da.rollout(model, q, v.clone().requires_grad_(), steps=3)
     with torch.no_grad():
         assert da.rollout(model, q, v.clone().requires_grad_(), steps=3, dt=1e-4).q.shape == (3, 4, 6)
-    with pytest.raises(ShapeError, match="expected"):
-        da.rollout(model, q, v, torch.zeros(3, 4, 6, dtype=torch.float64), steps=3)
 
 
 def test_arrays_of_other_libraries_are_pointed_to_pytorch(cuda: FakeCuda) -> None:
     model = da.models.arm6()
-    with pytest.raises(DeviceError, match="take tensors of PyTorch or arrays of CuPy"):
+    with pytest.raises(DeviceError, match="take PyTorch tensors, CuPy arrays or JAX arrays"):
         da.rollout(model, *map(HostMemoryArray, start(model, 3)), steps=3)

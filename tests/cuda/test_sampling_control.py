@@ -10,22 +10,9 @@ import numpy as np
 import pytest
 from tests.cuda.fake_libcuda import FakeCuda
 
-from dalembert import foreign_arrays
-from dalembert.simulation import rollouts, trajectory
-
 torch = pytest.importorskip("torch")
 
 EXAMPLE = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "gpu" / "mppi.py"))
-
-
-@pytest.fixture
-def gpu(torch_gpu: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
-    def is_on_gpu(value: object) -> bool:
-        return isinstance(value, torch.Tensor) and value.dim() > 0
-
-    for module in (foreign_arrays, rollouts, trajectory):
-        monkeypatch.setattr(module, "is_on_gpu", is_on_gpu)
-    return torch_gpu
 
 
 def states(name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -40,7 +27,7 @@ def states(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.filterwarnings("ignore:rollout. shapes")
 @pytest.mark.parametrize("name", ["cart_pole", "quadruped"])
-def test_tensors_lead_to_the_plan_of_arrays_in_one_launch_a_decision(gpu: FakeCuda, name: str) -> None:
+def test_tensors_lead_to_the_plan_of_arrays_in_one_launch_a_decision(torch_gpu: FakeCuda, name: str) -> None:
     """From the same noise; tensors are float32 and arrays float64."""
     task = EXAMPLE[name]()
     q, v = states(name)
@@ -54,9 +41,9 @@ def test_tensors_lead_to_the_plan_of_arrays_in_one_launch_a_decision(gpu: FakeCu
     assert arrays.normal((3, 2)).dtype == torch.float32
     there = EXAMPLE["Controller"](task, 20, arrays._replace(normal=normal))
     for _ in range(2):
-        launched = len(gpu.launches)
+        launched = len(torch_gpu.launches)
         found = there.decide(q, v)
-        assert len(gpu.launches) == launched + 1
+        assert len(torch_gpu.launches) == launched + 1
         np.testing.assert_allclose(found, here.decide(q, v), rtol=0.0, atol=2e-3)
     assert isinstance(there.plan, torch.Tensor)
     np.testing.assert_allclose(there.plan.numpy(), here.plan, rtol=0.0, atol=2e-3)

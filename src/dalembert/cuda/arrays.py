@@ -1,4 +1,4 @@
-"""Arrays on a GPU, whoever made them: where they are, on which stream, and new ones of the same kind.
+"""Arrays on a GPU by the library that made them.
 
 PyTorch and CuPy are asked directly, when they are loaded; any other array is known by its
 `__cuda_array_interface__` or by DLPack. Nothing here copies, except `spread`.
@@ -6,138 +6,30 @@ PyTorch and CuPy are asked directly, when they are loaded; any other array is kn
 
 from __future__ import annotations
 
-import math
 import sys
-from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Hashable
 from typing import Any, Final, cast, final
 
 import numpy as np
 import numpy.typing as npt
 
+from dalembert.cuda.array_kind import ArrayKind, ComputingKind, View, contiguous_strides
 from dalembert.cuda.device import device_of_address
 from dalembert.cuda.device_array import DeviceArray
 from dalembert.cuda.dlpack import exported
 from dalembert.errors import ArgumentError, DtypeError
+from dalembert.foreign_arrays import DLPACK_CUDA, is_cuda
 
-__all__ = ["ArrayKind", "ComputingKind", "View", "kind_of", "torch_kind"]
+__all__ = ["kind_of", "torch_kind"]
 
 FLOATS: Final = {"<f8": "float64", "<f4": "float32"}
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class View:
-    """Memory of an array: address, shape, bytes between elements along each axis; `keep` keeps it alive."""
-
-    address: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    dtype: str
-    keep: object = None
-
-    def rows(self, inner: int) -> tuple[int, int] | None:
-        """(address, bytes between rows) with the last `inner` axes as a row; None where that is not so.
-
-        An array without batch axes, or with axes of length one alone, is one row for all: 0 bytes apart.
-        """
-        size = {"float64": 8, "float32": 4}[self.dtype]
-        split, step = len(self.shape) - inner, size
-        if 0 in self.shape:  # strides of nothing may be anything
-            return self.address, size * math.prod(self.shape[split:])
-        for length, stride in reversed(list(zip(self.shape[split:], self.strides[split:], strict=True))):
-            if length != 1 and stride != step:
-                return None
-            step *= length
-        batch = [(n, s) for n, s in zip(self.shape[:split], self.strides[:split], strict=True) if n != 1]
-        for (_, outer), (length, stride) in pairwise(batch):
-            if outer != length * stride:
-                return None
-        row = batch[-1][1] if batch else 0
-        return None if row < 0 or row % size else (self.address, row)
-
-
-def contiguous_strides(shape: Sequence[int], size: int) -> tuple[int, ...]:
-    """Bytes between elements of a row-major array."""
-    strides = [size] * len(shape)
-    for axis in range(len(shape) - 2, -1, -1):
-        strides[axis] = strides[axis + 1] * max(shape[axis + 1], 1)
-    return tuple(strides)
-
-
-class ArrayKind(ABC):
-    """Arrays of one library."""
-
-    remedy: str
-    """How to make an array row-major: a suffix or a call, with {name} for the array."""
-
-    @abstractmethod
-    def ordinal(self, array: Any) -> int:
-        """The number of the GPU on which an array is."""
-
-    @abstractmethod
-    def stream(self, ordinal: int, array: Any) -> int:
-        """The stream on which the caller works."""
-
-    @abstractmethod
-    def view(self, name: str, array: Any, stream: int) -> View:
-        """Where an array is."""
-
-    @abstractmethod
-    def empty(self, shape: tuple[int, ...], dtype: str, ordinal: int, stream: int) -> Any:
-        """A new array, row-major, to be written on a stream."""
-
-    @abstractmethod
-    def spread(self, array: Any, shape: tuple[int, ...]) -> Any:
-        """A row-major copy with the values of an array repeated over a shape."""
-
-    @abstractmethod
-    def fetched(self, array: Any) -> npt.NDArray[Any]:
-        """A copy on the host; waits for it."""
-
-
-class ComputingKind(ArrayKind):
-    """Arrays of a library that computes with them."""
-
-    @abstractmethod
-    def holds(self, value: object) -> bool:
-        """Whether a value is such an array, on a GPU and of no class of its own."""
-
-    def is_watched(self, array: Any) -> bool:
-        """Whether the library records what is computed with an array, for gradients."""
-        return False
-
-    @abstractmethod
-    def layout(self, array: Any) -> Hashable:
-        """Everything about an array on a GPU but its numbers and its address."""
-
-    @abstractmethod
-    def address(self, array: Any) -> int:
-        """Where the numbers of an array are."""
-
-    @abstractmethod
-    def expanded(self, array: Any, shape: tuple[int, ...]) -> Any:
-        """The same memory seen as an array of another shape, its values repeated."""
-
-    @abstractmethod
-    def assign(self, target: Any, values: Any) -> None:
-        """Write values, of the host or of the device, into an array."""
-
-    @abstractmethod
-    def cast(self, array: Any, dtype: str) -> Any:
-        """An array of a float type with the same values."""
-
-    @abstractmethod
-    def where(self, condition: Any, first: Any, second: float) -> Any:
-        """An array with the values of another where a condition holds, a number elsewhere."""
 
 
 @final
 class TorchTensors(ComputingKind):
     """Tensors of PyTorch."""
 
+    library = "torch"
     remedy = "{name}.contiguous()"
 
     def __init__(self) -> None:
@@ -150,7 +42,7 @@ class TorchTensors(ComputingKind):
         self._raw_stream = raw or (lambda ordinal: int(self._torch.cuda.current_stream(ordinal).cuda_stream))
 
     def holds(self, value: object) -> bool:
-        return type(value) is self._type and _is_cuda(value) and self._as_it_lies(value)
+        return type(value) is self._type and is_cuda(value) and self._as_it_lies(value)
 
     def _as_it_lies(self, array: Any) -> bool:
         """Whether the numbers of a tensor are those in its memory: neither sparse, nor negated when they are
@@ -212,6 +104,7 @@ class TorchTensors(ComputingKind):
 class CupyArrays(ComputingKind):
     """Arrays of CuPy."""
 
+    library = "cupy"
     remedy = "cupy.ascontiguousarray({name})"
 
     def __init__(self) -> None:
@@ -264,6 +157,7 @@ class CupyArrays(ComputingKind):
 class OtherArrays(ArrayKind):
     """Arrays with `__cuda_array_interface__` or DLPack; results are `DeviceArray`s, which have both."""
 
+    library = ""
     remedy = "a row-major copy of {name}"
 
     def ordinal(self, array: Any) -> int:
@@ -301,20 +195,15 @@ class OtherArrays(ArrayKind):
             f"copy that {type(array).__name__} cannot make; give an array of the whole shape"
         )
 
-    def fetched(self, array: Any) -> npt.NDArray[Any]:
-        view = self.view("", array, 0)
-        whole = DeviceArray(view.address, view.shape, view.dtype, self.ordinal(array), self.stream(0, array))
-        return whole.numpy()
-
 
 def kind_of(value: object) -> ArrayKind | None:
-    """The kind of an array on a GPU; None of anything else."""
+    """The kind of an array on a GPU; None of anything else, and of JAX's: XLA launches on those."""
     if isinstance(value, np.ndarray | float | int | list | tuple) or value is None:
         return None
     for kind in type(value).__mro__:
         home = kind.__module__.partition(".")[0]
         if home == "torch":
-            return _kind(TorchTensors) if _is_cuda(value) else None
+            return _kind(TorchTensors) if is_cuda(value) else None
         if home == "cupy":
             return _kind(CupyArrays)
         if home in ("jax", "jaxlib"):
@@ -329,12 +218,6 @@ def torch_kind() -> ComputingKind:
     """The kind of tensors; PyTorch must be loaded."""
     return cast("ComputingKind", _kind(TorchTensors))
 
-
-def _is_cuda(tensor: Any) -> bool:
-    return bool(getattr(tensor, "is_cuda", False))
-
-
-DLPACK_CUDA: Final = 2
 
 _KINDS: Final[dict[type[ArrayKind], ArrayKind]] = {}
 

@@ -9,33 +9,24 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from dalembert.arguments import Result, Rows, pick_dtype
-from dalembert.cuda.arrays import ComputingKind, kind_of
+from dalembert.cuda.array_kind import ComputingKind
+from dalembert.cuda.arrays import kind_of
 from dalembert.cuda.device import Device, device, device_of_address
 from dalembert.cuda.device_array import DeviceArray
 from dalembert.cuda.kernel import GpuKernel
 from dalembert.cuda.prepared import kernel_of, remember, run_known
-from dalembert.cuda.rows import DeviceRows, result_rows, rows_on, sharing
+from dalembert.cuda.rows import Buffer, DeviceRows, buffer_rows, result_rows, rows_on, sharing
 from dalembert.refused_rows import refusal_of, refused_rows
 
 __all__ = ["alike", "call", "evaluate", "launch_on_buffers", "run_on_host_arrays"]
 
 NONE_REFUSED: Final = 2**64 - 1
-
-
-class Buffer(Protocol):
-    """Row-major memory on a GPU."""
-
-    @property
-    def address(self) -> int: ...
-
-    @property
-    def shape(self) -> tuple[int, ...]: ...
 
 
 def call(function: Any, values: Sequence[object], out: object, check: str | None) -> Any:
@@ -134,13 +125,10 @@ def launch_on_buffers(
     """Launch a kernel on row-major memory that somebody else allocated."""
     places = [buffer.address for buffer in (*results, *arguments) if buffer.address]
     kernel = kernel_of(function, device(device_of_address(places[0]) if places else 0))
-    item = np.dtype(function.dtype).itemsize
     own = function._kernels.results()
     count = math.prod(results[0].shape[: len(results[0].shape) - len(own[0].shape)]) if own else 0
-    inputs = []
-    for buffer, argument in zip(arguments, function._signature, strict=True):
-        many = any(n != 1 for n in buffer.shape[: len(buffer.shape) - len(argument.shape)])
-        inputs.append((buffer.address, argument.size * item if many else 0))
+    inputs = buffer_rows(arguments, function._signature, function.dtype)
+    item = np.dtype(function.dtype).itemsize
     outputs = [(buffer.address, result.size * item) for buffer, result in zip(results, own, strict=True)]
     with kernel.kept_scratch(stream, count) as scratch:
         kernel.launch(stream, inputs, outputs, count, scratch=scratch)

@@ -11,7 +11,8 @@ from typing import Any, Final, final
 import numpy as np
 
 from dalembert.arguments import ArrayArgument, as_array
-from dalembert.cuda.arrays import ComputingKind, kind_of
+from dalembert.cuda.array_kind import ComputingKind
+from dalembert.cuda.arrays import kind_of
 from dalembert.cuda.device import Device, device
 from dalembert.cuda.kernel import GpuKernel, PreparedLaunch
 from dalembert.cuda.rows import DeviceRows, result_rows, rows_on, sharing

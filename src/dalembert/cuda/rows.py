@@ -5,16 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Protocol, final
 
 import numpy as np
 
 from dalembert.arguments import ArrayArgument, as_array
-from dalembert.cuda.arrays import ArrayKind, ComputingKind, View, kind_of
+from dalembert.cuda.array_kind import ArrayKind, View
+from dalembert.cuda.arrays import kind_of
 from dalembert.cuda.device import Device
 from dalembert.errors import ArgumentError, DeviceError, DtypeError, ShapeError
+from dalembert.foreign_arrays import require_library
 
-__all__ = ["DeviceRows", "result_rows", "rows_on", "sharing"]
+__all__ = ["Buffer", "DeviceRows", "buffer_rows", "result_rows", "rows_on", "sharing"]
+
+
+class Buffer(Protocol):
+    """Row-major memory on a GPU."""
+
+    @property
+    def address(self) -> int: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
 
 
 @final
@@ -76,6 +88,7 @@ def rows_on(
 
 
 def _view(device: Device, kind: ArrayKind, stream: int, item: ArrayArgument, value: Any, dtype: str) -> View:
+    require_library(item.name, value, kind.library)
     own = kind_of(value)
     if own is None:
         # Not ascontiguousarray, which gives a number an axis: of one sample there would come a batch of one.
@@ -87,11 +100,6 @@ def _view(device: Device, kind: ArrayKind, stream: int, item: ArrayArgument, val
             f"{item.name} is on GPU {own.ordinal(value)}, but the first array is on GPU {device.ordinal}; "
             "bring all to one"
         )
-    if own is not kind and isinstance(own, ComputingKind) and own.is_watched(value):
-        raise ArgumentError(
-            f"{item.name} requires gradients, which do not pass through arrays of another library; make all "
-            f"arguments of one, or pass {item.name}.detach()"
-        )
     view = own.view(item.name, value, stream)
     if view.dtype != dtype:
         raise DtypeError(f"{item.name} is {view.dtype}, but {dtype} is expected; convert it")
@@ -100,6 +108,17 @@ def _view(device: Device, kind: ArrayKind, stream: int, item: ArrayArgument, val
         hint = f"; a batch is (…, {', '.join(map(str, item.shape))})" if item.shape else ""
         raise ShapeError(f"{item.name}: expected {item.shape}, got {view.shape}{hint}")
     return view
+
+
+def buffer_rows(
+    buffers: Sequence[Buffer], signature: Sequence[ArrayArgument], dtype: str
+) -> list[tuple[int, int]]:
+    """(address, bytes between rows) of arguments in buffers, each for one sample or for all."""
+    size, inputs = np.dtype(dtype).itemsize, []
+    for buffer, item in zip(buffers, signature, strict=True):
+        many = any(n != 1 for n in buffer.shape[: len(buffer.shape) - len(item.shape)])
+        inputs.append((buffer.address, item.size * size if many else 0))
+    return inputs
 
 
 def result_rows(

@@ -34,6 +34,7 @@ from dalembert.scalar import Scalar, literal
 from dalembert.tracing.graph import Graph
 
 __all__ = [
+    "batch_of",
     "batch_shape",
     "evaluate",
     "of_dtype",
@@ -83,8 +84,15 @@ def signature_of(function: CompiledFunction) -> Signature:
 def batch_shape(function: CompiledFunction, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """The batch shape of the results, from the shapes of all arguments; an error where they do not fit."""
     signature = signature_of(function)
+    return batch_of(signature.names, signature.shapes, shapes)
+
+
+def batch_of(
+    names: Sequence[str], expected: Sequence[tuple[int, ...]], shapes: Sequence[tuple[int, ...]]
+) -> tuple[int, ...]:
+    """The batch shape of arguments with these shapes, `expected` without batch axes."""
     own = []
-    for name, given, inner in zip(signature.names, shapes, signature.shapes, strict=True):
+    for name, given, inner in zip(names, shapes, expected, strict=True):
         split = len(given) - len(inner)
         if split < 0 or tuple(given[split:]) != inner:
             batch = f"; a batch is (…, {', '.join(map(str, inner))})" if inner else ""
@@ -93,7 +101,7 @@ def batch_shape(function: CompiledFunction, shapes: Sequence[tuple[int, ...]]) -
     try:
         return np.broadcast_shapes(*own)
     except ValueError:
-        listed = ", ".join(f"{name} {tuple(given)}" for name, given in zip(signature.names, shapes))
+        listed = ", ".join(f"{name} {tuple(given)}" for name, given in zip(names, shapes))
         raise ShapeError(f"the batch shapes do not broadcast: {listed}") from None
 
 

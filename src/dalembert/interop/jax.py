@@ -16,7 +16,7 @@ Gradients by configurations are by the coordinates of q: see `coordinate_gradien
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -24,8 +24,9 @@ import numpy.typing as npt
 
 from dalembert import result_memory
 from dalembert.arguments import pick_dtype
-from dalembert.errors import ArgumentError, CompileError, DtypeError, MissingExtraError
+from dalembert.errors import ArgumentError, CompileError, DeviceError, DtypeError, MissingExtraError
 from dalembert.execution import CompiledFunction
+from dalembert.foreign_arrays import require_library
 from dalembert.interop.coordinate_gradients import (
     batch_shape,
     evaluate,
@@ -47,7 +48,17 @@ except ImportError as error:
         "da.interop.jax computes with JAX, which is not installed; pip install 'dalembert[jax]'"
     ) from error
 
-__all__ = ["alike", "call", "function"]
+__all__ = [
+    "alike",
+    "batched",
+    "call",
+    "checked",
+    "function",
+    "is_on_gpu",
+    "may_be_on_gpu",
+    "repeated",
+    "require_one_device",
+]
 
 
 def function(f: Callable[..., Any], model: Model | None = None, **options: Any) -> Callable[..., Any]:
@@ -70,7 +81,8 @@ def call(function: CompiledFunction, values: Sequence[object], out: object, chec
         raise ArgumentError(f"{function.name}: out= takes NumPy arrays; JAX arrays are never written into")
     names = signature_of(function).names
     dtype = pick_dtype(list(zip(names, values, strict=True)))
-    arrays = [_checked(name, value, dtype) for name, value in zip(names, values, strict=True)]
+    require_one_device(dict(zip(names, values, strict=True)))
+    arrays = [checked(name, value, dtype) for name, value in zip(names, values, strict=True)]
     batch_shape(function, [array.shape for array in arrays])
     return function._hand_back(_call(of_dtype(function, dtype), check, arrays))
 
@@ -84,7 +96,25 @@ def _array_of(value: Any) -> Any:
     return jnp.asarray(value, float) if isinstance(value, list | np.ndarray) else value
 
 
-def _checked(name: str, value: Any, dtype: str) -> Any:
+def require_one_device(values: Mapping[str, Any]) -> None:
+    """Refuse arrays that were put on different devices."""
+    known: list[tuple[str, Any]] = []
+    for name, value in values.items():
+        if isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer) and value.committed:
+            known.append((name, value.sharding))
+    for name, place in known[1:]:
+        first, there = known[0]
+        if place.device_set != there.device_set:
+            places = [", ".join(sorted(map(str, x.device_set))) for x in (place, there)]
+            raise DeviceError(
+                f"{name} is on {places[0]} and {first} is on {places[1]}; bring them together: "
+                f"jax.device_put({name}, {first}.sharding)"
+            )
+
+
+def checked(name: str, value: Any, dtype: str) -> Any:
+    """An array of JAX of a float type."""
+    require_library(name, value, "jax")
     array = value if isinstance(value, jax.Array) else np.asarray(value)
     if array.dtype not in (np.float64, np.float32) and not np.issubdtype(array.dtype, np.integer):
         raise DtypeError(f"{name} is {array.dtype}; convert it to float64 or float32")
@@ -122,7 +152,7 @@ linear_p.multiple_results = True
 @call_p.def_impl  # type: ignore[untyped-decorator]
 def _computed(*arrays: Any, function: CompiledFunction, check: str | None) -> list[Any]:
     """A call outside `jit`: the kernel reads the arrays where they are."""
-    if any(_is_on_gpu(array) for array in arrays):
+    if any(is_on_gpu(array) for array in arrays):
         return _on_gpu(function, check)(*arrays)  # type: ignore[no-any-return]
     results = evaluate(function, [np.asarray(array) for array in arrays], check)
     # Large results begin with a cache line, as XLA wants them: nothing is copied. Small ones copy faster.
@@ -150,7 +180,12 @@ def _called_back(*arrays: Any, function: CompiledFunction, check: str | None) ->
     return jax.pure_callback(on_host, results, *arrays)
 
 
-def _is_on_gpu(array: Any) -> bool:
+def may_be_on_gpu(array: Any) -> bool:
+    """Whether an array is on a GPU, or is traced: a computation may run anywhere."""
+    return isinstance(array, jax.core.Tracer) or is_on_gpu(array)
+
+
+def is_on_gpu(array: Any) -> bool:
     return isinstance(array, jax.Array) and any(device.platform != "cpu" for device in array.devices())
 
 
@@ -172,15 +207,21 @@ def _launched(*arrays: Any, function: CompiledFunction, check: str | None) -> li
     xla_calls.register("CUDA")
     signature = signature_of(function)
     batch = batch_shape(function, [array.shape for array in arrays])
-    whole = []
-    for array, inner in zip(arrays, signature.shapes, strict=True):
-        own = array.shape[: array.ndim - len(inner)]
-        repeated = own != batch and any(length != 1 for length in own)
-        whole.append(jnp.broadcast_to(array, batch + inner) if repeated else array)
+    whole = repeated(arrays, signature.shapes, batch)
     number = xla_calls.number_of(function, functools.partial(_launch, function))
     results = _results(function, batch)
     call = jax.ffi.ffi_call(xla_calls.TARGET, [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in results])
     return list(call(*whole, number=np.int64(number)))
+
+
+def repeated(arrays: Sequence[Any], inner: Sequence[tuple[int, ...]], batch: tuple[int, ...]) -> list[Any]:
+    """Arrays for one sample or for all: others are repeated over the batch."""
+    found = []
+    for array, shape in zip(arrays, inner, strict=True):
+        own = array.shape[: array.ndim - len(shape)]
+        some = own != batch and any(length != 1 for length in own)
+        found.append(jnp.broadcast_to(array, batch + shape) if some else array)
+    return found
 
 
 def _launch(
@@ -198,7 +239,7 @@ def _refused(*args: Any, function: CompiledFunction, **params: Any) -> Any:
     )
 
 
-def _batched(arrays: Sequence[Any], axes: Sequence[Any], *, inner: Sequence[int]) -> list[Any]:
+def batched(arrays: Sequence[Any], axes: Sequence[Any], *, inner: Sequence[int]) -> list[Any]:
     """The axis of vmap before all batch axes, so that those still stand side by side from the right."""
     own = [np.ndim(x) - n - (axis is not None) for x, n, axis in zip(arrays, inner, axes, strict=True)]
     moved = []
@@ -212,7 +253,7 @@ def _batched(arrays: Sequence[Any], axes: Sequence[Any], *, inner: Sequence[int]
 
 def _batch_call(arrays: Any, axes: Any, *, function: CompiledFunction, check: str | None) -> Any:
     inner = [len(shape) for shape in signature_of(function).shapes]
-    results = _call(function, check, _batched(arrays, axes, inner=inner))
+    results = _call(function, check, batched(arrays, axes, inner=inner))
     return results, [0] * len(results)
 
 
@@ -220,7 +261,7 @@ def _batch_linear(
     arrays: Any, axes: Any, *, function: CompiledFunction, check: str | None, wanted: tuple[int, ...]
 ) -> Any:
     inner = [len(shape) for shape in signature_of(function).shapes]
-    moved = _batched(arrays, axes, inner=[*inner, *(inner[k] for k in wanted)])
+    moved = batched(arrays, axes, inner=[*inner, *(inner[k] for k in wanted)])
     results = linear_p.bind(*moved, function=function, check=check, wanted=wanted)
     return results, [0] * len(results)
 

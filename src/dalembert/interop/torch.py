@@ -25,7 +25,7 @@ from dalembert.cuda.calls import evaluate as evaluate_on_gpu
 from dalembert.cuda.prepared import remember, run_known
 from dalembert.errors import ArgumentError, DeviceError, DtypeError, MissingExtraError
 from dalembert.execution import CompiledFunction
-from dalembert.foreign_arrays import is_on_gpu
+from dalembert.foreign_arrays import is_cuda, require_library
 from dalembert.interop.coordinate_gradients import (
     batch_shape,
     evaluate,
@@ -71,7 +71,7 @@ def call(function: CompiledFunction, values: Sequence[object], out: object, chec
     names = signature_of(function).names
     dtype = pick_dtype(list(zip(names, values, strict=True)))
     device = next(
-        (value.device for value in values if isinstance(value, torch.Tensor) and _on_gpu(value)), None
+        (value.device for value in values if isinstance(value, torch.Tensor) and is_cuda(value)), None
     )
     tensors = [_checked(name, value, dtype, device) for name, value in zip(names, values, strict=True)]
     batch_shape(function, [tensor.shape for tensor in tensors])
@@ -100,7 +100,7 @@ def _without_graph(values: Sequence[Any]) -> bool:
 
 def _into(function: CompiledFunction, tensors: Sequence[Any], out: object, check: str | None) -> Any:
     """Write the results into tensors on a GPU, through which no gradient passes."""
-    if not any(map(_on_gpu, tensors)):
+    if not any(map(is_cuda, tensors)):
         raise ArgumentError(
             f"{function.name}: out= takes NumPy arrays, or tensors on a GPU where the arguments are; of "
             "tensors on the CPU the results are new ones"
@@ -115,16 +115,12 @@ def _into(function: CompiledFunction, tensors: Sequence[Any], out: object, check
 
 def _given(tensors: Sequence[Any]) -> list[Any]:
     """Arguments of a kernel on a GPU: tensors there, and arrays of the host."""
-    return [tensor.detach() if _on_gpu(tensor) else tensor.detach().numpy() for tensor in tensors]
+    return [tensor.detach() if is_cuda(tensor) else tensor.detach().numpy() for tensor in tensors]
 
 
 def alike(array: npt.NDArray[Any], beside: Any) -> Any:
     """A constant as a tensor of the float type of another, and where that is."""
     return _constant(array).to(beside)
-
-
-def _on_gpu(tensor: Any) -> bool:
-    return bool(tensor.is_cuda)
 
 
 def _laid_out(tensor: Any) -> Any:
@@ -133,7 +129,7 @@ def _laid_out(tensor: Any) -> Any:
     if tensor._is_zerotensor():
         tensor = tensor.clone()
     tensor = tensor.resolve_neg()
-    return tensor.contiguous() if _on_gpu(tensor) else tensor
+    return tensor.contiguous() if is_cuda(tensor) else tensor
 
 
 def _tensor_of(value: Any) -> Any:
@@ -152,13 +148,7 @@ def _checked(name: str, value: Any, dtype: str, device: Any) -> Any:
 
     Numbers of the host stay there: a kernel on a GPU keeps its own copy of them.
     """
-    if not isinstance(value, torch.Tensor) and is_on_gpu(value):
-        home = type(value).__module__.partition(".")[0]
-        place = f", device={str(device)!r}" if device is not None else ""
-        raise DtypeError(
-            f"{name} is an array of {home} beside tensors of PyTorch; pass torch.as_tensor({name}{place}), "
-            "which shares its memory where it can"
-        )
+    require_library(name, value, "torch")
     tensor = value if isinstance(value, torch.Tensor) else _constant(value)
     if tensor.device.type not in ("cpu", "cuda"):
         raise DtypeError(
@@ -172,7 +162,7 @@ def _checked(name: str, value: Any, dtype: str, device: Any) -> Any:
         )
     if tensor.is_complex() or (tensor.is_floating_point() and tensor.dtype not in FLOATS.values()):
         raise DtypeError(f"{name} is {tensor.dtype}; convert it to torch.float64 or torch.float32")
-    if _on_gpu(tensor) and tensor.dtype not in FLOATS.values():
+    if is_cuda(tensor) and tensor.dtype not in FLOATS.values():
         raise DtypeError(f"{name} is {tensor.dtype}, which would be copied; pass {name}.to(torch.{dtype})")
     return tensor.to(FLOATS[dtype])
 
@@ -183,7 +173,7 @@ class _Call(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def forward(function: CompiledFunction, check: str | None, *tensors: Any) -> tuple[Any, ...]:
-        if any(map(_on_gpu, tensors)):
+        if any(map(is_cuda, tensors)):
             return tuple(evaluate_on_gpu(function, _given(tensors), check))
         arrays = [tensor.detach().numpy() for tensor in tensors]
         return tuple(torch.from_numpy(result) for result in evaluate(function, arrays, check))

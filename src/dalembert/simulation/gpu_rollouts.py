@@ -16,9 +16,10 @@ import numpy as np
 from dalembert.api.calls import checked_time_step
 from dalembert.arguments import pick_dtype
 from dalembert.control.servo import Servo
-from dalembert.cuda.arrays import ComputingKind, kind_of
+from dalembert.cuda.array_kind import Arithmetic
 from dalembert.cuda.rollouts import GpuRollout, rollout_kind
 from dalembert.errors import ArgumentError
+from dalembert.foreign_arrays import is_on_gpu, library_of
 from dalembert.rollout_execution import CompiledRollout
 from dalembert.simulation.observers import IN_STEPS
 from dalembert.simulation.step_function import CAUSES, StepPlan
@@ -26,7 +27,7 @@ from dalembert.simulation.trajectory import ContactRecord, Trajectory
 
 __all__ = ["on_host", "rollout_on_gpu"]
 
-STARTS: Final = {"q": "q", "v": "v", "work": 0.0, "loads": 0.0}
+STARTS: Final[dict[str, str | float]] = {"q": "q", "v": "v", "work": 0.0, "loads": 0.0}
 """Results whose frames begin with the start, and their values there: an argument, or a number."""
 
 UNWANTED: Final = ("lasted", "fault", "memory")
@@ -49,8 +50,8 @@ def rollout_on_gpu(
     _refuse(plan, observers, callback)
     values = _arguments(plan, given, dt, start)
     values |= parameters or {}
-    known = [(name, value) for name, value in values.items() if kind_of(value) is not None]
-    kind = rollout_kind([value for _, value in known])
+    known = [(name, value) for name, value in values.items() if is_on_gpu(value)]
+    kind = _arithmetic([value for _, value in known])
     dtype = pick_dtype(known)
     watched = next((name for name, value in known if kind.is_watched(value)), None)
     if watched is not None:
@@ -58,19 +59,15 @@ def rollout_on_gpu(
             f"rollout: {watched} requires gradients, which do not pass through a rollout; call da.step in a "
             "loop, or the rollout under torch.no_grad()"
         )
-    if "reset" in values and kind_of(values["reset"]) is not None:
+    if "reset" in values and is_on_gpu(values["reset"]):
         values["reset"] = kind.cast(values["reset"], dtype)
     streams = tuple(
         name
         for name in ("external_forces", "reset", "q_ref", "v_ref", "tau")
-        if name in values and len(_shape(values[name])) > plan.argument_rank(name)
+        if name in values and np.ndim(values[name]) > plan.argument_rank(name)
     )
     kernel = compiled(plan, streams, tuple(parameters or ()), dtype)
-    starts = {
-        number: values.get(STARTS[name], STARTS[name])  # type: ignore[call-overload]
-        for number, name in enumerate(plan.results)
-        if name in STARTS
-    }
+    starts = {number: STARTS[name] for number, name in enumerate(plan.results) if name in STARTS}
     run = kernel.on_gpu(values, steps=steps, every=every, starts=starts, unwanted=UNWANTED)
     return _trajectory(plan, run, kind, values, streams, dtype, steps, every, parameters or {})
 
@@ -79,8 +76,7 @@ def on_host(trajectory: Trajectory) -> Trajectory:
     """A copy of a trajectory on the host, causes in words."""
 
     def fetched(value: Any) -> Any:
-        kind = kind_of(value)
-        return value if kind is None else kind.fetched(value)
+        return _arithmetic([value]).fetched(value) if is_on_gpu(value) else value
 
     contacts = trajectory.contacts
     if contacts is not None:
@@ -95,6 +91,15 @@ def on_host(trajectory: Trajectory) -> Trajectory:
         cause=np.array(CAUSES)[fetched(trajectory.cause).astype(int)],
         parameters={name: np.asarray(fetched(value)) for name, value in trajectory.parameters.items()},
     )
+
+
+def _arithmetic(values: Sequence[object]) -> Arithmetic:
+    """What computes with arrays on a GPU, by the first of them."""
+    if library_of(values[0]) == "jax":
+        from dalembert.interop.jax_rollouts import JaxArrays  # which needs JAX
+
+        return JaxArrays()
+    return rollout_kind(values)
 
 
 def _refuse(plan: StepPlan, observers: Mapping[str, object], callback: object) -> None:
@@ -132,14 +137,10 @@ def _arguments(plan: StepPlan, given: Mapping[str, Any], dt: Any, start: float) 
     return values
 
 
-def _shape(value: Any) -> tuple[int, ...]:
-    return tuple(np.shape(value)) if kind_of(value) is None else tuple(value.shape)
-
-
 def _trajectory(
     plan: StepPlan,
     run: GpuRollout,
-    kind: ComputingKind,
+    kind: Arithmetic,
     values: Mapping[str, Any],
     streams: Sequence[str],
     dtype: str,
@@ -152,12 +153,7 @@ def _trajectory(
 
     def on_gpu(value: Any) -> Any:
         """Numbers of the host beside the results."""
-        if kind_of(value) is not None:
-            return value
-        ordinal = kind.ordinal(found["q"])
-        array = kind.empty(_shape(value), dtype, ordinal, kind.stream(ordinal, found["q"]))
-        kind.assign(array, np.asarray(value, dtype))
-        return array
+        return value if is_on_gpu(value) else kind.beside(np.asarray(value, dtype), found["q"])
 
     if "tau" in values:
         tau = on_gpu(values["tau"])
@@ -165,7 +161,7 @@ def _trajectory(
             tau = tau[..., every - 1 :: every, :]
         found["tau"] = kind.expanded(tau, (*batch, frames, plan.model.nv))
     dt, clock = values["dt"], np.arange(0, steps + 1, every)
-    if kind_of(dt) is not None:
+    if is_on_gpu(dt):
         time = values["start"] + dt[..., None] * on_gpu(clock)
     else:
         time = values["start"] + np.asarray(dt)[..., np.newaxis] * clock

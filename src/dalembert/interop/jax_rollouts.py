@@ -1,0 +1,166 @@
+"""Rollouts of JAX arrays on a GPU: all steps are one custom call of XLA, outside `jit` and inside.
+
+`vmap` adds an axis of samples. Gradients do not pass: call `da.step` in `jax.lax.scan` for those.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+
+from dalembert.codegen.rollout import Rollout
+from dalembert.cuda.array_kind import Arithmetic
+from dalembert.cuda.rollouts import GpuRollout, RolloutLaunch, launch_rollout_on_buffers
+from dalembert.errors import ArgumentError, CompileError, DeviceError
+from dalembert.interop import xla_calls
+from dalembert.interop.coordinate_gradients import batch_of
+from dalembert.interop.jax import batched, checked, is_on_gpu, repeated, require_one_device
+from dalembert.kernels import Kernels
+
+__all__ = ["JaxArrays", "launch_rollout"]
+
+ELSEWHERE: Final = (
+    "rollout of JAX arrays is compiled for CUDA; elsewhere pass NumPy arrays, or call da.step in jax.lax.scan"
+)
+
+
+@final
+class JaxArrays(Arithmetic):
+    """Arrays of JAX, which are never written into."""
+
+    def beside(self, values: npt.NDArray[Any], array: Any) -> Any:
+        return jnp.asarray(values, array.dtype)
+
+    def expanded(self, array: Any, shape: tuple[int, ...]) -> Any:
+        return jnp.broadcast_to(array, shape)
+
+    def cast(self, array: Any, dtype: str) -> Any:
+        return array.astype(dtype)
+
+    def where(self, condition: Any, first: Any, second: float) -> Any:
+        return jnp.where(condition, first, second)
+
+    def fetched(self, array: Any) -> npt.NDArray[Any]:
+        return np.asarray(array)
+
+
+def launch_rollout(
+    kernels: Kernels,
+    rollout: Rollout,
+    values: Mapping[str, Any],
+    *,
+    steps: int,
+    every: int,
+    starts: Mapping[int, str | float],
+    unwanted: Collection[str] = (),
+) -> GpuRollout:
+    """`dalembert.cuda.rollouts.launch_rollout` of JAX arrays."""
+    launch = RolloutLaunch(kernels, rollout, steps, every, tuple(starts.items()), frozenset(unwanted))
+    named = {item.name: values[item.name] for item in launch.arguments}
+    require_one_device(named)
+    arrays = [checked(name, value, kernels.dtype) for name, value in named.items()]
+    batch = _batch(launch, arrays)
+    found = iter(rollout_p.bind(*arrays, launch=launch))
+    outputs = tuple(None if shape is None else next(found) for shape in launch.frames(batch))
+    state = {name: next(found) for name, _ in rollout.carried}
+    return GpuRollout(batch, outputs, state, next(found))
+
+
+def _inner(launch: RolloutLaunch, arrays: Sequence[Any]) -> list[tuple[int, ...]]:
+    """Shapes of arguments without batch axes."""
+    return [item.shape for item in launch.signature([array.shape for array in arrays])]
+
+
+def _batch(launch: RolloutLaunch, arrays: Sequence[Any]) -> tuple[int, ...]:
+    names = [item.name for item in launch.arguments]
+    return batch_of(names, _inner(launch, arrays), [array.shape for array in arrays])
+
+
+rollout_p: Final = Primitive("dalembert_rollout")
+rollout_p.multiple_results = True
+
+
+@rollout_p.def_impl  # type: ignore[untyped-decorator]
+def _computed(*arrays: Any, launch: RolloutLaunch) -> list[Any]:
+    if not any(is_on_gpu(array) for array in arrays):
+        raise DeviceError(ELSEWHERE)
+    return _jitted(launch)(*arrays)  # type: ignore[no-any-return]
+
+
+@functools.lru_cache(maxsize=1024)
+def _jitted(launch: RolloutLaunch) -> Any:
+    return jax.jit(lambda *arrays: rollout_p.bind(*arrays, launch=launch))
+
+
+@rollout_p.def_abstract_eval  # type: ignore[untyped-decorator]
+def _shapes(*arrays: Any, launch: RolloutLaunch) -> list[Any]:
+    """Frames, what is carried, and the refused steps."""
+    batch, dtype = _batch(launch, arrays), np.dtype(launch.kernels.dtype)
+    wanted = [shape for shape in launch.frames(batch) if shape is not None]
+    found = [jax.core.ShapedArray(shape, dtype) for shape in (*wanted, *launch.state(batch).values())]
+    return [*found, jax.core.ShapedArray(batch, np.dtype(np.int32))]
+
+
+def _launched(*arrays: Any, launch: RolloutLaunch) -> list[Any]:
+    """XLA calls a function of ours that launches the kernel; the first frame is written before it is read."""
+    xla_calls.register("CUDA")
+    batch, inner = _batch(launch, arrays), _inner(launch, arrays)
+    number = xla_calls.number_of(launch, functools.partial(launch_rollout_on_buffers, launch))
+    *wanted, refused = _shapes(*arrays, launch=launch)
+    # The kernel writes 64 bits, of which the lower half is the number.
+    results = [*wanted, jax.core.ShapedArray((*refused.shape, 2), refused.dtype)]
+    call = jax.ffi.ffi_call(xla_calls.TARGET, [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in results])
+    found = list(call(*repeated(arrays, inner, batch), number=np.int64(number)))
+    names = [item.name for item in launch.arguments]
+    starts, place = dict(launch.starts), 0
+    for result, shape in enumerate(launch.frames(batch)):
+        if shape is None:
+            continue
+        if result in starts:
+            start = starts[result]
+            value = arrays[names.index(start)] if isinstance(start, str) else start
+            first = (*[slice(None)] * len(batch), 0)
+            found[place] = found[place].at[first].set(value)
+        place += 1
+    found[-1] = found[-1][..., 0]
+    return found
+
+
+def _refused(*arrays: Any, launch: RolloutLaunch) -> Any:
+    raise CompileError(ELSEWHERE)
+
+
+def _batch_rollout(arrays: Any, axes: Any, *, launch: RolloutLaunch) -> Any:
+    own = [_without(array, axis) for array, axis in zip(arrays, axes, strict=True)]
+    inner = [len(item.shape) for item in launch.signature(own)]
+    results = rollout_p.bind(*batched(arrays, axes, inner=inner), launch=launch)
+    return results, [0] * len(results)
+
+
+def _without(array: Any, axis: int | None) -> tuple[int, ...]:
+    shape = tuple(array.shape)
+    return shape if axis is None else shape[:axis] + shape[axis + 1 :]
+
+
+def _differentiated(primals: Any, tangents: Any, *, launch: RolloutLaunch) -> Any:
+    if all(type(tangent) is ad.Zero for tangent in tangents):
+        results = rollout_p.bind(*primals, launch=launch)
+        return results, [ad.Zero.from_primal_value(result) for result in results]
+    raise ArgumentError(
+        "rollout: gradients do not pass through a rollout; call da.step in jax.lax.scan, or stop them: "
+        "jax.lax.stop_gradient(q0)"
+    )
+
+
+mlir.register_lowering(rollout_p, mlir.lower_fun(_refused, multiple_results=True))
+mlir.register_lowering(rollout_p, mlir.lower_fun(_launched, multiple_results=True), platform="cuda")
+batching.primitive_batchers[rollout_p] = _batch_rollout
+ad.primitive_jvps[rollout_p] = _differentiated
