@@ -21,7 +21,7 @@ from dalembert.library import source_digest
 from dalembert.lowering import Recipe
 from dalembert.model.model import Model
 
-__all__ = ["overlaps", "require_closed_loops", "require_finite"]
+__all__ = ["overlaps", "pairs_key", "require_closed_loops", "require_finite"]
 
 Array: TypeAlias = npt.NDArray[Any]
 

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from dalembert.api.calls import checked_time_step
-from dalembert.arguments import ArrayArgument, as_array
-from dalembert.contact.options import Compliant
+from dalembert.arguments import ArrayArgument
 from dalembert.control.servo import Servo
 from dalembert.errors import ArgumentError
-from dalembert.foreign_arrays import is_on_gpu, require_numpy
+from dalembert.foreign_arrays import is_on_gpu
 from dalembert.library import no_model, source_digest
 from dalembert.lowering import Recipe
 from dalembert.model.model import Model
-from dalembert.rollout_execution import CompiledRollout, RolloutRun, compile_rollout
+from dalembert.rollout_execution import CompiledRollout, compile_rollout
 from dalembert.simulation.captured_values import kept
-from dalembert.simulation.contact_records import contact_record
-from dalembert.simulation.controls import Asked, Callback, Policy, Series, series
-from dalembert.simulation.drives import drive_of, targets_of
-from dalembert.simulation.initial_state import overlaps, pairs_key, require_closed_loops, require_finite
-from dalembert.simulation.observers import Observe, Observer, observers_of, require_contact, watched
-from dalembert.simulation.parameters import batch_of_value, checked_parameters
+from dalembert.simulation.controls import Callback, Policy
+from dalembert.simulation.drives import drive_of
+from dalembert.simulation.host_rollouts import SimulationWarning, rollout_on_host
+from dalembert.simulation.initial_state import pairs_key
+from dalembert.simulation.observers import Observe, observers_of, require_contact
 from dalembert.simulation.rollout_arguments import (
     Contact,
-    batch_of,
     checked_contact,
     checked_frame,
     checked_integrator,
@@ -38,16 +33,10 @@ from dalembert.simulation.rollout_arguments import (
     require_function,
     whole,
 )
-from dalembert.simulation.step_function import CAUSES, StepPlan
+from dalembert.simulation.step_function import StepPlan
 from dalembert.simulation.trajectory import Trajectory
 
 __all__ = ["SimulationWarning", "rollout"]
-
-Array: TypeAlias = npt.NDArray[Any]
-
-
-class SimulationWarning(RuntimeWarning):
-    """Something of a simulation is to be known: failed samples, shapes that overlap at the start."""
 
 
 def rollout(
@@ -141,173 +130,17 @@ def rollout(
         loads="contact_forces" in observers,
         resets=reset is not None,
     )
-    foreign = {"q0": q0, "v0": v0, "controls": controls, "external_forces": external_forces, "reset": reset}
+    given = {"q0": q0, "v0": v0, "controls": controls, "external_forces": external_forces, "reset": reset}
     targets = (controls.q_ref, controls.v_ref) if isinstance(controls, Servo) else ()
-    if any(is_on_gpu(value) for value in (*foreign.values(), dt, *targets, *(parameters or {}).values())):
+    begin = checked_start(start)
+    if any(is_on_gpu(value) for value in (*given.values(), dt, *targets, *(parameters or {}).values())):
         from dalembert.simulation.gpu_rollouts import rollout_on_gpu  # which needs a GPU
 
         return rollout_on_gpu(
-            plan,
-            _compiled,
-            foreign,
-            dt,
-            checked_start(start),
-            count,
-            spacing,
-            parameters,
-            observers,
-            callback,
+            plan, _compiled, given, dt, begin, count, spacing, parameters, observers, callback
         )
-    for argument, given_array in foreign.items():
-        require_numpy(argument, given_array)
-    q, v = as_array("q0", q0, (model.nq,)), as_array("v0", v0, (model.nv,))
-    require_finite("q0", q)
-    require_finite("v0", v)
-    values = checked_parameters(model, parameters)
-    arrays: dict[str, Any] = {"q": q, "v": v, "dt": span, "start": checked_start(start)}
-    batches = {"q0": q.shape[:-1], "v0": v.shape[:-1], "dt": span.shape}
-    batches |= {name: batch_of_value(model, name, value) for name, value in values.items()}
-    streams: list[str] = []
-
-    def given(name: str, series: Series, told: str) -> None:
-        arrays[name] = series.values
-        streams.extend([name] * series.stepwise)
-        own = plan.argument_rank(name) + series.stepwise
-        batches[told] = series.values.shape[: series.values.ndim - own]
-
-    if external_forces is not None:
-        pushes = series("external_forces", external_forces, (len(model.bodies), 6), count)
-        given("external_forces", pushes, "external_forces")
-    if reset is not None:
-        arrays |= {"q_start": q, "v_start": v}
-        given("reset", series("reset", reset, (), count), "reset")
-    tau: Series | None = None
-    if isinstance(controls, Servo):
-        arrays |= controls.gains(model)
-        for name, targets in targets_of(controls, model, q, count).items():
-            given(name, targets, name)
-    elif callback is None and not callable(controls):
-        tau = series("controls", np.zeros(model.nv) if controls is None else controls, (model.nv,), count)
-        given("tau", tau, "controls")
-    batch = batch_of(batches)
-    asked: Asked | None = None
-    for name in plan.carried:
-        arrays.setdefault(name, np.array(plan.memory) if name == "memory" else 0.0)
-    try:
-        if callback is not None:
-            tau = Series(np.zeros((*batch, count, model.nv)), True)
-            asked = Asked(callback, tau.values, arrays["start"], span)
-            given("tau", tau, "callback")
-        time = arrays["start"] + span[..., np.newaxis] * np.arange(0, count + 1, spacing)
-        kernel = _compiled(plan, tuple(streams), tuple(values))
-        run = kernel.start(**arrays, steps=count, every=spacing, parameters=values or None)
-    except MemoryError as error:
-        raise ArgumentError(
-            f"rollout: {count // spacing} frames of this model are more than memory holds; take fewer steps, "
-            "or keep a frame every so many with every=100"
-        ) from error
-    q_begun, v_begun = run.state["q"].copy(), run.state["v"].copy()
-    require_closed_loops(model, q_begun, v_begun, time[..., 0], values)
-    if (said := overlaps(model, plan.selection, q_begun, values)) is not None:
-        how = "springs part them" if isinstance(law, Compliant) else "they are moved apart without a push"
-        warnings.warn(f"rollout: {said}; {how}", SimulationWarning, stacklevel=2)
-    interrupted = _advance(run, progress, asked)
-    return _trajectory(plan, run, time, (q_begun, v_begun), tau, observers, values, interrupted)
-
-
-def _advance(run: RolloutRun, progress: Callable[[int, int], None] | None, asked: Asked | None) -> bool:
-    """Take all steps; True if Ctrl-C came first."""
-    try:
-        while run.done < run.steps:
-            if asked is not None:
-                asked.before(run.done, run.state["q"], run.state["v"])
-            first = run.done == 0
-            run.advance(None if asked is None else 1)
-            if first:
-                run.require_accepted()
-            if progress is not None:
-                progress(run.done, run.steps)
-    except KeyboardInterrupt:
-        return True
-    return False
-
-
-def _trajectory(
-    plan: StepPlan,
-    run: RolloutRun,
-    time: Array,
-    begun: tuple[Array, Array],
-    tau: Series | None,
-    observers: Mapping[str, Observer | None],
-    parameters: Mapping[str, Array],
-    interrupted: bool,
-) -> Trajectory:
-    batch, frames = run.refused.shape, run.done // run.every
-    samples = (slice(None),) * len(batch)
-    found = {
-        name: array[(*samples, slice(frames))] for name, array in zip(plan.results, run.outputs, strict=True)
-    }
-
-    def from_start(first: Array, later: Array) -> Array:
-        return np.concatenate([first[(*samples, np.newaxis)], later], axis=len(batch))
-
-    q, v = from_start(begun[0], found["q"]), from_start(begun[1], found["v"])
-    observed = watched(plan.model, observers, time[..., : frames + 1], q, v, parameters)
-    if "contact_work" in observers:
-        observed["contact_work"] = from_start(np.zeros(batch), found["work"])
-    if "contact_forces" in observers:
-        shape = (len(plan.model.bodies), 3)
-        loads = found.get("loads", np.zeros((*batch, frames, *shape)))
-        observed["contact_forces"] = from_start(np.zeros((*batch, *shape)), loads)
-    record = None
-    if plan.record and plan.contact is not None:
-        none = np.zeros((*batch, frames, 0))
-        record = contact_record(
-            plan.points,
-            found.get("force", np.zeros((*none.shape, 3))),
-            found.get("position", np.zeros((*none.shape, 3))),
-            found.get("gap", none),
-            found["memory"][..., len(plan.points) :, -1] if plan.selection.chosen else none,
-            lambda which: plan.selection.chosen_names(plan.model, which),
-        )
-    fault, lasted = run.state["fault"].astype(int), run.state["lasted"].astype(int)
-    trajectory = Trajectory(
-        model=plan.model,
-        time=(time if time.ndim == 1 else np.broadcast_to(time, (*batch, time.shape[-1])))[..., : frames + 1],
-        q=q,
-        v=v,
-        tau=found["tau"] if tau is None else tau.at_frames(batch, frames, run.every),
-        contacts=record,
-        observed=observed,
-        failed_at=np.where(fault > 0, lasted, -1),
-        cause=np.array(CAUSES)[fault],
-        interrupted=interrupted,
-        parameters=parameters,
-    )
-    _report(trajectory, run.done)
-    return trajectory
-
-
-def _report(trajectory: Trajectory, done: int) -> None:
-    """Warn of samples that failed, and of an early end."""
-    if trajectory.interrupted:
-        warnings.warn(
-            f"rollout: interrupted after {done} steps; the trajectory has the frames until then",
-            SimulationWarning,
-            stacklevel=4,
-        )
-    failed = trajectory.failed
-    if not failed.any():
-        return
-    step = int(trajectory.failed_at[failed].min())
-    which = np.argwhere(trajectory.failed_at == step)[0]
-    sample = f", sample {tuple(which.tolist())}" if trajectory.batch else ""
-    many = f"{np.count_nonzero(failed)} of {failed.size} samples failed" if trajectory.batch else "failed"
-    warnings.warn(
-        f"rollout: {many}, the first at step {step}{sample}: {trajectory.cause[tuple(which)]}; "
-        "failed samples stay in their last good state (failed_at, cause)",
-        SimulationWarning,
-        stacklevel=4,
+    return rollout_on_host(
+        plan, _compiled, given, span, begin, count, spacing, parameters, observers, callback, progress
     )
 
 
