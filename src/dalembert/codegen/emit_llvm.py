@@ -18,7 +18,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, final
 
-from dalembert.codegen.body import emit_instructions
 from dalembert.codegen.context import Context
 from dalembert.codegen.delivery import Delivery
 from dalembert.codegen.elementary import definition
@@ -27,10 +26,10 @@ from dalembert.codegen.loops import emit_loop
 from dalembert.codegen.memory import Layout, Place, Tables, zero_runs
 from dalembert.codegen.rollout import Rollout
 from dalembert.codegen.row_blocks import ROW_DISTANCES, RowBlocks, Source
-from dalembert.codegen.straight import emit_straight
+from dalembert.codegen.straight import emit_condition, emit_straight
 from dalembert.codegen.target import KERNEL_NAME, Target
 from dalembert.codegen.time_loop import TimeLoop
-from dalembert.tracing.expression import Expression, live
+from dalembert.tracing.expression import live
 from dalembert.tracing.program import ArraySpec, Loop, Program, Straight
 
 __all__ = ["Emitted", "emit_program"]
@@ -182,7 +181,7 @@ class _Kernel:
             self.writer.line("%refused.next = add i64 %refused, 0")
             self.time.begin(context, blocks, first, used)
             if program.check is not None:
-                self.time.refuse(self._condition(context, program.check))
+                self.time.refuse(emit_condition(context, program.check))
             self._clear(context.places)
             self._statements(context)
             self.time.end(context, blocks, self.delivery, self.offsets)
@@ -273,7 +272,7 @@ class _Kernel:
         if check is None:
             writer.line("%refused.next = add i64 %refused, 0")
             return
-        found = self._condition(context, check)
+        found = emit_condition(context, check)
         lane = "0"
         if lanes > 1:
             self.declared.add(f"declare i{lanes} @llvm.cttz.i{lanes}(i{lanes}, i1)")
@@ -284,24 +283,6 @@ class _Kernel:
         new = writer.let(f"and i1 {found}, {writer.let('icmp slt i64 %refused, 0')}")
         here = writer.let(f"add i64 %row, {lane}")
         writer.line(f"%refused.next = select i1 {new}, i64 {here}, i64 %refused")
-
-    def _condition(self, context: Context, check: Expression) -> Value:
-        """For each lane, whether its row is refused."""
-        writer = self.writer
-        instructions = context.schedule([check])
-        data = instructions.data
-        values = emit_instructions(
-            writer,
-            instructions,
-            context.plan(instructions),
-            fetch=lambda node: context.places[data[node][0]].load(writer, data[node][1]),
-            computed=lambda node, value: None,
-            spills=context.spills,
-            proceed=context.proceed,
-            look_up=context.look_up,
-            call=context.call,
-        )
-        return values[instructions.roots[0]]
 
     def _clear(self, places: dict[str, Place]) -> None:
         """Zero what is read or delivered without having been written."""

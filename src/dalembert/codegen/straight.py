@@ -10,9 +10,10 @@ from dalembert.codegen.context import Context
 from dalembert.codegen.ir import LaneType, Value
 from dalembert.codegen.row_blocks import Source
 from dalembert.codegen.schedule import Instructions
+from dalembert.tracing.expression import Expression
 from dalembert.tracing.program import Straight
 
-__all__ = ["emit_straight"]
+__all__ = ["emit_condition", "emit_straight"]
 
 Position = tuple[str, int]
 
@@ -93,6 +94,24 @@ def emit_straight(
                 array, position = _position(instructions, node)
                 sources[place] = Source(offsets[array] + position * writer.type.size)
     return sources
+
+
+def emit_condition(context: Context, check: Expression) -> Value:
+    """Write a condition of the arguments; for each lane, whether it holds."""
+    writer, instructions = context.writer, context.schedule([check])
+    data = instructions.data
+    values = emit_instructions(
+        writer,
+        instructions,
+        context.plan(instructions),
+        fetch=lambda node: context.places[data[node][0]].load(writer, data[node][1]),
+        computed=lambda node, value: None,
+        spills=context.spills,
+        proceed=context.proceed,
+        look_up=context.look_up,
+        call=context.call,
+    )
+    return values[instructions.roots[0]]
 
 
 def _position(instructions: Instructions, node: int) -> Position:

@@ -20,7 +20,7 @@ from dalembert.codegen.registers import Plan, allocate
 from dalembert.codegen.rollout import Rollout
 from dalembert.codegen.row_blocks import Source
 from dalembert.codegen.schedule import Instructions
-from dalembert.codegen.straight import emit_straight
+from dalembert.codegen.straight import emit_condition, emit_straight
 from dalembert.tracing.program import Program, Straight
 
 __all__ = ["Compute"]
@@ -234,24 +234,12 @@ class Compute:
 
     def _check(self) -> None:
         """Note the row if it is refused. It is computed all the same."""
-        writer, context, check = self.writer, self.context, self.program.check
+        writer, check = self.writer, self.program.check
         if check is None:
             return
-        instructions = context.schedule([check])
-        data = instructions.data
-        values = emit_instructions(
-            writer,
-            instructions,
-            context.plan(instructions),
-            fetch=lambda node: context.places[data[node][0]].load(writer, data[node][1]),
-            computed=lambda node, value: None,
-            spills=context.spills,
-            proceed=context.proceed,
-            look_up=context.look_up,
-            call=context.call,
-        )
+        found = emit_condition(self.context, check)
         refused, accepted = writer.label(), writer.label()
-        writer.line(f"br i1 {values[instructions.roots[0]]}, label %{refused}, label %{accepted}")
+        writer.line(f"br i1 {found}, label %{refused}, label %{accepted}")
         writer.begin(refused)
         if self.rollout is None:
             writer.let("atomicrmw umin ptr %refused, i64 %row monotonic, align 8")
