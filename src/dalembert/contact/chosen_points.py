@@ -12,7 +12,8 @@ from typing import NamedTuple, TypeAlias, final
 
 from dalembert.algorithms.sparsity import velocity_places
 from dalembert.contact.candidates import FAR, Candidate, ContactPoint
-from dalembert.contact.joint_axes import WORLD, JointAxes
+from dalembert.contact.joint_axes import JointAxes
+from dalembert.model.topology import WORLD
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, absolute, floor, is_zero, literal, lookup, minimum, select
 from dalembert.spatial import Vec3

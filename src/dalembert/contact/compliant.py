@@ -22,6 +22,7 @@ from typing import NamedTuple, final
 from dalembert.contact.candidates import Candidate
 from dalembert.contact.compliant_surfaces import Surface
 from dalembert.errors import ShapeError
+from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody
 from dalembert.scalar import Scalar, exp, logical_and, select, sqrt
 from dalembert.spatial import Force, Motion, Vec3
@@ -36,8 +37,6 @@ __all__ = [
     "patches_at_rest",
     "point_velocity",
 ]
-
-WORLD = -1
 
 
 class PatchState(NamedTuple):

@@ -15,8 +15,9 @@ from typing import final
 from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.mass_matrix import Block, assembled
 from dalembert.contact.costs import Equality, Point
-from dalembert.contact.joint_axes import WORLD, JointAxes
+from dalembert.contact.joint_axes import JointAxes
 from dalembert.model.body import Body
+from dalembert.model.topology import WORLD
 from dalembert.scalar import Scalar, is_zero
 from dalembert.spatial import ArticulatedInertia, SymMat3
 

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
-from dalembert.arguments import ArrayArgument
 from dalembert.contact.candidates import ContactPoint
 from dalembert.contact.geometry import nearest_point
 from dalembert.contact.options import PairChoice, chosen_pairs
-from dalembert.contact.pairs import WORLD, ContactPair
+from dalembert.contact.pair_functions import compiled_for_pairs
+from dalembert.contact.pairs import ContactPair
 from dalembert.contact.points import pair_names, poses_of
 from dalembert.execution import CompiledFunction
-from dalembert.library import source_digest
-from dalembert.lowering import Recipe
 from dalembert.model.model import Model
+from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody
 from dalembert.scalar import Scalar
 from dalembert.spatial import Transform
@@ -119,7 +117,7 @@ def _nearest(model: Model, pairs: tuple[ContactPair, ...]) -> CompiledFunction:
             [list(point.position) for point in found],
         )
 
-    return _compiled(model, "distances", nearest, pairs, ("q", model.nq))
+    return compiled_for_pairs(model, "distances", nearest, {"q": (model.nq,)}, pairs)
 
 
 def _approach(model: Model, pairs: tuple[ContactPair, ...]) -> CompiledFunction:
@@ -141,7 +139,8 @@ def _approach(model: Model, pairs: tuple[ContactPair, ...]) -> CompiledFunction:
             for pair, point in zip(pairs, _points(poses, pairs), strict=True)
         ]
 
-    return _compiled(model, "gap rates", approach, pairs, ("q", model.nq), ("v", model.nv))
+    shapes = {"q": (model.nq,), "v": (model.nv,)}
+    return compiled_for_pairs(model, "gap rates", approach, shapes, pairs)
 
 
 def _points(poses: PerBody[Transform], pairs: tuple[ContactPair, ...]) -> list[ContactPoint]:
@@ -150,22 +149,3 @@ def _points(poses: PerBody[Transform], pairs: tuple[ContactPair, ...]) -> list[C
         nearest_point(pair.first.shape, pose(pair.first), pair.second.shape, pose(pair.second))
         for pair in pairs
     ]
-
-
-def _compiled(
-    model: Model,
-    name: str,
-    function: Callable[..., Any],
-    pairs: tuple[ContactPair, ...],
-    *arguments: tuple[str, int],
-) -> CompiledFunction:
-    """Kept with the model."""
-    key = (name, hashlib.sha256(repr(pairs).encode()).hexdigest())
-    found: CompiledFunction | None = model.functions.get(key)
-    if found is None:
-        identity = hashlib.sha256(f"{key} {model.digest} {source_digest()}".encode()).hexdigest()
-        arrays = tuple(ArrayArgument(item, (count,)) for item, count in arguments)
-        found = model.functions[key] = CompiledFunction(
-            Recipe(name, function, model, arrays, identity=identity), dtype="float64"
-        )
-    return found

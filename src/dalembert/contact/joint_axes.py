@@ -15,13 +15,12 @@ from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.sparsity import velocity_places
 from dalembert.model.body import Body
 from dalembert.model.joints.subspaces import combination
+from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar
 from dalembert.spatial import Force, Motion, Transform, Vec3
 
-__all__ = ["JointAxes", "joint_axes"]
-
-WORLD = -1
+__all__ = ["WORLD", "JointAxes", "joint_axes"]
 
 
 @final

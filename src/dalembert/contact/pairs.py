@@ -14,10 +14,9 @@ from dalembert.model.model import Model
 from dalembert.model.shapes import Mesh, Shape
 from dalembert.model.shapes.shape import USUAL_FRICTION
 from dalembert.model.system import WORLD_NAME
+from dalembert.model.topology import WORLD
 
 __all__ = ["ContactPair", "Names", "Placed", "pairs_of", "remaining"]
-
-WORLD = -1
 
 Names: TypeAlias = Iterable[str | tuple[str, str]]
 """Names of bodies or shapes, or pairs of such names; "world" is a body here."""

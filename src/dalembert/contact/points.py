@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 
 from dalembert.contact.candidates import Candidate
 from dalembert.contact.geometry import closest_points, point_count
-from dalembert.contact.pairs import WORLD, ContactPair, Placed
+from dalembert.contact.pairs import ContactPair, Placed
 from dalembert.model.model import Model
 from dalembert.model.system import WORLD_NAME
+from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody
 from dalembert.spatial import Transform
 

@@ -15,11 +15,12 @@ from dalembert.contact.chosen_points import PER_PAIR
 from dalembert.contact.geometry import point_count
 from dalembert.contact.geometry.sizes import form_of
 from dalembert.contact.moving_pairs import MovingPairs
-from dalembert.contact.pairs import WORLD, ContactPair
+from dalembert.contact.pairs import ContactPair
 from dalembert.contact.points import contact_points, pair_names, point_names
 from dalembert.contact.standing_pairs import StandingPairs
 from dalembert.model.model import Model
 from dalembert.model.shapes import Box, Plane
+from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody
 from dalembert.scalar import Scalar, minimum, select
 from dalembert.spatial import Transform

@@ -25,9 +25,10 @@ from dalembert.contact.chosen_points import (
 from dalembert.contact.geometry import closest_points
 from dalembert.contact.geometry.box_rounded import ball_against_box, half_lengths, nearest_on_axis
 from dalembert.contact.geometry.sizes import BoxForm, EllipsoidForm, Form, RoundedForm, form_of, sizes_of
-from dalembert.contact.pairs import WORLD, ContactPair
+from dalembert.contact.pairs import ContactPair
 from dalembert.contact.points import poses_of
 from dalembert.model.shapes import Box, Shape
+from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody
 from dalembert.scalar import Scalar, loop, minimum
 from dalembert.spatial import Transform

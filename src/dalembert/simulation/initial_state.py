@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -12,16 +11,13 @@ import numpy.typing as npt
 from dalembert.algorithms.constraints import constraint_equations
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.open_tree import is_constrained
-from dalembert.arguments import ArrayArgument
-from dalembert.contact.pairs import ContactPair
+from dalembert.contact.pair_functions import compiled_for_pairs
 from dalembert.contact.selection import Selection
 from dalembert.errors import ArgumentError, StateError
 from dalembert.execution import CompiledFunction
-from dalembert.library import source_digest
-from dalembert.lowering import Recipe
 from dalembert.model.model import Model
 
-__all__ = ["overlaps", "pairs_key", "require_closed_loops", "require_finite"]
+__all__ = ["overlaps", "require_closed_loops", "require_finite"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -94,8 +90,8 @@ def _loop_check(model: Model, parameters: tuple[str, ...]) -> CompiledFunction:
         found = constraint_equations(tree, q, v, time=time if tree.time_dependent else None)
         return list(found.position_error), list(found.velocity_error)
 
-    arguments = ("q", (model.nq,)), ("v", (model.nv,)), ("time", ())
-    return _small(model, "loop equations", equations, *arguments, parameters=parameters)
+    shapes = {"q": (model.nq,), "v": (model.nv,), "time": ()}
+    return compiled_for_pairs(model, "loop equations", equations, shapes, parameters=parameters)
 
 
 def _gaps(model: Model, selection: Selection, parameters: tuple[str, ...]) -> CompiledFunction:
@@ -104,35 +100,4 @@ def _gaps(model: Model, selection: Selection, parameters: tuple[str, ...]) -> Co
         return [item.point.gap for item in found.candidates], [*found.which, -1.0]
 
     name = f"gaps, {selection.chosen} chosen" if selection.chosen else "gaps"
-    return _small(model, name, gaps, ("q", (model.nq,)), pairs=selection.pairs, parameters=parameters)
-
-
-def _small(
-    model: Model,
-    name: str,
-    function: Any,
-    *arguments: tuple[str, tuple[int, ...]],
-    pairs: tuple[ContactPair, ...] = (),
-    parameters: tuple[str, ...] = (),
-) -> CompiledFunction:
-    key = ("rollout", name, pairs_key(pairs), parameters)
-    found: CompiledFunction | None = model.functions.get(key)
-    if found is None:
-        text = f"{key} {model.digest} {source_digest()}"
-        found = model.functions[key] = CompiledFunction(
-            Recipe(
-                name,
-                function,
-                model,
-                tuple(ArrayArgument(*item) for item in arguments),
-                tuple(ArrayArgument(item, np.shape(model.value(item))) for item in parameters),
-                identity=hashlib.sha256(text.encode()).hexdigest(),
-            ),
-            dtype="float64",
-        )
-    return found
-
-
-def pairs_key(pairs: tuple[ContactPair, ...]) -> str:
-    """What tells sets of pairs apart, beside the model."""
-    return hashlib.sha256(repr(pairs).encode()).hexdigest()
+    return compiled_for_pairs(model, name, gaps, {"q": (model.nq,)}, selection.pairs, parameters)

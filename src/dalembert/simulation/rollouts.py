@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from dalembert.api.calls import checked_time_step
 from dalembert.arguments import ArrayArgument
+from dalembert.contact.pair_functions import pairs_key
 from dalembert.control.servo import Servo
 from dalembert.errors import ArgumentError
 from dalembert.foreign_arrays import is_on_gpu
@@ -21,7 +22,6 @@ from dalembert.simulation.captured_values import kept
 from dalembert.simulation.controls import Callback, Policy
 from dalembert.simulation.drives import drive_of
 from dalembert.simulation.host_rollouts import SimulationWarning, rollout_on_host
-from dalembert.simulation.initial_state import pairs_key
 from dalembert.simulation.observers import Observe, observers_of, require_contact
 from dalembert.simulation.rollout_arguments import (
     Contact,

@@ -29,7 +29,7 @@ from dalembert.algorithms.assembly.handles import (
 )
 from dalembert.algorithms.assembly.joint_forces import JointForces, joint_forces, require_invertible_inertias
 from dalembert.algorithms.assembly.loop_joints import loop_handle_joint, velocity_product_accelerations
-from dalembert.algorithms.assembly.planning import WORLD, AssemblyPlan, plan_in_pairs, plan_one_by_one
+from dalembert.algorithms.assembly.planning import AssemblyPlan, plan_in_pairs, plan_one_by_one
 from dalembert.algorithms.assembly.variants import relative_acceleration
 from dalembert.algorithms.dense import dot, times
 from dalembert.algorithms.external_forces import ExternalForces, Surroundings
@@ -38,6 +38,7 @@ from dalembert.algorithms.open_tree import has_couplings
 from dalembert.algorithms.stabilization import Stabilization
 from dalembert.errors import ModelError
 from dalembert.model.body import Body
+from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar
 from dalembert.spatial import Force, Motion, Vec3

@@ -15,11 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from dalembert.model.topology import WORLD
 from dalembert.model.tree import Tree
 
 __all__ = ["AssemblyPlan", "AssemblyStep", "plan_in_pairs", "plan_one_by_one"]
-
-WORLD = -1
 
 
 class AssemblyStep(NamedTuple):

@@ -15,11 +15,10 @@ from typing import NamedTuple
 
 from dalembert.algorithms.sparsity import velocity_places
 from dalembert.model.body import Body
+from dalembert.model.topology import WORLD
 from dalembert.model.tree import Tree
 
 __all__ = ["Cluster", "clusters_of"]
-
-WORLD = -1
 
 
 class Cluster(NamedTuple):

@@ -19,12 +19,11 @@ from typing import NamedTuple, Unpack
 from dalembert.algorithms.external_forces import Surroundings
 from dalembert.algorithms.loops.maximal import MaximalSystem, maximal_system
 from dalembert.algorithms.rank import CANCELLED, threshold
+from dalembert.model.topology import WORLD
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, absolute, is_zero, select
 
 __all__ = ["EliminationStep", "accelerations_by_sparse_elimination", "elimination_order"]
-
-WORLD = -1
 
 
 class EliminationStep(NamedTuple):

@@ -13,13 +13,14 @@ import numpy.typing as npt
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.compiled import compile as compile_function
 from dalembert.contact.candidates import ContactPoint
-from dalembert.contact.pairs import WORLD, ContactPair, pairs_of
+from dalembert.contact.pairs import ContactPair, pairs_of
 from dalembert.contact.points import contact_points, point_names
 from dalembert.errors import DtypeError, ModelError, ShapeError, TracingError
 from dalembert.execution import CompiledFunction
 from dalembert.model.model import Model
 from dalembert.model.shapes import Box, ConvexMesh, Plane
 from dalembert.model.system import WORLD_NAME
+from dalembert.model.topology import WORLD
 from dalembert.spatial import Vec3
 
 __all__ = ["ContactState", "GapFunction", "contact_states", "shape_gaps"]

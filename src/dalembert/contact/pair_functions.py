@@ -1,0 +1,50 @@
+"""Compiled functions of a model and of pairs of its shapes, kept with the model and on disk."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from dalembert.arguments import ArrayArgument
+from dalembert.contact.pairs import ContactPair
+from dalembert.execution import CompiledFunction
+from dalembert.library import source_digest
+from dalembert.lowering import Recipe
+from dalembert.model.model import Model
+
+__all__ = ["compiled_for_pairs", "pairs_key"]
+
+
+def compiled_for_pairs(
+    model: Model,
+    name: str,
+    function: Callable[..., Any],
+    shapes: Mapping[str, tuple[int, ...]],
+    pairs: tuple[ContactPair, ...] = (),
+    parameters: tuple[str, ...] = (),
+) -> CompiledFunction:
+    """`function(model, *arrays)` of arrays with these `shapes`; no other of this name may have the pairs."""
+    key = (name, pairs_key(pairs), parameters)
+    found: CompiledFunction | None = model.functions.get(key)
+    if found is None:
+        text = f"{key} {model.digest} {source_digest()}"
+        found = model.functions[key] = CompiledFunction(
+            Recipe(
+                name,
+                function,
+                model,
+                tuple(ArrayArgument(*item) for item in shapes.items()),
+                tuple(ArrayArgument(item, np.shape(model.value(item))) for item in parameters),
+                identity=hashlib.sha256(text.encode()).hexdigest(),
+            ),
+            dtype="float64",
+        )
+    return found
+
+
+def pairs_key(pairs: tuple[ContactPair, ...]) -> str:
+    """What tells sets of pairs apart, beside the model."""
+    return hashlib.sha256(repr(pairs).encode()).hexdigest()
