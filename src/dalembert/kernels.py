@@ -91,6 +91,10 @@ class Kernels:
                 self._kernels[width] = kernel
         return kernel
 
+    def is_loaded(self, device: Device) -> bool:
+        """Whether the kernel for a GPU is there."""
+        return device.ordinal in self._gpu_kernels
+
     def on_gpu(self, device: Device) -> GpuKernel:
         """The kernel for a GPU."""
         kernel = self._gpu_kernels.get(device.ordinal)

@@ -37,6 +37,9 @@ class FakeCuda:
         self.current = 0
         self.capturing = False
         self._kernels: dict[int, HostKernel] = {}
+        self.modules: dict[int, int] = {}
+        self.finished = True
+        self._handle = 500
         self._code: Any = None
 
     def __getattr__(self, name: str) -> Callable[..., int]:
@@ -112,7 +115,20 @@ class FakeCuda:
 
     def _cuModuleLoadData(self, found: Any, code: bytes) -> None:
         self._require_context()
-        found._obj.value = 500 + int(code.split(b"kernel ")[1].split(b"\0")[0])
+        self._handle += 1
+        self.modules[self._handle] = int(code.split(b"kernel ")[1].split(b"\0")[0])
+        found._obj.value = self._handle
+
+    def _cuModuleUnload(self, module: int) -> None:
+        self._require_context()
+        assert self.finished, "what was launched may run still"
+        assert not self.capturing
+        del self.modules[module]
+
+    def _cuCtxSynchronize(self) -> int:
+        self._require_context()
+        self.finished = not self.capturing
+        return CAPTURE_UNSUPPORTED if self.capturing else 0
 
     def _cuModuleGetFunction(self, found: Any, module: int, name: bytes) -> None:
         assert name == b"dalembert_kernel"
@@ -173,7 +189,8 @@ class FakeCuda:
         gx, gy, gz, bx, by, bz, shared, stream, places, extra = given
         assert (gy, gz, by, bz, extra) == (1, 1, 1, 1, None)
         assert shared <= self._shared.get(function, 48 << 10), "more than 48 kB must be asked for before"
-        number = function - 500
+        number = self.modules[function]
+        self.finished = False
         source = self.sources[number]
         kernel = self._kernels.get(number)
         if kernel is None:

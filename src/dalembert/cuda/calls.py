@@ -56,7 +56,7 @@ def evaluate(function: Any, values: Sequence[Any], check: str | None = None, out
     home = device(kind.ordinal(first))
     stream = kind.stream(home.ordinal, first)
     rows = rows_on(home, kind, stream, function._signature, values, function.dtype)
-    kernel = kernel_of(function, home)
+    kernel = kernel_of(function, home, stream)
     results = function._kernels.results()
     arrays, places = result_rows(home, kind, stream, results, rows, function.dtype, out)
     needed = kernel.scratch_bytes(rows.count) // 8
@@ -124,7 +124,7 @@ def launch_on_buffers(
 ) -> None:
     """Launch a kernel on row-major memory that somebody else allocated."""
     places = [buffer.address for buffer in (*results, *arguments) if buffer.address]
-    kernel = kernel_of(function, device(device_of_address(places[0]) if places else 0))
+    kernel = kernel_of(function, device(device_of_address(places[0]) if places else 0), stream)
     own = function._kernels.results()
     count = math.prod(results[0].shape[: len(results[0].shape) - len(own[0].shape)]) if own else 0
     inputs = buffer_rows(arguments, function._signature, function.dtype)
@@ -137,7 +137,7 @@ def launch_on_buffers(
 def run_on_host_arrays(function: Any, rows: Rows, results: Sequence[Result]) -> int:
     """Compute rows of NumPy arrays on GPU 0: copied there and back. The first refused row, or -1."""
     home = device(0)
-    kernel = kernel_of(function, home)
+    kernel = kernel_of(function, home, 0)
     inputs = [DeviceArray.of(np.ascontiguousarray(matrix)) for matrix in rows.matrices]
     outputs = [DeviceArray.empty(result.matrix.shape, function.dtype) for result in results]
     with home.cell() as cell, home.current():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, final
@@ -15,13 +16,16 @@ import numpy.typing as npt
 from dalembert.cuda.driver import Driver, driver
 from dalembert.errors import DeviceError
 
-__all__ = ["Device", "device", "device_of_address"]
+__all__ = ["Device", "Loaded", "device", "device_of_address"]
 
 MAJOR, MINOR, PROCESSORS, SHARED_OPTIN = 75, 76, 16, 97
 """CU_DEVICE_ATTRIBUTE_…: compute capability, multiprocessors, shared memory a block may ask for."""
 
 POINTER_DEVICE: Final = 9
 """CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL."""
+
+UNCAPTURED: Final = (0, 1)
+"""The default stream, by both of its numbers: no graph is captured there."""
 
 KEPT_CONSTANTS: Final = 4096
 """Numbers and small arrays of the host that stay on a device for the next call."""
@@ -60,6 +64,7 @@ class Device:
         self._lock = threading.Lock()
         self._cells: list[int] = []
         self._unread = 0
+        self._dropped: deque[Loaded] = deque()
 
     def _attribute(self, number: int, handle: int) -> int:
         return self.driver.integer("cuDeviceGetAttribute", number, handle)
@@ -124,6 +129,29 @@ class Device:
             with self._lock:
                 self._cells.append(address)
 
+    def drop(self, loaded: Loaded) -> None:
+        """What a kernel had that is gone. Calls nothing, since this may be anywhere: in the collector of
+        garbage, while a graph is captured, at the end of the process."""
+        if not loaded.captured:
+            self._dropped.append(loaded)
+
+    def unload_dropped(self, stream: int) -> None:
+        """Give back what dropped kernels had, once the GPU has done all that it was given; not while a graph
+        is captured, of which that would be the end."""
+        if not self._dropped:
+            return
+        with self.current():
+            if self.is_capturing(stream) or self.driver.status("cuCtxSynchronize"):
+                return
+            while self._dropped:
+                try:
+                    loaded = self._dropped.popleft()
+                except IndexError:  # another thread has it
+                    return
+                self.driver("cuModuleUnload", loaded.module)
+                for address in loaded.memory:
+                    self.driver("cuMemFree_v2", address)
+
     def synchronize(self, stream: int = 0, *, doing: str = "") -> None:
         """Wait until everything on a stream is done."""
         with self.current():
@@ -136,7 +164,7 @@ class Device:
         """
         key = array.tobytes()
         with self._lock, self.current():
-            captured = self._is_capturing(stream)
+            captured = self.is_capturing(stream)
             found = self._constants.pop(key, None)
             if found is None:
                 if len(self._constants) >= KEPT_CONSTANTS:
@@ -147,7 +175,10 @@ class Device:
             self._constants[key] = found  # last again: the first is what was used longest ago
             return found.address
 
-    def _is_capturing(self, stream: int) -> bool:
+    def is_capturing(self, stream: int) -> bool:
+        """Whether what is launched on a stream goes into a graph."""
+        if stream in UNCAPTURED:
+            return False
         found = ctypes.c_int()
         self.driver("cuStreamIsCapturing", stream, ctypes.byref(found))
         return found.value != 0
@@ -164,6 +195,18 @@ class Device:
         if not self._unread:
             self._unread = self.allocate(8)
         return self._unread
+
+
+@final
+class Loaded:
+    """What a kernel has on a GPU: its module and memory; `captured` once a graph may launch it again."""
+
+    __slots__ = ("captured", "memory", "module")
+
+    def __init__(self, module: int) -> None:
+        self.module = module
+        self.memory: set[int] = set()
+        self.captured = False
 
 
 _ON_HOST, _ON_DEVICE = 1, 2

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, final
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import numpy as np
 
 from dalembert.codegen.target import KERNEL_NAME
+from dalembert.cuda.device import Loaded
 from dalembert.errors import ArgumentError, DeviceError
 
 if TYPE_CHECKING:
@@ -49,10 +51,10 @@ class GpuKernel:
         self.extra = extra
         driver = device.driver
         with device.current():
-            self._module = driver.handle("cuModuleLoadData", code, doing=f"{name}: loading")
-            self._function = driver.handle(
-                "cuModuleGetFunction", self._module, KERNEL_NAME.encode(), doing=name
-            )
+            module = driver.handle("cuModuleLoadData", code, doing=f"{name}: loading")
+            self._loaded = Loaded(module)
+            weakref.finalize(self, device.drop, self._loaded).atexit = False
+            self._function = driver.handle("cuModuleGetFunction", module, KERNEL_NAME.encode(), doing=name)
             if info.shared_bytes > PLAIN_SHARED:
                 if info.shared_bytes > device.largest_shared:
                     raise DeviceError(
@@ -60,8 +62,10 @@ class GpuKernel:
                         f"{device.largest_shared} a block"
                     )
                 driver("cuFuncSetAttribute", self._function, SHARED_LIMIT, info.shared_bytes, doing=name)
-        self._tables = device.allocate(len(tables)) if tables else 0
+        self._tables = 0
         if tables:
+            self._tables = device.allocate(len(tables))
+            self._loaded.memory.add(self._tables)
             device.upload(self._tables, np.frombuffer(tables, np.uint8))
         self._unread = device.unread()
         self._scratch: dict[int, tuple[int, int]] = {}
@@ -90,10 +94,17 @@ class GpuKernel:
             if size > had:
                 if address:
                     del self._scratch[stream]
+                    self._loaded.memory.discard(address)
                     self.device.release(address)
                 address = self.device.allocate(size)
+                self._loaded.memory.add(address)
                 self._scratch[stream] = (address, size)
             yield address
+
+    def note_capture(self, stream: int) -> None:
+        """A captured graph may launch a kernel at any time: it stays loaded, whoever drops it."""
+        loaded = self._loaded
+        loaded.captured = loaded.captured or self.device.is_capturing(stream)
 
     def _blocks(self, rows: int) -> int:
         """Blocks of a launch: for all rows, or as many as fill the GPU where a block takes several turns."""
@@ -141,6 +152,7 @@ class GpuKernel:
         places = (ctypes.c_void_p * len(numbers))(*range(start, start + 8 * len(numbers), 8))
         device = self.device
         with device.current():
+            self.note_capture(stream)
             device.driver(
                 "cuLaunchKernel",
                 self._function,
@@ -178,4 +190,5 @@ class PreparedLaunch:
             values[0 : 2 * self._count : 2] = list(addresses)
             if self._scratch:
                 values[len(values) - 1] = scratch
+            self._kernel.note_capture(stream)
             device.driver("cuLaunchKernel", *self._head, stream, self._places, None, doing=self._kernel.name)

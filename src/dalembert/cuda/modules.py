@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dalembert.codegen.cache import cache_key, load_entry, store_entry
 from dalembert.codegen.gpu import GpuInfo, emit_gpu, from_capability, ptx_of
@@ -18,7 +18,10 @@ from dalembert.cuda.kernel import GpuKernel
 from dalembert.errors import CompileError
 from dalembert.tracing.program import Program
 
-__all__ = ["compile_gpu", "link", "load_gpu"]
+if TYPE_CHECKING:
+    from dalembert.kernels import Kernels
+
+__all__ = ["compile_gpu", "link", "load_gpu", "loaded"]
 
 BITS: Final = {"float64": 64, "float32": 32}
 
@@ -28,6 +31,13 @@ ERROR_LOG, ERROR_LOG_SIZE = 5, 6
 LOG_BYTES: Final = 1 << 14
 PTX: Final = 1
 """CU_JIT_INPUT_PTX."""
+
+
+def loaded(kernels: Kernels, device: Device, stream: int) -> GpuKernel:
+    """The kernel of a function for a GPU. Before one is loaded, what dropped kernels had is given back."""
+    if not kernels.is_loaded(device):
+        device.unload_dropped(stream)
+    return kernels.on_gpu(device)
 
 
 def compile_gpu(

@@ -15,6 +15,7 @@ from dalembert.cuda.array_kind import ComputingKind
 from dalembert.cuda.arrays import kind_of
 from dalembert.cuda.device import Device, device
 from dalembert.cuda.kernel import GpuKernel, PreparedLaunch
+from dalembert.cuda.modules import loaded
 from dalembert.cuda.rows import DeviceRows, result_rows, rows_on, sharing
 from dalembert.errors import DeviceError
 
@@ -24,15 +25,14 @@ MOST: Final = 256
 """Kinds of calls that a function remembers."""
 
 
-def kernel_of(function: Any, home: Device) -> GpuKernel:
+def kernel_of(function: Any, home: Device, stream: int) -> GpuKernel:
     """The kernel of a function for a GPU."""
     if function._columns is not None:
         raise DeviceError(
             f"{function.name}: the Jacobian of {len(function._recipe.model.bodies)} bodies is made of many "
             "products and runs on the CPU alone; jvp and vjp of the function run on a GPU"
         )
-    found: GpuKernel = function._kernels.on_gpu(home)
-    return found
+    return loaded(function._kernels, home, stream)
 
 
 def layout_of(kind: ComputingKind, values: Sequence[Any], out: Any) -> Hashable | None:
@@ -82,7 +82,7 @@ def prepare(function: Any, kind: ComputingKind, values: Sequence[Any], out: obje
     rows = rows_on(home, kind, stream, function._signature, values, function.dtype)
     if not rows.count or rows.copied:
         return None
-    kernel = kernel_of(function, home)
+    kernel = kernel_of(function, home, stream)
     results = function._kernels.results()
     if out is not None:
         _, places = result_rows(home, kind, stream, results, rows, function.dtype, out)

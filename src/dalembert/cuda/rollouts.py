@@ -18,6 +18,7 @@ from dalembert.cuda.array_kind import ComputingKind
 from dalembert.cuda.arrays import kind_of
 from dalembert.cuda.device import device, device_of_address
 from dalembert.cuda.kernel import GpuKernel
+from dalembert.cuda.modules import loaded
 from dalembert.cuda.rows import Buffer, buffer_rows, rows_on
 from dalembert.errors import DeviceError, ShapeError
 from dalembert.kernels import Kernels
@@ -166,7 +167,7 @@ def launch_rollout(
     stream = kind.stream(home.ordinal, first)
     signature = launch.signature([tuple(np.shape(value)) for value in given])
     rows = rows_on(home, kind, stream, signature, given, dtype)
-    kernel = kernels.on_gpu(home)
+    kernel = loaded(kernels, home, stream)
 
     def empty(shape: Shape, dtype: str) -> Any:
         return kind.empty(shape, dtype, home.ordinal, stream)
@@ -206,7 +207,7 @@ def launch_rollout_on_buffers(
     count = math.prod(batch)
     if not count:
         return
-    kernel = launch.kernels.on_gpu(device(device_of_address(results[-1].address)))
+    kernel = loaded(launch.kernels, device(device_of_address(results[-1].address)), stream)
     signature = launch.signature([buffer.shape for buffer in arguments])
     inputs = buffer_rows(arguments, signature, launch.kernels.dtype)
     given = iter(buffer.address for buffer in results)
