@@ -21,7 +21,16 @@ from typing import Final
 from dalembert.codegen.ir import LaneType, Value, Writer
 from dalembert.codegen.trigonometry import ROUNDER, function_text, sincos_definition
 
-__all__ = ["ELEMENTARY_OPS", "call", "definition", "function_of"]
+__all__ = [
+    "ELEMENTARY_OPS",
+    "angle_of",
+    "between",
+    "call",
+    "definition",
+    "function_of",
+    "logarithm_at_ends",
+    "scaled",
+]
 
 ELEMENTARY_OPS: Final = frozenset({"sin", "cos", "tan", "asin", "acos", "atan2", "exp", "log"})
 """Operations that become calls of functions defined here."""
@@ -140,35 +149,49 @@ def _acos(w: Writer, x: Value) -> Value:
 
 
 def _atan2(w: Writer, y: Value, x: Value) -> Value:
+    def arctangent(t: Value) -> Value:
+        z = w.mul(t, t)
+        return w.sub(t, w.mul(w.mul(t, z), w.polynomial(z, ARCTANGENT)))
+
+    return angle_of(w, y, x, arctangent, near_overflow=2.0**1020, pio2=(PI / 2.0, PIO2_LOW))
+
+
+def angle_of(
+    w: Writer,
+    y: Value,
+    x: Value,
+    arctangent: Callable[[Value], Value],
+    *,
+    near_overflow: float,
+    pio2: tuple[float, float],
+) -> Value:
+    """atan2(y, x) from the arctangent on |t| <= tan(pi/8) and pi/2 in two parts."""
     zero, one = w.constant(0.0), w.constant(1.0)
     ax, ay = w.abs(x), w.abs(y)
     steep = w.compare("ogt", ay, ax)
     largest = w.select(steep, ay, ax)
     least = w.select(steep, ax, ay)
     # Near the largest number the sum below would overflow; infinities of both have the ratio one.
-    scale = w.select(w.compare("ogt", largest, w.constant(2.0**1020)), w.constant(0.25), one)
+    scale = w.select(w.compare("ogt", largest, w.constant(near_overflow)), w.constant(0.25), one)
     infinite = w.compare("oeq", least, w.constant(float("inf")))
     largest = w.select(infinite, one, w.mul(largest, scale))
     least = w.select(infinite, one, w.mul(least, scale))
     beyond = w.compare("ogt", least, w.mul(largest, w.constant(0.41421356237309503)))
     numerator = w.select(beyond, w.sub(least, largest), least)
     denominator = w.select(beyond, w.add(least, largest), largest)
-    t = w.div(numerator, w.select(w.compare("oeq", denominator, zero), one, denominator))
-    z = w.mul(t, t)
-    angle = w.sub(t, w.mul(w.mul(t, z), w.polynomial(z, ARCTANGENT)))
-    low = w.constant(PIO2_LOW)
-    quarter = w.add(w.constant(PI / 4.0), w.add(angle, w.constant(PIO2_LOW / 2.0)))
+    angle = arctangent(w.div(numerator, w.select(w.compare("oeq", denominator, zero), one, denominator)))
+    high, low = pio2
+    quarter = w.add(w.constant(high / 2.0), w.add(angle, w.constant(low / 2.0)))
     angle = w.select(beyond, quarter, angle)
-    angle = w.select(steep, w.sub(w.constant(PI / 2.0), w.sub(angle, low)), angle)
+    angle = w.select(steep, w.sub(w.constant(high), w.sub(angle, w.constant(low))), angle)
     negative = w.integer_compare("slt", w.to_bits(x), 0)
-    angle = w.select(negative, w.sub(w.constant(PI), w.sub(angle, w.constant(2.0 * PIO2_LOW))), angle)
+    turned = w.sub(w.constant(2.0 * high), w.sub(angle, w.constant(2.0 * low)))
+    angle = w.select(negative, turned, angle)
     return w.select(w.compare("uno", x, y), w.add(x, y), w.copysign(angle, y))
 
 
 def _exp(w: Writer, x: Value) -> Value:
-    high, low = w.constant(710.0), w.constant(-750.0)
-    bounded = w.select(w.compare("ogt", x, high), high, x)
-    bounded = w.select(w.compare("olt", bounded, low), low, bounded)
+    bounded = between(w, x, -750.0, 710.0)
     rounder = w.constant(ROUNDER)
     shifted = w.multiply_add(bounded, w.constant(1.4426950408889634), rounder)
     k = w.sub(shifted, rounder)
@@ -179,16 +202,26 @@ def _exp(w: Writer, x: Value) -> Value:
         coefficients.append(1.0 / factorial)
     tail = w.multiply_add(w.mul(r, r), w.polynomial(r, tuple(coefficients)), r)
     result = w.add(w.constant(1.0), tail)
-    # 2^k in two factors: the result may be subnormal, or infinite.
-    power_of_two = w.integer("sub", w.to_bits(shifted), w.to_bits(rounder))
-    half = w.integer("ashr", power_of_two, 1)
-    for part in (half, w.integer("sub", power_of_two, half)):
-        result = w.mul(result, w.from_bits(w.integer("shl", w.integer("add", part, 1023), 52)))
-    return result
+    return scaled(w, result, w.integer("sub", w.to_bits(shifted), w.to_bits(rounder)))
+
+
+def between(w: Writer, x: Value, low: float, high: float) -> Value:
+    """x, or the bound that it exceeds; NaN stays."""
+    greatest, least = w.constant(high), w.constant(low)
+    bounded = w.select(w.compare("ogt", x, greatest), greatest, x)
+    return w.select(w.compare("olt", bounded, least), least, bounded)
+
+
+def scaled(w: Writer, x: Value, power: Value) -> Value:
+    """x 2^power, in two factors: the result may be subnormal, or infinite."""
+    digits, bias = (52, 1023) if w.type.bits == 64 else (23, 127)
+    half = w.integer("ashr", power, 1)
+    for part in (half, w.integer("sub", power, half)):
+        x = w.mul(x, w.from_bits(w.integer("shl", w.integer("add", part, bias), digits)))
+    return x
 
 
 def _log(w: Writer, x: Value) -> Value:
-    zero = w.constant(0.0)
     tiny = w.compare("olt", x, w.constant(2.0**-1022))
     bits = w.to_bits(w.select(tiny, w.mul(x, w.constant(2.0**54)), x))
     mantissa = w.integer("and", bits, 2**52 - 1)
@@ -205,7 +238,12 @@ def _log(w: Writer, x: Value) -> Value:
     square = w.mul(w.mul(f, f), w.constant(0.5))
     low = w.multiply_add(s, w.add(square, ratio), w.mul(k, w.constant(LN2_LOW)))
     result = w.sub(w.mul(k, w.constant(LN2_HIGH)), w.sub(w.sub(square, low), f))
-    infinity = w.constant(float("inf"))
+    return logarithm_at_ends(w, x, result)
+
+
+def logarithm_at_ends(w: Writer, x: Value, result: Value) -> Value:
+    """log x, which is `result` for positive finite x, for every x."""
+    zero, infinity = w.constant(0.0), w.constant(float("inf"))
     result = w.select(w.compare("oeq", x, zero), w.constant(float("-inf")), result)
     result = w.select(w.compare("oeq", x, infinity), infinity, result)
     return w.select(w.compare("ult", x, zero), w.constant(float("nan")), result)

@@ -15,7 +15,7 @@ from typing import Final
 
 from dalembert.codegen.ir import LaneType, Value, Writer
 
-__all__ = ["ROUNDER", "function_text", "sincos_definition"]
+__all__ = ["ROUNDER", "function_text", "in_quadrant", "sincos_definition", "steps_from"]
 
 HUGE: Final = 1.5e6
 """Above this argument n would have more than 20 bits, and the three parts of pi/2 too few."""
@@ -72,18 +72,22 @@ def _two_difference(w: Writer, a: Value, b: Value) -> tuple[Value, Value]:
     return d, w.sub(w.sub(a, w.sub(d, z)), w.add(b, z))
 
 
+def steps_from(w: Writer, x: Value, n: Value, parts: tuple[float, ...]) -> Value:
+    """x - n (sum of parts), by fused multiply-adds."""
+    minus = w.neg(n)
+    for part in parts:
+        x = w.fused(minus, w.constant(part), x)
+    return x
+
+
 def _reduce(w: Writer, x: Value) -> tuple[Value, Value]:
     """r in [-pi/4, pi/4] with x = n pi/2 + r, and the bits of n, for |x| <= HUGE."""
     rounder = w.constant(ROUNDER)
     shifted = w.multiply_add(x, w.constant(2.0 / math.pi), rounder)
     n = w.sub(shifted, rounder)
     if w.fma:
-        minus = w.neg(n)
-        r = x
         # The first step is exact, the second rounds r once, the third is below its last bit.
-        for part in PIO2:
-            r = w.fused(minus, w.constant(part), r)
-        return r, w.to_bits(shifted)
+        return steps_from(w, x, n, PIO2), w.to_bits(shifted)
     high = w.sub(x, w.mul(n, w.constant(PIO2_SHORT[0])))
     high, error = _two_difference(w, high, w.mul(n, w.constant(PIO2_SHORT[1])))
     high, more = _two_difference(w, high, w.mul(n, w.constant(PIO2_SHORT[2])))
@@ -96,10 +100,16 @@ def _sine_cosine(w: Writer, r: Value, n: Value) -> tuple[Value, Value]:
     z = w.mul(r, r)
     sine = w.multiply_add(w.mul(z, r), w.polynomial(z, SINE), r)
     cosine = w.multiply_add(z, w.polynomial(z, COSINE), w.constant(1.0))
+    return in_quadrant(w, sine, cosine, n)
+
+
+def in_quadrant(w: Writer, sine: Value, cosine: Value, n: Value) -> tuple[Value, Value]:
+    """sin and cos of n pi/2 + r from those of r."""
+    top = w.type.bits - 2
     odd = w.integer_compare("ne", w.integer("and", n, 1), 0)
     sine, cosine = w.select(odd, cosine, sine), w.select(odd, sine, cosine)
-    sine_sign = w.integer("shl", w.integer("and", n, 2), 62)
-    cosine_sign = w.integer("shl", w.integer("and", w.integer("add", n, 1), 2), 62)
+    sine_sign = w.integer("shl", w.integer("and", n, 2), top)
+    cosine_sign = w.integer("shl", w.integer("and", w.integer("add", n, 1), 2), top)
     return (
         w.from_bits(w.integer("xor", w.to_bits(sine), sine_sign)),
         w.from_bits(w.integer("xor", w.to_bits(cosine), cosine_sign)),

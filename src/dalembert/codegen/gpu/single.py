@@ -18,7 +18,7 @@ from typing import Final
 
 from dalembert.codegen import elementary
 from dalembert.codegen.ir import LaneType, Value, Writer
-from dalembert.codegen.trigonometry import function_text
+from dalembert.codegen.trigonometry import function_text, in_quadrant, steps_from
 
 __all__ = ["call", "definition", "needs_double"]
 
@@ -91,10 +91,7 @@ def _reduced_definition(w: Writer, name: str, near: str, far: str) -> str:
     w.line("entry:")
     rounder = w.constant(ROUNDER)
     shifted = w.fused("%x", w.constant(2.0 / math.pi), rounder)
-    minus = w.neg(w.sub(shifted, rounder))
-    r = "%x"
-    for part in PIO2:
-        r = w.fused(minus, w.constant(part), r)
+    r = steps_from(w, "%x", w.sub(shifted, rounder), PIO2)
     values = body(w, r, w.to_bits(shifted))
     beyond = w.compare("ugt", w.abs("%x"), w.constant(FAR))
     w.line(f"br i1 {beyond}, label %far, label %done, !prof !0")
@@ -139,14 +136,7 @@ def _sine_cosine(w: Writer, r: Value, n: Value) -> list[Value]:
     z = w.mul(r, r)
     sine = w.fused(w.mul(z, r), w.polynomial(z, SINE), r)
     cosine = w.fused(w.mul(z, z), w.polynomial(z, COSINE), w.fused(z, w.constant(-0.5), w.constant(1.0)))
-    odd = w.integer_compare("ne", w.integer("and", n, 1), 0)
-    sine, cosine = w.select(odd, cosine, sine), w.select(odd, sine, cosine)
-    sine_sign = w.integer("shl", w.integer("and", n, 2), 30)
-    cosine_sign = w.integer("shl", w.integer("and", w.integer("add", n, 1), 2), 30)
-    return [
-        w.from_bits(w.integer("xor", w.to_bits(sine), sine_sign)),
-        w.from_bits(w.integer("xor", w.to_bits(cosine), cosine_sign)),
-    ]
+    return [*in_quadrant(w, sine, cosine, n)]
 
 
 def _tangent(w: Writer, r: Value, n: Value) -> list[Value]:
@@ -186,47 +176,21 @@ def _acos(w: Writer, x: Value) -> Value:
 
 
 def _atan2(w: Writer, y: Value, x: Value) -> Value:
-    zero, one = w.constant(0.0), w.constant(1.0)
-    ax, ay = w.abs(x), w.abs(y)
-    steep = w.compare("ogt", ay, ax)
-    largest, least = w.select(steep, ay, ax), w.select(steep, ax, ay)
-    # Near the largest number the sum below would overflow; infinities of both have the ratio one.
-    scale = w.select(w.compare("ogt", largest, w.constant(2.0**126)), w.constant(0.25), one)
-    infinite = w.compare("oeq", least, w.constant(math.inf))
-    largest = w.select(infinite, one, w.mul(largest, scale))
-    least = w.select(infinite, one, w.mul(least, scale))
-    beyond = w.compare("ogt", least, w.mul(largest, w.constant(0.41421356237309503)))
-    numerator = w.select(beyond, w.sub(least, largest), least)
-    denominator = w.select(beyond, w.add(least, largest), largest)
-    t = w.div(numerator, w.select(w.compare("oeq", denominator, zero), one, denominator))
-    z = w.mul(t, t)
-    angle = w.fused(w.mul(t, z), w.polynomial(z, ARCTANGENT), t)
-    low = w.constant(PIO2_LOW)
-    quarter = w.add(w.constant(PIO2[0] / 2.0), w.add(angle, w.constant(PIO2_LOW / 2.0)))
-    angle = w.select(beyond, quarter, angle)
-    angle = w.select(steep, w.sub(w.constant(PIO2[0]), w.sub(angle, low)), angle)
-    negative = w.integer_compare("slt", w.to_bits(x), 0)
-    turned = w.sub(w.constant(2.0 * PIO2[0]), w.sub(angle, w.constant(2.0 * PIO2_LOW)))
-    angle = w.select(negative, turned, angle)
-    return w.select(w.compare("uno", x, y), w.add(x, y), w.copysign(angle, y))
+    def arctangent(t: Value) -> Value:
+        z = w.mul(t, t)
+        return w.fused(w.mul(t, z), w.polynomial(z, ARCTANGENT), t)
+
+    return elementary.angle_of(w, y, x, arctangent, near_overflow=2.0**126, pio2=(PIO2[0], PIO2_LOW))
 
 
 def _exp(w: Writer, x: Value) -> Value:
-    high, low = w.constant(89.0), w.constant(-105.0)
-    bounded = w.select(w.compare("ogt", x, high), high, x)
-    bounded = w.select(w.compare("olt", bounded, low), low, bounded)
+    bounded = elementary.between(w, x, -105.0, 89.0)
     rounder = w.constant(ROUNDER)
     shifted = w.fused(bounded, w.constant(1.4426950408889634), rounder)
-    minus = w.neg(w.sub(shifted, rounder))
-    r = w.fused(minus, w.constant(LN2_LOW), w.fused(minus, w.constant(LN2_HIGH), bounded))
+    r = steps_from(w, bounded, w.sub(shifted, rounder), (LN2_HIGH, LN2_LOW))
     tail = w.fused(w.mul(r, r), w.polynomial(r, EXPONENTIAL), r)
     result = w.add(w.constant(1.0), tail)
-    # 2^k in two factors: the result may be subnormal, or infinite.
-    power_of_two = w.integer("sub", w.to_bits(shifted), w.to_bits(rounder))
-    half = w.integer("ashr", power_of_two, 1)
-    for part in (half, w.integer("sub", power_of_two, half)):
-        result = w.mul(result, w.from_bits(w.integer("shl", w.integer("add", part, 127), 23)))
-    return result
+    return elementary.scaled(w, result, w.integer("sub", w.to_bits(shifted), w.to_bits(rounder)))
 
 
 def _log(w: Writer, x: Value) -> Value:
@@ -244,10 +208,7 @@ def _log(w: Writer, x: Value) -> Value:
     tail = w.fused(k, w.constant(LN2_LOW), tail)
     tail = w.fused(z, w.constant(-0.5), tail)
     result = w.fused(k, w.constant(LN2_HIGH), w.add(f, tail))
-    infinity = w.constant(math.inf)
-    result = w.select(w.compare("oeq", x, zero), w.constant(-math.inf), result)
-    result = w.select(w.compare("oeq", x, infinity), infinity, result)
-    return w.select(w.compare("ult", x, zero), w.constant(math.nan), result)
+    return elementary.logarithm_at_ends(w, x, result)
 
 
 _FAR: Final[dict[str, tuple[Callable[[Writer, Value, Value], list[Value]], int]]] = {
