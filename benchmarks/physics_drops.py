@@ -1,0 +1,185 @@
+"""Drops: how far a humanoid overlaps the ground, and whether contact ever does work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from physics_findings import UPRIGHT, Array, Findings, G, below, block, body
+
+import dalembert as da
+from dalembert.algorithms.energy_momentum import kinetic_energy
+from dalembert.algorithms.kinematics import forward_kinematics
+from dalembert.algorithms.stepping import step
+from dalembert.contact.compliant_step import fresh_memory, step_compliant
+from dalembert.contact.pairs import pairs_of
+from dalembert.contact.points import contact_points
+from dalembert.contact.stepping import contact_step
+from dalembert.model.shapes import Ellipsoid
+
+DROPS = 1000
+DT = 0.002
+HALF = float(np.sqrt(0.5))
+TURNS = {
+    "upright": UPRIGHT,
+    "on its back": (HALF, 0.0, -HALF, 0.0),
+    "on its front": (HALF, 0.0, HALF, 0.0),
+    "on its side": (HALF, HALF, 0.0, 0.0),
+    "on its head": (0.0, 1.0, 0.0, 0.0),
+}
+
+
+def turns(rng: np.random.Generator, count: int) -> Array:
+    """Unit quaternions, all turns alike."""
+    q = rng.normal(size=(count, 4))
+    return q / np.linalg.norm(q, axis=1, keepdims=True)
+
+
+def deepest(motion: da.Trajectory) -> float:
+    """The greatest overlap of any point in any step [mm]."""
+    assert motion.contacts is not None
+    return float(-min(motion.contacts.gap.min(), 0.0) * 1e3)
+
+
+def humanoid() -> Findings:
+    """75 kg, steps of 2 ms: standing for 10 s under PD control, let go 0.5 m above the ground in five turns,
+    and 256 thrown limp at random."""
+    model = da.models.humanoid().with_ground()
+    law = da.contact.Rigid(self_collision=False)
+    soft = da.contact.Compliant(self_collision=False)
+    start = np.array(model.neutral())
+    ground = pairs_of(model, self_collision=False)
+    start[2] -= da.contact.distances(model, start, pairs=ground).gap.min()
+    gains = np.r_[np.zeros(6), np.ones(model.nv - 6)]
+    servo = da.control.Servo(kp=2000.0 * gains, kd=100.0 * gains)
+    for name, contact in (("rigid", law), ("compliant", soft)):
+        stood = da.rollout(model, start, np.zeros(model.nv), servo, 5000, DT, contact=contact)
+        assert stood.contacts is not None
+        weight = stood.contacts.force[-1, :, 2].sum() / (75.0 * G)
+        yield below(f"{name}: humanoid of 75 kg stands for 10 s", "0 mm", deepest(stood), 1.0, " mm")
+        yield below(f"{name}: ground forces at the end", "its weight", abs(weight - 1.0) * 1e2, 0.1, " % off")
+        yield below(f"{name}: it stays", "0 m", float(abs(stood.q[-1, 2] - start[2])), 0.02, " m lower")
+    q = np.tile(start, (len(TURNS), 1))
+    q[:, 3:7] = list(TURNS.values())
+    q[:, 2] += 0.5 - da.contact.distances(model, q, pairs=ground).gap.min(axis=-1)
+    limp = da.rollout(model, q, np.zeros(model.nv), steps=1000, dt=DT, contact=law)
+    yield below("rigid: it falls limp from 0.5 m, 5 turns, 2 s", "0 mm", deepest(limp), 1.0, " mm")
+    rng = np.random.default_rng(3)
+    q, v = np.tile(model.neutral(), (256, 1)), rng.normal(size=(256, model.nv))
+    q[:, 2], q[:, 3:7] = 1.3, turns(np.random.default_rng(4), 256)
+    thrown = da.rollout(model, q, v, steps=800, dt=DT, contact=law)
+    over = int((thrown.contacts.gap.min(axis=(1, 2)) < -1e-3).sum())  # type: ignore[union-attr]
+    yield below(f"rigid: 256 thrown at random ({over} overlap by more)", "0 mm", deepest(thrown), 1.0, " mm")
+    yield below("rigid: samples that fail", "0", float(thrown.failed.sum()), 0.0)
+
+
+def shapes() -> dict[str, da.Model]:
+    """Bodies of every kind over the ground, and a figure of three links. What has equal moments of inertia
+    flies without gyroscopic terms, and so without the energy that first-order steps give to tumbling bodies.
+    """
+    size = (0.3, 0.2, 0.1)
+    tensor = block(size, 1.0).inertia_at_com
+    uneven, even = (tensor.xx, tensor.yy, tensor.zz), (0.004,) * 3
+    corners = np.random.default_rng(0).normal(size=(8, 3)) * 0.1
+    kinds = {
+        "box": (da.Box(size), uneven),
+        "capsule": (da.Capsule(0.05, 0.2), uneven),
+        "sphere": (da.Sphere(0.1), even),
+        "cube": (da.Box((0.15, 0.15, 0.15)), even),
+        "cylinder": (da.Cylinder(0.1, 0.1), even),
+        "ellipsoid": (Ellipsoid((0.15, 0.1, 0.05)), even),
+        "mesh": (da.ConvexMesh(corners - corners.mean(axis=0)), even),
+    }
+    found = {name: body([shape], 1.0, moments) for name, (shape, moments) in kinds.items()}
+    return found | {"figure": links()}
+
+
+def links() -> da.Model:
+    """Three bricks, the outer ones on a hinge and a ball joint with dampers."""
+    builder = da.ModelBuilder()
+    size, middle = (0.3, 0.1, 0.05), (0.15, 0.0, 0.0)
+    placed = da.Transform.from_rotation_translation
+    solid = da.RigidInertia(0.5, middle, block(size, 0.5).inertia_at_com)
+    joints: dict[str, tuple[str, da.Joint]] = {
+        "trunk": ("world", da.Free()),
+        "arm": ("trunk", da.Revolute((0, 1, 0))),
+        "hand": ("arm", da.Spherical()),
+    }
+    for name, (parent, joint) in joints.items():
+        first = parent == "world"
+        out = placed(np.eye(3), (0.0, 0.0, 0.0) if first else (0.3, 0.0, 0.0))
+        builder.add_body(name, parent, joint, placement=out, inertia=solid, damping=0.0 if first else 0.02)
+        builder.add_shape(name, da.Box(size, placement=placed(np.eye(3), middle), friction=(0.0, 0.0, 0.0)))
+    return builder.build().with_ground()
+
+
+def drop_step(model: da.Model, law: str) -> tuple[Any, Array]:
+    """A step as a function of friction and restitution, too, with kinetic energies after it and after one
+    without contact; and the first memory of the points."""
+    pairs = pairs_of(model, self_collision=False)
+    rest = contact_points(forward_kinematics(model, list(model.neutral())), pairs)
+    rigid = law == "rigid"
+    memory = np.zeros((len(rest), 4)) if rigid else np.array(fresh_memory(len(rest)))
+
+    def stepped(model: da.Model, q: Any, v: Any, e: Any, mu: Any, memory: Any, dt: Any) -> Any:
+        own = tuple(replace(pair, friction=mu, restitution=e if rigid else 0.0) for pair in pairs)
+        points = contact_points(forward_kinematics(model, q), own)
+        tau = [0.0] * model.nv
+        advance: Any = contact_step if rigid else step_compliant
+        after = advance(model, q, v, tau, dt, points, memory=memory)
+        free = step(model, q, v, tau, dt, integrator="semi_implicit")
+        energies = [kinetic_energy(model, x.q, x.v) for x in (after, free)]
+        return after.q, after.v, after.memory, after.work, energies
+
+    inputs = {"e": (), "mu": (), "memory": memory.shape, "dt": ()}
+    return da.compile(stepped, model, inputs=inputs), memory
+
+
+def work(law: str) -> Findings:
+    """A thousand drops of every body, e and mu from 0 to 1, steps of 1 to 5 ms, from 0.9 to 1.3 m.
+
+    The work of contact in a step is 0.5 (v+ + v*) . J^T gamma, v* the velocity without contact. Of a single
+    body it must be the difference of the kinetic energies, computed apart. Springs of compliant surfaces give
+    back what they took, so there the sum since the start counts. A step of a fall keeps E - m g h v_z / 2.
+    All as shares of the energy.
+    """
+    worst, told, gained = -np.inf, 0.0, -np.inf
+    for name, model in shapes().items():
+        advance, fresh = drop_step(model, law)
+        rng = np.random.default_rng(5)
+        q, v = np.tile(model.neutral(), (DROPS, 1)), rng.normal(size=(DROPS, model.nv))
+        q[:, 2], q[:, 3:7] = rng.uniform(0.9, 1.3, DROPS), turns(rng, DROPS)
+        v[:, :3] *= 3.0
+        e, mu = rng.uniform(size=(2, DROPS))
+        dt = rng.choice([0.001, 0.002, 0.005], DROPS)
+        memory, total = np.tile(fresh, (DROPS, 1, 1)), np.zeros(DROPS)
+
+        def energy(q: Array, v: Array, model: da.Model = model, dt: Array = dt) -> Array:
+            fall = np.einsum("nj,nj->n", da.forward_kinematics(model, q).rotation[:, 0, 2], v[:, 3:6])
+            whole = da.kinetic_energy(model, q, v) + da.potential_energy(model, q)
+            return np.asarray(whole - 0.5 * model.total_mass * G * dt * fall)
+
+        begun = energy(q, v)
+        for _ in range(600):
+            q, v, memory, done, energies = advance(q, v, e, mu, memory, dt)
+            total += done
+            scale = np.maximum(energies[:, 1], 1.0)
+            worst = max(worst, float(((done if law == "rigid" else total) / scale).max()))
+            if model.nv == 6:
+                told = max(told, float((np.abs(energies[:, 0] - energies[:, 1] - done) / scale).max()))
+            if name in ("sphere", "cube", "cylinder", "ellipsoid", "mesh"):
+                gained = max(gained, float(((energy(q, v) - begun) / begun).max()))
+    yield below(
+        f"{law}: work of contact, {DROPS} drops each of {', '.join(shapes())}; e, mu in [0, 1]",
+        "<= 0",
+        worst,
+        1e-12,
+    )
+    yield below(f"{law}: that work is the change of kinetic energy (single bodies)", "equal", told, 1e-12)
+    yield below(f"{law}: energy above that of the start (equal moments of inertia)", "<= 0", gained, 1e-12)
+
+
+def experiments() -> Sequence[tuple[str, Findings]]:
+    return [("work, rigid", work("rigid")), ("work, compliant", work("compliant")), ("humanoid", humanoid())]
