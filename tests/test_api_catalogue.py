@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import pickle
-from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from types import MappingProxyType
-from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from tests.catalogue_calls import CALLS, INERTIA, Call, ball_arm, state
 
 import dalembert as da
 from dalembert.catalogue.cartesian import CARTESIAN
@@ -22,152 +19,6 @@ from dalembert.catalogue.loops import LOOPS
 from dalembert.errors import ArgumentError, DtypeError, ShapeError, StateError
 
 Array = np.ndarray
-INERTIA = da.RigidInertia(1.3, (0.1, 0.05, -0.2), np.diag([0.1, 0.12, 0.09]))
-AWAY = da.Transform.from_rotation_translation(np.eye(3), (0.1, 0.2, 0.3))
-
-
-@functools.cache
-def ball_arm() -> da.Model:
-    """A ball joint and a slider on it."""
-    builder = da.ModelBuilder()
-    builder.add_body("ball", "world", da.Spherical(), inertia=INERTIA)
-    builder.add_body("arm", "ball", da.Prismatic((0, 1, 0)), inertia=INERTIA, placement=AWAY)
-    return builder.build()
-
-
-@functools.cache
-def flyer() -> da.Model:
-    """A free body with one joint."""
-    builder = da.ModelBuilder()
-    builder.add_body("base", "world", da.Free(), inertia=INERTIA)
-    builder.add_body("arm", "base", da.Revolute((0, 1, 0)), inertia=INERTIA, placement=AWAY)
-    return builder.build()
-
-
-@functools.cache
-def linkage() -> da.Model:
-    """A loop closed by a pin, with a ball joint that hangs on it."""
-    builder = da.ModelBuilder()
-    builder.add_body("crank", "world", da.Revolute((0, 1, 0)), inertia=INERTIA)
-    builder.add_body("rod", "crank", da.Revolute((0, 1, 0)), inertia=INERTIA, placement=_along(1.0))
-    builder.add_body("ball", "rod", da.Spherical(), inertia=INERTIA, placement=AWAY)
-    builder.add_body("slide", "world", da.Prismatic((1, 0, 0)), inertia=INERTIA, placement=_along(3.0))
-    builder.add_loop("pin", "slide", "rod", da.Revolute((0, 1, 0)), _along(0.0), _along(2.0))
-    return builder.build()
-
-
-def _along(x: float) -> da.Transform:
-    return da.Transform.from_rotation_translation(np.eye(3), (x, 0.0, 0.0))
-
-
-@functools.cache
-def state(model: Callable[[], da.Model]) -> dict[str, Array]:
-    """Arrays for all arguments by name, of one sample."""
-    made, rng = model(), np.random.default_rng(5)
-    q, v = made.random_state(rng)
-    q, v = da.close_loops(made, da.normalize(made, q), 0.3 * v) if made.loops else (q, v)
-    nv, bodies = made.nv, len(made.bodies)
-    return {
-        "q": q, "q_ref": q, "v": v, **dict(zip(("a", "tau", "p", "u", "w"), rng.normal(size=(5, nv)))),
-        "a_joints": rng.normal(size=max(nv - 6, 0)), "body_velocities": rng.normal(size=(bodies, 6)),
-        **dict.fromkeys(("forces", "points", "joint_torques"), rng.normal(size=(bodies, 3))),
-        "position": rng.normal(size=3), "stabilization": np.array(0.2), "dt": np.array(0.01),
-    }  # fmt: skip
-
-
-class Call(NamedTuple):
-    """A function with the arrays that it takes by place, or by keyword after a star, and its options."""
-
-    function: Callable[..., Any]
-    arguments: str
-    options: Mapping[str, Any] = MappingProxyType({})
-    model: Callable[[], da.Model] = ball_arm
-
-    def __str__(self) -> str:
-        return "-".join([self.function.__name__, *(str(x) for x in self.options.values())])
-
-    @property
-    def names(self) -> list[str]:
-        return self.arguments.replace("*", "").split()
-
-    def single(self) -> list[Array]:
-        return [state(self.model)[name] for name in self.names]
-
-    def __call__(self, values: Any, **more: Any) -> list[Array]:
-        by_name = {n[1:]: x for n, x in zip(self.arguments.split(), values, strict=True) if n[0] == "*"}
-        by_place = [x for n, x in zip(self.arguments.split(), values, strict=True) if n[0] != "*"]
-        found = self.function(self.model(), *by_place, **by_name, **self.options, **more)
-        return list(found) if isinstance(found, tuple) else [found]
-
-
-def at_arm(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of a frame, at the arm."""
-
-    @functools.wraps(function)
-    def call(model: da.Model, *arrays: Any, **options: Any) -> Any:
-        count = 2 if function is da.control.operational_space else 1
-        return function(model, *arrays[:count], "arm", *arrays[count:], **options)
-
-    return call
-
-
-CALLS = [
-    Call(da.maximal_velocities, "q v"),
-    Call(da.maximal_jacobians, "q"),
-    *(
-        Call(da.generalized_velocity, "q body_velocities", {"method": method})
-        for method in ("least_squares", "pseudo_inverse", "joint_by_joint", "rotations_first")
-    ),
-    Call(da.generalized_force, "q forces *points *joint_torques"),
-    Call(da.body_torques, "q joint_torques"),
-    Call(da.cartesian_forces, "q tau"),
-    Call(da.cartesian_forces_at_points, "q tau points"),
-    Call(da.joint_torques, "q tau"),
-    Call(da.base_wrench, "q v a"),
-    Call(da.coriolis_matrix, "q v"),
-    Call(da.coriolis_product, "q v w"),
-    Call(da.mass_matrix_rate, "q v"),
-    Call(da.christoffel_symbols, "q", {"kind": "second"}),
-    Call(da.christoffel_symbols, "q", {"method": "derivatives"}),
-    Call(da.hamiltonian, "q p"),
-    Call(da.hamiltonian_rates, "q p tau"),
-    Call(da.momentum_coordinates, "q v"),
-    Call(da.velocity_coordinates, "q p"),
-    Call(da.inner_product, "q u w"),
-    Call(da.inner_product, "q u w", {"space": "cotangent"}),
-    Call(da.connection_term, "q v u"),
-    Call(da.geodesic_acceleration, "q v"),
-    Call(da.hybrid_dynamics, "q v tau a", {"prescribed": ("arm",)}),
-    Call(da.hybrid_dynamics, "q v tau a", {"prescribed": ("arm",), "method": "matrix"}),
-    Call(da.hybrid_dynamics, "q v tau a *stabilization", {"prescribed": ("crank",)}, linkage),
-    Call(da.floating_base_inverse_dynamics, "q v a_joints", model=flyer),
-    Call(da.floating_base_inverse_dynamics, "q v a_joints", {"gravity": "acceleration"}, flyer),
-    Call(da.floating_base_equations, "q v", model=flyer),
-    Call(at_arm(da.floating_base_jacobian), "q", model=flyer),
-    Call(da.control.gravity_compensation, "q"),
-    Call(da.control.feedback_linearization, "q v q_ref", {"stiffness": 3.0}),
-    Call(da.control.posture_forces, "q v q_ref", {"stiffness": 3.0}),
-    Call(da.control.pd, "q v q_ref", {"kp": 3.0, "kd": 0.5}),
-    Call(da.control.stable_pd, "q v q_ref", {"kp": 3.0, "kd": 0.5, "dt": 0.01}),
-    Call(at_arm(da.control.operational_space), "q v position", {"stiffness": 3.0}),
-    Call(at_arm(da.control.operational_inertia), "q"),
-    Call(at_arm(da.control.consistent_inverse), "q"),
-    *(
-        Call(da.forward_dynamics, "q v tau *stabilization", {"method": method}, linkage)
-        for method in ("range_space", "direct", "null_space", "sparse", "maximal", "divide_and_conquer")
-    ),
-    Call(da.inverse_dynamics, "q v a", {"check": "off"}, linkage),
-    Call(da.inverse_dynamics, "q v a", {"check": "off", "method": "null_space"}, linkage),
-    Call(da.constraint_jacobian, "q", model=linkage),
-    Call(da.constraint_bias, "q v", model=linkage),
-    Call(da.constraint_error, "q", model=linkage),
-    Call(da.constraint_forces, "q v tau *stabilization", model=linkage),
-    Call(da.loop_forces, "q v tau", model=linkage),
-    Call(da.step, "q v tau dt *stabilization", model=linkage),
-    Call(da.constraint_jacobian, "q"),
-    Call(da.constraint_bias, "q v"),
-    Call(da.constraint_error, "q"),
-]  # fmt: skip
 
 catalogue = pytest.mark.parametrize("call", CALLS, ids=str)
 

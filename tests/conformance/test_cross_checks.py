@@ -6,14 +6,13 @@ An oracle in dense NumPy stands beside the routes: all bodies and all joints as 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.conformance.models import KINDS
-from tests.looped_models import add_closed_loop, copied, poses_at
+from tests.conformance.moving_samples import EXAMPLES, Sample, acceleration_scale, agree, array, moving_trees
 
 import dalembert as da
 from dalembert import algorithms as al
@@ -27,69 +26,6 @@ from dalembert.algorithms import (
     loops,
     recursion,
 )
-from dalembert.algorithms.constraints import constraint_equations
-from dalembert.model.library.random_trees import random_joint, random_placement
-
-CLOSING = tuple(kind for kind in KINDS if kind not in ("composite", "free"))
-"""Joints that can close a loop; a free one closes nothing."""
-EXAMPLES = 100
-
-
-class Sample:
-    """A model in motion under forces: q, v, a and tau `(nv,)`, and external forces on every body."""
-
-    def __init__(self, model: da.Model, seed: int) -> None:
-        rng = np.random.default_rng(seed)
-        self.model = model
-        q, v = model.random_state(rng)
-        self.q, self.v = q.tolist(), v.tolist()
-        self.a, self.tau = (rng.standard_normal(model.nv).tolist() for _ in range(2))
-        self.f = rng.standard_normal((len(model.bodies), 6)).tolist()
-        self.explicit = model
-        """The same with its loops solved by a function, where there is one."""
-
-
-@st.composite
-def moving_trees(
-    draw: st.DrawFn, *, largest: int = 6, armature: bool = True, root: str | None = None
-) -> Sample:
-    """A tree of every joint type, with or without branches and rotors, in a random motion."""
-    seed = draw(st.integers(0, 2**31))
-    model = da.models.random_tree(
-        seed,
-        bodies=draw(st.integers(1, largest)),
-        joints=KINDS,
-        branching=draw(st.sampled_from((0.0, 0.5, 1.0))),
-        armature=draw(st.sampled_from((0.0, 0.3))) if armature else 0.0,
-    )
-    if root is not None:
-        trunk = da.ModelBuilder(gravity=model.gravity.to_list())
-        trunk.add_body(
-            "trunk", "world", random_joint(seed, root), placement=random_placement(seed), inertia=RANDOM_TRUNK
-        )
-        model = trunk.build().attach(model, "trunk", prefix="limb_")
-    assume(model.nv > 0)
-    return Sample(model, seed)
-
-
-RANDOM_TRUNK = da.RigidInertia(
-    1.3, (0.1, -0.05, 0.08), ((0.05, 0.01, 0.0), (0.01, 0.06, 0.004), (0.0, 0.004, 0.04))
-)
-
-
-def array(x: Any) -> np.ndarray:
-    return np.array(x, dtype=float)
-
-
-def agree(routes: Mapping[str, Any], tolerance: float, scale: Any) -> None:
-    """All routes give what the first gives, within `tolerance` times `scale`, element by element or whole."""
-    (name, first), *others = routes.items()
-    reference = array(first)
-    assert np.isfinite(reference).all(), name
-    for other, found in others:
-        error = np.abs(array(found) - reference)
-        worst = float(np.max(error / scale, initial=0.0))
-        assert worst <= tolerance, f"{other} differs from {name} by {worst:.1e} of the scale"
 
 
 def force_scale(s: Sample) -> float:
@@ -220,12 +156,6 @@ class Maximal:
         return self.joint_accelerations(array(nearest))
 
 
-def acceleration_scale(M: np.ndarray, a: np.ndarray) -> float:
-    """What the condition number of M makes of rounding errors, as a multiple of the tolerance."""
-    condition = float(np.linalg.cond(M)) if M.size else 1.0
-    return (1.0 + float(np.abs(a).max(initial=0.0))) * max(1.0, condition / 1e5)
-
-
 @settings(max_examples=EXAMPLES)
 @given(moving_trees())
 def test_forward_dynamics_by_every_route(s: Sample) -> None:
@@ -306,115 +236,3 @@ def test_hybrid_dynamics_by_every_route(s: Sample, chosen: int) -> None:
     agree(
         {"given": full, "matrix": by_matrix[1], "articulated": articulated[1]}, 1e-9, scale * force_scale(s)
     )
-
-
-@st.composite
-def looped(draw: st.DrawFn) -> Sample:
-    """A random tree with one or two loops of any joint type, closed by construction, moving as they allow."""
-    seed = draw(st.integers(0, 2**31))
-    rng = np.random.default_rng(seed)
-    tree = da.models.random_tree(
-        seed,
-        bodies=draw(st.integers(3, 6)),
-        joints=KINDS,
-        branching=draw(st.sampled_from((0.0, 0.5, 1.0))),
-        armature=draw(st.sampled_from((0.0, 0.3))),
-    )
-    s = Sample(tree, seed)
-    poses = poses_at(tree, s.q)
-    builder = copied(tree)
-    for k in range(draw(st.integers(1, 2))):
-        ends = draw(st.permutations(list(poses)))[:2]
-        joint = random_joint(rng, draw(st.sampled_from(CLOSING)))
-        add_closed_loop(builder, f"loop{k}", joint, ends, poses, rng)
-    s.model = builder.build()
-    return moving_with_the_loops(s)
-
-
-def moving_with_the_loops(s: Sample) -> Sample:
-    """The same with a velocity that the loops allow; a rank that is a matter of rounding is left out."""
-    equations = constraint_equations(s.model, s.q, s.v)
-    K = array(equations.K)
-    values = np.linalg.svd(K, compute_uv=False)
-    assume(not np.any((values > 1e-9 * values.max()) & (values < 1e-2 * values.max())))
-    s.v = (s.v - np.linalg.pinv(K, rcond=1e-6) @ (K @ s.v)).tolist()
-    return s
-
-
-def dense_motion(s: Sample) -> np.ndarray:
-    """dv/dt of H a + C = tau + K^T lambda, K a = k by least squares, for any rank of K."""
-    m, equations = s.model, constraint_equations(s.model, s.q, s.v)
-    H = array(al.mass_matrix(m.tree(), s.q))
-    C = array(al.bias_forces(m.tree(), s.q, s.v, external_forces=s.f))
-    K = array(equations.K)
-    _, values, V = np.linalg.svd(K)
-    rank = int(np.sum(values > 1e-6 * values.max(initial=0.0)))
-    G, g = V[rank:].T, np.linalg.pinv(K, rcond=1e-6) @ equations.k
-    np.testing.assert_allclose(K @ g, equations.k, atol=1e-8 * (1.0 + np.abs(equations.k).max(initial=0.0)))
-    if not G.size:
-        return g
-    return g + G @ np.linalg.solve(G.T @ H @ G, G.T @ (s.tau - C - H @ g))
-
-
-def check_loop_routes(s: Sample, routes: Mapping[str, Callable[..., Any]]) -> None:
-    found: dict[str, Any] = {"dense": dense_motion(s)}
-    for name, route in routes.items():
-        found[name] = route(s.model, s.q, s.v, s.tau, external_forces=s.f)
-    scale = acceleration_scale(array(al.mass_matrix(s.model.tree(), s.q)), array(found["dense"]))
-    agree(found, 1e-7, scale)
-
-
-LOOP_ROUTES: dict[str, Callable[..., Any]] = {
-    "method 1": loops.accelerations_by_elimination,
-    "method 2": loops.accelerations_by_range_space,
-    "method 3": loops.accelerations_by_null_space,
-    "maximal coordinates": loops.accelerations_by_maximal_coordinates,
-    "sparse method": loops.accelerations_by_sparse_elimination,
-    "divide and conquer": assembly.divide_and_conquer,
-}
-
-
-@settings(max_examples=EXAMPLES)
-@given(looped())
-def test_closed_loops_by_every_route(s: Sample) -> None:
-    """Methods 1 to 3, all bodies at once, the sparse method and pairs, on loops of any joint and rank."""
-    check_loop_routes(s, LOOP_ROUTES)
-
-
-@st.composite
-def twins(draw: st.DrawFn) -> Sample:
-    """Two chains of the same joints at the same places, their ends one: q = gamma(y) = (y, y)."""
-    seed = draw(st.integers(0, 2**31))
-    rng = np.random.default_rng(seed)
-    chain = da.models.random_tree(
-        seed, bodies=draw(st.integers(1, 3)), joints=("revolute", "helical", "universal"), branching=0.0
-    )
-    assume(chain.nv > 0)
-    model = copied(chain)
-    for body in chain.bodies:
-        parent = "world" if body.parent < 0 else f"twin_{chain.bodies[body.parent].name}"
-        model.add_body(
-            f"twin_{body.name}", parent, body.joint, f"twin_{body.joint_name}", placement=body.placement,
-            inertia=da.RigidInertia(0.7, rng.uniform(-0.1, 0.1, 3).tolist(), (0.03, 0.04, 0.05)),
-        )  # fmt: skip
-    last = chain.bodies[-1].name
-    model.add_loop("ends", last, f"twin_{last}", da.Fixed())
-    s = Sample(model.build(), seed)
-    model.set_loop_closure(lambda model, y: [*y, *y], [joint.name for joint in chain.joints])
-    s.explicit = model.build()
-    s.q, s.v = s.q[: chain.nq] * 2, s.v[: chain.nv] * 2
-    J = array(al.jacobian(chain, s.q[: chain.nq], last)).reshape(6, chain.nv)
-    assume(np.linalg.cond(J) < 50.0)  # else the end may rest while the chain moves
-    return s
-
-
-@settings(max_examples=EXAMPLES)
-@given(twins())
-def test_closed_loops_by_their_closure_function(s: Sample) -> None:
-    """q = gamma(y) against the other methods, on overconstrained loops."""
-
-    def closure(_: da.Model, *at: Any, **f: Any) -> Any:
-        return loops.accelerations_by_closure(s.explicit, *at, **f)
-
-    routes = {**LOOP_ROUTES, "closure": closure}
-    check_loop_routes(s, routes)

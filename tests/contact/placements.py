@@ -156,3 +156,17 @@ def check_symmetry(
     np.testing.assert_allclose(
         moved.deepest(moved.normal)[:, clear], R @ points.deepest(points.normal)[:, clear], atol=1e3 * atol
     )
+
+
+def polygon_cut(subject: Any, clip: Any) -> Array:
+    """The cut of two convex polygons, counter-clockwise, one after the other of clip's half planes."""
+    for a, b in zip(clip, np.roll(clip, -1, axis=0), strict=True):
+        side = [(b[0] - a[0]) * (p[1] - a[1]) - (b[1] - a[1]) * (p[0] - a[0]) for p in subject]
+        kept = []
+        for k, p in enumerate(subject):
+            if side[k] * side[k - 1] < 0.0:
+                kept.append(subject[k - 1] + (p - subject[k - 1]) * side[k - 1] / (side[k - 1] - side[k]))
+            if side[k] >= 0.0:
+                kept.append(p)
+        subject = kept
+    return np.array(subject)

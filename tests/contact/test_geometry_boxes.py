@@ -9,6 +9,7 @@ from tests.contact.placements import (
     check_form,
     check_symmetry,
     points_between,
+    polygon_cut,
     random_poses,
     rotations,
 )
@@ -130,20 +131,6 @@ def test_boxes_that_just_touch_touch_with_their_faces():
     above = level(n, 1.1 + 1e-15 * rng.normal(size=n), 0.05 * rng.normal(size=n))
     points = points_between(BOX, level(n, 0.0), BOX, above)
     assert ((points.gap < FAR).sum(axis=0) >= 4).all()
-
-
-def polygon_cut(subject, clip):
-    """The cut of two convex polygons, counter-clockwise, one after the other of clip's half planes."""
-    for a, b in zip(clip, np.roll(clip, -1, axis=0), strict=True):
-        side = [(b[0] - a[0]) * (p[1] - a[1]) - (b[1] - a[1]) * (p[0] - a[0]) for p in subject]
-        kept = []
-        for k, p in enumerate(subject):
-            if side[k] * side[k - 1] < 0.0:
-                kept.append(subject[k - 1] + (p - subject[k - 1]) * side[k - 1] / (side[k - 1] - side[k]))
-            if side[k] >= 0.0:
-                kept.append(p)
-        subject = kept
-    return np.array(subject)
 
 
 def test_points_on_faces_are_the_corners_of_the_contact_area():

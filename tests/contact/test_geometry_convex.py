@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 from scipy.spatial import ConvexHull
-from tests.contact.placements import Poses, by_coal, check_form, points_between, random_poses, rotations
+from tests.contact.placements import (
+    Poses,
+    by_coal,
+    check_form,
+    points_between,
+    polygon_cut,
+    random_poses,
+    rotations,
+)
 
 import dalembert as da
 from dalembert.contact.candidates import FAR
@@ -108,22 +116,9 @@ def test_what_lies_on_a_face_touches_it_in_the_corners_of_the_area(depth):
         assert np.ptp(points.position[1:], axis=2)[there[1:, 0]].max() < 1e-6
         square = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
         corners = square * np.array([0.2, 0.15]) @ upper.R[:2, :2, 0].T + upper.p[:2, 0]
-        expected = ConvexHull(_cut(list(corners), square * half)).volume
+        expected = ConvexHull(polygon_cut(list(corners), square * half)).volume
         found = ConvexHull(points.position[there[:, 0], :2, 0]).volume
         assert found == pytest.approx(expected, rel=1e-3)
-
-
-def _cut(subject, clip):
-    for a, b in zip(clip, np.roll(clip, -1, axis=0), strict=True):
-        side = [(b[0] - a[0]) * (p[1] - a[1]) - (b[1] - a[1]) * (p[0] - a[0]) for p in subject]
-        kept = []
-        for k, p in enumerate(subject):
-            if side[k] * side[k - 1] < 0.0:
-                kept.append(subject[k - 1] + (p - subject[k - 1]) * side[k - 1] / (side[k - 1] - side[k]))
-            if side[k] >= 0.0:
-                kept.append(p)
-        subject = kept
-    return np.array(subject)
 
 
 def test_a_cylinder_stands_on_a_box_and_lies_on_it():

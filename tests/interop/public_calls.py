@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from tests.test_api_catalogue import CALLS as CATALOGUED
-from tests.test_api_catalogue import at_arm, ball_arm, linkage, state
+from tests.catalogue_calls import CALLS as CATALOGUED
+from tests.catalogue_calls import at_arm, ball_arm, linkage, state
 
 import dalembert as da
 from dalembert import api

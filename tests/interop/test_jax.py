@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.catalogue_calls import ball_arm
 from tests.interop.public_calls import rate_matrix
-from tests.test_api_catalogue import ball_arm
 from tests.test_documentation import blocks
 
 import dalembert as da
