@@ -52,6 +52,18 @@ def forces_of(model: Any, bridge: Any) -> tuple[list[Any], Array]:
     return [pin.StdVec_Force([pin.Force(f) for f in row]) for row in forces], bridge.external_forces(forces)
 
 
+def by_pinocchio(
+    function: Any, model: Any, q: Array, v: Array, x: Array, forces: list[Any]
+) -> list[tuple[Array, ...]]:
+    """The derivatives by q, by v and by x of every sample; of the last one Pinocchio fills the upper half."""
+    data, found = model.createData(), []
+    for k in range(ROWS):
+        by_q, by_v, by_x = function(model, data, q[k], v[k], x[k], forces[k])
+        upper = np.triu(by_x)
+        found.append((by_q.copy(), by_v.copy(), upper + np.triu(upper, 1).T))
+    return found
+
+
 def on_arrays(algorithm: Any, model: da.Model, q: Array, v: Array, x: Array, f: Array) -> list[Array]:
     """An algorithm on NumPy scalars, one sample an element: no compilation."""
     forces = [list(body.T) for body in np.moveaxis(f, 1, 0)]
@@ -70,13 +82,8 @@ def assert_agrees(bridge: Any, ours: Sequence[Array], theirs: list[tuple[Array, 
 def test_inverse_dynamics_derivatives(name: str) -> None:
     """RBDA-5.3-RNEA, RBDA-5.3-EXT: computeRNEADerivatives with forces on every body."""
     model, bridge, q, v, a = case(name)
-    data = model.createData()
     f_pin, f = forces_of(model, bridge)
-    theirs = []
-    for k in range(ROWS):
-        by_q, by_v, M = pin.computeRNEADerivatives(model, data, q[k], v[k], a[k], f_pin[k])
-        upper = np.triu(M)
-        theirs.append((by_q.copy(), by_v.copy(), upper + np.triu(upper, 1).T))
+    theirs = by_pinocchio(pin.computeRNEADerivatives, model, q, v, a, f_pin)
     given = (bridge.model, bridge.q(q), bridge.v(v), bridge.a(a), f)
     assert_agrees(bridge, on_arrays(derivatives.inverse_dynamics_derivatives, *given), theirs)
     if name == "manipulator":
@@ -87,13 +94,8 @@ def test_inverse_dynamics_derivatives(name: str) -> None:
 def test_forward_dynamics_derivatives(name: str) -> None:
     """RBDA-7.3-ABA: computeABADerivatives with forces on every body."""
     model, bridge, q, v, tau = case(name)
-    data = model.createData()
     f_pin, f = forces_of(model, bridge)
-    theirs = []
-    for k in range(ROWS):
-        by_q, by_v, inverse = pin.computeABADerivatives(model, data, q[k], v[k], tau[k], f_pin[k])
-        upper = np.triu(inverse)
-        theirs.append((by_q.copy(), by_v.copy(), upper + np.triu(upper, 1).T))
+    theirs = by_pinocchio(pin.computeABADerivatives, model, q, v, tau, f_pin)
     given = (bridge.model, bridge.q(q), bridge.v(v), bridge.tau(tau), f)
     assert_agrees(bridge, on_arrays(derivatives.forward_dynamics_derivatives, *given), theirs)
     if name == "manipulator":

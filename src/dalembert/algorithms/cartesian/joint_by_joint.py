@@ -16,7 +16,7 @@ given relative motion; `generalized_velocity` distributes the error over all of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from dalembert.algorithms.cartesian.maximal import from_maximal
 from dalembert.algorithms.cartesian.velocities import GeneralizedVelocity, residual_of
@@ -86,18 +86,13 @@ def generalized_velocity_joint_by_joint(
     time: Scalar | None = None,
 ) -> GeneralizedVelocity:
     """v_k = S_k^+ (V_k - X V_p), for every joint type: m pseudo-inverses of constant size."""
-    poses = forward_kinematics(tree, q, time=time)
-    given = _in_body_coordinates(tree, poses, body_velocities)
 
-    def own(body: Body) -> list[Scalar]:
-        joint = body.jcalc(q, None, time)
-        v_J = _across(body, joint, given)
+    def own(body: Body, joint: JointMotion, v_J: Motion) -> list[Scalar]:
         gram = [[_six(a, b) for b in joint.S] for a in joint.S]
         regular = is_one(body.joint.singularity_measure(body.own_q(q), time))
         return symmetric_pseudo_inverse(gram, regular=regular).solve([_six(s, v_J) for s in joint.S])
 
-    v = _independent(tree, [own(body) for body in tree.bodies])
-    return GeneralizedVelocity(v, residual_of(tree, q, v, body_velocities, time))
+    return _each_joint(tree, q, body_velocities, time, own)
 
 
 def generalized_velocity_rotations_first(
@@ -108,12 +103,8 @@ def generalized_velocity_rotations_first(
     time: Scalar | None = None,
 ) -> GeneralizedVelocity:
     """v_k = (J^_omega)^+ omega^_k of the columns that turn (Eq. 66), then (J^_v)^+ of those that slide."""
-    poses = forward_kinematics(tree, q, time=time)
-    given = _in_body_coordinates(tree, poses, body_velocities)
 
-    def own(body: Body) -> list[Scalar]:
-        joint = body.jcalc(q, None, time)
-        v_J = _across(body, joint, given)
+    def own(body: Body, joint: JointMotion, v_J: Motion) -> list[Scalar]:
         omega_hat, u = joint.X.rotate_to_parent(v_J.angular), joint.X.rotate_to_parent(v_J.linear)
         J = joint_jacobian(body, q, time=time)
         turning = turning_columns(body.joint)
@@ -128,7 +119,24 @@ def generalized_velocity_rotations_first(
             rates[k] = rate
         return rates
 
-    v = _independent(tree, [own(body) for body in tree.bodies])
+    return _each_joint(tree, q, body_velocities, time, own)
+
+
+def _each_joint(
+    tree: Tree,
+    q: Sequence[Scalar],
+    body_velocities: Sequence[Sequence[Scalar]],
+    time: Scalar | None,
+    own: Callable[[Body, JointMotion, Motion], list[Scalar]],
+) -> GeneralizedVelocity:
+    """v from `own(body, joint, S v)` of every joint by itself, and what it leaves of the velocities."""
+    poses = forward_kinematics(tree, q, time=time)
+    given = _in_body_coordinates(tree, poses, body_velocities)
+    per_body = []
+    for body in tree.bodies:
+        joint = body.jcalc(q, None, time)
+        per_body.append(own(body, joint, _across(body, joint, given)))
+    v = _independent(tree, per_body)
     return GeneralizedVelocity(v, residual_of(tree, q, v, body_velocities, time))
 
 

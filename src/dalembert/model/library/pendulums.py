@@ -21,28 +21,35 @@ def _at(x: float = 0.0, y: float = 0.0, z: float = 0.0) -> Transform:
     return Transform(Mat3.identity(), Vec3(x, y, z))
 
 
-def _point_mass(mass: float, z: float) -> RigidInertia:
-    return RigidInertia(mass, (0.0, 0.0, z), (0.0, 0.0, 0.0))
-
-
-def _bob(z: float) -> tuple[Sphere, Capsule]:
-    rod = Capsule(radius=0.01, length=abs(z), placement=_at(z=z / 2.0), collision=False)
-    return Sphere(radius=0.05, placement=_at(z=z)), rod
+def _hang(
+    builder: ModelBuilder,
+    name: str,
+    parent: str,
+    joint: str,
+    placement: Transform,
+    length: float,
+    mass: float,
+    damping: float,
+) -> None:
+    """Add a point mass on a massless rod."""
+    rod = Capsule(radius=0.01, length=abs(length), placement=_at(z=-length / 2.0), collision=False)
+    builder.add_body(
+        name,
+        parent,
+        Revolute(Y),
+        joint,
+        placement=placement,
+        inertia=RigidInertia(mass, (0.0, 0.0, -length), (0.0, 0.0, 0.0)),
+        damping=damping,
+        shapes=(Sphere(radius=0.05, placement=_at(z=-length)), rod),
+    )
 
 
 def pendulum(length: float = 1.0, mass: float = 1.0, *, damping: float = 0.0) -> Model:
     """A point mass on a massless rod, hanging at q = 0: m l^2 a = tau - m g l sin q."""
     require_numbers("pendulum", length=length, mass=mass)
     builder = ModelBuilder(name="pendulum")
-    builder.add_body(
-        "bob",
-        "world",
-        Revolute(Y),
-        "pivot",
-        inertia=_point_mass(mass, -length),
-        damping=damping,
-        shapes=_bob(-length),
-    )
+    _hang(builder, "bob", "world", "pivot", _at(), length, mass, damping)
     builder.add_frame("tip", "bob", _at(z=-length))
     return builder.build()
 
@@ -57,25 +64,8 @@ def double_pendulum(
     require_pairs("double_pendulum", lengths=lengths, masses=masses)
     builder = ModelBuilder(name="double_pendulum")
     (l1, l2), (m1, m2) = lengths, masses
-    builder.add_body(
-        "upper",
-        "world",
-        Revolute(Y),
-        "shoulder",
-        inertia=_point_mass(m1, -l1),
-        damping=damping,
-        shapes=_bob(-l1),
-    )
-    builder.add_body(
-        "lower",
-        "upper",
-        Revolute(Y),
-        "elbow",
-        placement=_at(z=-l1),
-        inertia=_point_mass(m2, -l2),
-        damping=damping,
-        shapes=_bob(-l2),
-    )
+    _hang(builder, "upper", "world", "shoulder", _at(), l1, m1, damping)
+    _hang(builder, "lower", "upper", "elbow", _at(z=-l1), l2, m2, damping)
     builder.add_frame("tip", "lower", _at(z=-l2))
     return builder.build()
 
