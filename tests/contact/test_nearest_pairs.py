@@ -146,7 +146,7 @@ def test_conjugate_gradients_solve_what_the_whole_matrix_says():
 
 def _point(rows) -> Point:
     zero = Vec3.zero()
-    return Point(-2, -2, zero, Vec3.unit(2), 0.0, 0.0, 0.5, 1.0, 1.0, zero, rows)
+    return Point(-2, -2, zero, Vec3.unit(2), 0.0, 0.5, 1.0, 1.0, zero, rows)
 
 
 @pytest.mark.parametrize("law", [da.contact.Rigid(tolerance=1e-7), da.contact.Compliant()])

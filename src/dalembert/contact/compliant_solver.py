@@ -25,7 +25,7 @@ from dalembert.algorithms.dense import dot
 from dalembert.contact.conjugate import solved
 from dalembert.contact.costs import JointDrive, JointLimit, Point
 from dalembert.contact.curvature import factor, total_curvature
-from dalembert.contact.newton import GaussProblem
+from dalembert.contact.gauss import GaussProblem
 from dalembert.scalar import Scalar, is_zero, maximum, minimum, select, sqrt
 from dalembert.spatial import SymMat3, Vec3
 
@@ -70,12 +70,6 @@ class Yielding:
     def spring(self) -> Scalar:
         """The normal impulse of the spring alone."""
         return self.point.normal.dot(self.point.expected)
-
-    def pull(self, u: Vec3) -> Vec3:
-        """The friction impulse that would hold the body."""
-        wanted = self.point.expected - u * self.point.friction_stiffness
-        across: Vec3 = wanted - self.point.normal * self.point.normal.dot(wanted)
-        return across
 
     def patch_after(self, impulse: Vec3, dt: Scalar) -> Vec3:
         """x+ of Eq. (4)."""
@@ -141,7 +135,7 @@ def _held(surface: Yielding, u: Vec3, *, first: bool) -> _Held:
     if is_zero(point.friction):
         return _Held(pressing, 0.0)
     normal = surface.bore if first else maximum(spring + closing, 0.0)
-    return _Held(pressing, _share(surface.pull(u), point.friction * normal))
+    return _Held(pressing, _share(surface.point.pull(u), point.friction * normal))
 
 
 def _linear(
@@ -170,9 +164,7 @@ def _joint_terms(problem: GaussProblem, v: Sequence[Scalar]) -> tuple[list[Scala
         diagonal.append((i, curvature))
         p[i] = p[i] + (joint.impulse(v[i]) + curvature * v[i])
     for equality in problem.equalities:
-        for i, k in enumerate(equality.row):
-            if not is_zero(k):
-                p[i] = p[i] + k * (equality.target * equality.stiffness)
+        equality.add(equality.target * equality.stiffness, p)
     return p, diagonal
 
 
@@ -193,9 +185,7 @@ def _mending(problem: GaussProblem, v: Sequence[Scalar]) -> list[Scalar]:
             push = _curvature(joint, v[joint.place]) * joint.overlap * joint.sign
             total[joint.place] = total[joint.place] + push
     for equality in problem.equalities:
-        for i, k in enumerate(equality.row):
-            if not is_zero(k):
-                total[i] = total[i] - k * (equality.gap * equality.stiffness)
+        equality.add(-(equality.gap * equality.stiffness), total)
     return total
 
 
@@ -207,7 +197,7 @@ def _cut(surface: Yielding, u: Vec3, held: _Held) -> Vec3:
     impulse: Vec3 = n * normal
     if is_zero(point.friction):
         return impulse
-    friction = surface.pull(u) * held.share
+    friction = surface.point.pull(u) * held.share
     cut: Vec3 = impulse + friction * _share(friction, point.friction * normal)
     return cut
 

@@ -128,8 +128,8 @@ def step_compliant(
     )
     surfaces = _surfaces(begun.axes, candidates, memory, dt, settings)
     problem = begun.problem([surface.point for surface in surfaces])
-    found = solve_compliant(problem, begun.drift, surfaces, dt)
-    q_next, v_next = moved(tree, q, v, found.v, found.mend, dt)
+    found = solve_compliant(problem, v, surfaces, dt)
+    q_next, v_next = moved(tree, q, found.v, found.mend, dt)
     remembered = [
         [*surface.patch_after(impulse, dt), surface.point.normal.dot(impulse), surface.excess]
         for surface, impulse in zip(surfaces, found.impulses, strict=True)
@@ -184,7 +184,6 @@ def _surface(
         arm=arm,
         normal=n,
         bound=-(maximum(gap, 0.0) / dt),
-        overlap=0.0,
         friction=item.friction,
         stiffness=dt * (D + dt * K),
         friction_stiffness=dt * (D_t + dt * K_t),

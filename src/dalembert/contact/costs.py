@@ -24,7 +24,7 @@ from dalembert.contact.chosen_points import Rows
 from dalembert.scalar import Scalar, absolute, is_zero, maximum, minimum, select, sqrt
 from dalembert.spatial import ArticulatedInertia, Force, Mat3, SymMat3, Vec3
 
-__all__ = ["Equality", "JointDrive", "JointLimit", "Point", "PointForce", "dyad"]
+__all__ = ["LEAST_SQUARE", "Equality", "JointDrive", "JointLimit", "Point", "PointForce", "dyad"]
 
 
 LEAST_SQUARE = 1e-30
@@ -43,9 +43,8 @@ class PointForce(NamedTuple):
 class Point:
     """A place where two bodies may touch, `arm` from the common origin; `normal` from `first` to `second`.
 
-    `bound`: the least normal velocity [m/s]; `overlap` [m] >= 0 is to be mended by a displacement;
-    `expected`: the impulse [N s] along world axes that the point is thought to bear; `rows`: its Jacobian,
-    where its bodies are known only as the program runs.
+    `bound`: the least normal velocity [m/s]; `expected`: the impulse [N s] along world axes that the point is
+    thought to bear; `rows`: its Jacobian, where its bodies are known only as the program runs.
     """
 
     first: int
@@ -53,31 +52,30 @@ class Point:
     arm: Vec3
     normal: Vec3
     bound: Scalar
-    overlap: Scalar
     friction: Scalar
     stiffness: Scalar
     friction_stiffness: Scalar
     expected: Vec3
     rows: Rows | None = None
 
-    def _pressing(self, u: Vec3) -> Scalar:
+    def pressing(self, u: Vec3) -> Scalar:
         """gamma_n without its bound."""
         return self.normal.dot(self.expected) + self.stiffness * (self.bound - self.normal.dot(u))
 
     def normal_impulse(self, u: Vec3) -> Scalar:
         """gamma_n of Eq. (1)."""
-        return maximum(self._pressing(u), 0.0)
+        return maximum(self.pressing(u), 0.0)
 
     def force(self, u: Vec3, held: Scalar) -> PointForce:
         """Eqs (1) and (2), with the friction that a normal impulse `held` allows."""
         gamma = self.normal_impulse(u)
         if is_zero(self.friction):
             return PointForce(self.normal * gamma, gamma)
-        pull = self._pull(u)
+        pull = self.pull(u)
         share = minimum(self._allowed(pull, held)[0], 1.0)
         return PointForce(self.normal * gamma + pull * share, gamma)
 
-    def _pull(self, u: Vec3) -> Vec3:
+    def pull(self, u: Vec3) -> Vec3:
         """The friction that would stop the slip."""
         wanted = self.expected - u * self.friction_stiffness
         slanted: Vec3 = wanted - self.normal * self.normal.dot(wanted)
@@ -86,10 +84,10 @@ class Point:
     def curvature(self, u: Vec3, held: Scalar) -> SymMat3:
         """G: minus the derivative of the impulse by u."""
         n = self.normal
-        active = select(self._pressing(u) > 0.0, self.stiffness, 0.0)
+        active = select(self.pressing(u) > 0.0, self.stiffness, 0.0)
         if is_zero(self.friction):
             return dyad(n, active)
-        pull = self._pull(u)
+        pull = self.pull(u)
         allowed, reciprocal = self._allowed(pull, held)
         coefficient = minimum(allowed, 1.0) * self.friction_stiffness
         across = _plus(dyad(n, active - coefficient), coefficient)
@@ -176,6 +174,12 @@ class Equality:
     def impulse(self, u: Scalar) -> Scalar:
         """Along the row; u = K v."""
         return (self.target - u) * self.stiffness
+
+    def add(self, gamma: Scalar, total: list[Scalar]) -> None:
+        """total + K^T gamma, in place."""
+        for i, k in enumerate(self.row):
+            if not is_zero(k):
+                total[i] = total[i] + k * gamma
 
 
 def dyad(a: Vec3, factor: Scalar) -> SymMat3:

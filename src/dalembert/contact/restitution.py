@@ -20,7 +20,8 @@ from typing import NamedTuple
 from dalembert.algorithms.dense import dot
 from dalembert.contact.candidates import Candidate
 from dalembert.contact.curvature import SparseFactor
-from dalembert.contact.newton import GaussProblem, GaussSolution
+from dalembert.contact.gauss import GaussProblem
+from dalembert.contact.newton import GaussSolution
 from dalembert.scalar import Scalar, is_zero, logical_and, maximum, minimum, select, sqrt
 from dalembert.spatial import Vec3
 

@@ -22,9 +22,9 @@ from dalembert.algorithms.passive_forces import FRICTION_SPEED, displacement
 from dalembert.algorithms.rank import threshold
 from dalembert.contact.costs import Equality, JointDrive, JointLimit, Point
 from dalembert.contact.curvature import multiply
+from dalembert.contact.gauss import GaussProblem
 from dalembert.contact.joint_axes import JointAxes, joint_axes
 from dalembert.contact.mobility import joint_mobilities
-from dalembert.contact.newton import GaussProblem
 from dalembert.model.body import Body, Dependence
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, is_zero, literal, maximum, minimum, sqrt
@@ -33,10 +33,6 @@ __all__ = [
     "BeforeContact",
     "Motor",
     "before_contact",
-    "drifted",
-    "free_motion",
-    "joint_terms",
-    "loop_terms",
     "moved",
 ]
 
@@ -63,12 +59,10 @@ class Motor(NamedTuple):
 
 
 class BeforeContact(NamedTuple):
-    """All of a step but its points: joint axes, M, v + h c, free motion A eta = p, the terms of joints and
-    loops."""
+    """All of a step but its points: joint axes, M, free motion A eta = p, the terms of joints and loops."""
 
     axes: JointAxes
     M: Matrix
-    drift: list[Scalar]
     A: Matrix
     p: list[Scalar]
     joints: list[JointLimit | JointDrive]
@@ -94,11 +88,11 @@ def before_contact(
     external_frame: str,
 ) -> BeforeContact:
     """The terms of a step of dt [s] that do not depend on what touches."""
-    mobility, axes, drift = joint_mobilities(tree), joint_axes(tree, q), drifted(tree, q, v, dt)
+    mobility, axes, drift = joint_mobilities(tree), joint_axes(tree, q), _drifted(tree, q, v, dt)
     b = bias_forces(tree, q, v, external_forces=external_forces, external_frame=external_frame)
     M = mass_matrix(tree, q)
-    A, p = free_motion(tree, q, b, tau, dt, M, drift)
-    joints = joint_terms(
+    A, p = _free_motion(tree, q, b, tau, dt, M, drift)
+    joints = _joint_terms(
         tree,
         q,
         dt,
@@ -108,12 +102,12 @@ def before_contact(
         mending=mending,
         friction_compliance=friction_compliance,
     )
-    equalities = loop_terms(tree, q, v, dt, mobility, mending)
-    return BeforeContact(axes, M, drift, A, p, joints, equalities)
+    equalities = _loop_terms(tree, q, v, dt, mobility, mending)
+    return BeforeContact(axes, M, A, p, joints, equalities)
 
 
-def drifted(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar) -> list[Scalar]:
-    """v + h c: velocity components along old axes of a motion without acceleration."""
+def _drifted(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar) -> list[Scalar]:
+    """v + h c, where c is how fast the components of a free body's velocity change as its axes turn."""
     result: list[Scalar] = [0.0] * tree.nv
     for body in _independent(tree):
         own_q, own_v = body.own_q(q), body.own_v(v)
@@ -127,7 +121,6 @@ def drifted(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar) ->
 def moved(
     tree: Tree,
     q: Sequence[Scalar],
-    v: Sequence[Scalar],
     eta: Sequence[Scalar],
     mend: Sequence[Scalar],
     dt: Scalar,
@@ -144,7 +137,7 @@ def moved(
     return q_next, v_next
 
 
-def free_motion(
+def _free_motion(
     tree: Tree,
     q: Sequence[Scalar],
     b: Sequence[Scalar],
@@ -199,7 +192,7 @@ def _add_follower(
             A[i][j] = A[i][j] + resistance * (ratio * other)
 
 
-def joint_terms(
+def _joint_terms(
     tree: Tree,
     q: Sequence[Scalar],
     dt: Scalar,
@@ -295,7 +288,7 @@ def _drive(motor: Motor, dt: Scalar) -> JointDrive:
     return JointDrive(motor.place, target, dt * gain, dt * motor.effort)
 
 
-def loop_terms(
+def _loop_terms(
     tree: Tree,
     q: Sequence[Scalar],
     v: Sequence[Scalar],

@@ -22,20 +22,20 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 from dalembert.algorithms.external_forces import ExternalForces
-from dalembert.algorithms.inverse_dynamics import bias_forces
-from dalembert.algorithms.mass_matrix import mass_matrix
+from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.contact.candidates import FAR, Candidate
 from dalembert.contact.chosen_points import of_both, signs_of
 from dalembert.contact.costs import Point
 from dalembert.contact.curvature import factor, multiply, total_curvature
-from dalembert.contact.joint_axes import JointAxes, joint_axes
-from dalembert.contact.mobility import joint_mobilities, point_mobilities, weights
-from dalembert.contact.newton import GaussProblem, solve
+from dalembert.contact.gauss import GaussProblem
+from dalembert.contact.joint_axes import JointAxes
+from dalembert.contact.mobility import point_mobilities, weights
+from dalembert.contact.newton import mended, solve
 from dalembert.contact.restitution import rebound
-from dalembert.contact.step_terms import Motor, drifted, free_motion, joint_terms, loop_terms, moved
+from dalembert.contact.step_terms import Motor, before_contact, moved
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, is_zero, maximum, minimum, select
-from dalembert.spatial import Motion, Vec3
+from dalembert.spatial import Motion, Transform, Vec3
 
 __all__ = ["ContactStep", "StepSettings", "contact_step"]
 
@@ -95,46 +95,45 @@ def contact_step(
     `memory`: that of the step before.
     """
     settings = StepSettings() if settings is None else settings
-    axes = joint_axes(tree, q)
-    M = mass_matrix(tree, q)
-    drift = drifted(tree, q, v, dt)
-    b = bias_forces(tree, q, v, external_forces=external_forces, external_frame=external_frame)
-    A, p = free_motion(tree, q, b, tau, dt, M, drift)
-    u_mobility, v_mobility, mass_weights = point_mobilities(tree), joint_mobilities(tree), weights(tree)
-    moving = axes.velocities(drift)
-    expected = _expected(candidates, memory)
-    points = [
-        _point(axes, item, impulse, moving, dt, mass_weights, u_mobility, settings)
-        for item, impulse in zip(candidates, expected, strict=True)
-    ]
-    joints = joint_terms(
+    begun = before_contact(
         tree,
         q,
+        v,
+        tau,
         dt,
         motors,
-        v_mobility,
         limits=settings.limits,
         mending=settings.mending,
         friction_compliance=settings.friction_compliance,
+        external_forces=external_forces,
+        external_frame=external_frame,
     )
-    equalities = loop_terms(tree, q, v, dt, v_mobility, settings.mending)
-    problem = GaussProblem(axes, A, p, points, joints, equalities)
+    axes, expected = begun.axes, _expected(candidates, memory)
+    moving = axes.velocities(v)
+    mass_weights, mobility = weights(tree), point_mobilities(tree)
+    points = [
+        _point(axes, item, impulse, moving, dt, mass_weights, mobility, settings)
+        for item, impulse in zip(candidates, expected, strict=True)
+    ]
+    problem = begun.problem(points)
     held = [
         item.point.normal.dot(impulse) * (1.0 / KEPT)
         for item, impulse in zip(candidates, expected, strict=True)
     ]
-    factors = factor(total_curvature(axes, A, (), (), equalities))
-    acting = [x - y for x, y in zip(p, multiply(M, drift), strict=True)]
+    factors = factor(total_curvature(axes, begun.A, (), (), begun.equalities))
+    acting = [x - y for x, y in zip(begun.p, multiply(begun.M, v), strict=True)]
     found = solve(
         problem,
-        drift,
+        v,
         held,
         acting=acting,
         iterations=settings.iterations,
         tolerance=settings.tolerance,
     )
-    end = rebound(problem, factors, found, drift, candidates, settings.rebound_speed)
-    q_next, v_next = moved(tree, q, v, end.v, found.mend, dt)
+    end = rebound(problem, factors, found, v, candidates, settings.rebound_speed)
+    ahead, _ = moved(tree, q, end.v, [0.0] * tree.nv, dt)
+    overlaps = _overlaps(problem, candidates, forward_kinematics(tree, ahead), settings.mending)
+    q_next, v_next = moved(tree, q, end.v, mended(problem, found, overlaps), dt)
     remembered = _remembered(candidates, end.impulses, memory)
     return ContactStep(q_next, v_next, end.impulses, remembered, found.residual, end.work)
 
@@ -190,13 +189,37 @@ def _point(
         arm=arm,
         normal=item.point.normal,
         bound=bound,
-        overlap=maximum(-gap, 0.0) * settings.mending,
         friction=item.friction,
         stiffness=1.0 / (settings.compliance * w),
         friction_stiffness=1.0 / (settings.friction_compliance * w_t),
         expected=expected,
         rows=None if item.chosen is None else item.chosen.rows(axes, arm),
     )
+
+
+def _overlaps(
+    problem: GaussProblem,
+    candidates: Sequence[Candidate],
+    ahead: PerBody[Transform],
+    mending: float,
+) -> list[Scalar]:
+    """What is to be mended: a share of every overlap, and all that this step would add to it.
+
+    Points of turning bodies move on arcs: those above the centre of the arc come down by more than h u. A
+    point on a round body is another one after the step; its arc rises, and adds nothing.
+    """
+    poses = problem.axes.poses
+    turns = [after.R @ before.R.transpose() for after, before in zip(ahead, poses, strict=True)]
+    found = []
+    for item, point in zip(candidates, problem.points, strict=True):
+        x, shift = item.point.position, Vec3.zero()
+        for body, sign in signs_of(item, len(turns)):
+            after = ahead[body].p + turns[body] @ (x - poses[body].p)
+            shift = shift + (after - x) * sign
+        gap = item.point.gap
+        added = maximum(-(maximum(gap, 0.0) + point.normal.dot(shift)), 0.0)
+        found.append(maximum(-gap, 0.0) * mending + added)
+    return found
 
 
 def _relative_velocity(item: Candidate, moving: PerBody[Motion], arm: Vec3) -> Vec3:

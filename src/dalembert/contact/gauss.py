@@ -1,0 +1,80 @@
+"""What is minimised in a step with contact: free motion, and what opposes velocities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+from dalembert.algorithms.dense import Matrix
+from dalembert.contact.conjugate import add_impulse, velocity_of
+from dalembert.contact.costs import Equality, JointDrive, JointLimit, Point
+from dalembert.contact.joint_axes import WORLD, JointAxes
+from dalembert.scalar import Scalar
+from dalembert.spatial import Force, Vec3
+
+__all__ = ["GaussProblem"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class GaussProblem:
+    """1/2 v^T A v - p^T v and the terms that are added to it."""
+
+    axes: JointAxes
+    A: Matrix
+    p: Sequence[Scalar]
+    points: Sequence[Point] = ()
+    joints: Sequence[JointLimit | JointDrive] = ()
+    equalities: Sequence[Equality] = ()
+
+    def point_velocities(self, v: Sequence[Scalar]) -> list[Vec3]:
+        """u of every point: the velocity of its second body relative to its first."""
+        if not self.points:
+            return []
+        velocities = self.axes.velocities(v)
+
+        def at(body: int, arm: Vec3) -> Vec3:
+            motion = velocities[body]
+            return motion.linear + motion.angular.cross(arm)
+
+        def of(point: Point) -> Vec3:
+            if point.rows is not None:
+                return velocity_of(point.rows, v)
+            own = at(point.second, point.arm)
+            return own if point.first == WORLD else own - at(point.first, point.arm)
+
+        return [of(point) for point in self.points]
+
+    def generalized(self, impulses: Sequence[Vec3]) -> list[Scalar]:
+        """J^T of impulses on the second bodies, and their opposites on the first."""
+        forces: dict[int, Force] = {}
+        chosen = []
+        for point, impulse in zip(self.points, impulses, strict=True):
+            if point.rows is not None:
+                chosen.append((point.rows, impulse))
+                continue
+            wrench = point.wrench(impulse)
+            for body, acting in ((point.second, wrench), (point.first, -wrench)):
+                if body != WORLD:
+                    forces[body] = forces[body] + acting if body in forces else acting
+        total = self.axes.generalized(forces)
+        for rows, impulse in chosen:
+            add_impulse(total, rows, impulse)
+        return total
+
+    def other_impulses(self, v: Sequence[Scalar]) -> list[Scalar]:
+        """What limits, joint friction and equalities add to the momenta `(nv,)`."""
+        return self._impulses(v, v)
+
+    def free_impulses(self, v: Sequence[Scalar]) -> list[Scalar]:
+        """The same, of equalities only what they add at rest."""
+        return self._impulses(v, [0.0] * len(v))
+
+    def _impulses(self, v: Sequence[Scalar], v_equalities: Sequence[Scalar]) -> list[Scalar]:
+        total: list[Scalar] = [0.0] * len(v)
+        for joint in self.joints:
+            total[joint.place] = total[joint.place] + joint.impulse(v[joint.place])
+        for equality in self.equalities:
+            equality.add(equality.impulse(equality.velocity(v_equalities)), total)
+        return total
