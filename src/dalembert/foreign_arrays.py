@@ -44,11 +44,12 @@ KINDS: Final = {
 }
 
 LIBRARIES: Final = {
-    "torch": ("PyTorch tensor", "torch.as_tensor({name})"),
-    "jax": ("JAX array", "jax.numpy.asarray({name})"),
-    "cupy": ("CuPy array", "cupy.asarray({name})"),
+    "torch": ("PyTorch tensor", "torch.from_dlpack", "torch.as_tensor"),
+    "jax": ("JAX array", "jax.numpy.asarray", "jax.numpy.asarray"),
+    "cupy": ("CuPy array", "cupy.asarray", "cupy.asarray"),
 }
-"""What arrays of a library are called, and how one of another library becomes one of them: in its memory."""
+"""What an array of a library is called, and what makes one of an array of another of these libraries, and of
+any other array on a GPU, in its memory. PyTorch's `as_tensor` refuses what may not be written: JAX's."""
 
 DLPACK_CUDA: Final = 2
 
@@ -106,10 +107,13 @@ def require_library(name: str, value: object, library: str) -> None:
         return
     home = type(value).__module__.partition(".")[0]
     what = f"a {LIBRARIES[own][0]}" if own else f"an array of {home}"
-    beside, remedy = LIBRARIES.get(library, ("GPU array", "all as arrays of one"))
+    if library:
+        beside, of_these, of_others = LIBRARIES[library]
+        remedy = f"{of_these if own else of_others}({name})"
+    else:
+        beside, remedy = "GPU array", "all as arrays of one"
     raise DtypeError(
-        f"{name} is {what} beside {beside}s; the arguments of a call are arrays of one library: pass "
-        f"{remedy.format(name=name)}"
+        f"{name} is {what} beside {beside}s; the arguments of a call are arrays of one library: pass {remedy}"
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.cuda.fake_cupy import fake_cupy
 from tests.cuda.fake_libcuda import FakeCuda
 
 from dalembert.cuda import arrays, device, driver, modules
@@ -50,6 +52,15 @@ def torch_gpu(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
     monkeypatch.setitem(arrays._KINDS, arrays.TorchTensors, kind)
     monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda tensor: tensor.dim() > 0), raising=False)
     return cuda
+
+
+@pytest.fixture
+def cupy_gpu(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCuda]:
+    """Arrays of the host as CuPy's; CuPy works on stream 77."""
+    monkeypatch.setitem(sys.modules, "cupy", fake_cupy())
+    monkeypatch.delitem(arrays._KINDS, arrays.CupyArrays, raising=False)
+    yield cuda
+    arrays._KINDS.pop(arrays.CupyArrays, None)
 
 
 @pytest.fixture

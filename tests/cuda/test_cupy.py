@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Iterator
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,47 +10,7 @@ import pytest
 from tests.cuda.fake_libcuda import FakeCuda
 
 import dalembert as da
-from dalembert.cuda import arrays
 from dalembert.errors import ArgumentError, DeviceError
-
-
-class _Array:
-    """What is asked of a `cupy.ndarray`."""
-
-    def __init__(self, array: np.ndarray) -> None:
-        self.array = array
-        self.shape, self.strides, self.dtype = array.shape, array.strides, array.dtype
-        self.data = SimpleNamespace(ptr=array.ctypes.data, device_id=0)
-        self.device = SimpleNamespace(id=0)
-        self.__cuda_array_interface__ = {"typestr": array.dtype.str}
-
-    def get(self) -> np.ndarray:
-        return self.array
-
-    def __matmul__(self, other: _Array) -> _Array:
-        return _Array(self.array @ other.array)
-
-    def __getitem__(self, key: Any) -> _Array:
-        return _Array(self.array[key])
-
-
-@pytest.fixture
-def gpu(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCuda]:
-    module: Any = ModuleType("cupy")
-    module.ndarray = type("ndarray", (_Array,), {"__module__": "cupy"})
-    module.asarray = lambda x: x if isinstance(x, _Array) else module.ndarray(np.array(x))
-    module.empty = lambda shape, dtype: module.ndarray(np.full(shape, np.nan, dtype))
-    module.broadcast_to = lambda x, shape: module.ndarray(np.broadcast_to(x.array, shape))
-    module.ascontiguousarray = lambda x: module.ndarray(np.ascontiguousarray(x.array))
-    module.asnumpy = lambda x: x.array
-    module.cuda = SimpleNamespace(
-        Device=lambda ordinal: contextlib.nullcontext(),
-        get_current_stream=lambda: SimpleNamespace(ptr=77),
-    )
-    monkeypatch.setitem(sys.modules, "cupy", module)
-    monkeypatch.delitem(arrays._KINDS, arrays.CupyArrays, raising=False)
-    yield cuda
-    arrays._KINDS.pop(arrays.CupyArrays, None)
 
 
 def put(array: np.ndarray) -> Any:
@@ -64,17 +21,17 @@ def states(rows: int) -> list[np.ndarray]:
     return list(np.random.default_rng(9).standard_normal((3, rows, 6)))
 
 
-def test_results_are_arrays_of_cupy_on_its_stream(gpu: FakeCuda) -> None:
+def test_results_are_arrays_of_cupy_on_its_stream(cupy_gpu: FakeCuda) -> None:
     model = da.models.arm6()
     for rows in (40, 40, 7):
         given = states(rows)
         found = da.forward_dynamics(model, *map(put, given))
         assert type(found) is sys.modules["cupy"].ndarray
         np.testing.assert_allclose(found.array, da.forward_dynamics(model, *given), rtol=1e-12)
-    assert {launch["stream"] for launch in gpu.launches} == {77}
+    assert {launch["stream"] for launch in cupy_gpu.launches} == {77}
 
 
-def test_batches_are_repeated_and_out_is_written(gpu: FakeCuda) -> None:
+def test_batches_are_repeated_and_out_is_written(cupy_gpu: FakeCuda) -> None:
     model = da.models.arm6()
     q, v, tau = states(12)
     found = da.forward_dynamics(model, put(q.reshape(3, 4, 6)), put(v[:4]), put(tau[0]))
@@ -88,7 +45,7 @@ def test_batches_are_repeated_and_out_is_written(gpu: FakeCuda) -> None:
         np.testing.assert_allclose(out.array, da.forward_dynamics(model, q, v, tau), rtol=1e-12)
 
 
-def test_remedies_are_cupys(gpu: FakeCuda) -> None:
+def test_remedies_are_cupys(cupy_gpu: FakeCuda) -> None:
     model = da.models.arm6()
     q, v, tau = states(4)
     with pytest.raises(ArgumentError, match=r"pass cupy\.ascontiguousarray\(q\)"):
@@ -97,7 +54,7 @@ def test_remedies_are_cupys(gpu: FakeCuda) -> None:
         da.forward_dynamics(model, put(q), put(v), put(tau), out=np.empty((4, 6)))
 
 
-def test_poses_of_frames_are_arrays_of_cupy(gpu: FakeCuda) -> None:
+def test_poses_of_frames_are_arrays_of_cupy(cupy_gpu: FakeCuda) -> None:
     model = da.models.arm6()
     q = states(5)[0]
     found = da.forward_kinematics(model, put(q))

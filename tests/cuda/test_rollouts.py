@@ -13,7 +13,7 @@ from tests.cuda.fake_libcuda import FakeCuda, HostMemoryArray
 from tests.cuda.moving_states import states
 
 import dalembert as da
-from dalembert.errors import ArgumentError, DeviceError, ShapeError
+from dalembert.errors import ArgumentError, DeviceError, DtypeError, ShapeError
 from dalembert.simulation import rollouts
 
 Put = Callable[[np.ndarray], Any]
@@ -201,6 +201,18 @@ def test_what_would_wait_for_the_host_is_refused(gpu: FakeCuda, put: Put) -> Non
         da.rollout(model, q, v, steps=3, observe="energy")
     with pytest.raises(ShapeError, match="expected"):
         da.rollout(model, q, v, put(np.zeros((3, 4, 6))), steps=3)
+
+
+def test_arrays_of_two_libraries_or_places_are_refused(torch_gpu: FakeCuda, cupy_gpu: FakeCuda) -> None:
+    torch, cupy = pytest.importorskip("torch"), sys.modules["cupy"]
+    model = da.models.arm6()
+    q, v = start(model, 3)
+    with pytest.raises(DtypeError, match=r"v is a CuPy array beside PyTorch .* pass torch\.from_dlpack\(v\)"):
+        da.rollout(model, torch.tensor(q), cupy.ndarray(v), steps=3)
+    with pytest.raises(DtypeError, match=r"v is a PyTorch tensor beside CuPy .* pass cupy\.asarray\(v\)"):
+        da.rollout(model, cupy.ndarray(q), torch.tensor(v), steps=3)
+    with pytest.raises(DeviceError, match=r'dt is on the CPU, but .* GPU 0; .* dt\.to\("cuda:0"\)'):
+        da.rollout(model, torch.tensor(q), torch.tensor(v), steps=3, dt=torch.tensor(0.01))
 
 
 def test_gradients_of_tensors_do_not_pass(torch_gpu: FakeCuda) -> None:

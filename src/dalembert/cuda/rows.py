@@ -14,7 +14,7 @@ from dalembert.cuda.array_kind import ArrayKind, View
 from dalembert.cuda.arrays import kind_of
 from dalembert.cuda.device import Device
 from dalembert.errors import ArgumentError, DeviceError, DtypeError, ShapeError
-from dalembert.foreign_arrays import require_library
+from dalembert.foreign_arrays import library_of, require_library
 
 __all__ = ["Buffer", "DeviceRows", "buffer_rows", "result_rows", "rows_on", "sharing"]
 
@@ -90,6 +90,11 @@ def rows_on(
 def _view(device: Device, kind: ArrayKind, stream: int, item: ArrayArgument, value: Any, dtype: str) -> View:
     require_library(item.name, value, kind.library)
     own = kind_of(value)
+    if own is None and library_of(value):
+        raise DeviceError(
+            f"{item.name} is on the CPU, but the first array is on GPU {device.ordinal}; bring all to one: "
+            f'{item.name}.to("cuda:{device.ordinal}")'
+        )
     if own is None:
         # Not ascontiguousarray, which gives a number an axis: of one sample there would come a batch of one.
         array = np.asarray(as_array(item.name, value, item.shape, follow=True), dtype, order="C")

@@ -19,7 +19,7 @@ from dalembert.control.servo import Servo
 from dalembert.cuda.array_kind import Arithmetic
 from dalembert.cuda.rollouts import GpuRollout, rollout_kind
 from dalembert.errors import ArgumentError
-from dalembert.foreign_arrays import is_on_gpu, library_of
+from dalembert.foreign_arrays import is_on_gpu, library_of, require_library
 from dalembert.rollout_execution import CompiledRollout
 from dalembert.simulation.observers import IN_STEPS
 from dalembert.simulation.step_function import CAUSES, StepPlan
@@ -52,6 +52,8 @@ def rollout_on_gpu(
     values |= parameters or {}
     known = [(name, value) for name, value in values.items() if is_on_gpu(value)]
     kind = _arithmetic([value for _, value in known])
+    for name, value in known:
+        require_library(name, value, library_of(known[0][1]) or "")
     dtype = pick_dtype(known)
     watched = next((name for name, value in known if kind.is_watched(value)), None)
     if watched is not None:
