@@ -193,7 +193,7 @@ def scaling(case: Case, clock: Clock, quick: bool) -> dict[str, Any]:
         "rates": found,
         "knee": knee(found),
         "bytes": case.bytes_in + case.bytes_out,
-        "shared_bytes": case.kernel.info.shared_bytes // case.kernel.info.block,
+        "shared_bytes": case.kernel.info.shared_bytes // case.kernel.info.samples,
         "local_bytes": case.kernel.attribute(LOCAL),
     }
 

@@ -47,15 +47,17 @@ def emit_instructions(
     look_up: Callable[[str, Value], Value],
     call: Caller,
     meanwhile: Sequence[Callable[[], None]] = (),
+    values: dict[int, Value] | None = None,
 ) -> dict[int, Value]:
     """Write the planned instructions; the result maps nodes to the values that are known by name.
 
     `spills` are the spill slots. `proceed` is a condition that always holds, and the block to go to if it did
     not: a branch on it ends a basic block where the code generator would join plain ones. `look_up` brings an
     element of a named table, `call` the results of an elementary function. `meanwhile` are tasks of the
-    memory units, spread evenly so that they overlap with the arithmetic.
+    memory units, spread evenly so that they overlap with the arithmetic. `values`: what is known by name
+    before, to which the new ones are added.
     """
-    values: dict[int, Value] = {}
+    values = {} if values is None else values
     ops, args, data = program.ops, program.args, program.data
     pending: dict[tuple[str, tuple[int, ...]], Value] = {}
     steps, done = max(len(plan.steps), 1), 0

@@ -108,7 +108,7 @@ class GpuKernel:
 
     def _blocks(self, rows: int) -> int:
         """Blocks of a launch: for all rows, or as many as fill the GPU where a block takes several turns."""
-        blocks = -(-rows // self.info.block)
+        blocks = -(-rows // self.info.samples)
         if self.info.scratch_bytes:
             return min(blocks, BLOCKS_A_PROCESSOR * self.device.processors)
         if blocks > MOST_BLOCKS:

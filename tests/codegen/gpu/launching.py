@@ -60,7 +60,7 @@ def roll_on_host(
     refused = np.full(rows, 5, np.int64)
     arrays = [*inputs, *outputs, *finals, refused]
     arguments = [number for array in arrays for number in (array.ctypes.data, array.strides[0])]
-    grid = -(-rows // source.info.block) if grid is None else grid
+    grid = -(-rows // source.info.samples) if grid is None else grid
     scratch = np.full(grid * source.info.block * source.info.scratch_bytes // 8 + 1, np.nan)
     kernel = HostKernel(source)
     arguments += [rows, kernel.tables.ctypes.data, 0]

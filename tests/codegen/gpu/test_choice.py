@@ -5,6 +5,7 @@ from tests.codegen.gpu.launching import SM90, source_of
 from tests.codegen.gpu.test_host_run import PROGRAMS, several_large
 from tests.codegen.sample_programs import random_straight, straight, wide_output
 
+from dalembert.codegen import Rollout
 from dalembert.codegen.gpu import ARCHITECTURES, Layout, choices, default_layout, emit_gpu
 from dalembert.codegen.gpu.choice import most_alive, planned
 from dalembert.codegen.schedule import schedule
@@ -16,6 +17,16 @@ def _products(count):
     graph = Graph()
     x = [graph.input("x", k) for k in range(count)]
     return [a * b for a, b in zip(x, x[1:] + x[:1])]
+
+
+def _all_alive(count):
+    """A program in which about `count` values are alive at once."""
+    values = _products(count)
+    total = values[0]
+    for value in values[1:]:
+        total = total + value * value
+    results = [value / total for value in values]
+    return straight({"x": count}, {"y": [sum(results[k::60], start=results[0]) for k in range(60)]})
 
 
 def test_values_alive_are_counted():
@@ -50,18 +61,34 @@ def test_planned_blocks_share_a_processor(architecture, bits):
         assert layout.values * bits // 32 < registers
 
 
-@pytest.mark.parametrize(("count", "registers"), [(60, (None, None)), (200, (168, 255)), (400, (255, 128))])
+@pytest.mark.parametrize(("count", "registers"), [(60, (None, None)), (200, (128, 128)), (600, (168, 255))])
 def test_the_rule_goes_by_the_values_alive(count, registers):
-    """As measured (design/gpu.md): the assembler's choice, 168 registers or all; of float64 all, then 128."""
-    values = _products(count)
-    total = values[0]
-    for value in values[1:]:
-        total = total + value * value
-    results = [value / total for value in values]
-    sums = [sum(results[k::60], start=results[0]) for k in range(60)]
-    program = straight({"x": count}, {"y": sums})
+    """As measured (design/gpu.md): the assembler's choice, or four threads a sample whose registers hold
+    about as many numbers as are alive."""
+    program = _all_alive(count)
     for bits, wanted in zip((32, 64), registers):
-        assert default_layout(program, bits=bits, architecture=SM90).registers == wanted
+        layout = default_layout(program, bits=bits, architecture=SM90)
+        assert (layout.registers, layout.parts) == (wanted, 1 if wanted is None else 4)
+
+
+@pytest.mark.parametrize(("count", "registers"), [(60, (None, None)), (200, (168, 255)), (400, (255, 128))])
+def test_the_rule_for_one_thread_goes_by_the_values_alive(count, registers):
+    """As measured: the assembler's choice, 168 registers or all; of float64 all, then 128."""
+    program = _all_alive(count)
+    for bits, wanted in zip((32, 64), registers):
+        layout = default_layout(program, bits=bits, architecture=SM90, alone=True)
+        assert (layout.registers, layout.parts) == (wanted, 1)
+
+
+def test_what_cannot_be_divided_has_one_thread_a_sample():
+    """Results in pieces, loops, and a rollout whose carried values do not fit shared memory."""
+    assert default_layout(several_large(40), bits=32, architecture=SM90).parts == 1
+    assert default_layout(PROGRAMS["large loops"], bits=32, architecture=SM90).parts == 1
+    values = _products(1200)
+    total = sum(values[1:], start=values[0])
+    program = straight({"x": 1200}, {"y": [value / total for value in values]})
+    rollout = Rollout((("x", 0),))
+    assert default_layout(program, bits=64, architecture=SM90, rollout=rollout).parts == 1
 
 
 def test_layouts_worth_measuring_are_different():

@@ -60,7 +60,7 @@ class Arrays:
         self.scratch: dict[str, int] = {}
         self.local: dict[str, int] = {}
         self.width = self.scratch_elements = 0
-        self.most = max((layout.shared // (layout.block * lane_type.size) - 1) // 2 * 2 + 1, 0)
+        self.most = max((layout.shared // (layout.samples * lane_type.size) - 1) // 2 * 2 + 1, 0)
         carried = {name for name, _ in rollout.carried} if rollout else set()
         self.streams = set(rollout.streams) if rollout else set()
         held = {spec.name for spec in program.outputs} if rollout else set()
@@ -68,7 +68,7 @@ class Arrays:
         for spec in sorted(staged, key=lambda spec: spec.name not in carried | self.streams):
             self._give(spec, needed=spec.name in carried)
         self.inputs_end = self.width
-        planned = layout.staged and rollout is None and layout.values is not None
+        planned = layout.staged and rollout is None and layout.values is not None and layout.parts == 1
         self.gathered = self._gathered(small=planned) if layout.staged and rollout is None else frozenset()
         for spec in program.outputs:
             small = layout.staged and spec.size <= STAGED_RESULTS

@@ -1,9 +1,12 @@
 """Which layout a kernel gets where none is asked for: a rule from measurements (design/gpu.md).
 
-The most 32-bit numbers alive at once decide. Few: the assembler's own choice, many small threads. Many: all
-255 registers, the rest in shared memory, two warps for each of a processor's four parts. In between, and for
-double precision, whose numbers take two registers each, more threads with fewer registers hide more latency
-than the spills cost.
+The most 32-bit numbers alive at once decide. Few: the assembler's own choice, many small threads. More: four
+threads a sample, whose registers together hold these numbers, 128 each if that is enough, or 255. What one
+thread computes as long as that, four compute in half the time, from the same instructions: a small batch,
+which leaves most of the GPU idle, has results sooner, and large ones lose nothing.
+
+Results in pieces and programs with loops have one thread a sample: all 255 registers, the rest in shared
+memory, two warps for each of a processor's four parts.
 """
 
 from __future__ import annotations
@@ -11,8 +14,9 @@ from __future__ import annotations
 from typing import Final
 
 from dalembert.codegen.gpu.architectures import Architecture
-from dalembert.codegen.gpu.arrays import gathered_columns
-from dalembert.codegen.gpu.layout import Layout
+from dalembert.codegen.gpu.arrays import STAGED_RESULTS, Arrays, gathered_columns
+from dalembert.codegen.gpu.layout import WARP, Layout
+from dalembert.codegen.ir import LaneType
 from dalembert.codegen.rollout import Rollout
 from dalembert.codegen.schedule import Instructions, schedule
 from dalembert.tracing.expression import Expression, live
@@ -24,7 +28,14 @@ FEW: Final = 110
 """Numbers alive that the assembler keeps in registers while many threads run."""
 
 SOME: Final = 300
-"""Numbers alive for which more threads with fewer registers are better than all of them."""
+"""Numbers alive for which, with one thread a sample, more threads with fewer registers are better than all of
+them."""
+
+PARTS: Final = 4
+"""Threads of a sample: the limbs of most robots, and the schedulers of a processor."""
+
+MORE: Final = 1.25
+"""Numbers alive may be more than the workers' registers by this, without much harm."""
 
 LONG: Final = 3000
 """Operations from which on spills are planned in programs with loops too: the assembler takes long to."""
@@ -50,29 +61,57 @@ def most_alive(instructions: Instructions) -> int:
 
 
 def default_layout(
-    program: Program, *, bits: int, architecture: Architecture, rollout: Rollout | None = None
+    program: Program,
+    *,
+    bits: int,
+    architecture: Architecture,
+    rollout: Rollout | None = None,
+    alone: bool = False,
 ) -> Layout:
-    """The layout by rule."""
+    """The layout by rule; `alone`: with one thread a sample."""
     many = planned(architecture, bits, block=64, registers=255, blocks=4)
     if len(program.statements) != 1 or not isinstance(program.statements[0], Straight):
         size = sum(len(live(_values(statement))) for statement in program.statements)
         return many if size > LONG else Layout(block=128)
+    if alone or rollout is not None:
+        return _one_thread(program, bits, architecture, rollout)
+    gathered = gathered_columns(program) if rollout is None else 0
+    in_pieces = not gathered and any(spec.size > STAGED_RESULTS for spec in program.outputs)
+    alive = _alive(program)
+    if alive <= FEW or (in_pieces and rollout is None):
+        return _one_thread(program, bits, architecture, rollout)
+    taken = (sum(spec.size for spec in program.inputs) + gathered) * WARP * bits // 8
+    for registers, blocks in ((128, 4), (168, 3), (255, 2)):
+        block = WARP * PARTS
+        layout = planned(architecture, bits, block=block, registers=registers, blocks=blocks, parts=PARTS)
+        if taken <= layout.shared and alive <= PARTS * MORE * (layout.values or 0):
+            break
+    if Arrays(program, rollout, LaneType(bits, 1), layout).scratch_elements:
+        return _one_thread(program, bits, architecture, rollout)
+    return layout
+
+
+def _one_thread(program: Program, bits: int, architecture: Architecture, rollout: Rollout | None) -> Layout:
+    """The layout of a straight program with one thread a sample."""
+    many = planned(architecture, bits, block=64, registers=255, blocks=4)
     gathered = gathered_columns(program)
     if gathered and rollout is None:
         taken = sum(spec.size for spec in program.inputs) + gathered
-        for block, blocks in ((32, 5), (32, 4), (32, 3), (32, 2)):
-            layout = planned(architecture, bits, block=block, registers=255, blocks=blocks)
-            if taken * block * bits // 8 <= layout.shared:
+        for blocks in (5, 4, 3, 2):
+            layout = planned(architecture, bits, block=WARP, registers=255, blocks=blocks)
+            if taken * WARP * bits // 8 <= layout.shared:
                 return layout
-    instructions = schedule(list(dict.fromkeys(program.statements[0].values)), fma=True)
-    alive = most_alive(instructions)
+    alive = _alive(program)
     if alive <= FEW:
         return Layout(block=128 if bits == 32 else 64)
     if bits == 32:
         return planned(architecture, bits, block=64, registers=168, blocks=6) if alive <= SOME else many
-    if alive <= SOME:
-        return many
-    return planned(architecture, bits, block=64, registers=128, blocks=8)
+    return many if alive <= SOME else planned(architecture, bits, block=64, registers=128, blocks=8)
+
+
+def _alive(program: Program) -> int:
+    (statement,) = program.statements
+    return most_alive(schedule(list(dict.fromkeys(_values(statement))), fma=True))
 
 
 def _values(statement: Straight | Loop) -> list[Expression]:
@@ -81,13 +120,16 @@ def _values(statement: Straight | Loop) -> list[Expression]:
     return [store.value for case in statement.cases for store in case]
 
 
-def planned(architecture: Architecture, bits: int, *, block: int, registers: int, blocks: int) -> Layout:
+def planned(
+    architecture: Architecture, bits: int, *, block: int, registers: int, blocks: int, parts: int = 1
+) -> Layout:
     """A layout whose slots are planned so that `blocks` blocks share a processor."""
     return Layout(
         block=block,
         registers=registers,
         values=(registers - ASIDE) * 32 // bits,
         shared=min(architecture.sm_bytes // blocks - 1024, architecture.shared_bytes) // 128 * 128,
+        parts=parts,
     )
 
 
@@ -98,4 +140,15 @@ def choices(architecture: Architecture, bits: int) -> list[Layout]:
     for block, registers, blocks in ((64, 255, 4), (128, 255, 2), (64, 200, 5), (64, 168, 6), (64, 128, 8)):
         layout = planned(architecture, bits, block=block, registers=registers, blocks=blocks)
         found += [layout, Layout(**{**layout.to_json(), "staged": False})]
+    for parts, registers, blocks in (
+        (2, 255, 4),
+        (4, 128, 4),
+        (4, 168, 3),
+        (4, 255, 2),
+        (8, 128, 2),
+        (8, 255, 1),
+    ):
+        found.append(
+            planned(architecture, bits, block=WARP * parts, registers=registers, blocks=blocks, parts=parts)
+        )
     return found

@@ -13,6 +13,8 @@ from dalembert.codegen.gpu.layout import Layout
 from dalembert.codegen.gpu.pieces import Piece, Pieces
 from dalembert.codegen.gpu.single import call
 from dalembert.codegen.gpu.slots import ThreadSlots
+from dalembert.codegen.gpu.stages import Team
+from dalembert.codegen.gpu.workers import BARRIER, BEGIN, NEVER
 from dalembert.codegen.ir import Value, Writer
 from dalembert.codegen.loops import emit_loop
 from dalembert.codegen.memory import Place, zero_runs
@@ -21,12 +23,10 @@ from dalembert.codegen.rollout import Rollout
 from dalembert.codegen.row_blocks import Source
 from dalembert.codegen.schedule import Instructions
 from dalembert.codegen.straight import emit_condition, emit_straight
+from dalembert.errors import CompileError
 from dalembert.tracing.program import Program, Straight
 
 __all__ = ["Compute"]
-
-NEVER: Final = "never"
-"""The block that ends the phase if a condition fails that always holds."""
 
 UNBOUNDED: Final = 1_000_000
 """Registers to plan with where the assembler is to spill."""
@@ -59,6 +59,7 @@ class Compute:
         self.begin = begin
         self.zeroed = zeroed
         self.writer = writer = begin()
+        self.sample = "%sample" if layout.parts > 1 else "%thread"
         self.gathered: dict[tuple[str, int], int] = {}
         self.slots = ThreadSlots(writer.type, arrays.inputs_end, arrays.width)
         self.context = Context(
@@ -76,19 +77,24 @@ class Compute:
             share=True,
         )
         self.pieces: list[Piece] = []
-        written = self._write_pieces() or {"compute": self._write()}
+        self.workers: list[list[str]] = []
+        written = self._write_workers() or self._write_pieces() or {"compute": self._write()}
         self.slots.count = max(self.slots.count, self.context.slots)
         columns = self.slots.place(arrays.most)
         self.pitch = columns | 1 if columns else 0
         self.local_bytes = len(self.slots.local) * writer.type.size
         self.phases = {name: self._finished(lines) for name, lines in written.items()}
+        self.workers = [self._finished(lines) for lines in self.workers]
         self.functions = self.context.functions
 
     def _finished(self, lines: list[str]) -> list[str]:
         """The lines of a phase with memory and slots filled in after the label it begins with."""
+        if not lines:
+            return []
         start = [
             *self.arrays.local_memory(),
-            "%mine.row = zext i32 %thread to i64",
+            f"%sample = urem i32 %thread, {self.layout.samples}",
+            f"%mine.row = zext i32 {self.sample} to i64",
             f"%mine.at = mul i64 %mine.row, {self.pitch * self.writer.type.size}",
             "%mine = getelementptr i8, ptr %shared, i64 %mine.at",
         ]
@@ -97,8 +103,8 @@ class Compute:
     def _open(self) -> None:
         writer = self.writer
         writer.line("%nonempty = icmp sgt i64 %rows, 0")
-        writer.line("%inside = icmp ult i32 %thread, %count")
-        writer.line("%own = select i1 %inside, i32 %thread, i32 %count.last")
+        writer.line(f"%inside = icmp ult i32 {self.sample}, %count")
+        writer.line(f"%own = select i1 %inside, i32 {self.sample}, i32 %count.last")
         writer.line("%own.wide = zext i32 %own to i64")
         writer.line("%row = add i64 %first, %own.wide")
         self.context.writer = writer
@@ -129,11 +135,50 @@ class Compute:
                     meanwhile=barriers if len(self.program.statements) == 1 else (),
                 )
                 if self.arrays.gathered:
-                    self._gather(sources)
+                    self._gather(*self._kept(sources))
             else:
                 emit_loop(context, self.program, statement)
         self._carry()
         return self._close()
+
+    def _write_workers(self) -> dict[str, list[str]]:
+        """The code of each worker, where several threads compute a sample; the phase itself is empty then."""
+        if self.layout.parts == 1:
+            return {}
+        statement = self.program.statements[0]
+        if not isinstance(statement, Straight) or len(self.program.statements) > 1:
+            raise CompileError(f"parts={self.layout.parts}: the program is not one straight statement")
+        if self.arrays.scratch_elements:
+            raise CompileError(f"parts={self.layout.parts}: what a step carries does not fit shared memory")
+        results = {
+            (store.array, store.position): store.value for store in self._without_zeros(statement).stores
+        }
+        instructions = self.context.schedule(list(results.values()))
+        team = Team(
+            self.context,
+            instructions,
+            dict(zip(results, instructions.roots)),
+            self.slots,
+            workers=self.layout.parts,
+            gathered=self.arrays.gathered,
+        )
+        for worker in range(self.layout.parts):
+            if worker:
+                self.writer = self.begin()
+            self._open()
+            self.writer.line(BEGIN)
+            if not worker:
+                self._check()
+                self._clear()
+                self._gather(*team.write_leaves())
+            team.write(worker)
+            if self.rollout is not None:
+                self.writer.line(BARRIER)
+                if not worker:
+                    self._carry()
+            self.workers.append(self._close())
+        team.place_slots()
+        return {"compute": []}
 
     def _write_pieces(self) -> dict[str, list[str]] | None:
         """One phase for each piece, where results have to be cut; None where they need not or cannot be."""
@@ -260,24 +305,33 @@ class Compute:
             for start, stop in runs if len(runs) <= 8 else [(runs[0][0], runs[-1][1])]:
                 fill(self.writer, self.context.places[name], start, stop)
 
-    def _gather(self, sources: Mapping[tuple[str, int], Source]) -> None:
+    def _gather(
+        self, columns: Mapping[tuple[str, int], int], numbers: Mapping[tuple[str, int], float]
+    ) -> None:
         """Note where each element of the results is; constants have columns, zero for what is not stored."""
-        writer, size = self.writer, self.writer.type.size
-        slots = {place: source.offset // size for place, source in sources.items() if source.constant is None}
-        self.slots.keep(set(slots.values()))
         constants: dict[float, int] = {}
         for spec in self.program.outputs:
             if spec.name not in self.arrays.gathered:
                 continue
             for position in range(spec.size):
                 place = (spec.name, position)
-                if place in slots:
-                    self.gathered[place] = self.slots.kept_column(slots[place])
+                if place in columns:
+                    self.gathered[place] = columns[place]
                     continue
-                number = (sources[place].constant or 0.0) if place in sources else 0.0
+                number = numbers.get(place, 0.0)
                 if number not in constants:
-                    constants[number] = self.slots.constant(writer, number)
+                    constants[number] = self.slots.constant(self.writer, number)
                 self.gathered[place] = constants[number]
+
+    def _kept(
+        self, sources: Mapping[tuple[str, int], Source]
+    ) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], float]]:
+        """Columns of computed elements of the results, and numbers of the others."""
+        size = self.writer.type.size
+        numbers = {place: found.constant for place, found in sources.items() if found.constant is not None}
+        slots = {place: found.offset // size for place, found in sources.items() if place not in numbers}
+        self.slots.keep(set(slots.values()))
+        return {place: self.slots.kept_column(slot) for place, slot in slots.items()}, numbers
 
     def _carry(self) -> None:
         """What the step gave becomes what the next one takes."""

@@ -39,7 +39,7 @@ from dalembert.codegen.gpu.staging import Tile, copy_rows, gather_rows, zero_row
 from dalembert.codegen.ir import LaneType, Writer
 from dalembert.codegen.memory import zero_runs
 from dalembert.codegen.rollout import Rollout
-from dalembert.errors import ArgumentError
+from dalembert.errors import ArgumentError, CompileError
 from dalembert.tracing.program import ArraySpec, Program, Straight
 
 __all__ = ["PHASE_PARAMETERS", "emit_gpu"]
@@ -71,9 +71,17 @@ def emit_gpu(
         raise ArgumentError(f"bits={bits}: expected 32 or 64")
     if rollout is not None:
         rollout.check(program)
-    if layout is None:
-        layout = default_layout(program, bits=bits, architecture=architecture, rollout=rollout)
-    return _Kernel(program, rollout, LaneType(bits, 1), architecture, layout).emit()
+    chosen = layout or default_layout(program, bits=bits, architecture=architecture, rollout=rollout)
+    source = _Kernel(program, rollout, LaneType(bits, 1), architecture, chosen).emit()
+    if source.info.shared_bytes <= architecture.shared_bytes:
+        return source
+    if layout is not None:
+        raise CompileError(
+            f"{source.info.shared_bytes} bytes of shared memory are more than {architecture.name} has: "
+            f"{architecture.shared_bytes}; choose fewer parts than {layout.parts}"
+        )
+    chosen = default_layout(program, bits=bits, architecture=architecture, rollout=rollout, alone=True)
+    return _Kernel(program, rollout, LaneType(bits, 1), architecture, chosen).emit()
 
 
 @final
@@ -147,12 +155,14 @@ class _Kernel:
         parameters = ", ".join((*self.parameters, *PHASE_PARAMETERS))
         text = self._definitions(compute.functions).splitlines()
         for name, lines in phases.items():
-            if lines is not None:
+            if lines:
                 text.append(f"define internal void @{name}({parameters}) alwaysinline nounwind {{")
                 text += [*lines, "}"]
+        workers = tuple(map(tuple, compute.workers))
         if self.type.bits == 64:
             numbers = ConstantMemory()
             text = numbers.replaced(text)
+            workers = tuple(tuple(numbers.replaced(list(lines))) for lines in workers)
             self.globals += numbers.definition()
         text = [*self.globals, *text]
         text.append('!0 = !{!"branch_weights", i32 1, i32 1000000}')
@@ -164,6 +174,7 @@ class _Kernel:
             compute.local_bytes,
             self._info(compute.pitch),
             self.arrays.tables.data,
+            workers,
         )
 
     def _info(self, pitch: int) -> GpuInfo:
@@ -172,7 +183,7 @@ class _Kernel:
             outputs=tuple((spec.name, spec.size) for spec in self.outputs),
             bits=self.type.bits,
             block=self.layout.block,
-            shared_bytes=pitch * self.layout.block * self.type.size,
+            shared_bytes=pitch * self.layout.samples * self.type.size,
             scratch_bytes=self.arrays.scratch_elements * self.type.size,
             checks=self.program.check is not None,
             architecture=self.architecture.name,
@@ -182,7 +193,7 @@ class _Kernel:
 
     def _writer(self) -> Writer:
         """A writer at the start of a phase, where %first is the block's first row and %count its rows."""
-        writer, block = Writer(self.type, fma=True, declared=self.declared), self.layout.block
+        writer, block = Writer(self.type, fma=True, declared=self.declared), self.layout.samples
         writer.begin("entry")
         writer.line("%block.wide = zext i32 %block to i64")
         writer.line(f"%first = mul i64 %block.wide, {block}")
@@ -218,7 +229,7 @@ class _Kernel:
         for spec in self.program.outputs:
             if spec.name in self.zeroed:
                 tile = self.arrays.tile(spec, self.arrays.base[spec.name])
-                zero_rows(writer, tile, block=self.layout.block)
+                zero_rows(writer, tile, layout=self.layout)
         if self.rollout is not None:
             self._store_own(writer, f"%out{len(self.outputs) - 1}", "-1")
         writer.line("ret void")
@@ -239,7 +250,7 @@ class _Kernel:
             if spec.name in self.arrays.gathered:
                 tiles.append(self.arrays.tile(spec, f"%out{k}"))
                 columns = [compute.gathered[spec.name, position] for position in range(spec.size)]
-                self.globals.append(gather_rows(writer, tiles[-1], columns, self.layout.block, pitch))
+                self.globals.append(gather_rows(writer, tiles[-1], columns, self.layout, pitch))
             elif not self.arrays.is_direct(spec):
                 tiles.append(self.arrays.tile(spec, f"%out{k}"))
                 step = f"%out{k}.step" if self.rollout is not None else None
@@ -254,7 +265,7 @@ class _Kernel:
         copy_rows(
             writer,
             tile,
-            block=self.layout.block,
+            layout=self.layout,
             pitch=compute.pitch,
             inward=False,
             scratch=0,
@@ -290,7 +301,7 @@ class _Kernel:
             copy_rows(
                 writer,
                 tile,
-                block=self.layout.block,
+                layout=self.layout,
                 pitch=pitch,
                 inward=inward,
                 scratch=self.arrays.scratch_elements,

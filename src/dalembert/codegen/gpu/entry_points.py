@@ -18,6 +18,7 @@ from typing import Final, final
 from dalembert.codegen.gpu.architectures import TRIPLE
 from dalembert.codegen.gpu.emit import PHASE_PARAMETERS
 from dalembert.codegen.gpu.source import GpuSource
+from dalembert.codegen.gpu.workers import dispatched, stage_by_stage
 from dalembert.codegen.target import KERNEL_NAME, target_for
 
 __all__ = ["HOST_NAME", "gpu_module", "host_module"]
@@ -71,6 +72,7 @@ def gpu_module(source: GpuSource) -> str:
             "@shared = external addrspace(3) global [0 x i8], align 16",
             f"define internal void @pace() alwaysinline convergent {{ call void {BARRIER}(i32 0) ret void }}",
             source.text,
+            *dispatched(source, PHASE_PARAMETERS),
             f"define ptx_kernel void @{KERNEL_NAME}({', '.join(kernel)}) {' '.join(attributes)} {{",
             *walk.lines,
             "}",
@@ -80,6 +82,7 @@ def gpu_module(source: GpuSource) -> str:
 
 def host_module(source: GpuSource) -> str:
     """The same phases for this machine: the kernel's parameters, then the grid, shared and local memory."""
+    stages, count, local_bytes = stage_by_stage(source, PHASE_PARAMETERS)
     walk = _Walk(source)
 
     def numbered(arguments: str, number: int) -> str:
@@ -95,7 +98,7 @@ def host_module(source: GpuSource) -> str:
             f"phase{number}:",
             f"%thread{number} = phi i32 [ 0, %{before} ], [ %next{number}, %phase{number} ]",
             f"%wide{number} = zext i32 %thread{number} to i64",
-            f"%at{number} = mul i64 %wide{number}, {source.local_bytes}",
+            f"%at{number} = mul i64 %wide{number}, {local_bytes}",
             f"%local{number} = getelementptr i8, ptr %locals, i64 %at{number}",
             f"call void @{name}({numbered(arguments, number)})",
             f"%next{number} = add i32 %thread{number}, 1",
@@ -108,6 +111,8 @@ def host_module(source: GpuSource) -> str:
     parameters = ", ".join((*source.parameters, "i32 %grid", "ptr %shared", "ptr %locals"))
     begin = ["br label %homes", "homes:", "%home = phi i32 [ 0, %entry ], [ %home.next, %home.over ]"]
     walk.label = "homes"
+    if source.workers:
+        walk.compute = [f"compute.{number}" for number in range(count)]
     walk.write(phase, begin, alone=not source.info.scratch_bytes)
     return "\n".join(
         [
@@ -115,6 +120,7 @@ def host_module(source: GpuSource) -> str:
             *sorted(source.declared),
             "define internal void @pace() { ret void }",
             source.text,
+            *stages,
             f"define void @{HOST_NAME}({parameters}) {{",
             *[line for line in walk.lines if line != "ret void"],
             "br label %home.over",
@@ -136,6 +142,7 @@ class _Walk:
     def __init__(self, source: GpuSource) -> None:
         self.source = source
         self.lines: list[str] = []
+        self.compute = ["compute"]
         self.label = "entry"
         self.done = 0
 
@@ -146,8 +153,9 @@ class _Walk:
 
         def run(name: str, *, now: str = "0", written: str = "0") -> None:
             if name in self.source.phases:
-                phase(name, given.replace("%now", now).replace("%written", written))
-                self.done += 1
+                for each in self.compute if name == "compute" else [name]:
+                    phase(each, given.replace("%now", now).replace("%written", written))
+                    self.done += 1
 
         self.lines += ["entry:", *begin]
         if alone:
@@ -165,7 +173,7 @@ class _Walk:
             self._steps(run)
         if not alone:
             self._begin("rows.more")
-            block = self.source.info.block
+            block = self.source.info.samples
             self.lines += [
                 "%block.next = add i32 %block, %grid",
                 "%block.next.wide = zext i32 %block.next to i64",

@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import final
+from typing import Final, final
 
 import llvmlite.binding as llvm
 import numpy as np
 
 from dalembert.codegen.gpu.entry_points import HOST_NAME, host_module
 from dalembert.codegen.gpu.source import GpuSource
+from dalembert.codegen.gpu.workers import stage_by_stage
 from dalembert.codegen.target import target_for, target_machine
+from dalembert.errors import CompileError
 
 __all__ = ["HostKernel"]
+
+BEHIND: Final = 4096
+"""Numbers behind the shared memory that must stay as they are."""
 
 
 @final
@@ -30,6 +35,7 @@ class HostKernel:
         module = llvm.parse_assembly(host_module(source))
         self.engine = llvm.create_mcjit_compiler(module, target_machine(target_for(None)))
         self.engine.finalize_object()
+        self.local_bytes = stage_by_stage(source, ())[2]
         types = [ctypes.c_void_p if item.startswith("ptr") else ctypes.c_int64 for item in source.parameters]
         self.function = ctypes.CFUNCTYPE(None, *types, ctypes.c_int32, *[ctypes.c_void_p] * 2)(
             self.engine.get_function_address(HOST_NAME)
@@ -38,16 +44,20 @@ class HostKernel:
 
     def launch(self, arguments: Sequence[int], grid: int) -> None:
         """Run a grid; `arguments` are the addresses and numbers of the kernel's parameters in order."""
-        shared = np.full(self.source.info.shared_bytes // 8 + 1, np.nan)
-        local = np.full(self.source.info.block * self.source.local_bytes // 8 + 1, np.nan)
+        size = self.source.info.shared_bytes
+        shared = np.full(size // 8 + BEHIND, np.nan)
+        before = shared.tobytes()[size:]
+        local = np.full(self.source.info.block * self.local_bytes // 8 + 1, np.nan)
         self.function(*arguments, grid, shared.ctypes.data, local.ctypes.data)
+        if shared.tobytes()[size:] != before:
+            raise CompileError(f"the kernel writes behind the {size} bytes of its shared memory")
 
     def run(self, arrays: Sequence[tuple[int, int]], rows: int, *, grid: int | None = None) -> int:
         """Run all rows, one step; `arrays` are (address, bytes between rows) of inputs and outputs. The
         result is the first refused row, or -1."""
         info = self.source.info
         refused = np.full(1, -1, np.int64)
-        grid = -(-rows // info.block) if grid is None else grid
+        grid = -(-rows // info.samples) if grid is None else grid
         scratch = np.full(grid * info.block * info.scratch_bytes // 8 + 1, np.nan)
         more = [scratch.ctypes.data] if info.scratch_bytes else []
         flat = [number for array in arrays for number in array]

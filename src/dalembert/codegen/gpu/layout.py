@@ -24,7 +24,8 @@ MOST_THREADS = 1024
 class Layout:
     """How a kernel uses a processor.
 
-    `block`: threads, one a sample. `registers`: the most a thread may have; None leaves it to the assembler.
+    `block`: threads. `parts`: threads a sample; the warps of a block then have different parts of the
+    arithmetic (`stages.py`). `registers`: the most a thread may have; None leaves it to the assembler.
     `values`: how many values are planned to be in registers, or None. `shared`: bytes of shared memory a
     block may have. `staged`: rows go through shared memory, so that neighbouring threads read and write
     neighbouring numbers. `barriers`: places in the arithmetic where the threads of a block wait for each
@@ -37,14 +38,24 @@ class Layout:
     shared: int = 48 * 1024
     staged: bool = True
     barriers: int = 0
+    parts: int = 1
 
     def __post_init__(self) -> None:
         if not (WARP <= self.block <= MOST_THREADS and self.block % WARP == 0):
             raise ArgumentError(
                 f"block={self.block}: expected a multiple of {WARP} from {WARP} to {MOST_THREADS}"
             )
+        if self.parts < 1 or self.samples % WARP or self.samples * self.parts != self.block:
+            raise ArgumentError(
+                f"parts={self.parts}: expected to divide the {self.block // WARP} warps of a block"
+            )
         if self.registers is not None and not 24 <= self.registers <= 255:
             raise ArgumentError(f"registers={self.registers}: expected 24 to 255, or None")
+
+    @property
+    def samples(self) -> int:
+        """Samples of a block."""
+        return self.block // self.parts
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

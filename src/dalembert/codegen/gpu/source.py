@@ -17,9 +17,10 @@ class GpuInfo:
     """What a launch must know.
 
     `inputs`, `outputs`: (name, numbers a row); of a rollout also the final values and the refused steps,
-    which are 64-bit integers. `block`: threads of a block, one a sample. `shared_bytes`: dynamic shared
-    memory of a block. `scratch_bytes`: global memory for each thread in flight; if there is any, the kernel
-    takes its address, and a grid of any size goes over all rows. `checks`: whether rows may be refused.
+    which are 64-bit integers. `block`: threads of a block, for `samples` samples. `shared_bytes`: dynamic
+    shared memory of a block. `scratch_bytes`: global memory for each thread in flight; if there is any, the
+    kernel takes its address, and a grid of any size goes over all rows. `checks`: whether rows may be
+    refused.
     """
 
     inputs: tuple[tuple[str, int], ...]
@@ -32,6 +33,11 @@ class GpuInfo:
     architecture: str
     layout: Layout
     rollout: Rollout | None = None
+
+    @property
+    def samples(self) -> int:
+        """Samples of a block."""
+        return self.layout.samples
 
     @property
     def dtype(self) -> str:
@@ -62,7 +68,8 @@ class GpuSource:
 
     `parameters` are those of the kernel, `phases` the names of the functions in `text`, in order: of load,
     stream, compute, store, finish those that there are, or compute0, store0, compute1 … of results in pieces.
-    `local_bytes`: memory of a thread that lasts over the phases.
+    `local_bytes`: memory of a thread that lasts over the phases. `workers`: the code of each, where several
+    threads compute a sample.
     """
 
     text: str
@@ -72,3 +79,4 @@ class GpuSource:
     local_bytes: int
     info: GpuInfo
     tables: bytes
+    workers: tuple[tuple[str, ...], ...] = ()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
-from dalembert.codegen.gpu.layout import WARP
+from dalembert.codegen.gpu.layout import WARP, Layout
 from dalembert.codegen.ir import Value, Writer
 
 __all__ = ["Tile", "copy_rows", "gather_rows", "zero_rows"]
@@ -37,7 +37,7 @@ class Tile:
 
 
 def copy_rows(
-    writer: Writer, tile: Tile, *, block: int, pitch: int, inward: bool, scratch: int, offset: Value = "0"
+    writer: Writer, tile: Tile, *, layout: Layout, pitch: int, inward: bool, scratch: int, offset: Value = "0"
 ) -> None:
     """Copy the block's rows to the samples' own memory (`inward`) or back.
 
@@ -74,18 +74,18 @@ def copy_rows(
             else:
                 _store_inside(writer, value, place, row)
 
-    _each_number(writer, tile.size, block, lambda numbers: put(load(numbers)))
+    _each_number(writer, tile.size, layout, lambda numbers: put(load(numbers)))
 
 
-def gather_rows(writer: Writer, tile: Tile, columns: list[int], block: int, pitch: int) -> str:
+def gather_rows(writer: Writer, tile: Tile, columns: list[int], layout: Layout, pitch: int) -> str:
     """Write the block's rows, each element from a column of the sample's shared row; the text of a table.
 
     A thread has the same elements of every row, so that a warp writes neighbouring numbers.
     """
-    item = writer.type.size
+    item, block = writer.type.size, layout.block
     table = f"@columns.{tile.base[1:]}"
     if tile.size < block:
-        return _gather_short_rows(writer, tile, columns, block, pitch, table)
+        return _gather_short_rows(writer, tile, columns, layout, pitch, table)
     own = -(-tile.size // block)
     padded = columns + [0] * (own * block - tile.size)
     offsets = ", ".join(f"i32 {column * item}" for column in padded)
@@ -130,7 +130,7 @@ def gather_rows(writer: Writer, tile: Tile, columns: list[int], block: int, pitc
 
 
 def _gather_short_rows(
-    writer: Writer, tile: Tile, columns: list[int], block: int, pitch: int, table: str
+    writer: Writer, tile: Tile, columns: list[int], layout: Layout, pitch: int, table: str
 ) -> str:
     """The same where a row has fewer elements than the block has threads: elements are counted through."""
     item = writer.type.size
@@ -147,12 +147,12 @@ def _gather_short_rows(
         for value, place, row in found:
             _store_inside(writer, value, place, row)
 
-    _each_number(writer, tile.size, block, move)
+    _each_number(writer, tile.size, layout, move)
     offsets = ", ".join(f"i32 {column * item}" for column in columns)
     return f"{table} = private constant [{tile.size} x i32] [{offsets}]"
 
 
-def zero_rows(writer: Writer, tile: Tile, *, block: int) -> None:
+def zero_rows(writer: Writer, tile: Tile, *, layout: Layout) -> None:
     """Write zeros to the block's rows in global memory."""
 
     def put(numbers: list[Value]) -> None:
@@ -161,18 +161,26 @@ def zero_rows(writer: Writer, tile: Tile, *, block: int) -> None:
             place = _global_address(writer, tile.base, tile.stride, row, column)
             _store_inside(writer, writer.constant(0.0), place, row)
 
-    _each_number(writer, tile.size, block, put)
+    _each_number(writer, tile.size, layout, put)
 
 
-def _each_number(writer: Writer, size: int, block: int, task: Callable[[list[Value]], None]) -> None:
-    """Give a thread its numbers, `size` in all, a few at a time."""
+def _each_number(writer: Writer, size: int, layout: Layout, task: Callable[[list[Value]], None]) -> None:
+    """Give a thread its numbers, `size` for each sample in all, a few at a time. Where they cannot be shared
+    evenly, some threads have the last one again."""
+    block, own, last = layout.block, -(-size // layout.parts), size * layout.samples - 1
 
     def numbers(start: Value, count: int) -> list[Value]:
-        return [writer.let(f"add i32 {start}, {k * block}") for k in range(count)]
+        found = [writer.let(f"add i32 {start}, {k * block}") for k in range(count)]
+        if size % layout.parts == 0:
+            return found
+        inside = [writer.let(f"icmp ult i32 {number}, {last}") for number in found]
+        return [
+            writer.let(f"select i1 {test}, i32 {number}, i32 {last}") for test, number in zip(inside, found)
+        ]
 
-    rounds, rest = divmod(size, TOGETHER)
+    rounds, rest = divmod(own, TOGETHER)
     if rounds < 3:
-        rounds, rest = 0, size
+        rounds, rest = 0, own
     start: Value = "%thread"
     if rounds:
         before, head, back, after = (writer.label() for _ in range(4))
