@@ -1,5 +1,5 @@
-"""Rollouts on a GPU: one launch, the motion that the CPU computes. Tensors of the host and
-arrays of XLA's CPU stand for them."""
+"""Rollouts on a GPU: one launch, the motion that the CPU computes. Tensors of the host,
+arrays of XLA's CPU and a stand-in for CuPy's stand for them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dalembert.simulation import rollouts
 Put = Callable[[np.ndarray], Any]
 
 
-@pytest.fixture(params=["torch", "jax"])
+@pytest.fixture(params=["torch", "jax", "cupy"])
 def gpu(request: pytest.FixtureRequest) -> FakeCuda:
     """A GPU for the arrays of one library after the other."""
     return request.getfixturevalue(f"{request.param}_gpu")
@@ -29,7 +29,9 @@ def gpu(request: pytest.FixtureRequest) -> FakeCuda:
 def put(gpu: FakeCuda, request: pytest.FixtureRequest) -> Put:
     """NumPy arrays as arrays of that library."""
     library = pytest.importorskip(request.node.callspec.params["gpu"])
-    return library.tensor if library.__name__ == "torch" else library.numpy.asarray
+    if library.__name__ == "jax":
+        return library.numpy.asarray
+    return library.tensor if library.__name__ == "torch" else library.asarray
 
 
 def start(model: Any, samples: int, dtype: str = "float64") -> tuple[np.ndarray, np.ndarray]:
@@ -108,7 +110,7 @@ def test_time_steps_and_parameters_of_samples(gpu: FakeCuda, put: Put) -> None:
     there = {"parameters": {name: put(mass)}, "dt": put(dt)}
     found = da.rollout(model, put(q), put(v), steps=15, **there)
     same(found, da.rollout(model, q, v, steps=15, parameters={name: mass}, dt=dt))
-    assert np.ptp(np.asarray(found.q)[:, -1, 0]) > 0.0
+    assert np.ptp(found.numpy().q[:, -1, 0]) > 0.0
 
 
 def test_samples_begin_anew_where_the_mask_says_so(gpu: FakeCuda, put: Put) -> None:
@@ -175,7 +177,7 @@ def test_single_precision_follows_the_arrays(gpu: FakeCuda, put: Put) -> None:
     found = da.rollout(model, put(q), put(v), steps=10, dt=0.001)
     assert str(found.q.dtype).endswith("float32")
     wanted = da.rollout(model, q.astype(float), v.astype(float), steps=10, dt=0.001)
-    np.testing.assert_allclose(np.asarray(found.q), wanted.q, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(found.numpy().q, wanted.q, rtol=1e-4, atol=1e-4)
 
 
 def test_failed_samples_are_found_in_the_trajectory(gpu: FakeCuda, put: Put) -> None:
