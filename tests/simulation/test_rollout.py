@@ -12,7 +12,7 @@ from dalembert.errors import (
     StateError,
     UnknownNameError,
 )
-from dalembert.simulation.rollouts import SimulationWarning
+from dalembert.simulation import SimulationWarning
 
 DT = 0.004
 

@@ -180,6 +180,6 @@ def test_targets_that_are_not_finite_stop_a_sample(arm):
     target[:, 2] = 1.0
     target[3, 0] = np.nan
     servo = da.control.Servo(kp=1.0, kd=1.0, q_ref=target)
-    with pytest.warns(da.simulation.rollouts.SimulationWarning, match="controls are not finite"):
+    with pytest.warns(da.simulation.SimulationWarning, match="controls are not finite"):
         found = da.rollout(arm, q, v, servo, steps=5, dt=DT, contact="rigid")
     assert found.failed_at == 3

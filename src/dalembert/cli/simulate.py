@@ -16,7 +16,7 @@ from dalembert.cli.content import complain, finite, say, say_json, unreadable
 from dalembert.cli.scenario import Scenario, scenario
 from dalembert.cli.timing import table
 from dalembert.errors import ArgumentError, DalembertError
-from dalembert.simulation.rollouts import SimulationWarning
+from dalembert.simulation import SimulationWarning
 
 __all__ = ["run"]
 

@@ -2,5 +2,6 @@
 
 from dalembert.simulation.adaptive import AdaptiveMotion, integrate_adaptive
 from dalembert.simulation.events import Event, Happening
+from dalembert.simulation.trajectory import SimulationWarning
 
-__all__ = ["AdaptiveMotion", "Event", "Happening", "integrate_adaptive"]
+__all__ = ["AdaptiveMotion", "Event", "Happening", "SimulationWarning", "integrate_adaptive"]

@@ -23,15 +23,11 @@ from dalembert.simulation.observers import Observer, watched
 from dalembert.simulation.parameters import batch_of_value, checked_parameters
 from dalembert.simulation.rollout_arguments import batch_of
 from dalembert.simulation.step_function import CAUSES, StepPlan
-from dalembert.simulation.trajectory import Trajectory
+from dalembert.simulation.trajectory import SimulationWarning, Trajectory
 
-__all__ = ["SimulationWarning", "rollout_on_host"]
+__all__ = ["rollout_on_host"]
 
 Array: TypeAlias = npt.NDArray[Any]
-
-
-class SimulationWarning(RuntimeWarning):
-    """Something of a simulation is to be known: failed samples, shapes that overlap at the start."""
 
 
 def rollout_on_host(

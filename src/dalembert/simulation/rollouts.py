@@ -21,7 +21,7 @@ from dalembert.rollout_execution import CompiledRollout, compile_rollout
 from dalembert.simulation.captured_values import kept
 from dalembert.simulation.controls import Callback, Policy
 from dalembert.simulation.drives import drive_of
-from dalembert.simulation.host_rollouts import SimulationWarning, rollout_on_host
+from dalembert.simulation.host_rollouts import rollout_on_host
 from dalembert.simulation.observers import Observe, observers_of, require_contact
 from dalembert.simulation.rollout_arguments import (
     Contact,
@@ -34,7 +34,7 @@ from dalembert.simulation.rollout_arguments import (
     whole,
 )
 from dalembert.simulation.step_function import StepPlan
-from dalembert.simulation.trajectory import Trajectory
+from dalembert.simulation.trajectory import SimulationWarning, Trajectory
 
 __all__ = ["SimulationWarning", "rollout"]
 

@@ -19,9 +19,13 @@ from dalembert.simulation.parameters import of_samples
 if TYPE_CHECKING:
     from dalembert.motion import Clip
 
-__all__ = ["ContactRecord", "Trajectory"]
+__all__ = ["ContactRecord", "SimulationWarning", "Trajectory"]
 
 Array: TypeAlias = npt.NDArray[Any]
+
+
+class SimulationWarning(RuntimeWarning):
+    """Something of a simulation is to be known: failed samples, shapes that overlap at the start."""
 
 
 @final
