@@ -1,15 +1,21 @@
-"""Joints that others follow, and constraints of velocity, in steps with contact."""
+"""Joints that others follow, ranges of joints, and constraints of velocity, in steps with contact."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 import dalembert as da
+from dalembert.contact.costs import RangeEnd
+from dalembert.contact.gauss import GaussProblem
+from dalembert.contact.joint_axes import joint_axes
+from dalembert.contact.newton import solve
 from dalembert.spatial import Mat3, Transform, Vec3
 
 ROD = da.RigidInertia(1.0, (0.0, 0.0, -0.4), (0.1, 0.12, 0.05))
 BELOW = Transform(Mat3.identity(), Vec3(0.0, 0.0, -0.8))
+DISC = da.RigidInertia(2.0, (0.0, 0.0, 0.0), (0.1, 0.12, 0.05))
 LAWS = ["rigid", "compliant"]
 
 
@@ -88,16 +94,76 @@ def test_prescribed_velocities_are_kept(contact):
     np.testing.assert_allclose(found.q[-1], exact.q[-1], atol=1e-3)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_newtons_method_finds_the_minimum_where_ranges_end(seed):
+    """Random rows and bounds in three variables; beside SciPy's minimum of the same cost."""
+    rng = np.random.default_rng(seed)
+    model = chain(3).build()
+    A, p = da.mass_matrix(model, rng.normal(size=3)), 3.0 * rng.normal(size=3)
+    rows, bounds, k = rng.normal(size=(4, 3)), rng.uniform(-0.5, 0.2, 4), 10.0 ** rng.uniform(0.0, 3.0, 4)
+
+    def cost(v):
+        return 0.5 * v @ A @ v - p @ v + 0.5 * k @ np.minimum(rows @ v - bounds, 0.0) ** 2
+
+    def slope(v):
+        return A @ v - p + rows.T @ (k * np.minimum(rows @ v - bounds, 0.0))
+
+    ends = [RangeEnd(list(row), bound, 0.0, stiff) for row, bound, stiff in zip(rows, bounds, k, strict=True)]
+    axes = joint_axes(model, [0.0] * 3)
+    problem = GaussProblem(axes, A.tolist(), list(p), ranges=ends)
+    found = solve(problem, [0.0] * 3, [], acting=list(p), iterations=12, tolerance=1e-9)
+    best = minimize(cost, np.zeros(3), jac=slope, method="BFGS", options={"gtol": 1e-10}).x
+    assert (rows @ best < bounds).any()
+    np.testing.assert_allclose(found.v, best, atol=1e-7)
+
+
 @pytest.mark.parametrize("contact", LAWS)
-def test_limits_of_a_planar_joint_are_those_of_its_angle(contact):
-    """Its velocities are along the body's axes, angle first; its positions are not, angle last."""
+def test_impact_at_the_limit_of_a_joint_that_follows_several_obeys_gauss_principle(contact):
+    """v+ = v - M^-1 r (r . M^-1 r)^-1 (r . v), where q2 = r . q reaches its end."""
+    model, r = differential(limits=(-0.6, 0.4)), np.array([0.5, -3.0])
+    q, v = np.array([0.5, 0.0]), np.array([1.0, -0.8])
+    found = da.rollout(model, q, v, steps=2000, dt=1e-4, contact=contact)
+    (k,) = np.nonzero(found.q @ r > 0.4 - 1e-4)[0][:1]
+    before, after = found.v[k - 2], found.v[k + 2]
+    across = np.linalg.solve(da.mass_matrix(model, found.q[k]), r)
+    assert before @ r > 2.0
+    np.testing.assert_allclose(after, before - across * (before @ r) / (across @ r), atol=0.03)
+    assert (found.q @ r).max() < 0.4 + 1e-4
+    unbound = da.rollout(model, q, v, steps=2000, dt=1e-4, contact=without_limits(contact))
+    assert (unbound.q @ r).max() > 0.5
+
+
+@pytest.mark.parametrize("contact", LAWS)
+def test_a_start_beyond_the_limit_of_a_joint_that_follows_several_is_mended_without_speed(contact):
+    model, r = differential(limits=(-0.6, 0.4)), np.array([0.5, -3.0])
+    q = np.array([0.0, -0.15])
+    still = np.zeros(2)
+    tau = da.inverse_dynamics(model, q, still, still)
+    found = da.rollout(model, q, still, tau, 100, 1e-3, contact=contact)
+    length = found.q @ r
+    assert length[0] == pytest.approx(0.45)
+    assert np.all(np.diff(length) <= 1e-9)
+    assert length[-1] == pytest.approx(0.4, abs=1e-3)
+    assert np.abs(found.v).max() < 1e-2
+
+
+def without_limits(contact):
+    return {"rigid": da.contact.Rigid, "compliant": da.contact.Compliant}[contact](limits=False)
+
+
+@pytest.mark.parametrize("contact", LAWS)
+def test_limits_of_a_planar_joint_are_those_of_its_angle_and_of_its_lengths(contact):
+    """Its velocities are along the body's axes, angle first; its positions are not, angle last. A puck that
+    turns about its centre of mass stops at either wall, and goes on along it as fast as before."""
     builder = da.ModelBuilder(gravity=(0.0, 0.0, 0.0))
-    solid = da.RigidInertia(1.0, (0.1, 0.0, 0.0), (0.1, 0.12, 0.05))
-    limits = ((-0.1, -0.2, -0.3), (0.1, 0.2, 0.3))
-    builder.add_body("puck", "world", da.Planar(), inertia=solid, limits=limits)
+    limits = ((-0.1, -0.2, -9.0), (0.1, 0.2, 0.7))
+    builder.add_body("puck", "world", da.Planar(), inertia=DISC, limits=limits)
     model = builder.build()
-    found = da.rollout(model, [0.0, 0.0, 0.0], [2.0, 0.0, 0.0], steps=500, dt=0.002, contact=contact)
+    dt, speed, spin = 0.002, np.array([-1.0, 0.5]), 1.0
+    found = da.rollout(model, [0.0, 0.0, 0.0], [spin, *speed], steps=500, dt=dt, contact=contact)
+    time = dt * np.arange(501)
     assert not found.failed
-    assert found.q[:, 2].max() == pytest.approx(0.3, abs=5e-3)
-    spin = da.rollout(model, [0.0, 0.0, 0.0], [0.0, 1.0, 0.5], steps=500, dt=0.002, contact=contact)
-    np.testing.assert_allclose(spin.q[-1, :2], [1.0, 0.5], atol=1e-6)  # nothing ends a slide
+    np.testing.assert_allclose(found.q[:, 0], np.maximum(speed[0] * time, -0.1), atol=1e-4)
+    np.testing.assert_allclose(found.q[:, 1], np.minimum(speed[1] * time, 0.2), atol=1e-4)
+    np.testing.assert_allclose(found.q[:, 2], np.minimum(spin * time, 0.7), atol=1e-3)
+    np.testing.assert_allclose(found.v[-1], 0.0, atol=1e-3)

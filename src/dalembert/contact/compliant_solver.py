@@ -1,32 +1,35 @@
 """The velocities after a step with compliant contact; see `compliant_step` for the equations.
 
-With eta of before, or of the first solve, known: a point presses or it does not (Eq. 1), and friction is a
+With eta of before, or of an earlier solve, known: a point presses or it does not (Eq. 1), and friction is a
 share s = min(1, mu gamma_n / |gamma_t|) of what would stop the slip (Eq. 2). With both held, impulses are
 linear in the unknown velocities,
 
-    gamma = gamma_0 - G u,    G = k_n n n^T + s k_t (1 - n n^T)                                          (5)
+    gamma = gamma_0 - G u,    G = k_n n n^T + s k_t (1 - n n^T)                                          (6)
 
 and (A + J^T G J) eta = p + J^T gamma_0: bilateral springs and dampers, which are passive. Friction as a
 share, not as a force of given size, cannot reverse the slip that it opposes.
 
-Impulses by (5) at the second eta are then cut to what contact can do. Where cutting would let contact give
-more energy than its springs release, all of them are shortened: with P = J^T gamma and B = A with the joints'
-terms, the work of a share s is b s + a s^2 / 2, a = P . B^-1 P, b = P . v_free. Overlaps of joint limits and
-open loops are mended by a displacement, as in `newton`.
+Impulses by (6) at the new eta are then cut to what contact can do. Where that is more than a twentieth of
+them, eta is solved for anew. Two solves do, but where light limbs are hit hard or caught between heavy ones:
+what is cut there would leave them with speeds out of all proportion. Where cutting would let contact give
+more energy than its springs release, all of it is shortened: with P = J^T gamma and B = A with the joints'
+terms, the work of a share s is b s + a s^2 / 2, a = P . B^-1 P, b = P . v_free, and springs hold after it, by
+Eqs (4) and (5), 1/2 K z+(s)^2 + 1/2 K_t x+(s)^2: a square, too. Overlaps of joint limits and open loops are
+mended by a displacement, as in `newton`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 from dalembert.algorithms.dense import dot
 from dalembert.contact.conjugate import solved
-from dalembert.contact.costs import JointDrive, JointLimit, Point
+from dalembert.contact.costs import Equality, JointDrive, JointLimit, Point, RangeEnd
 from dalembert.contact.curvature import factor, total_curvature
 from dalembert.contact.gauss import GaussProblem
-from dalembert.scalar import Scalar, is_zero, maximum, minimum, select, sqrt
+from dalembert.scalar import Scalar, is_zero, loop, maximum, minimum, select, sqrt
 from dalembert.spatial import SymMat3, Vec3
 
 __all__ = ["CompliantSolution", "Yielding", "solve_compliant"]
@@ -36,6 +39,12 @@ EXCEEDED = 1e-5
 
 ACCURACY = 1e-7
 """What the linear solves may leave of p, where bodies of points are chosen as the program runs."""
+
+SOLVES = 6
+"""Linear solves of a step at most; two at least."""
+
+SETTLED = 0.0025
+"""The share of the squares of impulses that may be cut without another solve."""
 
 SLOW = 1e-3
 """The speed [rad/s, m/s] up to which a joint rests at a limit that it exceeds."""
@@ -54,18 +63,17 @@ class CompliantSolution(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True)
 class Yielding:
-    """A point on surfaces that yield: its gap [m] as far as it counts, the patch x [m], K, K_t, D_t, the
-    normal impulse [N s] that it bore in the step before, and the overlap [m] that will not count in the next
-    one."""
+    """A point on surfaces that yield: the depth z [m] by which its spring is pressed in, the patch x [m], K,
+    D, K_t, D_t, and the normal impulse [N s] that it bore in the step before."""
 
     point: Point
-    gap: Scalar
+    z: Scalar
     x: Vec3
     stiffness: Scalar
+    damping: Scalar
     friction_stiffness: Scalar
     friction_damping: Scalar
     bore: Scalar
-    excess: Scalar
 
     def spring(self) -> Scalar:
         """The normal impulse of the spring alone."""
@@ -78,14 +86,25 @@ class Yielding:
         after: Vec3 = moved * (1.0 / (self.friction_damping + dt * self.friction_stiffness))
         return after
 
-    def released(self, u: Vec3, impulse: Vec3, dt: Scalar) -> Scalar:
-        """The energy [J] that its springs lose in the step. A point that exerts nothing has lost nothing."""
-        n = self.point.normal
-        before, after = minimum(self.gap, 0.0), minimum(self.gap + dt * n.dot(u), 0.0)
-        normal = select(n.dot(impulse) > 0.0, before * before - after * after, 0.0)
-        moved = self.patch_after(impulse, dt)
-        across = self.x.dot(self.x) - moved.dot(moved)
-        return 0.5 * (self.stiffness * normal + self.friction_stiffness * across)
+    def pressed_after(self, impulse: Vec3, dt: Scalar) -> Scalar:
+        """z+ of Eq. (5)."""
+        gamma = self.point.normal.dot(impulse)
+        return (self.damping * self.z + gamma) / (self.damping + dt * self.stiffness)
+
+    def held_after(self, impulse: Vec3, dt: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+        """c of the energy [J] that its springs gain, c_0 + c_1 s + c_2 s^2, where it exerts the share s of an
+        impulse. A point that exerts nothing has lost nothing."""
+        gamma = self.point.normal.dot(impulse)
+        eased = select(gamma > 0.0, 1.0, 0.0)
+        still, still_t = self.pressed_after(Vec3.zero(), dt), self.patch_after(Vec3.zero(), dt)
+        more = self.pressed_after(impulse, dt) - still
+        more_t = self.patch_after(impulse, dt) - still_t
+        K, K_t = 0.5 * self.stiffness, 0.5 * self.friction_stiffness
+        return (
+            K * eased * (still * still - self.z * self.z) + K_t * (still_t.dot(still_t) - self.x.dot(self.x)),
+            2.0 * (K * still * more + K_t * still_t.dot(more_t)),
+            K * more * more + K_t * more_t.dot(more_t),
+        )
 
 
 class _Held(NamedTuple):
@@ -98,32 +117,60 @@ class _Held(NamedTuple):
 def solve_compliant(
     problem: GaussProblem, v: Sequence[Scalar], surfaces: Sequence[Yielding], dt: Scalar
 ) -> CompliantSolution:
-    """Two linear solves from v, cutting, and the velocities that the impulses left give."""
-    held = [_held(s, u, first=True) for s, u in zip(surfaces, problem.point_velocities(v), strict=True)]
-    eta = _linear(problem, v, surfaces, held)
-    held = [_held(s, u, first=False) for s, u in zip(surfaces, problem.point_velocities(eta), strict=True)]
-    eta = _linear(problem, eta, surfaces, held)
-    impulses = [_cut(s, u, h) for s, u, h in zip(surfaces, problem.point_velocities(eta), held, strict=True)]
-    rest, diagonal = _joint_terms(problem, eta)
-    B = factor(total_curvature(problem.axes, problem.A, [], diagonal, problem.equalities))
+    """Linear solves from v, cutting, and the velocities that the impulses left give."""
+    eta, impulses = _settled(problem, v, surfaces)
+    rest, diagonal, equalities = _joint_terms(problem, eta, v)
+    B = factor(total_curvature(problem.axes, problem.A, [], diagonal, equalities))
     free = B.solve(rest)
-    mend = B.solve(_mending(problem, eta))
+    mend = B.solve(_mending(problem, eta, v))
     if not surfaces:
         return CompliantSolution(free, mend, [], 0.0)
     P = problem.generalized(impulses)
     change = B.solve(P)
-    end = problem.point_velocities([x + y for x, y in zip(free, change, strict=True)])
-    released: Scalar = 0.0
-    for surface, u, impulse in zip(surfaces, end, impulses, strict=True):
-        released = released + surface.released(u, impulse, dt)
+    c_0: Scalar = 0.0
+    c_1: Scalar = 0.0
+    c_2: Scalar = 0.0
+    for surface, impulse in zip(surfaces, impulses, strict=True):
+        gained = surface.held_after(impulse, dt)
+        c_0, c_1, c_2 = c_0 + gained[0], c_1 + gained[1], c_2 + gained[2]
     a, b = dot(P, change), dot(P, free)
-    s = _share_of_work(a, b, maximum(released, 0.0))
+    s = _share_of_work(a + 2.0 * c_2, b + c_1, maximum(-c_0, 0.0))
     return CompliantSolution(
         [x + s * y for x, y in zip(free, change, strict=True)],
         mend,
         [impulse * s for impulse in impulses],
         s * (b + 0.5 * s * a),
     )
+
+
+def _settled(
+    problem: GaussProblem, v: Sequence[Scalar], surfaces: Sequence[Yielding]
+) -> tuple[list[Scalar], list[Vec3]]:
+    """eta of linear solves until hardly anything of the impulses is to be cut, and what is left of these."""
+    u = problem.point_velocities(v)
+    first = [_held(s, x, first=True) for s, x in zip(surfaces, u, strict=True)]
+    eta = _linear(problem, v, v, surfaces, first)
+    if not surfaces:
+        return _linear(problem, eta, v, surfaces, []), []
+
+    def step(carry: Any) -> Any:
+        eta, u, _, _ = carry
+        held = [_held(s, Vec3(*x), first=False) for s, x in zip(surfaces, u, strict=True)]
+        eta = _linear(problem, eta, v, surfaces, held)
+        u = problem.point_velocities(eta)
+        kept = []
+        whole: Scalar = 1e-30
+        lost: Scalar = 0.0
+        for surface, x, h in zip(surfaces, u, held, strict=True):
+            impulse, square = _cut(surface, x, h)
+            kept.append(list(impulse))
+            whole, lost = whole + impulse.dot(impulse), lost + square
+        return [eta, [list(x) for x in u], kept, lost / whole]
+
+    none = [[0.0, 0.0, 0.0] for _ in surfaces]
+    carry: Any = [eta, [list(x) for x in problem.point_velocities(eta)], none, 1.0]
+    eta, _, kept, _ = loop(SOLVES - 1, step, carry, until=lambda carry: carry[3] < SETTLED)
+    return eta, [Vec3(*x) for x in kept]
 
 
 def _held(surface: Yielding, u: Vec3, *, first: bool) -> _Held:
@@ -139,7 +186,11 @@ def _held(surface: Yielding, u: Vec3, *, first: bool) -> _Held:
 
 
 def _linear(
-    problem: GaussProblem, v: Sequence[Scalar], surfaces: Sequence[Yielding], held: Sequence[_Held]
+    problem: GaussProblem,
+    v: Sequence[Scalar],
+    before: Sequence[Scalar],
+    surfaces: Sequence[Yielding],
+    held: Sequence[_Held],
 ) -> list[Scalar]:
     """eta of (A + J^T G J) eta = p + J^T gamma_0."""
     known, curvatures = [], []
@@ -149,23 +200,45 @@ def _linear(
         known.append(normal + (point.expected - n * spring) * share)
         k_t = share * point.friction_stiffness
         curvatures.append((point, _isotropic(n, pressing * point.stiffness, k_t)))
-    p, diagonal = _joint_terms(problem, v)
+    p, diagonal, equalities = _joint_terms(problem, v, before)
     if known:
         p = [x + y for x, y in zip(p, problem.generalized(known), strict=True)]
-    return solved(problem.axes, problem.A, curvatures, diagonal, problem.equalities, p, ACCURACY)
+    return solved(problem.axes, problem.A, curvatures, diagonal, equalities, p, ACCURACY)
 
 
-def _joint_terms(problem: GaussProblem, v: Sequence[Scalar]) -> tuple[list[Scalar], list[tuple[int, Scalar]]]:
-    """p with what limits, motors, dry friction and loops add, linear about v, and their curvatures."""
+def _joint_terms(
+    problem: GaussProblem, v: Sequence[Scalar], before: Sequence[Scalar]
+) -> tuple[list[Scalar], list[tuple[int, Scalar]], list[Equality]]:
+    """p with what limits, motors, dry friction and loops add, linear about v, and their curvatures: those of
+    single variables, and rows."""
     p, diagonal = list(problem.p), []
     for joint in problem.joints:
         i = joint.place
         curvature = _curvature(joint, v[i])
         diagonal.append((i, curvature))
-        p[i] = p[i] + (joint.impulse(v[i]) + curvature * v[i])
-    for equality in problem.equalities:
+        if isinstance(joint, JointLimit):
+            p[i] = p[i] + curvature * (joint.sign * _target(joint, before[i] * joint.sign))
+        else:
+            p[i] = p[i] + (joint.impulse(v[i]) + curvature * v[i])
+    equalities = _held_rows(problem, v, before)
+    for equality in equalities:
         equality.add(equality.target * equality.stiffness, p)
-    return p, diagonal
+    return p, diagonal, equalities
+
+
+def _held_rows(problem: GaussProblem, v: Sequence[Scalar], before: Sequence[Scalar]) -> list[Equality]:
+    """Equalities, and the ends of ranges that are reached at v."""
+    ends = [
+        end.held(end.velocity(v) < _reach(end), _target(end, end.velocity(before))) for end in problem.ranges
+    ]
+    return [*problem.equalities, *ends]
+
+
+def _target(end: JointLimit | RangeEnd, u: Scalar) -> Scalar:
+    """The velocity at which a limit that is held lets a joint close what gap is left. It is held as an
+    equality, though contact that drove the joint there may be cut: so no faster than it was before, u, lest
+    the limit pull."""
+    return maximum(end.bound, minimum(u, 0.0))
 
 
 def _curvature(joint: JointLimit | JointDrive, u: Scalar) -> Scalar:
@@ -173,33 +246,38 @@ def _curvature(joint: JointLimit | JointDrive, u: Scalar) -> Scalar:
     mended."""
     if not isinstance(joint, JointLimit):
         return joint.curvature(u)
-    bound = select(joint.overlap > EXCEEDED, joint.bound + SLOW, joint.bound)
-    return select(u * joint.sign < bound, joint.stiffness, 0.0)
+    return select(u * joint.sign < _reach(joint), joint.stiffness, 0.0)
 
 
-def _mending(problem: GaussProblem, v: Sequence[Scalar]) -> list[Scalar]:
+def _reach(end: JointLimit | RangeEnd) -> Scalar:
+    """The velocity below which a limit holds."""
+    return select(end.overlap > EXCEEDED, end.bound + SLOW, end.bound)
+
+
+def _mending(problem: GaussProblem, v: Sequence[Scalar], before: Sequence[Scalar]) -> list[Scalar]:
     """What drives joints back into their limits, and loops together."""
     total: list[Scalar] = [0.0] * len(v)
     for joint in problem.joints:
         if isinstance(joint, JointLimit):
             push = _curvature(joint, v[joint.place]) * joint.overlap * joint.sign
             total[joint.place] = total[joint.place] + push
-    for equality in problem.equalities:
+    for equality in _held_rows(problem, v, before):
         equality.add(-(equality.gap * equality.stiffness), total)
     return total
 
 
-def _cut(surface: Yielding, u: Vec3, held: _Held) -> Vec3:
-    """The impulse by Eq. (5), if it presses and as far as it is in the cone."""
+def _cut(surface: Yielding, u: Vec3, held: _Held) -> tuple[Vec3, Scalar]:
+    """The impulse by Eq. (6), if it presses and as far as it is in the cone; the square of what is cut."""
     point, n = surface.point, surface.point.normal
-    spring = surface.spring()
-    normal = maximum(held.pressing * (spring + point.stiffness * (point.bound - n.dot(u))), 0.0)
-    impulse: Vec3 = n * normal
+    linear = held.pressing * (surface.spring() + point.stiffness * (point.bound - n.dot(u)))
+    normal = maximum(linear, 0.0)
+    pulled = normal - linear
     if is_zero(point.friction):
-        return impulse
+        return n * normal, pulled * pulled
     friction = surface.point.pull(u) * held.share
-    cut: Vec3 = impulse + friction * _share(friction, point.friction * normal)
-    return cut
+    share = _share(friction, point.friction * normal)
+    left = 1.0 - share
+    return n * normal + friction * share, pulled * pulled + friction.dot(friction) * (left * left)
 
 
 def _share(pull: Vec3, limit: Scalar) -> Scalar:

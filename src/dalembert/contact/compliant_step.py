@@ -1,4 +1,4 @@
-"""One time step with compliant contact: springs and dampers at the end of the step, by two linear solves.
+"""One time step with compliant contact: springs and dampers at the end of the step, by linear solves.
 
 A surface with K and D under a body at p, and a patch at x along it with K_t and D_t, give to velocities u at
 the end of a step of h seconds the impulses (Featherstone 2008 Eqs 11.74, 11.78 with z = p + h u_n, x + h u_t)
@@ -12,16 +12,21 @@ the springs exert. To be solved, with A and p of `stepping`, is
     A eta = p + J^T gamma(J eta)                                                                         (3)
 
 `compliant_solver` does so with the points that press and the shares of friction of an earlier eta: a linear
-system, twice. Its springs and dampers take energy and give none, however stiff they are, so that they do not
-limit h. What then pulls, or leaves its cone, is cut; the rest acts on A. Patches move by Eq. (11.77) with x
-at the end of the step:
+system, twice or until that is right. Its springs and dampers take energy and give none, however stiff they
+are, so that they do not limit h. What then pulls, or leaves its cone, is cut; the rest acts on A. Patches
+move by Eq. (11.77) with x at the end of the step:
 
     x+ = (D_t x - h f_t) / (D_t + h K_t)                                                                 (4)
 
-which is x + h u_t where the body sticks. Surfaces are back as soon as bodies leave them: no state z.
+which is x + h u_t where the body sticks. The surface itself moves likewise: pressed in by z, and by
 
-Bodies that begin deep in each other would be thrown apart by springs that nothing has pressed. Of such an
-overlap, what exceeds 25 times the sag under the weight does not count, and is let go by 0.25 m/s.
+    z+ = (D z + gamma_n) / (D + h K)                                                                     (5)
+
+after the step, which is the depth that the body then has, unless its impulse was cut. Surfaces are back as
+soon as bodies leave them: z is never more than the depth. Where it is less, since a body went deep without a
+force or was found there at once, springs hold only what contact has put into them; z then grows by 0.25 m/s,
+up to 25 times the sag under the weight. At the start it is that, or the depth: else bodies that begin deep in
+each other would be thrown apart.
 """
 
 from __future__ import annotations
@@ -31,7 +36,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 from dalembert.algorithms.external_forces import ExternalForces
-from dalembert.contact.candidates import Candidate
+from dalembert.contact.candidates import FAR, Candidate
 from dalembert.contact.chosen_points import of_both
 from dalembert.contact.compliant_solver import Yielding, solve_compliant
 from dalembert.contact.costs import Point
@@ -53,10 +58,10 @@ SAG = 1e-3
 """How far [m] the weight of a figure presses one point in, unless a stiffness is given."""
 
 DEEPEST = 25.0
-"""What is pressed in deeper at the start than so many times by its weight overlaps, and is no spring."""
+"""Springs that nothing has pressed are pressed in by so many times the sag under the weight, at most."""
 
 PARTING = 0.25
-"""The speed [m/s] at which such an overlap is let go."""
+"""The speed [m/s] at which bodies part that overlap by more than their springs are pressed in."""
 
 STIFFEST = 1e3
 """The greatest h^2 K w and h D w. What is stiffer would be no firmer in a step, which a weight presses in by
@@ -82,8 +87,8 @@ class CompliantSettings:
 
 class CompliantStep(NamedTuple):
     """The state after a step; the impulses [N s] on the second bodies of all candidates along world axes;
-    `memory` for the next step, five numbers a candidate (the patch x [m], the normal impulse, the overlap
-    that does not count [m]); the work [J] of contact, 1/2 (v+ + v*) . J^T gamma."""
+    `memory` for the next step, five numbers a candidate (the patch x [m], the normal impulse, the depth z
+    [m] by which the surface is pressed in); the work [J] of contact, 1/2 (v+ + v*) . J^T gamma."""
 
     q: list[Scalar]
     v: list[Scalar]
@@ -131,7 +136,11 @@ def step_compliant(
     found = solve_compliant(problem, v, surfaces, dt)
     q_next, v_next = moved(tree, q, found.v, found.mend, dt)
     remembered = [
-        [*surface.patch_after(impulse, dt), surface.point.normal.dot(impulse), surface.excess]
+        [
+            *surface.patch_after(impulse, dt),
+            surface.point.normal.dot(impulse),
+            surface.pressed_after(impulse, dt),
+        ]
         for surface, impulse in zip(surfaces, found.impulses, strict=True)
     ]
     return CompliantStep(q_next, v_next, found.impulses, remembered, found.work)
@@ -144,7 +153,7 @@ def _surfaces(
     dt: Scalar,
     settings: CompliantSettings,
 ) -> list[Yielding]:
-    given = [[0.0] * 5 for _ in candidates] if memory is None else memory
+    given = [[0.0, 0.0, 0.0, 0.0, FAR]] * len(candidates) if memory is None else memory
     if len(given) != len(candidates):
         raise ShapeError(f"there are {len(candidates)} contact points and memory of {len(given)}")
     lightness = weights(axes.tree)
@@ -171,10 +180,10 @@ def _surface(
     firm = STIFFEST / (dt * w)
     D, D_t = minimum(D, firm), minimum(D_t, firm)
     K, K_t = minimum(K, firm / dt), minimum(K_t, firm / dt)
-    depth = maximum(-item.point.gap, 0.0)
-    begun = maximum(depth - DEEPEST * GRAVITY / (K * w), 0.0)
-    excess = minimum(select(past[4] < 0.0, begun, past[4]), depth)
-    n, gap = item.point.normal, item.point.gap + excess
+    n, gap = item.point.normal, item.point.gap
+    sag = GRAVITY / (K * w)
+    let_go = maximum(past[4], minimum(past[4] + PARTING * dt, DEEPEST * sag))
+    z = minimum(maximum(-gap, 0.0), select(past[4] < 0.0, DEEPEST * sag, let_go))
     x = Vec3(past[0], past[1], past[2])
     across = x - n * n.dot(x)
     arm = item.point.position - axes.origin
@@ -187,10 +196,10 @@ def _surface(
         friction=item.friction,
         stiffness=dt * (D + dt * K),
         friction_stiffness=dt * (D_t + dt * K_t),
-        expected=n * (maximum(-gap, 0.0) * (K * dt)) - across * (K_t * dt),
+        expected=n * (z * (K * dt)) - across * (K_t * dt),
         rows=None if item.chosen is None else item.chosen.rows(axes, arm),
     )
-    return Yielding(point, gap, across, K, K_t, D_t, past[3], maximum(excess - PARTING * dt, 0.0))
+    return Yielding(point, z, across, K, D, K_t, D_t, past[3])
 
 
 def fresh_memory(points: int) -> list[list[float]]:

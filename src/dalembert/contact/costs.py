@@ -9,6 +9,7 @@ of the step before: what lasts is borne without any give, however soft R.
                 limit = mu gamma_n of an earlier iterate
     joint       (1) and (2) of one velocity variable: limits, dry friction, motors, with a given limit
     equality    gamma = (target - K v) / R                                                               (3)
+    range       (1) of a row: the end of a range of a coordinate that several variables move
 
 The curvature of (2) is 1 / R_t where it sticks, and less by the share that the limit leaves across the pull
 where it slides.
@@ -24,7 +25,7 @@ from dalembert.contact.chosen_points import Rows
 from dalembert.scalar import Scalar, absolute, is_zero, maximum, minimum, select, sqrt
 from dalembert.spatial import ArticulatedInertia, Force, Mat3, SymMat3, Vec3
 
-__all__ = ["LEAST_SQUARE", "Equality", "JointDrive", "JointLimit", "Point", "PointForce", "dyad"]
+__all__ = ["LEAST_SQUARE", "Equality", "JointDrive", "JointLimit", "Point", "PointForce", "RangeEnd", "dyad"]
 
 
 LEAST_SQUARE = 1e-30
@@ -165,11 +166,7 @@ class Equality:
 
     def velocity(self, v: Sequence[Scalar]) -> Scalar:
         """K v."""
-        total: Scalar = 0.0
-        for k, x in zip(self.row, v, strict=True):
-            if not is_zero(k):
-                total = total + k * x
-        return total
+        return _along(self.row, v)
 
     def impulse(self, u: Scalar) -> Scalar:
         """Along the row; u = K v."""
@@ -177,9 +174,49 @@ class Equality:
 
     def add(self, gamma: Scalar, total: list[Scalar]) -> None:
         """total + K^T gamma, in place."""
-        for i, k in enumerate(self.row):
-            if not is_zero(k):
-                total[i] = total[i] + k * gamma
+        _add(self.row, gamma, total)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RangeEnd:
+    """K v >= bound: one end of the range of a coordinate that several velocity variables move."""
+
+    row: Sequence[Scalar]
+    bound: Scalar
+    overlap: Scalar
+    stiffness: Scalar
+
+    def velocity(self, v: Sequence[Scalar]) -> Scalar:
+        """K v."""
+        return _along(self.row, v)
+
+    def impulse(self, u: Scalar) -> Scalar:
+        """Along the row; u = K v."""
+        return self.stiffness * maximum(self.bound - u, 0.0)
+
+    def add(self, gamma: Scalar, total: list[Scalar]) -> None:
+        """total + K^T gamma, in place."""
+        _add(self.row, gamma, total)
+
+    def held(self, reached: Scalar, target: Scalar) -> Equality:
+        """K v = target where the end is reached, and nothing elsewhere."""
+        return Equality(self.row, target, -self.overlap, select(reached, self.stiffness, 0.0))
+
+
+def _along(row: Sequence[Scalar], v: Sequence[Scalar]) -> Scalar:
+    """K v, without structural zeros."""
+    total: Scalar = 0.0
+    for k, x in zip(row, v, strict=True):
+        if not is_zero(k):
+            total = total + k * x
+    return total
+
+
+def _add(row: Sequence[Scalar], gamma: Scalar, total: list[Scalar]) -> None:
+    for i, k in enumerate(row):
+        if not is_zero(k):
+            total[i] = total[i] + k * gamma
 
 
 def dyad(a: Vec3, factor: Scalar) -> SymMat3:

@@ -8,9 +8,9 @@ from typing import final
 
 from dalembert.algorithms.dense import Matrix
 from dalembert.contact.conjugate import add_impulse, velocity_of
-from dalembert.contact.costs import Equality, JointDrive, JointLimit, Point
+from dalembert.contact.costs import Equality, JointDrive, JointLimit, Point, RangeEnd
 from dalembert.contact.joint_axes import WORLD, JointAxes
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, logical_or
 from dalembert.spatial import Force, Vec3
 
 __all__ = ["GaussProblem"]
@@ -27,6 +27,7 @@ class GaussProblem:
     points: Sequence[Point] = ()
     joints: Sequence[JointLimit | JointDrive] = ()
     equalities: Sequence[Equality] = ()
+    ranges: Sequence[RangeEnd] = ()
 
     def point_velocities(self, v: Sequence[Scalar]) -> list[Vec3]:
         """u of every point: the velocity of its second body relative to its first."""
@@ -77,4 +78,15 @@ class GaussProblem:
             total[joint.place] = total[joint.place] + joint.impulse(v[joint.place])
         for equality in self.equalities:
             equality.add(equality.impulse(equality.velocity(v_equalities)), total)
+        for end in self.ranges:
+            end.add(end.impulse(end.velocity(v)), total)
         return total
+
+    def held(self, v: Sequence[Scalar], *, mending: bool = False) -> list[Equality]:
+        """Equalities, and the ends of ranges that are reached at v, or exceeded where that is mended."""
+        ends = []
+        for end in self.ranges:
+            reached = end.velocity(v) < end.bound
+            reached = logical_or(end.overlap > 0.0, reached) if mending else reached
+            ends.append(end.held(reached, end.bound))
+        return [*self.equalities, *ends]

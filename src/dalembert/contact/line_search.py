@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from dalembert.contact.costs import LEAST_SQUARE, Point
+from dalembert.contact.costs import LEAST_SQUARE, Equality, Point, RangeEnd
 from dalembert.contact.gauss import GaussProblem
 from dalembert.scalar import (
     Scalar,
@@ -93,7 +93,8 @@ def line_search(
     """
     lines = [_along(point, x, y, h) for point, x, y, h in zip(problem.points, u, change, held, strict=True)]
     rates = [(joint, v[joint.place], d[joint.place]) for joint in problem.joints]
-    rows = [(e, e.velocity(v), e.velocity(d)) for e in problem.equalities]
+    held_rows: list[Equality | RangeEnd] = [*problem.equalities, *problem.ranges]
+    rows = [(e, e.velocity(v), e.velocity(d)) for e in held_rows]
 
     def slope_at(alpha: Scalar) -> Scalar:
         total = slope + alpha * bend

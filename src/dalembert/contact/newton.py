@@ -116,7 +116,7 @@ def solve(
             A,
             [(point, point.curvature(x, h)) for point, x, h in zip(problem.points, u, held)],
             [(joint.place, joint.curvature(v[joint.place])) for joint in problem.joints],
-            problem.equalities,
+            problem.held(v),
             [-x for x in r],
         )
         change = problem.point_velocities(d)
@@ -175,9 +175,10 @@ def mended(problem: GaussProblem, found: GaussSolution, overlaps: Sequence[Scala
             total[joint.place] = total[joint.place] + firm * joint.overlap * joint.sign
             curvature = maximum(curvature, firm)
         diagonal.append((joint.place, curvature))
-    for equality in problem.equalities:
+    equalities = problem.held(v, mending=True)
+    for equality in equalities:
         equality.add(-(equality.gap * equality.stiffness), total)
-    return solved(problem.axes, problem.A, curvatures, diagonal, problem.equalities, total)
+    return solved(problem.axes, problem.A, curvatures, diagonal, equalities, total)
 
 
 def _norm(x: Sequence[Scalar], weights: Sequence[Scalar]) -> Scalar:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dalembert.algorithms.constraints import constraint_equations
 from dalembert.algorithms.constraints.explicit import original_model
-from dalembert.algorithms.dense import Matrix, unit
+from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.flight import land, rates_in_flight, take_off, turned
 from dalembert.algorithms.inverse_dynamics import bias_forces
@@ -20,14 +20,15 @@ from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.algorithms.passive_forces import FRICTION_SPEED, displacement
 from dalembert.algorithms.rank import threshold
-from dalembert.contact.costs import Equality, JointDrive, JointLimit, Point
+from dalembert.contact.costs import Equality, JointDrive, JointLimit, Point, RangeEnd
 from dalembert.contact.curvature import multiply
 from dalembert.contact.gauss import GaussProblem
 from dalembert.contact.joint_axes import JointAxes, joint_axes
+from dalembert.contact.joint_ranges import limit_terms, range_terms, row_mobility, single_rate
 from dalembert.contact.mobility import joint_mobilities
 from dalembert.model.body import Body, Dependence
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, is_zero, literal, maximum, minimum, sqrt
+from dalembert.scalar import Scalar, is_zero, maximum, sqrt
 
 __all__ = [
     "BeforeContact",
@@ -35,9 +36,6 @@ __all__ = [
     "before_contact",
     "moved",
 ]
-
-LIMIT_COMPLIANCE = 1e-2
-"""Compliance of joint limits as a share of the mobility."""
 
 LOOP_COMPLIANCE = (1e-6, 3e-4)
 """Compliance of loops as a share of the mobility, in double and single precision."""
@@ -67,10 +65,11 @@ class BeforeContact(NamedTuple):
     p: list[Scalar]
     joints: list[JointLimit | JointDrive]
     equalities: list[Equality]
+    ranges: list[RangeEnd]
 
     def problem(self, points: list[Point]) -> GaussProblem:
         """What is to be solved with these points."""
-        return GaussProblem(self.axes, self.A, self.p, points, self.joints, self.equalities)
+        return GaussProblem(self.axes, self.A, self.p, points, self.joints, self.equalities, self.ranges)
 
 
 def before_contact(
@@ -103,7 +102,8 @@ def before_contact(
         friction_compliance=friction_compliance,
     )
     equalities = _loop_terms(tree, q, v, dt, mobility, mending)
-    return BeforeContact(axes, M, A, p, joints, equalities)
+    ranges = range_terms(tree, q, dt, mobility, mending) if limits else []
+    return BeforeContact(axes, M, A, p, joints, equalities, ranges)
 
 
 def _drifted(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar) -> list[Scalar]:
@@ -206,65 +206,15 @@ def _joint_terms(
     """What acts on single velocity variables: ends of their ranges, dry friction, motors."""
     found: list[JointLimit | JointDrive] = []
     if limits:
-        found += _limits(tree, q, dt, mobility, mending)
+        found += limit_terms(tree, q, dt, mobility, mending)
     found += _frictions(tree, dt, mobility, friction_compliance)
     return found + [_drive(motor, dt) for motor in motors]
-
-
-def _limits(
-    tree: Tree,
-    q: Sequence[Scalar],
-    dt: Scalar,
-    mobility: Sequence[Scalar],
-    mending: float,
-) -> list[JointLimit]:
-    """Both ends of the range of every coordinate that one velocity variable moves."""
-    found = []
-    for body in tree.bodies:
-        rates = _rates(body)
-        for sign, ends in ((1.0, body.limits.lower), (-1.0, body.limits.upper)):
-            listed = [ends] * len(rates) if isinstance(ends, (int, float)) else list(ends)
-            for x, end, rate in zip(body.own_q(q), listed, rates, strict=False):
-                value = literal(end)
-                if rate is None or (value is not None and not math.isfinite(value)):
-                    continue
-                place, ratio = rate
-                gap = (x - end) * (sign / abs(ratio))
-                found.append(
-                    JointLimit(
-                        place,
-                        sign if ratio > 0.0 else -sign,
-                        bound=-(maximum(gap, 0.0) / dt),
-                        overlap=maximum(-gap, 0.0) * mending,
-                        stiffness=1.0 / (LIMIT_COMPLIANCE * mobility[place]),
-                    )
-                )
-    return found
-
-
-def _rates(body: Body) -> list[tuple[int, float] | None]:
-    """For each coordinate of a joint the velocity variable whose constant multiple is its rate, if there is
-    one: a planar joint's angle has one, its lengths and quaternions have none."""
-    if body.dependence is not None:
-        return [_single(body)]
-    here, there = ([start + 0.2 * k for k in range(body.nq)] for start in (0.3, -0.7))
-    columns = [
-        (body.joint.position_rate(here, unit(body.nv, j)), body.joint.position_rate(there, unit(body.nv, j)))
-        for j in range(body.nv)
-    ]
-    found: list[tuple[int, float] | None] = []
-    for k in range(body.nq):
-        moving = [j for j, (a, b) in enumerate(columns) if not (is_zero(a[k]) and is_zero(b[k]))]
-        ratios = {literal(rates[k]) for rates in columns[moving[0]]} if len(moving) == 1 else {None}
-        ratio = ratios.pop() if len(ratios) == 1 else None
-        found.append(None if ratio is None else (body.v_slice.start + moving[0], ratio))
-    return found
 
 
 def _frictions(tree: Tree, dt: Scalar, mobility: Sequence[Scalar], compliance: float) -> list[JointDrive]:
     found = []
     for body in tree.bodies:
-        single = _single(body)
+        single = single_rate(body)
         if body.dependence is not None and single is None:
             continue
         for k, friction in enumerate(body.friction):
@@ -273,12 +223,6 @@ def _frictions(tree: Tree, dt: Scalar, mobility: Sequence[Scalar], compliance: f
                 stiffness = 1.0 / (compliance * mobility[place])
                 found.append(JointDrive(place, 0.0, stiffness, dt * friction * abs(ratio)))
     return found
-
-
-def _single(body: Body) -> tuple[int, float] | None:
-    """The velocity variable that a joint follows, if that is one, and the ratio."""
-    terms = [] if body.dependence is None else [term for term in body.dependence.terms if term[2] != 0.0]
-    return (terms[0][1], terms[0][2]) if len(terms) == 1 else None
 
 
 def _drive(motor: Motor, dt: Scalar) -> JointDrive:
@@ -306,10 +250,7 @@ def _loop_terms(
     for row, gap, target in zip(equations.K, equations.position_error, prescribed, strict=True):
         places = [j for j, k in enumerate(row) if not is_zero(k)]
         if places:
-            w = sum(
-                (row[j] * row[j] * mobility[j] for j in places[1:]), row[places[0]] ** 2 * mobility[places[0]]
-            )
-            stiffness = 1.0 / (compliance * minimum(maximum(w, 1e-12), 1e12))
+            stiffness = 1.0 / (compliance * row_mobility(row, places, mobility))
             found.append(Equality(row, target, gap * mending, stiffness))
     return found
 
