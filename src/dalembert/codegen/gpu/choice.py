@@ -1,12 +1,15 @@
 """Which layout a kernel gets where none is asked for: a rule from measurements (design/gpu.md).
 
-The most 32-bit numbers alive at once decide. Few: the assembler's own choice, many small threads. More: four
-threads a sample, whose registers together hold these numbers, 128 each if that is enough, or 255. What one
-thread computes as long as that, four compute in half the time, from the same instructions: a small batch,
-which leaves most of the GPU idle, has results sooner, and large ones lose nothing.
+How many operations there are and how many numbers are alive at once decides. Long programs, whose code is
+larger than the instruction cache, have four threads a sample, each with a part of them; and so have shorter
+ones whose numbers four threads hold with ease. Their registers together hold what is alive, 128 each if that
+is enough, or 168 or 255. A small batch, which leaves most of the GPU idle, then has its results in half the
+time, and a large one loses nothing.
 
-Results in pieces and programs with loops have one thread a sample: all 255 registers, the rest in shared
-memory, two warps for each of a processor's four parts.
+Other programs, results in pieces and loops have one thread a sample. Few numbers alive: the assembler's own
+choice, many small threads. Many: all 255 registers, the rest in shared memory, two warps for each of a
+processor's four parts. In between, and for double precision, whose numbers take two registers each, more
+threads with fewer registers hide more latency than the spills cost.
 """
 
 from __future__ import annotations
@@ -34,11 +37,19 @@ them."""
 PARTS: Final = 4
 """Threads of a sample: the limbs of most robots, and the schedulers of a processor."""
 
-MORE: Final = 1.25
-"""Numbers alive may be more than the workers' registers by this, without much harm."""
+LONGEST: Final = 5000
+"""Operations whose code is larger than the instruction cache: four threads a sample are better for batches of
+nearly every size."""
 
 LONG: Final = 3000
-"""Operations from which on spills are planned in programs with loops too: the assembler takes long to."""
+"""Operations from which on four threads are, too, where their registers hold all numbers with ease; and from
+which on spills are planned in programs with loops: the assembler takes long to."""
+
+EASE: Final = 0.6
+"""Numbers alive over those planned to be in registers, where these hold them with ease."""
+
+MORE: Final = 1.1
+"""The same, at most."""
 
 ASIDE: Final = 25
 """Registers of a thread that hold no planned value: addresses, operands under way."""
@@ -73,25 +84,27 @@ def default_layout(
     if len(program.statements) != 1 or not isinstance(program.statements[0], Straight):
         size = sum(len(live(_values(statement))) for statement in program.statements)
         return many if size > LONG else Layout(block=128)
-    if alone or rollout is not None:
-        return _one_thread(program, bits, architecture, rollout)
+    instructions = schedule(list(dict.fromkeys(program.statements[0].values)), fma=True)
+    alive, operations = most_alive(instructions), len(instructions.order)
     gathered = gathered_columns(program) if rollout is None else 0
     in_pieces = not gathered and any(spec.size > STAGED_RESULTS for spec in program.outputs)
-    alive = _alive(program)
-    if alive <= FEW or (in_pieces and rollout is None):
-        return _one_thread(program, bits, architecture, rollout)
     taken = (sum(spec.size for spec in program.inputs) + gathered) * WARP * bits // 8
     for registers, blocks in ((128, 4), (168, 3), (255, 2)):
         block = WARP * PARTS
         layout = planned(architecture, bits, block=block, registers=registers, blocks=blocks, parts=PARTS)
-        if taken <= layout.shared and alive <= PARTS * MORE * (layout.values or 0):
+        filled = alive / (PARTS * (layout.values or 1))
+        if taken <= layout.shared and filled <= MORE:
             break
-    if Arrays(program, rollout, LaneType(bits, 1), layout).scratch_elements:
-        return _one_thread(program, bits, architecture, rollout)
-    return layout
+    long = operations >= LONGEST or (operations >= LONG and alive > FEW and filled <= EASE)
+    held = not Arrays(program, rollout, LaneType(bits, 1), layout).scratch_elements
+    if long and held and not alone and not (in_pieces and rollout is None):
+        return layout
+    return _one_thread(program, alive, bits, architecture, rollout)
 
 
-def _one_thread(program: Program, bits: int, architecture: Architecture, rollout: Rollout | None) -> Layout:
+def _one_thread(
+    program: Program, alive: int, bits: int, architecture: Architecture, rollout: Rollout | None
+) -> Layout:
     """The layout of a straight program with one thread a sample."""
     many = planned(architecture, bits, block=64, registers=255, blocks=4)
     gathered = gathered_columns(program)
@@ -101,17 +114,11 @@ def _one_thread(program: Program, bits: int, architecture: Architecture, rollout
             layout = planned(architecture, bits, block=WARP, registers=255, blocks=blocks)
             if taken * WARP * bits // 8 <= layout.shared:
                 return layout
-    alive = _alive(program)
     if alive <= FEW:
         return Layout(block=128 if bits == 32 else 64)
     if bits == 32:
         return planned(architecture, bits, block=64, registers=168, blocks=6) if alive <= SOME else many
     return many if alive <= SOME else planned(architecture, bits, block=64, registers=128, blocks=8)
-
-
-def _alive(program: Program) -> int:
-    (statement,) = program.statements
-    return most_alive(schedule(list(dict.fromkeys(_values(statement))), fma=True))
 
 
 def _values(statement: Straight | Loop) -> list[Expression]:

@@ -1,4 +1,4 @@
-"""A program as the text of a GPU kernel: one thread a sample, from the same schedule as the CPU's.
+"""A program as the text of a GPU kernel, from the same schedule as the CPU's: one thread a sample, or four.
 
     dalembert_kernel(ptr in_0, i64 stride_0, …, ptr out_0, i64 stride_0, …, i64 rows, ptr tables, ptr refused,
                      [ptr scratch,]
