@@ -243,12 +243,32 @@ def stack(law: str) -> Findings:
         )
 
 
+def heavy_on_light(law: str) -> Findings:
+    """1000 kg on 1 kg and on 1 g, after 2 s at 2 and 5 ms. Compliant surfaces of light bodies are as stiff as
+    those of a tenth of the heaviest, so that they yield by ten weights over four corners, twice."""
+    worst = 0.0
+    for light in (1.0, 1e-3):
+        builder = da.ModelBuilder()
+        for name, mass, side in (("light", light, 0.2), ("heavy", 1000.0, 0.5)):
+            builder.add_body(name, "world", da.Free(), inertia=block((side, side, side), mass))
+            builder.add_shape(name, da.Box((side, side, side)))
+        model = builder.build().with_ground(friction=0.6)
+        q = np.array([0.0, 0.0, 0.1, *UPRIGHT, 0.0, 0.0, 0.45, *UPRIGHT])
+        for dt in (0.002, 0.005):
+            found = da.rollout(model, q, np.zeros(12), steps=round(2.0 / dt), dt=dt, contact=law)
+            worst = max(worst, float(np.abs(found.q[-1, [2, 9]] - q[[2, 9]]).max()))
+    sag = 0.0 if law == "rigid" else 5.25
+    yield below(f"{law}: 1000 kg on 1 kg and on 1 g sink in", f"{sag:g} mm", worst * 1e3, sag + 0.1, " mm")
+
+
 def experiments() -> list[tuple[str, Findings]]:
     found: list[tuple[str, Findings]] = []
     for law in ("rigid", "compliant"):
         found += [(f"inclines, {law}", slopes(law)), (f"rolling, {law}", rolling(law))]
     found += [("rebound, rigid", rebounds()), ("rebound, compliant", spring_rebounds())]
-    return found + [(f"stack, {law}", stack(law)) for law in ("rigid", "compliant")]
+    for law in ("rigid", "compliant"):
+        found += [(f"stack, {law}", stack(law)), (f"heavy on light, {law}", heavy_on_light(law))]
+    return found
 
 
 __all__ = ["Finding", "experiments"]

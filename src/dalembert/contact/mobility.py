@@ -22,6 +22,9 @@ __all__ = ["joint_mobilities", "point_mobilities", "weights"]
 LEVER = 0.1
 """The greatest r of Eq. (1) [m]."""
 
+LIGHTEST = 0.1
+"""The share of the heaviest tree's mass that lighter ones count as: they may have to bear it."""
+
 LEAST_LEVER = 1e-3
 """The least r [m]: points of mass have no size of their own."""
 
@@ -51,7 +54,8 @@ def point_mobilities(tree: Tree) -> list[Scalar]:
     inverse = joint_mobilities(tree)
     axes = joint_axes(tree, q)
     result: list[Scalar] = []
-    for body in tree.bodies:
+    masses, least = _tree_masses(tree)
+    for body, mass in zip(tree.bodies, masses, strict=True):
         center = axes.poses[body].transform_point(body.inertia.com) - axes.origin
         lever = _squared_lever(body)
         total: Scalar = 0.0
@@ -60,13 +64,19 @@ def point_mobilities(tree: Tree) -> list[Scalar]:
             square = linear.dot(linear) + s.angular.dot(s.angular) * lever
             for place, ratio in places:
                 total = total + square * inverse[place] * (ratio * ratio)
-        result.append(total * (1.0 / 3.0))
+        result.append(total * (1.0 / 3.0) * minimum(mass / least, 1.0))
     return result
 
 
 def weights(tree: Tree) -> list[Scalar]:
     """1 / m of every body [1/kg], m the mass of the whole tree that it belongs to: the least a point moves
     where all of it hangs together."""
+    masses, least = _tree_masses(tree)
+    return [1.0 / maximum(mass, least) for mass in masses]
+
+
+def _tree_masses(tree: Tree) -> tuple[list[Scalar], Scalar]:
+    """For each body the mass of the tree that it belongs to, and the least that counts."""
     roots = [body.index for body in tree.bodies]
     for body in tree.bodies:
         if body.parent >= 0:
@@ -75,7 +85,10 @@ def weights(tree: Tree) -> list[Scalar]:
     for body in tree.bodies:
         root = roots[body.index]
         masses[root] = masses[root] + body.inertia.mass if root in masses else body.inertia.mass
-    return [1.0 / maximum(masses[root], 1e-9) for root in roots]
+    heaviest: Scalar = 1e-9
+    for mass in masses.values():
+        heaviest = maximum(heaviest, mass)
+    return [masses[root] for root in roots], heaviest * LIGHTEST
 
 
 def _squared_lever(body: Body) -> Scalar:

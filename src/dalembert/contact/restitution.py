@@ -10,6 +10,14 @@ that alone it would rebound with zeta+ = - e zeta-. With loops closed throughout
 where B is A with the curvature of loops, and v* the velocity without contact. s_0 and then s_1 are one, or
 the largest numbers at which W is not positive. So W <= 0 and Newton's second law hold to rounding, whether
 the solver that found P_0 had converged or not.
+
+In steps of finite length that is not all. In flight they keep E - h/2 v . f, f the weight, not E; and with v
+the velocity before the step, contact adds
+
+    W' = P . (v + v*) / 2 + 1/2 P . B^-1 P                                                               (2)
+
+to that. W' - W = - h/2 f . A^-1 P is positive where the weight presses: what bounces on its corners would
+climb. So s_1 is such that W' is not positive either.
 """
 
 from __future__ import annotations
@@ -48,8 +56,8 @@ def rebound(
     candidates: Sequence[Candidate],
     speed: float,
 ) -> Rebound:
-    """The end of a step, from the inelastic solution; `factors` of B; `before` are the velocities without
-    forces."""
+    """The end of a step, from the inelastic solution; `factors` of B; `before` are the velocities
+    before it, along the same axes."""
     p = [a + b for a, b in zip(problem.p, problem.free_impulses(found.v), strict=True)]
     v_free = factors.solve(p)
     if not candidates:
@@ -57,9 +65,10 @@ def rebound(
     P_0 = problem.generalized(found.impulses)
     change_0 = factors.solve(P_0)
     a, b = dot(P_0, change_0), dot(P_0, v_free)
+    b_steps = 0.5 * (b + dot(P_0, before))
     s_0 = _share(a, b, 0.0)
     v = [x + s_0 * y for x, y in zip(v_free, change_0, strict=True)]
-    work = s_0 * b + 0.5 * (s_0 * s_0) * a
+    work, work_steps = (s_0 * x + 0.5 * (s_0 * s_0) * a for x in (b, b_steps))
     impulses = [impulse * s_0 for impulse in found.impulses]
     normal = [x * s_0 for x in found.normal]
     more = _rebounding(problem, normal, before, v_free, v, candidates, speed)
@@ -68,7 +77,8 @@ def rebound(
     P_1 = problem.generalized([point.normal * x for point, x in zip(problem.points, more, strict=True)])
     change_1 = factors.solve(P_1)
     a, b = dot(P_1, change_1), dot(P_1, v)
-    s_1 = _share(a, b, work)
+    b_steps = 0.5 * (b + dot(P_1, before) + s_0 * dot(P_1, change_0))
+    s_1 = minimum(_share(a, b, work), _share(a, b_steps, work_steps))
     more = [x * s_1 for x in more]
     return Rebound(
         [x + s_1 * y for x, y in zip(v, change_1, strict=True)],
