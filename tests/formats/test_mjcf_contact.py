@@ -220,6 +220,16 @@ def test_flags_of_contact(tmp_path: Path) -> None:
     assert any("priorities of geoms" in line for line in ranked.report)
 
 
+@pytest.mark.parametrize(("condim", "said"), [(3, 0), (4, 1), (6, 1)])
+def test_torsional_and_rolling_friction_that_is_not_simulated_is_said(condim, said, tmp_path: Path) -> None:
+    """Geoms of condim 3 have the numbers too, by default, and MuJoCo does not use them."""
+    bodies = f'<body><freejoint/><geom size="0.1" condim="{condim}" friction="1 0.1 0.01"/></body>'
+    model = load_mjcf(write(tmp_path, bodies))
+    assert sum("torsional" in line and "warning" in line for line in model.report) == said
+    assert model.bodies[0].shapes[0].friction == (1.0, 0.1, 0.01)
+    assert [line.count("1 geoms or pairs") for line in model.report if "torsional" in line] == [1] * said
+
+
 def test_a_file_in_which_nothing_moves_is_a_scene(tmp_path: Path) -> None:
     for text in ('<geom size="1"/>', '<body><geom size="1"/></body>'):
         scene = load_mjcf(write(tmp_path, text))

@@ -31,6 +31,12 @@ def add_contact(builder: ModelBuilder, compiled: Compiled, plan: Plan) -> None:
         report.note("ignored: priorities of geoms; the larger friction of two shapes holds")
     if any(m.geom_contype) or m.npair:
         report.note("ignored: parameters of contact other than friction")
+    turning = sum(int(dim) > 3 for dim in m.geom_condim) + sum(int(dim) > 3 for dim in m.pair_dim)
+    if turning and not contact_is_off(compiled):
+        report.warn(
+            f"torsional and rolling friction of {turning} geoms or pairs (condim 4 or 6) are kept with the "
+            "shapes, but contact has sliding friction only: what spins or rolls on one point is not slowed"
+        )
 
 
 def _exclude(builder: ModelBuilder, compiled: Compiled, plan: Plan, b: int, c: int) -> None:
