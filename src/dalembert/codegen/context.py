@@ -13,6 +13,7 @@ from dalembert.codegen.memory import Place
 from dalembert.codegen.registers import Plan, allocate
 from dalembert.codegen.schedule import Instructions, schedule
 from dalembert.tracing.expression import Expression
+from dalembert.tracing.program import Loop
 
 __all__ = ["Context"]
 
@@ -23,7 +24,8 @@ class Context:
     """`places` of all arrays and float tables; `spills` the spill slots, `slots` how many are needed;
     `proceed` the condition and block that end long basic blocks (see `emit_instructions`); `call` writes
     elementary functions, which are calls or not; `homes` tells the slots of leaves, among the first `taken`,
-    `share` whether results may take their slots (see `allocate`)."""
+    `share` whether results may take their slots (see `allocate`); `entering` is told which case of a loop is
+    written next."""
 
     writer: Writer
     places: dict[str, Place]
@@ -39,6 +41,7 @@ class Context:
     taken: int = 0
     share: bool = False
     homes: Callable[[Instructions], Mapping[int, int]] = lambda instructions: {}
+    entering: Callable[[Loop, int], None] = lambda loop, case: None
     functions: set[str] = field(default_factory=set)
 
     def schedule(self, values: list[Expression]) -> Instructions:

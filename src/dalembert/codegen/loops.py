@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dalembert.codegen.body import emit_instructions
 from dalembert.codegen.context import Context
 from dalembert.codegen.ir import Value
 from dalembert.codegen.memory import loop_hazards
 from dalembert.tracing.program import Address, IndexedStore, Loop, Program
 
-__all__ = ["emit_loop"]
+__all__ = ["emit_case", "emit_loop", "leave"]
 
 
 def emit_loop(context: Context, program: Program, loop: Loop) -> None:
@@ -24,7 +26,7 @@ def emit_loop(context: Context, program: Program, loop: Loop) -> None:
     counter = f"%{head}.i"
     writer.line(f"{counter} = phi i64 [ 0, %{before} ], [ {counter}.next, %{tail} ]")
     index = writer.let(f"sub i64 {loop.count - 1}, {counter}") if loop.reverse else counter
-    _leave(context, loop.until, index, after)
+    leave(context, loop.until, index, after)
     labels = [writer.label() for _ in loop.cases]
     if loop.kinds is None:
         writer.line(f"br label %{labels[0]}")
@@ -34,8 +36,9 @@ def emit_loop(context: Context, program: Program, loop: Loop) -> None:
         writer.line(f"switch i64 {kind}, label %{labels[0]} [ {cases} ]")
     for number, (label, stores) in enumerate(zip(labels, loop.cases)):
         writer.begin(label)
-        _leave(context, loop.skips[number] if loop.skips else None, index, tail)
-        _emit_case(context, program, loop, number, stores, index)
+        context.entering(loop, number)
+        leave(context, loop.skips[number] if loop.skips else None, index, tail)
+        emit_case(context, program, loop, number, stores, index)
         writer.line(f"br label %{tail}")
     writer.begin(tail)
     writer.line(f"{counter}.next = add i64 {counter}, 1")
@@ -44,7 +47,7 @@ def emit_loop(context: Context, program: Program, loop: Loop) -> None:
     writer.begin(after)
 
 
-def _leave(context: Context, flag: Address | None, index: Value, target: str) -> None:
+def leave(context: Context, flag: Address | None, index: Value, target: str) -> None:
     """Go to the block `target` if all lanes are done."""
     if flag is None:
         return
@@ -65,14 +68,16 @@ def _entry(context: Context, table: str, index: Value) -> Value:
     return writer.let(f"sext i32 {writer.let(f'load i32, ptr {place}, align 4')} to i64")
 
 
-def _emit_case(
+def emit_case(
     context: Context,
     program: Program,
     loop: Loop,
     number: int,
     stores: tuple[IndexedStore, ...],
     index: Value,
+    known: Mapping[Address, Value] | None = None,
 ) -> None:
+    """Write the stores of one case; `known`: elements whose values are at hand."""
     writer = context.writer
     instructions = context.schedule([store.value for store in stores])
     hazards = loop_hazards(program, loop, number)
@@ -97,14 +102,15 @@ def _emit_case(
             array, position = instructions.data[node]
             return context.places[array].load(writer, position)
         address = instructions.data[node]
+        if known and address in known:
+            return known[address]
         return context.places[address.array].load_at(writer, bases[_key(address)], address.offset)
 
     def put(store: IndexedStore, value: Value) -> None:
         place, base = context.places[store.address.array], bases[_key(store.address)]
-        offset = store.address.offset * place.item
         if store.accumulate:
-            value = writer.add(writer.load(base, offset, place.align), value)
-        writer.store(value, base, offset, place.align)
+            value = writer.add(place.load_at(writer, base, store.address.offset), value)
+        place.store_at(writer, value, base, store.address.offset)
 
     def computed(node: int, value: Value) -> None:
         for store in by_node.get(node, ()):

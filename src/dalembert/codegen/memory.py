@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, final
+from typing import Any, ClassVar, Final, final
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,7 @@ class Place:
     item: int
     align: int
     uniform: bool = False
+    scattered: ClassVar[bool] = False
 
     def load(self, writer: Writer, position: int) -> Value:
         return self.load_at(writer, self.base, position)
@@ -80,7 +81,11 @@ class Place:
         return writer.let(f"load {writer.type.element}, ptr {place}, align {self.align}")
 
     def store(self, writer: Writer, value: Value, position: int) -> None:
-        writer.store(value, self.base, position * self.item, self.align)
+        self.store_at(writer, value, self.base, position)
+
+    def store_at(self, writer: Writer, value: Value, base: Value, position: int) -> None:
+        """Element `position` counted from the address `base`."""
+        writer.store(value, base, position * self.item, self.align)
 
 
 @final

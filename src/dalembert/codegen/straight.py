@@ -130,7 +130,7 @@ def _store_constant(context: Context, number: float, places: list[Position]) -> 
     writer = context.writer
     for array, group in groupby(sorted(places), key=lambda place: place[0]):
         place, positions = context.places[array], [position for _, position in group]
-        if writer.type.lanes > 1 or place.item > writer.type.size:
+        if writer.type.lanes > 1 or place.scattered or place.item > writer.type.size:
             for position in positions:
                 place.store(writer, writer.constant(number), position)
             continue

@@ -24,6 +24,7 @@ from dalembert.codegen.gpu import (
 )
 from dalembert.codegen.gpu.entry_points import gpu_module
 from dalembert.errors import ArgumentError, CompileError, DeviceError
+from dalembert.tracing.program import Straight
 
 LINUX_X86 = sys.platform == "linux" and platform.machine() == "x86_64"
 
@@ -96,9 +97,13 @@ def test_memory_is_addressed_by_its_own_kind():
 
 
 def test_arithmetic_is_rounded_as_written():
-    """Each operation has its rounding in its name, which forbids the assembler to fuse what we did not."""
+    """Each operation has its rounding in its name, which forbids the assembler to fuse what we did not.
+
+    Approximate are only the numbers that quotients and roots of float32 begin with (`test_quotients`).
+    """
     for bits in (32, 64):
         _, _, kernel = _structure(Layout(block=64), bits)
+        kernel = re.sub(r"\b(?:rcp|rsqrt)\.approx\.ftz\.f32", "", kernel)
         assert re.search(rf"\bfma\.rn\.f{bits}", kernel)
         assert not re.search(rf"\b(?:add|sub|mul|div|sqrt)\.f{bits}", kernel)
         assert ".ftz" not in kernel
@@ -138,7 +143,8 @@ def test_a_barrier_parts_every_phase_from_the_one_before(case, layout):
     bare = [name for k, name in calls if "barrier.cta.sync" not in lines[k - 1]]
     assert bare == ([] if source.info.scratch_bytes else ["load"])
     kernel = ptx_of(source).partition(".entry dalembert_kernel")[2]
-    pauses = LAYOUTS[layout].barriers if "compute" in source.phases and len(program.statements) == 1 else 0
+    straight = sum(isinstance(statement, Straight) for statement in program.statements)
+    pauses = LAYOUTS[layout].barriers * straight if "compute" in source.phases else 0
     assert len(re.findall(r"\bbar\.sync", kernel)) == len(calls) - len(bare) + pauses
 
 

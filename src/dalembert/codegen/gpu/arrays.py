@@ -7,6 +7,7 @@
               written in the order of the row
     direct    where the caller has them, in global memory
     local     the thread's own memory: small states
+    cells     states at fixed positions, element by element where slots are (`slots`)
     scratch   global memory of the threads in flight, the 32 numbers of a warp side by side: states and
               carried values that find no room elsewhere
 
@@ -22,7 +23,8 @@ from dalembert.codegen.gpu.staging import Tile
 from dalembert.codegen.ir import LaneType, Writer
 from dalembert.codegen.memory import Place, Tables
 from dalembert.codegen.rollout import Rollout
-from dalembert.tracing.program import ArraySpec, Program, Straight
+from dalembert.tracing.expression import live
+from dalembert.tracing.program import ArraySpec, Loop, Program, Straight
 
 __all__ = ["Arrays", "gathered_columns"]
 
@@ -45,6 +47,18 @@ def gathered_columns(program: Program) -> int:
     return len(different) + len({value.data for value in values if value.op == "constant"} | {0.0})
 
 
+def _is_fixed(program: Program, name: str) -> bool:
+    """Whether all iterations of all loops use the same elements of a state."""
+    for loop in program.statements:
+        if isinstance(loop, Loop):
+            for number, case in enumerate(loop.cases):
+                used = [store.address for store in case] + loop.flags(number)
+                used += [node.data for node in live([store.value for store in case]) if node.op == "load"]
+                if any(address.array == name and address.scale for address in used):
+                    return False
+    return True
+
+
 @final
 class Arrays:
     """`shared` gives the column of an array in the samples' rows, `scratch` its first element there;
@@ -59,6 +73,9 @@ class Arrays:
         self.shared: dict[str, int] = {}
         self.scratch: dict[str, int] = {}
         self.local: dict[str, int] = {}
+        self.cells: dict[str, int] = {}
+        self.looped = rollout is not None and any(isinstance(x, Loop) for x in program.statements)
+        self.lean = self.looped and layout.values is not None
         self.width = self.scratch_elements = 0
         self.most = max((layout.shared // (layout.samples * lane_type.size) - 1) // 2 * 2 + 1, 0)
         carried = {name for name, _ in rollout.carried} if rollout else set()
@@ -76,7 +93,9 @@ class Arrays:
                 self._give(spec, needed=spec.name in held)
         small = sum(spec.size for spec in program.states) * lane_type.size <= LOCAL_BYTES
         for spec in program.states:
-            if small:
+            if small and layout.values is not None and _is_fixed(program, spec.name):
+                self.cells[spec.name] = spec.size
+            elif small:
                 self.local[spec.name] = spec.size
             else:
                 self._scratch(spec)
@@ -98,7 +117,9 @@ class Arrays:
 
     def _give(self, spec: ArraySpec, *, needed: bool) -> None:
         """Columns of shared memory if there is room, else scratch memory if it must be held."""
-        if self.width + spec.size <= self.most:
+        if self.lean:
+            self._scratch(spec)
+        elif self.width + spec.size <= self.most:
             self.shared[spec.name] = self.width
             self.width += spec.size
         elif needed:
@@ -111,6 +132,7 @@ class Arrays:
     def is_direct(self, spec: ArraySpec) -> bool:
         """Whether an array is used where the caller has it."""
         own = spec.name in self.shared or spec.name in self.scratch or spec.name in self.local
+        own = own or spec.name in self.cells
         return not own and spec.name not in self.gathered
 
     def tile(self, spec: ArraySpec, base: str) -> Tile:
@@ -123,6 +145,8 @@ class Arrays:
         places: dict[str, Place] = {}
         for spec in (*self.program.inputs, *self.program.outputs, *self.program.states):
             name = spec.name
+            if name in self.cells:
+                continue
             if name in self.shared:
                 places[name] = Place(writer.address("%mine", self.shared[name] * item), item, item)
             elif name in self.scratch:

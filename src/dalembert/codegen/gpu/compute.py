@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Final, final
+from typing import Final, cast, final
 
 from dalembert.codegen.body import emit_instructions
 from dalembert.codegen.context import Context
 from dalembert.codegen.gpu.arrays import Arrays
 from dalembert.codegen.gpu.elements import copy, fill
 from dalembert.codegen.gpu.layout import Layout
+from dalembert.codegen.gpu.nests import emit_nest, frequency
 from dalembert.codegen.gpu.pieces import Piece, Pieces
 from dalembert.codegen.gpu.single import call
 from dalembert.codegen.gpu.slots import ThreadSlots
 from dalembert.codegen.gpu.stages import Team
+from dalembert.codegen.gpu.unfinished import unfinished
 from dalembert.codegen.gpu.workers import BARRIER, BEGIN, NEVER
 from dalembert.codegen.ir import Value, Writer
-from dalembert.codegen.loops import emit_loop
 from dalembert.codegen.memory import Place, zero_runs
 from dalembert.codegen.registers import Plan, allocate
 from dalembert.codegen.rollout import Rollout
@@ -24,7 +25,7 @@ from dalembert.codegen.row_blocks import Source
 from dalembert.codegen.schedule import Instructions
 from dalembert.codegen.straight import emit_condition, emit_straight
 from dalembert.errors import CompileError
-from dalembert.tracing.program import Program, Straight
+from dalembert.tracing.program import Loop, Program, Straight
 
 __all__ = ["Compute"]
 
@@ -76,13 +77,15 @@ class Compute:
             taken=arrays.inputs_end,
             share=True,
         )
+        self.cells = {name: self.slots.state(size) for name, size in arrays.cells.items()}
+        self.context.entering = self._weigh
         self.pieces: list[Piece] = []
         self.workers: list[list[str]] = []
         written = self._write_workers() or self._write_pieces() or {"compute": self._write()}
         self.slots.count = max(self.slots.count, self.context.slots)
         columns = self.slots.place(arrays.most)
         self.pitch = columns | 1 if columns else 0
-        self.local_bytes = len(self.slots.local) * writer.type.size
+        self.local_bytes = self.slots.local_bytes
         self.phases = {name: self._finished(lines) for name, lines in written.items()}
         self.workers = [self._finished(lines) for lines in self.workers]
         self.functions = self.context.functions
@@ -108,7 +111,8 @@ class Compute:
         writer.line("%own.wide = zext i32 %own to i64")
         writer.line("%row = add i64 %first, %own.wide")
         self.context.writer = writer
-        self.context.places = self.arrays.places(writer)
+        cells = cast("dict[str, Place]", self.cells)  # they have what code at fixed positions uses of places
+        self.context.places = self.arrays.places(writer) | cells
 
     def _close(self) -> list[str]:
         self.writer.line("ret void")
@@ -132,14 +136,24 @@ class Compute:
                     delivered=self.arrays.gathered,
                     offsets={},
                     spill_offset=0,
-                    meanwhile=barriers if len(self.program.statements) == 1 else (),
+                    meanwhile=barriers,
                 )
                 if self.arrays.gathered:
                     self._gather(*self._kept(sources))
             else:
-                emit_loop(context, self.program, statement)
+                emit_nest(
+                    context,
+                    self.program,
+                    unfinished(statement),
+                    registers=self.layout.held,
+                    together=self.layout.barriers > 0,
+                )
+                self.slots.weight = 1
         self._carry()
         return self._close()
+
+    def _weigh(self, loop: Loop, case: int) -> None:
+        self.slots.weight = frequency(loop, case)
 
     def _write_workers(self) -> dict[str, list[str]]:
         """The code of each worker, where several threads compute a sample; the phase itself is empty then."""

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from dalembert.codegen.ir import Value, Writer
 from dalembert.codegen.memory import Place
 
 __all__ = ["copy", "fill"]
 
+UNROLLED: Final = 512
+"""Elements up to which a copy is straight-line code."""
+
+TOGETHER: Final = 16
+"""Loads of a copy under way at once."""
+
 
 def fill(writer: Writer, place: Place, start: int, stop: int) -> None:
     """Zeros from `start` to `stop`."""
     zero = writer.constant(0.0)
-    if stop - start <= 8:
+    if place.scattered or stop - start <= 8:
         for position in range(start, stop):
             place.store(writer, zero, position)
         return
@@ -27,8 +34,14 @@ def copy(writer: Writer, source: Place, target: Place, size: int) -> None:
         place = writer.let(f"mul i64 {at}, {source.item}")
         _put(writer, target, at, writer.load(source.base, place, source.align))
 
-    if size:
+    if size > UNROLLED:
         _each(writer, 0, size, move)
+        return
+    for start in range(0, size, TOGETHER):
+        positions = range(start, min(start + TOGETHER, size))
+        values = [source.load(writer, position) for position in positions]
+        for position, value in zip(positions, values):
+            target.store(writer, value, position)
 
 
 def _put(writer: Writer, place: Place, at: Value, value: Value) -> None:

@@ -17,6 +17,7 @@ from typing import Final, final
 
 from dalembert.codegen.gpu.architectures import TRIPLE
 from dalembert.codegen.gpu.emit import PHASE_PARAMETERS
+from dalembert.codegen.gpu.quotients import without_branches
 from dalembert.codegen.gpu.source import GpuSource
 from dalembert.codegen.gpu.workers import dispatched, stage_by_stage
 from dalembert.codegen.target import KERNEL_NAME, target_for
@@ -25,6 +26,7 @@ __all__ = ["HOST_NAME", "gpu_module", "host_module"]
 
 HOST_NAME: Final = "dalembert_grid"
 
+VOTE: Final = "@llvm.nvvm.barrier.cta.red.or.aligned.all"
 BARRIER: Final = "@llvm.nvvm.barrier.cta.sync.aligned.all"
 REGISTERS: Final = {
     "%thread": "@llvm.nvvm.read.ptx.sreg.tid.x",
@@ -49,7 +51,7 @@ def gpu_module(source: GpuSource) -> str:
     begin.append("%shared = addrspacecast ptr addrspace(3) @shared to ptr")
     if source.local_bytes:
         # With an offset that only the GPU knows to be zero; of a plain address LLVM would make variables.
-        begin.append(f"%local.start = alloca [{source.local_bytes} x i8], align 8")
+        begin.append(f"%local.start = alloca [{source.local_bytes} x i8], align 16")
         begin.append("%local.zero = lshr i64 %rows, 62")
         begin.append("%local = getelementptr i8, ptr %local.start, i64 %local.zero")
     else:
@@ -63,16 +65,25 @@ def gpu_module(source: GpuSource) -> str:
 
     walk.write(phase, begin, alone=alone)
     kernel = [item.replace("ptr %", "ptr addrspace(1) %global.") for item in source.parameters]
+    text = "\n".join([source.text, *dispatched(source, PHASE_PARAMETERS)])
+    declared = source.declared
+    if source.info.bits == 32:
+        text = without_branches(text)
+        declared -= {line for line in text.split("\n") if line.startswith("declare")}
     return "\n".join(
         [
             f'target triple = "{TRIPLE}"',
-            *sorted(source.declared),
+            *sorted(declared),
             f"declare void {BARRIER}(i32) convergent",
             *(f"declare i32 {register}()" for register in REGISTERS.values()),
             "@shared = external addrspace(3) global [0 x i8], align 16",
             f"define internal void @pace() alwaysinline convergent {{ call void {BARRIER}(i32 0) ret void }}",
-            source.text,
-            *dispatched(source, PHASE_PARAMETERS),
+            f"declare i1 {VOTE}(i32, i1) convergent",
+            "define internal i1 @any(i1 %own) alwaysinline convergent {",
+            f"%one = call i1 {VOTE}(i32 0, i1 %own)",
+            "ret i1 %one",
+            "}",
+            text,
             f"define ptx_kernel void @{KERNEL_NAME}({', '.join(kernel)}) {' '.join(attributes)} {{",
             *walk.lines,
             "}",
@@ -119,6 +130,7 @@ def host_module(source: GpuSource) -> str:
             f'target triple = "{target_for(None).triple}"',
             *sorted(source.declared),
             "define internal void @pace() { ret void }",
+            "define internal i1 @any(i1 %own) alwaysinline { ret i1 %own }",
             source.text,
             *stages,
             f"define void @{HOST_NAME}({parameters}) {{",

@@ -15,6 +15,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from dalembert.codegen.gpu.entry_points import HOST_NAME, host_module
+from dalembert.codegen.gpu.slots import WIDE
 from dalembert.codegen.gpu.source import GpuSource
 from dalembert.codegen.gpu.workers import stage_by_stage
 from dalembert.codegen.target import target_for, target_machine
@@ -47,8 +48,9 @@ class HostKernel:
         size = self.source.info.shared_bytes
         shared = np.full(size // 8 + BEHIND, np.nan)
         before = shared.tobytes()[size:]
-        local = np.full(self.source.info.block * self.local_bytes // 8 + 1, np.nan)
-        self.function(*arguments, grid, shared.ctypes.data, local.ctypes.data)
+        local = np.full(self.source.info.block * self.local_bytes // 8 + 2, np.nan)
+        aligned = -(-local.ctypes.data // WIDE) * WIDE
+        self.function(*arguments, grid, shared.ctypes.data, aligned)
         if shared.tobytes()[size:] != before:
             raise CompileError(f"the kernel writes behind the {size} bytes of its shared memory")
 

@@ -1,12 +1,16 @@
-"""Where a thread keeps the values that find no register.
+"""Where a thread keeps the values that find no register, and the states of loops.
 
 Slots below the number of staged inputs are the columns of these inputs, free after their last use. The next
 are columns of shared memory beyond inputs and results, as far as there is room, and the rest local memory.
-How many of them there are is known only when all code is written; the addresses are filled in then.
+How many of them there are is known only when all code is written; the addresses are filled in then. A *cell*
+is an element of a state. Slots and cells that are used most, loops counted as `weight` says, get the columns;
+the others are in local memory in the order in which the most frequent code loads them, and it loads
+neighbours together.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final, final
 
 from dalembert.codegen.ir import LaneType, Value, Writer
@@ -16,26 +20,52 @@ __all__ = ["ThreadSlots"]
 MARK: Final = "from slot "
 INTO: Final = "into slot "
 
+WIDE: Final = 16
+"""Bytes of a thread that one instruction loads."""
+
+SOON: Final = 60
+"""Lines within which neighbours are loaded together."""
+
+LAST: Final = (1, 0)
+"""The place in their order of what is never loaded."""
+
+CELLS: Final = 1_000_000
+"""The number of the first cell, beyond those of all slots."""
+
 
 @final
 class ThreadSlots:
     """`homes`: slots that are columns of inputs; `taken`: columns of shared memory that arrays have; `count`:
-    slots in all. Slots asked to be kept have the columns after those."""
+    slots in all; `weight`: how often the code that is being written runs. Slots asked to be kept have the
+    columns after those."""
 
     def __init__(self, lane_type: LaneType, homes: int, taken: int) -> None:
         self.type = lane_type
         self.homes = homes
         self.taken = taken
         self.count = 0
+        self.cells = CELLS
+        self.weight = 1
+        self.uses: Counter[int] = Counter()
+        self.first: dict[int, tuple[int, int]] = {}
         self.kept: dict[int, int] = {}
         self.shared = 0
         self.column: dict[int, int] = {}
         self.local: dict[int, int] = {}
 
+    def state(self, size: int) -> Cells:
+        """Cells for the elements of a state."""
+        self.cells += size
+        return Cells(self, self.cells - size)
+
     def load(self, writer: Writer, position: int) -> Value:
+        self.uses[position] += self.weight
+        when = (-self.weight, len(self.first))
+        self.first[position] = min(self.first.get(position, when), when)
         return writer.let(f"{MARK}{position}")
 
     def store(self, writer: Writer, value: Value, position: int) -> None:
+        self.uses[position] += self.weight
         writer.line(f"{value} {INTO}{position}")
 
     def keep(self, slots: set[int]) -> None:
@@ -57,18 +87,32 @@ class ThreadSlots:
     def place(self, columns: int) -> int:
         """Decide where the slots are, in rows of at most `columns`; the columns that are taken then."""
         free = [slot for slot in range(self.homes, self.count) if slot not in self.kept]
+        if self.cells > CELLS:
+            free = [*free, *(cell for cell in range(CELLS, self.cells) if self.uses[cell])]
+            free.sort(key=lambda slot: -self.uses[slot])
         self.shared = max(min(len(free), columns - self.taken), 0)
         self.column = {slot: self.taken + k for k, slot in enumerate(free[: self.shared])} | self.kept
         self.column |= {slot: slot for slot in range(self.homes)}
-        self.local = {slot: k for k, slot in enumerate(free[self.shared :])}
+        local = free[self.shared :]
+        if self.cells > CELLS:
+            local.sort(key=lambda slot: self.first.get(slot, LAST))
+        self.local = {slot: k for k, slot in enumerate(local)}
         return self.taken + self.shared
 
     def resolved(self, lines: list[str]) -> list[str]:
-        """The lines with loads and stores of slots filled in."""
+        """The lines with loads and stores of slots filled in; neighbours in local memory that are loaded soon
+        after one another come together."""
         found: list[str] = []
-        for line in lines:
+        together: dict[int, tuple[str, int]] = {}
+        for number, line in enumerate(lines):
             if MARK in line:
                 name, slot = line.split(f" = {MARK}")
+                if number not in together:
+                    self._load_wide(found, lines, number, int(slot), together)
+                if number in together:
+                    wide, k = together[number]
+                    found.append(f"{name} = extractelement {self._wide} {wide}, i32 {k}")
+                    continue
                 place = self._address(found, int(slot))
                 found.append(f"{name} = load {self.type.text}, ptr {place}, align {self.type.size}")
             elif INTO in line:
@@ -79,8 +123,68 @@ class ThreadSlots:
                 found.append(line)
         return found
 
+    @property
+    def local_bytes(self) -> int:
+        """Local memory of a thread."""
+        return -(-len(self.local) * self.type.size // WIDE) * WIDE
+
+    @property
+    def _wide(self) -> str:
+        return f"<{WIDE // self.type.size} x {self.type.text}>"
+
+    def _load_wide(
+        self, found: list[str], lines: list[str], number: int, slot: int, together: dict[int, tuple[str, int]]
+    ) -> None:
+        """Load the neighbours of a slot with it, if some of them are wanted soon."""
+        count = WIDE // self.type.size
+        if slot not in self.local or self.cells == CELLS:
+            return
+        group = self.local[slot] // count
+        wanted = {}
+        for at in range(number, min(number + SOON, len(lines))):
+            line = lines[at]
+            if line.endswith(":") or line.startswith("br "):
+                break
+            if MARK in line or INTO in line:
+                other = int(line.rpartition(" ")[2])
+                if self.local.get(other, -1) // count != group:
+                    continue
+                if INTO in line:
+                    break
+                wanted[at] = self.local[other] % count
+        if len(set(wanted.values())) < 2:
+            return
+        name = f"%wide.{len(found)}"
+        found.append(f"{name}.at = getelementptr i8, ptr %local, i64 {group * WIDE}")
+        found.append(f"{name} = load {self._wide}, ptr {name}.at, align {WIDE}")
+        together |= {at: (name, k) for at, k in wanted.items()}
+
     def _address(self, lines: list[str], slot: int) -> Value:
         base, place = ("%local", self.local[slot]) if slot in self.local else ("%mine", self.column[slot])
         name = f"%slot.{len(lines)}"
         lines.append(f"{name} = getelementptr i8, ptr {base}, i64 {place * self.type.size}")
         return name
+
+
+@final
+class Cells:
+    """A state whose elements are cells: what `memory.Place` is for arrays, at fixed positions alone."""
+
+    base: Final = ""
+    scattered: Final = True
+
+    def __init__(self, slots: ThreadSlots, first: int) -> None:
+        self._slots = slots
+        self._first = first
+
+    def load(self, writer: Writer, position: int) -> Value:
+        return self._slots.load(writer, self._first + position)
+
+    def load_at(self, writer: Writer, base: Value, position: int) -> Value:
+        return self.load(writer, position)
+
+    def store(self, writer: Writer, value: Value, position: int) -> None:
+        self._slots.store(writer, value, self._first + position)
+
+    def store_at(self, writer: Writer, value: Value, base: Value, position: int) -> None:
+        self.store(writer, value, position)
