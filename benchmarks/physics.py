@@ -26,7 +26,7 @@ from physics_findings import Finding
 from dalembert.cli.timing import machine, table
 from dalembert.simulation.rollouts import SimulationWarning
 
-LONGEST = 96
+LONGEST = 60
 """Characters of a cell; what is longer is said below the table."""
 
 

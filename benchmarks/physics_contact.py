@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from physics_findings import UPRIGHT, Array, Finding, Findings, G, ball, below, block, body
+from physics_findings import UPRIGHT, Array, Finding, Findings, G, ball, below, block, body, greatest
 
 import dalembert as da
 
@@ -60,7 +60,8 @@ def slopes(law: str) -> Findings:
 
     The tilt is a weight m g cos(theta) and a force m g sin(theta) along x.
     """
-    slip, error, worst_slip, worst_error = 0.0, 0.0, "", ""
+    slips: dict[str, float] = {}
+    errors: dict[str, float] = {}
     for kind, length, mass, mu in SLOPES:
         model, height, points = slider(kind, length, mass, mu)
         theta = np.arctan(mu * SHARES)
@@ -88,18 +89,18 @@ def slopes(law: str) -> Findings:
             expected = G * (np.sin(theta) - mu * np.cos(theta))
             rates = (found.v[:, -1, 3] - found.v[:, -1 - half, 3]) / 0.5
             wrong = np.abs(rates / expected - 1.0)[SHARES > 1.0].max()
-            slip, worst_slip = max((slip, worst_slip), (moved, name))
-            error, worst_error = max((error, worst_error), (wrong, name))
+            slips[name], errors[name] = float(moved), float(wrong)
     stuck = below(
         f"{law}: inclines stick at tan = 0.5, 0.9, 0.99 mu ({len(SLOPES)} bodies, 1 to 10 ms)",
         "0 mm",
-        slip * 1e3,
+        greatest(*slips.values()) * 1e3,
         0.1,
         " mm",
     )
-    yield stuck._replace(found=f"{stuck.found} ({worst_slip})")
-    slid = below(f"{law}: slide at 1.01 to 2.5 mu", "g (sin - mu cos)", 1e2 * error, 1.0, " % off")
-    yield slid._replace(found=f"{slid.found} ({worst_error})")
+    off = 1e2 * greatest(*errors.values())
+    slid = below(f"{law}: slide at 1.01 to 2.5 mu", "g (sin - mu cos)", off, 1.0, " % off")
+    for finding, where in ((stuck, slips), (slid, errors)):
+        yield finding._replace(found=f"{finding.found} ({max(where, key=where.__getitem__)})")
 
 
 def rolling(law: str) -> Findings:
@@ -124,8 +125,8 @@ def rolling(law: str) -> Findings:
             steps = round(3.0 * 2.0 / (7.0 * mu * G) / dt)
             found = da.rollout(model, np.tile(q, (2, 1)), v, steps=steps, dt=dt, contact=law)
             speed = along_ground(found)
-            errors["5/7"] = max(errors["5/7"], abs(speed[0] * (1.0 + s) - 1.0))
-            errors["2/7"] = max(errors["2/7"], abs(speed[1] * (1.0 + s) / s - 1.0))
+            errors["5/7"] = greatest(errors["5/7"], abs(speed[0] * (1.0 + s) - 1.0))
+            errors["2/7"] = greatest(errors["2/7"], abs(speed[1] * (1.0 + s) / s - 1.0))
     for ratio, error in errors.items():
         start = "slipping" if ratio == "5/7" else "spinning"
         yield below(
@@ -162,8 +163,8 @@ def rebounds() -> Findings:
                 found = da.rollout(model, start, np.zeros(6), steps=count, dt=dt, contact="rigid")
                 speed = found.v[:, 5]
                 hit = int(np.argmin(speed))
-                upward = max(speed[hit:].max(), 0.0)
-                worst[e] = max(worst[e], abs(upward / -speed[hit] - e))
+                upward = greatest(speed[hit:], 0.0)
+                worst[e] = greatest(worst[e], abs(upward / -speed[hit] - e))
     for e, error in worst.items():
         yield below(
             f"rigid: restitution {e:g} (balls, bricks; 0.1 to 1000 kg)",
@@ -256,7 +257,7 @@ def heavy_on_light(law: str) -> Findings:
         q = np.array([0.0, 0.0, 0.1, *UPRIGHT, 0.0, 0.0, 0.45, *UPRIGHT])
         for dt in (0.002, 0.005):
             found = da.rollout(model, q, np.zeros(12), steps=round(2.0 / dt), dt=dt, contact=law)
-            worst = max(worst, float(np.abs(found.q[-1, [2, 9]] - q[[2, 9]]).max()))
+            worst = greatest(worst, np.abs(found.q[-1, [2, 9]] - q[[2, 9]]))
     sag = 0.0 if law == "rigid" else 5.25
     yield below(f"{law}: 1000 kg on 1 kg and on 1 g sink in", f"{sag:g} mm", worst * 1e3, sag + 0.1, " mm")
 

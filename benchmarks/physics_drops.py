@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from physics_findings import UPRIGHT, Array, Findings, G, below, block, body
+from physics_findings import UPRIGHT, Array, Findings, G, below, block, body, greatest
 
 import dalembert as da
 from dalembert.algorithms.energy_momentum import kinetic_energy
@@ -164,16 +164,16 @@ def work(law: str) -> Findings:
             q, v, memory, done, energies = advance(q, v, e, mu, memory, dt)
             total += done
             scale = np.maximum(energies[:, 1], 1.0)
-            worst = max(worst, float(((done if law == "rigid" else total) / scale).max()))
+            worst = greatest(worst, (done if law == "rigid" else total) / scale)
             if model.nv == 6:
-                told = max(told, float((np.abs(energies[:, 0] - energies[:, 1] - done) / scale).max()))
+                told = greatest(told, np.abs(energies[:, 0] - energies[:, 1] - done) / scale)
             if even:
                 after = energy(model, q, v, dt)
                 lift = np.maximum(q[:, 2] - height - dt * upward(model, q, v), 0.0) * model.total_mass * G
-                added = max(added, float(((after - before - lift) / begun).max()))
-                gained = max(gained, float(((after - begun) / begun).max()))
+                added = greatest(added, (after - before - lift) / begun)
+                gained = greatest(gained, (after - begun) / begun)
     yield below(
-        f"{law}: work of contact, {DROPS} drops each of {', '.join(shapes())}; e, mu in [0, 1]",
+        f"{law}: work of contact, {DROPS} drops of each of 8 bodies; e, mu in [0, 1]",
         "<= 0",
         worst,
         1e-12,

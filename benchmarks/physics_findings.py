@@ -33,6 +33,11 @@ def below(law: str, expected: str, found: float, bar: float, unit: str = "") -> 
     return Finding(law, expected, f"{found:.2g}{unit}", f"<= {bar:g}{unit}", bool(found <= bar))
 
 
+def greatest(*values: Any) -> float:
+    """The greatest number; NaN, which meets no bar, if one is."""
+    return max((float(np.max(value)) for value in values), key=lambda x: np.inf if np.isnan(x) else x)
+
+
 def body(
     shapes: Sequence[Shape],
     mass: float,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from physics_drops import links
-from physics_findings import Array, Finding, Findings, G, below
+from physics_findings import Array, Finding, Findings, G, below, greatest
 
 import dalembert as da
 
@@ -52,7 +52,7 @@ def single_body() -> Findings:
                 p = da.centroidal_momentum(model, run.q, run.v)[:, 3:]
                 off = p - p[0] - model.total_mass * np.array(g) * run.time[:, np.newaxis]
                 error = np.inf if run.failed else np.abs(off).max() / max(1.0, np.abs(p).max())
-                worst = max(worst, float(error))
+                worst = greatest(worst, error)
     yield below(
         f"linear momentum of one body in flight, {len(ORDERS)} integrators, 10,000 steps",
         "kept",

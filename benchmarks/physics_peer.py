@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from physics_findings import UPRIGHT, Array, Finding, Findings, G, ball, below
+from physics_findings import UPRIGHT, Array, Finding, Findings, G, ball, below, greatest
 
 import dalembert as da
 from dalembert.errors import DalembertError
@@ -51,7 +51,7 @@ def flight() -> Findings:
             theirs = [np.array(x) for x in zip(*states[:-1], strict=True)]
             q_peer, v_peer = da.convert_state(model, *theirs, source="mujoco", target="dalembert")
             ours = da.rollout(model, q[0], v[0], steps=len(q_peer), dt=dt, integrator="rk4")
-            worst = max(worst, np.abs(ours.q[1:] - q_peer).max(), np.abs(ours.v[1:] - v_peer).max())
+            worst = greatest(worst, np.abs(ours.q[1:] - q_peer), np.abs(ours.v[1:] - v_peer))
             spans.append(len(q_peer) * dt)
         law = f"MuJoCo: 12 flights of {min(spans):.2f} to {max(spans):.2f} s, RK4, {dt * 1e3:g} ms: q and v"
         yield below(law, "equal", worst, 1e-6)
