@@ -125,3 +125,21 @@ def test_small_results_take_the_columns_of_dead_inputs():
     plain = source_of(program, 32, Layout(block=64, shared=100 * 1024))
     assert roomy.info.shared_bytes < plain.info.shared_bytes
     assert roomy.info.shared_bytes >= inputs * 64 * 4
+
+
+def test_rollouts_of_vast_code_run_in_phase():
+    """As measured (design/gpu.md): blocks of 128 threads that wait for each other, in loops too."""
+
+    def layout(count, steps):
+        graph = Graph()
+        x = [graph.input("x", k) for k in range(8)]
+        for k in range(count):
+            x[k % 8] = x[k % 8] * x[(k + 3) % 8] + x[(k + 5) % 8]
+        rollout = Rollout((("x", 0),)) if steps else None
+        return default_layout(straight({"x": 8}, {"y": x}), bits=32, architecture=SM90, rollout=rollout)
+
+    vast = layout(7000, steps=True)
+    assert (vast.block, vast.registers, vast.barriers) == (128, 255, 8)
+    assert 2 * (vast.shared + 1024) <= SM90.sm_bytes
+    assert vast.held < vast.values
+    assert layout(7000, steps=False).barriers == layout(300, steps=True).barriers == 0

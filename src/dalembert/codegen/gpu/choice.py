@@ -10,10 +10,14 @@ Other programs, results in pieces and loops have one thread a sample. Few number
 choice, many small threads. Many: all 255 registers, the rest in shared memory, two warps for each of a
 processor's four parts. In between, and for double precision, whose numbers take two registers each, more
 threads with fewer registers hide more latency than the spills cost.
+
+Rollouts of code far larger than the instruction caches have larger blocks, whose warps run it in phase:
+fetched once, it serves them all.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from dalembert.codegen.gpu.architectures import Architecture
@@ -51,6 +55,15 @@ EASE: Final = 0.6
 MORE: Final = 1.1
 """The same, at most."""
 
+VAST: Final = 12_000
+"""Operations from which on the code of a rollout is fetched anew at every step."""
+
+PAUSES: Final = 8
+"""Places in such code where the warps of a block wait for each other."""
+
+UNDER_WAY: Final = 40
+"""Registers of a thread for what an inner loop computes."""
+
 ASIDE: Final = 25
 """Registers of a thread that hold no planned value: addresses, operands under way."""
 
@@ -81,8 +94,10 @@ def default_layout(
 ) -> Layout:
     """The layout by rule; `alone`: with one thread a sample."""
     many = planned(architecture, bits, block=64, registers=255, blocks=4)
+    size = sum(len(live(_values(statement))) for statement in program.statements)
+    if rollout is not None and size > VAST:
+        return in_phase(architecture, bits, block=128, blocks=2)
     if len(program.statements) != 1 or not isinstance(program.statements[0], Straight):
-        size = sum(len(live(_values(statement))) for statement in program.statements)
         return many if size > LONG else Layout(block=128)
     instructions = schedule(list(dict.fromkeys(program.statements[0].values)), fma=True)
     alive, operations = most_alive(instructions), len(instructions.order)
@@ -140,6 +155,13 @@ def planned(
     )
 
 
+def in_phase(architecture: Architecture, bits: int, *, block: int, blocks: int) -> Layout:
+    """Such a layout with all registers, whose warps wait for each other now and then."""
+    layout = planned(architecture, bits, block=block, registers=255, blocks=blocks)
+    held = (255 - ASIDE - UNDER_WAY) * 32 // bits
+    return replace(layout, barriers=PAUSES, held=held)
+
+
 def choices(architecture: Architecture, bits: int) -> list[Layout]:
     """Layouts worth measuring."""
     found = [Layout(block=block) for block in (64, 128, 256)]
@@ -158,4 +180,5 @@ def choices(architecture: Architecture, bits: int) -> list[Layout]:
         found.append(
             planned(architecture, bits, block=WARP * parts, registers=registers, blocks=blocks, parts=parts)
         )
-    return found
+    found += [in_phase(architecture, bits, block=128, blocks=2)]
+    return [*found, in_phase(architecture, bits, block=256, blocks=1)]
