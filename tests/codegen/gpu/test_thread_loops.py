@@ -54,7 +54,16 @@ def two_inner(x):
     return list(scalar.loop(20, step, (x[0], 0.0), until=lambda c: c[0] < 0.3))
 
 
-FUNCTIONS = {"newton": newton, "three levels": three_levels, "two inner": two_inner}
+def single(x):
+    """A loop without others inside."""
+    return list(
+        scalar.loop(
+            9, lambda c: (c[0] * 0.5 + x[1] * 0.01, c[1] + 1.0), (x[0], 0.0), until=lambda c: c[0] < 1.5
+        )
+    )
+
+
+FUNCTIONS = {"newton": newton, "three levels": three_levels, "two inner": two_inner, "single": single}
 
 
 @same_rounding
@@ -106,6 +115,15 @@ def test_a_loop_inside_another_needs_no_table():
     for name, by_table in (("newton", False), ("two inner", False), ("three levels", True)):
         text = source_of(program_of(FUNCTIONS[name]), 64, TOGETHER).text
         assert ("switch i64" in text) == by_table
+
+
+@pytest.mark.parametrize("name", ["newton", "two inner", "single"])
+def test_the_warps_of_a_block_go_through_a_loop_together(name):
+    """Where the layout has barriers."""
+    program = program_of(FUNCTIONS[name])
+    loops = sum(isinstance(item, Loop) and item.until is not None for item in program.statements)
+    assert source_of(program, 64, TOGETHER).text.count("call i1 @any(") == loops == 1
+    assert "@any(" not in source_of(program, 64, LAYOUTS["planned slots, most in local memory"]).text
 
 
 def test_a_thread_inside_a_loop_does_not_ask_whether_it_is_done():

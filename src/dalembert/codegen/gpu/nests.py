@@ -133,9 +133,11 @@ def _preloaded(context: Context, loop: Loop, case: int, registers: int) -> dict[
 
 def _runs(program: Program, loop: Loop) -> Runs | None:
     """One round of the sequence as (case, times); None where it cannot be written so."""
-    if loop.kinds is None or not loop.count or not _is_fixed(loop):
+    if not loop.count or loop.reverse or not _is_fixed(loop):
         return None
-    table = [int(kind) for kind in program.tables[loop.kinds][: loop.count]]
+    table = [0] * loop.count
+    if loop.kinds is not None:
+        table = [int(kind) for kind in program.tables[loop.kinds][: loop.count]]
     last = table[-1]
     length = table.index(last) + 1
     if loop.count % length or table != table[:length] * (loop.count // length):
