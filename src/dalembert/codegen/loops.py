@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from dalembert.codegen.body import emit_instructions
 from dalembert.codegen.context import Context
 from dalembert.codegen.ir import Value
@@ -75,9 +73,8 @@ def emit_case(
     number: int,
     stores: tuple[IndexedStore, ...],
     index: Value,
-    known: Mapping[Address, Value] | None = None,
 ) -> None:
-    """Write the stores of one case; `known`: elements whose values are at hand."""
+    """Write the stores of one case."""
     writer = context.writer
     instructions = context.schedule([store.value for store in stores])
     hazards = loop_hazards(program, loop, number)
@@ -102,8 +99,6 @@ def emit_case(
             array, position = instructions.data[node]
             return context.places[array].load(writer, position)
         address = instructions.data[node]
-        if known and address in known:
-            return known[address]
         return context.places[address.array].load_at(writer, bases[_key(address)], address.offset)
 
     def put(store: IndexedStore, value: Value) -> None:

@@ -61,9 +61,6 @@ VAST: Final = 12_000
 PAUSES: Final = 8
 """Places in such code where the warps of a block wait for each other."""
 
-UNDER_WAY: Final = 40
-"""Registers of a thread for what an inner loop computes."""
-
 ASIDE: Final = 25
 """Registers of a thread that hold no planned value: addresses, operands under way."""
 
@@ -158,8 +155,7 @@ def planned(
 def in_phase(architecture: Architecture, bits: int, *, block: int, blocks: int) -> Layout:
     """Such a layout with all registers, whose warps wait for each other now and then."""
     layout = planned(architecture, bits, block=block, registers=255, blocks=blocks)
-    held = (255 - ASIDE - UNDER_WAY) * 32 // bits
-    return replace(layout, barriers=PAUSES, held=held)
+    return replace(layout, barriers=PAUSES)
 
 
 def choices(architecture: Architecture, bits: int) -> list[Layout]:

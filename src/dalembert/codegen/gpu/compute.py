@@ -145,7 +145,6 @@ class Compute:
                     context,
                     self.program,
                     unfinished(statement),
-                    registers=self.layout.held,
                     together=self.layout.barriers > 0,
                 )
                 self.slots.weight = 1

@@ -30,7 +30,7 @@ class Layout:
     block may have. `staged`: rows go through shared memory, so that neighbouring threads read and write
     neighbouring numbers. `barriers`: places in the arithmetic where the threads of a block wait for each
     other, so that they run the same instructions while these are in the caches; with some, they go through
-    loops together, too. `held`: values that are in registers while an inner loop runs that only reads them.
+    loops together, too.
     """
 
     block: int = 128
@@ -40,7 +40,6 @@ class Layout:
     staged: bool = True
     barriers: int = 0
     parts: int = 1
-    held: int = 0
 
     def __post_init__(self) -> None:
         if not (WARP <= self.block <= MOST_THREADS and self.block % WARP == 0):

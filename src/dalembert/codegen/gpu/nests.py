@@ -2,8 +2,7 @@
 
 A `Loop` with others inside is one sequence of parts, by a table: a b b b c, a b b b c, … A thread that goes
 by the table asks for each part which it is and whether it is to be left out. Where the sequence is a repeated
-one of single parts and repeated parts, it is written as two loops instead; what the inner one only reads is
-in registers while it runs, as far as there are any.
+one of single parts and repeated parts, it is written as two loops instead.
 
 The code of such loops is larger than the instruction caches. Warps that run it each at its own time fetch it
 each for itself, and wait for that alone; `together` the warps of a block begin each part at the same time,
@@ -37,10 +36,8 @@ def frequency(loop: Loop, case: int) -> int:
     return TRIAL if case >= 0 and loop.skips and loop.skips[case] is not None else ITERATION
 
 
-def emit_nest(
-    context: Context, program: Program, loop: Loop, *, registers: int, together: bool = False
-) -> None:
-    """Write a loop; `registers` values may be kept over the iterations of an inner one."""
+def emit_nest(context: Context, program: Program, loop: Loop, *, together: bool = False) -> None:
+    """Write a loop, and those inside it."""
     runs = _runs(program, loop)
     if runs is None:
         emit_loop(context, program, loop)
@@ -65,14 +62,13 @@ def emit_nest(
             writer.begin(part)
         if times == 1:
             leave(context, skip, counter, over)
-            _write(context, program, loop, case, counter, {})
+            _write(context, program, loop, case, counter)
             writer.line(f"br label %{over}")
         else:
             context.entering(loop, -1)
-            known = _preloaded(context, loop, case, registers)
             inner_tail, inner_counter, inner_head = _begin(context)
             leave(context, skip, inner_counter, over)
-            _write(context, program, loop, case, inner_counter, known)
+            _write(context, program, loop, case, inner_counter)
             _end(context, inner_tail, inner_counter, inner_head, times, over)
         writer.begin(over)
     _end(context, tail, counter, head, loop.count // sum(times for _, times in runs), after)
@@ -91,11 +87,9 @@ def _round(context: Context, flag: Address, after: str) -> Value:
     return done
 
 
-def _write(
-    context: Context, program: Program, loop: Loop, case: int, counter: Value, known: dict[Address, Value]
-) -> None:
+def _write(context: Context, program: Program, loop: Loop, case: int, counter: Value) -> None:
     context.entering(loop, case)
-    emit_case(context, program, loop, case, loop.cases[case], counter, known)
+    emit_case(context, program, loop, case, loop.cases[case], counter)
 
 
 def _begin(context: Context) -> tuple[str, Value, str]:
@@ -117,18 +111,6 @@ def _end(context: Context, tail: str, counter: Value, head: str, count: int, aft
     writer.line(f"{counter}.next = add i64 {counter}, 1")
     more = writer.let(f"icmp ult i64 {counter}.next, {count}")
     writer.line(f"br i1 {more}, label %{head}, label %{after}")
-
-
-def _preloaded(context: Context, loop: Loop, case: int, registers: int) -> dict[Address, Value]:
-    """Values of elements that a case reads and does not write."""
-    written = {store.address for store in loop.cases[case]}
-    nodes = live([store.value for store in loop.cases[case]])
-    read = dict.fromkeys(node.data for node in nodes if node.op == "load" and node.data not in written)
-    places = context.places
-    return {
-        address: places[address.array].load(context.writer, address.offset)
-        for address in list(read)[:registers]
-    }
 
 
 def _runs(program: Program, loop: Loop) -> Runs | None:
