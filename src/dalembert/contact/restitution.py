@@ -17,7 +17,7 @@ the velocity before the step, contact adds
     W' = P . (v + v*) / 2 + 1/2 P . B^-1 P                                                               (2)
 
 to that. W' - W = - h/2 f . A^-1 P is positive where the weight presses: what bounces on its corners would
-climb. So s_1 is such that W' is not positive either.
+climb. So rebound is such that it never makes W' positive either.
 """
 
 from __future__ import annotations
