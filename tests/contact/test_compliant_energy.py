@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 
 import dalembert as da
+from dalembert.algorithms.kinematics import forward_kinematics
+from dalembert.contact import compliant_step
 from dalembert.contact.candidates import Candidate, ContactPoint
-from dalembert.contact.compliant_solver import Yielding
+from dalembert.contact.compliant_solver import Yielding, solve_compliant
 from dalembert.contact.compliant_step import CompliantSettings, step_compliant
 from dalembert.contact.costs import Point
+from dalembert.contact.pairs import pairs_of
+from dalembert.contact.points import contact_points
 from dalembert.spatial import Mat3, Transform, Vec3
 
 G = 9.81
@@ -53,6 +57,30 @@ def test_limbs_that_a_falling_trunk_hits_gain_no_energy():
     assert rises.max() < 0.05 * energy[:, 0].max()
     assert np.sum(rises > 1e-9) <= 2
     assert -found.contacts.gap.min() < 0.08
+
+
+def test_contact_gives_no_more_than_springs_lose_whatever_is_cut(monkeypatch):
+    """Work of contact and what springs gain, of limbs in the ground at random speeds, one step of 20 ms."""
+    model, rng, sums = trunk_with_arms(), np.random.default_rng(1), []
+
+    def watched(problem, v, surfaces, dt):
+        found = solve_compliant(problem, v, surfaces, dt)
+        gained = [sum(s.held_after(x, dt)) for s, x in zip(surfaces, found.impulses, strict=True)]
+        sums.append((found.work, sum(gained)))
+        return found
+
+    monkeypatch.setattr(compliant_step, "solve_compliant", watched)
+    pairs = pairs_of(model)
+    for _ in range(40):
+        q, v = np.array(model.neutral()), 10.0 * rng.normal(size=model.nv)
+        q[2], q[3:7], q[7:] = 0.25, rng.normal(size=4), rng.uniform(-0.9, 1.5, model.nq - 7)
+        q[3:7] /= np.linalg.norm(q[3:7])
+        points = contact_points(forward_kinematics(model, q.tolist()), pairs)
+        memory = [[*rng.normal(size=3) * 0.01, 50.0, rng.uniform(0.0, 0.05)] for _ in points]
+        step_compliant(model, q.tolist(), v.tolist(), [0.0] * model.nv, 0.02, points, memory=memory)
+    work, gained = np.array(sums).T
+    assert np.sum(np.abs(work) > 1.0) > 20
+    assert (work + gained).max() < 1e-9
 
 
 def ball_in_the_ground(depth: float, memory: list[float], *, speed: float = 0.0, steps: int = 1):
