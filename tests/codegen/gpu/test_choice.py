@@ -130,14 +130,16 @@ def test_small_results_take_the_columns_of_dead_inputs():
 def test_rollouts_of_vast_code_run_in_phase():
     """As measured (design/gpu.md): blocks of 128 threads that wait for each other, in loops too."""
 
-    def layout(count, steps):
+    def layout(count, steps, alone=True):
         graph = Graph()
         x = [graph.input("x", k) for k in range(8)]
         for k in range(count):
             x[k % 8] = x[k % 8] * x[(k + 3) % 8] + x[(k + 5) % 8]
         rollout = Rollout((("x", 0),)) if steps else None
-        return default_layout(straight({"x": 8}, {"y": x}), bits=32, architecture=SM90, rollout=rollout)
+        program = straight({"x": 8}, {"y": x})
+        return default_layout(program, bits=32, architecture=SM90, rollout=rollout, alone=alone)
 
+    assert layout(7000, steps=True, alone=False).parts == 4
     vast = layout(7000, steps=True)
     assert (vast.block, vast.registers, vast.barriers) == (128, 255, 8)
     assert 2 * (vast.shared + 1024) <= SM90.sm_bytes

@@ -12,7 +12,7 @@ processor's four parts. In between, and for double precision, whose numbers take
 threads with fewer registers hide more latency than the spills cost.
 
 Rollouts of code far larger than the instruction caches have larger blocks, whose warps run it in phase:
-fetched once, it serves them all.
+fetched once, it serves them all. (Four threads a sample are in phase anyway.)
 """
 
 from __future__ import annotations
@@ -92,10 +92,10 @@ def default_layout(
     """The layout by rule; `alone`: with one thread a sample."""
     many = planned(architecture, bits, block=64, registers=255, blocks=4)
     size = sum(len(live(_values(statement))) for statement in program.statements)
-    if rollout is not None and size > VAST:
-        return in_phase(architecture, bits, block=128, blocks=2)
+    vast = rollout is not None and size > VAST
+    together = in_phase(architecture, bits, block=128, blocks=2)
     if len(program.statements) != 1 or not isinstance(program.statements[0], Straight):
-        return many if size > LONG else Layout(block=128)
+        return together if vast else many if size > LONG else Layout(block=128)
     instructions = schedule(list(dict.fromkeys(program.statements[0].values)), fma=True)
     alive, operations = most_alive(instructions), len(instructions.order)
     gathered = gathered_columns(program) if rollout is None else 0
@@ -111,7 +111,7 @@ def default_layout(
     held = not Arrays(program, rollout, LaneType(bits, 1), layout).scratch_elements
     if long and held and not alone and not (in_pieces and rollout is None):
         return layout
-    return _one_thread(program, alive, bits, architecture, rollout)
+    return together if vast else _one_thread(program, alive, bits, architecture, rollout)
 
 
 def _one_thread(
