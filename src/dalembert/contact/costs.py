@@ -76,6 +76,10 @@ class Point:
         share = minimum(self._allowed(pull, held)[0], 1.0)
         return PointForce(self.normal * gamma + pull * share, gamma)
 
+    def slides(self, u: Vec3, held: Scalar) -> Scalar:
+        """Whether friction is less than half of what would stop the slip."""
+        return self._allowed(self.pull(u), held)[0] < 0.5
+
     def pull(self, u: Vec3) -> Vec3:
         """The friction that would stop the slip."""
         wanted = self.expected - u * self.friction_stiffness

@@ -137,7 +137,7 @@ def solve(
     u = [Vec3(*item) for item in lists]
     near = updates >= LEFT
     forces = [
-        point.force(x, select(near, point.normal_impulse(x), h))
+        point.force(x, select(logical_and(near, point.slides(x, h)), point.normal_impulse(x), h))
         for point, x, h in zip(problem.points, u, held)
     ]
     return GaussSolution(
