@@ -6,7 +6,7 @@ of aliasing and of reading before writing are answered exactly, by looking at ev
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, final
 
@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from dalembert.codegen.ir import Value, Writer
 from dalembert.tracing.expression import live
-from dalembert.tracing.program import Address, IndexedStore, Loop, Program, Straight
+from dalembert.tracing.program import Address, IndexedStore, Loop, Program, Store, Straight
 
-__all__ = ["Layout", "Place", "Tables", "loop_hazards", "zero_runs"]
+__all__ = ["Layout", "Place", "Tables", "loop_hazards", "without_zeros", "zero_runs"]
 
 Positions = npt.NDArray[np.int64]
 
@@ -186,6 +186,15 @@ def zero_runs(program: Program) -> dict[str, list[tuple[int, int]]]:
     for name in delivered:
         missing[name] |= first_write[name] == NEVER
     return {name: _runs(mask) for name, mask in missing.items()}
+
+
+def without_zeros(statement: Straight, zeroed: Collection[str]) -> Straight:
+    """Leave out the zeros of arrays that are filled with them before."""
+
+    def stands(store: Store) -> bool:
+        return store.array in zeroed and store.value.op == "constant" and store.value.data == 0.0
+
+    return Straight(tuple(store for store in statement.stores if not stands(store)))
 
 
 Access = tuple[str, Positions, Positions]

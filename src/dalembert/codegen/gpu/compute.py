@@ -18,7 +18,7 @@ from dalembert.codegen.gpu.stages import Team
 from dalembert.codegen.gpu.unfinished import unfinished
 from dalembert.codegen.gpu.workers import BARRIER, BEGIN, NEVER
 from dalembert.codegen.ir import Value, Writer
-from dalembert.codegen.memory import Place, zero_runs
+from dalembert.codegen.memory import Place, without_zeros, zero_runs
 from dalembert.codegen.registers import Plan, allocate
 from dalembert.codegen.rollout import Rollout
 from dalembert.codegen.row_blocks import Source
@@ -132,7 +132,7 @@ class Compute:
             if isinstance(statement, Straight):
                 sources = emit_straight(
                     context,
-                    self._without_zeros(statement),
+                    without_zeros(statement, self.zeroed),
                     delivered=self.arrays.gathered,
                     offsets={},
                     spill_offset=0,
@@ -164,7 +164,8 @@ class Compute:
         if self.arrays.scratch_elements:
             raise CompileError(f"parts={self.layout.parts}: what a step carries does not fit shared memory")
         results = {
-            (store.array, store.position): store.value for store in self._without_zeros(statement).stores
+            (store.array, store.position): store.value
+            for store in without_zeros(statement, self.zeroed).stores
         }
         instructions = self.context.schedule(list(results.values()))
         team = Team(
@@ -277,18 +278,6 @@ class Compute:
             for node in leaves
             if instructions.data[node][0] in shared.keys() - constant
         }
-
-    def _without_zeros(self, statement: Straight) -> Straight:
-        """Leave out the zeros that another phase has written."""
-        return Straight(
-            tuple(
-                store
-                for store in statement.stores
-                if not (
-                    store.array in self.zeroed and store.value.op == "constant" and store.value.data == 0.0
-                )
-            )
-        )
 
     def _check(self) -> None:
         """Note the row if it is refused. It is computed all the same."""
