@@ -109,6 +109,10 @@ class Graph:
             return node
         return self._looked_up(node.data, args[0]) if node.op == "lookup" else self.operation(node.op, *args)
 
+    def copy(self, node: Expression, args: Sequence[Expression]) -> Expression:
+        """A node of its own for the operation on other arguments, in their order, whatever the rules say."""
+        return self._new(node.op, tuple(args), node.data)
+
     def existing(self, op: str, a: Expression, b: Expression) -> Expression | None:
         """What the operation on these two gave when it was constructed before; None if it was not."""
         return self._known[op].get((a.index, b.index))
