@@ -54,8 +54,7 @@ def test_limbs_that_a_falling_trunk_hits_gain_no_energy():
     energy = da.kinetic_energy(model, found.q, found.v) + da.potential_energy(model, found.q)
     rises = energy.max(axis=1) - energy[:, 0]
     assert not found.failed.any()
-    assert rises.max() < 0.05 * energy[:, 0].max()
-    assert np.sum(rises > 1e-9) <= 2
+    assert rises.max() < 1e-9
     assert -found.contacts.gap.min() < 0.08
 
 

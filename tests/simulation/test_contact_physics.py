@@ -310,9 +310,10 @@ def test_external_forces_push_what_touches():
 
 @pytest.mark.parametrize("frame", ["body", "world", "center"])
 def test_external_forces_act_in_their_frame_whether_there_is_contact_or_not(frame):
-    """On a turned body whose centre is off its origin, above the ground."""
+    """On a turned body whose centre is off its origin, above the ground; with equal moments, as gyroscopic
+    forces are of another order where there is contact."""
     builder = da.ModelBuilder()
-    stone = da.RigidInertia(2.0, (0.3, -0.1, 0.2), (0.3, 0.4, 0.5))
+    stone = da.RigidInertia(2.0, (0.3, -0.1, 0.2), (0.4, 0.4, 0.4))
     builder.add_body("stone", "world", da.Free(), inertia=stone)
     builder.add_shape("stone", da.Sphere(R))
     model = builder.build().with_ground()

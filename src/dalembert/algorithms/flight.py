@@ -15,7 +15,7 @@ from dalembert.scalar import Scalar, cos, sin
 from dalembert.spatial import Mat3, Vec3
 from dalembert.spatial.rotations import quaternion_rate, rotation_of_quaternion
 
-__all__ = ["land", "rates_in_flight", "take_off", "turned"]
+__all__ = ["falling_along", "land", "rates_in_flight", "take_off", "turned"]
 
 Scalars = Sequence[Scalar]
 Pair = tuple[list[Scalar], list[Scalar]]
@@ -37,6 +37,14 @@ def land(body: Body, y: Scalars, w: Scalars) -> Pair:
     R, center, omega, velocity = _parts(body, y, w)
     c = _center(body)
     return _packed(body, center - R @ c, y, omega, R.transposed_times(velocity) - omega.cross(c))
+
+
+def falling_along(body: Body, q: Scalars, v: Scalars) -> list[Scalar]:
+    """The velocity variables that one sees who moves as the body's centre does, without turning."""
+    if not _flies(body):
+        return list(v)
+    _, _, omega, _ = _parts(body, q, v)
+    return _packed(body, Vec3.zero(), q, omega, -omega.cross(_center(body)))[1]
 
 
 def rates_in_flight(body: Body, q: Scalars, v: Scalars, a: Scalars) -> Pair:

@@ -132,7 +132,7 @@ def step_compliant(
         external_frame=external_frame,
     )
     surfaces = _surfaces(begun.axes, candidates, memory, dt, settings)
-    problem = begun.problem([surface.point for surface in surfaces])
+    problem = begun.problem([surface.point for surface in surfaces], v)
     found = solve_compliant(problem, v, surfaces, dt)
     q_next, v_next = moved(tree, q, found.v, found.mend, dt)
     remembered = [

@@ -34,6 +34,13 @@ GATE = 0.1
 UPDATES = 8.0
 """How often it follows them in a step: with fewer, bodies that slide on an edge begin to chatter."""
 
+WHOLE = 2.0
+"""So often it follows them wholly, then half the way: where friction and pressure hinder each other by turns,
+whole ones would go to and fro for ever."""
+
+LATEST = 0.7
+"""The share of the iterations after which it follows no more: so that the last ones converge."""
+
 LEFT = 2.0 * UPDATES
 """Added to the count of updates where following would change little, and is left to the last impulses."""
 
@@ -85,6 +92,7 @@ def solve(
         u: Sequence[Vec3],
         held: Sequence[Scalar],
         updates: Scalar,
+        number: Scalar,
     ) -> Any:
         """Friction follows the normal impulses, if it may; r, and what is left of it."""
         others = problem.other_impulses(v)
@@ -96,9 +104,10 @@ def solve(
 
         r = residual(held)
         size = _norm(r, weights) / scale
-        still = updates < UPDATES
+        still = logical_and(updates < UPDATES, number < LATEST * iterations)
         settled = logical_and(size < GATE, still)
-        normal = [point.normal_impulse(x) for point, x in zip(problem.points, u)]
+        share = select(updates < WHOLE, 1.0, 0.5)
+        normal = [h + (point.normal_impulse(x) - h) * share for point, x, h in zip(problem.points, u, held)]
         r_followed = residual(normal)
         size_followed = _norm(r_followed, weights) / scale
         follows = logical_and(settled, size_followed >= FOLLOWED * tolerance)
@@ -106,10 +115,10 @@ def solve(
         r = [select(follows, new, old) for new, old in zip(r_followed, r, strict=True)]
         size = select(follows, size_followed, size)
         left = select(logical_and(still, logical_not(settled)), 1.0, size)
-        return [held, r, left, updates + select(settled, select(follows, 1.0, LEFT), 0.0)]
+        return [held, r, left, updates + select(settled, select(follows, 1.0, LEFT), 0.0), number + 1.0]
 
     def step(carry: Any) -> Any:
-        v, momentum, lists, held, r, _, updates = carry
+        v, momentum, lists, held, r, _, updates, number = carry
         u = [Vec3(*item) for item in lists]
         d = solved(
             problem.axes,
@@ -125,15 +134,15 @@ def solve(
         v = [x + alpha * y for x, y in zip(v, d, strict=True)]
         momentum = [x + alpha * y for x, y in zip(momentum, Ad, strict=True)]
         u = [x + y * alpha for x, y in zip(u, change, strict=True)]
-        return [v, momentum, [x.to_list() for x in u], *looked_at(v, momentum, u, held, updates)]
+        return [v, momentum, [x.to_list() for x in u], *looked_at(v, momentum, u, held, updates, number)]
 
     momentum = [a - b for a, b in zip(multiply(A, v), p, strict=True)]
     u = problem.point_velocities(v)
-    held, r, _, updates = looked_at(v, momentum, u, list(held), 0.0)
+    held, r, _, updates, number = looked_at(v, momentum, u, list(held), 0.0, 0.0)
     # One iteration at least: what a guess leaves, however little, adds up from step to step.
-    carry: Any = [list(v), momentum, [x.to_list() for x in u], held, r, 1.0, updates]
+    carry: Any = [list(v), momentum, [x.to_list() for x in u], held, r, 1.0, updates, number]
     carry = loop(iterations, step, carry, until=lambda carry: carry[5] < tolerance)
-    eta, _, lists, held, _, left, updates = carry
+    eta, _, lists, held, _, left, updates, _ = carry
     u = [Vec3(*item) for item in lists]
     near = updates >= LEFT
     forces = [

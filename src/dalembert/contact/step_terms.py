@@ -14,19 +14,20 @@ from dalembert.algorithms.constraints import constraint_equations
 from dalembert.algorithms.constraints.explicit import original_model
 from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.external_forces import ExternalForces
-from dalembert.algorithms.flight import land, rates_in_flight, take_off, turned
-from dalembert.algorithms.inverse_dynamics import bias_forces
+from dalembert.algorithms.flight import falling_along, land, rates_in_flight, take_off, turned
+from dalembert.algorithms.inverse_dynamics import bias_forces, coriolis_forces
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.algorithms.passive_forces import FRICTION_SPEED, displacement
 from dalembert.algorithms.rank import threshold
 from dalembert.contact.costs import Equality, JointDrive, JointLimit, Point, RangeEnd
-from dalembert.contact.curvature import multiply
+from dalembert.contact.curvature import SparseFactor, factor, multiply, total_curvature
 from dalembert.contact.gauss import GaussProblem
 from dalembert.contact.joint_axes import JointAxes, joint_axes
 from dalembert.contact.joint_ranges import limit_terms, range_terms, row_mobility, single_rate
 from dalembert.contact.mobility import joint_mobilities
 from dalembert.model.body import Body, Dependence
+from dalembert.model.topology import WORLD
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, is_zero, maximum, sqrt
 
@@ -57,19 +58,22 @@ class Motor(NamedTuple):
 
 
 class BeforeContact(NamedTuple):
-    """All of a step but its points: joint axes, M, free motion A eta = p, the terms of joints and loops."""
+    """All of a step but its points: joint axes, M, free motion A (eta - v) = acting - (A - M) v, the
+    `factors` of A with loops, the terms of joints and loops."""
 
     axes: JointAxes
     M: Matrix
     A: Matrix
-    p: list[Scalar]
+    acting: list[Scalar]
+    factors: SparseFactor
     joints: list[JointLimit | JointDrive]
     equalities: list[Equality]
     ranges: list[RangeEnd]
 
-    def problem(self, points: list[Point]) -> GaussProblem:
-        """What is to be solved with these points."""
-        return GaussProblem(self.axes, self.A, self.p, points, self.joints, self.equalities, self.ranges)
+    def problem(self, points: list[Point], v: Sequence[Scalar]) -> GaussProblem:
+        """What is to be solved with these points, from velocities v on."""
+        p = [x + y for x, y in zip(multiply(self.M, v), self.acting, strict=True)]
+        return GaussProblem(self.axes, self.A, p, points, self.joints, self.equalities, self.ranges)
 
 
 def before_contact(
@@ -87,10 +91,14 @@ def before_contact(
     external_frame: str,
 ) -> BeforeContact:
     """The terms of a step of dt [s] that do not depend on what touches."""
-    mobility, axes, drift = joint_mobilities(tree), joint_axes(tree, q), _drifted(tree, q, v, dt)
-    b = bias_forces(tree, q, v, external_forces=external_forces, external_frame=external_frame)
-    M = mass_matrix(tree, q)
-    A, p = _free_motion(tree, q, b, tau, dt, M, drift)
+    mobility, axes, M = joint_mobilities(tree), joint_axes(tree, q), mass_matrix(tree, q)
+    equalities = _loop_terms(tree, q, v, dt, mobility, mending)
+    A, springs = _resistance(tree, q, v, dt, M)
+    factors = factor(total_curvature(axes, A, (), (), equalities))
+    seen = _middle(axes, q, v, dt, M, factors)
+    b = bias_forces(tree, q, seen, external_forces=external_forces, external_frame=external_frame)
+    turning = multiply(M, _drift(tree, q, seen))
+    acting = [dt * (t + c - x) - s for t, c, x, s in zip(tau, turning, b, springs, strict=True)]
     joints = _joint_terms(
         tree,
         q,
@@ -101,20 +109,49 @@ def before_contact(
         mending=mending,
         friction_compliance=friction_compliance,
     )
-    equalities = _loop_terms(tree, q, v, dt, mobility, mending)
     ranges = range_terms(tree, q, dt, mobility, mending) if limits else []
-    return BeforeContact(axes, M, A, p, joints, equalities, ranges)
+    return BeforeContact(axes, M, A, acting, factors, joints, equalities, ranges)
 
 
-def _drifted(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar) -> list[Scalar]:
-    """v + h c, where c is how fast the components of a free body's velocity change as its axes turn."""
+def _middle(
+    axes: JointAxes, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar, M: Matrix, factors: SparseFactor
+) -> list[Scalar]:
+    """The velocities in the middle of a step that gyroscopic and Coriolis forces alone change.
+
+    Those of v itself would let what tumbles gain (omega h)^2 of its energy in every step, these (omega h)^4.
+    Nothing changes at rest, and less where a body turns by more than a radian in a step.
+    """
+    tree, seen = axes.tree, _falling_along(axes.tree, q, v)
+    turning = zip(multiply(M, _drift(tree, q, seen)), coriolis_forces(tree, q, seen), strict=True)
+    change = factors.solve([dt * (c - x) for c, x in turning])
+    fastest: Scalar = 0.0
+    for motion in axes.velocities(v):
+        fastest = maximum(fastest, motion.angular.dot(motion.angular))
+    angle = dt * dt * fastest  # squared
+    half = 0.5 / (1.0 + angle * angle)
+    return _falling_along(tree, q, [x + half * y for x, y in zip(v, change, strict=True)])
+
+
+def _falling_along(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+    """Velocities as one sees them who moves with the centre of a free root: by Galileo forces are the same,
+    and axes that turn change no component of what is at rest."""
+    result = list(v)
+    for body in _independent(tree):
+        if body.parent == WORLD:
+            result[body.v_slice] = falling_along(body, body.own_q(q), body.own_v(v))
+    return result
+
+
+def _drift(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+    """c, how fast the components of a free body's velocity change as its axes turn."""
     result: list[Scalar] = [0.0] * tree.nv
     for body in _independent(tree):
-        own_q, own_v = body.own_q(q), body.own_v(v)
-        y, w = take_off(body, own_q, own_v)
-        _, rate = rates_in_flight(body, own_q, own_v, [0.0] * body.nv)
-        _, own = land(body, y, [x + dt * r for x, r in zip(w, rate, strict=True)])
-        result[body.v_slice] = own
+        if body.parent == WORLD:
+            continue
+        own_q, own_v, still = body.own_q(q), body.own_v(v), [0.0] * body.nv
+        y, _ = take_off(body, own_q, own_v)
+        _, rate = rates_in_flight(body, own_q, own_v, still)
+        _, result[body.v_slice] = land(body, y, rate)
     return result
 
 
@@ -137,18 +174,12 @@ def moved(
     return q_next, v_next
 
 
-def _free_motion(
-    tree: Tree,
-    q: Sequence[Scalar],
-    b: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    dt: Scalar,
-    M: Matrix,
-    drift: Sequence[Scalar],
+def _resistance(
+    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar, M: Matrix
 ) -> tuple[Matrix, list[Scalar]]:
-    """A and p."""
+    """A, and h K x."""
     A = [list(row) for row in M]
-    p = [m + dt * (t - x) for m, t, x in zip(multiply(M, drift), tau, b, strict=True)]
+    springs: list[Scalar] = [0.0] * tree.nv
     for body in _independent(tree):
         stretch = None
         for k in range(body.nv):
@@ -159,27 +190,27 @@ def _free_motion(
             if not is_zero(stiffness):
                 stretch = body.joint.difference(body.rest, body.own_q(q)) if stretch is None else stretch
                 A[place][place] = A[place][place] + dt * dt * stiffness
-                p[place] = p[place] - dt * (stiffness * stretch[k])
+                springs[place] = dt * (stiffness * stretch[k])
     for body in tree.bodies:
         if body.dependence is not None:
-            _add_follower(A, p, body, body.dependence, q, drift, dt)
-    return A, p
+            _add_follower(A, springs, body, body.dependence, q, v, dt)
+    return A, springs
 
 
 def _add_follower(
     A: Matrix,
-    p: list[Scalar],
+    springs: list[Scalar],
     body: Body,
     follows: Dependence,
     q: Sequence[Scalar],
-    drift: Sequence[Scalar],
+    v: Sequence[Scalar],
     dt: Scalar,
 ) -> None:
-    """Damping and spring of a joint whose rate is r . v: A + (h d + h^2 k) r r^T, p - h k x r; where it
+    """Damping and spring of a joint whose rate is r . v: A + (h d + h^2 k) r r^T, h k x r; where it
     follows several, its dry friction by the secant, as in the implicit integrator."""
     ((d,), (k,), (f,)) = body.damping, body.stiffness, body.friction
     if not is_zero(f) and len(follows.terms) > 1:
-        u = follows.rate(drift)
+        u = follows.rate(v)
         d = d + f / sqrt(u * u + FRICTION_SPEED * FRICTION_SPEED)
     if is_zero(d) and is_zero(k):
         return
@@ -187,7 +218,7 @@ def _add_follower(
     (stretch,) = displacement(body, body.own_q(q))
     for _, i, ratio in follows.terms:
         if not is_zero(k):
-            p[i] = p[i] - dt * (k * stretch) * ratio
+            springs[i] = springs[i] + dt * (k * stretch) * ratio
         for _, j, other in follows.terms:
             A[i][j] = A[i][j] + resistance * (ratio * other)
 

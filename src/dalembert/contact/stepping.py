@@ -3,12 +3,13 @@
 The unknown is eta, the velocity after the step along the axes that bodies have before it. Where nothing
 touches, A eta = p with
 
-    A = M + h D + h^2 K,        p = M (v + h c) + h (tau - b - K x)
+    A = M + h D + h^2 K,        p = M v + h (tau - b(q, u) - K x)
 
-c is the change of a free body's velocity components because its axes turn, so that eta is v of
-`stepping.step`'s semi-implicit method; D and K are damping and springs, implicit. Contact points, limits,
-motors, dry friction and loops are the terms of `costs`; `newton` solves for eta, `restitution` lets points
-rebound. Overlaps and open loops are mended by a displacement beside h eta, which no velocity feels.
+u are the velocities in the middle of the step, as far as gyroscopic and Coriolis forces change them, seen
+from the centre of a free body, where its axes do not drift: `step_terms`; D and K are damping and springs,
+implicit. Contact points, limits, motors, dry friction and loops are the terms of `costs`; `newton` solves for
+eta, `restitution` lets points rebound. Overlaps and open loops are mended by a displacement beside h eta,
+which no velocity feels.
 
 Compliances of points are soft, a tenth of 1 / mass for normals and of the mobility for friction, so that
 Newton's method takes few iterations; but points bear what they bore in both steps before nearly without
@@ -26,7 +27,6 @@ from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.contact.candidates import FAR, Candidate
 from dalembert.contact.chosen_points import of_both, signs_of
 from dalembert.contact.costs import Point
-from dalembert.contact.curvature import factor, multiply, total_curvature
 from dalembert.contact.gauss import GaussProblem
 from dalembert.contact.joint_axes import JointAxes
 from dalembert.contact.mobility import point_mobilities, weights
@@ -115,22 +115,20 @@ def contact_step(
         _point(axes, item, impulse, moving, dt, mass_weights, mobility, settings)
         for item, impulse in zip(candidates, expected, strict=True)
     ]
-    problem = begun.problem(points)
+    problem = begun.problem(points, v)
     held = [
         item.point.normal.dot(impulse) * (1.0 / KEPT)
         for item, impulse in zip(candidates, expected, strict=True)
     ]
-    factors = factor(total_curvature(axes, begun.A, (), (), begun.equalities))
-    acting = [x - y for x, y in zip(begun.p, multiply(begun.M, v), strict=True)]
     found = solve(
         problem,
         v,
         held,
-        acting=acting,
+        acting=begun.acting,
         iterations=settings.iterations,
         tolerance=settings.tolerance,
     )
-    end = rebound(problem, factors, found, v, candidates, settings.rebound_speed)
+    end = rebound(problem, begun.factors, found, v, candidates, settings.rebound_speed)
     ahead, _ = moved(tree, q, end.v, [0.0] * tree.nv, dt)
     overlaps = _overlaps(problem, candidates, forward_kinematics(tree, ahead), settings.mending)
     q_next, v_next = moved(tree, q, end.v, mended(problem, found, overlaps), dt)
