@@ -50,7 +50,7 @@ FOLLOWED = 20.0
 LEAST = 1e-3
 """The share of the momenta below which impulses that act do not count as a scale."""
 
-NEAR = 0.5
+NEAR = 1.0
 """A point that may close no faster than this [m/s] nearly touches."""
 
 

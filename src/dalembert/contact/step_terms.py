@@ -15,21 +15,23 @@ from dalembert.algorithms.constraints.explicit import original_model
 from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.flight import falling_along, land, rates_in_flight, take_off, turned
-from dalembert.algorithms.inverse_dynamics import bias_forces, coriolis_forces
+from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.algorithms.passive_forces import FRICTION_SPEED, displacement
 from dalembert.algorithms.rank import threshold
-from dalembert.contact.costs import Equality, JointDrive, JointLimit, Point, RangeEnd
-from dalembert.contact.curvature import SparseFactor, factor, multiply, total_curvature
+from dalembert.contact.costs import Equality, JointDrive, JointLimit, Point, RangeEnd, dyad
+from dalembert.contact.curvature import multiply
 from dalembert.contact.gauss import GaussProblem
 from dalembert.contact.joint_axes import JointAxes, joint_axes
 from dalembert.contact.joint_ranges import limit_terms, range_terms, row_mobility, single_rate
 from dalembert.contact.mobility import joint_mobilities
 from dalembert.model.body import Body, Dependence
+from dalembert.model.joints import Free, Spherical
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, is_zero, maximum, sqrt
+from dalembert.spatial import SymMat3, Vec3
 
 __all__ = [
     "BeforeContact",
@@ -58,14 +60,13 @@ class Motor(NamedTuple):
 
 
 class BeforeContact(NamedTuple):
-    """All of a step but its points: joint axes, M, free motion A (eta - v) = acting - (A - M) v, the
-    `factors` of A with loops, the terms of joints and loops."""
+    """All of a step but its points: joint axes, M, free motion A eta = M v + acting, the terms of joints and
+    loops."""
 
     axes: JointAxes
     M: Matrix
     A: Matrix
     acting: list[Scalar]
-    factors: SparseFactor
     joints: list[JointLimit | JointDrive]
     equalities: list[Equality]
     ranges: list[RangeEnd]
@@ -94,8 +95,7 @@ def before_contact(
     mobility, axes, M = joint_mobilities(tree), joint_axes(tree, q), mass_matrix(tree, q)
     equalities = _loop_terms(tree, q, v, dt, mobility, mending)
     A, springs = _resistance(tree, q, v, dt, M)
-    factors = factor(total_curvature(axes, A, (), (), equalities))
-    seen = _middle(axes, q, v, dt, M, factors)
+    seen = _middle(tree, q, v, dt, M)
     b = bias_forces(tree, q, seen, external_forces=external_forces, external_frame=external_frame)
     turning = multiply(M, _drift(tree, q, seen))
     acting = [dt * (t + c - x) - s for t, c, x, s in zip(tau, turning, b, springs, strict=True)]
@@ -110,36 +110,44 @@ def before_contact(
         friction_compliance=friction_compliance,
     )
     ranges = range_terms(tree, q, dt, mobility, mending) if limits else []
-    return BeforeContact(axes, M, A, acting, factors, joints, equalities, ranges)
+    return BeforeContact(axes, M, A, acting, joints, equalities, ranges)
 
 
-def _middle(
-    axes: JointAxes, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar, M: Matrix, factors: SparseFactor
-) -> list[Scalar]:
-    """The velocities in the middle of a step that gyroscopic and Coriolis forces alone change.
+def _middle(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar, M: Matrix) -> list[Scalar]:
+    """The velocities at which gyroscopic and Coriolis forces are taken.
 
-    Those of v itself would let what tumbles gain (omega h)^2 of its energy in every step, these (omega h)^4.
-    Nothing changes at rest, and less where a body turns by more than a radian in a step.
+    At v itself they would let what tumbles gain (omega h)^2 of its energy in every step. So roots turn as in
+    the middle of the step, which makes it (omega h)^4; less so where one turns by more than a radian in it.
+    And they are seen from where a free root's centre rests: by Galileo forces are the same, and axes that
+    turn do not change the components of what is at rest.
     """
-    tree, seen = axes.tree, _falling_along(axes.tree, q, v)
-    turning = zip(multiply(M, _drift(tree, q, seen)), coriolis_forces(tree, q, seen), strict=True)
-    change = factors.solve([dt * (c - x) for c, x in turning])
-    fastest: Scalar = 0.0
-    for motion in axes.velocities(v):
-        fastest = maximum(fastest, motion.angular.dot(motion.angular))
-    angle = dt * dt * fastest  # squared
-    half = 0.5 / (1.0 + angle * angle)
-    return _falling_along(tree, q, [x + half * y for x, y in zip(v, change, strict=True)])
-
-
-def _falling_along(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
-    """Velocities as one sees them who moves with the centre of a free root: by Galileo forces are the same,
-    and axes that turn change no component of what is at rest."""
-    result = list(v)
+    result, momenta = list(v), multiply(M, v)
     for body in _independent(tree):
-        if body.parent == WORLD:
-            result[body.v_slice] = falling_along(body, body.own_q(q), body.own_v(v))
+        if body.parent != WORLD:
+            continue
+        own = body.own_v(v)
+        if isinstance(body.joint, Free | Spherical):
+            omega = Vec3(*own[:3])
+            fourth = (dt * dt * omega.dot(omega)) ** 2  # power of the angle
+            half = (0.5 * dt) / (1.0 + fourth * fourth)
+            own = [*(omega + _turn(body, omega, M, momenta) * half), *own[3:]]
+        result[body.v_slice] = falling_along(body, body.own_q(q), own)
     return result
+
+
+def _turn(body: Body, omega: Vec3, M: Matrix, momenta: Sequence[Scalar]) -> Vec3:
+    """The angular acceleration of a root by gyroscopic forces, I^-1 (L x omega), with the inertia and the
+    angular momentum of all that it carries, about the centre of that or, of a ball joint, about the joint."""
+    rows = [row[body.v_slice] for row in M[body.v_slice]]
+    inertia = SymMat3(rows[0][0], rows[1][1], rows[2][2], rows[0][1], rows[0][2], rows[1][2])
+    L = Vec3(*momenta[body.v_slice][:3])
+    if isinstance(body.joint, Free):
+        mass = rows[3][3]
+        c = Vec3(-rows[1][5], rows[0][5], -rows[0][4]) * (1.0 / mass)
+        L = L - c.cross(Vec3(*momenta[body.v_slice][3:]))
+        inertia = inertia + dyad(c, mass) - SymMat3.identity() * (mass * c.dot(c))
+    turn: Vec3 = inertia.inverse() @ L.cross(omega)
+    return turn
 
 
 def _drift(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:

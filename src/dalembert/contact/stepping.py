@@ -27,6 +27,7 @@ from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.contact.candidates import FAR, Candidate
 from dalembert.contact.chosen_points import of_both, signs_of
 from dalembert.contact.costs import Point
+from dalembert.contact.curvature import factor, total_curvature
 from dalembert.contact.gauss import GaussProblem
 from dalembert.contact.joint_axes import JointAxes
 from dalembert.contact.mobility import point_mobilities, weights
@@ -120,6 +121,7 @@ def contact_step(
         item.point.normal.dot(impulse) * (1.0 / KEPT)
         for item, impulse in zip(candidates, expected, strict=True)
     ]
+    factors = factor(total_curvature(axes, begun.A, (), (), begun.equalities))
     found = solve(
         problem,
         v,
@@ -128,7 +130,7 @@ def contact_step(
         iterations=settings.iterations,
         tolerance=settings.tolerance,
     )
-    end = rebound(problem, begun.factors, found, v, candidates, settings.rebound_speed)
+    end = rebound(problem, factors, found, v, candidates, settings.rebound_speed)
     ahead, _ = moved(tree, q, end.v, [0.0] * tree.nv, dt)
     overlaps = _overlaps(problem, candidates, forward_kinematics(tree, ahead), settings.mending)
     q_next, v_next = moved(tree, q, end.v, mended(problem, found, overlaps), dt)
