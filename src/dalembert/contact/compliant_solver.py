@@ -40,7 +40,7 @@ EXCEEDED = 1e-5
 ACCURACY = 1e-7
 """What the linear solves may leave of p, where bodies of points are chosen as the program runs."""
 
-SOLVES = 16
+SOLVES = 10
 """Linear solves of a step at most; two at least."""
 
 SETTLED = 0.0025
