@@ -6,7 +6,7 @@ residual r = A v - p - J^T f:
 
     1.  H = A + J^T G J,  H d = - r
     2.  a step along d to where the slope of the cost is zero
-    3.  where r is below `GATE`, normal impulses become the `held` ones that bound friction, r anew
+    3.  where r is below `GATE`, the `held` impulses that bound friction follow the normal ones, r anew
 
 With held impulses fixed the problem is convex; when they no longer change, Coulomb's law holds; whatever they
 are, friction opposes slip. `mended` finds the displacement that takes overlaps away.

@@ -5,11 +5,10 @@ touches, A eta = p with
 
     A = M + h D + h^2 K,        p = M v + h (tau - b(q, u) - K x)
 
-u are the velocities in the middle of the step, as far as gyroscopic and Coriolis forces change them, seen
-from the centre of a free body, where its axes do not drift: `step_terms`; D and K are damping and springs,
-implicit. Contact points, limits, motors, dry friction and loops are the terms of `costs`; `newton` solves for
-eta, `restitution` lets points rebound. Overlaps and open loops are mended by a displacement beside h eta,
-which no velocity feels.
+u are the velocities, but roots turn as in the middle of the step and are seen from their centres, where axes
+that turn do not drift: `step_terms`; D and K are damping and springs, implicit. Contact points, limits,
+motors, dry friction and loops are the terms of `costs`; `newton` solves for eta, `restitution` lets points
+rebound. Overlaps and open loops are mended by a displacement beside h eta, which no velocity feels.
 
 Compliances of points are soft, a tenth of 1 / mass for normals and of the mobility for friction, so that
 Newton's method takes few iterations; but points bear what they bore in both steps before nearly without
