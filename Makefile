@@ -13,7 +13,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3 p
 	"$$p" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
 	&& { echo "$$p"; break; }; done)
 
-.PHONY: help test demo lint types contracts unit bench docs coverage-of-requirements files-slow fuzz clean
+.PHONY: help test demo lint types contracts unit bench docs coverage-of-requirements files-slow fuzz stress clean
 .DEFAULT_GOAL := help
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo "make coverage-of-requirements   which tests prove which requirement; writes docs/requirements.md"
 	@echo "make files-slow   model files of more packages, against the engines they were written for"
 	@echo "make fuzz    damaged model files for ten minutes (SECONDS=… for longer)"
+	@echo "make stress  interrupts, forks, threads, captured values, soak and random scenes, some minutes each"
 	@echo "make clean   remove everything the other targets made"
 
 $(BIN)/python:
@@ -84,6 +85,9 @@ files-slow: $(STAMP)
 
 fuzz: $(STAMP)
 	$(BIN)/python benchmarks/fuzz_files.py --seconds $(or $(SECONDS),600)
+
+stress: $(STAMP)
+	DALEMBERT_STRESS=1 $(BIN)/python -m pytest tests/stress --timeout 3600
 
 clean:
 	rm -rf $(VENV) build dist docs/_build docs/gallery docs/jupyter_execute docs/sg_execution_times.rst \
