@@ -3,14 +3,20 @@
 The operating system clears every page it hands out, which takes as long as computing a large batch of mass
 matrices. A result of a megabyte or more therefore lives in memory that returns here when the caller lets go
 of the array, and serves the next result of its size.
+
+Memory returns in finalizers, which run anywhere: in the midst of `empty`, in any thread, and interrupts may
+end them at any point. So there is no lock. Memory is kept in a dictionary under a number of its own, and
+whoever pops that number owns the memory: popping happens once, as dictionaries are atomic. Memory that an
+exception catches between two owners is referred to by nobody and is freed.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import math
-import threading
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -22,14 +28,15 @@ SMALLEST: Final = 1 << 20
 """Smaller results come from NumPy, which keeps them in the process anyway."""
 
 KEPT_BYTES: Final = 1 << 27
-"""As much memory is kept at most; more is given back."""
+"""As much memory is kept at most; more is given back. (Each thread that returns memory at the very same
+moment may add its own, until the next return.)"""
 
 CACHE_LINE: Final = 64
 """Bytes; large results begin at a multiple of it."""
 
 
 def empty(shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
-    """An uninitialised array, like `numpy.empty`."""
+    """Return an uninitialised array, like `numpy.empty`."""
     kind = np.dtype(dtype)
     size = math.prod(shape) * kind.itemsize
     if size < SMALLEST:
@@ -41,15 +48,17 @@ def empty(shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
     return np.ndarray(shape, kind, buffer=lent)
 
 
-_LOCK: Final = threading.Lock()
-_KEPT: Final[list[npt.NDArray[np.uint8]]] = []
+_KEPT: Final[dict[int, npt.NDArray[np.uint8]]] = {}
+"""Memory that nobody uses, the longest unused first."""
+
+_NUMBERS: Final = itertools.count()
 
 
 def _take(size: int) -> npt.NDArray[np.uint8]:
-    with _LOCK:
-        for place, memory in enumerate(_KEPT):
-            if memory.size == size:
-                return _KEPT.pop(place)
+    # A copy, as a finalizer may change the dictionary at any time.
+    for number, memory in _KEPT.copy().items():
+        if memory.size == size and _KEPT.pop(number, None) is not None:
+            return memory
     # Kernels write full cache lines past the caches, which needs memory that begins with one.
     raw = np.empty(size + CACHE_LINE, np.uint8)
     start = -raw.ctypes.data % CACHE_LINE
@@ -58,25 +67,29 @@ def _take(size: int) -> npt.NDArray[np.uint8]:
 
 def _give(
     memory: npt.NDArray[np.uint8],
-    lock: Any = _LOCK,
-    kept: list[npt.NDArray[np.uint8]] = _KEPT,
+    kept: dict[int, npt.NDArray[np.uint8]] = _KEPT,
+    numbers: Iterator[int] = _NUMBERS,
     most: int = KEPT_BYTES,
 ) -> None:
-    # A finalizer may run while this thread holds the lock: then the memory is simply given up.
-    if lock.acquire(blocking=False):
-        try:
-            kept.append(memory)
-            while sum(item.size for item in kept) > most:
-                kept.pop(0)
-        finally:
-            lock.release()
+    """Keep memory that nobody uses, and give back the longest unused beyond `most` bytes."""
+    before = kept.copy()
+    excess = sum(item.size for item in before.values()) + memory.size - most
+    for number, item in before.items():
+        if excess <= 0:
+            break
+        if kept.pop(number, None) is not None:
+            excess -= item.size
+    if memory.size <= most:
+        kept[next(numbers)] = memory
 
 
 @functools.lru_cache(maxsize=64)
 def _lent_type(size: int) -> Any:
-    """A buffer that gives its memory back when it is no longer used."""
+    """Return the type of a buffer that gives its memory back when it is no longer used."""
 
     def release(self: Any, give: Any = _give) -> None:  # at the end of a process the module's names are gone
-        give(self.memory)
+        memory, self.memory = self.memory, None
+        if memory is not None:
+            give(memory)
 
-    return type("LentMemory", (ctypes.c_uint8 * size,), {"__del__": release})
+    return type("LentMemory", (ctypes.c_uint8 * size,), {"__del__": release, "memory": None})
