@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import sys
 import threading
@@ -13,6 +14,7 @@ import numpy as np
 
 from dalembert import codegen
 from dalembert.arguments import ArrayArgument
+from dalembert.forks import renew_after_fork
 from dalembert.lowering import Lowered, Recipe, lower
 
 if TYPE_CHECKING:
@@ -38,7 +40,17 @@ PATIENCE: Final = 1.0
 class Kernels:
     """What a recipe becomes: a program, its results, a kernel for each width ("scalar", "lanes") and GPU."""
 
-    __slots__ = ("_gpu_kernels", "_kernels", "_lock", "_lowered", "_results", "dtype", "recipe", "rollout")
+    __slots__ = (
+        "__weakref__",
+        "_gpu_kernels",
+        "_kernels",
+        "_lock",
+        "_lowered",
+        "_results",
+        "dtype",
+        "recipe",
+        "rollout",
+    )
 
     def __init__(
         self,
@@ -57,6 +69,7 @@ class Kernels:
         self._kernels: dict[str, codegen.CpuKernel] = {}
         self._gpu_kernels: dict[int, GpuKernel] = {}
         self._lock = threading.RLock()
+        renew_after_fork(self)
 
     @property
     def title(self) -> str:
@@ -169,19 +182,23 @@ class Kernels:
 @contextlib.contextmanager
 def _announced(what: str) -> Iterator[None]:
     """Say what takes so long, once it does."""
-    start = time.monotonic()
-    said = threading.Event()
+    start, said = time.monotonic(), False
+    # A lock of no owner, which a forked child can release too, and a thread that needs nothing of this one:
+    # so that compiling works in `atexit` handlers, where no thread can be started, and in children.
+    done = _thread.allocate_lock()
+    done.acquire()
 
     def say() -> None:
-        said.set()
-        sys.stderr.write(f"dalembert: {what} …\n")
+        nonlocal said
+        if not done.acquire(timeout=PATIENCE):
+            said = True
+            sys.stderr.write(f"dalembert: {what} …\n")
 
-    timer = threading.Timer(PATIENCE, say)
-    timer.daemon = True
-    timer.start()
     try:
+        with contextlib.suppress(RuntimeError):
+            _thread.start_new_thread(say, ())
         yield
     finally:
-        timer.cancel()
-        if said.is_set():
+        done.release()
+        if said:
             sys.stderr.write(f"dalembert: done in {time.monotonic() - start:.1f} s\n")

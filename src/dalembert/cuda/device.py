@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from dalembert.cuda.driver import Driver, driver
 from dalembert.errors import DeviceError
+from dalembert.forks import renew_after_fork
 
 __all__ = ["Device", "Loaded", "device", "device_of_address"]
 
@@ -62,6 +63,7 @@ class Device:
         self._context = known.handle("cuDevicePrimaryCtxRetain", handle, doing=f"{self.name}: starting CUDA")
         self._constants: dict[bytes, _Constant] = {}
         self._lock = threading.Lock()
+        renew_after_fork(self)
         self._cells: list[int] = []
         self._unread = 0
         self._dropped: deque[Loaded] = deque()

@@ -18,6 +18,7 @@ import numpy as np
 from dalembert.codegen.target import KERNEL_NAME
 from dalembert.cuda.device import Loaded
 from dalembert.errors import ArgumentError, DeviceError
+from dalembert.forks import renew_after_fork
 
 if TYPE_CHECKING:
     from dalembert.codegen.gpu import GpuInfo
@@ -70,6 +71,7 @@ class GpuKernel:
         self._unread = device.unread()
         self._scratch: dict[int, tuple[int, int]] = {}
         self._lock = threading.Lock()
+        renew_after_fork(self)
 
     def attribute(self, number: int) -> int:
         """CU_FUNC_ATTRIBUTE_…: 4 registers a thread, 3 bytes of local memory a thread."""
@@ -182,6 +184,7 @@ class PreparedLaunch:
         self._places = (ctypes.c_void_p * len(numbers))(*range(start, start + 8 * len(numbers), 8))
         self._head = (kernel._function, blocks, 1, 1, info.block, 1, 1, info.shared_bytes)
         self._lock = threading.Lock()
+        renew_after_fork(self)
 
     def __call__(self, stream: int, addresses: Sequence[int], scratch: int = 0) -> None:
         """Launch on arrays at these addresses, those of inputs and then of outputs."""

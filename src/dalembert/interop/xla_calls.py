@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any, Final, final
 
 import jax
+
+from dalembert.forks import renew_after_fork
 
 __all__ = ["TARGET", "Buffer", "number_of", "register"]
 
@@ -97,7 +100,8 @@ Task = Callable[[int, list[Buffer], list[Buffer]], None]
 
 _tasks: Final[list[Task]] = []
 _numbers: Final[dict[object, int]] = {}
-_lock: Final = threading.Lock()
+_lock = threading.Lock()
+renew_after_fork(sys.modules[__name__])
 _registered: Final[set[str]] = set()
 
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Final, final
 
+from dalembert.forks import renew_after_fork
 from dalembert.scalar import Scalar, cos, select, sin, sqrt
 
 __all__ = ["ExponentialCoefficients", "polynomial"]
@@ -119,3 +120,8 @@ class ExponentialCoefficients:
     def C_rate(self) -> Scalar:
         """dC/ds = (B - 3C) / (2s)."""
         return self._joined(_C_RATE, (self.B - 3.0 * self.C) / (2.0 * self._safe))
+
+
+for _property in vars(ExponentialCoefficients).values():
+    if isinstance(_property, cached_property) and hasattr(_property, "lock"):  # up to Python 3.11
+        renew_after_fork(_property, "lock")
