@@ -142,7 +142,7 @@ def test_the_first_refused_row_is_reported_and_the_others_are_computed(lanes, tw
 
 
 def _child(queue, kernel, arrays):
-    queue.put((codegen.threads._THREADS._pool is None, run(kernel, arrays, threads=True)["first"]))
+    queue.put((not codegen.threads._HELPERS._running, run(kernel, arrays, threads=True)["first"]))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")

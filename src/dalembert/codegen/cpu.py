@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
-import itertools
-import sys
-import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, final
@@ -15,9 +11,11 @@ import llvmlite.binding as llvm
 import numpy as np
 import numpy.typing as npt
 
+from dalembert.codegen import threads as batches
+from dalembert.codegen.linking import load_symbols
 from dalembert.codegen.rollout import Rollout
-from dalembert.codegen.target import KERNEL_NAME, Target, host_levels, initialize, target_for, target_machine
-from dalembert.codegen.threads import split_rows
+from dalembert.codegen.scratch import SCRATCH, aligned_buffer
+from dalembert.codegen.target import KERNEL_NAME, Target, host_levels, target_machine
 from dalembert.errors import ArgumentError, CompileError, ShapeError
 from dalembert.tracing.program import Program
 
@@ -27,9 +25,6 @@ _BITS: Final = {"float64": 64, "float32": 32}
 
 STREAMED_BATCH: Final = 1 << 24
 """Results of this many bytes would push everything else out of the caches, and themselves."""
-
-KEPT_SCRATCH: Final = 1 << 26
-"""Scratch memory up to this size is kept by a thread for its next call."""
 
 ROWS_TYPE: Final = ctypes.CFUNCTYPE(
     ctypes.c_int64,
@@ -119,61 +114,6 @@ def load_object(
     return CpuKernel(info, code, tables, engine, address, extra or {})
 
 
-def load_symbols(code: bytes, names: tuple[str, ...]) -> tuple[Any, list[int]]:
-    """Map object code; the library that owns it, and the addresses of functions.
-
-    All sections of a library stand side by side, so that code reaches its constants by 32-bit offsets however
-    scattered the process's memory is. (MCJIT maps sections one by one, and aborts where they are too far
-    apart.)
-    """
-    builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
-    for name in names:
-        builder.export_symbol(name)
-    with _linking:
-        library = builder.link(_linker(), f"dalembert {next(_library_numbers)}")
-    return library, [library[name] for name in names]
-
-
-_linking = threading.Lock()
-_library_numbers = itertools.count()
-
-
-@functools.cache
-def _linker() -> Any:
-    """The linker of this process; on Windows JITLink does not know every relocation."""
-    initialize()
-    return llvm.create_lljit_compiler(target_machine(target_for(None)), use_jit_link=sys.platform != "win32")
-
-
-def aligned_buffer(size: int) -> npt.NDArray[np.uint8]:
-    """Uninitialised bytes at an address that is a multiple of 64."""
-    raw = np.empty(size + 64, dtype=np.uint8)
-    start = -raw.ctypes.data % 64
-    return raw[start : start + size]
-
-
-@final
-class _Scratch(threading.local):
-    """Memory of one thread, kept for its next call unless it is large."""
-
-    size = -1
-    address = 0
-    buffer: npt.NDArray[np.uint8] | None = None
-
-    def take(self, size: int) -> tuple[int, object]:
-        """The address of `size` bytes, and what keeps them alive."""
-        if size <= self.size:
-            return self.address, self.buffer
-        buffer = aligned_buffer(size)
-        address = int(buffer.ctypes.data)
-        if size <= KEPT_SCRATCH:
-            self.size, self.address, self.buffer = size, address, buffer
-        return address, buffer
-
-
-SCRATCH: Final = _Scratch()
-
-
 def _refuse_one_step(*_: object) -> int:
     raise ArgumentError("this kernel takes many steps in one call; codegen.run_rollout calls it")
 
@@ -209,29 +149,45 @@ class CpuKernel:
         *,
         threads: bool = True,
     ) -> int:
-        """Compute rows from and to (address, bytes between rows); the first refused row, or -1."""
+        """Compute rows from and to (address, bytes between rows); return the first refused row, or -1.
+
+        When the call ends, by whatever exception, no thread writes into the outputs any more (`threads`).
+        """
+        info = self.info
         bases = [address for address, _ in (*inputs, *outputs)]
         steps = [step for _, step in (*inputs, *outputs)]
-        count = len(inputs)
-        numbers = self._numbers
-        strides = numbers(*steps)
-        output_strides = ctypes.byref(strides, 8 * count)
-        streamed = rows * self.info.streamed_bytes
-        function, tables, size = self._function, self.tables_address, self.info.scratch_bytes
-
-        def run_piece(start: int, stop: int) -> int:
-            moved = numbers(*[base + start * step for base, step in zip(bases, steps, strict=True)])
-            scratch, _keep = SCRATCH.take(size)
-            if streamed:
-                ctypes.c_int64.from_address(scratch).value = streamed >= STREAMED_BATCH
-            found: int = function(
-                moved, strides, ctypes.byref(moved, 8 * count), output_strides, stop - start, tables, scratch
+        streamed = int(rows * info.streamed_bytes >= STREAMED_BATCH) if info.streamed_bytes else -1
+        if -(-rows // info.lanes) * info.work >= batches.WORTH_A_THREAD:
+            if info.rollout is not None:
+                _refuse_one_step()
+            return batches.run_batch(
+                self.address,
+                bases,
+                steps,
+                inputs=len(inputs),
+                rows=rows,
+                lanes=info.lanes,
+                work=info.work,
+                tables=self.tables_address,
+                scratch_bytes=info.scratch_bytes,
+                streamed=streamed,
+                threads=threads,
             )
-            return found + start if found >= 0 else -1
-
-        if not threads:
-            return run_piece(0, rows)
-        return split_rows(run_piece, rows, lanes=self.info.lanes, work=self.info.work)
+        count = len(inputs)
+        places, strides = self._numbers(*bases), self._numbers(*steps)
+        scratch, _keep = SCRATCH.take(info.scratch_bytes)
+        if streamed >= 0:
+            ctypes.c_int64.from_address(scratch).value = streamed
+        found: int = self._function(
+            places,
+            strides,
+            ctypes.byref(places, 8 * count),
+            ctypes.byref(strides, 8 * count),
+            rows,
+            self.tables_address,
+            scratch,
+        )
+        return found
 
     def run_arrays(
         self, inputs: Sequence[npt.NDArray[Any]], outputs: Sequence[npt.NDArray[Any]], *, threads: bool = True

@@ -23,7 +23,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from dalembert.codegen.cache import cache_key, load_entry, store_entry
-from dalembert.codegen.cpu import CpuKernel, load_symbols
+from dalembert.codegen.cpu import CpuKernel
 from dalembert.codegen.entry_code import (
     CONTIGUOUS_ALIGNED,
     DATA,
@@ -42,6 +42,7 @@ from dalembert.codegen.entry_code import (
     WORDS,
     entry_text,
 )
+from dalembert.codegen.linking import load_symbols
 from dalembert.codegen.target import target_for, target_machine
 from dalembert.errors import ArgumentError
 

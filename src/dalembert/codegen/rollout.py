@@ -23,6 +23,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, final
 
+from dalembert.codegen import threads as batches
+from dalembert.codegen.scratch import SCRATCH
 from dalembert.errors import ArgumentError, ShapeError, UnknownNameError
 from dalembert.tracing.program import ArraySpec, Program
 
@@ -108,10 +110,10 @@ def run_rollout(
     every: int,
     threads: bool = True,
 ) -> None:
-    """Compute `steps` steps of all rows; `outputs` include final values and refused steps."""
-    from dalembert.codegen.cpu import SCRATCH  # which knows this module
-    from dalembert.codegen.threads import split_rows
+    """Compute `steps` steps of all rows; `outputs` include final values and refused steps.
 
+    A block of rows takes all its steps before an interrupt is looked for: the caller bounds their number.
+    """
     info = kernel.info
     if info.rollout is None:
         raise ArgumentError("this kernel takes one step; compile it with a rollout")
@@ -122,32 +124,40 @@ def run_rollout(
             f"among them; got {len(inputs)} and {len(outputs)}"
         )
     arrays = (*inputs, *outputs)
-    numbers = ctypes.c_int64 * len(arrays)
-    strides = numbers(*[array.row for array in arrays])
-    step_strides = numbers(*[array.step for array in arrays])
-    at_outputs = 8 * len(inputs)
-    function = ROLLOUT_TYPE(kernel.address)
-
-    def run_piece(start: int, stop: int) -> int:
-        moved = numbers(*[array.address + start * array.row for array in arrays])
-        scratch, _keep = SCRATCH.take(info.scratch_bytes)
-        function(
-            moved,
+    bases = [array.address for array in arrays]
+    strides = [array.row for array in arrays]
+    step_strides = [array.step for array in arrays]
+    work = info.work * max(steps, 1)
+    if -(-rows // info.lanes) * work >= batches.WORTH_A_THREAD:
+        batches.run_batch(
+            kernel.address,
+            bases,
             strides,
-            ctypes.byref(moved, at_outputs),
-            ctypes.byref(strides, at_outputs),
-            stop - start,
-            kernel.tables_address,
-            scratch,
-            steps,
-            first,
-            every,
-            step_strides,
-            ctypes.byref(step_strides, at_outputs),
+            inputs=len(inputs),
+            rows=rows,
+            lanes=info.lanes,
+            work=work,
+            tables=kernel.tables_address,
+            scratch_bytes=info.scratch_bytes,
+            steps=batches.StepCount(steps, first, every, step_strides),
+            threads=threads,
         )
-        return -1
-
-    if not threads:
-        run_piece(0, rows)
         return
-    split_rows(run_piece, rows, lanes=info.lanes, work=info.work * max(steps, 1))
+    numbers = ctypes.c_int64 * len(arrays)
+    places, row_bytes, step_bytes = numbers(*bases), numbers(*strides), numbers(*step_strides)
+    at_outputs = 8 * len(inputs)
+    scratch, _keep = SCRATCH.take(info.scratch_bytes)
+    ROLLOUT_TYPE(kernel.address)(
+        places,
+        row_bytes,
+        ctypes.byref(places, at_outputs),
+        ctypes.byref(row_bytes, at_outputs),
+        rows,
+        kernel.tables_address,
+        scratch,
+        steps,
+        first,
+        every,
+        step_bytes,
+        ctypes.byref(step_bytes, at_outputs),
+    )
