@@ -9,10 +9,12 @@ loop over t is in the kernel, each thread takes whole samples through all their 
 from __future__ import annotations
 
 import operator
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 import numpy as np
+import numpy.typing as npt
 
 from dalembert import codegen, result_memory
 from dalembert.arguments import Array, ArrayArgument, Rows, as_rows
@@ -30,8 +32,23 @@ if TYPE_CHECKING:
 
 __all__ = ["CompiledRollout", "RolloutRun", "compile_rollout"]
 
-INTERRUPTIBLE: Final = 400_000_000
-"""Instructions (about 0.1 s) of a thread after which an interrupt is looked for."""
+SECONDS_UNTIL_INTERRUPT: Final = 0.04
+"""[s] A block of rows takes no more steps in one call of the kernel, between which Python can handle signals:
+not noticed by people, and long beside what a call costs."""
+
+SECONDS_UNTIL_PROGRESS: Final = 0.1
+"""[s] All rows together take no more steps until they are at the same step, which can be reported and is
+where an interrupt leaves them. Bringing 1,024 humanoids there costs 0.4 ms."""
+
+FIRST_STEPS_WORK: Final = 20_000_000
+"""Instructions (about 5 ms) that the first steps of a block of rows may take, before time has been measured:
+estimates may be several times off for programs with loops."""
+
+FIRST_STEPS_WORK_IN_ALL: Final = 400_000_000
+"""Instructions (about 0.1 s) that the first steps of all rows may take a thread."""
+
+MAX_GROWTH: Final = 8.0
+"""How many times more steps a call takes than the one before it, at most: short times are measured badly."""
 
 
 def compile_rollout(
@@ -155,6 +172,15 @@ class CompiledRollout:
         )
 
 
+class _Reached(NamedTuple):
+    """How far a rollout is; `spare` are the arrays into which the next steps write the state."""
+
+    done: int
+    state: dict[str, Array]
+    spare: dict[str, Array]
+    refused: npt.NDArray[np.int64]
+
+
 @final
 class RolloutRun:
     """A rollout under way, or done.
@@ -162,18 +188,20 @@ class RolloutRun:
     `outputs`: for each result an array `(…, steps // every, *shape)`, of which the first `done // every` are
     computed. `state`: the carried arguments after `done` steps. `refused`: for each sample the first step
     whose arguments were refused, or -1.
+
+    Steps read one set of state arrays and write another, and then `done`, `state` and `refused` change
+    together, by one assignment: an interrupt, whenever it comes, leaves what was reached before.
     """
 
     __slots__ = (
+        "_chunk",
         "_inputs",
         "_kernels",
+        "_reached",
         "_rollout",
         "_rows",
-        "done",
         "every",
         "outputs",
-        "refused",
-        "state",
         "steps",
     )
 
@@ -187,61 +215,85 @@ class RolloutRun:
         self._rows = rows
         self.steps = steps
         self.every = every
-        self.done = 0
+        self._chunk = 0
         arguments = dict(zip((*recipe.signature, *recipe.parameters), rows.matrices, strict=True))
-        self.state: dict[str, Array] = {}
+        state: dict[str, Array] = {}
         for item, matrix in arguments.items():
             if item.name in dict(rollout.carried):
                 whole = np.array(np.broadcast_to(matrix, (rows.count, item.size)), order="C")
-                self.state[item.name] = whole.reshape(rows.batch + item.shape)
+                state[item.name] = whole.reshape(rows.batch + item.shape)
         self._inputs = [
-            (self.state.get(item.name, matrix), item, len(matrix) > 1 or item.name in self.state)
-            for item, matrix in arguments.items()
+            (matrix, item, len(matrix) > 1 or item.name in state) for item, matrix in arguments.items()
         ]
         slots = steps // every
         self.outputs = tuple(
             result_memory.empty((*rows.batch, slots, *item.shape), kernels.dtype)
             for item in kernels.results()
         )
-        self.refused = np.full(rows.batch, -1, np.int64)
+        spare = {name: np.empty_like(array) for name, array in state.items()}
+        self._reached = _Reached(0, state, spare, np.full(rows.batch, -1, np.int64))
+
+    @property
+    def done(self) -> int:
+        """The number of steps taken."""
+        return self._reached.done
+
+    @property
+    def state(self) -> dict[str, Array]:
+        """The carried arguments after `done` steps."""
+        return self._reached.state
+
+    @property
+    def refused(self) -> npt.NDArray[np.int64]:
+        """For each sample the first step whose arguments were refused, or -1."""
+        return self._reached.refused
 
     def advance(self, steps: int | None = None) -> None:
         """Take that many more steps, or as many as take about 0.1 s; not more than are left."""
-        kernels, rows, rollout = self._kernels, self._rows.count, self._rollout
-        if not rows:
-            self.done = self.steps
-            return
-        kernel = kernels.kernel("scalar" if rows == 1 else "lanes")
         left = self.steps - self.done
-        count = min(left, self._patience(kernel) if steps is None else _whole("steps", steps, 0))
+        wanted = left if steps is None else min(left, _whole("steps", steps, 0))
+        if not self._rows.count:
+            self._reached = self._reached._replace(done=self.steps)
+            return
+        kernel = self._kernels.kernel("scalar" if self._rows.count == 1 else "lanes")
+        end = self.done + wanted
+        while self.done < end:
+            chunk = self._chunk or self._first_chunk(kernel)
+            count = min(chunk, end - self.done)
+            begun = time.perf_counter()
+            self._reached = self._after(kernel, count)
+            passed = time.perf_counter() - begun
+            factor = min(MAX_GROWTH, self._seconds(kernel) / max(passed, 1e-9))
+            self._chunk = max(1, int(count * factor), chunk if factor > 1.0 else 0)
+            if steps is None:
+                return
+
+    def _after(self, kernel: codegen.CpuKernel, count: int) -> _Reached:
+        """Take `count` steps from what was reached; return what is reached then."""
+        kernels, rows, rollout = self._kernels, self._rows.count, self._rollout
+        done, state, spare, refused_before = self._reached
         item = np.dtype(kernels.dtype).itemsize
         inputs = []
-        for array, argument, batched in self._inputs:
+        for matrix, argument, batched in self._inputs:
+            array = state.get(argument.name, matrix)
             step = argument.size * item if argument.name in rollout.streams else 0
             row = 0 if not batched else array.strides[0] if step else argument.size * item
-            inputs.append(codegen.StepArray(codegen.address_of(array) + self.done * step, row, step))
-        written, slots = self.done // self.every, self.steps // self.every
+            inputs.append(codegen.StepArray(codegen.address_of(array) + done * step, row, step))
+        written, slots = done // self.every, self.steps // self.every
         outputs = []
         for array, result in zip(self.outputs, kernels.results(), strict=True):
             step = result.size * item
             outputs.append(codegen.StepArray(codegen.address_of(array) + written * step, slots * step, step))
         for name, _ in rollout.carried:
-            array = self.state[name]
+            array = spare[name]
             outputs.append(codegen.StepArray(codegen.address_of(array), array.size // rows * item))
         refused = np.empty(rows, np.int64)
         outputs.append(codegen.StepArray(codegen.address_of(refused), refused.itemsize))
-        codegen.run_rollout(
-            kernel,
-            inputs,
-            outputs,
-            rows,
-            steps=count,
-            first=self.every - self.done % self.every,
-            every=self.every,
-        )
-        now = refused.reshape(self.refused.shape)
-        self.refused = np.where((self.refused < 0) & (now >= 0), now + self.done, self.refused)
-        self.done += count
+        first = self.every - done % self.every
+        codegen.run_rollout(kernel, inputs, outputs, rows, steps=count, first=first, every=self.every)
+        now = refused.reshape(refused_before.shape)
+        newly = (refused_before < 0) & (now >= 0)
+        return _Reached(done + count, spare, state, np.where(newly, now + done, refused_before))
 
     def require_accepted(self) -> None:
         """Raise if a sample has been refused: the one of the earliest step."""
@@ -259,11 +311,18 @@ class RolloutRun:
             for array in self.state.values():
                 array[place] = np.nan
 
-    def _patience(self, kernel: codegen.CpuKernel) -> int:
-        """Steps that take about 0.1 s."""
+    def _blocks_of_a_thread(self, kernel: codegen.CpuKernel) -> int:
         blocks = -(-self._rows.count // kernel.info.lanes)
-        a_thread = -(-blocks // codegen.get_num_threads())
-        return max(1, INTERRUPTIBLE // (a_thread * kernel.info.work))
+        return -(-blocks // codegen.get_num_threads())
+
+    def _first_chunk(self, kernel: codegen.CpuKernel) -> int:
+        """Return how many steps to begin with, by the estimated work of a step."""
+        at_most = FIRST_STEPS_WORK_IN_ALL // self._blocks_of_a_thread(kernel)
+        return max(1, min(FIRST_STEPS_WORK, at_most) // kernel.info.work)
+
+    def _seconds(self, kernel: codegen.CpuKernel) -> float:
+        """Return how long steps may take until all rows are at the same step."""
+        return min(SECONDS_UNTIL_PROGRESS, SECONDS_UNTIL_INTERRUPT * self._blocks_of_a_thread(kernel))
 
     def _refusal(self, row: int, step: int) -> Exception:
         """Why a row is refused at a step: the steps before it are taken again, alone."""
@@ -272,7 +331,8 @@ class RolloutRun:
         again = RolloutRun(self._kernels, self._rollout, alone, self.steps, self.steps + 1)
         again.advance(step)
         there = []
-        for array, item, _ in again._inputs:
+        for matrix, item, _ in again._inputs:
+            array = again.state.get(item.name, matrix)
             start = step * item.size if item.name in self._rollout.streams else 0
             there.append(array.reshape(1, -1)[:, start : start + item.size])
         rows = Rows(self._rows.batch, self._rows.count, tuple(there))
