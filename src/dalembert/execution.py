@@ -44,9 +44,9 @@ class CompiledFunction:
     """A function of arrays, compiled for one model: call it with one sample or with any leading batch shape.
 
     `f(q, v, tau, out=…, parameters={…}, check=None)`. Arguments may be given by name. `out`: preallocated
-    result, or a tuple of them. `check`: "raise" refuses a batch with a quaternion off unit norm, or with what
-    else the function refuses, "flag" makes such rows NaN, "off" does not look; None is "raise",
-    on a GPU "off".
+    result, or a tuple of them; an interrupted call leaves them written in part. `check`: "raise" refuses a
+    batch with a quaternion off unit norm, or with what else the function refuses, "flag" makes such rows NaN,
+    "off" does not look; None is "raise", on a GPU "off".
 
     Arrays on a GPU (PyTorch, CuPy, JAX and others) are computed there, on their library's stream, and results
     are of their kind. With device="cuda" NumPy arrays are copied to the GPU and back.
