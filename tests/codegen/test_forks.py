@@ -92,6 +92,11 @@ def test_the_thread_that_holds_llvm_may_fork():
     compile_another()
 
 
+def test_a_signal_handler_may_compile_while_its_thread_links():
+    with linking._linking:
+        compile_another()
+
+
 def test_a_child_without_llvm_says_so_and_runs_what_is_loaded(monkeypatch):
     monkeypatch.setattr(linking, "MAX_FORK_WAIT_SECONDS", 0.05)
     kernel = compile_program(PROGRAM)

@@ -47,7 +47,7 @@ def load_symbols(code: bytes, names: tuple[str, ...]) -> tuple[Any, list[int]]:
     return library, [library[name] for name in names]
 
 
-_linking = threading.Lock()
+_linking = threading.RLock()  # a signal handler may call while this thread links
 renew_after_fork(sys.modules[__name__], "_linking")
 _library_numbers = itertools.count()
 
