@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from dalembert.codegen import compile_program, set_num_threads, threads
 from dalembert.codegen.batch_code import CLOSED, FIELDS
 from dalembert.tracing.graph import Graph
 
+ROOT = Path(__file__).parents[2]
 PROGRAM = random_straight(7)
 ROWS = 203
 UNTOUCHED = 777.0
@@ -288,7 +290,12 @@ except KeyboardInterrupt:
 @pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends the process there")
 def test_ctrl_c_ends_a_batch_that_would_take_days(count):
     done = subprocess.run(
-        [sys.executable, "-c", ENDLESS, str(count)], capture_output=True, text=True, timeout=60.0, check=True
+        [sys.executable, "-c", ENDLESS, str(count)],
+        capture_output=True,
+        text=True,
+        timeout=60.0,
+        check=True,
+        cwd=ROOT,
     )
     assert float(done.stdout) < 1.0, "0.2 s on a machine with nothing else to do"
 
@@ -319,7 +326,12 @@ if sys.argv[1] == "used":
 @pytest.mark.parametrize("before", ["used", "unused"])
 def test_threaded_calls_work_in_atexit_handlers(before):
     done = subprocess.run(
-        [sys.executable, "-c", AT_EXIT, before], capture_output=True, text=True, timeout=60.0, check=True
+        [sys.executable, "-c", AT_EXIT, before],
+        capture_output=True,
+        text=True,
+        timeout=60.0,
+        check=True,
+        cwd=ROOT,
     )
     assert done.stdout.split() == ["right"] * (1 + (before == "used"))
     assert not done.stderr
