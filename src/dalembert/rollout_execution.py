@@ -194,9 +194,9 @@ class RolloutRun:
     """
 
     __slots__ = (
-        "_chunk",
         "_inputs",
         "_kernels",
+        "_measured",
         "_reached",
         "_rollout",
         "_rows",
@@ -215,7 +215,7 @@ class RolloutRun:
         self._rows = rows
         self.steps = steps
         self.every = every
-        self._chunk = 0
+        self._measured: tuple[int, float] | None = None
         arguments = dict(zip((*recipe.signature, *recipe.parameters), rows.matrices, strict=True))
         state: dict[str, Array] = {}
         for item, matrix in arguments.items():
@@ -258,13 +258,10 @@ class RolloutRun:
         kernel = self._kernels.kernel("scalar" if self._rows.count == 1 else "lanes")
         end = self.done + wanted
         while self.done < end:
-            chunk = self._chunk or self._first_chunk(kernel)
-            count = min(chunk, end - self.done)
+            count = min(self._next_chunk(kernel), end - self.done)
             begun = time.perf_counter()
             self._reached = self._after(kernel, count)
-            passed = time.perf_counter() - begun
-            factor = min(MAX_GROWTH, self._seconds(kernel) / max(passed, 1e-9))
-            self._chunk = max(1, int(count * factor), chunk if factor > 1.0 else 0)
+            self._measured = (count, time.perf_counter() - begun)
             if steps is None:
                 return
 
@@ -311,18 +308,17 @@ class RolloutRun:
             for array in self.state.values():
                 array[place] = np.nan
 
-    def _blocks_of_a_thread(self, kernel: codegen.CpuKernel) -> int:
+    def _next_chunk(self, kernel: codegen.CpuKernel) -> int:
+        """Return how many steps to take until all rows are at the same step: by the time of the steps before,
+        or by the estimated work of the first ones."""
         blocks = -(-self._rows.count // kernel.info.lanes)
-        return -(-blocks // codegen.get_num_threads())
-
-    def _first_chunk(self, kernel: codegen.CpuKernel) -> int:
-        """Return how many steps to begin with, by the estimated work of a step."""
-        at_most = FIRST_STEPS_WORK_IN_ALL // self._blocks_of_a_thread(kernel)
-        return max(1, min(FIRST_STEPS_WORK, at_most) // kernel.info.work)
-
-    def _seconds(self, kernel: codegen.CpuKernel) -> float:
-        """Return how long steps may take until all rows are at the same step."""
-        return min(SECONDS_UNTIL_PROGRESS, SECONDS_UNTIL_INTERRUPT * self._blocks_of_a_thread(kernel))
+        a_thread = -(-blocks // codegen.get_num_threads())
+        if self._measured is None:
+            work = min(FIRST_STEPS_WORK, FIRST_STEPS_WORK_IN_ALL // a_thread)
+            return max(1, work // kernel.info.work)
+        count, passed = self._measured
+        seconds = min(SECONDS_UNTIL_PROGRESS, SECONDS_UNTIL_INTERRUPT * a_thread)
+        return max(1, int(count * min(MAX_GROWTH, seconds / max(passed, 1e-9))))
 
     def _refusal(self, row: int, step: int) -> Exception:
         """Why a row is refused at a step: the steps before it are taken again, alone."""
