@@ -43,8 +43,11 @@ def compile(
 ) -> CompiledFunction:
     """Compile `function(model, q, v, …)` for a model.
 
-    The function is run once on symbols: it computes with `+ - * /`, `dalembert.scalar` and
-    `dalembert.algorithms`, and returns scalars, nested lists or spatial values; a tuple is several results.
+    The function is run once on symbols, now: what it reads beside its arguments, such as variables around it,
+    is compiled in as it is, and later changes of that change neither the compiled function nor its
+    derivatives; values that change belong to its arguments. It computes with `+ - * /`, `dalembert.scalar`
+    and `dalembert.algorithms`, and returns scalars, nested lists or spatial values; a tuple is several
+    results.
     Its arguments after the model are arrays: `q` has nq elements, `v`, `a`, `tau` have nv, `time` and `dt`
     are numbers; `inputs` gives the shapes of others. A public function such as `da.forward_dynamics` may be
     given itself.
@@ -85,11 +88,11 @@ def compile(
     values = tuple(ArrayArgument(name, np.shape(model.value(name))) for name in parameters)
     if _is_public(function, name):
         _require_arrays_alone(function, name)
-        return _ready(
-            CompiledFunction(library_recipe(model, name, parameters=values), dtype=dtype, device=device)
-        )
+        recipe = library_recipe(model, name, parameters=values)
+        fixed = recipe.recorded() if model.has_functions else recipe
+        return _ready(CompiledFunction(fixed, dtype=dtype, device=device))
     arguments = _arguments(function, model, inputs or {})
-    recipe = Recipe(name, function, model, arguments, values)
+    recipe = Recipe(name, function, model, arguments, values).recorded()
     return _ready(CompiledFunction(recipe, dtype=dtype, device=device))
 
 

@@ -85,6 +85,11 @@ class Kernels:
                 self._results = self._lowered.results
             return self._lowered
 
+    def drop_program(self) -> None:
+        """Give back the memory of the program; what is needed of it again is traced again."""
+        with self._lock:
+            self._lowered = None
+
     def results(self) -> tuple[ArrayArgument, ...]:
         """Names and shapes of the results; of a function of the library's own that is on disk, without a
         trace."""
@@ -116,9 +121,9 @@ class Kernels:
 
             recipe, name = self.recipe, self.title
             with self._lock, _announced(f"compiling {name} for {recipe.model!r} ({device.name})"):
-                if recipe.identity is not None:
+                if recipe.disk_key is not None:
                     kernel = load_gpu(
-                        recipe.identity, device, dtype=self.dtype, name=name, rollout=self.rollout
+                        recipe.disk_key, device, dtype=self.dtype, name=name, rollout=self.rollout
                     )
                 if kernel is None:
                     lowered = self.lower()
@@ -127,7 +132,7 @@ class Kernels:
                         device,
                         dtype=self.dtype,
                         name=name,
-                        key=recipe.identity,
+                        key=recipe.disk_key,
                         extra=self._extra(lowered),
                         rollout=self.rollout,
                     )
@@ -146,10 +151,10 @@ class Kernels:
 
     def _load(self, width: str) -> codegen.CpuKernel | None:
         """A function of the library's own from the disk cache, without a trace."""
-        if self.recipe.identity is None:
+        if self.recipe.disk_key is None:
             return None
         kernel = codegen.load_kernel(
-            self.recipe.identity, dtype=self.dtype, lanes=self._lanes(width), rollout=self.rollout
+            self.recipe.disk_key, dtype=self.dtype, lanes=self._lanes(width), rollout=self.rollout
         )
         if kernel is not None:
             self._learn_results(kernel.extra)
@@ -161,7 +166,7 @@ class Kernels:
             lowered.program,
             dtype=self.dtype,
             lanes=self._lanes(width),
-            key=self.recipe.identity,
+            key=self.recipe.disk_key,
             extra=self._extra(lowered),
             rollout=self.rollout,
         )

@@ -26,6 +26,7 @@ from dalembert.model.body import Body
 from dalembert.model.model import Model
 from dalembert.model.tree import PerBody
 from dalembert.model.values import replace_values
+from dalembert.model.watched_functions import enrol_tracer
 from dalembert.scalar import Scalar
 from dalembert.spatial import ArticulatedInertia, Placement, RigidInertia, Value
 from dalembert.tables import TableTree
@@ -34,10 +35,11 @@ from dalembert.tracing.derived_program import ChartStatements, StraightCharts, d
 from dalembert.tracing.expression import Expression
 from dalembert.tracing.graph import Graph
 from dalembert.tracing.program import ArraySpec, Program, Statement, Store, Straight
+from dalembert.tracing.replay import copy_trace, digest_of, replay
 from dalembert.tracing.statements import assemble
-from dalembert.tracing.trace import ArrayInput, Trace, trace
+from dalembert.tracing.trace import ArrayInput, ArrayOutput, Trace, trace
 
-__all__ = ["POSITIONS", "QUATERNION_TOLERANCE", "Lowered", "Recipe", "lower"]
+__all__ = ["POSITIONS", "QUATERNION_TOLERANCE", "Lowered", "Recipe", "lower", "trace_recipe"]
 
 POSITIONS: Final = ("q", "q0", "q1", "q2", "q_ref")
 """Arguments of these names are configurations: their quaternions are checked, and derivatives by them
@@ -45,6 +47,9 @@ are taken on the tangent space."""
 
 QUATERNION_TOLERANCE: Final = {"float64": 1e-6, "float32": 1e-4}
 """How far the norm of a quaternion may be from one."""
+
+MEASURE: Final = " measure"
+"""The name of an output that is compared with a tolerance and is no result; no function can name one so."""
 
 Rebuild: TypeAlias = Callable[[Sequence[Any]], Any]
 
@@ -57,7 +62,10 @@ class Recipe:
     `function(tree, *arrays)` with one nested list for each argument; `derivatives` are what is wanted instead
     of its value, each of the one before; `looped` asks for loops over tables; `identity` names a
     function of the library's own in the disk cache, so that a hit needs no trace; `refusals` are what rows
-    must fulfil beside unit quaternions.
+    must fulfil beside unit quaternions. `traced`: the trace of a function of the caller's, from which all is
+    compiled, so that nothing that the function reads can change in between, and `tangents` that of dq/dt
+    where functions in the model make it; `state`: that of functions in the model for which alone a recipe
+    without a trace of its own, as loops over tables, may be traced.
     """
 
     name: str
@@ -69,6 +77,24 @@ class Recipe:
     looped: bool = False
     identity: str | None = None
     refusals: tuple[Refusal, ...] = ()
+    traced: Trace | None = None
+    tangents: Trace | None = None
+    state: str | None = None
+
+    def recorded(self) -> Recipe:
+        """Return the recipe of what the function computes now, whatever changes later."""
+        if self.looped:
+            return dataclasses.replace(self, state=self.model.state_of_functions)
+        tangents = None
+        if self.model.has_functions and any(map(self.is_configuration, self.arguments)):
+            tangents = trace(self._rates, [ArrayInput("q", (self.model.nq,))])
+        return dataclasses.replace(self, traced=trace_recipe(self), tangents=tangents)
+
+    @property
+    def disk_key(self) -> str | None:
+        """The name of the program in the disk cache; None for its digest, where functions of the caller's in
+        the model make it."""
+        return None if self.model.has_functions else self.identity
 
     @property
     def signature(self) -> tuple[ArrayArgument, ...]:
@@ -82,13 +108,16 @@ class Recipe:
 
     def charts(self) -> dict[str, Chart]:
         """The tangent spaces of the configurations: d f(integrate(q, t e_j)) / dt = (df/dq) Q(q) e_j."""
+        rates = self._rates if self.tangents is None else partial(_recorded_rates, self.tangents)
+        return {
+            item.name: Chart(self.model.nv, rates) for item in self.arguments if self.is_configuration(item)
+        }
+
+    def _rates(self, q: Sequence[Scalar]) -> list[list[Scalar]]:
+        """Return dq/dt for each unit velocity."""
         n = self.model.nv
         units = [[1.0 if i == j else 0.0 for i in range(n)] for j in range(n)]
-
-        def rates(q: Sequence[Scalar]) -> list[list[Scalar]]:
-            return [configuration.position_rate(self.model, q, unit) for unit in units]
-
-        return {item.name: Chart(n, rates) for item in self.arguments if self.is_configuration(item)}
+        return [configuration.position_rate(self.model, q, unit) for unit in units]
 
     def on_model(self, function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
         """`function(model, *arguments)` with the arguments and then the parameters given in `arrays`."""
@@ -136,10 +165,17 @@ class Lowered:
 
 def lower(recipe: Recipe, dtype: str) -> Lowered:
     """Trace a recipe. `dtype` decides only how exact a unit quaternion must be."""
+    if recipe.state is not None and recipe.state != recipe.model.state_of_functions:
+        raise TracingError(
+            f"{recipe.name}: a function in {recipe.model!r} reads something that has changed since "
+            "da.compile, and this part was not traced before; call da.compile again"
+        )
     return _lower_looped(recipe, dtype) if recipe.looped else _lower_unrolled(recipe, dtype)
 
 
-def _lower_unrolled(recipe: Recipe, dtype: str) -> Lowered:
+def trace_recipe(recipe: Recipe) -> Trace:
+    """Trace the function of a recipe, without its derivatives, and then what rows must fulfil: one output
+    `MEASURE` more for each."""
     measures: list[Scalar] = []
 
     def call(*symbols: Any) -> Any:
@@ -149,6 +185,15 @@ def _lower_unrolled(recipe: Recipe, dtype: str) -> Lowered:
 
     inputs = [ArrayInput(item.name, item.shape) for item in (*recipe.arguments, *recipe.parameters)]
     traced = trace(call, inputs, flatten=as_lists)
+    more = (ArrayOutput(MEASURE, (), (traced.graph.coerce(measure),)) for measure in measures)
+    return dataclasses.replace(traced, outputs=(*traced.outputs, *more))
+
+
+def _lower_unrolled(recipe: Recipe, dtype: str) -> Lowered:
+    whole = trace_recipe(recipe) if recipe.traced is None else copy_trace(recipe.traced)
+    outputs = tuple(output for output in whole.outputs if output.name != MEASURE)
+    measures = [output.values[0] for output in whole.outputs if output.name == MEASURE]
+    traced = dataclasses.replace(whole, outputs=outputs)
     check = _refused(traced.graph, recipe, dtype, measures)
     if traced.graph.loops and recipe.derivatives:
         lowered = _assembled(traced, recipe.without_derivatives(), check)
@@ -254,6 +299,13 @@ def _rate(q: InputTable, dq: InputTable, body: Body) -> list[Scalar]:
     return body.joint.position_rate(body.own_q(q), body.own_v(dq))  # type: ignore[arg-type]
 
 
+def _recorded_rates(tangents: Trace, q: Sequence[Expression]) -> list[list[Scalar]]:
+    """Return dq/dt for each unit velocity, as it was recorded."""
+    (values,) = replay(tangents, q[0].graph, {"q": q})
+    size = len(q)
+    return [values[k : k + size] for k in range(0, len(values), size)]
+
+
 def _tangent_slope(q: InputTable, slope: InputTable, body: Body) -> list[Scalar]:
     """Q(q)^T slope of one joint."""
     own_q, own = body.own_q(q), body.own_q(slope)  # type: ignore[arg-type]
@@ -273,6 +325,15 @@ def as_lists(value: Any) -> Any:
     if isinstance(value, Value):
         return value.to_list()  # type: ignore[attr-defined]
     return value
+
+
+def _trace_digest(function: Callable[..., Any], shapes: Sequence[tuple[int, ...]]) -> str:
+    """Return the digest of the trace of any function of arrays."""
+    inputs = [ArrayInput(f"argument {k}", shape) for k, shape in enumerate(shapes)]
+    return digest_of(trace(function, inputs, flatten=as_lists))
+
+
+enrol_tracer(_trace_digest)
 
 
 def _refused(graph: Graph, recipe: Recipe, dtype: str, measures: Sequence[Scalar] = ()) -> Expression | None:

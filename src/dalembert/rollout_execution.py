@@ -120,6 +120,11 @@ class CompiledRollout:
             run.flag()
         return run
 
+    def drop_program(self) -> None:
+        """Give back the traced step (77 MB for a humanoid with contact), which is needed again only for a
+        kernel of another width, and traced again then."""
+        self._kernels.drop_program()
+
     def on_gpu(
         self,
         values: Mapping[str, object],

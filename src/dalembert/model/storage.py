@@ -12,10 +12,11 @@ import hashlib
 import json
 import math
 import secrets
+import weakref
 from collections.abc import Callable
 from numbers import Real
+from types import MethodType
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakKeyDictionary
 
 from dalembert.errors import ModelError
 from dalembert.model.body import Body, Limits, Placement
@@ -36,7 +37,8 @@ VERSION = 1
 
 _VELOCITY_FIELDS: Final = ("armature", "damping", "friction", "stiffness")
 _LIMIT_FIELDS: Final = ("lower", "upper", "velocity", "effort")
-_FUNCTION_TOKENS: WeakKeyDictionary[Callable[..., Any], str] = WeakKeyDictionary()
+_FUNCTION_TOKENS: Final[dict[int, tuple[weakref.ref[Any], str]]] = {}
+"""Functions of the caller's by their `id`, since not all of them can be hashed."""
 
 
 def to_json(model: Model) -> str:
@@ -210,8 +212,25 @@ def _identified(part: Any) -> Any:
     if isinstance(part, KnownFunction):
         return [type(part).__name__, _identified(part.identity())]
     if callable(part):
-        return _FUNCTION_TOKENS.setdefault(part, secrets.token_hex(16))
+        return _function_token(part)
     return repr(part)
+
+
+def _function_token(function: Callable[..., Any]) -> Any:
+    """Return what tells a function from all others that live: the same text as long as it lives."""
+    if isinstance(function, MethodType):  # another object at every mention of it
+        return [_function_token(function.__func__), _function_token(function.__self__)]  # type: ignore[arg-type]
+    number = id(function)
+    known = _FUNCTION_TOKENS.get(number)
+    if known is not None and known[0]() is function:
+        return known[1]
+    token = secrets.token_hex(16)
+    try:
+        reference = weakref.ref(function, lambda _: _FUNCTION_TOKENS.pop(number, None))
+    except TypeError:
+        return token  # it cannot be followed: two models with it count as different
+    _FUNCTION_TOKENS[number] = (reference, token)
+    return token
 
 
 def _dump(value: Any) -> str:

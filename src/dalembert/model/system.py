@@ -12,6 +12,7 @@ from dalembert.model.elements import Coupling, Frame, JointView, Loop, Named, Sh
 from dalembert.model.shapes import Shape
 from dalembert.model.tree import Tree
 from dalembert.model.user_constraints import Constraint, LoopClosure
+from dalembert.model.watched_functions import WatchedFunctions, watches_of
 from dalembert.scalar import Scalar
 from dalembert.spatial import FrozenValueError, Transform, Vec3
 
@@ -132,11 +133,12 @@ class System(Tree):
             "nv": max((body.v_slice.stop for body in held), default=0),
             "name": name,
             "report": tuple(report),
-            "functions": {},
             "_digest": None,
         }
         for slot, value in values.items():
             object.__setattr__(self, slot, value)
+        watches = tuple(watches_of(self))
+        object.__setattr__(self, "functions", WatchedFunctions(watches) if watches else {})
 
     # names
 
@@ -188,6 +190,16 @@ class System(Tree):
     def total_mass(self) -> Scalar:
         """The mass of all bodies [kg]."""
         return sum(body.inertia.mass for body in self.bodies)
+
+    @property
+    def has_functions(self) -> bool:
+        """Whether functions of the caller's are part of it, such as constraints and user-defined joints."""
+        return isinstance(self.functions, WatchedFunctions)
+
+    @property
+    def state_of_functions(self) -> str:
+        """A digest of what functions of the caller's in it compute now; "" where there are none."""
+        return self.functions.state() if isinstance(self.functions, WatchedFunctions) else ""
 
     @property
     def time_dependent(self) -> bool:

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.arguments import as_array
+from dalembert.arguments import ArrayArgument, as_array
 from dalembert.errors import DtypeError, ShapeError, TracingError
 from dalembert.model.model import Model
+from dalembert.recording import RecordedFunction, recorded
 from dalembert.scalar import Scalar
 
-__all__ = ["Asked", "Callback", "Policy", "Series", "forces_of", "series"]
+__all__ = ["Asked", "Callback", "Policy", "Series", "forces_of", "recorded_policy", "series"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Callback: TypeAlias = Callable[[Array, Array, Array], npt.ArrayLike]
@@ -76,6 +77,18 @@ class Asked:
             raise ShapeError(
                 f"the callback returned an array of the shape {tau.shape}; expected {expected}"
             ) from None
+
+
+def recorded_policy(
+    policy: Policy, model: Model, parameters: Sequence[ArrayArgument] = ()
+) -> RecordedFunction:
+    """Return what a policy computes now, as a policy."""
+
+    def call(model: Model, time: Scalar, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+        return forces_of(policy, model, time, q, v)
+
+    arguments = [ArrayArgument("time", ()), ArrayArgument("q", (model.nq,)), ArrayArgument("v", (model.nv,))]
+    return recorded("policy", policy, model, arguments, parameters, call)
 
 
 def forces_of(

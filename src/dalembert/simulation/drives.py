@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.control_laws.pd import stable_pd_forces
+from dalembert.arguments import ArrayArgument
 from dalembert.contact.step_terms import Motor
 from dalembert.control.servo import Array, Reference, Servo
 from dalembert.errors import ShapeError
 from dalembert.model.model import Model
+from dalembert.recording import RecordedFunction, recorded
 from dalembert.scalar import Scalar, maximum, minimum
 from dalembert.simulation.controls import Series, series
 
@@ -51,10 +53,19 @@ class Drive:
     q_ref: Reference | None = None
     v_ref: Reference | bool = False
 
+    def recorded(self, model: Model, parameters: Sequence[ArrayArgument]) -> Drive:
+        """Return the drive with what the functions of the caller's compute now."""
+        q_ref, v_ref = self.q_ref, self.v_ref
+        return replace(
+            self,
+            q_ref=None if q_ref is None else _recorded("q_ref", q_ref, model, model.nq, parameters),
+            v_ref=_recorded("v_ref", v_ref, model, model.nv, parameters) if callable(v_ref) else v_ref,
+        )
+
     @property
-    def traced(self) -> tuple[Reference, ...]:
-        """The functions of the caller's."""
-        return tuple(item for item in (self.q_ref, self.v_ref) if callable(item))
+    def functions(self) -> tuple[RecordedFunction, ...]:
+        """The targets that are recorded functions, q_ref first."""
+        return tuple(item for item in (self.q_ref, self.v_ref) if isinstance(item, RecordedFunction))
 
     def arguments(self, model: Model) -> dict[str, tuple[int, ...]]:
         """What a step takes, with shapes."""
@@ -112,6 +123,15 @@ class Drive:
         if self.v_ref:
             return q_ref, _target("v_ref", self.v_ref, model, time, model.nv)
         return q_ref, [0.0] * model.nv
+
+
+def _recorded(
+    name: str, function: Reference, model: Model, size: int, parameters: Sequence[ArrayArgument]
+) -> RecordedFunction:
+    def call(model: Model, time: Scalar) -> list[Scalar]:
+        return _target(name, function, model, time, size)
+
+    return recorded(f"reference {name}", function, model, [ArrayArgument("time", ())], parameters, call)
 
 
 def _target(name: str, function: Reference, model: Model, time: Scalar, size: int) -> list[Scalar]:

@@ -12,13 +12,14 @@ from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.integrators import Circumstances, Flight, State
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.algorithms.stepping import T_STAB
-from dalembert.arguments import as_array
+from dalembert.arguments import ArrayArgument, as_array
 from dalembert.compiled import compile
 from dalembert.errors import ArgumentError, ShapeError
 from dalembert.execution import CompiledFunction
+from dalembert.lowering import Recipe
 from dalembert.model.model import Model
-from dalembert.simulation.captured_values import kept
-from dalembert.simulation.controls import Policy, forces_of
+from dalembert.recording import RecordedFunction, kept_kernel
+from dalembert.simulation.controls import Policy, recorded_policy
 
 __all__ = ["FlyingSystem"]
 
@@ -32,7 +33,7 @@ class FlyingSystem:
 
     model: Model
     positions: int
-    policy: Policy | None
+    policy: RecordedFunction | None
     held: Array
     rates: CompiledFunction
     there: CompiledFunction
@@ -51,8 +52,10 @@ class FlyingSystem:
                 raise ArgumentError("tau holds numbers that are not finite")
         bodies = Flight(model, None).bodies
         positions = sum(body.nq for body in bodies)
-        found = kept(model.functions, ("flying system",), (policy,), lambda: _compiled(model, policy))
-        return FlyingSystem(model, positions, policy, held, *found)
+        own = None if policy is None else recorded_policy(policy, model)
+        functions = () if own is None else (own,)
+        found = kept_kernel(model, ("flying system",), functions, lambda: _compiled(model, own))
+        return FlyingSystem(model, positions, own, held, *found)
 
     def rate(self, t: float, x: Array) -> Array:
         """dx/dt."""
@@ -84,12 +87,12 @@ class FlyingSystem:
         if self.policy is None:
             return np.tile(self.held, (len(times), 1))
         model, policy = self.model, self.policy
-        found = kept(model.functions, ("policy",), (policy,), lambda: _compiled_policy(model, policy))
+        found = kept_kernel(model, ("policy",), (policy,), lambda: _compiled_policy(model, policy))
         return np.asarray(found(times, q, v))
 
 
 def _compiled(
-    model: Model, policy: Policy | None
+    model: Model, policy: RecordedFunction | None
 ) -> tuple[CompiledFunction, CompiledFunction, CompiledFunction]:
     """The rates, the way there and the way back."""
     stabilization = T_STAB if is_constrained(model) and model.closure is None else None
@@ -101,7 +104,7 @@ def _compiled(
         tree = aligned(model)
         flight = Flight(tree, now(time))
         whole = flight.land(State(list(y), list(w)), 0.0)
-        forces = tau if policy is None else forces_of(policy, model, time, whole.q, whole.v)
+        forces = tau if policy is None else policy(model, time, whole.q, whole.v)
         around = Circumstances(tree, forces, passive=True, time=now(time), stabilization=stabilization)
         found = flight.rates(whole, around.acceleration(whole.q, whole.v, 0.0))
         return found.q, found.v
@@ -123,8 +126,6 @@ def _compiled(
     )
 
 
-def _compiled_policy(model: Model, policy: Policy) -> CompiledFunction:
-    def torques(model: Model, time: Any, q: Any, v: Any) -> Any:
-        return forces_of(policy, model, time, list(q), list(v))
-
-    return compile(torques, model)
+def _compiled_policy(model: Model, policy: RecordedFunction) -> CompiledFunction:
+    arguments = tuple(ArrayArgument(item.name, item.shape) for item in policy.trace.inputs)
+    return CompiledFunction(Recipe("torques", policy, model, arguments, traced=policy.trace))

@@ -16,13 +16,15 @@ from dalembert import api
 from dalembert.algorithms.constraints import constraint_equations
 from dalembert.algorithms.energy_momentum import centroidal_momentum, kinetic_energy, potential_energy
 from dalembert.algorithms.kinematics import forward_kinematics
+from dalembert.arguments import ArrayArgument
 from dalembert.compiled import compile
 from dalembert.errors import ArgumentError, DtypeError, UnknownNameError
 from dalembert.execution import CompiledFunction
+from dalembert.lowering import Recipe
 from dalembert.model.model import Model
 from dalembert.poses import Poses
+from dalembert.recording import kept_kernel, recorded
 from dalembert.scalar import Scalar
-from dalembert.simulation.captured_values import kept
 from dalembert.simulation.parameters import for_frames
 
 __all__ = ["IN_STEPS", "Observe", "Observer", "observers_of", "poses_of", "require_contact", "watched"]
@@ -108,14 +110,22 @@ def poses_of(model: Model, time: Array, q: Array, parameters: Mapping[str, Array
 
 
 def _compiled(model: Model, name: str, function: Observer, parameters: tuple[str, ...]) -> CompiledFunction:
+    """Return the kernel of an observer; one of the caller's as what it computes now."""
+    arguments = (ArrayArgument("t", ()), ArrayArgument("q", (model.nq,)), ArrayArgument("v", (model.nv,)))
+    values = tuple(ArrayArgument(item, np.shape(model.value(item))) for item in parameters)
+    if _OF_STATES.get(name) is function:
+        key = ("observer", name, parameters)
+        found: CompiledFunction | None = model.functions.get(key)
+        if found is None:
+            recipe = Recipe(name, function, model, arguments, values)
+            found = model.functions[key] = CompiledFunction(recipe)
+        return found
+    own = recorded("observer", function, model, arguments, values)
+
     def made() -> CompiledFunction:
-        def observer(model: Model, t: Scalar, q: Any, v: Any) -> Any:
-            return function(model, t, q, v)
+        return CompiledFunction(Recipe(name, own, model, arguments, values, traced=own.trace))
 
-        observer.__name__ = observer.__qualname__ = name
-        return compile(observer, model, inputs={"t": ()}, parameters=parameters)
-
-    return kept(model.functions, ("observer", parameters), (function,), made)
+    return kept_kernel(model, ("observer", name, parameters), (own,), made)
 
 
 def _time(model: Model, t: Scalar) -> Scalar | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +18,9 @@ from dalembert.foreign_arrays import is_on_gpu
 from dalembert.library import no_model, source_digest
 from dalembert.lowering import Recipe
 from dalembert.model.model import Model
+from dalembert.recording import kept_kernel
 from dalembert.rollout_execution import CompiledRollout, compile_rollout
-from dalembert.simulation.captured_values import kept
-from dalembert.simulation.controls import Callback, Policy
+from dalembert.simulation.controls import Callback, Policy, recorded_policy
 from dalembert.simulation.drives import drive_of
 from dalembert.simulation.host_rollouts import rollout_on_host
 from dalembert.simulation.observers import Observe, observers_of, require_contact
@@ -147,9 +148,14 @@ def rollout(
 def _compiled(
     plan: StepPlan, streams: tuple[str, ...], parameters: tuple[str, ...], dtype: str = "float64"
 ) -> CompiledRollout:
-    """The kernel of a plan, kept with the model; on disk too, unless a function of the caller's is in it."""
+    """Return the kernel of a plan, kept with the model and on disk. Functions of the caller's are part of it
+    as what they compute now."""
     model = plan.model
     settings = None if plan.contact is None else plan.contact.settings
+    values = tuple(ArrayArgument(name, np.shape(model.value(name))) for name in parameters)
+    policy = None if plan.policy is None else recorded_policy(plan.policy, model, values)
+    drive = None if plan.drive is None else plan.drive.recorded(model, values)
+    functions = (policy,) if policy is not None else () if drive is None else drive.functions
     options = (
         plan.integrator,
         settings,
@@ -160,23 +166,30 @@ def _compiled(
         plan.work,
         plan.loads,
         plan.resets,
-        None if plan.drive is None else (plan.drive.driven, *plan.drive.arguments(model)),
+        policy is not None,
+        None if drive is None else (drive.driven, *drive.arguments(model)),
         streams,
         parameters,
         dtype,
     )
-    traced = (plan.policy, *(plan.drive.traced if plan.drive is not None else ()))
 
     def made() -> CompiledRollout:
-        text = f"rollout {options} {model.digest} {source_digest()}"
+        digests = [function.digest for function in functions]
+        text = f"rollout {options} {digests} {model.digest} {source_digest()}"
         recipe = Recipe(
             name="rollout",
-            function=plan,
+            function=replace(plan, policy=policy, drive=drive) if functions else plan,
             model=model,
             arguments=plan.arguments,
-            parameters=tuple(ArrayArgument(name, np.shape(model.value(name))) for name in parameters),
-            identity=hashlib.sha256(text.encode()).hexdigest() if not any(traced) else None,
+            parameters=values,
+            identity=hashlib.sha256(text.encode()).hexdigest(),
         )
         return compile_rollout(recipe, carried=plan.carried, streams=streams, dtype=dtype)
 
-    return kept(model.functions, ("rollout", options), traced, made)
+    key = ("rollout", options)
+    if functions:
+        return kept_kernel(model, key, functions, made)
+    found: CompiledRollout | None = model.functions.get(key)
+    if found is None:
+        found = model.functions[key] = made()
+    return found

@@ -10,7 +10,6 @@ NaN or infinite), and the sign of a zero constant is dropped. Every other fold k
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Final, final
 
@@ -45,7 +44,7 @@ class Graph:
         self._constants: dict[Any, Expression] = {}
         self._leaves: dict[Any, Expression] = {}
         self._table_names: dict[bytes, str] = {}
-        self._loop_numbers = itertools.count()
+        self._loops_named = 0
         self._known: dict[str, dict[Any, Expression]] = {name: {} for name in OPERATIONS}
         self._builders: dict[str, Callable[..., Expression]] = {
             name: _builder(self, name, operation.arity) for name, operation in OPERATIONS.items()
@@ -101,7 +100,8 @@ class Graph:
 
     def loop_name(self) -> str:
         """A name for a new loop."""
-        return f"loop {next(self._loop_numbers)}"
+        self._loops_named += 1
+        return f"loop {self._loops_named - 1}"
 
     def with_arguments(self, node: Expression, args: Sequence[Expression]) -> Expression:
         """The operation of a node on other arguments."""
@@ -157,6 +157,26 @@ class Graph:
             "use floats, ints, NumPy scalars or other traced values"
         )
 
+    def duplicate(self) -> Graph:
+        """Return the graph again, each node under the same index, so that what is recorded next is the same
+        in both."""
+        if self.open_loops:
+            raise TracingError("a graph cannot be copied while the step of a loop is recorded in it")
+        new = Graph(self.rules, share=self.share)
+        nodes = new.nodes
+        for node in self.nodes:
+            args = tuple([nodes[item.index] for item in node.args])
+            nodes.append(Expression(new, node.op, args, node.data, node.index))
+        new.loops.extend(_copied_loop(loop, nodes) for loop in self.loops)
+        new.tables.update(self.tables)
+        new._table_names.update(self._table_names)
+        new._constants.update((key, nodes[node.index]) for key, node in self._constants.items())
+        new._leaves.update((key, nodes[node.index]) for key, node in self._leaves.items())
+        for op, known in self._known.items():
+            new._known[op].update((key, nodes[node.index]) for key, node in known.items())
+        new._loops_named = self._loops_named
+        return new
+
     def _leaf(self, op: str, data: Any) -> Expression:
         found = self._leaves.get(data)
         if found is None:
@@ -178,6 +198,18 @@ class Graph:
         node = Expression(self, op, args, data, len(self.nodes))
         self.nodes.append(node)
         return node
+
+
+def _copied_loop(loop: RecordedLoop, nodes: Sequence[Expression]) -> RecordedLoop:
+    """Return a loop on the nodes of another graph."""
+    return RecordedLoop(
+        loop.name,
+        loop.count,
+        {place: nodes[node.index] for place, node in loop.start.items()},
+        {place: nodes[node.index] for place, node in loop.result.items()},
+        loop.until,
+        tuple(_copied_loop(inner, nodes) for inner in loop.inner),
+    )
 
 
 def _builder(graph: Graph, op: str, arity: int) -> Callable[..., Expression]:
