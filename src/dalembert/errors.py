@@ -17,6 +17,7 @@ __all__ = [
     "MissingExtraError",
     "ModelError",
     "OutOfRangeError",
+    "ProgramSizeError",
     "ShapeError",
     "StateError",
     "TracingError",
@@ -96,6 +97,10 @@ class TracingError(DalembertError, TypeError):
 
 class CompileError(DalembertError, RuntimeError):
     """A program could not be turned into machine code on this machine."""
+
+
+class ProgramSizeError(CompileError):
+    """A program has more operations than may be compiled."""
 
 
 class DeviceError(DalembertError, RuntimeError):

@@ -20,7 +20,7 @@ from dalembert.algorithms.aligned import aligned
 from dalembert.arguments import Array, ArrayArgument
 from dalembert.body_arrays import InputTable, TableVector
 from dalembert.catalogue.entry import Refusal
-from dalembert.errors import TracingError
+from dalembert.errors import ProgramSizeError, TracingError
 from dalembert.model import configuration
 from dalembert.model.body import Body
 from dalembert.model.model import Model
@@ -36,6 +36,7 @@ from dalembert.tracing.expression import Expression
 from dalembert.tracing.graph import Graph
 from dalembert.tracing.program import ArraySpec, Program, Statement, Store, Straight
 from dalembert.tracing.replay import copy_trace, digest_of, replay
+from dalembert.tracing.size import check_size
 from dalembert.tracing.statements import assemble
 from dalembert.tracing.trace import ArrayInput, ArrayOutput, Trace, trace
 
@@ -50,6 +51,12 @@ QUATERNION_TOLERANCE: Final = {"float64": 1e-6, "float32": 1e-4}
 
 MEASURE: Final = " measure"
 """The name of an output that is compared with a tolerance and is no result; no function can name one so."""
+SIZE_REMEDY: Final = (
+    "take fewer bodies or, with contact, fewer pairs of shapes (pairs=, exclude=, self_collision=False or a "
+    "smaller nearest= of da.contact.Rigid and da.contact.Compliant), or raise the limit by the environment "
+    "variable DALEMBERT_MAX_OPERATIONS: a million operations take about 100 s and 1.5 GB to compile"
+)
+"""What to do about a program that is too large."""
 
 Rebuild: TypeAlias = Callable[[Sequence[Any]], Any]
 
@@ -170,7 +177,12 @@ def lower(recipe: Recipe, dtype: str) -> Lowered:
             f"{recipe.name}: a function in {recipe.model!r} reads something that has changed since "
             "da.compile, and this part was not traced before; call da.compile again"
         )
-    return _lower_looped(recipe, dtype) if recipe.looped else _lower_unrolled(recipe, dtype)
+    try:
+        lowered = _lower_looped(recipe, dtype) if recipe.looped else _lower_unrolled(recipe, dtype)
+        check_size(lowered.program)
+    except ProgramSizeError as error:
+        raise ProgramSizeError(f"{recipe.name} for {recipe.model!r}: {error}; {SIZE_REMEDY}") from error
+    return lowered
 
 
 def trace_recipe(recipe: Recipe) -> Trace:

@@ -71,13 +71,13 @@ def compile_program(
     if kernel is not None:
         return kernel
     chosen = _check_lanes(dtype, lanes, level)
-    info, code, tables = compile_object(
+    info, codes, tables = compile_object(
         program, dtype=dtype, lanes=chosen, target=target_for(level), rollout=rollout
     )
     name = _entry_name(identity, dtype, chosen, level, rollout)
     description = {"info": info.to_json(), "extra": dict(extra or {})}
-    store_entry(name, description, [code, tables])
-    return load_object(info, code, tables, extra=description["extra"])
+    store_entry(name, description, [tables, *codes])
+    return load_object(info, codes, tables, extra=description["extra"])
 
 
 def load_kernel(
@@ -93,8 +93,8 @@ def load_kernel(
     entry = load_entry(name)
     if entry is None:
         return None
-    description, (code, tables) = entry
-    return load_object(KernelInfo.from_json(description["info"]), code, tables, extra=description["extra"])
+    description, (tables, *codes) = entry
+    return load_object(KernelInfo.from_json(description["info"]), codes, tables, extra=description["extra"])
 
 
 def _entry_name(identity: str, dtype: str, lanes: int, level: str | None, rollout: Rollout | None) -> str:
@@ -109,23 +109,29 @@ def llvm_ir(
     level: str | None = None,
     rollout: Rollout | None = None,
 ) -> str:
-    """The LLVM text of a program's kernel."""
-    from dalembert.codegen.emit_llvm import emit_program  # kernels from the disk cache do without
-
-    chosen = _check_lanes(dtype, lanes, level)
-    emitted = emit_program(
-        program, bits=_BITS[dtype], lanes=chosen, target=target_for(level), rollout=rollout
-    )
-    return emitted.text
+    """The LLVM text of a program's kernel; of a large program, of all its modules."""
+    return "\n".join(_module_texts(program, dtype, lanes, level, rollout))
 
 
 def assembly(
     program: Program, *, dtype: str = "float64", lanes: int | None = None, level: str | None = None
 ) -> str:
     """The assembly of a program's kernel, for any level of `LEVELS`, this machine's or not."""
-    text = llvm_ir(program, dtype=dtype, lanes=lanes, level=level)
     machine = target_machine(target_for(level))
-    return str(machine.emit_assembly(llvm.parse_assembly(text)))
+    texts = _module_texts(program, dtype, lanes, level, None)
+    return "".join(str(machine.emit_assembly(llvm.parse_assembly(text))) for text in texts)
+
+
+def _module_texts(
+    program: Program, dtype: str, lanes: int | None, level: str | None, rollout: Rollout | None
+) -> tuple[str, ...]:
+    from dalembert.codegen.emit_llvm import emit_program  # kernels from the disk cache do without
+
+    chosen = _check_lanes(dtype, lanes, level)
+    emitted = emit_program(
+        program, bits=_BITS[dtype], lanes=chosen, target=target_for(level), rollout=rollout
+    )
+    return (emitted.text, *emitted.parts)
 
 
 def _check_lanes(dtype: str, lanes: int | None, level: str | None) -> int:

@@ -10,6 +10,13 @@ from dalembert.codegen.body import Caller, Memory
 from dalembert.codegen.elementary import call
 from dalembert.codegen.ir import Value, Writer
 from dalembert.codegen.memory import Place
+from dalembert.codegen.outlining import (
+    FUNCTION_INSTRUCTIONS,
+    MIN_FUNCTION_INSTRUCTIONS,
+    OutlinedFunction,
+    Outliner,
+    cut_points,
+)
 from dalembert.codegen.registers import Plan, allocate
 from dalembert.codegen.schedule import Instructions, schedule
 from dalembert.tracing.expression import Expression
@@ -25,7 +32,8 @@ class Context:
     `proceed` the condition and block that end long basic blocks (see `emit_instructions`); `call` writes
     elementary functions, which are calls or not; `homes` tells the slots of leaves, among the first `taken`,
     `share` whether results may take their slots (see `allocate`); `entering` is told which case of a loop is
-    written next."""
+    written next; `outliner` makes functions of about
+    `function_instructions` instructions of a large program, None leaves it in one."""
 
     writer: Writer
     places: dict[str, Place]
@@ -43,6 +51,8 @@ class Context:
     homes: Callable[[Instructions], Mapping[int, int]] = lambda instructions: {}
     entering: Callable[[Loop, int], None] = lambda loop, case: None
     functions: set[str] = field(default_factory=set)
+    outliner: Outliner | None = None
+    function_instructions: int = FUNCTION_INSTRUCTIONS
 
     def schedule(self, values: list[Expression]) -> Instructions:
         instructions = schedule(values, fma=self.writer.fma)
@@ -52,6 +62,9 @@ class Context:
     def plan(
         self, instructions: Instructions, *, keep: Iterable[int] = (), eager: Iterable[int] = ()
     ) -> Plan:
+        cuts = []
+        if self._is_outlined(instructions):
+            cuts = cut_points(instructions, self.function_instructions)
         plan = allocate(
             instructions,
             registers=self.registers,
@@ -61,9 +74,40 @@ class Context:
             taken=self.taken,
             share=self.share,
             calls=self.calls,
+            breaks=cuts,
         )
         self.slots = max(self.slots, plan.slots)
         return plan
+
+    def begin_function(
+        self, instructions: Instructions, tasks: Iterable[Callable[[], None]] = ()
+    ) -> Callable[[], None] | None:
+        """Begin a function for the code that follows, after the tasks, and return what ends it and begins
+        another; None where the code stays in place and no task is done."""
+        if self.outliner is None or not self._is_outlined(instructions):
+            return None
+        for task in tasks:
+            task()
+        self.outliner.open()
+        return self.outliner.cut
+
+    @property
+    def outlined(self) -> list[OutlinedFunction]:
+        """The functions that code was moved into."""
+        return self.outliner.functions if self.outliner else []
+
+    def cut_long(self) -> None:
+        """Begin another function if the present one has grown long."""
+        if self.outliner is not None:
+            self.outliner.cut_long()
+
+    def end_function(self) -> None:
+        """End the function that was begun, if any."""
+        if self.outliner is not None:
+            self.outliner.close()
+
+    def _is_outlined(self, instructions: Instructions) -> bool:
+        return self.outliner is not None and len(instructions.order) >= MIN_FUNCTION_INSTRUCTIONS
 
     def reload(self, plan: Plan, node: int) -> Value:
         """The value of a node that was kept in memory."""

@@ -73,8 +73,8 @@ class KernelInfo:
 
 def compile_object(
     program: Program, *, dtype: str, lanes: int, target: Target, rollout: Rollout | None = None
-) -> tuple[KernelInfo, bytes, bytes]:
-    """The kernel's description, its object code, and its tables."""
+) -> tuple[KernelInfo, list[bytes], bytes]:
+    """Return the kernel's description, its object code, a piece for each module, and its tables."""
     if target.level not in host_levels():
         raise CompileError(
             f"this machine cannot run code of level {target.level!r}, only of {', '.join(host_levels())}; "
@@ -83,14 +83,8 @@ def compile_object(
     from dalembert.codegen.emit_llvm import emit_program  # kernels from the disk cache do without
 
     emitted = emit_program(program, bits=_BITS[dtype], lanes=lanes, target=target, rollout=rollout)
-    machine = target_machine(target)
-    try:
-        module = llvm.parse_assembly(emitted.text)
-        code = machine.emit_object(module)
-    except RuntimeError as error:
-        raise CompileError(
-            f"LLVM {llvm.llvm_version_info} refused a kernel at level {target.level!r}: {error}"
-        ) from error
+    # One module after another: between them the interpreter raises what an interrupt asks for.
+    codes = [_object_code(text, target) for text in (emitted.text, *emitted.parts)]
     info = KernelInfo(
         dtype=dtype,
         lanes=lanes,
@@ -103,15 +97,26 @@ def compile_object(
         streamed_bytes=emitted.streamed_bytes,
         rollout=rollout,
     )
-    return info, code, emitted.tables
+    return info, codes, emitted.tables
+
+
+def _object_code(text: str, target: Target) -> bytes:
+    """Compile one module."""
+    try:
+        module = llvm.parse_assembly(text)
+        return bytes(target_machine(target).emit_object(module))
+    except RuntimeError as error:
+        raise CompileError(
+            f"LLVM {llvm.llvm_version_info} refused a kernel at level {target.level!r}: {error}"
+        ) from error
 
 
 def load_object(
-    info: KernelInfo, code: bytes, tables: bytes, *, extra: dict[str, Any] | None = None
+    info: KernelInfo, codes: Sequence[bytes], tables: bytes, *, extra: dict[str, Any] | None = None
 ) -> CpuKernel:
     """Make object code callable in this process."""
-    engine, (address,) = load_symbols(code, (KERNEL_NAME,))
-    return CpuKernel(info, code, tables, engine, address, extra or {})
+    engine, (address,) = load_symbols(codes[0], (KERNEL_NAME,), called=codes[1:])
+    return CpuKernel(info, b"".join(codes), tables, engine, address, extra or {})
 
 
 def _refuse_one_step(*_: object) -> int:

@@ -13,7 +13,7 @@ where the arithmetic left them, duplicates and constants once each. A piece of a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import final
+from typing import Final, final
 
 from dalembert.codegen.ir import Value, Writer
 from dalembert.codegen.memory import Layout
@@ -23,6 +23,10 @@ from dalembert.codegen.target import Target
 from dalembert.tracing.program import ArraySpec, Program, Straight
 
 __all__ = ["Delivery"]
+
+MAX_INTERLEAVED_PIECES: Final = 10_000
+"""Pieces of an output row that get code of their own while arithmetic runs, at most; all pieces of a longer
+row are written by the loop at the end, so that the code does not grow with the row."""
 
 Task = Callable[[], None]
 
@@ -98,6 +102,9 @@ class Delivery:
             rows = blocks.pointers(number, first[spec.name]) if spec.size else []
             self.rows[spec.name] = rows
             if spec.name not in self.direct:
+                self.pieces[spec.name] = chunks(spec.size, self.type.lanes)
+                continue
+            if spec.size > MAX_INTERLEAVED_PIECES * self.type.lanes:
                 self.pieces[spec.name] = chunks(spec.size, self.type.lanes)
                 continue
             constants = [known.get((spec.name, k), 0.0) for k in range(spec.size)]

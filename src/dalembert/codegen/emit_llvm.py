@@ -1,4 +1,4 @@
-"""A program as the text of one LLVM function over a batch of rows.
+"""A program as the text of one LLVM function over a batch of rows, and of more that it calls if it is large.
 
     int64 kernel(ptr *inputs, int64 *input_strides, ptr *outputs, int64 *output_strides, int64 rows,
                  ptr tables, ptr scratch)
@@ -24,13 +24,24 @@ from dalembert.codegen.elementary import definition
 from dalembert.codegen.ir import LaneType, Value, Writer
 from dalembert.codegen.loops import emit_loop
 from dalembert.codegen.memory import Layout, Place, Tables, zero_runs
+from dalembert.codegen.outlining import (
+    MAX_FUNCTION_LINES,
+    SPLIT_CONSTANTS,
+    SPLIT_OPERATIONS,
+    OutlinedFunction,
+    Outliner,
+    grouped,
+    with_short_blocks,
+)
 from dalembert.codegen.rollout import Rollout
 from dalembert.codegen.row_blocks import ROW_DISTANCES, RowBlocks, Source
 from dalembert.codegen.straight import emit_condition, emit_straight
 from dalembert.codegen.target import KERNEL_NAME, Target
 from dalembert.codegen.time_loop import TimeLoop
+from dalembert.errors import ProgramSizeError
 from dalembert.tracing.expression import live
 from dalembert.tracing.program import ArraySpec, Loop, Program, Straight
+from dalembert.tracing.size import check_size
 
 __all__ = ["Emitted", "emit_program"]
 
@@ -46,6 +57,7 @@ NEVER: Final = "never"
 class Emitted:
     """The text of a module, the memory a call needs, the bytes of the program's tables.
 
+    `parts`: the texts of more modules, whose functions the kernel of a large program calls (`outlining.py`).
     `work`: instructions for one block of rows, and one step, roughly. `streamed_bytes`: bytes of a row that
     may be written past the caches, if the first word of scratch memory is not zero.
     """
@@ -55,6 +67,7 @@ class Emitted:
     tables: bytes
     work: int
     streamed_bytes: int
+    parts: tuple[str, ...] = ()
 
 
 def emit_program(
@@ -62,15 +75,48 @@ def emit_program(
 ) -> Emitted:
     """Write the kernel of a program, or of its rollout, for `lanes` samples at once, in numbers of `bits`
     bits."""
-    return _Kernel(program, LaneType(bits, lanes), target, rollout).emit()
+    operations = check_size(program)
+    lane_type = LaneType(bits, lanes)
+    registers = max(1, lane_type.size // target.vector_bytes)
+    split = operations * registers > SPLIT_OPERATIONS or _constants(program) > SPLIT_CONSTANTS
+    kernel = _Kernel(program, lane_type, target, rollout, registers)
+    emitted = kernel.emit(split=split)
+    if not split and kernel.longest > MAX_FUNCTION_LINES // registers:
+        kernel = _Kernel(program, lane_type, target, rollout, registers)
+        emitted = kernel.emit(split=True)
+    if kernel.longest > MAX_FUNCTION_LINES // registers:
+        raise ProgramSizeError(
+            f"one function of {operations:,} operations has {kernel.longest:,} lines of LLVM text for "
+            f"{lanes} lanes; at most {MAX_FUNCTION_LINES // registers:,} are compiled; take fewer arguments "
+            "and results"
+        )
+    return emitted
+
+
+def _constants(program: Program) -> int:
+    """Return the number of constants in the graphs of a program."""
+    values = [
+        store.value
+        for statement in program.statements
+        for stores in ([statement.stores] if isinstance(statement, Straight) else statement.cases)
+        for store in stores
+    ]
+    return sum(node.op == "constant" for node in live(values))
 
 
 @final
 class _Kernel:
     def __init__(
-        self, program: Program, lane_type: LaneType, target: Target, rollout: Rollout | None
+        self,
+        program: Program,
+        lane_type: LaneType,
+        target: Target,
+        rollout: Rollout | None,
+        registers: int,
     ) -> None:
         self.program = program
+        self.registers = registers
+        self.longest = 0
         self.type = lane_type
         self.target = target
         self.declared: set[str] = set()
@@ -94,7 +140,8 @@ class _Kernel:
         self.offsets = {spec.name: self.layout.reserve(spec.size * lane_type.size) for spec in arrays}
         self.spill_offset = self.layout.size
 
-    def emit(self) -> Emitted:
+    def emit(self, *, split: bool) -> Emitted:
+        """Write the kernel, with `split` as several functions, and note how many lines the `longest` has."""
         writer = self.writer
         pointer, stride = self._enter()
         places = self._places()
@@ -117,16 +164,23 @@ class _Kernel:
             spills=Place(spills, self.type.size, self.type.align),
             proceed=("%nonempty", NEVER),
         )
+        if split:
+            context.outliner = Outliner(writer, context.proceed, self.target.attributes)
+            context.function_instructions //= self.registers
         self._body(context, first, stride)
         self._end_block()
         self.layout.reserve(context.slots * self.type.size)
+        self.longest = max([len(writer.lines), *(function.lines for function in context.outlined)])
         loops = sum(item.count for item in self.program.statements if isinstance(item, Loop))
         return Emitted(
-            text=self._module(context.functions),
+            text=self._kernel(context),
             scratch_bytes=self.layout.size,
             tables=self.tables.data,
-            work=len(writer.lines) + loops * BODY_INSTRUCTIONS,
+            work=len(writer.lines)
+            + sum(function.lines for function in context.outlined)
+            + loops * BODY_INSTRUCTIONS,
             streamed_bytes=self.delivery.streamed_bytes,
+            parts=tuple(self._part(group, context.functions) for group in grouped(context.outlined)),
         )
 
     def _enter(self) -> tuple[dict[str, Value], dict[str, Value]]:
@@ -297,30 +351,48 @@ class _Kernel:
                 size = (stop - start) * place.item
                 writer.line(f"call void @llvm.memset.p0.i64(ptr {base}, i8 0, i64 {size}, i1 false)")
 
-    def _module(self, functions: set[str]) -> str:
-        attributes, lanes = self.target.attributes, self.type.lanes
-        definitions = [
-            definition(name, lanes=lanes, fma=self.target.fma, attributes=attributes, declared=self.declared)
-            for name in sorted(functions | ({"sincos"} if "tan" in functions else set()))
-        ]
-        if lanes > 1:
-            text = ROW_DISTANCES.replace("LANES", str(lanes))
-            definitions.append(text.replace("ATTRIBUTES", attributes))
+    def _kernel(self, context: Context) -> str:
+        """Return the module of the kernel itself."""
+        definitions = self._elementary(context.functions)
+        if self.type.lanes > 1:
+            text = ROW_DISTANCES.replace("LANES", str(self.type.lanes))
+            definitions.append(text.replace("ATTRIBUTES", self.target.attributes))
+        definitions += [function.declaration for function in context.outlined]
         parameters = (
             "ptr %inputs, ptr %input_strides, ptr %outputs, ptr %output_strides, i64 %rows, "
             "ptr %tables, ptr noalias %scratch"
         )
         if self.time is not None:
             parameters += ", i64 %steps, i64 %first, i64 %every, ptr %input_steps, ptr %output_steps"
+        head = f"define i64 @{KERNEL_NAME}({parameters}) {self.target.attributes} {{"
+        body = with_short_blocks(self.writer.lines, NEVER)
+        return self._module([*self.globals, *definitions, head, *body, "}"])
+
+    def _part(self, functions: list[OutlinedFunction], elementary: set[str]) -> str:
+        """Return a module of functions that the kernel calls, and the elementary functions that they call."""
+        texts = [function.text for function in functions]
+        needed = {name for name in elementary if any(f"@{name}(" in text for text in texts)}
+        return self._module([*self._elementary(needed), *texts])
+
+    def _elementary(self, names: set[str]) -> list[str]:
+        """Return the definitions of elementary functions."""
+        return [
+            definition(
+                name,
+                lanes=self.type.lanes,
+                fma=self.target.fma,
+                attributes=self.target.attributes,
+                declared=self.declared,
+            )
+            for name in sorted(names | ({"sincos"} if "tan" in names else set()))
+        ]
+
+    def _module(self, lines: list[str]) -> str:
         return "\n".join(
             [
                 f'target triple = "{self.target.triple}"',
                 *sorted(self.declared),
-                *self.globals,
-                *definitions,
-                f"define i64 @{KERNEL_NAME}({parameters}) {attributes} {{",
-                *self.writer.lines,
-                "}",
+                *lines,
                 '!0 = !{!"branch_weights", i32 1, i32 1000000}',
                 "!1 = !{i32 1}",
             ]

@@ -18,6 +18,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any, Final, NoReturn, final
 
 import llvmlite.binding as llvm
@@ -32,14 +33,19 @@ MAX_FORK_WAIT_SECONDS: Final = 60.0
 """[s] A fork waits no longer for LLVM: ten times the compilation of the largest bundled kernel."""
 
 
-def load_symbols(code: bytes, names: tuple[str, ...]) -> tuple[Any, list[int]]:
-    """Map object code; return the library that owns it, and the addresses of functions.
+def load_symbols(
+    code: bytes, names: tuple[str, ...], *, called: Sequence[bytes] = ()
+) -> tuple[Any, list[int]]:
+    """Map the object code of a module, and of others that it calls; return the library that owns it, and the
+    addresses of functions.
 
-    All sections of a library stand side by side, so that code reaches its constants by 32-bit offsets however
-    scattered the process's memory is. (MCJIT maps sections one by one, and aborts where they are too far
-    apart.)
+    All sections of a module stand side by side, so that code reaches its constants by 32-bit offsets however
+    scattered the process's memory is; calls to other modules go through stubs. (MCJIT maps sections one by
+    one, and aborts where they are too far apart.)
     """
     builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+    for more in called:
+        builder.add_object_img(more)
     for name in names:
         builder.export_symbol(name)
     with _linking:

@@ -93,6 +93,7 @@ def emit_case(
     late_nodes = {node for node, _ in late}
     keep = {node for node in late_nodes if not instructions.is_leaf(node)} | late_nodes.intersection(eager)
     plan = context.plan(instructions, keep=keep, eager=eager)
+    cut = context.begin_function(instructions)
 
     def fetch(node: int) -> Value:
         if instructions.ops[node] == "input":
@@ -121,6 +122,7 @@ def emit_case(
         proceed=context.proceed,
         look_up=context.look_up,
         call=context.call,
+        cut=cut,
     )
     final: dict[int, Value] = {}
     for node in late_nodes:  # all values before the first late store, which may change what a leaf reads
@@ -130,6 +132,7 @@ def emit_case(
             final[node] = context.reload(plan, node) if node in plan.home else fetch(node)
     for node, store in late:
         put(store, final[node])
+    context.end_function()
 
 
 def _key(address: Address) -> tuple[str, str | None, int]:

@@ -8,6 +8,7 @@ from itertools import groupby
 from dalembert.codegen.body import emit_instructions
 from dalembert.codegen.context import Context
 from dalembert.codegen.ir import LaneType, Value
+from dalembert.codegen.outlining import as_number
 from dalembert.codegen.row_blocks import Source
 from dalembert.codegen.schedule import Instructions
 from dalembert.tracing.expression import Expression
@@ -57,6 +58,8 @@ def emit_straight(
         instructions.roots
     )
     plan = context.plan(instructions, keep=keep, eager=sorted(eager))
+    cut = context.begin_function(instructions, meanwhile)
+    meanwhile = () if cut else meanwhile
 
     def fetch(node: int) -> Value:
         array, position = _position(instructions, node)
@@ -77,12 +80,15 @@ def emit_straight(
         look_up=context.look_up,
         call=context.call,
         meanwhile=meanwhile,
+        cut=cut,
     )
     for node, places in by_node.items():
         if instructions.ops[node] == "constant":
             _store_constant(context, instructions.data[node], places)
         elif instructions.is_leaf(node):
             computed(node, context.reload(plan, node) if node in plan.home else fetch(node))
+            context.cut_long()
+    context.end_function()
     sources = {}
     for place, node in nodes.items():
         if place[0] in delivered:
@@ -99,19 +105,26 @@ def emit_straight(
 def emit_condition(context: Context, check: Expression) -> Value:
     """Write a condition of the arguments; for each lane, whether it holds."""
     writer, instructions = context.writer, context.schedule([check])
-    data = instructions.data
+    data, root = instructions.data, instructions.roots[0]
+    cut = context.begin_function(instructions)
+    plan = context.plan(instructions, keep=[as_number(instructions, root)] if cut else ())
     values = emit_instructions(
         writer,
         instructions,
-        context.plan(instructions),
+        plan,
         fetch=lambda node: context.places[data[node][0]].load(writer, data[node][1]),
         computed=lambda node, value: None,
         spills=context.spills,
         proceed=context.proceed,
         look_up=context.look_up,
         call=context.call,
+        cut=cut,
     )
-    return values[instructions.roots[0]]
+    if cut is None:
+        return values[root]
+    context.end_function()
+    [home] = plan.home.values()
+    return writer.compare("une", context.spills.load(writer, home), writer.constant(0.0))
 
 
 def _position(instructions: Instructions, node: int) -> Position:
@@ -133,10 +146,12 @@ def _store_constant(context: Context, number: float, places: list[Position]) -> 
         if writer.type.lanes > 1 or place.scattered or place.item > writer.type.size:
             for position in positions:
                 place.store(writer, writer.constant(number), position)
+                context.cut_long()
             continue
         for start, length in _pieces(positions):
             wide = writer.as_type(LaneType(writer.type.bits, length))
             wide.store(wide.constant(number), place.base, start * place.item, place.align)
+            context.cut_long()
 
 
 def _pieces(positions: list[int]) -> list[tuple[int, int]]:

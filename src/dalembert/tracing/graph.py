@@ -11,12 +11,12 @@ NaN or infinite), and the sign of a zero constant is dropped. Every other fold k
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, final
+from typing import Any, Final, NoReturn, final
 
 import numpy as np
 
 from dalembert import scalar
-from dalembert.errors import TracingError, UnknownNameError
+from dalembert.errors import ProgramSizeError, TracingError, UnknownNameError
 from dalembert.scalar import Scalar
 from dalembert.scalar.lookups import Table
 from dalembert.tracing.expression import Expression, caller
@@ -24,6 +24,7 @@ from dalembert.tracing.iteration import OpenLoop, RecordedLoop
 from dalembert.tracing.operations import BOOLEAN_OPS, OPERATIONS
 from dalembert.tracing.rewriting import RuleSet
 from dalembert.tracing.rules import RULES
+from dalembert.tracing.size import max_nodes, max_operations
 
 __all__ = ["Graph"]
 
@@ -38,6 +39,7 @@ class Graph:
         self.rules = rules
         self.share = share
         self.nodes: list[Expression] = []
+        self.max_nodes = max_nodes()
         self.loops: list[RecordedLoop] = []
         self.open_loops: list[OpenLoop] = []
         self.tables: dict[str, Table] = {}
@@ -175,7 +177,18 @@ class Graph:
         for op, known in self._known.items():
             new._known[op].update((key, nodes[node.index]) for key, node in known.items())
         new._loops_named = self._loops_named
+        new.max_nodes = self.max_nodes
         return new
+
+    def grant(self, nodes: int | None = None) -> None:
+        """Allow that many nodes beside those that there are; None: as many as a new graph may have."""
+        self.max_nodes = len(self.nodes) + (max_nodes() if nodes is None else nodes)
+
+    def refuse_growth(self) -> NoReturn:
+        """Raise because the graph has as many nodes as it may."""
+        raise ProgramSizeError(
+            f"more than {len(self.nodes):,} operations traced, and only {max_operations():,} may be compiled"
+        )
 
     def _leaf(self, op: str, data: Any) -> Expression:
         found = self._leaves.get(data)
@@ -231,7 +244,9 @@ def _builder(graph: Graph, op: str, arity: int) -> Callable[..., Expression]:
             if found is not None:
                 break
         else:
-            append(found := Expression(graph, op, (a,), None, len(nodes)))
+            if (number := len(nodes)) >= graph.max_nodes:
+                graph.refuse_growth()
+            append(found := Expression(graph, op, (a,), None, number))
         if share:
             known[key] = found
         return found
@@ -248,7 +263,9 @@ def _builder(graph: Graph, op: str, arity: int) -> Callable[..., Expression]:
             if found is not None:
                 break
         else:
-            append(found := Expression(graph, op, (a, b), None, len(nodes)))
+            if (number := len(nodes)) >= graph.max_nodes:
+                graph.refuse_growth()
+            append(found := Expression(graph, op, (a, b), None, number))
         if share:
             known[key] = found
         return found
@@ -263,7 +280,9 @@ def _builder(graph: Graph, op: str, arity: int) -> Callable[..., Expression]:
             if found is not None:
                 break
         else:
-            append(found := Expression(graph, op, (a, b, c), None, len(nodes)))
+            if (number := len(nodes)) >= graph.max_nodes:
+                graph.refuse_growth()
+            append(found := Expression(graph, op, (a, b, c), None, number))
         if share:
             known[key] = found
         return found

@@ -21,6 +21,7 @@ from dalembert.tracing.graph import Graph
 from dalembert.tracing.iteration import RecordedLoop
 from dalembert.tracing.operations import BOOLEAN_OPS
 from dalembert.tracing.program import Store
+from dalembert.tracing.size import check_count
 
 __all__ = ["Placement"]
 
@@ -43,6 +44,7 @@ class Placement:
         self.output: dict[int, int] = {}
         self.asked: list[tuple[Expression, int]] = []
         self.nodes = self._needed()
+        check_count(sum(bool(node.args) for node in self.nodes))
         self.args = {node.index: [self.resolved(item) for item in node.args] for node in self.nodes}
         self.owner: list[RecordedLoop | None] = []
         self.before: dict[str, int] = {}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, final
@@ -142,7 +143,7 @@ class Program:
 def _validate(program: Program) -> None:
     specs = (*program.inputs, *program.outputs, *program.states)
     names = [spec.name for spec in specs] + list(program.tables)
-    repeated = {name for name in names if names.count(name) > 1}
+    repeated = {name for name, times in Counter(names).items() if times > 1}
     if repeated:
         raise ArgumentError(
             f"arrays and tables need names of their own; given twice: {', '.join(sorted(repeated))}"

@@ -9,6 +9,7 @@ the parts of an inner loop are skipped once all samples are done with it.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, final
 
@@ -36,6 +37,7 @@ def assemble(
     check: Expression | None,
 ) -> Program:
     """The program that stores values of a trace in its outputs."""
+    graph.grant(sys.maxsize)  # parts have copies of the nodes: as many as the trace, which was bounded
     states: tuple[ArraySpec, ...] = ()
     statements: tuple[Statement, ...] = (Straight(tuple(stores)),)
     tables: dict[str, npt.NDArray[Any]] = dict(graph.tables)
@@ -44,6 +46,7 @@ def assemble(
         statements = tuple(made.statements())
         states = tuple(made.states())
         tables |= made.tables
+    graph.grant()
     return Program(tuple(inputs), tuple(outputs), states, statements, tables, check)
 
 

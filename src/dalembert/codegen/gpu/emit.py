@@ -24,7 +24,7 @@ a block (`host.py`), and that is how kernels are tested where no GPU is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import final
+from typing import Final, final
 
 from dalembert.codegen import elementary
 from dalembert.codegen.gpu import single
@@ -41,8 +41,14 @@ from dalembert.codegen.memory import zero_runs
 from dalembert.codegen.rollout import Rollout
 from dalembert.errors import ArgumentError, CompileError
 from dalembert.tracing.program import ArraySpec, Program, Straight
+from dalembert.tracing.size import check_size
 
 __all__ = ["PHASE_PARAMETERS", "emit_gpu"]
+
+MAX_GPU_OPERATIONS: Final = 500_000
+"""Operations of a program for a GPU, at most. NVIDIA's assembler takes 0.5 to 1.3 ms and 13 kB for each, so
+that such a program takes four to eleven minutes and 7 GB. The bundled humanoid with rigid contact has
+213,000."""
 
 PHASE_PARAMETERS = (
     "i32 %thread",
@@ -67,6 +73,7 @@ def emit_gpu(
 ) -> GpuSource:
     """Write the kernel of a program, or of its rollout, in numbers of `bits` bits; `layout` None is chosen by
     rule."""
+    check_size(program, MAX_GPU_OPERATIONS)
     if bits not in (32, 64):
         raise ArgumentError(f"bits={bits}: expected 32 or 64")
     if rollout is not None:
