@@ -115,11 +115,27 @@ def test_what_was_used_longest_ago_goes_first(folder, monkeypatch):
     assert 0 in kept, "an entry in use stays"
     assert 7 in kept
     assert 1 not in kept
-    old = folder / "left.tmp"
-    old.write_bytes(b"")
-    os.utime(old, (1e9, 1e9))
-    cache.store_entry("f" * 64, {}, [b""])
-    assert not old.exists()
+
+
+def test_only_files_of_the_cache_are_deleted(folder, monkeypatch):
+    """The folder may be one in which the user has other files."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    names = (
+        "notes.tmp",
+        "tmpabcdefgh.tmp",
+        "mine.kernel",
+        ".dalembert-x.tmp",
+        ".dalembert-0123456789abcdef.tmp.old",
+    )
+    left = ".dalembert-0123456789abcdef.tmp"
+    for name in (*names, left):
+        (folder / name).write_bytes(b"x" * 2000)
+        os.utime(folder / name, (1e9, 1e9))
+    monkeypatch.setattr(cache, "MAX_BYTES", 5_000)
+    for number in range(8):
+        assert cache.store_entry(f"{number:064x}", {}, [b"x" * 1500])
+    assert all((folder / name).exists() for name in names)
+    assert not (folder / left).exists(), "what a writer left that died is deleted"
 
 
 def test_entries_are_whole_whoever_writes_them(folder):

@@ -16,9 +16,9 @@ import functools
 import hashlib
 import json
 import os
+import re
 import struct
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,11 +26,16 @@ from typing import Any, Final
 
 import llvmlite.binding as llvm
 
+from dalembert.atomic_files import TEMPORARY_NAME, write_file
+from dalembert.errors import FileError
+
 __all__ = ["cache_directory", "cache_key", "cache_writable", "load_entry", "store_entry"]
 
 ENVIRONMENT: Final = "DALEMBERT_CACHE_DIR"
 MAGIC: Final = b"dalembert machine code 1\n"
 SUFFIX: Final = ".kernel"
+ENTRY_NAME: Final = re.compile(r"[0-9a-f]{64}\.kernel")
+"""The names of entries: a SHA-256 (`cache_key`) and the suffix."""
 
 MAX_BYTES: Final = 512 * 2**20
 """The folder's bound; when it is passed, entries go until four fifths are left."""
@@ -114,16 +119,9 @@ def store_entry(key: str, description: Mapping[str, Any], pieces: Sequence[bytes
     if folder is None:
         return False
     try:
-        number, name = tempfile.mkstemp(dir=folder, suffix=".tmp")
-        try:
-            with os.fdopen(number, "wb") as file:
-                file.write(_encode(description, pieces))
-            os.replace(name, folder / (key + SUFFIX))
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-            raise
-    except OSError:
+        # The checksum shows what a power cut left incomplete, so there is no need to wait for the disk.
+        write_file(folder / (key + SUFFIX), _encode(description, pieces), sync=False)
+    except FileError:
         return False
     _evict(folder)
     return True
@@ -152,15 +150,19 @@ def _decode(content: bytes) -> tuple[dict[str, Any], list[bytes]] | None:
 
 
 def _evict(folder: Path) -> None:
-    """Delete what was used longest ago, and what writers that died left; other processes may do the same."""
+    """Delete what was used longest ago, and what writers that died left; other processes may do the same.
+
+    Only files with the names of this cache are deleted: the folder may be one that the user has other files
+    in.
+    """
     now, files = time.time(), []
     with contextlib.suppress(OSError):
         for item in os.scandir(folder):
             with contextlib.suppress(OSError):
                 status = item.stat()
-                if item.name.endswith(SUFFIX):
+                if ENTRY_NAME.fullmatch(item.name):
                     files.append((status.st_mtime, status.st_size, item.path))
-                elif item.name.endswith(".tmp") and now - status.st_mtime > STALE_SECONDS:
+                elif TEMPORARY_NAME.fullmatch(item.name) and now - status.st_mtime > STALE_SECONDS:
                     os.unlink(item.path)
     total = sum(size for _, size, _ in files)
     if total <= MAX_BYTES:

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.api import forward_kinematics
-from dalembert.errors import ArgumentError, FileError
+from dalembert.atomic_files import write_file
+from dalembert.errors import ArgumentError
 from dalembert.model.model import Model
 from dalembert.viewer.frames import Frames, frames_of
 from dalembert.viewer.rasterizer import Camera, Picture, focal_of, pieces, png, samples
@@ -86,10 +87,7 @@ def contact_sheet(
         raise ArgumentError(f"times is {times!r}; give the times [s] of 1 to 100 pictures")
     moments = _moments(whole, wanted)
     sheet = _sheet(moments, size)
-    try:
-        target.write_bytes(png(sheet))
-    except OSError as error:
-        raise FileError(f"{target} cannot be written: {error.strerror or error}") from error
+    write_file(target, png(sheet))
     return target
 
 

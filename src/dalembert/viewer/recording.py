@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from dalembert.errors import ArgumentError, FileError
+from dalembert.atomic_files import write_file
+from dalembert.errors import ArgumentError
 from dalembert.viewer.frames import frames_of
 from dalembert.viewer.page import page_of
 from dalembert.viewer.scene import scene_of
@@ -39,8 +40,5 @@ def record(
     frames = frames_of(motion, fps=fps)
     name = title if title is not None else frames.model.name
     page = page_of(scene_of(frames, title=name, follow=follow))
-    try:
-        target.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise FileError(f"{target} cannot be written: {error.strerror or error}") from error
+    write_file(target, page)
     return target
