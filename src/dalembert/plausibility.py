@@ -250,11 +250,14 @@ def _each(limits: Limits, name: str) -> tuple[float, ...]:
 
 
 def _radius_of_gyration(body: Body) -> float:
-    """sqrt(greatest moment about the centre of mass / mass) [m]; zero for particles and for no mass."""
+    """Return sqrt(greatest moment about the centre of mass / mass) [m]; zero for a particle or no mass."""
     mass = float(body.inertia.mass)
     if mass <= 0.0:
         return 0.0
-    moments = np.linalg.eigvalsh(np.array(body.inertia.inertia_at_com.to_list(), dtype=float))
+    about_com = np.array(body.inertia.inertia_at_com.to_list(), dtype=float)
+    if not np.isfinite(about_com).all():  # reported as an inertia that no body can have
+        return 0.0
+    moments = np.linalg.eigvalsh(about_com)
     return math.sqrt(max(float(moments[-1]), 0.0) / mass)
 
 
@@ -278,7 +281,7 @@ def _size(body: Body, reach: float) -> float:
 
 
 def _length(vector: Iterable[Any]) -> float:
-    return math.sqrt(sum(float(x) ** 2 for x in vector))
+    return math.sqrt(sum(float(x) * float(x) for x in vector))
 
 
 def _extent(shape: Shape) -> float:

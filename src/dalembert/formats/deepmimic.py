@@ -94,6 +94,11 @@ def read_deepmimic(path: Path) -> DeepMimicClip:
             farthest = max(farthest, float(np.abs(norm - 1.0).max()))
         start += size
     time = np.concatenate([[0.0], np.cumsum(durations[:-1])])
+    if not np.isfinite(time[-1]) or not (np.diff(time) > 0.0).all():
+        raise FileError(
+            f"{path.name}: frames of {durations.min():g} to {durations.max():g} s differ too much to be "
+            "added up; correct the durations"
+        )
     report = Report()
     if farthest > NOTED_DEVIATION:
         report.repair(f"quaternions are normalised; their lengths were off 1 by up to {farthest:.2g}")

@@ -37,7 +37,10 @@ def nearest_physical(inertia: RigidInertia) -> RigidInertia:
         return inertia
     if inertia.mass == 0.0:
         return RigidInertia.zero()
-    moments, axes = np.linalg.eigh(np.array(inertia.inertia_at_com.to_list(), dtype=float))
+    about_com = np.array(inertia.inertia_at_com.to_list(), dtype=float)
+    if not np.isfinite(about_com).all():
+        return inertia
+    moments, axes = np.linalg.eigh(about_com)
     I = (axes * _on_cone(moments)) @ axes.T
     repaired = SymMat3(*(float(I[i, j]) for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))))
     return RigidInertia(inertia.mass, inertia.com, repaired)

@@ -56,6 +56,8 @@ def principal(inertia: RigidInertia) -> tuple[list[float], list[float]]:
     I = np.array(inertia.inertia_at_com.to_list(), dtype=float)
     if not np.any(I - np.diag(np.diag(I))):
         return [float(x) for x in np.diag(I)], [1.0, 0.0, 0.0, 0.0]
+    if not np.isfinite(I).all():
+        raise FileError("MJCF cannot hold an inertia that overflows; correct the mass and the centre of mass")
     moments, axes = np.linalg.eigh(I)
     if np.linalg.det(axes) < 0.0:
         axes[:, 0] = -axes[:, 0]

@@ -247,7 +247,11 @@ class Assembly:
 
 
 def _principal_moments(inertia: RigidInertia) -> list[float]:
-    return [float(moment) for moment in np.linalg.eigvalsh(np.array(inertia.inertia_at_com.to_list()))]
+    """Return the principal moments about the centre of mass [kg m^2]; NaN where they overflow."""
+    about_com = np.array(inertia.inertia_at_com.to_list(), dtype=float)
+    if not np.isfinite(about_com).all():
+        return [math.nan] * 3
+    return [float(moment) for moment in np.linalg.eigvalsh(about_com)]
 
 
 def _joint_of(joint: UrdfJoint) -> Joint:

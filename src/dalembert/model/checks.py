@@ -35,8 +35,11 @@ Value = TypeVar("Value")
 
 
 def is_finite(number: object) -> bool:
-    """Whether this is a real number, neither infinite nor NaN."""
-    return isinstance(number, Real) and math.isfinite(number)
+    """Return whether this is a real number that a float can hold, neither infinite nor NaN."""
+    try:
+        return isinstance(number, Real) and math.isfinite(number)
+    except OverflowError:  # an int beyond the range of floats
+        return False
 
 
 def valid_name(name: object, what: str) -> str:

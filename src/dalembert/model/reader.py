@@ -18,6 +18,14 @@ __all__ = ["MAX_TEXT_BYTES", "Reader", "parse", "restored_joint"]
 MAX_TEXT_BYTES = 64 * 2**20
 """Longer texts are refused before they are parsed."""
 
+MAX_DIGITS = 308
+"""Digits of a whole number, so that every one of them is in the range of floats."""
+
+MAX_NESTING = 100
+"""Lists and objects inside one another. A model has about ten, a joint composed of joints a few more; the
+readers of nested parts recurse, far below Python's limit of 1000 calls.
+"""
+
 
 def parse(text: str | bytes) -> Any:
     """Strict JSON of bounded size."""
@@ -33,12 +41,45 @@ def parse(text: str | bytes) -> Any:
     def refuse(constant: str) -> Any:
         raise ValueError(f"{constant} is not a JSON number")
 
+    def whole(digits: str) -> int:
+        if len(digits) > MAX_DIGITS:
+            raise ValueError(f"{digits[:20]}… has {len(digits)} digits: it is beyond the range of floats")
+        return int(digits)
+
     try:
-        return json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
+        data = json.loads(text, object_pairs_hook=unique, parse_constant=refuse, parse_int=whole)
+        _refuse_nesting(data)
     except RecursionError as error:
         raise ModelError("the text is nested too deeply to be a model") from error
     except ValueError as error:  # includes JSONDecodeError and UnicodeDecodeError
-        raise ModelError(f"the text is not a saved model: {error}") from error
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(f"the text is not a saved model: {str(error)[:300]}") from error
+    return data
+
+
+def _refuse_nesting(data: Any) -> None:
+    """Refuse data nested too deeply, and texts with half a surrogate pair, which no file can hold."""
+    waiting = [(data, 0)]
+    while waiting:
+        item, depth = waiting.pop()
+        if isinstance(item, str):
+            _refuse_surrogates(item)
+            continue
+        if depth > MAX_NESTING:
+            raise ModelError(f"the text is nested too deeply to be a model: more than {MAX_NESTING} levels")
+        if isinstance(item, dict):
+            for key in item:
+                _refuse_surrogates(key)
+        inside = item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
+        waiting += [(part, depth + 1) for part in inside if isinstance(part, (dict, list, str))]
+
+
+def _refuse_surrogates(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ModelError(f"the text holds half a surrogate pair in {text[:60]!r}; correct it") from error
 
 
 def restored_joint(data: Any) -> Joint:
@@ -161,6 +202,11 @@ class Reader:
             raise UnknownNameError(f"{self.place}: {UnknownNameError.of('shape', kind, kinds)}")
         placement = self.placement("placement")
         fields = {key: tuple(item) if isinstance(item, list) else item for key, item in self._data.items()}
+        if "readable" in fields:  # which files may be read is not for the text to say
+            raise ModelError(f'{self.place} has the unknown entry "readable"')
+        for name in ("visual", "collision"):
+            if not isinstance(fields.get(name, True), bool):
+                raise ModelError(f'{self.place}: "{name}" must be true or false, got {_short(fields[name])}')
         try:
             shape: Shape = kinds[kind](placement=placement, **fields)
             return shape

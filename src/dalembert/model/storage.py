@@ -18,7 +18,7 @@ from numbers import Real
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Final
 
-from dalembert.errors import ModelError
+from dalembert.errors import DalembertError, ModelError
 from dalembert.model.body import Body, Limits, Placement
 from dalembert.model.joints import Joint
 from dalembert.model.reader import Reader, parse
@@ -64,7 +64,7 @@ def digest(model: Model) -> str:
         ]
     if model.closure is not None:
         content["closure"] = [_identified(model.closure.function), list(model.closure.independent)]
-    return hashlib.sha256(_dump(content).encode()).hexdigest()
+    return hashlib.sha256(_dump(content).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _refuse_functions(model: Model) -> None:
@@ -83,13 +83,22 @@ def from_json(text: str | bytes) -> Model:
     """The model that `to_json` wrote."""
     from dalembert.model.values import rebuilt
 
-    content = Reader(parse(text), "model")
-    content.expect("format", FORMAT)
-    content.expect("version", VERSION)
-    model = _build(content)
-    report = tuple(str(line) for line in content.items("report"))
-    content.close()
-    return rebuilt(model, report=report)
+    try:
+        content = Reader(parse(text), "model")
+        content.expect("format", FORMAT)
+        content.expect("version", VERSION)
+        model = _build(content)
+        report = tuple(str(line) for line in content.items("report"))
+        content.close()
+        return rebuilt(model, report=report)
+    except DalembertError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        # The checks above are meant to refuse everything first; callers see errors of the library only.
+        raise ModelError(
+            f"the text is not a saved model: it leads to {type(error).__name__}: {str(error)[:200]}; please "
+            "report it as a defect of dalembert"
+        ) from error
 
 
 def _content(model: Model, joint: Callable[[Joint, str], Any]) -> dict[str, Any]:

@@ -124,9 +124,9 @@ def segment_masses(bones: Sequence[Bone], mass: float) -> list[float]:
 
 def segment_shapes(ends: Sequence[Array], mass: float) -> list[Solid]:
     """Capsules from the origin to the ends [m] that weigh `mass` [kg] together at the body's density."""
-    if not ends:
-        return [Sphere(math.cbrt(3.0 * mass / (4.0 * math.pi * DENSITY)))]
     lengths = [float(np.linalg.norm(end)) for end in ends]
+    if not sum(lengths) > 0.0:  # no ends, or lengths that underflow
+        return [Sphere(math.cbrt(3.0 * mass / (4.0 * math.pi * DENSITY)))]
     return [
         Capsule.between(
             (0.0, 0.0, 0.0), end.tolist(), _capsule_radius(mass * own / sum(lengths) / DENSITY, own)

@@ -16,6 +16,7 @@ from dalembert.errors import ArgumentError, FileError, ModelError, UnknownNameEr
 from dalembert.formats.amc import read_asf_amc
 from dalembert.formats.bvh import read_bvh
 from dalembert.formats.deepmimic import read_deepmimic
+from dalembert.formats.failures import reported_as_file_errors
 from dalembert.formats.skeleton import Recording, turned
 from dalembert.model.checks import is_finite
 from dalembert.model.model import Model
@@ -85,24 +86,25 @@ def load_motion(
     _known("up", up, ("y", "z"))
     files = _paths(path)
     endings = tuple(file.suffix.lower() for file in files)
-    if endings in ((".json",), (".txt",)):
-        if rotations == "euler" or up == "z":
-            raise ArgumentError(
-                "DeepMimic clips hold quaternions and have y up; leave rotations and up as they are"
+    with reported_as_file_errors(" and ".join(str(file) for file in files)):
+        if endings in ((".json",), (".txt",)):
+            if rotations == "euler" or up == "z":
+                raise ArgumentError(
+                    "DeepMimic clips hold quaternions and have y up; leave rotations and up as they are"
+                )
+            return _deepmimic(files[0], scale, mass, height, cutoff, frame_time, skip)
+        recording = _from_frame(turned(_recording(files, endings, frame_time, positions), up), skip)
+        if rotations == "euler":
+            _note_jumps(recording)
+        size = _scale(recording, scale, height)
+        try:
+            model = character(
+                recording, scale=size, rotations=rotations, mass=ADULT_MASS if mass is None else mass
             )
-        return _deepmimic(files[0], scale, mass, height, cutoff, frame_time, skip)
-    recording = _from_frame(turned(_recording(files, endings, frame_time, positions), up), skip)
-    if rotations == "euler":
-        _note_jumps(recording)
-    size = _scale(recording, scale, height)
-    try:
-        model = character(
-            recording, scale=size, rotations=rotations, mass=ADULT_MASS if mass is None else mass
-        )
-    except ModelError as error:
-        raise FileError(f"{recording.file}: {error}") from error
-    q = configurations(recording, scale=size, rotations=rotations)
-    return model, Clip.from_positions(model, recording.time, q, cutoff=cutoff)
+        except ModelError as error:
+            raise FileError(f"{recording.file}: {error}") from error
+        q = configurations(recording, scale=size, rotations=rotations)
+        return model, Clip.from_positions(model, recording.time, q, cutoff=cutoff)
 
 
 def _recording(

@@ -22,6 +22,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from dalembert.errors import ArgumentError
+
 __all__ = ["hermite", "spline_slopes"]
 
 Array = npt.NDArray[np.float64]
@@ -81,7 +83,13 @@ def _weights(x: Array) -> Array:
     if len(x) == END_POINTS:
         h = float(np.min(np.abs(x[x != 0.0])))
         derivative[5] = -(h**4) / 180.0 * math.factorial(5) / size**5  # (2)
-    weights: Array = np.asarray(np.linalg.solve(powers, derivative), np.float64)
+    try:
+        weights: Array = np.asarray(np.linalg.solve(powers, derivative), np.float64)
+    except np.linalg.LinAlgError as error:  # two times agree in all digits beside the largest
+        raise ArgumentError(
+            f"the times {x.tolist()} [s], from the end of a motion, are spaced too unevenly to be "
+            "differentiated; resample the motion"
+        ) from error
     return weights
 
 

@@ -33,7 +33,12 @@ def physical_problems(inertia: RigidInertia) -> list[str]:
         return [f"mass is negative: {numbers[0]:g} kg"]
     if numbers[0] == 0.0:
         return ["mass is zero, but the inertia is not"] if any(numbers) else []
-    moments = np.linalg.eigvalsh(np.array(inertia.inertia_at_com.to_list(), dtype=float))
+    about_com = np.array(inertia.inertia_at_com.to_list(), dtype=float)
+    if not np.isfinite(about_com).all():
+        return [
+            f"the inertia about the centre of mass overflows: mass {numbers[0]:g}, mass * com {numbers[1:4]}"
+        ]
+    moments = np.linalg.eigvalsh(about_com)
     slack = RELATIVE_SLACK * float(np.abs(moments).max()) + ROUNDING * max(abs(item) for item in numbers[4:])
     listed = ", ".join(f"{moment:.6g}" for moment in moments)
     problems = []

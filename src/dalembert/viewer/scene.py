@@ -106,7 +106,7 @@ def _weight(frames: Frames) -> float:
     """
     model = frames.model
     mass = sum(float(body.inertia.mass) for body in model.bodies)
-    weight = mass * math.sqrt(sum(float(x) ** 2 for x in model.gravity))
+    weight = mass * math.sqrt(sum(float(x) * float(x) for x in model.gravity))
     if weight > 0.0 or frames.contacts is None:
         return weight
     return float(np.linalg.norm(frames.contacts.force, axis=2).max(initial=0.0))

@@ -85,9 +85,9 @@ REGISTRY: Final[dict[str, type[Joint]]] = {
 def joint_from_data(data: dict[str, Any]) -> Joint:
     """The joint that `Joint.to_data` described, bit for bit."""
     if not isinstance(data, dict) or "type" not in data:
-        raise ModelError(f'a joint is saved as a dictionary with a "type", got {data!r}')
+        raise ModelError(f'a joint is saved as a dictionary with a "type", got {repr(data)[:60]}')
     kind = data["type"]
-    if kind not in REGISTRY:
+    if not isinstance(kind, str) or kind not in REGISTRY:
         raise UnknownNameError.of("joint type", kind, REGISTRY)
     fields = {name: _decode(value) for name, value in data.items() if name != "type"}
     try:

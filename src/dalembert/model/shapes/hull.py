@@ -58,7 +58,7 @@ def _simplex(points: Array) -> list[int]:
     length = float(np.linalg.norm(normal))
     height = np.abs((points - points[a]) @ normal) / length if length > 0.0 else np.zeros(len(points))
     d = int(np.argmax(height))
-    if extent == 0.0 or length <= FLAT * extent**2 or height[d] <= FLAT * extent:
+    if extent == 0.0 or length <= FLAT * extent * extent or height[d] <= FLAT * extent:
         raise ModelError("convex mesh: the points lie in a plane; give four or more that span a volume")
     return [a, b, c, d]
 

@@ -85,6 +85,8 @@ class Shape(ABC):
 
     def __post_init__(self) -> None:
         self._check_size()
+        if not isinstance(self.name, str):
+            raise ModelError(f"{self.kind}: name is {self.name!r}; give text")
         if len(self.rgba) != 4 or not all(is_finite(c) and 0.0 <= c <= 1.0 for c in self.rgba):
             raise ModelError(f"{self.kind}: rgba is {self.rgba!r}; give four numbers from 0 to 1")
         for name in ("group", "collides_with"):
@@ -109,9 +111,10 @@ class Shape(ABC):
         object.__setattr__(self, name, value)
 
     def data(self) -> Iterator[tuple[str, Any]]:
-        """The fields by name, for saving."""
+        """Yield the fields by name that are saved with a model."""
         for item in fields(self):
-            yield item.name, getattr(self, item.name)
+            if item.metadata.get("saved", True):
+                yield item.name, getattr(self, item.name)
 
 
 class Solid(Shape):

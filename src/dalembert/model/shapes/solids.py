@@ -55,10 +55,10 @@ class Sphere(CentredSolid):
 
     @property
     def volume(self) -> float:
-        return 4.0 / 3.0 * math.pi * self.radius**3
+        return 4.0 / 3.0 * math.pi * (self.radius * self.radius * self.radius)
 
     def _moments(self) -> tuple[float, float, float]:
-        moment = 0.4 * self.radius**2
+        moment = 0.4 * (self.radius * self.radius)
         return moment, moment, moment
 
 
@@ -103,11 +103,11 @@ class Cylinder(CentredSolid):
 
     @property
     def volume(self) -> float:
-        return math.pi * self.radius**2 * self.length
+        return math.pi * (self.radius * self.radius) * self.length
 
     def _moments(self) -> tuple[float, float, float]:
-        across = self.radius**2 / 4.0 + self.length**2 / 12.0
-        return across, across, self.radius**2 / 2.0
+        across = self.radius * self.radius / 4.0 + self.length * self.length / 12.0
+        return across, across, self.radius * self.radius / 2.0
 
 
 @final
@@ -140,7 +140,7 @@ class Capsule(CentredSolid):
 
     @property
     def volume(self) -> float:
-        return math.pi * self.radius**2 * (self.length + 4.0 / 3.0 * self.radius)
+        return math.pi * (self.radius * self.radius) * (self.length + 4.0 / 3.0 * self.radius)
 
     def _moments(self) -> tuple[float, float, float]:
         r, L = self.radius, self.length
@@ -149,8 +149,9 @@ class Capsule(CentredSolid):
         caps = 1.0 - cylinder
         along = cylinder * r * r / 2.0 + caps * 0.4 * r * r
         # A half sphere's centre of mass lies 3 r / 8 from its face; its moment across is 83/320 m r^2 there.
+        from_middle = L / 2.0 + 0.375 * r
         across = cylinder * (r * r / 4.0 + L * L / 12.0) + caps * (
-            83.0 / 320.0 * r * r + (L / 2.0 + 0.375 * r) ** 2
+            83.0 / 320.0 * r * r + from_middle * from_middle
         )
         return across, across, along
 

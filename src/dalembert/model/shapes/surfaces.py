@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
@@ -85,6 +85,9 @@ class HeightField(Shape):
 class Mesh(Shape):
     """A reference to a mesh file, scaled along x, y, z; the file is read by whoever draws or collides it.
 
+    `readable` is False where a model file named a mesh that is missing or lies outside the folders that the
+    file may name: such a mesh is never opened. It is not saved: every load decides it anew.
+
     >>> da.Mesh("meshes/hand.stl", scale=(0.001, 0.001, 0.001)).path
     'meshes/hand.stl'
     """
@@ -92,6 +95,7 @@ class Mesh(Shape):
     kind = "mesh"
     path: str
     scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    readable: bool = field(default=True, compare=False, repr=False, metadata={"saved": False})
 
     def _check_size(self) -> None:
         scale = triple(self.scale, "mesh: scale")
