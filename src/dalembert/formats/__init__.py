@@ -7,15 +7,17 @@ once, up to a limit; nothing in them is executed, and nothing outside the allowe
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
+from dalembert.atomic_files import write_file
 from dalembert.errors import ArgumentError, FileError, InertiaError, ModelError, UnknownNameError
 from dalembert.formats.document import MAX_FILE_BYTES
+from dalembert.formats.failures import reported_as_file_errors
+from dalembert.formats.mesh_roots import confined, named_from
 from dalembert.formats.report import CHANGES_DYNAMICS
-from dalembert.formats.resources import read_regular_file
+from dalembert.formats.resources import Resources, read_regular_file
 from dalembert.model.model import Model
 
 __all__ = ["MAX_FILE_BYTES", "load", "save"]
@@ -48,8 +50,9 @@ def load(
     `root`: "fixed" joins the root to the world, "floating" gives it six freedoms, None is as the file says
     (URDF: fixed). `inertia`: inertias that no body can have are used "as_given" and reported, refused
     ("strict"), or replaced by the nearest possible ones and listed ("repair"). Meshes are looked for below
-    the file's folder and the folders `roots`, anywhere if the file is `trusted`. What was ignored, doubtful
-    or repaired stands in `model.report`.
+    the file's folder, the folders `roots`, and those of ROS packages (`ROS_PACKAGE_PATH`,
+    `AMENT_PREFIX_PATH`), anywhere if the file is `trusted`. What was ignored, doubtful or repaired is listed
+    in `model.report`.
 
     Rows: RBDA-4.6-MODEL.
 
@@ -63,19 +66,20 @@ def load(
     file = Path(path)
     reader = _by_ending(file, READERS, "load")
     folders = [Path(item) for item in roots]
-    try:
-        return reader(file, root=root, inertia=inertia, roots=folders, trusted=trusted)
-    except (FileError, InertiaError, ArgumentError):
-        raise
-    except ModelError as error:
-        raise FileError(f"{file}: {error}") from error
+    with reported_as_file_errors(str(file)):
+        try:
+            return reader(file, root=root, inertia=inertia, roots=folders, trusted=trusted)
+        except (FileError, InertiaError, ArgumentError):
+            raise
+        except ModelError as error:
+            raise FileError(f"{file}: {error}") from error
 
 
 def save(model: Model, path: PathLike, *, accept_losses: bool = False) -> tuple[str, ...]:
     """Write a model to a file; a file of that name is replaced only once the new one is complete.
 
-    Returns what the format cannot hold, one line each. Where that changes the dynamics, it is an error unless
-    `accept_losses` is set.
+    A symbolic link stays a link, and an existing file keeps its permissions. Returns what the format cannot
+    hold, one line each. Where that changes the dynamics, it is an error unless `accept_losses` is set.
 
     Rows: RBDA-4.6-MODEL.
 
@@ -94,29 +98,18 @@ def save(model: Model, path: PathLike, *, accept_losses: bool = False) -> tuple[
             f"{file}: the format cannot hold what the dynamics depend on: {'; '.join(grave)}; save as .json, "
             "or give accept_losses=True to leave it out"
         )
-    try:
-        with tempfile.TemporaryDirectory(dir=file.parent, prefix=f".{file.name}.") as folder:
-            draft = Path(folder) / file.name
-            draft.write_text(text, encoding="utf-8")
-            draft.replace(file)
-    except UnicodeEncodeError as error:
-        raise FileError(
-            f"{file} cannot be written: a name holds what is no text, "
-            f"{error.object[max(0, error.start - 20) : error.end]!r}; rename it"
-        ) from error
-    except OSError as error:
-        raise FileError(
-            f"{file} cannot be written: {error.strerror}; check the folder and its permissions"
-        ) from error
+    write_file(file, text)
     return tuple(loss.removeprefix(CHANGES_DYNAMICS) for loss in losses)
 
 
-def _load_json(file: Path, *, root: RootOption, inertia: InertiaOption, **_: Any) -> Model:
+def _load_json(
+    file: Path, *, root: RootOption, inertia: InertiaOption, roots: Sequence[Path], trusted: bool
+) -> Model:
     if root is not None or inertia != "as_given":
         raise ArgumentError(
             f"{file}: root and inertia are options for URDF and MJCF; a .json model is complete"
         )
-    return Model.from_json(_content(file))
+    return confined(Model.from_json(_content(file)), Resources(file.parent, roots, trusted=trusted))
 
 
 def _load_urdf(file: Path, **options: Any) -> Model:
@@ -128,12 +121,11 @@ def _load_urdf(file: Path, **options: Any) -> Model:
 def _load_mjcf(file: Path, **options: Any) -> Model:
     from dalembert.formats.mjcf import load_mjcf
 
-    _content(file)
     return load_mjcf(file, **options)
 
 
-def _json_text(model: Model, _: Path) -> tuple[str, list[str]]:
-    return model.to_json(), []
+def _json_text(model: Model, file: Path) -> tuple[str, list[str]]:
+    return named_from(model, file.parent).to_json(), []
 
 
 def _urdf_text(model: Model, file: Path) -> tuple[str, list[str]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator
 
-from dalembert.errors import FileError, ModelError
-from dalembert.formats.meshes import read_mesh
+from dalembert.errors import ModelError
+from dalembert.formats.meshes import mesh_of
 from dalembert.model import Model
 from dalembert.model.shapes import ConvexMesh, Mesh, Shape
 from dalembert.model.values import rebuilt
@@ -28,13 +28,8 @@ def with_hulls(model: Model) -> Model:
 
 def hull_of(shape: Mesh) -> ConvexMesh:
     """The convex hull of the mesh in a shape's file, scaled, with all else that the shape has."""
-    if "://" in shape.path:
-        raise FileError(
-            f'mesh "{shape.path}" was not found when the model was loaded; name the folder of its package in '
-            "roots=[…]"
-        )
     same = {name: value for name, value in shape.data() if name not in ("path", "scale")}
-    mesh = read_mesh(shape.path).scaled(shape.scale)
+    mesh = mesh_of(shape)
     try:
         return mesh.hull(**same)
     except ModelError as error:

@@ -13,14 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.errors import ArgumentError, FileError, ModelError, UnknownNameError
+from dalembert.formats.failures import reported_as_file_errors
 from dalembert.formats.obj import read_obj
 from dalembert.formats.resources import read_regular_file
 from dalembert.formats.stl import read_stl
-from dalembert.model.shapes import ConvexMesh
+from dalembert.model.shapes import ConvexMesh, Mesh
 from dalembert.model.shapes.volumes import homogeneous_inertia, integrals
 from dalembert.spatial import RigidInertia
 
-__all__ = ["MAX_MESH_BYTES", "MAX_MESH_FACES", "TriangleMesh", "read_mesh"]
+__all__ = ["MAX_MESH_BYTES", "MAX_MESH_FACES", "TriangleMesh", "mesh_of", "read_mesh"]
 
 MAX_MESH_BYTES: Final = 128 * 1024 * 1024
 """Larger mesh files are refused before they are read."""
@@ -35,6 +36,16 @@ READERS: Final[dict[str, Callable[..., tuple[npt.NDArray[np.float64], npt.NDArra
 }
 
 
+def mesh_of(shape: Mesh) -> TriangleMesh:
+    """Return the mesh that a shape names, scaled as the shape says."""
+    if not shape.readable or "://" in shape.path:
+        raise FileError(
+            f'mesh "{shape.path}" was not found when the model was loaded, or lies outside the folders that '
+            "the model file may name; name its folder in roots=[…], or trust the file (trusted=True)"
+        )
+    return read_mesh(shape.path).scaled(shape.scale)
+
+
 def read_mesh(path: str | os.PathLike[str]) -> TriangleMesh:
     """The mesh in an STL (text or binary) or OBJ file, in the file's own units."""
     file = Path(path)
@@ -44,7 +55,8 @@ def read_mesh(path: str | os.PathLike[str]) -> TriangleMesh:
     content = read_regular_file(file, limit=MAX_MESH_BYTES)
     if not content or content.isspace():
         raise FileError(f"{file} is empty")
-    vertices, faces = reader(content, name=str(file), max_faces=MAX_MESH_FACES)
+    with reported_as_file_errors(str(file)):
+        vertices, faces = reader(content, name=str(file), max_faces=MAX_MESH_FACES)
     if not len(faces):
         raise FileError(f"{file}: the file has no faces")
     finite = np.isfinite(vertices).all(axis=1)
@@ -128,7 +140,8 @@ class TriangleMesh:
                 "no volume; repair the mesh or give the inertia"
             )
         low, high = self.bounds
-        if abs(volume) <= 1e-12 * float(np.max(high - low)) ** 3:
+        size = float(np.max(high - low))
+        if abs(volume) <= 1e-12 * size * size * size:
             raise ModelError("mesh: the surface encloses no volume; give the inertia")
         m = mass if mass is not None else density * abs(volume)  # type: ignore[operator]
         if not math.isfinite(m) or m < 0.0:

@@ -1,5 +1,6 @@
 """MJCF, the model files of MuJoCo: compiled by MuJoCo itself, then copied into a model of ours.
 
+MuJoCo opens no file: it gets a text and the bytes of meshes that were read and examined here (`mjcf_files`).
 Our q is MuJoCo's qpos where no equality couples joints and the root is left as the file says; v differs in
 free joints (`convert_state(…, source="mujoco", target="dalembert")`). Nothing that changes the dynamics is
 dropped: it is kept or refused. What cannot change them is listed in `model.report`.
@@ -8,7 +9,6 @@ dropped: it is kept or refused. What cannot change them is listed in `model.repo
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,6 @@ from dalembert.errors import (
     MissingExtraError,
     UnknownNameError,
 )
-from dalembert.formats.document import MAX_FILE_BYTES
 from dalembert.formats.mjcf_actuators import (
     Actuator,
     Keyframe,
@@ -34,11 +33,10 @@ from dalembert.formats.mjcf_actuators import (
 from dalembert.formats.mjcf_compiled import Compiled
 from dalembert.formats.mjcf_constraints import add_equalities, check_tendons
 from dalembert.formats.mjcf_contact import add_contact
-from dalembert.formats.mjcf_files import examine
+from dalembert.formats.mjcf_files import Source, read_source
 from dalembert.formats.mjcf_geometry import add_sites, shapes_of
 from dalembert.formats.mjcf_tree import Plan, add_bodies, plan_bodies
 from dalembert.formats.report import Report
-from dalembert.formats.resources import read_regular_file
 from dalembert.model import Model, ModelBuilder
 from dalembert.model.values import rebuilt
 
@@ -106,9 +104,12 @@ def read_mjcf(
         raise UnknownNameError.of("inertia option", inertia, INERTIA_OPTIONS)
     mujoco = _mujoco()
     file = Path(path)
-    source = examine(file, [Path(item) for item in roots], trusted=trusted)
+    balance = inertia == "repair"
+    source = read_source(file, [Path(item) for item in roots], trusted=trusted, balance=balance)
     report = Report()
-    m = _compile(mujoco, file, report, balance=inertia == "repair")
+    if source.skins:
+        report.note(f"ignored: {source.skins} skins")
+    m = _compile(mujoco, source, report)
     compiled = Compiled(mujoco, m, source, report)
     try:
         return _copied(compiled, root, inertia)
@@ -129,42 +130,22 @@ def _mujoco() -> Any:
     return mujoco
 
 
-def _compile(mujoco: Any, file: Path, report: Report, *, balance: bool) -> Any:
+def _compile(mujoco: Any, source: Source, report: Report) -> Any:
     """MuJoCo's compiled model; its complaints become our error, its warnings lines of the report."""
-    wide = _text_of_utf16(file)
+
+    def warn(message: object) -> None:
+        report.warn(source.in_words_of_the_file(str(message)))
+
     others = mujoco.get_mju_user_warning()
-    mujoco.set_mju_user_warning(report.warn)
+    mujoco.set_mju_user_warning(warn)
     try:
-        if balance:
-            spec = mujoco.MjSpec.from_file(str(file)) if wide is None else mujoco.MjSpec.from_string(wide)
-            spec.compiler.balanceinertia = 1
-            with warnings.catch_warnings(record=True) as heard:  # this way MuJoCo warns through Python
-                warnings.simplefilter("always")
-                compiled = spec.compile()
-            for warning in heard:
-                report.warn(str(warning.message))
-            return compiled
-        if wide is not None:
-            return mujoco.MjModel.from_xml_string(wide)
-        return mujoco.MjModel.from_xml_path(str(file))
+        return mujoco.MjModel.from_xml_string(source.text.xml, source.assets)
     except (ValueError, RuntimeError, TypeError, mujoco.FatalError) as error:
         hint = '; load it with inertia="repair"' if "balanceinertia" in str(error) else ""
-        text = " ".join(str(error).split())
-        raise FileError(f"{file}: MuJoCo does not accept the file: {text}{hint}") from error
+        text = source.in_words_of_the_file(" ".join(str(error).split()))
+        raise FileError(f"{source.path}: MuJoCo does not accept the file: {text}{hint}") from error
     finally:
         mujoco.set_mju_user_warning(others)
-
-
-def _text_of_utf16(file: Path) -> str | None:
-    """The text of a file in UTF-16, which MuJoCo does not read; None for any other file.
-
-    Names of other files in it cannot be found by MuJoCo, which says so.
-    """
-    content = read_regular_file(file, limit=MAX_FILE_BYTES)
-    if not content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return None
-    _, _, body = content.decode("utf-16").rpartition("?>")
-    return body
 
 
 def _copied(compiled: Compiled, root: str | None, inertia: str) -> MjcfFile:

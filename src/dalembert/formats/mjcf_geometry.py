@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Final
 
 from dalembert.errors import ModelError
@@ -137,11 +136,9 @@ def _mesh(compiled: Compiled, g: int, options: dict[str, Any]) -> Shape | None:
     if not path:
         first, count = int(m.mesh_vertadr[mesh]), int(m.mesh_vertnum[mesh])
         return _hull(compiled, g, m.mesh_vert[first : first + count], options)
-    # MuJoCo joins the folder of the model, as it was given, and the name in the file.
-    file = next((p for p in (Path(path), compiled.source.path.parent / path) if p.exists()), Path(path))
     options["placement"] = options["placement"] @ pose(m.mesh_pos[mesh], m.mesh_quat[mesh]).inverse()
     scale = [float(x) for x in m.mesh_scale[mesh]]
-    return Mesh(str(file.resolve()), (scale[0], scale[1], scale[2]), **options)
+    return Mesh(str(compiled.source.files[path]), (scale[0], scale[1], scale[2]), **options)
 
 
 def _hull(compiled: Compiled, g: int, vertices: Any, options: dict[str, Any]) -> Shape | None:

@@ -1,8 +1,9 @@
 """Files that a model file names: found below allowed folders only, and read up to a limit.
 
 A model file comes from anywhere, so the names in it are not trusted: a name is resolved first, symbolic links
-included, and then has to lie below the model file's folder or a root that the caller named. Nothing is
-fetched, and only regular files are opened.
+included, and then has to lie below the model file's folder, a root that the caller named, or a folder of
+packages that the environment names (`ROS_PACKAGE_PATH`, `AMENT_PREFIX_PATH`). Nothing is fetched, and only
+regular files are opened.
 """
 
 from __future__ import annotations
@@ -12,17 +13,18 @@ import re
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final, final
+from typing import BinaryIO, Final, final
 from urllib.parse import unquote
 
 from dalembert.errors import FileError
 
-__all__ = ["MAX_NAME_LENGTH", "MissingResourceError", "Resources", "read_regular_file"]
+__all__ = ["MAX_NAME_LENGTH", "MissingResourceError", "Resources", "open_regular_file", "read_regular_file"]
 
 MAX_NAME_LENGTH: Final = 4096
 """Longer names of files are refused."""
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # two letters or more: "C:" is a drive
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _NEVER: Final = ("http", "https", "ftp", "ftps")
 
 
@@ -38,11 +40,12 @@ class Resources:
     limit to these folders, but never fetches anything and never opens what is not a regular file.
     """
 
-    __slots__ = ("_allowed", "_folder", "_trusted")
+    __slots__ = ("_allowed", "_folder", "_package_roots", "_trusted")
 
     def __init__(self, folder: Path, roots: Sequence[Path] = (), *, trusted: bool = False) -> None:
         self._folder = Path(folder).resolve()
         self._allowed = (self._folder, *(Path(root).resolve() for root in roots))
+        self._package_roots = _package_roots()
         self._trusted = trusted
 
     def resolve(self, uri: str, *, what: str) -> Path:
@@ -56,21 +59,26 @@ class Resources:
         """
         if not uri.strip():
             raise FileError(f"{what}: the name of the file is empty")
-        if "\0" in uri or len(uri) > MAX_NAME_LENGTH:
+        if len(uri) > MAX_NAME_LENGTH or _CONTROL.search(unquote(uri)):
             raise FileError(
-                f'{what}: "{uri[:60]}" is no name of a file (it holds a NUL byte or has over '
-                f"{MAX_NAME_LENGTH} characters)"
+                f"{what}: {uri[:60]!r} is no name of a file (it holds a NUL or another control "
+                f"character, such as a line break, or has over {MAX_NAME_LENGTH} characters)"
             )
         place = f'{what}: "{uri}"'
         outside = None
         for candidate in self._candidates(uri, place):
             try:
                 found = candidate.resolve()
+                if Path(os.path.normpath(candidate)).resolve() != found:
+                    raise FileError(
+                        f"{place} goes through a symbolic link and back by '..', which programs read in "
+                        "different ways; name the file directly"
+                    )
                 if not self._inside(found):  # whether such a file exists is nobody's business
                     outside = found
                     continue
                 status = found.stat()
-            except (OSError, RuntimeError):  # missing, or a ring of symbolic links
+            except (OSError, RuntimeError, UnicodeError):  # missing, a ring of links, a lone surrogate
                 continue
             if not stat.S_ISREG(status.st_mode):
                 kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
@@ -79,6 +87,13 @@ class Resources:
         if outside is not None:
             raise FileError(f"{place} leads to {outside}, {self._limits()}")
         raise MissingResourceError(f"{place} does not exist; looked below {self._listed()}")
+
+    def admits(self, path: Path) -> bool:
+        """Return whether an absolute path leads to a place that may be read, whatever is there."""
+        try:
+            return self._inside(path.resolve())
+        except (OSError, RuntimeError, ValueError):
+            return False
 
     def _candidates(self, uri: str, place: str) -> Iterator[Path]:
         """Where the file may be, in order; refuses names of forbidden kinds before looking anywhere."""
@@ -118,7 +133,7 @@ class Resources:
 
     def _packages(self, name: str) -> Iterator[Path]:
         """Folders that may be the package of that name."""
-        for root in self._allowed:
+        for root in (*self._allowed, *self._package_roots):
             if root.name == name:
                 yield root
             yield root / name
@@ -129,7 +144,9 @@ class Resources:
                 yield parent / name
 
     def _inside(self, path: Path) -> bool:
-        return self._trusted or any(path.is_relative_to(root) for root in self._allowed)
+        return self._trusted or any(
+            path.is_relative_to(root) for root in (*self._allowed, *self._package_roots)
+        )
 
     def _limits(self) -> str:
         return (
@@ -141,28 +158,49 @@ class Resources:
         return ", ".join(str(root) for root in dict.fromkeys(self._allowed))
 
 
+def _package_roots() -> tuple[Path, ...]:
+    """Return the folders of packages that ROS 1 and ROS 2 name in the environment."""
+    named = [Path(item) for item in os.environ.get("ROS_PACKAGE_PATH", "").split(os.pathsep) if item]
+    prefixes = os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)
+    named += [Path(item) / "share" for item in prefixes if item]
+    return tuple(path.resolve() for path in named if path.is_absolute())
+
+
 def read_regular_file(path: str | os.PathLike[str], *, limit: int) -> bytes:
     """The bytes of a regular file of at most `limit` bytes; devices, pipes and folders are not opened."""
+    with open_regular_file(path) as stream:
+        promised = os.fstat(stream.fileno()).st_size
+        try:
+            # One byte more than was promised: the file may still grow, and the limit holds all the same.
+            content = stream.read(promised + 1) if promised <= limit else b""
+        except OSError as error:
+            raise FileError(f"{path} cannot be read: {error.strerror}") from error
+    size = max(promised, len(content))
+    if size > limit:
+        raise FileError(f"{path} has {size} bytes; files up to {limit} bytes are read")
+    return content
+
+
+def open_regular_file(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a regular file to read bytes from; devices, pipes and folders are not opened."""
     file = Path(path)
     try:
         _refuse_unless_regular(file, file.stat())
         # What was a file a moment ago may be a pipe now: opening it must not wait.
         descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-        with open(descriptor, "rb") as stream:
-            status = os.fstat(stream.fileno())
-            _refuse_unless_regular(file, status)
-            # One byte more than was promised: the file may still grow, and the limit holds all the same.
-            content = stream.read(status.st_size + 1) if status.st_size <= limit else b""
-            if status.st_size > limit or len(content) > limit:
-                size = max(status.st_size, len(content))
-                raise FileError(f"{file} has {size} bytes; files up to {limit} bytes are read")
+        stream = os.fdopen(descriptor, "rb")
+        try:
+            _refuse_unless_regular(file, os.fstat(descriptor))
+        except FileError:
+            stream.close()
+            raise
+        return stream
     except OSError as error:
         raise FileError(f"{file} cannot be read: {error.strerror}") from error
-    except ValueError as error:  # a NUL byte in the name
+    except ValueError as error:  # a NUL character or a lone surrogate in the name
         if isinstance(error, FileError):
             raise
-        raise FileError(f"{file!r} cannot be read: {error}") from error
-    return content
+        raise FileError(f"{str(file)!r} cannot be read: {error}") from error
 
 
 def _refuse_unless_regular(file: Path, status: os.stat_result) -> None:

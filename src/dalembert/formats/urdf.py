@@ -93,22 +93,23 @@ def _robot(document: Element) -> Element:
 
 
 def _mesh_finder(resources: Resources | None, missing: list[str]) -> MeshPath:
-    """What becomes of the name of a mesh: the path of the file if it is there, else the name as it stands.
+    """Return the function that turns the name of a mesh into (path, True), or into (name, False) if the file
+    cannot be read.
 
     Names of forbidden places are refused at once. A name that merely climbs out of the folder, as
-    `../meshes/hand.stl` does, is common and harmless while the mesh is not read: it is `missing`, like a file
-    that is not there.
+    `../meshes/hand.stl` does, is common and harmless since the mesh is never read: it is `missing`, like a
+    file that is not there.
     """
-    known: dict[str, str] = {}
+    known: dict[str, tuple[str, bool]] = {}
 
-    def path(element: Element, filename: str) -> str:
+    def path(element: Element, filename: str) -> tuple[str, bool]:
         if filename in known or resources is None:
-            return known.get(filename, filename)
+            return known.get(filename, (filename, False))
         uri = _TOO_MANY_SLASHES.sub("package://", filename)
         try:
-            known[filename] = str(resources.resolve(uri, what="mesh"))
+            known[filename] = str(resources.resolve(uri, what="mesh")), True
         except MissingResourceError as error:
-            known[filename] = filename
+            known[filename] = filename, False
             missing.append(f"{element.place}: {error}")
         except FileError as error:
             climbs = (
@@ -116,7 +117,7 @@ def _mesh_finder(resources: Resources | None, missing: list[str]) -> MeshPath:
             )
             if not climbs:
                 raise element.error(str(error)) from None
-            known[filename] = filename
+            known[filename] = filename, False
             missing.append(f"{element.place}: {error}")
         return known[filename]
 

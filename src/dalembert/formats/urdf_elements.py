@@ -24,8 +24,8 @@ JOINT_TYPES: Final = ("revolute", "continuous", "prismatic", "fixed", "floating"
 UNIT_TOLERANCE: Final = 1e-4
 """How far from 1 the length of an axis may be before it is reported: files round to a few digits."""
 
-MeshPath = Callable[[Element, str], str]
-"""What becomes of a mesh's filename: (element, filename) -> path to keep."""
+MeshPath = Callable[[Element, str], tuple[str, bool]]
+"""What becomes of a mesh's filename: (element, filename) -> (path to keep, whether it may be read)."""
 
 Rgba = tuple[float, float, float, float]
 
@@ -168,8 +168,8 @@ def _mesh(element: Element, options: dict[str, Any], mesh_path: MeshPath) -> Sha
     if not filename.strip():
         raise element.error("attribute filename is empty; name the mesh file")
     scale = numbers(element, "scale", 3, (1.0, 1.0, 1.0))
-    path = mesh_path(element, filename)
-    return Mesh(path, (scale[0], scale[1], scale[2]), **options)
+    path, readable = mesh_path(element, filename)
+    return Mesh(path, (scale[0], scale[1], scale[2]), readable=readable, **options)
 
 
 def _box(element: Element, options: dict[str, Any], _: MeshPath) -> Shape:

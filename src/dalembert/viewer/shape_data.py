@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.errors import DalembertError
-from dalembert.formats.meshes import TriangleMesh, read_mesh
+from dalembert.formats.meshes import TriangleMesh, mesh_of
 from dalembert.model.body import Body
 from dalembert.model.model import Model
 from dalembert.model.shapes import (
@@ -155,7 +155,7 @@ def _triangles(drawing: Drawing, shape: Shape) -> int:
             key = (shape.path, shape.scale)
             if key in drawing.read:
                 return drawing.read[key]
-            mesh = read_mesh(shape.path).scaled(shape.scale)
+            mesh = mesh_of(shape)
             if len(mesh.faces) > MAX_DRAWN_FACES:
                 hull = mesh.hull()
                 drawing.notes.append(f"{shape.path} has {len(mesh.faces)} triangles: its hull is drawn")
