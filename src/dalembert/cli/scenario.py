@@ -189,12 +189,12 @@ def _pose(model: da.Model, options: argparse.Namespace) -> tuple[Array, Array]:
 
 def _stored(model: da.Model, path: Path) -> tuple[Array, Array]:
     """The last frame (of the first sample) of a trajectory, or arrays q and v."""
-    arrays = {name: array for name, array in arrays_of(path).items() if name in ("q", "v")}
+    arrays = arrays_of(path, ("q", "v"))
     if "q" not in arrays:
         raise FileError(f"{path} holds no array q")
     for name, array in arrays.items():
-        if array.dtype.kind not in "fiu" or not array.size:
-            raise FileError(f"{path}: {name} holds no real numbers")
+        if not array.ndim or not array.size:
+            raise FileError(f"{path}: {name} has the shape {array.shape}; it holds no state")
     last = {name: array.reshape(-1, array.shape[-1])[: _frames(array)][-1] for name, array in arrays.items()}
     return _fitting(model, str(path), last["q"], last.get("v", np.zeros(model.nv)))
 
@@ -222,7 +222,7 @@ def _written(model: da.Model, path: Path) -> tuple[Array, Array]:
             if not model.joints.has(name):
                 raise UnknownNameError.of("joint", name, model.joints.names)
             q[model.joints[name].body.q_slice] = np.array(value, float)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         if isinstance(error, DalembertError):
             raise
         raise FileError(f"{path}: {error}") from error

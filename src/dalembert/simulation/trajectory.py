@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, final
@@ -205,17 +206,25 @@ class Trajectory:
     def save(self, path: str | Path) -> None:
         """Write a file: `.npz` (all of it, with the model), `.parquet` (a table for other programs, one row a
         sample and frame, without contacts; needs pyarrow) or `.html` (a recording to look at in a browser).
+        An earlier file of that name is replaced only once the new one is complete.
         """
         from dalembert.simulation.trajectory_files import save
 
         save(self, Path(path))
 
     @staticmethod
-    def load(path: str | Path) -> Trajectory:
-        """Read what `save` wrote as `.npz`."""
+    def load(
+        path: str | Path, *, roots: Sequence[str | os.PathLike[str]] = (), trusted: bool = False
+    ) -> Trajectory:
+        """Read what `save` wrote as `.npz`.
+
+        Meshes of the model are read below the file's folder and the folders `roots`, anywhere if the file is
+        `trusted`; others are not read, and `model.report` says so. A file that would unpack to more than 200
+        times its size is refused.
+        """
         from dalembert.simulation.trajectory_files import load
 
-        return load(Path(path))
+        return load(Path(path), roots=roots, trusted=trusted)
 
     def __repr__(self) -> str:
         batch = (
