@@ -59,27 +59,14 @@ def parse(text: str | bytes) -> Any:
 
 
 def _refuse_nesting(data: Any) -> None:
-    """Refuse data nested too deeply, and texts with half a surrogate pair, which no file can hold."""
+    """Refuse data nested too deeply for the readers of nested parts."""
     waiting = [(data, 0)]
     while waiting:
         item, depth = waiting.pop()
-        if isinstance(item, str):
-            _refuse_surrogates(item)
-            continue
         if depth > MAX_NESTING:
             raise ModelError(f"the text is nested too deeply to be a model: more than {MAX_NESTING} levels")
-        if isinstance(item, dict):
-            for key in item:
-                _refuse_surrogates(key)
         inside = item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
-        waiting += [(part, depth + 1) for part in inside if isinstance(part, (dict, list, str))]
-
-
-def _refuse_surrogates(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ModelError(f"the text holds half a surrogate pair in {text[:60]!r}; correct it") from error
+        waiting += [(part, depth + 1) for part in inside if isinstance(part, (dict, list))]
 
 
 def restored_joint(data: Any) -> Joint:
