@@ -6,7 +6,9 @@ axes is one row that every sample reads.
 
 from __future__ import annotations
 
+import contextlib
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast, final
@@ -17,6 +19,7 @@ import numpy.typing as npt
 from dalembert import result_memory
 from dalembert.errors import ArgumentError, DtypeError, ShapeError
 from dalembert.foreign_arrays import float_type, require_numpy
+from dalembert.memory_limits import readable
 
 __all__ = [
     "ArrayArgument",
@@ -27,7 +30,10 @@ __all__ = [
     "check_result",
     "pick_dtype",
     "plain_rows",
+    "positive_number",
     "result_rows",
+    "shown",
+    "whole_number",
     "with_column_axis",
 ]
 
@@ -72,6 +78,43 @@ class Result:
         """Bring what the kernel wrote into the array, if it wrote elsewhere."""
         if not np.may_share_memory(self.array, self.matrix):
             self.array[...] = self.matrix.reshape(self.array.shape)
+
+
+SHOWN_CHARACTERS: Final = 60
+"""Length of a value in a message; more is cut."""
+
+
+def shown(value: object) -> str:
+    """Return a value as a message shows it: short, and without an error of its own."""
+    try:
+        text = repr(value)
+    except Exception:  # an int of thousands of digits, or somebody's class
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
+
+
+def whole_number(what: str, value: Any, least: int, most: int) -> int:
+    """Return a whole number from `least` to `most`; `what` names the argument in the error."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if not least <= number <= most or isinstance(value, bool | np.bool_):
+        raise ArgumentError(f"{what} is {shown(value)}; give a whole number from {least} to {most}")
+    return number
+
+
+def positive_number(what: str, value: Any, unit: str = "") -> float:
+    """Return a finite number above zero; `what` names the argument in the error."""
+    number = math.nan
+    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
+        with contextlib.suppress(OverflowError):  # an int beyond all floats
+            number = float(value)
+    if not 0.0 < number < math.inf:
+        raise ArgumentError(
+            f"{what} is {shown(value)}; give a finite number above zero{unit and f' [{unit}]'}"
+        )
+    return number
 
 
 def pick_dtype(arguments: Sequence[tuple[str, object]]) -> str:
@@ -122,7 +165,7 @@ def as_rows(signature: Sequence[ArrayArgument], values: Sequence[object], dtype:
     ]
     try:
         batch = np.broadcast_shapes(*batches)
-    except ValueError:
+    except (ValueError, RuntimeError):  # the latter for too many axes
         given = ", ".join(f"{a.name} {array.shape}" for a, array in zip(signature, arrays, strict=True))
         raise ShapeError(
             f"the batch shapes do not broadcast: {given}; the axes before the last "
@@ -156,7 +199,7 @@ def result_rows(signature: Sequence[ArrayArgument], rows: Rows, dtype: str, out:
     for item, target in zip(signature, _given_results(signature, out), strict=True):
         shape = rows.batch + item.shape
         if target is None:
-            array = result_memory.empty(shape, dtype)
+            array = _room(item.name, shape, dtype)
             results.append(Result(array, array.reshape(rows.count, item.size)))
             continue
         check_result(item, target, shape, dtype)
@@ -170,6 +213,18 @@ def result_rows(signature: Sequence[ArrayArgument], rows: Rows, dtype: str, out:
                 )
         results.append(Result(target, matrix))
     return results
+
+
+def _room(name: str, shape: tuple[int, ...], dtype: str) -> Array:
+    """Return memory for a result, or say how much is missing."""
+    try:
+        return result_memory.empty(shape, dtype)
+    except (MemoryError, ValueError, OverflowError):
+        size = math.prod(shape) * DTYPES[dtype].itemsize
+        raise ArgumentError(
+            f"the result {name} {shape} would take {readable(size)}, more than there is; compute the batch "
+            "in parts"
+        ) from None
 
 
 def _given_results(signature: Sequence[ArrayArgument], out: object) -> list[Array | None]:
@@ -205,6 +260,8 @@ def _as_array(argument: ArrayArgument, value: object, dtype: str) -> Array:
         array = np.asarray(value)
     except ValueError as cause:
         raise ShapeError(f"{argument.name}: {cause}") from None
+    except Exception as cause:  # of somebody's array, whatever it is
+        raise DtypeError(f"{argument.name}: {type(value).__name__} gives no array: {cause}") from cause
     kind = array.dtype.kind
     if kind not in "fiub":
         hint = "; in a function to compile, call those of dalembert.algorithms" if kind == "O" else ""
@@ -219,7 +276,15 @@ def _as_array(argument: ArrayArgument, value: object, dtype: str) -> Array:
         raise ShapeError(
             f"{argument.name}: expected {argument.shape}, got {array.shape}{_batch_hint(argument)}"
         )
-    return np.asarray(array, DTYPES[dtype])
+    try:
+        return np.asarray(array, DTYPES[dtype])
+    except MemoryError:
+        raise _too_large(argument, array.shape) from None
+
+
+def _too_large(argument: ArrayArgument, shape: tuple[int, ...]) -> ArgumentError:
+    size = 8 * math.prod(shape)
+    return ArgumentError(f"{argument.name} {shape} would take {readable(size)}; compute the batch in parts")
 
 
 def _batch_hint(argument: ArrayArgument) -> str:
@@ -234,7 +299,12 @@ def _matrix(array: Array, argument: ArrayArgument, own: tuple[int, ...], batch: 
         array = np.broadcast_to(array, batch + argument.shape)
     count = math.prod(batch)
     view = _row_view(array, count, argument.size)
-    return np.require(array.reshape(count, argument.size), requirements=["C", "A"]) if view is None else view
+    if view is not None:
+        return view
+    try:
+        return np.require(array.reshape(count, argument.size), requirements=["C", "A"])
+    except MemoryError:
+        raise _too_large(argument, array.shape) from None
 
 
 def _row_view(array: Array, count: int, size: int) -> Array | None:

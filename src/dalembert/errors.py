@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any, ParamSpec, TypeVar
 
 __all__ = [
     "ArgumentError",
@@ -22,10 +24,24 @@ __all__ = [
     "StateError",
     "TracingError",
     "UnknownNameError",
+    "items_of",
+    "own_errors",
+    "require_choice",
+    "require_flag",
+    "require_names",
 ]
+
+Given = ParamSpec("Given")
+Found = TypeVar("Found")
+
+FOREIGN = (TypeError, ValueError, AttributeError, ArithmeticError, LookupError, RuntimeError, MemoryError)
+"""What Python and NumPy raise where an argument is of the wrong kind."""
 
 MAX_LISTED_NAMES = 20
 """Number of valid names that an `UnknownNameError` spells out."""
+
+MAX_SHOWN_CHARACTERS = 200
+"""Length of a value in a message; more is cut."""
 
 
 class DalembertError(Exception):
@@ -51,6 +67,7 @@ class UnknownNameError(DalembertError, KeyError):
     def of(cls, kind: str, name: object, valid: Iterable[object]) -> UnknownNameError:
         """Build `unknown body "hnd"; valid: "arm", "hand"; nearest: "hand"` from the names that exist."""
         names = [str(item) for item in valid]
+        name = _shown(name)
         listed = ", ".join(f'"{item}"' for item in names[:MAX_LISTED_NAMES]) or "none"
         if len(names) > MAX_LISTED_NAMES:
             listed += f", … ({len(names)} in all)"
@@ -109,3 +126,66 @@ class DeviceError(DalembertError, RuntimeError):
 
 class MissingExtraError(DalembertError, ImportError):
     """An optional dependency is not installed."""
+
+
+def own_errors(function: Callable[Given, Found]) -> Callable[Given, Found]:
+    """Decorate a public function so that arguments of a kind it cannot compute with are an `ArgumentError`.
+
+    For functions of Python's numbers and lists that take time anyway; functions of arrays check theirs.
+    """
+
+    @functools.wraps(function)
+    def call(*args: Given.args, **options: Given.kwargs) -> Found:
+        try:
+            return function(*args, **options)
+        except DalembertError:
+            raise
+        except FOREIGN as error:
+            raise ArgumentError(
+                f"{function.__name__} cannot compute with these arguments ({type(error).__name__}: {error}); "
+                f"see help({function.__name__}) for what it takes"
+            ) from error
+
+    return call
+
+
+def require_choice(kind: str, value: object, valid: Iterable[str]) -> str:
+    """Return a name if it is one of the valid ones; anything else, arrays and numbers too, is unknown."""
+    names = tuple(valid)
+    if isinstance(value, str) and value in names:
+        return value
+    raise UnknownNameError.of(kind, value, names)
+
+
+def require_names(what: str, values: object) -> tuple[str, ...]:
+    """Return names that were given as a list, a tuple or another iterable of strings."""
+    if isinstance(values, str):
+        raise ArgumentError(f'{what} is a list of names; write ["{_shown(values)}"]')
+    if isinstance(values, Iterable):
+        names = tuple(items_of(values))
+        if all(isinstance(name, str) for name in names):
+            return names
+    raise ArgumentError(f"{what} is a list of names, got {_shown(values)}")
+
+
+def require_flag(what: str, value: object) -> bool:
+    """Return True or False, also of NumPy; anything else, numbers and arrays too, is refused."""
+    if value is True or value is False or type(value).__name__ in ("bool", "bool_"):
+        return bool(value)
+    raise ArgumentError(f"{what} is {_shown(value)}; give True or False")
+
+
+def items_of(values: Any) -> list[Any]:
+    """Return the items of a list, a tuple, an array or another iterable; anything else is the only item."""
+    plain = isinstance(values, str | bytes) or getattr(values, "ndim", 1) == 0
+    return [values] if plain or not isinstance(values, Iterable) else list(values)
+
+
+def _shown(value: object) -> str:
+    """Return a value as a message shows it: short, and without an error of its own."""
+    try:
+        text = str(value)
+    except Exception:  # an int of thousands of digits, or somebody's class
+        text = f"a {type(value).__name__}"
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}…"

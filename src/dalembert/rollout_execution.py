@@ -8,7 +8,6 @@ loop over t is in the kernel, each thread takes whole samples through all their 
 
 from __future__ import annotations
 
-import operator
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
@@ -17,13 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert import codegen, result_memory
-from dalembert.arguments import Array, ArrayArgument, Rows, as_rows
+from dalembert.arguments import Array, ArrayArgument, Rows, as_rows, whole_number
 from dalembert.binding import bind
-from dalembert.errors import ArgumentError, UnknownNameError
+from dalembert.errors import require_choice
 from dalembert.execution import CHECKS
 from dalembert.foreign_arrays import library_of
 from dalembert.kernels import Kernels
 from dalembert.lowering import Recipe
+from dalembert.memory_limits import require_memory
 from dalembert.refused_rows import refusal_of
 from dalembert.tracing.count import OperationCount, count_program
 
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from dalembert.cuda.rollouts import GpuRollout
 
 __all__ = ["CompiledRollout", "RolloutRun", "compile_rollout"]
+
+MAX_STEPS: Final = 2**63 - 1
+"""Kernels count steps in 64-bit integers."""
 
 SECONDS_UNTIL_INTERRUPT: Final = 0.04
 """[s] A block of rows takes no more steps in one call of the kernel, between which Python can handle signals:
@@ -61,8 +64,7 @@ def compile_rollout(
     """
     names = [item.name for item in (*recipe.signature, *recipe.parameters)]
     for name in (*carried, *streams):
-        if name not in names:
-            raise UnknownNameError.of(f"argument of {recipe.name}", name, names)
+        require_choice(f"argument of {recipe.name}", name, names)
     return CompiledRollout(recipe, codegen.Rollout(tuple(carried.items()), tuple(streams)), dtype)
 
 
@@ -107,8 +109,7 @@ class CompiledRollout:
         `check`: "raise" refuses a batch with a sample that is refused at some step, "flag" makes its results
         NaN from there on, "off" does not look.
         """
-        if check not in CHECKS:
-            raise UnknownNameError.of("check", check, CHECKS)
+        require_choice("check", check, CHECKS)
         run = self.start(*args, steps=steps, every=every, parameters=parameters, **named)
         while run.done < run.steps:
             run.advance()
@@ -231,6 +232,12 @@ class RolloutRun:
             (matrix, item, len(matrix) > 1 or item.name in state) for item, matrix in arguments.items()
         ]
         slots = steps // every
+        numbers = rows.count * slots * sum(item.size for item in kernels.results())
+        require_memory(
+            f"{recipe.name}: the results of {slots} frames of {rows.count} samples",
+            numbers * np.dtype(kernels.dtype).itemsize,
+            "take fewer steps or samples, or keep a frame every so many steps, such as every=100",
+        )
         self.outputs = tuple(
             result_memory.empty((*rows.batch, slots, *item.shape), kernels.dtype)
             for item in kernels.results()
@@ -341,10 +348,4 @@ class RolloutRun:
 
 
 def _whole(name: str, value: Any, least: int) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = least - 1
-    if number < least or isinstance(value, bool):
-        raise ArgumentError(f"{name}={value!r}: expected a whole number of at least {least}")
-    return number
+    return whole_number(name, value, least, MAX_STEPS)

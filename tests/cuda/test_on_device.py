@@ -169,6 +169,18 @@ def test_rollouts_are_those_of_the_cpu(put: Callable[[np.ndarray], Any]) -> None
     np.testing.assert_allclose(found.numpy().q, wanted.q, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("put", [to_torch, to_cupy, to_jax])
+def test_servos_without_a_reference_hold_the_initial_poses(put: Callable[[np.ndarray], Any]) -> None:
+    """Of every sample its own, where the number of samples is that of the steps too."""
+    model = da.models.arm6()
+    for steps in (30, 20):
+        q, v, _ = states(model, 20)
+        servo = da.control.Servo(kp=50.0, kd=5.0)
+        found = da.rollout(model, put(q), put(0.1 * v), servo, steps=steps, dt=1e-3)
+        wanted = da.rollout(model, q, 0.1 * v, servo, steps=steps, dt=1e-3)
+        np.testing.assert_allclose(found.numpy().q, wanted.q, rtol=1e-9, atol=1e-10)
+
+
 def test_numpy_arrays_go_there_and_back() -> None:
     model = da.models.arm6()
     arrays = states(model, 33)

@@ -101,6 +101,22 @@ def test_held_forces_policies_and_numbers_of_the_host(gpu: FakeCuda, put: Put) -
     same(found, da.rollout(model, q[0], v[0], held, steps=4, dt=0.001))
 
 
+@pytest.mark.parametrize("steps", [5, 8])
+def test_servos_without_a_reference_hold_the_initial_poses(gpu: FakeCuda, put: Put, steps: int) -> None:
+    """Of every sample its own, also where there are as many samples as steps."""
+    model = da.models.arm6()
+    q, v = start(model, 5)
+    servo = da.control.Servo(kp=50.0, kd=5.0)
+    found = da.rollout(model, put(q), put(v), servo, steps=steps, dt=0.001)
+    same(found, da.rollout(model, q, v, servo, steps=steps, dt=0.001))
+    moving = da.control.Servo(kp=50.0, kd=5.0, v_ref=put(v[:, None]))
+    found = da.rollout(model, put(q), put(v), moving, steps=steps, dt=0.001)
+    same(
+        found,
+        da.rollout(model, q, v, da.control.Servo(kp=50.0, kd=5.0, v_ref=v[:, None]), steps=steps, dt=0.001),
+    )
+
+
 def test_time_steps_and_parameters_of_samples(gpu: FakeCuda, put: Put) -> None:
     """Domain randomisation: each sample has masses of its own."""
     model = da.models.cart_pole()

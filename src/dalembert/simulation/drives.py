@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.control_laws.pd import stable_pd_forces
@@ -17,7 +17,7 @@ from dalembert.recording import RecordedFunction, recorded
 from dalembert.scalar import Scalar, maximum, minimum
 from dalembert.simulation.controls import Series, series
 
-__all__ = ["Drive", "drive_of", "targets_of"]
+__all__ = ["Drive", "Target", "drive_of", "target_series", "targets_of"]
 
 
 def drive_of(servo: Servo, model: Model) -> Drive:
@@ -30,16 +30,33 @@ def drive_of(servo: Servo, model: Model) -> Drive:
     )
 
 
-def targets_of(servo: Servo, model: Model, q0: Array, steps: int) -> dict[str, Series]:
-    """q_ref and v_ref as far as they are arrays."""
+class Target(NamedTuple):
+    """An array that motors follow; `held`: it has no axis of steps."""
+
+    values: Any
+    held: bool
+
+
+def targets_of(servo: Servo, q0: Any) -> dict[str, Target]:
+    """Return q_ref and v_ref as far as they are arrays, on the host or on a GPU. A missing q_ref is the
+    start, `(…, nq)`, whose leading axes are samples, never steps."""
     found = {}
     if servo.q_ref is None:
-        found["q_ref"] = Series(q0, False)
+        found["q_ref"] = Target(q0, True)
     elif not callable(servo.q_ref):
-        found["q_ref"] = series("q_ref", servo.q_ref, (model.nq,), steps)
+        found["q_ref"] = Target(servo.q_ref, False)
     if servo.v_ref is not None and not callable(servo.v_ref):
-        found["v_ref"] = series("v_ref", servo.v_ref, (model.nv,), steps)
+        found["v_ref"] = Target(servo.v_ref, False)
     return found
+
+
+def target_series(servo: Servo, model: Model, q0: Array, steps: int) -> dict[str, Series]:
+    """Return the targets of arrays on the host for all steps."""
+    sizes = {"q_ref": model.nq, "v_ref": model.nv}
+    return {
+        name: Series(values, False) if held else series(name, values, (sizes[name],), steps)
+        for name, (values, held) in targets_of(servo, q0).items()
+    }
 
 
 @final

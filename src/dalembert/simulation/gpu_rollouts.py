@@ -21,6 +21,7 @@ from dalembert.cuda.rollouts import GpuRollout, rollout_kind
 from dalembert.errors import ArgumentError
 from dalembert.foreign_arrays import is_on_gpu, library_of, require_library
 from dalembert.rollout_execution import CompiledRollout
+from dalembert.simulation.drives import targets_of
 from dalembert.simulation.observers import IN_STEPS
 from dalembert.simulation.step_function import CAUSES, StepPlan
 from dalembert.simulation.trajectory import ContactRecord, Trajectory
@@ -63,10 +64,13 @@ def rollout_on_gpu(
         )
     if "reset" in values and is_on_gpu(values["reset"]):
         values["reset"] = kind.cast(values["reset"], dtype)
+    servo = given["controls"]
+    targets = targets_of(servo, given["q0"]) if isinstance(servo, Servo) else {}
+    held = [name for name, target in targets.items() if target.held]
     streams = tuple(
         name
         for name in ("external_forces", "reset", "q_ref", "v_ref", "tau")
-        if name in values and np.ndim(values[name]) > plan.argument_rank(name)
+        if name in values and name not in held and np.ndim(values[name]) > plan.argument_rank(name)
     )
     kernel = compiled(plan, streams, tuple(parameters or ()), dtype)
     starts = {number: STARTS[name] for number, name in enumerate(plan.results) if name in STARTS}
@@ -128,10 +132,7 @@ def _arguments(plan: StepPlan, given: Mapping[str, Any], dt: Any, start: float) 
         values |= {"reset": given["reset"], "q_start": given["q0"], "v_start": given["v0"]}
     if isinstance(controls, Servo):
         values |= controls.gains(plan.model)
-        if not callable(controls.q_ref):
-            values["q_ref"] = given["q0"] if controls.q_ref is None else controls.q_ref
-        if controls.v_ref is not None and not callable(controls.v_ref):
-            values["v_ref"] = controls.v_ref
+        values |= {name: target.values for name, target in targets_of(controls, given["q0"]).items()}
     elif not callable(controls):
         values["tau"] = np.zeros(plan.model.nv) if controls is None else controls
     for name in plan.carried:

@@ -17,11 +17,11 @@ from dalembert.foreign_arrays import require_numpy
 from dalembert.rollout_execution import CompiledRollout, RolloutRun
 from dalembert.simulation.contact_records import contact_record
 from dalembert.simulation.controls import Asked, Callback, Series, series
-from dalembert.simulation.drives import targets_of
+from dalembert.simulation.drives import target_series
 from dalembert.simulation.initial_state import overlaps, require_closed_loops, require_finite
 from dalembert.simulation.observers import Observer, watched
 from dalembert.simulation.parameters import batch_of_value, checked_parameters
-from dalembert.simulation.rollout_arguments import batch_of
+from dalembert.simulation.rollout_arguments import FEWER_FRAMES, batch_of, require_room
 from dalembert.simulation.step_function import CAUSES, StepPlan
 from dalembert.simulation.trajectory import SimulationWarning, Trajectory
 
@@ -48,6 +48,8 @@ def rollout_on_host(
     for name, value in given.items():
         require_numpy(name, value)
     q, v = as_array("q0", given["q0"], (model.nq,)), as_array("v0", given["v0"], (model.nv,))
+    require_room(model, q.shape[:-1], 0)
+    require_room(model, v.shape[:-1], 0)
     require_finite("q0", q)
     require_finite("v0", v)
     values = checked_parameters(model, parameters)
@@ -58,6 +60,7 @@ def rollout_on_host(
         own = plan.argument_rank(name) + item.stepwise
         batches["controls" if name == "tau" else name] = item.values.shape[: item.values.ndim - own]
     batch, asked = batch_of(batches), None
+    require_room(model, batch, steps if callback is not None else steps // every)
     try:
         if callback is not None:
             acting["tau"] = Series(np.zeros((*batch, steps, model.nv)), True)
@@ -70,8 +73,7 @@ def rollout_on_host(
         run = kernel.start(**arrays, dt=dt, start=start, steps=steps, every=every, parameters=values or None)
     except MemoryError as error:
         raise ArgumentError(
-            f"rollout: {steps // every} frames of this model are more than memory holds; take fewer steps, "
-            "or keep a frame every so many with every=100"
+            f"rollout: {steps // every} frames of this model are more than memory holds; {FEWER_FRAMES}"
         ) from error
     begun = run.state["q"].copy(), run.state["v"].copy()
     require_closed_loops(model, *begun, time[..., 0], values)
@@ -93,7 +95,7 @@ def _acting(plan: StepPlan, given: Mapping[str, Any], q: Array, steps: int) -> d
     if plan.resets:
         found["reset"] = series("reset", given["reset"], (), steps)
     if isinstance(controls, Servo):
-        return found | targets_of(controls, model, q, steps)
+        return found | target_series(controls, model, q, steps)
     if not callable(controls):
         tau = np.zeros(model.nv) if controls is None else controls
         found["tau"] = series("controls", tau, (model.nv,), steps)

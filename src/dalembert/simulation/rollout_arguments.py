@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-import operator
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
@@ -11,9 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.algorithms.stepping import INTEGRATORS
+from dalembert.arguments import as_array, shown, whole_number
 from dalembert.contact.options import Compliant, Rigid
-from dalembert.errors import ArgumentError, DtypeError, ShapeError, UnknownNameError
+from dalembert.errors import ArgumentError, DtypeError, ShapeError, require_choice
 from dalembert.foreign_arrays import is_foreign
+from dalembert.memory_limits import require_memory
 from dalembert.model.model import Model
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "checked_start",
     "checked_steps",
     "require_function",
+    "require_room",
     "whole",
 ]
 
@@ -34,14 +37,18 @@ Contact: TypeAlias = str | Rigid | Compliant | None
 CONTACTS: Final = ("rigid", "compliant")
 FRAMES: Final = ("body", "world", "center")
 
+MAX_STEPS: Final = 2**53
+"""Steps are counted in float64 beside the state, which is exact so far."""
+
+FEWER_FRAMES: Final = "take fewer steps or samples, or keep a frame every so many steps, such as every=100"
+
 
 def checked_contact(model: Model, contact: Contact) -> Rigid | Compliant | None:
     """The law of contact with its options, if there is contact."""
     if contact is None:
         return None
     if isinstance(contact, str):
-        if contact not in CONTACTS:
-            raise UnknownNameError.of("contact", contact, CONTACTS)
+        require_choice("contact", contact, CONTACTS)
         contact = Rigid() if contact == "rigid" else Compliant()
     if not isinstance(contact, Rigid | Compliant):
         raise DtypeError(
@@ -56,8 +63,7 @@ def checked_contact(model: Model, contact: Contact) -> Rigid | Compliant | None:
 
 def checked_integrator(name: str, contact: Rigid | Compliant | None) -> str:
     """The name of the integrator, if it goes with that contact."""
-    if name not in INTEGRATORS:
-        raise UnknownNameError.of("integrator", name, INTEGRATORS)
+    require_choice("integrator", name, INTEGRATORS)
     if contact is not None and name != "semi_implicit":
         raise ArgumentError(
             f'rollout: integrator="{name}" is for motion without contact; a step with contact is '
@@ -68,8 +74,7 @@ def checked_integrator(name: str, contact: Rigid | Compliant | None) -> str:
 
 def checked_frame(name: str) -> str:
     """The frame of external forces."""
-    if name not in FRAMES:
-        raise UnknownNameError.of("external_frame", name, FRAMES)
+    require_choice("external_frame", name, FRAMES)
     return name
 
 
@@ -89,41 +94,42 @@ def checked_steps(steps: object, controls: object, every: int) -> int:
 
 
 def _shape_of(controls: Any) -> tuple[int, ...]:
-    if callable(controls):
+    if controls is None or callable(controls):
         return ()
-    return tuple(controls.shape) if is_foreign(controls) else np.shape(np.asarray(controls))
+    return tuple(controls.shape) if is_foreign(controls) else as_array("controls", controls, ()).shape
 
 
 def whole(name: str, value: Any) -> int:
-    """A whole number from 1 on."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = 0
-    if number < 1 or isinstance(value, bool):
-        raise ArgumentError(f"rollout: {name} is {value!r}; give a whole number from 1 on")
-    return number
+    """Return a whole number of steps from 1 on."""
+    return whole_number(f"rollout: {name}", value, 1, MAX_STEPS)
+
+
+def require_room(model: Model, batch: tuple[int, ...], frames: int) -> None:
+    """Refuse a trajectory whose positions and velocities alone exceed the memory of this machine."""
+    size = 8 * math.prod(batch) * (frames + 1) * (model.nq + model.nv + 1)
+    require_memory(f"rollout: {frames} frames of {math.prod(batch)} samples", size, FEWER_FRAMES)
 
 
 def checked_start(time: object) -> float:
     """The time of the first frame [s]."""
-    real = isinstance(time, int | float | np.integer | np.floating) and not isinstance(time, bool)
-    if not real or not math.isfinite(float(time)):  # type: ignore[arg-type]
-        raise ArgumentError(f"rollout: start is {time!r}; give a finite time [s]")
-    return float(time)  # type: ignore[arg-type]
+    if isinstance(time, int | float | np.integer | np.floating) and not isinstance(time, bool):
+        with contextlib.suppress(OverflowError):  # an int beyond all floats
+            if math.isfinite(float(time)):
+                return float(time)
+    raise ArgumentError(f"rollout: start is {shown(time)}; give a finite time [s]")
 
 
 def require_function(name: str, given: object, arguments: str) -> None:
     """Refuse what cannot be called."""
     if given is not None and not callable(given):
-        raise ArgumentError(f"rollout: {name} is {given!r}; give a function of ({arguments})")
+        raise ArgumentError(f"rollout: {name} is {shown(given)}; give a function of ({arguments})")
 
 
 def batch_of(shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
     """The batch that arguments of these batch shapes make together."""
     try:
         return np.broadcast_shapes(*shapes.values())
-    except ValueError:
+    except (ValueError, RuntimeError):  # the latter for too many axes
         told = ", ".join(f"{name} {shape}" for name, shape in shapes.items() if shape)
         raise ShapeError(
             f"rollout: the arguments have different batches: {told}; they must agree, or be 1 along an axis"

@@ -1,0 +1,77 @@
+"""Refuse results that no memory of this machine holds, before the operating system ends the process."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+from dalembert.errors import ArgumentError
+
+__all__ = ["readable", "require_memory", "usable_bytes"]
+
+CGROUP_LIMITS: Final = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+"""Where Linux says how much memory a container may use (version 2, version 1)."""
+
+UNKNOWN_BYTES: Final = 1 << 47
+"""What a process can address at most on today's 64-bit machines: the limit where none is known."""
+
+UNITS: Final = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
+
+
+def require_memory(what: str, size: int, remedy: str) -> None:
+    """Refuse an array of `size` bytes that exceeds the memory of this machine.
+
+    Linux promises memory that it does not have and ends the process when it is used, so that a MemoryError
+    cannot be waited for.
+    """
+    if size > usable_bytes():
+        raise ArgumentError(
+            f"{what} would take {readable(size)}, and this process can have {readable(usable_bytes())}; "
+            f"{remedy}"
+        )
+
+
+def readable(size: int) -> str:
+    """Return a number of bytes in words, such as "3.2 GB"."""
+    power = 0
+    while power < len(UNITS) - 1 and size >= 1000 ** (power + 1):
+        power += 1
+    return f"{size / 1000**power:.3g} {UNITS[power]}" if size < 10**21 else "more than 1000 EB"
+
+
+@functools.cache
+def usable_bytes() -> int:
+    """Return the physical memory of this machine, or what a container leaves of it [bytes]."""
+    limits = [UNKNOWN_BYTES]
+    if sys.platform == "win32":
+        limits.append(_windows_bytes())
+    else:
+        with contextlib.suppress(OSError, ValueError):  # names that this system does not know
+            limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    for path in CGROUP_LIMITS:
+        with contextlib.suppress(OSError, ValueError):  # no such file, or "max"
+            limits.append(int(path.read_text()))
+    return min(limit for limit in limits if limit > 0)
+
+
+def _windows_bytes() -> int:
+    """Return the physical memory as Windows tells it (GlobalMemoryStatusEx)."""
+
+    class Status(ctypes.Structure):
+        _fields_ = [
+            ("length", ctypes.c_uint32),
+            ("load", ctypes.c_uint32),
+            *((name, ctypes.c_uint64) for name in ("total", "free", "c", "d", "e", "f", "g")),
+        ]
+
+    status = Status(length=ctypes.sizeof(Status))
+    found = ctypes.WinDLL("kernel32").GlobalMemoryStatusEx(ctypes.byref(status))  # type: ignore[attr-defined]
+    return int(status.total) if found else UNKNOWN_BYTES
