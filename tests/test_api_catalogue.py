@@ -92,7 +92,8 @@ def test_layouts_and_results_in_given_arrays(call: Call):
 
 @catalogue
 def test_rows_that_are_no_numbers_stay_their_own(call: Call):
-    """NaN in one row leaves the others as they are; a quaternion off unit norm is refused or flagged."""
+    """NaN in one row leaves the others as they are, and is flagged even where structural zeros drop it; a
+    quaternion off unit norm is refused or flagged."""
     rows = batched(call.single(), (5,))
     expected = call(rows)
     others = np.arange(5) != 3
@@ -100,7 +101,14 @@ def test_rows_that_are_no_numbers_stay_their_own(call: Call):
         if name not in ("dt", "stabilization"):
             broken = [x.copy() for x in rows]
             broken[k][3] = np.nan
-            same([x[others] for x in call(broken)], [x[others] for x in expected])
+            if call.options.get("check") is None:
+                found = call(broken, check="off" if name in ("q", "q_ref") else None)
+                flagged = call(broken, check="flag")
+                same([x[others] for x in flagged], [x[others] for x in expected])
+                assert all(np.isnan(x[3]).all() for x in flagged), name
+            else:
+                found = call(broken)
+            same([x[others] for x in found], [x[others] for x in expected])
     if expected[0].size and call.options.get("check") is None:
         broken = [x * 1.01 if name == "q" else x for name, x in zip(call.names, rows)]
         with pytest.raises(

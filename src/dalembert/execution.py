@@ -24,11 +24,11 @@ from dalembert.arguments import (
 )
 from dalembert.binding import bind
 from dalembert.columns import Columns
-from dalembert.errors import ArgumentError, DtypeError, UnknownNameError
+from dalembert.errors import ArgumentError, DtypeError, require_choice
 from dalembert.foreign_arrays import bridge_of
 from dalembert.kernels import Kernels
 from dalembert.lowering import Recipe
-from dalembert.refused_rows import off_unit_rows, refusal_of, refused_rows
+from dalembert.refused_rows import flagged_rows, off_unit_rows, refusal_of
 from dalembert.tracing.count import OperationCount, count_program
 from dalembert.tracing.derivative import Derivative, grouped
 from dalembert.tracing.source import python_source
@@ -45,8 +45,9 @@ class CompiledFunction:
 
     `f(q, v, tau, out=…, parameters={…}, check=None)`. Arguments may be given by name. `out`: preallocated
     result, or a tuple of them; an interrupted call leaves them written in part. `check`: "raise" refuses a
-    batch with a quaternion off unit norm, or with what else the function refuses, "flag" makes such rows NaN,
-    "off" does not look; None is "raise", on a GPU "off".
+    batch with a quaternion that is off unit norm or not a number, or with what else the function refuses;
+    "flag" makes the results of such rows NaN, and of rows with any argument that is not finite; "off" checks
+    nothing. None is "raise", on a GPU "off".
 
     Arrays on a GPU (PyTorch, CuPy, JAX and others) are computed there, on their library's stream, and results
     are of their kind. With device="cuda" NumPy arrays are copied to the GPU and back.
@@ -272,8 +273,8 @@ class CompiledFunction:
         check: str | None = None,
         **named: Any,
     ) -> Any:
-        if check is not None and check not in CHECKS:
-            raise UnknownNameError.of("check", check, CHECKS)
+        if check is not None:
+            require_choice("check", check, CHECKS)
         values = bind(self._recipe, args, named, parameters)
         rows = plain_rows(self._signature, values, self.dtype)
         if rows is None:
@@ -289,8 +290,8 @@ class CompiledFunction:
         refused = self._run(rows, results)
         if refused >= 0 and check in (None, "raise"):
             raise refusal_of(self._recipe, rows, refused, self.dtype)
-        if refused >= 0 and check == "flag":
-            bad = refused_rows(self._recipe, rows, refused, self.dtype)
+        if check == "flag":
+            bad = flagged_rows(self._recipe, rows, refused, self.dtype)
             for result in results:
                 result.matrix[bad] = np.nan
         if out is not None:

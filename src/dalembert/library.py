@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Any, Final
@@ -19,7 +19,7 @@ from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.arguments import ArrayArgument
 from dalembert.catalogue import FUNCTIONS, LibraryFunction
-from dalembert.errors import DtypeError, UnknownNameError
+from dalembert.errors import ArgumentError, DtypeError, UnknownNameError, require_choice
 from dalembert.execution import CompiledFunction
 from dalembert.lowering import Recipe
 from dalembert.model.model import Model
@@ -74,6 +74,11 @@ def function(
         found = model.functions.get(key)
     except AttributeError:
         raise no_model(name, model) from None
+    except TypeError:  # what cannot be looked up is not a name
+        if method is not None and not isinstance(method, str):
+            raise UnknownNameError.of(f"method of {name}", method, FUNCTIONS[name].methods) from None
+        wrong = next(key for key, value in options if not isinstance(value, Hashable))
+        raise ArgumentError(f"{name}: {wrong} must be a plain value, such as a name or a number") from None
     if found is None:
         # Two threads may both get here: they make equal functions, and share their kernels on disk.
         recipe = library_recipe(model, name, method, arrays=arrays, options=options)
@@ -107,8 +112,7 @@ def library_recipe(
     """What to compile for a library function."""
     entry = FUNCTIONS[name]
     chosen = next(iter(entry.methods)) if method is None else method
-    if chosen not in entry.methods:
-        raise UnknownNameError.of(f"method of {name}", chosen, entry.methods)
+    require_choice(f"method of {name}", chosen, entry.methods)
     automatic = entry.automatic if method is None else None
     algorithm = entry.methods[chosen] if automatic is None else automatic
     static = dict(options)
@@ -141,8 +145,14 @@ def library_recipe(
         looped=looped,
         identity=hashlib.sha256(identity.encode()).hexdigest(),
         refusals=tuple(
-            dataclasses.replace(refusal, measure=on_frames(refusal.measure)) for refusal in entry.refusals
+            dataclasses.replace(
+                refusal,
+                measure=on_frames(refusal.measure),
+                place=None if refusal.place is None else on_frames(refusal.place),
+            )
+            for refusal in entry.refusals
         ),
+        unit_quaternions=entry.unit_quaternions,
     )
 
 

@@ -69,10 +69,10 @@ class Recipe:
     `function(tree, *arrays)` with one nested list for each argument; `derivatives` are what is wanted instead
     of its value, each of the one before; `looped` asks for loops over tables; `identity` names a
     function of the library's own in the disk cache, so that a hit needs no trace; `refusals` are what rows
-    must fulfil beside unit quaternions. `traced`: the trace of a function of the caller's, from which all is
-    compiled, so that nothing that the function reads can change in between, and `tangents` that of dq/dt
-    where functions in the model make it; `state`: that of functions in the model for which alone a recipe
-    without a trace of its own, as loops over tables, may be traced.
+    must fulfil beside unit quaternions, which `unit_quaternions=False` does not ask for. `traced`: the trace of
+    a function of the caller's, from which all is compiled, so that nothing that the function reads can change
+    in between, and `tangents` that of dq/dt where functions in the model make it; `state`: that of functions
+    in the model for which alone a recipe without a trace of its own, as loops over tables, may be traced.
     """
 
     name: str
@@ -84,6 +84,7 @@ class Recipe:
     looped: bool = False
     identity: str | None = None
     refusals: tuple[Refusal, ...] = ()
+    unit_quaternions: bool = True
     traced: Trace | None = None
     tangents: Trace | None = None
     state: str | None = None
@@ -141,7 +142,9 @@ class Recipe:
 
     def quaternions(self, argument: ArrayArgument) -> tuple[slice, ...]:
         """The parts of an argument that must be unit quaternions."""
-        return configuration.unit_quaternions(self.model) if self.is_configuration(argument) else ()
+        if not self.unit_quaternions or not self.is_configuration(argument):
+            return ()
+        return configuration.unit_quaternions(self.model)
 
 
 @final
@@ -349,15 +352,17 @@ enrol_tracer(_trace_digest)
 
 
 def _refused(graph: Graph, recipe: Recipe, dtype: str, measures: Sequence[Scalar] = ()) -> Expression | None:
-    """Whether a quaternion of a configuration is off unit norm, or a measure above its tolerance; None where
-    there is nothing to check."""
+    """Return the condition that a quaternion of a configuration is off unit norm or not a number, or that a
+    measure exceeds its tolerance; None where there is nothing to check."""
     tolerance = 2.0 * QUATERNION_TOLERANCE[dtype]  # |p|^2 is twice as far from one as |p|
     bad: Scalar = False
     for argument in recipe.arguments:
         for place in recipe.quaternions(argument):
             parts = [graph.input(argument.name, k) for k in range(place.start, place.stop)]
             square = sum((p * p for p in parts), 0.0)
-            bad = scalar.logical_or(bad, tolerance < scalar.absolute(square - 1.0))
+            # Negated, since every comparison with NaN is false.
+            near = scalar.absolute(square - 1.0) <= tolerance
+            bad = scalar.logical_or(bad, scalar.logical_not(near))
     for refusal, measure in zip(recipe.refusals, measures, strict=False):
         if scalar.literal(measure) is None:
             bad = scalar.logical_or(bad, refusal.tolerance[dtype] < measure)

@@ -137,11 +137,28 @@ def test_row_of_nan_stays_its_own_row(name: str, bad: float, dtype: str):
         same(function(model, *(x[row] for x in spoilt), check="off"), result[row])
 
 
-def test_row_of_nan_passes_the_check_of_quaternions():
-    """NaN is no quaternion off unit norm: with check="raise" the row passes through."""
+def test_a_quaternion_that_is_not_a_number_is_refused_or_flagged():
+    """One sample and rows, "raise", "flag" and "off"; NaN in another argument passes through."""
     model = models.branched()
     q, v, tau = arguments(model, "forward_dynamics", "float64", rows=9)
-    q[4] = np.nan
-    result = da.forward_dynamics(model, q, v, tau)
-    assert np.all(np.isnan(result[4]))
-    assert np.all(np.isfinite(np.delete(result, 4, axis=0)))
+    good = da.forward_dynamics(model, q, v, tau)
+    others = np.arange(9) != 4
+    for place in (3, 6):
+        spoilt = q.copy()
+        spoilt[4, place] = np.nan
+        with pytest.raises(da.errors.StateError, match=r"q\[3:7\], sample \(4,\): the quaternion of joint"):
+            da.forward_dynamics(model, spoilt, v, tau)
+        with pytest.raises(
+            da.errors.StateError, match=r"^q\[3:7\]: the quaternion of joint .* is not a number"
+        ):
+            da.forward_dynamics(model, spoilt[4], v[4], tau[4])
+        flagged = da.forward_dynamics(model, spoilt, v, tau, check="flag")
+        assert np.all(np.isnan(flagged[4]))
+        unchecked = da.forward_dynamics(model, spoilt, v, tau, check="off")
+        assert np.any(np.isnan(unchecked[4]))
+        for result in (flagged, unchecked):
+            same(result[others], good[others])
+    tau[4] = np.nan
+    passed = da.forward_dynamics(model, q, v, tau)
+    assert np.all(np.isnan(passed[4]))
+    same(passed[others], good[others])

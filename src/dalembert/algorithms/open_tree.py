@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from dalembert.errors import ModelError
 from dalembert.model.tree import Tree
 from dalembert.scalar import is_zero
 
-__all__ = ["has_couplings", "is_constrained", "require_moving_mass", "require_open_tree"]
+__all__ = [
+    "has_couplings",
+    "is_constrained",
+    "require_moving_mass",
+    "require_open_tree",
+    "require_regular_inertia",
+]
 
 
 def is_constrained(tree: Tree) -> bool:
@@ -25,7 +33,7 @@ def require_open_tree(tree: Tree, function: str) -> None:
 
 
 def require_moving_mass(tree: Tree, function: str) -> None:
-    """Refuse a joint that moves nothing with inertia: forces on it have no finite acceleration."""
+    """Refuse a joint that moves nothing with inertia at any q: forces on it have no finite acceleration."""
     empty = [
         all(is_zero(number) for number in body.inertia.leaves())
         and any(is_zero(armature) for armature in body.armature)
@@ -41,6 +49,20 @@ def require_moving_mass(tree: Tree, function: str) -> None:
                 "carries none, so that its acceleration is undefined; give the body an inertia or the joint "
                 "an armature, or lock the joint with model.lock"
             )
+    require_regular_inertia(tree, function)
+
+
+def require_regular_inertia(tree: Tree, function: str, prescribed: Collection[str] = ()) -> None:
+    """Refuse a tree whose mass matrix is singular at every q, without the rows of the prescribed joints."""
+    from dalembert.algorithms.moving_inertia import joint_without_inertia  # which needs M, and this module
+
+    lost = joint_without_inertia(tree, prescribed)
+    if lost is not None:
+        raise ModelError(
+            f'{function}: joint "{lost.joint_name}" has a freedom along which nothing with inertia moves: '
+            "the mass matrix is singular at every q; give what the joint carries mass and moments of inertia "
+            "or the joint an armature, or lock the joint with model.lock"
+        )
 
 
 def has_couplings(tree: Tree) -> bool:

@@ -2,8 +2,9 @@
 
 All take one sample `(nq,)` or any leading batch shape `(…, nq)`, row-major; ints and lists become float64;
 arrays of float32 give float32. `out=` takes preallocated results. `check="raise"` refuses quaternions off
-unit norm, `"flag"` makes such rows NaN, `"off"` does not look; None is "raise", for arrays on a GPU "off",
-since looking would mean to wait. `time=` is needed where a model has time-dependent joints.
+unit norm or not a number, `"flag"` makes the results of such rows NaN, and of rows that hold an argument that
+is not finite, `"off"` checks nothing; None is "raise", for arrays on a GPU "off", since a check would mean to
+wait. `time=` is needed where a model has time-dependent joints.
 """
 
 from dalembert.api.base_parameters import BaseParameters

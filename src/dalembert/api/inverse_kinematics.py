@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from dalembert.api.calls import Array, ArrayLike
 from dalembert.api.frame_targets import TargetPart, read_array, read_configuration, read_targets
 from dalembert.api.motion import difference, integrate
 from dalembert.api.reaching import Reaching, drawn_to_posture, reached, settled
-from dalembert.arguments import ArrayArgument
+from dalembert.arguments import ArrayArgument, positive_number, whole_number
 from dalembert.errors import ArgumentError, ShapeError
 from dalembert.execution import CompiledFunction
 from dalembert.library import no_model, source_digest
@@ -28,6 +28,9 @@ __all__ = ["InverseKinematics", "inverse_kinematics"]
 
 TURN = 1.5
 """Standard deviation of the turn [rad] about each axis that every other start gives to free bodies."""
+
+MAX_ITERATIONS: Final = 10**9
+"""Hours of steps of one sample; they are counted in 64-bit integers."""
 
 
 class InverseKinematics(NamedTuple):
@@ -116,7 +119,8 @@ def inverse_kinematics(
         if rows.size == 1 < count:  # twice the same costs less than another kernel
             return tuple(x[:1] for x in step(*(np.repeat(x, 2, axis=0) for x in (rows, q, mu, draw))))
         drawn = [further[0][rows], draw] if further else []
-        return kernel(q, *(x[rows] for x in data), mu, *drawn, *(x[rows] for x in clocks))
+        # A step that goes astray may leave the numbers: it is not taken then, and no reason to give up.
+        return kernel(q, *(x[rows] for x in data), mu, *drawn, *(x[rows] for x in clocks), check="off")
 
     problem = Reaching(
         step,
@@ -126,7 +130,8 @@ def inverse_kinematics(
         restarts=int(restarts),
         damping=float(damping),
     )
-    found = settled(reached(_within(rows_of(start, 1), bounds), problem), problem)
+    first = _within(rows_of(start, 1), bounds)
+    found = settled(reached(first, problem), problem)
     if further:
         found = drawn_to_posture(found, problem)
     residual = found.error.reshape(batch)
@@ -230,10 +235,6 @@ def _check_options(
             "others go into the model with model.with_values"
         )
     for name, number in (("tolerance", tolerance), ("damping", damping)):
-        if not isinstance(number, int | float | np.number) or not 0.0 < number < math.inf:
-            raise ArgumentError(f"inverse_kinematics: {name} is {number!r}; give a positive number")
-    for name, count, least in (("max_iterations", max_iterations, 1), ("restarts", restarts, 0)):
-        if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < least:
-            raise ArgumentError(
-                f"inverse_kinematics: {name} is {count!r}; give a whole number of {least} or more"
-            )
+        positive_number(f"inverse_kinematics: {name}", number)
+    whole_number("inverse_kinematics: max_iterations", max_iterations, 1, MAX_ITERATIONS)
+    whole_number("inverse_kinematics: restarts", restarts, 0, MAX_ITERATIONS)

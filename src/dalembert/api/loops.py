@@ -12,7 +12,7 @@ from dalembert.api.calls import Array, ArrayLike, Check, result, results
 from dalembert.api.closing import closed_positions, closed_velocities
 from dalembert.api.motion import integrate
 from dalembert.arguments import ArrayArgument, as_array, as_rows, pick_dtype, result_rows
-from dalembert.errors import ArgumentError, ShapeError, StateError, UnknownNameError
+from dalembert.errors import ArgumentError, ShapeError, StateError, require_choice, require_names
 from dalembert.execution import CHECKS
 from dalembert.library import argument_shape, no_model
 from dalembert.model.model import Model
@@ -191,19 +191,21 @@ def _closed(
         return q
 
     def equations(rows: Array, at: Array | None) -> tuple[Array, Array, Array]:
+        # A step that goes astray may leave the numbers: it is not taken then, and no reason to give up.
         found: tuple[Array, Array, Array] = results(
-            model, "closing_equations", (rows,), {"time": at}, None, {}, None, None
+            model, "closing_equations", (rows,), {"time": at}, None, {}, None, "off"
         )
         return found
 
     if not len(q):
         return q
+    integrate(model, q, np.zeros(model.nv))  # refuses quaternions that are none
     found = closed_positions(
         q,
         time,
         free,
         equations,
-        lambda rows, step: integrate(model, rows, step),
+        lambda rows, step: integrate(model, rows, step, check="off"),
         tolerance,
         max_iterations,
     )
@@ -234,8 +236,8 @@ def _no_rows(
     check: Check,
 ) -> Array:
     """The empty result of a model without constraints, of arguments that are looked at all the same."""
-    if check is not None and check not in CHECKS:
-        raise UnknownNameError.of("check", check, CHECKS)
+    if check is not None:
+        require_choice("check", check, CHECKS)
     values = given if time is None else {**given, "time": time}
     signature = [ArrayArgument(name, argument_shape(model, name) or ()) for name in values]
     dtype = pick_dtype(list(values.items()))
@@ -255,10 +257,8 @@ def _rows(model: Model) -> int:
 
 def _free(model: Model, hold: Iterable[str]) -> Array:
     """Which velocity variables may move."""
-    if isinstance(hold, str) or not isinstance(hold, Iterable):
-        raise ArgumentError(f'close_loops: hold takes a list of joint names; write hold=["{hold}"]')
     free = np.ones(model.nv, dtype=bool)
-    for name in hold:
+    for name in require_names("close_loops: hold", hold):
         joint = model.joint(name)
         if joint.body.dependence is not None:
             raise ArgumentError(
@@ -271,7 +271,11 @@ def _free(model: Model, hold: Iterable[str]) -> Array:
 def _check_options(tolerance: object, max_iterations: object) -> None:
     if not isinstance(tolerance, int | float | np.number) or not tolerance > 0.0:
         raise ArgumentError(f"close_loops: tolerance is {tolerance!r}; give a positive number [rad or m]")
-    if not isinstance(max_iterations, int | np.integer) or max_iterations < 1:
+    if (
+        not isinstance(max_iterations, int | np.integer)
+        or isinstance(max_iterations, bool)
+        or max_iterations < 1
+    ):
         raise ArgumentError(
             f"close_loops: max_iterations is {max_iterations!r}; give a whole number of 1 or more"
         )
@@ -282,5 +286,5 @@ def _batch(q: Array, v: Array | None, time: Array | None) -> tuple[int, ...]:
     parts = [q.shape[:-1], *(() if v is None else (v.shape[:-1],)), *(() if time is None else (time.shape,))]
     try:
         return np.broadcast_shapes(*parts)
-    except ValueError:
+    except (ValueError, RuntimeError):  # the latter for too many axes
         raise ShapeError(f"close_loops: the batch shapes {parts} do not broadcast") from None

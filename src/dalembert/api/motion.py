@@ -65,10 +65,11 @@ def difference(
     return result(model, "difference", (q0, q1), {}, None, {}, out, check)
 
 
-def normalize(model: Model, q: ArrayLike, *, out: Array | None = None) -> Array:
+def normalize(model: Model, q: ArrayLike, *, out: Array | None = None, check: Check = None) -> Array:
     """q `(…, nq)` with its quaternions scaled to unit norm, p' = p / |p|; the other coordinates as they are.
 
-    Featherstone 2008 section 4.5.
+    Refused is a quaternion without a direction: zero, not a number, or so long or short that the square of
+    its norm is infinite or zero (`check`). Featherstone 2008 section 4.5.
 
     Rows: RBDA-4.5-QUAT.
 
@@ -78,7 +79,7 @@ def normalize(model: Model, q: ArrayLike, *, out: Array | None = None) -> Array:
     >>> print(round(float(np.linalg.norm(da.normalize(model, q)[3:7])), 12))
     1.0
     """
-    return result(model, "normalize", (q,), {}, None, {}, out, "off")
+    return result(model, "normalize", (q,), {}, None, {}, out, check)
 
 
 def step(

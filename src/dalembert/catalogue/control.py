@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from dalembert.algorithms import control_laws
 from dalembert.catalogue.entry import LibraryFunction
+from dalembert.catalogue.refusals import HAS_INVERSE
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
 
@@ -130,8 +131,15 @@ CONTROL: Final[dict[str, LibraryFunction]] = {
         {"aba": _stable_pd}, ("q", "v", "q_ref", "kp", "kd", "dt"), frame_free=True, shapes=PD_SHAPES
     ),
     "operational_space": LibraryFunction(
-        {"rnea": _operational_space}, ("q", "v", "stiffness"), shapes=TASK_SHAPES
+        {"rnea": _operational_space},
+        ("q", "v", "stiffness"),
+        shapes=TASK_SHAPES,
+        refusals=HAS_INVERSE,
     ),
-    "operational_inertia": LibraryFunction({"ltdl": control_laws.operational_inertia}, ("q",)),
-    "consistent_inverse": LibraryFunction({"ltdl": control_laws.consistent_inverse}, ("q",)),
+    "operational_inertia": LibraryFunction(
+        {"ltdl": control_laws.operational_inertia}, ("q",), refusals=HAS_INVERSE
+    ),
+    "consistent_inverse": LibraryFunction(
+        {"ltdl": control_laws.consistent_inverse}, ("q",), refusals=HAS_INVERSE
+    ),
 }

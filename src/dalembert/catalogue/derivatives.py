@@ -10,7 +10,7 @@ import numpy as np
 from dalembert.algorithms import derivatives, guenter_rose
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.catalogue.entry import LibraryFunction
-from dalembert.catalogue.refusals import CAN_BE_PRESCRIBED, KEEPS_CONSTRAINTS, WITHIN_REACH
+from dalembert.catalogue.refusals import CAN_BE_PRESCRIBED, HAS_INVERSE, KEEPS_CONSTRAINTS, WITHIN_REACH
 from dalembert.model.tree import Tree
 
 __all__ = ["DERIVATIVES"]
@@ -59,11 +59,12 @@ DERIVATIVES: Final[dict[str, LibraryFunction]] = {
         ("q", "v", "tau"),
         frame_free=True,
         automatic=_square(_forward),
+        refusals=HAS_INVERSE,
     ),
     "hybrid_dynamics_derivatives": LibraryFunction(
         {"spatial": _square(derivatives.hybrid_dynamics_derivatives)},
         ("q", "v", "tau", "a"),
         frame_free=True,
-        refusals=(CAN_BE_PRESCRIBED,),
+        refusals=(CAN_BE_PRESCRIBED, *HAS_INVERSE),
     ),
 }

@@ -28,13 +28,15 @@ class Refusal:
     """A sample is refused where `measure(tree, *arrays)`, the arrays of the function, exceeds `tolerance`.
 
     `tolerance` is by float type. A measure that is a literal number (of models that it does not concern)
-    costs nothing. `message` says the fact and the remedy; the function's name, the sample and the measure
-    are put before it.
+    costs nothing. `message` says the fact and the remedy, with {measure} and, where `place(tree, *arrays)`
+    names the part of the model that is to blame, {place}; the function's name and the sample are put before
+    it.
     """
 
     measure: Callable[..., Any]
     tolerance: Mapping[str, float]
     message: str
+    place: Callable[..., str] | None = None
 
 
 @final
@@ -46,7 +48,8 @@ class LibraryFunction:
     the methods written with tree passes alone, so that a large tree can be compiled as loops. `shapes`: of
     the arguments and further arrays whose names `library.argument_shape` does not know. `automatic`: what
     chooses a method by the model, where none is asked for. `refusals`: what the arguments must fulfil.
-    `one_of`: further arrays of which every call gives one at least.
+    `one_of`: further arrays of which every call gives one at least. `unit_quaternions`: whether quaternions
+    in its arguments must have unit norm.
     """
 
     methods: Mapping[str, Callable[..., Any]]
@@ -57,3 +60,4 @@ class LibraryFunction:
     automatic: Callable[..., Any] | None = None
     refusals: tuple[Refusal, ...] = ()
     one_of: tuple[str, ...] = ()
+    unit_quaternions: bool = True

@@ -6,6 +6,7 @@ from typing import Final
 
 from dalembert.algorithms import geometry
 from dalembert.catalogue.entry import LibraryFunction, square
+from dalembert.catalogue.refusals import HAS_INVERSE
 from dalembert.model.model import Model
 
 __all__ = ["GEOMETRY"]
@@ -37,15 +38,25 @@ GEOMETRY: Final[dict[str, LibraryFunction]] = {
         ("q",),
         frame_free=True,
     ),
-    "hamiltonian": LibraryFunction({"ltdl": geometry.hamiltonian}, ("q", "p"), shapes={"p": _velocity}),
+    "hamiltonian": LibraryFunction(
+        {"ltdl": geometry.hamiltonian}, ("q", "p"), shapes={"p": _velocity}, refusals=HAS_INVERSE
+    ),
     "hamiltonian_rates": LibraryFunction(
-        {"passes": geometry.hamiltonian_rates}, ("q", "p", "tau"), frame_free=True, shapes={"p": _velocity}
+        {"passes": geometry.hamiltonian_rates},
+        ("q", "p", "tau"),
+        frame_free=True,
+        shapes={"p": _velocity},
+        refusals=HAS_INVERSE,
     ),
     "momentum_coordinates": LibraryFunction(
         {"passes": geometry.momentum_coordinates}, ("q", "v"), frame_free=True, loops=("passes",)
     ),
     "velocity_coordinates": LibraryFunction(
-        {"ltdl": geometry.velocity_coordinates}, ("q", "p"), frame_free=True, shapes={"p": _velocity}
+        {"ltdl": geometry.velocity_coordinates},
+        ("q", "p"),
+        frame_free=True,
+        shapes={"p": _velocity},
+        refusals=HAS_INVERSE,
     ),
     "inner_product": LibraryFunction(
         {"metric": geometry.inner_product},
@@ -57,7 +68,9 @@ GEOMETRY: Final[dict[str, LibraryFunction]] = {
         {"passes": geometry.connection_term}, ("q", "v", "u"), frame_free=True, shapes={"u": _velocity}
     ),
     "geodesic_acceleration": LibraryFunction(
-        {"ltdl": geometry.geodesic_acceleration}, ("q", "v"), frame_free=True
+        {"ltdl": geometry.geodesic_acceleration}, ("q", "v"), frame_free=True, refusals=HAS_INVERSE
     ),
-    "geodesic_step": LibraryFunction({"rk4": geometry.geodesic_step}, ("q", "v", "dt"), frame_free=True),
+    "geodesic_step": LibraryFunction(
+        {"rk4": geometry.geodesic_step}, ("q", "v", "dt"), frame_free=True, refusals=HAS_INVERSE
+    ),
 }

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from dalembert.algorithms import floating_base, hybrid
 from dalembert.catalogue.entry import LibraryFunction
-from dalembert.catalogue.refusals import CAN_BE_PRESCRIBED
+from dalembert.catalogue.refusals import CAN_BE_PRESCRIBED, HAS_INVERSE
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
 
@@ -36,7 +36,7 @@ HYBRID: Final[dict[str, LibraryFunction]] = {
         ("q", "v", "tau", "a"),
         frame_free=True,
         shapes={"stabilization": lambda model: ()},
-        refusals=(CAN_BE_PRESCRIBED,),
+        refusals=(CAN_BE_PRESCRIBED, *HAS_INVERSE),
     ),
     "floating_base_inverse_dynamics": LibraryFunction(
         {

@@ -11,7 +11,7 @@ from dalembert.algorithms import assembly, gears, geometry, guenter_rose, lagran
 from dalembert.algorithms.forward_dynamics import TREE_METHODS
 from dalembert.algorithms.inverse_dynamics import spanning_tree_forces
 from dalembert.catalogue.entry import LibraryFunction, square
-from dalembert.catalogue.refusals import KEEPS_CONSTRAINTS, WITHIN_REACH
+from dalembert.catalogue.refusals import CAN_BE_NORMALIZED, HAS_INVERSE, KEEPS_CONSTRAINTS, WITHIN_REACH
 from dalembert.model import configuration
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
@@ -74,6 +74,7 @@ TREES: Final[dict[str, LibraryFunction]] = {
         frame_free=True,
         loops=("aba", "aba_spatial"),
         automatic=algorithms.forward_dynamics,
+        refusals=HAS_INVERSE,
     ),
     "inertial_forces": LibraryFunction(
         {"rnea": algorithms.differential_inverse_dynamics}, ("q", "a"), frame_free=True, loops=("rnea",)
@@ -89,7 +90,10 @@ TREES: Final[dict[str, LibraryFunction]] = {
         frame_free=True,
     ),
     "inverse_mass_matrix": LibraryFunction(
-        {"ltdl": square(algorithms.inverse_mass_matrix)}, ("q",), frame_free=True
+        {"ltdl": square(algorithms.inverse_mass_matrix)},
+        ("q",),
+        frame_free=True,
+        refusals=HAS_INVERSE,
     ),
     "bias_forces": LibraryFunction(
         {"rnea": algorithms.bias_forces}, ("q", "v"), frame_free=True, loops=("rnea",)
@@ -112,8 +116,16 @@ TREES: Final[dict[str, LibraryFunction]] = {
     "centroidal_momentum_matrix": LibraryFunction({"tree": algorithms.centroidal_momentum_matrix}, ("q",)),
     "integrate": LibraryFunction({"manifold": configuration.integrate}, ("q", "dv")),
     "difference": LibraryFunction({"manifold": configuration.difference}, ("q0", "q1")),
-    "normalize": LibraryFunction({"manifold": configuration.normalize}, ("q",)),
+    "normalize": LibraryFunction(
+        {"manifold": configuration.normalize},
+        ("q",),
+        refusals=(CAN_BE_NORMALIZED,),
+        unit_quaternions=False,
+    ),
     "step": LibraryFunction(
-        {"tree": functools.partial(algorithms.step, passive=True)}, ("q", "v", "tau", "dt"), frame_free=True
+        {"tree": functools.partial(algorithms.step, passive=True)},
+        ("q", "v", "tau", "dt"),
+        frame_free=True,
+        refusals=HAS_INVERSE,
     ),
 }

@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dalembert.algorithms.open_tree import is_constrained, require_regular_inertia
 from dalembert.api.calls import checked_time_step
 from dalembert.arguments import ArrayArgument
 from dalembert.contact.pair_functions import pairs_key
 from dalembert.control.servo import Servo
-from dalembert.errors import ArgumentError
+from dalembert.errors import ArgumentError, DtypeError, require_flag
 from dalembert.foreign_arrays import is_on_gpu
 from dalembert.library import no_model, source_digest
 from dalembert.lowering import Recipe
@@ -126,7 +128,7 @@ def rollout(
         policy=controls if callable(controls) else None,
         drive=drive_of(controls, model) if isinstance(controls, Servo) else None,
         external_frame=None if external_forces is None else frame,
-        record=record_contacts,
+        record=require_flag("rollout: record_contacts", record_contacts),
         work="contact_work" in observers,
         loads="contact_forces" in observers,
         resets=reset is not None,
@@ -134,6 +136,8 @@ def rollout(
     given = {"q0": q0, "v0": v0, "controls": controls, "external_forces": external_forces, "reset": reset}
     targets = (controls.q_ref, controls.v_ref) if isinstance(controls, Servo) else ()
     begin = checked_start(start)
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise DtypeError(f"rollout: parameters is a dict of values by name, got {type(parameters).__name__}")
     if any(is_on_gpu(value) for value in (*given.values(), dt, *targets, *(parameters or {}).values())):
         from dalembert.simulation.gpu_rollouts import rollout_on_gpu  # which needs a GPU
 
@@ -173,12 +177,19 @@ def _compiled(
         dtype,
     )
 
+    recorded = replace(plan, policy=policy, drive=drive) if functions else plan
+
+    def step(tree: Model, *arrays: Any) -> Any:
+        if not is_constrained(tree):
+            require_regular_inertia(tree, "rollout")
+        return recorded(tree, *arrays)
+
     def made() -> CompiledRollout:
         digests = [function.digest for function in functions]
         text = f"rollout {options} {digests} {model.digest} {source_digest()}"
         recipe = Recipe(
             name="rollout",
-            function=replace(plan, policy=policy, drive=drive) if functions else plan,
+            function=step,
             model=model,
             arguments=plan.arguments,
             parameters=values,

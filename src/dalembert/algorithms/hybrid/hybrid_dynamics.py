@@ -8,7 +8,8 @@ from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.hybrid.articulated import hybrid_dynamics_articulated
 from dalembert.algorithms.hybrid.constrained import hybrid_dynamics_constrained
 from dalembert.algorithms.hybrid.matrix import hybrid_dynamics_by_matrix
-from dalembert.errors import UnknownNameError
+from dalembert.algorithms.open_tree import require_regular_inertia
+from dalembert.errors import require_choice
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar
 
@@ -37,8 +38,7 @@ def hybrid_dynamics(
     at. None prescribed: forward dynamics; all: inverse dynamics. `method`: "articulated" (Table 9.3, O(n)) or
     "matrix" (section 9.1). Loop joints and other constraints are satisfied, with T_stab `stabilization` [s].
     """
-    if method not in METHODS:
-        raise UnknownNameError.of("method of hybrid_dynamics", method, METHODS)
+    require_choice("method of hybrid_dynamics", method, METHODS)
     if tree.loop_names:
         return hybrid_dynamics_constrained(
             tree,
@@ -52,6 +52,7 @@ def hybrid_dynamics(
             time=time,
             stabilization=stabilization,
         )
+    require_regular_inertia(tree, "hybrid_dynamics", prescribed)
     return METHODS[method](
         tree,
         q,

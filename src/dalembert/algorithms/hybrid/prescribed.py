@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from dalembert.errors import ArgumentError, ModelError, UnknownNameError
+from dalembert.errors import ModelError, require_choice, require_names
 from dalembert.model.tree import Tree
 
 __all__ = ["merged_parents", "prescribed_places", "supported_bodies"]
@@ -15,15 +15,11 @@ __all__ = ["merged_parents", "prescribed_places", "supported_bodies"]
 
 def prescribed_places(tree: Tree, prescribed: Collection[str]) -> frozenset[int]:
     """The places in v of the joints of these names."""
-    if isinstance(prescribed, str) or not isinstance(prescribed, Collection):
-        raise ArgumentError(
-            f'hybrid_dynamics: prescribed is a list of joint names; write ["{prescribed}"], or [] for none'
-        )
+    prescribed = require_names("hybrid_dynamics: prescribed", prescribed)
     bodies = {body.joint_name: body for body in tree.bodies}
     places: set[int] = set()
     for name in prescribed:
-        if name not in bodies:
-            raise UnknownNameError.of("joint", name, bodies)
+        require_choice("joint", name, bodies)
         body = bodies[name]
         if body.dependence is not None:
             places_of = {place for _, place, _ in body.dependence.terms}

@@ -1,0 +1,289 @@
+"""Decide whether the joint-space inertia M(q) of a tree can be inverted.
+
+Kinetic energy is a sum over the bodies, 2 T = sum v_i^T I_i v_i + sum armature v^2. If T = 0 and all I_i are
+positive semidefinite, each term is zero. Going outward from the world, the parent of body i is at rest, so
+v_i = S_i qdot_i, and
+
+    S_i^T I_i S_i + diag(armature_i) positive definite for each moving body  =>  qdot = 0  =>  M > 0     (1)
+
+for every q at which that holds: at all of them where S_i is constant, or I_i > 0 and S_i has full rank. Where
+S_i loses rank the coordinates of the joint are singular (Euler angles in gimbal lock), which `Joint` knows
+itself (`singularity_measure`). Most models fulfil (1) at every q, and need no test at run time. Of the others
+(massless links between joints) some have an M that is singular at every q, which is found by factoring M at a
+few of them; the rest are singular at some q only, and are tested sample by sample.
+
+That test follows the articulated-body recursion, but not through the whole tree. Articulated inertias exceed
+the body's own, I_i^A >= I_i, so that only joints without (1) need it. And beyond a body with I_i > 0 nothing
+changes: I_i^A > 0 whatever the body carries, so that the kernel of I_i^a = I_i^A - U D^-1 U^T is the span of
+S_i (empty with armature) for every positive definite I_i^A, the unit inertia among them. Sums of positive
+semidefinite matrices with the same kernels have the same kernels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from numbers import Real
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.algorithms.aligned import AlignedTree
+from dalembert.algorithms.articulated import eliminate_joint
+from dalembert.algorithms.mass_matrix import mass_matrix
+from dalembert.algorithms.open_tree import has_couplings, is_constrained
+from dalembert.model import configuration
+from dalembert.model.body import Body
+from dalembert.model.model import Model
+from dalembert.model.tree import Tree
+from dalembert.scalar import Scalar, absolute, is_one, is_zero, maximum
+from dalembert.spatial import ArticulatedInertia, RigidInertia, SymMat3, Vec3
+
+__all__ = [
+    "coordinate_singularity",
+    "inertia_loss",
+    "joint_without_inertia",
+    "lost_joint",
+    "singular_joint",
+]
+
+Array = npt.NDArray[np.float64]
+
+SAMPLED_STATES: Final = 3
+"""Random configurations at which M is factored: singular at all of them means at every q (a set of measure
+zero is hit by three independent draws in no run)."""
+
+SAMPLED_TIME: Final = 0.37
+"""The time [s] of time-dependent joints in these samples: any that is not special."""
+
+LEAST_PIVOT_RATIO: Final = 1e-12
+"""Pivot of M over its diagonal element below which it is rounding. A uniform chain of 300 links has 1e-7."""
+
+LEAST_OWN_RATIO: Final = 1e-9
+"""Smallest over largest eigenvalue of the scaled matrix in (1), for it to count as positive definite."""
+
+UNIT: Final = RigidInertia(1.0, Vec3.zero(), SymMat3(1.0, 0.0, 0.0, 1.0, 0.0, 1.0))
+"""A mass of 1 kg with moments of 1 kg m^2 at the origin, of literals."""
+
+MAX_SAMPLED_NV: Final = 300
+"""Velocity variables above which M is not factored: that takes their cube in time."""
+
+
+def coordinate_singularity(
+    tree: Tree,
+    q: Sequence[Scalar],
+    *_: Any,
+    prescribed: Collection[str] = (),
+    time: Scalar | None = None,
+    **__: Any,
+) -> Scalar:
+    """Return how near the coordinates of a joint are to a singularity: minus the least `singularity_measure`,
+    which is zero where S loses rank. The literal -1 for trees whose joints have none, or armature."""
+    nearest: Scalar = -1.0
+    for item in _singularities(tree, q, prescribed, time):
+        nearest = maximum(-item[1], nearest)
+    return nearest
+
+
+def singular_joint(
+    tree: Tree,
+    q: Sequence[Scalar],
+    *_: Any,
+    prescribed: Collection[str] = (),
+    time: Scalar | None = None,
+    **__: Any,
+) -> str:
+    """Return the name of the joint that is nearest to a singularity of its coordinates, for a message."""
+    measures = _singularities(tree, q, prescribed, time)
+    return min(measures, key=lambda item: float(item[1]))[0].joint_name
+
+
+def _singularities(
+    tree: Tree, q: Sequence[Scalar], prescribed: Collection[str], time: Scalar | None
+) -> list[tuple[Body, Scalar]]:
+    if is_constrained(tree):
+        return []
+    return [
+        (body, body.joint.singularity_measure(body.own_q(q), time))
+        for body in tree.bodies
+        if body.joint_name not in prescribed
+        and any(is_zero(m) for m in body.armature)
+        and not is_one(body.joint.singularity_measure([0.5] * body.nq, time))
+    ]
+
+
+def joint_without_inertia(tree: Tree, prescribed: Collection[str] = ()) -> Body | None:
+    """Return the outermost body whose joint moves no inertia at any q, joints farther out being free; None
+    where there is none, or where the inertias are not numbers yet (run-time parameters).
+
+    `prescribed`: names of joints whose accelerations are given, which need no inertia.
+    """
+    states = _sampled_states(tree) if tree.nv <= MAX_SAMPLED_NV else None
+    if states is None or not _doubtful_bodies(tree, states):
+        return None
+    owners = {k: b for b in tree.bodies for k in range(b.v_slice.start, b.v_slice.stop)}
+    free = [k for k in range(tree.nv) if owners[k].joint_name not in prescribed]
+    found = None
+    for q in states:
+        place = _singular_place(_mass_matrix(tree, q)[np.ix_(free, free)])
+        if place is None:
+            return None
+        found = owners[free[place]]
+    return found
+
+
+def inertia_loss(
+    tree: Tree,
+    q: Sequence[Scalar],
+    *_: Any,
+    prescribed: Collection[str] = (),
+    time: Scalar | None = None,
+    **__: Any,
+) -> Scalar:
+    """Return the largest ratio, over the velocity variables, of a typical diagonal element of M to the pivot
+    that is left of it at q, which is infinite where M is singular. The literal zero for trees that need no
+    test: those with (1), with constraints, with couplings, and with run-time parameters.
+    """
+    loss: Scalar = 0.0
+    for item in _losses(tree, q, prescribed, time):
+        loss = maximum(item[1], loss)  # a NaN leaves the others: rows that are not numbers pass through
+    return loss
+
+
+def lost_joint(
+    tree: Tree,
+    q: Sequence[Scalar],
+    *_: Any,
+    prescribed: Collection[str] = (),
+    time: Scalar | None = None,
+    **__: Any,
+) -> str:
+    """Return the name of the joint at which the inertia is lost, for a message."""
+    losses = _losses(tree, q, prescribed, time)
+    return max(losses, key=lambda item: float(item[1]))[0].joint_name
+
+
+def _losses(
+    tree: Tree, q: Sequence[Scalar], prescribed: Collection[str], time: Scalar | None
+) -> list[tuple[Body, Scalar]]:
+    """Return the ratio of `inertia_loss` for each velocity variable of a joint without (1)."""
+    if is_constrained(tree) or has_couplings(tree) or tree.nv > MAX_SAMPLED_NV:
+        return []
+    states = _sampled_states(tree)
+    doubtful = () if states is None else _doubtful_bodies(tree, states)
+    if states is None or not doubtful:
+        return []
+    solid = [_is_positive_definite(np.array(body.inertia.matrix(), float)) for body in tree.bodies]
+    needed: list[bool] = []
+    for body in tree.bodies:
+        carried = body.parent >= 0 and needed[body.parent] and not solid[body.parent]
+        needed.append(carried or body.index in doubtful)
+    found: list[tuple[Body, Scalar]] = []
+    scales: dict[int, list[float]] = {body: [] for body in doubtful}
+
+    def handle(body: Body, carried: ArticulatedInertia) -> ArticulatedInertia:
+        return ArticulatedInertia.zero() + UNIT if solid[body.index] else carried + body.inertia
+
+    def compose(state: list[float]) -> Callable[..., tuple[ArticulatedInertia, None]]:
+        """Composite inertias, and the largest of what they give a joint's variables."""
+
+        def step(body: Body, carried: ArticulatedInertia) -> tuple[ArticulatedInertia, None]:
+            if not needed[body.index]:
+                return ArticulatedInertia.zero(), None
+            motion, I_C = body.jcalc(state, None, SAMPLED_TIME), handle(body, carried)
+            if body.index in doubtful:
+                own = [float(s.dot(I_C * s) + m) for s, m in zip(motion.S, body.armature, strict=True)]
+                scales[body.index] = [max(pair) for pair in zip(own, scales[body.index] or own, strict=True)]
+            return motion.X.inverse_apply(I_C), None
+
+        return step
+
+    def eliminate(body: Body, carried: ArticulatedInertia) -> tuple[ArticulatedInertia, None]:
+        if not needed[body.index]:
+            return ArticulatedInertia.zero(), None
+        motion, I_A = body.jcalc(q, None, time), handle(body, carried)
+        if body.joint_name in prescribed:
+            return motion.X.inverse_apply(I_A), None
+        try:
+            joint = eliminate_joint(I_A, motion.S, body.armature)
+        except ZeroDivisionError:  # of plain floats, where compiled code has an infinite reciprocal
+            found.append((body, math.inf))
+            return ArticulatedInertia.zero(), None
+        if body.index in doubtful:
+            for scale, reciprocal in zip(scales[body.index], joint.D.reciprocals, strict=True):
+                found.append((body, scale * absolute(reciprocal)))
+        return motion.X.inverse_apply(joint.I_a), None
+
+    for state in states:
+        tree.inward(compose(state), ArticulatedInertia.zero())
+    tree.inward(eliminate, ArticulatedInertia.zero())
+    return found
+
+
+def _doubtful_bodies(tree: Tree, states: Sequence[list[float]]) -> tuple[int, ...]:
+    """Return the numbers of the moving bodies for which (1) is not known at every q: all of them where some
+    inertia is not positive semidefinite."""
+    inertias = np.array([body.inertia.matrix() for body in tree.bodies], float).reshape(-1, 6, 6)
+    eigenvalues = np.linalg.eigvalsh(inertias)
+    physical = not np.any(eigenvalues[:, 0] < -LEAST_OWN_RATIO * eigenvalues[:, -1])
+    moving = (body for body in tree.bodies if body.nv and body.dependence is None)
+    return tuple(
+        body.index
+        for body in moving
+        if not (physical and _is_regular_alone(body, inertias[body.index], states))
+    )
+
+
+def _is_regular_alone(body: Body, inertia: Array, states: Sequence[list[float]]) -> bool:
+    """Return whether a body and its armature fulfil (1) at every q."""
+    subspaces = [np.array([s.to_list() for s in body.jcalc(q, None, SAMPLED_TIME).S], float) for q in states]
+    S = subspaces[0]
+    if not _all_equal(subspaces):
+        return _is_positive_definite(inertia) and all(_is_positive_definite(X @ X.T) for X in subspaces)
+    return _is_positive_definite(S @ inertia @ S.T + np.diag(np.array(body.armature, float)))
+
+
+def _all_equal(matrices: Sequence[Array]) -> bool:
+    return all(np.allclose(matrices[0], other, rtol=1e-12, atol=1e-12) for other in matrices[1:])
+
+
+def _is_positive_definite(A: Array) -> bool:
+    diagonal = np.diag(A)
+    if not np.all(diagonal > 0.0):
+        return False
+    eigenvalues = np.linalg.eigvalsh(A / np.sqrt(np.outer(diagonal, diagonal)))
+    return bool(eigenvalues[0] > LEAST_OWN_RATIO)
+
+
+def _singular_place(M: Array) -> int | None:
+    """Return the first velocity variable, from the last to the first, whose pivot in M = L^T D L is zero but
+    for rounding."""
+    A = M.copy()
+    for k in reversed(range(len(A))):
+        if not abs(A[k, k]) > LEAST_PIVOT_RATIO * abs(M[k, k]):
+            return k
+        A[:k, :k] -= np.outer(A[k, :k], A[k, :k]) / A[k, k]
+    return None
+
+
+def _mass_matrix(tree: Tree, q: list[float]) -> Array:
+    return np.array(mass_matrix(tree, q, time=SAMPLED_TIME), dtype=float).reshape(tree.nv, tree.nv)
+
+
+def _sampled_states(tree: Tree) -> list[list[float]] | None:
+    """Return random configurations of a tree of plain numbers; None for another one."""
+    original = tree.original if isinstance(tree, AlignedTree) else tree
+    if not isinstance(original, Model):
+        return None
+    rng = np.random.default_rng(2008)
+    states = [configuration.random_state(original, rng)[0].tolist() for _ in range(SAMPLED_STATES)]
+    return states if all(_is_numeric(body, states[0]) for body in tree.bodies) else None
+
+
+def _is_numeric(body: Body, q: list[float]) -> bool:
+    """Return whether inertia, armature, placement and axes of a body are numbers, not run-time parameters."""
+    motion = body.jcalc(q, None, SAMPLED_TIME)
+    values = [*body.inertia.leaves(), *body.armature, *motion.X.leaves()]
+    values += [x for s in motion.S for x in s.to_list()]
+    return all(isinstance(value, Real) for value in values)
