@@ -6,7 +6,9 @@ import http.client
 import json
 import math
 import socket
+import urllib.request
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -42,9 +44,9 @@ def ask(
         connection.close()
 
 
-def token(viewer: da.viewer.Viewer) -> str:
-    page = ask(viewer, "GET", "/")[1].decode()
-    return page.split('"token":"')[1].split('"')[0]
+def at(viewer: da.viewer.Viewer, name: str = "") -> str:
+    """The secret path of the page, or of what is beside it."""
+    return urlsplit(viewer.url).path + name
 
 
 def test_a_slider_moves_the_bodies_and_the_picture(browser: Browser, viewer: da.viewer.Viewer) -> None:
@@ -126,35 +128,98 @@ def test_ranges_are_the_limits() -> None:
 
 
 def test_other_hosts_and_pages_are_refused(viewer: da.viewer.Viewer) -> None:
-    assert ask(viewer, "GET", "/")[0] == 200
-    assert ask(viewer, "GET", "/", Host=f"localhost:{viewer.port}")[0] == 200
-    for host in ("example.com", f"example.com:{viewer.port}", "127.0.0.1.example.com", ""):
-        assert ask(viewer, "GET", "/", Host=host)[0] == 403
+    port = viewer.port
+    assert ask(viewer, "GET", at(viewer))[0] == 200
+    assert ask(viewer, "GET", at(viewer), Host=f"localhost:{port}")[0] == 200
+    for host in ("example.com", f"example.com:{port}", "127.0.0.1.example.com", "", "localhost:1", "[::1"):
+        assert ask(viewer, "GET", at(viewer), Host=host)[0] == 403
     body = json.dumps({"values": [0.5], "moved": 0})
-    key = token(viewer)
-    assert ask(viewer, "POST", "/pose", body, X_Dalembert=key)[0] == 200
-    assert ask(viewer, "POST", "/pose", body, X_Dalembert=key, Origin="http://example.com")[0] == 403
-    assert ask(viewer, "POST", "/pose", body, X_Dalembert=key, Origin="null")[0] == 403
-    assert ask(viewer, "POST", "/pose", body)[0] == 403
-    assert ask(viewer, "POST", "/pose", body, X_Dalembert="wrong")[0] == 403
-    assert ask(viewer, "GET", "/../../etc/passwd")[0] == 404
+    own = f"http://127.0.0.1:{port}"
+    assert ask(viewer, "POST", at(viewer, "pose"), body)[0] == 200
+    assert ask(viewer, "POST", at(viewer, "pose"), body, Origin=own)[0] == 200
+    for origin in (
+        "http://example.com",
+        "null",
+        "http://[",
+        f"https://127.0.0.1:{port}",
+        "http://127.0.0.1:1",
+    ):
+        assert ask(viewer, "POST", at(viewer, "pose"), body, Origin=origin)[0] == 403
+
+
+def test_every_address_needs_the_secret(viewer: da.viewer.Viewer) -> None:
+    """Other users of this machine reach the port, and find nothing there; nor does another viewer's secret
+    open this one."""
+    secret = at(viewer).strip("/")
+    assert len(secret) >= 22  # 128 bits and more
+    body = json.dumps({"values": [0.5], "moved": 0})
+    with da.viewer.view(turning_arm()[0], open_browser=False, block=False) as other:
+        wrong = ("/", "//", "/pose", "/index.html", "/favicon.ico", "/../../etc/passwd", f"/{secret}",
+                 at(other), at(viewer)[:-2] + "/", at(viewer).upper(), at(viewer, "../"),
+                 at(viewer, "other"), "/once/",
+                 "/once/" + secret, "*")  # fmt: skip
+        for path in wrong:
+            status, answer = ask(viewer, "GET", path)
+            assert status == 404, path
+            assert secret.encode() not in answer
+            assert ask(viewer, "POST", path, body)[0] == 403, path
+    status, page = ask(viewer, "GET", at(viewer))
+    assert status == 200
+    assert secret.encode() not in page
+
+
+def test_answers_are_kept_out_of_caches_frames_and_referrers(viewer: da.viewer.Viewer) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", viewer.port, timeout=30)
+    for path in (at(viewer), "/"):
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert answer.headers["Referrer-Policy"] == "no-referrer"
+        assert answer.headers["X-Frame-Options"] == "DENY"
+        assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
+    connection.close()
+
+
+def test_a_browser_is_sent_to_the_page_by_an_address_that_works_once(
+    viewer: da.viewer.Viewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands on the browser's command line is of no use to those who read it later."""
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    viewer.open_browser()
+    (address,) = opened
+    secret = at(viewer).strip("/")
+    assert secret not in address
+    with urllib.request.urlopen(address, timeout=30) as answer:
+        assert answer.url == viewer.url
+        assert b"<title>" in answer.read()
+    assert ask(viewer, "GET", urlsplit(address).path)[0] == 404
 
 
 def test_only_this_machine_is_listened_to(viewer: da.viewer.Viewer) -> None:
-    assert viewer.url == f"http://127.0.0.1:{viewer.port}/"
+    assert viewer.url.startswith(f"http://127.0.0.1:{viewer.port}/")
     assert viewer._server.socket.getsockname()[0] == "127.0.0.1"
 
 
 @pytest.mark.parametrize(
     "question",
     ["", "[]", "{}", "[" * 5000, '{"values": 1, "moved": null}', '{"values": [], "moved": null}']
-    + ['{"values": [NaN], "moved": 0}', '{"values": ["x"], "moved": 0}', '{"values": [0], "moved": 7}'],
+    + ['{"values": [NaN], "moved": 0}', '{"values": ["x"], "moved": 0}', '{"values": [0], "moved": 7}']
+    + [
+        '{"values": [1' + "0" * 400 + '], "moved": 0}',
+        '{"values": [1e999], "moved": 0}',
+        '"values"',
+        "1",
+        "null",
+    ]
+    + ['{"values": [0], "moved": 0.0}', '{"values": [0], "moved": [0]}', '{"values": [[[0]]], "moved": 0}'],
 )
 def test_bad_questions_are_answered_kindly(viewer: da.viewer.Viewer, question: str) -> None:
-    status, answer = ask(viewer, "POST", "/pose", question, X_Dalembert=token(viewer))
+    status, answer = ask(viewer, "POST", at(viewer, "pose"), question)
     assert status == 400
     assert b"expected" in answer or b"no slider" in answer
-    assert ask(viewer, "GET", "/")[0] == 200
+    assert ask(viewer, "GET", at(viewer))[0] == 200
 
 
 def test_bad_ports_are_refused_by_name() -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import urllib.request
 from pathlib import Path
 
@@ -91,25 +92,42 @@ def test_what_cannot_be_read_exits_with_two(tmp_path: Path, capsys: pytest.Captu
         main(["view", "pendulum", "--port", "70000"])
 
 
-def test_a_viewer_serves_until_it_is_interrupted() -> None:
+IGNORING = (
+    "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+    "from dalembert.cli import main; sys.exit(main(['view', 'pendulum', '--no-open']))"
+)
+"""What a shell makes of a background job: SIGINT is ignored."""
+
+LISTENING = IGNORING.replace("SIG_IGN", "default_int_handler")
+
+STATUS = {"SIGINT": 0, "SIGTERM": 143, "SIGHUP": 129}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no signals between processes")
+@pytest.mark.parametrize("code", [IGNORING, LISTENING], ids=["in the background", "in the foreground"])
+@pytest.mark.parametrize("name", STATUS)
+def test_a_viewer_serves_until_a_signal_ends_it(name: str, code: str) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "dalembert", "view", "pendulum", "--no-open"],
+        [sys.executable, "-c", code],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": str(Path(da.__file__).parent.parent)},
     )
+    late = threading.Timer(60.0, process.kill)
+    late.start()
     try:
         line = process.stdout.readline()
         address = line.split(" at ")[1].split(" ")[0]
         assert address.startswith("http://127.0.0.1:")
         with urllib.request.urlopen(address, timeout=30) as answer:
             assert b"<title>pendulum</title>" in answer.read()
-        process.send_signal(signal.SIGINT)
+        process.send_signal(getattr(signal, name))
         _, errors = process.communicate(timeout=60)
-        assert process.returncode == 0
-        assert "Traceback" not in errors
+        assert process.returncode == STATUS[name]
+        assert errors == ""
     finally:
+        late.cancel()
         if process.poll() is None:
             process.kill()
-            process.communicate()
+            process.communicate(timeout=60)

@@ -1,8 +1,12 @@
 """`dalembert view`: a model or a motion in the browser, or as a file that any browser plays."""
 
 import argparse
+import contextlib
+import signal
 import sys
+import threading
 import webbrowser
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,19 +36,49 @@ def run(options: argparse.Namespace) -> int:
         written = da.viewer.record(motion, target, title=title, fps=options.fps, follow=options.follow)
         say(f"wrote {written} ({written.stat().st_size / 1e6:.2f} MB): open it in any browser")
         return 0
-    viewer = da.viewer.view(
-        motion,
-        port=options.port,
-        open_browser=not options.no_open,
-        block=False,
-        title=title,
-        fps=options.fps,
-        follow=options.follow,
-    )
-    say(f"showing {title} at {viewer.url} on this machine; Ctrl-C ends it")
-    sys.stdout.flush()  # also where the output is a file
-    viewer.wait()
-    return 0
+    with (
+        _signals_that_end() as ended,
+        contextlib.suppress(KeyboardInterrupt),
+        da.viewer.view(
+            motion,
+            port=options.port,
+            open_browser=not options.no_open,
+            block=False,
+            title=title,
+            fps=options.fps,
+            follow=options.follow,
+        ) as viewer,
+    ):
+        say(f"showing {title} at {viewer.url} on this machine; Ctrl-C ends it")
+        sys.stdout.flush()  # also where the output is a file
+        viewer.wait()
+    return 128 + ended[0] if ended and ended[0] != signal.SIGINT else 0
+
+
+@contextlib.contextmanager
+def _signals_that_end() -> Iterator[list[int]]:
+    """Let SIGINT, SIGTERM and SIGHUP end the viewer as Ctrl-C does; yield the list of those that came.
+
+    SIGINT too, since the shell makes background jobs of scripts ignore it, and a server that cannot be
+    interrupted outlives its user's attention (Jupyter does the same).
+    """
+    ended: list[int] = []
+
+    def end(number: int, _: object) -> None:
+        ended.append(number)
+        raise KeyboardInterrupt
+
+    names = ("SIGINT", "SIGTERM", "SIGHUP")  # the last is unknown on Windows
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    if threading.current_thread() is not threading.main_thread():
+        yield ended  # signals arrive in the main thread, which belongs to somebody else
+        return
+    before = {number: signal.signal(number, end) for number in numbers}
+    try:
+        yield ended
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 def _motion(files: list[str], options: argparse.Namespace) -> Any:

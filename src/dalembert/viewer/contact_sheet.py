@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dalembert.api import forward_kinematics
 from dalembert.atomic_files import write_file
-from dalembert.errors import ArgumentError
+from dalembert.errors import ArgumentError, own_errors
 from dalembert.model.model import Model
 from dalembert.viewer.frames import Frames, frames_of
 from dalembert.viewer.rasterizer import Camera, Picture, focal_of, pieces, png, samples
@@ -56,6 +56,7 @@ class Floor(NamedTuple):
     x: Array
 
 
+@own_errors
 def contact_sheet(
     motion: Any,
     path: str | os.PathLike[str],

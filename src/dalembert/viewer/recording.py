@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dalembert.atomic_files import write_file
-from dalembert.errors import ArgumentError
+from dalembert.errors import ArgumentError, own_errors
 from dalembert.viewer.frames import frames_of
 from dalembert.viewer.page import page_of
 from dalembert.viewer.scene import scene_of
@@ -15,6 +15,7 @@ from dalembert.viewer.scene import scene_of
 __all__ = ["record"]
 
 
+@own_errors
 def record(
     motion: Any,
     path: str | os.PathLike[str],

@@ -99,7 +99,7 @@ class Sliders {
         this.again = false;
         const answer = await fetch("pose", {
           method: "POST",
-          headers: { "Content-Type": "application/json", "X-Dalembert": this.live.token },
+          headers: { "Content-Type": "application/json" },
           body: JSON.stringify({ values: this.values, moved: this.moved }),
         });
         if (!answer.ok) throw new Error(await answer.text());
