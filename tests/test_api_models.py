@@ -118,10 +118,10 @@ def test_number_of_threads_from_the_environment():
 
     command = [sys.executable, "-c", "import dalembert as da; print(da.get_num_threads())"]
     environment = {**os.environ, "DALEMBERT_NUM_THREADS": "5"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout.strip() == "5"
     environment["DALEMBERT_NUM_THREADS"] = "many"
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
     assert "DALEMBERT_NUM_THREADS='many': expected a whole number" in done.stderr
 
 

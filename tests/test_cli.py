@@ -50,7 +50,11 @@ def test_table_aligns_its_columns() -> None:
 
 def test_version_is_the_packages() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "dalembert", "--version"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "dalembert", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
     )
     assert done.stdout.strip() == f"dalembert {da.__version__}"
 

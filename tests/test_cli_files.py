@@ -253,6 +253,7 @@ def test_the_command_works_as_a_process_of_its_own(doubtful: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
+        timeout=120,
     )
     assert done.returncode == 1
     assert done.stderr == ""

@@ -45,6 +45,7 @@ def run(folder: Path, model: str = "two_link_arm") -> dict[str, Any]:
         capture_output=True,
         text=True,
         check=True,
+        timeout=120,
     )
     result: dict[str, Any] = json.loads(done.stdout)
     return result

@@ -167,12 +167,17 @@ def test_the_environment_bounds_the_threads():
     code = "from dalembert.codegen import threads; print(threads.get_num_threads())"
     environment = {**os.environ, "DALEMBERT_NUM_THREADS": "3"}
     found = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, timeout=120
     )
     assert found.stdout.strip() == "3"
     environment["DALEMBERT_NUM_THREADS"] = "many"
     found = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
     assert "DALEMBERT_NUM_THREADS='many'" in found.stderr
 

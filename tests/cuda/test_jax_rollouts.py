@@ -176,6 +176,8 @@ for call, more in ((da.forward_dynamics, ()), (da.rollout, (5,))):
 
 
 def test_arrays_on_two_devices_are_refused() -> None:
-    done = subprocess.run([sys.executable, "-c", TWO_DEVICES], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", TWO_DEVICES], capture_output=True, text=True, check=True, timeout=120
+    )
     words = "v is on cpu:1 and q is on cpu:0; bring them together: jax.device_put(v, q.sharding)"
     assert done.stdout.splitlines() == [words, words]

@@ -28,7 +28,9 @@ def arm() -> pin.Model:
 
 def test_importing_interop_loads_no_engine() -> None:
     code = "import sys, dalembert.interop; print(sorted({'pinocchio', 'mujoco', 'scipy'} & set(sys.modules)))"
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
     assert shown.stdout.strip() == "[]"
 
 

@@ -58,7 +58,9 @@ def test_importing_dalembert_loads_neither_library():
         "da.mass_matrix(da.models.pendulum(), [0.1])\n"
         "print(*(n for n in ('torch', 'jax') if n in sys.modules))"
     )
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
     assert loaded.stdout.split() == []
 
 

@@ -143,7 +143,7 @@ def test_digest_is_the_same_in_another_process():
     )
     here = straight(Graph().input("x", 0) * 3.0).digest()
     there = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
     ).stdout.strip()
     assert there == here
 
