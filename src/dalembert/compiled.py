@@ -14,7 +14,7 @@ import numpy as np
 
 from dalembert import algorithms
 from dalembert.arguments import ArrayArgument
-from dalembert.errors import ArgumentError, DtypeError, UnknownNameError
+from dalembert.errors import ArgumentError, DtypeError, UnknownNameError, require_choice, require_names
 from dalembert.execution import CompiledFunction
 from dalembert.library import FUNCTIONS, argument_shape, library_recipe
 from dalembert.lowering import Recipe
@@ -71,10 +71,8 @@ def compile(
     >>> print(g([np.pi / 2], parameters={"bob.mass": [1.0, 2.0]}).round(3).tolist())  # one mass a sample
     [[19.62], [39.24]]
     """
-    if dtype not in DTYPES:
-        raise UnknownNameError.of("dtype", str(dtype), DTYPES)
-    if device not in DEVICES:
-        raise UnknownNameError.of("device", str(device), DEVICES)
+    require_choice("dtype", dtype, DTYPES)
+    require_choice("device", device, DEVICES)
     name = getattr(function, "__name__", "function")
     if not isinstance(model, Model):
         raise DtypeError(f"da.compile takes a function and a Model, got {type(model).__name__} for the model")
@@ -85,7 +83,8 @@ def compile(
         )
     if isinstance(parameters, str):
         raise ArgumentError(f'parameters is a sequence of names; write parameters=("{parameters}",)')
-    values = tuple(ArrayArgument(name, np.shape(model.value(name))) for name in parameters)
+    names = require_names("parameters", parameters)
+    values = tuple(ArrayArgument(name, np.shape(model.value(name))) for name in names)
     if _is_public(function, name):
         _require_arrays_alone(function, name)
         recipe = library_recipe(model, name, parameters=values)
@@ -204,7 +203,13 @@ def _arguments(
     function: Callable[..., Any], model: Model, inputs: Mapping[str, int | tuple[int, ...]]
 ) -> tuple[ArrayArgument, ...]:
     """The array arguments: those without a default, or with a shape in `inputs`."""
-    listed = list(inspect.signature(function).parameters.values())
+    try:
+        listed = list(inspect.signature(function).parameters.values())
+    except ValueError:  # functions written in C may have none
+        raise ArgumentError(
+            f"{_name(function)} does not say what its arguments are; write a function of (model, q, …) "
+            "around it"
+        ) from None
     if not listed:
         raise ArgumentError(f"{_name(function)} takes no arguments; its first one must be the model")
     arguments = []

@@ -70,9 +70,10 @@ class Recipe:
     of its value, each of the one before; `looped` asks for loops over tables; `identity` names a
     function of the library's own in the disk cache, so that a hit needs no trace; `refusals` are what rows
     must fulfil beside unit quaternions, which `unit_quaternions=False` does not ask for. `traced`: the trace
-    of a function of the caller's, from which all is compiled, so that nothing that the function reads can change
-    in between, and `tangents` that of dq/dt where functions in the model make it; `state`: that of functions
-    in the model for which alone a recipe without a trace of its own, as loops over tables, may be traced.
+    of a function of the caller's, from which all is compiled, so that nothing that the function reads can
+    change in between, and `tangents` that of dq/dt where functions in the model make it; `state`: that of
+    functions in the model for which alone a recipe without a trace of its own, as loops over tables, may be
+    traced.
     """
 
     name: str

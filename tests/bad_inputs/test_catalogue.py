@@ -88,8 +88,8 @@ BAD: list[Case] = [
         (f"dt {dt}", lambda dt=dt: da.geodesic(ARM, Z2, Z2, dt, 3), ArgumentError, "dt must be positive")
         for dt in (0.0, -0.1, np.nan)
     ),
-    ("half a step", lambda: da.geodesic(ARM, Z2, Z2, 0.1, 1.5), ArgumentError, "steps = 1.5; give a whole"),
-    ("steps back", lambda: da.geodesic(ARM, Z2, Z2, 0.1, -1), ArgumentError, "steps = -1"),
+    ("half a step", lambda: da.geodesic(ARM, Z2, Z2, 0.1, 1.5), ArgumentError, "steps is 1.5; give a whole"),
+    ("steps back", lambda: da.geodesic(ARM, Z2, Z2, 0.1, -1), ArgumentError, "steps is -1"),
     ("no geodesic", lambda: da.geodesic(None, Z2, Z2, 0.1, 1), DtypeError, "geodesic must be a Model"),
     ("transport dt", lambda: carried(np.nan), ArgumentError, "dt must be positive"),
     ("transport dt text", lambda: carried("x"), DtypeError, "dt has type"),
@@ -167,8 +167,8 @@ BAD: list[Case] = [
      r"8 of 8 samples.*samples \(0, 0\) by 3, \(0, 1\) by 3.* and 3 more"),
     ("contrary", lambda: da.close_loops(bound(lambda m, q: [q[0], q[0] - 1.0]), Z2), StateError, "by 0.5"),
     ("hold all", lambda: close(hold=LOOP.joints.names), StateError, "hold fewer joints"),
-    ("hold text", lambda: close(hold="crank_pivot"), ArgumentError, r'write hold=\["crank_pivot"\]'),
-    ("hold number", lambda: close(hold=3), ArgumentError, "hold takes a list of joint names"),
+    ("hold text", lambda: close(hold="crank_pivot"), ArgumentError, r'names; write \["crank_pivot"\]'),
+    ("hold number", lambda: close(hold=3), ArgumentError, "hold is a list of names, got 3"),
     ("hold unknown", lambda: close(hold=["crank"]), UnknownNameError, 'nearest: "crank_pin", "crank_pivot"'),
     ("tolerance", lambda: close(tolerance=0.0), ArgumentError, "tolerance is 0.0; give a positive number"),
     ("tolerance text", lambda: close(tolerance="x"), ArgumentError, "tolerance is 'x'"),

@@ -16,7 +16,7 @@ import numpy as np
 from dalembert.algorithms.aligned import AlignedBody
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.stabilization import Stabilization
-from dalembert.errors import ArgumentError, ShapeError, UnknownNameError
+from dalembert.errors import ArgumentError, ShapeError, require_choice
 from dalembert.model.body import Body
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar
@@ -49,8 +49,7 @@ def body_forces(
     time: Scalar | None = None,
 ) -> PerBody[Force] | None:
     """The external force on each body, in the coordinates of the tree's bodies: i_X_0* f_i^x (Eq. 5.20)."""
-    if frame not in ("body", "world"):
-        raise UnknownNameError.of("external_frame", frame, ("body", "world"))
+    require_choice("external_frame", frame, ("body", "world"))
     if external_forces is None:
         return None
     given = external_forces

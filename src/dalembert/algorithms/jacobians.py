@@ -22,7 +22,7 @@ from typing import NamedTuple
 from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.kinematics import body_motions, placed_motion, relative_motion
 from dalembert.algorithms.sparsity import velocity_places
-from dalembert.errors import UnknownNameError
+from dalembert.errors import require_choice
 from dalembert.model.body import Body
 from dalembert.model.elements import Frame
 from dalembert.model.joints.dual import directional_derivative
@@ -194,8 +194,7 @@ def _path(
 
 
 def _checked(frame: str) -> str:
-    if frame not in FRAMES:
-        raise UnknownNameError.of("frame of a Jacobian", frame, FRAMES)
+    require_choice("frame of a Jacobian", frame, FRAMES)
     return frame
 
 

@@ -30,7 +30,7 @@ from dalembert.algorithms.integrators import INTEGRATORS, VELOCITY_FIRST, Circum
 from dalembert.algorithms.integrators.carried import independent
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.algorithms.stabilization import Leap, Stabilization
-from dalembert.errors import ArgumentError, UnknownNameError
+from dalembert.errors import ArgumentError, require_choice
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, maximum
 
@@ -94,8 +94,7 @@ def step(
     """
     if isinstance(dt, (int, float)) and not 0.0 < dt < float("inf"):
         raise ArgumentError(f"step: dt = {dt} s; give a finite step greater than zero")
-    if integrator not in INTEGRATORS:
-        raise UnknownNameError.of("integrator", integrator, INTEGRATORS)
+    require_choice("integrator", integrator, INTEGRATORS)
     kept = _stabilization(tree, integrator, dt, stabilization)
 
     around = Circumstances(tree, tau, external_forces, external_frame, passive, time, kept)

@@ -19,7 +19,7 @@ from dalembert.analysis.conditioning import (
 )
 from dalembert.analysis.configurations import one_configuration
 from dalembert.analysis.far_frames import radius_of_gyration
-from dalembert.errors import DalembertError
+from dalembert.errors import DalembertError, own_errors
 from dalembert.model.graph import ConnectivityGraph
 from dalembert.model.model import WORLD_NAME, Model
 from dalembert.plausibility import Finding, Severity
@@ -76,6 +76,7 @@ class AccuracyReport:
         return "\n".join(lines)
 
 
+@own_errors
 def accuracy(model: Model, q: npt.ArrayLike | None = None) -> AccuracyReport:
     """error = cond(M) eps, and what makes it grow: far frames, inertia ratios, nearly singular loops.
 
@@ -117,6 +118,7 @@ def accuracy(model: Model, q: npt.ArrayLike | None = None) -> AccuracyReport:
     )
 
 
+@own_errors
 def near_singular_loops(model: Model, q: npt.ArrayLike | None = None) -> list[Finding]:
     """Findings for loops whose equations K(q) a = k are nearly dependent at q (nq,), default neutral.
 

@@ -13,7 +13,7 @@ from dalembert.algorithms.constraints import constraint_equations
 from dalembert.algorithms.open_tree import is_constrained, require_open_tree
 from dalembert.analysis.configurations import configurations, instant, require_model
 from dalembert.arguments import as_array
-from dalembert.errors import ArgumentError, ShapeError
+from dalembert.errors import ArgumentError, ShapeError, own_errors
 from dalembert.model.model import Model
 
 __all__ = [
@@ -30,6 +30,7 @@ RANK_TOLERANCE = 1e-9
 """Singular values of K below this share of the largest belong to dependent equations."""
 
 
+@own_errors
 def condition_number(model: Model, q: npt.ArrayLike | None = None, *, scaled: bool = False) -> Any:
     """cond(M(q)): the greatest over the least eigenvalue of the mass matrix, a float, or `(…,)` for q `(…,
     nq)`.
@@ -66,6 +67,7 @@ def condition_number(model: Model, q: npt.ArrayLike | None = None, *, scaled: bo
     return float(condition) if condition.ndim == 0 else condition
 
 
+@own_errors
 def chain_condition_estimate(links: int) -> float:
     """4 N^4: about the worst condition number of a chain of N equal links.
 
@@ -99,6 +101,7 @@ class Sensitivity:
     condition: float
 
 
+@own_errors
 def sensitivity(
     model: Model,
     q: npt.ArrayLike,

@@ -8,7 +8,7 @@ from typing import Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.errors import ArgumentError
+from dalembert.errors import ArgumentError, own_errors
 from dalembert.spatial import Force, Motion, RigidInertia, Vec3
 from dalembert.spatial.matrices import crf, mcI, xlt
 
@@ -38,6 +38,7 @@ class FarFrameError:
     error: float
 
 
+@own_errors
 def far_frame_error(
     offset: npt.ArrayLike,
     *,

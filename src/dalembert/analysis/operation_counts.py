@@ -11,8 +11,9 @@ from dalembert.algorithms.sparsity import variable_parents
 from dalembert.analysis.conditioning import has_constraints
 from dalembert.analysis.configurations import require_model
 from dalembert.analysis.published_costs import BranchSums, branch_sums
+from dalembert.arguments import whole_number
 from dalembert.catalogue import FUNCTIONS
-from dalembert.errors import ArgumentError, DalembertError
+from dalembert.errors import ArgumentError, DalembertError, own_errors
 from dalembert.library import function
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Revolute
@@ -46,6 +47,9 @@ WITHOUT_TIME: Final = (
 COSTLY_METHODS: Final = ("closed_form", "lagrange", "jacobians")
 """Methods of cubic and higher cost, which are written to be understood: counting them takes long, too."""
 
+MAX_BODIES: Final = 10**6
+"""Gigabytes of bodies."""
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,7 @@ class Counted:
     reason: str = ""
 
 
+@own_errors
 def count_function(model: Model, name: str, method: str | None = None) -> OperationCount:
     """total = m + a: the operations of one sample of a public function, as it is compiled.
 
@@ -78,6 +83,7 @@ def count_function(model: Model, name: str, method: str | None = None) -> Operat
     return function(model, name, method, arrays=arrays).operation_count
 
 
+@own_errors
 def count_methods(
     model: Model, names: Sequence[str] | None = None, *, skip: Sequence[str] = ()
 ) -> list[Counted]:
@@ -112,6 +118,7 @@ def count_methods(
     return found
 
 
+@own_errors
 def factoring_count(model: Model) -> OperationCount:
     """M = L^T D L and one solve, with the zeros that the model's branches leave: Table 6.6, as counted.
 
@@ -133,6 +140,7 @@ def factoring_count(model: Model) -> OperationCount:
     return count_operations(trace(solve, [ArrayInput("H", (n, n)), ArrayInput("b", (n,))]).values)
 
 
+@own_errors
 def tree_sums(model: Model) -> BranchSums:
     """D1 = sum of (depth - 1) and the like, by the velocity variables of a model; see `branch_sums`.
 
@@ -149,6 +157,7 @@ def tree_sums(model: Model) -> BranchSums:
     return branch_sums(variable_parents(model))
 
 
+@own_errors
 def is_general_chain(model: Model) -> bool:
     """Whether Table 10.1 is for this model: a chain, parent(i) = i - 1, of revolute joints without loops.
 
@@ -168,6 +177,7 @@ def is_general_chain(model: Model) -> bool:
     )
 
 
+@own_errors
 def general_tree(parents: Sequence[int], *, name: str = "general_tree") -> Model:
     """General revolute joints on the tree parent(i) = parents[i], -1 for the world: GU(n) with branches.
 
@@ -192,6 +202,7 @@ def general_tree(parents: Sequence[int], *, name: str = "general_tree") -> Model
     return builder.build()
 
 
+@own_errors
 def binary_tree(n: int) -> Model:
     """n general revolute joints as a binary tree: parent(i) = (i - 1) // 2, level by level.
 
@@ -202,6 +213,5 @@ def binary_tree(n: int) -> Model:
     >>> print(da.analysis.binary_tree(7).parents)
     (-1, 0, 0, 1, 1, 2, 2)
     """
-    if n < 1:
-        raise ArgumentError(f"a binary tree needs one body or more, {n} asked for")
-    return general_tree([(i - 1) // 2 for i in range(n)], name=f"binary_tree{n}")
+    count = whole_number("binary_tree: n", n, 1, MAX_BODIES)
+    return general_tree([(i - 1) // 2 for i in range(count)], name=f"binary_tree{count}")

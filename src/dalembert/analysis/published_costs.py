@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Final, NamedTuple
 
 from dalembert.algorithms.sparse import operation_sums
-from dalembert.errors import ArgumentError
+from dalembert.errors import ArgumentError, own_errors
 from dalembert.model import topology
 
 __all__ = [
@@ -99,6 +99,7 @@ TABLE_10_1: Final = (
 each algorithm."""
 
 
+@own_errors
 def published(algorithm: str, n: int) -> Cost:
     """The published cost of "RNEA", "CRBA", "F&S" or "ABA" on n general revolute joints, as in Figure 10.4.
 
@@ -118,6 +119,7 @@ def published(algorithm: str, n: int) -> Cost:
     return found[0].cost(n)
 
 
+@own_errors
 def chain_total(n: int) -> Cost:
     """cost = RNEA + CRBA + F&S: forward dynamics of a chain of n joints by its mass matrix.
 
@@ -150,6 +152,7 @@ class BranchSums(NamedTuple):
     D2: int
 
 
+@own_errors
 def branch_sums(parents: Sequence[int]) -> BranchSums:
     """D0 = n - |mu(0)|, D1 = sum of (|kappa(i)| - 1) and their parts, from a parent array (-1 is the base).
 
@@ -181,6 +184,7 @@ def branch_sums(parents: Sequence[int]) -> BranchSums:
     return BranchSums(n, depth, len(inner), len(dh), len(general), D1, D1_dh, D1_general, D2)
 
 
+@own_errors
 def branched_crba(sums: BranchSums) -> Cost:
     """cost = D0 (ra + rx) + D1 vx: CRBA on a tree of revolute joints, two or three axial screws a transform.
 
@@ -199,6 +203,7 @@ def branched_crba(sums: BranchSums) -> Cost:
     )
 
 
+@own_errors
 def factor_and_solve(sums: BranchSums) -> Cost:
     """L^T D L without fill-in, and one solve: (n + 3 D1 + D2) m + (2 D1 + D2) a (Featherstone 2008 Table
     6.6).
@@ -213,6 +218,7 @@ def factor_and_solve(sums: BranchSums) -> Cost:
     return Cost(sums.n + 3 * sums.D1 + sums.D2, 2 * sums.D1 + sums.D2)
 
 
+@own_errors
 def branched_total(sums: BranchSums) -> Cost:
     """RNEA + CRBA + F&S on a tree: O(n d^2); branches hardly change the cost of RNEA (section 10.3.2).
 
@@ -242,6 +248,7 @@ class Crossovers(NamedTuple):
     factoring_overtakes: int | None
 
 
+@own_errors
 def crossovers(
     cost: Callable[[str, int], int] | None = None, *, numbers: Sequence[int] = tuple(range(2, 61))
 ) -> Crossovers:

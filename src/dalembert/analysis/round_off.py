@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, final
+from typing import Any, Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,8 @@ import numpy.typing as npt
 from dalembert import algorithms
 from dalembert.algorithms.aligned import aligned
 from dalembert.analysis.configurations import instant, require_model
-from dalembert.errors import ArgumentError, UnknownNameError
+from dalembert.arguments import whole_number
+from dalembert.errors import ArgumentError, own_errors, require_choice
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
 
@@ -28,6 +29,11 @@ METHODS: dict[str, Callable[..., Any]] = {
     "aba_spatial": algorithms.forward_dynamics_spatial,
 }
 """The algorithms whose rounding can be measured; each takes q, v, and a or tau."""
+
+MAX_SAMPLES: Final = 10**6
+"""More states than the median of an error needs."""
+MAX_SEED: Final = 2**128 - 1
+"""As many bits as NumPy's generators keep of a seed."""
 
 
 @final
@@ -47,6 +53,7 @@ class RoundOff:
         return float(-np.log10(self.error)) if self.error else float("inf")
 
 
+@own_errors
 def round_off(
     model: Model,
     *,
@@ -81,11 +88,11 @@ def round_off(
     if np.finfo(np.longdouble).eps >= np.finfo(np.float64).eps:
         raise ArgumentError("round_off needs extended precision (numpy.longdouble), which this machine lacks")
     for method in methods:
-        if method not in METHODS:
-            raise UnknownNameError.of("method of round_off", method, METHODS)
-    if frames not in ("aligned", "model"):
-        raise UnknownNameError.of("frames of round_off", frames, ("aligned", "model"))
+        require_choice("method of round_off", method, METHODS)
+    require_choice("frames of round_off", frames, ("aligned", "model"))
     tree = aligned(model) if frames == "aligned" else model
+    samples = whole_number("round_off: samples", samples, 1, MAX_SAMPLES)
+    seed = whole_number("round_off: seed", seed, 0, MAX_SEED)
     state = _states(model, samples, seed)
     at = instant(time, "round_off")
     clock = {} if at is None else {"time": np.full(samples, at, np.float32)}

@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.arguments import as_array
-from dalembert.errors import ArgumentError, UnknownNameError
+from dalembert.errors import ArgumentError, require_choice
 from dalembert.execution import CompiledFunction
 from dalembert.foreign_arrays import is_foreign
 from dalembert.library import UNROLLED_BODIES, function, no_model
 from dalembert.model.model import Model
 
 __all__ = [
+    "BODY",
     "Array",
     "ArrayLike",
     "Check",
@@ -36,6 +37,8 @@ Check: TypeAlias = Literal["raise", "flag", "off"] | None
 """None: "raise" on the CPU; "off" on a GPU, where looking would mean to wait."""
 ForceFrame: TypeAlias = Literal["body", "world"]
 FORCE_FRAMES: Final = ("body", "world")
+BODY: Final = "body"
+"""The default of `external_frame`, compared by identity, since an array has no truth value."""
 
 
 def plain(model: Model, name: str) -> CompiledFunction:
@@ -89,8 +92,7 @@ def checked_time_step(dt: Any) -> Array:
 
 def force_options(external_forces: ArrayLike | None, frame: str) -> dict[str, Any]:
     """The frame of external forces is a wrong name even where there are none."""
-    if frame not in FORCE_FRAMES:
-        raise UnknownNameError.of("external_frame", frame, FORCE_FRAMES)
+    require_choice("external_frame", frame, FORCE_FRAMES)
     return {} if external_forces is None else {"external_frame": frame}
 
 

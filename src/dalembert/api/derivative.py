@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from dalembert.api.calls import Array, Check, checked_stabilization, force_options, known_frame
 from dalembert.arguments import pick_dtype
-from dalembert.errors import ArgumentError, UnknownNameError
+from dalembert.errors import ArgumentError, UnknownNameError, require_choice
 from dalembert.execution import CompiledFunction
 from dalembert.library import FUNCTIONS, UNROLLED_BODIES, function, library_recipe, no_model
 from dalembert.model.model import Model
@@ -112,8 +112,7 @@ def derivative(
     if "frame_name" in given:
         given = {"where": known_frame(model, given.pop("frame_name"))} | given
     names = (*FUNCTIONS[name].arguments, *arrays)
-    if by not in names:
-        raise UnknownNameError.of(f"argument of {name}", by, names)
+    require_choice(f"argument of {name}", by, names)
     dtype = pick_dtype(list(zip(names, (*values, *arrays.values()), strict=True)))
     key = ("derivative", name, method, tuple(arrays), tuple(given.items()), dtype, by)
     compiled = model.functions.get(key)

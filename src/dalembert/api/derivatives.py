@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, cast
 
 from dalembert import algorithms
 from dalembert.api.calls import (
+    BODY,
     Array,
     ArrayLike,
     Check,
@@ -17,6 +18,7 @@ from dalembert.api.calls import (
     plain,
     results,
 )
+from dalembert.errors import require_names
 from dalembert.library import FUNCTIONS, function, library_recipe, no_model
 from dalembert.model.model import Model
 
@@ -64,7 +66,7 @@ def inverse_dynamics_derivatives(
     name = "inverse_dynamics_derivatives"
     large = is_large(model, name)
     plainly = external_forces is method is time is out is None and check is None
-    if plainly and not large and external_frame == "body":
+    if plainly and not large and external_frame is BODY:
         return plain(model, name)(q, v, a)  # type: ignore[no-any-return]
     arrays = {"external_forces": external_forces, "time": time}
     options = force_options(external_forces, external_frame)
@@ -108,7 +110,7 @@ def forward_dynamics_derivatives(
     name = "forward_dynamics_derivatives"
     large = is_large(model, name)
     plainly = external_forces is method is stabilization is time is out is None
-    if plainly and not large and check is None and external_frame == "body":
+    if plainly and not large and check is None and external_frame is BODY:
         return plain(model, name)(q, v, tau)  # type: ignore[no-any-return]
     arrays = {"external_forces": external_forces, "time": time}
     if stabilization is not None:
@@ -187,10 +189,11 @@ def hybrid_dynamics_derivatives(
     """
     if not isinstance(model, Model):
         raise no_model("hybrid_dynamics_derivatives", model)
-    algorithms.hybrid.prescribed_places(model, prescribed)
+    names = require_names("hybrid_dynamics_derivatives: prescribed", prescribed)
+    algorithms.hybrid.prescribed_places(model, names)
     arrays = {"external_forces": external_forces, "time": time}
     if stabilization is not None:
         arrays["stabilization"] = checked_stabilization(stabilization)
-    options = {"prescribed": tuple(prescribed), **force_options(external_forces, external_frame)}
+    options = {"prescribed": names, **force_options(external_forces, external_frame)}
     found = results(model, "hybrid_dynamics_derivatives", (q, v, tau, a), arrays, None, options, out, check)
     return HybridDynamicsDerivatives(*found)

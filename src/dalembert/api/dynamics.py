@@ -7,6 +7,7 @@ from typing import cast
 import numpy as np
 
 from dalembert.api.calls import (
+    BODY,
     Array,
     ArrayLike,
     Check,
@@ -20,6 +21,7 @@ from dalembert.api.calls import (
 from dalembert.api.kinematics import forward_kinematics
 from dalembert.arguments import as_array, with_column_axis
 from dalembert.foreign_arrays import require_numpy
+from dalembert.library import no_model
 from dalembert.model.model import Model
 
 __all__ = [
@@ -75,7 +77,7 @@ def inverse_dynamics(
     >>> hold.shape, hold[0].round(3).tolist()
     ((1000, 2), [19.62, 4.905])
     """
-    if external_forces is method is time is out is None and check is None and external_frame == "body":
+    if external_forces is method is time is out is None and check is None and external_frame is BODY:
         return plain(model, "inverse_dynamics")(q, v, a)  # type: ignore[no-any-return]
     arrays = {"external_forces": external_forces, "time": time}
     options = force_options(external_forces, external_frame)
@@ -126,7 +128,7 @@ def forward_dynamics(
     if (
         external_forces is method is stabilization is time is out is None
         and check is None
-        and external_frame == "body"
+        and external_frame is BODY
     ):
         return plain(model, "forward_dynamics")(q, v, tau)  # type: ignore[no-any-return]
     arrays = {"external_forces": external_forces, "time": time}
@@ -323,6 +325,8 @@ def force_at_point(model: Model, q: ArrayLike, body: str, point: ArrayLike, forc
     >>> print(da.forward_dynamics(model, [0.0], [0.0], [0.0], push))
     [-2.]
     """
+    if not isinstance(model, Model):
+        raise no_model("force_at_point", model)
     index = model.body(body).index
     require_numpy("q", q)
     at, push = as_array("point", point, (3,)), as_array("force", force, (3,))

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Final, final
 
 import numpy as np
 
@@ -25,11 +25,19 @@ from dalembert.api.calls import Array, ArrayLike
 from dalembert.api.dynamics import inverse_dynamics
 from dalembert.api.frame_targets import read_array
 from dalembert.api.identification import base_parameters, inverse_dynamics_regressor
+from dalembert.arguments import positive_number, whole_number
 from dalembert.errors import ArgumentError
 from dalembert.library import no_model
 from dalembert.model.model import Model
 
 __all__ = ["ExcitingMotion", "exciting_motion"]
+
+MAX_HARMONICS: Final = 1000
+"""More waves than the motion of a robot has; memory grows with their number."""
+MAX_TRIALS: Final = 10**6
+"""Hours of search on a small arm."""
+MAX_SEED: Final = 2**128 - 1
+"""As many bits as NumPy's generators keep of a seed."""
 
 MARGIN = 0.95
 """Part of the limits that is used: extremes between two samples of a series stay within the rest."""
@@ -125,7 +133,12 @@ def exciting_motion(
     q, v, a = _series(waves[0], waves[1], t, period)
     G = _information(model, base, (middle + q, v, a), t, armature)[0]
     lengths = np.sqrt(np.diagonal(G))
-    condition = math.sqrt(np.linalg.cond(G / lengths / lengths[:, None]))
+    try:
+        condition = math.sqrt(np.linalg.cond(G / lengths / lengths[:, None]))
+    except (np.linalg.LinAlgError, ValueError):
+        raise ArgumentError(
+            f"exciting_motion: motions of a period of {period} s do not show the parameters; give another one"
+        ) from None
     return ExcitingMotion(float(period), middle, waves[0], waves[1], condition)
 
 
@@ -206,12 +219,7 @@ def _limits(model: Model) -> tuple[Array, Array, Array, Array]:
 
 
 def _check_options(period: object, harmonics: object, trials: object, seed: object) -> None:
-    if (
-        isinstance(period, bool)
-        or not isinstance(period, int | float | np.number)
-        or not 0.0 < period < math.inf
-    ):
-        raise ArgumentError(f"exciting_motion: period is {period!r}; give seconds, more than zero")
-    for name, count, least in (("harmonics", harmonics, 1), ("trials", trials, 1), ("seed", seed, 0)):
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < least:
-            raise ArgumentError(f"exciting_motion: {name} is {count!r}; give a whole number, {least} or more")
+    positive_number("exciting_motion: period", period, "s")
+    whole_number("exciting_motion: harmonics", harmonics, 1, MAX_HARMONICS)
+    whole_number("exciting_motion: trials", trials, 1, MAX_TRIALS)
+    whole_number("exciting_motion: seed", seed, 0, MAX_SEED)

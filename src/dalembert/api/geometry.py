@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
 from dalembert import algorithms
 from dalembert.api.calls import Array, ArrayLike, Check, checked_time_step, is_large, result, results
 from dalembert.api.dynamics import forward_dynamics, gravity_forces
-from dalembert.arguments import ArrayArgument, as_rows, check_result, pick_dtype, with_column_axis
-from dalembert.errors import ArgumentError, DtypeError, ShapeError
+from dalembert.arguments import (
+    ArrayArgument,
+    as_array,
+    as_rows,
+    check_result,
+    pick_dtype,
+    whole_number,
+    with_column_axis,
+)
+from dalembert.errors import DtypeError, ShapeError
 from dalembert.execution import CompiledFunction
 from dalembert.foreign_arrays import require_numpy
 from dalembert.library import no_model
 from dalembert.lowering import Recipe
+from dalembert.memory_limits import require_memory
 from dalembert.model.model import Model
 from dalembert.scalar import Scalar
 
@@ -34,6 +43,9 @@ __all__ = [
 
 Field: TypeAlias = Callable[[Any, list[Scalar]], Sequence[Scalar]]
 """`field(model, q)` computes the nv components of a vector field."""
+
+MAX_STEPS: Final = 2**53
+"""More than any memory holds."""
 
 
 def coriolis_matrix(
@@ -268,20 +280,21 @@ def geodesic(
     """
     if not isinstance(model, Model):
         raise no_model("geodesic", model)
-    if not isinstance(steps, int | np.integer) or steps < 0:
-        raise ArgumentError(f"geodesic: steps = {steps!r}; give a whole number that is not negative")
+    count = whole_number("geodesic: steps", steps, 0, MAX_STEPS)
     checked_time_step(dt)
     signature = tuple(
         ArrayArgument(name, shape) for name, shape in (("q", (model.nq,)), ("v", (model.nv,)), ("dt", ()))
     )
     rows = as_rows(signature, (q, v, dt), pick_dtype([("q", q), ("v", v), ("dt", dt)]))
+    size = 8 * rows.count * (count + 1) * (model.nq + model.nv)
+    require_memory(f"geodesic: {count} steps of {rows.count} samples", size, "take fewer steps or samples")
     path = [
         tuple(
             np.broadcast_to(x, (rows.count, item.size)).reshape(*rows.batch, item.size)
             for x, item in zip(rows.matrices[:2], signature)
         )
     ]
-    for _ in range(steps):
+    for _ in range(count):
         path.append(results(model, "geodesic_step", (*path[-1], dt), {}, None, {}, None, check))
     return np.stack([q for q, _ in path]), np.stack([v for _, v in path])
 
@@ -310,7 +323,7 @@ def parallel_transport(
         raise ShapeError(f"dt: expected one number for the whole motion, got shape {np.shape(dt)}")
     for name, value in (("q", q), ("v", v), ("u", u)):
         require_numpy(name, value)
-    positions, speeds = np.asarray(q), np.asarray(v)
+    positions, speeds = as_array("q", q, (), follow=True), as_array("v", v, (), follow=True)
     if min(positions.ndim, speeds.ndim) < 2 or len(positions) != len(speeds) or len(positions) % 2 == 0:
         raise ShapeError(
             f"parallel_transport: q {positions.shape} and v {speeds.shape} are no motion; give both at the "
@@ -321,7 +334,8 @@ def parallel_transport(
         return -connection_term(model, positions[at], speeds[at], vector, check=check)
 
     try:
-        carried = [np.broadcast_to(np.asarray(u, speeds.dtype), speeds[0].shape)]
+        start = as_array("u", u, (), follow=True).astype(speeds.dtype)
+        carried = [np.broadcast_to(start, speeds[0].shape)]
     except ValueError:
         raise ShapeError(
             f"parallel_transport: u {np.shape(u)} does not fit v at one time, {speeds[0].shape}"

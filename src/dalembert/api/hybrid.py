@@ -17,7 +17,7 @@ from dalembert.api.calls import (
     result,
     results,
 )
-from dalembert.errors import UnknownNameError
+from dalembert.errors import require_choice, require_names
 from dalembert.library import no_model
 from dalembert.model.model import Model
 
@@ -64,8 +64,8 @@ def hybrid_dynamics(
     """
     if not isinstance(model, Model):
         raise no_model("hybrid_dynamics", model)
-    algorithms.hybrid.prescribed_places(model, prescribed)
-    names = tuple(prescribed)
+    names = require_names("hybrid_dynamics: prescribed", prescribed)
+    algorithms.hybrid.prescribed_places(model, names)
     arrays = {"external_forces": external_forces, "time": time}
     if stabilization is not None:
         arrays["stabilization"] = checked_stabilization(stabilization)
@@ -104,8 +104,7 @@ def floating_base_inverse_dynamics(
     [ 0.    0.    0.    0.    0.   -9.81] True
     """
     known = algorithms.floating_base.inverse_dynamics.GRAVITY
-    if gravity not in known:
-        raise UnknownNameError.of("gravity treatment", gravity, known)
+    require_choice("gravity treatment", gravity, known)
     arrays = {"external_forces": external_forces, "time": time}
     options = force_options(external_forces, external_frame)
     return cast(

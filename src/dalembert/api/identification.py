@@ -12,7 +12,7 @@ from dalembert.api.base_parameters import BaseParameters, independent_columns
 from dalembert.api.calls import Array, ArrayLike, Check, is_large, result
 from dalembert.api.dynamics import inverse_dynamics
 from dalembert.arguments import ArrayArgument, as_array, as_rows, pick_dtype, result_rows
-from dalembert.errors import ArgumentError, ShapeError
+from dalembert.errors import ArgumentError, ShapeError, require_choice, require_flag
 from dalembert.library import argument_shape, no_model
 from dalembert.model.model import Model
 from dalembert.model.surgery import rechecked
@@ -65,7 +65,7 @@ def inverse_dynamics_regressor(
     """
     if is_large(model, "inverse_dynamics_regressor"):
         return _large_regressor(model, q, v, a, armature, time, out, check)
-    options = {"armature": True} if armature else {}
+    options = {"armature": True} if require_flag("armature", armature) else {}
     return result(model, "inverse_dynamics_regressor", (q, v, a), {"time": time}, None, options, out, check)
 
 
@@ -117,7 +117,7 @@ def kinetic_energy_regressor(
     >>> print(round(float(y @ da.inertial_parameters(model)), 12))
     1.5
     """
-    options = {"armature": True} if armature else {}
+    options = {"armature": True} if require_flag("armature", armature) else {}
     return result(model, "kinetic_energy_regressor", (q, v), {"time": time}, None, options, None, None)
 
 
@@ -136,7 +136,7 @@ def potential_energy_regressor(
     >>> print(round(float(y @ da.inertial_parameters(model)), 6))
     -58.86
     """
-    options = {"armature": True} if armature else {}
+    options = {"armature": True} if require_flag("armature", armature) else {}
     return result(model, "potential_energy_regressor", (q,), {"time": time}, None, options, None, None)
 
 
@@ -179,9 +179,8 @@ def with_inertial_parameters(
 
     if not isinstance(model, Model):
         raise no_model("with_inertial_parameters", model)
-    if inertia not in ("strict", "as_given"):
-        raise ArgumentError(f'inertia is {inertia!r}; give "strict" or "as_given"')
-    given = np.asarray(parameters)
+    require_choice("inertia option", inertia, ("strict", "as_given"))
+    given = as_array("parameters", parameters, ())
     tens = PARAMETERS * len(model.bodies)
     freedoms = sum(body.nv for body in model.bodies)
     if given.shape not in ((tens,), (tens + freedoms,)):

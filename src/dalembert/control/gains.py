@@ -52,6 +52,8 @@ def per_direction(
         given = np.asarray(value)
     except ValueError as cause:
         raise ShapeError(f"{name}: {cause}") from None
+    except Exception as cause:  # of somebody's array, whatever it is
+        raise DtypeError(f"{name}: {type(value).__name__} gives no array: {cause}") from cause
     if given.dtype.kind not in "fiub":
         raise DtypeError(f"{name} has type {given.dtype}; expected real numbers")
     array = given.astype(dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
-from dalembert.errors import ModelError, UnknownNameError
+from dalembert.errors import ModelError, items_of, require_choice
 from dalembert.model import checks, topology
 from dalembert.model.body import Body, Limits, Placement
 from dalembert.model.constraint_checks import checked_closure, checked_constraint, takes_time
@@ -48,7 +48,7 @@ class ModelBuilder:
     """
 
     def __init__(self, *, gravity: Iterable[float] = (0.0, 0.0, -9.81), name: str = "model") -> None:
-        components = list(gravity)
+        components = items_of(gravity)
         if len(components) != 3 or not all(checks.is_finite(g) for g in components):
             raise ModelError(f"gravity must be three finite numbers [m/s^2], got {components}")
         self._gravity = Vec3(*(float(g) for g in components))
@@ -225,8 +225,7 @@ class ModelBuilder:
         `time`. They compute with generic scalars (`dalembert.scalar`) and may call `dalembert.algorithms`,
         so that any number of bodies can be tied. `name` defaults to the function's.
         """
-        if kind not in KINDS:
-            raise UnknownNameError.of("kind of constraint", kind, KINDS)
+        require_choice("kind of constraint", kind, KINDS)
         own = getattr(function, "__name__", "")
         if name is None:
             name = own if own.isidentifier() else f"constraint{len(self._constraints)}"
@@ -262,8 +261,7 @@ class ModelBuilder:
 
         `inertia="as_given"` accepts inertias that no body can have, and reports them.
         """
-        if inertia not in ("strict", "as_given"):
-            raise UnknownNameError.of("inertia option", inertia, ("strict", "as_given"))
+        require_choice("inertia option", inertia, ("strict", "as_given"))
         if not self._bodies:
             raise ModelError("the model has no bodies; add one with add_body")
         bodies = place_coordinates(

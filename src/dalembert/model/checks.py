@@ -136,7 +136,7 @@ def per_coordinate(value: Any, n: int, what: str, *, negative: bool = False) -> 
     if len(numbers) != n:
         raise ModelError(f"{what} has {len(numbers)} numbers, the joint needs {n}; give one number or {n}")
     for number in numbers if n else [value] if isinstance(value, Real) else []:
-        if not isinstance(number, Real) or not math.isfinite(number):
+        if not is_finite(number):
             raise ModelError(f"{what} holds {number!r}; give finite numbers")
         if number < 0.0 and not negative:
             raise ModelError(f"{what} is {float(number)}; it must not be negative")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from dalembert.errors import ArgumentError
 from dalembert.model.body import Body
 from dalembert.scalar import Scalar
 
@@ -74,6 +75,12 @@ def random_state(
     A joint without limits is drawn over a turn or from -1 to 1 m. Where a dependent joint follows a single
     other one, its limits bound that one too.
     """
+    if (
+        isinstance(seed, bool)
+        or not isinstance(seed, int | np.integer | np.random.Generator)
+        or (not isinstance(seed, np.random.Generator) and seed < 0)
+    ):
+        raise ArgumentError("random_state: seed is a whole number that is not negative, or a NumPy Generator")
     rng = np.random.default_rng(seed)
     q: list[float] = []
     v: list[float] = []

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.errors import ArgumentError, DtypeError, ModelError, ShapeError, UnknownNameError
+from dalembert.errors import (
+    ArgumentError,
+    DtypeError,
+    ModelError,
+    ShapeError,
+    require_choice,
+    require_names,
+)
 from dalembert.foreign_arrays import require_numpy
 from dalembert.model.body import Body
 from dalembert.model.engine_joints import CIRCLE, CODECS, Array, Codec, State, unchanged
@@ -45,9 +52,10 @@ def convert_state(
     >>> print(q[3:7].round(3), x[3:7].round(3))  # scalar first here, scalar last there
     [-0.752  0.522  0.257 -0.31 ] [ 0.522  0.257 -0.31  -0.752]
     """
+    if not hasattr(model, "bodies"):  # this module lies below that of models
+        raise DtypeError(f"the first argument of convert_state must be a Model, got {type(model).__name__}")
     for engine in (source, target):
-        if engine not in ENGINES:
-            raise UnknownNameError.of("engine", engine, ENGINES)
+        require_choice("engine", engine, ENGINES)
     turning = _continuous(model, continuous)
     sequence = _order(model, order)
     read = _layout(model, source, turning, sequence)
@@ -111,9 +119,7 @@ def _codec(body: Body, engine: str, continuous: bool) -> Codec:
 
 
 def _continuous(model: Model, names: Iterable[str]) -> frozenset[str]:
-    if isinstance(names, str):
-        raise ArgumentError(f'continuous takes a list of joint names; write ["{names}"]')
-    found = frozenset(names)
+    found = frozenset(require_names("continuous", names))
     for name in found:
         if model.joint(name).kind != "revolute":
             raise ModelError(
@@ -125,6 +131,7 @@ def _continuous(model: Model, names: Iterable[str]) -> frozenset[str]:
 def _order(model: Model, names: Sequence[str] | None) -> list[Body]:
     if names is None:
         return list(model.bodies)
+    names = require_names("order", names)
     bodies = [model.joint(name).body for name in names]
     missing = {body.joint_name for body in model.bodies if body.nv} - set(names)
     if missing or len(set(names)) != len(bodies):
@@ -134,7 +141,10 @@ def _order(model: Model, names: Sequence[str] | None) -> list[Body]:
 
 def _array(values: npt.ArrayLike, name: str, width: int, engine: str) -> Array:
     require_numpy(name, values)
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except Exception as error:  # of somebody's array, whatever it is
+        raise ArgumentError(f"{name}: {error}") from error
     if np.issubdtype(array.dtype, np.integer) or array.dtype == np.bool_:
         array = array.astype(np.float64)
     if array.dtype not in (np.float64, np.float32):

@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dalembert.errors import ArgumentError, UnknownNameError
+from dalembert.errors import ArgumentError, require_choice
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Cylindrical, Helical, Joint, Prismatic, Revolute
 from dalembert.model.model import WORLD_NAME, Model
@@ -103,8 +103,7 @@ def _joint(row: DHRow) -> Joint:
         "cylindrical": Cylindrical(axis=Z),
         "helical": Helical(axis=Z, pitch=row.pitch),
     }
-    if row.joint not in kinds:
-        raise UnknownNameError.of("joint of a DH row", row.joint, kinds)
+    require_choice("joint of a DH row", row.joint, kinds)
     return kinds[row.joint]
 
 

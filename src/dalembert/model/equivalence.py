@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.errors import ArgumentError, UnknownNameError
+from dalembert.errors import ArgumentError, require_choice
 from dalembert.model.body import Body
 from dalembert.model.joints import Cylindrical, Helical, Joint, Prismatic, Revolute
 from dalembert.model.tree import Tree
@@ -88,8 +88,7 @@ def simplify_inertias(
     """
     if not isinstance(model, Tree):
         raise ArgumentError(f"simplify_inertias takes a Model, got {type(model).__name__}")
-    if parameters not in PARAMETERS:
-        raise UnknownNameError.of("kind of inertia parameters", parameters, PARAMETERS)
+    require_choice("kind of inertia parameters", parameters, PARAMETERS)
     inertias = [body.inertia for body in model.bodies]
     resting = _resting(model)
     for body in reversed(model.bodies):

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
-from dalembert.errors import ModelError, UnknownNameError
+from dalembert.errors import ModelError, require_choice
 
 __all__ = ["ConnectivityGraph", "Numbering"]
 
@@ -116,8 +116,7 @@ class ConnectivityGraph:
         """
         wanted = list(joints)
         for name in wanted:
-            if name not in self.joints:
-                raise UnknownNameError.of("joint", name, self.joints)
+            require_choice("joint", name, self.joints)
         shallow = self.minimum_depth_tree()
         rest = [name for name in self.joints if name in shallow]
         group = {node: node for node in (self.base, *self.bodies)}
@@ -147,8 +146,7 @@ class ConnectivityGraph:
     def loop(self, tree: frozenset[str], chord: str) -> frozenset[str]:
         """The joints of the one-chord cycle that a chord closes, itself included."""
         parents = self._parents(tree)
-        if chord not in self.joints:
-            raise UnknownNameError.of("joint", chord, self.joints)
+        require_choice("joint", chord, self.joints)
 
         def path(body: str) -> set[str]:
             joints = set()

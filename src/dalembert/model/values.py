@@ -46,6 +46,8 @@ def value_names(model: Model) -> tuple[str, ...]:
 
 def value(model: Model, name: str) -> Any:
     """The value of that name: a float, or a read-only array."""
+    if not isinstance(name, str):
+        raise UnknownNameError.of("model value", name, value_names(model))
     if name == "gravity":
         return _frozen(model.gravity.to_list())
     body, part = _locate(model, name)

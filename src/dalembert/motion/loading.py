@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.errors import ArgumentError, FileError, ModelError, UnknownNameError
+from dalembert.errors import ArgumentError, FileError, ModelError, UnknownNameError, require_choice
 from dalembert.formats.amc import read_asf_amc
 from dalembert.formats.bvh import read_bvh
 from dalembert.formats.deepmimic import read_deepmimic
@@ -240,8 +240,7 @@ def _even(frame_time: float, count: int) -> npt.NDArray[np.float64]:
 
 
 def _known(option: str, value: object, valid: tuple[str, ...]) -> None:
-    if value not in valid:
-        raise UnknownNameError.of(f"value of {option}", value, valid)
+    require_choice(f"value of {option}", value, valid)
 
 
 def _check_options(

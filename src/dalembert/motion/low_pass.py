@@ -13,7 +13,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.errors import ArgumentError
+from dalembert.arguments import as_array, positive_number
+from dalembert.errors import ArgumentError, ShapeError, own_errors
 from dalembert.model.checks import is_finite
 
 __all__ = ["low_pass"]
@@ -27,6 +28,7 @@ MEMORY: Final = 8.0
 """Half periods of the cutoff after which the filter has forgotten what was, to nine digits."""
 
 
+@own_errors
 def low_pass(values: Array, dt: float, cutoff: float) -> Array:
     """Samples (T, n) taken every dt [s] without what is above the cutoff [Hz], none of the rest delayed.
 
@@ -43,6 +45,10 @@ def low_pass(values: Array, dt: float, cutoff: float) -> Array:
     >>> print(np.abs(smooth - np.sin(2.0 * t))[50:-50].max() < 0.001)
     True
     """
+    values = as_array("values", values, ())
+    if values.ndim < 1 or not len(values):
+        raise ShapeError(f"low_pass: values has the shape {values.shape}; give samples (T, n)")
+    dt = positive_number("low_pass: dt", dt, "s")
     nyquist = 0.5 / dt
     if not (is_finite(cutoff) and 0.0 < cutoff < nyquist):
         raise ArgumentError(

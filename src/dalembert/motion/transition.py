@@ -10,14 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.api.dynamics import inverse_dynamics
-from dalembert.errors import ArgumentError, DtypeError
+from dalembert.arguments import whole_number
+from dalembert.errors import ArgumentError, DtypeError, own_errors
 from dalembert.model.checks import is_finite
 from dalembert.model.joints import Joint
 from dalembert.model.model import Model
@@ -34,7 +35,13 @@ __all__ = ["Transition", "transition"]
 
 Array = npt.NDArray[np.float64]
 
+MAX_KNOTS: Final = 10**5
+"""Knots of a coordinate: a descent keeps the square of their number in memory."""
+MAX_ITERATIONS: Final = 10**9
+"""More than a day of descent."""
 
+
+@own_errors
 def transition(
     model: Model,
     start: Any,
@@ -252,10 +259,8 @@ def _check(model: Any, duration: Any, knots: Any, iterations: Any) -> None:
         )
     if not (is_finite(duration) and duration > 0.0):
         raise ArgumentError(f"transition: duration is {duration!r}; give a positive time [s]")
-    if not isinstance(knots, int | np.integer) or knots < LEAST_KNOTS:
-        raise ArgumentError(f"transition: knots is {knots!r}; give a whole number, at least {LEAST_KNOTS}")
-    if not isinstance(iterations, int | np.integer) or iterations < 0:
-        raise ArgumentError(f"transition: iterations is {iterations!r}; give a whole number, not negative")
+    whole_number("transition: knots", knots, LEAST_KNOTS, MAX_KNOTS)
+    whole_number("transition: iterations", iterations, 0, MAX_ITERATIONS)
 
 
 def _not_negative(name: str, value: Any) -> float:

@@ -45,7 +45,10 @@ def end_state(model: Model, given: Any, name: str, frame: int) -> tuple[Array, .
     sizes = (("q", model.nq), ("v", model.nv), ("a", model.nv))
     state = []
     for part, (letter, size) in zip(parts, sizes, strict=False):
-        array = np.array(part, float)
+        try:
+            array = np.array(part, float)
+        except Exception as error:  # of somebody's array, whatever it is
+            raise DtypeError(f"transition: {letter} of {name} is not an array of numbers: {error}") from error
         if array.shape != (size,):
             raise ShapeError(
                 f"transition: {letter} of {name} has the shape {array.shape}; ({size},) is expected"

@@ -18,7 +18,7 @@ from dalembert.algorithms.energy_momentum import centroidal_momentum, kinetic_en
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.arguments import ArrayArgument
 from dalembert.compiled import compile
-from dalembert.errors import ArgumentError, DtypeError, UnknownNameError
+from dalembert.errors import ArgumentError, DtypeError, UnknownNameError, items_of
 from dalembert.execution import CompiledFunction
 from dalembert.lowering import Recipe
 from dalembert.model.model import Model
@@ -39,7 +39,7 @@ IN_STEPS: Final = ("contact_forces", "contact_work")
 
 def observers_of(observe: Observe) -> dict[str, Observer | None]:
     """What is to be observed, by name: a function of (model, t, q, v), or None for what the library knows."""
-    listed = [observe] if isinstance(observe, str | Mapping) else list(observe)
+    listed = [observe] if isinstance(observe, str | Mapping) else items_of(observe)
     found: dict[str, Observer | None] = {}
     for item in listed:
         if isinstance(item, str):

@@ -15,7 +15,7 @@ from dalembert.scalar import Scalar, absolute, select
 from dalembert.spatial.congruence import cross_cross
 from dalembert.spatial.motion_force import Force, Motion
 from dalembert.spatial.symmetric import SymMat3
-from dalembert.spatial.value import Value, mismatch
+from dalembert.spatial.value import SpatialTypeError, Value, mismatch
 from dalembert.spatial.vectors import Mat3, Vec3
 
 if TYPE_CHECKING:
@@ -52,7 +52,10 @@ class RigidInertia(Value):
 
     def __init__(self, mass: Scalar, com: Any, inertia_at_com: Any) -> None:
         c = Vec3.of(com)
-        h = c * mass
+        try:
+            h = c * mass
+        except (TypeError, OverflowError) as error:
+            raise SpatialTypeError(f"mass must be a scalar, got {type(mass).__name__}") from error
         _rigid_mass(self, mass)
         _rigid_h(self, h)
         _rigid_inertia(self, SymMat3.of(inertia_at_com) - cross_cross(c, h))

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from dalembert.errors import StateError, UnknownNameError
+from dalembert.errors import StateError, require_choice
 from dalembert.scalar import Scalar, absolute, atan2, cos, select, sin, sqrt
 from dalembert.spatial.congruence import rotation_product
 from dalembert.spatial.vectors import Mat3, Vec3
@@ -233,7 +233,6 @@ def euler_angles_of_rotation(order: str, R: Mat3) -> list[Scalar]:
 
 
 def _axes(order: str) -> tuple[int, int, int]:
-    if order not in EULER_ORDERS:
-        raise UnknownNameError.of("order of Euler angles", order, EULER_ORDERS)
+    require_choice("order of Euler angles", order, EULER_ORDERS)
     i, j, k = ("xyz".index(letter) for letter in order)
     return i, j, k

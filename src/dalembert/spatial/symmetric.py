@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, final
 
 import numpy as np
 
 from dalembert.errors import ShapeError
 from dalembert.scalar import Scalar
-from dalembert.spatial.value import scalars_of
+from dalembert.spatial.value import SpatialTypeError, scalars_of
 from dalembert.spatial.vectors import Mat3, Matrix3, Vec3
 
 __all__ = ["SymMat3"]
@@ -114,6 +114,10 @@ def _is_flat(values: Any) -> bool:
     """Whether the items are scalars rather than rows; an array of length 3 is taken for a row."""
     if isinstance(values, np.ndarray):
         return values.ndim == 1
+    if not isinstance(values, Iterable):
+        raise SpatialTypeError(
+            f"a 3x3 matrix must be three rows of three scalars, got {type(values).__name__}"
+        )
     return not any(
         isinstance(item, list | tuple | Vec3) or (isinstance(item, np.ndarray) and item.shape[:1] == (3,))
         for item in values

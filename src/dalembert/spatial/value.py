@@ -39,7 +39,8 @@ def scalars_of(values: Any, count: int, what: str) -> list[Scalar]:
     """`count` scalars of a sequence or array; numbers become floats, so that zeros are structural."""
     if isinstance(values, np.ndarray) and values.ndim == 1:
         values = values.tolist()
-    if isinstance(values, str | bytes) or not isinstance(values, Sequence | np.ndarray | Value):
+    plain = isinstance(values, str | bytes) or (isinstance(values, np.ndarray) and not values.ndim)
+    if plain or not isinstance(values, Sequence | np.ndarray | Value):
         raise SpatialTypeError(f"{what} must be a sequence of {count} scalars, got {type(values).__name__}")
     items = list(values)
     if len(items) != count:

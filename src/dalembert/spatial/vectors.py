@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypeVar, cast, final
 
+import numpy as np
+
 from dalembert.errors import ShapeError
 from dalembert.scalar import Scalar, sqrt
 from dalembert.spatial.value import SpatialTypeError, Value, mismatch, scalars_of
@@ -296,7 +298,7 @@ def _alike(operation: str, left: M, right: M) -> tuple[M, M]:
 
 
 def _nine(rows: Any) -> list[Scalar]:
-    if isinstance(rows, str | bytes | int | float):
+    if isinstance(rows, str | bytes | int | float) or (isinstance(rows, np.ndarray) and not rows.ndim):
         raise SpatialTypeError(f"a 3x3 matrix must be three rows of three scalars, got {type(rows).__name__}")
     items = list(rows)
     if len(items) != 3:

@@ -170,9 +170,9 @@ def test_the_public_function_takes_batches_and_says_what_is_wrong():
         np.testing.assert_allclose(forces[k], one[1], rtol=1e-9, atol=1e-9)
     with pytest.raises(UnknownNameError, match="elbo"):
         da.hybrid_dynamics(model, q, v, tau, a, prescribed=["elbo"])
-    with pytest.raises(ArgumentError, match="list of joint names"):
+    with pytest.raises(ArgumentError, match="list of names"):
         da.hybrid_dynamics(model, q, v, tau, a, prescribed=names[0])
-    with pytest.raises(ArgumentError, match="list of joint names"):
+    with pytest.raises(ArgumentError, match="list of names"):
         da.hybrid_dynamics(model, q, v, tau, a, prescribed=None)
     with pytest.raises(UnknownNameError, match="method"):
         da.hybrid_dynamics(model, q, v, tau, a, method="aba")

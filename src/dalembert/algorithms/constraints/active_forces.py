@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from dalembert.algorithms.constraints.loop_rows import loop_rows
 from dalembert.algorithms.kinematics import body_motions, forward_kinematics
-from dalembert.errors import ShapeError, UnknownNameError
+from dalembert.errors import ShapeError, require_choice
 from dalembert.model.body import Body
 from dalembert.model.elements import Loop
 from dalembert.model.tree import PerBody, Tree
@@ -134,8 +134,7 @@ def _active(tree: Tree, tau: LoopTorques) -> list[tuple[Loop, Sequence[Scalar]]]
     known = {loop.name: loop for loop in tree.loops}
     found = []
     for name, torques in tau.items():
-        if name not in known:
-            raise UnknownNameError.of("loop joint", name, known)
+        require_choice("loop joint", name, known)
         if len(torques) != known[name].joint.nv:
             raise ShapeError(
                 f'loop joint "{name}" has {known[name].joint.nv} freedoms, {len(torques)} forces were given'

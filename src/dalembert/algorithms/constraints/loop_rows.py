@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.sparsity import velocity_places
-from dalembert.errors import ArgumentError, UnknownNameError
+from dalembert.errors import ArgumentError, require_choice
 from dalembert.model.body import Body, JointMotion
 from dalembert.model.elements import Loop
 from dalembert.model.joints import Joint
@@ -68,8 +68,7 @@ def loop_rows(
     "base" in the world's coordinates, as Table 8.4 does, which costs digits far from the world's origin
     (section 8.7, the rounding-error problem).
     """
-    if coordinates not in COORDINATES:
-        raise UnknownNameError.of("coordinates of a loop's equations", coordinates, COORDINATES)
+    require_choice("coordinates of a loop's equations", coordinates, COORDINATES)
     nearby = coordinates == "nearby"
     to_p, to_s = (_links(path, q, v, time) for path in loop_paths(tree, loop, to_root=nearby))
     X_p = _end(to_p) @ loop.placement_predecessor

@@ -19,7 +19,7 @@ from dalembert.algorithms.floating_base.base import (
     floating_base,
     rigid_acceleration,
 )
-from dalembert.errors import UnknownNameError
+from dalembert.errors import require_choice
 from dalembert.model.body import Body, JointMotion
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.tree import Tree
@@ -47,8 +47,7 @@ def floating_base_inverse_dynamics(
     `gravity`: "forces", as weights in p (a_0^r starts at -a_g), or "acceleration", added to a_0 at the end;
     the results are the same.
     """
-    if gravity not in GRAVITY:
-        raise UnknownNameError.of("gravity treatment", gravity, GRAVITY)
+    require_choice("gravity treatment", gravity, GRAVITY)
     root = floating_base(tree, "floating_base_inverse_dynamics")
     f_x = body_forces(tree, q, external_forces, external_frame, time)
     a_g = base_gravity(tree, q, time=time)

@@ -30,7 +30,7 @@ from dalembert.algorithms.geometry.coriolis_matrix import coriolis_matrix, requi
 from dalembert.algorithms.inverse_mass_matrix import inverse_mass_matrix
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.algorithms.sparsity import velocity_places
-from dalembert.errors import UnknownNameError
+from dalembert.errors import require_choice
 from dalembert.model.body import Body
 from dalembert.model.configuration import position_rate
 from dalembert.model.joints.dual import directional_derivative
@@ -118,8 +118,7 @@ def _along(tree: Tree, q: Sequence[Scalar], i: int, function: Callable[[list[Sca
 
 
 def _of_kind(tree: Tree, q: Sequence[Scalar], first: Tensor, kind: str) -> Tensor:
-    if kind not in KINDS:
-        raise UnknownNameError.of("kind of christoffel_symbols", kind, KINDS)
+    require_choice("kind of christoffel_symbols", kind, KINDS)
     if kind == "first":
         return first
     inverse = inverse_mass_matrix(tree, q)

@@ -22,7 +22,7 @@ from dalembert.algorithms.integrators.carried import Flight, State
 from dalembert.algorithms.integrators.explicit import runge_kutta_step
 from dalembert.algorithms.inverse_dynamics import coriolis_forces
 from dalembert.algorithms.open_tree import require_open_tree
-from dalembert.errors import ArgumentError, UnknownNameError
+from dalembert.errors import ArgumentError, require_choice
 from dalembert.model.configuration import position_rate
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.tree import Tree
@@ -46,8 +46,7 @@ def inner_product(
     tree: Tree, q: Sequence[Scalar], u: Sequence[Scalar], w: Sequence[Scalar], *, space: str = "tangent"
 ) -> Scalar:
     """<u, w> = u^T M w of two velocities, or u^T M^-1 w of two forces or momenta; Eq. (1)."""
-    if space not in SPACES:
-        raise UnknownNameError.of("space of inner_product", space, SPACES)
+    require_choice("space of inner_product", space, SPACES)
     mapped = momentum_coordinates if space == "tangent" else velocity_coordinates
     total: Scalar = 0.0
     for x, y in zip(u, mapped(tree, q, w), strict=True):

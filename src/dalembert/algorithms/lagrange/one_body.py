@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from dalembert.algorithms.dense import Matrix, dot, times, transposed, unit
 from dalembert.algorithms.lagrange.newton_euler import newton_euler_blocks, world_inertia
-from dalembert.errors import UnknownNameError
+from dalembert.errors import require_choice
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.scalar import Scalar
 from dalembert.spatial import Mat3, SymMat3, Transform, Vec3
@@ -60,8 +60,7 @@ class BodyEquations(NamedTuple):
 
 def body_pose(orientation: str) -> Pose:
     """q -> pose, with q = (x, y, z, the numbers of an orientation by its name in `ORIENTATIONS`)."""
-    if orientation not in ORIENTATIONS:
-        raise UnknownNameError.of("orientation", orientation, ORIENTATIONS)
+    require_choice("orientation", orientation, ORIENTATIONS)
     rotation = ORIENTATIONS[orientation]
     return lambda q: Transform(rotation(q[3:]), Vec3(q[0], q[1], q[2]))
 

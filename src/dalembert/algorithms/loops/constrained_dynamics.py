@@ -13,7 +13,7 @@ from dalembert.algorithms.loops.null_space import accelerations_by_null_space
 from dalembert.algorithms.loops.range_space import accelerations_by_range_space
 from dalembert.algorithms.loops.sparse_elimination import accelerations_by_sparse_elimination
 from dalembert.algorithms.open_tree import require_moving_mass
-from dalembert.errors import ModelError, UnknownNameError
+from dalembert.errors import ModelError, require_choice
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar
 
@@ -55,8 +55,7 @@ def constrained_forward_dynamics(
     "range_space". `stabilization`: T_stab [s] (Eq. 8.22), without it errors drift.
     """
     chosen = method or _default(tree)
-    if chosen not in METHODS:
-        raise UnknownNameError.of("method of forward_dynamics for a model with constraints", chosen, METHODS)
+    require_choice("method of forward_dynamics for a model with constraints", chosen, METHODS)
     if chosen in NEED_MASS:
         require_moving_mass(tree, f'forward_dynamics with method="{chosen}"')
     return METHODS[chosen](tree, q, v, tau, **options)

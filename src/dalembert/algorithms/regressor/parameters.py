@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dalembert.errors import require_flag
 from dalembert.model.body import Body
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar
@@ -24,12 +25,14 @@ PARTS = ("mass", "h_x", "h_y", "h_z", "I_xx", "I_yy", "I_zz", "I_xy", "I_xz", "I
 
 def inertial_parameters(tree: Tree, *, armature: bool = False) -> list[Scalar]:
     """pi: ten numbers a body, (1), and the armatures after them if asked for."""
+    require_flag("armature", armature)
     bodies = [x for body in tree.bodies for x in body.inertia.leaves()]
     return bodies + ([x for body in tree.bodies for x in body.armature] if armature else [])
 
 
 def parameter_names(tree: Tree, *, armature: bool = False) -> list[str]:
     """`"<body>.mass"`, `"<body>.h_x"` … `"<body>.I_yz"`, then `"<joint>.armature"`, numbered if several."""
+    require_flag("armature", armature)
     names = [f"{body.name}.{part}" for body in tree.bodies for part in PARTS]
     return names + ([name for body in tree.bodies for name in _armature_names(body)] if armature else [])
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from dalembert.errors import ModelError, UnknownNameError
+from dalembert.errors import ModelError, require_choice
 from dalembert.model.joints.composite import Composite
 from dalembert.model.joints.cylindrical import Cylindrical
 from dalembert.model.joints.data import decode_placement
@@ -87,8 +87,7 @@ def joint_from_data(data: dict[str, Any]) -> Joint:
     if not isinstance(data, dict) or "type" not in data:
         raise ModelError(f'a joint is saved as a dictionary with a "type", got {repr(data)[:60]}')
     kind = data["type"]
-    if not isinstance(kind, str) or kind not in REGISTRY:
-        raise UnknownNameError.of("joint type", kind, REGISTRY)
+    require_choice("joint type", kind, REGISTRY)
     fields = {name: _decode(value) for name, value in data.items() if name != "type"}
     try:
         return REGISTRY[kind](**fields)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from numbers import Real
 
-from dalembert.errors import ModelError
+from dalembert.errors import ModelError, items_of
 from dalembert.scalar import Scalar, atan2, cos, select, sin
 from dalembert.spatial import AxialScrew, Mat3, Placement, Transform, Vec3
 from dalembert.spatial.rotations import principal_direction, rotation_about
@@ -25,9 +25,11 @@ NORM_TOLERANCE = 4.0e-16
 
 def unit_axis(axis: Sequence[Scalar] | Vec3, owner: str) -> Vec3:
     """The axis with unit length: checked if it holds plain numbers, taken as given if it is traced."""
-    components = list(axis) if isinstance(axis, Iterable) and not isinstance(axis, str) else [axis]
+    components = items_of(axis)
     if len(components) != 3 or any(isinstance(component, str | None) for component in components):
-        raise ModelError(f"{owner}: the axis {axis!r} is no direction; give three numbers, such as (0, 0, 1)")
+        raise ModelError(
+            f"{owner}: the axis {axis!r} is not a direction; give three numbers, such as (0, 0, 1)"
+        )
     if not all(isinstance(component, Real) for component in components):
         return Vec3(*components)
     x, y, z = (float(component) for component in components)
@@ -48,9 +50,13 @@ def finite_number(value: Scalar, name: str, owner: str) -> Scalar:
     """A parameter that must be finite if it is a plain number."""
     if not isinstance(value, Real):
         return value
-    if not math.isfinite(value):
-        raise ModelError(f"{owner}: {name} = {value} must be a finite number")
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an int beyond all floats
+        number = math.inf
+    if not math.isfinite(number):
+        raise ModelError(f"{owner}: {name} = {number} must be a finite number")
+    return number
 
 
 def screw(axis: Vec3, angle: Scalar | None, advance: Scalar | None) -> Placement:

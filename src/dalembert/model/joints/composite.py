@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dalembert.errors import ModelError
+from dalembert.errors import ModelError, items_of
 from dalembert.model.joints.joint import Joint
 from dalembert.model.joints.subspaces import relative_volume
 from dalembert.scalar import Scalar
@@ -45,8 +45,20 @@ class Composite(Joint):
     parameter_names = ("joints", "placements")
 
     def __init__(self, joints: Sequence[Joint], placements: Sequence[Placement] | None = None) -> None:
-        members = tuple(joints)
-        where = (Transform.identity(),) * len(members) if placements is None else tuple(placements)
+        members = tuple(items_of(joints))
+        for member in members:
+            if not isinstance(member, Joint):
+                raise ModelError(
+                    f"Composite: joints is a list of Joints, got a {type(member).__name__} in it"
+                )
+        where = (Transform.identity(),) * len(members)
+        if placements is not None:
+            where = tuple(items_of(placements))
+        for place in where:
+            if not isinstance(place, Placement):
+                raise ModelError(
+                    f"Composite: placements is a list of Transforms, got a {type(place).__name__} in it"
+                )
         if not members:
             raise ModelError("Composite: no joints given; give at least one, or use Fixed")
         if len(where) != len(members):

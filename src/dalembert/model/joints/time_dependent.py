@@ -51,6 +51,13 @@ class TimeDependent(DerivedJoint):
     time_dependent = True
 
     def __post_init__(self) -> None:
+        for name in ("joint", "driver"):
+            if not isinstance(getattr(self, name), Joint):
+                raise ModelError(
+                    f"TimeDependent: {name} must be a Joint, got {type(getattr(self, name)).__name__}"
+                )
+        if not callable(self.motion):
+            raise ModelError(f"TimeDependent: motion is a function of time, got {type(self.motion).__name__}")
         if self.driver.time_dependent:
             raise ModelError("TimeDependent: the driver depends on time itself; put its motion into `motion`")
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from dalembert.errors import own_errors
 from dalembert.model.body import Limits
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.dh import DHRow, dh_placement
@@ -68,11 +69,13 @@ ARM7 = (
 )  # fmt: skip
 
 
+@own_errors
 def arm6() -> Model:
     """A six-joint arm with a spherical wrist; reach about 1 m, 39 kg; frame "tool" at the flange."""
     return _arm("arm6", ARM6, tool=0.10)
 
 
+@own_errors
 def arm7() -> Model:
     """A seven-joint arm with a spherical shoulder and wrist, redundant like a human arm; frame "tool" at
     the hand.

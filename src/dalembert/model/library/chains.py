@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dalembert.errors import ArgumentError
+from dalembert.errors import ArgumentError, own_errors
 from dalembert.model.dh import DHRow, dh_chain
 from dalembert.model.library.random_trees import random_inertia
 from dalembert.model.model import Model
@@ -17,6 +17,7 @@ FIRST_SEED = 2008
 """Link i draws its numbers from seed FIRST_SEED + i, so that GU(n) begins with GU(n - 1)."""
 
 
+@own_errors
 def gu(n: int) -> Model:
     """GU(n): n revolute joints in a chain, all DH parameters and inertias general (Featherstone 2008
     section 10.3).

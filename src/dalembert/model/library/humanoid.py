@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dalembert.errors import ArgumentError
+from dalembert.errors import ArgumentError, own_errors
 from dalembert.model.body import Limits
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Free, Joint, Revolute, Spherical, SphericalEuler, Universal
@@ -45,6 +45,7 @@ FORWARD = (0.0, -1.0, 0.0)
 """Turning about -y swings what hangs forward and lifts what points forward."""
 
 
+@own_errors
 def humanoid(*, height: float = HEIGHT, mass: float = 75.0) -> Model:
     """A person of the given stature [m] and mass [kg]: 20 bodies, nq = 46, nv = 43.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dalembert.errors import ModelError
+from dalembert.errors import ModelError, own_errors
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Prismatic, Revolute, SphereInCylinder
 from dalembert.model.library.arguments import require_numbers, require_whole_numbers
@@ -41,6 +41,7 @@ def _bar(length: float, mass: float) -> tuple[RigidInertia, Capsule]:
     return RigidInertia(mass, (length / 2.0, 0.0, 0.0), (0.0, moment, moment)), capsule
 
 
+@own_errors
 def four_bar(
     *,
     ground: float = 1.0,
@@ -80,6 +81,7 @@ def four_bar(
     return builder.build()
 
 
+@own_errors
 def slider_crank(
     *, crank: float = 0.25, rod: float = 0.8, slider_mass: float = 1.0, density: float = 2.0
 ) -> Model:
@@ -118,6 +120,7 @@ def slider_crank(
     return builder.build()
 
 
+@own_errors
 def five_bar(
     *, ground: float = 0.4, proximal: float = 0.5, distal: float = 0.7, density: float = 2.0
 ) -> Model:
@@ -167,6 +170,7 @@ def five_bar(
     return builder.build()
 
 
+@own_errors
 def ladder(rungs: int = 3, *, width: float = 0.4, spacing: float = 0.3, density: float = 2.0) -> Model:
     """A rope ladder that hangs in the x-z plane: two rails of hinged segments, and a rung between each pair.
 

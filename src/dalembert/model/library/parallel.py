@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, final
 
-from dalembert.errors import ModelError
+from dalembert.errors import ModelError, own_errors
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Free, Prismatic, Spherical, Universal
 from dalembert.model.library.arguments import require_numbers
@@ -23,6 +23,7 @@ __all__ = ["stewart"]
 LEGS = 6
 
 
+@own_errors
 def stewart(
     *,
     base_radius: float = 0.6,

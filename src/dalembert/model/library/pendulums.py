@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dalembert.errors import own_errors
 from dalembert.model.body import Limits
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Prismatic, Revolute
@@ -45,6 +46,7 @@ def _hang(
     )
 
 
+@own_errors
 def pendulum(length: float = 1.0, mass: float = 1.0, *, damping: float = 0.0) -> Model:
     """A point mass on a massless rod, hanging at q = 0: m l^2 a = tau - m g l sin q."""
     require_numbers("pendulum", length=length, mass=mass)
@@ -54,6 +56,7 @@ def pendulum(length: float = 1.0, mass: float = 1.0, *, damping: float = 0.0) ->
     return builder.build()
 
 
+@own_errors
 def double_pendulum(
     lengths: tuple[float, float] = (1.0, 1.0),
     masses: tuple[float, float] = (1.0, 1.0),
@@ -70,6 +73,7 @@ def double_pendulum(
     return builder.build()
 
 
+@own_errors
 def two_link_arm(
     lengths: tuple[float, float] = (1.0, 1.0),
     masses: tuple[float, float] = (1.0, 1.0),
@@ -98,6 +102,7 @@ def two_link_arm(
     return builder.build()
 
 
+@own_errors
 def cart_pole(
     cart_mass: float = 1.0, pole_mass: float = 0.1, pole_length: float = 1.0, *, damping: float = 0.0
 ) -> Model:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dalembert.errors import own_errors
 from dalembert.model.body import Limits
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Free, Revolute
@@ -21,6 +22,7 @@ def _at(x: float, y: float, z: float) -> Transform:
     return Transform(Mat3.identity(), Vec3(x, y, z))
 
 
+@own_errors
 def quadruped() -> Model:
     """A quadruped of 12 kg standing 0.42 m high at full stretch, x forward, y left; feet are frames and
     spheres.

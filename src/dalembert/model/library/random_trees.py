@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.errors import ArgumentError, UnknownNameError
+from dalembert.errors import ArgumentError, own_errors, require_choice
 from dalembert.model.body import Limits
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import (
@@ -89,9 +89,7 @@ drawn.
 def random_joint(seed: int | Generator, kind: str | type[Joint]) -> Joint:
     """A joint of the kind, by name or class, with random axes, pitches and radii."""
     name = kind if isinstance(kind, str) else getattr(kind, "kind", kind)
-    if name not in MAKERS:
-        raise UnknownNameError.of("kind of random joint", name, MAKERS)
-    return MAKERS[name](np.random.default_rng(seed))
+    return MAKERS[require_choice("kind of random joint", name, MAKERS)](np.random.default_rng(seed))
 
 
 def random_placement(seed: int | Generator, *, reach: float = 0.5) -> Transform:
@@ -115,6 +113,7 @@ def random_inertia(seed: int | Generator) -> RigidInertia:
     return RigidInertia(mass, rng.uniform(-0.2, 0.2, 3).tolist(), SymMat3(xx, yy, zz, xy, xz, yz))
 
 
+@own_errors
 def random_tree(
     seed: int,
     *,

@@ -39,7 +39,7 @@ class ConvexMesh(Solid):
     def _check_size(self) -> None:
         try:
             points = np.array(self.vertices, dtype=np.float64)
-        except (TypeError, ValueError) as error:
+        except Exception as error:  # of somebody's array, whatever it is
             raise ModelError(f"convex mesh: vertices must be points (x, y, z): {error}") from error
         if points.ndim != 2 or points.shape[1] != 3 or not 4 <= len(points) <= MAX_POINTS:
             raise ModelError(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
-from dalembert.errors import ArgumentError, ModelError
+from dalembert.errors import ArgumentError, ModelError, items_of
 from dalembert.model.body import Placement
 from dalembert.model.checks import is_finite, placement_or_identity
 from dalembert.spatial import Mat3, RigidInertia, SymMat3, Transform, Vec3
@@ -39,7 +39,7 @@ def positive(value: Any, what: str) -> float:
 
 
 def triple(values: Any, what: str) -> tuple[float, float, float]:
-    items = list(values)
+    items = items_of(values)
     if len(items) != 3:
         raise ModelError(f"{what} has {len(items)} numbers; give three")
     return items[0], items[1], items[2]
@@ -47,7 +47,7 @@ def triple(values: Any, what: str) -> tuple[float, float, float]:
 
 def checked_friction(given: Any, what: str) -> tuple[float, float, float]:
     """The coefficients of sliding, torsional and rolling friction."""
-    numbers = list(given) if isinstance(given, Iterable) else []
+    numbers = items_of(given)
     if len(numbers) != 3 or not all(is_finite(c) and c >= 0.0 for c in numbers):
         raise ModelError(f"{what}: friction is {given!r}; give three finite numbers, none negative")
     return float(numbers[0]), float(numbers[1]), float(numbers[2])
@@ -87,18 +87,20 @@ class Shape(ABC):
         self._check_size()
         if not isinstance(self.name, str):
             raise ModelError(f"{self.kind}: name is {self.name!r}; give text")
-        if len(self.rgba) != 4 or not all(is_finite(c) and 0.0 <= c <= 1.0 for c in self.rgba):
+        colour = items_of(self.rgba)
+        if len(colour) != 4 or not all(is_finite(c) and 0.0 <= c <= 1.0 for c in colour):
             raise ModelError(f"{self.kind}: rgba is {self.rgba!r}; give four numbers from 0 to 1")
         for name in ("group", "collides_with"):
             given = getattr(self, name)
-            mask = int(given) if is_finite(given) and not isinstance(given, bool) else -1
-            if mask != given or not 0 <= mask <= ALL_GROUPS:
+            number = is_finite(given) and not isinstance(given, bool)
+            mask = int(given) if number else -1
+            if not number or mask != given or not 0 <= mask <= ALL_GROUPS:
                 raise ModelError(
                     f"{self.kind}: {name} is {given!r}; give a bit mask, an int from 0 to 2^32 - 1"
                 )
             self._put(name, mask)
         self._put("placement", placement_or_identity(self.placement, f"{self.kind}: placement"))
-        self._put("rgba", tuple(float(c) for c in self.rgba))
+        self._put("rgba", tuple(float(c) for c in colour))
         if self.friction is not None:
             self._put("friction", checked_friction(self.friction, self.kind))
         self._put("restitution", checked_restitution(self.restitution, self.kind))

@@ -8,7 +8,7 @@ from typing import final
 
 import numpy as np
 
-from dalembert.errors import ArgumentError, ModelError
+from dalembert.errors import ArgumentError, ModelError, items_of
 from dalembert.model.checks import is_finite
 from dalembert.model.shapes.shape import Shape, positive, triple
 
@@ -51,7 +51,7 @@ class HeightField(Shape):
     def _check_size(self) -> None:
         try:
             heights = np.array(self.heights, dtype=np.float64)
-        except (TypeError, ValueError) as error:
+        except Exception as error:  # of somebody's array, whatever it is
             raise ModelError(f"height field: heights must be rows of equal length: {error}") from error
         if heights.ndim != 2 or min(heights.shape) < 2:
             raise ModelError(
@@ -59,7 +59,7 @@ class HeightField(Shape):
             )
         if not np.isfinite(heights).all():
             raise ModelError("height field: a height is not finite")
-        size = tuple(self.size)
+        size = tuple(items_of(self.size))
         if len(size) != 2:
             raise ModelError(f"height field: size has {len(size)} numbers; give two, along x and y")
         self._put("heights", tuple(map(tuple, heights.tolist())))
