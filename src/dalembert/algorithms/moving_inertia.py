@@ -63,7 +63,7 @@ LEAST_PIVOT_RATIO: Final = 1e-12
 LEAST_OWN_RATIO: Final = 1e-9
 """Smallest over largest eigenvalue of the scaled matrix in (1), for it to count as positive definite."""
 
-UNIT: Final = RigidInertia(1.0, Vec3.zero(), SymMat3(1.0, 0.0, 0.0, 1.0, 0.0, 1.0))
+UNIT: Final = RigidInertia(1.0, Vec3.zero(), SymMat3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0))
 """A mass of 1 kg with moments of 1 kg m^2 at the origin, of literals."""
 
 MAX_SAMPLED_NV: Final = 300
