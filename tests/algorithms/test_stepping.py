@@ -59,7 +59,7 @@ def test_thrown_spinning_body_keeps_its_momentum_to_rounding(kind, integrator):
     t = dt * steps
     close(in_joint_axes(center_of_mass_velocity(model, *end)), v0 + g * t, 1e-12)
     path = c0 + v0 * t + 0.5 * g * t * t
-    sides = {"semi_implicit": 0.5, "implicit": 0.5, "euler": -0.5}
+    sides = {"semi_implicit": 0.5, "midpoint": 0.5, "implicit": 0.5, "euler": -0.5}
     path = path + sides.get(integrator, 0.0) * g * t * dt  # sums of the velocities at one end of each step
     close(in_joint_axes(center_of_mass(model, end.q)), path, 1e-12)
 

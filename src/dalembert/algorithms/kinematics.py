@@ -13,7 +13,7 @@ from typing import NamedTuple
 from dalembert.model.body import Body
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, is_zero
 from dalembert.spatial import Motion, Transform, Vec3
 
 __all__ = [
@@ -53,6 +53,16 @@ def forward_kinematics(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None =
         return X_0i, X_0i
 
     return tree.outward(step, Transform.identity())
+
+
+def squared_turning_rate(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> Scalar:
+    """Return the sum of squares of the velocity variables that turn something [rad^2/s^2]."""
+    total: Scalar = 0.0
+    for body in tree.bodies:
+        for s, rate in zip(body.jcalc(q, None, None).S, body.own_v(v), strict=True):
+            if not all(is_zero(x) for x in s.angular):
+                total = total + rate * rate
+    return total
 
 
 def body_velocities(

@@ -88,9 +88,10 @@ def step(
     """The state after dt [s] under constant joint and external forces.
 
     `integrator`: "semi_implicit" (Euler: v from the accelerations, then q from the new v), "rk4", "euler",
-    "heun", "implicit" (in springs, damping and friction of the joints) or "variational"; see `integrators`.
+    "heun", "midpoint" (velocity-product forces half a step on, damping implicit), "implicit" (springs too) or
+    "variational"; see `integrators`.
     `passive`: add springs, damping and dry friction to tau. `stabilization`: T_stab [s] of constraints, None:
-    without, "automatic": 0.1 s, or five steps of the semi-implicit and the implicit method.
+    without, "automatic": 0.1 s, or five steps of those that move positions by the new velocities.
     """
     if isinstance(dt, (int, float)) and not 0.0 < dt < float("inf"):
         raise ArgumentError(f"step: dt = {dt} s; give a finite step greater than zero")

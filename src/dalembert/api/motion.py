@@ -89,7 +89,9 @@ def step(
     tau: ArrayLike,
     dt: float,
     *,
-    integrator: Literal["semi_implicit", "rk4", "euler", "heun", "implicit", "variational"] = "semi_implicit",
+    integrator: Literal[
+        "semi_implicit", "midpoint", "implicit", "variational", "rk4", "heun", "euler"
+    ] = "semi_implicit",
     external_forces: ArrayLike | None = None,
     stabilization: ArrayLike | Literal["automatic"] | None = "automatic",
     time: ArrayLike | None = None,
@@ -97,17 +99,21 @@ def step(
 ) -> tuple[Array, Array]:
     """(q, v) after one step of dt [s] with tau held, on the configuration manifold.
 
-    "semi_implicit": v' = v + dt FD(q, v, tau + passive), q' = integrate(q, dt v'), of order one; "rk4": Runge
-    and Kutta's method of order four; "euler" (explicit, for teaching) and "heun" (trapezoidal), of order one
-    and two; "implicit": (M + dt D + dt^2 K) (v' - v)/dt = tau - b - K (x + dt v) - D v, stable with springs,
-    damping and friction of joints however stiff, of order one; "variational": discrete mechanics, of order
-    two, which keeps linear and angular momentum to rounding and whose energy error stays bounded, for trees.
+    "semi_implicit": v' = v + dt FD(q, v, tau + passive), q' = integrate(q, dt v'), of order one, with the
+    gyroscopic force of a body by itself in the middle of the step; it needs dt D below the inertias that are
+    damped, and limbs that swing fast gain energy. "midpoint", the default of `da.rollout`:
+    (M + dt D) (v' - v)/dt = tau - b(q, v_m) - K x - D v with v_m half a step on: stable with damping and
+    friction of joints however stiff, and of order two for what turns, at half as much cost again. "implicit":
+    (M + dt D + dt^2 K) (v' - v)/dt = tau - b(q, v_m) - K (x + dt v) - D v, stable with stiff springs too.
+    "rk4": the classical Runge–Kutta method of order four; "euler" (explicit, for teaching) and "heun"
+    (trapezoidal), of order one and two; "variational": discrete mechanics, of order two, which keeps linear
+    and angular momentum to rounding and whose energy error stays bounded, for trees.
     Passive joint forces are added to tau. The linear velocity of a free joint is carried in world axes, so
     that a thrown spinning body keeps its momentum to rounding.
     `stabilization`: the time [s] in which errors of loops and other constraints fade (Featherstone 2008
-    Eq. 8.22), by default five steps of "semi_implicit" and "implicit", 0.1 s of others; None: they drift;
-    without effect where there are no constraints. A model with a loop closure moves by its independent joints
-    alone and makes no such errors (section 8.11).
+    Eq. 8.22), by default five steps of "semi_implicit", "midpoint" and "implicit", 0.1 s of others; None:
+    they drift; without effect where there are no constraints. A model with a loop closure moves by its
+    independent joints alone and makes no such errors (section 8.11).
 
     Rows: ANIM-INTEG, ANIM-SIMLOOP, RBDA-3.1-FDX.
 

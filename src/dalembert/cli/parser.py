@@ -148,9 +148,8 @@ def _add_simulate(commands: "Commands[Parser]") -> None:
     add("--every", type=positive_count, metavar="N", help="steps from frame to frame (default: of 10 ms)")
     add(
         "--integrator",
-        default="semi_implicit",
         metavar="NAME",
-        help="of motion without contact, such as rk4 (default: semi_implicit)",
+        help="of motion without contact, such as rk4 (default: midpoint)",
     )
     add(
         "--contact",

@@ -17,6 +17,7 @@ from dalembert.errors import ArgumentError, DtypeError, ShapeError, require_choi
 from dalembert.foreign_arrays import is_foreign
 from dalembert.memory_limits import require_memory
 from dalembert.model.model import Model
+from dalembert.simulation.step_function import DEFAULT_INTEGRATOR
 
 __all__ = [
     "Contact",
@@ -61,8 +62,10 @@ def checked_contact(model: Model, contact: Contact) -> Rigid | Compliant | None:
     return contact
 
 
-def checked_integrator(name: str, contact: Rigid | Compliant | None) -> str:
-    """The name of the integrator, if it goes with that contact."""
+def checked_integrator(name: str | None, contact: Rigid | Compliant | None) -> str:
+    """Return the name of the integrator, if it goes with that contact."""
+    if name is None:
+        return DEFAULT_INTEGRATOR
     require_choice("integrator", name, INTEGRATORS)
     if contact is not None and name != "semi_implicit":
         raise ArgumentError(

@@ -51,7 +51,7 @@ def rollout(
     dt: npt.ArrayLike = 0.002,
     *,
     contact: Contact = None,
-    integrator: str = "semi_implicit",
+    integrator: str | None = None,
     callback: Callback | None = None,
     external_forces: npt.ArrayLike | None = None,
     external_frame: str = "body",
@@ -77,10 +77,11 @@ def rollout(
 
     `contact`: None (joints alone: no limits), "rigid" or "compliant", or a `da.contact.Rigid` or
     `da.contact.Compliant` with its options.
-    `integrator`: of `da.step`, where there is no contact; a step with contact is semi-implicit, springs and
-    damping of joints are implicit in it. `external_forces` on the bodies, `(n_bodies, 6)` held throughout,
-    `(…, steps, n_bodies, 6)` step by step, or `(…, 1, n_bodies, 6)` held, sample by sample; in the frame
-    `external_frame`: "body", "world", or "center", along world axes at the centre of mass of each body.
+    `integrator`: of `da.step`, where there is no contact, by default "midpoint"; a step with contact is
+    semi-implicit, springs and damping of joints are implicit in it. `external_forces` on the bodies,
+    `(n_bodies, 6)` held throughout, `(…, steps, n_bodies, 6)` step by step, or `(…, 1, n_bodies, 6)` held,
+    sample by sample; in the frame `external_frame`: "body", "world", or "center", along world axes at the
+    centre of mass of each body.
 
     `observe`: "energy" [J], "momentum" (about the centre of mass), "constraint_error", "contact_forces"
     `(…, T+1, n_bodies, 3)` (their sums on bodies [N]), "contact_work" (all of it since the start [J]), and
@@ -92,7 +93,8 @@ def rollout(
     `start` [s]: the time of the first frame. `progress(done, steps)` is called several times a second.
 
     A sample whose step is not finite, or whose velocities exceed 1e6, stays in its last good state, and
-    `failed_at` and `cause` of the trajectory tell; the others go on. Ctrl-C ends a rollout early: the
+    `failed_at` and `cause` of the trajectory tell; the others go on. A sample that gained energy which no
+    work explains is reported, too (`energy_gain`). Ctrl-C ends a rollout early: the
     trajectory has the frames until then. Shapes that overlap at the start are reported, and parted without a
     push, by compliant contact at 0.25 m/s where they are very deep. Loops must be closed
     at the start, and their velocities must keep them so.

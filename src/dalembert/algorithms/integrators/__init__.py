@@ -3,7 +3,7 @@
 from dalembert.algorithms.integrators.carried import Flight, State
 from dalembert.algorithms.integrators.circumstances import Circumstances, Integrator
 from dalembert.algorithms.integrators.explicit import euler, heun, runge_kutta_4, semi_implicit
-from dalembert.algorithms.integrators.implicit import implicit
+from dalembert.algorithms.integrators.implicit import implicit, midpoint
 from dalembert.algorithms.integrators.variational import variational
 
 __all__ = ["INTEGRATORS", "VELOCITY_FIRST", "Circumstances", "Flight", "Integrator", "State"]
@@ -13,10 +13,11 @@ INTEGRATORS: dict[str, Integrator] = {
     "rk4": runge_kutta_4,
     "euler": euler,
     "heun": heun,
+    "midpoint": midpoint,
     "implicit": implicit,
     "variational": variational,
 }
 """Every integrator by the name that `step` knows it under."""
 
-VELOCITY_FIRST = ("semi_implicit", "implicit")
+VELOCITY_FIRST = ("semi_implicit", "midpoint", "implicit")
 """Those that move positions by the new velocities; constraints are kept as a `Leap` of these."""

@@ -1,24 +1,32 @@
-"""A step that is implicit in what is stiff: springs, damping and dry friction of the joints.
+"""Steps that are implicit in what is stiff, with velocity-product forces in the middle of the step.
 
-The forces of joints are taken where the step ends, positions at q + h v':
+Damping and dry friction of joints are taken where the step ends; "implicit" takes springs there too, at
+positions q + h v', "midpoint" where it begins:
 
     M (v' - v) / h + b = tau - K (x + h v') - D v'                 D = damping + friction / sqrt(v^2 + s^2)
     =>  (M + h D + h^2 K) a = tau - b - K x - (D + h K) v,          v' = v + h a                      (1)
 
 and q' follows from v'. h D + h^2 K stands where armature does, so that (1) is forward dynamics of the same
 system with larger armatures, loops and couplings included. Dry friction counts by its secant, which takes
-no energy back: a joint stops, and does not chatter. Gyroscopic forces stay explicit, as in the semi-implicit
-method, which this is where there is nothing stiff. Order one.
+no energy back: a joint stops, and does not chatter.
+
+b holds centrifugal, Coriolis and gyroscopic forces, quadratic in velocities. At v they let what turns gain
+(h omega)^2 of its energy in every step. So (1) is solved twice with the same inertias: with b(q, v), and then
+with b(q, v_m) at the velocities v_m half a step on; the error falls to (h omega)^4. Systems with loops or
+other constraints, whose accelerations are those that keep the loops at v, take the first solution.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from dalembert.algorithms.aligned import AlignedBody, AlignedTree
-from dalembert.algorithms.integrators.carried import State
+from dalembert.algorithms.flight import land
+from dalembert.algorithms.integrators.carried import State, joined
 from dalembert.algorithms.integrators.circumstances import Circumstances
 from dalembert.algorithms.integrators.explicit import leapt
+from dalembert.algorithms.open_tree import is_constrained
 from dalembert.algorithms.passive_forces import FRICTION_SPEED, displacement
 from dalembert.errors import ModelError
 from dalembert.model.body import Body
@@ -27,29 +35,56 @@ from dalembert.model.tree import Tree
 from dalembert.model.values import rebuilt
 from dalembert.scalar import Scalar, is_zero, sqrt
 
-__all__ = ["implicit", "resistances", "with_armatures"]
+__all__ = ["implicit", "midpoint", "resistances", "with_armatures"]
 
 
 def implicit(around: Circumstances, start: State, dt: Scalar) -> State:
-    """v' of Eq. (1), then q' from v'."""
-    if not around.passive:
-        return leapt(around.flight, start, around.acceleration(start.q, start.v, 0.0), dt)
+    """Take a step of Eq. (1), implicit in springs, damping and dry friction of the joints."""
+    return _step(around, start, dt, [body.stiffness for body in around.tree.bodies])
+
+
+def midpoint(around: Circumstances, start: State, dt: Scalar) -> State:
+    """Take a step of Eq. (1), implicit in damping and dry friction of the joints; springs keep their energy,
+    as under the symplectic Euler method."""
+    return _step(around, start, dt, [(0.0,) * body.nv for body in around.tree.bodies])
+
+
+def _step(around: Circumstances, start: State, dt: Scalar, stiffnesses: Sequence[Sequence[Scalar]]) -> State:
+    """Take a step of Eq. (1), implicit in damping, dry friction, and springs of these stiffnesses."""
+    tree, tau = around.tree, around.tau
+    if around.passive:
+        tree, tau = _stiff(around, start, dt, stiffnesses)
+
+    def acceleration(v: Sequence[Scalar]) -> list[Scalar]:
+        return around.acceleration_under(tree, start.q, v, tau, 0.0)
+
+    a, flight = acceleration(start.v), around.flight
+    if is_constrained(tree) or tree.closure is not None:
+        return leapt(flight, start, a, dt)
+    flying, rate = flight.take_off(start), flight.rates(start, a)
+    half = State(flying.q, [w + 0.5 * dt * x for w, x in zip(flying.v, rate.v, strict=True)])
+    v_m = joined(land(b, y, w) for b, y, w in flight.parts(half)).v
+    return leapt(flight, start, acceleration(v_m), dt, v_m)
+
+
+def _stiff(
+    around: Circumstances, start: State, dt: Scalar, stiffnesses: Sequence[Sequence[Scalar]]
+) -> tuple[Tree, list[Scalar]]:
+    """Return the system with the armatures of Eq. (1), and tau - K x - (D + h K) v."""
     armatures: dict[int, tuple[Scalar, ...]] = {}
     forces: list[list[Scalar]] = []
-    for body in around.tree.bodies:
+    for body, soft in zip(around.tree.bodies, stiffnesses, strict=True):
         own_v = body.own_v(start.v)
-        D = resistances(body, own_v)
-        K = body.stiffness
-        gains = [d + dt * k for d, k in zip(D, K, strict=True)]
+        gains = [d + dt * k for d, k in zip(resistances(body, own_v), soft, strict=True)]
         armatures[body.index] = tuple(
             m + dt * gain if not is_zero(gain) else m for m, gain in zip(body.armature, gains, strict=True)
         )
         x = displacement(body, body.own_q(start.q))
-        forces.append([-(k * e) - gain * u for k, e, gain, u in zip(K, x, gains, own_v, strict=True)])
+        forces.append(
+            [-(k * e) - gain * u for k, e, gain, u in zip(body.stiffness, x, gains, own_v, strict=True)]
+        )
     total = [t + f for t, f in zip(around.tau, around.tree.collect(forces), strict=True)]
-    stiff = with_armatures(around.tree, armatures)
-    a = around.acceleration_under(stiff, start.q, start.v, total, 0.0)
-    return leapt(around.flight, start, a, dt)
+    return with_armatures(around.tree, armatures), total
 
 
 def with_armatures(tree: Tree, armatures: dict[int, tuple[Scalar, ...]]) -> Tree:
@@ -64,7 +99,9 @@ def with_armatures(tree: Tree, armatures: dict[int, tuple[Scalar, ...]]) -> Tree
         ]
         return AlignedTree(bodies, tree.gravity, original, tree.loops)
     if not isinstance(tree, Model):
-        raise ModelError(f'integrator "implicit" is for models; a {type(tree).__name__} has no armatures')
+        raise ModelError(
+            f'integrators "implicit" and "midpoint" are for models; a {type(tree).__name__} has no armatures'
+        )
     return rebuilt(
         tree,
         bodies=[dataclasses.replace(body, armature=armatures[body.index]) for body in tree.bodies],
