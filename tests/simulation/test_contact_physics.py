@@ -139,40 +139,34 @@ def random_drops(count, seed):
 
 
 def drop_step(model, **options):
-    """A step of a body whose friction and restitution are arguments, compiled, and its first memory."""
+    """A step of a body whose friction and restitution are arguments, compiled, and what it carries."""
     pairs = pairs_of(model)
     plan = StepPlan(model=model, contact=Rigid(**options), pairs=pairs, work=True, record=True)
-    sizes = {item.name: item.shape for item in plan.arguments}
-    carried = [name for name in plan.carried if name not in ("q", "v", "work")]
 
-    def step(model, q, v, e, mu, dt, *rest):
+    def step(model, q, v, e, mu, dt, lasted, fault, energy, memory, account):
         own = tuple(replace(pair, friction=mu, restitution=e) for pair in pairs)
-        given = {"q": q, "v": v, "work": 0.0, "tau": [0.0] * 6, "start": 0.0, "dt": dt}
-        given |= dict(zip(carried, rest, strict=True))
+        carried = {"lasted": lasted, "fault": fault, "energy": energy, "memory": memory, "account": account}
+        given = {"q": q, "v": v, "work": 0.0, "tau": [0.0] * 6, "start": 0.0, "dt": dt} | carried
         chosen = replace(plan, pairs=own)
         return chosen(model, *(given[item.name] for item in plan.arguments))
 
-    def named(model, q, v, e, mu, dt, lasted, fault, memory):
-        return step(model, q, v, e, mu, dt, lasted, fault, memory)
-
-    assert carried[:2] == ["lasted", "fault"]
-    inputs = {"e": (), "mu": (), "lasted": (), "fault": (), "memory": sizes[carried[2]]}
-    return da.compile(named, model, inputs=inputs), plan.results, sizes[carried[2]]
+    fresh = {name: np.array(value) for name, value in plan.fresh.items() if name not in ("q", "v", "work")}
+    inputs = {"e": (), "mu": ()} | {name: value.shape for name, value in fresh.items()}
+    return da.compile(step, model, inputs=inputs), plan.results, fresh
 
 
 @pytest.mark.parametrize("iterations", [1, 50])
 def test_contact_does_no_work_in_a_thousand_drops(iterations):
     """e and mu from 0 to 1; with one iteration too, which is far from a solution."""
     model = box(mass=1.0)
-    step, names, shape = drop_step(model, iterations=iterations)
+    step, names, carried = drop_step(model, iterations=iterations)
     q, v, rng = random_drops(1000, 5)
     e, mu = rng.uniform(size=(2, 1000))
-    lasted, fault, memory = np.zeros(1000), np.zeros(1000), np.zeros((1000, *shape))
     worst, deepest = -np.inf, 0.0
     energy = da.kinetic_energy(model, q, v) + da.potential_energy(model, q)
     for _ in range(300):
-        found = dict(zip(names, step(q, v, e, mu, 0.002, lasted, fault, memory), strict=True))
-        q, v, memory = found["q"], found["v"], found[names[4]]
+        found = dict(zip(names, step(q, v, e, mu, 0.002, **carried), strict=True))
+        q, v, carried = found["q"], found["v"], {name: found[name] for name in carried}
         worst = max(worst, float(np.max(found["work"])))
         deepest = min(deepest, float(np.min(found["gap"])))
     assert worst <= 1e-12

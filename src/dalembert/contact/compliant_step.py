@@ -95,6 +95,8 @@ class CompliantStep(NamedTuple):
     impulses: list[Vec3]
     memory: list[list[Scalar]]
     work: Scalar
+    eta: list[Scalar]
+    bias: list[Scalar]
 
 
 def step_compliant(
@@ -143,7 +145,15 @@ def step_compliant(
         ]
         for surface, impulse in zip(surfaces, found.impulses, strict=True)
     ]
-    return CompliantStep(q_next, v_next, found.impulses, remembered, found.work)
+    return CompliantStep(
+        q_next,
+        v_next,
+        found.impulses,
+        remembered,
+        found.work,
+        found.v,
+        begun.bias,
+    )
 
 
 def _surfaces(

@@ -61,12 +61,14 @@ class Motor(NamedTuple):
 
 class BeforeContact(NamedTuple):
     """All of a step but its points: joint axes, M, free motion A eta = M v + acting, the terms of joints and
-    loops."""
+    loops; `bias`: what acts against the motion in free flight, velocity-product forces, weights, and external
+    forces with the other sign."""
 
     axes: JointAxes
     M: Matrix
     A: Matrix
     acting: list[Scalar]
+    bias: list[Scalar]
     joints: list[JointLimit | JointDrive]
     equalities: list[Equality]
     ranges: list[RangeEnd]
@@ -96,9 +98,10 @@ def before_contact(
     equalities = _loop_terms(tree, q, v, dt, mobility, mending)
     A, springs = _resistance(tree, q, v, dt, M)
     seen = _middle(tree, q, v, dt, M)
-    b = bias_forces(tree, q, seen, external_forces=external_forces, external_frame=external_frame)
     turning = multiply(M, _drift(tree, q, seen))
-    acting = [dt * (t + c - x) - s for t, c, x, s in zip(tau, turning, b, springs, strict=True)]
+    b = bias_forces(tree, q, seen, external_forces=external_forces, external_frame=external_frame)
+    bias = [x - c for x, c in zip(b, turning, strict=True)]
+    acting = [dt * (t - x) - s for t, x, s in zip(tau, bias, springs, strict=True)]
     joints = _joint_terms(
         tree,
         q,
@@ -110,7 +113,7 @@ def before_contact(
         friction_compliance=friction_compliance,
     )
     ranges = range_terms(tree, q, dt, mobility, mending) if limits else []
-    return BeforeContact(axes, M, A, acting, joints, equalities, ranges)
+    return BeforeContact(axes, M, A, acting, bias, joints, equalities, ranges)
 
 
 def _middle(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar, M: Matrix) -> list[Scalar]:

@@ -74,6 +74,8 @@ class ContactStep(NamedTuple):
     memory: list[list[Scalar]]
     residual: Scalar
     work: Scalar
+    eta: list[Scalar]
+    bias: list[Scalar]
 
 
 def contact_step(
@@ -134,7 +136,16 @@ def contact_step(
     overlaps = _overlaps(problem, candidates, forward_kinematics(tree, ahead), settings.mending)
     q_next, v_next = moved(tree, q, end.v, mended(problem, found, overlaps), dt)
     remembered = _remembered(candidates, end.impulses, memory)
-    return ContactStep(q_next, v_next, end.impulses, remembered, found.residual, end.work)
+    return ContactStep(
+        q_next,
+        v_next,
+        end.impulses,
+        remembered,
+        found.residual,
+        end.work,
+        end.v,
+        begun.bias,
+    )
 
 
 def _expected(candidates: Sequence[Candidate], memory: Sequence[Sequence[Scalar]] | None) -> list[Vec3]:

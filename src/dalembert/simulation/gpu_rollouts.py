@@ -22,6 +22,7 @@ from dalembert.errors import ArgumentError
 from dalembert.foreign_arrays import is_on_gpu, library_of, require_library
 from dalembert.rollout_execution import CompiledRollout
 from dalembert.simulation.drives import targets_of
+from dalembert.simulation.energy_watch import reported_gain
 from dalembert.simulation.observers import IN_STEPS
 from dalembert.simulation.step_function import CAUSES, StepPlan
 from dalembert.simulation.trajectory import ContactRecord, Trajectory
@@ -31,7 +32,7 @@ __all__ = ["on_host", "rollout_on_gpu"]
 STARTS: Final[dict[str, str | float]] = {"q": "q", "v": "v", "work": 0.0, "loads": 0.0}
 """Results whose frames begin with the start, and their values there: an argument, or a number."""
 
-UNWANTED: Final = ("lasted", "fault", "memory")
+UNWANTED: Final = ("lasted", "fault", "memory", "account", "energy")
 """What is carried from step to step and stands in no frame."""
 
 
@@ -95,6 +96,7 @@ def on_host(trajectory: Trajectory) -> Trajectory:
         observed={name: fetched(value) for name, value in trajectory.observed.items()},
         failed_at=fetched(trajectory.failed_at).astype(int),
         cause=np.array(CAUSES)[fetched(trajectory.cause).astype(int)],
+        energy_gain=fetched(trajectory.energy_gain),
         parameters={name: np.asarray(fetched(value)) for name, value in trajectory.parameters.items()},
     )
 
@@ -135,8 +137,8 @@ def _arguments(plan: StepPlan, given: Mapping[str, Any], dt: Any, start: float) 
         values |= {name: target.values for name, target in targets_of(controls, given["q0"]).items()}
     elif not callable(controls):
         values["tau"] = np.zeros(plan.model.nv) if controls is None else controls
-    for name in plan.carried:
-        values.setdefault(name, np.array(plan.memory) if name == "memory" else 0.0)
+    for name, value in plan.fresh.items():
+        values.setdefault(name, np.array(value))
     return values
 
 
@@ -188,5 +190,8 @@ def _trajectory(
         observed=observed,
         failed_at=kind.where(fault > 0.0, lasted, -1.0),
         cause=fault,
+        energy_gain=reported_gain(plan.model, run.state["energy"], kind.where)
+        if plan.is_watched
+        else kind.where(fault < 0.0, fault, 0.0),
         parameters=dict(parameters),
     )

@@ -18,6 +18,7 @@ from dalembert.rollout_execution import CompiledRollout, RolloutRun
 from dalembert.simulation.contact_records import contact_record
 from dalembert.simulation.controls import Asked, Callback, Series, series
 from dalembert.simulation.drives import target_series
+from dalembert.simulation.energy_watch import reported_gain
 from dalembert.simulation.initial_state import overlaps, require_closed_loops, require_finite
 from dalembert.simulation.observers import Observer, watched
 from dalembert.simulation.parameters import batch_of_value, checked_parameters
@@ -104,9 +105,8 @@ def _acting(plan: StepPlan, given: Mapping[str, Any], q: Array, steps: int) -> d
 
 def _carried(plan: StepPlan, q: Array, v: Array, controls: object) -> dict[str, Any]:
     """The state that steps begin with, and what is the same in all of them."""
-    arrays: dict[str, Any] = dict.fromkeys(plan.carried, 0.0) | {"q": q, "v": v}
-    if "memory" in arrays:
-        arrays["memory"] = np.array(plan.memory)
+    arrays: dict[str, Any] = {name: np.array(value) for name, value in plan.fresh.items()}
+    arrays |= {"q": q, "v": v}
     if plan.resets:
         arrays |= {"q_start": q, "v_start": v}
     return arrays | (controls.gains(plan.model) if isinstance(controls, Servo) else {})
@@ -178,6 +178,7 @@ def _trajectory(
         observed=observed,
         failed_at=np.where(fault > 0, lasted, -1),
         cause=np.array(CAUSES)[fault],
+        energy_gain=reported_gain(plan.model, run.state["energy"]) if plan.is_watched else np.array(0.0),
         interrupted=interrupted,
         parameters=parameters,
     )
@@ -190,6 +191,15 @@ def _report(trajectory: Trajectory, done: int) -> None:
     if trajectory.interrupted:
         warnings.warn(
             f"rollout: interrupted after {done} steps; the trajectory has the frames until then",
+            SimulationWarning,
+            stacklevel=5,
+        )
+    gained = trajectory.energy_gain > 0.0
+    if gained.any():
+        many = f"{np.count_nonzero(gained)} of {gained.size} samples" if trajectory.batch else "the motion"
+        warnings.warn(
+            f"rollout: {many} gained energy that no work explains, {trajectory.energy_gain.max():.3g} J at "
+            "most (energy_gain); take smaller steps, or part shapes that overlap at the start",
             SimulationWarning,
             stacklevel=5,
         )

@@ -65,7 +65,9 @@ class Trajectory:
     `(…, T+1, …)`.
 
     `failed_at (…,)`: the step that a sample could not take, -1 for samples that came through; it stays in
-    its last good state from there on; `cause (…,)` says why. `interrupted`: the rollout was stopped by
+    its last good state from there on; `cause (…,)` says why. `energy_gain (…,)` [J]: energy that no work
+    explains (`energy_watch`), where it is above 1 % of a sample's peak kinetic energy, else zero: such motion
+    is wrong, take smaller steps. `interrupted`: the rollout was stopped by
     Ctrl-C, and this is what was computed until then. `parameters`: values of the model that were given to the
     rollout, for all samples or for each. A rollout of arrays on a GPU has its arrays there, `cause` by
     number; `numpy()` is the same on the host.
@@ -86,6 +88,7 @@ class Trajectory:
     observed: Mapping[str, Array] = field(default_factory=dict)
     failed_at: Array = field(default_factory=lambda: np.array(-1))
     cause: Array = field(default_factory=lambda: np.array(""))
+    energy_gain: Array = field(default_factory=lambda: np.array(0.0))
     interrupted: bool = False
     parameters: Mapping[str, Array] = field(default_factory=dict)
 
@@ -103,7 +106,7 @@ class Trajectory:
                 raise ShapeError(f"Trajectory: {name} has the shape {getattr(self, name).shape}, not {shape}")
         if self.time.shape not in ((frames,), (*batch, frames)):
             raise ShapeError(f"Trajectory: time has the shape {self.time.shape}, not {(frames,)}")
-        for name in ("failed_at", "cause") if not self.on_gpu else ():
+        for name in ("failed_at", "cause", "energy_gain") if not self.on_gpu else ():
             object.__setattr__(self, name, np.broadcast_to(getattr(self, name), batch))
 
     @property
@@ -159,6 +162,7 @@ class Trajectory:
             observed={name: array[key] for name, array in self.observed.items()},
             failed_at=failed_at,
             cause=self.cause[key] if self.on_gpu else np.asarray(self.cause[key]),
+            energy_gain=self.energy_gain[key] if self.on_gpu else np.asarray(self.energy_gain[key]),
             parameters=of_samples(self.model, self.parameters, self.batch, key),
         )
 

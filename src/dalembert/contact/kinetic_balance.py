@@ -1,0 +1,205 @@
+"""Keep velocity-product forces from adding energy or momentum in steps with contact.
+
+A step changes velocities at fixed positions, from v to eta, and then moves the bodies, from q to q'.
+Centrifugal, Coriolis and gyroscopic forces C do no work in all, and give no momentum: what they take while
+velocities change, the change of M(q) gives back while the bodies move. So where the step ends there should be
+
+    T' = T(q, eta) + h C . (v + eta) / 2,      P' = P(q, eta) + h C_P                                      (1)
+
+where P is the linear momentum of all that a free root carries, in the world: the root's own rows of M eta and
+of C. With C where the step begins, (1) holds to first order only, and the error is larger than T itself
+where a light body turns by a radian in a step.
+
+The kinetic energy of a tree on a free root, with mass m, inertia I and angular momentum L about its centre,
+has three parts:
+
+    T = P^2 / 2 m  +  L . I^-1 L / 2  +  T_relative                                                       (2)
+
+Each tree keeps an account of the error in T; errors of both signs cancel there. Where the sum exceeds a small
+part of T, P is set to that of (1), and the excess is taken out of T_relative, by slowing the bodies down
+relative to the rigid motion of the whole, and where that is not enough out of the rotation. Trees on other
+joints are slowed down as a whole.
+
+Tried: L set to that of (1) too. Then a tumbling body by itself loses its energy, since orientations follow
+the velocities at the end of a step, and T and L are not both kept along those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dalembert.algorithms.external_forces import ExternalForces
+from dalembert.algorithms.inverse_dynamics import bias_forces
+from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
+from dalembert.algorithms.mass_matrix import composite_inertias
+from dalembert.model.body import Body
+from dalembert.model.joints import Free
+from dalembert.model.topology import WORLD
+from dalembert.model.tree import PerBody, Tree
+from dalembert.scalar import Scalar, is_zero, maximum, select, sqrt
+from dalembert.spatial import Force, Mat3, Motion, RigidInertia, Vec3
+
+__all__ = ["Balance", "balanced", "root_trees"]
+
+TOLERATED_GAIN = 0.005
+"""Errors that add less than this fraction of T in all are left alone, so that motion which is resolved well
+is not touched."""
+
+
+class Balance(NamedTuple):
+    """The velocities after a step, and of each tree the sum of errors in T [J] that are left."""
+
+    v: list[Scalar]
+    account: list[Scalar]
+
+
+def balanced(
+    tree: Tree,
+    start: tuple[Sequence[Scalar], Sequence[Scalar]],
+    eta: Sequence[Scalar],
+    bias: Sequence[Scalar],
+    external: tuple[ExternalForces, str],
+    end: tuple[Sequence[Scalar], Sequence[Scalar]],
+    account: Sequence[Scalar],
+    dt: Scalar,
+) -> Balance:
+    """Return the velocities that fulfil (1) where a step ends.
+
+    `start`: the state (q, v) where it begins; `eta`: velocities before bodies move; `bias`: C with weights,
+    less `external` forces; `end`: the state as the step found it; `account`: that of the step before [J].
+    """
+
+    q, v = start
+    still = bias_forces(tree, q, [0.0] * tree.nv, external_forces=external[0], external_frame=external[1])
+    products = [b - g for b, g in zip(bias, still, strict=True)]
+    return _corrected(tree, *end, _targets(tree, q, v, eta, products, dt), account)
+
+
+def root_trees(tree: Tree) -> list[list[Body]]:
+    """Return the bodies of each tree, its root first."""
+    numbers: dict[int, int] = {}
+    found: list[list[Body]] = []
+    for body in tree.bodies:
+        if body.parent == WORLD:
+            numbers[body.index] = len(found)
+            found.append([])
+        else:
+            numbers[body.index] = numbers[body.parent]
+        found[numbers[body.index]].append(body)
+    return found
+
+
+class _Target(NamedTuple):
+    """T and P of (1) of one tree, P along the axes R of its root where the step begins."""
+
+    energy: Scalar
+    linear: Vec3
+    R: Mat3
+
+
+def _targets(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    eta: Sequence[Scalar],
+    products: Sequence[Scalar],
+    dt: Scalar,
+) -> list[_Target]:
+    """Return T and P of (1) of all trees; `products`: C."""
+    velocities, poses = body_velocities(tree, q, eta), forward_kinematics(tree, q)
+    momenta = _momenta(tree, q, velocities)
+    found = []
+    for bodies in root_trees(tree):
+        root, energy = bodies[0], _kinetic_energy(bodies, velocities, eta)
+        for k in _variables(bodies):
+            energy = energy + 0.5 * dt * products[k] * (v[k] + eta[k])
+        P = Vec3.zero()
+        if isinstance(root.joint, Free):
+            P = momenta[root].linear + Vec3(*products[root.v_slice][3:]) * dt
+        found.append(_Target(energy, P, poses[root].R))
+    return found
+
+
+def _corrected(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    wanted: Sequence[_Target],
+    account: Sequence[Scalar],
+) -> Balance:
+    """Return the balance of all trees in the state (q, v) where a step ends."""
+    velocities, poses = body_velocities(tree, q, v), forward_kinematics(tree, q)
+    composites, momenta = composite_inertias(tree, q), _momenta(tree, q, velocities)
+    result, accounts = list(v), []
+    for bodies, target, earlier in zip(root_trees(tree), wanted, account, strict=True):
+        root, total = bodies[0], _kinetic_energy(bodies, velocities, v)
+        added: list[Scalar] = [0.0] * root.nv
+        if isinstance(root.joint, Free):
+            carried, turn = composites[root], poses[root].R.transpose() @ target.R
+            now = _rigid_motion(carried, momenta[root])
+            linear = turn @ target.linear * (1.0 / carried.mass)
+            translation = 0.5 * carried.mass * linear.dot(linear)
+            relative = maximum(total - now.translation - now.rotation, 0.0)
+            balance = earlier + (translation + now.rotation + relative - target.energy)
+            excess = maximum(balance - TOLERATED_GAIN * target.energy, 0.0)
+            s = _factor(relative, excess)
+            omega = now.angular * (_factor(now.rotation, maximum(excess - relative, 0.0)) - s)
+            change = linear - now.linear * s - omega.cross(carried.com)
+            added = [select(excess > 0.0, x, 0.0) for x in (*omega, *change)]
+        else:
+            balance = earlier + (total - target.energy)
+            excess = maximum(balance - TOLERATED_GAIN * target.energy, 0.0)
+            s = _factor(total, excess)
+        accounts.append(balance - excess)
+        for k in _variables(bodies):
+            result[k] = result[k] * s
+        result[root.v_slice] = [a + b for a, b in zip(result[root.v_slice], added, strict=True)]
+    return Balance(result, accounts)
+
+
+class _RigidMotion(NamedTuple):
+    """A tree moving as one rigid body: velocity of its centre, angular velocity, and their energies."""
+
+    linear: Vec3
+    angular: Vec3
+    translation: Scalar
+    rotation: Scalar
+
+
+def _rigid_motion(carried: RigidInertia, h: Force) -> _RigidMotion:
+    """Return the motion of a rigid body with the momentum h, about the root's origin."""
+    L = h.angular - carried.com.cross(h.linear)
+    linear, angular = h.linear * (1.0 / carried.mass), carried.inertia_at_com.inverse() @ L
+    return _RigidMotion(linear, angular, 0.5 * h.linear.dot(linear), 0.5 * L.dot(angular))
+
+
+def _momenta(tree: Tree, q: Sequence[Scalar], velocities: PerBody[Motion]) -> PerBody[Force]:
+    """Return the momentum of each body and all that it carries, in its coordinates."""
+
+    def step(body: Body, carried: Force) -> tuple[Force, Force]:
+        h = body.inertia * velocities[body] + carried
+        return body.jcalc(q, None, None).X.inverse_apply(h), h
+
+    return tree.inward(step, Force.zero())[0]
+
+
+def _kinetic_energy(bodies: Sequence[Body], velocities: PerBody[Motion], v: Sequence[Scalar]) -> Scalar:
+    total: Scalar = 0.0
+    for body in bodies:
+        total = total + body.inertia.kinetic_energy(velocities[body])
+        for m, u in zip(body.armature, body.own_v(v), strict=True):
+            if not is_zero(m):
+                total = total + 0.5 * m * (u * u)
+    return total
+
+
+def _factor(energy: Scalar, excess: Scalar) -> Scalar:
+    """Return the factor of velocities that takes an excess out of their energy, or all there is."""
+    left = maximum(energy - excess, 0.0)
+    return select(excess > 0.0, sqrt(left / maximum(energy, 1e-300)), 1.0)
+
+
+def _variables(bodies: Sequence[Body]) -> list[int]:
+    """Return the places in v of the independent joints of these bodies."""
+    return [k for b in bodies if b.dependence is None for k in range(b.v_slice.start, b.v_slice.stop)]

@@ -1,0 +1,76 @@
+"""Notice energy that no work explains.
+
+Steps that move positions by the new velocities keep not T + V in smooth motion but, to second order,
+
+    E = T + V + h/2 v . dV/dq                                                                             (1)
+
+(Hairer, Lubich & Wanner 2006, section IX.3), V of weights and springs. Motors and external forces put the
+work W into a step; damping, friction, limits and contact only take. So what E rises above its value at the
+start and the sum of max(W, 0) comes from errors alone:
+
+    gain = max over steps of E - E_0 - sum max(W, 0)                                                      (2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from dalembert.algorithms.dense import dot
+from dalembert.algorithms.energy_momentum import kinetic_energy, potential_energy, total_mass
+from dalembert.algorithms.inverse_dynamics import gravity_forces
+from dalembert.algorithms.passive_forces import passive_forces, spring_energy
+from dalembert.model.model import Model
+from dalembert.scalar import Scalar, maximum, select
+
+__all__ = ["EnergyWatch", "checked", "reported_gain"]
+
+STEPS_BETWEEN_CHECKS: Final = 32
+"""E is computed at the first step, every so many, and where joints turn fast: it costs a fifth of a step."""
+
+REPORTED_FRACTION: Final = 0.015
+"""Gains above this fraction of the peak kinetic energy and the work put in are reported."""
+
+REPORTED_LIFT: Final = 0.0005
+"""Gains below the work of lifting all bodies by this [m] are not reported: positions that are corrected,
+where bodies overlap, are lifted by as much."""
+
+
+class EnergyWatch(NamedTuple):
+    """What is carried from step to step: E_0, sum max(W, 0), the gain, the peak kinetic energy [J], and the
+    number of steps until the next check."""
+
+    start: Scalar
+    work: Scalar
+    gain: Scalar
+    peak: Scalar
+    left: Scalar
+
+
+def checked(
+    watch: EnergyWatch, model: Model, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar, first: Scalar
+) -> EnergyWatch:
+    """Return the watch with the energy in the state (q, v), where a step of dt [s] begins; `first`: whether
+    it is a sample's first."""
+    kinetic = kinetic_energy(model, q, v)
+    energy = kinetic + _beside_kinetic(model, q, v, dt)
+    start = select(first, energy, watch.start)
+    gain = maximum(watch.gain, energy - start - watch.work)
+    return EnergyWatch(start, watch.work, gain, maximum(watch.peak, kinetic), float(STEPS_BETWEEN_CHECKS))
+
+
+def _beside_kinetic(model: Model, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar) -> Scalar:
+    """Return E - T of (1)."""
+    springs = passive_forces(model, q, [0.0] * model.nv)
+    slopes = [g - f for g, f in zip(gravity_forces(model, q), springs, strict=True)]
+    return potential_energy(model, q) + spring_energy(model, q) + 0.5 * dt * dot(v, slopes)
+
+
+def reported_gain(model: Model, watch: Any, where: Any = np.where) -> Any:
+    """Return the gains [J] that are reported, zero elsewhere; `watch (…, 5)` as carried, `where` that of the
+    arrays' library."""
+    _, work, gain, peak, _ = (watch[..., k] for k in range(len(EnergyWatch._fields)))
+    weight = float(total_mass(model)) * float(np.linalg.norm(model.gravity.to_list()))
+    return where(gain > REPORTED_FRACTION * (peak + work) + REPORTED_LIFT * weight, gain, 0.0)
