@@ -13,7 +13,7 @@ NOTICED = 0.02
 """Gains above this fraction of the energy at the start are to be reported."""
 
 
-def gains(model, q, v, contact, dt=0.002, seconds=1.5):
+def gains(model, q, v, contact, dt=0.002, seconds=1.5, every=8):
     """The trajectory, and the greatest gain of each sample as a fraction of its energy above the ground."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -25,7 +25,7 @@ def gains(model, q, v, contact, dt=0.002, seconds=1.5):
             dt=dt,
             contact=contact,
             record_contacts=False,
-            every=8,
+            every=every,
         )
     energy = run.energy()
     return run, (energy.max(axis=1) - energy[:, 0]) / np.abs(energy[:, 0])
@@ -60,3 +60,21 @@ def test_a_light_root_under_a_heavy_body_gains_no_energy(mass, contact):
     # Compliant contact cuts impulses where a body has a thousandth of the mass above it: eight of 64 gain.
     assert np.count_nonzero(high) <= (8 if contact == "compliant" and mass < 0.1 else 0)
     assert not run.failed.any()
+
+
+@pytest.mark.timeout(3000)
+@pytest.mark.parametrize("contact", ["rigid", "compliant"])
+def test_joint_limits_hold(contact):
+    """TOD-CONTACT: hinges of random figures never leave their ranges, whatever rebounds and overlaps do."""
+    tried = 0
+    for seed in range(amount(3, 100)):
+        model = figure(seed)
+        hinges = [
+            body.q_slice.start for body in model.bodies if np.isfinite(np.ravel(body.limits.upper)).all()
+        ]
+        if not hinges:
+            continue
+        run, _ = gains(model, *throws(model, seed), contact, every=1)
+        assert np.abs(run.q[..., hinges]).max() < 1.0 + 1e-12
+        tried += 1
+    assert tried

@@ -42,7 +42,7 @@ from dalembert.contact.compliant_solver import Yielding, solve_compliant
 from dalembert.contact.costs import Point
 from dalembert.contact.joint_axes import JointAxes
 from dalembert.contact.mobility import weights
-from dalembert.contact.step_terms import Motor, before_contact, moved
+from dalembert.contact.step_terms import Motor, before_contact, moved, within_limits
 from dalembert.contact.stepping import StepSettings
 from dalembert.errors import ShapeError
 from dalembert.model.tree import Tree
@@ -136,7 +136,7 @@ def step_compliant(
     surfaces = _surfaces(begun.axes, candidates, memory, dt, settings)
     problem = begun.problem([surface.point for surface in surfaces], v)
     found = solve_compliant(problem, v, surfaces, dt)
-    q_next, v_next = moved(tree, q, found.v, found.mend, dt)
+    q_next, v_next = moved(tree, q, found.v, within_limits(begun.joints, found.v, found.mend, dt), dt)
     remembered = [
         [
             *surface.patch_after(impulse, dt),

@@ -38,6 +38,7 @@ __all__ = [
     "Motor",
     "before_contact",
     "moved",
+    "within_limits",
 ]
 
 LOOP_COMPLIANCE = (1e-6, 3e-4)
@@ -163,6 +164,23 @@ def _drift(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]
         y, _ = take_off(body, own_q, own_v)
         _, rate = rates_in_flight(body, own_q, own_v, still)
         _, result[body.v_slice] = land(body, y, rate)
+    return result
+
+
+def within_limits(
+    joints: Sequence[JointLimit | JointDrive], eta: Sequence[Scalar], mend: Sequence[Scalar], dt: Scalar
+) -> list[Scalar]:
+    """Return the displacement beside h eta, changed where both together would lead beyond a joint limit.
+
+    Velocities of rebounds, and corrections of overlaps, do not know of limits; the velocity that leads into a
+    limit is stopped in the next step.
+    """
+    result = list(mend)
+    for joint in joints:
+        if isinstance(joint, JointLimit):
+            k, least = joint.place, joint.bound * dt
+            beyond = least - joint.sign * (dt * eta[k] + result[k])
+            result[k] = result[k] + joint.sign * maximum(beyond, 0.0)
     return result
 
 

@@ -32,7 +32,7 @@ from dalembert.contact.joint_axes import JointAxes
 from dalembert.contact.mobility import point_mobilities, weights
 from dalembert.contact.newton import mended, solve
 from dalembert.contact.restitution import rebound
-from dalembert.contact.step_terms import Motor, before_contact, moved
+from dalembert.contact.step_terms import Motor, before_contact, moved, within_limits
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, is_zero, maximum, minimum, select
 from dalembert.spatial import Motion, Transform, Vec3
@@ -134,7 +134,8 @@ def contact_step(
     end = rebound(problem, factors, found, v, candidates, settings.rebound_speed)
     ahead, _ = moved(tree, q, end.v, [0.0] * tree.nv, dt)
     overlaps = _overlaps(problem, candidates, forward_kinematics(tree, ahead), settings.mending)
-    q_next, v_next = moved(tree, q, end.v, mended(problem, found, overlaps), dt)
+    mend = within_limits(begun.joints, end.v, mended(problem, found, overlaps), dt)
+    q_next, v_next = moved(tree, q, end.v, mend, dt)
     remembered = _remembered(candidates, end.impulses, memory)
     return ContactStep(
         q_next,
