@@ -27,6 +27,7 @@ __all__ = ["arrays_of", "load", "save"]
 
 FORMAT: Final = "dalembert trajectory 1"
 ARRAYS: Final = {"time": "f", "q": "f", "v": "f", "tau": "f", "failed_at": "i", "cause": "U"}
+OUTCOMES: Final = {"energy_gain": "f"}
 """The arrays of every trajectory and the kinds of their elements."""
 CONTACTS: Final = {"force": (3,), "position": (3,), "gap": ()}
 """The arrays of contacts and their axes after those of frames and contact points."""
@@ -83,13 +84,14 @@ def _head(archive: Archive) -> dict[str, Any]:
         raise FileError(
             f'{archive.path}: the format is "{str(head["format"])[:60]}"; this version reads "{FORMAT}"'
         )
-    head = {"parameters": [], **head}
+    head = {"parameters": [], "outcomes": [], **head}  # which earlier versions did not write
     checks: dict[str, Callable[[Any], bool]] = {
         "model": lambda entry: isinstance(entry, str),
         "contacts": lambda entry: entry is None or _are_pairs(entry),
         "observed": _are_names,
         "interrupted": lambda entry: isinstance(entry, bool),
         "parameters": _are_names,
+        "outcomes": lambda entry: entry in ([], list(OUTCOMES)),
     }
     for name, check in checks.items():
         if name not in head or not check(head[name]):
@@ -110,7 +112,7 @@ def _are_pairs(entry: Any) -> bool:
 
 
 def _expected_names(head: dict[str, Any]) -> set[str]:
-    names = {"head", *ARRAYS, *(f"observed {name}" for name in head["observed"])}
+    names = {"head", *ARRAYS, *head["outcomes"], *(f"observed {name}" for name in head["observed"])}
     names |= {f"parameter {name}" for name in head["parameters"]}
     return names | {f"contact {name}" for name in CONTACTS} if head["contacts"] is not None else names
 
@@ -119,6 +121,7 @@ def _trajectory(archive: Archive, head: dict[str, Any], model: Model) -> Traject
     from dalembert.simulation.trajectory import Trajectory
 
     arrays = {name: archive.array(name, kinds) for name, kinds in ARRAYS.items()}
+    arrays |= {name: archive.array(name, OUTCOMES[name]) for name in head["outcomes"]}
     frames = arrays["q"].shape[:-1]
     if not frames:
         raise FileError(f'{archive.path}: "q" has the shape {arrays["q"].shape}; frames are missing')
@@ -128,7 +131,7 @@ def _trajectory(archive: Archive, head: dict[str, Any], model: Model) -> Traject
             raise FileError(
                 f'{archive.path}: "observed {name[:60]}" has the shape {array.shape}; it begins with {frames}'
             )
-    for name in ("failed_at", "cause"):
+    for name in ("failed_at", "cause", *head["outcomes"]):
         if arrays[name].shape != frames[:-1]:
             raise FileError(f'{archive.path}: "{name}" has the shape {arrays[name].shape}, not {frames[:-1]}')
     return Trajectory(
@@ -174,9 +177,10 @@ def _save_npz(trajectory: Trajectory, path: Path) -> None:
         "observed": list(trajectory.observed),
         "interrupted": trajectory.interrupted,
         "parameters": list(trajectory.parameters),
+        "outcomes": list(OUTCOMES),
     }
     arrays: dict[str, Any] = {"head": np.array(json.dumps(head))}
-    arrays |= {name: getattr(trajectory, name) for name in ARRAYS}
+    arrays |= {name: getattr(trajectory, name) for name in (*ARRAYS, *OUTCOMES)}
     if contacts is not None:
         arrays |= {f"contact {name}": getattr(contacts, name) for name in CONTACTS}
     arrays |= {f"observed {name}": array for name, array in trajectory.observed.items()}
