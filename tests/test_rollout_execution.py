@@ -16,7 +16,7 @@ from dalembert.library import library_recipe
 from dalembert.lowering import Recipe
 from dalembert.rollout_execution import compile_rollout
 
-DT = 0.004
+DT = 0.001
 SEMI_IMPLICIT = (("integrator", "semi_implicit"),)
 STABILIZED = (*SEMI_IMPLICIT, ("stabilization", "automatic"))
 
@@ -349,7 +349,7 @@ def test_wrong_arguments_are_named():
     for wrong in (-1, 1.5, "3", True):
         with pytest.raises(ArgumentError, match="steps"):
             rollout(q, v, tau, DT, steps=wrong)
-    with pytest.raises(ArgumentError, match="every=0"):
+    with pytest.raises(ArgumentError, match="every is 0"):
         rollout(q, v, tau, DT, steps=4, every=0)
     with pytest.raises(UnknownNameError, match="check"):
         rollout(q, v, tau, DT, steps=4, check="maybe")

@@ -6,9 +6,10 @@ the model are run-time parameters. `lower` traces it, unrolled, or for a large t
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NoReturn, TypeAlias, final
@@ -97,7 +98,8 @@ class Recipe:
         tangents = None
         if self.model.has_functions and any(map(self.is_configuration, self.arguments)):
             tangents = trace(self._rates, [ArrayInput("q", (self.model.nq,))])
-        return dataclasses.replace(self, traced=trace_recipe(self), tangents=tangents)
+        with _named_in_size_errors(self):
+            return dataclasses.replace(self, traced=trace_recipe(self), tangents=tangents)
 
     @property
     def disk_key(self) -> str | None:
@@ -181,12 +183,19 @@ def lower(recipe: Recipe, dtype: str) -> Lowered:
             f"{recipe.name}: a function in {recipe.model!r} reads something that has changed since "
             "da.compile, and this part was not traced before; call da.compile again"
         )
-    try:
+    with _named_in_size_errors(recipe):
         lowered = _lower_looped(recipe, dtype) if recipe.looped else _lower_unrolled(recipe, dtype)
         check_size(lowered.program)
+    return lowered
+
+
+@contextlib.contextmanager
+def _named_in_size_errors(recipe: Recipe) -> Iterator[None]:
+    """Name function, model and remedy where a program is too large."""
+    try:
+        yield
     except ProgramSizeError as error:
         raise ProgramSizeError(f"{recipe.name} for {recipe.model!r}: {error}; {SIZE_REMEDY}") from error
-    return lowered
 
 
 def trace_recipe(recipe: Recipe) -> Trace:

@@ -54,7 +54,7 @@ def test_weights_are_those_of_the_path_integral():
         x, rate, S = q, v, 0.0
         for action in plan[:, 0]:
             for _ in range(task.steps):
-                x, rate = da.step(task.model, x, rate, [action, 0.0], task.dt)
+                x, rate = da.step(task.model, x, rate, [action, 0.0], task.dt, integrator="midpoint")
             S += task.cost(np, x, rate) + task.effort * action**2
         costs.append(S)
     w = np.exp(-(np.array(costs) - min(costs)) / task.temperature)

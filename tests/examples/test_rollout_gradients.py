@@ -37,7 +37,8 @@ def test_the_cost_is_that_of_a_rollout_under_the_same_law(start, way):
     def law(model, t, q, v):
         return [-(k[0] * q[0] + k[1] * q[1] + k[2] * v[0] + k[3] * v[1]), 0.0]
 
-    motion = da.rollout(EXAMPLE["MODEL"], q.numpy(), v.numpy(), law, steps=EXAMPLE["STEPS"], dt=EXAMPLE["DT"])
+    same = {"steps": EXAMPLE["STEPS"], "dt": EXAMPLE["DT"], "integrator": "semi_implicit"}
+    motion = da.rollout(EXAMPLE["MODEL"], q.numpy(), v.numpy(), law, **same)
     x = np.concatenate([motion.q, motion.v], axis=-1)[:, 1:]
     J = (x**2 @ np.array(EXAMPLE["WEIGHTS"])).mean()
     assert abs(EXAMPLE[way](*start).item() - J) < 1e-12

@@ -176,7 +176,7 @@ def test_progress_is_one_line() -> None:
 
 REFUSED = {
     "positive time": {"duration": 0.0},
-    "at least 4": {"knots": 3},
+    "from 4 to": {"knots": 3},
     "shape": {"start": [0.0]},
     "not finite": {"end": [np.nan, 0.0]},
     "parts": {"start": ([0, 0], [0, 0], [0, 0], [0, 0])},

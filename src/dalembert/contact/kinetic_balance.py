@@ -37,7 +37,7 @@ from dalembert.model.body import Body
 from dalembert.model.joints import Free
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar, is_zero, maximum, select, sqrt
+from dalembert.scalar import Scalar, is_zero, maximum, minimum, select, sqrt
 from dalembert.spatial import Force, Mat3, Motion, RigidInertia, Vec3
 
 __all__ = ["Balance", "balanced", "root_trees"]
@@ -141,17 +141,15 @@ def _corrected(
             linear = turn @ target.linear * (1.0 / carried.mass)
             translation = 0.5 * carried.mass * linear.dot(linear)
             relative = maximum(total - now.translation - now.rotation, 0.0)
-            balance = earlier + (translation + now.rotation + relative - target.energy)
-            excess = maximum(balance - TOLERATED_GAIN * target.energy, 0.0)
+            excess, left = _excess(earlier, translation + now.rotation + relative - target.energy, target)
             s = _factor(relative, excess)
             omega = now.angular * (_factor(now.rotation, maximum(excess - relative, 0.0)) - s)
             change = linear - now.linear * s - omega.cross(carried.com)
             added = [select(excess > 0.0, x, 0.0) for x in (*omega, *change)]
         else:
-            balance = earlier + (total - target.energy)
-            excess = maximum(balance - TOLERATED_GAIN * target.energy, 0.0)
+            excess, left = _excess(earlier, total - target.energy, target)
             s = _factor(total, excess)
-        accounts.append(balance - excess)
+        accounts.append(left)
         for k in _variables(bodies):
             result[k] = result[k] * s
         result[root.v_slice] = [a + b for a, b in zip(result[root.v_slice], added, strict=True)]
@@ -192,6 +190,14 @@ def _kinetic_energy(bodies: Sequence[Body], velocities: PerBody[Motion], v: Sequ
             if not is_zero(m):
                 total = total + 0.5 * m * (u * u)
     return total
+
+
+def _excess(earlier: Scalar, error: Scalar, target: _Target) -> tuple[Scalar, Scalar]:
+    """Return what is to be taken out of T, and what is left on the account: of the sum of errors what exceeds
+    the tolerated part of T, but no more than this step added. What a faster motion left is forgotten."""
+    tolerated, balance = TOLERATED_GAIN * target.energy, earlier + error
+    excess = maximum(minimum(balance - tolerated, error), 0.0)
+    return excess, minimum(balance - excess, tolerated)
 
 
 def _factor(energy: Scalar, excess: Scalar) -> Scalar:

@@ -25,9 +25,10 @@ import numpy.typing as npt
 
 from dalembert import result_memory
 from dalembert.algorithms.small_solve import factor
-from dalembert.compiled import compile
+from dalembert.arguments import ArrayArgument
 from dalembert.errors import ShapeError
 from dalembert.execution import CompiledFunction
+from dalembert.lowering import Recipe
 from dalembert.model import configuration
 from dalembert.model.model import Model
 from dalembert.scalar import Scalar, literal
@@ -235,7 +236,9 @@ def _compiled(conversion: Callable[..., Any], name: str, function: CompiledFunct
     model, key = function._recipe.model, (name, function.dtype)
     size = model.nv if conversion is _coordinate_gradient else model.nq
     if key not in model.functions:
-        dtype: Any = function.dtype
-        model.functions[key] = compile(conversion, model, dtype=dtype, inputs={name: (size,)})
+        arguments = (ArrayArgument("q", (model.nq,)), ArrayArgument(name, (size,)))
+        # Whether q must have unit quaternions, the function itself has decided.
+        recipe = Recipe(name, conversion, model, arguments, unit_quaternions=False).recorded()
+        model.functions[key] = CompiledFunction(recipe, dtype=function.dtype)
     found: CompiledFunction = model.functions[key]
     return found

@@ -16,14 +16,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-import numpy as np
-
 from dalembert.algorithms.dense import dot
 from dalembert.algorithms.energy_momentum import kinetic_energy, potential_energy, total_mass
 from dalembert.algorithms.inverse_dynamics import gravity_forces
 from dalembert.algorithms.passive_forces import passive_forces, spring_energy
 from dalembert.model.model import Model
-from dalembert.scalar import Scalar, maximum, select
+from dalembert.scalar import Scalar, maximum, select, sqrt
 
 __all__ = ["EnergyWatch", "checked", "reported_gain"]
 
@@ -39,13 +37,14 @@ where bodies overlap, are lifted by as much."""
 
 
 class EnergyWatch(NamedTuple):
-    """What is carried from step to step: E_0, sum max(W, 0), the gain, the peak kinetic energy [J], and the
-    number of steps until the next check."""
+    """What is carried from step to step: E_0, sum max(W, 0), the gain, the peak kinetic energy, the gain
+    where it is reported, else zero [J], and the number of steps until the next check."""
 
     start: Scalar
     work: Scalar
     gain: Scalar
     peak: Scalar
+    reported: Scalar
     left: Scalar
 
 
@@ -57,8 +56,11 @@ def checked(
     kinetic = kinetic_energy(model, q, v)
     energy = kinetic + _beside_kinetic(model, q, v, dt)
     start = select(first, energy, watch.start)
-    gain = maximum(watch.gain, energy - start - watch.work)
-    return EnergyWatch(start, watch.work, gain, maximum(watch.peak, kinetic), float(STEPS_BETWEEN_CHECKS))
+    gain, peak = maximum(watch.gain, energy - start - watch.work), maximum(watch.peak, kinetic)
+    weight = total_mass(model) * sqrt(model.gravity.dot(model.gravity))
+    least = REPORTED_FRACTION * (peak + watch.work) + REPORTED_LIFT * weight
+    reported = select(gain > least, gain, 0.0)
+    return EnergyWatch(start, watch.work, gain, peak, reported, float(STEPS_BETWEEN_CHECKS))
 
 
 def _beside_kinetic(model: Model, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar) -> Scalar:
@@ -68,9 +70,6 @@ def _beside_kinetic(model: Model, q: Sequence[Scalar], v: Sequence[Scalar], dt: 
     return potential_energy(model, q) + spring_energy(model, q) + 0.5 * dt * dot(v, slopes)
 
 
-def reported_gain(model: Model, watch: Any, where: Any = np.where) -> Any:
-    """Return the gains [J] that are reported, zero elsewhere; `watch (…, 5)` as carried, `where` that of the
-    arrays' library."""
-    _, work, gain, peak, _ = (watch[..., k] for k in range(len(EnergyWatch._fields)))
-    weight = float(total_mass(model)) * float(np.linalg.norm(model.gravity.to_list()))
-    return where(gain > REPORTED_FRACTION * (peak + work) + REPORTED_LIFT * weight, gain, 0.0)
+def reported_gain(watch: Any) -> Any:
+    """Return the gains [J] that are reported, zero elsewhere; `watch (…, 6)`: an array of what is carried."""
+    return watch[..., EnergyWatch._fields.index("reported")]

@@ -190,7 +190,7 @@ def _trajectory(
         observed=observed,
         failed_at=kind.where(fault > 0.0, lasted, -1.0),
         cause=fault,
-        energy_gain=reported_gain(plan.model, run.state["energy"], kind.where)
+        energy_gain=reported_gain(run.state["energy"])
         if plan.is_watched
         else kind.where(fault < 0.0, fault, 0.0),
         parameters=dict(parameters),

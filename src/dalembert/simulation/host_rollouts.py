@@ -178,7 +178,7 @@ def _trajectory(
         observed=observed,
         failed_at=np.where(fault > 0, lasted, -1),
         cause=np.array(CAUSES)[fault],
-        energy_gain=reported_gain(plan.model, run.state["energy"]) if plan.is_watched else np.array(0.0),
+        energy_gain=reported_gain(run.state["energy"]) if plan.is_watched else np.array(0.0),
         interrupted=interrupted,
         parameters=parameters,
     )

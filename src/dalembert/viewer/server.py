@@ -25,6 +25,7 @@ from typing import Any, Final, final
 from urllib.parse import urlsplit
 
 from dalembert.errors import DalembertError
+from dalembert.forks import renew_after_fork
 
 __all__ = ["ADDRESS", "PageServer"]
 
@@ -61,6 +62,7 @@ class PageServer(ThreadingHTTPServer):
         self._ticket: tuple[str, float] | None = None
         self._opened: dict[socket.socket, float] = {}
         self._lock = threading.Lock()
+        renew_after_fork(self)
         super().__init__((ADDRESS, port), _Handler)
         self.port: int = self.server_address[1]
         self.path = f"/{self._secret}/"
