@@ -60,7 +60,9 @@ class Steps:
     def __init__(self, law: Any, samples: int, pose: str = "standing", dtype: str = "float32") -> None:
         self.model = da.Model.from_json(MODEL.read_text())
         self.law, self.samples = law, samples
-        plan = StepPlan(model=self.model, contact=law, pairs=() if law is None else law.pairs_in(self.model))
+        plan = StepPlan(
+            watch=False, model=self.model, contact=law, pairs=() if law is None else law.pairs_in(self.model)
+        )
         rollout = _compiled(plan, (), (), dtype)
         kernels = rollout._kernels
         begun = time.perf_counter()

@@ -172,6 +172,7 @@ def _compiled(
         plan.work,
         plan.loads,
         plan.resets,
+        plan.is_watched,
         policy is not None,
         None if drive is None else (drive.driven, *drive.arguments(model)),
         streams,

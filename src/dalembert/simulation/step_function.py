@@ -88,7 +88,7 @@ class StepPlan:
     `policy`: gives tau, or `drive`, the motors of joints; it is an argument otherwise; `external_frame`: that
     of the external forces, if there are any; `record`: whether contact points are recorded; `work`: whether
     their work is; `loads`: whether the sums of contact forces on bodies are; `resets`: whether samples may
-    begin anew.
+    begin anew; `watch`: whether energy is watched, where that is possible.
     """
 
     model: Model
@@ -102,6 +102,7 @@ class StepPlan:
     work: bool = False
     loads: bool = False
     resets: bool = False
+    watch: bool = True
 
     @cached_property
     def selection(self) -> Selection:
@@ -112,7 +113,8 @@ class StepPlan:
     def is_watched(self) -> bool:
         """Whether energy that no work explains is noticed: not where joints are moved as functions of time,
         nor by integrators that keep another energy in smooth motion."""
-        return not self.model.time_dependent and self.integrator in VELOCITY_FIRST
+        known = not self.model.time_dependent and self.integrator in VELOCITY_FIRST
+        return self.watch and known
 
     @property
     def points(self) -> list[tuple[str, str]]:
