@@ -136,7 +136,8 @@ def step_compliant(
     surfaces = _surfaces(begun.axes, candidates, memory, dt, settings)
     problem = begun.problem([surface.point for surface in surfaces], v)
     found = solve_compliant(problem, v, surfaces, dt)
-    q_next, v_next = moved(tree, q, found.v, within_limits(begun.joints, found.v, found.mend, dt), dt)
+    mend = within_limits(begun.joints, found.v, found.mend, dt, terms.mending)
+    q_next, v_next = moved(tree, q, found.v, mend, dt)
     remembered = [
         [
             *surface.patch_after(impulse, dt),

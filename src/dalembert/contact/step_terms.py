@@ -41,6 +41,10 @@ __all__ = [
     "within_limits",
 ]
 
+LIMIT_GIVE = 0.02
+"""How far [rad or m] joints may be beyond their limits, so that overlaps can be corrected. With 0, 0.01 and
+0.02 thrown humanoids sink in by 1.55, 0.63 and 0.39 mm, as far as without any bound."""
+
 LOOP_COMPLIANCE = (1e-6, 3e-4)
 """Compliance of loops as a share of the mobility, in double and single precision."""
 
@@ -168,18 +172,22 @@ def _drift(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]
 
 
 def within_limits(
-    joints: Sequence[JointLimit | JointDrive], eta: Sequence[Scalar], mend: Sequence[Scalar], dt: Scalar
+    joints: Sequence[JointLimit | JointDrive],
+    eta: Sequence[Scalar],
+    mend: Sequence[Scalar],
+    dt: Scalar,
+    mending: float,
 ) -> list[Scalar]:
     """Return the displacement beside h eta, changed where both together would lead beyond a joint limit.
 
     Velocities of rebounds, and corrections of overlaps, do not know of limits; the velocity that leads into a
-    limit is stopped in the next step.
+    limit is stopped in the next step. Limits give way by `LIMIT_GIVE` in all.
     """
     result = list(mend)
     for joint in joints:
         if isinstance(joint, JointLimit):
-            k, least = joint.place, joint.bound * dt
-            beyond = least - joint.sign * (dt * eta[k] + result[k])
+            k, give = joint.place, maximum(LIMIT_GIVE - joint.overlap * (1.0 / mending), 0.0)
+            beyond = joint.bound * dt - give - joint.sign * (dt * eta[k] + result[k])
             result[k] = result[k] + joint.sign * maximum(beyond, 0.0)
     return result
 
