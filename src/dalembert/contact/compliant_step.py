@@ -136,7 +136,7 @@ def step_compliant(
     surfaces = _surfaces(begun.axes, candidates, memory, dt, settings)
     problem = begun.problem([surface.point for surface in surfaces], v)
     found = solve_compliant(problem, v, surfaces, dt)
-    mend = within_limits(begun.joints, found.v, found.mend, dt, terms.mending)
+    mend = within_limits(begun.joints, found.v, found.mend, dt)
     q_next, v_next = moved(tree, q, found.v, mend, dt)
     remembered = [
         [

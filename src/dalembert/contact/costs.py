@@ -17,6 +17,7 @@ where it slides.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
@@ -120,13 +121,14 @@ class Point:
 @final
 @dataclass(frozen=True, slots=True)
 class JointLimit:
-    """sign v[place] >= bound: one end of the range of a joint."""
+    """sign v[place] >= bound: one end of the range of a joint; `room`: how far it may still go there."""
 
     place: int
     sign: float
     bound: Scalar
     overlap: Scalar
     stiffness: Scalar
+    room: Scalar = math.inf
 
     def impulse(self, u: Scalar) -> Scalar:
         """On v[place]; u = v[place]."""

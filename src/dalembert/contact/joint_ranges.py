@@ -19,6 +19,10 @@ from dalembert.scalar import Scalar, is_zero, literal, maximum, minimum
 
 __all__ = ["limit_terms", "range_terms", "row_mobility", "single_rate"]
 
+LIMIT_GIVE = 0.02
+"""How far [rad or m] joints may be beyond their limits, so that overlaps can be corrected. With 0, 0.01 and
+0.02 thrown humanoids sink in by 1.55, 0.63 and 0.39 mm, as far as without any bound."""
+
 LIMIT_COMPLIANCE = 1e-2
 """Compliance of joint limits as a share of the mobility."""
 
@@ -47,6 +51,7 @@ def limit_terms(
                     bound=-(maximum(gap, 0.0) / dt),
                     overlap=maximum(-gap, 0.0) * mending,
                     stiffness=1.0 / (LIMIT_COMPLIANCE * mobility[place]),
+                    room=maximum(gap + LIMIT_GIVE, 0.0),
                 )
             )
     return found

@@ -30,7 +30,7 @@ from dalembert.model.body import Body, Dependence
 from dalembert.model.joints import Free, Spherical
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, is_zero, maximum, sqrt
+from dalembert.scalar import Scalar, is_zero, maximum, minimum, sqrt
 from dalembert.spatial import SymMat3, Vec3
 
 __all__ = [
@@ -40,10 +40,6 @@ __all__ = [
     "moved",
     "within_limits",
 ]
-
-LIMIT_GIVE = 0.02
-"""How far [rad or m] joints may be beyond their limits, so that overlaps can be corrected. With 0, 0.01 and
-0.02 thrown humanoids sink in by 1.55, 0.63 and 0.39 mm, as far as without any bound."""
 
 LOOP_COMPLIANCE = (1e-6, 3e-4)
 """Compliance of loops as a share of the mobility, in double and single precision."""
@@ -172,23 +168,20 @@ def _drift(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]
 
 
 def within_limits(
-    joints: Sequence[JointLimit | JointDrive],
-    eta: Sequence[Scalar],
-    mend: Sequence[Scalar],
-    dt: Scalar,
-    mending: float,
+    joints: Sequence[JointLimit | JointDrive], eta: Sequence[Scalar], mend: Sequence[Scalar], dt: Scalar
 ) -> list[Scalar]:
     """Return the displacement beside h eta, changed where both together would lead beyond a joint limit.
 
     Velocities of rebounds, and corrections of overlaps, do not know of limits; the velocity that leads into a
-    limit is stopped in the next step. Limits give way by `LIMIT_GIVE` in all.
+    limit is stopped in the next step. Limits give way by `joint_ranges.LIMIT_GIVE` in all.
     """
     result = list(mend)
     for joint in joints:
         if isinstance(joint, JointLimit):
-            k, give = joint.place, maximum(LIMIT_GIVE - joint.overlap * (1.0 / mending), 0.0)
-            beyond = joint.bound * dt - give - joint.sign * (dt * eta[k] + result[k])
-            result[k] = result[k] + joint.sign * maximum(beyond, 0.0)
+            k = joint.place
+            travel = dt * eta[k] + result[k]
+            beyond = -joint.room - travel if joint.sign > 0.0 else joint.room - travel
+            result[k] = result[k] + (maximum(beyond, 0.0) if joint.sign > 0.0 else minimum(beyond, 0.0))
     return result
 
 

@@ -134,7 +134,7 @@ def contact_step(
     end = rebound(problem, factors, found, v, candidates, settings.rebound_speed)
     ahead, _ = moved(tree, q, end.v, [0.0] * tree.nv, dt)
     overlaps = _overlaps(problem, candidates, forward_kinematics(tree, ahead), settings.mending)
-    mend = within_limits(begun.joints, end.v, mended(problem, found, overlaps), dt, settings.mending)
+    mend = within_limits(begun.joints, end.v, mended(problem, found, overlaps), dt)
     q_next, v_next = moved(tree, q, end.v, mend, dt)
     remembered = _remembered(candidates, end.impulses, memory)
     return ContactStep(

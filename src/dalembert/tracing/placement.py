@@ -150,7 +150,7 @@ class Placement:
                 self._root(loop.start[j], self.before[loop.name])
                 self._root(loop.result[j], self.last[loop.name])
         for store in self.stores:
-            self._root(store.value, self.last[None])
+            self._root(store.value, self.stored_in(store))
         used = []
         for node in reversed(self.nodes):
             if node.index in self.users or node.index in self.roots:
@@ -159,6 +159,12 @@ class Placement:
                     self._seen_from(self.rank[node.index], item)
                     self.users.setdefault(item.index, []).append(node.index)
         self.nodes = used[::-1]
+
+    def stored_in(self, store: Store) -> int:
+        """Return the part that stores a result: the first that has it, so that it is not kept for later
+        ones."""
+        part = self.rank[self.resolved(store.value).index]
+        return part if self.owner[part] is None else self.last[None]
 
     def _root(self, node: Expression, part: int) -> None:
         node = self.resolved(node)

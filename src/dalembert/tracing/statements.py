@@ -131,8 +131,11 @@ class _Statements:
             found += [
                 Store(owner.name, j, local(owner.result[j])) for j in sorted(self.at.wanted[owner.name])
             ]
-        if part == self.at.last[None]:
-            found += [Store(store.array, store.position, local(store.value)) for store in self.at.stores]
+        found += [
+            Store(store.array, store.position, local(store.value))
+            for store in self.at.stores
+            if self.at.stored_in(store) == part
+        ]
         return found
 
 
