@@ -31,6 +31,7 @@ __all__ = [
     "pick_dtype",
     "plain_rows",
     "positive_number",
+    "real_array",
     "result_rows",
     "shown",
     "whole_number",
@@ -183,6 +184,13 @@ def as_array(name: str, value: object, shape: tuple[int, ...], *, follow: bool =
     """An array of that shape, or of a batch of it: float64, or with `follow` also float32 if given so."""
     dtype = pick_dtype([(name, value)]) if follow else "float64"
     return _as_array(ArrayArgument(name, shape), value, dtype)
+
+
+def real_array(name: str, value: object) -> Array:
+    """Return real numbers of any shape as a float64 array; `name` names the argument in the error."""
+    if value is None:
+        raise ArgumentError(f"{name} is missing; give real numbers")
+    return np.asarray(as_array(name, value, (), follow=True), np.float64)
 
 
 def with_column_axis(*values: tuple[str, object, int]) -> list[Array]:

@@ -12,8 +12,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import dalembert as da
+from dalembert.contact.candidates import Candidate, ContactPoint
+from dalembert.model.tree import PerBody
 
-MODULES = (da, da.control, da.motion, da.analysis, da.viewer, da.models)
+MODULES = (da, da.contact, da.control, da.motion, da.analysis, da.viewer, da.models)
+
+NOD = "\n".join(
+    ["HIERARCHY", "ROOT hips", "{", "OFFSET 0 0 0"]
+    + ["CHANNELS 6 Xposition Yposition Zposition Zrotation Xrotation Yrotation"]
+    + ["End Site", "{", "OFFSET 0 1 0", "}", "}", "MOTION", "Frames: 3", "Frame Time: 0.1"]
+    + ["0 1 0 0 0 0"] * 3
+)
+"""A motion of three frames."""
 
 LARGE = 2**63
 """Not an int64."""
@@ -195,41 +205,146 @@ def overrides() -> dict[str, dict[str, Any]]:
     }
 
 
+def files(folder: Path) -> dict[str, dict[str, Any]]:
+    """A model and a motion in files that are there."""
+    da.save(hopper(), folder / "hopper.json")
+    (folder / "nod.bvh").write_text(NOD)
+    return {
+        "load": {"path": "hopper.json"},
+        "save": {"path": "saved.json"},
+        "load_motion": {"path": "nod.bvh", "scale": 1.0},
+    }
+
+
+@functools.cache
+def stop() -> da.contact.GapFunction:
+    """A pendulum that hangs against a wall: one gap, closed at q = 0."""
+    return da.contact.GapFunction(da.models.pendulum(), lambda model, q: [da.scalar.sin(q[0])])
+
+
+def touching() -> dict[str, dict[str, Any]]:
+    """Arguments of the functions of `da.contact`: the pendulum at its wall, and a ball on the ground."""
+    still, vec = np.zeros(1), da.spatial.Vec3
+    posed = {"model": da.models.pendulum(), "q": still}
+    swing = posed | {"v": still}
+    ball = da.RigidInertia(2.0, (0.0, 0.0, 0.0), (0.1, 0.1, 0.1))
+    normal, weight = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 1.0]), np.array([0.0, 0.0, 0.0, 0.0, 0.0, -19.62])
+    lying = {"inertia": ball, "velocity": np.zeros(6), "force": weight}
+    falling = {"inertia1": None, "velocity1": np.zeros(6), "inertia2": ball, "velocity2": weight}
+    surface = da.contact.LinearSurface(1e4, 100.0)
+    law = da.contact.CompliantLaw(surface, 1e4, 100.0)
+    point = ContactPoint(vec(0.0, 0.0, 0.0), vec(0.0, 0.0, 1.0), -0.002)
+    pressed = {
+        "candidates": [Candidate(-1, 0, 0.5, 0.0, point)],
+        "velocities": PerBody([da.spatial.Motion.zero()]),
+        "states": [da.contact.PatchState([-0.002], vec.zero())],
+        "law": law,
+    }
+    problem = {"M": 2.0 * np.eye(2), "d": -np.ones(2)}
+    side = da.contact.PointContact("bob", np.array([0.0, 0.0, -1.0]), np.array([1.0, 0.0, 0.0]))
+    corner = da.contact.VertexFace("shank", (0.0, 0.0, 0.0), "world", np.eye(3))
+    return {
+        "CompliantLaw": {"normal": surface, "friction_stiffness": 1e4, "friction_damping": 100.0},
+        "GapFunction": {"model": da.models.pendulum(), "function": lambda model, q: [q[0]]},
+        "RigidSolver": {"gaps": stop()},
+        "SpringDamper": {"gaps": stop(), "stiffness": 1e4},
+        "StepSolver": {"gaps": stop(), "dt": 0.01},
+        "TwoSurfaces": {"first": surface, "second": surface},
+        "compliant_forces": pressed,
+        "patches_after": pressed,
+        "patches_at_rest": {"candidates": pressed["candidates"], "law": law},
+        "friction_force": {"x": vec.zero(), "v": vec(0.5, 0.0, 0.0), "limit": 3.0, "K": 1e4, "D": 100.0},
+        "lumped": {"first": surface, "second": surface},
+        "patch_rate": {"K": 1e4, "D": 100.0, "z": -0.002, "f": 0.0},
+        "relaxed": {"K": 1e4, "D": 100.0, "z": -0.002, "time": 0.01},
+        "apply_impulse": posed | {"body": "bob"},
+        "body_mobility": posed | {"body": "bob"},
+        "body_contact": lying | {"normal": normal},
+        "body_contacts": lying | {"normals": normal[:, None]},
+        "body_impulse": {"inertia": ball, "velocity_change": weight},
+        "collide": swing | {"contacts": [side]},
+        "collide_bodies": falling | {"normal": normal},
+        "collide_bodies_sticking": falling | {"normals": da.contact.contact_normal(np.zeros(3), np.eye(3)).T},
+        "collide_sticking": swing | {"contact": side},
+        "contact_dynamics": swing
+        | {"tau": still, "gaps": stop(), "contact_solver": da.contact.RigidSolver(stop())},
+        "contact_equations": swing | {"tau": still, "contacts": [side]},
+        "contact_normal": {"point": np.zeros(3), "direction": np.ones(3)},
+        "contact_states": {"gap": np.zeros(2), "rate": np.zeros(2)},
+        "dense_step": {"rate": lambda y, t: -y, "y0": np.ones(2), "t0": 0.0, "h": 0.1},
+        "disc_contacts": {"centre": np.zeros(3), "axis": np.ones(3), "radius": 0.5, "tolerance": 0.01},
+        "feature_gaps": {"features": [corner]},
+        "fitted_step": {"y0": np.ones(2), "t0": 0.0, "h": 0.1, "slopes": np.eye(2), "nodes": [0.0, 1.0]},
+        "least_constraint": {"H": np.eye(1), "free": -np.ones(1), "T": np.ones((1, 1)), "bias": np.zeros(1)},
+        "reduce_contacts": {"points": np.eye(3), "directions": np.ones(3)},
+        "simulate_events": swing | {"gaps": stop(), "duration": 0.02, "step": 0.01},
+        "solve_force_qp": problem,
+        "solve_lcp": problem,
+    }
+
+
 CLASSES: dict[str, dict[str, Any]] = {
     "Box": {"size": (1.0, 1.0, 1.0)},
     "Capsule": {"radius": 0.1, "length": 1.0},
+    "Compliant": {},
+    "CompliantLaw": {},
     "Composite": {"joints": [da.Revolute(), da.Prismatic()]},
     "ConvexMesh": {"vertices": np.vstack([np.eye(3), np.zeros(3)])},
     "Cylinder": {"radius": 0.1, "length": 1.0},
     "Cylindrical": {},
+    "EdgeEdge": {"body": "shank", "edge": np.eye(3)[:2], "on": "world", "other": -np.eye(3)[:2]},
     "Ellipsoid": {"a": 1.0, "b": 2.0, "c": 3.0},
+    "GapFunction": {},
     "HeightField": {"heights": np.zeros((3, 3)), "size": (1.0, 1.0)},
     "Helical": {},
+    "Hertz": {"stiffness": 1e4, "dissipation": 0.1},
     "Limits": {},
+    "LinearSurface": {"stiffness": 1e4, "damping": 100.0},
     "Mesh": {"path": "x.stl"},
     "ModelBuilder": {},
     "Plane": {},
+    "PointContact": {"second": "bob", "point": np.zeros(3), "normal": np.ones(3)},
     "Prismatic": {},
     "RackPinion": {"radius": 0.1},
     "Reversed": {"joint": da.Revolute()},
     "Revolute": {},
+    "Rigid": {},
     "RigidInertia": {"mass": 1.0, "com": (0.0, 0.0, 0.0), "inertia_at_com": np.eye(3)},
+    "RigidSolver": {},
+    "SeriesSpring": {"stiffness": 1e4, "damping": 100.0, "outer": 1e5},
     "Servo": {"kp": 1.0, "kd": 0.1},
     "Sphere": {"radius": 0.1},
     "SphereInCylinder": {},
     "SphericalEuler": {},
+    "SpringDamper": {},
+    "StepSolver": {},
     "TimeDependent": {"joint": da.Revolute(), "driver": da.Prismatic(), "motion": lambda t: [t]},
+    "TwoSurfaces": {},
     "Universal": {},
+    "VertexFace": {"body": "shank", "vertex": np.zeros(3), "on": "world", "face": np.eye(3)},
 }
 """Classes that users construct; results and generic scalars are left out."""
 
-SKIPPED = ("jvp", "vjp", "derivative", "load", "load_motion", "save")
-"""Functions whose arguments come by place alone, and those of files, which have fuzzers of their own."""
+SKIPPED = ("jvp", "vjp", "derivative")
+"""Functions whose arguments come by place alone."""
 
 BLOCKING = ("block", "open_browser")
 """Parameters that let a call wait for a user."""
 
-CALLABLE = ("callback", "controls", "field", "function", "motion", "observe", "progress", "rate")
+CALLABLE = (
+    "callback",
+    "contact_solver",
+    "controls",
+    "extent",
+    "field",
+    "function",
+    "motion",
+    "observe",
+    "points",
+    "progress",
+    "rate",
+    "tau",
+)
 """Parameters that take functions of the caller's, whose errors are the caller's too."""
 
 
@@ -244,7 +359,7 @@ class BaseCall(NamedTuple):
 
 def base_calls(folder: Path) -> Iterator[BaseCall]:
     """Every public function and class for whose required parameters there are values."""
-    values, special, seen = base_values(folder), overrides(), set()
+    values, special, seen = base_values(folder), overrides() | touching() | files(folder), set()
     for module in MODULES:
         for name in getattr(module, "__all__", dir(module)):
             function = getattr(module, name)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.stress.amounts import WHOLE, amount
-from tests.stress.hostile_values import CALLABLE, BaseCall, base_calls, hopper, hostile_values
+from tests.stress.hostile_values import CALLABLE, BaseCall, base_calls, hopper, hostile_values, stop
 
 import dalembert as da
 from dalembert.errors import DalembertError
@@ -98,6 +98,7 @@ INTEGERS = {
     "inverse_kinematics": lambda n: da.inverse_kinematics(
         hopper(), {"shank": np.ones(3)}, hopper().neutral(), max_iterations=n
     ),
+    "Rigid": lambda n: da.contact.Rigid(iterations=n),
     "close_loops": lambda n: da.close_loops(hopper(), hopper().neutral(), max_iterations=n),
 }
 
@@ -118,6 +119,24 @@ def test_rollouts_too_long_for_memory_are_refused_before_it_is_asked_for(steps: 
     model = da.models.humanoid()
     with pytest.raises(da.errors.ArgumentError, match=r"would take [\d.e+]+ .B.*every=100|from 1 to 900719"):
         da.rollout(model, model.neutral(), np.zeros(model.nv), steps=steps)
+
+
+def test_events_over_more_steps_than_memory_holds_are_refused() -> None:
+    """They were computed until the end of time, or of memory."""
+    for duration in (2**31, 1e300):
+        with pytest.raises(da.errors.ArgumentError, match=r"would take .*; give a shorter duration"):
+            da.contact.simulate_events(stop().model, [0.0], [0.0], stop(), duration=duration, step=0.01)
+
+
+@pytest.mark.parametrize("value", ["no", 1, None, [True]])
+def test_flags_of_files_are_true_or_false_alone(value: Any, tmp_path: Path) -> None:
+    """A file is not trusted by a text that happens to be true."""
+    path = tmp_path / "hopper.json"
+    with pytest.raises(da.errors.ArgumentError, match=r"accept_losses is .*; give True or False"):
+        da.save(hopper(), path, accept_losses=value)
+    da.save(hopper(), path)
+    with pytest.raises(da.errors.ArgumentError, match=r"trusted is .*; give True or False"):
+        da.load(path, trusted=value)
 
 
 def test_batches_too_large_for_memory_are_refused_in_words() -> None:

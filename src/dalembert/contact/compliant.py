@@ -19,9 +19,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
+from dalembert.arguments import shown
 from dalembert.contact.candidates import Candidate
 from dalembert.contact.compliant_surfaces import Surface
-from dalembert.errors import ShapeError
+from dalembert.errors import DtypeError, ShapeError, own_errors
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody
 from dalembert.scalar import Scalar, exp, logical_and, select, sqrt
@@ -65,7 +66,12 @@ class CompliantLaw:
     friction_stiffness: Scalar
     friction_damping: Scalar
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.normal, Surface):
+            raise DtypeError(f"CompliantLaw: normal is {shown(self.normal)}; give a Surface")
 
+
+@own_errors
 def friction_force(x: Vec3, v: Vec3, limit: Scalar, *, K: Scalar, D: Scalar) -> tuple[Vec3, Scalar]:
     """f_t = - K x - D v [N], within |f_t| <= `limit` = mu f_n, and whether the body sticks.
 
@@ -85,6 +91,7 @@ def friction_force(x: Vec3, v: Vec3, limit: Scalar, *, K: Scalar, D: Scalar) -> 
     return wanted * select(sticks, 1.0, limit / sqrt(select(sticks, 1.0, square))), sticks
 
 
+@own_errors
 def patches_at_rest(candidates: Sequence[Candidate], law: CompliantLaw) -> list[PatchState]:
     """The states of surfaces that nothing has pressed: z = 0, x = 0 at every candidate.
 
@@ -97,6 +104,7 @@ def patches_at_rest(candidates: Sequence[Candidate], law: CompliantLaw) -> list[
     return [PatchState([0.0] * law.normal.order, Vec3.zero()) for _ in candidates]
 
 
+@own_errors
 def compliant_forces(
     candidates: Sequence[Candidate],
     velocities: PerBody[Motion],
@@ -136,6 +144,7 @@ def compliant_forces(
     return CompliantForces(points, forces, rates)
 
 
+@own_errors
 def patches_after(
     candidates: Sequence[Candidate],
     velocities: PerBody[Motion],

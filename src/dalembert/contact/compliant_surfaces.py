@@ -22,7 +22,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from dalembert.errors import ArgumentError
+from dalembert.arguments import shown
+from dalembert.errors import ArgumentError, DtypeError, own_errors
 from dalembert.scalar import Scalar, exp, literal, maximum, minimum, select, sqrt
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
 States = Sequence[Scalar]
 
 
+@own_errors
 def patch_rate(K: Scalar, D: Scalar, z: Scalar, f: Scalar) -> Scalar:
     """z' = - (K z + f) / D [m/s] of a linear patch under the force f [N]: Eq. (11.73).
 
@@ -50,6 +52,7 @@ def patch_rate(K: Scalar, D: Scalar, z: Scalar, f: Scalar) -> Scalar:
     return -(K * z + f) / D
 
 
+@own_errors
 def relaxed(K: Scalar, D: Scalar, z: Scalar, time: Scalar) -> Scalar:
     """z = z0 exp(- K t / D) [m]: where a linear patch is, `time` seconds after the body left it at z.
 
@@ -204,6 +207,11 @@ class TwoSurfaces(Surface):
     first: LinearSurface
     second: LinearSurface
 
+    def __post_init__(self) -> None:
+        for name, surface in (("first", self.first), ("second", self.second)):
+            if not isinstance(surface, LinearSurface):
+                raise DtypeError(f"TwoSurfaces: {name} is {shown(surface)}; give a LinearSurface")
+
     @property
     def order(self) -> int:
         return 2
@@ -232,6 +240,7 @@ class TwoSurfaces(Surface):
         return [relaxed(surface.stiffness, surface.damping, x, dt) for surface, x in pair]
 
 
+@own_errors
 def lumped(first: LinearSurface, second: LinearSurface) -> LinearSurface:
     """One surface in the place of two whose K / D are the same, springs and dampers in series:
     1/K = 1/K_1 + 1/K_2, 1/D = 1/D_1 + 1/D_2.
@@ -256,6 +265,9 @@ def lumped(first: LinearSurface, second: LinearSurface) -> LinearSurface:
 
 def _positive(name: str, **values: Scalar) -> None:
     for key, value in values.items():
-        known = literal(value)
+        try:
+            known = literal(value)
+        except OverflowError:  # an int beyond all floats
+            known = float("inf")
         if known is not None and not 0.0 < known < float("inf"):
-            raise ArgumentError(f"{name}: {key} is {value!r}; give a finite number greater than zero")
+            raise ArgumentError(f"{name}: {key} is {shown(value)}; give a finite number greater than zero")

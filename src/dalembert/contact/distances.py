@@ -15,6 +15,7 @@ from dalembert.contact.options import PairChoice, chosen_pairs
 from dalembert.contact.pair_functions import compiled_for_pairs
 from dalembert.contact.pairs import ContactPair
 from dalembert.contact.points import pair_names, poses_of
+from dalembert.errors import own_errors
 from dalembert.execution import CompiledFunction
 from dalembert.model.model import Model
 from dalembert.model.topology import WORLD
@@ -47,6 +48,7 @@ class GapRates(NamedTuple):
     names: tuple[tuple[str, str], ...]
 
 
+@own_errors
 def distances(model: Model, q: npt.ArrayLike, *, pairs: PairChoice = None) -> Distances:
     """phi = max over unit vectors n of (min over b of n . x - max over a of n . x): the signed distance of
     the shapes a and b of each pair, with that n, at configurations q `(…, nq)`.
@@ -77,6 +79,7 @@ def distances(model: Model, q: npt.ArrayLike, *, pairs: PairChoice = None) -> Di
     return Distances(gap, normal, position, names)
 
 
+@own_errors
 def gap_rates(model: Model, q: npt.ArrayLike, v: npt.ArrayLike, *, pairs: PairChoice = None) -> GapRates:
     """d phi/dt = n . (v_b - v_a) at the nearest points, and dn/dt, while the model moves at v `(…, nv)`.
 

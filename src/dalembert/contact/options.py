@@ -8,11 +8,12 @@ from typing import Any, Final, TypeAlias, final
 
 import numpy as np
 
+from dalembert.arguments import shown, whole_number
 from dalembert.contact.compliant_step import CompliantSettings
 from dalembert.contact.pairs import ContactPair, Names, pairs_of, remaining
 from dalembert.contact.stepping import StepSettings
-from dalembert.errors import ArgumentError, DtypeError
-from dalembert.model.model import Model
+from dalembert.errors import ArgumentError, DtypeError, items_of
+from dalembert.model.model import Model, require_model
 
 __all__ = ["Compliant", "PairChoice", "Rigid"]
 
@@ -20,6 +21,8 @@ PairChoice: TypeAlias = Sequence[ContactPair | str | tuple[str, str]] | Names | 
 """Pairs themselves, names as `pairs_of` takes them for `only`, or None for all pairs of a model."""
 
 DEFAULT: Final = StepSettings()
+MAX_COUNT: Final = 2**31 - 1
+"""The greatest number of iterations, or of pairs looked at: what a 32-bit counter holds."""
 SURFACES: Final = ("stiffness", "damping", "friction_stiffness", "friction_damping")
 
 
@@ -57,12 +60,10 @@ class Rigid:
     def __post_init__(self) -> None:
         _take_names(self, "pairs", "exclude")
         _require(self, bool, "a truth value", "self_collision", "limits")
-        _require_count(self, "nearest")
+        _take_counts(self, "iterations", *(("nearest",) if self.nearest is not None else ()))
         numbers = ("tolerance", "compliance", "friction_compliance", "mending", "rebound_speed")
-        _require(self, int | float | np.number, "a number", *numbers)
+        _require_numbers(self, *numbers)
         settings = self.settings
-        if not isinstance(self.iterations, int) or self.iterations < 1:
-            raise ArgumentError(f"Rigid: iterations is {self.iterations!r}; give a whole number from 1 on")
         for name in ("tolerance", "compliance", "friction_compliance"):
             if not 0.0 < getattr(settings, name) < 1.0:
                 raise ArgumentError(
@@ -121,9 +122,8 @@ class Compliant:
     def __post_init__(self) -> None:
         _take_names(self, "pairs", "exclude")
         _require(self, bool, "a truth value", "self_collision", "limits")
-        _require_count(self, "nearest")
-        numbers = [name for name in SURFACES if getattr(self, name) is not None]
-        _require(self, int | float | np.number, "a number", *numbers)
+        _take_counts(self, *(("nearest",) if self.nearest is not None else ()))
+        _require_numbers(self, *(name for name in SURFACES if getattr(self, name) is not None))
         for name in SURFACES:
             value = getattr(self, name)
             if value is not None and not 0.0 < value < float("inf"):
@@ -149,9 +149,10 @@ def chosen_pairs(
     model: Model, pairs: PairChoice, exclude: Names, *, self_collision: bool
 ) -> tuple[ContactPair, ...]:
     """Pairs as they are given and those of a model by names, less what is excluded."""
+    require_model(model)
     if pairs is None:
         return pairs_of(model, exclude=exclude, self_collision=self_collision)
-    given = [pairs] if isinstance(pairs, str) else list(pairs)
+    given = items_of(pairs)
     found = [pair for pair in given if isinstance(pair, ContactPair)]
     found = list(remaining(model, found, exclude=exclude, self_collision=self_collision))
     names = [name for name in given if not isinstance(name, ContactPair)]
@@ -169,8 +170,8 @@ def _take_names(law: Rigid | Compliant, *options: str) -> None:
             listed = tuple(item if isinstance(item, str | ContactPair) else tuple(item) for item in given)
         except TypeError:
             raise DtypeError(
-                f"{type(law).__name__}: {option} is {given!r}; give names of bodies or shapes, pairs of such "
-                "names, or what da.contact.pairs_of returns"
+                f"{type(law).__name__}: {option} is {shown(given)}; give names of bodies or shapes, pairs of "
+                "such names, or what da.contact.pairs_of returns"
             ) from None
         object.__setattr__(law, option, listed)
 
@@ -179,13 +180,25 @@ def _require(law: Rigid | Compliant, kind: Any, what: str, *options: str) -> Non
     for option in options:
         if not isinstance(getattr(law, option), kind):
             raise DtypeError(
-                f"{type(law).__name__}: {option} is {getattr(law, option)!r}; {what} is expected"
+                f"{type(law).__name__}: {option} is {shown(getattr(law, option))}; {what} is expected"
             )
 
 
-def _require_count(law: Rigid | Compliant, option: str) -> None:
-    number = getattr(law, option)
-    if number is None:
-        return
-    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-        raise ArgumentError(f"{type(law).__name__}: {option} is {number!r}; give a whole number from 1 on")
+def _require_numbers(law: Rigid | Compliant, *options: str) -> None:
+    """Refuse what is no number, and ints beyond all floats."""
+    _require(law, int | float | np.integer | np.floating, "a number", *options)
+    for option in options:
+        try:
+            float(getattr(law, option))
+        except OverflowError:
+            raise ArgumentError(
+                f"{type(law).__name__}: {option} is {shown(getattr(law, option))}; "
+                "give a number that a float holds"
+            ) from None
+
+
+def _take_counts(law: Rigid | Compliant, *options: str) -> None:
+    """Keep whole numbers as ints of Python."""
+    for option in options:
+        number = whole_number(f"{type(law).__name__}: {option}", getattr(law, option), 1, MAX_COUNT)
+        object.__setattr__(law, option, number)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, final
 
 from dalembert.contact.geometry import can_touch
-from dalembert.errors import UnknownNameError
+from dalembert.errors import UnknownNameError, items_of, require_flag
 from dalembert.formats.mesh_hulls import hull_of
 from dalembert.model.elements import ShapePair
-from dalembert.model.model import Model
+from dalembert.model.model import Model, require_model
 from dalembert.model.shapes import Mesh, Shape
 from dalembert.model.shapes.shape import USUAL_FRICTION
 from dalembert.model.system import WORLD_NAME
@@ -65,6 +65,8 @@ def pairs_of(
     >>> [(pair.first.shape.name, model.bodies[pair.second.body].name) for pair in pairs]
     [('ground', 'left_foot')]
     """
+    require_model(model)
+    require_flag("self_collision", self_collision)
     shapes = _collidable(model)
     chosen = None if only is None else _checked(model, only)
     dropped = _checked(model, exclude)
@@ -189,10 +191,10 @@ def _checked(model: Model, given: Names) -> list[tuple[str, ...]]:
     shapes = [*model.world_shapes, *(shape for body in model.bodies for shape in body.shapes)]
     known = dict.fromkeys([WORLD_NAME, *model.bodies.names, *(shape.name for shape in shapes if shape.name)])
     checked = []
-    for item in [given] if isinstance(given, str) else given:
-        names = (item,) if isinstance(item, str) else tuple(item)
+    for item in items_of(given):
+        names = tuple(items_of(item))
         for name in names:
-            if name not in known:
+            if not isinstance(name, str) or name not in known:
                 raise UnknownNameError.of("body or shape", name, known)
         if len(names) not in (1, 2):
             raise UnknownNameError(f"{item!r} is no name and no pair of names of bodies or shapes")

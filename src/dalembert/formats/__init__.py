@@ -6,19 +6,30 @@ once, up to a limit; nothing in them is executed, and nothing outside the allowe
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar, get_args
 
 from dalembert.atomic_files import write_file
-from dalembert.errors import ArgumentError, FileError, InertiaError, ModelError, UnknownNameError
+from dalembert.errors import (
+    ArgumentError,
+    DtypeError,
+    FileError,
+    InertiaError,
+    ModelError,
+    UnknownNameError,
+    items_of,
+    require_choice,
+    require_flag,
+)
 from dalembert.formats.document import MAX_FILE_BYTES
 from dalembert.formats.failures import reported_as_file_errors
 from dalembert.formats.mesh_roots import confined, named_from
 from dalembert.formats.report import CHANGES_DYNAMICS
 from dalembert.formats.resources import Resources, read_regular_file
-from dalembert.model.model import Model
+from dalembert.model.model import Model, require_model
 
 __all__ = ["MAX_FILE_BYTES", "load", "save"]
 
@@ -63,9 +74,13 @@ def load(
     >>> print([body.name for body in model.bodies], model.nv)
     ['upper', 'lower'] 2
     """
-    file = Path(path)
+    file = _path("path", path)
     reader = _by_ending(file, READERS, "load")
-    folders = [Path(item) for item in roots]
+    folders = [_path("a folder of roots", item) for item in items_of(roots)]
+    require_flag("trusted", trusted)
+    if root is not None:
+        require_choice("root", root, ("fixed", "floating"))
+    require_choice("inertia option", inertia, get_args(InertiaOption))
     with reported_as_file_errors(str(file)):
         try:
             return reader(file, root=root, inertia=inertia, roots=folders, trusted=trusted)
@@ -90,7 +105,9 @@ def save(model: Model, path: PathLike, *, accept_losses: bool = False) -> tuple[
     >>> print(da.load(path) == da.models.two_link_arm())
     True
     """
-    file = Path(path)
+    require_model(model)
+    file = _path("path", path)
+    require_flag("accept_losses", accept_losses)
     text, losses = _by_ending(file, WRITERS, "save")(model, file)
     grave = [loss.removeprefix(CHANGES_DYNAMICS) for loss in losses if loss.startswith(CHANGES_DYNAMICS)]
     if grave and not accept_losses:
@@ -152,6 +169,14 @@ WRITERS: Final[dict[str, Callable[[Model, Path], tuple[str, list[str]]]]] = {
     ".xml": _mjcf_text,
     ".mjcf": _mjcf_text,
 }
+
+
+def _path(what: str, value: object) -> Path:
+    """Return the path that an argument of a caller is."""
+    if isinstance(value, str | os.PathLike):
+        with contextlib.suppress(TypeError):  # a path of bytes
+            return Path(value)
+    raise DtypeError(f"{what} is of type {type(value).__name__}; give a str or a pathlib.Path")
 
 
 def _by_ending(file: Path, known: Mapping[str, T], action: str) -> T:

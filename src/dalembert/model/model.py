@@ -8,11 +8,12 @@ from typing import Any, Literal, final
 import numpy as np
 import numpy.typing as npt
 
+from dalembert.errors import DtypeError
 from dalembert.model.body import Placement
 from dalembert.model.system import WORLD_NAME, System
 from dalembert.scalar import Scalar
 
-__all__ = ["WORLD_NAME", "Model"]
+__all__ = ["WORLD_NAME", "Model", "require_model"]
 
 Array = npt.NDArray[np.float64]
 
@@ -204,3 +205,12 @@ class Model(System):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self.content(),)
+
+
+def require_model(model: object) -> Model:
+    """Return a model; anything else, a builder too, is refused."""
+    if isinstance(model, Model):
+        return model
+    raise DtypeError(
+        f"model is of type {type(model).__name__}; give a Model, as da.load or ModelBuilder.build returns"
+    )

@@ -12,8 +12,9 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from dalembert.arguments import real_array
 from dalembert.contact.rigid.lcp import solve_lcp
-from dalembert.errors import ArgumentError, ShapeError, StateError
+from dalembert.errors import ArgumentError, ShapeError, StateError, own_errors
 from dalembert.spatial import RigidInertia
 
 __all__ = ["BodyContact", "body_contact", "body_contacts", "contact_normal"]
@@ -40,6 +41,7 @@ class BodyContact:
     d: Array
 
 
+@own_errors
 def contact_normal(point: Any, direction: Any) -> Array:
     """The spatial unit force n = (p x u, u) `(…, 6)` along the direction u through the point p.
 
@@ -53,7 +55,7 @@ def contact_normal(point: Any, direction: Any) -> Array:
     >>> print(da.contact.contact_normal([0.5, 0.0, 0.0], [0.0, 0.0, 2.0]))
     [ 0.  -0.5  0.   0.   0.   1. ]
     """
-    p, u = np.asarray(point, dtype=np.float64), np.asarray(direction, dtype=np.float64)
+    p, u = real_array("point", point), real_array("direction", direction)
     if p.shape[-1:] != (3,) or u.shape[-1:] != (3,):
         raise ShapeError(f"a point and a direction have three coordinates each, got {p.shape} and {u.shape}")
     length = np.linalg.norm(u, axis=-1, keepdims=True)
@@ -64,6 +66,7 @@ def contact_normal(point: Any, direction: Any) -> Array:
     return np.concatenate([np.cross(p, u), u], axis=-1)
 
 
+@own_errors
 def body_contact(
     inertia: Any, velocity: Any, force: Any, normal: Any, normal_rate: Any = None
 ) -> BodyContact:
@@ -88,13 +91,14 @@ def body_contact(
     >>> print(da.contact.body_contact(ball, np.zeros(6), np.negative(weight), n).rate)  # pulled up
     [9.81]
     """
-    n = np.asarray(normal, dtype=np.float64)
-    rate = None if normal_rate is None else np.asarray(normal_rate, dtype=np.float64).reshape(6, 1)
+    n = spatial_vector("normal", normal)
+    rate = None if normal_rate is None else spatial_vector("normal_rate", normal_rate).reshape(6, 1)
     I, N, free, M, d = _equations(inertia, velocity, force, n.reshape(6, 1), rate)
     lam = np.where(d >= 0.0, 0.0, -d / np.diag(M))  # Eq. 11.10
     return BodyContact(lam, np.maximum(d, 0.0), free + np.linalg.solve(I, N @ lam), M, d)
 
 
+@own_errors
 def body_contacts(
     inertia: Any, velocity: Any, force: Any, normals: Any, normal_rates: Any = None
 ) -> BodyContact:
@@ -116,8 +120,8 @@ def body_contacts(
     >>> print(resting.force.sum().round(9), np.abs(resting.acceleration).max() < 1e-12)
     19.62 True
     """
-    rates = None if normal_rates is None else np.asarray(normal_rates, dtype=np.float64)
-    I, N, free, M, d = _equations(inertia, velocity, force, np.asarray(normals, dtype=np.float64), rates)
+    rates = None if normal_rates is None else real_array("normal_rates", normal_rates)
+    I, N, free, M, d = _equations(inertia, velocity, force, real_array("normals", normals), rates)
     solution = solve_lcp(M, d)
     return BodyContact(solution.force, solution.rate, free + np.linalg.solve(I, N @ solution.force), M, d)
 
@@ -126,7 +130,7 @@ def inertia_matrix(inertia: Any) -> Array:
     """The 6 x 6 matrix of a `RigidInertia`, or of an array that is one."""
     if isinstance(inertia, RigidInertia):
         return np.asarray(inertia.matrix(), dtype=np.float64)
-    I: Array = np.asarray(inertia, dtype=np.float64)
+    I: Array = real_array("inertia", inertia)
     if I.shape != (6, 6):
         raise ShapeError(f"an inertia is a RigidInertia or a 6 x 6 matrix, got the shape {I.shape}")
     return I
@@ -134,7 +138,7 @@ def inertia_matrix(inertia: Any) -> Array:
 
 def spatial_vector(name: str, given: Any) -> Array:
     """Six numbers, or an error that names them."""
-    x: Array = np.asarray(given, dtype=np.float64)
+    x: Array = real_array(name, given)
     if x.shape != (6,):
         raise ShapeError(f"{name} is a spatial vector of six numbers, angular first; got the shape {x.shape}")
     if not np.isfinite(x).all():

@@ -11,8 +11,9 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from dalembert.arguments import real_array
 from dalembert.contact.rigid.bodies import inertia_matrix, spatial_vector
-from dalembert.errors import ArgumentError, ShapeError, StateError
+from dalembert.errors import ArgumentError, ShapeError, StateError, own_errors
 
 __all__ = ["Collision", "body_impulse", "collide_bodies", "collide_bodies_sticking"]
 
@@ -32,6 +33,7 @@ class Collision:
     multiplier: Array
 
 
+@own_errors
 def body_impulse(inertia: Any, velocity_change: Any) -> Array:
     """iota = I dv `(6,)`: the impulse that changes a body's velocity by dv, and so its momentum.
 
@@ -50,6 +52,7 @@ def body_impulse(inertia: Any, velocity_change: Any) -> Array:
     return inertia_matrix(inertia) @ spatial_vector("velocity_change", velocity_change)
 
 
+@own_errors
 def collide_bodies(
     inertia1: Any, velocity1: Any, inertia2: Any, velocity2: Any, normal: Any, *, restitution: float = 0.0
 ) -> Collision:
@@ -78,6 +81,7 @@ def collide_bodies(
     return _collide(inertia1, velocity1, inertia2, velocity2, N, restitution)
 
 
+@own_errors
 def collide_bodies_sticking(
     inertia1: Any, velocity1: Any, inertia2: Any, velocity2: Any, normals: Any, *, restitution: float = 0.0
 ) -> Collision:
@@ -104,7 +108,7 @@ def collide_bodies_sticking(
     >>> print(after[[1, 3]])  # 5/7 of its speed is left, and it rolls
     [5. 5.]
     """
-    N = np.asarray(normals, dtype=np.float64)
+    N = real_array("normals", normals)
     if N.shape != (6, 3):
         raise ShapeError(f"normals are two tangents and the normal, (6, 3); got the shape {N.shape}")
     return _collide(inertia1, velocity1, inertia2, velocity2, N, restitution)
@@ -112,7 +116,7 @@ def collide_bodies_sticking(
 
 def checked_restitution(given: Any) -> Array:
     """Coefficients of restitution, if they are from 0 to 1."""
-    e: Array = np.asarray(given, dtype=np.float64)
+    e: Array = real_array("restitution", given)
     if not np.all((e >= 0.0) & (e <= 1.0)):
         raise ArgumentError(f"restitution is from 0 to 1, got {e}")
     return e

@@ -140,7 +140,9 @@ class ContactSets:
 
     def _fade(self, q: Array, velocity: Array, chosen: list[int]) -> Array:
         """What contacts that are kept must have of acceleration less, so that their errors fade."""
-        return np.asarray(2.0 / self.fading * velocity + self.gaps.value(q)[chosen] / self.fading**2)
+        return np.asarray(
+            2.0 / self.fading * velocity + self.gaps.value(q)[chosen] / self.fading / self.fading
+        )
 
     def _free(self, q: Array, v: Array, t: float) -> Array:
         tau = self.joint_forces(t, q, v) + passive_forces(self.model, q, v)

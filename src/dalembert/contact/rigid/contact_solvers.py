@@ -10,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.api import forward_dynamics
+from dalembert.arguments import positive_number, real_array
 from dalembert.contact.rigid.equations import contact_equations
 from dalembert.contact.rigid.gaps import ContactState, GapFunction, contact_states
 from dalembert.contact.rigid.lcp import ComplementaritySolution, solve_lcp
 from dalembert.contact.rigid.quadratic_programs import solve_force_qp
-from dalembert.errors import ArgumentError, ShapeError, StateError, UnknownNameError
-from dalembert.model.model import Model
+from dalembert.contact.rigid.starts import require_gaps, require_number
+from dalembert.errors import DtypeError, ShapeError, StateError, require_choice
+from dalembert.model.model import Model, require_model
 
 __all__ = ["ContactSolver", "RigidSolver", "SpringDamper", "StepSolver", "contact_dynamics"]
 
@@ -53,7 +55,17 @@ def contact_dynamics(
     >>> print(a.round(9), force)
     [0.] [14.62]
     """
-    q, v, tau = (np.asarray(x, dtype=np.float64) for x in (q, v, tau))
+    require_model(model)
+    require_gaps(gaps)
+    if not callable(contact_solver):
+        raise DtypeError(
+            f"contact_solver is of type {type(contact_solver).__name__}; give a function of (q, v, tau), "
+            "such as da.contact.RigidSolver(gaps)"
+        )
+    q, v, tau = real_array("q", q), real_array("v", v), real_array("tau", tau)
+    for name, given, size in (("q", q, model.nq), ("v", v, model.nv), ("tau", tau, model.nv)):
+        if given.shape[-1:] != (size,):
+            raise ShapeError(f"{name}: expected {(size,)}, got {given.shape}")
     force = np.asarray(contact_solver(q, v, tau), dtype=np.float64)
     if force.shape != (len(gaps),):
         raise ShapeError(
@@ -88,7 +100,8 @@ class RigidSolver:
     solution: Literal["lcp", "qp"] = "lcp"
 
     def __post_init__(self) -> None:
-        _known(self.solution)
+        require_gaps(self.gaps)
+        require_choice("solution", self.solution, SOLUTIONS)
 
     def __call__(self, q: Array, v: Array, tau: Array) -> Array:
         states = contact_states(self.gaps.value(q), self.gaps.rate(q, v))
@@ -129,9 +142,9 @@ class StepSolver:
     solution: Literal["lcp", "qp"] = "qp"
 
     def __post_init__(self) -> None:
-        _known(self.solution)
-        if not self.dt > 0.0:
-            raise ArgumentError(f"dt is positive, got {self.dt}")
+        require_gaps(self.gaps)
+        require_choice("solution", self.solution, SOLUTIONS)
+        positive_number("dt", self.dt, "s")
 
     def __call__(self, q: Array, v: Array, tau: Array) -> Array:
         near = np.flatnonzero(self.gaps.extent(q) >= 0.0)
@@ -170,17 +183,11 @@ class SpringDamper:
     damping: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (self.stiffness > 0.0 and self.damping >= 0.0):
-            raise ArgumentError(
-                f"stiffness is positive and damping not negative, got {self.stiffness} and {self.damping}"
-            )
+        require_gaps(self.gaps)
+        positive_number("stiffness", self.stiffness, "N/m")
+        require_number("damping", self.damping, positive=False)
 
     def __call__(self, q: Array, v: Array, tau: Array) -> Array:
         gap = self.gaps.value(q)
         force = np.maximum(-self.stiffness * gap - self.damping * self.gaps.rate(q, v), 0.0)
         return np.where((gap < 0.0) & (self.gaps.extent(q) >= 0.0), force, 0.0)
-
-
-def _known(solution: str) -> None:
-    if solution not in SOLUTIONS:
-        raise UnknownNameError.of("solution", solution, SOLUTIONS)

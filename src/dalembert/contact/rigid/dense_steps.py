@@ -10,7 +10,8 @@ from typing import Any, Literal, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.errors import ArgumentError, UnknownNameError
+from dalembert.arguments import real_array, shown
+from dalembert.errors import ArgumentError, DtypeError, own_errors, require_choice
 
 __all__ = ["DenseStep", "dense_step", "fitted_step"]
 
@@ -83,17 +84,19 @@ def dense_step(rate: Rate, y0: Any, t0: float, h: float, *, method: Method = "he
     >>> print(step.y1, step.at(1 / 3), step.shortened(2 / 3).t1)
     [10.] [2.] 2.0
     """
-    if method not in METHODS:
-        raise UnknownNameError.of("method", method, METHODS)
-    y = np.asarray(y0, dtype=np.float64)
+    require_choice("method", method, METHODS)
+    if not callable(rate):
+        raise DtypeError(f"rate is of type {type(rate).__name__}; give a function of (y, t)")
+    y, t0, h = real_array("y0", y0), _number("t0", t0), _number("h", h)
     nodes, stages = METHODS[method]
     slopes: list[Array] = []
     for node, stage in zip(nodes, stages, strict=True):
         there = y + h * sum((part * k for part, k in zip(stage, slopes, strict=True)), np.zeros_like(y))
         slopes.append(np.asarray(rate(there, t0 + node * h), dtype=np.float64))
-    return DenseStep(float(t0), float(h), y, tuple(slopes), nodes)
+    return DenseStep(t0, h, y, tuple(slopes), nodes)
 
 
+@own_errors
 def fitted_step(y0: Any, t0: float, h: float, slopes: Sequence[Any], nodes: Sequence[float]) -> DenseStep:
     """The step whose p(t) is the polynomial through given slopes: y(t) = y0 + integral of p(t) dt.
 
@@ -109,10 +112,20 @@ def fitted_step(y0: Any, t0: float, h: float, slopes: Sequence[Any], nodes: Sequ
     >>> print(step.y1.round(12), step.at(0.5).round(12))
     [27.] [15.625]
     """
-    if len(slopes) != len(nodes) or len(set(nodes)) != len(nodes) or not nodes:
-        raise ArgumentError(f"a slope for each node, all of them different; got {len(slopes)} and {nodes}")
-    values = tuple(np.asarray(k, dtype=np.float64) for k in slopes)
-    return DenseStep(float(t0), float(h), np.asarray(y0, dtype=np.float64), values, tuple(nodes))
+    start, t0, h = real_array("y0", y0), _number("t0", t0), _number("h", h)
+    places = tuple(_number("a node", node) for node in nodes)
+    if len(slopes) != len(places) or len(set(places)) != len(places) or not places:
+        raise ArgumentError(f"a slope for each node, all of them different; got {len(slopes)} and {places}")
+    values = tuple(real_array("a slope", k) for k in slopes)
+    return DenseStep(t0, h, start, values, places)
+
+
+def _number(name: str, value: object) -> float:
+    """Return one finite number, of either sign."""
+    number = real_array(name, value)
+    if number.shape != () or not np.isfinite(number):
+        raise ArgumentError(f"{name} is {shown(value)}; give a finite number")
+    return float(number)
 
 
 @cache

@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.api import forward_dynamics, forward_kinematics, jacobian, jacobian_rate, mass_matrix
+from dalembert.arguments import real_array
 from dalembert.contact.rigid.bodies import contact_normal
 from dalembert.contact.rigid.gaps import GapFunction
 from dalembert.contact.rigid.starts import checked_state
-from dalembert.errors import ArgumentError, DtypeError
+from dalembert.errors import ArgumentError, DtypeError, own_errors
 from dalembert.model.model import Model
 from dalembert.model.system import WORLD_NAME
 
@@ -88,6 +89,7 @@ class ContactEquations:
         )
 
 
+@own_errors
 def contact_equations(
     model: Model, q: Any, v: Any, tau: Any, contacts: Contacts, *, external_forces: Any = None
 ) -> ContactEquations:
@@ -113,10 +115,10 @@ def contact_equations(
     [[2.]] [[3.]] [-9.81]
     """
     q, v = checked_state(model, q, v)
-    tau = np.asarray(tau, dtype=np.float64)
+    tau = real_array("tau", tau)
     if isinstance(contacts, GapFunction):
         T, bias = contacts.normals(q), contacts.bias(q, v)
-    elif isinstance(contacts, Sequence):
+    elif isinstance(contacts, Sequence) and all(isinstance(contact, PointContact) for contact in contacts):
         T, bias = _point_normals(model, q, v, contacts)
     else:
         raise DtypeError(
@@ -145,7 +147,8 @@ def _point_normals(model: Model, q: Array, v: Array, contacts: Sequence[PointCon
     if contacts:
         forward_kinematics(model, q)  # refuses a wrong q once, by name
     for i, contact in enumerate(contacts):
-        point, u = np.asarray(contact.point, dtype=np.float64), np.asarray(contact.normal, dtype=np.float64)
+        point = real_array(f"the point of contact {i}", contact.point)
+        u = real_array(f"the normal of contact {i}", contact.normal)
         if contact.first == contact.second:
             raise ArgumentError(f'contact {i} is of "{contact.first}" with itself')
         n = contact_normal(point, u)

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from dalembert.arguments import real_array
 from dalembert.contact.rigid.collisions import checked_restitution
 from dalembert.contact.rigid.contact_sets import ContactSets, JointForces
-from dalembert.contact.rigid.dense_steps import DenseStep, Method, dense_step
+from dalembert.contact.rigid.dense_steps import METHODS, DenseStep, Method, dense_step
 from dalembert.contact.rigid.gaps import GapFunction
 from dalembert.contact.rigid.impacts import impact_impulses
 from dalembert.contact.rigid.starts import checked_start, require_finite, require_number
-from dalembert.errors import ContactError, ShapeError, StateError
+from dalembert.errors import ContactError, ShapeError, StateError, require_choice
+from dalembert.memory_limits import require_memory
 from dalembert.model.model import Model
 
 if TYPE_CHECKING:
@@ -28,6 +30,9 @@ Kind: TypeAlias = Literal["collision", "contact gain", "contact loss", "negative
 
 MOST_EVENTS = 300
 """So many events in one time step are no motion but a failure to tell them apart."""
+
+MOST_STEPS = 2.0**53
+"""The greatest number of steps that is counted: a float is exact up to it."""
 
 SLOWEST = 1e-6
 """Contacts that close at less than this [m/s] have no impact."""
@@ -121,6 +126,13 @@ def simulate_events(
     for name, number in numbers.items():
         require_number(name, number, positive=True)
     require_number("rest_velocity", rest_velocity, positive=False)
+    require_choice("method", method, METHODS)
+    steps = min(float(duration) / float(step), MOST_STEPS)
+    require_memory(
+        f"simulate_events: the frames of {steps:.3g} steps",
+        int(steps) * 8 * (1 + y.size + len(gaps)),
+        "give a shorter duration or a longer step",
+    )
     sets = ContactSets(model, gaps, forces, tolerance=tolerance, fading=max(stabilization, 5.0 * step))
     deepest = np.where(gaps.extent(y[: model.nq]) >= 0.0, gaps.value(y[: model.nq]), 0.0)
     if deepest.min(initial=0.0) < -1e-6:
@@ -302,7 +314,7 @@ def _joint_forces(model: Model, tau: Any) -> JointForces:
             return found
 
         return asked
-    constant = np.zeros(model.nv) if tau is None else np.asarray(tau, dtype=np.float64)
+    constant = np.zeros(model.nv) if tau is None else real_array("tau", tau)
     if constant.shape != (model.nv,):
         raise ShapeError(
             f"tau has {model.nv} numbers, or is a function (t, q, v); got the shape {constant.shape}"

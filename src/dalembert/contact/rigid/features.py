@@ -9,10 +9,13 @@ from functools import reduce
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias, final
 
+import numpy as np
+
 from dalembert.algorithms.kinematics import forward_kinematics
+from dalembert.arguments import real_array, shown
 from dalembert.contact.rigid.gaps import GapFunction
-from dalembert.errors import ArgumentError
-from dalembert.model.model import Model
+from dalembert.errors import ArgumentError, DtypeError, ShapeError, items_of
+from dalembert.model.model import Model, require_model
 from dalembert.model.system import WORLD_NAME
 from dalembert.scalar import minimum, sqrt
 from dalembert.spatial import Transform, Vec3
@@ -73,6 +76,9 @@ class VertexFace(Feature):
     face: Sequence[Point]
 
     def __post_init__(self) -> None:
+        _require_body_names(self)
+        _require_points("vertex", [self.vertex])
+        _require_points("face", self.face)
         if len(self.face) < 3:
             raise ArgumentError(f"a face has three corners or more, got {len(self.face)}")
 
@@ -121,6 +127,13 @@ class EdgeEdge(Feature):
     on: str
     other: Sequence[Point]
 
+    def __post_init__(self) -> None:
+        _require_body_names(self)
+        for name, ends in (("edge", self.edge), ("other", self.other)):
+            _require_points(name, ends)
+            if len(ends) != 2:
+                raise ArgumentError(f"an edge has two ends, got {len(ends)} for {name}")
+
     @property
     def bodies(self) -> tuple[str, str]:
         return self.on, self.body
@@ -158,6 +171,10 @@ def feature_gaps(model: Model, features: Sequence[Feature]) -> GapFunction:
     >>> print(da.contact.feature_gaps(model, corners).extent([1.9, 0.0]).round(6))  # one is past the edge
     [ 0.3 -0.1]
     """
+    require_model(model)
+    features = items_of(features)
+    if not all(isinstance(feature, Feature) for feature in features):
+        raise DtypeError("features are not VertexFace or EdgeEdge; give a list of these")
     wanted = {name for feature in features for name in feature.bodies}
     indices = {name: model.body(name).index for name in wanted if name != WORLD_NAME}
 
@@ -178,6 +195,21 @@ def feature_gaps(model: Model, features: Sequence[Feature]) -> GapFunction:
 
     names = [feature.bodies for feature in features]
     return GapFunction(model, gaps, extent=extents, points=points, names=names)
+
+
+def _require_body_names(feature: Feature) -> None:
+    for name in feature.bodies:
+        if not isinstance(name, str):
+            raise DtypeError(f"{shown(name)} is not the name of a body; give two bodies of the model")
+
+
+def _require_points(name: str, points: object) -> None:
+    """Refuse what is not a list of points of three coordinates each."""
+    if not isinstance(points, Sequence | np.ndarray):
+        raise DtypeError(f"{name} is of type {type(points).__name__}; give a list of points")
+    shape = real_array(name, points).shape
+    if len(shape) != 2 or shape[1] != 3:
+        raise ShapeError(f"{name}: points have three coordinates each, got the shape {shape}")
 
 
 def _unit(x: Vec3) -> Vec3:

@@ -11,13 +11,22 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.algorithms.kinematics import forward_kinematics
+from dalembert.arguments import real_array, shown
 from dalembert.compiled import compile as compile_function
 from dalembert.contact.candidates import ContactPoint
 from dalembert.contact.pairs import ContactPair, pairs_of
 from dalembert.contact.points import contact_points, point_names
-from dalembert.errors import DtypeError, ModelError, ShapeError, TracingError
+from dalembert.errors import (
+    ArgumentError,
+    DtypeError,
+    ModelError,
+    ShapeError,
+    TracingError,
+    items_of,
+    own_errors,
+)
 from dalembert.execution import CompiledFunction
-from dalembert.model.model import Model
+from dalembert.model.model import Model, require_model
 from dalembert.model.shapes import Box, ConvexMesh, Plane
 from dalembert.model.system import WORLD_NAME
 from dalembert.model.topology import WORLD
@@ -43,6 +52,7 @@ class ContactState(Enum):
     """phi = 0, phi-dot = 0: lasting contact; phi-ddot >= 0 by a contact force."""
 
 
+@own_errors
 def contact_states(
     gap: Any, rate: Any, *, touching: float = 1e-8, still: float = 1e-6
 ) -> tuple[ContactState, ...]:
@@ -58,7 +68,7 @@ def contact_states(
     >>> [state.value for state in da.contact.contact_states([0.1, 0.0, 0.0, 0.0], [-2.0, -2.0, 2.0, 0.0])]
     ['1', '2a', '2b', '3']
     """
-    phi, phi_dot = np.atleast_1d(gap), np.atleast_1d(rate)
+    phi, phi_dot = np.atleast_1d(real_array("gap", gap), real_array("rate", rate))
     if phi.shape != phi_dot.shape:
         raise ShapeError(
             f"gap and rate have one number each for a contact, got {phi.shape} and {phi_dot.shape}"
@@ -107,17 +117,19 @@ class GapFunction:
         points: OfConfiguration | None = None,
         names: Sequence[str | tuple[str, str]] | None = None,
     ) -> None:
-        if model.time_dependent:
+        if require_model(model).time_dependent:
             raise ModelError(
                 f'"{model.name}" depends on time, which gaps phi(q) >= 0 do not; da.rollout and '
                 "da.simulation.integrate_adaptive know such models, without contact"
             )
         self.model = model
-        self._value = compile_function(_listed(function), model)
-        self._extent = None if extent is None else compile_function(_listed(extent), model)
-        self._points = None if points is None else compile_function(_listed(points), model)
+        self._value = compile_function(_listed("function", function), model)
+        self._extent = None if extent is None else compile_function(_listed("extent", extent), model)
+        self._points = None if points is None else compile_function(_listed("points", points), model)
         count = self.value(model.neutral()).shape[-1]
-        given = [f"contact {i}" for i in range(count)] if names is None else names
+        given = [f"contact {i}" for i in range(count)] if names is None else items_of(names)
+        if not all(isinstance(name, str) or _is_pair(name) for name in given):
+            raise ArgumentError(f"names is {shown(names)}; give a name, or two of what touches, a contact")
         self.pairs = tuple(
             (WORLD_NAME, name) if isinstance(name, str) else (name[0], name[1]) for name in given
         )
@@ -199,7 +211,10 @@ def shape_gaps(model: Model, pairs: Sequence[ContactPair] | None = None) -> GapF
     >>> print(gaps.names, gaps.value([0.0, 0.0, 2.0, 1.0, 0.0, 0.0, 0.0]))
     ('ground - ball',) [1.5]
     """
-    chosen = pairs_of(model) if pairs is None else tuple(pairs)
+    require_model(model)
+    chosen = pairs_of(model) if pairs is None else tuple(items_of(pairs))
+    if not all(isinstance(pair, ContactPair) for pair in chosen):
+        raise DtypeError("pairs are not ContactPair; give some of da.contact.pairs_of(model)")
     if not chosen:
         raise ModelError(f'no shapes of "{model.name}" can touch; give bodies shapes, and the world a ground')
 
@@ -256,7 +271,15 @@ def _corners(pair: ContactPair) -> list[Vec3]:
     return []
 
 
-def _listed(function: OfConfiguration) -> OfConfiguration:
+def _is_pair(name: object) -> bool:
+    """Whether it is two names."""
+    return isinstance(name, tuple | list) and len(name) == 2 and all(isinstance(part, str) for part in name)
+
+
+def _listed(what: str, function: OfConfiguration) -> OfConfiguration:
+    if not callable(function):
+        raise DtypeError(f"{what} is of type {type(function).__name__}; give a function of (model, q)")
+
     def values(model: Model, q: Sequence[Any]) -> list[Any]:
         found: Any = function(model, q)
         try:

@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.api import jacobian
+from dalembert.arguments import real_array
 from dalembert.contact.rigid.collisions import checked_restitution
 from dalembert.contact.rigid.equations import Contacts, PointContact, contact_equations, inertia_response
 from dalembert.contact.rigid.lcp import solve_lcp
-from dalembert.errors import ShapeError, StateError
-from dalembert.model.model import Model
+from dalembert.errors import DtypeError, ShapeError, StateError, own_errors
+from dalembert.model.model import Model, require_model
 
 __all__ = ["Impact", "apply_impulse", "body_mobility", "collide", "collide_sticking"]
 
@@ -36,6 +37,7 @@ class Impact:
     separation: Array
 
 
+@own_errors
 def apply_impulse(model: Model, q: Any, body: str, impulse: Any) -> tuple[Array, Array]:
     """(dq-dot, dv_i): what an impulse on body i does to the system, u = J_i^T iota, H dq-dot = u, dv_i =
     J_i dq-dot.
@@ -53,14 +55,15 @@ def apply_impulse(model: Model, q: Any, body: str, impulse: Any) -> tuple[Array,
     >>> print((change * 12.0).round(6))  # m l^2 = 12 kg m^2 about the hinge
     [1.2]
     """
-    J = jacobian(model, np.asarray(q, dtype=np.float64), body, frame="body")
-    iota = np.asarray(impulse, dtype=np.float64)
+    J = jacobian(model, real_array("q", q), body, frame="body")
+    iota = real_array("impulse", impulse)
     if iota.shape != (6,):
         raise ShapeError(f"an impulse on a body has six numbers, angular first; got the shape {iota.shape}")
     change = inertia_response(model, q, (J.T @ iota)[:, None])[:, 0]
     return change, J @ change
 
 
+@own_errors
 def body_mobility(model: Model, q: Any, body: str, other: str | None = None) -> Array:
     """Phi^A = J_i H^-1 J_i^T `(6, 6)`: the inverse of the articulated-body inertia of body i as a handle,
     dv_i = Phi^A iota.
@@ -79,12 +82,13 @@ def body_mobility(model: Model, q: Any, body: str, other: str | None = None) -> 
     >>> print(np.allclose(of_body, Phi @ impulse))
     True
     """
-    q = np.asarray(q, dtype=np.float64)
+    q = real_array("q", q)
     J = jacobian(model, q, body, frame="body")
     F = J if other is None else jacobian(model, q, other, frame="body")
     return np.asarray(J @ inertia_response(model, q, F.T))
 
 
+@own_errors
 def collide(model: Model, q: Any, v: Any, contacts: Contacts, *, restitution: Any = 0.0) -> Impact:
     """Frictionless impact at all contacts at once: zeta+ = zeta + M lambda, lambda >= 0, zeta+ >= -e zeta,
     and lambda . (zeta+ + e zeta) = 0, with M = T^T H^-1 T.
@@ -107,7 +111,8 @@ def collide(model: Model, q: Any, v: Any, contacts: Contacts, *, restitution: An
     >>> print(da.contact.collide(model, [0.0], [-1.5], wall, restitution=0.5).velocity)
     [0.75]
     """
-    v = np.asarray(v, dtype=np.float64)
+    require_model(model)
+    v = real_array("v", v)
     equations = contact_equations(model, q, v, np.zeros(model.nv), contacts)
     zeta = equations.velocity
     e = np.broadcast_to(checked_restitution(restitution), zeta.shape)
@@ -116,6 +121,7 @@ def collide(model: Model, q: Any, v: Any, contacts: Contacts, *, restitution: An
     return Impact(after, lam, equations.T @ lam, equations.T.T @ after)
 
 
+@own_errors
 def collide_sticking(
     model: Model, q: Any, v: Any, contact: PointContact, *, restitution: float = 0.0
 ) -> Impact:
@@ -137,8 +143,11 @@ def collide_sticking(
     >>> print((da.jacobian(model, q, "tip")[3:] @ after.velocity).round(9) + 0.0)
     [0. 0. 0.]
     """
-    v = np.asarray(v, dtype=np.float64)
-    normal = np.asarray(contact.normal, dtype=np.float64)
+    require_model(model)
+    v = real_array("v", v)
+    if not isinstance(contact, PointContact):
+        raise DtypeError(f"contact is of type {type(contact).__name__}; give a da.contact.PointContact")
+    normal = real_array("the normal of contact", contact.normal)
     axes = [*_tangents(normal), normal]
     three = [PointContact(contact.second, contact.point, axis, contact.first) for axis in axes]
     equations = contact_equations(model, q, v, np.zeros(model.nv), three)

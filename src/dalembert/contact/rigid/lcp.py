@@ -8,7 +8,8 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.errors import ArgumentError, ContactError, ShapeError
+from dalembert.arguments import real_array
+from dalembert.errors import ArgumentError, ContactError, ShapeError, own_errors
 
 __all__ = ["ComplementaritySolution", "checked_problem", "independent_columns", "solve_lcp"]
 
@@ -34,6 +35,7 @@ class ComplementaritySolution:
     active: tuple[int, ...]
 
 
+@own_errors
 def solve_lcp(M: Any, d: Any) -> ComplementaritySolution:
     """Solve zeta = M lambda + d, zeta >= 0, lambda >= 0, zeta . lambda = 0 for a basic solution.
 
@@ -80,7 +82,7 @@ def independent_columns(M: Any, first: Any = (), among: Any = None) -> tuple[int
     """Contacts whose normals form a basis of the range of T, M = T^T H^-1 T: all of `first`, then others
     in order, each if it is independent of those before (Featherstone 2008 section 11.5).
     """
-    A = np.asarray(M, dtype=np.float64)
+    A = real_array("M", M)
     scale = 1.0 / np.sqrt(np.where(np.diag(A) > 0.0, np.diag(A), 1.0))
     A = A * scale * scale[:, None]
     chosen: list[int] = []
@@ -135,7 +137,7 @@ def _schur(A: Array, active: list[int], entering: int) -> tuple[float, Array]:
 
 
 def checked_problem(M: Any, d: Any) -> tuple[Array, Array]:
-    M, d = np.asarray(M, dtype=np.float64), np.asarray(d, dtype=np.float64)
+    M, d = real_array("M", M), real_array("d", d)
     if d.ndim != 1 or M.shape != (d.size, d.size):
         raise ShapeError(f"M is (nc, nc) and d is (nc,), got {M.shape} and {d.shape}")
     if not (np.isfinite(M).all() and np.isfinite(d).all()):

@@ -8,14 +8,16 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from dalembert.arguments import positive_number, real_array
 from dalembert.contact.rigid.lcp import RANK, ZERO, ComplementaritySolution, checked_problem
-from dalembert.errors import ArgumentError, ContactError, ShapeError
+from dalembert.errors import ArgumentError, ContactError, ShapeError, own_errors
 
 __all__ = ["LeastConstraint", "least_constraint", "solve_force_qp"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
 
+@own_errors
 def solve_force_qp(M: Any, d: Any, *, tolerance: float = 1e-12) -> ComplementaritySolution:
     """Minimise 1/2 lambda^T M lambda + lambda^T d subject to lambda >= 0, by an interior point method.
 
@@ -37,6 +39,7 @@ def solve_force_qp(M: Any, d: Any, *, tolerance: float = 1e-12) -> Complementari
     [2.4525 2.4525 2.4525 2.4525]
     """
     M, d = checked_problem(M, d)
+    positive_number("tolerance", tolerance)
     scale = 1.0 / np.sqrt(np.where(np.diag(M) > 0.0, np.diag(M), 1.0))
     size = float(np.abs(d * scale).max(initial=0.0)) or 1.0
     A, b = M * scale * scale[:, None], d * scale / size
@@ -92,6 +95,7 @@ class LeastConstraint:
     active: tuple[int, ...]
 
 
+@own_errors
 def least_constraint(H: Any, free: Any, T: Any, bias: Any) -> LeastConstraint:
     """Minimise 1/2 (a - a_0)^T H (a - a_0) subject to T^T a + bias >= 0: Gauss's principle with inequalities.
 
@@ -109,8 +113,10 @@ def least_constraint(H: Any, free: Any, T: Any, bias: Any) -> LeastConstraint:
     >>> print(result.acceleration, result.force)
     [0.] [6. 0.]
     """
-    H, a, T, bias = (np.array(x, dtype=np.float64) for x in (H, free, T, bias))
-    if H.shape != (a.size, a.size) or T.shape != (a.size, bias.size):
+    H, a, T, bias = (
+        np.array(real_array(name, x)) for name, x in (("H", H), ("free", free), ("T", T), ("bias", bias))
+    )
+    if a.ndim != 1 or bias.ndim != 1 or H.shape != (a.size, a.size) or T.shape != (a.size, bias.size):
         raise ShapeError(
             f"H is (nv, nv), free (nv,), T (nv, nc), bias (nc,); "
             f"got {H.shape}, {a.shape}, {T.shape}, {bias.shape}"

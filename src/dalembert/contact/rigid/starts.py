@@ -8,18 +8,19 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.arguments import as_array
+from dalembert.arguments import as_array, shown
 from dalembert.contact.rigid.gaps import GapFunction
 from dalembert.errors import ArgumentError, DtypeError, ModelError, ShapeError
-from dalembert.model.model import Model
+from dalembert.model.model import Model, require_model
 
-__all__ = ["checked_start", "checked_state", "require_finite", "require_number"]
+__all__ = ["checked_start", "checked_state", "require_finite", "require_gaps", "require_number"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
 
 def checked_state(model: Model, q: Any, v: Any) -> tuple[Array, Array]:
     """q `(nq,)` and v `(nv,)` of one sample."""
+    require_model(model)
     found = as_array("q", q, (model.nq,)), as_array("v", v, (model.nv,))
     if found[0].ndim != 1 or found[1].ndim != 1:
         raise ShapeError(
@@ -33,10 +34,8 @@ def checked_start(model: Model, q: Any, v: Any, gaps: GapFunction) -> Array:
     """y = (q, v), if it is a state that these contacts and the model's constraints allow."""
     from dalembert.simulation.initial_state import require_closed_loops
 
-    if not isinstance(gaps, GapFunction):
-        raise DtypeError(
-            f"gaps is {type(gaps).__name__}; give a GapFunction, such as da.contact.shape_gaps(model)"
-        )
+    require_model(model)
+    require_gaps(gaps)
     if gaps.model is not model and gaps.model != model:
         raise ModelError(f'the gaps are those of "{gaps.model.name}" and not of "{model.name}"')
     position, velocity = checked_state(model, q, v)
@@ -44,6 +43,14 @@ def checked_start(model: Model, q: Any, v: Any, gaps: GapFunction) -> Array:
     require_finite("v", velocity)
     require_closed_loops(model, position, velocity, np.zeros(()))
     return np.concatenate([position, velocity])
+
+
+def require_gaps(gaps: object) -> None:
+    """Refuse what is no `GapFunction`."""
+    if not isinstance(gaps, GapFunction):
+        raise DtypeError(
+            f"gaps is {type(gaps).__name__}; give a GapFunction, such as da.contact.shape_gaps(model)"
+        )
 
 
 def require_finite(name: str, array: Array) -> None:
@@ -55,8 +62,11 @@ def require_finite(name: str, array: Array) -> None:
 def require_number(name: str, value: object, *, positive: bool) -> None:
     """Refuse what is no number, or none that is positive, or not negative."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise DtypeError(f"{name} is {value!r}; give a number")
-    number = float(value)
+        raise DtypeError(f"{name} is {shown(value)}; give a number")
+    try:
+        number = float(value)
+    except OverflowError:  # an int beyond all floats
+        number = math.inf
     if not math.isfinite(number) or number < 0.0 or (positive and number == 0.0):
         wanted = "a positive, finite number" if positive else "a finite number from 0 on"
-        raise ArgumentError(f"{name} is {value!r}; give {wanted}")
+        raise ArgumentError(f"{name} is {shown(value)}; give {wanted}")
