@@ -31,6 +31,9 @@ __all__ = ["on_host", "rollout_on_gpu"]
 STARTS: Final[dict[str, str | float]] = {"q": "q", "v": "v", "work": 0.0, "loads": 0.0}
 """Results whose frames begin with the start, and their values there: an argument, or a number."""
 
+NO_FAULT: Final = 1e9
+"""More than the number of any fault."""
+
 UNWANTED: Final = ("lasted", "fault", "memory", "account")
 """What is carried from step to step and stands in no frame."""
 
@@ -190,6 +193,6 @@ def _trajectory(
         observed=observed,
         failed_at=kind.where(fault > 0.0, lasted, -1.0),
         cause=fault,
-        energy_gain=kind.where(fault < 0.0, fault, 0.0),
+        energy_gain=kind.where(fault > NO_FAULT, fault, 0.0),  # zeros: energy is not watched
         parameters=dict(parameters),
     )
