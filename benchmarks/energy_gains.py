@@ -66,15 +66,15 @@ def theirs(model: da.Model, q: Array, v: Array, folder: Path) -> tuple[Array, fl
     da.save(model, file)
     peer = mujoco.MjModel.from_xml_path(str(file))
     peer.opt.timestep, peer.opt.integrator = DT, mujoco.mjtIntegrator.mjINT_EULER
-    q_there, v_there = da.convert_state(model, q, v, source="dalembert", target="mujoco")
+    order = [peer.joint(k).name for k in range(peer.njnt)]
+    q_there, v_there = da.convert_state(model, q, v, source="dalembert", target="mujoco", order=order)
     states = np.zeros((len(q), mujoco.mj_stateSize(peer, mujoco.mjtState.mjSTATE_FULLPHYSICS)))
     states[:, 1 : 1 + peer.nq], states[:, 1 + peer.nq : 1 + peer.nq + peer.nv] = q_there, v_there
     with peer_rollout.Rollout(nthread=0) as pool:
         found = pool.rollout(peer, mujoco.MjData(peer), states, nstep=STEPS)[0][:, EVERY - 1 :: EVERY]
     place = 1 + peer.nq
-    back = da.convert_state(
-        model, found[..., 1:place], found[..., place : place + peer.nv], source="mujoco", target="dalembert"
-    )
+    there = found[..., 1:place], found[..., place : place + peer.nv]
+    back = da.convert_state(model, *there, source="mujoco", target="dalembert", order=order)
     q_all, v_all = (np.concatenate([a[:, None], b], axis=1) for a, b in zip((q, v), back, strict=True))
     return gains(model, q_all, v_all), overruns(model, q_all)
 

@@ -52,14 +52,14 @@ def shape(rng, size, surface):
 
 
 def light_root(mass):
-    """A light box that carries ten kilograms on a hinge."""
+    """A light ball that carries ten kilograms on a hinge, which pass through the ground."""
     builder = da.ModelBuilder()
-    size, heavy = (0.1, 0.1, 0.1), (0.2, 0.1, 0.1)
-    builder.add_body(
-        "root", parent="world", joint=da.Free(), inertia=cuboid(mass, size), shapes=[da.Box(size)]
-    )
-    carried = {"inertia": cuboid(10.0, heavy), "shapes": [da.Box(heavy)], "placement": at((0.2, 0.0, 0.05))}
-    builder.add_body("child", parent="root", joint=da.Revolute(axis=(0, 1, 0)), **carried)
+    inertia = cuboid(mass, (0.1, 0.1, 0.1))
+    builder.add_body("root", parent="world", joint=da.Free(), inertia=inertia, shapes=[da.Sphere(0.05)])
+    heavy = cuboid(10.0, (0.2, 0.1, 0.1))
+    heavy = da.RigidInertia(heavy.mass, (0.0, 0.0, -0.15), heavy.inertia_at_com)
+    joint = da.Revolute(axis=(0, 0, 1))
+    builder.add_body("child", parent="root", joint=joint, placement=at((0.0, 0.0, -0.15)), inertia=heavy)
     return builder.build().with_ground()
 
 

@@ -55,10 +55,7 @@ def test_a_light_root_under_a_heavy_body_gains_no_energy(mass, contact):
     model = light_root(mass)
     q, v = throws(model, 0, count=64, spin=0.0)
     run, gain = gains(model, q, 0.0 * v, contact)
-    high = gain > NOTICED
-    assert np.all(run.energy_gain[high] > 0.0)
-    # Compliant contact cuts impulses where a body has a thousandth of the mass above it: eight of 64 gain.
-    assert np.count_nonzero(high) <= (8 if contact == "compliant" and mass < 0.1 else 0)
+    assert gain.max() < NOTICED
     assert not run.failed.any()
 
 

@@ -88,7 +88,8 @@ class CompliantSettings:
 class CompliantStep(NamedTuple):
     """The state after a step; the impulses [N s] on the second bodies of all candidates along world axes;
     `memory` for the next step, five numbers a candidate (the patch x [m], the normal impulse, the depth z
-    [m] by which the surface is pressed in); the work [J] of contact, 1/2 (v+ + v*) . J^T gamma."""
+    [m] by which the surface is pressed in); the work [J] of contact, 1/2 (v+ + v*) . J^T gamma; eta, `bias`
+    and `travel` as of `ContactStep`."""
 
     q: list[Scalar]
     v: list[Scalar]
@@ -97,6 +98,7 @@ class CompliantStep(NamedTuple):
     work: Scalar
     eta: list[Scalar]
     bias: list[Scalar]
+    travel: list[Scalar]
 
 
 def step_compliant(
@@ -154,6 +156,7 @@ def step_compliant(
         found.work,
         found.v,
         begun.bias,
+        [dt * x + y for x, y in zip(found.v, mend, strict=True)],
     )
 
 

@@ -10,15 +10,27 @@ where P is the linear momentum of all that a free root carries, in the world: th
 of C. With C where the step begins, (1) holds to first order only, and the error is larger than T itself
 where a light body turns by a radian in a step.
 
+T' of (1) is T(q, v) and the work of all other forces at the mean of v and eta. That of contact is known better:
+W >= 0 where springs of surfaces give something back, else nothing, since contact works on what C made of v,
+not on v. Limits, loops, damping and friction of joints only take, and so of all trees together
+
+    T' <= T(q, v) + h (tau + springs - weights) . (v + eta) / 2 + max(W, 0)                                 (2)
+
+And the work of weights is that of the way on which the centre of mass has come from c to c', not of
+h (v + eta) / 2: velocities turn with the bodies while these move. What the steps should fall by is known from
+their momenta, and T' is less by what they were lifted beyond that:
+
+    T' = ... + g . (m (c' - c) - h (P(q, eta) + P(q', v')) / 2)                                            (3)
+
 The kinetic energy of a tree on a free root, with mass m, inertia I and angular momentum L about its centre,
 has three parts:
 
-    T = P^2 / 2 m  +  L . I^-1 L / 2  +  T_relative                                                       (2)
+    T = P^2 / 2 m  +  L . I^-1 L / 2  +  T_relative                                                       (4)
 
 Each tree keeps an account of the error in T; errors of both signs cancel there. Where the sum exceeds a small
-part of T, P is set to that of (1), and the excess is taken out of T_relative, by slowing the bodies down
-relative to the rigid motion of the whole, and where that is not enough out of the rotation. Trees on other
-joints are slowed down as a whole.
+part of T, P is set to that of (1), or as much of it as T' allows; and what is then still in excess is taken out
+of T_relative, by slowing the bodies down relative to the rigid motion of the whole, and where that is not
+enough out of the rotation. Trees on other joints are slowed down as a whole.
 
 Tried: L set to that of (1) too. Then a tumbling body by itself loses its energy, since orientations follow
 the velocities at the end of a step, and T and L are not both kept along those.
@@ -33,12 +45,13 @@ from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
 from dalembert.algorithms.mass_matrix import composite_inertias
+from dalembert.algorithms.passive_forces import passive_forces
 from dalembert.model.body import Body
 from dalembert.model.joints import Free
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, is_zero, maximum, minimum, select, sqrt
-from dalembert.spatial import Force, Mat3, Motion, RigidInertia, Vec3
+from dalembert.spatial import Force, Motion, RigidInertia, Transform, Vec3
 
 __all__ = ["Balance", "balanced", "root_trees"]
 
@@ -59,21 +72,26 @@ def balanced(
     start: tuple[Sequence[Scalar], Sequence[Scalar]],
     eta: Sequence[Scalar],
     bias: Sequence[Scalar],
+    tau: Sequence[Scalar],
     external: tuple[ExternalForces, str],
+    work: Scalar,
     end: tuple[Sequence[Scalar], Sequence[Scalar]],
     account: Sequence[Scalar],
     dt: Scalar,
 ) -> Balance:
-    """Return the velocities that fulfil (1) where a step ends.
+    """Return the velocities that fulfil (1) and (2) where a step ends.
 
     `start`: the state (q, v) where it begins; `eta`: velocities before bodies move; `bias`: C with weights,
-    less `external` forces; `end`: the state as the step found it; `account`: that of the step before [J].
+    less `external` forces; `tau`: joint forces; `work`: that of contact [J]; `end`: the state as the step
+    found it; `account`: that of the step before [J].
     """
-
     q, v = start
-    still = bias_forces(tree, q, [0.0] * tree.nv, external_forces=external[0], external_frame=external[1])
-    products = [b - g for b, g in zip(bias, still, strict=True)]
-    return _corrected(tree, *end, _targets(tree, q, v, eta, products, dt), account)
+    still = [0.0] * tree.nv
+    weights = bias_forces(tree, q, still, external_forces=external[0], external_frame=external[1])
+    products = [b - g for b, g in zip(bias, weights, strict=True)]
+    driving = [t + s - g for t, s, g in zip(tau, passive_forces(tree, q, still), weights, strict=True)]
+    targets = _targets(tree, q, v, eta, products, driving, work, dt)
+    return _corrected(tree, *end, targets, account, dt)
 
 
 def root_trees(tree: Tree) -> list[list[Body]]:
@@ -91,11 +109,13 @@ def root_trees(tree: Tree) -> list[list[Body]]:
 
 
 class _Target(NamedTuple):
-    """T and P of (1) of one tree, P along the axes R of its root where the step begins."""
+    """T of (1) and (2) of one tree, before (3); P of (1), P(q, eta), and m c where the step begins, in the
+    world."""
 
     energy: Scalar
     linear: Vec3
-    R: Mat3
+    without: Vec3
+    moment: Vec3
 
 
 def _targets(
@@ -104,21 +124,26 @@ def _targets(
     v: Sequence[Scalar],
     eta: Sequence[Scalar],
     products: Sequence[Scalar],
+    driving: Sequence[Scalar],
+    work: Scalar,
     dt: Scalar,
 ) -> list[_Target]:
-    """Return T and P of (1) of all trees; `products`: C."""
-    velocities, poses = body_velocities(tree, q, eta), forward_kinematics(tree, q)
-    momenta = _momenta(tree, q, velocities)
-    found = []
+    """Return what all trees should have; `products`: C; `driving`: forces that may put energy in."""
+    before, velocities = body_velocities(tree, q, v), body_velocities(tree, q, eta)
+    poses, composites, momenta = _carried(tree, q, velocities)
+    found, most = [], maximum(work, 0.0)
     for bodies in root_trees(tree):
         root, energy = bodies[0], _kinetic_energy(bodies, velocities, eta)
+        most = most + _kinetic_energy(bodies, before, v)
         for k in _variables(bodies):
-            energy = energy + 0.5 * dt * products[k] * (v[k] + eta[k])
-        P = Vec3.zero()
-        if isinstance(root.joint, Free):
-            P = momenta[root].linear + Vec3(*products[root.v_slice][3:]) * dt
-        found.append(_Target(energy, P, poses[root].R))
-    return found
+            travel = 0.5 * dt * (v[k] + eta[k])
+            energy, most = energy + products[k] * travel, most + driving[k] * travel
+        R, P = poses[root].R, momenta[root].linear
+        given = Vec3(*products[root.v_slice][3:]) * dt if isinstance(root.joint, Free) else Vec3.zero()
+        moment = _moment(poses[root], composites[root])
+        found.append(_Target(energy, R @ (P + given), R @ P, moment))
+    share = _at_most(sum((item.energy for item in found), start=0.0), most)
+    return [item._replace(energy=item.energy * share) for item in found]
 
 
 def _corrected(
@@ -127,33 +152,51 @@ def _corrected(
     v: Sequence[Scalar],
     wanted: Sequence[_Target],
     account: Sequence[Scalar],
+    dt: Scalar,
 ) -> Balance:
     """Return the balance of all trees in the state (q, v) where a step ends."""
-    velocities, poses = body_velocities(tree, q, v), forward_kinematics(tree, q)
-    composites, momenta = composite_inertias(tree, q), _momenta(tree, q, velocities)
+    velocities = body_velocities(tree, q, v)
+    poses, composites, momenta = _carried(tree, q, velocities)
     result, accounts = list(v), []
     for bodies, target, earlier in zip(root_trees(tree), wanted, account, strict=True):
         root, total = bodies[0], _kinetic_energy(bodies, velocities, v)
+        pose, carried = poses[root], composites[root]
+        fallen = _moment(pose, carried) - target.moment
+        expected = (target.without + pose.R @ momenta[root].linear) * (0.5 * dt)
+        energy = target.energy + tree.gravity.dot(fallen - expected)
+        excess, left = _excess(earlier, total - energy, energy)
         added: list[Scalar] = [0.0] * root.nv
         if isinstance(root.joint, Free):
-            carried, turn = composites[root], poses[root].R.transpose() @ target.R
-            now = _rigid_motion(carried, momenta[root])
-            linear = turn @ target.linear * (1.0 / carried.mass)
+            now, kept = _rigid_motion(carried, momenta[root]), maximum(total - excess, 0.0)
+            linear = pose.R.transposed_times(target.linear) * (1.0 / carried.mass)
             translation = 0.5 * carried.mass * linear.dot(linear)
+            linear = linear * _factor(translation, translation - kept)
             relative = maximum(total - now.translation - now.rotation, 0.0)
-            excess, left = _excess(earlier, translation + now.rotation + relative - target.energy, target)
-            s = _factor(relative, excess)
-            omega = now.angular * (_factor(now.rotation, maximum(excess - relative, 0.0)) - s)
+            rest = minimum(translation, kept) + now.rotation + relative - kept
+            s = select(excess > 0.0, _factor(relative, rest), 1.0)
+            omega = now.angular * (_factor(now.rotation, rest - relative) - s)
             change = linear - now.linear * s - omega.cross(carried.com)
             added = [select(excess > 0.0, x, 0.0) for x in (*omega, *change)]
         else:
-            excess, left = _excess(earlier, total - target.energy, target)
             s = _factor(total, excess)
         accounts.append(left)
         for k in _variables(bodies):
             result[k] = result[k] * s
         result[root.v_slice] = [a + b for a, b in zip(result[root.v_slice], added, strict=True)]
     return Balance(result, accounts)
+
+
+def _carried(
+    tree: Tree, q: Sequence[Scalar], velocities: PerBody[Motion]
+) -> tuple[PerBody[Transform], PerBody[RigidInertia], PerBody[Force]]:
+    """Return the poses of bodies, and the inertia and the momentum of each and all that it carries."""
+    return forward_kinematics(tree, q), composite_inertias(tree, q), _momenta(tree, q, velocities)
+
+
+def _moment(pose: Transform, carried: RigidInertia) -> Vec3:
+    """Return m c in the world."""
+    moment: Vec3 = pose.R @ carried.h + pose.p * carried.mass
+    return moment
 
 
 class _RigidMotion(NamedTuple):
@@ -192,16 +235,22 @@ def _kinetic_energy(bodies: Sequence[Body], velocities: PerBody[Motion], v: Sequ
     return total
 
 
-def _excess(earlier: Scalar, error: Scalar, target: _Target) -> tuple[Scalar, Scalar]:
+def _excess(earlier: Scalar, error: Scalar, energy: Scalar) -> tuple[Scalar, Scalar]:
     """Return what is to be taken out of T, and what is left on the account: of the sum of errors what exceeds
     the tolerated part of T, but no more than this step added. What a faster motion left is forgotten."""
-    tolerated, balance = TOLERATED_GAIN * target.energy, earlier + error
+    tolerated, balance = TOLERATED_GAIN * maximum(energy, 0.0), earlier + error
     excess = maximum(minimum(balance - tolerated, error), 0.0)
     return excess, minimum(balance - excess, tolerated)
 
 
+def _at_most(energy: Scalar, most: Scalar) -> Scalar:
+    """Return the factor that makes an energy no more than another."""
+    return select(energy > most, maximum(most, 0.0) / maximum(energy, 1e-300), 1.0)
+
+
 def _factor(energy: Scalar, excess: Scalar) -> Scalar:
-    """Return the factor of velocities that takes an excess out of their energy, or all there is."""
+    """Return the factor of velocities that takes an excess, if there is one, out of their energy, or all there
+    is."""
     left = maximum(energy - excess, 0.0)
     return select(excess > 0.0, sqrt(left / maximum(energy, 1e-300)), 1.0)
 

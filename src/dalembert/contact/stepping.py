@@ -66,7 +66,8 @@ class StepSettings:
 class ContactStep(NamedTuple):
     """The state after a step; the impulses [N s] on the second bodies of all candidates along world axes;
     `memory` for the next step, four numbers a candidate (this impulse, the normal one before); the relative
-    residual of the solver, and the work [J] of contact, 1/2 (v+ + v*) . J^T gamma."""
+    residual of the solver, and the work [J] of contact, 1/2 (v+ + v*) . J^T gamma; for the balance of energy
+    eta, the forces `bias` of `step_terms`, and `travel`, h eta with the displacement beside it."""
 
     q: list[Scalar]
     v: list[Scalar]
@@ -76,6 +77,7 @@ class ContactStep(NamedTuple):
     work: Scalar
     eta: list[Scalar]
     bias: list[Scalar]
+    travel: list[Scalar]
 
 
 def contact_step(
@@ -146,6 +148,7 @@ def contact_step(
         end.work,
         end.v,
         begun.bias,
+        [dt * x + y for x, y in zip(end.v, mend, strict=True)],
     )
 
 

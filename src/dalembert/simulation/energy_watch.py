@@ -2,7 +2,7 @@
 
 Steps that move positions by the new velocities keep not T + V in smooth motion but, to second order,
 
-    E = T + V + h/2 v . dV/dq                                                                             (1)
+    E = T + V - h/2 v . dV/dq                                                                             (1)
 
 (Hairer, Lubich & Wanner 2006, section IX.3), V of weights and springs. Motors and external forces put the
 work W into a step; damping, friction, limits and contact only take. So what E rises above its value at the
@@ -67,7 +67,7 @@ def _beside_kinetic(model: Model, q: Sequence[Scalar], v: Sequence[Scalar], dt: 
     """Return E - T of (1)."""
     springs = passive_forces(model, q, [0.0] * model.nv)
     slopes = [g - f for g, f in zip(gravity_forces(model, q), springs, strict=True)]
-    return potential_energy(model, q) + spring_energy(model, q) + 0.5 * dt * dot(v, slopes)
+    return potential_energy(model, q) + spring_energy(model, q) - 0.5 * dt * dot(v, slopes)
 
 
 def reported_gain(watch: Any) -> Any:

@@ -78,6 +78,7 @@ class Outcome(NamedTuple):
     work: Scalar = 0.0
     eta: Sequence[Scalar] = ()
     bias: Sequence[Scalar] = ()
+    travel: Sequence[Scalar] = ()
 
 
 @final
@@ -256,14 +257,18 @@ class StepPlan:
             (q, v, *start), (q_end, v_end), account, watch, _ = carry
             if self.contact is not None:
                 eta, bias = start
-                v_end, account = balanced(model, (q, v), eta, bias, acting, (q_end, v_end), account, dt)
+                end = q_end, v_end
+                balance = balanced(model, (q, v), eta, bias, after.tau, acting, after.work, end, account, dt)
+                v_end = [select(fast, a, b) for a, b in zip(balance.v, v_end, strict=True)]
+                account = [select(fast, a, b) for a, b in zip(balance.account, account, strict=True)]
             if self.is_watched:
                 watch = checked(watch, model, q, v, dt, first)
             spent = [[0.0] * len(x) for x in carry[0]]
             return [spent, [[0.0] * len(q_end), v_end], account, watch, 1.0]
 
-        turn = squared_turning_rate(model, q, after.v) * (dt * dt)
-        due = logical_or(turn > FAST_TURN * FAST_TURN, watch.left <= 0.0)
+        turn = squared_turning_rate(model, q, after.travel or [dt * x for x in after.v])
+        fast = turn > FAST_TURN * FAST_TURN
+        due = logical_or(fast, watch.left <= 0.0)
         start = [q, v, after.eta, after.bias] if self.contact is not None else [q, v]
         carry: Any = [start, [after.q, after.v], given.get("account", []), watch, select(due, 0.0, 1.0)]
         _, (_, v_end), account, watch, _ = loop(1, settled, carry, until=lambda carry: carry[-1] > 0.0)
@@ -358,9 +363,8 @@ class StepPlan:
             solved = contact_step(model, q, v, tau, dt, candidates, settings=law.settings, **given_to_step)
         if self.drive is not None:
             tau = self.drive.forces_after(model, motors, solved.v, dt)
-        return Outcome(
-            solved.q, solved.v, tau, solved.impulses, solved.memory, solved.work, solved.eta, solved.bias
-        )
+        balance = solved.eta, solved.bias, solved.travel
+        return Outcome(solved.q, solved.v, tau, solved.impulses, solved.memory, solved.work, *balance)
 
 
 def _fault_of(after: Outcome) -> Scalar:
