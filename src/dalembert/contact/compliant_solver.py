@@ -51,10 +51,11 @@ SLOW = 1e-3
 
 
 class CompliantSolution(NamedTuple):
-    """v, the mending displacement of v's variables, impulses on the points' second bodies along world axes,
-    and the work of contact."""
+    """v, and `free` without contact, the mending displacement of v's variables, impulses on the points' second
+    bodies along world axes, and the work of contact."""
 
     v: list[Scalar]
+    free: list[Scalar]
     mend: list[Scalar]
     impulses: list[Vec3]
     work: Scalar
@@ -124,7 +125,7 @@ def solve_compliant(
     free = B.solve(rest)
     mend = B.solve(_mending(problem, eta, v))
     if not surfaces:
-        return CompliantSolution(free, mend, [], 0.0)
+        return CompliantSolution(free, free, mend, [], 0.0)
     P = problem.generalized(impulses)
     change = B.solve(P)
     c_0: Scalar = 0.0
@@ -137,6 +138,7 @@ def solve_compliant(
     s = _share_of_work(a + 2.0 * c_2, b + c_1, maximum(-c_0, 0.0))
     return CompliantSolution(
         [x + s * y for x, y in zip(free, change, strict=True)],
+        free,
         mend,
         [impulse * s for impulse in impulses],
         s * (b + 0.5 * s * a),

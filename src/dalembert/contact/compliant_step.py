@@ -88,8 +88,8 @@ class CompliantSettings:
 class CompliantStep(NamedTuple):
     """The state after a step; the impulses [N s] on the second bodies of all candidates along world axes;
     `memory` for the next step, five numbers a candidate (the patch x [m], the normal impulse, the depth z
-    [m] by which the surface is pressed in); the work [J] of contact, 1/2 (v+ + v*) . J^T gamma; eta, `bias`
-    and `travel` as of `ContactStep`."""
+    [m] by which the surface is pressed in); the work [J] of contact, 1/2 (v+ + v*) . J^T gamma; eta, `free`,
+    `bias` and `travel` as of `ContactStep`."""
 
     q: list[Scalar]
     v: list[Scalar]
@@ -97,6 +97,7 @@ class CompliantStep(NamedTuple):
     memory: list[list[Scalar]]
     work: Scalar
     eta: list[Scalar]
+    free: list[Scalar]
     bias: list[Scalar]
     travel: list[Scalar]
 
@@ -155,6 +156,7 @@ def step_compliant(
         remembered,
         found.work,
         found.v,
+        found.free,
         begun.bias,
         [dt * x + y for x, y in zip(found.v, mend, strict=True)],
     )

@@ -10,11 +10,11 @@ where P is the linear momentum of all that a free root carries, in the world: th
 of C. With C where the step begins, (1) holds to first order only, and the error is larger than T itself
 where a light body turns by a radian in a step.
 
-T' of (1) is T(q, v) and the work of all other forces at the mean of v and eta. That of contact is known better:
-W >= 0 where springs of surfaces give something back, else nothing, since contact works on what C made of v,
-not on v. Limits, loops, damping and friction of joints only take, and so of all trees together
+T' of (1) is T(q, v) and the work of all other forces at the mean of v and eta. But contact acts on v*, what they
+made of v without it; it does the work W there, which is positive only where springs of surfaces give something
+back. Limits, loops, damping and friction of joints only take. So of all trees together
 
-    T' <= T(q, v) + h (tau + springs - weights) . (v + eta) / 2 + max(W, 0)                                 (2)
+    T' <= T(q, v) + h (tau + springs - weights) . (v + v*) / 2 + max(W, 0)                                  (2)
 
 And the work of weights is that of the way on which the centre of mass has come from c to c', not of
 h (v + eta) / 2: velocities turn with the bodies while these move. What the steps should fall by is known from
@@ -27,9 +27,10 @@ has three parts:
 
     T = P^2 / 2 m  +  L . I^-1 L / 2  +  T_relative                                                       (4)
 
-Each tree keeps an account of the error in T; errors of both signs cancel there. Where the sum exceeds a small
-part of T, P is set to that of (1), or as much of it as T' allows; and what is then still in excess is taken out
-of T_relative, by slowing the bodies down relative to the rigid motion of the whole, and where that is not
+Each tree keeps an account of the error in T; errors of both signs cancel there, and what takes energy from the
+tree takes as much of the account. Where the sum exceeds a small
+part of T, the momentum comes as much nearer to P' as that is of this step's error, or as T' allows; and what is
+then still in excess is taken out of T_relative, by slowing the bodies down relative to the rigid motion of the whole, and where that is not
 enough out of the rotation. Trees on other joints are slowed down as a whole.
 
 Tried: L set to that of (1) too. Then a tumbling body by itself loses its energy, since orientations follow
@@ -67,31 +68,38 @@ class Balance(NamedTuple):
     account: list[Scalar]
 
 
+class Met(NamedTuple):
+    """What a step met: eta, velocities before bodies move; `free`: the same without contact; `bias`: C with
+    weights, less external forces; joint forces tau; external forces and their frame; the work of contact
+    [J]."""
+
+    eta: Sequence[Scalar]
+    free: Sequence[Scalar]
+    bias: Sequence[Scalar]
+    tau: Sequence[Scalar]
+    external: tuple[ExternalForces, str]
+    work: Scalar
+
+
 def balanced(
     tree: Tree,
     start: tuple[Sequence[Scalar], Sequence[Scalar]],
-    eta: Sequence[Scalar],
-    bias: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    external: tuple[ExternalForces, str],
-    work: Scalar,
+    met: Met,
     end: tuple[Sequence[Scalar], Sequence[Scalar]],
     account: Sequence[Scalar],
     dt: Scalar,
 ) -> Balance:
-    """Return the velocities that fulfil (1) and (2) where a step ends.
+    """Return the velocities that fulfil (1) to (3) where a step ends.
 
-    `start`: the state (q, v) where it begins; `eta`: velocities before bodies move; `bias`: C with weights,
-    less `external` forces; `tau`: joint forces; `work`: that of contact [J]; `end`: the state as the step
-    found it; `account`: that of the step before [J].
+    `start`: the state (q, v) where it begins; `end`: the state as the step found it; `account`: that of the
+    step before [J].
     """
     q, v = start
-    still = [0.0] * tree.nv
-    weights = bias_forces(tree, q, still, external_forces=external[0], external_frame=external[1])
-    products = [b - g for b, g in zip(bias, weights, strict=True)]
-    driving = [t + s - g for t, s, g in zip(tau, passive_forces(tree, q, still), weights, strict=True)]
-    targets = _targets(tree, q, v, eta, products, driving, work, dt)
-    return _corrected(tree, *end, targets, account, dt)
+    still, (forces, frame) = [0.0] * tree.nv, met.external
+    weights = bias_forces(tree, q, still, external_forces=forces, external_frame=frame)
+    products = [b - g for b, g in zip(met.bias, weights, strict=True)]
+    driving = [t + s - g for t, s, g in zip(met.tau, passive_forces(tree, q, still), weights, strict=True)]
+    return _corrected(tree, *end, _targets(tree, q, v, met, products, driving, dt), account, dt)
 
 
 def root_trees(tree: Tree) -> list[list[Body]]:
@@ -109,10 +117,11 @@ def root_trees(tree: Tree) -> list[list[Body]]:
 
 
 class _Target(NamedTuple):
-    """T of (1) and (2) of one tree, before (3); P of (1), P(q, eta), and m c where the step begins, in the
-    world."""
+    """T of (1) and (2) of one tree, before (3), and T(q, v); P of (1), P(q, eta), and m c where the step
+    begins, in the world."""
 
     energy: Scalar
+    earlier: Scalar
     linear: Vec3
     without: Vec3
     moment: Vec3
@@ -122,26 +131,26 @@ def _targets(
     tree: Tree,
     q: Sequence[Scalar],
     v: Sequence[Scalar],
-    eta: Sequence[Scalar],
+    met: Met,
     products: Sequence[Scalar],
     driving: Sequence[Scalar],
-    work: Scalar,
     dt: Scalar,
 ) -> list[_Target]:
     """Return what all trees should have; `products`: C; `driving`: forces that may put energy in."""
-    before, velocities = body_velocities(tree, q, v), body_velocities(tree, q, eta)
+    eta, before, velocities = met.eta, body_velocities(tree, q, v), body_velocities(tree, q, met.eta)
     poses, composites, momenta = _carried(tree, q, velocities)
-    found, most = [], maximum(work, 0.0)
+    found, most = [], maximum(met.work, 0.0)
     for bodies in root_trees(tree):
         root, energy = bodies[0], _kinetic_energy(bodies, velocities, eta)
-        most = most + _kinetic_energy(bodies, before, v)
+        earlier = _kinetic_energy(bodies, before, v)
+        most = most + earlier
         for k in _variables(bodies):
-            travel = 0.5 * dt * (v[k] + eta[k])
-            energy, most = energy + products[k] * travel, most + driving[k] * travel
+            energy = energy + (0.5 * dt) * products[k] * (v[k] + eta[k])
+            most = most + (0.5 * dt) * driving[k] * (v[k] + met.free[k])
         R, P = poses[root].R, momenta[root].linear
         given = Vec3(*products[root.v_slice][3:]) * dt if isinstance(root.joint, Free) else Vec3.zero()
         moment = _moment(poses[root], composites[root])
-        found.append(_Target(energy, R @ (P + given), R @ P, moment))
+        found.append(_Target(energy, earlier, R @ (P + given), R @ P, moment))
     share = _at_most(sum((item.energy for item in found), start=0.0), most)
     return [item._replace(energy=item.energy * share) for item in found]
 
@@ -165,10 +174,13 @@ def _corrected(
         expected = (target.without + pose.R @ momenta[root].linear) * (0.5 * dt)
         energy = target.energy + tree.gravity.dot(fallen - expected)
         excess, left = _excess(earlier, total - energy, energy)
+        left = left * _at_most(target.earlier, energy)
         added: list[Scalar] = [0.0] * root.nv
         if isinstance(root.joint, Free):
             now, kept = _rigid_motion(carried, momenta[root]), maximum(total - excess, 0.0)
-            linear = pose.R.transposed_times(target.linear) * (1.0 / carried.mass)
+            share = excess / maximum(total - energy, excess + 1e-300)
+            wanted_velocity = pose.R.transposed_times(target.linear) * (1.0 / carried.mass)
+            linear = now.linear + (wanted_velocity - now.linear) * share
             translation = 0.5 * carried.mass * linear.dot(linear)
             linear = linear * _factor(translation, translation - kept)
             relative = maximum(total - now.translation - now.rotation, 0.0)
@@ -237,10 +249,10 @@ def _kinetic_energy(bodies: Sequence[Body], velocities: PerBody[Motion], v: Sequ
 
 def _excess(earlier: Scalar, error: Scalar, energy: Scalar) -> tuple[Scalar, Scalar]:
     """Return what is to be taken out of T, and what is left on the account: of the sum of errors what exceeds
-    the tolerated part of T, but no more than this step added. What a faster motion left is forgotten."""
-    tolerated, balance = TOLERATED_GAIN * maximum(energy, 0.0), earlier + error
-    excess = maximum(minimum(balance - tolerated, error), 0.0)
-    return excess, minimum(balance - excess, tolerated)
+    the tolerated part of T, but no more than this step added."""
+    balance = earlier + error
+    excess = maximum(minimum(balance - TOLERATED_GAIN * maximum(energy, 0.0), error), 0.0)
+    return excess, balance - excess
 
 
 def _at_most(energy: Scalar, most: Scalar) -> Scalar:

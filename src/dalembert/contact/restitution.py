@@ -40,9 +40,11 @@ EXCESS = 0.1
 
 
 class Rebound(NamedTuple):
-    """Velocities after a step, impulses of the points and their normal parts, and the work of contact [J]."""
+    """Velocities after a step, and without contact, impulses of the points and their normal parts, and the
+    work of contact [J]."""
 
     v: list[Scalar]
+    free: list[Scalar]
     impulses: list[Vec3]
     normal: list[Scalar]
     work: Scalar
@@ -61,7 +63,7 @@ def rebound(
     p = [a + b for a, b in zip(problem.p, problem.free_impulses(found.v), strict=True)]
     v_free = factors.solve(p)
     if not candidates:
-        return Rebound(v_free, [], [], 0.0)
+        return Rebound(v_free, v_free, [], [], 0.0)
     P_0 = problem.generalized(found.impulses)
     change_0 = factors.solve(P_0)
     a, b = dot(P_0, change_0), dot(P_0, v_free)
@@ -73,7 +75,7 @@ def rebound(
     normal = [x * s_0 for x in found.normal]
     more = _rebounding(problem, normal, before, v_free, v, candidates, speed)
     if all(is_zero(x) for x in more):
-        return Rebound(v, impulses, normal, work)
+        return Rebound(v, v_free, impulses, normal, work)
     P_1 = problem.generalized([point.normal * x for point, x in zip(problem.points, more, strict=True)])
     change_1 = factors.solve(P_1)
     a, b = dot(P_1, change_1), dot(P_1, v)
@@ -82,6 +84,7 @@ def rebound(
     more = [x * s_1 for x in more]
     return Rebound(
         [x + s_1 * y for x, y in zip(v, change_1, strict=True)],
+        v_free,
         [f + point.normal * x for f, point, x in zip(impulses, problem.points, more, strict=True)],
         [x + y for x, y in zip(normal, more, strict=True)],
         work + s_1 * b + 0.5 * (s_1 * s_1) * a,

@@ -67,7 +67,7 @@ class ContactStep(NamedTuple):
     """The state after a step; the impulses [N s] on the second bodies of all candidates along world axes;
     `memory` for the next step, four numbers a candidate (this impulse, the normal one before); the relative
     residual of the solver, and the work [J] of contact, 1/2 (v+ + v*) . J^T gamma; for the balance of energy
-    eta, the forces `bias` of `step_terms`, and `travel`, h eta with the displacement beside it."""
+    eta, and `free` that without contact, the forces `bias` of `step_terms`, and `travel`, h eta with the displacement beside it."""
 
     q: list[Scalar]
     v: list[Scalar]
@@ -76,6 +76,7 @@ class ContactStep(NamedTuple):
     residual: Scalar
     work: Scalar
     eta: list[Scalar]
+    free: list[Scalar]
     bias: list[Scalar]
     travel: list[Scalar]
 
@@ -147,6 +148,7 @@ def contact_step(
         found.residual,
         end.work,
         end.v,
+        end.free,
         begun.bias,
         [dt * x + y for x, y in zip(end.v, mend, strict=True)],
     )

@@ -25,7 +25,7 @@ from dalembert.arguments import ArrayArgument
 from dalembert.contact.candidates import Candidate
 from dalembert.contact.chosen_points import remembered, signs_of, with_which
 from dalembert.contact.compliant_step import CompliantStep, fresh_memory, step_compliant
-from dalembert.contact.kinetic_balance import balanced, root_trees
+from dalembert.contact.kinetic_balance import Met, balanced, root_trees
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.contact.pairs import ContactPair
 from dalembert.contact.selection import Selected, Selection, selection_of
@@ -77,6 +77,7 @@ class Outcome(NamedTuple):
     memory: Sequence[Sequence[Scalar]] = ()
     work: Scalar = 0.0
     eta: Sequence[Scalar] = ()
+    free: Sequence[Scalar] = ()
     bias: Sequence[Scalar] = ()
     travel: Sequence[Scalar] = ()
 
@@ -256,9 +257,8 @@ class StepPlan:
         def settled(carry: Any) -> Any:
             (q, v, *start), (q_end, v_end), account, watch, _ = carry
             if self.contact is not None:
-                eta, bias = start
-                end = q_end, v_end
-                balance = balanced(model, (q, v), eta, bias, after.tau, acting, after.work, end, account, dt)
+                met, end = Met(*start, after.tau, acting, after.work), (q_end, v_end)
+                balance = balanced(model, (q, v), met, end, account, dt)
                 v_end = [select(fast, a, b) for a, b in zip(balance.v, v_end, strict=True)]
                 account = [select(fast, a, b) for a, b in zip(balance.account, account, strict=True)]
             if self.is_watched:
@@ -269,7 +269,7 @@ class StepPlan:
         turn = squared_turning_rate(model, q, after.travel or [dt * x for x in after.v])
         fast = turn > FAST_TURN * FAST_TURN
         due = logical_or(fast, watch.left <= 0.0)
-        start = [q, v, after.eta, after.bias] if self.contact is not None else [q, v]
+        start = [q, v, after.eta, after.free, after.bias] if self.contact is not None else [q, v]
         carry: Any = [start, [after.q, after.v], given.get("account", []), watch, select(due, 0.0, 1.0)]
         _, (_, v_end), account, watch, _ = loop(1, settled, carry, until=lambda carry: carry[-1] > 0.0)
         found: dict[str, Any] = {"v": v_end}
@@ -363,7 +363,7 @@ class StepPlan:
             solved = contact_step(model, q, v, tau, dt, candidates, settings=law.settings, **given_to_step)
         if self.drive is not None:
             tau = self.drive.forces_after(model, motors, solved.v, dt)
-        balance = solved.eta, solved.bias, solved.travel
+        balance = solved.eta, solved.free, solved.bias, solved.travel
         return Outcome(solved.q, solved.v, tau, solved.impulses, solved.memory, solved.work, *balance)
 
 
