@@ -42,7 +42,7 @@ from dalembert.contact.compliant_solver import Yielding, solve_compliant
 from dalembert.contact.costs import Point
 from dalembert.contact.joint_axes import JointAxes
 from dalembert.contact.mobility import weights
-from dalembert.contact.step_terms import Motor, before_contact, moved, within_limits
+from dalembert.contact.step_terms import Motor, before_contact, moved, squared_turn, within_limits
 from dalembert.contact.stepping import StepSettings
 from dalembert.errors import ShapeError
 from dalembert.model.tree import Tree
@@ -89,7 +89,7 @@ class CompliantStep(NamedTuple):
     """The state after a step; the impulses [N s] on the second bodies of all candidates along world axes;
     `memory` for the next step, five numbers a candidate (the patch x [m], the normal impulse, the depth z
     [m] by which the surface is pressed in); the work [J] of contact, 1/2 (v+ + v*) . J^T gamma; eta, `free`,
-    `bias` and `travel` as of `ContactStep`."""
+    `bias` and `turn` as of `ContactStep`."""
 
     q: list[Scalar]
     v: list[Scalar]
@@ -99,7 +99,7 @@ class CompliantStep(NamedTuple):
     eta: list[Scalar]
     free: list[Scalar]
     bias: list[Scalar]
-    travel: list[Scalar]
+    turn: Scalar
 
 
 def step_compliant(
@@ -139,8 +139,9 @@ def step_compliant(
     surfaces = _surfaces(begun.axes, candidates, memory, dt, settings)
     problem = begun.problem([surface.point for surface in surfaces], v)
     found = solve_compliant(problem, v, surfaces, dt)
-    mend = within_limits(begun.joints, found.v, found.mend, dt)
-    q_next, v_next = moved(tree, q, found.v, mend, dt)
+    way = [dt * x + y for x, y in zip(found.v, found.mend, strict=True)]
+    travel = within_limits(begun.joints, way)
+    q_next, v_next = moved(tree, q, found.v, travel)
     remembered = [
         [
             *surface.patch_after(impulse, dt),
@@ -158,7 +159,7 @@ def step_compliant(
         found.v,
         found.free,
         begun.bias,
-        [dt * x + y for x, y in zip(found.v, mend, strict=True)],
+        squared_turn(tree, q, begun.M, travel),
     )
 
 

@@ -38,6 +38,7 @@ __all__ = [
     "Motor",
     "before_contact",
     "moved",
+    "squared_turn",
     "within_limits",
 ]
 
@@ -167,40 +168,49 @@ def _drift(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]
     return result
 
 
-def within_limits(
-    joints: Sequence[JointLimit | JointDrive], eta: Sequence[Scalar], mend: Sequence[Scalar], dt: Scalar
-) -> list[Scalar]:
-    """Return the displacement beside h eta, changed where both together would lead beyond a joint limit.
+def within_limits(joints: Sequence[JointLimit | JointDrive], travel: Sequence[Scalar]) -> list[Scalar]:
+    """Return the ways of joints in a step, shorter where they would lead beyond a limit.
 
     Velocities of rebounds, and corrections of overlaps, do not know of limits; the velocity that leads into a
     limit is stopped in the next step. Limits give way by `joint_ranges.LIMIT_GIVE` in all.
     """
-    result = list(mend)
+    result = list(travel)
     for joint in joints:
         if isinstance(joint, JointLimit):
             k = joint.place
-            travel = dt * eta[k] + result[k]
-            beyond = -joint.room - travel if joint.sign > 0.0 else joint.room - travel
-            result[k] = result[k] + (maximum(beyond, 0.0) if joint.sign > 0.0 else minimum(beyond, 0.0))
+            result[k] = (
+                maximum(result[k], -joint.room) if joint.sign > 0.0 else minimum(result[k], joint.room)
+            )
     return result
 
 
+def squared_turn(tree: Tree, q: Sequence[Scalar], M: Matrix, travel: Sequence[Scalar]) -> Scalar:
+    """Return how far joints turn in a step, squared [rad^2]: the mean of the squares of their ways, `travel`, each
+    with the kinetic energy that it would have alone, among those of all ways."""
+    turns: Scalar = 0.0
+    ways: Scalar = 1e-300
+    for body in _independent(tree):
+        for k, s in enumerate(body.jcalc(q, None, None).S, start=body.v_slice.start):
+            square = travel[k] * travel[k]
+            energy = M[k][k] * square
+            ways = ways + energy
+            if not all(is_zero(x) for x in s.angular):
+                turns = turns + energy * square
+    return turns / ways
+
+
 def moved(
-    tree: Tree,
-    q: Sequence[Scalar],
-    eta: Sequence[Scalar],
-    mend: Sequence[Scalar],
-    dt: Scalar,
+    tree: Tree, q: Sequence[Scalar], eta: Sequence[Scalar], travel: Sequence[Scalar]
 ) -> tuple[list[Scalar], list[Scalar]]:
-    """q and v after h seconds at eta, and a displacement beside."""
+    """q and v where bodies have moved by `travel`, along the axes that they had before, with velocities eta."""
     q_next: list[Scalar] = [0.0] * tree.nq
     v_next: list[Scalar] = [0.0] * tree.nv
     for body in _independent(tree):
         own = body.own_q(q)
         y, w = take_off(body, own, body.own_v(eta))
-        _, shift = take_off(body, own, body.own_v(mend))
-        moved = turned(body, y, [dt * a + b for a, b in zip(w, shift, strict=True)])
-        q_next[body.q_slice], v_next[body.v_slice] = land(body, body.joint.normalize(moved), w)
+        _, way = take_off(body, own, body.own_v(travel))
+        turn = body.joint.normalize(turned(body, y, way))
+        q_next[body.q_slice], v_next[body.v_slice] = land(body, turn, w)
     return q_next, v_next
 
 

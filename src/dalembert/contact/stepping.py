@@ -32,7 +32,7 @@ from dalembert.contact.joint_axes import JointAxes
 from dalembert.contact.mobility import point_mobilities, weights
 from dalembert.contact.newton import mended, solve
 from dalembert.contact.restitution import rebound
-from dalembert.contact.step_terms import Motor, before_contact, moved, within_limits
+from dalembert.contact.step_terms import Motor, before_contact, moved, squared_turn, within_limits
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, is_zero, maximum, minimum, select
 from dalembert.spatial import Motion, Transform, Vec3
@@ -67,7 +67,7 @@ class ContactStep(NamedTuple):
     """The state after a step; the impulses [N s] on the second bodies of all candidates along world axes;
     `memory` for the next step, four numbers a candidate (this impulse, the normal one before); the relative
     residual of the solver, and the work [J] of contact, 1/2 (v+ + v*) . J^T gamma; for the balance of energy
-    eta, and `free` that without contact, the forces `bias` of `step_terms`, and `travel`, h eta with the displacement beside it."""
+    eta, and `free` that without contact, the forces `bias` of `step_terms`, and `turn`, by `squared_turn`."""
 
     q: list[Scalar]
     v: list[Scalar]
@@ -78,7 +78,7 @@ class ContactStep(NamedTuple):
     eta: list[Scalar]
     free: list[Scalar]
     bias: list[Scalar]
-    travel: list[Scalar]
+    turn: Scalar
 
 
 def contact_step(
@@ -135,10 +135,12 @@ def contact_step(
         tolerance=settings.tolerance,
     )
     end = rebound(problem, factors, found, v, candidates, settings.rebound_speed)
-    ahead, _ = moved(tree, q, end.v, [0.0] * tree.nv, dt)
+    way = [dt * x for x in end.v]
+    ahead, _ = moved(tree, q, end.v, way)
     overlaps = _overlaps(problem, candidates, forward_kinematics(tree, ahead), settings.mending)
-    mend = within_limits(begun.joints, end.v, mended(problem, found, overlaps), dt)
-    q_next, v_next = moved(tree, q, end.v, mend, dt)
+    mend = mended(problem, found, overlaps)
+    travel = within_limits(begun.joints, [x + y for x, y in zip(way, mend, strict=True)])
+    q_next, v_next = moved(tree, q, end.v, travel)
     remembered = _remembered(candidates, end.impulses, memory)
     return ContactStep(
         q_next,
@@ -150,7 +152,7 @@ def contact_step(
         end.v,
         end.free,
         begun.bias,
-        [dt * x + y for x, y in zip(end.v, mend, strict=True)],
+        squared_turn(tree, q, begun.M, travel),
     )
 
 

@@ -79,7 +79,7 @@ class Outcome(NamedTuple):
     eta: Sequence[Scalar] = ()
     free: Sequence[Scalar] = ()
     bias: Sequence[Scalar] = ()
-    travel: Sequence[Scalar] = ()
+    turn: Scalar = 0.0
 
 
 @final
@@ -243,35 +243,31 @@ class StepPlan:
     ) -> dict[str, list[Scalar]]:
         """The velocities after a step, and what is known of the energy.
 
-        Velocities are balanced and the energy is checked in steps in which joints turn fast, and in every so
-        many. That is one pass of a loop at most, whose code is skipped where no sample of a block is due. The
-        state goes through the carry and is zero after the pass: what does not change in a loop would be
-        computed before it, in every step.
+        Velocities are balanced in steps in which joints turn fast, and the energy is checked in those and in
+        every so many. That is one pass of a loop at most, whose code is skipped where no sample of a block
+        is due.
         """
         if self.contact is None and not self.is_watched:
             return {"v": list(after.v)}
         q, v, dt, first = given["q"], given["v"], given["dt"], given["lasted"] <= 0.0
         watch = EnergyWatch(*given.get("energy", (0.0,) * len(EnergyWatch._fields)))
-        acting = external.get("external_forces"), external.get("external_frame", "body")
+        fast = after.turn > FAST_TURN * FAST_TURN
+        due = logical_or(fast, watch.left <= 0.0)
 
         def settled(carry: Any) -> Any:
-            (q, v, *start), (q_end, v_end), account, watch, _ = carry
+            v_end, account, watch, _ = carry
             if self.contact is not None:
-                met, end = Met(*start, after.tau, acting, after.work), (q_end, v_end)
-                balance = balanced(model, (q, v), met, end, account, dt)
+                acting = external.get("external_forces"), external.get("external_frame", "body")
+                met = Met(after.eta, after.free, after.bias, after.tau, acting, after.work)
+                balance = balanced(model, (q, v), met, (after.q, after.v), account, dt)
                 v_end = [select(fast, a, b) for a, b in zip(balance.v, v_end, strict=True)]
                 account = [select(fast, a, b) for a, b in zip(balance.account, account, strict=True)]
             if self.is_watched:
                 watch = checked(watch, model, q, v, dt, first)
-            spent = [[0.0] * len(x) for x in carry[0]]
-            return [spent, [[0.0] * len(q_end), v_end], account, watch, 1.0]
+            return [v_end, account, watch, 1.0]
 
-        turn = squared_turning_rate(model, q, after.travel or [dt * x for x in after.v])
-        fast = turn > FAST_TURN * FAST_TURN
-        due = logical_or(fast, watch.left <= 0.0)
-        start = [q, v, after.eta, after.free, after.bias] if self.contact is not None else [q, v]
-        carry: Any = [start, [after.q, after.v], given.get("account", []), watch, select(due, 0.0, 1.0)]
-        _, (_, v_end), account, watch, _ = loop(1, settled, carry, until=lambda carry: carry[-1] > 0.0)
+        carry: Any = [after.v, given.get("account", []), watch, select(due, 0.0, 1.0)]
+        v_end, account, watch, _ = loop(1, settled, carry, until=lambda carry: carry[-1] > 0.0)
         found: dict[str, Any] = {"v": v_end}
         if self.contact is not None:
             found["account"] = account
@@ -349,7 +345,8 @@ class StepPlan:
                 stabilization="automatic",
                 **external,
             )
-            return Outcome(moved.q, moved.v, tau)
+            turn = squared_turning_rate(model, q, moved.v) * (dt * dt)
+            return Outcome(moved.q, moved.v, tau, turn=turn)
         given_to_step: dict[str, Any] = {
             "motors": motors,
             "memory": given["memory"] if self.pairs else None,
@@ -363,7 +360,7 @@ class StepPlan:
             solved = contact_step(model, q, v, tau, dt, candidates, settings=law.settings, **given_to_step)
         if self.drive is not None:
             tau = self.drive.forces_after(model, motors, solved.v, dt)
-        balance = solved.eta, solved.free, solved.bias, solved.travel
+        balance = solved.eta, solved.free, solved.bias, solved.turn
         return Outcome(solved.q, solved.v, tau, solved.impulses, solved.memory, solved.work, *balance)
 
 

@@ -2,7 +2,8 @@
 
 Code falls into *parts*, numbered in order: a part ends where a loop begins, and another begins after it, in a
 step that has loops inside as in the function itself. An operation on what a loop carries stands in a part of
-its step; every other stands outside, so that it is computed once. Among the parts that are left it comes as
+its step; every other stands outside, so that it is computed once, unless it is needed in a loop of one pass
+alone, which may not run at all. Among the parts that are left it comes as
 late as all its users allow, and earlier only where fewer values then go from one part to another. A product
 that is fused into a sum stands where the sum does.
 """
@@ -56,6 +57,7 @@ class Placement:
         self.roots: dict[int, list[int]] = {}
         self.rank: dict[int, int] = {}
         self._rank()
+        self._enter()
         self._fuse()
         self._find_users()
         self.place = dict(self.rank)
@@ -122,6 +124,40 @@ class Placement:
                 loop = self.recorded[node.data.array]
                 early = (self.after if node.data.array == loop.end else self.first)[loop.name]
             self.rank[node.index] = max([early, *(self.rank[item.index] for item in self.args[node.index])])
+
+    def _enter(self) -> None:
+        """What is needed in a loop of one pass alone stands in its step."""
+        homes: dict[int, set[int]] = {}
+        for name, before in self.before.items():
+            loop = self.recorded[name]
+            for j in self.wanted[name]:
+                homes.setdefault(self.resolved(loop.start[j]).index, set()).add(before)
+                homes.setdefault(self.resolved(loop.result[j]).index, set()).add(self.last[name])
+        for store in self.stores:
+            homes.setdefault(self.resolved(store.value).index, set()).add(self.last[None])
+        for node in reversed(self.nodes):
+            if node.args and node.index in homes:
+                self.rank[node.index] = self._entered(self.rank[node.index], homes[node.index])
+            for item in self.args[node.index]:
+                homes.setdefault(item.index, set()).add(self.rank[node.index])
+
+    def _entered(self, part: int, users: set[int]) -> int:
+        """The earliest part of a node that these parts use, in the innermost loop of one pass around them."""
+        while True:
+            loops = {self._loop_within(self.owner[part], user) for user in users}
+            loop = loops.pop()
+            if loops or loop is None or loop.count != 1:
+                return part
+            part = self.first[loop.name]
+
+    def _loop_within(self, own: RecordedLoop | None, part: int) -> RecordedLoop | None:
+        """The loop directly in a step, or in the function, that a part belongs to; None: to none."""
+        found = None
+        while (loop := self.owner[part]) is not own:
+            if loop is None:
+                return None
+            found, part = loop, self.before[loop.name]
+        return found
 
     def _fuse(self) -> None:
         """A sum takes the factors of a product that is fused into it; products are left out where no other
