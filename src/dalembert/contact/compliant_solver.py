@@ -64,8 +64,8 @@ class CompliantSolution(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True)
 class Yielding:
-    """A point on surfaces that yield: the depth z [m] by which its spring is pressed in, the patch x [m], K,
-    D, K_t, D_t, and the normal impulse [N s] that it bore in the step before."""
+    """A point on surfaces that yield: the depth z [m] by which its spring is pressed in, the patch x [m] along
+    the surface, K, D, K_t, D_t, the normal impulse [N s] that it bore in the step before, and h [s]."""
 
     point: Point
     z: Scalar
@@ -75,37 +75,58 @@ class Yielding:
     friction_stiffness: Scalar
     friction_damping: Scalar
     bore: Scalar
+    dt: Scalar
 
     def spring(self) -> Scalar:
-        """The normal impulse of the spring alone."""
-        return self.point.normal.dot(self.point.expected)
+        """The normal impulse of the spring alone, h K z."""
+        return self.z * (self.dt * self.stiffness)
 
-    def patch_after(self, impulse: Vec3, dt: Scalar) -> Vec3:
+    def stretch(self) -> Vec3:
+        """The impulse of the patch's spring alone, - h K_t x."""
+        return self.x * -(self.dt * self.friction_stiffness)
+
+    def pull(self, u: Vec3) -> Vec3:
+        """The friction that would stop the slip of u."""
+        n = self.point.normal
+        slip = u - n * n.dot(u)
+        friction: Vec3 = self.stretch() - slip * self.point.friction_stiffness
+        return friction
+
+    def patch_after(self, impulse: Vec3) -> Vec3:
         """x+ of Eq. (4)."""
         n = self.point.normal
         moved = self.x * self.friction_damping - (impulse - n * n.dot(impulse))
-        after: Vec3 = moved * (1.0 / (self.friction_damping + dt * self.friction_stiffness))
+        after: Vec3 = moved * self._yield(self.friction_stiffness, self.friction_damping)
         return after
 
-    def pressed_after(self, impulse: Vec3, dt: Scalar) -> Scalar:
+    def pressed_after(self, impulse: Vec3) -> Scalar:
         """z+ of Eq. (5)."""
         gamma = self.point.normal.dot(impulse)
-        return (self.damping * self.z + gamma) / (self.damping + dt * self.stiffness)
+        return (self.damping * self.z + gamma) * self._yield(self.stiffness, self.damping)
 
-    def held_after(self, impulse: Vec3, dt: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    def held_after(self, impulse: Vec3) -> tuple[Scalar, Scalar, Scalar]:
         """c of the energy [J] that its springs gain, c_0 + c_1 s + c_2 s^2, where it exerts the share s of an
-        impulse. A point that exerts nothing has lost nothing."""
+        impulse: that of 1/2 K z+^2 with z+ = y (D z + s gamma_n), and of the patch. A point that exerts
+        nothing has lost nothing."""
         gamma = self.point.normal.dot(impulse)
-        eased = select(gamma > 0.0, 1.0, 0.0)
-        still, still_t = self.pressed_after(Vec3.zero(), dt), self.patch_after(Vec3.zero(), dt)
-        more = self.pressed_after(impulse, dt) - still
-        more_t = self.patch_after(impulse, dt) - still_t
-        K, K_t = 0.5 * self.stiffness, 0.5 * self.friction_stiffness
-        return (
-            K * eased * (still * still - self.z * self.z) + K_t * (still_t.dot(still_t) - self.x.dot(self.x)),
-            2.0 * (K * still * more + K_t * still_t.dot(more_t)),
-            K * more * more + K_t * more_t.dot(more_t),
+        eased = select(gamma > 0.0, self.z, 0.0)
+        k, k_t = 0.5 * self.stiffness, 0.5 * self.friction_stiffness
+        y, y_t = (
+            self._yield(self.stiffness, self.damping),
+            self._yield(self.friction_stiffness, self.friction_damping),
         )
+        left, left_t = self.damping * y, self.friction_damping * y_t
+        across = maximum(impulse.dot(impulse) - gamma * gamma, 0.0)
+        return (
+            (k * (left * left - 1.0)) * (eased * eased)
+            + (k_t * (left_t * left_t - 1.0)) * self.x.dot(self.x),
+            (2.0 * k * left * y) * (self.z * gamma) - (2.0 * k_t * left_t * y_t) * self.x.dot(impulse),
+            (k * y * y) * (gamma * gamma) + (k_t * y_t * y_t) * across,
+        )
+
+    def _yield(self, stiffness: Scalar, damping: Scalar) -> Scalar:
+        """y = 1 / (D + h K): how far an impulse presses in [m/N s]."""
+        return 1.0 / (damping + self.dt * stiffness)
 
 
 class _Held(NamedTuple):
@@ -116,7 +137,7 @@ class _Held(NamedTuple):
 
 
 def solve_compliant(
-    problem: GaussProblem, v: Sequence[Scalar], surfaces: Sequence[Yielding], dt: Scalar
+    problem: GaussProblem, v: Sequence[Scalar], surfaces: Sequence[Yielding]
 ) -> CompliantSolution:
     """Linear solves from v, cutting, and the velocities that the impulses left give."""
     eta, impulses = _settled(problem, v, surfaces)
@@ -132,7 +153,7 @@ def solve_compliant(
     c_1: Scalar = 0.0
     c_2: Scalar = 0.0
     for surface, impulse in zip(surfaces, impulses, strict=True):
-        gained = surface.held_after(impulse, dt)
+        gained = surface.held_after(impulse)
         c_0, c_1, c_2 = c_0 + gained[0], c_1 + gained[1], c_2 + gained[2]
     a, b = dot(P, change), dot(P, free)
     s = _share_of_work(a + 2.0 * c_2, b + c_1, maximum(-c_0, 0.0))
@@ -184,7 +205,7 @@ def _held(surface: Yielding, u: Vec3, *, first: bool) -> _Held:
     if is_zero(point.friction):
         return _Held(pressing, 0.0)
     normal = surface.bore if first else maximum(spring + closing, 0.0)
-    return _Held(pressing, _share(surface.point.pull(u), point.friction * normal))
+    return _Held(pressing, _share(surface.pull(u), point.friction * normal))
 
 
 def _linear(
@@ -199,7 +220,7 @@ def _linear(
     for surface, (pressing, share) in zip(surfaces, held, strict=True):
         point, n, spring = surface.point, surface.point.normal, surface.spring()
         normal = n * (pressing * (spring + point.stiffness * point.bound))
-        known.append(normal + (point.expected - n * spring) * share)
+        known.append(normal + surface.stretch() * share)
         k_t = share * point.friction_stiffness
         curvatures.append((point, _isotropic(n, pressing * point.stiffness, k_t)))
     p, diagonal, equalities = _joint_terms(problem, v, before)
@@ -276,7 +297,7 @@ def _cut(surface: Yielding, u: Vec3, held: _Held) -> tuple[Vec3, Scalar]:
     pulled = normal - linear
     if is_zero(point.friction):
         return n * normal, pulled * pulled
-    friction = surface.point.pull(u) * held.share
+    friction = surface.pull(u) * held.share
     share = _share(friction, point.friction * normal)
     left = 1.0 - share
     return n * normal + friction * share, pulled * pulled + friction.dot(friction) * (left * left)

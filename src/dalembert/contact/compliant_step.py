@@ -89,7 +89,7 @@ class CompliantStep(NamedTuple):
     """The state after a step; the impulses [N s] on the second bodies of all candidates along world axes;
     `memory` for the next step, five numbers a candidate (the patch x [m], the normal impulse, the depth z
     [m] by which the surface is pressed in); the work [J] of contact, 1/2 (v+ + v*) . J^T gamma; eta, `free`,
-    `bias` and `turn` as of `ContactStep`."""
+    `bias`, `momenta` and `turn` as of `ContactStep`."""
 
     q: list[Scalar]
     v: list[Scalar]
@@ -99,6 +99,7 @@ class CompliantStep(NamedTuple):
     eta: list[Scalar]
     free: list[Scalar]
     bias: list[Scalar]
+    momenta: list[Scalar]
     turn: Scalar
 
 
@@ -137,16 +138,16 @@ def step_compliant(
         external_frame=external_frame,
     )
     surfaces = _surfaces(begun.axes, candidates, memory, dt, settings)
-    problem = begun.problem([surface.point for surface in surfaces], v)
-    found = solve_compliant(problem, v, surfaces, dt)
+    problem = begun.problem([surface.point for surface in surfaces])
+    found = solve_compliant(problem, v, surfaces)
     way = [dt * x + y for x, y in zip(found.v, found.mend, strict=True)]
     travel = within_limits(begun.joints, way)
     q_next, v_next = moved(tree, q, found.v, travel)
     remembered = [
         [
-            *surface.patch_after(impulse, dt),
+            *surface.patch_after(impulse),
             surface.point.normal.dot(impulse),
-            surface.pressed_after(impulse, dt),
+            surface.pressed_after(impulse),
         ]
         for surface, impulse in zip(surfaces, found.impulses, strict=True)
     ]
@@ -159,6 +160,7 @@ def step_compliant(
         found.v,
         found.free,
         begun.bias,
+        begun.momenta,
         squared_turn(tree, q, begun.M, travel),
     )
 
@@ -194,9 +196,10 @@ def _surface(
     D = 2.0 * sqrt(K / w) if settings.damping is None else settings.damping
     K_t = K if settings.friction_stiffness is None else settings.friction_stiffness
     D_t = D if settings.friction_damping is None else settings.friction_damping
-    firm = STIFFEST / (dt * w)
+    rate = 1.0 / dt
+    firm = (STIFFEST / w) * rate
     D, D_t = minimum(D, firm), minimum(D_t, firm)
-    K, K_t = minimum(K, firm / dt), minimum(K_t, firm / dt)
+    K, K_t = minimum(K, firm * rate), minimum(K_t, firm * rate)
     n, gap = item.point.normal, item.point.gap
     sag = GRAVITY / (K * w)
     let_go = maximum(past[4], minimum(past[4] + PARTING * dt, DEEPEST * sag))
@@ -209,14 +212,14 @@ def _surface(
         second=item.second,
         arm=arm,
         normal=n,
-        bound=-(maximum(gap, 0.0) / dt),
+        bound=-(maximum(gap, 0.0) * (1.0 / dt)),
         friction=item.friction,
         stiffness=dt * (D + dt * K),
         friction_stiffness=dt * (D_t + dt * K_t),
         expected=n * (z * (K * dt)) - across * (K_t * dt),
         rows=None if item.chosen is None else item.chosen.rows(axes, arm),
     )
-    return Yielding(point, z, across, K, D, K_t, D_t, past[3])
+    return Yielding(point, z, across, K, D, K_t, D_t, past[3], dt)
 
 
 def fresh_memory(points: int) -> list[list[float]]:

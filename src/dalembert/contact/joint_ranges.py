@@ -48,7 +48,7 @@ def limit_terms(
                 JointLimit(
                     place,
                     sign if ratio > 0.0 else -sign,
-                    bound=-(maximum(gap, 0.0) / dt),
+                    bound=-(maximum(gap, 0.0) * (1.0 / dt)),
                     overlap=maximum(-gap, 0.0) * mending,
                     stiffness=1.0 / (LIMIT_COMPLIANCE * mobility[place]),
                     room=maximum(gap + LIMIT_GIVE, 0.0),
@@ -75,7 +75,7 @@ def range_terms(
                 found.append(
                     RangeEnd(
                         row,
-                        bound=-(maximum(gap, 0.0) / dt),
+                        bound=-(maximum(gap, 0.0) * (1.0 / dt)),
                         overlap=maximum(-gap, 0.0) * mending,
                         stiffness=1.0 / (LIMIT_COMPLIANCE * row_mobility(row, places, mobility)),
                     )

@@ -70,12 +70,13 @@ class Balance(NamedTuple):
 
 class Met(NamedTuple):
     """What a step met: eta, velocities before bodies move; `free`: the same without contact; `bias`: C with
-    weights, less external forces; joint forces tau; external forces and their frame; the work of contact
-    [J]."""
+    weights, less external forces; `momenta`: M v; joint forces tau; external forces and their frame; the work
+    of contact [J]."""
 
     eta: Sequence[Scalar]
     free: Sequence[Scalar]
     bias: Sequence[Scalar]
+    momenta: Sequence[Scalar]
     tau: Sequence[Scalar]
     external: tuple[ExternalForces, str]
     work: Scalar
@@ -137,16 +138,17 @@ def _targets(
     dt: Scalar,
 ) -> list[_Target]:
     """Return what all trees should have; `products`: C; `driving`: forces that may put energy in."""
-    eta, before, velocities = met.eta, body_velocities(tree, q, v), body_velocities(tree, q, met.eta)
+    eta, velocities = met.eta, body_velocities(tree, q, met.eta)
     poses, composites, momenta = _carried(tree, q, velocities)
     found, most = [], maximum(met.work, 0.0)
     for bodies in root_trees(tree):
         root, energy = bodies[0], _kinetic_energy(bodies, velocities, eta)
-        earlier = _kinetic_energy(bodies, before, v)
-        most = most + earlier
+        earlier: Scalar = 0.0
         for k in _variables(bodies):
+            earlier = earlier + 0.5 * met.momenta[k] * v[k]
             energy = energy + (0.5 * dt) * products[k] * (v[k] + eta[k])
             most = most + (0.5 * dt) * driving[k] * (v[k] + met.free[k])
+        most = most + earlier
         R, P = poses[root].R, momenta[root].linear
         given = Vec3(*products[root.v_slice][3:]) * dt if isinstance(root.joint, Free) else Vec3.zero()
         moment = _moment(poses[root], composites[root])

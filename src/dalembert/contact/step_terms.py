@@ -62,12 +62,13 @@ class Motor(NamedTuple):
 
 
 class BeforeContact(NamedTuple):
-    """All of a step but its points: joint axes, M, free motion A eta = M v + acting, the terms of joints and
+    """All of a step but its points: joint axes, M, M v, free motion A eta = M v + acting, the terms of joints and
     loops; `bias`: what acts against the motion in free flight, velocity-product forces, weights, and external
     forces with the other sign."""
 
     axes: JointAxes
     M: Matrix
+    momenta: list[Scalar]
     A: Matrix
     acting: list[Scalar]
     bias: list[Scalar]
@@ -75,9 +76,9 @@ class BeforeContact(NamedTuple):
     equalities: list[Equality]
     ranges: list[RangeEnd]
 
-    def problem(self, points: list[Point], v: Sequence[Scalar]) -> GaussProblem:
-        """What is to be solved with these points, from velocities v on."""
-        p = [x + y for x, y in zip(multiply(self.M, v), self.acting, strict=True)]
+    def problem(self, points: list[Point]) -> GaussProblem:
+        """What is to be solved with these points."""
+        p = [x + y for x, y in zip(self.momenta, self.acting, strict=True)]
         return GaussProblem(self.axes, self.A, p, points, self.joints, self.equalities, self.ranges)
 
 
@@ -99,7 +100,8 @@ def before_contact(
     mobility, axes, M = joint_mobilities(tree), joint_axes(tree, q), mass_matrix(tree, q)
     equalities = _loop_terms(tree, q, v, dt, mobility, mending)
     A, springs = _resistance(tree, q, v, dt, M)
-    seen = _middle(tree, q, v, dt, M)
+    momenta = multiply(M, v)
+    seen = _middle(tree, q, v, dt, M, momenta)
     turning = multiply(M, _drift(tree, q, seen))
     b = bias_forces(tree, q, seen, external_forces=external_forces, external_frame=external_frame)
     bias = [x - c for x, c in zip(b, turning, strict=True)]
@@ -115,10 +117,12 @@ def before_contact(
         friction_compliance=friction_compliance,
     )
     ranges = range_terms(tree, q, dt, mobility, mending) if limits else []
-    return BeforeContact(axes, M, A, acting, bias, joints, equalities, ranges)
+    return BeforeContact(axes, M, momenta, A, acting, bias, joints, equalities, ranges)
 
 
-def _middle(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar, M: Matrix) -> list[Scalar]:
+def _middle(
+    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar, M: Matrix, momenta: Sequence[Scalar]
+) -> list[Scalar]:
     """The velocities at which gyroscopic and Coriolis forces are taken.
 
     At v itself they would let what tumbles gain (omega h)^2 of its energy in every step. So roots turn as in
@@ -126,7 +130,7 @@ def _middle(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar, M:
     And they are seen from where a free root's centre rests: by Galileo forces are the same, and axes that
     turn do not change the components of what is at rest.
     """
-    result, momenta = list(v), multiply(M, v)
+    result = list(v)
     for body in _independent(tree):
         if body.parent != WORLD:
             continue

@@ -67,7 +67,8 @@ class ContactStep(NamedTuple):
     """The state after a step; the impulses [N s] on the second bodies of all candidates along world axes;
     `memory` for the next step, four numbers a candidate (this impulse, the normal one before); the relative
     residual of the solver, and the work [J] of contact, 1/2 (v+ + v*) . J^T gamma; for the balance of energy
-    eta, and `free` that without contact, the forces `bias` of `step_terms`, and `turn`, by `squared_turn`."""
+    eta, and `free` that without contact, `bias` and `momenta` M v of
+    `step_terms`, and `turn` by `squared_turn`."""
 
     q: list[Scalar]
     v: list[Scalar]
@@ -78,6 +79,7 @@ class ContactStep(NamedTuple):
     eta: list[Scalar]
     free: list[Scalar]
     bias: list[Scalar]
+    momenta: list[Scalar]
     turn: Scalar
 
 
@@ -120,7 +122,7 @@ def contact_step(
         _point(axes, item, impulse, moving, dt, mass_weights, mobility, settings)
         for item, impulse in zip(candidates, expected, strict=True)
     ]
-    problem = begun.problem(points, v)
+    problem = begun.problem(points)
     held = [
         item.point.normal.dot(impulse) * (1.0 / KEPT)
         for item, impulse in zip(candidates, expected, strict=True)
@@ -152,6 +154,7 @@ def contact_step(
         end.v,
         end.free,
         begun.bias,
+        begun.momenta,
         squared_turn(tree, q, begun.M, travel),
     )
 
@@ -196,10 +199,10 @@ def _point(
     """A point may close by its gap. One that rebounds does so at its speed, in the step in which it hits."""
     w, w_t = of_both(item, mass_weights), of_both(item, mobility)
     arm, gap = item.point.position - axes.origin, item.point.gap
-    bound = -(maximum(gap, 0.0) / dt)
+    bound = -(maximum(gap, 0.0) * (1.0 / dt))
     if not is_zero(item.restitution):
         closing = item.point.normal.dot(_relative_velocity(item, moving, arm))
-        hits = select(gap + dt * closing < 0.0, 0.0, -(FAR / dt))
+        hits = select(gap + dt * closing < 0.0, 0.0, -(FAR * (1.0 / dt)))
         bound = select(closing < -settings.rebound_speed, hits, bound)
     return Point(
         first=item.first,

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from dalembert.algorithms.dense import dot
-from dalembert.algorithms.energy_momentum import kinetic_energy, potential_energy, total_mass
+from dalembert.algorithms.energy_momentum import potential_energy, total_mass
 from dalembert.algorithms.inverse_dynamics import gravity_forces
 from dalembert.algorithms.passive_forces import passive_forces, spring_energy
 from dalembert.model.model import Model
@@ -49,11 +49,16 @@ class EnergyWatch(NamedTuple):
 
 
 def checked(
-    watch: EnergyWatch, model: Model, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar, first: Scalar
+    watch: EnergyWatch,
+    model: Model,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    kinetic: Scalar,
+    dt: Scalar,
+    first: Scalar,
 ) -> EnergyWatch:
-    """Return the watch with the energy in the state (q, v), where a step of dt [s] begins; `first`: whether
-    it is a sample's first."""
-    kinetic = kinetic_energy(model, q, v)
+    """Return the watch with the energy in the state (q, v), where a step of dt [s] begins; `kinetic`: T there;
+    `first`: whether the step is a sample's first."""
     energy = kinetic + _beside_kinetic(model, q, v, dt)
     start = select(first, energy, watch.start)
     gain, peak = maximum(watch.gain, energy - start - watch.work), maximum(watch.peak, kinetic)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, final
 
 from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.dense import dot
+from dalembert.algorithms.energy_momentum import kinetic_energy
 from dalembert.algorithms.integrators import VELOCITY_FIRST
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.kinematics import forward_kinematics, squared_turning_rate
@@ -79,6 +80,7 @@ class Outcome(NamedTuple):
     eta: Sequence[Scalar] = ()
     free: Sequence[Scalar] = ()
     bias: Sequence[Scalar] = ()
+    momenta: Sequence[Scalar] = ()
     turn: Scalar = 0.0
 
 
@@ -258,12 +260,13 @@ class StepPlan:
             v_end, account, watch, _ = carry
             if self.contact is not None:
                 acting = external.get("external_forces"), external.get("external_frame", "body")
-                met = Met(after.eta, after.free, after.bias, after.tau, acting, after.work)
+                met = Met(after.eta, after.free, after.bias, after.momenta, after.tau, acting, after.work)
                 balance = balanced(model, (q, v), met, (after.q, after.v), account, dt)
                 v_end = [select(fast, a, b) for a, b in zip(balance.v, v_end, strict=True)]
                 account = [select(fast, a, b) for a, b in zip(balance.account, account, strict=True)]
             if self.is_watched:
-                watch = checked(watch, model, q, v, dt, first)
+                kinetic = 0.5 * dot(after.momenta, v) if after.momenta else kinetic_energy(model, q, v)
+                watch = checked(watch, model, q, v, kinetic, dt, first)
             return [v_end, account, watch, 1.0]
 
         carry: Any = [after.v, given.get("account", []), watch, select(due, 0.0, 1.0)]
@@ -360,7 +363,7 @@ class StepPlan:
             solved = contact_step(model, q, v, tau, dt, candidates, settings=law.settings, **given_to_step)
         if self.drive is not None:
             tau = self.drive.forces_after(model, motors, solved.v, dt)
-        balance = solved.eta, solved.free, solved.bias, solved.turn
+        balance = solved.eta, solved.free, solved.bias, solved.momenta, solved.turn
         return Outcome(solved.q, solved.v, tau, solved.impulses, solved.memory, solved.work, *balance)
 
 
