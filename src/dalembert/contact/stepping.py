@@ -168,10 +168,8 @@ def _expected(candidates: Sequence[Candidate], memory: Sequence[Sequence[Scalar]
     for item, (x, y, z, earlier) in zip(candidates, memory, strict=True):
         last, n = Vec3(x, y, z), item.point.normal
         pressed = n.dot(last)
-        falling = minimum(maximum(pressed, 0.0) / maximum(earlier, 1e-12), 1.0)
-        lasting = maximum(minimum(pressed, earlier), 0.0) * falling
-        share = minimum(lasting / maximum(pressed, 1e-12), 1.0)
-        found.append(n * (KEPT * lasting) + (last - n * pressed) * share)
+        share = maximum(minimum(pressed, earlier), 0.0) / maximum(maximum(pressed, earlier), 1e-12)
+        found.append((last + n * ((KEPT - 1.0) * pressed)) * share)
     return found
 
 

@@ -26,6 +26,9 @@ from dalembert.tracing.size import check_count
 
 __all__ = ["Placement"]
 
+LIGHT = 12
+"""Operations that a loop of one pass, which may not run at all, rather does again than have their outcome kept."""
+
 
 @final
 class Placement:
@@ -63,12 +66,13 @@ class Placement:
         self.place = dict(self.rank)
         self._sink()
         self._hoist()
+        self.light = self._light() if any(loop.count == 1 for loop in _all(graph.loops)) else set()
         self.kept: list[dict[int, int]] = [{} for _ in self.owner]
         self.inside: list[list[Expression]] = [[] for _ in self.owner]
         for node in self.nodes:
             own = self.place[node.index]
             self.inside[own].append(node)
-            if self.is_kept(node) and any(user != own for user in self._used_in(node)):
+            if any(user != own and not self.is_made(node, user) for user in self._used_in(node)):
                 self.kept[own][node.index] = len(self.kept[own])
 
     def used(self, loops: Sequence[RecordedLoop]) -> list[RecordedLoop]:
@@ -245,10 +249,25 @@ class Placement:
             if args and early < late and any(self._only_user(item, late) for item in args if item.args):
                 self.place[node.index] = early
 
-    def is_kept(self, node: Expression) -> bool:
-        """Leaves are where they are, and a comparison of leaves costs no more than to keep its outcome."""
+    def is_made(self, node: Expression, part: int) -> bool:
+        """Whether a part makes a node itself, wherever it stands: leaves are where they are, a comparison of
+        leaves costs no more than to keep its outcome, and a loop of one pass makes light ones again."""
         leaves = all(not item.args for item in self.args[node.index])
-        return bool(node.args) and not (leaves and node.op in BOOLEAN_OPS)
+        owner = self.owner[part]
+        again = owner is not None and owner.count == 1 and node.index in self.light
+        return not node.args or (leaves and node.op in BOOLEAN_OPS) or again
+
+    def _light(self) -> set[int]:
+        """The nodes that a few operations make of arguments."""
+        behind: dict[int, frozenset[int]] = {}
+        for node in self.nodes:
+            if not node.args and node.op != "load":
+                behind[node.index] = frozenset()
+            elif node.args and all(item.index in behind for item in self.args[node.index]):
+                made = frozenset((node.index,)).union(*(behind[item.index] for item in self.args[node.index]))
+                if len(made) <= LIGHT:
+                    behind[node.index] = made
+        return {index for index, made in behind.items() if made}
 
     def _only_user(self, item: Expression, part: int) -> bool:
         used = self._used_in(item)

@@ -167,7 +167,7 @@ class _Local:
             return graph.load(Address.fixed(name, node.data.offset))
         if not node.args:
             return node
-        if own == self._part or not at.is_kept(node):
+        if own == self._part or at.is_made(node, self._part):
             return self._computed(node)
         cell = Address.fixed(VALUES.format(own), at.kept[own][node.index])
         return from_cell(graph, cell, condition=is_condition(node))
