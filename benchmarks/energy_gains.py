@@ -96,6 +96,7 @@ def main() -> int:
     parser.add_argument("--figures", type=int, default=60)
     chosen = parser.parse_args()
     warnings.simplefilter("ignore", RuntimeWarning)
+    mujoco.set_mju_user_warning(lambda text: None)  # of states that it resets
     print(f"Gains of energy above 2 % on {machine()}\n")
     rows, silent = [], 0
     with tempfile.TemporaryDirectory() as folder:

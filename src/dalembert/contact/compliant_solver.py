@@ -51,8 +51,8 @@ SLOW = 1e-3
 
 
 class CompliantSolution(NamedTuple):
-    """v, and `free` without contact, the mending displacement of v's variables, impulses on the points' second
-    bodies along world axes, and the work of contact."""
+    """v, and `free` without contact, the mending displacement of v's variables, impulses on the points'
+    second bodies along world axes, and the work of contact."""
 
     v: list[Scalar]
     free: list[Scalar]
@@ -64,8 +64,8 @@ class CompliantSolution(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True)
 class Yielding:
-    """A point on surfaces that yield: the depth z [m] by which its spring is pressed in, the patch x [m] along
-    the surface, K, D, K_t, D_t, the normal impulse [N s] that it bore in the step before, and h [s]."""
+    """A point on surfaces that yield: the depth z [m] by which its spring is pressed in, the patch x [m]
+    along the surface, K, D, K_t, D_t, the normal impulse [N s] that it bore in the step before, and h [s]."""
 
     point: Point
     z: Scalar
@@ -83,7 +83,8 @@ class Yielding:
 
     def stretch(self) -> Vec3:
         """The impulse of the patch's spring alone, - h K_t x."""
-        return self.x * -(self.dt * self.friction_stiffness)
+        impulse: Vec3 = self.x * -(self.dt * self.friction_stiffness)
+        return impulse
 
     def pull(self, u: Vec3) -> Vec3:
         """The friction that would stop the slip of u."""

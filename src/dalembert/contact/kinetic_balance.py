@@ -10,28 +10,28 @@ where P is the linear momentum of all that a free root carries, in the world: th
 of C. With C where the step begins, (1) holds to first order only, and the error is larger than T itself
 where a light body turns by a radian in a step.
 
-T' of (1) is T(q, v) and the work of all other forces at the mean of v and eta. But contact acts on v*, what they
-made of v without it; it does the work W there, which is positive only where springs of surfaces give something
-back. Limits, loops, damping and friction of joints only take. So of all trees together
+T' of (1) is T(q, v) and the work of all other forces at the mean of v and eta. But contact acts on v*, what
+they made of v without it; it does the work W there, which is positive only where springs of surfaces give
+something back. Limits, loops, damping and friction of joints only take. So of all trees together
 
-    T' <= T(q, v) + h (tau + springs - weights) . (v + v*) / 2 + max(W, 0)                                  (2)
+    T' <= T(q, v) + h (tau + springs - weights) . (v + v*) / 2 + max(W, 0)                                (2)
 
 And the work of weights is that of the way on which the centre of mass has come from c to c', not of
 h (v + eta) / 2: velocities turn with the bodies while these move. What the steps should fall by is known from
 their momenta, and T' is less by what they were lifted beyond that:
 
-    T' = ... + g . (m (c' - c) - h (P(q, eta) + P(q', v')) / 2)                                            (3)
+    T' = ... + g . (m (c' - c) - h (P(q, eta) + P(q', v')) / 2)                                           (3)
 
 The kinetic energy of a tree on a free root, with mass m, inertia I and angular momentum L about its centre,
 has three parts:
 
     T = P^2 / 2 m  +  L . I^-1 L / 2  +  T_relative                                                       (4)
 
-Each tree keeps an account of the error in T; errors of both signs cancel there, and what takes energy from the
-tree takes as much of the account. Where the sum exceeds a small
-part of T, the momentum comes as much nearer to P' as that is of this step's error, or as T' allows; and what is
-then still in excess is taken out of T_relative, by slowing the bodies down relative to the rigid motion of the whole, and where that is not
-enough out of the rotation. Trees on other joints are slowed down as a whole.
+Each tree keeps an account of the error in T; errors of both signs cancel there, and what takes energy from
+the tree takes as much of the account. Where the sum exceeds a small part of T, the momentum comes as much
+nearer to P' as that is of this step's error, or as T' allows; what is then still in excess is taken out of
+T_relative, by slowing the bodies down relative to the rigid motion of the whole, and where that is not enough
+out of the rotation. Trees on other joints are slowed down as a whole.
 
 Tried: L set to that of (1) too. Then a tumbling body by itself loses its energy, since orientations follow
 the velocities at the end of a step, and T and L are not both kept along those.
@@ -263,8 +263,8 @@ def _at_most(energy: Scalar, most: Scalar) -> Scalar:
 
 
 def _factor(energy: Scalar, excess: Scalar) -> Scalar:
-    """Return the factor of velocities that takes an excess, if there is one, out of their energy, or all there
-    is."""
+    """Return the factor of velocities that takes an excess, if there is one, out of their energy, or all of
+    it."""
     left = maximum(energy - excess, 0.0)
     return select(excess > 0.0, sqrt(left / maximum(energy, 1e-300)), 1.0)
 

@@ -62,9 +62,9 @@ class Motor(NamedTuple):
 
 
 class BeforeContact(NamedTuple):
-    """All of a step but its points: joint axes, M, M v, free motion A eta = M v + acting, the terms of joints and
-    loops; `bias`: what acts against the motion in free flight, velocity-product forces, weights, and external
-    forces with the other sign."""
+    """All of a step but its points: joint axes, M, M v, free motion A eta = M v + acting, the terms of joints
+    and loops; `bias`: what acts against the motion in free flight, velocity-product forces, weights, and
+    external forces with the other sign."""
 
     axes: JointAxes
     M: Matrix
@@ -189,8 +189,8 @@ def within_limits(joints: Sequence[JointLimit | JointDrive], travel: Sequence[Sc
 
 
 def squared_turn(tree: Tree, q: Sequence[Scalar], M: Matrix, travel: Sequence[Scalar]) -> Scalar:
-    """Return how far joints turn in a step, squared [rad^2]: the mean of the squares of their ways, `travel`, each
-    with the kinetic energy that it would have alone, among those of all ways."""
+    """Return how far joints turn in a step, squared [rad^2]: the mean of the squares of their ways, `travel`,
+    each with the kinetic energy that it would have alone, among those of all ways."""
     turns: Scalar = 0.0
     ways: Scalar = 1e-300
     for body in _independent(tree):
@@ -206,7 +206,7 @@ def squared_turn(tree: Tree, q: Sequence[Scalar], M: Matrix, travel: Sequence[Sc
 def moved(
     tree: Tree, q: Sequence[Scalar], eta: Sequence[Scalar], travel: Sequence[Scalar]
 ) -> tuple[list[Scalar], list[Scalar]]:
-    """q and v where bodies have moved by `travel`, along the axes that they had before, with velocities eta."""
+    """q and v where bodies have moved by `travel`, along the axes of before, with velocities eta."""
     q_next: list[Scalar] = [0.0] * tree.nq
     v_next: list[Scalar] = [0.0] * tree.nv
     for body in _independent(tree):

@@ -57,8 +57,8 @@ def checked(
     dt: Scalar,
     first: Scalar,
 ) -> EnergyWatch:
-    """Return the watch with the energy in the state (q, v), where a step of dt [s] begins; `kinetic`: T there;
-    `first`: whether the step is a sample's first."""
+    """Return the watch with the energy in the state (q, v), where a step of dt [s] begins; `kinetic`: T
+    there; `first`: whether the step is a sample's first."""
     energy = kinetic + _beside_kinetic(model, q, v, dt)
     start = select(first, energy, watch.start)
     gain, peak = maximum(watch.gain, energy - start - watch.work), maximum(watch.peak, kinetic)

@@ -46,8 +46,8 @@ DEFAULT_INTEGRATOR = "midpoint"
 """The integrator of motion without contact: of order two for what turns, and stable with stiff damping."""
 
 FAST_TURN = 0.01
-"""Steps in which joints turn by more than this [rad], root of the sum of squares, are balanced: in others the
-error of the kinetic energy is below 5e-5 of it."""
+"""Steps in which joints turn by more than this [rad], root of the mean of squares, are balanced: in others
+the error of the kinetic energy is below 5e-5 of it."""
 
 FASTEST = 1e6
 """A velocity variable beyond this [rad/s, m/s] is no motion but a simulation that has blown up."""

@@ -27,7 +27,8 @@ from dalembert.tracing.size import check_count
 __all__ = ["Placement"]
 
 LIGHT = 12
-"""Operations that a loop of one pass, which may not run at all, rather does again than have their outcome kept."""
+"""Operations that a loop of one pass rather does again than have their outcome kept: it may not run at
+all."""
 
 
 @final
