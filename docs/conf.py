@@ -88,15 +88,8 @@ def plain_docstring(app, what, name, obj, options, lines: list[str]) -> None:
         elif literal and line and not indented:
             plain.append("")
         literal = not example and (indented or (literal and not line))
-        plain.append(line if literal or example else row_links(escape(line)))
+        plain.append(line if literal or example else escape(line))
     lines[:] = [*plain, ""]
-
-
-def row_links(line: str) -> str:
-    """The line that names requirements leads to the table of them."""
-    return (
-        f":doc:`Rows </requirements>`: {line.removeprefix('Rows: ')}" if line.startswith("Rows: ") else line
-    )
 
 
 def short_aliases(app, what, name, obj, options, signature, returned):

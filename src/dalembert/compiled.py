@@ -59,8 +59,6 @@ def compile(
     Arrays on a GPU are computed there whatever `device` says. `device="cuda"` compiles for GPU 0 at once, and
     is where NumPy arrays are computed too, copied there and back; without a GPU it is an error.
 
-    Rows: RBDA-10.4-SYMBOLIC.
-
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
     >>> def power(model, q, v, tau):
     ...     return sum(a * b for a, b in zip(tau, v))
@@ -114,8 +112,6 @@ def jvp(function: CompiledFunction, *arguments: str) -> CompiledFunction:
 
     Source: forward accumulation of Featherstone 2008 §10.4's symbolic programs, by the chain rule.
 
-    Rows: RBDA-10.4-SYMBOLIC.
-
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
     >>> f = da.compile(da.gravity_forces, model)
     >>> change = da.jvp(f, "q")
@@ -135,8 +131,6 @@ def vjp(function: CompiledFunction, *arguments: str) -> CompiledFunction:
     accumulation: it costs about three times what f does, whatever the number of arguments.
 
     Source: reverse accumulation of Featherstone 2008 §10.4's symbolic programs, by the chain rule.
-
-    Rows: RBDA-10.4-SYMBOLIC.
 
     >>> model = da.models.double_pendulum()
     >>> f = da.compile(da.potential_energy, model)

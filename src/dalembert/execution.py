@@ -52,8 +52,6 @@ class CompiledFunction:
     Arrays on a GPU (PyTorch, CuPy, JAX and others) are computed there, on their library's stream, and results
     are of their kind. With device="cuda" NumPy arrays are copied to the GPU and back.
 
-    Rows: RBDA-10.4-SYMBOLIC.
-
     >>> f = da.compile(da.forward_dynamics, da.models.pendulum())
     >>> print(f([np.pi / 2], [0.0], [0.0]).round(3))
     [-9.81]

@@ -87,7 +87,6 @@ def accuracy(model: Model, q: npt.ArrayLike | None = None) -> AccuracyReport:
     shallow as its loops allow. Bodies on fixed joints count as parts of those that carry them.
 
     Source: Featherstone 2008 sections 10.1 and 10.2.
-    Rows: RBDA-10.1-SOURCES, RBDA-10.2-CONDITION.
 
     >>> import dalembert as da
     >>> print(da.analysis.accuracy(da.models.two_link_arm()).summary())
@@ -126,7 +125,6 @@ def near_singular_loops(model: Model, q: npt.ArrayLike | None = None) -> list[Fi
     depend on each other throughout, as in planar loops, do no harm.
 
     Source: Featherstone 2008 section 10.1.
-    Rows: RBDA-10.1-SOURCES.
 
     >>> import dalembert as da
     >>> flat = da.models.four_bar(ground=1.0, crank=0.3, coupler=1.0, rocker=0.3 + 1e-9)

@@ -59,8 +59,6 @@ def actuation(model: Model, q: ArrayLike | None = None, *, time: float | None = 
     actuator forces u produce a motion if G_u^T u = G^T tau_ID. `q` `(nq,)`, default: neutral, with closed
     loops. Both ranks may change along a motion. Featherstone 2008 section 8.12, Eq. 8.63.
 
-    Rows: RBDA-8.12-ID.
-
     >>> print(da.actuation(da.models.stewart()))
     properly actuated: 6 actuators of rank 6, mobility 6
     """

@@ -45,7 +45,6 @@ def condition_number(model: Model, q: npt.ArrayLike | None = None, *, scaled: bo
     shallow as possible: cut each loop at the joint farthest from the base.
 
     Source: Featherstone 2008 section 10.2.
-    Rows: RBDA-10.2-CONDITION.
 
     >>> import dalembert as da
     >>> model = da.models.double_pendulum()
@@ -72,7 +71,6 @@ def chain_condition_estimate(links: int) -> float:
     """4 N^4: about the worst condition number of a chain of N equal links.
 
     Source: Featherstone 2008 section 10.2.
-    Rows: RBDA-10.2-CONDITION.
 
     >>> import dalembert as da
     >>> da.analysis.chain_condition_estimate(10)
@@ -120,7 +118,6 @@ def sensitivity(
     Models without loops.
 
     Source: Featherstone 2008 section 10.2.
-    Rows: RBDA-10.2-SENSITIVITY.
 
     >>> import dalembert as da
     >>> model = da.models.double_pendulum()

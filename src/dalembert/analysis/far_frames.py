@@ -58,7 +58,6 @@ def far_frame_error(
     frames within one or two radii of gyration of the centre of mass.
 
     Source: Featherstone 2008 section 10.1, Eq. 10.1 and Figure 10.2.
-    Rows: RBDA-10.1-FARFRAME.
 
     >>> import dalembert as da
     >>> found = da.analysis.far_frame_error((100.0, 10.0))

@@ -105,8 +105,6 @@ def mobility(model: Model, q: ArrayLike | None = None, *, time: float | None = N
     that a singular configuration has a mobility of its own. Compared with the count n_tot - 6 N_L + (n_c - r)
     of Featherstone 2008 Eqs 8.52 to 8.55.
 
-    Rows: RBDA-8.10-MOBILITY, RBDA-8.10-VARIABLE, RBDA-8.10-OVERCON, RBDA-8.9-CLUSTERS.
-
     >>> print(da.mobility(da.models.four_bar()))
     mobility 1: n = 3, 5 constraints of rank 2, overconstrained by 3
     n_tot - 6 N_L = -2, 1 in the plane

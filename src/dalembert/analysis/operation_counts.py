@@ -70,7 +70,6 @@ def count_function(model: Model, name: str, method: str | None = None) -> Operat
     exact and compiles nothing; mimic joints and loops are counted like anything else.
 
     Source: Featherstone 2008 section 10.3.
-    Rows: RBDA-10.3-COUNTER.
 
     >>> import dalembert as da
     >>> print(da.analysis.count_function(da.models.gu(6), "mass_matrix"))
@@ -92,7 +91,6 @@ def count_methods(
     A method that is not for this model has no count but the reason. `skip`: methods to leave out.
 
     Source: Featherstone 2008 section 10.3.
-    Rows: RBDA-10.3-COUNTER.
 
     >>> import dalembert as da
     >>> for found in da.analysis.count_methods(da.models.pendulum(), ["inverse_dynamics"])[:1]:
@@ -123,7 +121,6 @@ def factoring_count(model: Model) -> OperationCount:
     """M = L^T D L and one solve, with the zeros that the model's branches leave: Table 6.6, as counted.
 
     Source: Featherstone 2008 section 6.5.
-    Rows: RBDA-10.3-BINARY.
 
     >>> import dalembert as da
     >>> print(da.analysis.factoring_count(da.models.gu(6)))
@@ -147,7 +144,6 @@ def tree_sums(model: Model) -> BranchSums:
     Couplings fill the mass matrix, so that a model with couplings counts as a chain.
 
     Source: Featherstone 2008 section 10.3.2.
-    Rows: RBDA-10.3-BRANCH.
 
     >>> import dalembert as da
     >>> print(da.analysis.tree_sums(da.models.quadruped()).D1)
@@ -162,7 +158,6 @@ def is_general_chain(model: Model) -> bool:
     """Whether Table 10.1 is for this model: a chain, parent(i) = i - 1, of revolute joints without loops.
 
     Source: Featherstone 2008 section 10.3.
-    Rows: RBDA-10.3-COUNTER.
 
     >>> import dalembert as da
     >>> print(da.analysis.is_general_chain(da.models.arm6()))
@@ -182,7 +177,6 @@ def general_tree(parents: Sequence[int], *, name: str = "general_tree") -> Model
     """General revolute joints on the tree parent(i) = parents[i], -1 for the world: GU(n) with branches.
 
     Source: Featherstone 2008 section 10.3.
-    Rows: RBDA-10.3-BINARY.
 
     >>> import dalembert as da
     >>> print(da.analysis.general_tree([-1, 0, 0]).parents)
@@ -207,7 +201,6 @@ def binary_tree(n: int) -> Model:
     """n general revolute joints as a binary tree: parent(i) = (i - 1) // 2, level by level.
 
     Source: Featherstone 2008 Figure 10.5.
-    Rows: RBDA-10.3-BINARY.
 
     >>> import dalembert as da
     >>> print(da.analysis.binary_tree(7).parents)

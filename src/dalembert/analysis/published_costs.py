@@ -106,7 +106,6 @@ def published(algorithm: str, n: int) -> Cost:
     ABA, for instance: cost = (224n - 259) m + (205n - 248) a; `TABLE_10_1` has all formulas.
 
     Source: Featherstone 2008 Table 10.1.
-    Rows: RBDA-10.3-CROSSOVER.
 
     >>> import dalembert as da
     >>> print(da.analysis.published("ABA", 6))
@@ -124,7 +123,6 @@ def chain_total(n: int) -> Cost:
     """cost = RNEA + CRBA + F&S: forward dynamics of a chain of n joints by its mass matrix.
 
     Source: Featherstone 2008 Table 10.1 and Figure 10.4.
-    Rows: RBDA-10.3-CROSSOVER.
 
     >>> import dalembert as da
     >>> print(da.analysis.chain_total(8).total, da.analysis.published("ABA", 8).total)
@@ -159,7 +157,6 @@ def branch_sums(parents: Sequence[int]) -> BranchSums:
     The child with the largest subtree has the Denavit-Hartenberg transform.
 
     Source: Featherstone 2008 section 10.3.2, Eqs 10.4 to 10.11.
-    Rows: RBDA-10.3-BRANCH.
 
     >>> import dalembert as da
     >>> sums = da.analysis.branch_sums([-1, 0, 1, 1])
@@ -191,7 +188,6 @@ def branched_crba(sums: BranchSums) -> Cost:
     D0_dh (32 m + 43 a) + D0_g (47 m + 58 a) + D1_dh (20 m + 12 a) + D1_g (24 m + 18 a).
 
     Source: Featherstone 2008 Eqs 10.10 and 10.12.
-    Rows: RBDA-10.3-BRANCH.
 
     >>> import dalembert as da
     >>> print(da.analysis.branched_crba(da.analysis.branch_sums([-1, 0, 1, 2, 3, 4])))
@@ -209,7 +205,6 @@ def factor_and_solve(sums: BranchSums) -> Cost:
     6.6).
 
     Source: Featherstone 2008 Table 6.6, Eqs 6.26 and 6.27.
-    Rows: RBDA-10.3-BINARY.
 
     >>> import dalembert as da
     >>> print(da.analysis.factor_and_solve(da.analysis.branch_sums([-1, 0, 1, 2, 3, 4])))
@@ -223,7 +218,6 @@ def branched_total(sums: BranchSums) -> Cost:
     """RNEA + CRBA + F&S on a tree: O(n d^2); branches hardly change the cost of RNEA (section 10.3.2).
 
     Source: Featherstone 2008 Figure 10.5.
-    Rows: RBDA-10.3-BINARY.
 
     >>> import dalembert as da
     >>> binary = [(i - 1) // 2 for i in range(31)]
@@ -258,7 +252,6 @@ def crossovers(
 
     Source: Featherstone 2008 section 10.3 and Figure 10.4. (Its text has CRBA dominate from n = 8; the
     formulas give n = 6.)
-    Rows: RBDA-10.3-CROSSOVER.
 
     >>> import dalembert as da
     >>> da.analysis.crossovers()

@@ -74,7 +74,6 @@ def round_off(
 
     Source: Featherstone 2008 section 10.1: the three algorithms stay accurate for thousands of bodies, and
     the articulated-body algorithm is the more accurate one of the two for forward dynamics.
-    Rows: RBDA-10.1-SOURCES.
 
     >>> import dalembert as da
     >>> for found in da.analysis.round_off(da.models.gu(12), methods=("aba", "crba")):

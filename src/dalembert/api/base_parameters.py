@@ -33,8 +33,6 @@ class BaseParameters:
     `columns (n,)`: the columns of the regressor that stay, tau = Y[..., columns] @ beta; `matrix (n, p)`: the
     linear combinations, one at its own parameter; `names (p,)`: of all parameters. `len(base)` is n.
 
-    Rows: RBDA-9.7-SIMPLIFY, RBDA-2.13-INERTIA.
-
     >>> base = da.base_parameters(da.models.two_link_arm())
     >>> print(len(base), base.formulas[0])
     6 upper.h_x + lower.mass

@@ -30,8 +30,6 @@ def maximal_velocities(
     velocities of engines that keep every body free (which mostly write the linear part first). Liu & Jain
     Eqs 58 and 60.
 
-    Rows: LJ-6.1-VEL2GEN.
-
     >>> import dalembert as da
     >>> model = da.models.pendulum()
     >>> da.maximal_velocities(model, [0.0], [2.0]).shape
@@ -47,8 +45,6 @@ def maximal_jacobians(
 
     Rows of J_omega, then those of J_v at the body's centre of mass, in world axes. A torque and a force there
     do the work of J_k^T (torque, force).
-
-    Rows: LJ-6.1-VEL2GEN, LJ-5.3-EOM.
 
     >>> import dalembert as da, numpy as np
     >>> model = da.models.two_link_arm()
@@ -78,8 +74,6 @@ def generalized_velocity(
     `method`: "least_squares" (the default, in linear time), "pseudo_inverse" (the same by J^T J, as the text
     has it), "joint_by_joint" (from each joint's relative velocity alone; the same if the residual is zero),
     "rotations_first" (Eq. 66: turning, then sliding, not for joints that chain parallel axes).
-
-    Rows: LJ-6.1-VEL2GEN, LJ-6.1-DMATRIX, LJ-6.1-ROTONLY, LJ-6.1-TRANS.
 
     >>> import dalembert as da, numpy as np
     >>> model = da.models.two_link_arm()
@@ -112,8 +106,6 @@ def generalized_force(
     in world axes; `torques` tau'_k [N m] on the bodies, in world axes, without the moments of f_k;
     `joint_torques` tau^_k [N m] in the axes of the parent body, on body k and in reverse on its parent.
 
-    Rows: LJ-6.2-CART2GEN, LJ-6.2-JOINTTORQUE.
-
     >>> import dalembert as da, numpy as np
     >>> model = da.models.pendulum()
     >>> weight = model.total_mass * np.array([[0.0, 0.0, -9.81]])
@@ -142,8 +134,6 @@ def body_torques(
     What joint torques tau^_k, in the axes of the parents, do to the bodies: R_p tau^_k to body k and its
     opposite to the parent. Those of joints between bodies add to zero.
 
-    Rows: LJ-6.2-JOINTTORQUE.
-
     >>> import dalembert as da
     >>> model = da.models.two_link_arm()
     >>> da.body_torques(model, [0.0, 0.0], [[0.0, 3.0, 0.0], [0.0, 1.0, 0.0]]).tolist()
@@ -159,8 +149,6 @@ def cartesian_forces(
 
     `tau`: generalized forces Q `(…, nv)`. The shortest of all torques and forces, at the centres of mass and
     in world axes, that do the same work. `generalized_force` with `forces` and `torques` maps them back to Q.
-
-    Rows: LJ-6.2-GEN2CART.
 
     >>> import dalembert as da, numpy as np
     >>> model = da.models.two_link_arm()
@@ -185,8 +173,6 @@ def cartesian_forces_at_points(
     The shortest solution of Q = J'_v^T f + J^_omega^T tau^ (Liu & Jain Eq. 69): forces in world axes at
     `points` `(…, n_bodies, 3)` [m] of the world, joint torques in the axes of the parents.
 
-    Rows: LJ-6.2-GEN2CART.
-
     >>> import dalembert as da, numpy as np
     >>> model, q = da.models.two_link_arm(), [0.3, -0.8]
     >>> points = np.ones((2, 3))
@@ -209,8 +195,6 @@ def joint_torques(
     The shortest torque of every joint that does the work of its generalized forces, in the axes of the parent
     body. What torques cannot do, the sliding of joints, is the rest: zero where joints only turn. Liu & Jain
     Eq. 71.
-
-    Rows: LJ-6.2-GEN2TORQUE.
 
     >>> import dalembert as da, numpy as np
     >>> model = da.models.two_link_arm()
@@ -240,8 +224,6 @@ def base_wrench(
     The force by which the world holds the system while it moves with q, v and a, in world axes: through the
     joints to the world, or, of a figure whose root joint carries no force, through the ground. Recursive
     Newton-Euler taken to body 0, Featherstone 2008 Eq. 5.10.
-
-    Rows: ANIM-ANALYSIS.
 
     >>> import dalembert as da, numpy as np
     >>> model = da.models.humanoid()

@@ -36,8 +36,6 @@ def constraint_forces(
     are redundant many lambda give the same motion, and this is the shortest. Featherstone 2008 Eqs 8.34 to
     8.41.
 
-    Rows: RBDA-8.4-FORCES, RBDA-8.5-M2.
-
     >>> model = da.models.four_bar()
     >>> lam = da.constraint_forces(model, q=np.zeros(3), v=np.zeros(3), tau=np.zeros(3))
     >>> a = da.forward_dynamics(model, np.zeros(3), np.zeros(3), np.zeros(3))
@@ -71,8 +69,6 @@ def loop_forces(
     In the successor's loop frame (`loop.placement_successor` on the successor body), in N m and N; the
     predecessor feels the opposite. In the motion that tau produces; where constraints are redundant, the
     shortest lambda. Featherstone 2008 section 8.4.
-
-    Rows: RBDA-8.4-FORCES.
 
     >>> model = da.models.four_bar()
     >>> f = da.loop_forces(model, q=np.zeros(3), v=np.zeros(3), tau=np.zeros(3))

@@ -60,8 +60,6 @@ def derivative(
     of `inverse_dynamics_derivatives` and `forward_dynamics_derivatives`; for functions of your own take
     `da.compile(f, model).jacobian(x)`.
 
-    Rows: RBDA-10.4-SYMBOLIC, LJ-2-CORIOLIS.
-
     >>> model = da.models.double_pendulum()
     >>> q, v = np.array([0.3, -0.5]), np.array([1.0, 2.0])
     >>> M_rate = da.derivative(da.mass_matrix, model, q) @ v

@@ -56,8 +56,6 @@ def inverse_dynamics_derivatives(
     Mansard 2018), extended to joints whose S moves. `method="directional"`: by dual numbers, the default for
     models with loops or other constraints; `"guenter_rose"`: the recursions of Guenter and Rose (2000).
 
-    Rows: RBDA-5.3-RNEA, RBDA-10.4-SYMBOLIC, GR-DTAU.
-
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
     >>> by_q, by_v, by_a = da.inverse_dynamics_derivatives(model, [np.pi / 3], [0.0], [0.0])
     >>> print(by_q.round(4), by_v.round(4), by_a.round(4))  # m g l cos q, 0, m l^2
@@ -99,8 +97,6 @@ def forward_dynamics_derivatives(
     Where loops or other constraints bind the coordinates, M a + b - K^T lambda = tau and K a = k are
     differentiated together (`method="implicit"`); da/dtau then has the rank of the motions that K allows.
     `stabilization` as in `forward_dynamics`. `method="directional"`: by dual numbers.
-
-    Rows: RBDA-1.1-API, RBDA-10.4-SYMBOLIC, RBDA-8.5-M2.
 
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
     >>> by_q, by_v, by_tau = da.forward_dynamics_derivatives(model, [np.pi / 3], [0.0], [0.0])
@@ -177,8 +173,6 @@ def hybrid_dynamics_derivatives(
 
     (Featherstone 2008 section 9.1). Under loops and other constraints by dual numbers. Arguments as in
     `hybrid_dynamics`; `out`: eight arrays for the results.
-
-    Rows: RBDA-9.1-HYBRID.
 
     >>> model = da.models.double_pendulum()
     >>> first = [model.joints[0].name]

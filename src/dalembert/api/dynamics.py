@@ -67,8 +67,6 @@ def inverse_dynamics(
     zeros at joints that are not in `model.actuated` (section 8.12). Refused are an `a` that breaks the
     constraints and motions that the actuators cannot produce (`check`); see `actuation`.
 
-    Rows: RBDA-1.1-API, RBDA-5.3-RNEA, RBDA-5.3-EXT, RBDA-8.12-ID.
-
     >>> model = da.models.two_link_arm()
     >>> tau = da.inverse_dynamics(model, q=[0.0, 0.5], v=[0.2, -0.3], a=[1.0, 2.0])
     >>> print(tau.round(4))
@@ -112,9 +110,6 @@ def forward_dynamics(
     sections 8.5, 8.11 and 8.13. `stabilization`: T_stab [s], adds what makes errors of the constraints fade
     (Eq. 8.22); it may differ from sample to sample.
 
-    Rows: RBDA-1.1-API, RBDA-7.3-ABA, ANIM-ABA, RBDA-8.1-EOM, RBDA-8.5-M1, RBDA-8.5-M2, RBDA-8.5-M3,
-    RBDA-8.13-SPARSE, TOD-EQCON, RBDA-3.2-ORDERS, RBDA-7.4-VARIANTS, RBDA-7.5-DCA.
-
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
     >>> a = da.forward_dynamics(model, q=[np.pi / 6], v=[0.0], tau=[0.0])  # -g / l sin q
     >>> print(a.round(6))
@@ -153,8 +148,6 @@ def mass_matrix(
     inverse dynamics, as does a model of more than `UNROLLED_BODIES` coordinates; `"jacobians"` is the sum as
     it stands.
 
-    Rows: RBDA-6.2-CRBA, RBDA-6.1-IDDELTA, TOD-CRB.
-
     >>> model = da.models.double_pendulum()
     >>> print(da.mass_matrix(model, [0.3, np.pi / 2]).round(6))  # 3 + 2 cos q2, 1 + cos q2, 1
     [[3. 1.]
@@ -183,8 +176,6 @@ def inertial_forces(
 
     `a` `(…, nv)` [rad/s^2 or m/s^2]. In linear time; ID_delta of Featherstone 2008 Eq. 6.4.
 
-    Rows: RBDA-6.1-IDDELTA.
-
     >>> model = da.models.two_link_arm()
     >>> q, a = [0.1, 0.4], [1.0, -2.0]
     >>> print(da.inertial_forces(model, q, a).round(6))
@@ -206,8 +197,6 @@ def inverse_mass_matrix(
     """M(q)^-1 = L^-1 D^-1 L^-T `(…, nv, nv)`, by the sparse factors L^T D L of M (a large M: by dense ones).
 
     Featherstone 2008 Tables 6.3 and 6.5.
-
-    Rows: RBDA-6.5-LTDL, RBDA-6.5-SOLVE.
 
     >>> model = da.models.cart_pole()
     >>> q = [0.0, 0.2]
@@ -233,8 +222,6 @@ def bias_forces(
 
     C of Featherstone 2008 Eq. 6.1, without external forces.
 
-    Rows: RBDA-6.1-CBIAS, ANIM-EOM.
-
     >>> model = da.models.cart_pole()
     >>> q, v = [0.0, 0.2], [0.5, -1.0]
     >>> print(da.bias_forces(model, q, v).round(5))
@@ -258,8 +245,6 @@ def gravity_forces(
     One inward pass, f_i = -I_i a_g + sum of the children's, tau_i = S_i^T f_i; Featherstone 2008 Eqs 5.12 and
     5.13.
 
-    Rows: RBDA-5.3-GRAVCOMP, ANIM-EOM.
-
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
     >>> print(da.gravity_forces(model, [np.pi / 6]).round(6))  # m g l sin q
     [29.43]
@@ -281,8 +266,6 @@ def coriolis_forces(
 
     Featherstone 2008 section 5.3.
 
-    Rows: RBDA-5.3-GRAVCOMP, ANIM-EOM.
-
     >>> model = da.models.double_pendulum()
     >>> q, v = [0.3, np.pi / 2], np.array([1.0, 2.0])
     >>> print(da.coriolis_forces(model, q, v).round(6))  # -sin q2 (2 v1 v2 + v2^2), sin q2 v1^2
@@ -301,8 +284,6 @@ def passive_forces(
 
     They are no part of the equation of motion; simulation (`step`) adds them to tau.
 
-    Rows: ANIM-SIMLOOP.
-
     >>> model = da.models.pendulum(damping=0.5)
     >>> print(da.passive_forces(model, q=[0.3], v=[2.0]))
     [-1.]
@@ -315,8 +296,6 @@ def force_at_point(model: Model, q: ArrayLike, body: str, point: ArrayLike, forc
 
     `force (…, 3)` f [N] at `point (…, 3)` r [m], both in world coordinates; R and p are the body's pose. Pass
     the result as `external_forces`. Featherstone 2008 Eq. 2.7.
-
-    Rows: RBDA-2.3-FORCE, RBDA-5.3-EXT.
 
     >>> model = da.models.pendulum()
     >>> push = da.force_at_point(model, [0.0], "bob", point=[0.0, 0.0, -1.0], force=[2.0, 0.0, 0.0])

@@ -19,8 +19,6 @@ def kinetic_energy(model: Model, q: ArrayLike, v: ArrayLike, *, time: ArrayLike 
 
     Featherstone 2008 Eqs 2.67 and 3.2.
 
-    Rows: RBDA-3.1-KE, RBDA-2.13-INERTIA.
-
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
     >>> print(da.kinetic_energy(model, [0.4], [0.5]))  # m l^2 v^2 / 2
     1.5
@@ -33,8 +31,6 @@ def potential_energy(model: Model, q: ArrayLike, *, time: ArrayLike | None = Non
 
     c_i [m]: centres of mass in world coordinates, g [m/s^2]: the model's gravity.
 
-    Rows: RBDA-5.3-GRAVCOMP, RBDA-3.1-KE.
-
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
     >>> print(round(float(da.potential_energy(model, [0.0])), 6))  # -m g l, hanging
     -58.86
@@ -44,8 +40,6 @@ def potential_energy(model: Model, q: ArrayLike, *, time: ArrayLike | None = Non
 
 def center_of_mass(model: Model, q: ArrayLike, *, time: ArrayLike | None = None) -> Array:
     """c = sum m_i c_i / sum m_i `(…, 3)` [m]: the centre of mass of the whole system, in world coordinates.
-
-    Rows: RBDA-2.12-MOMENTUM.
 
     >>> model = da.models.two_link_arm()
     >>> print(da.center_of_mass(model, [0.0, 0.0]))  # two equal links of 1 m along x
@@ -59,8 +53,6 @@ def centroidal_momentum(model: Model, q: ArrayLike, v: ArrayLike, *, time: Array
 
     h_C = h_O - c x (linear part), and the linear part is m dc/dt; Featherstone 2008 Eqs 2.58 to 2.60.
 
-    Rows: RBDA-2.12-MOMENTUM.
-
     >>> model = da.models.two_link_arm()
     >>> print(da.centroidal_momentum(model, [0.0, 0.0], [1.0, 0.0]).round(4) + 0.0)  # 2 kg of 2 m: m l^2 / 12
     [ 0.     -0.6667  0.      0.      0.      2.    ]
@@ -72,8 +64,6 @@ def centroidal_momentum_matrix(model: Model, q: ArrayLike, *, time: ArrayLike | 
     """A(q) `(…, 6, nv)` with centroidal momentum h = A v.
 
     A = sum X_i^T I_i J_i over the bodies, about the centre of mass, in world axes.
-
-    Rows: RBDA-2.12-MOMENTUM.
 
     >>> model = da.models.two_link_arm()
     >>> A = da.centroidal_momentum_matrix(model, [0.0, 0.0])

@@ -57,8 +57,6 @@ class Identification:
     equations, columns scaled to unit length: how evenly the motion shows the parameters, 1 at best.
     `print(found)` is a table.
 
-    Rows: RBDA-9.7-SIMPLIFY, RBDA-2.13-INERTIA.
-
     >>> model = da.models.pendulum()
     >>> q, v, a = da.exciting_motion(model).at(np.arange(0.0, 10.0, 0.01))
     >>> tau = da.inverse_dynamics(model, q, v, a) + 0.01 * np.random.default_rng(0).standard_normal(q.shape)
@@ -116,8 +114,6 @@ def identify(
     matrix `unknowns (p, n)` of yours: links of known shape, for instance, have a column each, their
     parameters for a mass of one. Models with loops: the spanning tree, `model.tree()`. Always float64.
     Gautier (1997).
-
-    Rows: RBDA-9.7-SIMPLIFY, RBDA-2.13-INERTIA.
 
     >>> model = da.models.arm6()
     >>> q, v, a = da.exciting_motion(model, trials=20).at(np.arange(0.0, 10.0, 0.01))

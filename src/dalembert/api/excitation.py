@@ -57,8 +57,6 @@ class ExcitingMotion:
     `period` [s]; `middle (nv,)`; `sine`, `cosine (harmonics, nv)` [rad or m]; `condition_number` of the
     weighted base regressor over a period, columns scaled to unit length. `motion.at(t)` is (q, v, a).
 
-    Rows: RBDA-9.7-SIMPLIFY.
-
     >>> motion = da.exciting_motion(da.models.two_link_arm(), period=4.0)
     >>> q, v, a = motion.at([0.5, 4.5])
     >>> print(q.shape, np.allclose(q[0], q[1]))
@@ -95,8 +93,6 @@ def exciting_motion(
     drawn at random, the others vary the best one so far; the same `seed` gives the same motion. Collisions
     are not looked at. Joints whose velocities are not the rates of their positions (ball joints, free
     bodies) are refused. Swevers et al. (1997).
-
-    Rows: RBDA-9.7-SIMPLIFY.
 
     >>> model = da.models.arm6()
     >>> motion = da.exciting_motion(model, trials=40)

@@ -59,8 +59,6 @@ def coriolis_matrix(
 
     Source: Todorov, "Dynamics in generalized coordinates"; Echeandia & Wensing 2021.
 
-    Rows: TOD-CHRISTOFFEL.
-
     >>> model = da.models.two_link_arm()
     >>> q, v = np.array([0.3, 0.8]), np.array([1.0, -2.0])
     >>> C = da.coriolis_matrix(model, q, v)
@@ -92,8 +90,6 @@ def coriolis_product(
 
     Source: as `coriolis_matrix`.
 
-    Rows: TOD-CHRISTOFFEL, TOD-COVARIANT.
-
     >>> model = da.models.arm6()
     >>> q, v = model.random_state(0)
     >>> np.allclose(da.coriolis_product(model, q, v, v), da.coriolis_forces(model, q, v))
@@ -111,8 +107,6 @@ def mass_matrix_rate(
 
     Source: the composite inertias of Featherstone 2008 Eq. 6.17, differentiated (§2.13); Todorov, "Dynamics
     in generalized coordinates".
-
-    Rows: TOD-CHRISTOFFEL.
 
     >>> model = da.models.two_link_arm()
     >>> q, v = np.array([0.3, 0.8]), np.array([1.0, -2.0])
@@ -145,8 +139,6 @@ def christoffel_symbols(
 
     Source: Todorov, "Dynamics in generalized coordinates", "Covariant derivatives and geodesics".
 
-    Rows: TOD-CHRISTOFFEL.
-
     >>> model = da.models.two_link_arm()
     >>> Gamma = da.christoffel_symbols(model, np.array([0.3, 0.8]))
     >>> v = np.array([1.0, -2.0])
@@ -173,8 +165,6 @@ def inner_product(
 
     Source: Todorov, "Manifolds and metrics" (where p^T v is called kinetic energy; it is twice that).
 
-    Rows: TOD-METRIC.
-
     >>> model = da.models.arm6()
     >>> q, v = model.random_state(0)
     >>> np.allclose(da.inner_product(model, q, v, v), 2.0 * da.kinetic_energy(model, q, v))
@@ -198,8 +188,6 @@ def connection_term(
 
     Source: Todorov, "Covariant derivatives and geodesics".
 
-    Rows: TOD-COVARIANT.
-
     >>> model = da.models.arm6()
     >>> q, v = model.random_state(0)
     >>> np.allclose(da.connection_term(model, q, v, v), -da.geodesic_acceleration(model, q, v))
@@ -215,8 +203,6 @@ def covariant_derivative(model: Model, field: Field) -> CompiledFunction:
     `dalembert.scalar`; its derivative is exact. The connection is the mechanical one, of the metric M.
 
     Source: Todorov, "Covariant derivatives and geodesics".
-
-    Rows: TOD-COVARIANT.
 
     >>> model = da.models.two_link_arm()
     >>> constant = lambda model, q: [1.0, 0.0]
@@ -248,8 +234,6 @@ def geodesic_acceleration(
 
     Source: Todorov, "Unforced motions as geodesics".
 
-    Rows: TOD-GEODESIC.
-
     >>> model = da.models.cart_pole().with_values({"gravity": (0.0, 0.0, 0.0)})
     >>> q, v = [0.1, 0.7], [1.0, -2.0]
     >>> np.allclose(da.geodesic_acceleration(model, q, v), da.forward_dynamics(model, q, v, [0.0, 0.0]))
@@ -269,8 +253,6 @@ def geodesic(
     path depends on the direction of v alone: a faster start runs through it sooner.
 
     Source: Todorov, "Unforced motions as geodesics".
-
-    Rows: TOD-GEODESIC.
 
     >>> model = da.models.two_link_arm()
     >>> q, v = da.geodesic(model, [0.3, 0.8], [1.0, -2.0], 0.01, 100)
@@ -310,8 +292,6 @@ def parallel_transport(
     angles in the metric M stay as they are.
 
     Source: Todorov, "Covariant derivatives and geodesics".
-
-    Rows: TOD-COVARIANT.
 
     >>> model = da.models.two_link_arm()
     >>> q, v = da.geodesic(model, [0.3, 0.8], [1.0, -2.0], 0.01, 100)

@@ -22,8 +22,6 @@ def hamiltonian(
 
     Source: Todorov, "Hamiltonian formulation".
 
-    Rows: TOD-HAMILTON.
-
     >>> model = da.models.pendulum()
     >>> q, v = np.array([0.5]), np.array([2.0])
     >>> H = da.hamiltonian(model, q, da.momentum_coordinates(model, q, v))
@@ -42,8 +40,6 @@ def hamiltonian_rates(
     quaternions, where -dH/dq alone would not do, dp/dt has Hamel's terms: dp/dt = tau - g + C^T v.
 
     Source: Todorov, "Hamiltonian formulation".
-
-    Rows: TOD-HAMILTON.
 
     >>> model = da.models.pendulum()
     >>> v, p_rate = da.hamiltonian_rates(model, [0.5], [2.0], [0.0])
@@ -65,8 +61,6 @@ def momentum_coordinates(
 
     Source: Todorov, "Hamiltonian formulation", "Manifolds and metrics".
 
-    Rows: TOD-HAMILTON, TOD-METRIC.
-
     >>> model = da.models.arm6()
     >>> q, v = model.random_state(0)
     >>> np.allclose(da.momentum_coordinates(model, q, v), da.mass_matrix(model, q) @ v)
@@ -83,8 +77,6 @@ def velocity_coordinates(
     In the metric M it raises the index of any force or momentum: u = M^-1 u*.
 
     Source: Todorov, "Hamiltonian formulation", "Manifolds and metrics".
-
-    Rows: TOD-HAMILTON, TOD-METRIC.
 
     >>> model = da.models.arm6()
     >>> q, v = model.random_state(0)

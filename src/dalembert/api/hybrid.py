@@ -54,8 +54,6 @@ def hybrid_dynamics(
     joints satisfies them, with T_stab `stabilization` [s]; accelerations are refused (`check`) that they do
     not allow. Featherstone 2008 sections 9.1 and 9.2.
 
-    Rows: RBDA-9.1-HYBRID, RBDA-9.1-USES, RBDA-9.2-ABHYBRID.
-
     >>> model = da.models.cart_pole()  # push the cart with given acceleration: how does the pole swing?
     >>> names = [joint.name for joint in model.joints]
     >>> a, tau = da.hybrid_dynamics(model, [0, 0.1], [0, 0], tau=[0, 0], a=[2.0, 0], prescribed=names[:1])
@@ -95,8 +93,6 @@ def floating_base_inverse_dynamics(
     other joints. `gravity`: as weights of the bodies ("forces") or added to a_0 ("acceleration"), which is
     the same. Featherstone 2008 section 9.5, Table 9.6.
 
-    Rows: RBDA-9.5-FBID.
-
     >>> model = da.models.quadruped()  # in the air, at rest: it falls, whatever its legs hold
     >>> a_0, tau = da.floating_base_inverse_dynamics(
     ...     model, model.neutral(), np.zeros(model.nv), np.zeros(model.nv - 6))
@@ -128,8 +124,6 @@ class FloatingBaseEquations(NamedTuple):
     `I_0` `(…, 6, 6)` is the inertia of the whole system as one rigid body, `F` `(…, 6, n)`, `H` `(…, n, n)`,
     `p_0` `(…, 6)`, `C` `(…, n)` with n = nv - 6, all in base coordinates.
 
-    Rows: RBDA-9.3-FLOATEQ.
-
     >>> da.FloatingBaseEquations._fields
     ('I_0', 'F', 'H', 'p_0', 'C')
     """
@@ -156,8 +150,6 @@ def floating_base_equations(
     The model's root is a Free joint that carries all other bodies; a_0 is dv/dt of it and f_0 the force on
     it [N m, N], in base coordinates; see `FloatingBaseEquations` for the shapes. Weights and external forces
     are in p_0 and C. Featherstone 2008 section 9.3, Table 9.5.
-
-    Rows: RBDA-9.3-FLOATEQ, RBDA-9.4-FBCRBA, RBDA-9.5-MOMENTUM.
 
     >>> model = da.models.quadruped()
     >>> q, v = model.random_state(0)
@@ -187,8 +179,6 @@ def floating_base_jacobian(
     When forces inside the system change the joint rates by delta, nothing holding the base, the velocity of
     the body or frame (angular first, at the place that `frame` says, as in `jacobian`) changes by
     J^f delta. Featherstone 2008 Example 9.4.
-
-    Rows: RBDA-9.5-FBJAC.
 
     >>> model = da.models.quadruped()
     >>> da.floating_base_jacobian(model, model.neutral(), model.bodies[0].name).shape == (6, model.nv - 6)

@@ -54,8 +54,6 @@ def inverse_dynamics_regressor(
     `model.tree()`. Cost O(n d) for n bodies at depth d. Featherstone 2008 Eqs 2.63 and 5.8; Atkeson, An &
     Hollerbach (1986).
 
-    Rows: RBDA-5.3-RNEA, RBDA-2.13-INERTIA.
-
     >>> model = da.models.arm6()
     >>> q, v = model.random_state(0)
     >>> Y = da.inverse_dynamics_regressor(model, q, v, np.ones(6))
@@ -110,8 +108,6 @@ def kinetic_energy_regressor(
     T_i = m u.u / 2 + h . (u x w) + w . I w / 2 of a body with velocity (w, u) at its origin. `armature`:
     with a column more for each armature. Featherstone 2008 Eq. 2.67.
 
-    Rows: RBDA-3.1-KE, RBDA-2.13-INERTIA.
-
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
     >>> y = da.kinetic_energy_regressor(model, [0.4], [0.5])
     >>> print(round(float(y @ da.inertial_parameters(model)), 12))
@@ -129,8 +125,6 @@ def potential_energy_regressor(
     V_i = -m g . p - h . R^T g of a body with pose (R, p). `armature`: with a column of zeros for each
     armature.
 
-    Rows: RBDA-5.3-GRAVCOMP, RBDA-2.13-INERTIA.
-
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
     >>> y = da.potential_energy_regressor(model, [0.0])
     >>> print(round(float(y @ da.inertial_parameters(model)), 6))
@@ -145,8 +139,6 @@ def inertial_parameters(model: Model, *, armature: bool = False) -> Array:
 
     h = m c [kg m] and I [kg m^2] about the origin of the body's frame, in its axes. `armature`: then those of
     the joints, one for each velocity variable. Featherstone 2008 Eq. 2.63.
-
-    Rows: RBDA-2.13-INERTIA.
 
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
     >>> print(da.inertial_parameters(model) + 0.0)
@@ -167,8 +159,6 @@ def with_inertial_parameters(
     `parameters (10 n_bodies,)`, or longer by the armatures. Numbers that no body can have are an error
     unless `inertia="as_given"`: those that come from data often are, since the forces hold only
     combinations of them.
-
-    Rows: RBDA-2.13-INERTIA.
 
     >>> model = da.models.two_link_arm()
     >>> heavier = da.with_inertial_parameters(model, 2.0 * da.inertial_parameters(model))
@@ -208,8 +198,6 @@ def base_parameters(model: Model, *, armature: bool = False, tolerance: float = 
     parameters are added to these by `base.matrix`, B. Found from the regressor at fixed random states
     within the limits (the same every time): a column counts as dependent where it lies within `tolerance`,
     relative, of the span of the others. Gautier (1991).
-
-    Rows: RBDA-9.7-SIMPLIFY, RBDA-2.13-INERTIA.
 
     >>> model = da.models.arm6()
     >>> base = da.base_parameters(model)

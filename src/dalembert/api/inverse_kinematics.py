@@ -38,8 +38,6 @@ class InverseKinematics(NamedTuple):
     target, in position [m] or in angle [rad], or of a loop from closed; `converged (…)`, whether that is
     within the tolerance; `iterations (…)`, all starts together.
 
-    Rows: RBDA-4.1-JACOBIAN.
-
     >>> found = da.inverse_kinematics(da.models.two_link_arm(), {"tip": [1.0, 0.0, 1.0]}, [0.1, 0.3])
     >>> print(found.converged, found.residual < 1e-8)
     True True
@@ -80,8 +78,6 @@ def inverse_kinematics(
     open. `posture (…, nq)`: what freedom is left is used to come near it. A sample that does not arrive is
     no error: see `converged`. Always float64. Featherstone 2008 section 4.1 (Jacobians); Sugihara (2011),
     "Solvability-unconcerned inverse kinematics".
-
-    Rows: RBDA-4.1-JACOBIAN, RBDA-4.2-GEOMETRY.
 
     >>> model = da.models.humanoid()
     >>> poses = da.forward_kinematics(model, model.random_state(1)[0])

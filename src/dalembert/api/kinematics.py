@@ -26,8 +26,6 @@ def forward_kinematics(
     `poses.rotation (…, n_bodies, 3, 3)`, body axes as columns; `poses.translation (…, n_bodies, 3)`, origins
     [m]; `poses["hand"]` by the name of a body or frame. Featherstone 2008 Examples 4.3 and 4.4.
 
-    Rows: RBDA-4.2-GEOMETRY, LJ-5.1-TREE.
-
     >>> model = da.models.two_link_arm()
     >>> poses = da.forward_kinematics(model, [np.pi / 2, 0.0])  # straight up
     >>> print(poses["tip"].translation.round(6) + 0.0)
@@ -56,8 +54,6 @@ def jacobian(
     "body" at the frame's origin in its axes; "world" at the world's origin in world axes; "world_aligned" at
     the frame's origin in world axes. Featherstone 2008 Eqs 4.4 to 4.6.
 
-    Rows: RBDA-4.1-JACOBIAN, RBDA-2.7-CHAIN, LJ-5.2-OMEGA, LJ-5.2-JV.
-
     >>> model = da.models.two_link_arm()
     >>> J = da.jacobian(model, [0.0, 0.0], "tip")
     >>> print(J[3:].round(6) + 0.0)  # stretched out along x, both joints lift the tip
@@ -84,8 +80,6 @@ def jacobian_rate(
 
     Columns are dS_i/dt = v_i x S_i + ring S_i. Featherstone 2008 Eqs 2.57 and 4.5.
 
-    Rows: RBDA-4.1-JACOBIAN, RBDA-2.11-CHAINACC.
-
     >>> model = da.models.two_link_arm()
     >>> rate = da.jacobian_rate(model, [0.0, 0.0], [2.0, 0.0], "tip")
     >>> print((rate @ [2.0, 0.0])[3:].round(6) + 0.0)  # centripetal, 2 m from the axis
@@ -109,8 +103,6 @@ def point_motion(
     frame's origin [m, m/s, m/s^2].
 
     d²p/dt² = a_O + omega x v_O of the spatial acceleration (Featherstone 2008 Eq. 2.49). `a`: dv/dt.
-
-    Rows: RBDA-2.2-VELOCITY, RBDA-2.11-ACCEL.
 
     >>> model = da.models.pendulum(length=2.0)
     >>> p, velocity, acceleration = da.point_motion(model, [0.0], [3.0], [0.0], "tip")

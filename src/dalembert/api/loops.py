@@ -36,8 +36,6 @@ def constraint_jacobian(
     Loop joints in order, with 6 - nv rows T^T J_L each in the loop joint's successor frame, then the user
     constraints (Featherstone 2008 Eqs 8.18 to 8.20).
 
-    Rows: RBDA-8.2-LOOPJAC, RBDA-8.7-KALG, TOD-EQCON.
-
     >>> model = da.models.four_bar()
     >>> K = da.constraint_jacobian(model, model.neutral())
     >>> print(K.shape, np.linalg.matrix_rank(K))
@@ -61,8 +59,6 @@ def constraint_bias(
 
     Without stabilisation. k_l = -T^T (a_s - a_p + v_s x v_p) - T°^T (v_s - v_p), at dv/dt = 0 (Featherstone
     2008 Eqs 8.15 and 8.47).
-
-    Rows: RBDA-8.2-LOOPJAC, RBDA-8.7-KALG.
 
     >>> model = da.models.four_bar()
     >>> q, v = da.close_loops(model, model.neutral(), [1.0, 0.0, 0.0])
@@ -88,8 +84,6 @@ def constraint_error(
 
     delta = T^T d of Featherstone 2008 Table 8.1, d the small displacement from where a loop joint's successor
     ought to be to where it is; zero for constraints of velocity.
-
-    Rows: RBDA-8.3-DELTA.
 
     >>> model = da.models.four_bar()
     >>> print(np.abs(da.constraint_error(model, model.neutral())).max() < 1e-15)
@@ -141,8 +135,6 @@ def close_loops(
     v stay as given. `tolerance` [rad or m] bounds every component of the displacement across a
     loop joint, so that a bearing half a turn off does not count as closed. Samples that cannot be closed
     raise an error that names them. Always float64.
-
-    Rows: RBDA-8.10-AMBIGUITY, RBDA-8.3-DELTA.
 
     >>> model = da.models.four_bar()
     >>> q, v = da.close_loops(model, [0.7, 0.0, 0.0], [1.0, 0.0, 0.0], hold=["crank_pivot"])

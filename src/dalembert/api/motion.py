@@ -33,8 +33,6 @@ def integrate(
     Coordinates add where v = dq/dt; quaternions, planar and free joints take the exponential of SO(3), SE(2),
     SE(3), so that positions stay on the manifold. `dv` `(…, nv)` [rad or m].
 
-    Rows: RBDA-3.1-QDFN, RBDA-4.5-QUAT.
-
     >>> builder = da.ModelBuilder()
     >>> solid = da.RigidInertia(1.0, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
     >>> _ = builder.add_body("ball", "world", da.Spherical(), inertia=solid)
@@ -53,8 +51,6 @@ def difference(
 
     Of two quaternions it is the short way round; expressed in the velocity variables at q0 [rad or m].
 
-    Rows: RBDA-3.1-QDFN.
-
     >>> model = da.models.humanoid()
     >>> q0, q1 = model.random_state(1)[0], model.random_state(2)[0]
     >>> dv = da.difference(model, q0, q1)
@@ -70,8 +66,6 @@ def normalize(model: Model, q: ArrayLike, *, out: Array | None = None, check: Ch
 
     Refused is a quaternion without a direction: zero, not a number, or so long or short that the square of
     its norm is infinite or zero (`check`). Featherstone 2008 section 4.5.
-
-    Rows: RBDA-4.5-QUAT.
 
     >>> model = da.models.humanoid()
     >>> q = model.neutral()
@@ -114,8 +108,6 @@ def step(
     Eq. 8.22), by default five steps of "semi_implicit", "midpoint" and "implicit", 0.1 s of others; None:
     they drift; without effect where there are no constraints. A model with a loop closure moves by its
     independent joints alone and makes no such errors (section 8.11).
-
-    Rows: ANIM-INTEG, ANIM-SIMLOOP, RBDA-3.1-FDX.
 
     >>> model = da.models.pendulum()
     >>> q, v = np.array([0.1]), np.zeros(1)

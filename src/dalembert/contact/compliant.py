@@ -77,8 +77,6 @@ def friction_force(x: Vec3, v: Vec3, limit: Scalar, *, K: Scalar, D: Scalar) -> 
 
     Source: Featherstone 2008 Eqs 11.78, 11.79.
 
-    Rows: RBDA-11.8-COULOMB.
-
     >>> from dalembert.contact import friction_force
     >>> zero, slip = da.spatial.Vec3(0.0, 0.0, 0.0), da.spatial.Vec3(0.5, 0.0, 0.0)
     >>> force, sticks = friction_force(zero, slip, 3.0, K=1e4, D=100.0)
@@ -94,8 +92,6 @@ def friction_force(x: Vec3, v: Vec3, limit: Scalar, *, K: Scalar, D: Scalar) -> 
 @own_errors
 def patches_at_rest(candidates: Sequence[Candidate], law: CompliantLaw) -> list[PatchState]:
     """The states of surfaces that nothing has pressed: z = 0, x = 0 at every candidate.
-
-    Rows: RBDA-11.8-NORMAL.
 
     >>> law = da.contact.CompliantLaw(da.contact.LinearSurface(1e4, 100.0), 1e4, 100.0)
     >>> da.contact.patches_at_rest([], law)
@@ -116,8 +112,6 @@ def compliant_forces(
     `candidates`: what `contact.points.contact_points` finds; `velocities`: spatial velocities of the bodies
     in world coordinates, at the world's origin; `states`: one patch a candidate, at first `patches_at_rest`.
     Normal: f = max(0, - K z - D p'); friction: `friction_force`.
-
-    Rows: RBDA-11.8-NORMAL, RBDA-11.8-COULOMB, RBDA-11.8-DECOUPLED.
 
     >>> from dalembert.contact.candidates import Candidate, ContactPoint
     >>> from dalembert.model.tree import PerBody
@@ -156,8 +150,6 @@ def patches_after(
 
     Patches that stick go with the body, x = x + h v; others follow Eq. (11.77) under the friction of now,
     exactly.
-
-    Rows: RBDA-11.8-COULOMB, RBDA-11.8-EXTEND.
 
     >>> from dalembert.contact.candidates import Candidate, ContactPoint
     >>> from dalembert.model.tree import PerBody

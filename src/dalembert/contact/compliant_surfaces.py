@@ -44,8 +44,6 @@ States = Sequence[Scalar]
 def patch_rate(K: Scalar, D: Scalar, z: Scalar, f: Scalar) -> Scalar:
     """z' = - (K z + f) / D [m/s] of a linear patch under the force f [N]: Eq. (11.73).
 
-    Rows: RBDA-11.8-NORMAL.
-
     >>> da.contact.patch_rate(1e4, 100.0, -0.002, 0.0)  # pressed 2 mm in and let go
     0.2
     """
@@ -57,8 +55,6 @@ def relaxed(K: Scalar, D: Scalar, z: Scalar, time: Scalar) -> Scalar:
     """z = z0 exp(- K t / D) [m]: where a linear patch is, `time` seconds after the body left it at z.
 
     With the instant and the place of the last loss of contact in its stead, z need not be a state at all.
-
-    Rows: RBDA-11.8-EXTEND.
 
     >>> from dalembert.contact import relaxed
     >>> round(relaxed(1e4, 100.0, -0.002, 0.01), 6)
@@ -97,8 +93,6 @@ class Surface(ABC):
 class LinearSurface(Surface):
     """The book's: spring `stiffness` K [N/m] and damper `damping` D [N s/m], Eqs (11.73), (11.74).
 
-    Rows: RBDA-11.8-NORMAL.
-
     >>> from dalembert.contact import LinearSurface
     >>> surface = LinearSurface(stiffness=1e4, damping=100.0)
     >>> surface.force([-1e-3], -1e-3, -0.02)
@@ -131,8 +125,6 @@ class Hertz(Surface):
 
     `stiffness` K [N/m^(3/2)], `dissipation` c [s/m]. The damper is c times the spring, so that the force
     begins at zero in an impact; a free patch returns at 1/c.
-
-    Rows: RBDA-11.8-EXTEND.
     """
 
     stiffness: Scalar
@@ -161,8 +153,6 @@ class SeriesSpring(Surface):
 
     z, by Eq. (11.73), is the place between the two. The force needs no velocity and does not jump in an
     impact; it tends to that of `LinearSurface` as the outer spring grows stiff.
-
-    Rows: RBDA-11.8-EXTEND.
     """
 
     stiffness: Scalar
@@ -244,8 +234,6 @@ class TwoSurfaces(Surface):
 def lumped(first: LinearSurface, second: LinearSurface) -> LinearSurface:
     """One surface in the place of two whose K / D are the same, springs and dampers in series:
     1/K = 1/K_1 + 1/K_2, 1/D = 1/D_1 + 1/D_2.
-
-    Rows: RBDA-11.8-EXTEND.
 
     >>> from dalembert.contact import LinearSurface, lumped
     >>> lumped(LinearSurface(stiffness=2e4, damping=200.0), LinearSurface(stiffness=3e4, damping=300.0))

@@ -60,8 +60,6 @@ def distances(model: Model, q: npt.ArrayLike, *, pairs: PairChoice = None) -> Di
 
     Source: phi(q) of Featherstone 2008 §11.4, Eq. 11.37.
 
-    Rows: RBDA-11.4-STATES.
-
     >>> builder = da.ModelBuilder()
     >>> builder.add_shape("world", da.Plane(name="ground"))
     >>> builder.add_body("ball", "world", da.Free(), inertia=da.Sphere(0.1).inertia(mass=1.0))
@@ -88,8 +86,6 @@ def gap_rates(model: Model, q: npt.ArrayLike, v: npt.ArrayLike, *, pairs: PairCh
     more than an estimate: the iteration ends before its derivative has settled.
 
     Source: zeta and the term with n' of Featherstone 2008 §11.3, Eqs 11.23 and 11.36.
-
-    Rows: RBDA-11.3-SYSTEM, RBDA-11.4-STATES.
 
     >>> builder = da.ModelBuilder()
     >>> builder.add_shape("world", da.Sphere(1.0))

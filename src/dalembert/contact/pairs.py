@@ -57,8 +57,6 @@ def pairs_of(
     `only` and `exclude` choose among these: each entry is the name of a body or of a shape, or two such
     names; "world" is a body here. `self_collision=False` leaves contact with what stands in the world.
 
-    Rows: RBDA-11.6-SHAPES.
-
     >>> from dalembert.contact.pairs import pairs_of
     >>> model = da.models.humanoid().with_ground(friction=0.8)
     >>> pairs = pairs_of(model, only=["left_foot"], self_collision=False)

@@ -50,8 +50,6 @@ def operational_space(
 
     Source: Todorov, "Using the dynamics for control"; Khatib 1987; Featherstone 2008 §7.2.
 
-    Rows: TOD-OPSPACE.
-
     >>> model = da.models.arm6()
     >>> q, v = model.random_state(0)
     >>> hand = model.bodies[-1].name
@@ -109,8 +107,6 @@ def operational_inertia(
 
     Source: Featherstone 2008 Eq. 7.12; Todorov, "Using the dynamics for control".
 
-    Rows: TOD-OPSPACE.
-
     >>> model = da.models.arm6()
     >>> q, v = model.random_state(0)
     >>> hand = model.bodies[-1].name
@@ -141,8 +137,6 @@ def consistent_inverse(
     Loops count as in `operational_inertia`.
 
     Source: Khatib 1987; Todorov, "Using the dynamics for control".
-
-    Rows: TOD-OPSPACE.
 
     >>> model = da.models.arm7()
     >>> q, v = model.random_state(0)

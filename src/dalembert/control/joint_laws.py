@@ -21,8 +21,6 @@ def gravity_compensation(
 
     Source: Todorov, "Using the dynamics for control", with the term of gravity.
 
-    Rows: TOD-FBLIN.
-
     >>> model = da.models.arm6()
     >>> q, v = model.random_state(0)
     >>> a = da.forward_dynamics(model, q, 0.0 * v, da.control.gravity_compensation(model, q))
@@ -55,8 +53,6 @@ def feedback_linearization(
 
     Source: Todorov, "Using the dynamics for control".
 
-    Rows: TOD-FBLIN.
-
     >>> model = da.models.arm6()
     >>> q, v = model.random_state(0)
     >>> tau = da.control.feedback_linearization(model, q, v, model.neutral(), stiffness=25.0, damping=10.0)
@@ -88,8 +84,6 @@ def posture_forces(
     q_ref as far as its task allows. Gains as in `feedback_linearization`.
 
     Source: Todorov, "Using the dynamics for control".
-
-    Rows: TOD-FBLIN, TOD-OPSPACE.
 
     >>> model = da.models.arm6()
     >>> q, v = model.random_state(0)

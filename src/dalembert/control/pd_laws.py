@@ -33,8 +33,6 @@ def pd(
 
     Source: the "voluntary" and "response" motions of physically based animation.
 
-    Rows: ANIM-PD.
-
     >>> model = da.models.two_link_arm()
     >>> print(da.control.pd(model, [0.1, 0.0], [0.0, 1.0], [0.3, 0.0], kp=[10.0, 5.0], kd=1.0))
     [ 2. -1.]
@@ -67,8 +65,6 @@ def stable_pd(
     `da.control.Servo` is the same law.
 
     Source: Tan, Liu and Turk, "Stable Proportional-Derivative Controllers", 2011, who leave dt^2 kp out.
-
-    Rows: ANIM-PD.
 
     >>> model = da.models.pendulum()
     >>> q, v = np.array([0.0]), np.array([0.0])

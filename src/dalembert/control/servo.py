@@ -46,8 +46,6 @@ class Servo:
 
     Source: Tan, Liu and Turk, "Stable Proportional-Derivative Controllers", 2011.
 
-    Rows: ANIM-PD.
-
     >>> model = da.models.pendulum()
     >>> servo = da.control.Servo(kp=1e6, kd=1e4, q_ref=[0.5])
     >>> held = da.rollout(model, [0.0], [0.0], servo, steps=200, dt=0.01)

@@ -65,8 +65,6 @@ def load(
     `AMENT_PREFIX_PATH`), anywhere if the file is `trusted`. What was ignored, doubtful or repaired is listed
     in `model.report`.
 
-    Rows: RBDA-4.6-MODEL.
-
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "arm.urdf"
     >>> _ = da.save(da.models.two_link_arm(), path)
@@ -95,8 +93,6 @@ def save(model: Model, path: PathLike, *, accept_losses: bool = False) -> tuple[
 
     A symbolic link stays a link, and an existing file keeps its permissions. Returns what the format cannot
     hold, one line each. Where that changes the dynamics, it is an error unless `accept_losses` is set.
-
-    Rows: RBDA-4.6-MODEL.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "arm.json"

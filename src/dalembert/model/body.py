@@ -52,8 +52,6 @@ class Limits:
     Units rad or m, rad/s or m/s, N m or N. A single number stands for every coordinate; the default is no
     limit.
 
-    Rows: RBDA-4.6-MODEL.
-
     >>> da.Limits(-2.0, 2.0, velocity=4.0)
     Limits(lower=-2.0, upper=2.0, velocity=4.0, effort=inf)
     """

@@ -37,8 +37,6 @@ class ModelBuilder:
 
     `gravity` is the acceleration of free fall [m/s^2] in world coordinates.
 
-    Rows: RBDA-4.6-MODEL, RBDA-4.1-NUMBER.
-
     >>> builder = da.ModelBuilder(gravity=(0.0, 0.0, -9.81))
     >>> rod = da.RigidInertia(1.0, (0.5, 0.0, 0.0), (0.0, 1 / 12, 1 / 12))
     >>> _ = builder.add_body("rod", "world", da.Revolute((0, 1, 0)), inertia=rod)

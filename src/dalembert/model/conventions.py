@@ -44,8 +44,6 @@ def convert_state(
     -pi and pi. `order` names all joints in the order of the other engine, where it differs from the model's.
     v may be omitted.
 
-    Rows: RBDA-3.1-QDFN, RBDA-4.5-QUAT.
-
     >>> model = da.models.humanoid()
     >>> q, v = model.random_state(1)
     >>> x, w = da.convert_state(model, q, v, source="dalembert", target="pinocchio")

@@ -75,8 +75,6 @@ def simplify_inertias(
     best for `mass_matrix` and `forward_dynamics`) become zero as the joints allow. Featherstone 2008 section
     9.7.
 
-    Rows: RBDA-9.7-EQUIV, RBDA-9.7-SIMPLIFY.
-
     >>> model = da.models.gu(6)
     >>> simple = da.simplify_inertias(model)
     >>> q, v = model.random_state(0)

@@ -32,8 +32,6 @@ class Model(System):
     couplings make joints dependent, `nq`, `nv`, q, v and tau count the independent coordinates only.
     `report` holds the warnings that building gave rise to.
 
-    Rows: RBDA-4.6-MODEL.
-
     >>> model = da.models.humanoid()
     >>> model.nq, model.nv, len(model.bodies)
     (46, 43, 20)

@@ -47,8 +47,6 @@ def inverse_dynamics(
     are then those of the motion nearest to them. Inverse dynamics of the animation lecture; Featherstone 2008
     Table 5.1 at every frame.
 
-    Rows: ANIM-ANALYSIS.
-
     >>> import dalembert as da, numpy as np
     >>> model = da.models.pendulum()
     >>> time = np.linspace(0.0, 1.0, 101)
@@ -82,8 +80,6 @@ class MotionAnalysis:
 
     `tau (T, nv)` [N m or N] the joint forces; `wrench (T, 6)` [N m, N] the force of the world on the figure,
     (moment about the world's origin, force) in world axes. `analysis["elbow"]` is tau of one joint.
-
-    Rows: ANIM-ANALYSIS.
 
     >>> import dalembert as da, numpy as np
     >>> model = da.models.humanoid()

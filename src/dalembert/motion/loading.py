@@ -67,8 +67,6 @@ def load_motion(
         `model.report` points out, and from which the figure would jump into its motion.
     positions: whether position channels of BVH joints add to the joint's OFFSET or replace it.
 
-    Rows: ANIM-ANALYSIS.
-
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "nod.bvh"
     >>> lines = ["HIERARCHY", "ROOT hips", "{", "OFFSET 0 0 0",

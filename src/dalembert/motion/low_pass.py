@@ -38,8 +38,6 @@ def low_pass(values: Array, dt: float, cutoff: float) -> Array:
     about a period of the cutoff. Winter (2009), "Biomechanics and motor control of human movement", section
     3.4.4.2: Butterworth's filter of second order, forward and backward.
 
-    Rows: ANIM-ANALYSIS.
-
     >>> t = 0.01 * np.arange(400)[:, None]
     >>> smooth = da.motion.low_pass(np.sin(2.0 * t) + 0.1 * np.sin(200.0 * t), dt=0.01, cutoff=6.0)
     >>> print(np.abs(smooth - np.sin(2.0 * t))[50:-50].max() < 0.001)

@@ -89,8 +89,6 @@ def transition(
     tau_i (dtau_i/dq dq/dtheta + dtau_i/dv dv/dtheta + dtau_i/da da/dtheta) dt. SciPy's L-BFGS-B minimises
     (extra `dalembert[motion]`). Rose, Guenter, Bodenheimer and Cohen 1996; Guenter and Rose 2000.
 
-    Rows: GR-ENERGY, GR-SPACETIME.
-
     >>> arm = da.models.two_link_arm()
     >>> move = da.motion.transition(arm, [0.0, 0.0], ([1.0, 0.5], [0.0, 1.0]), 0.8, knots=8)
     >>> print(move.clip, move.converged)

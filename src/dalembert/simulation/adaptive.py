@@ -109,8 +109,6 @@ def integrate_adaptive(
 
     Featherstone 2008 section 10.1.
 
-    Rows: RBDA-10.1-ADAPTIVE.
-
     >>> model = da.models.pendulum(length=1.0)
     >>> bottom = da.simulation.Event(lambda t, q, v: q[0], terminal=True)
     >>> motion = da.simulation.integrate_adaptive(model, [0.01], [0.0], duration=2.0, events=bottom)

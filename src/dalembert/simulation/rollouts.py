@@ -99,8 +99,6 @@ def rollout(
     push, by compliant contact at 0.25 m/s where they are very deep. Loops must be closed
     at the start, and their velocities must keep them so.
 
-    Rows: ANIM-SIMLOOP.
-
     >>> model = da.models.pendulum(length=1.0)
     >>> swing = da.rollout(model, [0.1], [0.0], steps=2000, dt=0.001, every=500, integrator="rk4")
     >>> print(np.abs(swing.q[:, 0] - 0.1 * np.cos(np.sqrt(9.81) * swing.time)).max() < 1e-3)

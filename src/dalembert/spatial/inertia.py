@@ -33,8 +33,6 @@ class RigidInertia(Value):
     a `SymMat3`, a symmetric 3x3 matrix or the three diagonal numbers. Whether the numbers are physical is not
     looked at here, since they may be symbols; see `physical_problems`.
 
-    Rows: RBDA-2.13-INERTIA, RBDA-A.3-TYPES.
-
     >>> I = da.RigidInertia(2.0, (0.5, 0.0, 0.0), (0.1, 0.2, 0.3))
     >>> momentum = I * da.Motion.of([0.0, 0.0, 3.0, 0.0, 0.0, 0.0])
     >>> print(np.round(momentum.to_list(), 6).tolist())

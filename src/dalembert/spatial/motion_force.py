@@ -35,8 +35,6 @@ class Motion(Value):
 
     `angular`: omega [rad/s]; `linear`: v_O [m/s], of the body point that is now at the origin.
 
-    Rows: RBDA-2.2-VELOCITY, RBDA-A.3-TYPES.
-
     >>> v = da.Motion.of([0.0, 0.0, 2.0, 1.0, 0.0, 0.0])  # turning about z, the origin moving along x
     >>> v.at(da.spatial.Vec3(1.0, 0.0, 0.0))
     Vec3(x=1.0, y=2.0, z=0.0)
@@ -136,8 +134,6 @@ class Force(Value):
     """An element of F^6: force, momentum, impulse, direction of constraint.
 
     `angular`: n_O [N m], the moment about the origin; `linear`: f [N].
-
-    Rows: RBDA-2.3-FORCE, RBDA-A.3-TYPES.
 
     >>> f = da.Force.at_point(da.spatial.Vec3(0.0, 0.0, 3.0), da.spatial.Vec3(2.0, 0.0, 0.0))
     >>> f.to_list()

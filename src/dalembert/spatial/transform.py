@@ -164,8 +164,6 @@ class Placement(Value):
 class Transform(Placement):
     """A general placement: rotation R (child to parent) and child origin p [m]; costs of Table A.4.
 
-    Rows: RBDA-2.8-XFORM, RBDA-A.3-TYPES.
-
     >>> X = da.Transform.from_rotation_translation(np.eye(3), [0.0, 0.0, 1.0])
     >>> X.transform_point(da.spatial.Vec3(1.0, 2.0, 3.0))
     Vec3(x=1.0, y=2.0, z=4.0)

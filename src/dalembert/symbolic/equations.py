@@ -50,7 +50,6 @@ def equations_of_motion(
     Models of more than `largest` velocity variables are refused, since their formulas fill pages.
 
     Source: Featherstone 2008 sections 3.1, 8.1 and 10.4.
-    Rows: TOD-TWOLINK, RBDA-10.4-SYMBOLIC.
 
     >>> import dalembert as da
     >>> equations = da.symbolic.equations_of_motion(da.models.pendulum(), parameters="all")

@@ -50,8 +50,6 @@ def contact_normal(point: Any, direction: Any) -> Array:
 
     Source: Featherstone 2008 section 11.1.
 
-    Rows: RBDA-11.1-SINGLE.
-
     >>> print(da.contact.contact_normal([0.5, 0.0, 0.0], [0.0, 0.0, 2.0]))
     [ 0.  -0.5  0.   0.   0.   1. ]
     """
@@ -81,8 +79,6 @@ def body_contact(
 
     Source: Featherstone 2008 section 11.1, Eqs 11.1 to 11.10.
 
-    Rows: RBDA-11.1-SINGLE.
-
     >>> ball = da.RigidInertia(2.0, (0.0, 0.0, 0.0), (0.1, 0.1, 0.1))
     >>> n = da.contact.contact_normal([0.0, 0.0, -0.3], [0.0, 0.0, 1.0])
     >>> weight = [0.0, 0.0, 0.0, 0.0, 0.0, -2.0 * 9.81]
@@ -110,8 +106,6 @@ def body_contacts(
     penetration.
 
     Source: Featherstone 2008 section 11.2, Eqs 11.11 to 11.22.
-
-    Rows: RBDA-11.2-MULTI, RBDA-11.2-NOSOL.
 
     >>> block = da.RigidInertia(2.0, (0.0, 0.0, 0.0), (0.1, 0.1, 0.1))
     >>> corners = [[x, y, -0.1] for x in (-0.2, 0.2) for y in (-0.3, 0.3)]

@@ -43,8 +43,6 @@ def body_impulse(inertia: Any, velocity_change: Any) -> Array:
 
     Source: Featherstone 2008 section 11.7, Eqs 11.52 to 11.56.
 
-    Rows: RBDA-11.7-IMPULSE.
-
     >>> ball = da.RigidInertia(2.0, (0.0, 0.0, 0.0), (0.1, 0.1, 0.1))
     >>> print(da.contact.body_impulse(ball, [3.0, 0.0, 0.0, 0.0, 0.0, 1.5]))
     [0.3 0.  0.  0.  0.  3. ]
@@ -67,8 +65,6 @@ def collide_bodies(
     move apart (zeta > 0) do not collide: `StateError`.
 
     Source: Featherstone 2008 section 11.7, Eqs 11.60 to 11.65.
-
-    Rows: RBDA-11.7-COLLIDE.
 
     >>> ball = da.RigidInertia(2.0, (0.0, 0.0, 0.0), (0.1, 0.1, 0.1))
     >>> n = da.contact.contact_normal([0.0, 0.0, 0.0], [1.0, 0.0, 0.0])  # the centres are on this line
@@ -98,8 +94,6 @@ def collide_bodies_sticking(
     obliquely. With e = 0 it never does.
 
     Source: Featherstone 2008 section 11.7, Eqs 11.66 to 11.72.
-
-    Rows: RBDA-11.7-FRICTION, RBDA-11.7-CAUTION.
 
     >>> ball = da.RigidInertia(1.0, (0.0, 0.0, 0.0), (0.4, 0.4, 0.4))  # a solid sphere of radius 1 m
     >>> N = da.contact.contact_normal([0.0, 0.0, -1.0], np.eye(3)).T

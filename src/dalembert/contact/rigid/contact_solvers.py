@@ -43,8 +43,6 @@ def contact_dynamics(
 
     Source: Todorov, "Equality and inequality constraints".
 
-    Rows: TOD-CONTACT.
-
     >>> builder = da.ModelBuilder(gravity=(0.0, 0.0, -9.81))
     >>> solid = da.RigidInertia(2.0, (0.0, 0.0, 0.0), (0.1, 0.1, 0.1))
     >>> _ = builder.add_body("ball", "world", da.Prismatic(axis=(0, 0, 1)), inertia=solid)
@@ -87,8 +85,6 @@ class RigidSolver:
 
     Source: Featherstone 2008 Eqs 11.41 to 11.43.
 
-    Rows: TOD-CONTACT, RBDA-11.5-LCP.
-
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
     >>> stop = da.contact.GapFunction(model, lambda model, q: [2.0 * da.scalar.sin(q[0])])
     >>> solver = da.contact.RigidSolver(stop)
@@ -128,8 +124,6 @@ class StepSolver:
 
     Source: Todorov, "Equality and inequality constraints"; Featherstone 2008 Eq. 11.43.
 
-    Rows: TOD-CONTACT.
-
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
     >>> stop = da.contact.GapFunction(model, lambda model, q: [2.0 * da.scalar.sin(q[0])])
     >>> force = da.contact.StepSolver(stop, dt=0.01)(np.zeros(1), np.array([-1.0]), np.zeros(1))
@@ -168,8 +162,6 @@ class SpringDamper:
     that does both.
 
     Source: Todorov, "Equality and inequality constraints".
-
-    Rows: TOD-CONTACT.
 
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
     >>> stop = da.contact.GapFunction(model, lambda model, q: [2.0 * da.scalar.sin(q[0])])

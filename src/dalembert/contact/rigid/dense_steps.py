@@ -78,8 +78,6 @@ def dense_step(rate: Rate, y0: Any, t0: float, h: float, *, method: Method = "he
 
     Source: Featherstone 2008 section 11.5, Eqs 11.45 to 11.51.
 
-    Rows: RBDA-11.5-INTERP.
-
     >>> step = da.contact.dense_step(lambda y, t: np.array([2.0 * t]), [1.0], 0.0, 3.0)  # y = 1 + t^2
     >>> print(step.y1, step.at(1 / 3), step.shortened(2 / 3).t1)
     [10.] [2.] 2.0
@@ -104,8 +102,6 @@ def fitted_step(y0: Any, t0: float, h: float, slopes: Sequence[Any], nodes: Sequ
     method of Adams and Bashforth of order three, from slopes of steps before.
 
     Source: Featherstone 2008 section 11.5, Eqs 11.45 and 11.46.
-
-    Rows: RBDA-11.5-INTERP.
 
     >>> k = [np.array([3.0 * t * t]) for t in (2.0, 1.0, 0.0)]  # of y = t^3
     >>> step = da.contact.fitted_step([8.0], 2.0, 1.0, k, nodes=(0.0, -1.0, -2.0))

@@ -36,8 +36,6 @@ class PointContact:
 
     Source: Featherstone 2008 section 11.3.
 
-    Rows: RBDA-11.3-SYSTEM.
-
     >>> model = da.models.two_link_arm()
     >>> tip = da.forward_kinematics(model, [0.3, -0.6])["tip"].translation
     >>> contact = da.contact.PointContact("lower", tip, (0.0, 0.0, 1.0))
@@ -105,8 +103,6 @@ def contact_equations(
     sequence of `PointContact`, or a `GapFunction`.
 
     Source: Featherstone 2008 section 11.3, Eqs 11.23 to 11.36.
-
-    Rows: RBDA-11.3-SYSTEM.
 
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
     >>> floor = da.contact.GapFunction(model, lambda model, q: [2.0 - 2.0 * da.scalar.cos(q[0])])

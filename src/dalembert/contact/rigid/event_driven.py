@@ -105,8 +105,6 @@ def simulate_events(
 
     Source: Featherstone 2008 section 11.5, Table 11.1.
 
-    Rows: RBDA-11.5-PROCEDURE, RBDA-11.4-STATES, RBDA-11.6-EVENTS.
-
     >>> builder = da.ModelBuilder(gravity=(0.0, 0.0, -9.81))
     >>> solid = da.RigidInertia(1.0, (0.0, 0.0, 0.0), (0.1, 0.1, 0.1))
     >>> _ = builder.add_body("ball", "world", da.Prismatic(axis=(0, 0, 1)), inertia=solid)

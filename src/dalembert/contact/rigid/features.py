@@ -60,8 +60,6 @@ class VertexFace(Feature):
 
     Source: Featherstone 2008 section 11.6, Figure 11.6.
 
-    Rows: RBDA-11.6-EVENTS.
-
     >>> table = [(0.0, 0.0, 1.0), (2.0, 0.0, 1.0), (2.0, 1.0, 1.0), (0.0, 1.0, 1.0)]
     >>> model = da.models.cart_pole()
     >>> corner = da.contact.VertexFace("cart", (0.0, 0.5, 1.2), on="world", face=table)
@@ -110,8 +108,6 @@ class EdgeEdge(Feature):
     both edges.
 
     Source: Featherstone 2008 section 11.6, Figure 11.6.
-
-    Rows: RBDA-11.6-EVENTS.
 
     >>> model = da.models.cart_pole()
     >>> edges = da.contact.EdgeEdge(
@@ -162,8 +158,6 @@ def feature_gaps(model: Model, features: Sequence[Feature]) -> GapFunction:
     motion can tell.
 
     Source: Featherstone 2008 section 11.6, Figure 11.6.
-
-    Rows: RBDA-11.6-EVENTS.
 
     >>> table = [(0.0, 0.0, 1.0), (2.0, 0.0, 1.0), (2.0, 1.0, 1.0), (0.0, 1.0, 1.0)]
     >>> model = da.models.cart_pole()

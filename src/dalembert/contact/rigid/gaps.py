@@ -63,8 +63,6 @@ def contact_states(
 
     Source: Featherstone 2008 section 11.4, Figure 11.4, Eqs 11.37 to 11.40.
 
-    Rows: RBDA-11.4-STATES.
-
     >>> [state.value for state in da.contact.contact_states([0.1, 0.0, 0.0, 0.0], [-2.0, -2.0, 2.0, 0.0])]
     ['1', '2a', '2b', '3']
     """
@@ -97,8 +95,6 @@ class GapFunction:
     trajectories take where forces act. `names`: one for each, or two, of what touches.
 
     Source: Featherstone 2008 section 11.4, Eqs 11.37 to 11.40; geometric contact loss in section 11.6.
-
-    Rows: RBDA-11.4-STATES, RBDA-11.6-EVENTS.
 
     >>> model = da.models.pendulum(length=1.0)
     >>> def height(model, q):
@@ -199,8 +195,6 @@ def shape_gaps(model: Model, pairs: Sequence[ContactPair] | None = None) -> GapF
     where it matters.
 
     Source: Featherstone 2008 sections 11.4 and 11.6.
-
-    Rows: RBDA-11.4-STATES, RBDA-11.6-SHAPES.
 
     >>> builder = da.ModelBuilder()
     >>> solid = da.RigidInertia(1.0, (0.0, 0.0, 0.0), (0.1, 0.1, 0.1))

@@ -48,8 +48,6 @@ def apply_impulse(model: Model, q: Any, body: str, impulse: Any) -> tuple[Array,
 
     Source: Featherstone 2008 section 11.7, Eqs 11.57 to 11.59.
 
-    Rows: RBDA-11.7-IMPULSE.
-
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
     >>> change, of_body = da.contact.apply_impulse(model, [0.0], "bob", [0.0, 1.2, 0.0, 0.0, 0.0, 0.0])
     >>> print((change * 12.0).round(6))  # m l^2 = 12 kg m^2 about the hinge
@@ -72,8 +70,6 @@ def body_mobility(model: Model, q: Any, body: str, other: str | None = None) -> 
     j. It exists where I^A does not, if joints hold the body back.
 
     Source: Featherstone 2008 section 11.7, Eq. 11.56, and section 7.1.
-
-    Rows: RBDA-11.7-IMPULSE, RBDA-11.7-COLLIDE.
 
     >>> model = da.models.two_link_arm()
     >>> Phi = da.contact.body_mobility(model, [0.2, 0.5], "lower")
@@ -104,8 +100,6 @@ def collide(model: Model, q: Any, v: Any, contacts: Contacts, *, restitution: An
 
     Source: Featherstone 2008 section 11.7, Eqs 11.56 to 11.65.
 
-    Rows: RBDA-11.7-COLLIDE, RBDA-11.7-CAUTION.
-
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
     >>> wall = da.contact.GapFunction(model, lambda model, q: [2.0 * da.scalar.sin(q[0])])
     >>> print(da.contact.collide(model, [0.0], [-1.5], wall, restitution=0.5).velocity)
@@ -132,8 +126,6 @@ def collide_sticking(
     (3,)` are along these. What `collide_bodies_sticking` says of energy holds here: with e > 0 it may grow.
 
     Source: Featherstone 2008 section 11.7, Eqs 11.66 to 11.72.
-
-    Rows: RBDA-11.7-FRICTION.
 
     >>> model = da.models.two_link_arm()
     >>> q, v = [0.3, -0.6], [-1.0, 0.5]

@@ -50,8 +50,6 @@ def solve_lcp(M: Any, d: Any) -> ComplementaritySolution:
 
     Source: Featherstone 2008 section 11.5, Eq. 11.42; Cottle and Dantzig 1968.
 
-    Rows: RBDA-11.5-LCP, RBDA-11.2-NOSOL.
-
     >>> solution = da.contact.solve_lcp([[2.0, 1.0], [1.0, 2.0]], [-4.0, 1.0])
     >>> print(solution.force, solution.rate, solution.active)
     [2. 0.] [0. 3.] (0,)

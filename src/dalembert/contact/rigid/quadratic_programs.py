@@ -32,8 +32,6 @@ def solve_force_qp(M: Any, d: Any, *, tolerance: float = 1e-12) -> Complementari
 
     Source: Featherstone 2008 section 11.5, Eq. 11.43.
 
-    Rows: RBDA-11.5-QP.
-
     >>> solution = da.contact.solve_force_qp(np.ones((4, 4)), [-9.81, -9.81, -9.81, -9.81])
     >>> print(solution.force.round(6))
     [2.4525 2.4525 2.4525 2.4525]
@@ -105,8 +103,6 @@ def least_constraint(H: Any, free: Any, T: Any, bias: Any) -> LeastConstraint:
     contact forces come out as multipliers.
 
     Source: Featherstone 2008 section 11.5, Eq. 11.44; Goldfarb and Idnani 1983.
-
-    Rows: RBDA-11.5-GAUSS.
 
     >>> T = np.array([[1.0, -1.0]])  # a bead of 2 kg between two stops, pushed against the first
     >>> result = da.contact.least_constraint([[2.0]], [-3.0], T, [0.0, 0.5])

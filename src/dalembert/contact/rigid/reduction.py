@@ -34,8 +34,6 @@ def reduce_contacts(points: Any, directions: Any, *, tolerance: float = 1e-7) ->
 
     Source: Featherstone 2008 section 11.6, Figure 11.7.
 
-    Rows: RBDA-11.6-REDUCE.
-
     >>> edge = [[x, 0.0, 0.0] for x in (0.0, 0.3, 0.5, 1.0)]
     >>> da.contact.reduce_contacts(edge, [0.0, 0.0, 1.0])
     (0, 3)
@@ -66,8 +64,6 @@ def disc_contacts(centre: Any, axis: Any, radius: float, *, tolerance: float) ->
     `tolerance` [m]; `centre` c `(3,)`, `axis (3,)` across the disc, `radius` r [m].
 
     Source: Featherstone 2008 section 11.6, Figure 11.7 (d).
-
-    Rows: RBDA-11.6-REDUCE.
 
     >>> da.contact.disc_contacts([0.0, 0.0, 0.0], [0.0, 0.0, 1.0], 0.5, tolerance=0.01).shape
     (16, 3)

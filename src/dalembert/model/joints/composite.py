@@ -31,8 +31,6 @@ class Composite(Joint):
 
     At most six freedoms; T and T_a follow from S by elimination.
 
-    Rows: RBDA-4.4-TABLE41.
-
     >>> joint = da.Composite([da.Revolute((1, 0, 0)), da.Revolute((0, 1, 0))])  # a universal joint
     >>> joint.nq, joint.nv
     (2, 2)

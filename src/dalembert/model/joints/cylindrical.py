@@ -27,8 +27,6 @@ __all__ = ["Cylindrical"]
 class Cylindrical(Joint):
     """Rotation by q1 [rad] about and translation by q2 [m] along an axis (Featherstone 2008 Table 4.1).
 
-    Rows: RBDA-4.4-TABLE41, RBDA-4.4-VALUES.
-
     >>> joint = da.Cylindrical((0, 0, 1))
     >>> print(joint.transform([np.pi / 2, 0.3]).p, joint.nv)
     Vec3(x=0.0, y=0.0, z=0.3) 2

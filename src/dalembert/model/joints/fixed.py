@@ -22,8 +22,6 @@ AXES = (Vec3.unit(0), Vec3.unit(1), Vec3.unit(2))
 class Fixed(Joint):
     """No motion: S is 6 x 0 and T = 1. It can close any loop (Featherstone 2008 section 8.3).
 
-    Rows: RBDA-4.4-TABLE41.
-
     >>> joint = da.Fixed()
     >>> joint.nv, len(joint.constraint_subspace([]))
     (0, 6)

@@ -38,8 +38,6 @@ class Free(Joint):
     v_O, so that a distant body can spin without moving them. Positions integrate by the exponential of
     SE(3).
 
-    Rows: RBDA-4.4-TABLE41, RBDA-4.4-PLANAR-QDOT.
-
     >>> joint = da.Free()
     >>> joint.nq, joint.nv, joint.neutral()
     (7, 6, [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])

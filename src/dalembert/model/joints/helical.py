@@ -41,8 +41,6 @@ class Helical(Joint):
 
     `pitch` is h [m/rad]: the advance per radian, not per turn.
 
-    Rows: RBDA-4.4-TABLE41, RBDA-4.4-VALUES.
-
     >>> joint = da.Helical((0, 0, 1), pitch=0.1)
     >>> print(joint.subspace([0.0])[0].to_list())
     [0.0, 0.0, 1.0, 0.0, 0.0, 0.1]

@@ -48,8 +48,6 @@ class Joint(ABC):
     A subclass gives `nq`, `nv`, `coordinates`, `transform` and `subspace`, and whatever differs from the
     defaults below, which are those of a joint with a constant S and v = dq/dt.
 
-    Rows: RBDA-4.4-JCALC, RBDA-3.5-JOINT.
-
     >>> X_J, S, v_J, c_J = da.Revolute((0, 0, 1)).jcalc([0.3], [2.0])
     >>> v_J.to_list()
     [0.0, 0.0, 2.0, 0.0, 0.0, 0.0]

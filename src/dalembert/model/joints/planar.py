@@ -28,8 +28,6 @@ class Planar(Joint):
     `difference` counts whole turns, and a displacement between poses exactly n turns apart (n not 0) does
     not exist unless the points coincide.
 
-    Rows: RBDA-4.4-TABLE41, RBDA-4.4-PLANAR-QDOT.
-
     >>> joint = da.Planar()
     >>> print(np.round(joint.position_rate([0.0, 0.0, np.pi / 2], [0.0, 1.0, 0.0]), 6).tolist())
     [0.0, 1.0, 0.0]

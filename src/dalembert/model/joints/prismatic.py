@@ -22,8 +22,6 @@ __all__ = ["Prismatic"]
 class Prismatic(Joint):
     """Translation by q [m] along an axis: S = (0, a) (Featherstone 2008 Table 4.1).
 
-    Rows: RBDA-4.4-TABLE41, RBDA-4.4-VALUES.
-
     >>> da.Prismatic((1, 0, 0)).transform([0.5]).p
     Vec3(x=0.5, y=0.0, z=0.0)
     """

@@ -26,8 +26,6 @@ class RackPinion(Joint):
     (r q, 0, 0), S = (0, 0, 1, r c, -r s, 0), c_J = (0, 0, 0, -r s, -r c, 0) v² (Featherstone 2008 Example
     4.6).
 
-    Rows: RBDA-4.4-RACKPINION.
-
     >>> joint = da.RackPinion(radius=0.1)
     >>> print(round(joint.transform([np.pi]).p.x, 6))
     0.314159

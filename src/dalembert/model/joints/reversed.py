@@ -23,8 +23,6 @@ class Reversed(DerivedJoint):
     With X = ^pX_s of the joint as it was: X_J = X, S = -X S, v_J = -X v_J, c_J = -X c_J, T = -X* T. (The
     table prints the row of T without the star; only the force transform keeps T^T S = 0.)
 
-    Rows: RBDA-4.4-REVERSE.
-
     >>> da.Reversed(da.Prismatic((1, 0, 0))).transform([0.5]).p
     Vec3(x=-0.5, y=0.0, z=0.0)
     """

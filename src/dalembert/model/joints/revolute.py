@@ -30,8 +30,6 @@ class Revolute(Joint):
     Without limits it is a continuous joint; the angle is never wrapped. Along a coordinate axis, of either
     sign, the transform is an axial screw.
 
-    Rows: RBDA-4.4-TABLE41, RBDA-4.4-VALUES.
-
     >>> joint = da.Revolute((0, 0, 1))
     >>> print(np.round(joint.transform([np.pi / 2]).R.to_list(), 6).tolist()[0])
     [0.0, -1.0, 0.0]

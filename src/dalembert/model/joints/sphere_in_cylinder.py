@@ -34,8 +34,6 @@ class SphereInCylinder(Joint):
     (Featherstone 2008 section 8.10). With E the rotation into successor coordinates: S = (e1, e2, e3, (0, E
     a)), T = (0, E t1), (0, E t2).
 
-    Rows: RBDA-4.4-TABLE41, RBDA-8.10-OVERCON.
-
     >>> joint = da.SphereInCylinder((0, 0, 1))
     >>> joint.nv, len(joint.constraint_subspace(joint.neutral()))
     (4, 2)

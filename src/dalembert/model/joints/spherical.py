@@ -32,8 +32,6 @@ class Spherical(Joint):
     S = (e1, e2, e3), dq/dt = ½ Q(q) omega (Featherstone 2008 Table 4.1, Eqs 4.12 and 4.13). Free of
     singularities.
 
-    Rows: RBDA-4.4-TABLE41, RBDA-4.5-QUAT.
-
     >>> joint = da.Spherical()
     >>> joint.neutral()
     [1.0, 0.0, 0.0, 0.0]

@@ -33,8 +33,6 @@ class SphericalEuler(Joint):
     while T is constant. Singular where `singularity_measure` is zero: |cos q2| = 0, or |sin q2| = 0 for
     orders such as "zxz".
 
-    Rows: RBDA-4.5-EULERZYX, LJ-5.2-EULERXYZ.
-
     >>> joint = da.SphericalEuler("zyx")
     >>> print(round(joint.singularity_measure([0.0, np.pi / 2, 0.0]), 6))
     0.0

@@ -26,8 +26,6 @@ class SphericalExponential(Joint):
     56, whose Jacobian is in the parent frame: R times ours), with A, B, C of `ExponentialCoefficients`.
     Singular at |q| = 2 pi.
 
-    Rows: LJ-5.2-EXPMAP, LJ-5.2-EXPMAP0.
-
     >>> R = da.SphericalExponential().transform([0.0, 0.0, np.pi / 2]).R
     >>> print(np.round(R.to_list(), 6).tolist()[0])
     [0.0, -1.0, 0.0]

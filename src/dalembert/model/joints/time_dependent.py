@@ -34,8 +34,6 @@ class TimeDependent(DerivedJoint):
     sliding is prescribed is `TimeDependent(Revolute(a), driver=Prismatic(a), motion=…)`; with `Fixed()`
     everything is prescribed.
 
-    Rows: RBDA-4.4-USERJOINT, RBDA-3.5-JOINT.
-
     >>> swing = lambda t: [0.1 * da.scalar.sin(2.0 * t)]
     >>> joint = da.TimeDependent(da.Revolute((0, 1, 0)), driver=da.Prismatic((1, 0, 0)), motion=swing)
     >>> print(joint.velocity([0.0], [0.0], 0.0).to_list())  # carried along x at 0.2 m/s

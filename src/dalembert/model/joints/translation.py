@@ -22,8 +22,6 @@ AXES = (Vec3.unit(0), Vec3.unit(1), Vec3.unit(2))
 class Translation(Joint):
     """Translation by q = (x, y, z) [m] without rotation: S = (e4, e5, e6).
 
-    Rows: RBDA-4.4-TABLE41.
-
     >>> da.Translation().transform([1.0, 2.0, 3.0]).p
     Vec3(x=1.0, y=2.0, z=3.0)
     """

@@ -32,8 +32,6 @@ class Universal(Joint):
     R = R(axis1, q1) R(axis2, q2); S = (R(axis2, q2)^T axis1, axis2), angular. The axes need not be
     perpendicular.
 
-    Rows: RBDA-4.4-TABLE41, LJ-5.1-TREE.
-
     >>> joint = da.Universal((1, 0, 0), (0, 1, 0))
     >>> [s.angular.to_list() for s in joint.subspace([0.4, 0.0])]
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]

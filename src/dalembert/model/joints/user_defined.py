@@ -45,8 +45,6 @@ class UserDefined(Joint):
     and sigma = the velocity at v = 0 is taken from the placement's dependence on time. T and T_a follow from
     S by elimination.
 
-    Rows: RBDA-4.4-USERJOINT.
-
     >>> from dalembert.spatial import Mat3, Transform, Vec3
     >>> def parabola(q):  # a slider on the curve z = x^2
     ...     return Transform(Mat3.identity(), Vec3(q[0], 0.0, q[0] * q[0]))
