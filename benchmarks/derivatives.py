@@ -23,7 +23,7 @@ import numpy as np
 import dalembert as da
 from dalembert.cli.contest import Contest, arm, humanoid, one_thread, pinocchio
 from dalembert.cli.timing import machine, table
-from dalembert.library import function
+from dalembert.compiler.library import function
 
 BATCH = 4096
 NAMES = ("inverse_dynamics_derivatives", "forward_dynamics_derivatives")

@@ -26,15 +26,15 @@ import numpy as np
 from gpu_ceilings import BITS, Clock, ceilings
 
 import dalembert as da
+from dalembert.call.cuda.device import Device, device
+from dalembert.call.cuda.device_array import DeviceArray
+from dalembert.call.cuda.kernel import GpuKernel
+from dalembert.call.cuda.modules import link
 from dalembert.cli.timing import table
 from dalembert.codegen import gpu
-from dalembert.cuda.device import Device, device
-from dalembert.cuda.device_array import DeviceArray
-from dalembert.cuda.kernel import GpuKernel
-from dalembert.cuda.modules import link
-from dalembert.execution import CompiledFunction
-from dalembert.library import function, library_recipe
-from dalembert.lowering import lower
+from dalembert.compiler.execution import CompiledFunction
+from dalembert.compiler.library import function, library_recipe
+from dalembert.compiler.lowering import lower
 from dalembert.model.storage import from_json
 from dalembert.tracing.count import count_program
 

@@ -6,8 +6,8 @@ import ctypes
 from collections.abc import Callable
 from itertools import pairwise
 
-from dalembert.cuda.device import Device
-from dalembert.cuda.modules import link
+from dalembert.call.cuda.device import Device
+from dalembert.call.cuda.modules import link
 
 BITS = {"float64": 64, "float32": 32}
 

@@ -21,9 +21,9 @@ import numpy as np
 from gpu_steps import POSES, starts
 
 import dalembert as da
-from dalembert.cuda.device import device
-from dalembert.cuda.device_array import DeviceArray
-from dalembert.library import function
+from dalembert.call.cuda.device import device
+from dalembert.call.cuda.device_array import DeviceArray
+from dalembert.compiler.library import function
 
 BATCH = 32_768
 STEPS = 100

@@ -23,8 +23,8 @@ import numpy as np
 from gpu_ceilings import Clock
 
 import dalembert as da
-from dalembert.cuda.device import device
-from dalembert.cuda.device_array import DeviceArray
+from dalembert.call.cuda.device import device
+from dalembert.call.cuda.device_array import DeviceArray
 from dalembert.simulation.rollouts import _compiled
 from dalembert.simulation.step_function import StepPlan
 

@@ -17,8 +17,8 @@ import numpy as np
 
 import dalembert as da
 from dalembert.cli.timing import cores, machine, table
-from dalembert.library import library_recipe
-from dalembert.rollout_execution import CompiledRollout, compile_rollout
+from dalembert.compiler.library import library_recipe
+from dalembert.compiler.rollout_execution import CompiledRollout, compile_rollout
 
 DT = 1e-3
 CASES = (("arm6", 1, 1000), ("humanoid", 1, 1000), ("arm6", 1024, 100), ("humanoid", 1024, 100))

@@ -7,7 +7,8 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.errors import SphinxError
 
-from dalembert import __version__, kernels
+from dalembert import __version__
+from dalembert.compiler import kernels
 
 kernels.PATIENCE = 3600.0  # pages do not say how long compilation took
 

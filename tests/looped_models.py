@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import dalembert as da
-from dalembert.model.library.random_trees import random_placement
+from dalembert.models.random_trees import random_placement
 from dalembert.spatial import Transform
 
 Array = np.ndarray[Any, np.dtype[np.float64]]

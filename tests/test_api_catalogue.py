@@ -11,11 +11,11 @@ import pytest
 from tests.catalogue_calls import CALLS, INERTIA, Call, ball_arm, state
 
 import dalembert as da
-from dalembert.catalogue.cartesian import CARTESIAN
-from dalembert.catalogue.control import CONTROL
-from dalembert.catalogue.geometry import GEOMETRY
-from dalembert.catalogue.hybrid import HYBRID
-from dalembert.catalogue.loops import LOOPS
+from dalembert.compiler.catalogue.cartesian import CARTESIAN
+from dalembert.compiler.catalogue.control import CONTROL
+from dalembert.compiler.catalogue.geometry import GEOMETRY
+from dalembert.compiler.catalogue.hybrid import HYBRID
+from dalembert.compiler.catalogue.loops import LOOPS
 from dalembert.errors import ArgumentError, DtypeError, ShapeError, StateError
 
 Array = np.ndarray

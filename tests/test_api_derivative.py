@@ -11,8 +11,8 @@ from tests.conformance.models import branched
 
 import dalembert as da
 from dalembert.api.derivative import DIFFERENTIABLE
+from dalembert.compiler.library import FUNCTIONS
 from dalembert.errors import ArgumentError, ShapeError, UnknownNameError
-from dalembert.library import FUNCTIONS
 
 FRAMED = ("jacobian", "jacobian_rate", "point_motion")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.library import UNROLLED_BODIES
+from dalembert.compiler.library import UNROLLED_BODIES
 
 
 @pytest.fixture(scope="module")

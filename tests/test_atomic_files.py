@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.atomic_files import TEMPORARY_NAME, replacing, write_file
 from dalembert.errors import DalembertError, FileError
+from dalembert.host.atomic_files import TEMPORARY_NAME, replacing, write_file
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="links, modes and signals of POSIX")
 EARLIER = b"the earlier file"

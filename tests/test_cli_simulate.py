@@ -211,7 +211,7 @@ def test_an_interrupted_simulation_is_written(capsys, monkeypatch, tmp_path):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(simulate._Bar, "__call__", stop)
-    monkeypatch.setattr("dalembert.rollout_execution.FIRST_STEPS_WORK", 100_000)
+    monkeypatch.setattr("dalembert.compiler.rollout_execution.FIRST_STEPS_WORK", 100_000)
     out = tmp_path / "part.npz"
     arguments = ["pendulum", "--duration", "60", "--seed", "0", "-o", str(out), "--progress"]
     assert main(["simulate", *arguments]) == 130

@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert import lowering
+from dalembert.compiler import lowering
 
 PROGRAM = """
 import json, sys
 import numpy as np
 import dalembert as da
-from dalembert import kernels, lowering
+from dalembert.compiler import kernels
+from dalembert.compiler import lowering
 traces, real = [], lowering.lower
 def counted(*args):
     traces.append(args[0].name)
@@ -97,7 +98,7 @@ def test_other_model_values_are_other_entries(monkeypatch: pytest.MonkeyPatch):
         traced.append(recipe.name)
         return real(recipe, dtype)
 
-    monkeypatch.setattr("dalembert.kernels.lower", counted)
+    monkeypatch.setattr("dalembert.compiler.kernels.lower", counted)
     assert da.mass_matrix(da.models.pendulum(mass=2.0), [0.0]) == pytest.approx(2.0)
     assert traced == []
     assert da.mass_matrix(da.models.pendulum(mass=3.0), [0.0]) == pytest.approx(3.0)

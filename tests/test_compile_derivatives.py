@@ -11,7 +11,8 @@ from tests.finite_differences import differences, states
 
 import dalembert as da
 from dalembert import algorithms as al
-from dalembert import library, lowering, scalar
+from dalembert import scalar
+from dalembert.compiler import library, lowering
 from dalembert.errors import ArgumentError, DtypeError, ShapeError, UnknownNameError
 from dalembert.model.configuration import position_rate
 from dalembert.model.joints.dual import Dual
@@ -247,7 +248,7 @@ def test_derivatives_of_library_functions_come_from_the_disk(monkeypatch: pytest
         traced.append(recipe.name)
         return real(recipe, dtype)
 
-    monkeypatch.setattr("dalembert.kernels.lower", counted)
+    monkeypatch.setattr("dalembert.compiler.kernels.lower", counted)
     q, v, tau = (np.array([[x]]) for x in (0.3, 0.1, 0.7))
     results = []
     for _ in range(2):

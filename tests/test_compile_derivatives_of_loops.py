@@ -9,7 +9,7 @@ from tests.conformance.models import KINDS
 from tests.finite_differences import differences, states
 
 import dalembert as da
-from dalembert import library
+from dalembert.compiler import library
 from dalembert.errors import ArgumentError
 from dalembert.tracing import Loop, Program, interpret
 

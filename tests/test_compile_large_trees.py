@@ -12,9 +12,9 @@ from tests.conformance.models import KINDS, branched
 
 import dalembert as da
 from dalembert import algorithms as al
-from dalembert import library
-from dalembert.library import FUNCTIONS, library_recipe
-from dalembert.lowering import lower
+from dalembert.compiler import library
+from dalembert.compiler.library import FUNCTIONS, library_recipe
+from dalembert.compiler.lowering import lower
 from dalembert.tracing.program import Loop
 
 ON_ANY_TREE = {entry.name for entry in ENROLLED if not entry.models}

@@ -10,10 +10,10 @@ from tests.conformance.backends import draw_states
 import dalembert as da
 from dalembert import algorithms as al
 from dalembert import scalar
-from dalembert.arguments import ArrayArgument
+from dalembert.call.arguments import ArrayArgument
+from dalembert.compiler.execution import CompiledFunction
+from dalembert.compiler.lowering import Recipe, lower
 from dalembert.errors import TracingError
-from dalembert.execution import CompiledFunction
-from dalembert.lowering import Recipe, lower
 from dalembert.tracing.interpret import interpret
 
 ROWS = 11

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.plausibility import Finding, findings, mass_matrix_condition
+from dalembert.analysis.plausibility import Finding, findings, mass_matrix_condition
 
 BALL = da.RigidInertia(1.0, (0.0, 0.0, 0.0), np.diag([0.01, 0.01, 0.01]))
 

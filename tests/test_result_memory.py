@@ -9,7 +9,7 @@ import pickle
 import numpy as np
 import pytest
 
-from dalembert import result_memory
+from dalembert.call import result_memory
 
 SHAPE = (3, result_memory.SMALLEST // 16)
 

@@ -9,12 +9,12 @@ import pytest
 
 import dalembert as da
 from dalembert import algorithms, codegen, scalar
-from dalembert.arguments import ArrayArgument
-from dalembert.catalogue.entry import Refusal
+from dalembert.call.arguments import ArrayArgument
+from dalembert.compiler.catalogue.entry import Refusal
+from dalembert.compiler.library import library_recipe
+from dalembert.compiler.lowering import Recipe
+from dalembert.compiler.rollout_execution import compile_rollout
 from dalembert.errors import ArgumentError, DtypeError, ShapeError, StateError, UnknownNameError
-from dalembert.library import library_recipe
-from dalembert.lowering import Recipe
-from dalembert.rollout_execution import compile_rollout
 
 DT = 0.001
 SEMI_IMPLICIT = (("integrator", "semi_implicit"),)
@@ -107,8 +107,8 @@ def test_pieces_are_one_call(batch):
 
 
 def test_long_rollouts_can_be_watched_and_interrupted(monkeypatch):
-    monkeypatch.setattr("dalembert.rollout_execution.FIRST_STEPS_WORK", 1)
-    monkeypatch.setattr("dalembert.rollout_execution.SECONDS_UNTIL_INTERRUPT", 0.0)
+    monkeypatch.setattr("dalembert.compiler.rollout_execution.FIRST_STEPS_WORK", 1)
+    monkeypatch.setattr("dalembert.compiler.rollout_execution.SECONDS_UNTIL_INTERRUPT", 0.0)
     model, steps = da.models.arm6(), 6
     rollout = stepping(model)
     q, v, tau = start_of(model, (9,), steps)
@@ -149,7 +149,7 @@ def test_a_rollout_comes_from_the_disk_without_a_trace(monkeypatch, tmp_path):
     model = da.models.arm6()
     given = start_of(model, (3,), 4)
     first = stepping(model)(*given, DT, steps=4)
-    monkeypatch.setattr("dalembert.kernels.lower", None)
+    monkeypatch.setattr("dalembert.compiler.kernels.lower", None)
     for found, wanted in zip(stepping(model)(*given, DT, steps=4).outputs, first.outputs, strict=True):
         assert same_bits(found, wanted)
 
@@ -237,8 +237,8 @@ def test_a_refused_sample_is_named_with_its_step():
 
 
 def test_a_sample_refused_in_a_later_piece_is_named_with_its_step(monkeypatch):
-    monkeypatch.setattr("dalembert.rollout_execution.FIRST_STEPS_WORK", 1)
-    monkeypatch.setattr("dalembert.rollout_execution.SECONDS_UNTIL_INTERRUPT", 0.0)
+    monkeypatch.setattr("dalembert.compiler.rollout_execution.FIRST_STEPS_WORK", 1)
+    monkeypatch.setattr("dalembert.compiler.rollout_execution.SECONDS_UNTIL_INTERRUPT", 0.0)
     rollout = grown()
     x, u = np.array([[0.0, 0.0], [3.0, 3.0]]), np.ones((20, 2))
     with pytest.raises(StateError, match=r"growing, sample \(1,\), step 8: x reaches 11"):

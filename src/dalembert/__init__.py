@@ -89,9 +89,10 @@ from dalembert.api import (
     velocity_coordinates,
     with_inertial_parameters,
 )
+from dalembert.api.poses import Pose, Poses
 from dalembert.codegen import get_num_threads, set_num_threads
-from dalembert.compiled import compile, jvp, vjp
-from dalembert.execution import CompiledFunction
+from dalembert.compiler.compiled import compile, jvp, vjp
+from dalembert.compiler.execution import CompiledFunction
 from dalembert.formats import load, save
 from dalembert.model import Limits, Model, ModelBuilder
 from dalembert.model.conventions import convert_state
@@ -120,7 +121,6 @@ from dalembert.model.joints import (
 )
 from dalembert.model.shapes import Box, Capsule, ConvexMesh, Cylinder, HeightField, Mesh, Plane, Sphere
 from dalembert.motion import load_motion
-from dalembert.poses import Pose, Poses
 from dalembert.spatial import Force, Motion, RigidInertia, Transform
 
 if TYPE_CHECKING:

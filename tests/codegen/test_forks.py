@@ -13,11 +13,12 @@ import pytest
 from tests.codegen.sample_programs import bits, random_inputs, random_straight, run
 
 import dalembert
-from dalembert import codegen, forks
+from dalembert import codegen
 from dalembert.codegen import compile_program, linking, set_num_threads, threads
+from dalembert.compiler.kernels import Kernels
+from dalembert.compiler.library import library_recipe
 from dalembert.errors import CompileError
-from dalembert.kernels import Kernels
-from dalembert.library import library_recipe
+from dalembert.host import forks
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system"),

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from tests.conformance.enrolment import flat
 
-from dalembert.execution import CompiledFunction
-from dalembert.lowering import Recipe, lower
+from dalembert.compiler.execution import CompiledFunction
+from dalembert.compiler.lowering import Recipe, lower
 from dalembert.model import configuration
 from dalembert.model.model import Model
 from dalembert.tracing.interpret import interpret

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dalembert import algorithms as al
-from dalembert.arguments import ArrayArgument
-from dalembert.library import argument_shape, library_recipe
-from dalembert.lowering import Recipe
+from dalembert.call.arguments import ArrayArgument
+from dalembert.compiler.library import argument_shape, library_recipe
+from dalembert.compiler.lowering import Recipe
 from dalembert.model.model import Model
 from dalembert.spatial import Vec3
 from dalembert.spatial.structure import leaves

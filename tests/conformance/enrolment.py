@@ -21,7 +21,7 @@ from tests.conformance.enrolled import (
 )
 from tests.conformance.enrolling import Enrolled, flat
 
-from dalembert.library import FUNCTIONS
+from dalembert.compiler.library import FUNCTIONS
 
 __all__ = ["ENROLLED", "PUBLIC_METHODS", "STRUCTURE", "Enrolled", "flat"]
 

@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 import dalembert as da
-from dalembert.model.library.random_trees import random_inertia, random_placement
+from dalembert.models.random_trees import random_inertia, random_placement
 
 KINDS = (
     "revolute", "prismatic", "helical", "cylindrical", "planar", "spherical", "spherical_euler",

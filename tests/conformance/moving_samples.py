@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.conformance.models import KINDS
 
 import dalembert as da
-from dalembert.model.library.random_trees import random_joint, random_placement
+from dalembert.models.random_trees import random_joint, random_placement
 
 EXAMPLES = 100
 

@@ -19,7 +19,7 @@ from dalembert.algorithms import (
     loops,
 )
 from dalembert.algorithms.constraints import constraint_equations
-from dalembert.model.library.random_trees import random_joint
+from dalembert.models.random_trees import random_joint
 
 CLOSING = tuple(kind for kind in KINDS if kind not in ("composite", "free"))
 """Joints that can close a loop; a free one closes nothing."""

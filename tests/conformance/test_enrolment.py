@@ -7,7 +7,7 @@ import pkgutil
 from tests.conformance.enrolment import ENROLLED, PUBLIC_METHODS, STRUCTURE
 
 from dalembert import algorithms
-from dalembert.library import FUNCTIONS
+from dalembert.compiler.library import FUNCTIONS
 
 
 def test_every_algorithm_is_enrolled():

@@ -11,15 +11,15 @@ from scipy.integrate import solve_ivp
 
 import dalembert as da
 from dalembert.algorithms.kinematics import forward_kinematics
-from dalembert.arguments import ArrayArgument
+from dalembert.call.arguments import ArrayArgument
+from dalembert.compiler.lowering import Recipe
+from dalembert.compiler.rollout_execution import compile_rollout
 from dalembert.contact.compliant_solver import _share_of_work as share_of_work
 from dalembert.contact.compliant_step import CompliantSettings, step_compliant
 from dalembert.contact.pairs import pairs_of
 from dalembert.contact.points import contact_points
 from dalembert.contact.step_terms import Motor
 from dalembert.errors import ArgumentError, ShapeError
-from dalembert.lowering import Recipe
-from dalembert.rollout_execution import compile_rollout
 
 G = 9.81
 R = 0.1

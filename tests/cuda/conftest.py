@@ -12,7 +12,7 @@ import pytest
 from tests.cuda.fake_cupy import fake_cupy
 from tests.cuda.fake_libcuda import FakeCuda
 
-from dalembert.cuda import arrays, device, driver, modules
+from dalembert.call.cuda import arrays, device, driver, modules
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from dalembert.call.cuda.driver import FUNCTIONS
 from dalembert.codegen.gpu import HostKernel
-from dalembert.cuda.driver import FUNCTIONS
 
 CAPTURE_UNSUPPORTED = 900
 

@@ -11,9 +11,9 @@ from tests.cuda.fake_libcuda import FakeCuda, HostMemoryArray
 from tests.cuda.moving_states import states
 
 import dalembert as da
-from dalembert.cuda.array_kind import View
-from dalembert.cuda.device import device
-from dalembert.cuda.device_array import DeviceArray
+from dalembert.call.cuda.array_kind import View
+from dalembert.call.cuda.device import device
+from dalembert.call.cuda.device_array import DeviceArray
 from dalembert.errors import ArgumentError, DeviceError, DtypeError, ShapeError, StateError
 
 
@@ -111,7 +111,7 @@ def test_a_captured_graph_needs_no_allocation_copy_or_wait(cuda: FakeCuda) -> No
 def test_what_a_graph_has_captured_is_never_given_back(
     cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dalembert.cuda import device as module
+    from dalembert.call.cuda import device as module
 
     monkeypatch.setattr(module, "KEPT_CONSTANTS", 3)
     home = device(0)

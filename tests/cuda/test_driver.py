@@ -7,7 +7,7 @@ import pytest
 from tests.cuda.fake_libcuda import FakeCuda, HostMemoryArray
 
 import dalembert as da
-from dalembert.cuda import device, driver
+from dalembert.call.cuda import device, driver
 from dalembert.errors import CompileError, DeviceError
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.cuda.moving_states import states
 
 import dalembert as da
-from dalembert.cuda.device import device
+from dalembert.call.cuda.device import device
 from dalembert.errors import DalembertError, StateError
 
 

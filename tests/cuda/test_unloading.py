@@ -10,8 +10,8 @@ import pytest
 from tests.cuda.fake_libcuda import FakeCuda, HostMemoryArray
 
 import dalembert as da
-from dalembert.cuda import kernel as kernels
-from dalembert.cuda.device import device
+from dalembert.call.cuda import kernel as kernels
+from dalembert.call.cuda.device import device
 
 CAPTURING = 9
 """A stream on which a graph may be captured."""

@@ -18,8 +18,8 @@ from dalembert.formats.urdf import load_urdf
 from dalembert.formats.urdf_values import rpy_of_rotation
 from dalembert.formats.urdf_writer import urdf_text
 from dalembert.model import Model
-from dalembert.model.library import random_placement
 from dalembert.model.shapes import Ellipsoid, Mesh, Sphere
+from dalembert.models.random_trees import random_placement
 from dalembert.spatial.rotations import rotation_of_euler_angles, rotation_of_quaternion
 
 

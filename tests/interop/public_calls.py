@@ -13,7 +13,7 @@ from tests.catalogue_calls import at_arm, ball_arm, linkage, state
 
 import dalembert as da
 from dalembert import api
-from dalembert.library import FUNCTIONS
+from dalembert.compiler.library import FUNCTIONS
 from dalembert.model import configuration
 
 Array = np.ndarray

@@ -6,7 +6,7 @@ from typing import Any
 
 from dalembert.model import ModelBuilder
 from dalembert.model.joints import Revolute
-from dalembert.model.library import random_inertia
+from dalembert.models.random_trees import random_inertia
 from dalembert.spatial import RigidInertia
 
 

@@ -10,7 +10,8 @@ from tests.model.small_builders import rod, two_bodies
 
 from dalembert.model import Limits, ModelBuilder
 from dalembert.model.joints import Fixed, Free, Revolute
-from dalembert.model.library import random_inertia, random_tree
+from dalembert.models import random_tree
+from dalembert.models.random_trees import random_inertia
 from dalembert.spatial import RigidInertia, Transform, Vec3
 
 

@@ -8,8 +8,8 @@ import pytest
 from dalembert import models
 from dalembert.model import Limits, ModelBuilder, configuration
 from dalembert.model.joints import Free, Prismatic, Revolute
-from dalembert.model.library import random_tree
-from dalembert.model.library.random_trees import MAKERS
+from dalembert.models import random_tree
+from dalembert.models.random_trees import MAKERS
 
 EVERY_KIND = list(MAKERS)
 

@@ -13,7 +13,8 @@ from dalembert.model import Model, ModelBuilder
 from dalembert.model.body import Body
 from dalembert.model.conventions import ENGINES, convert_state
 from dalembert.model.joints import Free, Planar, Revolute, SphereInCylinder, Spherical
-from dalembert.model.library import humanoid, random_inertia, random_placement
+from dalembert.models import humanoid
+from dalembert.models.random_trees import random_inertia, random_placement
 from dalembert.spatial import Motion, Transform, Vec3
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from dalembert.errors import ArgumentError, DalembertError, ModelError
 from dalembert.formats.meshes import TriangleMesh, read_mesh
-from dalembert.model.library import random_placement
 from dalembert.model.shapes import Box, ConvexMesh, HeightField
+from dalembert.models.random_trees import random_placement
 
 CLOUDS: dict[str, Callable[[np.random.Generator, int], Any]] = {
     "cloud": lambda rng, n: rng.normal(size=(n, 3)),

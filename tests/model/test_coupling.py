@@ -11,7 +11,7 @@ from dalembert.errors import ModelError
 from dalembert.model import Limits, Model, ModelBuilder, configuration
 from dalembert.model.body import Body
 from dalembert.model.joints import Free, Prismatic, Revolute
-from dalembert.model.library import random_inertia, random_placement
+from dalembert.models.random_trees import random_inertia, random_placement
 from dalembert.spatial import Motion, Vec3
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from dalembert.errors import ArgumentError, UnknownNameError
 from dalembert.model import DHRow, dh_chain, dh_placement, from_classic
-from dalembert.model.library import gu, random_inertia
+from dalembert.models import gu
+from dalembert.models.random_trees import random_inertia
 from dalembert.spatial import Transform
 
 

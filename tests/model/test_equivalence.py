@@ -8,7 +8,7 @@ from tests.algorithms.trees import JOINTS, close, inertia, place, random_tree, s
 import dalembert as da
 from dalembert import algorithms as al
 from dalembert.algorithms.aligned import aligned
-from dalembert.catalogue import FUNCTIONS
+from dalembert.compiler.catalogue import FUNCTIONS
 from dalembert.errors import ArgumentError, ModelError, UnknownNameError
 from dalembert.model.equivalence import augmented_inertias, exchangeable_inertias, simplify_inertias
 from dalembert.spatial import Motion, RigidInertia

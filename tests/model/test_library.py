@@ -14,8 +14,8 @@ from dalembert.errors import ArgumentError, ModelError, UnknownNameError
 from dalembert.model import Model
 from dalembert.model.body import Body
 from dalembert.model.joints import Revolute, Spherical
-from dalembert.model.library import random_inertia, random_joint, random_tree
-from dalembert.model.library.random_trees import MAKERS
+from dalembert.models import random_tree
+from dalembert.models.random_trees import MAKERS, random_inertia, random_joint
 from dalembert.spatial import Motion, Transform, Vec3, physical_problems
 
 EVERY = {

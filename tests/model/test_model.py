@@ -15,7 +15,8 @@ from dalembert import models
 from dalembert.errors import ArgumentError, DalembertError, ModelError, UnknownNameError
 from dalembert.model import Frame, Model, ModelBuilder
 from dalembert.model.joints import Free, Revolute, Spherical, UserDefined
-from dalembert.model.library import random_inertia, random_tree
+from dalembert.models import random_tree
+from dalembert.models.random_trees import random_inertia
 from dalembert.spatial import Transform, Vec3
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from dalembert.errors import ArgumentError, ModelError
-from dalembert.model.library import random_placement
 from dalembert.model.shapes import (
     Box,
     Capsule,
@@ -21,6 +20,7 @@ from dalembert.model.shapes import (
     Sphere,
     total_inertia,
 )
+from dalembert.models.random_trees import random_placement
 from dalembert.spatial import Transform
 
 INSIDE = {

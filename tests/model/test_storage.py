@@ -17,8 +17,9 @@ from dalembert import models
 from dalembert.errors import DalembertError, ModelError, UnknownNameError
 from dalembert.model import Limits, Model, ModelBuilder, reader, storage
 from dalembert.model.joints import Composite, Reversed, Revolute, Spherical, Universal
-from dalembert.model.library import random_inertia, random_placement, random_tree
 from dalembert.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Mesh, Plane, Sphere
+from dalembert.models import random_tree
+from dalembert.models.random_trees import random_inertia, random_placement
 from dalembert.spatial import RigidInertia, ScrewChain, Transform, leaves, scrx, scrz
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dalembert import models
 from dalembert.model import ModelBuilder, replace_values
 from dalembert.model.joints import Revolute
-from dalembert.model.library import random_inertia
+from dalembert.models.random_trees import random_inertia
 
 
 def test_the_tree_is_drawn_with_joints_places_and_masses() -> None:

@@ -12,8 +12,9 @@ from dalembert.errors import ArgumentError, ModelError, ShapeError, UnknownNameE
 from dalembert.model import Model, ModelBuilder
 from dalembert.model.body import Body
 from dalembert.model.joints import Fixed, Free, Revolute, Spherical
-from dalembert.model.library import random_inertia, random_placement, random_tree
 from dalembert.model.shapes import Sphere
+from dalembert.models import random_tree
+from dalembert.models.random_trees import random_inertia, random_placement
 from dalembert.spatial import Motion, Transform, Vec3
 
 

@@ -10,7 +10,7 @@ import pytest
 from dalembert.model import Model, ModelBuilder
 from dalembert.model.body import Body
 from dalembert.model.joints import Prismatic, Revolute, Spherical, Universal
-from dalembert.model.library import random_tree
+from dalembert.models import random_tree
 from dalembert.spatial import Motion, Transform, Vec3
 
 
@@ -70,7 +70,7 @@ def test_motion_transforms_are_those_of_the_homogeneous_matrices() -> None:
 
 def test_locating_frames_number_bodies_plus_two_for_each_loop() -> None:
     """RBDA-4.2-GEOMETRY: N_B + 2 N_L constant transforms."""
-    from dalembert.model.library import four_bar
+    from dalembert.models import four_bar
 
     model = four_bar()
     placements = [body.placement for body in model.bodies]

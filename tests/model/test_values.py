@@ -10,7 +10,8 @@ import pytest
 from dalembert.errors import InertiaError, ModelError, ShapeError, UnknownNameError
 from dalembert.model import Limits, ModelBuilder, replace_values
 from dalembert.model.joints import Free, Helical, Revolute, SphericalEuler, Universal
-from dalembert.model.library import arm6, random_inertia, random_placement, random_tree
+from dalembert.models import arm6, random_tree
+from dalembert.models.random_trees import random_inertia, random_placement
 from dalembert.spatial import RigidInertia, SymMat3, Transform, Vec3
 
 

@@ -15,8 +15,9 @@ from dalembert.algorithms.guenter_rose import stacked_hinges
 from dalembert.errors import ArgumentError, DalembertError, ModelError, UnknownNameError
 from dalembert.model import Model, ModelBuilder, ShapePair
 from dalembert.model.joints import Fixed, Free, Revolute
-from dalembert.model.library import random_inertia, random_placement, random_tree
 from dalembert.model.shapes import Box, Capsule, ConvexMesh, HeightField, Plane, Shape, Sphere
+from dalembert.models import random_tree
+from dalembert.models.random_trees import random_inertia, random_placement
 from dalembert.spatial import Transform
 
 TETRAHEDRON = [(0.0, 0.0, 0.0), (1.0, 0.0, 0.1), (0.0, 1.0, 0.2), (0.1, 0.0, 1.0)]

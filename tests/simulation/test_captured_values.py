@@ -16,8 +16,8 @@ from tests.simulation.captured_kinds import KINDS
 
 import dalembert as da
 from dalembert import algorithms, scalar
-from dalembert.captured_values import reads_of
 from dalembert.errors import DalembertError, ModelError, TracingError
+from dalembert.host.captured_values import reads_of
 from dalembert.spatial import Mat3, Transform, Vec3
 
 MODEL = da.models.pendulum()

@@ -19,10 +19,10 @@ WORKER = r"""
 import os, random, signal, sys, time
 import numpy as np
 import dalembert as da
-from dalembert import result_memory
+from dalembert.call import result_memory
 from dalembert.codegen import threads
-from dalembert.library import library_recipe
-from dalembert.rollout_execution import compile_rollout
+from dalembert.compiler.library import library_recipe
+from dalembert.compiler.rollout_execution import compile_rollout
 
 kind, interrupts, counts = sys.argv[1], int(sys.argv[2]), [int(text) for text in sys.argv[3].split(",")]
 threads.WORTH_A_THREAD = 1000

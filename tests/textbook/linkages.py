@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 import dalembert as da
-from dalembert.model.library.random_trees import random_inertia, random_placement
+from dalembert.models.random_trees import random_inertia, random_placement
 from dalembert.scalar import atan2, cos, sin, sqrt
 from dalembert.spatial import Mat3, Vec3
 

@@ -19,7 +19,7 @@ from dalembert.algorithms.constraints import (
     stabilized,
 )
 from dalembert.model.graph import ConnectivityGraph
-from dalembert.model.library.random_trees import random_inertia, random_placement
+from dalembert.models.random_trees import random_inertia, random_placement
 
 
 def test_k_is_the_difference_of_two_body_jacobians():

@@ -12,7 +12,7 @@ from tests.textbook.linkages import L1, L2, piston_arm, piston_positions
 import dalembert as da
 from dalembert.algorithms import loops
 from dalembert.errors import StateError
-from dalembert.model.library.random_trees import random_inertia, random_placement
+from dalembert.models.random_trees import random_inertia, random_placement
 from dalembert.spatial import Mat3, RigidInertia, Vec3
 
 U = tuple[float, float]

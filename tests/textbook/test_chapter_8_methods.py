@@ -20,7 +20,7 @@ from dalembert.algorithms.constraints import (
     loop_active_forces,
     loop_state,
 )
-from dalembert.library import function
+from dalembert.compiler.library import function
 from dalembert.model.clusters import loop_clusters
 
 

@@ -19,10 +19,10 @@ from dalembert.analysis.conditioning import (
 )
 from dalembert.analysis.configurations import one_configuration
 from dalembert.analysis.far_frames import radius_of_gyration
+from dalembert.analysis.plausibility import Finding, Severity
 from dalembert.errors import DalembertError, own_errors
 from dalembert.model.graph import ConnectivityGraph
 from dalembert.model.model import WORLD_NAME, Model
-from dalembert.plausibility import Finding, Severity
 
 __all__ = ["AccuracyReport", "accuracy", "depths", "near_singular_loops"]
 

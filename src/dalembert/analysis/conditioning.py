@@ -12,7 +12,7 @@ from dalembert import algorithms
 from dalembert.algorithms.constraints import constraint_equations
 from dalembert.algorithms.open_tree import is_constrained, require_open_tree
 from dalembert.analysis.configurations import configurations, instant, require_model
-from dalembert.arguments import as_array
+from dalembert.call.arguments import as_array
 from dalembert.errors import ArgumentError, ShapeError, own_errors
 from dalembert.model.model import Model
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.arguments import as_array
+from dalembert.call.arguments import as_array
+from dalembert.compiler.library import no_model
 from dalembert.errors import ArgumentError, ShapeError
-from dalembert.library import no_model
 from dalembert.model.model import Model
 
 __all__ = ["configurations", "instant", "one_configuration", "require_model"]

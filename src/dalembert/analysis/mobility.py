@@ -12,7 +12,7 @@ from dalembert.algorithms.constraints import closing_equations, constraint_equat
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.analysis.configurations import one_configuration
 from dalembert.api.calls import ArrayLike
-from dalembert.arguments import as_array
+from dalembert.call.arguments import as_array
 from dalembert.errors import ArgumentError, ShapeError, StateError
 from dalembert.model.clusters import LoopCluster, loop_clusters
 from dalembert.model.model import Model

@@ -11,14 +11,14 @@ from dalembert.algorithms.sparsity import variable_parents
 from dalembert.analysis.conditioning import has_constraints
 from dalembert.analysis.configurations import require_model
 from dalembert.analysis.published_costs import BranchSums, branch_sums
-from dalembert.arguments import whole_number
-from dalembert.catalogue import FUNCTIONS
+from dalembert.call.arguments import whole_number
+from dalembert.compiler.catalogue import FUNCTIONS
+from dalembert.compiler.library import function
 from dalembert.errors import ArgumentError, DalembertError, own_errors
-from dalembert.library import function
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Revolute
-from dalembert.model.library.random_trees import random_inertia, random_placement
 from dalembert.model.model import WORLD_NAME, Model
+from dalembert.models.random_trees import random_inertia, random_placement
 from dalembert.tracing.count import OperationCount, count_operations
 from dalembert.tracing.trace import ArrayInput, trace
 

@@ -16,7 +16,7 @@ from typing import Any, final
 import numpy as np
 
 from dalembert.api.calls import Array, ArrayLike
-from dalembert.arguments import as_array
+from dalembert.call.arguments import as_array
 from dalembert.errors import ShapeError
 
 __all__ = ["BaseParameters", "independent_columns"]

@@ -8,11 +8,11 @@ from typing import Any, Final, Literal, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.arguments import as_array
+from dalembert.call.arguments import as_array
+from dalembert.compiler.execution import CompiledFunction
+from dalembert.compiler.library import UNROLLED_BODIES, function, no_model
 from dalembert.errors import ArgumentError, require_choice
-from dalembert.execution import CompiledFunction
-from dalembert.foreign_arrays import is_foreign
-from dalembert.library import UNROLLED_BODIES, function, no_model
+from dalembert.host.foreign_arrays import is_foreign
 from dalembert.model.model import Model
 
 __all__ = [

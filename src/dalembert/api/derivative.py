@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from dalembert.api.calls import Array, Check, checked_stabilization, force_options, known_frame
-from dalembert.arguments import pick_dtype
+from dalembert.call.arguments import pick_dtype
+from dalembert.compiler.execution import CompiledFunction
+from dalembert.compiler.library import FUNCTIONS, UNROLLED_BODIES, function, library_recipe, no_model
 from dalembert.errors import ArgumentError, UnknownNameError, require_choice
-from dalembert.execution import CompiledFunction
-from dalembert.library import FUNCTIONS, UNROLLED_BODIES, function, library_recipe, no_model
 from dalembert.model.model import Model
 
 __all__ = ["derivative"]

@@ -18,8 +18,8 @@ from dalembert.api.calls import (
     plain,
     results,
 )
+from dalembert.compiler.library import FUNCTIONS, function, library_recipe, no_model
 from dalembert.errors import require_names
-from dalembert.library import FUNCTIONS, function, library_recipe, no_model
 from dalembert.model.model import Model
 
 __all__ = [

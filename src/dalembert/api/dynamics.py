@@ -19,9 +19,9 @@ from dalembert.api.calls import (
     result,
 )
 from dalembert.api.kinematics import forward_kinematics
-from dalembert.arguments import as_array, with_column_axis
-from dalembert.foreign_arrays import require_numpy
-from dalembert.library import no_model
+from dalembert.call.arguments import as_array, with_column_axis
+from dalembert.compiler.library import no_model
+from dalembert.host.foreign_arrays import require_numpy
 from dalembert.model.model import Model
 
 __all__ = [

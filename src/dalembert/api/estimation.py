@@ -24,9 +24,9 @@ import numpy as np
 from dalembert.api.calls import Array, ArrayLike
 from dalembert.api.frame_targets import read_array
 from dalembert.api.identification import base_parameters, inverse_dynamics_regressor
-from dalembert.arguments import ArrayArgument, as_rows
+from dalembert.call.arguments import ArrayArgument, as_rows
+from dalembert.compiler.library import argument_shape, no_model
 from dalembert.errors import ArgumentError, ShapeError
-from dalembert.library import argument_shape, no_model
 from dalembert.model.model import Model
 
 __all__ = ["Identification", "identify"]

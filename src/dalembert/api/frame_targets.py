@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dalembert.api.calls import Array, ArrayLike, known_frame
-from dalembert.arguments import as_array
+from dalembert.call.arguments import as_array
+from dalembert.compiler.lowering import QUATERNION_TOLERANCE
 from dalembert.errors import ArgumentError, ShapeError, StateError, UnknownNameError
-from dalembert.foreign_arrays import require_numpy
-from dalembert.lowering import QUATERNION_TOLERANCE
+from dalembert.host.foreign_arrays import require_numpy
 from dalembert.model.configuration import unit_quaternions
 from dalembert.model.model import Model
 from dalembert.spatial import Placement

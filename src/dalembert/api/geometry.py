@@ -10,7 +10,7 @@ import numpy as np
 from dalembert import algorithms
 from dalembert.api.calls import Array, ArrayLike, Check, checked_time_step, is_large, result, results
 from dalembert.api.dynamics import forward_dynamics, gravity_forces
-from dalembert.arguments import (
+from dalembert.call.arguments import (
     ArrayArgument,
     as_array,
     as_rows,
@@ -19,12 +19,12 @@ from dalembert.arguments import (
     whole_number,
     with_column_axis,
 )
+from dalembert.compiler.execution import CompiledFunction
+from dalembert.compiler.library import no_model
+from dalembert.compiler.lowering import Recipe
 from dalembert.errors import DtypeError, ShapeError
-from dalembert.execution import CompiledFunction
-from dalembert.foreign_arrays import require_numpy
-from dalembert.library import no_model
-from dalembert.lowering import Recipe
-from dalembert.memory_limits import require_memory
+from dalembert.host.foreign_arrays import require_numpy
+from dalembert.host.memory_limits import require_memory
 from dalembert.model.model import Model
 from dalembert.scalar import Scalar
 

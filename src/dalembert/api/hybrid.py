@@ -17,8 +17,8 @@ from dalembert.api.calls import (
     result,
     results,
 )
+from dalembert.compiler.library import no_model
 from dalembert.errors import require_choice, require_names
-from dalembert.library import no_model
 from dalembert.model.model import Model
 
 __all__ = [

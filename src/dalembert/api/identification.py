@@ -11,9 +11,9 @@ import numpy as np
 from dalembert.api.base_parameters import BaseParameters, independent_columns
 from dalembert.api.calls import Array, ArrayLike, Check, is_large, result
 from dalembert.api.dynamics import inverse_dynamics
-from dalembert.arguments import ArrayArgument, as_array, as_rows, pick_dtype, result_rows
+from dalembert.call.arguments import ArrayArgument, as_array, as_rows, pick_dtype, result_rows
+from dalembert.compiler.library import argument_shape, no_model
 from dalembert.errors import ArgumentError, ShapeError, require_choice, require_flag
-from dalembert.library import argument_shape, no_model
 from dalembert.model.model import Model
 from dalembert.model.surgery import rechecked
 from dalembert.model.values import rebuilt

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal, TypeAlias, cast
 
 from dalembert.api.calls import Array, ArrayLike, Check, known_frame, result, results
+from dalembert.api.poses import Poses
 from dalembert.model.model import Model
-from dalembert.poses import Poses
 
 __all__ = [
     "forward_kinematics",

@@ -11,10 +11,10 @@ import numpy as np
 from dalembert.api.calls import Array, ArrayLike, Check, result, results
 from dalembert.api.closing import closed_positions, closed_velocities
 from dalembert.api.motion import integrate
-from dalembert.arguments import ArrayArgument, as_array, as_rows, pick_dtype, result_rows
+from dalembert.call.arguments import ArrayArgument, as_array, as_rows, pick_dtype, result_rows
+from dalembert.compiler.execution import CHECKS
+from dalembert.compiler.library import argument_shape, no_model
 from dalembert.errors import ArgumentError, ShapeError, StateError, require_choice, require_names
-from dalembert.execution import CHECKS
-from dalembert.library import argument_shape, no_model
 from dalembert.model.model import Model
 
 __all__ = ["close_loops", "constraint_bias", "constraint_error", "constraint_jacobian"]

@@ -14,7 +14,7 @@ from dalembert.api.calls import (
     result,
     results,
 )
-from dalembert.library import no_model
+from dalembert.compiler.library import no_model
 from dalembert.model.model import Model
 
 __all__ = [

@@ -4,9 +4,9 @@ import argparse
 from dataclasses import asdict
 
 from dalembert.analysis import near_singular_loops
+from dalembert.analysis.plausibility import findings
 from dalembert.cli.content import content, say, say_json, unreadable
 from dalembert.errors import DalembertError
-from dalembert.plausibility import findings
 
 __all__ = ["run"]
 

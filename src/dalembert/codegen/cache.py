@@ -26,8 +26,8 @@ from typing import Any, Final
 
 import llvmlite.binding as llvm
 
-from dalembert.atomic_files import TEMPORARY_NAME, write_file
 from dalembert.errors import FileError
+from dalembert.host.atomic_files import TEMPORARY_NAME, write_file
 
 __all__ = ["cache_directory", "cache_key", "cache_writable", "load_entry", "store_entry"]
 

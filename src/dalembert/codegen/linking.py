@@ -25,7 +25,7 @@ import llvmlite.binding as llvm
 
 from dalembert.codegen.target import initialize, target_for, target_machine
 from dalembert.errors import CompileError
-from dalembert.forks import renew_after_fork
+from dalembert.host.forks import renew_after_fork
 
 __all__ = ["load_symbols"]
 

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
-from dalembert.arguments import shown
+from dalembert.call.arguments import shown
 from dalembert.contact.candidates import Candidate
 from dalembert.contact.compliant_surfaces import Surface
 from dalembert.errors import DtypeError, ShapeError, own_errors

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from dalembert.arguments import shown
+from dalembert.call.arguments import shown
 from dalembert.errors import ArgumentError, DtypeError, own_errors
 from dalembert.scalar import Scalar, exp, literal, maximum, minimum, select, sqrt
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
+from dalembert.compiler.execution import CompiledFunction
 from dalembert.contact.candidates import ContactPoint
 from dalembert.contact.geometry import nearest_point
 from dalembert.contact.options import PairChoice, chosen_pairs
@@ -16,7 +17,6 @@ from dalembert.contact.pair_functions import compiled_for_pairs
 from dalembert.contact.pairs import ContactPair
 from dalembert.contact.points import pair_names, poses_of
 from dalembert.errors import own_errors
-from dalembert.execution import CompiledFunction
 from dalembert.model.model import Model
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias, final
 
 import numpy as np
 
-from dalembert.arguments import shown, whole_number
+from dalembert.call.arguments import shown, whole_number
 from dalembert.contact.compliant_step import CompliantSettings
 from dalembert.contact.pairs import ContactPair, Names, pairs_of, remaining
 from dalembert.contact.stepping import StepSettings

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.arguments import ArrayArgument
+from dalembert.call.arguments import ArrayArgument
+from dalembert.compiler.execution import CompiledFunction
+from dalembert.compiler.library import source_digest
+from dalembert.compiler.lowering import Recipe
 from dalembert.contact.pairs import ContactPair
-from dalembert.execution import CompiledFunction
-from dalembert.library import source_digest
-from dalembert.lowering import Recipe
 from dalembert.model.model import Model
 
 __all__ = ["compiled_for_pairs", "pairs_key"]

@@ -7,10 +7,10 @@ from typing import Final
 import numpy as np
 
 from dalembert.api.calls import Array, ArrayLike, Check, known_frame, result
-from dalembert.arguments import as_array
+from dalembert.call.arguments import as_array
 from dalembert.control.gains import per_direction, positive_gain
 from dalembert.errors import ArgumentError, StateError
-from dalembert.foreign_arrays import is_foreign
+from dalembert.host.foreign_arrays import is_foreign
 from dalembert.model.model import Model
 
 __all__ = ["consistent_inverse", "operational_inertia", "operational_space"]

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.arguments import DTYPES, pick_dtype
+from dalembert.call.arguments import DTYPES, pick_dtype
+from dalembert.compiler.library import no_model
 from dalembert.errors import ArgumentError, DtypeError, ShapeError
-from dalembert.foreign_arrays import bridge_of, is_foreign
-from dalembert.library import no_model
+from dalembert.host.foreign_arrays import bridge_of, is_foreign
 from dalembert.model.model import Model
 
 __all__ = ["joint_gain", "per_direction", "positive_gain"]

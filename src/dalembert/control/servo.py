@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.arguments import as_array
+from dalembert.call.arguments import as_array
 from dalembert.control.gains import per_direction, positive_gain
 from dalembert.errors import ArgumentError, ModelError
 from dalembert.model.joints import Free

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar, get_args
 
-from dalembert.atomic_files import write_file
 from dalembert.errors import (
     ArgumentError,
     DtypeError,
@@ -29,6 +28,7 @@ from dalembert.formats.failures import reported_as_file_errors
 from dalembert.formats.mesh_roots import confined, named_from
 from dalembert.formats.report import CHANGES_DYNAMICS
 from dalembert.formats.resources import Resources, read_regular_file
+from dalembert.host.atomic_files import write_file
 from dalembert.model.model import Model, require_model
 
 __all__ = ["MAX_FILE_BYTES", "load", "save"]

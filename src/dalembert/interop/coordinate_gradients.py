@@ -23,12 +23,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from dalembert import result_memory
 from dalembert.algorithms.small_solve import factor
-from dalembert.arguments import ArrayArgument
+from dalembert.call import result_memory
+from dalembert.call.arguments import ArrayArgument
+from dalembert.compiler.execution import CompiledFunction
+from dalembert.compiler.lowering import Recipe
 from dalembert.errors import ShapeError
-from dalembert.execution import CompiledFunction
-from dalembert.lowering import Recipe
 from dalembert.model import configuration
 from dalembert.model.model import Model
 from dalembert.scalar import Scalar, literal

@@ -22,11 +22,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert import result_memory
-from dalembert.arguments import pick_dtype
+from dalembert.call import result_memory
+from dalembert.call.arguments import pick_dtype
+from dalembert.compiler.execution import CompiledFunction
 from dalembert.errors import ArgumentError, CompileError, DeviceError, DtypeError, MissingExtraError
-from dalembert.execution import CompiledFunction
-from dalembert.foreign_arrays import require_library
+from dalembert.host.foreign_arrays import require_library
 from dalembert.interop.coordinate_gradients import (
     batch_shape,
     evaluate,
@@ -228,7 +228,7 @@ def _launch(
     function: CompiledFunction, stream: int, arguments: Sequence[Any], results: Sequence[Any]
 ) -> None:
     """Launch a kernel on buffers of XLA; one row is the same for all samples."""
-    from dalembert.cuda.calls import launch_on_buffers  # which needs a GPU
+    from dalembert.call.cuda.calls import launch_on_buffers  # which needs a GPU
 
     launch_on_buffers(function, stream, arguments, results)
 

@@ -16,14 +16,14 @@ import numpy.typing as npt
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from dalembert.call.cuda.array_kind import Arithmetic
+from dalembert.call.cuda.rollouts import GpuRollout, RolloutLaunch, launch_rollout_on_buffers
 from dalembert.codegen.rollout import Rollout
-from dalembert.cuda.array_kind import Arithmetic
-from dalembert.cuda.rollouts import GpuRollout, RolloutLaunch, launch_rollout_on_buffers
+from dalembert.compiler.kernels import Kernels
 from dalembert.errors import ArgumentError, CompileError, DeviceError
 from dalembert.interop import xla_calls
 from dalembert.interop.coordinate_gradients import batch_of
 from dalembert.interop.jax import batched, checked, is_on_gpu, repeated, require_one_device
-from dalembert.kernels import Kernels
 
 __all__ = ["JaxArrays", "launch_rollout"]
 
@@ -62,7 +62,7 @@ def launch_rollout(
     starts: Mapping[int, str | float],
     unwanted: Collection[str] = (),
 ) -> GpuRollout:
-    """`dalembert.cuda.rollouts.launch_rollout` of JAX arrays."""
+    """`dalembert.call.cuda.rollouts.launch_rollout` of JAX arrays."""
     launch = RolloutLaunch(kernels, rollout, steps, every, tuple(starts.items()), frozenset(unwanted))
     named = {item.name: values[item.name] for item in launch.arguments}
     require_one_device(named)

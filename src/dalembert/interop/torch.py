@@ -19,13 +19,13 @@ from typing import Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.arguments import pick_dtype
-from dalembert.cuda.arrays import torch_kind
-from dalembert.cuda.calls import evaluate as evaluate_on_gpu
-from dalembert.cuda.prepared import remember, run_known
+from dalembert.call.arguments import pick_dtype
+from dalembert.call.cuda.arrays import torch_kind
+from dalembert.call.cuda.calls import evaluate as evaluate_on_gpu
+from dalembert.call.cuda.prepared import remember, run_known
+from dalembert.compiler.execution import CompiledFunction
 from dalembert.errors import ArgumentError, DeviceError, DtypeError, MissingExtraError
-from dalembert.execution import CompiledFunction
-from dalembert.foreign_arrays import is_cuda, require_library
+from dalembert.host.foreign_arrays import is_cuda, require_library
 from dalembert.interop.coordinate_gradients import (
     batch_shape,
     evaluate,

@@ -16,7 +16,7 @@ from dalembert.errors import (
     require_choice,
     require_names,
 )
-from dalembert.foreign_arrays import require_numpy
+from dalembert.host.foreign_arrays import require_numpy
 from dalembert.model.body import Body
 from dalembert.model.engine_joints import CIRCLE, CODECS, Array, Codec, State, unchanged
 

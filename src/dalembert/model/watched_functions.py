@@ -18,8 +18,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
 
-from dalembert.captured_values import Reads, reads_of
 from dalembert.errors import ModelError
+from dalembert.host.captured_values import Reads, reads_of
 from dalembert.model.joints import Joint, TimeDependent, UserDefined
 from dalembert.model.user_constraints import CarriedFunction, Constraint, KnownFunction, LoopClosure
 from dalembert.spatial import Mat3, Transform, Vec3

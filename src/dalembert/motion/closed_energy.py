@@ -31,7 +31,7 @@ from dalembert.algorithms.constraints import closing_equations, constraint_equat
 from dalembert.algorithms.inverse_dynamics import spanning_tree_forces
 from dalembert.algorithms.kinematics import forward_kinematics as kinematics
 from dalembert.api.dynamics import mass_matrix
-from dalembert.compiled import compile
+from dalembert.compiler.compiled import compile
 from dalembert.model.model import Model
 from dalembert.motion.bspline import ORDER, SplinePoints, gauss_points
 from dalembert.motion.closed_path import ClosedPath, Closure, closed_model, kernel_inputs

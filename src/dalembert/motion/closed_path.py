@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.algorithms.constraints import closing_equations, constraint_equations
-from dalembert.compiled import compile
+from dalembert.compiler.compiled import compile
 from dalembert.errors import StateError
 from dalembert.model.elements import Loop
 from dalembert.model.joints import Joint

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.arguments import as_array, positive_number
+from dalembert.call.arguments import as_array, positive_number
 from dalembert.errors import ArgumentError, ShapeError, own_errors
 from dalembert.model.checks import is_finite
 

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.inverse_dynamics import inverse_dynamics as forces
-from dalembert.compiled import compile
+from dalembert.compiler.compiled import compile
 from dalembert.model.model import Model
 from dalembert.motion.bspline import ORDER, gauss_points
 from dalembert.motion.configuration_spline import ConfigurationSpline, Controls

@@ -11,10 +11,10 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.arguments import as_array
+from dalembert.call.arguments import as_array
+from dalembert.compiler.library import no_model
 from dalembert.control.servo import Servo
 from dalembert.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError, StateError
-from dalembert.library import no_model
 from dalembert.model.model import Model
 from dalembert.simulation.controls import Policy
 from dalembert.simulation.dormand_prince import Span, first_step, next_factor, stages

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.arguments import ArrayArgument, as_array
+from dalembert.call.arguments import ArrayArgument, as_array
+from dalembert.compiler.recording import RecordedFunction, recorded
 from dalembert.errors import DtypeError, ShapeError, TracingError
 from dalembert.model.model import Model
-from dalembert.recording import RecordedFunction, recorded
 from dalembert.scalar import Scalar
 
 __all__ = ["Asked", "Callback", "Policy", "Series", "forces_of", "recorded_policy", "series"]

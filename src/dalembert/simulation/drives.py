@@ -8,12 +8,12 @@ from typing import Any, NamedTuple, final
 
 from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.control_laws.pd import stable_pd_forces
-from dalembert.arguments import ArrayArgument
+from dalembert.call.arguments import ArrayArgument
+from dalembert.compiler.recording import RecordedFunction, recorded
 from dalembert.contact.step_terms import Motor
 from dalembert.control.servo import Array, Reference, Servo
 from dalembert.errors import ShapeError
 from dalembert.model.model import Model
-from dalembert.recording import RecordedFunction, recorded
 from dalembert.scalar import Scalar, maximum, minimum
 from dalembert.simulation.controls import Series, series
 

@@ -12,13 +12,13 @@ from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.integrators import Circumstances, Flight, State
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.algorithms.stepping import T_STAB
-from dalembert.arguments import ArrayArgument, as_array
-from dalembert.compiled import compile
+from dalembert.call.arguments import ArrayArgument, as_array
+from dalembert.compiler.compiled import compile
+from dalembert.compiler.execution import CompiledFunction
+from dalembert.compiler.lowering import Recipe
+from dalembert.compiler.recording import RecordedFunction, kept_kernel
 from dalembert.errors import ArgumentError, ShapeError
-from dalembert.execution import CompiledFunction
-from dalembert.lowering import Recipe
 from dalembert.model.model import Model
-from dalembert.recording import RecordedFunction, kept_kernel
 from dalembert.simulation.controls import Policy, recorded_policy
 
 __all__ = ["FlyingSystem"]

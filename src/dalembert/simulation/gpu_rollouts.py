@@ -14,13 +14,13 @@ from typing import Any, Final
 import numpy as np
 
 from dalembert.api.calls import checked_time_step
-from dalembert.arguments import pick_dtype
+from dalembert.call.arguments import pick_dtype
+from dalembert.call.cuda.array_kind import Arithmetic
+from dalembert.call.cuda.rollouts import GpuRollout, rollout_kind
+from dalembert.compiler.rollout_execution import CompiledRollout
 from dalembert.control.servo import Servo
-from dalembert.cuda.array_kind import Arithmetic
-from dalembert.cuda.rollouts import GpuRollout, rollout_kind
 from dalembert.errors import ArgumentError
-from dalembert.foreign_arrays import is_on_gpu, library_of, require_library
-from dalembert.rollout_execution import CompiledRollout
+from dalembert.host.foreign_arrays import is_on_gpu, library_of, require_library
 from dalembert.simulation.drives import targets_of
 from dalembert.simulation.observers import IN_STEPS
 from dalembert.simulation.step_function import CAUSES, StepPlan

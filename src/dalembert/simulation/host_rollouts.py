@@ -9,12 +9,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.arguments import as_array
+from dalembert.call.arguments import as_array
+from dalembert.compiler.rollout_execution import CompiledRollout, RolloutRun
 from dalembert.contact.options import Compliant
 from dalembert.control.servo import Servo
 from dalembert.errors import ArgumentError
-from dalembert.foreign_arrays import require_numpy
-from dalembert.rollout_execution import CompiledRollout, RolloutRun
+from dalembert.host.foreign_arrays import require_numpy
 from dalembert.simulation.contact_records import contact_record
 from dalembert.simulation.controls import Asked, Callback, Series, series
 from dalembert.simulation.drives import target_series

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from dalembert.algorithms.constraints import constraint_equations
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.open_tree import is_constrained
+from dalembert.compiler.execution import CompiledFunction
 from dalembert.contact.pair_functions import compiled_for_pairs
 from dalembert.contact.selection import Selection
 from dalembert.errors import ArgumentError, StateError
-from dalembert.execution import CompiledFunction
 from dalembert.model.model import Model
 
 __all__ = ["overlaps", "require_closed_loops", "require_finite"]

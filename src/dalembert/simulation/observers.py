@@ -16,14 +16,14 @@ from dalembert import api
 from dalembert.algorithms.constraints import constraint_equations
 from dalembert.algorithms.energy_momentum import centroidal_momentum, kinetic_energy, potential_energy
 from dalembert.algorithms.kinematics import forward_kinematics
-from dalembert.arguments import ArrayArgument
-from dalembert.compiled import compile
+from dalembert.api.poses import Poses
+from dalembert.call.arguments import ArrayArgument
+from dalembert.compiler.compiled import compile
+from dalembert.compiler.execution import CompiledFunction
+from dalembert.compiler.lowering import Recipe
+from dalembert.compiler.recording import kept_kernel, recorded
 from dalembert.errors import ArgumentError, DtypeError, UnknownNameError, items_of
-from dalembert.execution import CompiledFunction
-from dalembert.lowering import Recipe
 from dalembert.model.model import Model
-from dalembert.poses import Poses
-from dalembert.recording import kept_kernel, recorded
 from dalembert.scalar import Scalar
 from dalembert.simulation.parameters import for_frames
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.arguments import as_array
+from dalembert.call.arguments import as_array
 from dalembert.model.model import Model
 
 __all__ = ["batch_of_value", "checked_parameters", "for_frames", "of_samples"]

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.algorithms.stepping import INTEGRATORS
-from dalembert.arguments import as_array, shown, whole_number
+from dalembert.call.arguments import as_array, shown, whole_number
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.errors import ArgumentError, DtypeError, ShapeError, require_choice
-from dalembert.foreign_arrays import is_foreign
-from dalembert.memory_limits import require_memory
+from dalembert.host.foreign_arrays import is_foreign
+from dalembert.host.memory_limits import require_memory
 from dalembert.model.model import Model
 from dalembert.simulation.step_function import DEFAULT_INTEGRATOR
 

@@ -12,16 +12,16 @@ import numpy.typing as npt
 
 from dalembert.algorithms.open_tree import is_constrained, require_regular_inertia
 from dalembert.api.calls import checked_time_step
-from dalembert.arguments import ArrayArgument
+from dalembert.call.arguments import ArrayArgument
+from dalembert.compiler.library import no_model, source_digest
+from dalembert.compiler.lowering import Recipe
+from dalembert.compiler.recording import kept_kernel
+from dalembert.compiler.rollout_execution import CompiledRollout, compile_rollout
 from dalembert.contact.pair_functions import pairs_key
 from dalembert.control.servo import Servo
 from dalembert.errors import ArgumentError, DtypeError, require_flag
-from dalembert.foreign_arrays import is_on_gpu
-from dalembert.library import no_model, source_digest
-from dalembert.lowering import Recipe
+from dalembert.host.foreign_arrays import is_on_gpu
 from dalembert.model.model import Model
-from dalembert.recording import kept_kernel
-from dalembert.rollout_execution import CompiledRollout, compile_rollout
 from dalembert.simulation.controls import Callback, Policy, recorded_policy
 from dalembert.simulation.drives import drive_of
 from dalembert.simulation.host_rollouts import rollout_on_host

@@ -22,7 +22,7 @@ from dalembert.algorithms.integrators import VELOCITY_FIRST
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.kinematics import forward_kinematics, squared_turning_rate
 from dalembert.algorithms.stepping import step
-from dalembert.arguments import ArrayArgument
+from dalembert.call.arguments import ArrayArgument
 from dalembert.contact.candidates import Candidate
 from dalembert.contact.chosen_points import remembered, signs_of, with_which
 from dalembert.contact.compliant_step import CompliantStep, fresh_memory, step_compliant

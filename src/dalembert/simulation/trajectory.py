@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from dalembert.api.poses import Poses
 from dalembert.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError
-from dalembert.foreign_arrays import is_on_gpu
+from dalembert.host.foreign_arrays import is_on_gpu
 from dalembert.model.model import Model
-from dalembert.poses import Poses
 from dalembert.simulation.parameters import of_samples
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.atomic_files import replacing
 from dalembert.errors import ArgumentError, DalembertError, FileError, MissingExtraError
 from dalembert.formats.failures import reported_as_file_errors
 from dalembert.formats.mesh_roots import withheld
 from dalembert.formats.npz import MAX_RATIO, SMALL_BYTES, Archive, open_archive
 from dalembert.formats.resources import Resources
+from dalembert.host.atomic_files import replacing
 from dalembert.model.model import Model
 from dalembert.model.reader import parse
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Final, final
 
-from dalembert.forks import renew_after_fork
+from dalembert.host.forks import renew_after_fork
 from dalembert.scalar import Scalar, cos, select, sin, sqrt
 
 __all__ = ["ExponentialCoefficients", "polynomial"]

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.api import forward_kinematics
-from dalembert.atomic_files import write_file
 from dalembert.errors import ArgumentError, own_errors
+from dalembert.host.atomic_files import write_file
 from dalembert.model.model import Model
 from dalembert.viewer.frames import Frames, frames_of
 from dalembert.viewer.rasterizer import Camera, Picture, focal_of, pieces, png, samples

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from dalembert.atomic_files import write_file
 from dalembert.errors import ArgumentError, own_errors
+from dalembert.host.atomic_files import write_file
 from dalembert.viewer.frames import frames_of
 from dalembert.viewer.page import page_of
 from dalembert.viewer.scene import scene_of

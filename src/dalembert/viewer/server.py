@@ -25,7 +25,7 @@ from typing import Any, Final, final
 from urllib.parse import urlsplit
 
 from dalembert.errors import DalembertError
-from dalembert.forks import renew_after_fork
+from dalembert.host.forks import renew_after_fork
 
 __all__ = ["ADDRESS", "PageServer"]
 

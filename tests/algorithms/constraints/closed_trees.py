@@ -29,8 +29,8 @@ from dalembert.model.joints import (
     Universal,
     UserDefined,
 )
-from dalembert.model.library.random_trees import random_inertia, random_placement
 from dalembert.model.model import Model
+from dalembert.models.random_trees import random_inertia, random_placement
 from dalembert.scalar import atan2, cos, sin
 from dalembert.spatial import Mat3, Transform, Vec3
 

@@ -14,7 +14,7 @@ from dalembert.model import configuration
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Free, Prismatic, Revolute
 from dalembert.model.joints.dual import directional_derivative
-from dalembert.model.library.random_trees import random_inertia, random_placement
+from dalembert.models.random_trees import random_inertia, random_placement
 from dalembert.scalar import atan2, cos, sin, sqrt
 
 STEP = 1e-5

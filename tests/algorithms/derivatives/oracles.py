@@ -18,8 +18,8 @@ from tests.algorithms.trees import inertia, place
 from tests.model.joints.catalogue import CATALOGUE, TIME
 
 import dalembert as da
-from dalembert.arguments import ArrayArgument
-from dalembert.lowering import Recipe, lower
+from dalembert.call.arguments import ArrayArgument
+from dalembert.compiler.lowering import Recipe, lower
 from dalembert.model import configuration
 from dalembert.scalar.kinds import NumpyFunctions
 from dalembert.spatial.structure import leaves

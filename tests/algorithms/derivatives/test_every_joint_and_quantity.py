@@ -36,8 +36,8 @@ from dalembert.algorithms import derivatives
 from dalembert.algorithms.guenter_rose import inverse_dynamics_partials
 from dalembert.algorithms.hybrid import hybrid_dynamics
 from dalembert.algorithms.regressor import inverse_dynamics_regressor, kinetic_energy_regressor
-from dalembert.arguments import ArrayArgument
-from dalembert.lowering import Recipe
+from dalembert.call.arguments import ArrayArgument
+from dalembert.compiler.lowering import Recipe
 from dalembert.model.values import replace_values
 from dalembert.spatial.structure import leaves
 

@@ -6,8 +6,8 @@ from tests.algorithms.gears.coupled_trees import coupled_tree
 from tests.conformance.backends import draw_states, on_floats, on_interpreter, on_lanes, on_scalar_kernel
 
 import dalembert as da
-from dalembert import library
-from dalembert.library import library_recipe
+from dalembert.compiler import library
+from dalembert.compiler.library import library_recipe
 
 
 @pytest.mark.parametrize("name", ["inverse_dynamics", "inertial_forces", "gravity_forces"])

@@ -11,7 +11,7 @@ from tests.looped_models import add_closed_loop, closed_velocity, poses_at
 import dalembert as da
 from dalembert.algorithms import bias_forces, mass_matrix
 from dalembert.algorithms.constraints import ConstraintEquations, constraint_equations
-from dalembert.model.library.random_trees import random_inertia, random_joint, random_placement
+from dalembert.models.random_trees import random_inertia, random_joint, random_placement
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 

@@ -10,8 +10,8 @@ from tests.looped_models import copied, moving
 
 import dalembert as da
 from dalembert.algorithms import state_rate
+from dalembert.compiler.library import function
 from dalembert.errors import ArgumentError
-from dalembert.library import function
 
 
 def run(

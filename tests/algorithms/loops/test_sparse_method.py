@@ -10,7 +10,7 @@ from tests.looped_models import closed_velocity, moving
 import dalembert as da
 from dalembert.algorithms import loops
 from dalembert.algorithms.constraints import constraint_equations
-from dalembert.library import function
+from dalembert.compiler.library import function
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -116,7 +116,7 @@ def test_users_constraints_and_couplings_in_maximal_coordinates() -> None:
     """RBDA-3.7-MAXCOORD: any equation between joint accelerations is one between bodies."""
     builder = da.ModelBuilder()
     rng = np.random.default_rng(3)
-    from dalembert.model.library.random_trees import random_inertia, random_placement
+    from dalembert.models.random_trees import random_inertia, random_placement
 
     for k, joint in enumerate(
         (da.Revolute(), da.Prismatic((0, 1, 0)), da.Revolute((1, 0, 0)), da.Revolute())

@@ -11,7 +11,7 @@ from tests.conformance.enrolment import ENROLLED, Enrolled
 from dalembert.codegen import compile_program, host_level
 from dalembert.codegen.gpu import HostKernel, emit_gpu
 from dalembert.codegen.target import LEVELS
-from dalembert.lowering import lower
+from dalembert.compiler.lowering import lower
 
 pytestmark = pytest.mark.skipif(
     not LEVELS[host_level()].fma, reason="a processor without fused multiply-adds rounds otherwise"

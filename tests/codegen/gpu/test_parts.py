@@ -30,8 +30,8 @@ from dalembert.codegen.gpu.parts import divide
 from dalembert.codegen.gpu.workers import BARRIER
 from dalembert.codegen.schedule import schedule
 from dalembert.codegen.target import LEVELS
+from dalembert.compiler.lowering import lower
 from dalembert.errors import ArgumentError, CompileError
-from dalembert.lowering import lower
 from dalembert.tracing.graph import Graph
 from dalembert.tracing.program import Straight
 

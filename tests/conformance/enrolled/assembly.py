@@ -8,8 +8,8 @@ from tests.conformance.enrolled.trees import last
 from tests.conformance.enrolling import POINT, Enrolled, algorithm, public
 
 from dalembert.algorithms import assembly
-from dalembert.model.library.random_trees import random_inertia
 from dalembert.model.model import Model
+from dalembert.models.random_trees import random_inertia
 from dalembert.spatial import ArticulatedInertia, Force, Motion
 
 PUSH = Force(POINT, POINT * 2.0)

@@ -8,8 +8,8 @@ from tests.conformance.enrolling import Enrolled
 
 from dalembert import algorithms as al
 from dalembert import scalar
-from dalembert.arguments import ArrayArgument
-from dalembert.lowering import Recipe
+from dalembert.call.arguments import ArrayArgument
+from dalembert.compiler.lowering import Recipe
 from dalembert.model.model import Model
 
 HEIGHTS = (0.3, -0.2, 0.5, 0.1, -0.4)

@@ -10,7 +10,7 @@ from tests.conformance.enrolling import Enrolled, algorithm, public
 
 from dalembert.algorithms import loops
 from dalembert.algorithms.small_solve import factor_semidefinite
-from dalembert.lowering import Recipe
+from dalembert.compiler.lowering import Recipe
 from dalembert.model.model import Model
 
 LINKAGE = ("linkage",)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.arguments import real_array
+from dalembert.call.arguments import real_array
 from dalembert.contact.rigid.lcp import solve_lcp
 from dalembert.errors import ArgumentError, ShapeError, StateError, own_errors
 from dalembert.spatial import RigidInertia

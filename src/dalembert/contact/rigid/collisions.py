@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.arguments import real_array
+from dalembert.call.arguments import real_array
 from dalembert.contact.rigid.bodies import inertia_matrix, spatial_vector
 from dalembert.errors import ArgumentError, ShapeError, StateError, own_errors
 

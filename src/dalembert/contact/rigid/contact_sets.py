@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.api import forward_dynamics, normalize, passive_forces
-from dalembert.compiled import compile as compile_function
+from dalembert.compiler.compiled import compile as compile_function
 from dalembert.contact.rigid.equations import ContactEquations, inertia_response
 from dalembert.contact.rigid.gaps import GapFunction
 from dalembert.contact.rigid.lcp import independent_columns, solve_lcp

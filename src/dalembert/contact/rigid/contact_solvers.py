@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.api import forward_dynamics
-from dalembert.arguments import positive_number, real_array
+from dalembert.call.arguments import positive_number, real_array
 from dalembert.contact.rigid.equations import contact_equations
 from dalembert.contact.rigid.gaps import ContactState, GapFunction, contact_states
 from dalembert.contact.rigid.lcp import ComplementaritySolution, solve_lcp

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.arguments import real_array, shown
+from dalembert.call.arguments import real_array, shown
 from dalembert.errors import ArgumentError, DtypeError, own_errors, require_choice
 
 __all__ = ["DenseStep", "dense_step", "fitted_step"]

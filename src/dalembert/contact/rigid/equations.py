@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.api import forward_dynamics, forward_kinematics, jacobian, jacobian_rate, mass_matrix
-from dalembert.arguments import real_array
+from dalembert.call.arguments import real_array
 from dalembert.contact.rigid.bodies import contact_normal
 from dalembert.contact.rigid.gaps import GapFunction
 from dalembert.contact.rigid.starts import checked_state

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.arguments import real_array
+from dalembert.call.arguments import real_array
 from dalembert.contact.rigid.collisions import checked_restitution
 from dalembert.contact.rigid.contact_sets import ContactSets, JointForces
 from dalembert.contact.rigid.dense_steps import METHODS, DenseStep, Method, dense_step
@@ -17,7 +17,7 @@ from dalembert.contact.rigid.gaps import GapFunction
 from dalembert.contact.rigid.impacts import impact_impulses
 from dalembert.contact.rigid.starts import checked_start, require_finite, require_number
 from dalembert.errors import ContactError, ShapeError, StateError, require_choice
-from dalembert.memory_limits import require_memory
+from dalembert.host.memory_limits import require_memory
 from dalembert.model.model import Model
 
 if TYPE_CHECKING:

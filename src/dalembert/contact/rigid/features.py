@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias, final
 import numpy as np
 
 from dalembert.algorithms.kinematics import forward_kinematics
-from dalembert.arguments import real_array, shown
+from dalembert.call.arguments import real_array, shown
 from dalembert.contact.rigid.gaps import GapFunction
 from dalembert.errors import ArgumentError, DtypeError, ShapeError, items_of
 from dalembert.model.model import Model, require_model

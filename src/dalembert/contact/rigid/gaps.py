@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.algorithms.kinematics import forward_kinematics
-from dalembert.arguments import real_array, shown
-from dalembert.compiled import compile as compile_function
+from dalembert.call.arguments import real_array, shown
+from dalembert.compiler.compiled import compile as compile_function
+from dalembert.compiler.execution import CompiledFunction
 from dalembert.contact.candidates import ContactPoint
 from dalembert.contact.pairs import ContactPair, pairs_of
 from dalembert.contact.points import contact_points, point_names
@@ -25,7 +26,6 @@ from dalembert.errors import (
     items_of,
     own_errors,
 )
-from dalembert.execution import CompiledFunction
 from dalembert.model.model import Model, require_model
 from dalembert.model.shapes import Box, ConvexMesh, Plane
 from dalembert.model.system import WORLD_NAME

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.api import jacobian
-from dalembert.arguments import real_array
+from dalembert.call.arguments import real_array
 from dalembert.contact.rigid.collisions import checked_restitution
 from dalembert.contact.rigid.equations import Contacts, PointContact, contact_equations, inertia_response
 from dalembert.contact.rigid.lcp import solve_lcp

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.arguments import real_array
+from dalembert.call.arguments import real_array
 from dalembert.errors import ArgumentError, ContactError, ShapeError, own_errors
 
 __all__ = ["ComplementaritySolution", "checked_problem", "independent_columns", "solve_lcp"]

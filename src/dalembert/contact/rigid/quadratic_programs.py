@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.arguments import positive_number, real_array
+from dalembert.call.arguments import positive_number, real_array
 from dalembert.contact.rigid.lcp import RANK, ZERO, ComplementaritySolution, checked_problem
 from dalembert.errors import ArgumentError, ContactError, ShapeError, own_errors
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.arguments import positive_number, real_array
+from dalembert.call.arguments import positive_number, real_array
 from dalembert.contact.rigid.bodies import contact_normal
 from dalembert.contact.rigid.lcp import solve_lcp
 from dalembert.contact.rigid.starts import require_number

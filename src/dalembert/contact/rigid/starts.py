@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.arguments import as_array, shown
+from dalembert.call.arguments import as_array, shown
 from dalembert.contact.rigid.gaps import GapFunction
 from dalembert.errors import ArgumentError, DtypeError, ModelError, ShapeError
 from dalembert.model.model import Model, require_model

@@ -1,0 +1,326 @@
+"""What callers pass becomes rows: one sample a row, row-major, over any leading batch shape.
+
+Nothing is copied that the kernels can read in place: a row may have any stride, and an argument without batch
+axes is one row that every sample reads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, cast, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.call import result_memory
+from dalembert.errors import ArgumentError, DtypeError, ShapeError
+from dalembert.host.foreign_arrays import float_type, require_numpy
+from dalembert.host.memory_limits import readable
+
+__all__ = [
+    "ArrayArgument",
+    "Result",
+    "Rows",
+    "as_array",
+    "as_rows",
+    "check_result",
+    "pick_dtype",
+    "plain_rows",
+    "positive_number",
+    "real_array",
+    "result_rows",
+    "shown",
+    "whole_number",
+    "with_column_axis",
+]
+
+Array: TypeAlias = npt.NDArray[Any]
+
+DTYPES: Final[dict[str, np.dtype[Any]]] = {"float64": np.dtype(np.float64), "float32": np.dtype(np.float32)}
+CHARACTERS: Final = {dtype.char: name for name, dtype in DTYPES.items()}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ArrayArgument:
+    """Name and shape of one argument or result, without batch axes."""
+
+    name: str
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The arguments of a call as matrices `(rows, size)` or `(1, size)`, and the batch shape."""
+
+    batch: tuple[int, ...]
+    count: int
+    matrices: tuple[Array, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Result:
+    """An array to hand back, and the matrix `(rows, size)` a kernel writes: one memory where possible."""
+
+    array: Array
+    matrix: Array
+
+    def finish(self) -> None:
+        """Bring what the kernel wrote into the array, if it wrote elsewhere."""
+        if not np.may_share_memory(self.array, self.matrix):
+            self.array[...] = self.matrix.reshape(self.array.shape)
+
+
+SHOWN_CHARACTERS: Final = 60
+"""Length of a value in a message; more is cut."""
+
+
+def shown(value: object) -> str:
+    """Return a value as a message shows it: short, and without an error of its own."""
+    try:
+        text = repr(value)
+    except Exception:  # an int of thousands of digits, or somebody's class
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
+
+
+def whole_number(what: str, value: Any, least: int, most: int) -> int:
+    """Return a whole number from `least` to `most`; `what` names the argument in the error."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if not least <= number <= most or isinstance(value, bool | np.bool_):
+        raise ArgumentError(f"{what} is {shown(value)}; give a whole number from {least} to {most}")
+    return number
+
+
+def positive_number(what: str, value: Any, unit: str = "") -> float:
+    """Return a finite number above zero; `what` names the argument in the error."""
+    number = math.nan
+    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
+        with contextlib.suppress(OverflowError):  # an int beyond all floats
+            number = float(value)
+    if not 0.0 < number < math.inf:
+        raise ArgumentError(
+            f"{what} is {shown(value)}; give a finite number above zero{unit and f' [{unit}]'}"
+        )
+    return number
+
+
+def pick_dtype(arguments: Sequence[tuple[str, object]]) -> str:
+    """The float type of a call: that of its arrays; numbers and lists follow, alone they are float64."""
+    found: dict[str, str] = {}
+    for name, value in arguments:
+        kind = CHARACTERS.get(value.dtype.char) if isinstance(value, np.ndarray) else float_type(value)
+        if kind is not None:
+            found.setdefault(kind, name)
+    if len(found) > 1:
+        given = ", ".join(f"{name} is {kind}" for kind, name in sorted(found.items()))
+        raise DtypeError(f"the arguments mix float types: {given}; convert them to one with .astype")
+    return next(iter(found), "float64")
+
+
+def plain_rows(signature: Sequence[ArrayArgument], values: Sequence[object], dtype: str) -> Rows | None:
+    """The common case at little cost: contiguous arrays of the right type, all with the same batch shape or
+    without one, and plain floats."""
+    wanted = DTYPES[dtype]
+    batch: tuple[int, ...] = ()
+    matrices: list[Array] = []
+    for argument, value in zip(signature, values, strict=True):
+        if type(value) is float and not argument.shape:
+            matrices.append(np.array(((value,),), wanted))
+            continue
+        if type(value) is not np.ndarray or value.dtype is not wanted or not value.flags.carray:
+            return None
+        split = value.ndim - len(argument.shape)
+        if split < 0 or value.shape[split:] != argument.shape:
+            return None
+        own = value.shape[:split]
+        if own and batch and own != batch:
+            return None
+        batch = own or batch
+        whole = split == 1 and value.ndim == 2
+        matrices.append(value if whole else value.reshape(math.prod(own), argument.size))
+    if not batch or 0 in batch:
+        return None
+    return Rows(batch, math.prod(batch), tuple(matrices))
+
+
+def as_rows(signature: Sequence[ArrayArgument], values: Sequence[object], dtype: str) -> Rows:
+    """Bring any values to rows of the signature's sizes."""
+    arrays = [_as_array(argument, value, dtype) for argument, value in zip(signature, values, strict=True)]
+    batches = [
+        array.shape[: array.ndim - len(argument.shape)]
+        for argument, array in zip(signature, arrays, strict=True)
+    ]
+    try:
+        batch = np.broadcast_shapes(*batches)
+    except (ValueError, RuntimeError):  # the latter for too many axes
+        given = ", ".join(f"{a.name} {array.shape}" for a, array in zip(signature, arrays, strict=True))
+        raise ShapeError(
+            f"the batch shapes do not broadcast: {given}; the axes before the last "
+            f"({', '.join(f'{a.name}: {a.shape}' for a in signature)}) must agree or be 1"
+        ) from None
+    count = math.prod(batch)
+    matrices = tuple(
+        _matrix(array, argument, own, batch)
+        for array, argument, own in zip(arrays, signature, batches, strict=True)
+    )
+    return Rows(batch, count, matrices)
+
+
+def as_array(name: str, value: object, shape: tuple[int, ...], *, follow: bool = False) -> Array:
+    """An array of that shape, or of a batch of it: float64, or with `follow` also float32 if given so."""
+    dtype = pick_dtype([(name, value)]) if follow else "float64"
+    return _as_array(ArrayArgument(name, shape), value, dtype)
+
+
+def real_array(name: str, value: object) -> Array:
+    """Return real numbers of any shape as a float64 array; `name` names the argument in the error."""
+    if value is None:
+        raise ArgumentError(f"{name} is missing; give real numbers")
+    return np.asarray(as_array(name, value, (), follow=True), np.float64)
+
+
+def with_column_axis(*values: tuple[str, object, int]) -> list[Array]:
+    """Arguments `(…, 1, size)` of (name, value, size), for a matrix that is computed column by column."""
+    dtype = pick_dtype([(name, value) for name, value, _ in values])
+    return [
+        _as_array(ArrayArgument(name, (n,)), value, dtype)[..., np.newaxis, :] for name, value, n in values
+    ]
+
+
+def result_rows(signature: Sequence[ArrayArgument], rows: Rows, dtype: str, out: object) -> list[Result]:
+    """Room for the results: new arrays, or those of `out`."""
+    results = []
+    for item, target in zip(signature, _given_results(signature, out), strict=True):
+        shape = rows.batch + item.shape
+        if target is None:
+            array = _room(item.name, shape, dtype)
+            results.append(Result(array, array.reshape(rows.count, item.size)))
+            continue
+        check_result(item, target, shape, dtype)
+        matrix = _row_view(target, rows.count, item.size)
+        if matrix is None or any(np.may_share_memory(target, source) for source in rows.matrices):
+            matrix = np.empty((rows.count, item.size), dtype)
+        for earlier, other in zip(signature, results, strict=False):
+            if np.shares_memory(other.array, target):
+                raise ArgumentError(
+                    f"out for {earlier.name} and out for {item.name} share memory; give each its own array"
+                )
+        results.append(Result(target, matrix))
+    return results
+
+
+def _room(name: str, shape: tuple[int, ...], dtype: str) -> Array:
+    """Return memory for a result, or say how much is missing."""
+    try:
+        return result_memory.empty(shape, dtype)
+    except (MemoryError, ValueError, OverflowError):
+        size = math.prod(shape) * DTYPES[dtype].itemsize
+        raise ArgumentError(
+            f"the result {name} {shape} would take {readable(size)}, more than there is; compute the batch "
+            "in parts"
+        ) from None
+
+
+def _given_results(signature: Sequence[ArrayArgument], out: object) -> list[Array | None]:
+    if out is None:
+        return [None] * len(signature)
+    arrays = list(out) if isinstance(out, (tuple, list)) else [out]
+    if len(arrays) != len(signature):
+        names = ", ".join(result.name for result in signature)
+        raise ArgumentError(
+            f"out holds {len(arrays)} arrays, but there are {len(signature)} results: {names}"
+        )
+    return cast("list[Array | None]", arrays)
+
+
+def check_result(result: ArrayArgument, target: object, shape: tuple[int, ...], dtype: str) -> None:
+    if not isinstance(target, np.ndarray):
+        raise DtypeError(f"out for {result.name} must be a NumPy array, got {type(target).__name__}")
+    if target.shape != shape:
+        raise ShapeError(f"out for {result.name}: expected shape {shape}, got {target.shape}")
+    if target.dtype != DTYPES[dtype]:
+        raise DtypeError(f"out for {result.name}: expected {dtype}, got {target.dtype}")
+    if not target.flags.writeable:
+        raise ArgumentError(f"out for {result.name} is read-only")
+
+
+def _as_array(argument: ArrayArgument, value: object, dtype: str) -> Array:
+    if value is None:
+        raise ArgumentError(
+            f"{argument.name} is missing; expected an array of shape {argument.shape}{_batch_hint(argument)}"
+        )
+    require_numpy(argument.name, value)
+    try:
+        array = np.asarray(value)
+    except ValueError as cause:
+        raise ShapeError(f"{argument.name}: {cause}") from None
+    except Exception as cause:  # of somebody's array, whatever it is
+        raise DtypeError(f"{argument.name}: {type(value).__name__} gives no array: {cause}") from cause
+    kind = array.dtype.kind
+    if kind not in "fiub":
+        hint = "; in a function to compile, call those of dalembert.algorithms" if kind == "O" else ""
+        raise DtypeError(f"{argument.name} has type {array.dtype}; expected real numbers{hint}")
+    if kind == "f" and isinstance(value, np.ndarray) and array.dtype != DTYPES[dtype]:
+        raise DtypeError(
+            f"{argument.name} is {array.dtype}, but this function is compiled for {dtype}; "
+            "convert it with .astype"
+        )
+    inner = len(argument.shape)
+    if array.ndim < inner or array.shape[array.ndim - inner :] != argument.shape:
+        raise ShapeError(
+            f"{argument.name}: expected {argument.shape}, got {array.shape}{_batch_hint(argument)}"
+        )
+    try:
+        return np.asarray(array, DTYPES[dtype])
+    except MemoryError:
+        raise _too_large(argument, array.shape) from None
+
+
+def _too_large(argument: ArrayArgument, shape: tuple[int, ...]) -> ArgumentError:
+    size = 8 * math.prod(shape)
+    return ArgumentError(f"{argument.name} {shape} would take {readable(size)}; compute the batch in parts")
+
+
+def _batch_hint(argument: ArrayArgument) -> str:
+    return f"; a batch is (…, {', '.join(map(str, argument.shape))})" if argument.shape else ""
+
+
+def _matrix(array: Array, argument: ArrayArgument, own: tuple[int, ...], batch: tuple[int, ...]) -> Array:
+    """The array as `(rows, size)`, or as one row `(1, size)` for all samples."""
+    if all(length == 1 for length in own):
+        return np.require(array.reshape(1, argument.size), requirements=["C", "A"])
+    if own != batch:
+        array = np.broadcast_to(array, batch + argument.shape)
+    count = math.prod(batch)
+    view = _row_view(array, count, argument.size)
+    if view is not None:
+        return view
+    try:
+        return np.require(array.reshape(count, argument.size), requirements=["C", "A"])
+    except MemoryError:
+        raise _too_large(argument, array.shape) from None
+
+
+def _row_view(array: Array, count: int, size: int) -> Array | None:
+    """The same memory as `(count, size)`, elements adjacent and rows whole elements apart."""
+    if not array.flags.aligned:
+        return None
+    if array.flags.c_contiguous:
+        return array.reshape(count, size)
+    if array.ndim == 2 and array.shape == (count, size) and array.strides[1] == array.itemsize:
+        return array if array.strides[0] >= 0 and array.strides[0] % array.itemsize == 0 else None
+    return None

@@ -1,0 +1,197 @@
+"""A kernel on a GPU: loaded once, launched on any stream.
+
+A launch is one call of the driver: nothing is allocated, copied or waited for, so that it can be captured in
+a CUDA graph.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, final
+
+import numpy as np
+
+from dalembert.call.cuda.device import Loaded
+from dalembert.codegen.target import KERNEL_NAME
+from dalembert.errors import ArgumentError, DeviceError
+from dalembert.host.forks import renew_after_fork
+
+if TYPE_CHECKING:
+    from dalembert.call.cuda.device import Device
+    from dalembert.codegen.gpu import GpuInfo
+
+__all__ = ["GpuKernel", "PreparedLaunch"]
+
+SHARED_LIMIT: Final = 8
+"""CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
+
+PLAIN_SHARED: Final = 48 << 10
+"""Bytes of shared memory that every kernel may use; more must be asked for."""
+
+MOST_BLOCKS: Final = 2**31 - 1
+
+BLOCKS_A_PROCESSOR: Final = 4
+"""Blocks under way on a multiprocessor, where each needs memory of its own."""
+
+
+@final
+class GpuKernel:
+    """Machine code of one GPU; `extra` is what was stored with it."""
+
+    def __init__(
+        self, info: GpuInfo, code: bytes, tables: bytes, device: Device, name: str, extra: dict[str, Any]
+    ) -> None:
+        self.info = info
+        self.code = code
+        self.device = device
+        self.name = name
+        self.extra = extra
+        driver = device.driver
+        with device.current():
+            module = driver.handle("cuModuleLoadData", code, doing=f"{name}: loading")
+            self._loaded = Loaded(module)
+            weakref.finalize(self, device.drop, self._loaded).atexit = False
+            self._function = driver.handle("cuModuleGetFunction", module, KERNEL_NAME.encode(), doing=name)
+            if info.shared_bytes > PLAIN_SHARED:
+                if info.shared_bytes > device.largest_shared:
+                    raise DeviceError(
+                        f"{name} needs {info.shared_bytes} bytes of shared memory, {device.name} has "
+                        f"{device.largest_shared} a block"
+                    )
+                driver("cuFuncSetAttribute", self._function, SHARED_LIMIT, info.shared_bytes, doing=name)
+        self._tables = 0
+        if tables:
+            self._tables = device.allocate(len(tables))
+            self._loaded.memory.add(self._tables)
+            device.upload(self._tables, np.frombuffer(tables, np.uint8))
+        self._unread = device.unread()
+        self._scratch: dict[int, tuple[int, int]] = {}
+        self._lock = threading.Lock()
+        renew_after_fork(self)
+
+    def attribute(self, number: int) -> int:
+        """CU_FUNC_ATTRIBUTE_…: 4 registers a thread, 3 bytes of local memory a thread."""
+        with self.device.current():
+            return self.device.driver.integer("cuFuncGetAttribute", number, self._function)
+
+    def scratch_bytes(self, rows: int) -> int:
+        """Memory that a launch over so many rows needs for itself."""
+        return (
+            self._blocks(rows) * self.info.block * self.info.scratch_bytes if self.info.scratch_bytes else 0
+        )
+
+    @contextmanager
+    def kept_scratch(self, stream: int, rows: int) -> Iterator[int]:
+        """Such memory, kept for the next launch on the stream: for callers who cannot take any.
+
+        Launch inside the `with`: until then no other thread exchanges it for more.
+        """
+        size = self.scratch_bytes(rows)
+        with self._lock:
+            address, had = self._scratch.get(stream, (0, 0))
+            if size > had:
+                if address:
+                    del self._scratch[stream]
+                    self._loaded.memory.discard(address)
+                    self.device.release(address)
+                address = self.device.allocate(size)
+                self._loaded.memory.add(address)
+                self._scratch[stream] = (address, size)
+            yield address
+
+    def note_capture(self, stream: int) -> None:
+        """A captured graph may launch a kernel at any time: it stays loaded, whoever drops it."""
+        loaded = self._loaded
+        loaded.captured = loaded.captured or self.device.is_capturing(stream)
+
+    def _blocks(self, rows: int) -> int:
+        """Blocks of a launch: for all rows, or as many as fill the GPU where a block takes several turns."""
+        blocks = -(-rows // self.info.samples)
+        if self.info.scratch_bytes:
+            return min(blocks, BLOCKS_A_PROCESSOR * self.device.processors)
+        if blocks > MOST_BLOCKS:
+            raise ArgumentError(f"{self.name}: {rows} samples are too many for one launch")
+        return blocks
+
+    def prepared(self, strides: Sequence[int], rows: int) -> PreparedLaunch:
+        """A launch over so many rows of arrays with these strides, at addresses that change."""
+        return PreparedLaunch(self, strides, self._blocks(rows), rows)
+
+    def launch(
+        self,
+        stream: int,
+        inputs: Sequence[tuple[int, int]],
+        outputs: Sequence[tuple[int, int]],
+        rows: int,
+        *,
+        refused: int = 0,
+        scratch: int = 0,
+        more: Sequence[int] = (),
+    ) -> None:
+        """Compute rows from and to (address, bytes between rows) on a stream; returns at once.
+
+        `refused`: the address of 64 bits, all ones, that become the number of the first refused row; 0 where
+        nobody asks. `scratch`: the address of `scratch_bytes(rows)` bytes. `more`: further arguments, of a
+        rollout.
+        """
+        info = self.info
+        if len(inputs) != len(info.inputs) or len(outputs) != len(info.outputs):
+            raise ArgumentError(
+                f"{self.name}: the kernel has {len(info.inputs)} inputs and {len(info.outputs)} outputs, got "
+                f"{len(inputs)} and {len(outputs)}"
+            )
+        if not rows:
+            return
+        numbers = [number for pair in (*inputs, *outputs) for number in pair]
+        numbers += [rows, self._tables, refused or self._unread]
+        numbers += [scratch, *more] if info.scratch_bytes else more
+        values = (ctypes.c_int64 * len(numbers))(*numbers)
+        start = ctypes.addressof(values)
+        places = (ctypes.c_void_p * len(numbers))(*range(start, start + 8 * len(numbers), 8))
+        device = self.device
+        with device.current():
+            self.note_capture(stream)
+            device.driver(
+                "cuLaunchKernel",
+                self._function,
+                *(self._blocks(rows), 1, 1),
+                *(info.block, 1, 1),
+                info.shared_bytes,
+                stream,
+                places,
+                None,
+                doing=self.name,
+            )
+
+
+@final
+class PreparedLaunch:
+    """A launch of which all is known but the addresses and the stream: as little to do as possible."""
+
+    def __init__(self, kernel: GpuKernel, strides: Sequence[int], blocks: int, rows: int) -> None:
+        info = kernel.info
+        self._kernel = kernel
+        self._scratch = bool(info.scratch_bytes)
+        self._count = len(strides)
+        numbers = [number for stride in strides for number in (0, stride)]
+        numbers += [rows, kernel._tables, kernel._unread, *([0] if self._scratch else [])]
+        self._values = (ctypes.c_int64 * len(numbers))(*numbers)
+        start = ctypes.addressof(self._values)
+        self._places = (ctypes.c_void_p * len(numbers))(*range(start, start + 8 * len(numbers), 8))
+        self._head = (kernel._function, blocks, 1, 1, info.block, 1, 1, info.shared_bytes)
+        self._lock = threading.Lock()
+        renew_after_fork(self)
+
+    def __call__(self, stream: int, addresses: Sequence[int], scratch: int = 0) -> None:
+        """Launch on arrays at these addresses, those of inputs and then of outputs."""
+        device, values = self._kernel.device, self._values
+        with self._lock, device.current():  # the driver reads the values while other threads may run
+            values[0 : 2 * self._count : 2] = list(addresses)
+            if self._scratch:
+                values[len(values) - 1] = scratch
+            self._kernel.note_capture(stream)
+            device.driver("cuLaunchKernel", *self._head, stream, self._places, None, doing=self._kernel.name)

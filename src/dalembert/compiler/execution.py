@@ -1,0 +1,322 @@
+"""A compiled function and its calls: arrays in, kernels, arrays out.
+
+A single sample of plain float arrays takes the entry point generated with the kernels, without passing
+through Python. Everything else (batches, lists, `out=`, parameters, errors) takes `_general`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, final
+
+import numpy as np
+
+from dalembert import codegen
+from dalembert.call.arguments import (
+    ArrayArgument,
+    Result,
+    Rows,
+    as_rows,
+    pick_dtype,
+    plain_rows,
+    result_rows,
+)
+from dalembert.call.binding import bind
+from dalembert.call.refused_rows import flagged_rows, off_unit_rows, refusal_of
+from dalembert.compiler.columns import Columns
+from dalembert.compiler.kernels import Kernels
+from dalembert.compiler.lowering import Recipe
+from dalembert.errors import ArgumentError, DtypeError, require_choice
+from dalembert.host.foreign_arrays import bridge_of
+from dalembert.tracing.count import OperationCount, count_program
+from dalembert.tracing.derivative import Derivative, grouped
+from dalembert.tracing.source import python_source
+from dalembert.tracing.trace import ArrayInput
+
+__all__ = ["CompiledFunction"]
+
+CHECKS: Final = ("raise", "flag", "off")
+
+
+@final
+class CompiledFunction:
+    """A function of arrays, compiled for one model: call it with one sample or with any leading batch shape.
+
+    `f(q, v, tau, out=…, parameters={…}, check=None)`. Arguments may be given by name. `out`: preallocated
+    result, or a tuple of them; an interrupted call leaves them written in part. `check`: "raise" refuses a
+    batch with a quaternion that is off unit norm or not a number, or with what else the function refuses;
+    "flag" makes the results of such rows NaN, and of rows with any argument that is not finite; "off" checks
+    nothing. None is "raise", on a GPU "off".
+
+    Arrays on a GPU (PyTorch, CuPy, JAX and others) are computed there, on their library's stream, and results
+    are of their kind. With device="cuda" NumPy arrays are copied to the GPU and back.
+
+    >>> f = da.compile(da.forward_dynamics, da.models.pendulum())
+    >>> print(f([np.pi / 2], [0.0], [0.0]).round(3))
+    [-9.81]
+    >>> print(f.operation_count.total)
+    2
+    """
+
+    # An instance's own `__call__` lets a call reach the generated entry point without a Python frame.
+    __slots__ = (
+        "__call__",
+        "__weakref__",
+        "_columns",
+        "_derivatives",
+        "_gpu_calls",
+        "_kernels",
+        "_recipe",
+        "_sibling",
+        "_signature",
+        "device",
+        "dtype",
+    )
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        *,
+        dtype: str = "float64",
+        device: str = "cpu",
+        sibling: Callable[[str], CompiledFunction] | None = None,
+    ) -> None:
+        """`sibling(dtype)`: the same function for another float type, if calls follow their arrays."""
+        self.dtype = dtype
+        self.device = device
+        self._sibling = sibling
+        self._recipe = recipe
+        self._signature = (*recipe.signature, *recipe.parameters)
+        self._kernels = Kernels(recipe, dtype)
+        self._columns: Columns | None = None
+        self._derivatives: dict[tuple[str, tuple[str, ...]], CompiledFunction] = {}
+        self._gpu_calls: dict[Any, Any] = {}
+        self.__call__ = self._general
+
+    @property
+    def name(self) -> str:
+        """The name of the function that was compiled."""
+        return self._recipe.name
+
+    @property
+    def inputs(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the arguments, without batch axes."""
+        return {item.name: item.shape for item in self._recipe.signature}
+
+    @property
+    def parameters(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the model values that are given at run time."""
+        return {item.name: item.shape for item in self._recipe.parameters}
+
+    @property
+    def outputs(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the results, without batch axes."""
+        return {item.name: item.shape for item in self._kernels.results()}
+
+    @property
+    def operation_count(self) -> OperationCount:
+        """Arithmetic operations a sample, after simplification; sines and cosines are counted apart."""
+        if self._columns is not None:
+            single: OperationCount = self._columns.product.operation_count
+            return self._columns.count * single
+        return count_program(self._kernels.lower().program)
+
+    @property
+    def source(self) -> str:
+        """The straight-line program as Python source: what the kernels compute, for reading and checking."""
+        return python_source(self._kernels.lower().program, name=self.name)
+
+    @property
+    def sparsity(self) -> Any:
+        """Which elements of the results are not zero by structure: boolean arrays in the form of the results.
+
+        Where it is False the result is zero for every argument; nothing is computed there.
+        """
+        if self._columns is not None:
+            pairs = zip(self._columns.masks, self._kernels.results(), strict=True)
+            return self._hand_back([mask.reshape(item.shape) for mask, item in pairs])
+        return self._hand_back(list(self._kernels.lower().nonzero))
+
+    def jacobian(self, *arguments: str) -> CompiledFunction:
+        """The derivative by an argument, as another compiled function: shape (…, *output, n).
+
+        By a configuration q it is taken on the tangent space, n = nv: d f(integrate(q, t e_j)) / dt at t = 0.
+        Several arguments give a tuple, from one kernel that shares what they have in common. A run-time
+        parameter is an argument too: `f.jacobian("upper.mass")`. Of a tree that is compiled as loops, columns
+        that share no row are computed together, each group in linear time.
+        """
+        return self._derived("jacobian", arguments)
+
+    def jvp(self, *arguments: str) -> CompiledFunction:
+        """The change of the results along a change of arguments, J dx, as another compiled function.
+
+        It takes one more array for each argument x, after the function's own: `d<x>`, of the shape of x, of
+        nv numbers for a configuration.
+        """
+        return self._derived("jvp", arguments)
+
+    def vjp(self, *arguments: str) -> CompiledFunction:
+        """The gradient of the sum of the results weighted with `cotangent`, J^T w, by reverse accumulation.
+
+        It takes one more array, `cotangent`, of the shape of the result (`cotangent_0`, `cotangent_1`, …
+        where there are several), and gives the gradient by each argument: of its shape, nv numbers for a
+        configuration.
+        """
+        return self._derived("vjp", arguments)
+
+    def hessian_vector(self, *arguments: str) -> CompiledFunction:
+        """The change of the gradient along a change of arguments, H dx, forward over reverse.
+
+        It takes `d<x>` for each argument x, and `cotangent` as `vjp` does unless the function is one scalar:
+        then the second derivatives of the results are contracted with it. By configurations it is the
+        derivative of the gradient, nv numbers, along integrate(q, t dq): its quadratic form dq H dq is the
+        second derivative of f along that curve; H alone is symmetric up to the brackets of the directions.
+        """
+        return self._derived("hessian_vector", arguments)
+
+    def _derived(self, kind: str, arguments: tuple[str, ...]) -> CompiledFunction:
+        for item in arguments:
+            if not isinstance(item, str):
+                raise DtypeError(
+                    f'{self.name}.{kind} takes names of arguments, such as {kind}("q", "v"), '
+                    f"got {type(item).__name__}"
+                )
+        found = self._derivatives.get((kind, arguments))
+        if self._columns is not None:
+            raise ArgumentError(
+                f"{self.name}: the Jacobian of {len(self._recipe.model.bodies)} bodies has no derivative; "
+                "hessian_vector of the function gives second derivatives along a direction"
+            )
+        if found is None:
+            recipe, sibling = self._recipe, self._sibling
+            derivative = Derivative.of(
+                kind,
+                arguments,
+                [ArrayInput(item.name, item.shape) for item in self._signature],
+                lambda: [item.shape for item in self._kernels.results()],
+                recipe.charts(),
+            )
+            found = CompiledFunction(
+                dataclasses.replace(
+                    recipe,
+                    derivatives=(*recipe.derivatives, derivative),
+                    looped=recipe.looped and kind != "jacobian",
+                    identity=recipe.identity and f"{recipe.identity} {derivative}",
+                ),
+                dtype=self.dtype,
+                device=self.device,
+                sibling=None if sibling is None else lambda other: sibling(other)._derived(kind, arguments),
+            )
+            if recipe.looped and kind == "jacobian":
+                product = self.jvp(*arguments)
+                tangents = [product._signature[k - len(arguments)] for k in range(len(arguments))]
+                found._columns = Columns(
+                    product,
+                    lambda: self.vjp(*arguments),
+                    product._kernels.lower().program,
+                    tangents,
+                    dtype=self.dtype,
+                )
+                own = self._kernels.results()[0]
+                results = tuple(
+                    ArrayArgument(f"{own.name} by {name}", own.shape + item.shape)
+                    for name, item in zip(arguments, tangents, strict=True)
+                )
+                found._kernels = Kernels(found._recipe, self.dtype, results=results)
+            self._derivatives[kind, arguments] = found
+        return found
+
+    def _run(self, rows: Rows, results: Sequence[Result]) -> int:
+        """Compute all rows; the first one that is refused, or -1."""
+        if self._columns is not None:
+            self._columns.fill(rows, self._signature, results)
+            bad = off_unit_rows(self._recipe, rows, self.dtype)
+            return int(np.argmax(bad)) if np.any(bad) else -1
+        if self.device == "cuda":
+            from dalembert.call.cuda.calls import run_on_host_arrays  # nothing else needs a GPU
+
+            return run_on_host_arrays(self, rows, results)
+        kernel = self._kernels.kernel("scalar" if rows.count == 1 else "lanes")
+        return kernel.run(
+            [(codegen.address_of(m), m.strides[0] if len(m) > 1 else 0) for m in rows.matrices],
+            [(codegen.address_of(result.matrix), result.matrix.strides[0]) for result in results],
+            rows.count,
+        )
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{name}{list(shape)}" for name, shape in self.inputs.items())
+        return (
+            f"<CompiledFunction {self._kernels.title}({arguments}) for {self._recipe.model!r}, {self.dtype}"
+            f"{', cuda' if self.device == 'cuda' else ''}>"
+        )
+
+    def __copy__(self) -> CompiledFunction:
+        return self
+
+    def __deepcopy__(self, memo: object) -> CompiledFunction:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise DtypeError(
+            f"{self.name}: a compiled function is machine code of this process and cannot be pickled; pickle "
+            "the model and compile there, which finds the kernel in the disk cache"
+        )
+
+    def _general(
+        self,
+        *args: object,
+        out: object = None,
+        parameters: Mapping[str, object] | None = None,
+        check: str | None = None,
+        **named: Any,
+    ) -> Any:
+        if check is not None:
+            require_choice("check", check, CHECKS)
+        values = bind(self._recipe, args, named, parameters)
+        rows = plain_rows(self._signature, values, self.dtype)
+        if rows is None:
+            bridge = bridge_of(values)
+            if bridge is not None:
+                return bridge.call(self, values, out, check)
+            if self._sibling is not None:
+                dtype = pick_dtype(list(zip(self.inputs, values, strict=False)))
+                if dtype != self.dtype:
+                    return self._sibling(dtype)(*args, out=out, check=check, **named)
+            rows = as_rows(self._signature, values, self.dtype)
+        results = result_rows(self._kernels.results(), rows, self.dtype, out)
+        refused = self._run(rows, results)
+        if refused >= 0 and check in (None, "raise"):
+            raise refusal_of(self._recipe, rows, refused, self.dtype)
+        if check == "flag":
+            bad = flagged_rows(self._recipe, rows, refused, self.dtype)
+            for result in results:
+                result.matrix[bad] = np.nan
+        if out is not None:
+            for result in results:
+                result.finish()
+        if not rows.batch and self.__call__ == self._general:
+            self._open_entry()
+        arrays = [result.array for result in results]
+        return self._hand_back(arrays if len(arrays) > 1 or arrays[0].ndim else [arrays[0][()]])
+
+    def _open_entry(self) -> None:
+        """From now on single samples go straight to machine code."""
+        count = len(self._kernels.results())
+        form = self._hand_back(list(range(count)))
+        plain = form == 0 if count == 1 else type(form) is tuple and form == tuple(range(count))
+        if self._recipe.parameters or self._columns is not None or not plain or self.device != "cpu":
+            return
+        self.__call__ = codegen.make_entry(
+            self._kernels.kernel("scalar"),
+            self._general,
+            input_shapes=[item.shape for item in self._signature],
+            output_shapes=[item.shape for item in self._kernels.results()],
+            name=self.name,
+        )
+
+    def _hand_back(self, results: list[Any]) -> Any:
+        """The results as the function returns them: one bare, several as a tuple, or a user's own form."""
+        if self._recipe.identity is None:
+            return self._kernels.lower().rebuild(results)
+        return grouped(results, self._recipe.derivatives, lambda own: own[0] if len(own) == 1 else tuple(own))

@@ -1,0 +1,209 @@
+"""The kernels of one function: loaded from disk, or traced and compiled when first needed."""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, final
+
+import numpy as np
+
+from dalembert import codegen
+from dalembert.call.arguments import ArrayArgument
+from dalembert.compiler.lowering import Lowered, Recipe, lower
+from dalembert.host.forks import renew_after_fork
+
+if TYPE_CHECKING:
+    from dalembert.call.cuda.device import Device
+    from dalembert.call.cuda.kernel import GpuKernel
+
+__all__ = ["Kernels"]
+
+STATE_NUMBERS: Final = 25
+"""Numbers that a pass over a tree in loops keeps for each body and sample, measured on forward dynamics."""
+
+STATE_GROWTH: Final = {"jacobian": 1, "jvp": 2, "vjp": 4, "hessian_vector": 8}
+"""How many times as many a derivative keeps."""
+
+CACHE_BYTES: Final = 12 << 20
+"""Larger states of a tree in loops would go through main memory, which costs more than narrow vectors."""
+
+PATIENCE: Final = 1.0
+"""Seconds after which a compilation is announced."""
+
+
+@final
+class Kernels:
+    """What a recipe becomes: a program, its results, a kernel for each width ("scalar", "lanes") and GPU."""
+
+    __slots__ = (
+        "__weakref__",
+        "_gpu_kernels",
+        "_kernels",
+        "_lock",
+        "_lowered",
+        "_results",
+        "dtype",
+        "recipe",
+        "rollout",
+    )
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        dtype: str,
+        *,
+        results: tuple[ArrayArgument, ...] | None = None,
+        rollout: codegen.Rollout | None = None,
+    ) -> None:
+        """`results`, where they are known beforehand; `rollout`: the kernels take many steps in one call."""
+        self.recipe = recipe
+        self.dtype = dtype
+        self.rollout = rollout
+        self._lowered: Lowered | None = None
+        self._results = results
+        self._kernels: dict[str, codegen.CpuKernel] = {}
+        self._gpu_kernels: dict[int, GpuKernel] = {}
+        self._lock = threading.RLock()
+        renew_after_fork(self)
+
+    @property
+    def title(self) -> str:
+        """The name with the derivatives: f.vjp[q, v]."""
+        parts = (f".{item.kind}[{', '.join(item.arguments)}]" for item in self.recipe.derivatives)
+        return self.recipe.name + "".join(parts)
+
+    def lower(self) -> Lowered:
+        """The program, traced once."""
+        with self._lock:
+            if self._lowered is None:
+                self._lowered = lower(self.recipe, self.dtype)
+                self._results = self._lowered.results
+            return self._lowered
+
+    def drop_program(self) -> None:
+        """Give back the memory of the program; what is needed of it again is traced again."""
+        with self._lock:
+            self._lowered = None
+
+    def results(self) -> tuple[ArrayArgument, ...]:
+        """Names and shapes of the results; of a function of the library's own that is on disk, without a
+        trace."""
+        if self._results is None and self._lowered is None:
+            for width in ("scalar", "lanes"):
+                if (kernel := self._load(width)) is not None:
+                    self._kernels.setdefault(width, kernel)
+                    break
+        return self.lower().results if self._results is None else self._results
+
+    def kernel(self, width: str) -> codegen.CpuKernel:
+        """The kernel for one sample ("scalar") or for batches ("lanes")."""
+        kernel = self._kernels.get(width)
+        if kernel is None:
+            with self._lock, _announced(f"compiling {self.title} for {self.recipe.model!r} ({width})"):
+                kernel = self._kernels.get(width) or self._load(width) or self._compile(width)
+                self._kernels[width] = kernel
+        return kernel
+
+    def is_loaded(self, device: Device) -> bool:
+        """Whether the kernel for a GPU is there."""
+        return device.ordinal in self._gpu_kernels
+
+    def on_gpu(self, device: Device) -> GpuKernel:
+        """The kernel for a GPU."""
+        kernel = self._gpu_kernels.get(device.ordinal)
+        if kernel is None:
+            from dalembert.call.cuda.modules import compile_gpu, load_gpu  # nothing else needs a GPU
+
+            recipe, name = self.recipe, self.title
+            with self._lock, _announced(f"compiling {name} for {recipe.model!r} ({device.name})"):
+                if recipe.disk_key is not None:
+                    kernel = load_gpu(
+                        recipe.disk_key, device, dtype=self.dtype, name=name, rollout=self.rollout
+                    )
+                if kernel is None:
+                    lowered = self.lower()
+                    kernel = compile_gpu(
+                        lowered.program,
+                        device,
+                        dtype=self.dtype,
+                        name=name,
+                        key=recipe.disk_key,
+                        extra=self._extra(lowered),
+                        rollout=self.rollout,
+                    )
+                self._gpu_kernels[device.ordinal] = kernel
+                self._learn_results(kernel.extra)
+        return kernel
+
+    @staticmethod
+    def _extra(lowered: Lowered) -> dict[str, object]:
+        """What is stored with a kernel."""
+        return {"results": [[item.name, list(item.shape)] for item in lowered.results]}
+
+    def _learn_results(self, extra: Mapping[str, Any]) -> None:
+        if self._results is None:
+            self._results = tuple(ArrayArgument(name, tuple(shape)) for name, shape in extra["results"])
+
+    def _load(self, width: str) -> codegen.CpuKernel | None:
+        """A function of the library's own from the disk cache, without a trace."""
+        if self.recipe.disk_key is None:
+            return None
+        kernel = codegen.load_kernel(
+            self.recipe.disk_key, dtype=self.dtype, lanes=self._lanes(width), rollout=self.rollout
+        )
+        if kernel is not None:
+            self._learn_results(kernel.extra)
+        return kernel
+
+    def _compile(self, width: str) -> codegen.CpuKernel:
+        lowered = self.lower()
+        return codegen.compile_program(
+            lowered.program,
+            dtype=self.dtype,
+            lanes=self._lanes(width),
+            key=self.recipe.disk_key,
+            extra=self._extra(lowered),
+            rollout=self.rollout,
+        )
+
+    def _lanes(self, width: str) -> int:
+        """How many samples a kernel computes at once; fewer for a tree whose states would fill the cache."""
+        if width == "scalar":
+            return 1
+        lanes = codegen.default_lanes(self.dtype)
+        numbers = STATE_NUMBERS * len(self.recipe.model.bodies) if self.recipe.looped else 0
+        for derivative in self.recipe.derivatives:
+            numbers *= STATE_GROWTH[derivative.kind]
+        while lanes > 2 and lanes * numbers * np.dtype(self.dtype).itemsize > CACHE_BYTES:
+            lanes //= 2
+        return lanes
+
+
+@contextlib.contextmanager
+def _announced(what: str) -> Iterator[None]:
+    """Say what takes so long, once it does."""
+    start, said = time.monotonic(), False
+    # A lock of no owner, which a forked child can release too, and a thread that needs nothing of this one:
+    # so that compiling works in `atexit` handlers, where no thread can be started, and in children.
+    done = _thread.allocate_lock()
+    done.acquire()
+
+    def say() -> None:
+        nonlocal said
+        if not done.acquire(timeout=PATIENCE):
+            said = True
+            sys.stderr.write(f"dalembert: {what} …\n")
+
+    try:
+        with contextlib.suppress(RuntimeError):
+            _thread.start_new_thread(say, ())
+        yield
+    finally:
+        done.release()
+        if said:
+            sys.stderr.write(f"dalembert: done in {time.monotonic() - start:.1f} s\n")

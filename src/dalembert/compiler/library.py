@@ -1,0 +1,184 @@
+"""The library's own functions, compiled for a model: `catalogue` says what they are.
+
+`function(model, name, …)` compiles on first use and keeps the result with the model. The disk cache knows
+these functions by the source they are made from, the model's bytes and the options, so that a hit needs no
+trace.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+from collections.abc import Callable, Hashable
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import Any, Final
+
+from dalembert.algorithms.aligned import aligned
+from dalembert.algorithms.open_tree import is_constrained
+from dalembert.call.arguments import ArrayArgument
+from dalembert.compiler.catalogue import FUNCTIONS, LibraryFunction
+from dalembert.compiler.execution import CompiledFunction
+from dalembert.compiler.lowering import Recipe
+from dalembert.errors import ArgumentError, DtypeError, UnknownNameError, require_choice
+from dalembert.model.model import Model
+from dalembert.model.tree import Tree
+
+__all__ = [
+    "FUNCTIONS",
+    "UNROLLED_BODIES",
+    "LibraryFunction",
+    "argument_shape",
+    "function",
+    "library_recipe",
+    "no_model",
+]
+
+UNROLLED_BODIES: Final = 150
+"""Trees of more bodies are compiled as loops; measured, see design/large-trees.md."""
+
+
+def argument_shape(model: Model, name: str, entry: LibraryFunction | None = None) -> tuple[int, ...] | None:
+    """The shape of an argument known by name, or to the function; None where the name says nothing."""
+    if entry is not None and name in entry.shapes:
+        return entry.shapes[name](model)
+    shapes: dict[str, tuple[int, ...]] = {
+        **dict.fromkeys(("q", "q0", "q1", "q2"), (model.nq,)),
+        **dict.fromkeys(("v", "a", "tau", "dv"), (model.nv,)),
+        **dict.fromkeys(("time", "dt", "stabilization"), ()),
+        "external_forces": (len(model.bodies), 6),
+    }
+    return shapes.get(name)
+
+
+def function(
+    model: Model,
+    name: str,
+    method: str | None = None,
+    *,
+    arrays: tuple[str, ...] = (),
+    options: tuple[tuple[str, Any], ...] = (),
+    dtype: str = "float64",
+    by: str | tuple[str, ...] | None = None,
+) -> CompiledFunction:
+    """A library function compiled for a model; `arrays` are further arrays, `options` static arguments.
+
+    `by`: its Jacobian by one argument or by several, in one kernel.
+    """
+    if by is not None:
+        plain = function(model, name, method, arrays=arrays, options=options, dtype=dtype)
+        return plain.jacobian(*((by,) if isinstance(by, str) else by))
+    key = (name, method, arrays, options, dtype)
+    try:
+        found = model.functions.get(key)
+    except AttributeError:
+        raise no_model(name, model) from None
+    except TypeError:  # what cannot be looked up is not a name
+        if method is not None and not isinstance(method, str):
+            raise UnknownNameError.of(f"method of {name}", method, FUNCTIONS[name].methods) from None
+        wrong = next(key for key, value in options if not isinstance(value, Hashable))
+        raise ArgumentError(f"{name}: {wrong} must be a plain value, such as a name or a number") from None
+    if found is None:
+        # Two threads may both get here: they make equal functions, and share their kernels on disk.
+        recipe = library_recipe(model, name, method, arrays=arrays, options=options)
+        found = model.functions[key] = CompiledFunction(
+            recipe,
+            dtype=dtype,
+            sibling=lambda other: function(model, name, method, arrays=arrays, options=options, dtype=other),
+        )
+        if key == (name, None, (), (), "float64"):
+            model.functions[name] = found
+    return found
+
+
+def no_model(name: str, given: object) -> DtypeError:
+    """The error where a model was expected."""
+    return DtypeError(
+        f"the first argument of {name} must be a Model, got {type(given).__name__}; "
+        "da.load reads one from a file, da.models has some ready"
+    )
+
+
+def library_recipe(
+    model: Model,
+    name: str,
+    method: str | None = None,
+    *,
+    arrays: tuple[str, ...] = (),
+    options: tuple[tuple[str, Any], ...] = (),
+    parameters: tuple[ArrayArgument, ...] = (),
+) -> Recipe:
+    """What to compile for a library function."""
+    entry = FUNCTIONS[name]
+    chosen = next(iter(entry.methods)) if method is None else method
+    require_choice(f"method of {name}", chosen, entry.methods)
+    automatic = entry.automatic if method is None else None
+    algorithm = entry.methods[chosen] if automatic is None else automatic
+    static = dict(options)
+    positional = len(entry.arguments)
+
+    def on_frames(algorithm: Callable[..., Any]) -> Callable[..., Any]:
+        def call(tree: Tree, *values: Any) -> Any:
+            frames = aligned(tree) if entry.frame_free else tree
+            given = dict(zip(arrays, values[positional:], strict=True))
+            return algorithm(frames, *values[:positional], **given, **static)
+
+        return call
+
+    names = (*entry.arguments, *arrays)
+    shapes = [(item, argument_shape(model, item, entry)) for item in names]
+    looped = (
+        chosen in entry.loops
+        and not parameters
+        and len(model.bodies) > UNROLLED_BODIES
+        and _can_loop(model, chosen)
+    )
+    label = chosen if automatic is None else "automatic"
+    identity = f"{name} {label} {names} {options} {parameters} {looped} {model.digest} {source_digest()}"
+    return Recipe(
+        name=name,
+        function=on_frames(algorithm),
+        model=model,
+        arguments=tuple(ArrayArgument(item, shape) for item, shape in shapes if shape is not None),
+        parameters=parameters,
+        looped=looped,
+        identity=hashlib.sha256(identity.encode()).hexdigest(),
+        refusals=tuple(
+            dataclasses.replace(
+                refusal,
+                measure=on_frames(refusal.measure),
+                place=None if refusal.place is None else on_frames(refusal.place),
+            )
+            for refusal in entry.refusals
+        ),
+        unit_quaternions=entry.unit_quaternions,
+    )
+
+
+def _can_loop(model: Model, method: str) -> bool:
+    """Clusters of coupled joints are no passes over bodies: articulated bodies with them are unrolled."""
+    if model.couplings and method in ("aba", "aba_spatial"):
+        return False
+    return not model.time_dependent and not is_constrained(model)
+
+
+@functools.cache
+def source_digest() -> str:
+    """SHA-256 of the package's own source: any change of it makes other cache keys."""
+    digest = hashlib.sha256()
+    for file in sorted(_sources(resources.files("dalembert")), key=str):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _sources(folder: Traversable) -> list[Traversable]:
+    found: list[Traversable] = []
+    pending = [folder]
+    while pending:
+        for item in pending.pop().iterdir():
+            if item.is_dir():
+                pending.append(item)
+            elif item.name.endswith(".py"):
+                found.append(item)
+    return found

@@ -1,0 +1,379 @@
+"""From a function of a model to a program: the tracer meets the physics.
+
+A `Recipe` says what is to be computed: a function of a model and arrays, which arrays, and which values of
+the model are run-time parameters. `lower` traces it, unrolled, or for a large tree as loops over tables.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, NoReturn, TypeAlias, final
+
+import numpy as np
+
+from dalembert import scalar
+from dalembert.algorithms.aligned import aligned
+from dalembert.call.arguments import Array, ArrayArgument
+from dalembert.compiler.body_arrays import InputTable, TableVector
+from dalembert.compiler.catalogue.entry import Refusal
+from dalembert.compiler.tables import TableTree
+from dalembert.errors import ProgramSizeError, TracingError
+from dalembert.model import configuration
+from dalembert.model.body import Body
+from dalembert.model.model import Model
+from dalembert.model.tree import PerBody
+from dalembert.model.values import replace_values
+from dalembert.model.watched_functions import enrol_tracer
+from dalembert.scalar import Scalar
+from dalembert.spatial import ArticulatedInertia, Placement, RigidInertia, Value
+from dalembert.tracing.derivative import Chart, Derivative, derived, grouped
+from dalembert.tracing.derived_program import ChartStatements, StraightCharts, derived_program
+from dalembert.tracing.expression import Expression
+from dalembert.tracing.graph import Graph
+from dalembert.tracing.program import ArraySpec, Program, Statement, Store, Straight
+from dalembert.tracing.replay import copy_trace, digest_of, replay
+from dalembert.tracing.size import check_size
+from dalembert.tracing.statements import assemble
+from dalembert.tracing.trace import ArrayInput, ArrayOutput, Trace, trace
+
+__all__ = ["POSITIONS", "QUATERNION_TOLERANCE", "Lowered", "Recipe", "lower", "trace_recipe"]
+
+POSITIONS: Final = ("q", "q0", "q1", "q2", "q_ref")
+"""Arguments of these names are configurations: their quaternions are checked, and derivatives by them
+are taken on the tangent space."""
+
+QUATERNION_TOLERANCE: Final = {"float64": 1e-6, "float32": 1e-4}
+"""How far the norm of a quaternion may be from one."""
+
+MEASURE: Final = " measure"
+"""The name of an output that is compared with a tolerance and is no result; no function can name one so."""
+SIZE_REMEDY: Final = (
+    "take fewer bodies or, with contact, fewer pairs of shapes (pairs=, exclude=, self_collision=False or a "
+    "smaller nearest= of da.contact.Rigid and da.contact.Compliant), or raise the limit by the environment "
+    "variable DALEMBERT_MAX_OPERATIONS: a million operations take about 100 s and 1.5 GB to compile"
+)
+"""What to do about a program that is too large."""
+
+Rebuild: TypeAlias = Callable[[Sequence[Any]], Any]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Recipe:
+    """A function to compile.
+
+    `function(tree, *arrays)` with one nested list for each argument; `derivatives` are what is wanted instead
+    of its value, each of the one before; `looped` asks for loops over tables; `identity` names a
+    function of the library's own in the disk cache, so that a hit needs no trace; `refusals` are what rows
+    must fulfil beside unit quaternions, which `unit_quaternions=False` does not ask for. `traced`: the trace
+    of a function of the caller's, from which all is compiled, so that nothing that the function reads can
+    change in between, and `tangents` that of dq/dt where functions in the model make it; `state`: that of
+    functions in the model for which alone a recipe without a trace of its own, as loops over tables, may be
+    traced.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    model: Model
+    arguments: tuple[ArrayArgument, ...]
+    parameters: tuple[ArrayArgument, ...] = ()
+    derivatives: tuple[Derivative, ...] = ()
+    looped: bool = False
+    identity: str | None = None
+    refusals: tuple[Refusal, ...] = ()
+    unit_quaternions: bool = True
+    traced: Trace | None = None
+    tangents: Trace | None = None
+    state: str | None = None
+
+    def recorded(self) -> Recipe:
+        """Return the recipe of what the function computes now, whatever changes later."""
+        if self.looped:
+            return dataclasses.replace(self, state=self.model.state_of_functions)
+        tangents = None
+        if self.model.has_functions and any(map(self.is_configuration, self.arguments)):
+            tangents = trace(self._rates, [ArrayInput("q", (self.model.nq,))])
+        with _named_in_size_errors(self):
+            return dataclasses.replace(self, traced=trace_recipe(self), tangents=tangents)
+
+    @property
+    def disk_key(self) -> str | None:
+        """The name of the program in the disk cache; None for its digest, where functions of the caller's in
+        the model make it."""
+        return None if self.model.has_functions else self.identity
+
+    @property
+    def signature(self) -> tuple[ArrayArgument, ...]:
+        """The arrays of a call: the function's arguments, then what its derivatives add."""
+        more = (item for derivative in self.derivatives for item in derivative.inputs)
+        return (*self.arguments, *(ArrayArgument(item.name, item.shape) for item in more))
+
+    def without_derivatives(self) -> Recipe:
+        """The function itself."""
+        return dataclasses.replace(self, derivatives=())
+
+    def charts(self) -> dict[str, Chart]:
+        """The tangent spaces of the configurations: d f(integrate(q, t e_j)) / dt = (df/dq) Q(q) e_j."""
+        rates = self._rates if self.tangents is None else partial(_recorded_rates, self.tangents)
+        return {
+            item.name: Chart(self.model.nv, rates) for item in self.arguments if self.is_configuration(item)
+        }
+
+    def _rates(self, q: Sequence[Scalar]) -> list[list[Scalar]]:
+        """Return dq/dt for each unit velocity."""
+        n = self.model.nv
+        units = [[1.0 if i == j else 0.0 for i in range(n)] for j in range(n)]
+        return [configuration.position_rate(self.model, q, unit) for unit in units]
+
+    def on_model(self, function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
+        """`function(model, *arguments)` with the arguments and then the parameters given in `arrays`."""
+        count = len(self.arguments)
+        model = self.model
+        if self.parameters:
+            names = [parameter.name for parameter in self.parameters]
+            model = replace_values(model, dict(zip(names, arrays[count:], strict=True)))
+        return function(model, *arrays[:count])
+
+    def is_configuration(self, argument: ArrayArgument) -> bool:
+        """Whether an argument is a q, by its name and its shape."""
+        return argument.name in POSITIONS and argument.shape == (self.model.nq,)
+
+    def quaternions(self, argument: ArrayArgument) -> tuple[slice, ...]:
+        """The parts of an argument that must be unit quaternions."""
+        if not self.unit_quaternions or not self.is_configuration(argument):
+            return ()
+        return configuration.unit_quaternions(self.model)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Lowered:
+    """A program, its results, and how they are handed back: `rebuild` takes one array for each."""
+
+    program: Program
+    results: tuple[ArrayArgument, ...]
+    rebuild: Rebuild
+
+    @property
+    def nonzero(self) -> tuple[Array, ...]:
+        """For each result, which elements are not zero by structure."""
+        found = [np.zeros(item.size, bool) for item in self.results]
+        place = {spec.name: mask for spec, mask in zip(self.program.outputs, found, strict=True)}
+        for statement in self.program.statements:
+            if isinstance(statement, Straight):
+                for element in statement.stores:
+                    if element.array in place and not scalar.is_zero(element.value):
+                        place[element.array][element.position] = True
+                continue
+            for store, positions in statement.reached(self.program.tables):
+                if store.address.array in place and not scalar.is_zero(store.value):
+                    place[store.address.array][positions] = True
+        return tuple(mask.reshape(item.shape) for item, mask in zip(self.results, found, strict=True))
+
+
+def lower(recipe: Recipe, dtype: str) -> Lowered:
+    """Trace a recipe. `dtype` decides only how exact a unit quaternion must be."""
+    if recipe.state is not None and recipe.state != recipe.model.state_of_functions:
+        raise TracingError(
+            f"{recipe.name}: a function in {recipe.model!r} reads something that has changed since "
+            "da.compile, and this part was not traced before; call da.compile again"
+        )
+    with _named_in_size_errors(recipe):
+        lowered = _lower_looped(recipe, dtype) if recipe.looped else _lower_unrolled(recipe, dtype)
+        check_size(lowered.program)
+    return lowered
+
+
+@contextlib.contextmanager
+def _named_in_size_errors(recipe: Recipe) -> Iterator[None]:
+    """Name function, model and remedy where a program is too large."""
+    try:
+        yield
+    except ProgramSizeError as error:
+        raise ProgramSizeError(f"{recipe.name} for {recipe.model!r}: {error}; {SIZE_REMEDY}") from error
+
+
+def trace_recipe(recipe: Recipe) -> Trace:
+    """Trace the function of a recipe, without its derivatives, and then what rows must fulfil: one output
+    `MEASURE` more for each."""
+    measures: list[Scalar] = []
+
+    def call(*symbols: Any) -> Any:
+        result = recipe.on_model(recipe.function, symbols)
+        measures.extend(recipe.on_model(refusal.measure, symbols) for refusal in recipe.refusals)
+        return result
+
+    inputs = [ArrayInput(item.name, item.shape) for item in (*recipe.arguments, *recipe.parameters)]
+    traced = trace(call, inputs, flatten=as_lists)
+    more = (ArrayOutput(MEASURE, (), (traced.graph.coerce(measure),)) for measure in measures)
+    return dataclasses.replace(traced, outputs=(*traced.outputs, *more))
+
+
+def _lower_unrolled(recipe: Recipe, dtype: str) -> Lowered:
+    whole = trace_recipe(recipe) if recipe.traced is None else copy_trace(recipe.traced)
+    outputs = tuple(output for output in whole.outputs if output.name != MEASURE)
+    measures = [output.values[0] for output in whole.outputs if output.name == MEASURE]
+    traced = dataclasses.replace(whole, outputs=outputs)
+    check = _refused(traced.graph, recipe, dtype, measures)
+    if traced.graph.loops and recipe.derivatives:
+        lowered = _assembled(traced, recipe.without_derivatives(), check)
+        sizes = {item.name: item.size for item in (*recipe.arguments, *recipe.parameters)}
+        charts = StraightCharts(traced.graph, recipe.charts(), sizes)
+        results = [ArrayInput(output.name, output.shape) for output in traced.outputs]
+        return _derived(recipe, lowered.program, results, charts, traced.rebuild)
+    for derivative in recipe.derivatives:
+        traced = derived(traced, derivative, recipe.charts())
+    return _assembled(traced, recipe, check)
+
+
+def _assembled(traced: Trace, recipe: Recipe, check: Expression | None) -> Lowered:
+    """Results get names of their own, since a function may well return its argument."""
+    outputs = traced.outputs
+    stores = [
+        Store(f"result {output.name}", position, value)
+        for output in outputs
+        for position, value in enumerate(output.values)
+    ]
+    program = assemble(
+        traced.graph,
+        [ArraySpec(item.name, item.size) for item in (*recipe.signature, *recipe.parameters)],
+        [ArraySpec(f"result {output.name}", output.size) for output in outputs],
+        stores,
+        check,
+    )
+    results = tuple(ArrayArgument(output.name, output.shape) for output in outputs)
+    return Lowered(program, results, lambda arrays: grouped(arrays, recipe.derivatives, traced.rebuild))
+
+
+def _lower_looped(recipe: Recipe, dtype: str) -> Lowered:
+    frames = aligned(recipe.model)
+    needed: frozenset[tuple[str, int, int]] | None = None
+    for _ in range(2):  # the first trace finds out which intermediate values later passes read
+        graph = Graph()
+        tree = TableTree(frames, graph, needed)
+        arrays = [InputTable(graph, item.name, width=math.prod(item.shape[1:])) for item in recipe.arguments]
+        result = recipe.function(tree, *arrays)
+        needed = tree.needed()
+    if not isinstance(result, TableVector):
+        raise TracingError(f"{recipe.name} cannot be compiled as loops: it returns {type(result).__name__}")
+    if graph.loops:
+        raise TracingError(
+            f"{recipe.name}: a function that iterates (scalar.loop) cannot be compiled as loops over the "
+            "bodies of a large tree"
+        )
+    program = Program(
+        inputs=tuple(ArraySpec(item.name, item.size) for item in recipe.arguments),
+        outputs=tuple(tree.outputs),
+        states=tuple(tree.states),
+        statements=tuple(tree.statements),
+        tables=tree.tables | graph.tables,
+        check=_refused(graph, recipe, dtype),
+    )
+    return _derived(
+        recipe, program, [ArrayInput("output", (result.size,))], _TableCharts(tree, recipe), _only
+    )
+
+
+def _only(results: Sequence[Any]) -> Any:
+    return results[0]
+
+
+def _derived(
+    recipe: Recipe, program: Program, results: Sequence[ArrayInput], charts: ChartStatements, rebuild: Rebuild
+) -> Lowered:
+    """A program with loops and the derivatives that are wanted of it."""
+    arguments = [ArrayInput(item.name, item.shape) for item in (*recipe.signature, *recipe.parameters)]
+    program, found = derived_program(program, results, recipe.derivatives, arguments, charts)
+    return Lowered(
+        program,
+        tuple(ArrayArgument(item.name, item.shape) for item in found),
+        lambda arrays: grouped(arrays, recipe.derivatives, rebuild),
+    )
+
+
+@final
+class _TableCharts:
+    """Charts of a large tree, joint by joint."""
+
+    def __init__(self, tree: TableTree, recipe: Recipe) -> None:
+        self.graph = tree.graph
+        self._tree = tree
+        self._sizes = {name: chart.size for name, chart in recipe.charts().items()}
+
+    def sizes(self) -> Mapping[str, int]:
+        return self._sizes
+
+    def rate(self, argument: str, change: str, target: str) -> Statement:
+        q, dq = InputTable(self.graph, argument), InputTable(self.graph, change)
+        return self._tree.per_joint(target, "q", partial(_rate, q, dq))
+
+    def slope(self, argument: str, slope: str, target: str) -> Statement:
+        q, own = InputTable(self.graph, argument), InputTable(self.graph, slope)
+        return self._tree.per_joint(target, "v", partial(_tangent_slope, q, own))
+
+    def directions(self, argument: str) -> NoReturn:
+        raise TracingError("the Jacobian of a tree in loops is made of products with directions")
+
+
+def _rate(q: InputTable, dq: InputTable, body: Body) -> list[Scalar]:
+    return body.joint.position_rate(body.own_q(q), body.own_v(dq))  # type: ignore[arg-type]
+
+
+def _recorded_rates(tangents: Trace, q: Sequence[Expression]) -> list[list[Scalar]]:
+    """Return dq/dt for each unit velocity, as it was recorded."""
+    (values,) = replay(tangents, q[0].graph, {"q": q})
+    size = len(q)
+    return [values[k : k + size] for k in range(0, len(values), size)]
+
+
+def _tangent_slope(q: InputTable, slope: InputTable, body: Body) -> list[Scalar]:
+    """Q(q)^T slope of one joint."""
+    own_q, own = body.own_q(q), body.own_q(slope)  # type: ignore[arg-type]
+    units = [[1.0 if i == j else 0.0 for i in range(body.nv)] for j in range(body.nv)]
+    rates = [body.joint.position_rate(own_q, unit) for unit in units]
+    return [sum((a * b for a, b in zip(rate, own, strict=True)), 0.0) for rate in rates]
+
+
+def as_lists(value: Any) -> Any:
+    """Spatial values as nested lists: 3 numbers, 3x3, 6 numbers (angular first), 4x4 homogeneous, 6x6."""
+    if isinstance(value, PerBody | list | tuple):
+        return [as_lists(item) for item in value]
+    if isinstance(value, Placement):
+        return value.homogeneous()
+    if isinstance(value, RigidInertia | ArticulatedInertia):
+        return value.matrix()
+    if isinstance(value, Value):
+        return value.to_list()  # type: ignore[attr-defined]
+    return value
+
+
+def _trace_digest(function: Callable[..., Any], shapes: Sequence[tuple[int, ...]]) -> str:
+    """Return the digest of the trace of any function of arrays."""
+    inputs = [ArrayInput(f"argument {k}", shape) for k, shape in enumerate(shapes)]
+    return digest_of(trace(function, inputs, flatten=as_lists))
+
+
+enrol_tracer(_trace_digest)
+
+
+def _refused(graph: Graph, recipe: Recipe, dtype: str, measures: Sequence[Scalar] = ()) -> Expression | None:
+    """Return the condition that a quaternion of a configuration is off unit norm or not a number, or that a
+    measure exceeds its tolerance; None where there is nothing to check."""
+    tolerance = 2.0 * QUATERNION_TOLERANCE[dtype]  # |p|^2 is twice as far from one as |p|
+    bad: Scalar = False
+    for argument in recipe.arguments:
+        for place in recipe.quaternions(argument):
+            parts = [graph.input(argument.name, k) for k in range(place.start, place.stop)]
+            square = sum((p * p for p in parts), 0.0)
+            # Negated, since every comparison with NaN is false.
+            near = scalar.absolute(square - 1.0) <= tolerance
+            bad = scalar.logical_or(bad, scalar.logical_not(near))
+    for refusal, measure in zip(recipe.refusals, measures, strict=False):
+        if scalar.literal(measure) is None:
+            bad = scalar.logical_or(bad, refusal.tolerance[dtype] < measure)
+    return None if bad is False else graph.condition(bad)

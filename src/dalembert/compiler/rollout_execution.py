@@ -1,0 +1,352 @@
+"""A compiled step, taken many times in one call: arrays in, trajectories out.
+
+    x_0 given;   x_(t+1), y_t = f(x_t, u_t, p),   t = 0 … T - 1
+
+x is *carried* from step to step, u is a *stream* with a value for each step, p is the same at every step. The
+loop over t is in the kernel, each thread takes whole samples through all their steps.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert import codegen
+from dalembert.call import result_memory
+from dalembert.call.arguments import Array, ArrayArgument, Rows, as_rows, whole_number
+from dalembert.call.binding import bind
+from dalembert.call.refused_rows import refusal_of
+from dalembert.compiler.execution import CHECKS
+from dalembert.compiler.kernels import Kernels
+from dalembert.compiler.lowering import Recipe
+from dalembert.errors import require_choice
+from dalembert.host.foreign_arrays import library_of
+from dalembert.host.memory_limits import require_memory
+from dalembert.tracing.count import OperationCount, count_program
+
+if TYPE_CHECKING:
+    from dalembert.call.cuda.rollouts import GpuRollout
+
+__all__ = ["CompiledRollout", "RolloutRun", "compile_rollout"]
+
+MAX_STEPS: Final = 2**63 - 1
+"""Kernels count steps in 64-bit integers."""
+
+SECONDS_UNTIL_INTERRUPT: Final = 0.04
+"""[s] A block of rows takes no more steps in one call of the kernel, between which Python can handle signals:
+not noticed by people, and long beside what a call costs."""
+
+SECONDS_UNTIL_PROGRESS: Final = 0.1
+"""[s] All rows together take no more steps until they are at the same step, which can be reported and is
+where an interrupt leaves them. Bringing 1,024 humanoids there costs 0.4 ms."""
+
+FIRST_STEPS_WORK: Final = 20_000_000
+"""Instructions (about 5 ms) that the first steps of a block of rows may take, before time has been measured:
+estimates may be several times off for programs with loops."""
+
+FIRST_STEPS_WORK_IN_ALL: Final = 400_000_000
+"""Instructions (about 0.1 s) that the first steps of all rows may take a thread."""
+
+MAX_GROWTH: Final = 8.0
+"""How many times more steps a call takes than the one before it, at most: short times are measured badly."""
+
+
+def compile_rollout(
+    recipe: Recipe, *, carried: Mapping[str, int], streams: Sequence[str] = (), dtype: str = "float64"
+) -> CompiledRollout:
+    """Compile a step for many steps in one call.
+
+    `carried`: arguments of the step, each with the number of the result that it becomes at the next step;
+    `streams`: arguments that have a value for each step. All others are the same at every step.
+    """
+    names = [item.name for item in (*recipe.signature, *recipe.parameters)]
+    for name in (*carried, *streams):
+        require_choice(f"argument of {recipe.name}", name, names)
+    return CompiledRollout(recipe, codegen.Rollout(tuple(carried.items()), tuple(streams)), dtype)
+
+
+@final
+class CompiledRollout:
+    """Many steps of a function of arrays, compiled for one model.
+
+    `f(q, v, tau, dt, steps=100, every=10)`: arguments in the order of the step's, by place or by name, each
+    for one sample or with any leading batch shape: initial values of what is carried, `(…, steps, n)` of
+    streams, and constants. The results are written after every `every` steps.
+    """
+
+    __slots__ = ("_kernels", "_rollout", "dtype")
+
+    def __init__(self, recipe: Recipe, rollout: codegen.Rollout, dtype: str) -> None:
+        self.dtype = dtype
+        self._rollout = rollout
+        self._kernels = Kernels(recipe, dtype, rollout=rollout)
+
+    @property
+    def outputs(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the results of one step."""
+        return {item.name: item.shape for item in self._kernels.results()}
+
+    @property
+    def operation_count(self) -> OperationCount:
+        """Arithmetic operations a sample and step, after simplification."""
+        return count_program(self._kernels.lower().program)
+
+    def __call__(
+        self,
+        *args: object,
+        steps: int,
+        every: int = 1,
+        parameters: Mapping[str, object] | None = None,
+        check: str = "raise",
+        progress: Callable[[int], None] | None = None,
+        **named: object,
+    ) -> RolloutRun:
+        """Take all steps. `progress` is called with the number of steps done, several times a second.
+
+        `check`: "raise" refuses a batch with a sample that is refused at some step, "flag" makes its results
+        NaN from there on, "off" does not look.
+        """
+        require_choice("check", check, CHECKS)
+        run = self.start(*args, steps=steps, every=every, parameters=parameters, **named)
+        while run.done < run.steps:
+            run.advance()
+            if check == "raise":
+                run.require_accepted()
+            if progress is not None:
+                progress(run.done)
+        if check == "flag":
+            run.flag()
+        return run
+
+    def drop_program(self) -> None:
+        """Give back the traced step (77 MB for a humanoid with contact), which is needed again only for a
+        kernel of another width, and traced again then."""
+        self._kernels.drop_program()
+
+    def on_gpu(
+        self,
+        values: Mapping[str, object],
+        *,
+        steps: int,
+        every: int,
+        starts: Mapping[int, str | float],
+        unwanted: Collection[str] = (),
+    ) -> GpuRollout:
+        """All steps in one launch, of arguments by name, arrays on a GPU among them.
+
+        `starts`: results, by number, whose frames begin with the start: with the value of an argument, or
+        with a number. `unwanted`: carried arguments of which nobody wants frames.
+        """
+        # Nothing else needs a GPU.
+        libraries = (library_of(value) for value in values.values())
+        if next((name for name in libraries if name is not None), None) == "jax":
+            from dalembert.interop.jax_rollouts import launch_rollout
+        else:
+            from dalembert.call.cuda.rollouts import launch_rollout
+
+        return launch_rollout(
+            self._kernels,
+            self._rollout,
+            values,
+            steps=steps,
+            every=every,
+            starts=starts,
+            unwanted=unwanted,
+        )
+
+    def start(
+        self,
+        *args: object,
+        steps: int,
+        every: int = 1,
+        parameters: Mapping[str, object] | None = None,
+        **named: object,
+    ) -> RolloutRun:
+        """A rollout to be taken piece by piece with `advance`; no step is done yet."""
+        recipe = self._kernels.recipe
+        count, spacing = _whole("steps", steps, 0), _whole("every", every, 1)
+        values = bind(recipe, args, named, parameters)
+        signature = [
+            ArrayArgument(item.name, (count, *item.shape)) if item.name in self._rollout.streams else item
+            for item in (*recipe.signature, *recipe.parameters)
+        ]
+        return RolloutRun(
+            self._kernels, self._rollout, as_rows(signature, values, self.dtype), count, spacing
+        )
+
+
+class _Reached(NamedTuple):
+    """How far a rollout is; `spare` are the arrays into which the next steps write the state."""
+
+    done: int
+    state: dict[str, Array]
+    spare: dict[str, Array]
+    refused: npt.NDArray[np.int64]
+
+
+@final
+class RolloutRun:
+    """A rollout under way, or done.
+
+    `outputs`: for each result an array `(…, steps // every, *shape)`, of which the first `done // every` are
+    computed. `state`: the carried arguments after `done` steps. `refused`: for each sample the first step
+    whose arguments were refused, or -1.
+
+    Steps read one set of state arrays and write another, and then `done`, `state` and `refused` change
+    together, by one assignment: an interrupt, whenever it comes, leaves what was reached before.
+    """
+
+    __slots__ = (
+        "_inputs",
+        "_kernels",
+        "_measured",
+        "_reached",
+        "_rollout",
+        "_rows",
+        "every",
+        "outputs",
+        "steps",
+    )
+
+    def __init__(
+        self, kernels: Kernels, rollout: codegen.Rollout, rows: Rows, steps: int, every: int
+    ) -> None:
+        """`rows` hold the arguments, streams with all their steps."""
+        recipe = kernels.recipe
+        self._kernels = kernels
+        self._rollout = rollout
+        self._rows = rows
+        self.steps = steps
+        self.every = every
+        self._measured: tuple[int, float] | None = None
+        arguments = dict(zip((*recipe.signature, *recipe.parameters), rows.matrices, strict=True))
+        state: dict[str, Array] = {}
+        for item, matrix in arguments.items():
+            if item.name in dict(rollout.carried):
+                whole = np.array(np.broadcast_to(matrix, (rows.count, item.size)), order="C")
+                state[item.name] = whole.reshape(rows.batch + item.shape)
+        self._inputs = [
+            (matrix, item, len(matrix) > 1 or item.name in state) for item, matrix in arguments.items()
+        ]
+        slots = steps // every
+        numbers = rows.count * slots * sum(item.size for item in kernels.results())
+        require_memory(
+            f"{recipe.name}: the results of {slots} frames of {rows.count} samples",
+            numbers * np.dtype(kernels.dtype).itemsize,
+            "take fewer steps or samples, or keep a frame every so many steps, such as every=100",
+        )
+        self.outputs = tuple(
+            result_memory.empty((*rows.batch, slots, *item.shape), kernels.dtype)
+            for item in kernels.results()
+        )
+        spare = {name: np.empty_like(array) for name, array in state.items()}
+        self._reached = _Reached(0, state, spare, np.full(rows.batch, -1, np.int64))
+
+    @property
+    def done(self) -> int:
+        """The number of steps taken."""
+        return self._reached.done
+
+    @property
+    def state(self) -> dict[str, Array]:
+        """The carried arguments after `done` steps."""
+        return self._reached.state
+
+    @property
+    def refused(self) -> npt.NDArray[np.int64]:
+        """For each sample the first step whose arguments were refused, or -1."""
+        return self._reached.refused
+
+    def advance(self, steps: int | None = None) -> None:
+        """Take that many more steps, or as many as take about 0.1 s; not more than are left."""
+        left = self.steps - self.done
+        wanted = left if steps is None else min(left, _whole("steps", steps, 0))
+        if not self._rows.count:
+            self._reached = self._reached._replace(done=self.steps)
+            return
+        kernel = self._kernels.kernel("scalar" if self._rows.count == 1 else "lanes")
+        end = self.done + wanted
+        while self.done < end:
+            count = min(self._next_chunk(kernel), end - self.done)
+            begun = time.perf_counter()
+            self._reached = self._after(kernel, count)
+            self._measured = (count, time.perf_counter() - begun)
+            if steps is None:
+                return
+
+    def _after(self, kernel: codegen.CpuKernel, count: int) -> _Reached:
+        """Take `count` steps from what was reached; return what is reached then."""
+        kernels, rows, rollout = self._kernels, self._rows.count, self._rollout
+        done, state, spare, refused_before = self._reached
+        item = np.dtype(kernels.dtype).itemsize
+        inputs = []
+        for matrix, argument, batched in self._inputs:
+            array = state.get(argument.name, matrix)
+            step = argument.size * item if argument.name in rollout.streams else 0
+            row = 0 if not batched else array.strides[0] if step else argument.size * item
+            inputs.append(codegen.StepArray(codegen.address_of(array) + done * step, row, step))
+        written, slots = done // self.every, self.steps // self.every
+        outputs = []
+        for array, result in zip(self.outputs, kernels.results(), strict=True):
+            step = result.size * item
+            outputs.append(codegen.StepArray(codegen.address_of(array) + written * step, slots * step, step))
+        for name, _ in rollout.carried:
+            array = spare[name]
+            outputs.append(codegen.StepArray(codegen.address_of(array), array.size // rows * item))
+        refused = np.empty(rows, np.int64)
+        outputs.append(codegen.StepArray(codegen.address_of(refused), refused.itemsize))
+        first = self.every - done % self.every
+        codegen.run_rollout(kernel, inputs, outputs, rows, steps=count, first=first, every=self.every)
+        now = refused.reshape(refused_before.shape)
+        newly = (refused_before < 0) & (now >= 0)
+        return _Reached(done + count, spare, state, np.where(newly, now + done, refused_before))
+
+    def require_accepted(self) -> None:
+        """Raise if a sample has been refused: the one of the earliest step."""
+        refused = self.refused.ravel()
+        if not np.any(refused >= 0):
+            return
+        step = int(refused[refused >= 0].min())
+        raise self._refusal(int(np.argmax(refused == step)), step)
+
+    def flag(self) -> None:
+        """Make the results of refused samples NaN, from the refused step on."""
+        for place in map(tuple, np.argwhere(self.refused >= 0)):
+            for array in self.outputs:
+                array[place][self.refused[place] // self.every :] = np.nan
+            for array in self.state.values():
+                array[place] = np.nan
+
+    def _next_chunk(self, kernel: codegen.CpuKernel) -> int:
+        """Return how many steps to take until all rows are at the same step: by the time of the steps before,
+        or by the estimated work of the first ones."""
+        blocks = -(-self._rows.count // kernel.info.lanes)
+        a_thread = -(-blocks // codegen.get_num_threads())
+        if self._measured is None:
+            work = min(FIRST_STEPS_WORK, FIRST_STEPS_WORK_IN_ALL // a_thread)
+            return max(1, work // kernel.info.work)
+        count, passed = self._measured
+        seconds = min(SECONDS_UNTIL_PROGRESS, SECONDS_UNTIL_INTERRUPT * a_thread)
+        return max(1, int(count * min(MAX_GROWTH, seconds / max(passed, 1e-9))))
+
+    def _refusal(self, row: int, step: int) -> Exception:
+        """Why a row is refused at a step: the steps before it are taken again, alone."""
+        matrices = [matrix[min(row, len(matrix) - 1)][np.newaxis] for matrix in self._rows.matrices]
+        alone = Rows((), 1, tuple(matrices))
+        again = RolloutRun(self._kernels, self._rollout, alone, self.steps, self.steps + 1)
+        again.advance(step)
+        there = []
+        for matrix, item, _ in again._inputs:
+            array = again.state.get(item.name, matrix)
+            start = step * item.size if item.name in self._rollout.streams else 0
+            there.append(array.reshape(1, -1)[:, start : start + item.size])
+        rows = Rows(self._rows.batch, self._rows.count, tuple(there))
+        return refusal_of(self._kernels.recipe, rows, row, self._kernels.dtype, step=step)
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    return whole_number(name, value, least, MAX_STEPS)

@@ -1,0 +1,334 @@
+"""A tree too large to unroll: each pass is traced once per *kind* of body and becomes a loop over tables.
+
+Bodies of one kind share their joint type and the structure of their constants; the constants themselves stand
+in a table, a row a body. A number that all bodies of a kind share stays a literal and folds. Owns live in
+state arrays, a row a body. A carry is needed only until the last child has read it, and a gathered sum only
+from the first child to the body itself: they live in few rows that are used again (*slots*), which stay in
+the cache however large the tree. Of a carry, only the entries that are not the same literal everywhere are
+kept. The algorithms do not know: they see the same passes and the same handles as on a `Model`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final, final
+
+import numpy as np
+
+from dalembert.compiler import body_kinds
+from dalembert.compiler.body_arrays import BodyIndex, BodySlice, FollowedPlace, TableOwns, TableVector
+from dalembert.compiler.slots import carry_slots, sum_slots
+from dalembert.errors import TracingError
+from dalembert.model.body import Body
+from dalembert.model.tree import PerBody, Tree
+from dalembert.scalar import Scalar, literal
+from dalembert.spatial.structure import leaves, rebuild
+from dalembert.tracing.expression import Expression, live
+from dalembert.tracing.graph import Graph
+from dalembert.tracing.program import Address, ArraySpec, IndexedStore, Loop, Statement, Store, Straight
+
+__all__ = ["TableTree"]
+
+NUMBERS: Final = "body numbers"
+OWN: Final = "own"
+CARRY: Final = ("carry slot", "parent's carry slot")
+SUM: Final = ("sum slot", "parent's sum slot")
+KINDS: Final = "kind"
+OFFSETS: Final = {"q": "q offset", "v": "v offset"}
+FOLLOWED: Final = "place in {} of term {}"
+
+
+@final
+class TableTree(Tree):
+    """The tree's passes as loops; `statements`, `states`, `outputs` and `tables` become its Program's."""
+
+    __slots__ = (
+        "_handles",
+        "_needed",
+        "_slots",
+        "_tree",
+        "bodies",
+        "closure",
+        "constraints",
+        "graph",
+        "gravity",
+        "loop_names",
+        "loops",
+        "nq",
+        "nv",
+        "outputs",
+        "parents",
+        "statements",
+        "states",
+        "tables",
+    )
+
+    def __init__(
+        self, tree: Tree, graph: Graph, needed: frozenset[tuple[str, int, int]] | None = None
+    ) -> None:
+        """`needed`: what an earlier trace of the function found to be read of the owns; None: all."""
+        self._tree = tree
+        self._needed = needed
+        self.graph = graph
+        self.statements: list[Statement] = []
+        self.states: list[ArraySpec] = []
+        self.outputs: list[ArraySpec] = []
+        self.tables: dict[str, np.ndarray[Any, Any]] = {}
+        self._slots: dict[str, int] = {}
+        self.parents = tree.parents
+        self.gravity = tree.gravity
+        self.nq, self.nv = tree.nq, tree.nv
+        self.loops, self.loop_names = tree.loops, tree.loop_names
+        self.constraints, self.closure = tree.constraints, tree.closure
+        self._handles = self._tabulate()
+        self.bodies = tree.bodies
+
+    def outward(self, step: Callable[[Body, Any], tuple[Any, Any]], base: Any) -> PerBody[Any]:
+        width = len(leaves(base))
+        carry = self._state("carry", width * self._slots["carry"])
+        own_row, parent_row = CARRY
+
+        def received(kept: list[Any]) -> Any:
+            return rebuild(
+                base,
+                [self._either(leaf, Address(carry, parent_row, width, j)) for j, leaf in enumerate(kept)],
+            )
+
+        kept, sent, owns = self._settle(step, leaves(base), received)
+        start = [Store(carry, j, self._node(leaf)) for j, leaf in enumerate(leaves(base)) if kept[j] is None]
+        self.statements.append(Straight(tuple(start)))
+        passed = [
+            tuple(
+                IndexedStore(Address(carry, own_row, width, j), self._node(leaf))
+                for j, leaf in enumerate(values)
+                if kept[j] is None
+            )
+            for values in sent
+        ]
+        return self._loop(passed, owns, reverse=False)
+
+    def inward(self, step: Callable[[Body, Any], tuple[Any, Any]], zero: Any) -> tuple[PerBody[Any], Any]:
+        width = len(leaves(zero))
+        sums = self._state("gathered", width * self._slots["sum"])
+        own_row, parent_row = SUM
+
+        def received(kept: list[Any]) -> Any:
+            return rebuild(
+                zero, [self._either(leaf, Address(sums, own_row, width, j)) for j, leaf in enumerate(kept)]
+            )
+
+        kept, sent, owns = self._settle(step, leaves(zero), received)
+        entries = [j for j, leaf in enumerate(kept) if leaf is None]
+        # A body has read its sum: the slot is cleared for its next user, which may be the parent at once.
+        cleared = tuple(IndexedStore(Address(sums, own_row, width, j), self._node(0.0)) for j in entries)
+        passed = [
+            (
+                *cleared,
+                *(
+                    IndexedStore(Address(sums, parent_row, width, j), self._node(values[j]), accumulate=True)
+                    for j in entries
+                ),
+            )
+            for values in sent
+        ]
+        result = self._loop(passed, owns, reverse=True)
+        world = [self._either(leaf, Address.fixed(sums, j)) for j, leaf in enumerate(kept)]
+        return result, rebuild(zero, world)
+
+    def collect(self, per_body: PerBody[Sequence[Scalar]] | Sequence[Sequence[Scalar]]) -> Any:
+        array = f"collected {len(self.outputs)}"
+        self.outputs.append(ArraySpec(array, self.nv))
+        cases = tuple(self._collected(array, body, leaves(per_body[body.index])) for body in self._handles)
+        self._append(cases, reverse=False)
+        return TableVector(array, self.nv)
+
+    def per_joint(self, array: str, order: str, step: Callable[[Body], Sequence[Scalar]]) -> Loop:
+        """A loop that stores what `step` makes of each independent joint at its places in q or in v."""
+        cases = tuple(
+            ()
+            if body.dependence is not None
+            else tuple(
+                IndexedStore(Address(array, OFFSETS[order], 1, j), self._node(leaf))
+                for j, leaf in enumerate(step(body))
+            )
+            for body in self._handles
+        )
+        return Loop(len(self._tree.bodies), False, KINDS if len(cases) > 1 else None, cases)
+
+    def _collected(self, array: str, body: Body, values: list[Any]) -> tuple[IndexedStore, ...]:
+        """A joint's forces at its own places; those of one that follows others at theirs, G^T tau."""
+        if body.dependence is None:
+            coupled = any(other.dependence is not None for other in self._handles)
+            return tuple(
+                IndexedStore(Address(array, OFFSETS["v"], 1, j), self._node(leaf), accumulate=coupled)
+                for j, leaf in enumerate(values)
+            )
+        return tuple(
+            IndexedStore(Address(array, place.table, 1, 0), self._node(ratio * values[0]), accumulate=True)  # type: ignore[attr-defined]
+            for _, place, ratio in body.dependence.terms
+        )
+
+    def needed(self) -> frozenset[tuple[str, int, int]]:
+        """Of the owns that are stored: (state, kind, leaf) of those that some later pass reads."""
+        own_states = {state.name for state in self.states if state.name.startswith(OWN)}
+        stored = [
+            (kind, store)
+            for statement in self.statements
+            if isinstance(statement, Loop)
+            for kind, case in enumerate(statement.cases)
+            for store in case
+        ]
+        while True:
+            read = {
+                (node.data.array, kind, node.data.offset)
+                for kind in range(len(self._handles))
+                for node in live([store.value for of, store in stored if of == kind])
+                if node.op == "load" and node.data.array in own_states
+            }
+            kept = [
+                (kind, store)
+                for kind, store in stored
+                if store.address.array not in own_states
+                or (store.address.array, kind, store.address.offset) in read
+            ]
+            if len(kept) == len(stored):
+                return frozenset(read)
+            stored = kept
+
+    def _settle(
+        self,
+        step: Callable[[Body, Any], tuple[Any, Any]],
+        start: list[Any],
+        received: Callable[[list[Any]], Any],
+    ) -> tuple[list[Any], list[list[Any]], list[Any]]:
+        """Trace every kind; an entry of the carry stays a literal while all kinds pass it on."""
+        kept = [literal(leaf) for leaf in start]
+        while True:
+            results = [step(body, received(kept)) for body in self._handles]
+            sent = [leaves(carry) for carry, _ in results]
+            settled = [
+                number
+                if number is not None and all(literal(values[j]) == number for values in sent)
+                else None
+                for j, number in enumerate(kept)
+            ]
+            if settled == kept:
+                return kept, sent, [own for _, own in results]
+            kept = settled
+
+    def _loop(
+        self, passed: list[tuple[IndexedStore, ...]], owns: list[Any], *, reverse: bool
+    ) -> PerBody[Any]:
+        """Append the loop that passes carries on and keeps what later passes read of the owns."""
+        name = f"{OWN} {len(self.states)}"
+        places = [self._places(name, kind, own) for kind, own in enumerate(owns)]
+        width = max((max(place.values(), default=-1) + 1 for place in places), default=0)
+        if width:
+            self._state(OWN, width * len(self._tree.bodies))
+        cases = []
+        templates = []
+        for own, place, carries in zip(owns, places, passed, strict=True):
+            later = leaves(own)
+            keep = tuple(
+                IndexedStore(Address(name, None, width, at), self._node(later[k])) for k, at in place.items()
+            )
+            cases.append((*carries, *keep))
+            for k, at in place.items():
+                later[k] = self.graph.load(Address(name, None, width, at))
+            templates.append((own, later))
+        self._append(tuple(cases), reverse=reverse)
+        return TableOwns(templates)
+
+    def _places(self, state: str, kind: int, own: Any) -> dict[int, int]:
+        """Which leaves of an own are stored, in which column: all at first, then those needed."""
+        kept = [k for k, leaf in enumerate(leaves(own)) if self._must_keep(leaf)]
+        if self._needed is None:
+            return {k: k for k in kept}
+        return {k: at for at, k in enumerate(k for k in kept if (state, kind, k) in self._needed)}
+
+    def _append(self, cases: tuple[tuple[IndexedStore, ...], ...], *, reverse: bool) -> None:
+        if any(cases):
+            kinds = KINDS if len(cases) > 1 else None
+            self.statements.append(Loop(len(self._tree.bodies), reverse, kinds, cases))
+
+    def _must_keep(self, leaf: Any) -> bool:
+        """Literals, constants of the tables and inputs can be had again in any loop; the rest is stored."""
+        if literal(leaf) is not None:
+            return False
+        return not (leaf.op == "load" and leaf.data.array not in {state.name for state in self.states})
+
+    def _either(self, number: float | None, address: Address) -> Any:
+        return self.graph.load(address) if number is None else number
+
+    def _node(self, leaf: Any) -> Expression:
+        return leaf if isinstance(leaf, Expression) else self.graph.constant(float(leaf))
+
+    def _state(self, role: str, size: int) -> str:
+        name = f"{role} {len(self.states)}"
+        self.states.append(ArraySpec(name, size))
+        return name
+
+    def _tabulate(self) -> tuple[Body, ...]:
+        """Sort the bodies into kinds, write the tables, and make one handle a kind."""
+        bodies = self._tree.bodies
+        members: dict[Any, list[Body]] = {}
+        for body in bodies:
+            if body.joint.time_dependent:
+                raise TracingError(f"joint {body.joint_name!r}: time-dependent joints are not tabulated")
+            members.setdefault(body_kinds.kind(body), []).append(body)
+        rows = {body.index: body_kinds.numbers(body) for body in bodies}
+        width = max(len(row) for row in rows.values())
+        numbers = np.zeros((len(bodies), width))
+        kinds = np.zeros(len(bodies), np.int64)
+        for kind, group in enumerate(members.values()):
+            for body in group:
+                numbers[body.index, : len(rows[body.index])] = rows[body.index]
+                kinds[body.index] = kind
+        self.tables[NUMBERS] = numbers.ravel()
+        for names, rows_used, role in ((CARRY, carry_slots, "carry"), (SUM, sum_slots, "sum")):
+            own, parent, self._slots[role] = rows_used(self._tree.parents)
+            self.tables[names[0]], self.tables[names[1]] = own, parent
+        self.tables[OFFSETS["q"]] = np.asarray([body.q_slice.start for body in bodies], np.int64)
+        self.tables[OFFSETS["v"]] = np.asarray([body.v_slice.start for body in bodies], np.int64)
+        self._tabulate_couplings()
+        if len(members) > 1:
+            self.tables[KINDS] = kinds
+        return tuple(
+            self._handle(kind, group[0], numbers[kinds == kind])
+            for kind, group in enumerate(members.values())
+        )
+
+    def _tabulate_couplings(self) -> None:
+        """For each term of a coupling, where the variables that it follows stand in q and in v."""
+        followed = [() if body.dependence is None else body.dependence.terms for body in self._tree.bodies]
+        for k in range(max(map(len, followed), default=0)):
+            for which, array in enumerate("qv"):
+                places = [terms[k][which] if k < len(terms) else 0 for terms in followed]
+                self.tables[FOLLOWED.format(array, k)] = np.asarray(places, np.int64)
+
+    def _handle(self, kind: int, template: Body, numbers: np.ndarray[Any, Any]) -> Body:
+        """A body whose constants are loads of the tables, and literals where its kind agrees."""
+        shared = np.all(numbers == numbers[0], axis=0)
+        width = numbers.shape[1]
+        values: list[Any] = [
+            float(numbers[0, j]) if shared[j] else self.graph.load(Address(NUMBERS, None, width, j))
+            for j in range(len(body_kinds.numbers(template)))
+        ]
+        dependence = template.dependence
+        if dependence is not None:
+            terms = tuple(
+                (FollowedPlace(FOLLOWED.format("q", k)), FollowedPlace(FOLLOWED.format("v", k)), ratio)
+                for k, (_, _, ratio) in enumerate(dependence.terms)
+            )
+            dependence = replace(dependence, terms=terms)  # type: ignore[arg-type]
+        return body_kinds.with_numbers(
+            replace(
+                template,
+                dependence=dependence,
+                index=BodyIndex(kind),
+                q_slice=BodySlice(OFFSETS["q"], template.nq),  # type: ignore[arg-type]
+                v_slice=BodySlice(OFFSETS["v"], template.nv),  # type: ignore[arg-type]
+            ),
+            values,
+        )

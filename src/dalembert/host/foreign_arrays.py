@@ -1,0 +1,158 @@
+"""Arrays of other libraries among the arguments of a call: which bridge computes with them.
+
+No library is imported to find out: a type says by its module where it comes from. Arrays on a GPU of any
+other library are known by their `__cuda_array_interface__`, or by the device that DLPack names.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from dalembert.errors import DtypeError
+
+__all__ = [
+    "DLPACK_CUDA",
+    "Bridge",
+    "bridge_of",
+    "float_type",
+    "is_cuda",
+    "is_foreign",
+    "is_on_gpu",
+    "library_of",
+    "require_library",
+    "require_numpy",
+]
+
+BRIDGES: Final = {
+    "torch": "dalembert.interop.torch",
+    "jax": "dalembert.interop.jax",
+    "jaxlib": "dalembert.interop.jax",
+}
+"""The module that serves the arrays of a library, by the library's name."""
+
+ON_GPU: Final = "dalembert.call.cuda.calls"
+"""The module that serves all other arrays on a GPU."""
+
+KINDS: Final = {
+    "dalembert.interop.torch": "PyTorch tensor",
+    "dalembert.interop.jax": "JAX array",
+    ON_GPU: "GPU array",
+}
+
+LIBRARIES: Final = {
+    "torch": ("PyTorch tensor", "torch.from_dlpack", "torch.as_tensor"),
+    "jax": ("JAX array", "jax.numpy.asarray", "jax.numpy.asarray"),
+    "cupy": ("CuPy array", "cupy.asarray", "cupy.asarray"),
+}
+"""What an array of a library is called, and what makes one of an array of another of these libraries, and of
+any other array on a GPU, in its memory. PyTorch's `as_tensor` refuses what may not be written: JAX's."""
+
+DLPACK_CUDA: Final = 2
+
+FLOATS: Final = ("float64", "float32")
+
+PLAIN: Final = (np.ndarray, float, int, list, tuple, str, type(None))
+"""What is of no such library, told at once."""
+
+
+class Bridge(Protocol):
+    """What a module gives for the arrays that it serves."""
+
+    def call(self, function: Any, values: list[object], out: object, check: str | None) -> Any:
+        """The results of a `CompiledFunction`, as arrays of the library that know their derivatives."""
+
+    def alike(self, array: np.ndarray[Any, Any], beside: Any) -> Any:
+        """A constant as an array of the library, of the float type of the array beside it."""
+
+
+def is_foreign(value: object) -> bool:
+    """Whether a value is an array of one of these libraries."""
+    return _home(value) is not None
+
+
+def is_on_gpu(value: object) -> bool:
+    """Whether a value is an array on a GPU; of JAX's also one that is traced, which may be anywhere."""
+    home = _home(value)
+    if home == BRIDGES["torch"]:
+        return is_cuda(value)
+    if home == BRIDGES["jax"]:
+        return bool(importlib.import_module(home).may_be_on_gpu(value))
+    return home == ON_GPU
+
+
+def is_cuda(tensor: object) -> bool:
+    """Whether a tensor of PyTorch is on a GPU."""
+    return bool(getattr(tensor, "is_cuda", False))
+
+
+def library_of(value: object) -> str | None:
+    """The library that a value is an array of, and computes with it; "" of another on a GPU, None of none."""
+    if isinstance(value, PLAIN):
+        return None
+    for kind in type(value).__mro__:
+        name = kind.__module__.partition(".")[0].removesuffix("lib")
+        if name in LIBRARIES:
+            return name
+    return None if _home(value) is None else ""
+
+
+def require_library(name: str, value: object, library: str) -> None:
+    """Refuse an array of another library than the first one's: memory is ordered on one's stream alone."""
+    own = library_of(value)
+    if own in (None, library):
+        return
+    home = type(value).__module__.partition(".")[0]
+    what = f"a {LIBRARIES[own][0]}" if own else f"an array of {home}"
+    if library:
+        beside, of_these, of_others = LIBRARIES[library]
+        remedy = f"{of_these if own else of_others}({name})"
+    else:
+        beside, remedy = "GPU array", "all as arrays of one"
+    raise DtypeError(
+        f"{name} is {what} beside {beside}s; the arguments of a call are arrays of one library: pass {remedy}"
+    )
+
+
+def require_numpy(name: str, value: object) -> None:
+    """Refuse a foreign array where NumPy computes, through which no gradient would pass."""
+    home = _home(value)
+    if home is not None:
+        raise DtypeError(
+            f"{name} is a {KINDS[home]}, but this function computes in NumPy, which knows no gradients; "
+            "pass a NumPy array"
+        )
+
+
+def bridge_of(values: Iterable[object]) -> Bridge | None:
+    """The bridge for the first foreign array; None where there is none."""
+    for value in values:
+        home = _home(value)
+        if home is not None:
+            return importlib.import_module(home)
+    return None
+
+
+def float_type(value: object) -> str | None:
+    """The float type of a foreign array, if it is one that kernels are compiled for."""
+    given = getattr(value, "dtype", None)
+    if given is None and hasattr(value, "__cuda_array_interface__"):
+        given = np.dtype(value.__cuda_array_interface__["typestr"])
+    name = str(given).removeprefix("torch.")
+    return name if name in FLOATS and is_foreign(value) else None
+
+
+def _home(value: object) -> str | None:
+    if isinstance(value, PLAIN):
+        return None
+    for kind in type(value).__mro__:
+        found = BRIDGES.get(kind.__module__.partition(".")[0])
+        if found is not None:
+            return found
+    if hasattr(value, "__cuda_array_interface__"):
+        return ON_GPU
+    place = getattr(value, "__dlpack_device__", None)
+    return ON_GPU if place is not None and place()[0] == DLPACK_CUDA else None

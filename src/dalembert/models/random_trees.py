@@ -1,0 +1,176 @@
+"""Random trees of every joint type, for tests and measurements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dalembert.errors import ArgumentError, own_errors, require_choice
+from dalembert.model.body import Limits
+from dalembert.model.builder import ModelBuilder
+from dalembert.model.joints import (
+    Composite,
+    Cylindrical,
+    Ellipsoid,
+    Fixed,
+    Free,
+    Helical,
+    Joint,
+    Planar,
+    Prismatic,
+    RackPinion,
+    Reversed,
+    Revolute,
+    SphereInCylinder,
+    Spherical,
+    SphericalEuler,
+    SphericalExponential,
+    Translation,
+    Universal,
+)
+from dalembert.model.model import WORLD_NAME, Model
+from dalembert.models.arguments import require_numbers, require_whole_numbers
+from dalembert.spatial import Mat3, RigidInertia, SymMat3, Transform, Vec3
+
+__all__ = ["random_inertia", "random_joint", "random_placement", "random_tree"]
+
+EULER_ORDERS = ("xyz", "xzy", "yxz", "yzx", "zxy", "zyx")
+
+if TYPE_CHECKING:
+    Generator = np.random.Generator  # naming it at run time would load numpy.random on import
+
+
+def _axis(rng: Generator) -> tuple[float, float, float]:
+    """A coordinate axis or its opposite half of the time, any direction otherwise."""
+    if rng.random() < 0.5:
+        axis = [0.0, 0.0, 0.0]
+        axis[int(rng.integers(3))] = float(rng.choice((-1.0, 1.0)))
+    else:
+        direction = rng.standard_normal(3)
+        axis = (direction / np.linalg.norm(direction)).tolist()
+    return axis[0], axis[1], axis[2]
+
+
+def _perpendicular_axes(rng: Generator) -> tuple[Vec3, Vec3]:
+    R = _rotation(rng)
+    return R.column(0), R.column(1)
+
+
+MAKERS: dict[str, Callable[[Generator], Joint]] = {
+    "revolute": lambda rng: Revolute(_axis(rng)),
+    "prismatic": lambda rng: Prismatic(_axis(rng)),
+    "helical": lambda rng: Helical(_axis(rng), float(rng.uniform(-0.3, 0.3))),
+    "cylindrical": lambda rng: Cylindrical(_axis(rng)),
+    "planar": lambda rng: Planar(),
+    "spherical": lambda rng: Spherical(),
+    "spherical_euler": lambda rng: SphericalEuler(str(rng.choice(EULER_ORDERS))),
+    "spherical_exponential": lambda rng: SphericalExponential(),
+    "universal": lambda rng: Universal(*_perpendicular_axes(rng)),
+    "translation": lambda rng: Translation(),
+    "free": lambda rng: Free(),
+    "rack_pinion": lambda rng: RackPinion(float(rng.uniform(0.05, 0.3))),
+    "sphere_in_cylinder": lambda rng: SphereInCylinder(_axis(rng)),
+    "ellipsoid": lambda rng: Ellipsoid(*rng.uniform(0.1, 0.4, 3).tolist()),
+    "composite": lambda rng: Composite(
+        (Revolute(_axis(rng)), Prismatic(_axis(rng)), Revolute(_axis(rng))),
+        (random_placement(rng), random_placement(rng), random_placement(rng)),
+    ),
+    "reversed": lambda rng: Reversed(Helical(_axis(rng), float(rng.uniform(-0.3, 0.3)))),
+    "fixed": lambda rng: Fixed(),
+}
+"""How a joint of each kind is drawn. Joints that functions define, and joints that depend on time, are not
+drawn.
+"""
+
+
+def random_joint(seed: int | Generator, kind: str | type[Joint]) -> Joint:
+    """A joint of the kind, by name or class, with random axes, pitches and radii."""
+    name = kind if isinstance(kind, str) else getattr(kind, "kind", kind)
+    return MAKERS[require_choice("kind of random joint", name, MAKERS)](np.random.default_rng(seed))
+
+
+def random_placement(seed: int | Generator, *, reach: float = 0.5) -> Transform:
+    """A placement with a uniformly random rotation and a position within `reach` [m] along each axis."""
+    rng = np.random.default_rng(seed)
+    return Transform(_rotation(rng), Vec3(*rng.uniform(-reach, reach, 3).tolist()))
+
+
+def random_inertia(seed: int | Generator) -> RigidInertia:
+    """A physical inertia, general in every number: mass 0.5 to 2 kg, radii of gyration 0.05 to 0.25 m.
+
+    Drawn through the second moments of mass J > 0, with I = tr(J) - J, which makes the triangle inequality
+    hold.
+    """
+    rng = np.random.default_rng(seed)
+    mass = float(rng.uniform(0.5, 2.0))
+    a, b, c = (mass * float(rng.uniform(0.05, 0.25)) ** 2 for _ in range(3))
+    R = _rotation(rng)
+    I = R @ Mat3(b + c, 0.0, 0.0, 0.0, a + c, 0.0, 0.0, 0.0, a + b) @ R.transpose()
+    xx, xy, xz, _, yy, yz, _, _, zz = I.leaves()
+    return RigidInertia(mass, rng.uniform(-0.2, 0.2, 3).tolist(), SymMat3(xx, yy, zz, xy, xz, yz))
+
+
+@own_errors
+def random_tree(
+    seed: int,
+    *,
+    bodies: int = 10,
+    joints: Sequence[str | type[Joint] | Joint] | None = None,
+    branching: float = 0.5,
+    armature: float = 0.0,
+    limits: bool = False,
+) -> Model:
+    """A tree of random joints, placements and physical inertias; the same arguments give the same model.
+
+    `joints`: kinds, classes or joints to draw from (default: every kind but free and fixed); if there are
+    no more bodies than kinds, each occurs at most once, and if there are more, each at least once.
+    `branching` from 0 (a chain) to 1 (each parent drawn from all earlier bodies and the world). `armature`
+    is the largest rotor inertia drawn. `limits` bounds angles and lengths to ±1.
+    """
+    require_whole_numbers("random_tree", seed=seed, bodies=bodies)
+    require_numbers("random_tree", branching=branching, armature=armature)
+    if seed < 0:
+        raise ArgumentError(f"random_tree: seed is {seed}; give zero or more")
+    if isinstance(joints, str) or not (joints is None or isinstance(joints, Iterable)):
+        raise ArgumentError(f"random_tree: joints is {joints!r}; give a sequence of kinds of joints")
+    if bodies < 1:
+        raise ArgumentError(f"random_tree needs one body or more, {bodies} asked for")
+    if not 0.0 <= branching <= 1.0:
+        raise ArgumentError(f"branching is {branching}; give a number from 0 (a chain) to 1")
+    rng = np.random.default_rng(seed)
+    choices: list[Any] = (
+        [kind for kind in MAKERS if kind not in ("free", "fixed")] if joints is None else list(joints)
+    )
+    if not choices:
+        raise ArgumentError("joints is empty; name at least one kind of joint")
+    builder = ModelBuilder(gravity=rng.uniform(-10.0, 10.0, 3).tolist(), name=f"random_tree_{seed}")
+    drawn = [choices[i % len(choices)] for i in rng.permutation(max(bodies, len(choices)))][:bodies]
+    for i, kind in enumerate(drawn):
+        parent = i - 1 if rng.random() >= branching else int(rng.integers(-1, i))
+        joint = kind if isinstance(kind, Joint) else random_joint(rng, kind)
+        bounds = [math.inf if c == "quaternion" else 1.0 for c in joint.coordinates] if limits else None
+        builder.add_body(
+            f"body{i}",
+            WORLD_NAME if parent < 0 else f"body{parent}",
+            joint,
+            f"joint{i}",
+            placement=random_placement(rng),
+            inertia=random_inertia(rng),
+            armature=rng.uniform(0.0, armature, joint.nv).tolist() if armature else 0.0,
+            limits=None if bounds is None else Limits(tuple(-b for b in bounds), tuple(bounds)),
+        )
+    return builder.build()
+
+
+def _rotation(rng: Generator) -> Mat3:
+    """A uniformly random rotation, from a normalised quaternion of normal deviates."""
+    w, x, y, z = (rng.standard_normal(4)).tolist()
+    s = 2.0 / (w * w + x * x + y * y + z * z)
+    return Mat3(
+        1.0 - s * (y * y + z * z), s * (x * y - w * z), s * (x * z + w * y),
+        s * (x * y + w * z), 1.0 - s * (x * x + z * z), s * (y * z - w * x),
+        s * (x * z - w * y), s * (y * z + w * x), 1.0 - s * (x * x + y * y),
+    )  # fmt: skip
