@@ -29,10 +29,10 @@ import dalembert as da
 from dalembert.call.cuda.device import Device, device
 from dalembert.call.cuda.device_array import DeviceArray
 from dalembert.call.cuda.kernel import GpuKernel
-from dalembert.call.cuda.modules import link
 from dalembert.cli.timing import table
 from dalembert.codegen import gpu
 from dalembert.compiler.execution import CompiledFunction
+from dalembert.compiler.gpu.modules import link
 from dalembert.compiler.library import function, library_recipe
 from dalembert.compiler.lowering import lower
 from dalembert.model.storage import from_json

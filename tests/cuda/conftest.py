@@ -12,7 +12,8 @@ import pytest
 from tests.cuda.fake_cupy import fake_cupy
 from tests.cuda.fake_libcuda import FakeCuda
 
-from dalembert.call.cuda import arrays, device, driver, modules
+from dalembert.call.cuda import arrays, device, driver
+from dalembert.compiler.gpu import modules
 
 
 @pytest.fixture

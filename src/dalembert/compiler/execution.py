@@ -22,11 +22,11 @@ from dalembert.call.arguments import (
     plain_rows,
     result_rows,
 )
-from dalembert.call.binding import bind
-from dalembert.call.refused_rows import flagged_rows, off_unit_rows, refusal_of
+from dalembert.compiler.binding import bind
 from dalembert.compiler.columns import Columns
 from dalembert.compiler.kernels import Kernels
 from dalembert.compiler.lowering import Recipe
+from dalembert.compiler.refused_rows import flagged_rows, off_unit_rows, refusal_of
 from dalembert.errors import ArgumentError, DtypeError, require_choice
 from dalembert.host.foreign_arrays import bridge_of
 from dalembert.tracing.count import OperationCount, count_program
@@ -234,7 +234,7 @@ class CompiledFunction:
             bad = off_unit_rows(self._recipe, rows, self.dtype)
             return int(np.argmax(bad)) if np.any(bad) else -1
         if self.device == "cuda":
-            from dalembert.call.cuda.calls import run_on_host_arrays  # nothing else needs a GPU
+            from dalembert.compiler.gpu.calls import run_on_host_arrays  # nothing else needs a GPU
 
             return run_on_host_arrays(self, rows, results)
         kernel = self._kernels.kernel("scalar" if rows.count == 1 else "lanes")

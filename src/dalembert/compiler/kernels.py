@@ -117,7 +117,7 @@ class Kernels:
         """The kernel for a GPU."""
         kernel = self._gpu_kernels.get(device.ordinal)
         if kernel is None:
-            from dalembert.call.cuda.modules import compile_gpu, load_gpu  # nothing else needs a GPU
+            from dalembert.compiler.gpu.modules import compile_gpu, load_gpu  # nothing else needs a GPU
 
             recipe, name = self.recipe, self.title
             with self._lock, _announced(f"compiling {name} for {recipe.model!r} ({device.name})"):

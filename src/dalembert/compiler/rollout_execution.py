@@ -18,18 +18,18 @@ import numpy.typing as npt
 from dalembert import codegen
 from dalembert.call import result_memory
 from dalembert.call.arguments import Array, ArrayArgument, Rows, as_rows, whole_number
-from dalembert.call.binding import bind
-from dalembert.call.refused_rows import refusal_of
+from dalembert.compiler.binding import bind
 from dalembert.compiler.execution import CHECKS
 from dalembert.compiler.kernels import Kernels
 from dalembert.compiler.lowering import Recipe
+from dalembert.compiler.refused_rows import refusal_of
 from dalembert.errors import require_choice
-from dalembert.host.foreign_arrays import library_of
+from dalembert.host.foreign_arrays import rollout_bridge_of
 from dalembert.host.memory_limits import require_memory
 from dalembert.tracing.count import OperationCount, count_program
 
 if TYPE_CHECKING:
-    from dalembert.call.cuda.rollouts import GpuRollout
+    from dalembert.compiler.gpu.rollouts import GpuRollout
 
 __all__ = ["CompiledRollout", "RolloutRun", "compile_rollout"]
 
@@ -141,14 +141,7 @@ class CompiledRollout:
         `starts`: results, by number, whose frames begin with the start: with the value of an argument, or
         with a number. `unwanted`: carried arguments of which nobody wants frames.
         """
-        # Nothing else needs a GPU.
-        libraries = (library_of(value) for value in values.values())
-        if next((name for name in libraries if name is not None), None) == "jax":
-            from dalembert.interop.jax_rollouts import launch_rollout
-        else:
-            from dalembert.call.cuda.rollouts import launch_rollout
-
-        return launch_rollout(
+        found: GpuRollout = rollout_bridge_of(values.values()).launch_rollout(
             self._kernels,
             self._rollout,
             values,
@@ -157,6 +150,7 @@ class CompiledRollout:
             starts=starts,
             unwanted=unwanted,
         )
+        return found
 
     def start(
         self,

@@ -4,28 +4,23 @@ A step changes velocities at fixed positions, from v to eta, and then moves the 
 Centrifugal, Coriolis and gyroscopic forces C do no work in all, and give no momentum: what they take while
 velocities change, the change of M(q) gives back while the bodies move. So where the step ends there should be
 
-    T' = T(q, eta) + h C . (v + eta) / 2,      P' = P(q, eta) + h C_P                                      (1)
+    T' = T(q, eta) + h C . (v + v*) / 2,      P' = P(q, eta) + h C_P                                      (1)
 
-where P is the linear momentum of all that a free root carries, in the world: the root's own rows of M eta and
-of C. With C where the step begins, (1) holds to first order only, and the error is larger than T itself
-where a light body turns by a radian in a step.
-
-T' of (1) is T(q, v) and the work of all other forces at the mean of v and eta. But contact acts on v*, what
-they made of v without it; it does the work W there, which is positive only where springs of surfaces give
-something back. Limits, loops, damping and friction of joints only take. So of all trees together
-
-    T' <= T(q, v) + h (tau + springs - weights) . (v + v*) / 2 + max(W, 0)                                (2)
+where v* is the velocity that the step would have without contact, on which contact acts, and P the linear
+momentum of all that a free root carries, in the world: the root's own rows of M eta and of C. With C where
+the step begins, (1) holds to first order only, and the error is larger than T itself where a light body turns
+by a radian in a step.
 
 And the work of weights is that of the way on which the centre of mass has come from c to c', not of
 h (v + eta) / 2: velocities turn with the bodies while these move. What the steps should fall by is known from
 their momenta, and T' is less by what they were lifted beyond that:
 
-    T' = ... + g . (m (c' - c) - h (P(q, eta) + P(q', v')) / 2)                                           (3)
+    T' = ... + g . (m (c' - c) - h (P(q, eta) + P(q', v')) / 2)                                           (2)
 
 The kinetic energy of a tree on a free root, with mass m, inertia I and angular momentum L about its centre,
 has three parts:
 
-    T = P^2 / 2 m  +  L . I^-1 L / 2  +  T_relative                                                       (4)
+    T = P^2 / 2 m  +  L . I^-1 L / 2  +  T_relative                                                       (3)
 
 Each tree keeps an account of the error in T; errors of both signs cancel there, and what takes energy from
 the tree takes as much of the account. Where the sum exceeds a small part of T, the momentum comes as much
@@ -34,7 +29,9 @@ T_relative, by slowing the bodies down relative to the rigid motion of the whole
 out of the rotation. Trees on other joints are slowed down as a whole.
 
 Tried: L set to that of (1) too. Then a tumbling body by itself loses its energy, since orientations follow
-the velocities at the end of a step, and T and L are not both kept along those.
+the velocities at the end of a step, and T and L are not both kept along those. And T' bounded by the work
+that motors and weights do at (v + v*) / 2: stiff motors that contact stops have another force at v*, and
+bodies came to rest at once.
 """
 
 from __future__ import annotations
@@ -46,7 +43,6 @@ from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
 from dalembert.algorithms.mass_matrix import composite_inertias
-from dalembert.algorithms.passive_forces import passive_forces
 from dalembert.model.body import Body
 from dalembert.model.joints import Free
 from dalembert.model.topology import WORLD
@@ -70,16 +66,13 @@ class Balance(NamedTuple):
 
 class Met(NamedTuple):
     """What a step met: eta, velocities before bodies move; `free`: the same without contact; `bias`: C with
-    weights, less external forces; `momenta`: M v; joint forces tau; external forces and their frame; the work
-    of contact [J]."""
+    weights, less external forces; `momenta`: M v; external forces and their frame."""
 
     eta: Sequence[Scalar]
     free: Sequence[Scalar]
     bias: Sequence[Scalar]
     momenta: Sequence[Scalar]
-    tau: Sequence[Scalar]
     external: tuple[ExternalForces, str]
-    work: Scalar
 
 
 def balanced(
@@ -90,7 +83,7 @@ def balanced(
     account: Sequence[Scalar],
     dt: Scalar,
 ) -> Balance:
-    """Return the velocities that fulfil (1) to (3) where a step ends.
+    """Return the velocities that fulfil (1) and (2) where a step ends.
 
     `start`: the state (q, v) where it begins; `end`: the state as the step found it; `account`: that of the
     step before [J].
@@ -99,8 +92,7 @@ def balanced(
     still, (forces, frame) = [0.0] * tree.nv, met.external
     weights = bias_forces(tree, q, still, external_forces=forces, external_frame=frame)
     products = [b - g for b, g in zip(met.bias, weights, strict=True)]
-    driving = [t + s - g for t, s, g in zip(met.tau, passive_forces(tree, q, still), weights, strict=True)]
-    return _corrected(tree, *end, _targets(tree, q, v, met, products, driving, dt), account, dt)
+    return _corrected(tree, *end, _targets(tree, q, v, met, products, dt), account, dt)
 
 
 def root_trees(tree: Tree) -> list[list[Body]]:
@@ -118,7 +110,7 @@ def root_trees(tree: Tree) -> list[list[Body]]:
 
 
 class _Target(NamedTuple):
-    """T of (1) and (2) of one tree, before (3), and T(q, v); P of (1), P(q, eta), and m c where the step
+    """T of (1) of one tree, before (2), and T(q, v); P of (1), P(q, eta), and m c where the step
     begins, in the world."""
 
     energy: Scalar
@@ -134,27 +126,23 @@ def _targets(
     v: Sequence[Scalar],
     met: Met,
     products: Sequence[Scalar],
-    driving: Sequence[Scalar],
     dt: Scalar,
 ) -> list[_Target]:
-    """Return what all trees should have; `products`: C; `driving`: forces that may put energy in."""
+    """Return what all trees should have; `products`: C."""
     eta, velocities = met.eta, body_velocities(tree, q, met.eta)
     poses, composites, momenta = _carried(tree, q, velocities)
-    found, most = [], maximum(met.work, 0.0)
+    found = []
     for bodies in root_trees(tree):
         root, energy = bodies[0], _kinetic_energy(bodies, velocities, eta)
         earlier: Scalar = 0.0
         for k in _variables(bodies):
             earlier = earlier + 0.5 * met.momenta[k] * v[k]
-            energy = energy + (0.5 * dt) * products[k] * (v[k] + eta[k])
-            most = most + (0.5 * dt) * driving[k] * (v[k] + met.free[k])
-        most = most + earlier
+            energy = energy + (0.5 * dt) * products[k] * (v[k] + met.free[k])
         R, P = poses[root].R, momenta[root].linear
         given = Vec3(*products[root.v_slice][3:]) * dt if isinstance(root.joint, Free) else Vec3.zero()
         moment = _moment(poses[root], composites[root])
         found.append(_Target(energy, earlier, R @ (P + given), R @ P, moment))
-    share = _at_most(sum((item.energy for item in found), start=0.0), most)
-    return [item._replace(energy=item.energy * share) for item in found]
+    return found
 
 
 def _corrected(

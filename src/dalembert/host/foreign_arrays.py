@@ -7,7 +7,7 @@ other library are known by their `__cuda_array_interface__`, or by the device th
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -25,6 +25,7 @@ __all__ = [
     "library_of",
     "require_library",
     "require_numpy",
+    "rollout_bridge_of",
 ]
 
 BRIDGES: Final = {
@@ -34,8 +35,13 @@ BRIDGES: Final = {
 }
 """The module that serves the arrays of a library, by the library's name."""
 
-ON_GPU: Final = "dalembert.call.cuda.calls"
+ON_GPU: Final = "dalembert.compiler.gpu.calls"
 """The module that serves all other arrays on a GPU."""
+
+ROLLOUT_BRIDGES: Final = {"jax": "dalembert.interop.jax_rollouts"}
+"""The module that runs rollouts of the arrays of a library on a GPU, where it is not `ROLLOUTS_ON_GPU`."""
+
+ROLLOUTS_ON_GPU: Final = "dalembert.compiler.gpu.rollouts"
 
 KINDS: Final = {
     "dalembert.interop.torch": "PyTorch tensor",
@@ -67,6 +73,16 @@ class Bridge(Protocol):
 
     def alike(self, array: np.ndarray[Any, Any], beside: Any) -> Any:
         """A constant as an array of the library, of the float type of the array beside it."""
+
+
+class RolloutBridge(Protocol):
+    """What a module gives for rollouts of the arrays that it serves."""
+
+    def launch_rollout(self, kernels: Any, rollout: Any, values: Mapping[str, object], **options: Any) -> Any:
+        """Run all steps in one launch."""
+
+    def arithmetic(self, values: Sequence[object]) -> Any:
+        """Return the object that computes with such arrays."""
 
 
 def is_foreign(value: object) -> bool:
@@ -134,6 +150,13 @@ def bridge_of(values: Iterable[object]) -> Bridge | None:
         if home is not None:
             return importlib.import_module(home)
     return None
+
+
+def rollout_bridge_of(values: Iterable[object]) -> RolloutBridge:
+    """Return the bridge for rollouts of the first array of a library that is not NumPy."""
+    libraries = (library_of(value) for value in values)
+    found = next((name for name in libraries if name is not None), "")
+    return importlib.import_module(ROLLOUT_BRIDGES.get(found, ROLLOUTS_ON_GPU))
 
 
 def float_type(value: object) -> str | None:

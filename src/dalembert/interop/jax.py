@@ -228,7 +228,7 @@ def _launch(
     function: CompiledFunction, stream: int, arguments: Sequence[Any], results: Sequence[Any]
 ) -> None:
     """Launch a kernel on buffers of XLA; one row is the same for all samples."""
-    from dalembert.call.cuda.calls import launch_on_buffers  # which needs a GPU
+    from dalembert.compiler.gpu.calls import launch_on_buffers  # which needs a GPU
 
     launch_on_buffers(function, stream, arguments, results)
 

@@ -17,15 +17,15 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from dalembert.call.cuda.array_kind import Arithmetic
-from dalembert.call.cuda.rollouts import GpuRollout, RolloutLaunch, launch_rollout_on_buffers
 from dalembert.codegen.rollout import Rollout
+from dalembert.compiler.gpu.rollouts import GpuRollout, RolloutLaunch, launch_rollout_on_buffers
 from dalembert.compiler.kernels import Kernels
 from dalembert.errors import ArgumentError, CompileError, DeviceError
 from dalembert.interop import xla_calls
 from dalembert.interop.coordinate_gradients import batch_of
 from dalembert.interop.jax import batched, checked, is_on_gpu, repeated, require_one_device
 
-__all__ = ["JaxArrays", "launch_rollout"]
+__all__ = ["JaxArrays", "arithmetic", "launch_rollout"]
 
 ELSEWHERE: Final = (
     "rollout of JAX arrays is compiled for CUDA; elsewhere pass NumPy arrays, or call da.step in jax.lax.scan"
@@ -52,6 +52,11 @@ class JaxArrays(Arithmetic):
         return np.asarray(array)
 
 
+def arithmetic(values: Sequence[object]) -> JaxArrays:
+    """Return the object that computes with arrays of JAX."""
+    return JaxArrays()
+
+
 def launch_rollout(
     kernels: Kernels,
     rollout: Rollout,
@@ -62,7 +67,7 @@ def launch_rollout(
     starts: Mapping[int, str | float],
     unwanted: Collection[str] = (),
 ) -> GpuRollout:
-    """`dalembert.call.cuda.rollouts.launch_rollout` of JAX arrays."""
+    """`dalembert.compiler.gpu.rollouts.launch_rollout` of JAX arrays."""
     launch = RolloutLaunch(kernels, rollout, steps, every, tuple(starts.items()), frozenset(unwanted))
     named = {item.name: values[item.name] for item in launch.arguments}
     require_one_device(named)

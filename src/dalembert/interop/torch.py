@@ -21,9 +21,9 @@ import numpy.typing as npt
 
 from dalembert.call.arguments import pick_dtype
 from dalembert.call.cuda.arrays import torch_kind
-from dalembert.call.cuda.calls import evaluate as evaluate_on_gpu
-from dalembert.call.cuda.prepared import remember, run_known
 from dalembert.compiler.execution import CompiledFunction
+from dalembert.compiler.gpu.calls import evaluate as evaluate_on_gpu
+from dalembert.compiler.gpu.prepared import remember, run_known
 from dalembert.errors import ArgumentError, DeviceError, DtypeError, MissingExtraError
 from dalembert.host.foreign_arrays import is_cuda, require_library
 from dalembert.interop.coordinate_gradients import (

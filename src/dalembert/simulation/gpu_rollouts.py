@@ -16,11 +16,11 @@ import numpy as np
 from dalembert.api.calls import checked_time_step
 from dalembert.call.arguments import pick_dtype
 from dalembert.call.cuda.array_kind import Arithmetic
-from dalembert.call.cuda.rollouts import GpuRollout, rollout_kind
+from dalembert.compiler.gpu.rollouts import GpuRollout
 from dalembert.compiler.rollout_execution import CompiledRollout
 from dalembert.control.servo import Servo
 from dalembert.errors import ArgumentError
-from dalembert.host.foreign_arrays import is_on_gpu, library_of, require_library
+from dalembert.host.foreign_arrays import is_on_gpu, library_of, require_library, rollout_bridge_of
 from dalembert.simulation.drives import targets_of
 from dalembert.simulation.observers import IN_STEPS
 from dalembert.simulation.step_function import CAUSES, StepPlan
@@ -106,11 +106,8 @@ def on_host(trajectory: Trajectory) -> Trajectory:
 
 def _arithmetic(values: Sequence[object]) -> Arithmetic:
     """What computes with arrays on a GPU, by the first of them."""
-    if library_of(values[0]) == "jax":
-        from dalembert.interop.jax_rollouts import JaxArrays  # which needs JAX
-
-        return JaxArrays()
-    return rollout_kind(values)
+    found: Arithmetic = rollout_bridge_of(values[:1]).arithmetic(values)
+    return found
 
 
 def _refuse(plan: StepPlan, observers: Mapping[str, object], callback: object) -> None:

@@ -260,7 +260,7 @@ class StepPlan:
             v_end, account, watch, _ = carry
             if self.contact is not None:
                 acting = external.get("external_forces"), external.get("external_frame", "body")
-                met = Met(after.eta, after.free, after.bias, after.momenta, after.tau, acting, after.work)
+                met = Met(after.eta, after.free, after.bias, after.momenta, acting)
                 balance = balanced(model, (q, v), met, (after.q, after.v), account, dt)
                 v_end = [select(fast, a, b) for a, b in zip(balance.v, v_end, strict=True)]
                 account = [select(fast, a, b) for a, b in zip(balance.account, account, strict=True)]

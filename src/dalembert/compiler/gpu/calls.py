@@ -20,9 +20,9 @@ from dalembert.call.cuda.arrays import kind_of
 from dalembert.call.cuda.device import Device, device, device_of_address
 from dalembert.call.cuda.device_array import DeviceArray
 from dalembert.call.cuda.kernel import GpuKernel
-from dalembert.call.cuda.prepared import kernel_of, remember, run_known
 from dalembert.call.cuda.rows import Buffer, DeviceRows, buffer_rows, result_rows, rows_on, sharing
-from dalembert.call.refused_rows import refusal_of, refused_rows
+from dalembert.compiler.gpu.prepared import kernel_of, remember, run_known
+from dalembert.compiler.refused_rows import refusal_of, refused_rows
 
 __all__ = ["alike", "call", "evaluate", "launch_on_buffers", "run_on_host_arrays"]
 

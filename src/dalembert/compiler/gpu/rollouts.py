@@ -17,13 +17,13 @@ from dalembert.call.cuda.array_kind import ComputingKind
 from dalembert.call.cuda.arrays import kind_of
 from dalembert.call.cuda.device import device, device_of_address
 from dalembert.call.cuda.kernel import GpuKernel
-from dalembert.call.cuda.modules import loaded
 from dalembert.call.cuda.rows import Buffer, buffer_rows, rows_on
 from dalembert.codegen.rollout import Rollout
+from dalembert.compiler.gpu.modules import loaded
 from dalembert.compiler.kernels import Kernels
 from dalembert.errors import DeviceError, ShapeError
 
-__all__ = ["GpuRollout", "RolloutLaunch", "launch_rollout", "launch_rollout_on_buffers", "rollout_kind"]
+__all__ = ["GpuRollout", "RolloutLaunch", "launch_rollout", "launch_rollout_on_buffers", "arithmetic"]
 
 Shape = tuple[int, ...]
 
@@ -136,7 +136,7 @@ class RolloutLaunch:
         kernel.launch(stream, inputs, places, rows, scratch=scratch, more=more)
 
 
-def rollout_kind(values: Sequence[object]) -> ComputingKind:
+def arithmetic(values: Sequence[object]) -> ComputingKind:
     """The kind of the first array on a GPU, which must be one that computes with them."""
     kind = next(kind for value in values if (kind := kind_of(value)) is not None)
     if not isinstance(kind, ComputingKind):
@@ -161,7 +161,7 @@ def launch_rollout(
     `unwanted` as in `RolloutLaunch`."""
     launch = RolloutLaunch(kernels, rollout, steps, every, tuple(starts.items()), frozenset(unwanted))
     given, dtype = [values[item.name] for item in launch.arguments], kernels.dtype
-    kind = rollout_kind(given)
+    kind = arithmetic(given)
     first = next(value for value in given if kind_of(value) is kind)
     home = device(kind.ordinal(first))
     stream = kind.stream(home.ordinal, first)

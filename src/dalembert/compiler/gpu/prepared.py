@@ -15,8 +15,8 @@ from dalembert.call.cuda.array_kind import ComputingKind
 from dalembert.call.cuda.arrays import kind_of
 from dalembert.call.cuda.device import Device, device
 from dalembert.call.cuda.kernel import GpuKernel, PreparedLaunch
-from dalembert.call.cuda.modules import loaded
 from dalembert.call.cuda.rows import DeviceRows, result_rows, rows_on, sharing
+from dalembert.compiler.gpu.modules import loaded
 from dalembert.errors import DeviceError
 
 __all__ = ["PreparedCall", "kernel_of", "prepare", "remember", "run_known"]

@@ -1,0 +1,1 @@
+"""Functions on NVIDIA GPUs: their modules, calls and rollouts."""
