@@ -26,7 +26,7 @@ import numpy as np
 
 from dalembert.algorithms.axis_joint import AxisJoint, axis_of
 from dalembert.algorithms.common_normals import (
-    ROUNDING,
+    ROUNDING_TOLERANCE,
     Array,
     basis,
     common_normal,
@@ -70,17 +70,17 @@ def aligned(tree: Tree) -> Tree:
 
 
 def _aligned_loops(tree: Model, bodies: Sequence[AlignedBody], world_frame: Transform) -> tuple[Loop, ...]:
-    """The loop joints between the aligned frames; the joints' own frames stay where they are."""
+    """Return the loop joints between the aligned frames; the joints' own frames do not move."""
 
-    def placed(body: int, placement: Placement) -> Placement:
+    def aligned_placement(body: int, placement: Placement) -> Placement:
         frame = bodies[body].original_frame if body >= 0 else world_frame
         return _place(_matrix(frame @ placement)) if _is_constant(placement) else frame @ placement
 
     return tuple(
         dataclasses.replace(
             loop,
-            placement_predecessor=placed(loop.predecessor, loop.placement_predecessor),
-            placement_successor=placed(loop.successor, loop.placement_successor),
+            placement_predecessor=aligned_placement(loop.predecessor, loop.placement_predecessor),
+            placement_successor=aligned_placement(loop.successor, loop.placement_successor),
         )
         for loop in tree.loops
     )
@@ -185,7 +185,7 @@ def _world_frame(tree: Tree, children: dict[int, list[_MovingChild]]) -> tuple[A
     g = [x for x in tree.gravity if isinstance(x, (int, float))]
     if len(g) == 3:
         across = (first.placement[:3, :3] @ upright[:3, :3]).T @ np.array(g)
-        if math.hypot(across[0], across[1]) > ROUNDING * math.hypot(*g):
+        if math.hypot(across[0], across[1]) > ROUNDING_TOLERANCE * math.hypot(*g):
             t = math.atan2(across[1], across[0])
     world = first.placement @ upright @ screw_z(t, s)
     gravity = _place(world).rotate_to_child(tree.gravity)
@@ -204,7 +204,7 @@ class _MovingChild(NamedTuple):
 
 
 def _moving_children(tree: Tree) -> dict[int, list[_MovingChild]]:
-    """Of each body and the world (-1): its moving children, those with an axis and large subtrees first."""
+    """Return the moving children of each body and the world (-1), with an axis and large subtrees first."""
     sizes = [1] * len(tree.bodies)
     for body in reversed(tree.bodies):
         if body.parent >= 0:

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from dalembert.algorithms.dense import dot, mirrored
+from dalembert.algorithms.dense import dot, symmetric_from_lower
 from dalembert.algorithms.small_solve import SymmetricFactor, factor
 from dalembert.scalar import Scalar, is_zero, literal
 from dalembert.spatial import ArticulatedInertia, Force, Motion
@@ -68,7 +68,7 @@ def joint_inertia(S: Sequence[Motion], U: Sequence[Force], armature: Sequence[Sc
     lower = [[S[j].dot(U[i]) for j in range(i + 1)] for i in range(len(S))]
     for i, m in enumerate(armature):
         lower[i][i] = lower[i][i] + m
-    return mirrored(lower)
+    return symmetric_from_lower(lower)
 
 
 def coordinate_rows(S: Sequence[Motion], armature: Sequence[Scalar]) -> tuple[int, ...]:
@@ -136,14 +136,14 @@ class JointElimination:
             if r not in self.rows:
                 e = [e_k - k * x for e_k, k in zip(e, self.K[r], strict=True)]
         if not self.rows:
-            return e, _moved(a_prime, self.S, e)
+            return e, _add_joint_acceleration(a_prime, self.S, e)
         vdot = [e_k - a[r] for e_k, r in zip(e, self.rows, strict=True)]
         for e_k, r in zip(e, self.rows, strict=True):
             a[r] = e_k
         return vdot, Motion.of(a)
 
 
-def _moved(a: Motion, S: Sequence[Motion], vdot: Sequence[Scalar]) -> Motion:
+def _add_joint_acceleration(a: Motion, S: Sequence[Motion], vdot: Sequence[Scalar]) -> Motion:
     for s, x in zip(S, vdot, strict=True):
         a = a + s * x
     return a

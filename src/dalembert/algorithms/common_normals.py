@@ -16,7 +16,7 @@ from dalembert.scalar import Scalar
 from dalembert.spatial import AxialScrew
 
 __all__ = [
-    "ROUNDING",
+    "ROUNDING_TOLERANCE",
     "Array",
     "Normal",
     "basis",
@@ -30,8 +30,8 @@ __all__ = [
 
 Array = npt.NDArray[np.float64]
 
-ROUNDING = 2e-15
-"""Relative to its neighbours, what rounding may leave of a constant that is an exact 0 or ±1."""
+ROUNDING_TOLERANCE = 2e-15
+"""Rounding error, relative to its neighbours, of a constant that is exactly 0 or ±1."""
 
 FAR_NORMAL = 20.0
 """How far from its joint the foot of a normal may lie, in distances of the joint from the other axis."""
@@ -74,7 +74,7 @@ def common_normal(offset: Array, axis: Array) -> Normal:
     p, z_child = offset[:3, 3], offset[:3, :3] @ axis
     across = np.array([-z_child[1], z_child[0], 0.0])
     sine, cosine = math.hypot(across[0], across[1]), float(z_child[2])
-    if sine <= ROUNDING:
+    if sine <= ROUNDING_TOLERANCE:
         return _parallel_normal(p, math.copysign(1.0, cosine))
     if across[0] < 0.0:
         sine = -sine  # of the two directions of the normal, the one that turns x less
@@ -94,7 +94,7 @@ def common_normal(offset: Array, axis: Array) -> Normal:
 def _parallel_normal(p: Array, cosine: float) -> Normal:
     """The normal to an axis through p that points along +z or -z."""
     away = math.hypot(p[0], p[1])
-    if away <= ROUNDING * (1.0 + abs(p[2])):
+    if away <= ROUNDING_TOLERANCE * (1.0 + abs(p[2])):
         x, a = np.array([1.0, 0.0, 0.0]), 0.0
     else:
         a = math.copysign(away, p[0])
@@ -142,9 +142,9 @@ def tidy(x: Scalar, scale: float = 1.0) -> Scalar:
     """An exact 0 or ±1 where only rounding stands in the way."""
     if not isinstance(x, (int, float)):
         return x
-    if abs(x) <= ROUNDING * scale:
+    if abs(x) <= ROUNDING_TOLERANCE * scale:
         return 0.0
-    return math.copysign(1.0, x) if scale == 1.0 and abs(abs(x) - 1.0) <= ROUNDING else float(x)
+    return math.copysign(1.0, x) if scale == 1.0 and abs(abs(x) - 1.0) <= ROUNDING_TOLERANCE else float(x)
 
 
 def _cross(a: Array, b: Array) -> Array:

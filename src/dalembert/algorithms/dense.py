@@ -17,12 +17,12 @@ __all__ = [
     "dot",
     "identity",
     "minus",
-    "mirrored",
+    "symmetric_from_lower",
     "plus",
     "product",
     "symmetric_product",
     "times",
-    "transposed",
+    "transpose",
     "unit",
     "zeros",
 ]
@@ -50,24 +50,24 @@ def times(A: Rows, x: Sequence[Scalar]) -> Vector:
 
 def product(A: Rows, B: Rows) -> Matrix:
     """A B."""
-    columns = transposed(B)
+    columns = transpose(B)
     return [[dot(row, column) for column in columns] for row in A]
 
 
 def symmetric_product(A: Rows, B: Rows) -> Matrix:
     """A B^T, which is known to be symmetric: half of it is computed."""
     lower = [[dot(A[i], B[j]) for j in range(i + 1)] for i in range(len(A))]
-    return mirrored(lower)
+    return symmetric_from_lower(lower)
 
 
-def mirrored(lower: Rows) -> Matrix:
-    """The symmetric matrix of which this is the lower triangle."""
+def symmetric_from_lower(lower: Rows) -> Matrix:
+    """Return the symmetric matrix with this lower triangle."""
     n = len(lower)
     return [[lower[max(i, j)][min(i, j)] for j in range(n)] for i in range(n)]
 
 
-def transposed(A: Rows) -> Matrix:
-    """A^T; that of a matrix without rows has none either."""
+def transpose(A: Rows) -> Matrix:
+    """Return A^T; a matrix without rows has a transpose without rows."""
     return [list(column) for column in zip(*A, strict=True)]
 
 

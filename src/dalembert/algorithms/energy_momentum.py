@@ -119,7 +119,7 @@ def centroidal_momentum(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
 ) -> Force:
     """A_G v: (angular momentum about the centre of mass, linear momentum), in world axes."""
-    return _moved(momentum(tree, q, v, time=time), center_of_mass(tree, q, time=time))
+    return _at_point(momentum(tree, q, v, time=time), center_of_mass(tree, q, time=time))
 
 
 def centroidal_momentum_rate(
@@ -135,7 +135,7 @@ def centroidal_momentum_rate(
     About the centre of mass c x f and c' x mass c' leave no term, so it is the rate about the origin, moved
     to c.
     """
-    return _moved(_momentum_rate(tree, q, v, a, time), center_of_mass(tree, q, time=time))
+    return _at_point(_momentum_rate(tree, q, v, a, time), center_of_mass(tree, q, time=time))
 
 
 def centroidal_momentum_matrix(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Matrix:
@@ -146,7 +146,7 @@ def centroidal_momentum_matrix(tree: Tree, q: Sequence[Scalar], *, time: Scalar 
     columns = []
     for body in tree.bodies:
         S = [poses[body].inverse_apply(s) for s in body.jcalc(q, None, time).S]
-        columns.append([_moved(composite[body.index] * s, c) for s in S])  # (1), (2)
+        columns.append([_at_point(composite[body.index] * s, c) for s in S])  # (1), (2)
     return _matrix(tree, columns)
 
 
@@ -170,7 +170,7 @@ def centroidal_momentum_rate_matrix(
         for s, ring in zip(body.jcalc(q, v, time).S, subspace_rate(body, q, v, time), strict=True):
             S = to_world[i](s)
             S_dot = velocity[i].cross(S) + to_world[i](ring)
-            rate = _moved(I_dot[i] * S + I[i] * S_dot, c)  # (3)
+            rate = _at_point(I_dot[i] * S + I[i] * S_dot, c)  # (3)
             column.append(rate - Force(c_dot.cross((I[i] * S).linear), Vec3.zero()))  # (4)
         columns.append(column)
     return _matrix(tree, columns)
@@ -207,8 +207,8 @@ def _composites(tree: Tree, own: Callable[[Body], RigidInertia]) -> list[RigidIn
     return list(tree.inward(step, RigidInertia.zero())[0])
 
 
-def _moved(h: Force, c: Vec3) -> Force:
-    """A force or momentum at the origin, moved to the point c (Eq. 2.6)."""
+def _at_point(h: Force, c: Vec3) -> Force:
+    """Return a force or momentum given at the origin with its moment about the point c (Eq. 2.6)."""
     return Force(h.angular - c.cross(h.linear), h.linear)
 
 

@@ -22,16 +22,16 @@ from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar
 from dalembert.spatial import Force, Transform, Vec3
 
-__all__ = ["ExternalForces", "Surroundings", "body_forces", "force_at_point"]
+__all__ = ["ExternalForces", "Conditions", "body_forces", "force_at_point"]
 
 ExternalForces = Sequence[Any] | None
 """One entry a body: a `Force` or six scalars, moment first; None: no external forces."""
 
 
-class Surroundings(TypedDict, total=False):
-    """What methods of dynamics take by keyword and hand on to each other.
+class Conditions(TypedDict, total=False):
+    """The conditions of a motion, which every method of dynamics accepts as keywords.
 
-    `external_frame`: "body", the default, or "world". `time` [s]: of models that depend on it.
+    `external_frame`: "body", the default, or "world". `time` [s]: read by models that depend on it.
     `stabilization`: T_stab [s] of constraints (Featherstone 2008 Eq. 8.22).
     """
 

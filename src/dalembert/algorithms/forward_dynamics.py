@@ -109,7 +109,7 @@ def forward_dynamics(
             tree, q, v, tau, external_forces=external_forces, external_frame=external_frame, time=time
         )
     f_x = body_forces(tree, q, external_forces, external_frame, time)
-    return _propagated(tree, velocity_products(tree, q, v, f_x, time), tau, "forward_dynamics")
+    return _articulated_passes(tree, velocity_products(tree, q, v, f_x, time), tau, "forward_dynamics")
 
 
 def _require_method_for(tree: Tree, method: str | None) -> None:
@@ -119,24 +119,26 @@ def _require_method_for(tree: Tree, method: str | None) -> None:
     if is_constrained(tree) and method in TREE_METHODS:
         raise ModelError(
             f'forward_dynamics: method="{method}" is for trees, and this model has constraints; '
-            f"use one of {_listed(METHODS)}, or model.tree() for the spanning tree alone"
+            f"use one of {_quote_names(METHODS)}, or model.tree() for the spanning tree alone"
         )
     if is_constrained(tree) or method in ANY_CONNECTIVITY:
         return
     if method in METHODS:
         raise ModelError(
             f'forward_dynamics: method="{method}" is for models with loops or other constraints, and '
-            f"this one has none; use one of {_listed((*TREE_METHODS, *ANY_CONNECTIVITY))}"
+            f"this one has none; use one of {_quote_names((*TREE_METHODS, *ANY_CONNECTIVITY))}"
         )
     raise UnknownNameError.of("method of forward_dynamics", str(method), TREE_METHODS)
 
 
-def _listed(names: Iterable[str]) -> str:
+def _quote_names(names: Iterable[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
 
-def _propagated(tree: Tree, moved: PerBody[Moved], tau: Sequence[Scalar], function: str) -> list[Scalar]:
-    """Passes 2 and 3."""
+def _articulated_passes(
+    tree: Tree, moved: PerBody[Moved], tau: Sequence[Scalar], function: str
+) -> list[Scalar]:
+    """Run passes 2 and 3: articulated inertias inward, accelerations outward."""
     if has_couplings(tree):
         return articulated_accelerations(tree, moved, tau, function=function).a
     return _accelerations(tree, moved, _inertias(tree, moved, tau))
@@ -231,4 +233,4 @@ def forward_dynamics_spatial(
     require_moving_mass(tree, "forward_dynamics_spatial")
     f_x = body_forces(tree, q, external_forces, external_frame, time)
     moved = spatial_velocity_products(tree, q, v, f_x, time)
-    return _propagated(tree, moved, tau, "forward_dynamics_spatial")
+    return _articulated_passes(tree, moved, tau, "forward_dynamics_spatial")

@@ -107,7 +107,8 @@ def coriolis_forces(
 
 
 def gravity_forces(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> list[Scalar]:
-    """What holds the system still, +dV/dq: f_i = -I_i a_g + sum f_j, tau_i = S_i^T f_i (Eqs 5.12, 5.13)."""
+    """Return the forces that hold the system at rest, +dV/dq: f_i = -I_i a_g + sum f_j, tau_i = S_i^T f_i
+    (Eqs 5.12, 5.13)."""
 
     def fall(body: Body, a: Vec3) -> tuple[Vec3, tuple[JointMotion, Force]]:
         joint = body.jcalc(q, None, time)
@@ -132,7 +133,7 @@ def _newton_euler(
     ) -> tuple[BodyAcceleration, tuple[JointMotion, Force]]:
         joint = body.jcalc(q, v, time)
         a_J = joint.c_J if a is None else combination(joint.S, body.own_v(a)) + joint.c_J
-        A = A_parent.through(joint.X, joint.v_J, a_J)  # (1)
+        A = A_parent.across_joint(joint.X, joint.v_J, a_J)  # (1)
         f = body.inertia.force_of(A)  # (2)
         return A, (joint, f if f_x is None else f - f_x[body])
 
@@ -143,7 +144,7 @@ def _newton_euler(
 def _gather(
     tree: Tree, joints_and_forces: PerBody[tuple[JointMotion, Force]], a: Sequence[Scalar] | None
 ) -> list[Scalar]:
-    """Transmitted forces inward, each joint keeping its share: (3) and (4)."""
+    """Propagate the transmitted forces inward and project each onto its joint: (3) and (4)."""
 
     def transmit(body: Body, f_children: Force) -> tuple[Force, Sequence[Scalar]]:
         joint, f_body = joints_and_forces[body]
@@ -158,7 +159,7 @@ def _gather(
 
 
 class NewtonEuler(NamedTuple):
-    """What Table 5.1 computes: tau, and of each body v, a (offset by -gravity) and its joint's force f."""
+    """The results of Table 5.1: tau, and for each body v, a (offset by -gravity) and the joint force f."""
 
     tau: list[Scalar]
     v: PerBody[Motion]

@@ -132,7 +132,7 @@ def jacobian_rate_times_velocity(
     Spatial acceleration for "body" and "world", classical acceleration for "world_aligned": the rates of
     what J v is.
     """
-    _checked(frame)
+    _require_frame(frame)
     where = frame_of(model, where)
     if where.body < 0:
         return [0.0] * 6
@@ -193,7 +193,7 @@ def _path(
     return _Path(links, pose @ place, place.apply(velocity))
 
 
-def _checked(frame: str) -> str:
+def _require_frame(frame: str) -> str:
     require_choice("frame of a Jacobian", frame, FRAMES)
     return frame
 
@@ -205,7 +205,7 @@ def _place_of(path: _Path, frame: str) -> Transform:
         "world": Transform.identity,
         "world_aligned": lambda: Transform(Mat3.identity(), path.pose.p),
     }
-    return placed[_checked(frame)]()
+    return placed[_require_frame(frame)]()
 
 
 def _velocity_of_place(path: _Path, frame: str) -> Motion:

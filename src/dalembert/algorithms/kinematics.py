@@ -1,4 +1,6 @@
-"""Where the bodies are and how they move (Featherstone 2008 sections 2.11 and 4.1; Liu & Jain section 5.2).
+"""Positions, velocities and accelerations of the bodies.
+
+Featherstone 2008 sections 2.11 and 4.1; Liu & Jain section 5.2.
 
 Legend: X_0i pose of body i in the world; v_i, a_i spatial velocity and acceleration of body i in its own
 coordinates; v_J, c_J what the joint adds. A spatial acceleration is (alpha, r'' - omega x r') at the

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.articulated import joint_inertia
-from dalembert.algorithms.dense import Matrix, transposed, unit
+from dalembert.algorithms.dense import Matrix, transpose, unit
 from dalembert.algorithms.inverse_dynamics import spanning_tree_forces
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.sparsity import velocity_places
@@ -24,7 +24,7 @@ from dalembert.spatial import RigidInertia
 
 __all__ = [
     "Block",
-    "assembled",
+    "assemble_blocks",
     "composite_inertias",
     "crba_common_frame",
     "mass_matrix",
@@ -48,7 +48,7 @@ def mass_matrix(
     `method`: "crba" (Table 6.2), "rnea_columns" (nv + 1 calls of inverse dynamics).
     """
     if method == "crba":
-        return assembled(tree, _composite_blocks(tree, q, time))
+        return assemble_blocks(tree, _composite_blocks(tree, q, time))
     if method == "rnea_columns":
         return mass_matrix_by_columns(tree, q, time=time)
     raise UnknownNameError.of("method of mass_matrix", method, ("crba", "rnea_columns"))
@@ -102,7 +102,7 @@ def crba_common_frame(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = 
                 j = tree.bodies[j.parent]
                 yield Block(i, j, [[s.dot(f) for s in S[j]] for f in F])
 
-    return assembled(tree, blocks())
+    return assemble_blocks(tree, blocks())
 
 
 def mass_matrix_by_columns(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Matrix:
@@ -119,11 +119,11 @@ def mass_matrix_by_columns(tree: Tree, q: Sequence[Scalar], *, time: Scalar | No
                 for t, c_k in zip(spanning_tree_forces(tree, q, zero, direction, time=time), c, strict=True)
             ]
         )
-    return transposed(columns)
+    return transpose(columns)
 
 
-def assembled(tree: Tree, blocks: Iterator[Block]) -> Matrix:
-    """G^T H G from the blocks on and below the diagonal; without couplings each block goes to its place."""
+def assemble_blocks(tree: Tree, blocks: Iterator[Block]) -> Matrix:
+    """Assemble G^T H G from the blocks on and below the diagonal; without couplings each has its place."""
     M: Matrix = [[0.0] * tree.nv for _ in range(tree.nv)]
     for i, j, rows in blocks:
         for places_r, row in zip(velocity_places(i), rows, strict=True):

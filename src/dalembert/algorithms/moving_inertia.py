@@ -14,7 +14,7 @@ few of them; the rest are singular at some q only, and are tested sample by samp
 
 That test follows the articulated-body recursion, but not through the whole tree. Articulated inertias exceed
 the body's own, I_i^A >= I_i, so that only joints without (1) need it. And beyond a body with I_i > 0 nothing
-changes: I_i^A > 0 whatever the body carries, so that the kernel of I_i^a = I_i^A - U D^-1 U^T is the span of
+changes: I_i^A > 0 for any load of the body, so that the kernel of I_i^a = I_i^A - U D^-1 U^T is the span of
 S_i (empty with armature) for every positive definite I_i^A, the unit inertia among them. Sums of positive
 semidefinite matrices with the same kernels have the same kernels.
 """
@@ -114,8 +114,9 @@ def _singularities(
 
 
 def joint_without_inertia(tree: Tree, prescribed: Collection[str] = ()) -> Body | None:
-    """Return the outermost body whose joint moves no inertia at any q, joints farther out being free; None
-    where there is none, or where the inertias are not numbers yet (run-time parameters).
+    """Return the outermost body whose joint moves no inertia at any q, joints farther out being free.
+
+    Returns None if every joint moves inertia, or if the inertias are not numbers yet (run-time parameters).
 
     `prescribed`: names of joints whose accelerations are given, which need no inertia.
     """

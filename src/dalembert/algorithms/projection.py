@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dalembert.algorithms.dense import Matrix, dot, symmetric_product, transposed, unit
+from dalembert.algorithms.dense import Matrix, dot, symmetric_product, transpose, unit
 from dalembert.algorithms.forward_dynamics import forward_dynamics
 from dalembert.algorithms.jacobians import jacobian, jacobian_rate_times_velocity
 from dalembert.algorithms.mass_matrix import mass_matrix
@@ -73,4 +73,4 @@ def handle_inertia(Phi: Sequence[Sequence[Scalar]]) -> Matrix:
     inverse = factor(Phi)
     n = len(Phi)
     columns = [inverse.solve(unit(n, i)) for i in range(n)]
-    return transposed(columns)
+    return transpose(columns)

@@ -1,4 +1,4 @@
-"""The pseudo-inverse of a symmetric positive-semidefinite matrix, whatever its rank, without a branch.
+"""The pseudo-inverse of a symmetric positive-semidefinite matrix of any rank, without a branch.
 
 A = L diag(d) L^T by elimination, of which `factor_semidefinite` drops the pivots of dependent rows. With the
 columns B of L that were kept, B has full column rank, so that (Courrieu 2005)
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from dalembert.algorithms.dense import Matrix, Rows, symmetric_product, times, transposed
+from dalembert.algorithms.dense import Matrix, Rows, symmetric_product, times, transpose
 from dalembert.algorithms.small_solve import SymmetricFactor, factor, factor_semidefinite
 from dalembert.scalar import Scalar, is_zero
 
@@ -44,12 +44,12 @@ def minimum_norm_solution(factors: SymmetricFactor, b: Sequence[Scalar]) -> list
 def _of_factors(factors: SymmetricFactor, places: Sequence[int], size: int) -> PseudoInverse:
     """The factors of (1). The rows and columns of B^T B that belong to dropped pivots are those of the unit
     matrix instead, and reciprocals are zero there, so that sizes do not depend on the rank."""
-    kept = factors.kept
+    kept = factors.independent_rows
     n = len(kept)
     B = [
         [kept[j] if i == j else factors.L[i][j] if j < i else 0.0 for j in range(n)] for i in range(n)
     ]  # L of a dropped pivot is zero but for its diagonal
-    columns = transposed(B)
+    columns = transpose(B)
     gram = symmetric_product(columns, columns)
     for i, one in enumerate(kept):
         gram[i][i] = gram[i][i] + (1.0 - one)
@@ -77,7 +77,7 @@ class PseudoInverse:
         if self.B is None:
             x = self.gram.solve(x)
         else:
-            x = self.gram.solve(times(transposed(self.B), x))
+            x = self.gram.solve(times(transpose(self.B), x))
             x = self.gram.solve([x_i * r for x_i, r in zip(x, self.reciprocals, strict=True)])
             x = times(self.B, x)  # (1)
         full: list[Scalar] = [0.0] * self.size

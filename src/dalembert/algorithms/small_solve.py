@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import final
 
 from dalembert.algorithms.dense import Matrix, Rows
-from dalembert.algorithms.rank import DEPENDENT_SQUARE, NEGLIGIBLE_SQUARE, is_double
+from dalembert.algorithms.rank import DEPENDENT_ROW_RATIO_SQUARED, NEGLIGIBLE_ROW_RATIO_SQUARED, is_double
 from dalembert.scalar import Scalar, is_zero, maximum, select
 
 __all__ = ["SymmetricFactor", "factor", "factor_semidefinite"]
@@ -31,7 +31,10 @@ def factor(D: Rows) -> SymmetricFactor:
 
 
 def factor_semidefinite(
-    D: Rows, *, scale: Sequence[Scalar] | None = None, least: tuple[float, float] = NEGLIGIBLE_SQUARE
+    D: Rows,
+    *,
+    scale: Sequence[Scalar] | None = None,
+    least: tuple[float, float] = NEGLIGIBLE_ROW_RATIO_SQUARED,
 ) -> SymmetricFactor:
     """Factor a symmetric positive-semidefinite D; dependent rows are dropped, and `solve` gives them zeros.
 
@@ -54,7 +57,7 @@ def factor_semidefinite(
     for size in sizes[1:]:
         longest = maximum(longest, size)
     double = is_double(longest)
-    relative = select(double, *DEPENDENT_SQUARE)
+    relative = select(double, *DEPENDENT_ROW_RATIO_SQUARED)
     shortest = longest * select(double, *least) if scale is None else 0.0
     L: Matrix = [[0.0] * n for _ in range(n)]
     reciprocals: list[Scalar] = []
@@ -89,8 +92,8 @@ class SymmetricFactor:
     reciprocals: list[Scalar]
 
     @property
-    def kept(self) -> list[Scalar]:
-        """One for each row of a semidefinite D that was kept, zero for those that were dropped."""
+    def independent_rows(self) -> list[Scalar]:
+        """Return one for each independent row of a semidefinite D, zero for each row that was dropped."""
         return [select(reciprocal > 0.0, 1.0, 0.0) for reciprocal in self.reciprocals]
 
     def solve(self, b: Sequence[Scalar]) -> list[Scalar]:

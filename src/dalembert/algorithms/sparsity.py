@@ -1,4 +1,4 @@
-"""Where joint variables stand in v, and the branch-induced zeros of a tree's joint-space inertia matrix."""
+"""The places of joint variables in v, and the branch-induced zeros of a tree's joint-space inertia matrix."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def variable_parents(tree: Tree) -> list[int]:
 
 
 def matrix_density(tree: Tree) -> float:
-    """rho: the share of elements of M that are not zero by structure (§6.4); 1 for an unbranched chain."""
+    """Return rho, the fraction of structurally nonzero elements of M (§6.4); 1 for an unbranched chain."""
     lam = variable_parents(tree)
     n = len(lam)
     below = sum(d_k - 1 for d_k in depths(lam))

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.forward_dynamics import forward_dynamics
-from dalembert.algorithms.integrators import INTEGRATORS, VELOCITY_FIRST, Circumstances, State
+from dalembert.algorithms.integrators import INTEGRATORS, VELOCITY_FIRST, State, StepConditions
 from dalembert.algorithms.integrators.carried import independent
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.algorithms.stabilization import Leap, Stabilization
@@ -40,7 +40,7 @@ T_STAB = 0.1
 """The book's choice [s] for a large robot (Featherstone 2008 section 8.3)."""
 
 FADING_STEPS = 5.0
-"""In how many semi-implicit steps errors of position fade, unless a time is given."""
+"""Semi-implicit steps in which position errors decay, unless a time is given."""
 
 
 def state_rate(
@@ -98,14 +98,14 @@ def step(
     require_choice("integrator", integrator, INTEGRATORS)
     kept = _stabilization(tree, integrator, dt, stabilization)
 
-    around = Circumstances(tree, tau, external_forces, external_frame, passive, time, kept)
-    return INTEGRATORS[integrator](around, State(list(q), list(v)), dt)
+    conditions = StepConditions(tree, tau, external_forces, external_frame, passive, time, kept)
+    return INTEGRATORS[integrator](conditions, State(list(q), list(v)), dt)
 
 
 def _stabilization(
     tree: Tree, integrator: str, dt: Scalar, stabilization: Scalar | str | None
 ) -> Stabilization:
-    """What `step` asks of the constraints, if there are any."""
+    """Return the stabilisation of the constraints in a step, None without constraints."""
     if stabilization is None or tree.closure is not None or not is_constrained(tree):
         return None
     automatic = isinstance(stabilization, str)

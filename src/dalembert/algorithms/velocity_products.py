@@ -30,7 +30,7 @@ def velocity_products(
 
     def step(body: Body, parent: BodyAcceleration) -> tuple[BodyAcceleration, Moved]:
         joint = body.jcalc(q, v, time)
-        A = parent.through(joint.X, joint.v_J, joint.c_J)
+        A = parent.across_joint(joint.X, joint.v_J, joint.c_J)
         c = Motion(A.alpha, A.linear)
         spin = BodyAcceleration(A.omega, Vec3.zero(), Vec3.zero())
         p = _gyroscopic_force(body.inertia, spin)

@@ -161,10 +161,10 @@ def literal(x: Scalar) -> float | None:
 
 
 def is_zero(x: Scalar) -> bool:
-    """Whether the scalar is a structural zero."""
+    """Return whether the scalar is a structural zero."""
     return literal(x) == 0.0
 
 
 def is_one(x: Scalar) -> bool:
-    """Whether the scalar is a structural one."""
+    """Return whether the scalar is a structural one."""
     return literal(x) == 1.0

@@ -30,7 +30,7 @@ def loop(
     The carry is a scalar or any nesting of scalars: lists, tuples, mappings, dataclasses, spatial values. The
     step returns it in the same form and uses what was computed before the loop as it likes; what later
     arithmetic needs of a step goes through the carry. `until` is asked before each step, for each sample by
-    itself: a sample that is done keeps its bits whatever its neighbours in a batch still do.
+    itself: a sample that is done keeps its bits while its neighbours in a batch go on.
 
     In a trace the step is recorded once, not `count` times, and becomes a loop of machine code that ends when
     all samples of a block are done. It may be called several times while it is recorded.

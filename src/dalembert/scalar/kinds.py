@@ -28,7 +28,7 @@ Scalar: TypeAlias = Any
 
 
 class ScalarFunctions(Protocol):
-    """What one kind of scalar must offer; see the functions of `dalembert.scalar` for their meaning."""
+    """The functions that each kind of scalar provides; `dalembert.scalar` documents them."""
 
     def sin(self, x: Scalar) -> Scalar: ...
     def cos(self, x: Scalar) -> Scalar: ...

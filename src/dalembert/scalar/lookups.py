@@ -14,8 +14,8 @@ __all__ = ["Table", "as_table", "places"]
 
 Table: TypeAlias = npt.NDArray[np.float64]
 
-LONGEST: Final = 2**31 - 1
-"""Elements that a 32-bit index reaches."""
+MAX_TABLE_LENGTH: Final = 2**31 - 1
+"""Most elements of a table: a signed 32-bit index addresses them."""
 
 
 def as_table(table: Sequence[float] | Table) -> Table:
@@ -24,7 +24,7 @@ def as_table(table: Sequence[float] | Table) -> Table:
         numbers = np.asarray(table, dtype=np.float64)
     except (TypeError, ValueError):
         raise DtypeError("a table is looked up in constants: give floats, none of them traced") from None
-    if numbers.ndim != 1 or not 1 <= len(numbers) <= LONGEST:
+    if numbers.ndim != 1 or not 1 <= len(numbers) <= MAX_TABLE_LENGTH:
         raise ShapeError(f"a table has one axis and at least one element, got shape {numbers.shape}")
     return numbers
 

@@ -131,7 +131,7 @@ def quaternion_difference(q0: Sequence[Scalar], q1: Sequence[Scalar]) -> Vec3:
 
 
 def se3_exp(twist: Motion) -> Transform:
-    """Where a frame gets with the constant body velocity (omega, v) in one unit of time: (R, J_l v)."""
+    """Return the pose after unit time at constant body velocity (omega, v): (R, J_l v)."""
     return Transform(so3_exp(twist.angular), so3_left_jacobian_times(twist.angular, twist.linear))
 
 

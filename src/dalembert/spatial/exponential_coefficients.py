@@ -67,24 +67,24 @@ class ExponentialCoefficients:
         self._safe = select(self._small, 1.0, s)
         self._angle = sqrt(self._safe)
 
-    def _joined(self, series: tuple[float, ...], closed: Scalar) -> Scalar:
+    def _series_or_closed_form(self, series: tuple[float, ...], closed: Scalar) -> Scalar:
         return select(self._small, polynomial(series, self._s), closed)
 
     @cached_property
     def half_cosine(self) -> Scalar:
         """cos(t/2)."""
-        return self._joined(_HALF_COSINE, cos(0.5 * self._angle))
+        return self._series_or_closed_form(_HALF_COSINE, cos(0.5 * self._angle))
 
     @cached_property
     def half_sine(self) -> Scalar:
         """sin(t/2) / (t/2)."""
         half = 0.5 * self._angle
-        return self._joined(_HALF_SINE, sin(half) / half)
+        return self._series_or_closed_form(_HALF_SINE, sin(half) / half)
 
     @cached_property
     def A(self) -> Scalar:
         """sin t / t."""
-        return self._joined(_A, sin(self._angle) / self._angle)
+        return self._series_or_closed_form(_A, sin(self._angle) / self._angle)
 
     @cached_property
     def B(self) -> Scalar:
@@ -94,32 +94,32 @@ class ExponentialCoefficients:
     @cached_property
     def C(self) -> Scalar:
         """(1 - A) / s."""
-        return self._joined(_C, (1.0 - self.A) / self._safe)
+        return self._series_or_closed_form(_C, (1.0 - self.A) / self._safe)
 
     @cached_property
     def D(self) -> Scalar:
         """(1 - A/(2B)) / s."""
-        return self._joined(_D, (1.0 - self.A / (2.0 * self.B)) / self._safe)
+        return self._series_or_closed_form(_D, (1.0 - self.A / (2.0 * self.B)) / self._safe)
 
     @cached_property
     def E(self) -> Scalar:
         """(1/2 - B) / s."""
-        return self._joined(_E, (0.5 - self.B) / self._safe)
+        return self._series_or_closed_form(_E, (0.5 - self.B) / self._safe)
 
     @cached_property
     def F(self) -> Scalar:
         """(1/6 - C) / s."""
-        return self._joined(_F, (1 / 6 - self.C) / self._safe)
+        return self._series_or_closed_form(_F, (1 / 6 - self.C) / self._safe)
 
     @cached_property
     def B_rate(self) -> Scalar:
         """dB/ds = (A - 2B) / (2s)."""
-        return self._joined(_B_RATE, (self.A - 2.0 * self.B) / (2.0 * self._safe))
+        return self._series_or_closed_form(_B_RATE, (self.A - 2.0 * self.B) / (2.0 * self._safe))
 
     @cached_property
     def C_rate(self) -> Scalar:
         """dC/ds = (B - 3C) / (2s)."""
-        return self._joined(_C_RATE, (self.B - 3.0 * self.C) / (2.0 * self._safe))
+        return self._series_or_closed_form(_C_RATE, (self.B - 3.0 * self.C) / (2.0 * self._safe))
 
 
 for _property in vars(ExponentialCoefficients).values():

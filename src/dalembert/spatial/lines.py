@@ -46,7 +46,7 @@ def decompose(vector: Vector) -> tuple[Vector, Vector]:
 
 
 def classify(vector: Motion | Force, *, tolerance: float = 1e-12) -> Kind:
-    """What a vector of numbers is: "zero", "line" (s . s_O = 0), "free" (s = 0) or "screw"."""
+    """Return the kind of a vector of numbers: "zero", "line" (s . s_O = 0), "free" (s = 0) or "screw"."""
     s, s_O = _parts(vector)
     line, free = s.dot(s) ** 0.5, s_O.dot(s_O) ** 0.5
     if line == 0.0 and free == 0.0:

@@ -13,11 +13,11 @@ from typing import Any, final
 from dalembert.errors import ArgumentError
 from dalembert.scalar import Scalar, cos, sin
 from dalembert.spatial.axial import (
-    reversed_turn,
-    screwed,
-    screwed_articulated,
-    screwed_rigid,
-    turned,
+    inverse_turn,
+    rotate_vector,
+    transform_articulated,
+    transform_pair,
+    transform_rigid,
     vector_from_z,
 )
 from dalembert.spatial.congruence import AxialTurn
@@ -120,45 +120,45 @@ class AxialScrew(Placement):
 
     def rotate_to_child(self, v: Vec3) -> Vec3:
         """E v; 4 m + 2 a."""
-        return turned(self.axis, self.c, self.s, v)
+        return rotate_vector(self.axis, self.c, self.s, v)
 
     def rotate_to_parent(self, v: Vec3) -> Vec3:
         """R v; 4 m + 2 a."""
-        return turned(self.axis, self.c, -self.s, v)
+        return rotate_vector(self.axis, self.c, -self.s, v)
 
     def motion_to_child(self, m: Motion) -> Motion:
         """X m; 10 m + 6 a."""
-        return Motion(*screwed(self.axis, self.c, self.s, self.d, m.angular, m.linear))
+        return Motion(*transform_pair(self.axis, self.c, self.s, self.d, m.angular, m.linear))
 
     def motion_to_parent(self, m: Motion) -> Motion:
         """X^-1 m; 10 m + 6 a."""
-        return Motion(*screwed(self.axis, self.c, -self.s, -self.d, m.angular, m.linear))
+        return Motion(*transform_pair(self.axis, self.c, -self.s, -self.d, m.angular, m.linear))
 
     def force_to_child(self, f: Force) -> Force:
         """X* f; 10 m + 6 a."""
-        linear, angular = screwed(self.axis, self.c, self.s, self.d, f.linear, f.angular)
+        linear, angular = transform_pair(self.axis, self.c, self.s, self.d, f.linear, f.angular)
         return Force(angular, linear)
 
     def force_to_parent(self, f: Force) -> Force:
         """X^T f; 10 m + 6 a."""
-        linear, angular = screwed(self.axis, self.c, -self.s, -self.d, f.linear, f.angular)
+        linear, angular = transform_pair(self.axis, self.c, -self.s, -self.d, f.linear, f.angular)
         return Force(angular, linear)
 
     def rigid_to_child(self, inertia: RigidInertia) -> RigidInertia:
         """X* I X^-1; 16 m + 15 a, and the turn once."""
-        return screwed_rigid(self.axis, self.turn, self.d, inertia)
+        return transform_rigid(self.axis, self.turn, self.d, inertia)
 
     def rigid_to_parent(self, inertia: RigidInertia) -> RigidInertia:
         """X^T I X; 16 m + 15 a, and the turn once."""
-        return screwed_rigid(self.axis, reversed_turn(self.turn), -self.d, inertia)
+        return transform_rigid(self.axis, inverse_turn(self.turn), -self.d, inertia)
 
     def articulated_to_child(self, inertia: ArticulatedInertia) -> ArticulatedInertia:
         """X* I^A X^-1; 38 m + 40 a, and the turn once; less where rows are structural zeros (Table A.5)."""
-        return screwed_articulated(self.axis, self.turn, self.d, inertia)
+        return transform_articulated(self.axis, self.turn, self.d, inertia)
 
     def articulated_to_parent(self, inertia: ArticulatedInertia) -> ArticulatedInertia:
         """X^T I^A X; 38 m + 40 a, and the turn once; less where rows are structural zeros (Table A.5)."""
-        return screwed_articulated(self.axis, reversed_turn(self.turn), -self.d, inertia)
+        return transform_articulated(self.axis, inverse_turn(self.turn), -self.d, inertia)
 
 
 _screw_axis, _screw_c, _screw_s, _screw_d, _screw_turn = (

@@ -111,7 +111,7 @@ _sym_xy, _sym_xz, _sym_yz = (SymMat3.__dict__[name].__set__ for name in ("xy", "
 
 
 def _is_flat(values: Any) -> bool:
-    """Whether the items are scalars rather than rows; an array of length 3 is taken for a row."""
+    """Return whether the items are scalars rather than rows; an array of length 3 counts as a row."""
     if isinstance(values, np.ndarray):
         return values.ndim == 1
     if not isinstance(values, Iterable):
@@ -125,7 +125,7 @@ def _is_flat(values: Any) -> bool:
 
 
 def _same(a: Scalar, b: Scalar, m: Mat3) -> bool:
-    """Whether two elements are equal: numbers up to rounding, symbols exactly."""
+    """Return whether two elements are equal: numbers up to rounding, symbols exactly."""
     if a is b:
         return True
     if not (isinstance(a, float | np.ndarray) and isinstance(b, float | np.ndarray)):

@@ -1,4 +1,4 @@
-"""What all spatial values share: they are frozen, and compared, hashed and copied by their scalars."""
+"""The base of all spatial values: frozen, and compared, hashed and copied by their scalars."""
 
 from __future__ import annotations
 

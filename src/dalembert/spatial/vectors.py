@@ -129,7 +129,7 @@ _vec_z = Vec3.__dict__["z"].__set__
 
 
 class Matrix3(Value):
-    """Abstract base of the 3x3 matrices, whatever they store: elements named by row and column."""
+    """Abstract base of the 3x3 matrices: elements named by row and column."""
 
     __slots__ = ()
 

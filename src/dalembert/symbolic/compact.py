@@ -15,7 +15,7 @@ from dalembert.symbolic.exact_numbers import LONG_DENOMINATOR
 from dalembert.symbolic.fourier import Harmonic, TooManyTermsError, fourier, from_fourier
 from dalembert.symbolic.requirement import sympy
 
-__all__ = ["compact", "cost", "grouped"]
+__all__ = ["compact", "cost", "group_terms"]
 
 MAX_GROUPED_TERMS = 100
 """Longer sums are left as sums: nobody reads them, and grouping takes the square of their number."""
@@ -49,7 +49,7 @@ def compact(expression: Any, order: Mapping[Any, int] | None = None, *, exact: b
         return from_fourier(harmonics)
     best, least = None, None
     for form in _forms(harmonics):
-        candidate = grouped(form, order or {})
+        candidate = group_terms(form, order or {})
         price = (cost(candidate), str(candidate))
         if least is None or price < least:
             best, least = candidate, price
@@ -117,8 +117,8 @@ def _double_angles(harmonics: list[Harmonic], cosine: Any) -> Any:
     return sp.Add(*terms)
 
 
-def grouped(expression: Any, order: Mapping[Any, int]) -> Any:
-    """A sum of products with common factors taken out, the most rewarding first."""
+def group_terms(expression: Any, order: Mapping[Any, int]) -> Any:
+    """Factor a sum of products: take out common factors, those that save most first."""
     sp = sympy()
     terms = list(sp.Add.make_args(expression))
     if len(terms) == 1 or len(terms) > MAX_GROUPED_TERMS:

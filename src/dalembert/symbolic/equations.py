@@ -18,10 +18,10 @@ from dalembert.symbolic.formulas import EquationsOfMotion
 from dalembert.symbolic.naming import ParameterNames, chosen_values, coordinate_symbols
 from dalembert.symbolic.requirement import sympy
 
-__all__ = ["LARGEST", "equations_of_motion"]
+__all__ = ["MAX_VELOCITY_VARIABLES", "equations_of_motion"]
 
-LARGEST = 6
-"""Velocity variables up to which formulas are written without being asked for by name."""
+MAX_VELOCITY_VARIABLES = 6
+"""Default limit of velocity variables: larger models are written only if `largest` allows it."""
 
 Parameters = Literal["all"] | Iterable[str] | Mapping[str, Any]
 
@@ -33,7 +33,7 @@ def equations_of_motion(
     coordinates: Sequence[str] | None = None,
     forces: Literal["all", "actuated"] = "all",
     simplify: bool = True,
-    largest: int = LARGEST,
+    largest: int = MAX_VELOCITY_VARIABLES,
 ) -> EquationsOfMotion:
     """M(q) a + c(q, v) + g(q) = tau as formulas; with closed loops M a + c + g = tau + K^T lambda, K a = k.
 
@@ -146,7 +146,7 @@ def _forces(model: Model, tau: Sequence[Any]) -> list[Any]:
 def _replacements(
     model: Model, parameters: Parameters
 ) -> tuple[dict[str, Any], dict[Any, float], Sequence[Loop]]:
-    """What stands for the model's numbers, the values that the symbols have in the model, and its loops."""
+    """Return the formulas that replace the model's numbers, the values of their symbols, and the loops."""
     if not isinstance(parameters, Iterable):
         raise ArgumentError(f'parameters: give names, a mapping or "all", got {type(parameters).__name__}')
     if not isinstance(parameters, Mapping):

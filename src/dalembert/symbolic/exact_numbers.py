@@ -25,14 +25,14 @@ __all__ = [
     "without_floats",
 ]
 
-DENOMINATOR = 1000
-"""Largest denominator of a fraction that a float is taken for."""
+MAX_DENOMINATOR = 1000
+"""Largest denominator of a fraction that replaces a float."""
 
-TOLERANCE = 1e-14
-"""Relative distance of a float from the number it is taken for: the rounding of a few operations."""
+RELATIVE_TOLERANCE = 1e-14
+"""Relative distance of a float from the number that replaces it: the rounding of a few operations."""
 
-DIGITS = 12
-"""Floats written with at most so many digits are meant as that decimal number."""
+MAX_DECIMAL_DIGITS = 12
+"""Digits up to which the decimal form of a float counts as exact."""
 
 LONG_DENOMINATOR = 10**6
 """Fractions with larger denominators are shown as decimal numbers."""
@@ -49,26 +49,26 @@ def exact_number(x: Any) -> Any:
     sp = sympy()
     if not isinstance(x, (int, float)):
         return x
-    known = _recognized(float(x))
+    known = _recognize(float(x))
     return sp.Rational(repr(float(x))) if known is None else known
 
 
 def is_recognized(x: Any) -> bool:
-    """Whether `exact_number` is exact for this number, and not just the nearest decimal."""
-    return not isinstance(x, (int, float)) or _recognized(float(x)) is not None
+    """Return whether `exact_number` is exact for this number, and not just the nearest decimal."""
+    return not isinstance(x, (int, float)) or _recognize(float(x)) is not None
 
 
-def _recognized(x: float) -> Any | None:
+def _recognize(x: float) -> Any | None:
     sp = sympy()
     if x == 0.0 or not math.isfinite(x):
         return sp.Integer(0) if x == 0.0 else sp.oo * int(math.copysign(1, x))
-    fraction = _fraction(x, DENOMINATOR)
+    fraction = _fraction(x, MAX_DENOMINATOR)
     if fraction is not None:
         return fraction
-    if len(repr(abs(x)).replace(".", "").replace("e", "").strip("0")) <= DIGITS:
+    if len(repr(abs(x)).replace(".", "").replace("e", "").strip("0")) <= MAX_DECIMAL_DIGITS:
         return sp.Rational(repr(x))
     short = f"{x:.{ROUNDED_DIGITS}g}"
-    if abs(float(short) - x) <= TOLERANCE * abs(x):
+    if abs(float(short) - x) <= RELATIVE_TOLERANCE * abs(x):
         return sp.Rational(short)
     of_pi = _fraction(x / math.pi, 360)
     if of_pi is not None:
@@ -79,7 +79,7 @@ def _recognized(x: float) -> Any | None:
 
 def _fraction(x: float, denominator: int) -> Any | None:
     near = Fraction(x).limit_denominator(denominator)
-    if abs(float(near) - x) <= TOLERANCE * abs(x):
+    if abs(float(near) - x) <= RELATIVE_TOLERANCE * abs(x):
         return sympy().Rational(near.numerator, near.denominator)
     return None
 
@@ -181,7 +181,9 @@ def _exact_rotation(R: Mat3, directions: list[Any], k: int | None) -> Mat3:
     rows = [_tidy(row, 1.0) for row in R.to_list()]
     if k is not None and all(isinstance(x, (int, float)) for row in rows for x in row):
         i, j = (k + 1) % 3, (k + 2) % 3
-        if abs(rows[k][k] - 1.0) <= TOLERANCE and not any((rows[k][i], rows[k][j], rows[i][k], rows[j][k])):
+        if abs(rows[k][k] - 1.0) <= RELATIVE_TOLERANCE and not any(
+            (rows[k][i], rows[k][j], rows[i][k], rows[j][k])
+        ):
             c, s = _exact_turn(rows[i][i], rows[j][i])
             turned = [[zero] * 3 for _ in range(3)]
             turned[k][k], turned[i][i], turned[j][j], turned[i][j], turned[j][i] = one, c, c, -s, s
@@ -192,7 +194,7 @@ def _exact_rotation(R: Mat3, directions: list[Any], k: int | None) -> Mat3:
 
 def _tidy(numbers: Any, size: float) -> list[Any]:
     """Numbers without what rounding left of zeros."""
-    return [0.0 if isinstance(x, float) and abs(x) <= TOLERANCE * size else x for x in numbers]
+    return [0.0 if isinstance(x, float) and abs(x) <= RELATIVE_TOLERANCE * size else x for x in numbers]
 
 
 def _exact_inertia(inertia: RigidInertia) -> RigidInertia:

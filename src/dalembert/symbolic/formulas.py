@@ -1,4 +1,4 @@
-"""What `equations_of_motion` returns."""
+"""The equations of motion as formulas: the result of `equations_of_motion`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dalembert.errors import ArgumentError, UnknownNameError
 from dalembert.symbolic.requirement import sympy
 from dalembert.symbolic.typesetting import aligned_equations
 
-__all__ = ["EXPLICIT", "EquationsOfMotion"]
+__all__ = ["MAX_SOLVED_VARIABLES", "EquationsOfMotion"]
 
-EXPLICIT = 4
-"""Velocity variables up to which accelerations are solved for as formulas."""
+MAX_SOLVED_VARIABLES = 4
+"""Velocity variables up to which formulas are solved for the accelerations."""
 
 
-MAX_BRIEF = 300
+MAX_SIMPLIFIED_OPERATIONS = 300
 """Operations in M and the right-hand side up to which their determinants are simplified."""
 
 
@@ -121,13 +121,13 @@ class EquationsOfMotion:
         if self.multipliers:
             matrix, right = self.kkt_matrix(), right.col_join(self.constraint_bias)
         size = matrix.rows
-        if size > EXPLICIT:
+        if size > MAX_SOLVED_VARIABLES:
             raise ArgumentError(
                 f'accelerations of "{self.name}" would be quotients of determinants of {size} rows; formulas '
-                f"are written up to {EXPLICIT}. Use da.forward_dynamics, or solve mass_matrix and "
-                "right_hand_side after putting numbers in"
+                f"are written up to {MAX_SOLVED_VARIABLES}. Use da.forward_dynamics, or solve mass_matrix "
+                "and right_hand_side after putting numbers in"
             )
-        brief = sp.count_ops(matrix) + sp.count_ops(right) <= MAX_BRIEF
+        brief = sp.count_ops(matrix) + sp.count_ops(right) <= MAX_SIMPLIFIED_OPERATIONS
         tidy = self.tidy if brief else lambda expression: expression
         rows = matrix.tolist()
         determinant = tidy(_determinant(rows))

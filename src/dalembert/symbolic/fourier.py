@@ -29,8 +29,8 @@ MAX_TERMS = 20_000
 MAX_PRODUCTS = 200_000
 """Products of single terms in one multiplication, beyond which the expression is left as it is."""
 
-NEGLIGIBLE = 1e-14
-"""Of a coefficient beside the largest: what rounding of the model's numbers leaves."""
+NEGLIGIBLE_RATIO = 1e-14
+"""Ratio to the largest coefficient below which one is rounding of the model's numbers."""
 
 Harmonic = tuple[Any, Any, Any]
 """(k . q, A_k, B_k)."""
@@ -151,7 +151,7 @@ def _powers(a: int, b: int) -> tuple[tuple[int, Fraction, Fraction], ...]:
 
 
 def _parts(angles: list[Any]) -> tuple[list[Any], list[tuple[Any, ...]]]:
-    """What the angles are sums of (symbols, and constants), and the multiples of these in each angle."""
+    """Return the summands of the angles (symbols and constants), and their multiples in each angle."""
     sums = [u.as_coefficients_dict() for u in angles]
     parts = sorted({part for u in sums for part in u}, key=sympy().default_sort_key)
     return parts, [tuple(_whole(u.get(part, 0)) for part in parts) for u in sums]
@@ -176,7 +176,7 @@ def _times(waves: Waves, u: tuple[Any, ...], factors: Any) -> Waves:
 
 def _drop_rounding(sums: dict[Any, dict[Any, list[Any]]]) -> None:
     entries = [entry for monomials in sums.values() for entry in monomials.values()]
-    least = NEGLIGIBLE * max((abs(float(x)) for entry in entries for x in entry), default=0.0)
+    least = NEGLIGIBLE_RATIO * max((abs(float(x)) for entry in entries for x in entry), default=0.0)
     for entry in entries:
         for place in (0, 1):
             if abs(float(entry[place])) < least:

@@ -30,8 +30,8 @@ GREEK = (
     "rho", "sigma", "phi", "chi", "psi", "omega",
 )  # fmt: skip
 MOMENTS = ("xx", "yy", "zz", "xy", "xz", "yz")
-SAME = 1e-12
-"""Relative difference of numbers of one body that are taken as the same length."""
+SAME_LENGTH_TOLERANCE = 1e-12
+"""Relative difference up to which two numbers of one body are the same length."""
 
 
 class Coordinates(NamedTuple):
@@ -238,7 +238,11 @@ class ParameterNames:
         found = []
         for component, x in zip(COMPONENTS, numbers):
             size = abs(float(x))
-            same = next((s for n, s in known if abs(n - size) <= SAME * size), None) if size else None
+            same = (
+                next((s for n, s in known if abs(n - size) <= SAME_LENGTH_TOLERANCE * size), None)
+                if size
+                else None
+            )
             if same is not None:
                 found.append(same if float(x) > 0.0 else -same)
                 continue
@@ -267,7 +271,7 @@ class ParameterNames:
         ends += [list(placement.as_transform().p) for index, placement in places if index == body.index]
         lengths = {abs(float(x)) for end in ends for x in end} - {0.0}
         own = {abs(float(x)) for x in body.inertia.com} - {0.0}
-        close = all(any(abs(x - y) <= SAME * x for y in lengths) for x in own)
+        close = all(any(abs(x - y) <= SAME_LENGTH_TOLERANCE * x for y in lengths) for x in own)
         return "l" if not lengths or close else "c"
 
     def _moments(self, body: Body) -> SymMat3:
@@ -275,10 +279,10 @@ class ParameterNames:
         sp = sympy()
         numbers = [float(x) for x in body.inertia.inertia_at_com.leaves()]
         size = max(abs(x) for x in numbers)
-        kept = [x if abs(x) > SAME * size else 0.0 for x in numbers]
+        kept = [x if abs(x) > SAME_LENGTH_TOLERANCE * size else 0.0 for x in numbers]
         different: list[float] = []
         for x in kept:
-            if x and not any(abs(x - y) <= SAME * abs(x) for y in different):
+            if x and not any(abs(x - y) <= SAME_LENGTH_TOLERANCE * abs(x) for y in different):
                 different.append(x)
         label = self._label(body.index)
         made: dict[float, Any] = {}
@@ -287,7 +291,7 @@ class ParameterNames:
             if not x:
                 entries.append(sp.Integer(0))
                 continue
-            key = next(y for y in different if abs(x - y) <= SAME * abs(x))
+            key = next(y for y in different if abs(x - y) <= SAME_LENGTH_TOLERANCE * abs(x))
             if key not in made:
                 suffix = "" if len(different) == 1 else ("" if label else "_") + name
                 made[key] = self._symbol(f"I{label}{suffix}", key)

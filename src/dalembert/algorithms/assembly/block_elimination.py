@@ -27,7 +27,7 @@ from dalembert.algorithms.dense import (
     minus,
     product,
     times,
-    transposed,
+    transpose,
     zeros,
 )
 from dalembert.algorithms.elimination import solve
@@ -85,7 +85,7 @@ def solve_composite(equation: CompositeEquation, width: int = 6) -> list[Express
             below = A[i][j]
             if i <= j or below is None:
                 continue
-            factor = transposed(solve(transposed(pivot), transposed(below)))  # below pivot^-1
+            factor = transpose(solve(transpose(pivot), transpose(below)))  # below pivot^-1
             for k in present:
                 if k > j:
                     A[i][k] = _less(A[i][k], factor, A[j][k])
@@ -202,4 +202,4 @@ def _negative(A: Rows) -> Matrix:
 
 def _rows(columns: Sequence[Motion | Force]) -> Matrix:
     """The 6 x n matrix with these columns."""
-    return transposed([column.to_list() for column in columns]) or zeros(6, 0)
+    return transpose([column.to_list() for column in columns]) or zeros(6, 0)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dalembert.algorithms.articulated import joint_inertia
 from dalembert.algorithms.assembly.collecting import Equations, body_equations
 from dalembert.algorithms.assembly.implicit import constrain
-from dalembert.algorithms.dense import Matrix, symmetric_product, times, transposed, zeros
+from dalembert.algorithms.dense import Matrix, symmetric_product, times, transpose, zeros
 from dalembert.algorithms.small_solve import factor
 from dalembert.scalar import Scalar
 from dalembert.spatial import ArticulatedInertia, Force, Motion, RigidInertia
@@ -32,7 +32,7 @@ def apparent_inverse_inertia(
     """
     own = factor(joint_inertia(S, [inertia * s for s in S], [0.0] * len(S)))
     columns = [s.to_list() for s in S]
-    rows = transposed(columns) or zeros(6, 0)
+    rows = transpose(columns) or zeros(6, 0)
     weighted = [own.solve(row) for row in rows]  # the rows of S (S^T I S)^-1
     Phi = symmetric_product(weighted, rows)
     return Phi, c - Motion.of(times(Phi, (inertia * c + p).to_list()))

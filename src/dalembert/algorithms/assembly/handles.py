@@ -28,7 +28,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
-from dalembert.algorithms.dense import Matrix, Vector, dot, times, transposed
+from dalembert.algorithms.dense import Matrix, Vector, dot, times, transpose
 from dalembert.algorithms.small_solve import factor, factor_semidefinite
 from dalembert.scalar import Scalar, is_zero
 from dalembert.spatial import Force, Motion
@@ -62,7 +62,7 @@ class ArticulatedBody:
         block = self.Phi.get((min(i, j), max(i, j)))
         if block is None:
             return None
-        return times(block if i <= j else transposed(block), force.to_list())
+        return times(block if i <= j else transpose(block), force.to_list())
 
     def acceleration(self, i: int, forces: Mapping[int, Force]) -> Motion:
         """a_i, under forces on the handles (Eq. 7.57)."""

@@ -32,7 +32,7 @@ LEAST_RATIO = 1e-12
 
 
 class JointForces(NamedTuple):
-    """What a joint and its body contribute, in the body's coordinates.
+    """The terms of a joint and its body in the equations of motion, in body coordinates.
 
     `X` the body placed in its parent; `T` the columns of T' and `E` their diagonal (2, 3); `T_a`, and the
     active force `active` = T_a tau; `c` the velocity-product acceleration; `p` the body's bias force.

@@ -95,7 +95,7 @@ class _Order:
         return [self.open[joint] for joint in self.spanning]
 
     def handles(self, bodies: Iterable[int]) -> tuple[int, ...]:
-        """Those of the bodies to which joints from others are still to be connected, or that are kept."""
+        """Return the bodies that joints from others are still to be connected to, and those that are kept."""
         inside = set(bodies)
         ends = {end for e in self.open.values() if not inside.issuperset(e[1:]) for end in e[1:]}
         return tuple(sorted((ends | self.kept) & inside))
@@ -185,7 +185,7 @@ def _cut(component: tuple[set[int], list[_Edge]], order: _Order) -> None:
 
 
 def _beyond(bodies: set[int], edges: Iterable[_Edge]) -> dict[int, set[int]]:
-    """Of each edge of a tree of bodies: those on the far side of it, seen from the first body."""
+    """Return for each edge of a tree of bodies the bodies beyond it, seen from the first body."""
     outward: list[tuple[_Edge, int, int]] = []
     reached, pending = {min(bodies)}, [min(bodies)]
     while pending:

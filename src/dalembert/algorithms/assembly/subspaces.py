@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dalembert.algorithms.articulated import joint_inertia
-from dalembert.algorithms.dense import Matrix, Vector, dot, times, transposed, unit
-from dalembert.algorithms.elimination import reduced, solve
+from dalembert.algorithms.dense import Matrix, Vector, dot, times, transpose, unit
+from dalembert.algorithms.elimination import reduce_rows, solve
 from dalembert.algorithms.small_solve import factor, factor_semidefinite
 from dalembert.errors import ArgumentError
 from dalembert.scalar import Scalar
@@ -36,11 +36,11 @@ def decompose(v: Sequence[Scalar], *subspaces: Columns) -> list[Vector]:
             f"decompose: the subspaces have {len(columns)} columns together and the vector has {len(v)} "
             "numbers; a direct sum needs one column for each"
         )
-    alpha = [row[0] for row in solve(transposed(columns), [[x] for x in v])]
+    alpha = [row[0] for row in solve(transpose(columns), [[x] for x in v])]
     parts: list[Vector] = []
     for S in subspaces:
         own, alpha = alpha[: len(S)], alpha[len(S) :]
-        parts.append(times(transposed(S), own) if S else [0.0] * len(v))
+        parts.append(times(transpose(S), own) if S else [0.0] * len(v))
     return parts
 
 
@@ -50,7 +50,7 @@ def dual_complement(S: Columns, n: int) -> Matrix:
     Elimination finds an invertible A with A S = [1; 0]; the last rows of A are the columns of S^⊥.
     """
     rows = [[column[i] for column in S] + unit(n, i) for i in range(n)]
-    return [row[len(S) :] for row in reduced(rows, len(S))[len(S) :]]
+    return [row[len(S) :] for row in reduce_rows(rows, len(S))[len(S) :]]
 
 
 def dimension(S: Columns) -> Scalar:
@@ -59,7 +59,7 @@ def dimension(S: Columns) -> Scalar:
     From the pivots of the columns' Gram matrix, which `factor_semidefinite` keeps or drops.
     """
     total: Scalar = 0.0
-    for one in factor_semidefinite([[dot(a, b) for b in S] for a in S]).kept:
+    for one in factor_semidefinite([[dot(a, b) for b in S] for a in S]).independent_rows:
         total = total + one
     return total
 
@@ -69,7 +69,7 @@ def split_force(
 ) -> tuple[Force, Force]:
     """(f_a, f_c) with f = f_a + f_c: what accelerates a body that may move in S, and what bearings oppose.
 
-    f_a = I S (S^T I S)^-1 S^T f lies in I S, f_c in S^⊥; F^6 is their direct sum, whatever the basis of S
+    f_a = I S (S^T I S)^-1 S^T f lies in I S, f_c in S^⊥; F^6 is their direct sum for any basis of S
     (Example 3.1, Eq. 3.28). The acceleration is S (S^T I S)^-1 S^T f.
     """
     U = [inertia * s for s in S]

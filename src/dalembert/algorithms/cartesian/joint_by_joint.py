@@ -152,7 +152,7 @@ def _in_body_coordinates(
 
 
 def _across(body: Body, joint: JointMotion, given: PerBody[Motion]) -> Motion:
-    """What the joint's S v has to be: V_k - X V_p, less the motion of a rheonomic joint at v = 0."""
+    """Return the joint velocity S v = V_k - X V_p, less the motion of a rheonomic joint at v = 0."""
     relative = given[body] if body.parent < 0 else given[body] - joint.X.apply(given[body.parent])
     return relative - joint.v_J
 

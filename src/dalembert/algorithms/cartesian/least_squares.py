@@ -81,7 +81,7 @@ def least_squares(
 
 
 def _regular(body: Body, q: Sequence[Scalar], time: Scalar | None) -> bool:
-    """Whether the joint's S has full rank everywhere, by its kind."""
+    """Return whether S has full rank at every q, by the kind of joint."""
     return is_one(body.joint.singularity_measure(body.own_q(q), time))
 
 

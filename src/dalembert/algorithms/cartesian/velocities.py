@@ -72,7 +72,7 @@ def generalized_velocity_by_pseudo_inverse(
     """Eq. 61 as it stands: J of all bodies, J^T J, its pseudo-inverse."""
     rows = [row for J in maximal_jacobians(model, q, time=time) for row in J]
     V = [x for motion in without_drift(model, q, body_velocities, time) for x in motion.to_list()]
-    v = _solved(rows, V)
+    v = _least_squares_solution(rows, V)
     return GeneralizedVelocity(v, residual_of(model, q, v, body_velocities, time))
 
 
@@ -90,7 +90,7 @@ def generalized_velocity_from_rows(
     """
     J = [row for matrix in maximal_jacobians(model, q, time=time) for row in matrix]
     V = [x for motion in without_drift(model, q, body_velocities, time) for x in motion.to_list()]
-    v = _solved([J[r] for r in rows], [V[r] for r in rows])
+    v = _least_squares_solution([J[r] for r in rows], [V[r] for r in rows])
     return GeneralizedVelocity(v, residual_of(model, q, v, body_velocities, time))
 
 
@@ -117,8 +117,8 @@ def without_drift(
     return [V - own for V, own in zip(wanted, drift, strict=True)]
 
 
-def _solved(J: Sequence[Sequence[Scalar]], V: Sequence[Scalar]) -> list[Scalar]:
-    """J^+ V = (J^T J)^+ J^T V."""
+def _least_squares_solution(J: Sequence[Sequence[Scalar]], V: Sequence[Scalar]) -> list[Scalar]:
+    """Return J^+ V = (J^T J)^+ J^T V."""
     columns = list(zip(*J, strict=True))
     gram = [[dot(a, b) for b in columns] for a in columns]
     return symmetric_pseudo_inverse(gram).solve([dot(column, V) for column in columns])

@@ -37,7 +37,7 @@ LoopTorques = Mapping[str, Sequence[Scalar]]
 
 
 class LoopState(NamedTuple):
-    """Where a loop joint stands and how it moves: its own q (nq) and v (nv), as if it were a tree joint."""
+    """The q (nq) and v (nv) of a loop joint, as if it were a tree joint."""
 
     q: list[Scalar]
     v: list[Scalar]
@@ -95,7 +95,7 @@ def loop_active_torques(
     tree: Tree, q: Sequence[Scalar], tau: LoopTorques, *, time: Scalar | None = None
 ) -> list[Scalar]:
     """tau^a = sum of J_L^T f_k^a (nv) [N m or N] (Eq. 8.28)."""
-    return _gathered(tree, q, loop_active_forces(tree, q, tau, time=time), time)
+    return _joint_forces(tree, q, loop_active_forces(tree, q, tau, time=time), time)
 
 
 def bias_with_loop_forces(
@@ -115,11 +115,13 @@ def bias_with_loop_forces(
         f_B = body.inertia * (a_i + pose.apply(a_0)) + v_i.cross(body.inertia * v_i)
         forces.append(f_B - f_a)
     accelerations = PerBody([motion.acceleration for motion in motions])
-    return BiasWithLoopForces(_gathered(tree, q, forces, time), accelerations)
+    return BiasWithLoopForces(_joint_forces(tree, q, forces, time), accelerations)
 
 
-def _gathered(tree: Tree, q: Sequence[Scalar], forces: Sequence[Force], time: Scalar | None) -> list[Scalar]:
-    """S_i^T f_i with f_i the sum over the bodies that joint i carries, each in its own coordinates."""
+def _joint_forces(
+    tree: Tree, q: Sequence[Scalar], forces: Sequence[Force], time: Scalar | None
+) -> list[Scalar]:
+    """Return S_i^T f_i, with f_i the sum of forces over the bodies that joint i carries."""
 
     def step(body: Body, gathered: Force) -> tuple[Force, Sequence[Scalar]]:
         joint = body.jcalc(q, None, time)

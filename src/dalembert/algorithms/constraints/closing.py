@@ -36,7 +36,7 @@ class ClosingEquations(NamedTuple):
 
 
 def closing_equations(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> ClosingEquations:
-    """What a step of Gauss-Newton toward closed loops needs: K dq = -residual."""
+    """Return the equations K dq = -residual of a Gauss-Newton step toward closed loops."""
     at_rest: list[Scalar] = [0.0] * tree.nv
     residual: list[Scalar] = []
     K: list[list[Scalar]] = []

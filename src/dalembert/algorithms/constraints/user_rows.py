@@ -68,7 +68,7 @@ def _position_rows(
 
     columns = _position_columns(model, lambda x: phi(x, time), q, [time])
     first, second = moving_derivative(model, rate, q, v, time)
-    return UserRows(_transposed(columns, constraint.size), [-x for x in second], first, phi(q, time))
+    return UserRows(_transpose(columns, constraint.size), [-x for x in second], first, phi(q, time))
 
 
 def _velocity_rows(
@@ -82,7 +82,7 @@ def _velocity_rows(
         for j in range(model.nv)
     ]
     error, rate = moving_derivative(model, psi, q, v, time)
-    return UserRows(_transposed(columns, constraint.size), [-x for x in rate], error, [0.0] * constraint.size)
+    return UserRows(_transpose(columns, constraint.size), [-x for x in rate], error, [0.0] * constraint.size)
 
 
 def _position_columns(
@@ -116,5 +116,5 @@ def _partial(
     )[1]
 
 
-def _transposed(columns: Sequence[Sequence[Scalar]], rows: int) -> list[list[Scalar]]:
+def _transpose(columns: Sequence[Sequence[Scalar]], rows: int) -> list[list[Scalar]]:
     return [[column[row] for column in columns] for row in range(rows)]

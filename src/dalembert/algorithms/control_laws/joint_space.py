@@ -144,11 +144,11 @@ def _joint_acceleration(
     columns = [rate(q, unit(nv, k), q_ref, zero) for k in range(nv)]
     A = [[column[r] for column in columns] for r in range(nv)]
     rest = [-(b * de) - k * x - more for b, de, k, x, more in zip(B, e_rate, K, e, bias, strict=True)]
-    return _solved(A, rest)
+    return _solve_without_pivoting(A, rest)
 
 
-def _solved(A: Matrix, b: list[Scalar]) -> list[Scalar]:
-    """x of A x = b by elimination without exchange: the symmetric part of A is positive definite."""
+def _solve_without_pivoting(A: Matrix, b: list[Scalar]) -> list[Scalar]:
+    """Solve A x = b by elimination without row exchange: the symmetric part of A is positive definite."""
     n = len(b)
     rows = [[*row, x] for row, x in zip(A, b, strict=True)]
     for k in range(n):

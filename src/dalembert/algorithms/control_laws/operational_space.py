@@ -8,7 +8,7 @@ leaves free:
     tau = b + J^T Lambda (x''* - J' v) + N^T tau_0                                                         (2)
     x''* = x''_ref - D (x' - x'_ref) - K (x - x_ref)                                                       (3)
 
-so that the frame moves as a free unit mass with spring and damper, whatever the arm, and tau_0 moves the
+so that the frame moves as a free unit mass with spring and damper for every arm, and tau_0 moves the
 rest. Since N M^-1 = M^-1 N^T, (2) is the inverse dynamics of
 
     a = J# (x''* - J' v) + N M^-1 tau_0 = argmin (a - a_0)^T M (a - a_0),   a_0 = M^-1 tau_0               (4)
@@ -136,7 +136,7 @@ def operational_inertia(
 
     Of a handle it is the articulated-body inertia, `handle_inertia`. Rows that depend on others have none.
     """
-    _, Lambda = _projected(model, q, where, rotation, position, time)
+    _, Lambda = _responses_and_inertia(model, q, where, rotation, position, time)
     return Lambda
 
 
@@ -150,11 +150,11 @@ def consistent_inverse(
     time: Scalar | None = None,
 ) -> Matrix:
     """J# = M^-1 J^T Lambda `(nv, m)`: of the inverses of J the one of least kinetic energy; Eq. (1)."""
-    Y, Lambda = _projected(model, q, where, rotation, position, time)
+    Y, Lambda = _responses_and_inertia(model, q, where, rotation, position, time)
     return [[dot([y[r] for y in Y], column) for column in Lambda] for r in range(model.nv)]
 
 
-def _projected(
+def _responses_and_inertia(
     model: Model,
     q: Sequence[Scalar],
     where: str | Body | Frame,
@@ -162,7 +162,7 @@ def _projected(
     position: bool,
     time: Scalar | None,
 ) -> tuple[Matrix, Matrix]:
-    """The columns M^-1 J^T of a frame's rows, and Lambda; M^-1 is that of the motions that loops allow."""
+    """Return the columns of M^-1 J^T for a frame, and Lambda; M^-1 is for the motions that loops allow."""
     require_moving_mass(model, "operational_inertia")
     tree = aligned(model)
     J = jacobian(model, q, where, time=time)[_parts(rotation, position)]

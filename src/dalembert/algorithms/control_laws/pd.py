@@ -49,7 +49,7 @@ def pd_forces(
     `effort`: the greatest torques, of either sign; omitted: the model's.
     """
     e = _errors(tree, q, q_ref)
-    return _limited(
+    return _clamp_torques(
         tree, [a * b + c * d for a, b, c, d in zip(kp, e, kd, _slips(v, v_ref), strict=True)], effort
     )
 
@@ -79,7 +79,7 @@ def stable_pd_forces(
         armatures[body.index] = tuple(m + dt * g for m, g in own)
     total = [t + f for t, f in zip(tau, passive_forces(tree, q, v), strict=True)]
     a = forward_dynamics(with_armatures(tree, armatures), q, v, total, time=time)  # (3)
-    return _limited(tree, [t - g * (dt * x) for t, g, x in zip(tau, gain, a, strict=True)], effort)
+    return _clamp_torques(tree, [t - g * (dt * x) for t, g, x in zip(tau, gain, a, strict=True)], effort)
 
 
 def _errors(tree: Tree, q: Sequence[Scalar], q_ref: Sequence[Scalar]) -> list[Scalar]:
@@ -107,8 +107,8 @@ def _driven(tree: Tree) -> list[bool]:
     return found
 
 
-def _limited(tree: Tree, tau: Sequence[Scalar], effort: Sequence[Scalar] | None) -> list[Scalar]:
-    """Each torque within its limits; none at joints without motors."""
+def _clamp_torques(tree: Tree, tau: Sequence[Scalar], effort: Sequence[Scalar] | None) -> list[Scalar]:
+    """Clamp each torque to its limits; joints without motors get zero."""
     if effort is None:
         effort = [math.inf] * tree.nv
         for body in independent(tree):

@@ -110,7 +110,7 @@ def body_state(
         pose, v_parent = Transform.identity(), Motion.zero()
         world = Motion(Vec3.zero(), joint.X.rotate_to_child(-tree.gravity))
     else:
-        pose, v_parent, world = _placed(parent.pose, joint.X), parent.v, parent.world
+        pose, v_parent, world = _compose_pose(parent.pose, joint.X), parent.v, parent.world
     rates, own, to_common = joint_rates(body, q, v, time), body.own_v(v), pose.inverse_apply
     S = [to_common(s) for s in joint.S]
     carried = [v_parent.cross(s) for s in S]
@@ -168,8 +168,8 @@ def _product(body: Body, joint: JointMotion, s: Motion) -> Motion:
     return joint.v_J.cross(s)
 
 
-def _placed(pose: Transform, X: Placement) -> Transform:
-    """pose @ X, screw by screw."""
+def _compose_pose(pose: Transform, X: Placement) -> Transform:
+    """Return pose @ X, screw by screw."""
     factors = X.factors if isinstance(X, ScrewChain) else (X,)
     for factor in factors:
         pose = pose @ factor

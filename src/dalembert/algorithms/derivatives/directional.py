@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dalembert.algorithms.dense import Matrix, transposed, unit
+from dalembert.algorithms.dense import Matrix, transpose, unit
 from dalembert.algorithms.derivatives.inverse_dynamics import Derivatives
 from dalembert.algorithms.forward_dynamics import forward_dynamics
 from dalembert.algorithms.inverse_dynamics import inverse_dynamics
@@ -44,12 +44,12 @@ def jacobians_of(
             direction = unit(size, k)
             step = _position_rate(tree, argument, direction) if place == 0 else direction
 
-            def moved(x: list[Scalar], place: int = place) -> list[Scalar]:
+            def function_of_argument(x: list[Scalar], place: int = place) -> list[Scalar]:
                 values = [*arguments[:place], x, *arguments[place + 1 :]]
                 return list(function(*values))
 
-            columns.append(directional_derivative(moved, argument, step, constants)[1])
-        jacobians.append(transposed(columns))
+            columns.append(directional_derivative(function_of_argument, argument, step, constants)[1])
+        jacobians.append(transpose(columns))
     return jacobians
 
 

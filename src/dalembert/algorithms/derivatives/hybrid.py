@@ -29,9 +29,10 @@ __all__ = ["HybridDerivatives", "hybrid_dynamics_derivatives"]
 
 
 class HybridDerivatives(NamedTuple):
-    """Of a and of tau, both complete, by q (tangent space), v, tau and a: eight matrices `(nv, nv)`.
+    """The derivatives of a and tau, both complete, with respect to q (tangent space), v, tau and a.
 
-    Columns of what is not read (tau of prescribed joints, a of free ones) are zero.
+    Eight matrices `(nv, nv)`; columns of inputs that are not read (tau of prescribed joints, a of free ones)
+    are zero.
     """
 
     a_by_q: Matrix

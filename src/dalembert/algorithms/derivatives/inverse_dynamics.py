@@ -175,8 +175,8 @@ class JointForces:
         if body.parent >= 0:
             self.force[body.parent] += self.force[body.index]
 
-    def collected(self) -> list[Scalar]:
-        """tau without armature: S . f^c of every joint."""
+    def joint_forces(self) -> list[Scalar]:
+        """Return tau without armature: S . f^c of every joint."""
         tree, states = self.whole.tree, self.whole.states
         return tree.collect([[s.dot(self.force[b.index]) for s in states[b.index].S] for b in tree.bodies])
 

@@ -22,7 +22,7 @@ from dalembert.algorithms.floating_base.base import (
     floating_base,
     rigid_acceleration,
 )
-from dalembert.algorithms.mass_matrix import Block, assembled, composite_inertias
+from dalembert.algorithms.mass_matrix import Block, assemble_blocks, composite_inertias
 from dalembert.algorithms.sparsity import velocity_places
 from dalembert.model.body import Body, JointMotion
 from dalembert.model.tree import Tree
@@ -76,7 +76,7 @@ def floating_base_inertia(
                 for place, ratio in row:
                     F[place] = F[place] + (at_base if ratio == 1.0 else at_base * ratio)
 
-    H = assembled(tree, blocks())
+    H = assemble_blocks(tree, blocks())
     return FloatingBaseInertia(I_c[root], F[BASE_VARIABLES:], [row[BASE_VARIABLES:] for row in H[6:]])
 
 

@@ -101,7 +101,7 @@ def _ratios_times(row: Sequence[tuple[int, float]], x: Sequence[Scalar]) -> Scal
 
 
 class Accelerations:
-    """What the last pass has found: a of every body, dv/dt, and the forces at prescribed variables."""
+    """The results of the last pass: a of every body, dv/dt, and the forces at prescribed variables."""
 
     def __init__(self, tree: Tree, gravity: Vec3, a: Sequence[Scalar], prescribed: frozenset[int]) -> None:
         self.bodies: dict[int, Motion] = {-1: Motion(Vec3.zero(), -gravity)}
@@ -142,7 +142,7 @@ def _several(members: list[Member], free: Sequence[int], tau: Sequence[Scalar]) 
             f_base, I_base = f_base + force, inertia + I_base
         else:
             f[m.mate], I_c[m.mate] = f[m.mate] + force, inertia + I_c[m.mate]  # (2), (3)
-    D, U = _projected(members, I_c, free)
+    D, U = _project_inertia(members, I_c, free)
     u = [tau[place] for place in free]
     where = {place: k for k, place in enumerate(free)}
     for m, f_i in zip(members, f, strict=True):
@@ -153,8 +153,10 @@ def _several(members: list[Member], free: Sequence[int], tau: Sequence[Scalar]) 
     return _Several(members, list(free), factor(D), U, u, I_base, f_base)
 
 
-def _projected(members: list[Member], I_c: Sequence[Any], free: Sequence[int]) -> tuple[Matrix, list[Force]]:
-    """D and U of (4): the composite forces F taken to each mate below and at last to the base."""
+def _project_inertia(
+    members: list[Member], I_c: Sequence[Any], free: Sequence[int]
+) -> tuple[Matrix, list[Force]]:
+    """Compute D and U of (4): the composite forces F, taken to each mate below and last to the base."""
     where = {place: k for k, place in enumerate(free)}
     D: Matrix = [[0.0] * len(free) for _ in free]
     U = [Force.zero() for _ in free]

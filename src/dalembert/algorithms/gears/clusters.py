@@ -37,7 +37,7 @@ def clusters_of(tree: Tree) -> list[Cluster]:
     parents = tree.parents
     sets: list[set[int]] = []
     for group in _groups(tree):
-        merged = _filled(parents, group)
+        merged = _fill_to_base(parents, group)
         for other in [held for held in sets if held & merged]:
             sets.remove(other)
             merged |= other
@@ -67,8 +67,8 @@ def _own_places(body: Body) -> Iterator[int]:
         yield from range(body.v_slice.start, body.v_slice.stop)
 
 
-def _filled(parents: Sequence[int], group: set[int]) -> set[int]:
-    """The group with the bodies between it and its base: the last body that carries all of it."""
+def _fill_to_base(parents: Sequence[int], group: set[int]) -> set[int]:
+    """Return the group with the bodies between it and its base, the last body that carries all of it."""
     ways = [_way(parents, parents[i]) for i in group]
     base = max(set(ways[0]).intersection(*ways[1:]))
     filled = set(group)

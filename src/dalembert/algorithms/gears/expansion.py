@@ -33,8 +33,8 @@ def geared_matrix(H: Sequence[Sequence[Scalar]], G: Sequence[Sequence[Scalar]]) 
                 for j in rows[l]:
                     h = H[max(i, j)][min(i, j)]
                     if not is_zero(h):
-                        inner = inner + _scaled(h, G[j][l])
-                total = total + _scaled(inner, G[i][k])
+                        inner = inner + _scale(h, G[j][l])
+                total = total + _scale(inner, G[i][k])
             result[k][l] = result[l][k] = total
     return result
 
@@ -57,12 +57,12 @@ def gear_equations(
     for k in range(len(G[0]) if G else 0):
         total: Scalar = 0.0
         for i in range(n):
-            total = total + _scaled(rest[i], G[i][k])
+            total = total + _scale(rest[i], G[i][k])
         right.append(total)
     return geared_matrix(H, G), right
 
 
-def _scaled(x: Scalar, factor: Scalar) -> Scalar:
+def _scale(x: Scalar, factor: Scalar) -> Scalar:
     if is_zero(factor) or is_zero(x):
         return 0.0
     return x if is_one(factor) else x * factor

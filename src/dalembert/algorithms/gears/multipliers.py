@@ -65,7 +65,7 @@ def _model(tree: Tree) -> Model:
 
 
 def _independent_places(model: Model) -> list[int]:
-    """Where each entry of the model's v stands in the v of all joints."""
+    """Return the index of each entry of the model's v in the v of all joints."""
     places, start = [0] * model.nv, 0
     for body in model.bodies:
         if body.dependence is None:

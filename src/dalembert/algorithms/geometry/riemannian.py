@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 
 from dalembert.algorithms.geometry.coriolis_matrix import coriolis_product, require_scleronomic
 from dalembert.algorithms.geometry.hamiltonian import momentum_coordinates, velocity_coordinates
-from dalembert.algorithms.integrators.carried import Flight, State
+from dalembert.algorithms.integrators.carried import CentroidalCoordinates, State
 from dalembert.algorithms.integrators.explicit import runge_kutta_step
 from dalembert.algorithms.inverse_dynamics import coriolis_forces
 from dalembert.algorithms.open_tree import require_open_tree
@@ -101,4 +101,4 @@ def geodesic_step(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scal
     def acceleration(q: Sequence[Scalar], v: Sequence[Scalar], elapsed: Scalar) -> list[Scalar]:
         return geodesic_acceleration(tree, q, v)
 
-    return runge_kutta_step(Flight(tree, None), acceleration, State(list(q), list(v)), dt)
+    return runge_kutta_step(CentroidalCoordinates(tree, None), acceleration, State(list(q), list(v)), dt)

@@ -66,7 +66,7 @@ class Moving(NamedTuple):
 
 
 class Carried(NamedTuple):
-    """What a parent hands over: A^T omega_p, A^T omega'_p and A^T (s''_p + Omega_p s)."""
+    """The motion of the parent in child axes: A^T omega_p, A^T omega'_p, A^T (s''_p + Omega_p s)."""
 
     omega: Vec3
     omega_dot: Vec3

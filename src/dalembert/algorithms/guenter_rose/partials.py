@@ -68,7 +68,7 @@ STILL: Final = Motion.zero()
 
 
 class Along(NamedTuple):
-    """What a derivative is by: "q", "v" or "a", of the joint of a body (its index), variable k of it."""
+    """The variable of a derivative: "q", "v" or "a" of the joint of a body (its index), component k."""
 
     by: str
     body: int
@@ -102,7 +102,7 @@ class _Partials(dict[Along, Force]):
 
 
 class _Link(NamedTuple):
-    """What the outward pass leaves at a body."""
+    """The results of the outward pass for one body."""
 
     joint: JointMotion
     own: list[JointPartial]
@@ -173,7 +173,7 @@ def _outward(
             x: _across_joint(carried, moving, joint.v_J, carried_over(d_p, joint.X), STILL, STILL)
             for x, d_p in partials_p.items()
         }
-        partials |= _started(body, joint, own, moving_p, carried, moving)
+        partials |= _own_joint_partials(body, joint, own, moving_p, carried, moving)
         net = {x: net_force(body.inertia, d) for x, d in partials.items()}  # (5), (6)
         link = _Link(joint, own, net_force(body.inertia, moving), partials, net)
         return (moving, partials), link
@@ -207,7 +207,7 @@ def _inward(
     return forces
 
 
-def _started(
+def _own_joint_partials(
     body: Body,
     joint: JointMotion,
     own: list[JointPartial],
@@ -215,7 +215,7 @@ def _started(
     carried: Carried,
     moving: Moving,
 ) -> dict[Along, Moving]:
-    """The derivatives along the body's own joint: (10) to (12), and (13) where it is no hinge."""
+    """Return the derivatives along a body's joint: (10) to (12), and (13) for other joints than hinges."""
     A_T, A = joint.X.rotate_to_child, joint.X.rotate_to_parent
     nothing = Carried(Vec3.zero(), Vec3.zero(), Vec3.zero())
     found = {}

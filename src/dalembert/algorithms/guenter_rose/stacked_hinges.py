@@ -121,7 +121,7 @@ def _stack_of(body: Body) -> tuple[tuple[Joint, ...], list[dict[str, Any]]]:
 
 
 def _numbers(body: Body, part: slice) -> dict[str, Any]:
-    """What a joint with v = dq/dt has for each of its coordinates, of some of them."""
+    """Return the parameters that a joint with v = dq/dt has for each coordinate, for some coordinates."""
     limits = body.limits
     bounds = (limits.lower, limits.upper, limits.velocity, limits.effort)
     return {

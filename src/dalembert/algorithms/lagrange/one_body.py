@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from dalembert.algorithms.dense import Matrix, dot, times, transposed, unit
+from dalembert.algorithms.dense import Matrix, dot, times, transpose, unit
 from dalembert.algorithms.lagrange.newton_euler import newton_euler_blocks, world_inertia
 from dalembert.errors import require_choice
 from dalembert.model.joints.dual import directional_derivative
@@ -48,7 +48,7 @@ ORIENTATIONS: Final[dict[str, Callable[[Sequence[Scalar]], Mat3]]] = {
     "exponential": lambda phi: so3_exp(Vec3(phi[0], phi[1], phi[2])),
     "quaternion": lambda p: rotation_of_quaternion(quaternion_normalized(p)),
 }
-"""R of three Euler angles, of a rotation vector, of four numbers along a quaternion, whatever their norm."""
+"""R of three Euler angles, of a rotation vector, of four numbers along a quaternion, of any norm."""
 
 
 class BodyEquations(NamedTuple):
@@ -72,7 +72,7 @@ def body_jacobian(pose: Pose, q: Sequence[Scalar]) -> Matrix:
         X, slope = directional_derivative(pose, q, unit(len(q), j))
         j_j = (slope.R @ X.R.transpose()).axial()
         columns.append([*j_j.to_list(), *slope.p.to_list()])
-    return transposed(columns)
+    return transpose(columns)
 
 
 def body_kinetic_energy(
@@ -91,7 +91,7 @@ def body_equations(
     J, J_rate = directional_derivative(lambda x: body_jacobian(pose, x), q, qd)
     V = times(J, qd)
     M_c, bias = newton_euler_blocks(mass, world_inertia(pose(list(q)).R, inertia), Vec3(V[0], V[1], V[2]))
-    columns = transposed(J)
+    columns = transpose(J)
     M = [[dot(a, times(M_c, b)) for b in columns] for a in columns]
     f = [x + b for x, b in zip(times(M_c, times(J_rate, qd)), bias, strict=True)]
     return BodyEquations(M, [dot(column, f) for column in columns])

@@ -5,7 +5,7 @@ A virtual displacement is dr_i = sum_j (dr_i/dq_j) dq_j, so that forces f_i do t
     Q = sum_i J_i^T f_i,        J_i = [dr_i/dq_1 … dr_i/dq_n]                              (1 to 3)
     M(q) = sum_i mu_i J_i^T J_i,    T = qd^T M qd / 2                                       (15, 16)
 
-The columns of J_i are exact derivatives, by dual numbers, of whatever function r(q) is.
+The columns of J_i are exact derivatives of the function r(q), by dual numbers.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dalembert.algorithms.constraints import closure_equations
-from dalembert.algorithms.dense import dot, symmetric_product, times, transposed
+from dalembert.algorithms.dense import dot, symmetric_product, times, transpose
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.mass_matrix import mass_matrix
@@ -45,7 +45,7 @@ def accelerations_by_closure(
     )
     M = mass_matrix(tree, full_q, time=time)
     force = [t - c - dot(row, g) for t, c, row in zip(tau, C, M, strict=True)]
-    columns = transposed(G)
+    columns = transpose(G)
     H = symmetric_product(columns, [times(M, column) for column in columns])
     ydd = factor(H).solve(times(columns, force))
     return [dot(row, ydd) + g_i for row, g_i in zip(G, g, strict=True)]

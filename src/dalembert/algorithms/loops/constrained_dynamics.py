@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Unpack
 
-from dalembert.algorithms.external_forces import Surroundings
+from dalembert.algorithms.external_forces import Conditions
 from dalembert.algorithms.loops.closure import accelerations_by_closure
 from dalembert.algorithms.loops.direct import accelerations_by_elimination
 from dalembert.algorithms.loops.maximal import accelerations_by_maximal_coordinates
@@ -46,7 +46,7 @@ def constrained_forward_dynamics(
     tau: Sequence[Scalar],
     *,
     method: str | None = None,
-    **options: Unpack[Surroundings],
+    **options: Unpack[Conditions],
 ) -> list[Scalar]:
     """Solve M(q) a + b(q, v) = tau + external + K^T lambda, K a = k for a `(nv,)`.
 

@@ -16,7 +16,7 @@ from typing import Unpack
 
 from dalembert.algorithms.constraints import loop_rows
 from dalembert.algorithms.dense import Matrix, dot, symmetric_product, times
-from dalembert.algorithms.external_forces import Surroundings
+from dalembert.algorithms.external_forces import Conditions
 from dalembert.algorithms.loops.constrained_dynamics import constrained_forward_dynamics
 from dalembert.algorithms.loops.explicit import row_scales
 from dalembert.algorithms.loops.system import ConstrainedSystem, constrained_system
@@ -36,7 +36,7 @@ def constraint_forces(
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     tau: Sequence[Scalar],
-    **options: Unpack[Surroundings],
+    **options: Unpack[Conditions],
 ) -> list[Scalar]:
     """lambda `(nc,)` of the constraint forces K^T lambda, row by row of K, in the motion that tau produces.
 
@@ -55,7 +55,7 @@ def loop_forces(
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     tau: Sequence[Scalar],
-    **options: Unpack[Surroundings],
+    **options: Unpack[Conditions],
 ) -> list[Force]:
     """T lambda of each loop joint: the moment and force on its successor, in the successor's loop frame.
 

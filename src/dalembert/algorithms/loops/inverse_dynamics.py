@@ -27,7 +27,7 @@ from dalembert.algorithms.loops.forces import gram_factor
 from dalembert.algorithms.loops.null_space import allowed_motions
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.algorithms.pseudo_inverse import minimum_norm_solution
-from dalembert.algorithms.rank import CANCELLED
+from dalembert.algorithms.rank import CANCELLATION_RATIO
 from dalembert.algorithms.small_solve import factor_semidefinite
 from dalembert.algorithms.sparsity import velocity_places
 from dalembert.errors import ModelError
@@ -46,10 +46,10 @@ __all__ = [
 
 
 SMALLEST_FORCE = 1e-6
-"""Forces [N or N m] below which a share of them means nothing."""
+"""Forces [N or N m] below which a ratio to them is meaningless."""
 
 SMALLEST_ACCELERATION = 1e-6
-"""Accelerations [rad/s^2 or m/s^2] below which a share of them means nothing."""
+"""Accelerations [rad/s^2 or m/s^2] below which a ratio to them is meaningless."""
 
 
 def constrained_inverse_dynamics(
@@ -160,8 +160,9 @@ def constraint_violation(
 def unreachable_share(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], **options: Scalar
 ) -> Scalar:
-    """What of the forces that a motion needs lies beyond the actuators: the largest component, in terms of
-    tau_ID. Zero for a system without constraints, or with an actuator at every joint.
+    """Return the part of the required forces that the actuators cannot apply, relative to tau_ID.
+
+    The largest component counts. Zero without constraints, or with an actuator at every joint.
     """
     if not is_constrained(tree) or len(actuated_variables(tree)) == tree.nv:
         return 0.0
@@ -184,21 +185,21 @@ def _actuated_forces(
     K = [row for row in constraint_equations(tree, q, v, time=time).K if not all(is_zero(x) for x in row)]
     factors, K = gram_factor(K)
 
-    def projected(x: Sequence[Scalar]) -> list[Scalar]:
-        """P x, (1)."""
+    def project(x: Sequence[Scalar]) -> list[Scalar]:
+        """Return P x, (1)."""
         lam = factors.solve([dot(row, x) for row in K])
         result = list(x)
         for row, y in zip(K, lam, strict=True):
             result = [r if is_zero(k) else r - k * y for r, k in zip(result, row, strict=True)]
         return result
 
-    along = projected(tau_ID)
+    along = project(tau_ID)
     actuated = actuated_variables(tree)
     if len(actuated) == n:
         return _Actuated(along, [0.0] * n)
-    columns = {j: projected(unit(n, j)) for j in actuated}
+    columns = {j: project(unit(n, j)) for j in actuated}
     P_uu = [[columns[max(i, j)][min(i, j)] for j in actuated] for i in actuated]
-    factors_u = factor_semidefinite(P_uu, least=CANCELLED)  # P is near one, and so are its errors
+    factors_u = factor_semidefinite(P_uu, least=CANCELLATION_RATIO)  # P is near one, and so are its errors
     u = minimum_norm_solution(factors_u, [along[i] for i in actuated])  # (3)
     tau: list[Scalar] = [0.0] * n
     left = list(along)

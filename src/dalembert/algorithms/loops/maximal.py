@@ -27,7 +27,7 @@ from typing import Unpack, final
 import numpy as np
 
 from dalembert.algorithms.dense import Matrix, dot, symmetric_product
-from dalembert.algorithms.external_forces import ExternalForces, Surroundings, body_forces
+from dalembert.algorithms.external_forces import Conditions, ExternalForces, body_forces
 from dalembert.algorithms.kinematics import BodyMotion, body_motions
 from dalembert.algorithms.loops.maximal_rows import (
     JointConstraint,
@@ -52,8 +52,8 @@ __all__ = [
     "maximal_system",
 ]
 
-SINGULAR = 1e-9
-"""An inertia is singular if its least eigenvalue is this small beside its greatest."""
+SINGULAR_EIGENVALUE_RATIO = 1e-9
+"""Ratio of the least to the greatest eigenvalue up to which an inertia is singular."""
 
 
 @final
@@ -90,7 +90,7 @@ def accelerations_by_maximal_coordinates(
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     tau: Sequence[Scalar],
-    **options: Unpack[Surroundings],
+    **options: Unpack[Conditions],
 ) -> list[Scalar]:
     """a `(nv,)` of a system of any connectivity, a tree or not: Eq. 3.74 by dense matrices.
 
@@ -185,18 +185,18 @@ def _thinness(body: Body) -> float:
     if any(len(row) < 6 for row in known):
         return 0.0
     sizes = np.linalg.eigvalsh(np.array(known))
-    if sizes[0] < -SINGULAR * np.abs(sizes).max():
+    if sizes[0] < -SINGULAR_EIGENVALUE_RATIO * np.abs(sizes).max():
         raise ModelError(
             f'forward_dynamics in maximal coordinates: body "{body.name}" has a negative inertia; '
             "give it one that a body can have, or use a method of the spanning tree"
         )
-    if sizes[0] > SINGULAR * sizes[-1]:
+    if sizes[0] > SINGULAR_EIGENVALUE_RATIO * sizes[-1]:
         return 0.0
     return float(np.max(np.abs(known))) or 1.0
 
 
 def _free_force(tree: Tree, body: Body, motion: BodyMotion, f_x: PerBody[Force] | None) -> list[Scalar]:
-    """(2) without the joints' share."""
+    """Return (2) without the terms of the joints."""
     fall = motion.acceleration - motion.pose.apply(Motion(Vec3.zero(), tree.gravity))
     total = -(body.inertia * fall + motion.velocity.cross(body.inertia * motion.velocity))
     if f_x is not None:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Unpack
 
 from dalembert.algorithms.dense import Matrix, dot, symmetric_product
-from dalembert.algorithms.external_forces import Surroundings
+from dalembert.algorithms.external_forces import Conditions
 from dalembert.algorithms.loops.system import ConstrainedSystem, constrained_system
 from dalembert.algorithms.pseudo_inverse import minimum_norm_solution
 from dalembert.algorithms.small_solve import factor_semidefinite
@@ -55,7 +55,7 @@ def accelerations_by_range_space(
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     tau: Sequence[Scalar],
-    **options: Unpack[Surroundings],
+    **options: Unpack[Conditions],
 ) -> list[Scalar]:
     """a `(nv,)` of M a + C = tau + K^T lambda, K a = k; method 2 of section 8.5."""
     system = constrained_system(tree, q, v, tau, **options)

@@ -41,7 +41,7 @@ __all__ = ["LuhWalkerPaul", "luh_walker_paul"]
 
 
 class LuhWalkerPaul(NamedTuple):
-    """What Table 5.2 computes: tau, and the vectors of each body in its own coordinates.
+    """The results of Table 5.2: tau, and the vectors of each body in its own coordinates.
 
     `v_dot` is the acceleration of the body's origin less gravity, since the base rises with -g.
     """

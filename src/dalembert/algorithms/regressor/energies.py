@@ -25,7 +25,7 @@ def kinetic_energy_regressor(
     armature: bool = False,
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """y `(10 n_bodies,)`: T = y . pi, apart from the armatures' share; with them, v^2 / 2 for each."""
+    """y `(10 n_bodies,)`: T = y . pi, apart from the armatures' energy; with them, v^2 / 2 for each."""
     y: list[Scalar] = []
     for velocity in body_velocities(tree, q, v, time=time):
         w, u = velocity.angular, velocity.linear

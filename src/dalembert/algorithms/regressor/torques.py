@@ -59,7 +59,7 @@ def inverse_dynamics_regressor(
     ) -> tuple[tuple[BodyAcceleration, list[Direction]], tuple[BodyAcceleration, list[Direction]]]:
         X, S, v_J, c_J = body.jcalc(q, v, time)
         A_parent, supporting = parent
-        A = A_parent.through(X, v_J, combination(S, body.own_v(a)) + c_J)
+        A = A_parent.across_joint(X, v_J, combination(S, body.own_v(a)) + c_J)
         directions = [(places, X.apply(s)) for places, s in supporting]
         directions += list(zip(velocity_places(body), S, strict=True))
         return (A, directions), (A, directions)
