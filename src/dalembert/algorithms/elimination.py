@@ -12,7 +12,7 @@ __all__ = ["reduce_rows", "solve"]
 
 
 def solve(A: Rows, B: Rows) -> Matrix:
-    """X of A X = B, for any square A of full rank."""
+    """Solve A X = B for X, for any square A of full rank."""
     n = len(A)
     rows = reduce_rows([[*a, *b] for a, b in zip(A, B, strict=True)], n)
     return [row[n:] for row in rows]

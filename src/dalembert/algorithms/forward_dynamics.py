@@ -1,4 +1,4 @@
-"""The motion that forces produce: the articulated-body algorithm, O(n) (Featherstone 2008 Table 7.1).
+"""Forward dynamics: the articulated-body algorithm, O(n) (Featherstone 2008 Table 7.1).
 
 Three passes: velocities outward; articulated-body inertias and bias forces inward; accelerations outward.
 Bodies are seen by co-moving observers (see `velocity_products`), so that linear velocities do not occur:
@@ -189,7 +189,8 @@ def forward_dynamics_by_matrix(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """a = M^-1 (tau - b) by composite rigid bodies and sparse L^T D L (chapter 6); for coupled joints too."""
+    """Return a = M^-1 (tau - b) by composite rigid bodies and sparse L^T D L (chapter 6);
+    also for coupled joints."""
     b = bias_forces(tree, q, v, external_forces=external_forces, external_frame=external_frame, time=time)
     lam = variable_parents(tree)
     L, reciprocals = factor_with_reciprocals(mass_matrix(tree, q, time=time), lam)
@@ -199,8 +200,10 @@ def forward_dynamics_by_matrix(
 def articulated_inertias(
     tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None
 ) -> PerBody[ArticulatedInertia]:
-    """I_i^A of every body as the handle of what it carries, in its own coordinates (Eq. 7.21). Independent
-    of velocity. Of bodies whose joints are coupled: of what they carry outside their cluster (`gears`).
+    """Return I_i^A of every body as the handle of what it carries, in its own coordinates (Eq. 7.21).
+
+    It does not depend on velocity. For bodies with coupled joints it is the inertia of what they carry
+    outside their cluster (`gears`).
     """
     if has_couplings(tree):
         inertias = cluster_inertias(tree, q, time=time)
@@ -224,7 +227,7 @@ def forward_dynamics_spatial(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """Table 7.1 with spatial velocities in body coordinates: c = c_J + v x v_J, p = v x* I v - f^x.
+    """Compute Table 7.1 with spatial velocities in body coordinates: c = c_J + v x v_J, p = v x* I v - f^x.
 
     The same passes as `forward_dynamics`, which differs in its observers only; the second witness of its
     results.

@@ -1,4 +1,4 @@
-"""The forces that produce a motion: recursive Newton-Euler, from the motion outward and the forces inward.
+"""Inverse dynamics: recursive Newton-Euler, with motions outward and forces inward.
 
 `inverse_dynamics` is Featherstone 2008 Table 5.1 as seen by co-moving observers. Each body is observed from
 an inertial frame that at this instant moves with the body's origin: there the body's linear velocity is
@@ -78,7 +78,8 @@ def spanning_tree_forces(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """tau_ID = M a + b - external of the tree alone, without its loops and other constraints (Eq. 8.62)."""
+    """Return tau_ID = M a + b - external of the tree alone,
+    without its loops and other constraints (Eq. 8.62)."""
     f_x = body_forces(tree, q, external_forces, external_frame, time)
     return _newton_euler(tree, q, v, a, tree.gravity, f_x, time)
 
@@ -92,8 +93,8 @@ def bias_forces(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """b(q, v) = inverse_dynamics(q, v, 0): velocity terms, gravity and external forces; the book's C (Eq.
-    6.2).
+    """Return b(q, v) = inverse_dynamics(q, v, 0): velocity terms, gravity and external forces;
+    the book's C (Eq. 6.2).
     """
     f_x = body_forces(tree, q, external_forces, external_frame, time)
     return _newton_euler(tree, q, v, None, tree.gravity, f_x, time)
@@ -102,7 +103,7 @@ def bias_forces(
 def coriolis_forces(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
 ) -> list[Scalar]:
-    """The velocity terms alone: inverse_dynamics(q, v, 0) without gravity."""
+    """Return the velocity terms alone: inverse_dynamics(q, v, 0) without gravity."""
     return _newton_euler(tree, q, v, None, Vec3.zero(), None, time)
 
 
@@ -177,7 +178,7 @@ def rnea_spatial(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> NewtonEuler:
-    """Table 5.1 in spatial body coordinates, with its by-products.
+    """Run Table 5.1 in spatial body coordinates; return its by-products too.
 
     Legend: X link transform, S, v_J, c_J of the joint; v, a, f spatial velocity, acceleration and
     transmitted force of body i in its coordinates. The base accelerates by -gravity: the true acceleration
@@ -216,7 +217,7 @@ def rnea_spatial(
 def differential_inverse_dynamics(
     tree: Tree, q: Sequence[Scalar], a: Sequence[Scalar], *, time: Scalar | None = None
 ) -> list[Scalar]:
-    """M(q) a without velocity and gravity terms: ID_delta (Table 6.1)."""
+    """Return M(q) a without velocity and gravity terms: ID_delta (Table 6.1)."""
 
     def accelerate(body: Body, a_parent: Motion) -> tuple[Motion, tuple[JointMotion, Force]]:
         joint = body.jcalc(q, None, time)
@@ -235,7 +236,7 @@ def rnea_common_frame(
     external_forces: ExternalForces = None,
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """The basic equations 5.7 to 5.11: every vector, external forces included, in world coordinates.
+    """Run the basic equations 5.7 to 5.11: all vectors, external forces included, in world coordinates.
 
     v_i = v_lambda + v_J;  a_i = a_lambda + S a + S' v;  f_i = I a_i + v_i x* I v_i - f_i^x + sum f_j;
     tau_i = S^T f_i.

@@ -43,7 +43,8 @@ class Block(NamedTuple):
 def mass_matrix(
     tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None, method: str = "crba"
 ) -> Matrix:
-    """M(q) `(nv, nv)` of kinetic energy v^T M v / 2, armature included on the diagonal [kg m^2, kg m or kg].
+    """Return M(q) `(nv, nv)` of kinetic energy v^T M v / 2,
+    armature included on the diagonal [kg m^2, kg m or kg].
 
     `method`: "crba" (Table 6.2), "rnea_columns" (nv + 1 calls of inverse dynamics).
     """
@@ -57,7 +58,8 @@ def mass_matrix(
 def composite_inertias(
     tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None
 ) -> PerBody[RigidInertia]:
-    """I_i^c: body i and everything it carries as one rigid body, in body i's coordinates (Eq. 6.17)."""
+    """Return I_i^c: body i and everything it carries as one rigid body,
+    in body i's coordinates (Eq. 6.17)."""
 
     def step(body: Body, I_children: RigidInertia) -> tuple[RigidInertia, RigidInertia]:
         I_c = body.inertia + I_children
@@ -67,7 +69,7 @@ def composite_inertias(
 
 
 def _composite_blocks(tree: Tree, q: Sequence[Scalar], time: Scalar | None) -> Iterator[Block]:
-    """Table 6.2: the force F that moves subtree i about joint i, taken to each ancestor j in turn."""
+    """Run Table 6.2: the force F that moves subtree i about joint i, taken to each ancestor j in turn."""
     joints = tree.outward(lambda body, _: ((), body.jcalc(q, None, time)), ())
     I_c = composite_inertias(tree, q, time=time)
     for i in tree.bodies:
@@ -81,7 +83,7 @@ def _composite_blocks(tree: Tree, q: Sequence[Scalar], time: Scalar | None) -> I
 
 
 def crba_common_frame(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Matrix:
-    """The basic equations 6.13 to 6.16, all in world coordinates: M_ij = s_j^T I_i^c s_i."""
+    """Run the basic equations 6.13 to 6.16, all in world coordinates: M_ij = s_j^T I_i^c s_i."""
     poses = forward_kinematics(tree, q, time=time)
 
     def step(body: Body, I_children: RigidInertia) -> tuple[RigidInertia, RigidInertia]:
@@ -106,7 +108,8 @@ def crba_common_frame(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = 
 
 
 def mass_matrix_by_columns(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Matrix:
-    """Column i is ID(q, 0, e_i) - ID(q, 0, 0): nv + 1 calls of inverse dynamics, O(n^2) (Eq. 6.4)."""
+    """Return M with columns ID(q, 0, e_i) - ID(q, 0, 0):
+    nv + 1 calls of inverse dynamics, O(n^2) (Eq. 6.4)."""
     n = tree.nv
     zero = [0.0] * n
     c = spanning_tree_forces(tree, q, zero, zero, time=time)

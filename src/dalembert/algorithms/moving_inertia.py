@@ -187,7 +187,7 @@ def _losses(
         return ArticulatedInertia.zero() + UNIT if solid[body.index] else carried + body.inertia
 
     def compose(state: list[float]) -> Callable[..., tuple[ArticulatedInertia, None]]:
-        """Composite inertias, and the largest of what they give a joint's variables."""
+        """Return composite inertias, and their largest contribution to a joint's variables."""
 
         def step(body: Body, carried: ArticulatedInertia) -> tuple[ArticulatedInertia, None]:
             if not needed[body.index]:

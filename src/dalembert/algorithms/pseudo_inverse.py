@@ -22,7 +22,7 @@ __all__ = ["PseudoInverse", "minimum_norm_solution", "symmetric_pseudo_inverse"]
 
 
 def symmetric_pseudo_inverse(A: Rows, *, regular: bool = False) -> PseudoInverse:
-    """A^+ of a symmetric positive-semidefinite A, of which the lower triangle is read.
+    """Return A^+ of a symmetric positive-semidefinite A; only the lower triangle is read.
 
     `regular`: A is known to be positive definite, which saves three quarters of the work. Else a row counts
     as dependent beside its own diagonal entry.
@@ -37,13 +37,15 @@ def symmetric_pseudo_inverse(A: Rows, *, regular: bool = False) -> PseudoInverse
 
 
 def minimum_norm_solution(factors: SymmetricFactor, b: Sequence[Scalar]) -> list[Scalar]:
-    """A^+ b of a positive-semidefinite A that is factored: the shortest x that comes nearest to A x = b."""
+    """Return A^+ b of a factored positive-semidefinite A: the shortest x that minimises |A x - b|."""
     return _of_factors(factors, range(len(b)), len(b)).solve(b)
 
 
 def _of_factors(factors: SymmetricFactor, places: Sequence[int], size: int) -> PseudoInverse:
-    """The factors of (1). The rows and columns of B^T B that belong to dropped pivots are those of the unit
-    matrix instead, and reciprocals are zero there, so that sizes do not depend on the rank."""
+    """Return the factors of (1).
+
+    The rows and columns of B^T B that belong to dropped pivots are those of
+    the unit matrix instead, and reciprocals are zero there, so that sizes do not depend on the rank."""
     kept = factors.independent_rows
     n = len(kept)
     B = [
@@ -72,7 +74,7 @@ class PseudoInverse:
     reciprocals: list[Scalar]
 
     def solve(self, b: Sequence[Scalar]) -> list[Scalar]:
-        """A^+ b."""
+        """Return A^+ b."""
         x: list[Scalar] = [b[i] for i in self.places]
         if self.B is None:
             x = self.gram.solve(x)

@@ -1,7 +1,7 @@
 """Thresholds of all decisions on rank, each in double and in single precision.
 
 Rank is decided while a kernel runs, and a trace does not know the float type of the kernel that it becomes.
-So the kernel is asked, and both numbers of a pair stand in it: `threshold(PAIR, size)`.
+So the kernel tests it, and holds both numbers of a pair: `threshold(PAIR, size)`.
 
 In single precision a row counts as dependent at 3e-3, in double precision already at 1e-5: noise in
 overconstrained loops is far below, and a loop that is open by less does not lock.

@@ -39,8 +39,8 @@ def factor_semidefinite(
     """Factor a symmetric positive-semidefinite D; dependent rows are dropped, and `solve` gives them zeros.
 
     Without pivoting the i-th pivot d_i is the squared distance of row i from the rows before it, in the norm
-    of which D is the Gram matrix. A row is dropped where this distance is small beside the row itself (it
-    depends on the rows before), or beside the longest row (it is zero but for rounding):
+    of which D is the Gram matrix. A row is dropped if this distance is small relative to the row itself
+    (it depends on the rows before), or relative to the longest row (it is zero up to rounding):
 
         keep row i  if  d_i > DEPENDENT_SQUARE D_ii + least max_k D_kk
 
@@ -69,7 +69,8 @@ def factor_semidefinite(
 
 
 def _row(D: Rows, L: Matrix, reciprocals: Sequence[Scalar], i: int) -> Scalar:
-    """Row i of L, in place, and the pivot d_i; W_ij = L_ij d_j, so that each product is formed once."""
+    """Compute row i of L, in place, and return the pivot d_i;
+    W_ij = L_ij d_j, so that each product is formed once."""
     W: list[Scalar] = []
     for j in range(i):
         w = D[i][j]
@@ -97,11 +98,11 @@ class SymmetricFactor:
         return [select(reciprocal > 0.0, 1.0, 0.0) for reciprocal in self.reciprocals]
 
     def solve(self, b: Sequence[Scalar]) -> list[Scalar]:
-        """x of D x = b."""
+        """Solve D x = b for x."""
         return self.backward([y * r for y, r in zip(self.forward(b), self.reciprocals, strict=True)])
 
     def forward(self, b: Sequence[Scalar]) -> list[Scalar]:
-        """L^-1 b."""
+        """Return L^-1 b."""
         x = list(b)
         for i in range(len(x)):
             for j in range(i):
@@ -109,7 +110,7 @@ class SymmetricFactor:
         return x
 
     def backward(self, b: Sequence[Scalar]) -> list[Scalar]:
-        """L^-T b."""
+        """Return L^-T b."""
         x = list(b)
         for i in reversed(range(len(x))):
             for j in range(i + 1, len(x)):

@@ -54,7 +54,7 @@ def state_rate(
     time: Scalar | None = None,
     stabilization: Scalar | None = None,
 ) -> State:
-    """(dq/dt, dv/dt) = FD_x(x, tau): the state-space form that ODE solvers take (Eqs 3.8, 3.9)."""
+    """Return (dq/dt, dv/dt) = FD_x(x, tau): the state-space form that ODE solvers take (Eqs 3.8, 3.9)."""
     a = forward_dynamics(
         tree,
         q,
@@ -85,7 +85,7 @@ def step(
     time: Scalar | None = None,
     stabilization: Scalar | str | None = None,
 ) -> State:
-    """The state after dt [s] under constant joint and external forces.
+    """Return the state after dt [s] under constant joint and external forces.
 
     `integrator`: "semi_implicit" (Euler: v from the accelerations, then q from the new v), "rk4", "euler",
     "heun", "midpoint" (velocity-product forces half a step on, damping implicit), "implicit" (springs too) or

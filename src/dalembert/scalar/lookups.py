@@ -1,4 +1,4 @@
-"""Tables of constants, and which of their elements an index means."""
+"""Tables of constants, and the element that an index selects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_TABLE_LENGTH: Final = 2**31 - 1
 
 
 def as_table(table: Sequence[float] | Table) -> Table:
-    """The numbers as one axis of floats."""
+    """Return the numbers as one axis of floats."""
     try:
         numbers = np.asarray(table, dtype=np.float64)
     except (TypeError, ValueError):
@@ -30,7 +30,7 @@ def as_table(table: Sequence[float] | Table) -> Table:
 
 
 def places(table: Table, index: Any) -> Any:
-    """floor(index) within the table; 0 for NaN."""
+    """Return floor(index) within the table; 0 for NaN."""
     last = len(table) - 1
     with np.errstate(invalid="ignore"):
         return np.where(index > 0.0, np.minimum(np.floor(index), last), 0.0).astype(np.int64)

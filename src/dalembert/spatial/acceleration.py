@@ -6,7 +6,7 @@ with r' = 0), and the point r of the body has the acceleration
 
     (1)  r'' = linear + W r,      W = alpha x + omega x omega x        (the tensor)
 
-A child frame stands at p in the parent, turned by E, and moves relative to it with the joint's velocity
+A child frame is at p in the parent, turned by E, and moves relative to it with the joint's velocity
 v_J = (omega_J, u) and a_J = S q'' + c_J, both in child coordinates; a_J is the rate of the components of v_J.
 With omega and alpha of the parent rotated to the child, differentiating omega' = omega + omega_J and the
 origin's velocity once more gives
@@ -42,7 +42,8 @@ __all__ = ["BodyAcceleration", "classical_acceleration", "spatial_acceleration"]
 
 
 def spatial_acceleration(classical: Motion, v: Motion) -> Motion:
-    """a = (omega', r'' - omega x r') of the classical acceleration (omega', r''); Featherstone 2008 Eq. 2.48.
+    """Return a = (omega', r'' - omega x r') of the classical acceleration (omega', r'');
+    Featherstone 2008 Eq. 2.48.
 
     `v` = (omega, r'): velocity of the body. Spatial acceleration is the rate of the spatial velocity; it is a
     vector that adds and transforms like one.
@@ -51,7 +52,8 @@ def spatial_acceleration(classical: Motion, v: Motion) -> Motion:
 
 
 def classical_acceleration(a: Motion, v: Motion) -> Motion:
-    """(omega', r'') of the spatial acceleration a; r'' [m/s^2] of the body point at the origin; Eq. 2.50."""
+    """Return (omega', r'') of the spatial acceleration a;
+    r'' [m/s^2] of the body point at the origin; Eq. 2.50."""
     return Motion(a.angular, a.linear + v.angular.cross(v.linear))
 
 

@@ -25,7 +25,7 @@ __all__ = [
 
 
 def vector_from_z(axis: int, v: Vec3) -> Vec3:
-    """The vector whose components in cyclic order, the axis last, are v's."""
+    """Return the vector whose components in cyclic order, the axis last, are v's."""
     return v if axis == 2 else Vec3(v.z, v.x, v.y) if axis == 0 else Vec3(v.y, v.z, v.x)
 
 
@@ -51,7 +51,10 @@ def transform_pair(axis: int, c: Scalar, s: Scalar, d: Scalar, line: Vec3, free:
 
 
 def transform_rigid(axis: int, turn: AxialTurn, d: Scalar, inertia: RigidInertia) -> RigidInertia:
-    """y = h - m r: 1 m + 1 a; Z = I + r x h x + y x r x: 3 m + 5 a; E y: 4 m + 2 a; E Z E^T: 8 m + 7 a."""
+    """Transform a rigid inertia.
+
+    y = h - m r: 1 m + 1 a; Z = I + r x h x + y x r x: 3 m + 5 a; E y: 4 m + 2 a; E Z E^T: 8 m + 7 a.
+    """
     h, I = _vector_to_z(axis, inertia.h), _symmetric_to_z(axis, inertia.inertia)
     c, s = turn[0], turn[1]
     y = h.z - inertia.mass * d
@@ -87,7 +90,7 @@ def transform_articulated(
 
 
 def _vector_to_z(axis: int, v: Vec3) -> Vec3:
-    """The components in cyclic order, the screw's axis last."""
+    """Return the components in cyclic order, the screw's axis last."""
     return v if axis == 2 else Vec3(v.y, v.z, v.x) if axis == 0 else Vec3(v.z, v.x, v.y)
 
 

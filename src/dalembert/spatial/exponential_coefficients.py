@@ -1,4 +1,4 @@
-"""The functions of the angle that stand in exponential maps, their inverses and Jacobians.
+"""The coefficients of exponential maps as functions of the angle, their inverses and Jacobians.
 
 All of them are smooth functions of s = t^2, t the angle [rad]. Where s < 1/4 they are summed as power
 series, elsewhere computed in closed form, and `select` joins the two. The closed form is kept away from 0/0,
@@ -22,7 +22,7 @@ SMALL_ANGLE_SQUARED: Final = 0.25
 
 
 def polynomial(coefficients: tuple[float, ...], x: Scalar) -> Scalar:
-    """coefficients[0] + coefficients[1] x + ..., by Horner's scheme."""
+    """Return coefficients[0] + coefficients[1] x + ..., by Horner's scheme."""
     total: Scalar = coefficients[-1]
     for coefficient in reversed(coefficients[:-1]):
         total = total * x + coefficient
@@ -30,13 +30,14 @@ def polynomial(coefficients: tuple[float, ...], x: Scalar) -> Scalar:
 
 
 def _alternating(n: int, *, terms: int = 7, scale: float = 1.0) -> tuple[float, ...]:
-    """1/n!, -scale/(n+2)!, scale^2/(n+4)!, ...: the functions below differ by the first factorial only."""
+    """Return 1/n!, -scale/(n+2)!, scale^2/(n+4)!, ...:
+    the functions below differ by the first factorial only."""
     factorials = list(accumulate(range(1, n + 2 * terms), lambda product, k: product * k, initial=1))
     return tuple((-scale) ** k / factorials[n + 2 * k] for k in range(terms))
 
 
 def _derivative(coefficients: tuple[float, ...]) -> tuple[float, ...]:
-    """The coefficients of the polynomial's derivative."""
+    """Return the coefficients of the polynomial's derivative."""
     return tuple(k * c for k, c in enumerate(coefficients) if k)
 
 
@@ -55,7 +56,7 @@ _C_RATE: Final = _derivative(_alternating(3, terms=8))
 
 @final
 class ExponentialCoefficients:
-    """The coefficients at one s = t^2, each computed once, when it is asked for.
+    """The coefficients at one s = t^2, each computed once, when first read.
 
     A = sin t / t              B = (1 - cos t) / t^2          C = (t - sin t) / t^3 = (1 - A) / s
     D = (1 - A/(2B)) / t^2     E = (1/2 - B) / s              F = (1/6 - C) / s

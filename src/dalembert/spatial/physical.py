@@ -1,4 +1,4 @@
-"""Which inertias a body can have: mass and the moments about the centre of mass of a non-negative density."""
+"""Inertias that a body can have: mass and moments about the centre of mass of a non-negative density."""
 
 from __future__ import annotations
 

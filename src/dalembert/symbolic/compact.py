@@ -1,4 +1,4 @@
-"""The shortest of several equal forms: how a textbook would print an expression.
+"""The shortest of several equal forms of an expression, as in a textbook.
 
 From the Fourier sum, which is unique, a few forms are made: double angles as they are, as powers of sines, as
 powers of cosines, and powers of single angles. In each, common factors are taken out, and the one with the
@@ -28,7 +28,7 @@ LEAST_SAVING = 2
 
 
 def compact(expression: Any, order: Mapping[Any, int] | None = None, *, exact: bool = True) -> Any:
-    """The expression in its shortest form, the same for all equal trigonometric polynomials.
+    """Return the expression in its shortest form, the same for all equal trigonometric polynomials.
 
     `order`: rank of the symbols that are taken out of sums first (masses before lengths); `exact` as in
     `fourier`. Too long an expression is returned as it is, with a warning; so is one that distinguishes cases
@@ -57,7 +57,7 @@ def compact(expression: Any, order: Mapping[Any, int] | None = None, *, exact: b
 
 
 def cost(expression: Any) -> int:
-    """Operations, and one more for each sine or cosine of a multiple angle."""
+    """Return the number of operations, plus one for each sine or cosine of a multiple angle."""
     sp = sympy()
     multiples = sum(
         1
@@ -68,7 +68,7 @@ def cost(expression: Any) -> int:
 
 
 def _forms(harmonics: list[Harmonic]) -> Iterator[Any]:
-    """Equal forms with different trigonometric functions."""
+    """Return equal forms with different trigonometric functions."""
     sp = sympy()
     whole = from_fourier(harmonics)
     yield whole
@@ -97,7 +97,7 @@ def _forms(harmonics: list[Harmonic]) -> Iterator[Any]:
 
 
 def _halves(angle: Any) -> Any | None:
-    """Half of an angle all of whose parts are even multiples."""
+    """Return half of an angle whose parts are all even multiples."""
     parts = [n for part, n in angle.as_coefficients_dict().items() if part.is_Symbol]
     if not parts or any(not (n / 2).is_Integer for n in parts):
         return None
@@ -178,7 +178,7 @@ def _group(terms: list[Factors], order: Mapping[Any, int]) -> Any:
 
 
 def _best_factor(terms: list[Factors], order: Mapping[Any, int]) -> Any | None:
-    """The factor whose terms have most to share; of equals the first in order, then by name."""
+    """Return the factor that most terms share; of equals the first in order, then by name."""
     sp = sympy()
     best, least = None, None
     for base in {base for _, powers in terms for base in powers}:
@@ -195,7 +195,7 @@ def _best_factor(terms: list[Factors], order: Mapping[Any, int]) -> Any | None:
 
 
 def _common(terms: list[Factors]) -> dict[Any, int]:
-    """The powers that all terms share."""
+    """Return the powers that all terms share."""
     shared = dict(terms[0][1])
     for _, powers in terms[1:]:
         shared = {base: min(e, powers[base]) for base, e in shared.items() if base in powers}
@@ -203,7 +203,7 @@ def _common(terms: list[Factors]) -> dict[Any, int]:
 
 
 def _content(numbers: list[Any]) -> Any:
-    """The greatest common divisor of rational numbers, with the sign that leaves fewer minus signs."""
+    """Return the greatest common divisor of rational numbers, with the sign that leaves fewer minus signs."""
     sp = sympy()
     if not all(number.q <= LONG_DENOMINATOR for number in numbers):
         return sp.Integer(1)

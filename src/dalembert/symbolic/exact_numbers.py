@@ -42,9 +42,9 @@ ROUNDED_DIGITS = 10
 
 
 def exact_number(x: Any) -> Any:
-    """The number that a float stands for: a fraction, a short decimal, a multiple of pi, a square root.
+    """Return the exact number for a float: a fraction, a short decimal, a multiple of pi, a square root.
 
-    Any other float becomes the decimal number that it is printed as. What is no float is returned as it is.
+    Any other float becomes its printed decimal number. Other values are returned unchanged.
     """
     sp = sympy()
     if not isinstance(x, (int, float)):
@@ -85,14 +85,14 @@ def _fraction(x: float, denominator: int) -> Any | None:
 
 
 def without_floats(expression: Any) -> Any:
-    """An expression with its literals 0.5, 1.0, 2.0 … as exact numbers."""
+    """Return an expression with its literals 0.5, 1.0, 2.0 … as exact numbers."""
     sp = sympy()
     whole = sp.sympify(expression)
     return whole.xreplace({x: exact_number(float(x)) for x in whole.atoms(sp.Float)})
 
 
 def exact_model(model: Model) -> tuple[Model, bool]:
-    """The model with exact numbers throughout, and whether its directions are exact too.
+    """Return the model with exact numbers throughout, and whether its directions are exact too.
 
     A placement turned by phi about the axis of its joint holds cos(phi) and sin(phi), which merge with the
     joint's angle; other rotations and axes may be exact only to rounding. Axes along coordinate axes stay
@@ -122,7 +122,7 @@ def _exact_body(body: Body, directions: list[Any]) -> Body:
 
 
 def exact_loop(loop: Loop, directions: list[Any]) -> Loop:
-    """A loop joint with exact numbers."""
+    """Return a loop joint with exact numbers."""
     return dataclasses.replace(
         loop,
         joint=_exact_joint(loop.joint, directions),
@@ -132,7 +132,7 @@ def exact_loop(loop: Loop, directions: list[Any]) -> Loop:
 
 
 def _exact_joint(joint: Any, directions: list[Any]) -> Any:
-    """The joint with exact parameters; literal zeros and ones stay, which keeps coordinate axes."""
+    """Return the joint with exact parameters; literal zeros and ones stay, which keeps coordinate axes."""
     parameters = joint.parameters()
     if all(x in (0.0, 1.0, -1.0) for x in parameters):
         return joint
@@ -142,7 +142,7 @@ def _exact_joint(joint: Any, directions: list[Any]) -> Any:
 
 
 def exact_placement(placement: Placement, directions: list[Any], joint: Any) -> Placement:
-    """A placement of exact numbers; the entries of a general rotation are added to `directions`."""
+    """Return a placement of exact numbers; the entries of a general rotation are added to `directions`."""
     if isinstance(placement, AxialScrew):
         c, s = _tidy((placement.c, placement.s), 1.0)
         if _axis_of(joint) == placement.axis:
@@ -158,14 +158,14 @@ def exact_placement(placement: Placement, directions: list[Any], joint: Any) -> 
 
 
 def _axis_of(joint: Any) -> int | None:
-    """The coordinate axis about which a joint turns, with which a turn of its placement merges."""
+    """Return the coordinate axis about which a joint turns, with which a turn of its placement merges."""
     axis = getattr(joint, "axis", None)
     principal = principal_direction(axis) if isinstance(axis, Vec3) else None
     return None if principal is None else principal[0]
 
 
 def _exact_turn(c: Any, s: Any) -> tuple[Any, Any]:
-    """(cos, sin) of an angle, which stay on the unit circle."""
+    """Return (cos, sin) of an angle, which stay on the unit circle."""
     sp = sympy()
     if not (isinstance(c, (int, float)) and isinstance(s, (int, float))):
         return c, s
@@ -176,7 +176,7 @@ def _exact_turn(c: Any, s: Any) -> tuple[Any, Any]:
 
 
 def _exact_rotation(R: Mat3, directions: list[Any], k: int | None) -> Mat3:
-    """Exact entries; of a turn about axis k, where a joint turns about it too."""
+    """Return exact entries; for a turn about axis k, if a joint turns about it too."""
     zero, one = sympy().Integer(0), sympy().Integer(1)
     rows = [_tidy(row, 1.0) for row in R.to_list()]
     if k is not None and all(isinstance(x, (int, float)) for row in rows for x in row):
@@ -193,12 +193,12 @@ def _exact_rotation(R: Mat3, directions: list[Any], k: int | None) -> Mat3:
 
 
 def _tidy(numbers: Any, size: float) -> list[Any]:
-    """Numbers without what rounding left of zeros."""
+    """Return numbers with rounding errors of zeros removed."""
     return [0.0 if isinstance(x, float) and abs(x) <= RELATIVE_TOLERANCE * size else x for x in numbers]
 
 
 def _exact_inertia(inertia: RigidInertia) -> RigidInertia:
-    """Mass, centre of mass and the moments about it, in which rounding is taken out."""
+    """Return mass, centre of mass and the moments about it, without rounding errors."""
     mass = inertia.mass
     if not isinstance(mass, (int, float)) or mass == 0.0:
         zero = not any(isinstance(x, (int, float)) and x for x in inertia.leaves())
@@ -210,7 +210,7 @@ def _exact_inertia(inertia: RigidInertia) -> RigidInertia:
 
 
 def with_decimals(expression: Any) -> Any:
-    """An expression whose long fractions are decimal numbers again."""
+    """Return an expression whose long fractions are decimal numbers again."""
     sp = sympy()
     long = [x for x in expression.atoms(sp.Rational) if x.q > LONG_DENOMINATOR]
     return expression.xreplace({x: sp.Float(x, 16) for x in long}) if long else expression

@@ -83,7 +83,7 @@ class EquationsOfMotion:
         )
 
     def coriolis_matrix(self) -> Any:
-        """C(q, v) `(nv, nv)` with C v = c and dM/dt - 2 C skew: Christoffel symbols of the first kind.
+        """Return C(q, v) `(nv, nv)` with C v = c and dM/dt - 2 C skew: Christoffel symbols of the first kind.
 
         C_ij = sum over k of (dM_ij/dq_k + dM_ik/dq_j - dM_jk/dq_i) v_k / 2. For joints whose v is not dq/dt
         there is no such formula, and C = (dc/dv) / 2 is returned, for which C v = c alone holds.
@@ -104,13 +104,13 @@ class EquationsOfMotion:
         return sp.ImmutableMatrix(n, n, entry)
 
     def kkt_matrix(self) -> Any:
-        """[[M, K^T], [K, 0]], of the unknowns (a, -lambda) (Featherstone 2008 Eq. 8.8)."""
+        """Return [[M, K^T], [K, 0]], of the unknowns (a, -lambda) (Featherstone 2008 Eq. 8.8)."""
         sp = sympy()
         M, K = self.mass_matrix, self.constraint_jacobian
         return sp.ImmutableMatrix(sp.BlockMatrix([[M, K.T], [K, sp.zeros(K.rows, K.rows)]]).as_explicit())
 
     def accelerations(self) -> Any:
-        """a `(nv,)` as formulas of q, v and tau: each a quotient whose denominator is det M.
+        """Return a `(nv,)` as formulas of q, v and tau: each a quotient whose denominator is det M.
 
         Where M and b are long, their determinants stay as they are. For systems of up to four velocity
         variables; with loops, of the matrix of `kkt_matrix`, which must be regular. Larger ones are better
@@ -140,7 +140,7 @@ class EquationsOfMotion:
         return sp.ImmutableMatrix(solved)
 
     def in_time(self, t: Any = None) -> tuple[Any, ...]:
-        """The equations with q(t) as functions of time, and their derivatives for v and a.
+        """Return the equations with q(t) as functions of time, and their derivatives for v and a.
 
         For models whose v is dq/dt (no spherical, planar or free joints).
         """
@@ -159,7 +159,7 @@ class EquationsOfMotion:
         return tuple(equation.xreplace(replaced) for equation in self.equations)
 
     def lambdify(self, what: str = "accelerations", **options: Any) -> Callable[..., Any]:
-        """A numeric function f(q, v, tau, parameters=None) of one of the formulas, by its name.
+        """Return a numeric function f(q, v, tau, parameters=None) of one of the formulas, by its name.
 
         `what`: "mass_matrix", "coriolis", "gravity", "bias", "right_hand_side", "kinetic_energy",
         "potential_energy", "lagrangian", "coriolis_matrix", "accelerations", "constraint_jacobian",
@@ -221,7 +221,7 @@ class EquationsOfMotion:
         return getattr(self, what)
 
     def latex(self) -> str:
-        """The equations as an `aligned` block, for a LaTeX document or a page with MathJax."""
+        """Return the equations as an `aligned` block, for a LaTeX document or a page with MathJax."""
         return aligned_equations(self)
 
     def _repr_latex_(self) -> str:
@@ -235,7 +235,7 @@ class EquationsOfMotion:
 
 
 def _determinant(rows: list[list[Any]]) -> Any:
-    """By the first column, without multiplying out."""
+    """Return the determinant, expanded by the first column without multiplying out."""
     sp = sympy()
     if len(rows) == 1:
         return rows[0][0]

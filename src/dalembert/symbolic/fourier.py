@@ -1,4 +1,4 @@
-"""Trigonometric polynomials in their one normal form, a Fourier sum.
+"""Trigonometric polynomials in their normal form, a Fourier sum.
 
 The entries of M and of the bias forces are polynomials in sines and cosines of the joint angles and in other
 symbols. As a recursion leaves them they are products of products; written as
@@ -44,7 +44,7 @@ class TooManyTermsError(Exception):
 
 
 def fourier(expression: Any, *, exact: bool = True) -> list[Harmonic]:
-    """The harmonics of an expression. Other functions, and roots, count as symbols of their own.
+    """Return the harmonics of an expression. Other functions, and roots, count as symbols of their own.
 
     `exact`: whether the numbers in it are; else coefficients that rounding left are dropped.
     """
@@ -68,7 +68,7 @@ def fourier(expression: Any, *, exact: bool = True) -> list[Harmonic]:
 
 
 def from_fourier(harmonics: Iterable[Harmonic]) -> Any:
-    """The sum (1) as an expression, multiplied out."""
+    """Return the sum (1) as an expression, multiplied out."""
     sp = sympy()
     terms = []
     for angle, A, B in harmonics:
@@ -78,7 +78,7 @@ def from_fourier(harmonics: Iterable[Harmonic]) -> Any:
 
 
 def _polynomial(expression: Any) -> tuple[Any, list[Any], list[Any]]:
-    """The expression as a polynomial in its symbols, then sine and cosine of each angle."""
+    """Return the expression as a polynomial in its symbols, then sine and cosine of each angle."""
     sp = sympy()
     from sympy.polys.rings import ring
 
@@ -140,7 +140,7 @@ def _check(polynomial: Any) -> Any:
 
 @cache
 def _powers(a: int, b: int) -> tuple[tuple[int, Fraction, Fraction], ...]:
-    """sin^a u cos^b u as sum of (re + i im) exp(i j u): the (j, re, im)."""
+    """Return sin^a u cos^b u as sum of (re + i im) exp(i j u): the (j, re, im)."""
     found: dict[int, Fraction] = defaultdict(Fraction)
     for r in range(a + 1):
         for s in range(b + 1):
@@ -163,7 +163,7 @@ def _whole(x: Any) -> int | Fraction:
 
 
 def _times(waves: Waves, u: tuple[Any, ...], factors: Any) -> Waves:
-    """Waves, by their k, times those of a power of sin u and cos u."""
+    """Multiply waves, by their k, by those of a power of sin u and cos u."""
     QQ = sympy().QQ
     result: dict[Any, list[Any]] = {}
     for j, re, im in factors:
@@ -184,7 +184,7 @@ def _drop_rounding(sums: dict[Any, dict[Any, list[Any]]]) -> None:
 
 
 def _real(sums: dict[Any, dict[Any, list[Any]]], symbols: list[Any], parts: list[Any]) -> list[Harmonic]:
-    """k and -k together: cosines with 2 Re c, sines with -2 Im c."""
+    """Combine k and -k: cosines with 2 Re c, sines with -2 Im c."""
     sp = sympy()
     harmonics: dict[Any, list[list[Any]]] = {}
     for k, monomials in sums.items():

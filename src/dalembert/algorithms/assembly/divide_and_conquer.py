@@ -85,7 +85,7 @@ def forward_dynamics_by_plan(
     time: Scalar | None = None,
     stabilization: Stabilization = None,
 ) -> list[Scalar]:
-    """a `(nv,)` by assembly in any order."""
+    """Return a `(nv,)` by assembly in any order."""
     system = _system(tree, q, v, tau, external_forces, external_frame, time=time, stabilization=stabilization)
     parts, connected = _assemble(system, plan)
     forces = _joint_forces_on_bodies(system, plan, parts, connected)
@@ -116,7 +116,7 @@ def handle_equations(
     time: Scalar | None = None,
     stabilization: Stabilization = None,
 ) -> ArticulatedBody:
-    """a_i = sum_j Phi_ij f_j + b_i of bodies (by index) as handles of the system, assembled in pairs.
+    """Return a_i = sum_j Phi_ij f_j + b_i of bodies (by index) as handles of the system, assembled in pairs.
 
     Spatial accelerations and forces in the coordinates of each body, as `projection.handle_inverse_inertia`
     and `handle_bias_acceleration` give them; here in O(N) operations, and for systems with loops too
@@ -194,7 +194,7 @@ def _joint_forces_on_bodies(
     parts: Sequence[ArticulatedBody],
     connected: Sequence[ConnectedJoints],
 ) -> list[Force]:
-    """The force of all its joints on every body: disassembly, from the whole to the bodies."""
+    """Return the force of all joints on every body, by disassembly from the whole to the bodies."""
     n = len(system.bodies)
     forces: list[dict[int, Force]] = [{} for _ in parts]
     for number in reversed(range(len(plan.steps))):
@@ -205,13 +205,13 @@ def _joint_forces_on_bodies(
 
 
 def _free_body(body: Body, p: Force) -> ArticulatedBody:
-    """a = Phi f + b of a body alone."""
+    """Return a = Phi f + b of a body alone."""
     Phi = body.inertia.inverse_matrix()
     return single_body(body.index, Phi, Motion.of(times(Phi, (-p).to_list())))
 
 
 def _handle_joint(body: Body, joint: JointForces) -> HandleJoint:
-    """A tree joint between the handles of a body and of its parent."""
+    """Return a tree joint between the handles of a body and of its parent."""
     return HandleJoint(
         predecessor=body.parent,
         successor=body.index,
@@ -225,7 +225,7 @@ def _handle_joint(body: Body, joint: JointForces) -> HandleJoint:
 
 
 def _with_scale(joint: HandleJoint, bodies: Sequence[ArticulatedBody]) -> HandleJoint:
-    """The joint with what the diagonal of Y would be if its two bodies were free."""
+    """Return the joint with the diagonal that Y would have if its two bodies were free."""
     sides = ((joint.predecessor, joint.T_predecessor), (joint.successor, joint.T_successor))
     scale = list(joint.E)
     for handle, T in sides:

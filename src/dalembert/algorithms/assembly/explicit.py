@@ -44,7 +44,7 @@ class Reduced(NamedTuple):
 
 
 def project(equations: Equations, G: Rows, g: Sequence[Scalar]) -> Equations:
-    """H_G y'' + C_G = u (Eq. 3.21): a system like the first, in the independent variables."""
+    """Return H_G y'' + C_G = u (Eq. 3.21): a system like the first, in the independent variables."""
     H, C, tau = equations
     columns = transpose(G)
     moved = [times(H, column) for column in columns]  # the columns of H G
@@ -54,7 +54,7 @@ def project(equations: Equations, G: Rows, g: Sequence[Scalar]) -> Equations:
 
 
 def constrain_explicitly(equations: Equations, G: Rows, g: Sequence[Scalar]) -> Reduced:
-    """a, tau_c and y'' of the constrained system, by projection (Eq. 3.20)."""
+    """Return a, tau_c and y'' of the constrained system, by projection (Eq. 3.20)."""
     H, C, tau = equations
     independent = free_acceleration(project(equations, G, g))
     acceleration = [dot(row, independent) + g_i for row, g_i in zip(G, g, strict=True)]
@@ -63,7 +63,7 @@ def constrain_explicitly(equations: Equations, G: Rows, g: Sequence[Scalar]) -> 
 
 
 def three_block_system(equations: Equations, G: Rows, g: Sequence[Scalar]) -> tuple[Matrix, Vector]:
-    """Matrix and right-hand side of Eq. 3.18, whose unknowns are a, tau_c, y''."""
+    """Return matrix and right-hand side of Eq. 3.18, whose unknowns are a, tau_c, y''."""
     H, C, tau = equations
     n, ny = len(H), len(G[0]) if G else 0
     unit = identity(n)
@@ -75,7 +75,7 @@ def three_block_system(equations: Equations, G: Rows, g: Sequence[Scalar]) -> tu
 
 
 def dual_system(equations: Equations, G: Rows, g: Sequence[Scalar]) -> tuple[Matrix, Vector]:
-    """Matrix and right-hand side of Eq. 3.19, whose unknowns are -tau_c, y'': the dual of Eq. 3.17."""
+    """Return matrix and right-hand side of Eq. 3.19, whose unknowns are -tau_c, y'': the dual of Eq. 3.17."""
     n, ny = len(equations.H), len(G[0]) if G else 0
     inertia = factor(equations.H)
     inverse = [inertia.solve(e) for e in identity(n)]

@@ -57,7 +57,7 @@ def joint_forces(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> PerBody[JointForces]:
-    """The joint forces of every body."""
+    """Return the joint forces of every body."""
     moved = velocity_products(tree, q, v, body_forces(tree, q, external_forces, external_frame, time), time)
 
     def step(body: Body, _: tuple[()]) -> tuple[tuple[()], JointForces]:

@@ -26,7 +26,7 @@ Columns = Sequence[Sequence[Scalar]]
 
 
 def decompose(v: Sequence[Scalar], *subspaces: Columns) -> list[Vector]:
-    """The parts v_1 + v_2 + … = v of a vector in subspaces whose direct sum is the whole space.
+    """Return the parts v_1 + v_2 + … = v of a vector in subspaces whose direct sum is the whole space.
 
     [alpha_1; alpha_2] = [S_1 S_2]^-1 v (Eqs 3.26, 3.27); v_i = S_i alpha_i does not depend on the bases.
     """
@@ -45,7 +45,7 @@ def decompose(v: Sequence[Scalar], *subspaces: Columns) -> list[Vector]:
 
 
 def dual_complement(S: Columns, n: int) -> Matrix:
-    """Columns that span S^⊥ in the dual space: n - dim S of them, with S^T T = 0, for S of full rank.
+    """Return columns that span S^⊥ in the dual space: n - dim S of them, with S^T T = 0, for S of full rank.
 
     Elimination finds an invertible A with A S = [1; 0]; the last rows of A are the columns of S^⊥.
     """
@@ -54,7 +54,7 @@ def dual_complement(S: Columns, n: int) -> Matrix:
 
 
 def dimension(S: Columns) -> Scalar:
-    """dim(span S), as a scalar: how many columns have a part outside the span of those before them.
+    """Return dim(span S), as a scalar: how many columns have a part outside the span of those before them.
 
     From the pivots of the columns' Gram matrix, which `factor_semidefinite` keeps or drops.
     """
@@ -67,7 +67,7 @@ def dimension(S: Columns) -> Scalar:
 def split_force(
     inertia: RigidInertia | ArticulatedInertia, S: Sequence[Motion], f: Force
 ) -> tuple[Force, Force]:
-    """(f_a, f_c) with f = f_a + f_c: what accelerates a body that may move in S, and what bearings oppose.
+    """Return (f_a, f_c) with f = f_a + f_c: f_a accelerates a body that may move in S, bearings oppose f_c.
 
     f_a = I S (S^T I S)^-1 S^T f lies in I S, f_c in S^⊥; F^6 is their direct sum for any basis of S
     (Example 3.1, Eq. 3.28). The acceleration is S (S^T I S)^-1 S^T f.

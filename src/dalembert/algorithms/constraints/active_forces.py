@@ -1,4 +1,4 @@
-"""Active forces at loop joints: springs, dampers and motors that are no part of the tree.
+"""Active forces at loop joints: springs, dampers and motors that are not part of the tree.
 
     f_k^a = T_k^a tau_k          in the successor frame of loop joint k                 (section 8.4)
     tau^a = sum over loops of J_L^T f_k^a                                               (8.28)
@@ -53,7 +53,8 @@ class BiasWithLoopForces(NamedTuple):
 def loop_state(
     tree: Tree, loop: Loop, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
 ) -> LoopState:
-    """The loop joint's own position and velocity: q_J at the placement X, v_J = T_a^T (v_s - v_p - sigma)."""
+    """Return the loop joint's own position and velocity:
+    q_J at the placement X, v_J = T_a^T (v_s - v_p - sigma)."""
     joint = loop.joint
     rows = loop_rows(tree, loop, q, v, time=time)
     own = joint.position_of(rows.X, time)
@@ -66,7 +67,7 @@ def loop_state(
 def loop_active_forces(
     tree: Tree, q: Sequence[Scalar], tau: LoopTorques, *, time: Scalar | None = None
 ) -> list[Force]:
-    """The external force on each body, in body coordinates, that active loop joints exert (Eq. 8.28).
+    """Return the external force on each body, in body coordinates, that active loop joints exert (Eq. 8.28).
 
     Of a model, hand it to any function as `external_forces`. `tau`: by the loop joint's name, nv numbers.
     """
@@ -94,7 +95,7 @@ def loop_active_forces(
 def loop_active_torques(
     tree: Tree, q: Sequence[Scalar], tau: LoopTorques, *, time: Scalar | None = None
 ) -> list[Scalar]:
-    """tau^a = sum of J_L^T f_k^a (nv) [N m or N] (Eq. 8.28)."""
+    """Return tau^a = sum of J_L^T f_k^a (nv) [N m or N] (Eq. 8.28)."""
     return _joint_forces(tree, q, loop_active_forces(tree, q, tau, time=time), time)
 
 
@@ -106,7 +107,7 @@ def bias_with_loop_forces(
     *,
     time: Scalar | None = None,
 ) -> BiasWithLoopForces:
-    """C - tau^a and a_i^vp: the recursive Newton-Euler algorithm of Tables 8.2 and 8.3."""
+    """Return C - tau^a and a_i^vp: the recursive Newton-Euler algorithm of Tables 8.2 and 8.3."""
     motions = body_motions(tree, q, v, time=time)
     active = loop_active_forces(tree, q, tau, time=time)
     a_0 = Motion(Vec3.zero(), -tree.gravity)
@@ -132,7 +133,7 @@ def _joint_forces(
 
 
 def _active(tree: Tree, tau: LoopTorques) -> list[tuple[Loop, Sequence[Scalar]]]:
-    """The loop joints that are not passive, with their forces."""
+    """Return the loop joints that are not passive, with their forces."""
     known = {loop.name: loop for loop in tree.loops}
     found = []
     for name, torques in tau.items():

@@ -37,7 +37,9 @@ def constrained_forward_dynamics_derivatives(
     tau: Sequence[Scalar],
     **options: Unpack[Conditions],
 ) -> Derivatives:
-    """(da/dq, da/dv, da/dtau) of a under K a = k, by (1). da/dtau has the rank of the motions that K allows.
+    """Return (da/dq, da/dv, da/dtau) of a under K a = k, by (1).
+
+    da/dtau has the rank of the motions that K allows.
 
     With an explicit constraint q = gamma(y) the dynamics are another function off the constraint, and are
     differentiated directly.
@@ -50,7 +52,7 @@ def constrained_forward_dynamics_derivatives(
     kept = [multipliers[row] for row in system.rows]
 
     def equations(q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
-        """K^T lambda, then k - K a."""
+        """Return K^T lambda, then k - K a."""
         found = constraint_equations(tree, q, v, time=time)
         k = found.k if T_stab is None else stabilized(found, T_stab)
         K = [found.K[row] for row in system.rows]

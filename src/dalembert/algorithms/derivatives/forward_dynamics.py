@@ -42,7 +42,7 @@ def forward_dynamics_derivatives(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> Derivatives:
-    """(da/dq, da/dv, da/dtau) of a = FD(q, v, tau); da/dtau = M^-1.
+    """Return (da/dq, da/dv, da/dtau) of a = FD(q, v, tau); da/dtau = M^-1.
 
     External forces are constant in the coordinates in which they are given.
     """
@@ -78,7 +78,7 @@ def forward_dynamics_derivatives(
 def solved_columns(
     L: Matrix, reciprocals: Sequence[Scalar], lam: Sequence[int], *sides: Matrix
 ) -> list[Matrix]:
-    """-M^-1 B of each B, column by column; zeros of B cost nothing.
+    """Return -M^-1 B for each B, column by column; zeros of B cost nothing.
 
     Columns of the same number advance side by side: a triangular solution is one chain of dependent
     operations, and a processor that waits for one can work on the other.

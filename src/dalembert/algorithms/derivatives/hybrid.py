@@ -58,7 +58,8 @@ def hybrid_dynamics_derivatives(
     time: Scalar | None = None,
     stabilization: Scalar | None = None,
 ) -> HybridDerivatives:
-    """The derivatives of (a, tau) = `hybrid.hybrid_dynamics` by (1); under constraints, by dual numbers."""
+    """Return the derivatives of (a, tau) = `hybrid.hybrid_dynamics` by (1);
+    under constraints, by dual numbers."""
     given = prescribed_places(tree, prescribed)
     n = tree.nv
 

@@ -1,4 +1,4 @@
-"""Which method of forward dynamics costs least where joints are coupled.
+"""The choice of the cheapest method of forward dynamics for coupled joints.
 
 Counted multiplications and additions, with gears between neighbours or from one end of a chain to the other:
 
@@ -34,7 +34,7 @@ MIN_MULTIPLIER_CLUSTER = 8
 
 
 def default_method(tree: Tree) -> str:
-    """ "aba", or for coupled joints "crba" or "aba_multipliers" where that costs less."""
+    """Return "aba", or for coupled joints "crba" or "aba_multipliers" where that costs less."""
     if not has_couplings(tree):
         return "aba"
     if max(depths(variable_parents(tree)), default=0) <= MAX_CRBA_DEPTH:

@@ -1,4 +1,4 @@
-"""Which bodies must be eliminated together: the clusters that couplings tie.
+"""Clusters: the bodies that couplings tie and that must be eliminated together.
 
 A coupling makes one joint follow others, so that their freedoms cannot be taken out of the equations of
 motion one at a time. Joints that share an independent variable form a group. All bodies of a group hang on
@@ -33,7 +33,7 @@ class Cluster(NamedTuple):
 
 
 def clusters_of(tree: Tree) -> list[Cluster]:
-    """The clusters of a tree in regular numbering: each after the one that carries it."""
+    """Return the clusters of a tree in regular numbering, each after the one that carries it."""
     parents = tree.parents
     sets: list[set[int]] = []
     for group in _groups(tree):
@@ -48,7 +48,7 @@ def clusters_of(tree: Tree) -> list[Cluster]:
 
 
 def _groups(tree: Tree) -> list[set[int]]:
-    """The bodies whose joints depend on common variables, by joining what shares one."""
+    """Return the groups of bodies whose joints depend on common variables."""
     by_place = {place: {body.index} for body in tree.bodies for place in _own_places(body)}
     for body in tree.bodies:
         if body.dependence is not None:
@@ -80,7 +80,7 @@ def _fill_to_base(parents: Sequence[int], group: set[int]) -> set[int]:
 
 
 def _way(parents: Sequence[int], i: int) -> list[int]:
-    """Body i and all that carries it, the world included."""
+    """Return body i and all its ancestors, the world included."""
     way = [i]
     while way[-1] != WORLD:
         way.append(parents[way[-1]])

@@ -18,7 +18,7 @@ __all__ = ["gear_equations", "geared_matrix"]
 
 
 def geared_matrix(H: Sequence[Sequence[Scalar]], G: Sequence[Sequence[Scalar]]) -> Matrix:
-    """G^T H G for symmetric H `(n, n)` and G `(n, m)`.
+    """Return G^T H G for symmetric H `(n, n)` and G `(n, m)`.
 
     Terms of equal kind are formed once: entry (k, l) is the sum of H_ij (G_ik G_jl) over nonzero entries.
     """
@@ -46,7 +46,7 @@ def gear_equations(
     G: Sequence[Sequence[Scalar]],
     g: Sequence[Scalar],
 ) -> tuple[Matrix, list[Scalar]]:
-    """(G^T H G, G^T (tau - C - H g)): the matrix and right-hand side of Eq. 9.26 for y''."""
+    """Return (G^T H G, G^T (tau - C - H g)): the matrix and right-hand side of Eq. 9.26 for y''."""
     n = len(G)
     rest = [tau[i] - C[i] for i in range(n)]
     for i in range(n):

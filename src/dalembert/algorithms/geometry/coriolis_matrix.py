@@ -40,7 +40,7 @@ __all__ = ["coriolis_matrix", "coriolis_product", "mass_matrix_rate", "require_s
 
 
 def coriolis_matrix(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> Matrix:
-    """C(q, v) `(nv, nv)`: C v are the velocity terms, and dM/dt - 2 C is skew. Eqs (1) to (4).
+    """Return C(q, v) `(nv, nv)`: C v are the velocity terms, and dM/dt - 2 C is skew. Eqs (1) to (4).
 
     Of the matrices with both properties it is the one of the Christoffel symbols: C_kj = sum over i of
     Gamma_ij,k v_i.
@@ -52,7 +52,7 @@ def coriolis_matrix(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> Mat
 
 
 def mass_matrix_rate(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> Matrix:
-    """dM/dt `(nv, nv)` along the motion v: of S_j^T I^c S_i the three factors change in turn.
+    """Return dM/dt `(nv, nv)` along the motion v, by the product rule for S_j^T I^c S_i.
 
     In fixed coordinates M_ij' = S_j^T (I^c' S_i + I^c S_i') + S_j'^T I^c S_i.
     """
@@ -65,7 +65,7 @@ def mass_matrix_rate(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> Ma
 def coriolis_product(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], w: Sequence[Scalar]
 ) -> list[Scalar]:
-    """C(q, v) w `(nv,)` without forming C, in linear time: Eq. (2) as a recursion.
+    """Return C(q, v) w `(nv,)` without forming C, in linear time: Eq. (2) as a recursion.
 
     Outward the velocities J v and J w and the acceleration J' w of each body, inward I J' w + B J w. With
     w = v it is `coriolis_forces`.
@@ -158,7 +158,7 @@ class _Blocks(NamedTuple):
 def _coriolis_blocks(
     tree: Tree, moved: PerBody[_BodyVelocity], carried: PerBody[_CompositeBody]
 ) -> Iterator[_Blocks]:
-    """Eq. (3): three forces for each column of S_i, taken to each ancestor in turn."""
+    """Compute Eq. (3): three forces for each column of S_i, taken to each ancestor in turn."""
     for i in tree.bodies:
         I_c, rate, h = carried[i]
         (X, S, _, _), S_rate, _ = moved[i]

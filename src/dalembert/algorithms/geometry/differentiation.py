@@ -24,7 +24,7 @@ class MapMotion(NamedTuple):
 def map_motion(
     function: Callable[[list[Scalar]], Sequence[Scalar]], x: Sequence[Scalar], x_rate: Sequence[Scalar]
 ) -> MapMotion:
-    """f, J, J x' and J' x' of a map f: a constraint phi(x) = 0, or coordinates x = h(q).
+    """Return f, J, J x' and J' x' of a map f: a constraint phi(x) = 0, or coordinates x = h(q).
 
     J' = sum of dJ/dx_i x_i' (Todorov, "implicit constraints"), so that J' x' is the second derivative of f
     along x'.

@@ -121,7 +121,7 @@ def inverse_dynamics_partials(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> tuple[Matrix, Matrix, Matrix]:
-    """(dtau/dq, dtau/dv, dtau/da) of tau = ID(q, v, a), `(nv, nv)` each; by q on the tangent space.
+    """Return (dtau/dq, dtau/dv, dtau/da) of tau = ID(q, v, a), `(nv, nv)` each; q on its tangent space.
 
     External forces stay constant in the frame in which they are given. dtau/da = M(q), armature on its
     diagonal. Elements of joints on different branches are literal zeros.
@@ -142,7 +142,8 @@ def guenter_rose(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> GuenterRose:
-    """The derivatives of inverse dynamics with all intermediate ones, for trees of every joint type."""
+    """Return the derivatives of inverse dynamics with all intermediate ones,
+    for trees of every joint type."""
     require_open_tree(tree, "guenter_rose")
     require_centers_of_mass(tree, "guenter_rose")
     f_x = body_forces(tree, q, external_forces, external_frame, time)
@@ -160,7 +161,7 @@ def guenter_rose(
 def _outward(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], time: Scalar | None
 ) -> PerBody[_Link]:
-    """The motion of every body and its derivatives along all joints that carry it: (1) to (6)."""
+    """Return the motion of every body and its derivatives along all joints that carry it: (1) to (6)."""
 
     def move(
         body: Body, parent: tuple[Moving, dict[Along, Moving]]
@@ -184,7 +185,7 @@ def _outward(
 def _inward(
     tree: Tree, links: PerBody[_Link], f_x: PerBody[Force] | None, turned: PerBody[_Partials] | None
 ) -> PerBody[tuple[Force, _Partials]]:
-    """The force (eta, f) through every joint, and its derivatives (d eta, d f): (7) and (8)."""
+    """Return the force (eta, f) through every joint, and its derivatives (d eta, d f): (7) and (8)."""
 
     def transmit(
         body: Body, children: tuple[Force, _Partials]
@@ -237,8 +238,8 @@ def _own_joint_partials(
 def _across_joint(
     carried: Carried, moving: Moving, v_J: Motion, d_carried: Carried, d_v_J: Motion, d_a_J: Motion
 ) -> Moving:
-    """The derivative of `across_joint`, from those of its three arguments: (13), with (1) to (4) as its case
-    for bodies that joint j carries, where the last two are zero.
+    """Return the derivative of `across_joint`, from those of its three arguments:
+    (13), with (1) to (4) as its case for bodies that joint j carries, where the last two are zero.
     """
     d_omega = d_carried.omega + d_v_J.angular
     d_omega_dot = (
@@ -258,7 +259,8 @@ def _across_joint(
 
 
 def _turned_forces(tree: Tree, links: PerBody[_Link], f_x: PerBody[Force]) -> PerBody[_Partials]:
-    """-d f_x of forces that stay constant in the world: a body that moves by s sees them turn by -s x* f."""
+    """Return -d f_x of forces that are constant in the world:
+    in a body that moves by s they turn by -s x* f."""
 
     def step(body: Body, above: dict[Along, Motion]) -> tuple[dict[Along, Motion], _Partials]:
         joint = links[body].joint
@@ -272,7 +274,8 @@ def _turned_forces(tree: Tree, links: PerBody[_Link], f_x: PerBody[Force]) -> Pe
 def _joint_forces(
     tree: Tree, links: PerBody[_Link], forces: PerBody[tuple[Force, _Partials]]
 ) -> tuple[Matrix, Matrix, Matrix]:
-    """dtau = S^T (d eta, d f) + dS^T (eta, f), and armature (9); G^T (...) G where joints are coupled."""
+    """Return dtau = S^T (d eta, d f) + dS^T (eta, f), and armature (9);
+    G^T (...) G where joints are coupled."""
     places = [velocity_places(body) for body in tree.bodies]
     found = {by: zeros(tree.nv, tree.nv) for by in ("q", "v", "a")}
 

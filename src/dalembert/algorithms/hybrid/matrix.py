@@ -42,7 +42,7 @@ def hybrid_dynamics_by_matrix(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> tuple[list[Scalar], list[Scalar]]:
-    """(a, tau) of H a + C = tau with tau known at free joints and a at the prescribed ones."""
+    """Return (a, tau) of H a + C = tau with tau known at free joints and a at the prescribed ones."""
     given = prescribed_places(tree, prescribed)
     free = [k for k in range(tree.nv) if k not in given]
     known = [a[k] if k in given else 0.0 for k in range(tree.nv)]
@@ -66,7 +66,7 @@ def hybrid_dynamics_by_matrix(
 def free_mass_matrix(
     tree: Tree, q: Sequence[Scalar], *, prescribed: Collection[str] = (), time: Scalar | None = None
 ) -> Matrix:
-    """H_11 of the joints that are not prescribed, in the order of v: Table 9.1.
+    """Return H_11 of the joints that are not prescribed, in the order of v: Table 9.1.
 
     Composite inertias are formed in nu(fd) only, and their forces are taken no further than its roots.
     """

@@ -86,8 +86,10 @@ def damped_step(
     bounds: Sequence[Bound] = (),
     time: Scalar | None = None,
 ) -> DampedStep:
-    """(1) by (2). `weights`: of orientations, then of positions; `posture`: a configuration, and `draw`: the
-    part of the way to it that is z.
+    """Compute (1) by (2).
+
+    `weights`: of orientations, then of positions; `posture`: a configuration, and `draw`: the fraction of the
+    way to it that is z.
     """
     found = frame_errors(model, q, targets, rotations, translations, time=time)
     r = [w * x for w, e in zip(weights, found.errors, strict=True) for x in e.to_list()]
@@ -141,7 +143,7 @@ def _step(
     hard: int,
     mu: Scalar,
 ) -> list[Scalar]:
-    """(2) for the coordinates that are free; the others move by what is fixed."""
+    """Solve (2) for the free coordinates; the others move by `fixed`."""
     start = [_scale(f, x) + d for f, x, d in zip(free, z, fixed, strict=True)]
     right = [s + dot(row, start) for s, row in zip(b, B, strict=True)]
     loose = [[_scale(f, x) for f, x in zip(free, row, strict=True)] for row in B]
@@ -169,8 +171,8 @@ def _clamp_to_limits(
 
 
 def _multipliers(B: Matrix, b: list[Scalar], hard: int, mu: Scalar) -> list[Scalar]:
-    """y of (2); the first `hard` rows are kept exactly, those of them left out that depend on others or are
-    zero but for rounding.
+    """Solve (2) for y; the first `hard` rows are kept exactly,
+    without those that depend on others or are zero up to rounding.
     """
     n = len(B)
     A = [[dot(B[i], B[j]) if j <= i else 0.0 for j in range(n)] for i in range(n)]
@@ -198,7 +200,7 @@ def _normal_step(
     fixed: Sequence[Scalar],
     mu: Scalar,
 ) -> list[Scalar]:
-    """(3) with H = J^T J and the gradient J^T r, for the coordinates that are free.
+    """Solve (3) with H = J^T J and the gradient J^T r, for the free coordinates.
 
     Coordinates of different branches do not meet in H; leaves that are eliminated first keep it so.
     """
@@ -217,7 +219,7 @@ def _normal_step(
 
 
 def _free(q: Sequence[Scalar], gradient: Sequence[Scalar], bounds: Sequence[Bound]) -> list[Scalar]:
-    """One for each velocity variable that may move, zero for those that a limit holds."""
+    """Return one for each velocity variable that may move, zero for those that a limit holds."""
     free: list[Scalar] = [1.0] * len(gradient)
     for bound in bounds:
         g = gradient[bound.velocity]

@@ -36,14 +36,14 @@ __all__ = ["inverse_dynamics_by_jacobians", "mass_matrix_by_jacobians", "tree_eq
 
 
 def mass_matrix_by_jacobians(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Matrix:
-    """M = sum J_k^T M_ck J_k `(nv, nv)`, armature included on the diagonal (Eq. 59)."""
+    """Return M = sum J_k^T M_ck J_k `(nv, nv)`, armature included on the diagonal (Eq. 59)."""
     return _sum_over_bodies(tree, q, None, time).M
 
 
 def tree_equations(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
 ) -> BodyEquations:
-    """M and the velocity terms C of Eq. 59, without gravity."""
+    """Return M and the velocity terms C of Eq. 59, without gravity."""
     require_scleronomic(tree, "tree_equations")
     return _sum_over_bodies(tree, q, v, time)
 
@@ -58,7 +58,7 @@ def inverse_dynamics_by_jacobians(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """tau = M a + C - sum J_k^T (weight and external force of body k): the Jacobian route (Eqs 14, 59)."""
+    """Return tau = M a + C - sum J_k^T (weight and external force of body k), by Jacobians (Eqs 14, 59)."""
     require_open_tree(tree, "inverse_dynamics_by_jacobians")
     M, C = tree_equations(tree, q, v, time=time)
     f_x = body_forces(tree, q, external_forces, external_frame, time)

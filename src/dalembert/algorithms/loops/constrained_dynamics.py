@@ -27,16 +27,16 @@ METHODS: dict[str, Callable[..., list[Scalar]]] = {
     "sparse": accelerations_by_sparse_elimination,
     "maximal": accelerations_by_maximal_coordinates,
 }
-"""Every way to the accelerations of a constrained system, by the name under which it is asked for."""
+"""Every method for the accelerations of a constrained system, by its name."""
 
 ANY_CONNECTIVITY = ("sparse", "maximal")
-"""The methods that know no spanning tree, so that a tree is as good as anything."""
+"""The methods without a spanning tree, which also accept trees."""
 
 MANY_CONSTRAINTS = 50
 """Rows of K above which maximal coordinates take less time; measured on ladders."""
 
 NEED_MASS = ("range_space", "sparse", "maximal")
-"""The methods that divide by inertias before the constraints are met."""
+"""The methods that divide by inertias before they apply the constraints."""
 
 
 def constrained_forward_dynamics(

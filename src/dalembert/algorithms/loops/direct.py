@@ -4,7 +4,7 @@
     [ K   0  ] [ -lambda ] = [  k   ]     (1)    [     K       0  ] [ -lambda  ] = [      k       ]     (2)
 
 (2) is (1) with K^T times the second row added to the first. Its upper left block is positive definite
-wherever a is unique, so that L D L^T of the whole matrix needs no pivoting: massless bodies are no obstacle,
+wherever a is unique, so that L D L^T of the whole matrix needs no pivoting: massless bodies are allowed,
 as long as the constraints move them along. Before, a is scaled by the square roots of M's diagonal and the
 rows of K to a largest entry of one, so that kilograms, metres and radians do not decide which pivots are
 small. The simplest method, and a slow one: it makes no use of the zeros of M, and serves as a witness of the
@@ -35,13 +35,13 @@ def accelerations_by_elimination(
     tau: Sequence[Scalar],
     **options: Unpack[Conditions],
 ) -> list[Scalar]:
-    """a `(nv,)` of M a + C = tau + K^T lambda, K a = k; method 1 of section 8.5."""
+    """Return a `(nv,)` of M a + C = tau + K^T lambda, K a = k; method 1 of section 8.5."""
     system = constrained_system(tree, q, v, tau, **options)
     return constrained_motion_directly(system).a
 
 
 def constrained_motion_directly(system: ConstrainedSystem) -> ConstrainedMotion:
-    """a and lambda of Eq. 8.36; of rows that depend on others lambda is zero."""
+    """Return a and lambda of Eq. 8.36; lambda is zero for rows that depend on others."""
     n, m = len(system.M), len(system.K)
     s = [_scale_of(system.M[i][i]) for i in range(n)]
     M = [[_scale(x, s[i] * s[j]) for j, x in enumerate(row)] for i, row in enumerate(system.M)]
@@ -68,6 +68,6 @@ def _scale(x: Scalar, scale: Scalar) -> Scalar:
 
 
 def _scale_of(inertia: Scalar) -> Scalar:
-    """1 / sqrt(M_ii), or one where nothing with inertia moves."""
+    """Return 1 / sqrt(M_ii), or one where no inertia moves."""
     real = inertia > 0.0
     return select(real, 1.0 / sqrt(select(real, inertia, 1.0)), 1.0)

@@ -40,7 +40,7 @@ def explicit_solution(
     to be y instead, and partial pivoting then chooses among the rows. Elements that no row of K touches are
     independent from the start (the mask of section 8.8). K is solved block by block, a block for each loop
     cluster, and G has the same blocks (section 8.9). Rows are scaled to a largest entry of one before; what
-    is below `rank.DEPENDENT_ROW_RATIO` then is no pivot.
+    is below `rank.DEPENDENT_ROW_RATIO` then is not a pivot.
     """
     scales, double = row_scales(K)
     least = select(double, *DEPENDENT_ROW_RATIO)
@@ -63,7 +63,7 @@ def explicit_solution(
 
 
 def _blocks(K: Sequence[Sequence[Scalar]]) -> list[tuple[list[int], list[int]]]:
-    """(rows, columns) of each part of K that shares neither with the others: its loop clusters."""
+    """Return (rows, columns) of each block of K that shares neither with the others, a loop cluster."""
     blocks: list[tuple[list[int], set[int]]] = []
     for i, row in enumerate(K):
         columns = {j for j, x in enumerate(row) if not is_zero(x)}
@@ -77,7 +77,8 @@ def _blocks(K: Sequence[Sequence[Scalar]]) -> list[tuple[list[int], list[int]]]:
 def _block_solution(
     rows: Matrix, candidates: Sequence[int], least: Scalar, *, complete: bool
 ) -> ExplicitSolution:
-    """x = G y + g of one block, whose rows end with their right sides; `candidates` may be dependent."""
+    """Solve one block for x = G y + g, its rows ending with their right sides;
+    `candidates` may be dependent."""
     n = len(rows[0]) - 1
     free_row: list[Scalar] = [1.0] * len(rows)
     free_column: list[Scalar] = [1.0 if j in candidates else 0.0 for j in range(n)]

@@ -62,7 +62,8 @@ def constrained_inverse_dynamics(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """tau `(nv,)` that produces a motion which keeps the constraints: the shortest, zero without actuators.
+    """Return the shortest tau `(nv,)` that produces a motion which keeps the constraints;
+    zero without actuators.
 
     M a + C = tau + external + K^T lambda. Eqs 8.61 to 8.63; `a` must keep the constraints.
     """
@@ -82,7 +83,8 @@ def inverse_dynamics_by_null_space(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """The same tau from G_u^T u = G^T tau_ID (Eq. 8.63), with G of `allowed_motions`; the second witness."""
+    """Return tau from G_u^T u = G^T tau_ID (Eq. 8.63), with G of `allowed_motions`;
+    a check of the other method."""
     tau = spanning_tree_forces(
         tree, q, v, a, external_forces=external_forces, external_frame=external_frame, time=time
     )
@@ -101,11 +103,11 @@ def inverse_dynamics_by_null_space(
 
 
 INVERSE_METHODS = {"projection": constrained_inverse_dynamics, "null_space": inverse_dynamics_by_null_space}
-"""Every way to the forces of a constrained motion, by the name under which it is asked for."""
+"""Every method for the forces of a constrained motion, by its name."""
 
 
 def on_trees(algorithm: Callable[..., list[Scalar]], method: str) -> Callable[..., list[Scalar]]:
-    """An algorithm of inverse dynamics for trees, which refuses systems with constraints."""
+    """Restrict an algorithm of inverse dynamics to trees: systems with constraints raise an error."""
 
     def forces(tree: Tree, *args: Any, **options: Any) -> list[Scalar]:
         if is_constrained(tree):
@@ -120,7 +122,8 @@ def on_trees(algorithm: Callable[..., list[Scalar]], method: str) -> Callable[..
 
 
 def actuated_variables(tree: Tree) -> list[int]:
-    """The places in v, ascending, at which actuators push; those of coupled joints push what they follow."""
+    """Return the places in v, ascending, at which actuators act;
+    those of coupled joints act on what they follow."""
     model = original_model(tree)
     names = set(model.actuated)
     places = {
@@ -136,7 +139,8 @@ def actuated_variables(tree: Tree) -> list[int]:
 def constraint_violation(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], **options: Scalar
 ) -> Scalar:
-    """How far an `a` is from keeping the constraints: |K a - k| / (|K| |a| + |k|), largest elements and rows.
+    """Return how far an `a` is from keeping the constraints:
+    |K a - k| / (|K| |a| + |k|), largest elements and rows.
 
     Zero for a system without constraints. `stabilization`: T_stab [s] of k, if there is one.
     """
@@ -210,7 +214,7 @@ def _actuated_forces(
 
 
 def _largest(values: Sequence[Scalar], least: Scalar) -> Scalar:
-    """The largest magnitude, or `least` if that is larger."""
+    """Return the largest magnitude, or `least` if that is larger."""
     size = least
     for x in values:
         size = maximum(size, absolute(x))

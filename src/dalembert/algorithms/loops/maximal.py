@@ -67,7 +67,7 @@ class MaximalSystem:
     active: list[list[Row]]
 
     def joint_accelerations(self, tree: Tree, d: Sequence[Sequence[Scalar]]) -> list[Scalar]:
-        """(3), for the independent joints."""
+        """Compute (3) for the independent joints."""
         result: list[Scalar] = [0.0] * tree.nv
         for body in tree.bodies:
             if body.dependence is None:
@@ -77,8 +77,10 @@ class MaximalSystem:
 
 
 def connectivity(tree: Tree) -> list[list[int]]:
-    """P: a row for each body, a column for each joint (tree joints, then loop joints); +1 at the joint's
-    successor, -1 at its predecessor, 0 elsewhere (Eq. 3.69). v_J = P^T v, f = P f_J (Eqs 3.67, 3.70).
+    """Return P, with a row for each body and a column for each joint (tree joints, then loop joints).
+
+    +1 at the joint's successor, -1 at its predecessor, 0 elsewhere (Eq. 3.69).
+    v_J = P^T v, f = P f_J (Eqs 3.67, 3.70).
     """
     ends = [(body.parent, body.index) for body in tree.bodies]
     ends += [(loop.predecessor, loop.successor) for loop in tree.loops]
@@ -92,7 +94,7 @@ def accelerations_by_maximal_coordinates(
     tau: Sequence[Scalar],
     **options: Unpack[Conditions],
 ) -> list[Scalar]:
-    """a `(nv,)` of a system of any connectivity, a tree or not: Eq. 3.74 by dense matrices.
+    """Return a `(nv,)` of a system of any connectivity, a tree or not: Eq. 3.74 by dense matrices.
 
     B I^-1 B^T lambda = k - B I^-1 f first, then d = I^-1 (f + B^T lambda).
     """
@@ -133,7 +135,8 @@ def maximal_system(
     time: Scalar | None = None,
     stabilization: Stabilization = None,
 ) -> MaximalSystem:
-    """I, f and B of a system in motion, in a number of operations proportional to its bodies and joints."""
+    """Return I, f and B of a system in motion,
+    in a number of operations proportional to its bodies and joints."""
     motions = body_motions(tree, q, v, time=time)
     f_x = body_forces(tree, q, external_forces, external_frame, time)
     inertia = {(body.index, body.index): body.inertia.matrix() for body in tree.bodies}
@@ -179,7 +182,7 @@ def _hold_thin_bodies(
 
 
 def _thinness(body: Body) -> float:
-    """The largest entry of an inertia that is singular, else zero; unknown ones count as regular."""
+    """Return the largest entry of a singular inertia, else zero; unknown inertias count as regular."""
     numbers = [[literal(x) for x in row] for row in body.inertia.matrix()]
     known = [[x for x in row if x is not None] for row in numbers]
     if any(len(row) < 6 for row in known):

@@ -49,7 +49,7 @@ class JointConstraint(NamedTuple):
 
 
 def force_across(successor: int, predecessor: int, force: Force, X: Placement) -> Row:
-    """A force across a joint, in the coordinates of both bodies; none on the world."""
+    """Return a force across a joint, in the coordinates of both bodies; none on the world."""
     row: Row = {} if successor < 0 else {successor: force}
     if predecessor >= 0:
         row[predecessor] = -X.inverse_apply(force)
@@ -57,7 +57,7 @@ def force_across(successor: int, predecessor: int, force: Force, X: Placement) -
 
 
 def coupling_constraint(body: Body, active: Sequence[Sequence[Row]], tree: Tree) -> JointConstraint:
-    """The acceleration of a dependent joint less those it follows, by (1)."""
+    """Return the constraint of a dependent joint: its acceleration less those that it follows, by (1)."""
     assert body.dependence is not None
     weights = {place: -ratio for _, place, ratio in body.dependence.terms}
     row = _combine_rows([(active[body.index][0], 1.0), *_weighted_rows(tree, active, weights)])
@@ -67,7 +67,8 @@ def coupling_constraint(body: Body, active: Sequence[Sequence[Row]], tree: Tree)
 def loop_constraint(
     loop: Loop, motions: PerBody[BodyMotion], time: Scalar | None, stabilization: Stabilization
 ) -> JointConstraint:
-    """A loop joint: T at both ends, and k from the motions of its two bodies alone (Eqs 8.14 to 8.19)."""
+    """Return the constraint of a loop joint: T at both ends, and k from the motions of its two bodies
+    (Eqs 8.14 to 8.19)."""
     rest = BodyMotion(Transform.identity(), Motion.zero(), Motion.zero())
     at_s, at_p = (motions[i] if i >= 0 else rest for i in (loop.successor, loop.predecessor))
     X_s, X_p = loop.placement_successor.as_transform(), loop.placement_predecessor.as_transform()

@@ -41,7 +41,7 @@ def accelerations_by_null_space(
     independent: Sequence[str] | None = None,
     **options: Unpack[Conditions],
 ) -> list[Scalar]:
-    """a `(nv,)` of M a + C = tau + K^T lambda, K a = k; method 3 of section 8.5.
+    """Return a `(nv,)` of M a + C = tau + K^T lambda, K a = k; method 3 of section 8.5.
 
     `independent`: names of the joints whose accelerations are y'', as many freedoms as the system has;
     without, all motions that the constraints allow.
@@ -58,13 +58,13 @@ def accelerations_by_null_space(
 
 
 def velocity_indices(tree: Tree, joints: Sequence[str]) -> list[int]:
-    """The places in v of the joints of these names."""
+    """Return the places in v of the named joints."""
     by_name = {body.joint_name: body for body in tree.bodies}
     return [k for name in joints for k in range(by_name[name].v_slice.start, by_name[name].v_slice.stop)]
 
 
 def constrained_motion_from(system: ConstrainedSystem, solution: ExplicitSolution) -> list[Scalar]:
-    """a = G y'' + g of the equation of motion projected by G (Eq. 8.45)."""
+    """Return a = G y'' + g of the equation of motion projected by G (Eq. 8.45)."""
     G, g, independent = solution
     n = len(independent)
     idle = [[1.0 - independent[i] if i == j else 0.0 for j in range(n)] for i in range(n)]
@@ -80,7 +80,7 @@ class AllowedMotions(NamedTuple):
 
 
 def allowed_motions(K: Rows, k: Sequence[Scalar], n: int) -> AllowedMotions:
-    """G = 1 - K^+ K and g = K^+ k, of a K (m, n) of any rank.
+    """Return G = 1 - K^+ K and g = K^+ k, of a K (m, n) of any rank.
 
     By Gram and Schmidt: each row less its parts along the rows before it. A row that depends on those, in the
     sense of `rank.DEPENDENT_ROW_RATIO`, is dropped.

@@ -57,13 +57,13 @@ def accelerations_by_range_space(
     tau: Sequence[Scalar],
     **options: Unpack[Conditions],
 ) -> list[Scalar]:
-    """a `(nv,)` of M a + C = tau + K^T lambda, K a = k; method 2 of section 8.5."""
+    """Return a `(nv,)` of M a + C = tau + K^T lambda, K a = k; method 2 of section 8.5."""
     system = constrained_system(tree, q, v, tau, **options)
     return constrained_motion(system).a
 
 
 def constrained_motion(system: ConstrainedSystem, *, minimum_norm: bool = False) -> ConstrainedMotion:
-    """a and lambda (Eqs 8.37 to 8.41).
+    """Return a and lambda (Eqs 8.37 to 8.41).
 
     `minimum_norm`: of the many lambda of dependent constraints the shortest, A^+ b, which also solves
     inconsistent constraints in the sense of least squares; else one with zeros at the rows that were dropped.
@@ -84,7 +84,7 @@ def constrained_motion(system: ConstrainedSystem, *, minimum_norm: bool = False)
 
 
 def multiplier_equation(system: ConstrainedSystem) -> MultiplierEquation:
-    """A = K M^-1 K^T, b = k - K M^-1 tau' (Eqs 8.38, 8.39)."""
+    """Return A = K M^-1 K^T, b = k - K M^-1 tau' (Eqs 8.38, 8.39)."""
     L, reciprocals = factor_with_reciprocals(system.M, system.parents)
     Y = [solve_l_transposed(L, system.parents, row, unit=True) for row in system.K]  # (1)
     z = solve_l_transposed(L, system.parents, system.force, unit=True)

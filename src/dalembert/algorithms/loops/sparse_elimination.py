@@ -43,7 +43,8 @@ def accelerations_by_sparse_elimination(
     tau: Sequence[Scalar],
     **options: Unpack[Conditions],
 ) -> list[Scalar]:
-    """a `(nv,)` of a system of any connectivity; in O(n) operations for trees, ladders and their like."""
+    """Return a `(nv,)` of a system of any connectivity;
+    in O(n) operations for trees, ladders and the like."""
     system = maximal_system(tree, q, v, tau, **options)
     order = elimination_order(system)
     start = _starts(system)
@@ -59,7 +60,7 @@ def accelerations_by_sparse_elimination(
 
 
 def elimination_order(system: MaximalSystem) -> list[EliminationStep]:
-    """Every body and every constraint in the order of minimum degree that needs no pivoting."""
+    """Return every body and every constraint in the order of minimum degree that needs no pivoting."""
     bodies = len(system.force)
     sizes = [6] * bodies + [len(constraint.rows) for constraint in system.constraints]
     ends = [sorted({i for row in constraint.rows for i in row}) for constraint in system.constraints]
@@ -118,7 +119,7 @@ def _ready(number: int, ends: Sequence[Sequence[int]], held: Sequence[set[int]],
 
 
 def _join(touched: Sequence[int], held: list[set[int]], grounded: bool) -> bool:
-    """Hold the bodies of a joint together; whether some of them were so already.
+    """Join the sets of bodies that a joint connects; return whether some were connected before.
 
     `held[i]`: the bodies, and maybe the world, that eliminated joints hold to body i.
     """
@@ -142,7 +143,7 @@ def _starts(system: MaximalSystem) -> list[int]:
 
 
 def _matrix(system: MaximalSystem, start: Sequence[int]) -> tuple[list[dict[int, Scalar]], list[Scalar]]:
-    """The coefficients of Eq. 8.64, by rows without their zeros, and its right side."""
+    """Return the coefficients of Eq. 8.64, by rows without their zeros, and its right side."""
     right = [x for part in system.force for x in part]
     right += [x for constraint in system.constraints for x in constraint.k]
     rows: list[dict[int, Scalar]] = [{} for _ in right]
@@ -166,7 +167,7 @@ def _matrix(system: MaximalSystem, start: Sequence[int]) -> tuple[list[dict[int,
 def _solve(
     rows: list[dict[int, Scalar]], right: Sequence[Scalar], pivots: Sequence[tuple[int, bool]]
 ) -> list[Scalar]:
-    """x of a symmetric system by L D L^T in the given order; a closing pivot that cancels is dropped."""
+    """Solve a symmetric system by L D L^T in the given order; a closing pivot that cancels is dropped."""
     sizes: dict[int, Scalar] = {p: 0.0 for p, closing in pivots if closing}
     x = list(right)
     factors: list[tuple[int, dict[int, Scalar], Scalar]] = []
@@ -197,6 +198,6 @@ def _solve(
 
 
 def _reciprocal(d: Scalar, size: Scalar) -> Scalar:
-    """1 / d, or zero where only rounding is left of the terms that d is made of."""
+    """Return 1 / d, or zero if d is only the rounding error of its terms."""
     kept = size * threshold(CANCELLATION_RATIO, size) < absolute(d)
     return select(kept, 1.0 / select(kept, d, 1.0), 0.0)

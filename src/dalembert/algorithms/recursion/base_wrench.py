@@ -33,7 +33,7 @@ def base_wrench(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> Force:
-    """(moment about the world's origin, force) on the system, in world axes [N m, N].
+    """Return (moment about the world's origin, force) on the system, in world axes [N m, N].
 
     The inward pass of recursive Newton-Euler taken one step further, to the world (Featherstone 2008 Eq. 5.10
     for body 0), with what the bodies need and no joint forces.
