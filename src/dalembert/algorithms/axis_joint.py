@@ -26,8 +26,8 @@ COORDINATES: Final[dict[str, tuple[str, ...]]] = {
 
 Z: Final = Vec3(0.0, 0.0, 1.0)
 
-QUARTER_ROUNDING: Final = 2e-15
-"""What rounding may leave of a turn by quarters [rad]."""
+QUARTER_TURN_TOLERANCE: Final = 2e-15
+"""Rounding error [rad] up to which a turn is a multiple of a quarter turn."""
 
 
 def axis_of(joint: Joint) -> npt.NDArray[np.float64] | None:
@@ -46,7 +46,7 @@ def _quarters(turn: Scalar) -> tuple[int, Scalar]:
         return 0, turn
     quarters = round(turn / (0.5 * math.pi))
     rest = turn - quarters * 0.5 * math.pi
-    return (quarters, 0.0) if abs(rest) <= QUARTER_ROUNDING else (0, turn)
+    return (quarters, 0.0) if abs(rest) <= QUARTER_TURN_TOLERANCE else (0, turn)
 
 
 @final

@@ -33,8 +33,8 @@ Array = npt.NDArray[np.float64]
 ROUNDING_TOLERANCE = 2e-15
 """Rounding error, relative to its neighbours, of a constant that is exactly 0 or ±1."""
 
-FAR_NORMAL = 20.0
-"""How far from its joint the foot of a normal may lie, in distances of the joint from the other axis."""
+MAX_NORMAL_DISTANCE_RATIO = 20.0
+"""Largest distance from a joint to the foot of its normal, relative to its distance from the other axis."""
 
 
 class Normal(NamedTuple):
@@ -82,7 +82,7 @@ def common_normal(offset: Array, axis: Array) -> Normal:
     x = across / sine
     y = np.array([-x[1], x[0], 0.0])
     t, a, along = math.atan2(x[1], x[0]), float(p @ x), float(p @ y)
-    if abs(along) <= FAR_NORMAL * abs(sine) * math.hypot(p[0], p[1]):
+    if abs(along) <= MAX_NORMAL_DISTANCE_RATIO * abs(sine) * math.hypot(p[0], p[1]):
         u, b = along / sine, 0.0
         d = float(p[2]) + u * cosine  # (1)
     else:

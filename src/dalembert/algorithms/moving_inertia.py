@@ -57,13 +57,13 @@ zero is hit by three independent draws in no run)."""
 SAMPLED_TIME: Final = 0.37
 """The time [s] of time-dependent joints in these samples: any that is not special."""
 
-LEAST_PIVOT_RATIO: Final = 1e-12
-"""Pivot of M over its diagonal element below which it is rounding. A uniform chain of 300 links has 1e-7."""
+MIN_PIVOT_RATIO: Final = 1e-12
+"""Ratio of a pivot of M to the diagonal below which it is rounding; 1e-7 for a uniform 300-link chain."""
 
-LEAST_OWN_RATIO: Final = 1e-9
+MIN_EIGENVALUE_RATIO: Final = 1e-9
 """Smallest over largest eigenvalue of the scaled matrix in (1), for it to count as positive definite."""
 
-UNIT: Final = RigidInertia(1.0, Vec3.zero(), SymMat3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0))
+UNIT_INERTIA: Final = RigidInertia(1.0, Vec3.zero(), SymMat3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0))
 """A mass of 1 kg with moments of 1 kg m^2 at the origin, of literals."""
 
 MAX_SAMPLED_NV: Final = 300
@@ -184,7 +184,7 @@ def _losses(
     scales: dict[int, list[float]] = {body: [] for body in doubtful}
 
     def handle(body: Body, carried: ArticulatedInertia) -> ArticulatedInertia:
-        return ArticulatedInertia.zero() + UNIT if solid[body.index] else carried + body.inertia
+        return ArticulatedInertia.zero() + UNIT_INERTIA if solid[body.index] else carried + body.inertia
 
     def compose(state: list[float]) -> Callable[..., tuple[ArticulatedInertia, None]]:
         """Return composite inertias, and their largest contribution to a joint's variables."""
@@ -227,7 +227,7 @@ def _doubtful_bodies(tree: Tree, states: Sequence[list[float]]) -> tuple[int, ..
     inertia is not positive semidefinite."""
     inertias = np.array([body.inertia.matrix() for body in tree.bodies], float).reshape(-1, 6, 6)
     eigenvalues = np.linalg.eigvalsh(inertias)
-    physical = not np.any(eigenvalues[:, 0] < -LEAST_OWN_RATIO * eigenvalues[:, -1])
+    physical = not np.any(eigenvalues[:, 0] < -MIN_EIGENVALUE_RATIO * eigenvalues[:, -1])
     moving = (body for body in tree.bodies if body.nv and body.dependence is None)
     return tuple(
         body.index
@@ -254,7 +254,7 @@ def _is_positive_definite(A: Array) -> bool:
     if not np.all(diagonal > 0.0):
         return False
     eigenvalues = np.linalg.eigvalsh(A / np.sqrt(np.outer(diagonal, diagonal)))
-    return bool(eigenvalues[0] > LEAST_OWN_RATIO)
+    return bool(eigenvalues[0] > MIN_EIGENVALUE_RATIO)
 
 
 def _singular_place(M: Array) -> int | None:
@@ -262,7 +262,7 @@ def _singular_place(M: Array) -> int | None:
     for rounding."""
     A = M.copy()
     for k in reversed(range(len(A))):
-        if not abs(A[k, k]) > LEAST_PIVOT_RATIO * abs(M[k, k]):
+        if not abs(A[k, k]) > MIN_PIVOT_RATIO * abs(M[k, k]):
             return k
         A[:k, :k] -= np.outer(A[k, :k], A[k, :k]) / A[k, k]
     return None

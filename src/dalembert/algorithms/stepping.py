@@ -39,7 +39,7 @@ __all__ = ["INTEGRATORS", "State", "state_rate", "step"]
 T_STAB = 0.1
 """The book's choice [s] for a large robot (Featherstone 2008 section 8.3)."""
 
-FADING_STEPS = 5.0
+POSITION_ERROR_DECAY_STEPS = 5.0
 """Semi-implicit steps in which position errors decay, unless a time is given."""
 
 
@@ -111,4 +111,4 @@ def _stabilization(
     automatic = isinstance(stabilization, str)
     if integrator not in VELOCITY_FIRST:
         return T_STAB if automatic else stabilization
-    return Leap(dt, FADING_STEPS * dt if automatic else maximum(stabilization, dt))
+    return Leap(dt, POSITION_ERROR_DECAY_STEPS * dt if automatic else maximum(stabilization, dt))

@@ -27,8 +27,8 @@ __all__ = [
 AxialTurn = tuple[Scalar, Scalar, Scalar, Scalar, Scalar, Scalar]
 """(c, s, s^2, cs, 2cs, 1 - 2s^2) of a turn about an axis; the last four cost 2 m + 3 a once (§A.4)."""
 
-SPARSE_ROTATION = 4
-"""Structural zeros from which a rotation is a turn about an axis or a permutation."""
+MIN_SPARSE_ROTATION_ZEROS = 4
+"""Structural zeros from which a rotation is a turn about a coordinate axis or a permutation."""
 
 
 def rotation_product(F: Mat3, G: Mat3) -> Mat3:
@@ -43,7 +43,7 @@ def rotation_product(F: Mat3, G: Mat3) -> Mat3:
 
 def rotate_symmetric(E: Mat3, A: SymMat3) -> SymMat3:
     """Return E A E^T for a symmetric A: 28 m + 29 a by A = L + D + v x (§A.5)."""
-    if _zeros(E) >= SPARSE_ROTATION:
+    if _zeros(E) >= MIN_SPARSE_ROTATION_ZEROS:
         x, y, z = E.row(0), E.row(1), E.row(2)
         Ax, Ay, Az = A @ x, A @ y, A @ z
         return SymMat3(x.dot(Ax), y.dot(Ay), z.dot(Az), y.dot(Ax), z.dot(Ax), z.dot(Ay))
@@ -67,7 +67,7 @@ def rotate_general(E: Mat3, A: Mat3, *, trace: bool = True) -> Mat3:
     With `trace=False` Z_11 is computed like the rest of Z instead of from the invariant trace: 42 m + 37 a,
     and no subtraction of what was just added.
     """
-    if _zeros(E) >= SPARSE_ROTATION:
+    if _zeros(E) >= MIN_SPARSE_ROTATION_ZEROS:
         product: Mat3 = E @ (A @ E.transpose())
         return product
     L11, L22 = A.xx - A.zz, A.yy - A.zz

@@ -44,7 +44,7 @@ __all__ = [
 EULER_ORDERS: Final = ("xyz", "xzy", "yxz", "yzx", "zxy", "zyx", "xyx", "xzx", "yxy", "yzy", "zxz", "zyz")
 """The twelve orders of intrinsic Euler angles: each turn is about an axis of the frame already turned."""
 
-GIMBAL_LOCK: Final = 1e-14
+GIMBAL_LOCK_SINE_SQUARED: Final = 1e-14
 """Squared sine of the angle between first and third Euler axis below which their turns are one."""
 
 
@@ -234,7 +234,7 @@ def euler_angles_of_rotation(order: str, R: Mat3) -> list[Scalar]:
         squared = M[i][i] * M[i][i] + M[i][j] * M[i][j]
         middle = atan2(sign * M[i][k], sqrt(squared))
         a, c = atan2(-sign * M[j][k], M[k][k]), atan2(-sign * M[i][j], M[i][i])
-    locked = absolute(squared) < GIMBAL_LOCK
+    locked = absolute(squared) < GIMBAL_LOCK_SINE_SQUARED
     return [select(locked, atan2(sign * M[k][j], M[j][j]), a), middle, select(locked, 0.0, c)]
 
 

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dalembert.symbolic.exact_numbers import LONG_DENOMINATOR
+from dalembert.symbolic.exact_numbers import MAX_SHOWN_DENOMINATOR
 from dalembert.symbolic.fourier import Harmonic, TooManyTermsError, fourier, from_fourier
 from dalembert.symbolic.requirement import sympy
 
@@ -23,8 +23,8 @@ MAX_GROUPED_TERMS = 100
 MAX_FACTORED_TERMS = 8
 """Brackets of this length are tried as products, such as (v1 + v2)^2."""
 
-LEAST_SAVING = 2
-"""Multiplications that a bracket around some terms of a sum must save; l1^2 + l2^2 + 2 l1 l2 cos q stays."""
+MIN_SAVED_MULTIPLICATIONS = 2
+"""Fewest multiplications that a bracket around terms of a sum saves; l1^2 + l2^2 + 2 l1 l2 cos q stays."""
 
 
 def compact(expression: Any, order: Mapping[Any, int] | None = None, *, exact: bool = True) -> Any:
@@ -169,7 +169,7 @@ def _group(terms: list[Factors], order: Mapping[Any, int]) -> Any:
         ],
         order,
     )
-    if len(inside) <= MAX_FACTORED_TERMS and all(number.q <= LONG_DENOMINATOR for number, _ in inside):
+    if len(inside) <= MAX_FACTORED_TERMS and all(number.q <= MAX_SHOWN_DENOMINATOR for number, _ in inside):
         factored = sp.factor(bracket)
         if cost(factored) < cost(bracket):
             bracket = factored
@@ -186,7 +186,7 @@ def _best_factor(terms: list[Factors], order: Mapping[Any, int]) -> Any | None:
         if len(inside) < 2:
             continue
         saved = (len(inside) - 1) * sum(abs(e) for e in _common(inside).values())
-        if len(inside) < len(terms) and saved < LEAST_SAVING:
+        if len(inside) < len(terms) and saved < MIN_SAVED_MULTIPLICATIONS:
             continue
         rank = (-saved, order.get(base, len(order)), sp.default_sort_key(base))
         if least is None or rank < least:
@@ -205,7 +205,7 @@ def _common(terms: list[Factors]) -> dict[Any, int]:
 def _content(numbers: list[Any]) -> Any:
     """Return the greatest common divisor of rational numbers, with the sign that leaves fewer minus signs."""
     sp = sympy()
-    if not all(number.q <= LONG_DENOMINATOR for number in numbers):
+    if not all(number.q <= MAX_SHOWN_DENOMINATOR for number in numbers):
         return sp.Integer(1)
     content = sp.gcd_list(numbers) if len(numbers) > 1 else numbers[0]
     negative = sum(1 for number in numbers if number < 0)

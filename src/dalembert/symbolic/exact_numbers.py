@@ -34,7 +34,7 @@ RELATIVE_TOLERANCE = 1e-14
 MAX_DECIMAL_DIGITS = 12
 """Digits up to which the decimal form of a float counts as exact."""
 
-LONG_DENOMINATOR = 10**6
+MAX_SHOWN_DENOMINATOR = 10**6
 """Fractions with larger denominators are shown as decimal numbers."""
 
 ROUNDED_DIGITS = 10
@@ -212,5 +212,5 @@ def _exact_inertia(inertia: RigidInertia) -> RigidInertia:
 def with_decimals(expression: Any) -> Any:
     """Return an expression whose long fractions are decimal numbers again."""
     sp = sympy()
-    long = [x for x in expression.atoms(sp.Rational) if x.q > LONG_DENOMINATOR]
+    long = [x for x in expression.atoms(sp.Rational) if x.q > MAX_SHOWN_DENOMINATOR]
     return expression.xreplace({x: sp.Float(x, 16) for x in long}) if long else expression

@@ -63,7 +63,7 @@ from dalembert.spatial import Force, Motion, Vec3
 __all__ = ["Along", "GuenterRose", "guenter_rose", "inverse_dynamics_partials"]
 
 
-STILL: Final = Motion.zero()
+ZERO_MOTION: Final = Motion.zero()
 """A joint's velocity and acceleration do not depend on other joints."""
 
 
@@ -171,7 +171,7 @@ def _outward(
         carried = carried_over(moving_p, joint.X)
         moving = across_joint(carried, joint.v_J, combination(joint.S, body.own_v(a)) + joint.c_J)
         partials = {
-            x: _across_joint(carried, moving, joint.v_J, carried_over(d_p, joint.X), STILL, STILL)
+            x: _across_joint(carried, moving, joint.v_J, carried_over(d_p, joint.X), ZERO_MOTION, ZERO_MOTION)
             for x, d_p in partials_p.items()
         }
         partials |= _own_joint_partials(body, joint, own, moving_p, carried, moving)
@@ -229,7 +229,7 @@ def _own_joint_partials(
         for by, starts in (
             ("q", (turned, d.v_J_by_q, d.a_J_by_q)),
             ("v", (nothing, s, d.a_J_by_v)),
-            ("a", (nothing, STILL, s)),
+            ("a", (nothing, ZERO_MOTION, s)),
         ):
             found[Along(by, body.index, k)] = _across_joint(carried, moving, joint.v_J, *starts)
     return found

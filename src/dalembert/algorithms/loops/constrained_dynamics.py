@@ -32,10 +32,10 @@ METHODS: dict[str, Callable[..., list[Scalar]]] = {
 ANY_CONNECTIVITY = ("sparse", "maximal")
 """The methods without a spanning tree, which also accept trees."""
 
-MANY_CONSTRAINTS = 50
-"""Rows of K above which maximal coordinates take less time; measured on ladders."""
+MAX_RANGE_SPACE_ROWS = 50
+"""Rows of K up to which "range_space" takes less time than maximal coordinates; measured on ladders."""
 
-NEED_MASS = ("range_space", "sparse", "maximal")
+METHODS_THAT_NEED_MASS = ("range_space", "sparse", "maximal")
 """The methods that divide by inertias before they apply the constraints."""
 
 
@@ -56,7 +56,7 @@ def constrained_forward_dynamics(
     """
     chosen = method or _default(tree)
     require_choice("method of forward_dynamics for a model with constraints", chosen, METHODS)
-    if chosen in NEED_MASS:
+    if chosen in METHODS_THAT_NEED_MASS:
         require_moving_mass(tree, f'forward_dynamics with method="{chosen}"')
     return METHODS[chosen](tree, q, v, tau, **options)
 
@@ -69,4 +69,4 @@ def _default(tree: Tree) -> str:
     except ModelError:
         return "null_space"
     rows = sum(6 - loop.joint.nv for loop in tree.loops)
-    return "range_space" if rows <= MANY_CONSTRAINTS else "sparse"
+    return "range_space" if rows <= MAX_RANGE_SPACE_ROWS else "sparse"
