@@ -13,7 +13,7 @@ from dalembert.algorithms.energy_momentum import (
     momentum,
     potential_energy,
 )
-from dalembert.algorithms.flight import land, rates_in_flight, take_off
+from dalembert.algorithms.flight import centroidal_rates, from_centroidal, to_centroidal
 from dalembert.algorithms.forward_dynamics import forward_dynamics
 from dalembert.algorithms.passive_forces import passive_forces
 from dalembert.algorithms.stepping import INTEGRATORS, State, state_rate, step
@@ -226,16 +226,16 @@ def test_carried_variables_lead_there_and_back(kind):
     q, v, a, _ = state(model, 9)
     body = model.bodies[1]
     own = body.own_q(q), body.own_v(v)
-    y, w = take_off(body, *own)
-    back = land(body, y, w)
+    y, w = to_centroidal(body, *own)
+    back = from_centroidal(body, y, w)
     close(back[0], own[0], 1e-13)
     close(back[1], own[1], 1e-13)
     h = 1e-6
-    y_rate, w_rate = rates_in_flight(body, *own, body.own_v(a))
+    y_rate, w_rate = centroidal_rates(body, *own, body.own_v(a))
     ends = []
     for s in (h, -h):
         there = body.joint.integrate(own[0], [s * x for x in own[1]])
-        ends.append(take_off(body, there, [x + s * z for x, z in zip(own[1], body.own_v(a))]))
+        ends.append(to_centroidal(body, there, [x + s * z for x, z in zip(own[1], body.own_v(a))]))
     close(np.subtract(ends[0][0], ends[1][0]) / (2 * h), y_rate, 1e-7)
     close(np.subtract(ends[0][1], ends[1][1]) / (2 * h), w_rate, 1e-7)
 

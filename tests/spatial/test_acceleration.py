@@ -157,18 +157,18 @@ def test_acceleration_across_a_joint_equals_the_spatial_recursion(name, along):
     child_v = X.apply(v) + v_J
     child_a = X.apply(a) + a_J + child_v.cross(v_J)
     expected = comoving(child_v, child_a)
-    got = comoving(v, a).through(X, v_J, a_J)
+    got = comoving(v, a).across_joint(X, v_J, a_J)
     np.testing.assert_allclose(got.leaves(), expected.leaves(), atol=1e-12)
     np.testing.assert_allclose(array(got.tensor), array(expected.tensor), atol=1e-12)
 
 
 def test_bias_acceleration_is_what_aba_needs():
-    """RBDA-2.14-EOM: BodyAcceleration(omega, 0, 0).through(X, v_J, c_J) holds the bias acceleration"""
+    """RBDA-2.14-EOM: BodyAcceleration(omega, 0, 0).across_joint(X, v_J, c_J) holds the bias acceleration"""
     random = Random(9)
     X, v_J = links()["chain about z"]
     omega, c_J = random.vec3(), v_J * 0.4
     still = BodyAcceleration(omega, Vec3.zero(), Vec3.zero())
-    child = still.through(X, v_J, c_J)
+    child = still.across_joint(X, v_J, c_J)
     v = Motion(omega, Vec3.zero())
     child_v = X.apply(v) + v_J
     bias = X.apply(Motion.zero()) + c_J + child_v.cross(v_J)
@@ -185,13 +185,13 @@ def test_a_joint_at_rest_may_accelerate_about_another_axis(name):
     X, _ = links()[name]
     random = Random(11)
     (v, _), (a, _), (a_J, _) = random.motion(), random.motion(), random.motion()
-    got = comoving(v, a).through(X, Motion.zero(), a_J)
+    got = comoving(v, a).across_joint(X, Motion.zero(), a_J)
     np.testing.assert_allclose(got.leaves(), comoving(X.apply(v), X.apply(a) + a_J).leaves(), atol=1e-12)
 
 
-def test_wrong_arguments_of_through_are_refused():
+def test_wrong_arguments_of_across_joint_are_refused():
     A = BodyAcceleration(Vec3.zero(), Vec3.zero(), Vec3.zero())
     with pytest.raises(SpatialTypeError, match="placement and two Motions"):
-        A.through(Vec3.zero(), Motion.zero(), Motion.zero())
+        A.across_joint(Vec3.zero(), Motion.zero(), Motion.zero())
     with pytest.raises(SpatialTypeError, match="placement and two Motions"):
-        A.through(scrz(0.1, 0.2), Motion.zero(), Vec3.zero())
+        A.across_joint(scrz(0.1, 0.2), Motion.zero(), Vec3.zero())

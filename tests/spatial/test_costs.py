@@ -290,7 +290,7 @@ def test_body_acceleration_across_a_denavit_hartenberg_link():
     v_J = Motion(Vec3(0.0, 0.0, data(1.2)), Vec3.zero())
     a_J = Motion(Vec3(0.0, 0.0, data(-0.7)), Vec3.zero())
     tally.reset()
-    child = parent.through(link, v_J, a_J)
+    child = parent.across_joint(link, v_J, a_J)
     turns = (2 * 12, 2 * 6)
     # omega + omega_J, alpha + alpha_J, two products of omega x omega_J; omega + omega' dies with u = 0.
     joint = (2, 1 + 1 + 2 + 3)

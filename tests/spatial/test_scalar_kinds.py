@@ -72,7 +72,7 @@ def vector_functions(*values):
     screws = ScrewChain((scrx(x[0], x[1]), scry(x[2], x[3]), scrz(x[4], x[5])))
     v, a, f = Motion.of(x[6:12]), Motion.of(x[12:18]), Force.of(x[18:24])
     I = RigidInertia.from_compact(x[24], Vec3(*x[25:28]), _moments(x[28:31]))
-    A = BodyAcceleration(v.angular, a.angular, a.linear).through(screws, v, a)
+    A = BodyAcceleration(v.angular, a.angular, a.linear).across_joint(screws, v, a)
     Y = screws.as_transform()
     IA = Y.inverse_apply(screws.apply(Random(0).articulated()[0]) + I)
     return [

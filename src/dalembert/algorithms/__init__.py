@@ -208,7 +208,7 @@ __all__ = [
 if not TYPE_CHECKING:  # a type checker would take any name for a package
 
     def __getattr__(name: str) -> Any:
-        """Subjects beyond the plain tree are imported when first asked for."""
+        """Import a subject beyond the plain tree when it is first asked for."""
         if name.startswith("_") or importlib.util.find_spec(f"{__name__}.{name}") is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return importlib.import_module(f"{__name__}.{name}")

@@ -26,7 +26,7 @@ import numpy as np
 
 from dalembert.algorithms.axis_joint import AxisJoint, axis_of
 from dalembert.algorithms.common_normals import (
-    ROUNDING,
+    ROUNDING_TOLERANCE,
     Array,
     basis,
     common_normal,
@@ -48,7 +48,8 @@ __all__ = ["AlignedBody", "AlignedTree", "aligned"]
 
 
 def aligned(tree: Tree) -> Tree:
-    """The same system with body frames along joint axes; q, v, tau and external forces keep their meaning.
+    """Return the same system with body frames along joint axes;
+    the meaning of q, v, tau and external forces stays.
 
     A model with placements that are run-time parameters, and any other tree, is returned as it is.
     """
@@ -70,17 +71,17 @@ def aligned(tree: Tree) -> Tree:
 
 
 def _aligned_loops(tree: Model, bodies: Sequence[AlignedBody], world_frame: Transform) -> tuple[Loop, ...]:
-    """The loop joints between the aligned frames; the joints' own frames stay where they are."""
+    """Return the loop joints between the aligned frames; the joints' own frames do not move."""
 
-    def placed(body: int, placement: Placement) -> Placement:
+    def aligned_placement(body: int, placement: Placement) -> Placement:
         frame = bodies[body].original_frame if body >= 0 else world_frame
         return _place(_matrix(frame @ placement)) if _is_constant(placement) else frame @ placement
 
     return tuple(
         dataclasses.replace(
             loop,
-            placement_predecessor=placed(loop.predecessor, loop.placement_predecessor),
-            placement_successor=placed(loop.successor, loop.placement_successor),
+            placement_predecessor=aligned_placement(loop.predecessor, loop.placement_predecessor),
+            placement_successor=aligned_placement(loop.successor, loop.placement_successor),
         )
         for loop in tree.loops
     )
@@ -134,7 +135,7 @@ class AlignedTree(Tree):
 def _align(
     body: Body, parent_frame: Array, children: dict[int, list[_MovingChild]], chosen: set[int]
 ) -> tuple[Array, Placement, Joint]:
-    """The body's new frame in its old one; the placement and joint from the parent's new frame to it.
+    """Return the body's new frame in its old one, and the placement and joint from the parent's new frame.
 
     `chosen`: the bodies whose parent's frame was put on the common normal for them, so that only rounding
     is left of t1, d1.
@@ -157,7 +158,7 @@ def _align(
 
 
 def _own_freedom(body: Body, children: list[_MovingChild], ready: Array) -> tuple[float, float]:
-    """(turn, shift) that bring a ready frame to the common normal with the best child; zero for a leaf.
+    """Return (turn, shift) that bring a frame to the common normal with the best child; zero for a leaf.
 
     Parallel axes leave the shift open: the model's own origin, if the inertia has more zeros there.
     """
@@ -171,12 +172,12 @@ def _own_freedom(body: Body, children: list[_MovingChild], ready: Array) -> tupl
 
 
 def _zeros(body: Body, frame: Array) -> int:
-    """How many of the ten inertia parameters vanish in a frame."""
+    """Return how many of the ten inertia parameters vanish in a frame."""
     return sum(is_zero(leaf) for leaf in _tidy_inertia(_place(frame).apply(body.inertia)).leaves())
 
 
 def _world_frame(tree: Tree, children: dict[int, list[_MovingChild]]) -> tuple[Array, Vec3]:
-    """The new world frame in the old one, on the axis of its best child, and gravity in it."""
+    """Return the new world frame in the old one, on the axis of its best child, and gravity in it."""
     if not children[-1] or (axis := children[-1][0].axis) is None:
         return np.eye(4), tree.gravity
     first = children[-1][0]
@@ -185,7 +186,7 @@ def _world_frame(tree: Tree, children: dict[int, list[_MovingChild]]) -> tuple[A
     g = [x for x in tree.gravity if isinstance(x, (int, float))]
     if len(g) == 3:
         across = (first.placement[:3, :3] @ upright[:3, :3]).T @ np.array(g)
-        if math.hypot(across[0], across[1]) > ROUNDING * math.hypot(*g):
+        if math.hypot(across[0], across[1]) > ROUNDING_TOLERANCE * math.hypot(*g):
             t = math.atan2(across[1], across[0])
     world = first.placement @ upright @ screw_z(t, s)
     gravity = _place(world).rotate_to_child(tree.gravity)
@@ -204,7 +205,7 @@ class _MovingChild(NamedTuple):
 
 
 def _moving_children(tree: Tree) -> dict[int, list[_MovingChild]]:
-    """Of each body and the world (-1): its moving children, those with an axis and large subtrees first."""
+    """Return the moving children of each body and the world (-1), with an axis and large subtrees first."""
     sizes = [1] * len(tree.bodies)
     for body in reversed(tree.bodies):
         if body.parent >= 0:
@@ -234,7 +235,7 @@ def _matrix(placement: Placement) -> Array:
 
 
 def _place(frame: Array) -> Transform:
-    """A frame as a `Transform`, its rounding errors tidied away."""
+    """Return a frame as a `Transform` without rounding errors."""
     scale = float(np.max(np.abs(frame[:3, 3])))
     p = [tidy(float(x), scale) for x in frame[:3, 3]]
     return Transform(Mat3(*[tidy(float(x)) for x in frame[:3, :3].flat]), Vec3(*p))
@@ -246,7 +247,7 @@ def _chain(factors: Iterator[AxialScrew]) -> Placement:
 
 
 def _tidy_inertia(inertia: RigidInertia) -> RigidInertia:
-    """The inertia with the zeros that rotating it has blurred."""
+    """Return the inertia with rounding errors of its rotation set to zero."""
     numbers = inertia.leaves()
     if not all(isinstance(x, (int, float)) for x in numbers):
         return inertia

@@ -1,4 +1,4 @@
-"""Articulated-body inertias: what a body seems to have with others attached (Featherstone 2008 chapter 7).
+"""Articulated-body inertias: the inertia of a body with others attached (Featherstone 2008 chapter 7).
 
 A handle obeys f = I^A a + p^A (Eq. 7.2). Connected to a parent by a joint with subspace S, seen from the
 parent:
@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from dalembert.algorithms.dense import dot, mirrored
+from dalembert.algorithms.dense import dot, symmetric_from_lower
 from dalembert.algorithms.small_solve import SymmetricFactor, factor
 from dalembert.scalar import Scalar, is_zero, literal
 from dalembert.spatial import ArticulatedInertia, Force, Motion
@@ -39,7 +39,8 @@ def assemble(
     c: Motion,
     tau: Sequence[Scalar],
 ) -> tuple[ArticulatedInertia, Force]:
-    """(I^A, p^A) of handle 1 with handle 2 jointed to it (Eqs 7.19, 7.20), all in one coordinate system."""
+    """Return (I^A, p^A) of handle 1 with handle 2 jointed to it (Eqs 7.19, 7.20),
+    all in one coordinate system."""
     joint = eliminate_joint(I_2, S, [0.0] * len(S))
     u = joint.joint_force(tau, p_2)
     return I_1 + joint.I_a, p_1 + joint.bias_force(p_2, c, tau, u)
@@ -64,15 +65,17 @@ def eliminate_joint(
 
 
 def joint_inertia(S: Sequence[Motion], U: Sequence[Force], armature: Sequence[Scalar]) -> list[list[Scalar]]:
-    """S^T U + diag(armature) for U = I S, symmetric: each product of the lower triangle is formed once."""
+    """Return S^T U + diag(armature) for U = I S, symmetric:
+    each product of the lower triangle is formed once."""
     lower = [[S[j].dot(U[i]) for j in range(i + 1)] for i in range(len(S))]
     for i, m in enumerate(armature):
         lower[i][i] = lower[i][i] + m
-    return mirrored(lower)
+    return symmetric_from_lower(lower)
 
 
 def coordinate_rows(S: Sequence[Motion], armature: Sequence[Scalar]) -> tuple[int, ...]:
-    """The coordinate along which each column of S points; none unless all do and there is no armature."""
+    """Return the coordinate along which each column of S points;
+    empty unless all do and there is no armature."""
     if not all(is_zero(m) for m in armature):
         return ()
     rows = []
@@ -90,7 +93,7 @@ def _less_rank(
     K: Sequence[Sequence[Scalar]],
     rows: tuple[int, ...],
 ) -> ArticulatedInertia:
-    """I^A - K U^T, of which the joint's own rows and columns are zero by (*)."""
+    """Return I^A - K U^T, of which the joint's own rows and columns are zero by (*)."""
 
     A = I_A.matrix()
 
@@ -117,11 +120,11 @@ class JointElimination:
     rows: tuple[int, ...]
 
     def joint_force(self, tau: Sequence[Scalar], p_A: Force) -> list[Scalar]:
-        """u = tau - S^T p^A (Eq. 7.45)."""
+        """Return u = tau - S^T p^A (Eq. 7.45)."""
         return [t - s.dot(p_A) for t, s in zip(tau, self.S, strict=True)]
 
     def bias_force(self, p_A: Force, c: Motion, tau: Sequence[Scalar], u: Sequence[Scalar]) -> Force:
-        """p^a = p^A + I^a c + K u (Eq. 7.48)."""
+        """Return p^a = p^A + I^a c + K u (Eq. 7.48)."""
         total = (p_A + self.I_a * c).to_list()
         p_a = [x + dot(self.K[r], u) if u else x for r, x in enumerate(total)]
         for t, r in zip(tau, self.rows, strict=bool(self.rows)):
@@ -129,21 +132,21 @@ class JointElimination:
         return Force.of(p_a)
 
     def accelerations(self, u: Sequence[Scalar], a_prime: Motion) -> tuple[list[Scalar], Motion]:
-        """dv/dt of the joint and a of the body (Eq. 7.50), from a' = i_X_lambda a_lambda + c."""
+        """Return dv/dt of the joint and a of the body (Eq. 7.50), from a' = i_X_lambda a_lambda + c."""
         e = self.D.solve(u)
         a = a_prime.to_list()
         for r, x in enumerate(a):
             if r not in self.rows:
                 e = [e_k - k * x for e_k, k in zip(e, self.K[r], strict=True)]
         if not self.rows:
-            return e, _moved(a_prime, self.S, e)
+            return e, _add_joint_acceleration(a_prime, self.S, e)
         vdot = [e_k - a[r] for e_k, r in zip(e, self.rows, strict=True)]
         for e_k, r in zip(e, self.rows, strict=True):
             a[r] = e_k
         return vdot, Motion.of(a)
 
 
-def _moved(a: Motion, S: Sequence[Motion], vdot: Sequence[Scalar]) -> Motion:
+def _add_joint_acceleration(a: Motion, S: Sequence[Motion], vdot: Sequence[Scalar]) -> Motion:
     for s, x in zip(S, vdot, strict=True):
         a = a + s * x
     return a

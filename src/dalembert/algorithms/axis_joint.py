@@ -1,4 +1,4 @@
-"""A joint about z: what revolute, prismatic, helical and cylindrical joints become in an aligned frame."""
+"""A joint about z: the form of revolute, prismatic, helical and cylindrical joints in aligned frames."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ COORDINATES: Final[dict[str, tuple[str, ...]]] = {
 
 Z: Final = Vec3(0.0, 0.0, 1.0)
 
-QUARTER_ROUNDING: Final = 2e-15
-"""What rounding may leave of a turn by quarters [rad]."""
+QUARTER_TURN_TOLERANCE: Final = 2e-15
+"""Rounding error [rad] up to which a turn is a multiple of a quarter turn."""
 
 
 def axis_of(joint: Joint) -> npt.NDArray[np.float64] | None:
-    """The one direction about or along which a joint moves, in its own frame; None for other joints."""
+    """Return the one direction about or along which a joint moves, in its own frame;
+    None for other joints."""
     if isinstance(joint, (Revolute, Prismatic, Helical, Cylindrical)):
         components = joint.axis.to_list()
         if all(isinstance(x, (int, float)) for x in components):
@@ -40,12 +41,12 @@ def axis_of(joint: Joint) -> npt.NDArray[np.float64] | None:
 
 
 def _quarters(turn: Scalar) -> tuple[int, Scalar]:
-    """A constant turn as quarter turns, which cost no arithmetic, and the rest."""
+    """Split a constant turn into quarter turns, which cost no arithmetic, and the rest."""
     if not isinstance(turn, float):
         return 0, turn
     quarters = round(turn / (0.5 * math.pi))
     rest = turn - quarters * 0.5 * math.pi
-    return (quarters, 0.0) if abs(rest) <= QUARTER_ROUNDING else (0, turn)
+    return (quarters, 0.0) if abs(rest) <= QUARTER_TURN_TOLERANCE else (0, turn)
 
 
 @final
@@ -68,7 +69,7 @@ class AxisJoint(Joint):
 
     @staticmethod
     def like(joint: Joint, turn: float, shift: float, original_frame: Transform) -> AxisJoint:
-        """The joint in a frame whose z is its axis, where its own successor frame stands as given."""
+        """Return the joint in a frame whose z is its axis, with its own successor frame as given."""
         pitch = joint.pitch if isinstance(joint, Helical) else 0.0
         return AxisJoint(joint.kind, turn, shift, pitch, original_frame)
 

@@ -1,4 +1,4 @@
-"""The common normal of two joint axes, on which Denavit and Hartenberg put their frames.
+"""The common normal of two joint axes, the origin of Denavit-Hartenberg frames.
 
 Frames are 4x4 arrays [[R, p], [0, 1]]: a child placed in its parent.
 """
@@ -16,7 +16,7 @@ from dalembert.scalar import Scalar
 from dalembert.spatial import AxialScrew
 
 __all__ = [
-    "ROUNDING",
+    "ROUNDING_TOLERANCE",
     "Array",
     "Normal",
     "basis",
@@ -30,11 +30,11 @@ __all__ = [
 
 Array = npt.NDArray[np.float64]
 
-ROUNDING = 2e-15
-"""Relative to its neighbours, what rounding may leave of a constant that is an exact 0 or ±1."""
+ROUNDING_TOLERANCE = 2e-15
+"""Rounding error, relative to its neighbours, of a constant that is exactly 0 or ±1."""
 
-FAR_NORMAL = 20.0
-"""How far from its joint the foot of a normal may lie, in distances of the joint from the other axis."""
+MAX_NORMAL_DISTANCE_RATIO = 20.0
+"""Largest distance from a joint to the foot of its normal, relative to its distance from the other axis."""
 
 
 class Normal(NamedTuple):
@@ -49,7 +49,7 @@ class Normal(NamedTuple):
     b: float
 
     def factors(self) -> Iterator[AxialScrew]:
-        """The screws that are not the identity."""
+        """Return the screws that are not the identity."""
         c, s, d = tidy(math.cos(self.t)), tidy(math.sin(self.t)), tidy(self.d)
         if (c, s, d) != (1.0, 0.0, 0.0):
             yield AxialScrew(2, c, s, d)
@@ -61,7 +61,8 @@ class Normal(NamedTuple):
 
 
 def common_normal(offset: Array, axis: Array) -> Normal:
-    """The common normal of a frame's z axis and a child's axis, which passes through the origin of `offset`.
+    """Return the common normal of a frame's z axis and a child's axis,
+    which passes through the origin of `offset`.
 
     With z' the child's axis through p, x along z x z' and y = z x x:  z' = cos(alpha) z - sin(alpha) y, and
 
@@ -74,14 +75,14 @@ def common_normal(offset: Array, axis: Array) -> Normal:
     p, z_child = offset[:3, 3], offset[:3, :3] @ axis
     across = np.array([-z_child[1], z_child[0], 0.0])
     sine, cosine = math.hypot(across[0], across[1]), float(z_child[2])
-    if sine <= ROUNDING:
+    if sine <= ROUNDING_TOLERANCE:
         return _parallel_normal(p, math.copysign(1.0, cosine))
     if across[0] < 0.0:
         sine = -sine  # of the two directions of the normal, the one that turns x less
     x = across / sine
     y = np.array([-x[1], x[0], 0.0])
     t, a, along = math.atan2(x[1], x[0]), float(p @ x), float(p @ y)
-    if abs(along) <= FAR_NORMAL * abs(sine) * math.hypot(p[0], p[1]):
+    if abs(along) <= MAX_NORMAL_DISTANCE_RATIO * abs(sine) * math.hypot(p[0], p[1]):
         u, b = along / sine, 0.0
         d = float(p[2]) + u * cosine  # (1)
     else:
@@ -92,9 +93,9 @@ def common_normal(offset: Array, axis: Array) -> Normal:
 
 
 def _parallel_normal(p: Array, cosine: float) -> Normal:
-    """The normal to an axis through p that points along +z or -z."""
+    """Return the normal to an axis through p that points along +z or -z."""
     away = math.hypot(p[0], p[1])
-    if away <= ROUNDING * (1.0 + abs(p[2])):
+    if away <= ROUNDING_TOLERANCE * (1.0 + abs(p[2])):
         x, a = np.array([1.0, 0.0, 0.0]), 0.0
     else:
         a = math.copysign(away, p[0])
@@ -104,28 +105,28 @@ def _parallel_normal(p: Array, cosine: float) -> Normal:
 
 
 def on_axis(frame: Array, axis: Array) -> Array:
-    """The frame with z exactly on the axis, so that rounding does not build up along a chain."""
+    """Return the frame with z exactly on the axis, so that rounding does not build up along a chain."""
     y = _cross(axis, frame[:3, 0])
     y = y / np.linalg.norm(y)
     return frame_of(_cross(y, axis), y, axis, float(frame[:3, 3] @ axis) * axis)
 
 
 def basis(z: Array) -> tuple[Array, Array, Array]:
-    """Any right-handed orthonormal (x, y, z)."""
+    """Return a right-handed orthonormal (x, y, z)."""
     x = _cross(np.eye(3)[int(np.argmin(np.abs(z)))], z)
     x = x / np.linalg.norm(x)
     return x, _cross(z, x), z
 
 
 def frame_of(x: Array, y: Array, z: Array, p: Array) -> Array:
-    """The frame with these axes at p."""
+    """Return the frame with these axes at p."""
     frame = np.eye(4)
     frame[:3, 0], frame[:3, 1], frame[:3, 2], frame[:3, 3] = x, y, z, p
     return frame
 
 
 def screw_z(t: float, d: float) -> Array:
-    """A turn t about z and a shift d along it."""
+    """Return the screw of a turn t about z and a shift d along it."""
     c, s = math.cos(t), math.sin(t)
     return frame_of(
         np.array([c, s, 0.0]), np.array([-s, c, 0.0]), np.array([0.0, 0.0, 1.0]), np.array([0.0, 0.0, d])
@@ -133,21 +134,21 @@ def screw_z(t: float, d: float) -> Array:
 
 
 def inverse(frame: Array) -> Array:
-    """The parent placed in the child."""
+    """Return the placement of the parent in the child."""
     R, p = frame[:3, :3], frame[:3, 3]
     return frame_of(R[0], R[1], R[2], -R.T @ p)
 
 
 def tidy(x: Scalar, scale: float = 1.0) -> Scalar:
-    """An exact 0 or ±1 where only rounding stands in the way."""
+    """Round a number to an exact 0 or ±1 if it differs only by rounding."""
     if not isinstance(x, (int, float)):
         return x
-    if abs(x) <= ROUNDING * scale:
+    if abs(x) <= ROUNDING_TOLERANCE * scale:
         return 0.0
-    return math.copysign(1.0, x) if scale == 1.0 and abs(abs(x) - 1.0) <= ROUNDING else float(x)
+    return math.copysign(1.0, x) if scale == 1.0 and abs(abs(x) - 1.0) <= ROUNDING_TOLERANCE else float(x)
 
 
 def _cross(a: Array, b: Array) -> Array:
-    """a x b; NumPy's own takes ten times as long for three numbers."""
+    """Return a x b; NumPy's function takes ten times as long for three numbers."""
     (ax, ay, az), (bx, by, bz) = a.tolist(), b.tolist()
     return np.array([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx])

@@ -17,12 +17,12 @@ __all__ = [
     "dot",
     "identity",
     "minus",
-    "mirrored",
+    "symmetric_from_lower",
     "plus",
     "product",
     "symmetric_product",
     "times",
-    "transposed",
+    "transpose",
     "unit",
     "zeros",
 ]
@@ -35,7 +35,7 @@ Rows = Sequence[Sequence[Scalar]]
 
 
 def dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
-    """a^T b; the literal 0.0 where there is nothing to add."""
+    """Return a^T b; the literal 0.0 if there is nothing to add."""
     total: Scalar = 0.0
     for x, y in zip(a, b, strict=True):
         if not (is_zero(x) or is_zero(y)):
@@ -44,53 +44,53 @@ def dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
 
 
 def times(A: Rows, x: Sequence[Scalar]) -> Vector:
-    """A x."""
+    """Return A x."""
     return [dot(row, x) for row in A]
 
 
 def product(A: Rows, B: Rows) -> Matrix:
-    """A B."""
-    columns = transposed(B)
+    """Return A B."""
+    columns = transpose(B)
     return [[dot(row, column) for column in columns] for row in A]
 
 
 def symmetric_product(A: Rows, B: Rows) -> Matrix:
-    """A B^T, which is known to be symmetric: half of it is computed."""
+    """Return A B^T, which is known to be symmetric: half of it is computed."""
     lower = [[dot(A[i], B[j]) for j in range(i + 1)] for i in range(len(A))]
-    return mirrored(lower)
+    return symmetric_from_lower(lower)
 
 
-def mirrored(lower: Rows) -> Matrix:
-    """The symmetric matrix of which this is the lower triangle."""
+def symmetric_from_lower(lower: Rows) -> Matrix:
+    """Return the symmetric matrix with this lower triangle."""
     n = len(lower)
     return [[lower[max(i, j)][min(i, j)] for j in range(n)] for i in range(n)]
 
 
-def transposed(A: Rows) -> Matrix:
-    """A^T; that of a matrix without rows has none either."""
+def transpose(A: Rows) -> Matrix:
+    """Return A^T; a matrix without rows has a transpose without rows."""
     return [list(column) for column in zip(*A, strict=True)]
 
 
 def plus(A: Rows, B: Rows) -> Matrix:
-    """A + B."""
+    """Return A + B."""
     return [[x + y for x, y in zip(a, b, strict=True)] for a, b in zip(A, B, strict=True)]
 
 
 def minus(A: Rows, B: Rows) -> Matrix:
-    """A - B."""
+    """Return A - B."""
     return [[x - y for x, y in zip(a, b, strict=True)] for a, b in zip(A, B, strict=True)]
 
 
 def identity(n: int) -> Matrix:
-    """1, of literals."""
+    """Return the unit matrix, of literals."""
     return [unit(n, i) for i in range(n)]
 
 
 def unit(n: int, i: int) -> Vector:
-    """Column i of the identity, of literals."""
+    """Return column i of the identity, of literals."""
     return [1.0 if k == i else 0.0 for k in range(n)]
 
 
 def zeros(rows: int, columns: int) -> Matrix:
-    """0, of literals."""
+    """Return the zero matrix, of literals."""
     return [[0.0] * columns for _ in range(rows)]

@@ -8,18 +8,18 @@ from __future__ import annotations
 from dalembert.algorithms.dense import Matrix, Rows
 from dalembert.scalar import absolute, is_one, is_zero, select
 
-__all__ = ["reduced", "solve"]
+__all__ = ["reduce_rows", "solve"]
 
 
 def solve(A: Rows, B: Rows) -> Matrix:
-    """X of A X = B, for any square A of full rank."""
+    """Solve A X = B for X, for any square A of full rank."""
     n = len(A)
-    rows = reduced([[*a, *b] for a, b in zip(A, B, strict=True)], n)
+    rows = reduce_rows([[*a, *b] for a, b in zip(A, B, strict=True)], n)
     return [row[n:] for row in rows]
 
 
-def reduced(rows: Rows, n: int) -> Matrix:
-    """The rows after Gauss-Jordan elimination with row exchange: their first n columns become [1; 0].
+def reduce_rows(rows: Rows, n: int) -> Matrix:
+    """Reduce rows by Gauss-Jordan elimination with row exchange: the first n columns become [1; 0].
 
     Which row is the pivot depends on values, so that rows are exchanged by `select`; where entries are
     numbers the exchange happens while tracing.

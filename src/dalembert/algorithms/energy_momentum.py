@@ -43,7 +43,7 @@ __all__ = [
 
 
 def total_mass(tree: Tree) -> Scalar:
-    """The mass of all bodies [kg]."""
+    """Return the mass of all bodies [kg]."""
     total: Scalar = 0.0
     for body in tree.bodies:
         total = total + body.inertia.mass
@@ -53,7 +53,7 @@ def total_mass(tree: Tree) -> Scalar:
 def kinetic_energy(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
 ) -> Scalar:
-    """T = sum of v_i . I_i v_i / 2, and of armature v^2 / 2 [J] (Eqs 2.67, 3.2)."""
+    """Return T = sum of v_i . I_i v_i / 2, and of armature v^2 / 2 [J] (Eqs 2.67, 3.2)."""
     velocities = body_velocities(tree, q, v, time=time)
     total: Scalar = 0.0
     for body in tree.bodies:
@@ -64,7 +64,7 @@ def kinetic_energy(
 
 
 def potential_energy(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Scalar:
-    """V = -sum of mass gravity . c [J], of gravity alone, zero at the world's origin."""
+    """Return V = -sum of mass gravity . c [J], of gravity alone, zero at the world's origin."""
     poses = forward_kinematics(tree, q, time=time)
     total: Scalar = 0.0
     for body in tree.bodies:
@@ -74,7 +74,8 @@ def potential_energy(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = N
 
 
 def momentum(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None) -> Force:
-    """The momentum of the system in world coordinates: (angular about the origin, linear) (Eq. 2.60)."""
+    """Return the momentum of the system in world coordinates:
+    (angular about the origin, linear) (Eq. 2.60)."""
     motions = body_motions(tree, q, v, time=time)
     total = Force.zero()
     for body in tree.bodies:
@@ -83,7 +84,7 @@ def momentum(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scal
 
 
 def _mass(tree: Tree) -> Scalar:
-    """The mass of all bodies, by which something is divided."""
+    """Return the mass of all bodies, as a divisor."""
     total = total_mass(tree)
     if is_zero(total):
         raise ModelError(
@@ -94,7 +95,7 @@ def _mass(tree: Tree) -> Scalar:
 
 
 def center_of_mass(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Vec3:
-    """c = sum of masses times centres, over the mass [m], in world coordinates."""
+    """Return c = sum of masses times centres, over the mass [m], in world coordinates."""
     c: Vec3 = _first_moment(tree, q, time) * (1.0 / _mass(tree))
     return c
 
@@ -102,7 +103,7 @@ def center_of_mass(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = Non
 def center_of_mass_velocity(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
 ) -> Vec3:
-    """dc/dt = linear momentum over mass [m/s], in world coordinates."""
+    """Return dc/dt = linear momentum over mass [m/s], in world coordinates."""
     velocity: Vec3 = momentum(tree, q, v, time=time).linear * (1.0 / _mass(tree))
     return velocity
 
@@ -110,7 +111,7 @@ def center_of_mass_velocity(
 def center_of_mass_acceleration(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], *, time: Scalar | None = None
 ) -> Vec3:
-    """d^2c/dt^2 [m/s^2], in world coordinates, of a motion with dv/dt = a."""
+    """Return d^2c/dt^2 [m/s^2], in world coordinates, of a motion with dv/dt = a."""
     acceleration: Vec3 = _momentum_rate(tree, q, v, a, time).linear * (1.0 / _mass(tree))
     return acceleration
 
@@ -118,8 +119,8 @@ def center_of_mass_acceleration(
 def centroidal_momentum(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
 ) -> Force:
-    """A_G v: (angular momentum about the centre of mass, linear momentum), in world axes."""
-    return _moved(momentum(tree, q, v, time=time), center_of_mass(tree, q, time=time))
+    """Return A_G v: (angular momentum about the centre of mass, linear momentum), in world axes."""
+    return _at_point(momentum(tree, q, v, time=time), center_of_mass(tree, q, time=time))
 
 
 def centroidal_momentum_rate(
@@ -130,30 +131,30 @@ def centroidal_momentum_rate(
     *,
     time: Scalar | None = None,
 ) -> Force:
-    """The rate A_G a + A_G' v of the centroidal momentum; `a` omitted: A_G' v.
+    """Return the rate A_G a + A_G' v of the centroidal momentum; without `a`, A_G' v.
 
     About the centre of mass c x f and c' x mass c' leave no term, so it is the rate about the origin, moved
     to c.
     """
-    return _moved(_momentum_rate(tree, q, v, a, time), center_of_mass(tree, q, time=time))
+    return _at_point(_momentum_rate(tree, q, v, a, time), center_of_mass(tree, q, time=time))
 
 
 def centroidal_momentum_matrix(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Matrix:
-    """A_G `(6, nv)`, angular first; Eqs (1), (2)."""
+    """Return A_G `(6, nv)`, angular first; Eqs (1), (2)."""
     poses = forward_kinematics(tree, q, time=time)
     composite = _composites(tree, lambda body: poses[body].inverse_apply(body.inertia))
     c = center_of_mass(tree, q, time=time)
     columns = []
     for body in tree.bodies:
         S = [poses[body].inverse_apply(s) for s in body.jcalc(q, None, time).S]
-        columns.append([_moved(composite[body.index] * s, c) for s in S])  # (1), (2)
+        columns.append([_at_point(composite[body.index] * s, c) for s in S])  # (1), (2)
     return _matrix(tree, columns)
 
 
 def centroidal_momentum_rate_matrix(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
 ) -> Matrix:
-    """dA_G/dt `(6, nv)`; Eqs (3), (4)."""
+    """Return dA_G/dt `(6, nv)`; Eqs (3), (4)."""
     motions = body_motions(tree, q, v, time=time)
     to_world = {body.index: motions[body].pose.inverse_apply for body in tree.bodies}
     velocity = {body.index: to_world[body.index](motions[body].velocity) for body in tree.bodies}
@@ -170,14 +171,14 @@ def centroidal_momentum_rate_matrix(
         for s, ring in zip(body.jcalc(q, v, time).S, subspace_rate(body, q, v, time), strict=True):
             S = to_world[i](s)
             S_dot = velocity[i].cross(S) + to_world[i](ring)
-            rate = _moved(I_dot[i] * S + I[i] * S_dot, c)  # (3)
+            rate = _at_point(I_dot[i] * S + I[i] * S_dot, c)  # (3)
             column.append(rate - Force(c_dot.cross((I[i] * S).linear), Vec3.zero()))  # (4)
         columns.append(column)
     return _matrix(tree, columns)
 
 
 def _first_moment(tree: Tree, q: Sequence[Scalar], time: Scalar | None) -> Vec3:
-    """mass * c of the whole system, in world coordinates."""
+    """Return mass * c of the whole system, in world coordinates."""
     poses = forward_kinematics(tree, q, time=time)
     total = Vec3.zero()
     for body in tree.bodies:
@@ -188,8 +189,8 @@ def _first_moment(tree: Tree, q: Sequence[Scalar], time: Scalar | None) -> Vec3:
 def _momentum_rate(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar] | None, time: Scalar | None
 ) -> Force:
-    """sum of I a + v x* I v at the world's origin: the net force on the system, gravity included (Eq.
-    2.68).
+    """Return sum of I a + v x* I v at the world's origin:
+    the net force on the system, gravity included (Eq. 2.68).
     """
     total = Force.zero()
     motions = body_motions(tree, q, v, a, time=time)
@@ -207,13 +208,13 @@ def _composites(tree: Tree, own: Callable[[Body], RigidInertia]) -> list[RigidIn
     return list(tree.inward(step, RigidInertia.zero())[0])
 
 
-def _moved(h: Force, c: Vec3) -> Force:
-    """A force or momentum at the origin, moved to the point c (Eq. 2.6)."""
+def _at_point(h: Force, c: Vec3) -> Force:
+    """Return a force or momentum given at the origin with its moment about the point c (Eq. 2.6)."""
     return Force(h.angular - c.cross(h.linear), h.linear)
 
 
 def _matrix(tree: Tree, columns: Sequence[Sequence[Force]]) -> Matrix:
-    """Six rows, each collected over the joints like a generalized force."""
+    """Return six rows, each collected over the joints like a generalised force."""
     rows = []
     for k in range(6):
         rows.append(tree.collect([[column.to_list()[k] for column in own] for own in columns]))

@@ -1,4 +1,4 @@
-"""External forces: from what a caller gives to one spatial force a body, in that body's coordinates.
+"""External forces: the arguments of a caller as one spatial force for each body, in body coordinates.
 
 A caller gives, for every body, (moment, force) as six scalars: in body coordinates at the body's origin
 ("body"), or in world coordinates at the world's origin ("world", the form of Featherstone 2008 Table 5.1).
@@ -22,16 +22,16 @@ from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar
 from dalembert.spatial import Force, Transform, Vec3
 
-__all__ = ["ExternalForces", "Surroundings", "body_forces", "force_at_point"]
+__all__ = ["ExternalForces", "Conditions", "body_forces", "force_at_point"]
 
 ExternalForces = Sequence[Any] | None
 """One entry a body: a `Force` or six scalars, moment first; None: no external forces."""
 
 
-class Surroundings(TypedDict, total=False):
-    """What methods of dynamics take by keyword and hand on to each other.
+class Conditions(TypedDict, total=False):
+    """The conditions of a motion, which every method of dynamics accepts as keywords.
 
-    `external_frame`: "body", the default, or "world". `time` [s]: of models that depend on it.
+    `external_frame`: "body", the default, or "world". `time` [s]: read by models that depend on it.
     `stabilization`: T_stab [s] of constraints (Featherstone 2008 Eq. 8.22).
     """
 
@@ -48,7 +48,8 @@ def body_forces(
     frame: str = "body",
     time: Scalar | None = None,
 ) -> PerBody[Force] | None:
-    """The external force on each body, in the coordinates of the tree's bodies: i_X_0* f_i^x (Eq. 5.20)."""
+    """Return the external force on each body, in the coordinates of the tree's bodies:
+    i_X_0* f_i^x (Eq. 5.20)."""
     require_choice("external_frame", frame, ("body", "world"))
     if external_forces is None:
         return None
@@ -67,7 +68,7 @@ def body_forces(
 
 
 def force_at_point(pose: Transform, point: Vec3, force: Vec3) -> Force:
-    """The spatial force, in body coordinates, of a push with `force` at `point`, both in world coordinates.
+    """Return the spatial force, in body coordinates, of `force` acting at `point`, both in world coordinates.
 
     `pose`: the body placed in the world. f_O = (OP x f, f) (Featherstone 2008 Eq. 2.6).
     """
@@ -85,10 +86,10 @@ def _as_force(given: Any) -> Force:
 
 
 def _in_tree_frame(body: Body, force: Force) -> Force:
-    """The force in the coordinates of the tree's body; the caller gave it in those of the model's."""
+    """Return the force in the coordinates of the tree's body, from those of the model's body."""
     return body.original_frame.inverse_apply(force) if isinstance(body, AlignedBody) else force
 
 
 def _in_tree_world(body: Body, force: Force) -> Force:
-    """The force in the coordinates of the tree's world; the caller gave it in those of the model's."""
+    """Return the force in the coordinates of the tree's world, from those of the model's world."""
     return body.world_frame.inverse_apply(force) if isinstance(body, AlignedBody) else force

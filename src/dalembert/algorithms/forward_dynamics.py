@@ -1,4 +1,4 @@
-"""The motion that forces produce: the articulated-body algorithm, O(n) (Featherstone 2008 Table 7.1).
+"""Forward dynamics: the articulated-body algorithm, O(n) (Featherstone 2008 Table 7.1).
 
 Three passes: velocities outward; articulated-body inertias and bias forces inward; accelerations outward.
 Bodies are seen by co-moving observers (see `velocity_products`), so that linear velocities do not occur:
@@ -109,7 +109,7 @@ def forward_dynamics(
             tree, q, v, tau, external_forces=external_forces, external_frame=external_frame, time=time
         )
     f_x = body_forces(tree, q, external_forces, external_frame, time)
-    return _propagated(tree, velocity_products(tree, q, v, f_x, time), tau, "forward_dynamics")
+    return _articulated_passes(tree, velocity_products(tree, q, v, f_x, time), tau, "forward_dynamics")
 
 
 def _require_method_for(tree: Tree, method: str | None) -> None:
@@ -119,24 +119,26 @@ def _require_method_for(tree: Tree, method: str | None) -> None:
     if is_constrained(tree) and method in TREE_METHODS:
         raise ModelError(
             f'forward_dynamics: method="{method}" is for trees, and this model has constraints; '
-            f"use one of {_listed(METHODS)}, or model.tree() for the spanning tree alone"
+            f"use one of {_quote_names(METHODS)}, or model.tree() for the spanning tree alone"
         )
     if is_constrained(tree) or method in ANY_CONNECTIVITY:
         return
     if method in METHODS:
         raise ModelError(
             f'forward_dynamics: method="{method}" is for models with loops or other constraints, and '
-            f"this one has none; use one of {_listed((*TREE_METHODS, *ANY_CONNECTIVITY))}"
+            f"this one has none; use one of {_quote_names((*TREE_METHODS, *ANY_CONNECTIVITY))}"
         )
     raise UnknownNameError.of("method of forward_dynamics", str(method), TREE_METHODS)
 
 
-def _listed(names: Iterable[str]) -> str:
+def _quote_names(names: Iterable[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
 
-def _propagated(tree: Tree, moved: PerBody[Moved], tau: Sequence[Scalar], function: str) -> list[Scalar]:
-    """Passes 2 and 3."""
+def _articulated_passes(
+    tree: Tree, moved: PerBody[Moved], tau: Sequence[Scalar], function: str
+) -> list[Scalar]:
+    """Run passes 2 and 3: articulated inertias inward, accelerations outward."""
     if has_couplings(tree):
         return articulated_accelerations(tree, moved, tau, function=function).a
     return _accelerations(tree, moved, _inertias(tree, moved, tau))
@@ -187,7 +189,8 @@ def forward_dynamics_by_matrix(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """a = M^-1 (tau - b) by composite rigid bodies and sparse L^T D L (chapter 6); for coupled joints too."""
+    """Return a = M^-1 (tau - b) by composite rigid bodies and sparse L^T D L (chapter 6);
+    also for coupled joints."""
     b = bias_forces(tree, q, v, external_forces=external_forces, external_frame=external_frame, time=time)
     lam = variable_parents(tree)
     L, reciprocals = factor_with_reciprocals(mass_matrix(tree, q, time=time), lam)
@@ -197,8 +200,10 @@ def forward_dynamics_by_matrix(
 def articulated_inertias(
     tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None
 ) -> PerBody[ArticulatedInertia]:
-    """I_i^A of every body as the handle of what it carries, in its own coordinates (Eq. 7.21). Independent
-    of velocity. Of bodies whose joints are coupled: of what they carry outside their cluster (`gears`).
+    """Return I_i^A of every body as the handle of what it carries, in its own coordinates (Eq. 7.21).
+
+    It does not depend on velocity. For bodies with coupled joints it is the inertia of what they carry
+    outside their cluster (`gears`).
     """
     if has_couplings(tree):
         inertias = cluster_inertias(tree, q, time=time)
@@ -222,7 +227,7 @@ def forward_dynamics_spatial(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """Table 7.1 with spatial velocities in body coordinates: c = c_J + v x v_J, p = v x* I v - f^x.
+    """Compute Table 7.1 with spatial velocities in body coordinates: c = c_J + v x v_J, p = v x* I v - f^x.
 
     The same passes as `forward_dynamics`, which differs in its observers only; the second witness of its
     results.
@@ -231,4 +236,4 @@ def forward_dynamics_spatial(
     require_moving_mass(tree, "forward_dynamics_spatial")
     f_x = body_forces(tree, q, external_forces, external_frame, time)
     moved = spatial_velocity_products(tree, q, v, f_x, time)
-    return _propagated(tree, moved, tau, "forward_dynamics_spatial")
+    return _articulated_passes(tree, moved, tau, "forward_dynamics_spatial")

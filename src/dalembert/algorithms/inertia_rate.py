@@ -8,7 +8,8 @@ __all__ = ["inertia_rate"]
 
 
 def inertia_rate(inertia: RigidInertia, v: Motion) -> RigidInertia:
-    """dI/dt = v x* I - I v x of a rigid body with velocity v, in fixed coordinates (Featherstone 2008 §2.13).
+    """Return dI/dt = v x* I - I v x of a rigid body with velocity v, in fixed coordinates
+    (Featherstone 2008 §2.13).
 
     It has the form of an inertia without mass: by blocks, with omega and u the parts of v,
 

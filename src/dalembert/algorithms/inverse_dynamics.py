@@ -1,4 +1,4 @@
-"""The forces that produce a motion: recursive Newton-Euler, from the motion outward and the forces inward.
+"""Inverse dynamics: recursive Newton-Euler, with motions outward and forces inward.
 
 `inverse_dynamics` is Featherstone 2008 Table 5.1 as seen by co-moving observers. Each body is observed from
 an inertial frame that at this instant moves with the body's origin: there the body's linear velocity is
@@ -78,7 +78,8 @@ def spanning_tree_forces(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """tau_ID = M a + b - external of the tree alone, without its loops and other constraints (Eq. 8.62)."""
+    """Return tau_ID = M a + b - external of the tree alone,
+    without its loops and other constraints (Eq. 8.62)."""
     f_x = body_forces(tree, q, external_forces, external_frame, time)
     return _newton_euler(tree, q, v, a, tree.gravity, f_x, time)
 
@@ -92,8 +93,8 @@ def bias_forces(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """b(q, v) = inverse_dynamics(q, v, 0): velocity terms, gravity and external forces; the book's C (Eq.
-    6.2).
+    """Return b(q, v) = inverse_dynamics(q, v, 0): velocity terms, gravity and external forces;
+    the book's C (Eq. 6.2).
     """
     f_x = body_forces(tree, q, external_forces, external_frame, time)
     return _newton_euler(tree, q, v, None, tree.gravity, f_x, time)
@@ -102,12 +103,13 @@ def bias_forces(
 def coriolis_forces(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
 ) -> list[Scalar]:
-    """The velocity terms alone: inverse_dynamics(q, v, 0) without gravity."""
+    """Return the velocity terms alone: inverse_dynamics(q, v, 0) without gravity."""
     return _newton_euler(tree, q, v, None, Vec3.zero(), None, time)
 
 
 def gravity_forces(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> list[Scalar]:
-    """What holds the system still, +dV/dq: f_i = -I_i a_g + sum f_j, tau_i = S_i^T f_i (Eqs 5.12, 5.13)."""
+    """Return the forces that hold the system at rest, +dV/dq: f_i = -I_i a_g + sum f_j, tau_i = S_i^T f_i
+    (Eqs 5.12, 5.13)."""
 
     def fall(body: Body, a: Vec3) -> tuple[Vec3, tuple[JointMotion, Force]]:
         joint = body.jcalc(q, None, time)
@@ -132,7 +134,7 @@ def _newton_euler(
     ) -> tuple[BodyAcceleration, tuple[JointMotion, Force]]:
         joint = body.jcalc(q, v, time)
         a_J = joint.c_J if a is None else combination(joint.S, body.own_v(a)) + joint.c_J
-        A = A_parent.through(joint.X, joint.v_J, a_J)  # (1)
+        A = A_parent.across_joint(joint.X, joint.v_J, a_J)  # (1)
         f = body.inertia.force_of(A)  # (2)
         return A, (joint, f if f_x is None else f - f_x[body])
 
@@ -143,7 +145,7 @@ def _newton_euler(
 def _gather(
     tree: Tree, joints_and_forces: PerBody[tuple[JointMotion, Force]], a: Sequence[Scalar] | None
 ) -> list[Scalar]:
-    """Transmitted forces inward, each joint keeping its share: (3) and (4)."""
+    """Propagate the transmitted forces inward and project each onto its joint: (3) and (4)."""
 
     def transmit(body: Body, f_children: Force) -> tuple[Force, Sequence[Scalar]]:
         joint, f_body = joints_and_forces[body]
@@ -158,7 +160,7 @@ def _gather(
 
 
 class NewtonEuler(NamedTuple):
-    """What Table 5.1 computes: tau, and of each body v, a (offset by -gravity) and its joint's force f."""
+    """The results of Table 5.1: tau, and for each body v, a (offset by -gravity) and the joint force f."""
 
     tau: list[Scalar]
     v: PerBody[Motion]
@@ -176,7 +178,7 @@ def rnea_spatial(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> NewtonEuler:
-    """Table 5.1 in spatial body coordinates, with its by-products.
+    """Run Table 5.1 in spatial body coordinates; return its by-products too.
 
     Legend: X link transform, S, v_J, c_J of the joint; v, a, f spatial velocity, acceleration and
     transmitted force of body i in its coordinates. The base accelerates by -gravity: the true acceleration
@@ -215,7 +217,7 @@ def rnea_spatial(
 def differential_inverse_dynamics(
     tree: Tree, q: Sequence[Scalar], a: Sequence[Scalar], *, time: Scalar | None = None
 ) -> list[Scalar]:
-    """M(q) a without velocity and gravity terms: ID_delta (Table 6.1)."""
+    """Return M(q) a without velocity and gravity terms: ID_delta (Table 6.1)."""
 
     def accelerate(body: Body, a_parent: Motion) -> tuple[Motion, tuple[JointMotion, Force]]:
         joint = body.jcalc(q, None, time)
@@ -234,7 +236,7 @@ def rnea_common_frame(
     external_forces: ExternalForces = None,
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """The basic equations 5.7 to 5.11: every vector, external forces included, in world coordinates.
+    """Run the basic equations 5.7 to 5.11: all vectors, external forces included, in world coordinates.
 
     v_i = v_lambda + v_J;  a_i = a_lambda + S a + S' v;  f_i = I a_i + v_i x* I v_i - f_i^x + sum f_j;
     tau_i = S^T f_i.

@@ -22,7 +22,7 @@ __all__ = ["inverse_from_factors", "inverse_mass_matrix"]
 
 
 def inverse_mass_matrix(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Matrix:
-    """M(q)^-1 `(nv, nv)`, which maps joint forces to joint accelerations; armature included."""
+    """Return M(q)^-1 `(nv, nv)`, which maps joint forces to joint accelerations; armature included."""
     require_moving_mass(tree, "inverse_mass_matrix")
     lam = variable_parents(tree)
     L, reciprocals = factor_with_reciprocals(mass_matrix(tree, q, time=time), lam)
@@ -30,7 +30,7 @@ def inverse_mass_matrix(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None 
 
 
 def inverse_from_factors(L: Matrix, reciprocals: Sequence[Scalar], lam: Sequence[int]) -> Matrix:
-    """M^-1 of M = L^T D L, from `factor_with_reciprocals`."""
+    """Return M^-1 of M = L^T D L, from `factor_with_reciprocals`."""
     N = _inverse_unit_lower(L, lam)
     W = [{k: x * reciprocals[k] for k, x in row.items()} for row in N]
     n = len(lam)
@@ -46,7 +46,7 @@ def inverse_from_factors(L: Matrix, reciprocals: Sequence[Scalar], lam: Sequence
 
 
 def _inverse_unit_lower(L: Matrix, lam: Sequence[int]) -> list[dict[int, Scalar]]:
-    """N = L^-1 by rows: N_ij = - sum of L_ik N_kj over the ancestors k of i down to j."""
+    """Return N = L^-1 by rows: N_ij = - sum of L_ik N_kj over the ancestors k of i down to j."""
     N: list[dict[int, Scalar]] = []
     for i in range(len(lam)):
         row: dict[int, Scalar] = {i: 1.0}

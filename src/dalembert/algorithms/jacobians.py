@@ -44,11 +44,11 @@ __all__ = [
 
 
 FRAMES = ("body", "world", "world_aligned")
-"""Where a Jacobian may be expressed."""
+"""The frames in which a Jacobian may be expressed."""
 
 
 def frame_of(model: Model, where: str | Body | Frame) -> Frame:
-    """A named frame, or the frame of a body."""
+    """Return a named frame, or the frame of a body."""
     if isinstance(where, Frame):
         return where
     if isinstance(where, Body):
@@ -64,7 +64,8 @@ def jacobian(
     frame: str = "world_aligned",
     time: Scalar | None = None,
 ) -> Matrix:
-    """J `(6, nv)`, angular first: the velocity of the body or frame is J v (plus sigma of rheonomic joints).
+    """Return J `(6, nv)`, angular first: the velocity of the body or frame is J v
+    (plus sigma of rheonomic joints).
 
     J^T maps a spatial force at the same place to joint forces (Eq. 7.6).
     """
@@ -81,7 +82,8 @@ def point_jacobian(
     *,
     time: Scalar | None = None,
 ) -> Matrix:
-    """`(3, nv)`: the velocity in world axes of a point given in body coordinates; Liu & Jain Eq. 57."""
+    """Return the Jacobian `(3, nv)` of a point given in body coordinates, for its velocity in world axes;
+    Liu & Jain Eq. 57."""
     where = frame_of(model, body)
     at_point = Frame(
         "point", where.body, where.placement.as_transform() @ Transform(Mat3.identity(), Vec3.of(point))
@@ -92,7 +94,7 @@ def point_jacobian(
 def all_jacobians(
     model: Model, q: Sequence[Scalar], *, frame: str = "body", time: Scalar | None = None
 ) -> PerBody[Matrix]:
-    """The Jacobian of every body."""
+    """Return the Jacobian of every body."""
     return PerBody([jacobian(model, q, body, frame=frame, time=time) for body in model.bodies])
 
 
@@ -105,7 +107,8 @@ def jacobian_rate(
     frame: str = "world_aligned",
     time: Scalar | None = None,
 ) -> Matrix:
-    """dJ/dt `(6, nv)`: the rate of every component of `jacobian` as the system moves with v; Eq. (1)."""
+    """Return dJ/dt `(6, nv)`: the rate of every component of `jacobian` as the system moves with v;
+    Eq. (1)."""
     path = _path(model, frame_of(model, where), q, v, time)
     X_F = _place_of(path, frame)
     v_F = _velocity_of_place(path, frame)
@@ -127,12 +130,12 @@ def jacobian_rate_times_velocity(
     frame: str = "world_aligned",
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """J' v `(6,)`: the acceleration of the body or frame when dv/dt = 0; d/dt (J v) = J dv/dt + J' v.
+    """Return J' v `(6,)`: the acceleration of the body or frame when dv/dt = 0; d/dt (J v) = J dv/dt + J' v.
 
     Spatial acceleration for "body" and "world", classical acceleration for "world_aligned": the rates of
     what J v is.
     """
-    _checked(frame)
+    _require_frame(frame)
     where = frame_of(model, where)
     if where.body < 0:
         return [0.0] * 6
@@ -147,7 +150,8 @@ def jacobian_rate_times_velocity(
 def subspace_rate(
     body: Body, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None
 ) -> tuple[Motion, ...]:
-    """S-ring: the rates of S's components in the body's own coordinates (Eq. 3.42), by dual numbers."""
+    """Return S-ring: the rates of S's components in the body's own coordinates
+    (Eq. 3.42), by dual numbers."""
     joint, own_q = body.joint, body.own_q(q)
     rate = joint.position_rate(own_q, body.own_v(v))
     if time is None:
@@ -156,7 +160,7 @@ def subspace_rate(
 
 
 class _Link(NamedTuple):
-    """A joint on the way to a frame: its columns S and, where asked for, their rates, in the world."""
+    """A joint on the way to a frame: its columns S and, if requested, their rates, in the world."""
 
     body: Body
     S: tuple[Motion, ...]
@@ -193,23 +197,23 @@ def _path(
     return _Path(links, pose @ place, place.apply(velocity))
 
 
-def _checked(frame: str) -> str:
+def _require_frame(frame: str) -> str:
     require_choice("frame of a Jacobian", frame, FRAMES)
     return frame
 
 
 def _place_of(path: _Path, frame: str) -> Transform:
-    """The place F in the world."""
+    """Return the place F in the world."""
     placed: dict[str, Callable[[], Transform]] = {
         "body": lambda: path.pose,
         "world": Transform.identity,
         "world_aligned": lambda: Transform(Mat3.identity(), path.pose.p),
     }
-    return placed[_checked(frame)]()
+    return placed[_require_frame(frame)]()
 
 
 def _velocity_of_place(path: _Path, frame: str) -> Motion:
-    """v_F in the coordinates of F."""
+    """Return v_F in the coordinates of F."""
     if frame == "body":
         return path.velocity
     if frame == "world":
@@ -218,7 +222,8 @@ def _velocity_of_place(path: _Path, frame: str) -> Motion:
 
 
 def _columns(model: Tree, columns: Sequence[tuple[Body, Sequence[Motion]]]) -> Matrix:
-    """The columns at each joint's place in v; those of a dependent joint at the places it follows."""
+    """Return the columns at each joint's place in v;
+    those of a dependent joint at the places that it follows."""
     J: Matrix = [[0.0] * model.nv for _ in range(6)]
     for body, motions in columns:
         for places, motion in zip(velocity_places(body), motions, strict=True):

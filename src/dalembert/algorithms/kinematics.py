@@ -1,4 +1,6 @@
-"""Where the bodies are and how they move (Featherstone 2008 sections 2.11 and 4.1; Liu & Jain section 5.2).
+"""Positions, velocities and accelerations of the bodies.
+
+Featherstone 2008 sections 2.11 and 4.1; Liu & Jain section 5.2.
 
 Legend: X_0i pose of body i in the world; v_i, a_i spatial velocity and acceleration of body i in its own
 coordinates; v_J, c_J what the joint adds. A spatial acceleration is (alpha, r'' - omega x r') at the
@@ -46,7 +48,8 @@ class PointMotion(NamedTuple):
 
 
 def forward_kinematics(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> PerBody[Transform]:
-    """The pose of each body in the world: X_0i = X_0lambda X_lambda,i; R maps body to world coordinates."""
+    """Return the pose of each body in the world: X_0i = X_0lambda X_lambda,i;
+    R maps body to world coordinates."""
 
     def step(body: Body, X_0: Transform) -> tuple[Transform, Transform]:
         X_0i = X_0 @ body.jcalc(q, None, time).X
@@ -68,7 +71,7 @@ def squared_turning_rate(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -
 def body_velocities(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
 ) -> PerBody[Motion]:
-    """v_i = i_X_lambda v_lambda + v_J in body coordinates, angular first (Eq. 5.14)."""
+    """Return v_i = i_X_lambda v_lambda + v_J in body coordinates, angular first (Eq. 5.14)."""
 
     def step(body: Body, v_parent: Motion) -> tuple[Motion, Motion]:
         joint = body.jcalc(q, v, time)
@@ -86,7 +89,9 @@ def body_motions(
     *,
     time: Scalar | None = None,
 ) -> PerBody[BodyMotion]:
-    """Pose, spatial velocity and acceleration of every body; `a` omitted: dv/dt = 0, which leaves J' v.
+    """Return pose, spatial velocity and acceleration of every body.
+
+    Without `a`, dv/dt = 0, which leaves J' v.
 
     v_i = i_X_lambda v_lambda + v_J;  a_i = i_X_lambda a_lambda + S dv/dt + c_J + v_i x v_J (Eqs 5.14, 5.15).
     The accelerations are true ones, without the fictitious acceleration of the base that stands for gravity.
@@ -112,18 +117,18 @@ def body_accelerations(
     *,
     time: Scalar | None = None,
 ) -> PerBody[Motion]:
-    """a_i, the spatial accelerations in body coordinates."""
+    """Return a_i, the spatial accelerations in body coordinates."""
     motions = body_motions(tree, q, v, a, time=time)
     return PerBody([motion.acceleration for motion in motions])
 
 
 def relative_motion(motion: BodyMotion, X: Transform) -> BodyMotion:
-    """The motion of a frame fixed in a body and placed in it by X, in that frame's coordinates."""
+    """Return the motion of a frame fixed in a body and placed in it by X, in that frame's coordinates."""
     return BodyMotion(motion.pose @ X, X.apply(motion.velocity), X.apply(motion.acceleration))
 
 
 def point_motion(motion: BodyMotion, point: Vec3) -> PointMotion:
-    """Position, velocity and classical acceleration in the world of a point given in body coordinates.
+    """Return position, velocity and classical acceleration in the world of a point given in body coordinates.
 
     r' = v_O + omega x r;  r'' = a_O + alpha x r + omega x r' (Eqs 2.1 and 2.48), then rotated to world axes.
     """
@@ -135,7 +140,7 @@ def point_motion(motion: BodyMotion, point: Vec3) -> PointMotion:
 
 
 def placed_motion(motion: BodyMotion) -> tuple[Motion, Motion]:
-    """(velocity, classical acceleration) of a body or frame at its origin, along world axes."""
+    """Return (velocity, classical acceleration) of a body or frame at its origin, along world axes."""
     R = motion.pose.R
     origin = point_motion(motion, Vec3.zero())
     return (

@@ -1,4 +1,4 @@
-"""What algorithms that compute with centres of mass ask of a tree."""
+"""The precondition of algorithms that compute with centres of mass."""
 
 from __future__ import annotations
 

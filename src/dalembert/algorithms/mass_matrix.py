@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.articulated import joint_inertia
-from dalembert.algorithms.dense import Matrix, transposed, unit
+from dalembert.algorithms.dense import Matrix, transpose, unit
 from dalembert.algorithms.inverse_dynamics import spanning_tree_forces
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.sparsity import velocity_places
@@ -24,7 +24,7 @@ from dalembert.spatial import RigidInertia
 
 __all__ = [
     "Block",
-    "assembled",
+    "assemble_blocks",
     "composite_inertias",
     "crba_common_frame",
     "mass_matrix",
@@ -43,12 +43,13 @@ class Block(NamedTuple):
 def mass_matrix(
     tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None, method: str = "crba"
 ) -> Matrix:
-    """M(q) `(nv, nv)` of kinetic energy v^T M v / 2, armature included on the diagonal [kg m^2, kg m or kg].
+    """Return M(q) `(nv, nv)` of kinetic energy v^T M v / 2,
+    armature included on the diagonal [kg m^2, kg m or kg].
 
     `method`: "crba" (Table 6.2), "rnea_columns" (nv + 1 calls of inverse dynamics).
     """
     if method == "crba":
-        return assembled(tree, _composite_blocks(tree, q, time))
+        return assemble_blocks(tree, _composite_blocks(tree, q, time))
     if method == "rnea_columns":
         return mass_matrix_by_columns(tree, q, time=time)
     raise UnknownNameError.of("method of mass_matrix", method, ("crba", "rnea_columns"))
@@ -57,7 +58,8 @@ def mass_matrix(
 def composite_inertias(
     tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None
 ) -> PerBody[RigidInertia]:
-    """I_i^c: body i and everything it carries as one rigid body, in body i's coordinates (Eq. 6.17)."""
+    """Return I_i^c: body i and everything it carries as one rigid body,
+    in body i's coordinates (Eq. 6.17)."""
 
     def step(body: Body, I_children: RigidInertia) -> tuple[RigidInertia, RigidInertia]:
         I_c = body.inertia + I_children
@@ -67,7 +69,7 @@ def composite_inertias(
 
 
 def _composite_blocks(tree: Tree, q: Sequence[Scalar], time: Scalar | None) -> Iterator[Block]:
-    """Table 6.2: the force F that moves subtree i about joint i, taken to each ancestor j in turn."""
+    """Run Table 6.2: the force F that moves subtree i about joint i, taken to each ancestor j in turn."""
     joints = tree.outward(lambda body, _: ((), body.jcalc(q, None, time)), ())
     I_c = composite_inertias(tree, q, time=time)
     for i in tree.bodies:
@@ -81,7 +83,7 @@ def _composite_blocks(tree: Tree, q: Sequence[Scalar], time: Scalar | None) -> I
 
 
 def crba_common_frame(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Matrix:
-    """The basic equations 6.13 to 6.16, all in world coordinates: M_ij = s_j^T I_i^c s_i."""
+    """Run the basic equations 6.13 to 6.16, all in world coordinates: M_ij = s_j^T I_i^c s_i."""
     poses = forward_kinematics(tree, q, time=time)
 
     def step(body: Body, I_children: RigidInertia) -> tuple[RigidInertia, RigidInertia]:
@@ -102,11 +104,12 @@ def crba_common_frame(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = 
                 j = tree.bodies[j.parent]
                 yield Block(i, j, [[s.dot(f) for s in S[j]] for f in F])
 
-    return assembled(tree, blocks())
+    return assemble_blocks(tree, blocks())
 
 
 def mass_matrix_by_columns(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Matrix:
-    """Column i is ID(q, 0, e_i) - ID(q, 0, 0): nv + 1 calls of inverse dynamics, O(n^2) (Eq. 6.4)."""
+    """Return M with columns ID(q, 0, e_i) - ID(q, 0, 0):
+    nv + 1 calls of inverse dynamics, O(n^2) (Eq. 6.4)."""
     n = tree.nv
     zero = [0.0] * n
     c = spanning_tree_forces(tree, q, zero, zero, time=time)
@@ -119,11 +122,11 @@ def mass_matrix_by_columns(tree: Tree, q: Sequence[Scalar], *, time: Scalar | No
                 for t, c_k in zip(spanning_tree_forces(tree, q, zero, direction, time=time), c, strict=True)
             ]
         )
-    return transposed(columns)
+    return transpose(columns)
 
 
-def assembled(tree: Tree, blocks: Iterator[Block]) -> Matrix:
-    """G^T H G from the blocks on and below the diagonal; without couplings each block goes to its place."""
+def assemble_blocks(tree: Tree, blocks: Iterator[Block]) -> Matrix:
+    """Assemble G^T H G from the blocks on and below the diagonal; without couplings each has its place."""
     M: Matrix = [[0.0] * tree.nv for _ in range(tree.nv)]
     for i, j, rows in blocks:
         for places_r, row in zip(velocity_places(i), rows, strict=True):

@@ -14,7 +14,7 @@ few of them; the rest are singular at some q only, and are tested sample by samp
 
 That test follows the articulated-body recursion, but not through the whole tree. Articulated inertias exceed
 the body's own, I_i^A >= I_i, so that only joints without (1) need it. And beyond a body with I_i > 0 nothing
-changes: I_i^A > 0 whatever the body carries, so that the kernel of I_i^a = I_i^A - U D^-1 U^T is the span of
+changes: I_i^A > 0 for any load of the body, so that the kernel of I_i^a = I_i^A - U D^-1 U^T is the span of
 S_i (empty with armature) for every positive definite I_i^A, the unit inertia among them. Sums of positive
 semidefinite matrices with the same kernels have the same kernels.
 """
@@ -57,13 +57,13 @@ zero is hit by three independent draws in no run)."""
 SAMPLED_TIME: Final = 0.37
 """The time [s] of time-dependent joints in these samples: any that is not special."""
 
-LEAST_PIVOT_RATIO: Final = 1e-12
-"""Pivot of M over its diagonal element below which it is rounding. A uniform chain of 300 links has 1e-7."""
+MIN_PIVOT_RATIO: Final = 1e-12
+"""Ratio of a pivot of M to the diagonal below which it is rounding; 1e-7 for a uniform 300-link chain."""
 
-LEAST_OWN_RATIO: Final = 1e-9
+MIN_EIGENVALUE_RATIO: Final = 1e-9
 """Smallest over largest eigenvalue of the scaled matrix in (1), for it to count as positive definite."""
 
-UNIT: Final = RigidInertia(1.0, Vec3.zero(), SymMat3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0))
+UNIT_INERTIA: Final = RigidInertia(1.0, Vec3.zero(), SymMat3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0))
 """A mass of 1 kg with moments of 1 kg m^2 at the origin, of literals."""
 
 MAX_SAMPLED_NV: Final = 300
@@ -114,8 +114,9 @@ def _singularities(
 
 
 def joint_without_inertia(tree: Tree, prescribed: Collection[str] = ()) -> Body | None:
-    """Return the outermost body whose joint moves no inertia at any q, joints farther out being free; None
-    where there is none, or where the inertias are not numbers yet (run-time parameters).
+    """Return the outermost body whose joint moves no inertia at any q, joints farther out being free.
+
+    Returns None if every joint moves inertia, or if the inertias are not numbers yet (run-time parameters).
 
     `prescribed`: names of joints whose accelerations are given, which need no inertia.
     """
@@ -183,10 +184,10 @@ def _losses(
     scales: dict[int, list[float]] = {body: [] for body in doubtful}
 
     def handle(body: Body, carried: ArticulatedInertia) -> ArticulatedInertia:
-        return ArticulatedInertia.zero() + UNIT if solid[body.index] else carried + body.inertia
+        return ArticulatedInertia.zero() + UNIT_INERTIA if solid[body.index] else carried + body.inertia
 
     def compose(state: list[float]) -> Callable[..., tuple[ArticulatedInertia, None]]:
-        """Composite inertias, and the largest of what they give a joint's variables."""
+        """Return composite inertias, and their largest contribution to a joint's variables."""
 
         def step(body: Body, carried: ArticulatedInertia) -> tuple[ArticulatedInertia, None]:
             if not needed[body.index]:
@@ -226,7 +227,7 @@ def _doubtful_bodies(tree: Tree, states: Sequence[list[float]]) -> tuple[int, ..
     inertia is not positive semidefinite."""
     inertias = np.array([body.inertia.matrix() for body in tree.bodies], float).reshape(-1, 6, 6)
     eigenvalues = np.linalg.eigvalsh(inertias)
-    physical = not np.any(eigenvalues[:, 0] < -LEAST_OWN_RATIO * eigenvalues[:, -1])
+    physical = not np.any(eigenvalues[:, 0] < -MIN_EIGENVALUE_RATIO * eigenvalues[:, -1])
     moving = (body for body in tree.bodies if body.nv and body.dependence is None)
     return tuple(
         body.index
@@ -253,7 +254,7 @@ def _is_positive_definite(A: Array) -> bool:
     if not np.all(diagonal > 0.0):
         return False
     eigenvalues = np.linalg.eigvalsh(A / np.sqrt(np.outer(diagonal, diagonal)))
-    return bool(eigenvalues[0] > LEAST_OWN_RATIO)
+    return bool(eigenvalues[0] > MIN_EIGENVALUE_RATIO)
 
 
 def _singular_place(M: Array) -> int | None:
@@ -261,7 +262,7 @@ def _singular_place(M: Array) -> int | None:
     for rounding."""
     A = M.copy()
     for k in reversed(range(len(A))):
-        if not abs(A[k, k]) > LEAST_PIVOT_RATIO * abs(M[k, k]):
+        if not abs(A[k, k]) > MIN_PIVOT_RATIO * abs(M[k, k]):
             return k
         A[:k, :k] -= np.outer(A[k, :k], A[k, :k]) / A[k, k]
     return None

@@ -1,4 +1,4 @@
-"""What an algorithm asks of a tree before it starts: no loops, mass on what moves, free coordinates."""
+"""Preconditions of algorithms for trees: no loops, mass on every moving body, independent coordinates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = [
 
 
 def is_constrained(tree: Tree) -> bool:
-    """Whether loop joints, users' constraints or an explicit constraint bind the coordinates of the tree."""
+    """Return whether loop joints, users' constraints or an explicit constraint bind the coordinates."""
     return bool(tree.loop_names) or bool(tree.constraints) or tree.closure is not None
 
 
@@ -66,5 +66,5 @@ def require_regular_inertia(tree: Tree, function: str, prescribed: Collection[st
 
 
 def has_couplings(tree: Tree) -> bool:
-    """Whether some joints follow others (mimic, gears), so that v holds independent coordinates only."""
+    """Return whether some joints follow others (mimic, gears), so that v holds independent variables."""
     return any(body.dependence is not None for body in tree.bodies)

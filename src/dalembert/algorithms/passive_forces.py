@@ -26,14 +26,14 @@ FRICTION_SPEED = 1e-3
 
 
 def passive_forces(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
-    """tau `(nv,)` of springs, damping and dry friction [N m or N]; Eq. (1)."""
+    """Return tau `(nv,)` of springs, damping and dry friction [N m or N]; Eq. (1)."""
     return tree.collect(
         tree.outward(lambda body, _: ((), _joint_forces(body, body.own_q(q), body.own_v(v))), ())
     )
 
 
 def spring_energy(tree: Tree, q: Sequence[Scalar]) -> Scalar:
-    """The energy stored in the springs, sum of stiffness x^2 / 2 [J]."""
+    """Return the energy stored in the springs, sum of stiffness x^2 / 2 [J]."""
     total: Scalar = 0.0
     for body in tree.bodies:
         for k, x in zip(body.stiffness, displacement(body, body.own_q(q)), strict=True):
@@ -42,7 +42,7 @@ def spring_energy(tree: Tree, q: Sequence[Scalar]) -> Scalar:
 
 
 def _joint_forces(body: Body, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
-    """Eq. (1) of one joint; terms whose constant is a structural zero are left out."""
+    """Compute Eq. (1) of one joint; terms whose constant is a structural zero are left out."""
     forces: list[Scalar] = []
     for k, x, d, f, rate in zip(
         body.stiffness, displacement(body, q), body.damping, body.friction, v, strict=True
@@ -57,7 +57,7 @@ def _joint_forces(body: Body, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[
 
 
 def displacement(body: Body, q: Sequence[Scalar]) -> list[Scalar]:
-    """x: from the rest position to q; zeros where there is no spring to ask for it."""
+    """Return x from the rest position to q; zeros without a spring."""
     if all(is_zero(k) for k in body.stiffness):
         return [0.0] * body.nv
     return body.joint.difference(body.rest, q)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dalembert.algorithms.dense import Matrix, dot, symmetric_product, transposed, unit
+from dalembert.algorithms.dense import Matrix, dot, symmetric_product, transpose, unit
 from dalembert.algorithms.forward_dynamics import forward_dynamics
 from dalembert.algorithms.jacobians import jacobian, jacobian_rate_times_velocity
 from dalembert.algorithms.mass_matrix import mass_matrix
@@ -39,7 +39,7 @@ def handle_inverse_inertia(
     frame: str = "body",
     time: Scalar | None = None,
 ) -> Matrix:
-    """Phi `(6 h, 6 h)` of h handles (Eqs 7.4, 7.9): with Y = L^-T J^T, Phi = Y^T D^-1 Y."""
+    """Return Phi `(6 h, 6 h)` of h handles (Eqs 7.4, 7.9): with Y = L^-T J^T, Phi = Y^T D^-1 Y."""
     lam = variable_parents(model)
     L, reciprocals = factor_with_reciprocals(mass_matrix(model, q, time=time), lam)
     rows = [row for handle in handles for row in jacobian(model, q, handle, frame=frame, time=time)]
@@ -58,7 +58,7 @@ def handle_bias_acceleration(
     frame: str = "body",
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """b `(6 h,)`: the acceleration of the handles while nothing pushes them (Eq. 7.10, with tau)."""
+    """Return b `(6 h,)`: the acceleration of the handles without forces on them (Eq. 7.10, with tau)."""
     a = forward_dynamics(model, q, v, tau, time=time)
     b: list[Scalar] = []
     for handle in handles:
@@ -69,8 +69,8 @@ def handle_bias_acceleration(
 
 
 def handle_inertia(Phi: Sequence[Sequence[Scalar]]) -> Matrix:
-    """I = Phi^-1, of handles that can move in every direction (Eq. 7.12)."""
+    """Return I = Phi^-1, of handles that can move in every direction (Eq. 7.12)."""
     inverse = factor(Phi)
     n = len(Phi)
     columns = [inverse.solve(unit(n, i)) for i in range(n)]
-    return transposed(columns)
+    return transpose(columns)

@@ -1,4 +1,4 @@
-"""The pseudo-inverse of a symmetric positive-semidefinite matrix, whatever its rank, without a branch.
+"""The pseudo-inverse of a symmetric positive-semidefinite matrix of any rank, without a branch.
 
 A = L diag(d) L^T by elimination, of which `factor_semidefinite` drops the pivots of dependent rows. With the
 columns B of L that were kept, B has full column rank, so that (Courrieu 2005)
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from dalembert.algorithms.dense import Matrix, Rows, symmetric_product, times, transposed
+from dalembert.algorithms.dense import Matrix, Rows, symmetric_product, times, transpose
 from dalembert.algorithms.small_solve import SymmetricFactor, factor, factor_semidefinite
 from dalembert.scalar import Scalar, is_zero
 
@@ -22,7 +22,7 @@ __all__ = ["PseudoInverse", "minimum_norm_solution", "symmetric_pseudo_inverse"]
 
 
 def symmetric_pseudo_inverse(A: Rows, *, regular: bool = False) -> PseudoInverse:
-    """A^+ of a symmetric positive-semidefinite A, of which the lower triangle is read.
+    """Return A^+ of a symmetric positive-semidefinite A; only the lower triangle is read.
 
     `regular`: A is known to be positive definite, which saves three quarters of the work. Else a row counts
     as dependent beside its own diagonal entry.
@@ -37,19 +37,21 @@ def symmetric_pseudo_inverse(A: Rows, *, regular: bool = False) -> PseudoInverse
 
 
 def minimum_norm_solution(factors: SymmetricFactor, b: Sequence[Scalar]) -> list[Scalar]:
-    """A^+ b of a positive-semidefinite A that is factored: the shortest x that comes nearest to A x = b."""
+    """Return A^+ b of a factored positive-semidefinite A: the shortest x that minimises |A x - b|."""
     return _of_factors(factors, range(len(b)), len(b)).solve(b)
 
 
 def _of_factors(factors: SymmetricFactor, places: Sequence[int], size: int) -> PseudoInverse:
-    """The factors of (1). The rows and columns of B^T B that belong to dropped pivots are those of the unit
-    matrix instead, and reciprocals are zero there, so that sizes do not depend on the rank."""
-    kept = factors.kept
+    """Return the factors of (1).
+
+    The rows and columns of B^T B that belong to dropped pivots are those of
+    the unit matrix instead, and reciprocals are zero there, so that sizes do not depend on the rank."""
+    kept = factors.independent_rows
     n = len(kept)
     B = [
         [kept[j] if i == j else factors.L[i][j] if j < i else 0.0 for j in range(n)] for i in range(n)
     ]  # L of a dropped pivot is zero but for its diagonal
-    columns = transposed(B)
+    columns = transpose(B)
     gram = symmetric_product(columns, columns)
     for i, one in enumerate(kept):
         gram[i][i] = gram[i][i] + (1.0 - one)
@@ -72,12 +74,12 @@ class PseudoInverse:
     reciprocals: list[Scalar]
 
     def solve(self, b: Sequence[Scalar]) -> list[Scalar]:
-        """A^+ b."""
+        """Return A^+ b."""
         x: list[Scalar] = [b[i] for i in self.places]
         if self.B is None:
             x = self.gram.solve(x)
         else:
-            x = self.gram.solve(times(transposed(self.B), x))
+            x = self.gram.solve(times(transpose(self.B), x))
             x = self.gram.solve([x_i * r for x_i, r in zip(x, self.reciprocals, strict=True)])
             x = times(self.B, x)  # (1)
         full: list[Scalar] = [0.0] * self.size

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import final
 
 from dalembert.algorithms.dense import Matrix, Rows
-from dalembert.algorithms.rank import DEPENDENT_SQUARE, NEGLIGIBLE_SQUARE, is_double
+from dalembert.algorithms.rank import DEPENDENT_ROW_RATIO_SQUARED, NEGLIGIBLE_ROW_RATIO_SQUARED, is_double
 from dalembert.scalar import Scalar, is_zero, maximum, select
 
 __all__ = ["SymmetricFactor", "factor", "factor_semidefinite"]
@@ -31,13 +31,16 @@ def factor(D: Rows) -> SymmetricFactor:
 
 
 def factor_semidefinite(
-    D: Rows, *, scale: Sequence[Scalar] | None = None, least: tuple[float, float] = NEGLIGIBLE_SQUARE
+    D: Rows,
+    *,
+    scale: Sequence[Scalar] | None = None,
+    least: tuple[float, float] = NEGLIGIBLE_ROW_RATIO_SQUARED,
 ) -> SymmetricFactor:
     """Factor a symmetric positive-semidefinite D; dependent rows are dropped, and `solve` gives them zeros.
 
     Without pivoting the i-th pivot d_i is the squared distance of row i from the rows before it, in the norm
-    of which D is the Gram matrix. A row is dropped where this distance is small beside the row itself (it
-    depends on the rows before), or beside the longest row (it is zero but for rounding):
+    of which D is the Gram matrix. A row is dropped if this distance is small relative to the row itself
+    (it depends on the rows before), or relative to the longest row (it is zero up to rounding):
 
         keep row i  if  d_i > DEPENDENT_SQUARE D_ii + least max_k D_kk
 
@@ -54,7 +57,7 @@ def factor_semidefinite(
     for size in sizes[1:]:
         longest = maximum(longest, size)
     double = is_double(longest)
-    relative = select(double, *DEPENDENT_SQUARE)
+    relative = select(double, *DEPENDENT_ROW_RATIO_SQUARED)
     shortest = longest * select(double, *least) if scale is None else 0.0
     L: Matrix = [[0.0] * n for _ in range(n)]
     reciprocals: list[Scalar] = []
@@ -66,7 +69,8 @@ def factor_semidefinite(
 
 
 def _row(D: Rows, L: Matrix, reciprocals: Sequence[Scalar], i: int) -> Scalar:
-    """Row i of L, in place, and the pivot d_i; W_ij = L_ij d_j, so that each product is formed once."""
+    """Compute row i of L, in place, and return the pivot d_i;
+    W_ij = L_ij d_j, so that each product is formed once."""
     W: list[Scalar] = []
     for j in range(i):
         w = D[i][j]
@@ -89,16 +93,16 @@ class SymmetricFactor:
     reciprocals: list[Scalar]
 
     @property
-    def kept(self) -> list[Scalar]:
-        """One for each row of a semidefinite D that was kept, zero for those that were dropped."""
+    def independent_rows(self) -> list[Scalar]:
+        """Return one for each independent row of a semidefinite D, zero for each row that was dropped."""
         return [select(reciprocal > 0.0, 1.0, 0.0) for reciprocal in self.reciprocals]
 
     def solve(self, b: Sequence[Scalar]) -> list[Scalar]:
-        """x of D x = b."""
+        """Solve D x = b for x."""
         return self.backward([y * r for y, r in zip(self.forward(b), self.reciprocals, strict=True)])
 
     def forward(self, b: Sequence[Scalar]) -> list[Scalar]:
-        """L^-1 b."""
+        """Return L^-1 b."""
         x = list(b)
         for i in range(len(x)):
             for j in range(i):
@@ -106,7 +110,7 @@ class SymmetricFactor:
         return x
 
     def backward(self, b: Sequence[Scalar]) -> list[Scalar]:
-        """L^-T b."""
+        """Return L^-T b."""
         x = list(b)
         for i in reversed(range(len(x))):
             for j in range(i + 1, len(x)):

@@ -41,7 +41,7 @@ __all__ = [
 
 
 def expanded_parents(parents: Sequence[int], freedoms: Sequence[int]) -> list[int]:
-    """The parent of every joint *variable*: a joint of n freedoms is a chain of n arcs (Table 6.4).
+    """Return the parent of every joint *variable*: a joint of n freedoms is a chain of n arcs (Table 6.4).
 
     `parents`: parent body of each body, -1 for the world, with parents[i] < i; `freedoms`: nv of each
     joint, zero for a fixed one. A body's first variable follows the last variable on the way to the world,
@@ -59,7 +59,7 @@ def expanded_parents(parents: Sequence[int], freedoms: Sequence[int]) -> list[in
 
 
 def ancestors(lam: Sequence[int], k: int) -> Iterator[int]:
-    """lambda(k), lambda(lambda(k)), … up to the base, nearest first."""
+    """Yield lambda(k), lambda(lambda(k)), … up to the base, nearest first."""
     i = lam[k]
     while i >= 0:
         yield i
@@ -67,7 +67,7 @@ def ancestors(lam: Sequence[int], k: int) -> Iterator[int]:
 
 
 def depths(lam: Sequence[int]) -> list[int]:
-    """d_k: the number of joint variables on the path from k to the base, k itself included."""
+    """Return d_k: the number of joint variables on the path from k to the base, k itself included."""
     result: list[int] = []
     for parent in lam:
         result.append(1 + (result[parent] if parent >= 0 else 0))
@@ -75,13 +75,13 @@ def depths(lam: Sequence[int]) -> list[int]:
 
 
 def operation_sums(lam: Sequence[int]) -> tuple[int, int]:
-    """(D1, D2) of Eqs 6.26 and 6.27. H has n + 2 D1 nonzero elements."""
+    """Return (D1, D2) of Eqs 6.26 and 6.27. H has n + 2 D1 nonzero elements."""
     d = depths(lam)
     return sum(d_k - 1 for d_k in d), sum(d_k * (d_k - 1) // 2 for d_k in d)
 
 
 def factor_ltl(H: Sequence[Sequence[Scalar]], lam: Sequence[int]) -> Matrix:
-    """The lower-triangular L of H = L^T L, for a symmetric positive-definite H (Table 6.3)."""
+    """Return the lower-triangular L of H = L^T L, for a symmetric positive-definite H (Table 6.3)."""
     L = _lower_triangle(H, lam)
     for k in reversed(range(len(lam))):
         L[k][k] = sqrt(L[k][k])
@@ -94,7 +94,7 @@ def factor_ltl(H: Sequence[Sequence[Scalar]], lam: Sequence[int]) -> Matrix:
 
 
 def factor_ltdl(H: Sequence[Sequence[Scalar]], lam: Sequence[int]) -> tuple[Matrix, list[Scalar]]:
-    """The unit lower-triangular L and the diagonal D of H = L^T D L (Table 6.3)."""
+    """Return the unit lower-triangular L and the diagonal D of H = L^T D L (Table 6.3)."""
     L = _lower_triangle(H, lam)
     for k in reversed(range(len(lam))):
         for i in ancestors(lam, k):
@@ -109,7 +109,8 @@ def factor_ltdl(H: Sequence[Sequence[Scalar]], lam: Sequence[int]) -> tuple[Matr
 
 
 def factor_with_reciprocals(H: Sequence[Sequence[Scalar]], lam: Sequence[int]) -> tuple[Matrix, list[Scalar]]:
-    """L and the *reciprocals* of D of H = L^T D L: n d + D1 m in place of D1 d, for divisions take long."""
+    """Return L and the *reciprocals* of D of H = L^T D L:
+    n d + D1 m instead of D1 d, since divisions are slow."""
     L = _lower_triangle(H, lam)
     reciprocals: list[Scalar] = [0.0] * len(lam)
     for k in reversed(range(len(lam))):
@@ -125,7 +126,7 @@ def factor_with_reciprocals(H: Sequence[Sequence[Scalar]], lam: Sequence[int]) -
 
 
 def multiply_l(L: Matrix, lam: Sequence[int], x: Sequence[Scalar], *, unit: bool = False) -> list[Scalar]:
-    """L x (Table 6.5). `unit`: the diagonal of L is one and is not read."""
+    """Return L x (Table 6.5). `unit`: the diagonal of L is one and is not read."""
     y = list(x) if unit else [L[i][i] * x_i for i, x_i in enumerate(x)]
     for i in range(len(lam)):
         for j in ancestors(lam, i):
@@ -136,7 +137,7 @@ def multiply_l(L: Matrix, lam: Sequence[int], x: Sequence[Scalar], *, unit: bool
 def multiply_l_transposed(
     L: Matrix, lam: Sequence[int], x: Sequence[Scalar], *, unit: bool = False
 ) -> list[Scalar]:
-    """L^T x (Table 6.5)."""
+    """Return L^T x (Table 6.5)."""
     y = list(x) if unit else [L[i][i] * x_i for i, x_i in enumerate(x)]
     for i in range(len(lam)):
         for j in ancestors(lam, i):
@@ -145,7 +146,7 @@ def multiply_l_transposed(
 
 
 def multiply_h(H: Sequence[Sequence[Scalar]], lam: Sequence[int], x: Sequence[Scalar]) -> list[Scalar]:
-    """H x from the lower triangle of H (Table 6.5)."""
+    """Return H x from the lower triangle of H (Table 6.5)."""
     y = [H[i][i] * x_i for i, x_i in enumerate(x)]
     for i in range(len(lam)):
         for j in ancestors(lam, i):
@@ -155,7 +156,7 @@ def multiply_h(H: Sequence[Sequence[Scalar]], lam: Sequence[int], x: Sequence[Sc
 
 
 def solve_l(L: Matrix, lam: Sequence[int], x: Sequence[Scalar], *, unit: bool = False) -> list[Scalar]:
-    """L^-1 x (Table 6.5)."""
+    """Return L^-1 x (Table 6.5)."""
     y = list(x)
     for i in range(len(lam)):
         for j in ancestors(lam, i):
@@ -168,7 +169,7 @@ def solve_l(L: Matrix, lam: Sequence[int], x: Sequence[Scalar], *, unit: bool = 
 def solve_l_transposed(
     L: Matrix, lam: Sequence[int], x: Sequence[Scalar], *, unit: bool = False
 ) -> list[Scalar]:
-    """L^-T x (Table 6.5)."""
+    """Return L^-T x (Table 6.5)."""
     y = list(x)
     for i in reversed(range(len(lam))):
         if not unit:
@@ -179,12 +180,12 @@ def solve_l_transposed(
 
 
 def solve_ltl(L: Matrix, lam: Sequence[int], b: Sequence[Scalar]) -> list[Scalar]:
-    """x of L^T L x = b."""
+    """Solve L^T L x = b for x."""
     return solve_l(L, lam, solve_l_transposed(L, lam, b))
 
 
 def solve_ltdl(L: Matrix, D: Sequence[Scalar], lam: Sequence[int], b: Sequence[Scalar]) -> list[Scalar]:
-    """x of L^T D L x = b."""
+    """Solve L^T D L x = b for x."""
     y = solve_l_transposed(L, lam, b, unit=True)
     return solve_l(L, lam, [y_k / d_k for y_k, d_k in zip(y, D, strict=True)], unit=True)
 
@@ -192,13 +193,14 @@ def solve_ltdl(L: Matrix, D: Sequence[Scalar], lam: Sequence[int], b: Sequence[S
 def solve_with_reciprocals(
     L: Matrix, reciprocals: Sequence[Scalar], lam: Sequence[int], b: Sequence[Scalar]
 ) -> list[Scalar]:
-    """x of L^T D L x = b, from `factor_with_reciprocals`; without divisions."""
+    """Solve L^T D L x = b for x without divisions, from `factor_with_reciprocals`."""
     y = solve_l_transposed(L, lam, b, unit=True)
     return solve_l(L, lam, [y_k * r for y_k, r in zip(y, reciprocals, strict=True)], unit=True)
 
 
 def _lower_triangle(H: Sequence[Sequence[Scalar]], lam: Sequence[int]) -> Matrix:
-    """The elements that the tree allows to be nonzero, on and below the diagonal; literal zeros elsewhere."""
+    """Return the elements that the tree allows to be nonzero, on and below the diagonal;
+    literal zeros elsewhere."""
     L: Matrix = [[0.0] * len(lam) for _ in lam]
     for k in range(len(lam)):
         for i in (k, *ancestors(lam, k)):

@@ -1,4 +1,4 @@
-"""Where joint variables stand in v, and the branch-induced zeros of a tree's joint-space inertia matrix."""
+"""The places of joint variables in v, and the branch-induced zeros of a tree's joint-space inertia matrix."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["matrix_density", "variable_parents", "velocity_places"]
 
 
 def velocity_places(body: Body) -> list[list[tuple[int, float]]]:
-    """For each velocity variable of a joint: where it stands in v, and with which ratio (a row of G)."""
+    """Return for each velocity variable of a joint its places in v, each with a ratio (a row of G)."""
     if body.dependence is not None:
         return [[(place, ratio) for _, place, ratio in body.dependence.terms]]
     return [[(place, 1.0)] for place in range(body.v_slice.start, body.v_slice.stop)]
 
 
 def variable_parents(tree: Tree) -> list[int]:
-    """lambda' of the tree's velocity variables (Featherstone 2008 Table 6.4).
+    """Return lambda' of the tree's velocity variables (Featherstone 2008 Table 6.4).
 
     Couplings connect variables of different branches. There lambda' is the elimination tree of G^T H G: the
     parent of a variable is the last one before it that it meets in the matrix or in the fill of its factors.
@@ -43,7 +43,7 @@ def variable_parents(tree: Tree) -> list[int]:
 
 
 def matrix_density(tree: Tree) -> float:
-    """rho: the share of elements of M that are not zero by structure (§6.4); 1 for an unbranched chain."""
+    """Return rho, the fraction of structurally nonzero elements of M (§6.4); 1 for an unbranched chain."""
     lam = variable_parents(tree)
     n = len(lam)
     below = sum(d_k - 1 for d_k in depths(lam))

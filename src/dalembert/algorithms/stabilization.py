@@ -1,4 +1,4 @@
-"""Constraints kept against drift: what is asked of K a instead of k alone.
+"""Constraint stabilisation against drift: the right side of K a = k with feedback of errors.
 
 An ODE solver integrates K a = k twice, and its errors add up. Baumgarte's term lets them fade (Featherstone
 2008 section 8.3):
@@ -35,7 +35,7 @@ Stabilization = Scalar | Leap | None
 
 
 def stabilized_row(k: Scalar, e_v: Scalar, e_p: Scalar, stabilization: Stabilization) -> Scalar:
-    """The right side of one row of K a = …, from its k and its errors of velocity and position."""
+    """Return the right side of one row of K a = …, from its k and its errors of velocity and position."""
     if stabilization is None:
         return k
     if isinstance(stabilization, Leap):

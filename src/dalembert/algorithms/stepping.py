@@ -26,7 +26,7 @@ from collections.abc import Sequence
 
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.forward_dynamics import forward_dynamics
-from dalembert.algorithms.integrators import INTEGRATORS, VELOCITY_FIRST, Circumstances, State
+from dalembert.algorithms.integrators import INTEGRATORS, VELOCITY_FIRST, State, StepConditions
 from dalembert.algorithms.integrators.carried import independent
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.algorithms.stabilization import Leap, Stabilization
@@ -39,8 +39,8 @@ __all__ = ["INTEGRATORS", "State", "state_rate", "step"]
 T_STAB = 0.1
 """The book's choice [s] for a large robot (Featherstone 2008 section 8.3)."""
 
-FADING_STEPS = 5.0
-"""In how many semi-implicit steps errors of position fade, unless a time is given."""
+POSITION_ERROR_DECAY_STEPS = 5.0
+"""Semi-implicit steps in which position errors decay, unless a time is given."""
 
 
 def state_rate(
@@ -54,7 +54,7 @@ def state_rate(
     time: Scalar | None = None,
     stabilization: Scalar | None = None,
 ) -> State:
-    """(dq/dt, dv/dt) = FD_x(x, tau): the state-space form that ODE solvers take (Eqs 3.8, 3.9)."""
+    """Return (dq/dt, dv/dt) = FD_x(x, tau): the state-space form that ODE solvers take (Eqs 3.8, 3.9)."""
     a = forward_dynamics(
         tree,
         q,
@@ -85,7 +85,7 @@ def step(
     time: Scalar | None = None,
     stabilization: Scalar | str | None = None,
 ) -> State:
-    """The state after dt [s] under constant joint and external forces.
+    """Return the state after dt [s] under constant joint and external forces.
 
     `integrator`: "semi_implicit" (Euler: v from the accelerations, then q from the new v), "rk4", "euler",
     "heun", "midpoint" (velocity-product forces half a step on, damping implicit), "implicit" (springs too) or
@@ -98,17 +98,17 @@ def step(
     require_choice("integrator", integrator, INTEGRATORS)
     kept = _stabilization(tree, integrator, dt, stabilization)
 
-    around = Circumstances(tree, tau, external_forces, external_frame, passive, time, kept)
-    return INTEGRATORS[integrator](around, State(list(q), list(v)), dt)
+    conditions = StepConditions(tree, tau, external_forces, external_frame, passive, time, kept)
+    return INTEGRATORS[integrator](conditions, State(list(q), list(v)), dt)
 
 
 def _stabilization(
     tree: Tree, integrator: str, dt: Scalar, stabilization: Scalar | str | None
 ) -> Stabilization:
-    """What `step` asks of the constraints, if there are any."""
+    """Return the stabilisation of the constraints in a step, None without constraints."""
     if stabilization is None or tree.closure is not None or not is_constrained(tree):
         return None
     automatic = isinstance(stabilization, str)
     if integrator not in VELOCITY_FIRST:
         return T_STAB if automatic else stabilization
-    return Leap(dt, FADING_STEPS * dt if automatic else maximum(stabilization, dt))
+    return Leap(dt, POSITION_ERROR_DECAY_STEPS * dt if automatic else maximum(stabilization, dt))

@@ -26,11 +26,11 @@ Moved = tuple[JointMotion, Motion, Force]
 def velocity_products(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], f_x: PerBody[Force] | None, time: Scalar | None
 ) -> PerBody[Moved]:
-    """c and p as a co-moving observer sees them."""
+    """Return c and p relative to a co-moving observer."""
 
     def step(body: Body, parent: BodyAcceleration) -> tuple[BodyAcceleration, Moved]:
         joint = body.jcalc(q, v, time)
-        A = parent.through(joint.X, joint.v_J, joint.c_J)
+        A = parent.across_joint(joint.X, joint.v_J, joint.c_J)
         c = Motion(A.alpha, A.linear)
         spin = BodyAcceleration(A.omega, Vec3.zero(), Vec3.zero())
         p = _gyroscopic_force(body.inertia, spin)
@@ -42,7 +42,7 @@ def velocity_products(
 def spatial_velocity_products(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], f_x: PerBody[Force] | None, time: Scalar | None
 ) -> PerBody[Moved]:
-    """c and p with spatial velocities in body coordinates, as the book writes them."""
+    """Return c and p with spatial velocities in body coordinates, as in the book."""
 
     def step(body: Body, v_parent: Motion) -> tuple[Motion, Moved]:
         joint = body.jcalc(q, v, time)
@@ -54,5 +54,5 @@ def spatial_velocity_products(
 
 
 def _gyroscopic_force(inertia: RigidInertia, spin: BodyAcceleration) -> Force:
-    """v x* I v for v = (omega, 0): moment omega x I omega, force omega x omega x h."""
+    """Return v x* I v for v = (omega, 0): moment omega x I omega, force omega x omega x h."""
     return Force(spin.omega.cross(inertia.inertia @ spin.omega), spin.tensor @ inertia.h)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import final
 
 from dalembert.algorithms.dense import Matrix
-from dalembert.algorithms.mass_matrix import Block, assembled
+from dalembert.algorithms.mass_matrix import Block, assemble_blocks
 from dalembert.contact.costs import Equality, Point
 from dalembert.contact.joint_axes import JointAxes
 from dalembert.model.body import Body
@@ -40,7 +40,7 @@ def total_curvature(
     H = [list(row) for row in A]
     on_world = {second: total for (first, second), total in sums.items() if first == WORLD}
     if on_world:
-        added_rows = assembled(axes.tree, _blocks(axes, on_world))
+        added_rows = assemble_blocks(axes.tree, _blocks(axes, on_world))
         H = [[h + x for h, x in zip(a, b, strict=True)] for a, b in zip(H, added_rows, strict=True)]
     for (first, second), total in sums.items():
         if first != WORLD:

@@ -14,7 +14,13 @@ from dalembert.algorithms.constraints import constraint_equations
 from dalembert.algorithms.constraints.explicit import original_model
 from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.external_forces import ExternalForces
-from dalembert.algorithms.flight import falling_along, land, rates_in_flight, take_off, turned
+from dalembert.algorithms.flight import (
+    centroidal_rates,
+    from_centroidal,
+    integrate_centroidal,
+    to_centroidal,
+    velocity_relative_to_center,
+)
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.algorithms.open_tree import is_constrained
@@ -140,7 +146,7 @@ def _middle(
             fourth = (dt * dt * omega.dot(omega)) ** 2  # power of the angle
             half = (0.5 * dt) / (1.0 + fourth * fourth)
             own = [*(omega + _turn(body, omega, M, momenta) * half), *own[3:]]
-        result[body.v_slice] = falling_along(body, body.own_q(q), own)
+        result[body.v_slice] = velocity_relative_to_center(body, body.own_q(q), own)
     return result
 
 
@@ -166,9 +172,9 @@ def _drift(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]
         if body.parent == WORLD:
             continue
         own_q, own_v, still = body.own_q(q), body.own_v(v), [0.0] * body.nv
-        y, _ = take_off(body, own_q, own_v)
-        _, rate = rates_in_flight(body, own_q, own_v, still)
-        _, result[body.v_slice] = land(body, y, rate)
+        y, _ = to_centroidal(body, own_q, own_v)
+        _, rate = centroidal_rates(body, own_q, own_v, still)
+        _, result[body.v_slice] = from_centroidal(body, y, rate)
     return result
 
 
@@ -211,10 +217,10 @@ def moved(
     v_next: list[Scalar] = [0.0] * tree.nv
     for body in _independent(tree):
         own = body.own_q(q)
-        y, w = take_off(body, own, body.own_v(eta))
-        _, way = take_off(body, own, body.own_v(travel))
-        turn = body.joint.normalize(turned(body, y, way))
-        q_next[body.q_slice], v_next[body.v_slice] = land(body, turn, w)
+        y, w = to_centroidal(body, own, body.own_v(eta))
+        _, way = to_centroidal(body, own, body.own_v(travel))
+        turn = body.joint.normalize(integrate_centroidal(body, y, way))
+        q_next[body.q_slice], v_next[body.v_slice] = from_centroidal(body, turn, w)
     return q_next, v_next
 
 

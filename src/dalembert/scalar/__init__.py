@@ -48,72 +48,75 @@ __all__ = [
 
 
 def sin(x: Scalar) -> Scalar:
-    """The sine of x [rad]."""
+    """Return the sine of x [rad]."""
     return _FLOAT.sin(x) if type(x) is float else _functions(x).sin(x)
 
 
 def cos(x: Scalar) -> Scalar:
-    """The cosine of x [rad]."""
+    """Return the cosine of x [rad]."""
     return _FLOAT.cos(x) if type(x) is float else _functions(x).cos(x)
 
 
 def tan(x: Scalar) -> Scalar:
-    """The tangent of x [rad]."""
+    """Return the tangent of x [rad]."""
     return _FLOAT.tan(x) if type(x) is float else _functions(x).tan(x)
 
 
 def asin(x: Scalar) -> Scalar:
-    """The angle in [-pi/2, pi/2] whose sine is x."""
+    """Return the angle in [-pi/2, pi/2] whose sine is x."""
     return _functions(x).asin(x)
 
 
 def acos(x: Scalar) -> Scalar:
-    """The angle in [0, pi] whose cosine is x."""
+    """Return the angle in [0, pi] whose cosine is x."""
     return _functions(x).acos(x)
 
 
 def atan2(y: Scalar, x: Scalar) -> Scalar:
-    """The angle in [-pi, pi] of the point (x, y)."""
+    """Return the angle in [-pi, pi] of the point (x, y)."""
     return _functions(y, x).atan2(y, x)
 
 
 def sqrt(x: Scalar) -> Scalar:
-    """The non-negative square root of x; NaN for a negative float."""
+    """Return the non-negative square root of x; NaN for a negative float."""
     return _functions(x).sqrt(x)
 
 
 def exp(x: Scalar) -> Scalar:
-    """e to the power x; infinity where a float overflows."""
+    """Return e to the power x; infinity where a float overflows."""
     return _functions(x).exp(x)
 
 
 def log(x: Scalar) -> Scalar:
-    """The natural logarithm of x; -infinity at zero, NaN below it."""
+    """Return the natural logarithm of x; -infinity at zero, NaN below it."""
     return _functions(x).log(x)
 
 
 def absolute(x: Scalar) -> Scalar:
-    """The magnitude |x|."""
+    """Return the magnitude |x|."""
     return abs(x) if type(x) is float else _functions(x).absolute(x)
 
 
 def minimum(a: Scalar, b: Scalar) -> Scalar:
-    """The lesser of a and b: `select(a < b, a, b)`, so that b is the result where either is NaN."""
+    """Return the lesser of a and b: `select(a < b, a, b)`, so that b is the result where either is NaN."""
     return _functions(a, b).minimum(a, b)
 
 
 def maximum(a: Scalar, b: Scalar) -> Scalar:
-    """The greater of a and b: `select(b < a, a, b)`, so that b is the result where either is NaN."""
+    """Return the greater of a and b: `select(b < a, a, b)`, so that b is the result where either is NaN."""
     return _functions(a, b).maximum(a, b)
 
 
 def floor(x: Scalar) -> Scalar:
-    """The greatest whole number that does not exceed x, as a float."""
+    """Return the greatest whole number that does not exceed x, as a float."""
     return _functions(x).floor(x)
 
 
 def select(condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
-    """a where the condition holds, else b. Both branches are computed; the one not taken may be NaN."""
+    """Return a where the condition holds, else b.
+
+    Both branches are computed; the one not taken may be NaN.
+    """
     if condition is True:
         return a
     if condition is False:
@@ -122,23 +125,25 @@ def select(condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
 
 
 def logical_and(a: Scalar, b: Scalar) -> Scalar:
-    """True where both conditions hold."""
+    """Return true where both conditions hold."""
     return _functions(a, b).logical_and(a, b)
 
 
 def logical_or(a: Scalar, b: Scalar) -> Scalar:
-    """True where at least one condition holds."""
+    """Return true where at least one condition holds."""
     return _functions(a, b).logical_or(a, b)
 
 
 def logical_not(a: Scalar) -> Scalar:
-    """True where the condition does not hold."""
+    """Return true where the condition does not hold."""
     return _functions(a).logical_not(a)
 
 
 def lookup(table: Sequence[float] | Table, index: Scalar) -> Scalar:
-    """Element floor(index) of a table of constants, the same for all samples; the first or the last one where
-    that is outside, the first one where the index is NaN. Its derivative by the index is zero.
+    """Return element floor(index) of a table of constants, the same for all samples.
+
+    The index is clamped to the table; NaN gives the first element. The derivative with respect to the
+    index is zero.
 
     >>> from dalembert import scalar
     >>> print([scalar.lookup([1.0, 4.0, 9.0], x) for x in (-3.0, 1.7, 2.0, 50.0)])
@@ -148,7 +153,7 @@ def lookup(table: Sequence[float] | Table, index: Scalar) -> Scalar:
 
 
 def literal(x: Scalar) -> float | None:
-    """The number that a scalar is *by structure* (a Python number, a folded constant); None for data.
+    """Return the number that a scalar is *by structure* (a Python number, a folded constant); None for data.
 
     Formulas may choose between equal ways to compute a thing by it, never between different results.
     """
@@ -161,10 +166,10 @@ def literal(x: Scalar) -> float | None:
 
 
 def is_zero(x: Scalar) -> bool:
-    """Whether the scalar is a structural zero."""
+    """Return whether the scalar is a structural zero."""
     return literal(x) == 0.0
 
 
 def is_one(x: Scalar) -> bool:
-    """Whether the scalar is a structural one."""
+    """Return whether the scalar is a structural one."""
     return literal(x) == 1.0

@@ -25,12 +25,13 @@ def loop(
     *,
     until: Callable[[Carry], Scalar] | None = None,
 ) -> Carry:
-    """`carry` after `count` times `carry = step(carry)`; it stays as it is once `until(carry)` holds.
+    """Return `carry` after `count` iterations of `carry = step(carry)`;
+    it does not change once `until(carry)` holds.
 
     The carry is a scalar or any nesting of scalars: lists, tuples, mappings, dataclasses, spatial values. The
     step returns it in the same form and uses what was computed before the loop as it likes; what later
-    arithmetic needs of a step goes through the carry. `until` is asked before each step, for each sample by
-    itself: a sample that is done keeps its bits whatever its neighbours in a batch still do.
+    arithmetic needs of a step goes through the carry. `until` is evaluated before each step, for each sample
+    by itself: a sample that is done keeps its bits while its neighbours in a batch go on.
 
     In a trace the step is recorded once, not `count` times, and becomes a loop of machine code that ends when
     all samples of a block are done. It may be called several times while it is recorded.
@@ -80,7 +81,8 @@ def _frozen(finished: Scalar, old: Scalar, new: Scalar) -> Scalar:
 
 
 def _recorder(values: list[Scalar]) -> Any:
-    """How the first kind among the values that records loops does so; None where none does."""
+    """Return the recorder of the first kind among the values that records iterations;
+    None if no kind does."""
     for value in values:
         recorder = getattr(find(type(value)), "loop", None)
         if recorder is not None:

@@ -1,4 +1,4 @@
-"""The kinds of scalars that are built in: what each computes for every elementary function.
+"""The built-in kinds of scalars, and their elementary functions.
 
 `ScalarFunctions` lists what a kind must offer. Python's floats, complex numbers, NumPy arrays and SymPy
 expressions have a class each; traced expressions are enrolled by `dalembert.tracing`.
@@ -28,7 +28,7 @@ Scalar: TypeAlias = Any
 
 
 class ScalarFunctions(Protocol):
-    """What one kind of scalar must offer; see the functions of `dalembert.scalar` for their meaning."""
+    """The functions that each kind of scalar provides; `dalembert.scalar` documents them."""
 
     def sin(self, x: Scalar) -> Scalar: ...
     def cos(self, x: Scalar) -> Scalar: ...
@@ -261,6 +261,6 @@ class SympyFunctions:
 
 
 def _where(condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
-    """np.where, whose result for scalars is a scalar."""
+    """Return np.where(…), as a scalar for scalars."""
     chosen: Any = np.where(condition, a, b)
     return chosen[()]

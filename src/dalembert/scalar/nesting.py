@@ -19,7 +19,7 @@ __all__ = ["leaves", "rebuild"]
 
 
 def leaves(value: Any) -> list[Scalar]:
-    """The scalars of a nested value, in a fixed order; names and None are part of its form."""
+    """Return the scalars of a nested value, in a fixed order; names and None are part of its form."""
     if isinstance(value, list | tuple):
         return [leaf for item in value for leaf in leaves(item)]
     if isinstance(value, dict):
@@ -35,7 +35,7 @@ def leaves(value: Any) -> list[Scalar]:
 
 
 def rebuild(form: Any, scalars: Sequence[Scalar]) -> Any:
-    """A value of the form given, of other scalars."""
+    """Return a value of the given form with other scalars."""
     wanted = len(leaves(form))
     if len(scalars) != wanted:
         raise TracingError(
@@ -66,5 +66,6 @@ def _rebuilt(form: Any, scalars: Iterator[Scalar]) -> Any:
 
 
 def _is_nested_array(value: Any) -> bool:
-    """An array of objects holds one scalar an element; an array of numbers is one scalar."""
+    """Return whether an array holds one scalar an element, as arrays of objects do;
+    one of numbers is one scalar."""
     return isinstance(value, np.ndarray) and value.dtype == object

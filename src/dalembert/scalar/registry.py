@@ -1,4 +1,4 @@
-"""Which functions compute which type of scalar."""
+"""The registry of scalar types and the functions that compute with them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ _REGISTRY: Final[dict[type, Any]] = {
 
 
 def functions_of(*values: Scalar) -> Any:
-    """The functions of the first symbolic value; else of NumPy arrays, of complex numbers, of floats."""
+    """Return the functions of the first symbolic value;
+    else of NumPy arrays, of complex numbers, of floats."""
     numeric: Any = FLOAT
     for value in values:
         found = _REGISTRY.get(type(value)) or _resolve(type(value))
@@ -53,7 +54,7 @@ def functions_of(*values: Scalar) -> Any:
 
 
 def find(kind: type) -> Any:
-    """The functions of a type, through its bases, remembered; None if it has none."""
+    """Return the functions of a type, found through its bases and cached; None if it has none."""
     known = _REGISTRY.get(kind)
     if known is not None:
         return known
@@ -68,7 +69,7 @@ def find(kind: type) -> Any:
 
 
 def _resolve(kind: type) -> Any:
-    """The functions of a type not met before; an error if it has none."""
+    """Return the functions of a type that is not cached; raise an error if it has none."""
     found = find(kind)
     if found is not None:
         return found

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.algorithms.aligned import aligned
-from dalembert.algorithms.integrators import Circumstances, Flight, State
+from dalembert.algorithms.integrators import CentroidalCoordinates, State, StepConditions
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.algorithms.stepping import T_STAB
 from dalembert.call.arguments import ArrayArgument, as_array
@@ -50,7 +50,7 @@ class FlyingSystem:
                 raise ShapeError(f"tau has the shape {held.shape}; give ({model.nv},), or a policy")
             if not np.isfinite(held).all():
                 raise ArgumentError("tau holds numbers that are not finite")
-        bodies = Flight(model, None).bodies
+        bodies = CentroidalCoordinates(model, None).bodies
         positions = sum(body.nq for body in bodies)
         own = None if policy is None else recorded_policy(policy, model)
         functions = () if own is None else (own,)
@@ -75,7 +75,7 @@ class FlyingSystem:
     def normalized(self, x: Array) -> Array:
         """x with quaternions of unit norm: the same state."""
         place, new = 0, x.copy()
-        for body in Flight(self.model, None).bodies:
+        for body in CentroidalCoordinates(self.model, None).bodies:
             for part in body.joint.unit_quaternions:
                 own = slice(place + part.start, place + part.stop)
                 new[own] = x[own] / np.linalg.norm(x[own])
@@ -102,22 +102,22 @@ def _compiled(
 
     def rates(model: Model, time: Any, y: Any, w: Any, tau: Any) -> Any:
         tree = aligned(model)
-        flight = Flight(tree, now(time))
-        whole = flight.land(State(list(y), list(w)), 0.0)
+        coordinates = CentroidalCoordinates(tree, now(time))
+        whole = coordinates.from_centroidal(State(list(y), list(w)), 0.0)
         forces = tau if policy is None else policy(model, time, whole.q, whole.v)
-        around = Circumstances(tree, forces, passive=True, time=now(time), stabilization=stabilization)
-        found = flight.rates(whole, around.acceleration(whole.q, whole.v, 0.0))
+        conditions = StepConditions(tree, forces, passive=True, time=now(time), stabilization=stabilization)
+        found = coordinates.rates(whole, conditions.acceleration(whole.q, whole.v, 0.0))
         return found.q, found.v
 
     def there(model: Model, q: Any, v: Any) -> Any:
-        found = Flight(model, None).take_off(State(list(q), list(v)))
+        found = CentroidalCoordinates(model, None).to_centroidal(State(list(q), list(v)))
         return found.q, found.v
 
     def back(model: Model, time: Any, y: Any, w: Any) -> Any:
-        found = Flight(model, now(time)).land(State(list(y), list(w)), 0.0)
+        found = CentroidalCoordinates(model, now(time)).from_centroidal(State(list(y), list(w)), 0.0)
         return found.q, found.v
 
-    bodies = Flight(model, None).bodies
+    bodies = CentroidalCoordinates(model, None).bodies
     shapes = {"y": sum(body.nq for body in bodies), "w": sum(body.nv for body in bodies)}
     return (
         compile(rates, model, inputs=shapes),

@@ -6,7 +6,7 @@ with r' = 0), and the point r of the body has the acceleration
 
     (1)  r'' = linear + W r,      W = alpha x + omega x omega x        (the tensor)
 
-A child frame stands at p in the parent, turned by E, and moves relative to it with the joint's velocity
+A child frame is at p in the parent, turned by E, and moves relative to it with the joint's velocity
 v_J = (omega_J, u) and a_J = S q'' + c_J, both in child coordinates; a_J is the rate of the components of v_J.
 With omega and alpha of the parent rotated to the child, differentiating omega' = omega + omega_J and the
 origin's velocity once more gives
@@ -42,7 +42,8 @@ __all__ = ["BodyAcceleration", "classical_acceleration", "spatial_acceleration"]
 
 
 def spatial_acceleration(classical: Motion, v: Motion) -> Motion:
-    """a = (omega', r'' - omega x r') of the classical acceleration (omega', r''); Featherstone 2008 Eq. 2.48.
+    """Return a = (omega', r'' - omega x r') of the classical acceleration (omega', r'');
+    Featherstone 2008 Eq. 2.48.
 
     `v` = (omega, r'): velocity of the body. Spatial acceleration is the rate of the spatial velocity; it is a
     vector that adds and transforms like one.
@@ -51,15 +52,18 @@ def spatial_acceleration(classical: Motion, v: Motion) -> Motion:
 
 
 def classical_acceleration(a: Motion, v: Motion) -> Motion:
-    """(omega', r'') of the spatial acceleration a; r'' [m/s^2] of the body point at the origin; Eq. 2.50."""
+    """Return (omega', r'') of the spatial acceleration a;
+    r'' [m/s^2] of the body point at the origin; Eq. 2.50."""
     return Motion(a.angular, a.linear + v.angular.cross(v.linear))
 
 
 @final
 class BodyAcceleration(Value):
-    """Angular velocity omega [rad/s], angular acceleration alpha [rad/s^2] and the classical acceleration of
-    the
-    origin, linear [m/s^2], of a body in its own coordinates."""
+    """The motion of a body in its own coordinates, without linear velocity.
+
+    Angular velocity omega [rad/s], angular acceleration alpha [rad/s^2] and the classical acceleration of the
+    origin, linear [m/s^2].
+    """
 
     __slots__ = ("_tensor", "alpha", "linear", "omega")
 
@@ -101,33 +105,35 @@ class BodyAcceleration(Value):
         return BodyAcceleration, (self.omega, self.alpha, self.linear)
 
     def at(self, point: Vec3) -> Vec3:
-        """The acceleration of the body's point [m/s^2]; Eq. (1); 9 m + 9 a."""
+        """Return the acceleration of a point of the body [m/s^2]; Eq. (1); 9 m + 9 a."""
         moved: Vec3 = self.tensor @ point + self.linear
         return moved
 
-    def through(self, X: Placement, v_J: Motion, a_J: Motion) -> BodyAcceleration:
-        """The child's acceleration across a joint; Eqs. (2)-(6).
+    def across_joint(self, X: Placement, v_J: Motion, a_J: Motion) -> BodyAcceleration:
+        """Propagate the acceleration across a joint: return that of the child; Eqs. (2)-(6).
 
         `X`: placement of the child in this body, the joint's own transform last; `v_J`: joint velocity; `a_J`
         = S q'' + c_J; both in child coordinates.
         """
         if not isinstance(X, Placement) or type(v_J) is not Motion or type(a_J) is not Motion:
-            raise mismatch("through", self, X, "give a placement and two Motions, v_J and a_J")
+            raise mismatch("across_joint", self, X, "give a placement and two Motions, v_J and a_J")
         factors = X.factors if type(X) is ScrewChain else (X,)
         moved = self
         for factor in factors[:-1]:
-            moved = moved._placed(factor)
+            moved = moved._across_placement(factor)
         last = factors[-1]
         if type(last) is AxialScrew and _turns_about(last.axis, v_J, a_J):
-            return moved._rotated(last)._joined(v_J, a_J)._shifted(last)  # (6)
-        return moved._placed(last)._joined(v_J, a_J)
+            return moved._rotate(last)._add_joint_motion(v_J, a_J)._shift(last)  # (6)
+        return moved._across_placement(last)._add_joint_motion(v_J, a_J)
 
-    def _placed(self, X: Placement) -> BodyAcceleration:
-        """Eq. (2)."""
-        return self._shifted(X)._rotated(X)
+    through = across_joint  # the former name, kept for one release
 
-    def _shifted(self, X: Placement) -> BodyAcceleration:
-        """The first half of Eq. (2); 9 m + 9 a, for a screw 3 m + 3 a; the tensor stays."""
+    def _across_placement(self, X: Placement) -> BodyAcceleration:
+        """Apply Eq. (2)."""
+        return self._shift(X)._rotate(X)
+
+    def _shift(self, X: Placement) -> BodyAcceleration:
+        """Apply the first half of Eq. (2); 9 m + 9 a, for a screw 3 m + 3 a; the tensor stays."""
         p = X.p
         if all(is_zero(item) for item in p.leaves()):
             return self
@@ -139,12 +145,12 @@ class BodyAcceleration(Value):
         _set_tensor(shifted, self._tensor)
         return shifted
 
-    def _rotated(self, X: Placement) -> BodyAcceleration:
-        """The second half of Eq. (2); 27 m + 18 a, for a screw 12 m + 6 a."""
+    def _rotate(self, X: Placement) -> BodyAcceleration:
+        """Apply the second half of Eq. (2); 27 m + 18 a, for a screw 12 m + 6 a."""
         to_child = X.rotate_to_child
         return BodyAcceleration(to_child(self.omega), to_child(self.alpha), to_child(self.linear))
 
-    def _joined(self, v_J: Motion, a_J: Motion) -> BodyAcceleration:
+    def _add_joint_motion(self, v_J: Motion, a_J: Motion) -> BodyAcceleration:
         w, w_J, u = self.omega, v_J.angular, v_J.linear
         omega = w + w_J  # (3)
         alpha = self.alpha + a_J.angular + w.cross(w_J)  # (4)
@@ -158,6 +164,6 @@ _set_omega, _set_alpha, _set_linear, _set_tensor = (
 
 
 def _turns_about(axis: int, v_J: Motion, a_J: Motion) -> bool:
-    """Whether omega_J and alpha_J are along the axis by structure, so that Eq. (6) holds."""
+    """Return whether omega_J and alpha_J are along the axis by structure, so that Eq. (6) holds."""
     across = [m.angular[index] for m in (v_J, a_J) for index in range(3) if index != axis]
     return all(is_zero(item) for item in across)

@@ -2,7 +2,7 @@
 
 A screw is a turn by (c, s) about and a shift by d along coordinate axis 0, 1 or 2. All formulas are written
 for the z axis; the other two are the same formulas on components taken in cyclic order, which keeps every
-cross product. Since turn and shift commute, inertias may be turned first and shifted then: that order makes
+cross product. Since turn and shift commute, inertias may be rotated first and shifted then: that order makes
 the best use of structural zeros (Table A.5, last lines).
 """
 
@@ -14,37 +14,47 @@ from dalembert.spatial.inertia import ArticulatedInertia, RigidInertia
 from dalembert.spatial.symmetric import SymMat3
 from dalembert.spatial.vectors import Mat3, Vec3
 
-__all__ = ["reversed_turn", "screwed", "screwed_articulated", "screwed_rigid", "turned", "vector_from_z"]
+__all__ = [
+    "inverse_turn",
+    "transform_pair",
+    "transform_articulated",
+    "transform_rigid",
+    "rotate_vector",
+    "vector_from_z",
+]
 
 
 def vector_from_z(axis: int, v: Vec3) -> Vec3:
-    """The vector whose components in cyclic order, the axis last, are v's."""
+    """Return the vector whose components in cyclic order, the axis last, are v's."""
     return v if axis == 2 else Vec3(v.z, v.x, v.y) if axis == 0 else Vec3(v.y, v.z, v.x)
 
 
-def reversed_turn(turn: AxialTurn) -> AxialTurn:
-    """The quantities of the turn by the opposite angle; free."""
+def inverse_turn(turn: AxialTurn) -> AxialTurn:
+    """Return the quantities of the turn by the opposite angle; free."""
     c, s, ss, cs, cs2, cos2 = turn
     return c, -s, ss, -cs, -cs2, cos2
 
 
-def turned(axis: int, c: Scalar, s: Scalar, v: Vec3) -> Vec3:
-    """E v; 4 m + 2 a."""
+def rotate_vector(axis: int, c: Scalar, s: Scalar, v: Vec3) -> Vec3:
+    """Return E v; 4 m + 2 a."""
     v = _vector_to_z(axis, v)
     return vector_from_z(axis, Vec3(c * v.x + s * v.y, c * v.y - s * v.x, v.z))
 
 
-def screwed(axis: int, c: Scalar, s: Scalar, d: Scalar, line: Vec3, free: Vec3) -> tuple[Vec3, Vec3]:
-    """E line and E (free - r x line): (omega, v) of a motion, (f, n) of a force; 10 m + 6 a (§A.4)."""
+def transform_pair(axis: int, c: Scalar, s: Scalar, d: Scalar, line: Vec3, free: Vec3) -> tuple[Vec3, Vec3]:
+    """Return E line and E (free - r x line): (omega, v) of a motion, (f, n) of a force; 10 m + 6 a (§A.4)."""
     a, b = _vector_to_z(axis, line), _vector_to_z(axis, free)
     bx, by = b.x + a.y * d, b.y - a.x * d
-    turned_line = Vec3(c * a.x + s * a.y, c * a.y - s * a.x, a.z)
-    turned_free = Vec3(c * bx + s * by, c * by - s * bx, b.z)
-    return vector_from_z(axis, turned_line), vector_from_z(axis, turned_free)
+    rotated_line = Vec3(c * a.x + s * a.y, c * a.y - s * a.x, a.z)
+    rotated_free = Vec3(c * bx + s * by, c * by - s * bx, b.z)
+    return vector_from_z(axis, rotated_line), vector_from_z(axis, rotated_free)
 
 
-def screwed_rigid(axis: int, turn: AxialTurn, d: Scalar, inertia: RigidInertia) -> RigidInertia:
-    """y = h - m r: 1 m + 1 a; Z = I + r x h x + y x r x: 3 m + 5 a; E y: 4 m + 2 a; E Z E^T: 8 m + 7 a."""
+def transform_rigid(axis: int, turn: AxialTurn, d: Scalar, inertia: RigidInertia) -> RigidInertia:
+    """Transform a rigid inertia.
+
+    y = h - m r: 1 m + 1 a; Z = I + r x h x + y x r x: 3 m + 5 a; E y: 4 m + 2 a; E Z E^T: 8 m + 7 a.
+    """
     h, I = _vector_to_z(axis, inertia.h), _symmetric_to_z(axis, inertia.inertia)
     c, s = turn[0], turn[1]
     y = h.z - inertia.mass * d
@@ -55,7 +65,7 @@ def screwed_rigid(axis: int, turn: AxialTurn, d: Scalar, inertia: RigidInertia) 
     return RigidInertia.from_compact(inertia.mass, vector_from_z(axis, Ey), _symmetric_from_z(axis, EZE))
 
 
-def screwed_articulated(
+def transform_articulated(
     axis: int, turn: AxialTurn, d: Scalar, inertia: ArticulatedInertia
 ) -> ArticulatedInertia:
     """Turn M, H, I: 28 m + 26 a; Y = H - r x M: 5 m + 6 a; Z = I - r x H^T + Y r x: 5 m + 8 a (§A.4)."""
@@ -80,7 +90,7 @@ def screwed_articulated(
 
 
 def _vector_to_z(axis: int, v: Vec3) -> Vec3:
-    """The components in cyclic order, the screw's axis last."""
+    """Return the components in cyclic order, the screw's axis last."""
     return v if axis == 2 else Vec3(v.y, v.z, v.x) if axis == 0 else Vec3(v.z, v.x, v.y)
 
 

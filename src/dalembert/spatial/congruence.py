@@ -27,12 +27,13 @@ __all__ = [
 AxialTurn = tuple[Scalar, Scalar, Scalar, Scalar, Scalar, Scalar]
 """(c, s, s^2, cs, 2cs, 1 - 2s^2) of a turn about an axis; the last four cost 2 m + 3 a once (§A.4)."""
 
-SPARSE_ROTATION = 4
-"""Structural zeros from which a rotation is a turn about an axis or a permutation."""
+MIN_SPARSE_ROTATION_ZEROS = 4
+"""Structural zeros from which a rotation is a turn about a coordinate axis or a permutation."""
 
 
 def rotation_product(F: Mat3, G: Mat3) -> Mat3:
-    """F G for rotations; the third column is the cross product of the first two: 24 m + 15 a (§A.5)."""
+    """Return F G for rotations; the third column is the cross product of the first two:
+    24 m + 15 a (§A.5)."""
     if _zeros(F) or _zeros(G):
         product: Mat3 = F @ G
         return product
@@ -41,8 +42,8 @@ def rotation_product(F: Mat3, G: Mat3) -> Mat3:
 
 
 def rotate_symmetric(E: Mat3, A: SymMat3) -> SymMat3:
-    """E A E^T for a symmetric A: 28 m + 29 a by A = L + D + v x (§A.5)."""
-    if _zeros(E) >= SPARSE_ROTATION:
+    """Return E A E^T for a symmetric A: 28 m + 29 a by A = L + D + v x (§A.5)."""
+    if _zeros(E) >= MIN_SPARSE_ROTATION_ZEROS:
         x, y, z = E.row(0), E.row(1), E.row(2)
         Ax, Ay, Az = A @ x, A @ y, A @ z
         return SymMat3(x.dot(Ax), y.dot(Ay), z.dot(Az), y.dot(Ax), z.dot(Ax), z.dot(Ay))
@@ -61,12 +62,12 @@ def rotate_symmetric(E: Mat3, A: SymMat3) -> SymMat3:
 
 
 def rotate_general(E: Mat3, A: Mat3, *, trace: bool = True) -> Mat3:
-    """E A E^T for any A: 40 m + 39 a by A = L + D + v x (§A.5).
+    """Return E A E^T for any A: 40 m + 39 a by A = L + D + v x (§A.5).
 
     With `trace=False` Z_11 is computed like the rest of Z instead of from the invariant trace: 42 m + 37 a,
     and no subtraction of what was just added.
     """
-    if _zeros(E) >= SPARSE_ROTATION:
+    if _zeros(E) >= MIN_SPARSE_ROTATION_ZEROS:
         product: Mat3 = E @ (A @ E.transpose())
         return product
     L11, L22 = A.xx - A.zz, A.yy - A.zz
@@ -86,7 +87,7 @@ def rotate_general(E: Mat3, A: Mat3, *, trace: bool = True) -> Mat3:
 
 
 def rotate_symmetric_about_z(turn: AxialTurn, A: SymMat3) -> SymMat3:
-    """rz A rz^T for a symmetric A: 8 m + 7 a (§A.5, after McMillan 1994)."""
+    """Return rz A rz^T for a symmetric A: 8 m + 7 a (§A.5, after McMillan 1994)."""
     c, s, ss, cs, cs2, cos2 = turn
     difference = A.yy - A.xx
     alpha = cs2 * A.xy + ss * difference
@@ -95,7 +96,7 @@ def rotate_symmetric_about_z(turn: AxialTurn, A: SymMat3) -> SymMat3:
 
 
 def rotate_general_about_z(turn: AxialTurn, A: Mat3) -> Mat3:
-    """rz A rz^T for any A: 12 m + 12 a (§A.5, after McMillan 1994)."""
+    """Return rz A rz^T for any A: 12 m + 12 a (§A.5, after McMillan 1994)."""
     c, s, ss, cs, _, _ = turn
     difference, total = A.yy - A.xx, A.xy + A.yx
     alpha = cs * total + ss * difference
@@ -108,7 +109,7 @@ def rotate_general_about_z(turn: AxialTurn, A: Mat3) -> Mat3:
 
 
 def times_symmetric(r: Vec3, M: SymMat3) -> Mat3:
-    """r x M for a symmetric M: 15 m + 9 a, since three of the products occur twice (§A.3)."""
+    """Return r x M for a symmetric M: 15 m + 9 a, since three of the products occur twice (§A.3)."""
     x_yz, y_xz, z_xy = r.x * M.yz, r.y * M.xz, r.z * M.xy
     return Mat3(
         y_xz - z_xy, r.y * M.yz - r.z * M.yy, r.y * M.zz - r.z * M.yz,
@@ -118,13 +119,13 @@ def times_symmetric(r: Vec3, M: SymMat3) -> Mat3:
 
 
 def cross_cross(a: Vec3, b: Vec3) -> SymMat3:
-    """The lower triangle of a x b x = b a^T - (a . b) 1 (Table 2.1); 6 m + 3 a."""
+    """Return the lower triangle of a x b x = b a^T - (a . b) 1 (Table 2.1); 6 m + 3 a."""
     xx, yy, zz = a.x * b.x, a.y * b.y, a.z * b.z
     return SymMat3(-(yy + zz), -(xx + zz), -(xx + yy), b.y * a.x, b.z * a.x, b.z * a.y)
 
 
 def shift_terms(r: Vec3, H: Mat3, Y: Mat3) -> SymMat3:
-    """The lower triangle of -r x H^T + Y r x, which is symmetric where Y = H -+ r x M; 24 m + 18 a."""
+    """Return the lower triangle of -r x H^T + Y r x, which is symmetric where Y = H -+ r x M; 24 m + 18 a."""
     return SymMat3(
         r.z * H.xy - r.y * H.xz + (r.z * Y.xy - r.y * Y.xz),
         r.x * H.yz - r.z * H.yx + (r.x * Y.yz - r.z * Y.yx),

@@ -1,4 +1,4 @@
-"""Exponential maps of SO(3), SE(3) and SE(2), their inverses and Jacobians: straight lines on curved spaces.
+"""Exponential maps of SO(3), SE(3) and SE(2), their inverses and Jacobians.
 
 A rotation vector phi = axis * angle [rad] turns a frame, R = exp(phi) (child to parent). A constant body
 velocity (omega, v) during one unit of time moves a frame to exp(omega, v). With t = |phi| and [phi] = phi x
@@ -55,57 +55,59 @@ SMALL_SINE_SQUARED: Final = 1e-6
 
 
 def so3_exp(phi: Vec3) -> Mat3:
-    """R (child to parent) of the rotation vector phi [rad]; no singularity at zero."""
+    """Return R (child to parent) of the rotation vector phi [rad]; no singularity at zero."""
     k = _coefficients(phi)
     return _one_plus(k.A, k.B, phi)
 
 
 def so3_log(R: Mat3) -> Vec3:
-    """The rotation vector phi [rad], |phi| <= pi, of R (child to parent)."""
+    """Return the rotation vector phi [rad], |phi| <= pi, of R (child to parent)."""
     return quaternion_log(quaternion_of_rotation(R))
 
 
 def so3_left_jacobian(phi: Vec3) -> Mat3:
-    """J_l: omega in parent coordinates = J_l phi'."""
+    """Return J_l: omega in parent coordinates = J_l phi'."""
     k = _coefficients(phi)
     return _one_plus(k.B, k.C, phi)
 
 
 def so3_left_jacobian_times(phi: Vec3, v: Vec3) -> Vec3:
-    """J_l v, at less than the matrix costs."""
+    """Return J_l v, at a lower cost than the matrix."""
     k = _coefficients(phi)
     return _one_plus_times(k.B, k.C, phi, v)
 
 
 def so3_right_jacobian(phi: Vec3) -> Mat3:
-    """J_r = J_l(-phi) = J_l^T: omega in child coordinates = J_r phi'."""
+    """Return J_r = J_l(-phi) = J_l^T: omega in child coordinates = J_r phi'."""
     return so3_left_jacobian(phi).transpose()
 
 
 def so3_left_jacobian_inverse(phi: Vec3) -> Mat3:
-    """J_l^-1 = 1 - [phi]/2 + D [phi]^2, D = (1 - A/(2B)) / t^2; singular at |phi| = 2 pi."""
+    """Return J_l^-1 = 1 - [phi]/2 + D [phi]^2, D = (1 - A/(2B)) / t^2; singular at |phi| = 2 pi."""
     return _one_plus(-0.5, _coefficients(phi).D, phi)
 
 
 def so3_left_jacobian_inverse_times(phi: Vec3, v: Vec3) -> Vec3:
-    """J_l^-1 v, at less than the matrix costs."""
+    """Return J_l^-1 v, at a lower cost than the matrix."""
     return _one_plus_times(-0.5, _coefficients(phi).D, phi, v)
 
 
 def so3_right_jacobian_inverse(phi: Vec3) -> Mat3:
-    """J_r^-1 = (J_l^-1)^T: phi' = J_r^-1 omega, omega in child coordinates."""
+    """Return J_r^-1 = (J_l^-1)^T: phi' = J_r^-1 omega, omega in child coordinates."""
     return so3_left_jacobian_inverse(phi).transpose()
 
 
 def quaternion_exp(phi: Vec3) -> list[Scalar]:
-    """The unit quaternion [w, x, y, z] of the rotation vector phi [rad]: (cos(t/2), phi sin(t/2)/t)."""
+    """Return the unit quaternion [w, x, y, z] of the rotation vector phi [rad]:
+    (cos(t/2), phi sin(t/2)/t)."""
     k = _coefficients(phi)
     scale = 0.5 * k.half_sine
     return [k.half_cosine, phi.x * scale, phi.y * scale, phi.z * scale]
 
 
 def quaternion_log(q: Sequence[Scalar]) -> Vec3:
-    """The rotation vector phi [rad], |phi| <= pi, of a unit quaternion; q and -q have the same."""
+    """Return the rotation vector phi [rad], |phi| <= pi, of a unit quaternion;
+    it is the same for q and -q."""
     turned = q[0] < 0.0
     w = absolute(q[0])
     v = Vec3(q[1], q[2], q[3])
@@ -121,57 +123,60 @@ def quaternion_log(q: Sequence[Scalar]) -> Vec3:
 
 
 def quaternion_integrate(q: Sequence[Scalar], phi: Vec3) -> list[Scalar]:
-    """The unit quaternion of q's frame after the turn phi [rad] in its own coordinates: q exp(phi)."""
+    """Return the unit quaternion of q's frame after the turn phi [rad] in its own coordinates: q exp(phi)."""
     return quaternion_normalized(quaternion_product(q, quaternion_exp(phi)))
 
 
 def quaternion_difference(q0: Sequence[Scalar], q1: Sequence[Scalar]) -> Vec3:
-    """The turn phi [rad], in the coordinates of q0's frame, that leads from q0 to q1 the short way round."""
+    """Return the turn phi [rad], in the coordinates of q0's frame,
+    that leads from q0 to q1 the short way round."""
     return quaternion_log(quaternion_product(quaternion_conjugate(q0), q1))
 
 
 def se3_exp(twist: Motion) -> Transform:
-    """Where a frame gets with the constant body velocity (omega, v) in one unit of time: (R, J_l v)."""
+    """Return the pose after unit time at constant body velocity (omega, v): (R, J_l v)."""
     return Transform(so3_exp(twist.angular), so3_left_jacobian_times(twist.angular, twist.linear))
 
 
 def se3_log(X: Placement) -> Motion:
-    """The constant body velocity that takes the parent frame to the child frame in one unit of time."""
+    """Return the constant body velocity that takes the parent to the child frame in one unit of time."""
     phi = so3_log(X.R)
     return Motion(phi, so3_left_jacobian_inverse_times(phi, X.p))
 
 
 def se3_left_jacobian(twist: Motion) -> list[list[Scalar]]:
-    """6x6, angular first: exp(twist + d) = exp(J_l d) exp(twist) for small d; [[J, 0], [Q, J]]."""
+    """Return J_l 6x6, angular first: exp(twist + d) = exp(J_l d) exp(twist) for small d; [[J, 0], [Q, J]]."""
     J, Q = so3_left_jacobian(twist.angular), _translation_block(twist)
     return _lower_blocks(J, Q)
 
 
 def se3_right_jacobian(twist: Motion) -> list[list[Scalar]]:
-    """6x6, angular first: exp(twist + d) = exp(twist) exp(J_r d) for small d; J_r(twist) = J_l(-twist)."""
+    """Return J_r 6x6, angular first: exp(twist + d) = exp(twist) exp(J_r d) for small d;
+    J_r(twist) = J_l(-twist)."""
     return se3_left_jacobian(-twist)
 
 
 def se3_left_jacobian_inverse(twist: Motion) -> list[list[Scalar]]:
-    """The inverse of `se3_left_jacobian`: [[K, 0], [-K Q K, K]] with K = J^-1 of SO(3)."""
+    """Return the inverse of `se3_left_jacobian`: [[K, 0], [-K Q K, K]] with K = J^-1 of SO(3)."""
     K, Q = so3_left_jacobian_inverse(twist.angular), _translation_block(twist)
     return _lower_blocks(K, -(K @ Q @ K))
 
 
 def se3_right_jacobian_inverse(twist: Motion) -> list[list[Scalar]]:
-    """The inverse of `se3_right_jacobian`: the rate of log under a body velocity of the child."""
+    """Return the inverse of `se3_right_jacobian`: the rate of log under a body velocity of the child."""
     return se3_left_jacobian_inverse(-twist)
 
 
 def se2_exp(omega: Scalar, vx: Scalar, vy: Scalar) -> tuple[Scalar, Scalar, Scalar]:
-    """(x, y, angle) after one unit of time with the constant body velocity (omega, vx, vy) in the plane."""
+    """Return (x, y, angle) after one unit of time with the constant body velocity
+    (omega, vx, vy) in the plane."""
     k = ExponentialCoefficients(omega * omega)
     along, across = k.A, k.B * omega
     return along * vx - across * vy, across * vx + along * vy, omega
 
 
 def se2_log(x: Scalar, y: Scalar, angle: Scalar) -> tuple[Scalar, Scalar, Scalar]:
-    """The constant body velocity (omega, vx, vy) that leads to (x, y, angle); |angle| < 2 pi."""
+    """Return the constant body velocity (omega, vx, vy) that leads to (x, y, angle); |angle| < 2 pi."""
     k = ExponentialCoefficients(angle * angle)
     along, across = k.A / (2.0 * k.B), 0.5 * angle
     return angle, along * x + across * y, along * y - across * x
@@ -182,7 +187,7 @@ def _coefficients(phi: Vec3) -> ExponentialCoefficients:
 
 
 def _one_plus(a: Scalar, b: Scalar, phi: Vec3) -> Mat3:
-    """1 + a [phi] + b [phi]^2."""
+    """Return 1 + a [phi] + b [phi]^2."""
     x, y, z = phi.x, phi.y, phi.z
     xx, yy, zz = b * x * x, b * y * y, b * z * z
     xy, xz, yz = b * x * y, b * x * z, b * y * z
@@ -194,14 +199,14 @@ def _one_plus(a: Scalar, b: Scalar, phi: Vec3) -> Mat3:
 
 
 def _one_plus_times(a: Scalar, b: Scalar, phi: Vec3, v: Vec3) -> Vec3:
-    """(1 + a [phi] + b [phi]^2) v; 18 m + 12 a."""
+    """Return (1 + a [phi] + b [phi]^2) v; 18 m + 12 a."""
     turned = phi.cross(v)
     product: Vec3 = v + turned * a + phi.cross(turned) * b
     return product
 
 
 def _translation_block(twist: Motion) -> Mat3:
-    """Q(phi, rho) of the Jacobian of SE(3); Barfoot, State Estimation for Robotics, Eq. 7.86.
+    """Return Q(phi, rho) of the Jacobian of SE(3); Barfoot, State Estimation for Robotics, Eq. 7.86.
 
     With P = [phi], V = [rho], and C, E, F of `ExponentialCoefficients`:
     Q = V/2 + C (P V + V P + P V P) + E (P P V + V P P - 3 P V P) + (E - 3 F)/2 (P V P P + P P V P).

@@ -1,4 +1,4 @@
-"""The functions of the angle that stand in exponential maps, their inverses and Jacobians.
+"""The coefficients of exponential maps as functions of the angle, their inverses and Jacobians.
 
 All of them are smooth functions of s = t^2, t the angle [rad]. Where s < 1/4 they are summed as power
 series, elsewhere computed in closed form, and `select` joins the two. The closed form is kept away from 0/0,
@@ -22,7 +22,7 @@ SMALL_ANGLE_SQUARED: Final = 0.25
 
 
 def polynomial(coefficients: tuple[float, ...], x: Scalar) -> Scalar:
-    """coefficients[0] + coefficients[1] x + ..., by Horner's scheme."""
+    """Return coefficients[0] + coefficients[1] x + ..., by Horner's scheme."""
     total: Scalar = coefficients[-1]
     for coefficient in reversed(coefficients[:-1]):
         total = total * x + coefficient
@@ -30,13 +30,14 @@ def polynomial(coefficients: tuple[float, ...], x: Scalar) -> Scalar:
 
 
 def _alternating(n: int, *, terms: int = 7, scale: float = 1.0) -> tuple[float, ...]:
-    """1/n!, -scale/(n+2)!, scale^2/(n+4)!, ...: the functions below differ by the first factorial only."""
+    """Return 1/n!, -scale/(n+2)!, scale^2/(n+4)!, ...:
+    the functions below differ by the first factorial only."""
     factorials = list(accumulate(range(1, n + 2 * terms), lambda product, k: product * k, initial=1))
     return tuple((-scale) ** k / factorials[n + 2 * k] for k in range(terms))
 
 
 def _derivative(coefficients: tuple[float, ...]) -> tuple[float, ...]:
-    """The coefficients of the polynomial's derivative."""
+    """Return the coefficients of the polynomial's derivative."""
     return tuple(k * c for k, c in enumerate(coefficients) if k)
 
 
@@ -55,7 +56,7 @@ _C_RATE: Final = _derivative(_alternating(3, terms=8))
 
 @final
 class ExponentialCoefficients:
-    """The coefficients at one s = t^2, each computed once, when it is asked for.
+    """The coefficients at one s = t^2, each computed once, when first read.
 
     A = sin t / t              B = (1 - cos t) / t^2          C = (t - sin t) / t^3 = (1 - A) / s
     D = (1 - A/(2B)) / t^2     E = (1/2 - B) / s              F = (1/6 - C) / s
@@ -67,24 +68,24 @@ class ExponentialCoefficients:
         self._safe = select(self._small, 1.0, s)
         self._angle = sqrt(self._safe)
 
-    def _joined(self, series: tuple[float, ...], closed: Scalar) -> Scalar:
+    def _series_or_closed_form(self, series: tuple[float, ...], closed: Scalar) -> Scalar:
         return select(self._small, polynomial(series, self._s), closed)
 
     @cached_property
     def half_cosine(self) -> Scalar:
         """cos(t/2)."""
-        return self._joined(_HALF_COSINE, cos(0.5 * self._angle))
+        return self._series_or_closed_form(_HALF_COSINE, cos(0.5 * self._angle))
 
     @cached_property
     def half_sine(self) -> Scalar:
         """sin(t/2) / (t/2)."""
         half = 0.5 * self._angle
-        return self._joined(_HALF_SINE, sin(half) / half)
+        return self._series_or_closed_form(_HALF_SINE, sin(half) / half)
 
     @cached_property
     def A(self) -> Scalar:
         """sin t / t."""
-        return self._joined(_A, sin(self._angle) / self._angle)
+        return self._series_or_closed_form(_A, sin(self._angle) / self._angle)
 
     @cached_property
     def B(self) -> Scalar:
@@ -94,32 +95,32 @@ class ExponentialCoefficients:
     @cached_property
     def C(self) -> Scalar:
         """(1 - A) / s."""
-        return self._joined(_C, (1.0 - self.A) / self._safe)
+        return self._series_or_closed_form(_C, (1.0 - self.A) / self._safe)
 
     @cached_property
     def D(self) -> Scalar:
         """(1 - A/(2B)) / s."""
-        return self._joined(_D, (1.0 - self.A / (2.0 * self.B)) / self._safe)
+        return self._series_or_closed_form(_D, (1.0 - self.A / (2.0 * self.B)) / self._safe)
 
     @cached_property
     def E(self) -> Scalar:
         """(1/2 - B) / s."""
-        return self._joined(_E, (0.5 - self.B) / self._safe)
+        return self._series_or_closed_form(_E, (0.5 - self.B) / self._safe)
 
     @cached_property
     def F(self) -> Scalar:
         """(1/6 - C) / s."""
-        return self._joined(_F, (1 / 6 - self.C) / self._safe)
+        return self._series_or_closed_form(_F, (1 / 6 - self.C) / self._safe)
 
     @cached_property
     def B_rate(self) -> Scalar:
         """dB/ds = (A - 2B) / (2s)."""
-        return self._joined(_B_RATE, (self.A - 2.0 * self.B) / (2.0 * self._safe))
+        return self._series_or_closed_form(_B_RATE, (self.A - 2.0 * self.B) / (2.0 * self._safe))
 
     @cached_property
     def C_rate(self) -> Scalar:
         """dC/ds = (B - 3C) / (2s)."""
-        return self._joined(_C_RATE, (self.B - 3.0 * self.C) / (2.0 * self._safe))
+        return self._series_or_closed_form(_C_RATE, (self.B - 3.0 * self.C) / (2.0 * self._safe))
 
 
 for _property in vars(ExponentialCoefficients).values():

@@ -61,7 +61,7 @@ class RigidInertia(Value):
 
     @staticmethod
     def from_compact(mass: Scalar, h: Vec3, inertia: SymMat3) -> RigidInertia:
-        """The inertia of mass, h = mass * com and the inertia about the *origin*; rbi of Table A.3."""
+        """Return the inertia of mass, h = mass * com and the inertia about the *origin*; rbi of Table A.3."""
         new = object.__new__(RigidInertia)
         _rigid_mass(new, mass)
         _rigid_h(new, h)
@@ -71,7 +71,7 @@ class RigidInertia(Value):
 
     @staticmethod
     def from_matrix(matrix: Any) -> RigidInertia:
-        """The ten parameters of a 6x6 rigid-body inertia (Eq. 2.63)."""
+        """Return the ten parameters of a 6x6 rigid-body inertia (Eq. 2.63)."""
         I = [list(row) for row in matrix]
         h = Vec3(I[2][4], I[0][5], I[1][3])
         about_origin = SymMat3(I[0][0], I[1][1], I[2][2], I[0][1], I[0][2], I[1][2])
@@ -79,7 +79,7 @@ class RigidInertia(Value):
 
     @staticmethod
     def zero() -> RigidInertia:
-        """No mass, of literals."""
+        """Return a zero inertia, of literals."""
         return RigidInertia.from_compact(0.0, Vec3.zero(), SymMat3.zero())
 
     @property
@@ -115,11 +115,11 @@ class RigidInertia(Value):
         return RigidInertia.from_compact, (self.mass, self.h, self.inertia)
 
     def matrix(self) -> list[list[Scalar]]:
-        """The 6x6 matrix [[I, h x], [-h x, m 1]], as nested lists."""
+        """Return the 6x6 matrix [[I, h x], [-h x, m 1]], as nested lists."""
         return ArticulatedInertia.from_rigid(self).matrix()
 
     def inverse_matrix(self) -> list[list[Scalar]]:
-        """The 6x6 inverse inertia Phi_O, with a = Phi f + b; Eq. 2.74."""
+        """Return the 6x6 inverse inertia Phi_O, with a = Phi f + b; Eq. 2.74."""
         c, phi = self.com.skew(), self.inertia_at_com.inverse()
         lower = c @ phi
         corner = lower @ c.transpose() + SymMat3.identity() * (1.0 / self.mass)
@@ -127,7 +127,7 @@ class RigidInertia(Value):
         return top + [[*a, *b] for a, b in zip(lower.to_list(), corner.to_list(), strict=True)]
 
     def __add__(self, other: Any) -> Any:
-        """The inertia of two bodies joined rigidly, in one frame; 10 a."""
+        """Return the inertia of two bodies joined rigidly, in one frame; 10 a."""
         if type(other) is RigidInertia:
             mass, inertia = self.mass + other.mass, self.inertia + other.inertia
             return RigidInertia.from_compact(mass, self.h + other.h, inertia)
@@ -142,7 +142,7 @@ class RigidInertia(Value):
         return RigidInertia.from_compact(mass, self.h - other.h, inertia)
 
     def __mul__(self, other: Any) -> Any:
-        """I m -> Force (24 m + 18 a; Eq. 2.61), or a multiple of the inertia (10 m)."""
+        """Return I m -> Force (24 m + 18 a; Eq. 2.61), or a multiple of the inertia (10 m)."""
         if type(other) is Motion:
             w, v, h = other.angular, other.linear, self.h
             return Force(self.inertia @ w + h.cross(v), v * self.mass - h.cross(w))
@@ -154,12 +154,12 @@ class RigidInertia(Value):
         return RigidInertia.from_compact(factor * self.mass, factor * self.h, factor * self.inertia)
 
     def kinetic_energy(self, v: Motion) -> Scalar:
-        """T = v . I v / 2 [J]; Eq. 2.67."""
+        """Return T = v . I v / 2 [J]; Eq. 2.67."""
         return v.dot(self * v) * 0.5
 
     def force_of(self, A: BodyAcceleration) -> Force:
-        """f = I a + v x* I v [N m, N] of a body seen by its co-moving observer; 33 m + 30 a beside the tensor
-        of A.
+        """Return f = I a + v x* I v [N m, N] of a body seen by its co-moving observer;
+        33 m + 30 a without the tensor of A.
 
         Every point r of the body has the acceleration linear + W r, W = alpha x + omega x omega x. Summed
         over the body's mass, with first moment h and Euler's tensor J:
@@ -202,19 +202,19 @@ class ArticulatedInertia(Value):
 
     @staticmethod
     def from_rigid(rigid: RigidInertia) -> ArticulatedInertia:
-        """The same inertia in the larger form: H = h x, M = m 1."""
+        """Return the same inertia in the larger form: H = h x, M = m 1."""
         m = rigid.mass
         return ArticulatedInertia(rigid.inertia, rigid.h.skew(), SymMat3(m, m, m, 0.0, 0.0, 0.0))
 
     @staticmethod
     def from_matrix(matrix: Any) -> ArticulatedInertia:
-        """The 21 numbers of a symmetric 6x6 matrix."""
+        """Return the 21 numbers of a symmetric 6x6 matrix."""
         A = [list(row) for row in matrix]
         return ArticulatedInertia.from_upper(lambda i, j: A[i][j])
 
     @staticmethod
     def from_upper(entry: Callable[[int, int], Scalar]) -> ArticulatedInertia:
-        """The inertia whose upper triangle is entry(i, j), i <= j < 6."""
+        """Return the inertia whose upper triangle is entry(i, j), i <= j < 6."""
         A = {(i, j): entry(i, j) for i in range(6) for j in range(i, 6)}
         I = SymMat3(A[0, 0], A[1, 1], A[2, 2], A[0, 1], A[0, 2], A[1, 2])
         M = SymMat3(A[3, 3], A[4, 4], A[5, 5], A[3, 4], A[3, 5], A[4, 5])
@@ -222,7 +222,7 @@ class ArticulatedInertia(Value):
 
     @staticmethod
     def zero() -> ArticulatedInertia:
-        """No inertia, of literals."""
+        """Return a zero inertia, of literals."""
         return ArticulatedInertia(SymMat3.zero(), Mat3.zero(), SymMat3.zero())
 
     def leaves(self) -> list[Scalar]:
@@ -235,13 +235,13 @@ class ArticulatedInertia(Value):
         return ArticulatedInertia, (self.I, self.H, self.M)
 
     def matrix(self) -> list[list[Scalar]]:
-        """The 6x6 matrix, as nested lists."""
+        """Return the 6x6 matrix, as nested lists."""
         top = [[*a, *b] for a, b in zip(self.I.to_list(), self.H.to_list(), strict=True)]
         bottom = zip(self.H.transpose().to_list(), self.M.to_list(), strict=True)
         return top + [[*a, *b] for a, b in bottom]
 
     def __add__(self, other: Any) -> ArticulatedInertia:
-        """I^A + I^A (21 a) or I^A + I (15 a)."""
+        """Return I^A + I^A (21 a) or I^A + I (15 a)."""
         if type(other) is ArticulatedInertia:
             return ArticulatedInertia(self.I + other.I, self.H + other.H, self.M + other.M)
         if type(other) is RigidInertia:
@@ -257,7 +257,7 @@ class ArticulatedInertia(Value):
         return ArticulatedInertia(self.I - other.I, self.H - other.H, self.M - other.M)
 
     def __mul__(self, other: Any) -> Any:
-        """I^A m -> Force (36 m + 30 a), or a multiple of the inertia (21 m)."""
+        """Return I^A m -> Force (36 m + 30 a), or a multiple of the inertia (21 m)."""
         if type(other) is Motion:
             w, v = other.angular, other.linear
             return Force(self.I @ w + self.H @ v, self.M @ v + self.H.transposed_times(w))

@@ -24,20 +24,22 @@ Kind = Literal["zero", "line", "free", "screw"]
 
 
 def pitch(vector: Motion | Force) -> Scalar:
-    """h = s . s_O / s . s [m]; free vectors have none (infinite pitch) and must not be asked."""
+    """Return the pitch h = s . s_O / s . s [m]; free vectors have infinite pitch and are not allowed."""
     s, s_O = _parts(vector)
     return s.dot(s_O) / s.dot(s)
 
 
 def point_on_axis(vector: Motion | Force) -> Vec3:
-    """The point of the screw axis nearest the origin, s x s_O / s . s [m]; the axis is parallel to s."""
+    """Return the point of the screw axis nearest the origin, s x s_O / s . s [m];
+    the axis is parallel to s."""
     s, s_O = _parts(vector)
     nearest: Vec3 = s.cross(s_O) / s.dot(s)
     return nearest
 
 
 def decompose(vector: Vector) -> tuple[Vector, Vector]:
-    """The line vector and the parallel free vector whose sum it is (Eq. 2.10); not for free vectors."""
+    """Return the line vector and the parallel free vector that sum to the vector (Eq. 2.10);
+    not for free vectors."""
     s, s_O = _parts(vector)
     along = s * pitch(vector)
     if type(vector) is Motion:
@@ -46,7 +48,7 @@ def decompose(vector: Vector) -> tuple[Vector, Vector]:
 
 
 def classify(vector: Motion | Force, *, tolerance: float = 1e-12) -> Kind:
-    """What a vector of numbers is: "zero", "line" (s . s_O = 0), "free" (s = 0) or "screw"."""
+    """Return the kind of a vector of numbers: "zero", "line" (s . s_O = 0), "free" (s = 0) or "screw"."""
     s, s_O = _parts(vector)
     line, free = s.dot(s) ** 0.5, s_O.dot(s_O) ** 0.5
     if line == 0.0 and free == 0.0:
@@ -57,7 +59,8 @@ def classify(vector: Motion | Force, *, tolerance: float = 1e-12) -> Kind:
 
 
 def magnitude(vector: Motion | Force) -> float:
-    """The magnitude of a rotation [rad/s], translation [m/s], linear force [N] or couple [N m], of numbers.
+    """Return the magnitude of a rotation [rad/s], translation [m/s],
+    linear force [N] or couple [N m], of numbers.
 
     Only line and free vectors have one, and only those of one kind can be compared.
     """
@@ -73,7 +76,7 @@ def magnitude(vector: Motion | Force) -> float:
 
 
 def _parts(vector: Motion | Force) -> tuple[Vec3, Vec3]:
-    """s and s_O: the part that is the same at every origin, and the part that is not."""
+    """Return s and s_O: the part that is the same at every origin, and the part that is not."""
     if type(vector) is Motion:
         return vector.angular, vector.linear
     return vector.linear, vector.angular

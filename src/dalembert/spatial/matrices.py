@@ -21,53 +21,53 @@ Matrix = list[list[Scalar]]
 
 
 def rot(E: Any) -> Matrix:
-    """[[E, 0], [0, E]]: the transform by the rotation E; the same for forces (Eqs. 2.19, 2.20)."""
+    """Return [[E, 0], [0, E]]: the transform by the rotation E; the same for forces (Eqs. 2.19, 2.20)."""
     E = Mat3.of(E)
     return _blocks(E, Mat3.zero(), Mat3.zero(), E)
 
 
 def rotx(angle: Scalar) -> Matrix:
-    """rot(rx(angle)), angle in rad."""
+    """Return rot(rx(angle)), angle in rad."""
     return rot(rx(angle))
 
 
 def roty(angle: Scalar) -> Matrix:
-    """rot(ry(angle)), angle in rad."""
+    """Return rot(ry(angle)), angle in rad."""
     return rot(ry(angle))
 
 
 def rotz(angle: Scalar) -> Matrix:
-    """rot(rz(angle)), angle in rad."""
+    """Return rot(rz(angle)), angle in rad."""
     return rot(rz(angle))
 
 
 def xlt(r: Any) -> Matrix:
-    """[[1, 0], [-r x, 1]]: the transform of motions to a frame shifted by r [m] (Eq. 2.21)."""
+    """Return [[1, 0], [-r x, 1]]: the transform of motions to a frame shifted by r [m] (Eq. 2.21)."""
     return _blocks(Mat3.identity(), Mat3.zero(), -Vec3.of(r).skew(), Mat3.identity())
 
 
 def crm(v: Any) -> Matrix:
-    """v x, with crm(v) m = v x m, of a motion or six numbers, angular first (Eq. 2.31)."""
+    """Return v x, with crm(v) m = v x m, of a motion or six numbers, angular first (Eq. 2.31)."""
     m = Motion.of(v)
     w = m.angular.skew()
     return _blocks(w, Mat3.zero(), m.linear.skew(), w)
 
 
 def crf(v: Any) -> Matrix:
-    """v x*, with crf(v) f = v x* f; equal to -crm(v)^T (Eq. 2.32)."""
+    """Return v x*, with crf(v) f = v x* f; equal to -crm(v)^T (Eq. 2.32)."""
     m = Motion.of(v)
     w = m.angular.skew()
     return _blocks(w, m.linear.skew(), Mat3.zero(), w)
 
 
 def mcI(mass: Scalar, com: Any, inertia_at_com: Any) -> Matrix:
-    """The 6x6 inertia of mass [kg], centre of mass [m] and inertia about it [kg m^2] (Eq. 2.63)."""
+    """Return the 6x6 inertia of mass [kg], centre of mass [m] and inertia about it [kg m^2] (Eq. 2.63)."""
     return RigidInertia(mass, com, inertia_at_com).matrix()
 
 
 def XtoV(X: Any) -> list[Scalar]:
-    """The velocity that takes frame A to frame B in one unit of time, to first order in the angle between
-    them.
+    """Return the velocity that takes frame A to frame B in one unit of time,
+    to first order in the angle between them.
 
     X: 6x6 transform of motions from A to B. Exact for a translation, and invariant: X v = v (Table A.2).
     """
@@ -82,6 +82,6 @@ def XtoV(X: Any) -> list[Scalar]:
 
 
 def _blocks(a: Mat3, b: Mat3, c: Mat3, d: Mat3) -> Matrix:
-    """[[a, b], [c, d]]."""
+    """Return [[a, b], [c, d]]."""
     rows = zip((a, c), (b, d), strict=True)
     return [[*p, *q] for left, right in rows for p, q in zip(left.to_list(), right.to_list(), strict=True)]

@@ -1,4 +1,4 @@
-"""Spatial motion and force vectors: the two spaces M^6 and F^6, and what is defined between them.
+"""Spatial motion and force vectors: the two spaces M^6 and F^6, and the products between them.
 
 Plucker coordinates are listed angular first (Featherstone 2008 §2.4). A motion is (omega, v_O), the angular
 velocity [rad/s] and the velocity of the body point at the origin O [m/s]; a force is (n_O, f), the moment
@@ -19,12 +19,12 @@ __all__ = ["Force", "Motion", "from_linear_first", "to_linear_first"]
 
 
 def to_linear_first(vector: Motion | Force) -> list[Scalar]:
-    """The six coordinates in linear-before-angular order, which other libraries use (§2.4)."""
+    """Return the six coordinates in linear-before-angular order, which other libraries use (§2.4)."""
     return [*vector.linear, *vector.angular]
 
 
 def from_linear_first(kind: type[Motion] | type[Force], values: Any) -> Any:
-    """A `Motion` or `Force` from six coordinates in linear-before-angular order."""
+    """Return a `Motion` or `Force` from six coordinates in linear-before-angular order."""
     x = scalars_of(values, 6, "a spatial vector")
     return kind(Vec3(x[3], x[4], x[5]), Vec3(x[0], x[1], x[2]))
 
@@ -51,7 +51,7 @@ class Motion(Value):
 
     @staticmethod
     def of(values: Any) -> Motion:
-        """The motion of six coordinates, angular first."""
+        """Return the motion of six coordinates, angular first."""
         if type(values) is Motion:
             return values
         if type(values) is Force:
@@ -61,7 +61,7 @@ class Motion(Value):
 
     @staticmethod
     def zero() -> Motion:
-        """No motion, of literals."""
+        """Return the zero motion, of literals."""
         return Motion(Vec3.zero(), Vec3.zero())
 
     def leaves(self) -> list[Scalar]:
@@ -72,7 +72,7 @@ class Motion(Value):
         return Motion(self.angular.rebuilt(leaves), self.linear.rebuilt(leaves))
 
     def to_list(self) -> list[Scalar]:
-        """The six Plucker coordinates, angular first."""
+        """Return the six Plucker coordinates, angular first."""
         return self.leaves()
 
     def __reduce__(self) -> Any:
@@ -99,7 +99,7 @@ class Motion(Value):
     __rmul__ = __mul__
 
     def dot(self, other: Force) -> Scalar:
-        """The power m . f [W]; Featherstone 2008 Eq. 2.12; 6 m + 5 a."""
+        """Return the power m . f [W]; Featherstone 2008 Eq. 2.12; 6 m + 5 a."""
         if type(other) is not Force:
             raise mismatch("dot", self, other, "the scalar product is of a Motion and a Force")
         return self.angular.dot(other.angular) + self.linear.dot(other.linear)
@@ -109,7 +109,7 @@ class Motion(Value):
     @overload
     def cross(self, other: Force) -> Force: ...
     def cross(self, other: Motion | Force) -> Motion | Force:
-        """v x m (Eq. 2.33) or v x* f (Eq. 2.34); 18 m + 12 a.
+        """Return v x m (Eq. 2.33) or v x* f (Eq. 2.34); 18 m + 12 a.
 
         The rate of a vector that is fixed in a body moving with the velocity v.
         """
@@ -121,7 +121,7 @@ class Motion(Value):
         raise mismatch("cross", self, other, "a motion crosses a Motion (v x m) or a Force (v x* f)")
 
     def at(self, point: Vec3) -> Vec3:
-        """The velocity of the body point at `point`: v_P = v_O + omega x OP; Eq. 2.1."""
+        """Return the velocity of the body point at `point`: v_P = v_O + omega x OP; Eq. 2.1."""
         return self.linear + self.angular.cross(point)
 
 
@@ -153,7 +153,7 @@ class Force(Value):
 
     @staticmethod
     def of(values: Any) -> Force:
-        """The force of six coordinates, moment first."""
+        """Return the force of six coordinates, moment first."""
         if type(values) is Force:
             return values
         if type(values) is Motion:
@@ -163,12 +163,12 @@ class Force(Value):
 
     @staticmethod
     def zero() -> Force:
-        """No force, of literals."""
+        """Return the zero force, of literals."""
         return Force(Vec3.zero(), Vec3.zero())
 
     @staticmethod
     def at_point(force: Vec3, point: Vec3) -> Force:
-        """The spatial force of a 3-D force along the line through `point`: n_O = OP x f; Eq. 2.6."""
+        """Return the spatial force of a 3-D force along the line through `point`: n_O = OP x f; Eq. 2.6."""
         return Force(point.cross(force), force)
 
     def leaves(self) -> list[Scalar]:
@@ -179,7 +179,7 @@ class Force(Value):
         return Force(self.angular.rebuilt(leaves), self.linear.rebuilt(leaves))
 
     def to_list(self) -> list[Scalar]:
-        """The six Plucker coordinates, moment first."""
+        """Return the six Plucker coordinates, moment first."""
         return self.leaves()
 
     def __reduce__(self) -> Any:
@@ -206,17 +206,17 @@ class Force(Value):
     __rmul__ = __mul__
 
     def dot(self, other: Motion) -> Scalar:
-        """The power f . m [W]; Eq. 2.12; 6 m + 5 a."""
+        """Return the power f . m [W]; Eq. 2.12; 6 m + 5 a."""
         if type(other) is not Motion:
             raise mismatch("dot", self, other, "the scalar product is of a Force and a Motion")
         return self.angular.dot(other.angular) + self.linear.dot(other.linear)
 
     def cross(self, other: object) -> Force:
-        """Not defined: only a motion moves other vectors."""
+        """Raise an error: only a motion has cross products with other vectors."""
         raise mismatch("cross", self, other, "only a Motion has cross products: v.cross(f) is v x* f")
 
     def about(self, point: Vec3) -> Vec3:
-        """The moment about `point`: n_P = n_O + f x OP; Eq. 2.6."""
+        """Return the moment about `point`: n_P = n_O + f x OP; Eq. 2.6."""
         return self.angular + self.linear.cross(point)
 
 

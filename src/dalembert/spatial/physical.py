@@ -1,4 +1,4 @@
-"""Which inertias a body can have: mass and the moments about the centre of mass of a non-negative density."""
+"""Inertias that a body can have: mass and moments about the centre of mass of a non-negative density."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["physical_problems"]
 RELATIVE_SLACK = 1e-9
 """How far principal moments may break a law, relative to the greatest: flat bodies are at the limit."""
 
-ROUNDING = 64 * float(np.finfo(float).eps)
-"""Rounding of moments about the centre of mass, relative to those about the origin they come from."""
+ROUNDING_RATIO = 64 * float(np.finfo(float).eps)
+"""Rounding of moments about the centre of mass, relative to the moments about the origin."""
 
 
 def physical_problems(inertia: RigidInertia) -> list[str]:
-    """What is wrong with an inertia of plain numbers, one sentence each; an empty list if a body can have it.
+    """Return the reasons why no body can have an inertia of plain numbers, one sentence each.
 
     Mass must not be negative. The principal moments about the centre of mass must not be negative and each
     must be at most the sum of the other two. Limits are allowed: a particle has no moments, a lamina or a
@@ -39,7 +39,9 @@ def physical_problems(inertia: RigidInertia) -> list[str]:
             f"the inertia about the centre of mass overflows: mass {numbers[0]:g}, mass * com {numbers[1:4]}"
         ]
     moments = np.linalg.eigvalsh(about_com)
-    slack = RELATIVE_SLACK * float(np.abs(moments).max()) + ROUNDING * max(abs(item) for item in numbers[4:])
+    slack = RELATIVE_SLACK * float(np.abs(moments).max()) + ROUNDING_RATIO * max(
+        abs(item) for item in numbers[4:]
+    )
     listed = ", ".join(f"{moment:.6g}" for moment in moments)
     problems = []
     if moments[0] < -slack:

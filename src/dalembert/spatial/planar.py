@@ -37,31 +37,33 @@ Matrix = list[list[Scalar]]
 
 
 def Xpln(angle: Scalar, r: Any) -> Matrix:
-    """The 3x3 transform of motions to a frame shifted by r [m], then turned by angle [rad] (Eq. 2.77)."""
+    """Return the 3x3 transform of motions to a frame shifted by r [m],
+    then turned by angle [rad] (Eq. 2.77)."""
     x, y = scalars_of(r, 2, "a planar position")
     c, s = cos(angle), sin(angle)
     return [[1.0, 0.0, 0.0], [s * x - c * y, c, s], [c * x + s * y, -s, c]]
 
 
 def crm(v: Any) -> Matrix:
-    """v x of a planar motion (Eq. 2.75)."""
+    """Return v x of a planar motion (Eq. 2.75)."""
     omega, x, y = scalars_of(v, 3, "a planar motion")
     return [[0.0, 0.0, 0.0], [y, 0.0, -omega], [-x, omega, 0.0]]
 
 
 def crf(v: Any) -> Matrix:
-    """v x* of a planar motion, -crm(v)^T."""
+    """Return v x* of a planar motion, -crm(v)^T."""
     omega, x, y = scalars_of(v, 3, "a planar motion")
     return [[0.0, -y, x], [0.0, 0.0, -omega], [0.0, omega, 0.0]]
 
 
 def mcI(mass: Scalar, com: Any, inertia_at_com: Scalar) -> Matrix:
-    """The 3x3 inertia of mass [kg], centre of mass (x, y) [m] and moment about it [kg m^2] (Eq. 2.78)."""
+    """Return the 3x3 inertia of mass [kg], centre of mass (x, y) [m]
+    and moment about it [kg m^2] (Eq. 2.78)."""
     return PlanarInertia(mass, com, inertia_at_com).matrix()
 
 
 def XtoV(X: Any) -> list[Scalar]:
-    """The velocity that takes frame A to B in one unit of time, nearly: Table A.1, version 2.
+    """Return the velocity that takes frame A to B in one unit of time, approximately: Table A.1, version 2.
 
     A multiple of the exact u: u = v asin(X23) / X23. Invariant: X v = v. Exact for translations.
     """
@@ -70,7 +72,7 @@ def XtoV(X: Any) -> list[Scalar]:
 
 
 def XtoV_simple(X: Any) -> list[Scalar]:
-    """The same to first order only, without its special properties: Table A.1, version 1."""
+    """Return that velocity to first order only, without its special properties: Table A.1, version 1."""
     return [X[1][2], X[2][0], -X[1][0]]
 
 
@@ -97,7 +99,7 @@ class PlanarMotion(Value):
         return PlanarMotion, (self.omega, self.x, self.y)
 
     def to_spatial(self) -> Motion:
-        """The same motion in space."""
+        """Return the same motion in space."""
         return Motion(Vec3(0.0, 0.0, self.omega), Vec3(self.x, self.y, 0.0))
 
     def __add__(self, other: PlanarMotion) -> PlanarMotion:
@@ -119,7 +121,7 @@ class PlanarMotion(Value):
     __rmul__ = __mul__
 
     def dot(self, other: PlanarForce) -> Scalar:
-        """The power m . f [W]."""
+        """Return the power m . f [W]."""
         if type(other) is not PlanarForce:
             raise mismatch("dot", self, other, "the scalar product is of a motion and a force")
         return self.omega * other.moment + self.x * other.x + self.y * other.y
@@ -129,7 +131,7 @@ class PlanarMotion(Value):
     @overload
     def cross(self, other: PlanarForce) -> PlanarForce: ...
     def cross(self, other: PlanarMotion | PlanarForce) -> PlanarMotion | PlanarForce:
-        """v x m (Eq. 2.76) or v x* f."""
+        """Return v x m (Eq. 2.76) or v x* f."""
         w, x, y = self.omega, self.x, self.y
         if type(other) is PlanarMotion:
             return PlanarMotion(0.0, y * other.omega - w * other.y, w * other.x - x * other.omega)
@@ -161,7 +163,7 @@ class PlanarForce(Value):
         return PlanarForce, (self.moment, self.x, self.y)
 
     def to_spatial(self) -> Force:
-        """The same force in space."""
+        """Return the same force in space."""
         return Force(Vec3(0.0, 0.0, self.moment), Vec3(self.x, self.y, 0.0))
 
     def __add__(self, other: PlanarForce) -> PlanarForce:
@@ -183,7 +185,7 @@ class PlanarForce(Value):
     __rmul__ = __mul__
 
     def dot(self, other: PlanarMotion) -> Scalar:
-        """The power f . m [W]."""
+        """Return the power f . m [W]."""
         if type(other) is not PlanarMotion:
             raise mismatch("dot", self, other, "the scalar product is of a force and a motion")
         return other.dot(self)
@@ -207,7 +209,7 @@ class PlanarInertia(Value):
 
     @staticmethod
     def from_compact(mass: Scalar, hx: Scalar, hy: Scalar, inertia: Scalar) -> PlanarInertia:
-        """The inertia of mass, first moment and moment of inertia about the *origin*."""
+        """Return the inertia of mass, first moment and moment of inertia about the *origin*."""
         new = object.__new__(PlanarInertia)
         _fill(new, mass=mass, hx=hx, hy=hy, inertia=inertia)
         return new
@@ -228,12 +230,13 @@ class PlanarInertia(Value):
         return PlanarInertia.from_compact, (self.mass, self.hx, self.hy, self.inertia)
 
     def to_spatial(self) -> RigidInertia:
-        """A spatial inertia that acts the same in the plane, without moments about axes in the plane."""
+        """Return a spatial inertia that acts the same in the plane,
+        without moments about axes in the plane."""
         h = Vec3(self.hx, self.hy, 0.0)
         return RigidInertia.from_compact(self.mass, h, SymMat3(0.0, 0.0, self.inertia, 0.0, 0.0, 0.0))
 
     def matrix(self) -> Matrix:
-        """The 3x3 matrix of Eq. 2.78."""
+        """Return the 3x3 matrix of Eq. 2.78."""
         m, x, y = self.mass, self.hx, self.hy
         return [[self.inertia, -y, x], [-y, m, 0.0], [x, 0.0, m]]
 
@@ -243,7 +246,7 @@ class PlanarInertia(Value):
         return self.rebuilt(a + b for a, b in zip(self.leaves(), other.leaves(), strict=True))
 
     def __mul__(self, other: Any) -> Any:
-        """I m -> PlanarForce, or a multiple of the inertia."""
+        """Return I m -> PlanarForce, or a multiple of the inertia."""
         if type(other) is PlanarMotion:
             w, m = other.omega, self.mass
             moment = self.inertia * w + self.hx * other.y - self.hy * other.x
@@ -275,7 +278,7 @@ class PlanarTransform(Value):
 
     @staticmethod
     def of(angle: Scalar, r: Any) -> PlanarTransform:
-        """The frame at r = (x, y), turned by angle [rad]."""
+        """Return the frame at r = (x, y), turned by angle [rad]."""
         x, y = scalars_of(r, 2, "a planar position")
         return PlanarTransform(cos(angle), sin(angle), x, y)
 
@@ -289,21 +292,21 @@ class PlanarTransform(Value):
         return PlanarTransform, (self.c, self.s, self.x, self.y)
 
     def to_spatial(self) -> Transform:
-        """The same placement in space."""
+        """Return the same placement in space."""
         return Transform(AxialScrew(2, self.c, self.s, 0.0).R, Vec3(self.x, self.y, 0.0))
 
     def motion_matrix(self) -> Matrix:
-        """The book's 3x3 X, parent to child (Eq. 2.77)."""
+        """Return the book's 3x3 X, parent to child (Eq. 2.77)."""
         c, s, x, y = self.c, self.s, self.x, self.y
         return [[1.0, 0.0, 0.0], [s * x - c * y, c, s], [c * x + s * y, -s, c]]
 
     def inverse(self) -> PlanarTransform:
-        """The placement of the parent in the child."""
+        """Return the placement of the parent in the child."""
         c, s, x, y = self.c, self.s, self.x, self.y
         return PlanarTransform(c, -s, -(c * x + s * y), s * x - c * y)
 
     def __matmul__(self, other: PlanarTransform) -> PlanarTransform:
-        """Placements in turn, parent <- self <- other."""
+        """Compose placements, parent <- self <- other."""
         if type(other) is not PlanarTransform:
             raise mismatch(
                 "@", self, other, "placements are composed with placements; use apply for the rest"
@@ -317,7 +320,7 @@ class PlanarTransform(Value):
         )
 
     def apply(self, value: Quantity) -> Quantity:
-        """From parent to child coordinates: X m, X* f, X* I X^-1."""
+        """Transform from parent to child coordinates: X m, X* f, X* I X^-1."""
         c, s, x, y = self.c, self.s, self.x, self.y
         if type(value) is PlanarMotion:
             vx, vy = value.x - y * value.omega, value.y + x * value.omega
@@ -335,7 +338,7 @@ class PlanarTransform(Value):
         )
 
     def inverse_apply(self, value: Quantity) -> Quantity:
-        """From child to parent coordinates: X^-1 m, X^T f, X^T I X."""
+        """Transform from child to parent coordinates: X^-1 m, X^T f, X^T I X."""
         return self.inverse().apply(value)
 
 

@@ -44,27 +44,28 @@ __all__ = [
 EULER_ORDERS: Final = ("xyz", "xzy", "yxz", "yzx", "zxy", "zyx", "xyx", "xzx", "yxy", "yzy", "zxz", "zyz")
 """The twelve orders of intrinsic Euler angles: each turn is about an axis of the frame already turned."""
 
-GIMBAL_LOCK: Final = 1e-14
+GIMBAL_LOCK_SINE_SQUARED: Final = 1e-14
 """Squared sine of the angle between first and third Euler axis below which their turns are one."""
 
 
 def rx(angle: Scalar) -> Mat3:
-    """E of a frame turned by angle [rad] about x: the book's *passive* matrix, parent to child."""
+    """Return E of a frame turned by angle [rad] about x: the book's *passive* matrix, parent to child."""
     return axial_rotation(0, cos(angle), -sin(angle))
 
 
 def ry(angle: Scalar) -> Mat3:
-    """E of a frame turned by angle [rad] about y: the book's *passive* matrix, parent to child."""
+    """Return E of a frame turned by angle [rad] about y: the book's *passive* matrix, parent to child."""
     return axial_rotation(1, cos(angle), -sin(angle))
 
 
 def rz(angle: Scalar) -> Mat3:
-    """E of a frame turned by angle [rad] about z: the book's *passive* matrix, parent to child."""
+    """Return E of a frame turned by angle [rad] about z: the book's *passive* matrix, parent to child."""
     return axial_rotation(2, cos(angle), -sin(angle))
 
 
 def axial_rotation(axis: int, c: Scalar, s: Scalar) -> Mat3:
-    """R (child to parent) of a child turned about coordinate axis 0, 1 or 2, c and s of the angle given."""
+    """Return R (child to parent) of a child turned about coordinate axis 0, 1 or 2,
+    c and s of the angle given."""
     if axis == 0:
         return Mat3(1.0, 0.0, 0.0, 0.0, c, -s, 0.0, s, c)
     if axis == 1:
@@ -73,12 +74,12 @@ def axial_rotation(axis: int, c: Scalar, s: Scalar) -> Mat3:
 
 
 def rotation_about_axis(axis: int, angle: Scalar) -> Mat3:
-    """R (child to parent) of a child turned by angle [rad] about coordinate axis 0, 1 or 2."""
+    """Return R (child to parent) of a child turned by angle [rad] about coordinate axis 0, 1 or 2."""
     return axial_rotation(axis, cos(angle), sin(angle))
 
 
 def principal_direction(axis: Vec3) -> tuple[int, float] | None:
-    """(0, 1 or 2; +1.0 or -1.0) if the axis is a coordinate axis or its opposite, else None.
+    """Return (0, 1 or 2; +1.0 or -1.0) if the axis is a coordinate axis or its opposite, else None.
 
     Only plain floats tell: what is traced may take any value.
     """
@@ -92,7 +93,8 @@ def principal_direction(axis: Vec3) -> tuple[int, float] | None:
 
 
 def rotation_about(axis: Vec3, angle: Scalar) -> Mat3:
-    """R (child to parent) of a child turned by angle [rad] about a unit axis: c 1 + s n x + (1 - c) n n^T."""
+    """Return R (child to parent) of a child turned by angle [rad] about a unit axis:
+    c 1 + s n x + (1 - c) n n^T."""
     c, s = cos(angle), sin(angle)
     principal = principal_direction(axis)
     if principal is not None:
@@ -109,7 +111,8 @@ def rotation_about(axis: Vec3, angle: Scalar) -> Mat3:
 
 
 def axis_angle_of_rotation(R: Mat3) -> tuple[Vec3, Scalar]:
-    """The unit axis and the angle in [0, pi] of R (child to parent); the x axis where nothing turns."""
+    """Return the unit axis and the angle in [0, pi] of R (child to parent);
+    the x axis if the angle is zero."""
     w, x, y, z = quaternion_of_rotation(R)
     sine = sqrt(x * x + y * y + z * z)
     still = sine <= 0.0
@@ -119,7 +122,7 @@ def axis_angle_of_rotation(R: Mat3) -> tuple[Vec3, Scalar]:
 
 
 def rotation_of_quaternion(q: Sequence[Scalar]) -> Mat3:
-    """R (child to parent) of a unit quaternion [w, x, y, z]; 9 m + 15 a (E = R^T: Eq. 4.12)."""
+    """Return R (child to parent) of a unit quaternion [w, x, y, z]; 9 m + 15 a (E = R^T: Eq. 4.12)."""
     w, x, y, z = q
     x2, y2, z2 = x + x, y + y, z + z
     xx, yy, zz = x * x2, y * y2, z * z2
@@ -133,7 +136,7 @@ def rotation_of_quaternion(q: Sequence[Scalar]) -> Mat3:
 
 
 def quaternion_of_rotation(R: Mat3) -> list[Scalar]:
-    """The unit quaternion [w, x, y, z], w >= 0, of R (child to parent).
+    """Return the unit quaternion [w, x, y, z], w >= 0, of R (child to parent).
 
     Of the four ways to divide, by w, x, y or z, the one with the greatest divisor is taken (Shepperd 1978).
     """
@@ -155,7 +158,7 @@ def quaternion_of_rotation(R: Mat3) -> list[Scalar]:
 
 
 def quaternion_product(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
-    """Hamilton's product a b, with R(a b) = R(a) R(b); 16 m + 12 a."""
+    """Return Hamilton's product a b, with R(a b) = R(a) R(b); 16 m + 12 a."""
     aw, ax, ay, az = a
     bw, bx, by, bz = b
     return [
@@ -167,12 +170,12 @@ def quaternion_product(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]
 
 
 def quaternion_conjugate(q: Sequence[Scalar]) -> list[Scalar]:
-    """[w, -x, -y, -z], the inverse of a unit quaternion."""
+    """Return [w, -x, -y, -z], the inverse of a unit quaternion."""
     return [q[0], -q[1], -q[2], -q[3]]
 
 
 def quaternion_normalized(q: Sequence[Scalar]) -> list[Scalar]:
-    """q / |q|. Four plain zeros raise; in a batch they give NaN, in their own row only."""
+    """Return q / |q|. Four plain zeros raise; in a batch they give NaN, in their own row only."""
     square = q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]
     if type(square) is float and square == 0.0:
         raise StateError("a quaternion of four zeros is no rotation; no rotation is (1, 0, 0, 0)")
@@ -181,18 +184,20 @@ def quaternion_normalized(q: Sequence[Scalar]) -> list[Scalar]:
 
 
 def quaternion_rate(q: Sequence[Scalar], omega: Vec3) -> list[Scalar]:
-    """q' = q (0, omega) / 2, omega [rad/s] of the child in *child* coordinates; 15 m + 8 a (Eq. 4.13)."""
+    """Return q' = q (0, omega) / 2, omega [rad/s] of the child in *child* coordinates;
+    15 m + 8 a (Eq. 4.13)."""
     return quaternion_product(q, [0.0, *(omega * 0.5)])
 
 
 def rotation_of_euler_angles(order: str, angles: Sequence[Scalar]) -> Mat3:
-    """R (child to parent) of three turns [rad] about the frame's own axes in the given order: R_i R_j R_k."""
+    """Return R (child to parent) of three turns [rad] about the frame's own axes in the given order:
+    R_i R_j R_k."""
     first, second, third = (rotation_about_axis(axis, angle) for axis, angle in zip(_axes(order), angles))
     return rotation_product(first, rotation_product(second, third))
 
 
 def euler_axes(order: str, angles: Sequence[Scalar]) -> tuple[Vec3, Vec3, Vec3]:
-    """The three axes of turning in *child* coordinates: omega = sum of axis times angle rate.
+    """Return the three axes of turning in *child* coordinates: omega = sum of axis times angle rate.
 
     The first stands off the third by the middle angle; where they fall together (gimbal lock) the axes do not
     span all angular velocities.
@@ -205,14 +210,15 @@ def euler_axes(order: str, angles: Sequence[Scalar]) -> tuple[Vec3, Vec3, Vec3]:
 
 
 def euler_singularity(order: str, angles: Sequence[Scalar]) -> Scalar:
-    """|det| of the axes: |cos| of the middle angle, or its |sin| where first and third axis are the same."""
+    """Return |det| of the axes: |cos| of the middle angle,
+    or its |sin| where first and third axis are the same."""
     i, _, k = _axes(order)
     return absolute(sin(angles[1]) if i == k else cos(angles[1]))
 
 
 def euler_angles_of_rotation(order: str, R: Mat3) -> list[Scalar]:
-    """The angles [rad] of R (child to parent), the middle one in [-pi/2, pi/2] or, for orders like zxz, [0,
-    pi].
+    """Return the angles [rad] of R (child to parent), the middle one in [-pi/2, pi/2] or,
+    for orders like zxz, [0, pi].
 
     In gimbal lock the third angle is zero by choice.
     """
@@ -228,7 +234,7 @@ def euler_angles_of_rotation(order: str, R: Mat3) -> list[Scalar]:
         squared = M[i][i] * M[i][i] + M[i][j] * M[i][j]
         middle = atan2(sign * M[i][k], sqrt(squared))
         a, c = atan2(-sign * M[j][k], M[k][k]), atan2(-sign * M[i][j], M[i][i])
-    locked = absolute(squared) < GIMBAL_LOCK
+    locked = absolute(squared) < GIMBAL_LOCK_SINE_SQUARED
     return [select(locked, atan2(sign * M[k][j], M[j][j]), a), middle, select(locked, 0.0, c)]
 
 

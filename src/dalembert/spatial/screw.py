@@ -13,11 +13,11 @@ from typing import Any, final
 from dalembert.errors import ArgumentError
 from dalembert.scalar import Scalar, cos, sin
 from dalembert.spatial.axial import (
-    reversed_turn,
-    screwed,
-    screwed_articulated,
-    screwed_rigid,
-    turned,
+    inverse_turn,
+    rotate_vector,
+    transform_articulated,
+    transform_pair,
+    transform_rigid,
     vector_from_z,
 )
 from dalembert.spatial.congruence import AxialTurn
@@ -32,17 +32,17 @@ __all__ = ["AxialScrew", "ScrewChain", "scrx", "scry", "scrz"]
 
 
 def scrx(angle: Scalar, shift: Scalar) -> AxialScrew:
-    """The frame turned by angle [rad] about, and shifted by shift [m] along, its x axis."""
+    """Return the frame turned by angle [rad] about, and shifted by shift [m] along, its x axis."""
     return AxialScrew(0, cos(angle), sin(angle), shift)
 
 
 def scry(angle: Scalar, shift: Scalar) -> AxialScrew:
-    """The frame turned by angle [rad] about, and shifted by shift [m] along, its y axis."""
+    """Return the frame turned by angle [rad] about, and shifted by shift [m] along, its y axis."""
     return AxialScrew(1, cos(angle), sin(angle), shift)
 
 
 def scrz(angle: Scalar, shift: Scalar) -> AxialScrew:
-    """The frame turned by angle [rad] about, and shifted by shift [m] along, its z axis."""
+    """Return the frame turned by angle [rad] about, and shifted by shift [m] along, its z axis."""
     return AxialScrew(2, cos(angle), sin(angle), shift)
 
 
@@ -101,11 +101,11 @@ class AxialScrew(Placement):
         return hash((self.axis, self.c, self.s, self.d))
 
     def inverse(self) -> AxialScrew:
-        """The placement of the parent in the child: the screw by -angle and -d; free."""
+        """Return the placement of the parent in the child: the screw by -angle and -d; free."""
         return AxialScrew(self.axis, self.c, -self.s, -self.d)
 
     def __matmul__(self, other: Any) -> Placement:
-        """Placements in turn: one screw if both are about the same axis, else a chain, or a `Transform`."""
+        """Compose placements: one screw if both are about the same axis, else a chain, or a `Transform`."""
         if type(other) is AxialScrew:
             if other.axis != self.axis:
                 return ScrewChain((self, other))
@@ -119,46 +119,48 @@ class AxialScrew(Placement):
         raise mismatch("@", self, other, "placements are composed with placements; use apply for the rest")
 
     def rotate_to_child(self, v: Vec3) -> Vec3:
-        """E v; 4 m + 2 a."""
-        return turned(self.axis, self.c, self.s, v)
+        """Return E v; 4 m + 2 a."""
+        return rotate_vector(self.axis, self.c, self.s, v)
 
     def rotate_to_parent(self, v: Vec3) -> Vec3:
-        """R v; 4 m + 2 a."""
-        return turned(self.axis, self.c, -self.s, v)
+        """Return R v; 4 m + 2 a."""
+        return rotate_vector(self.axis, self.c, -self.s, v)
 
     def motion_to_child(self, m: Motion) -> Motion:
-        """X m; 10 m + 6 a."""
-        return Motion(*screwed(self.axis, self.c, self.s, self.d, m.angular, m.linear))
+        """Return X m; 10 m + 6 a."""
+        return Motion(*transform_pair(self.axis, self.c, self.s, self.d, m.angular, m.linear))
 
     def motion_to_parent(self, m: Motion) -> Motion:
-        """X^-1 m; 10 m + 6 a."""
-        return Motion(*screwed(self.axis, self.c, -self.s, -self.d, m.angular, m.linear))
+        """Return X^-1 m; 10 m + 6 a."""
+        return Motion(*transform_pair(self.axis, self.c, -self.s, -self.d, m.angular, m.linear))
 
     def force_to_child(self, f: Force) -> Force:
-        """X* f; 10 m + 6 a."""
-        linear, angular = screwed(self.axis, self.c, self.s, self.d, f.linear, f.angular)
+        """Return X* f; 10 m + 6 a."""
+        linear, angular = transform_pair(self.axis, self.c, self.s, self.d, f.linear, f.angular)
         return Force(angular, linear)
 
     def force_to_parent(self, f: Force) -> Force:
-        """X^T f; 10 m + 6 a."""
-        linear, angular = screwed(self.axis, self.c, -self.s, -self.d, f.linear, f.angular)
+        """Return X^T f; 10 m + 6 a."""
+        linear, angular = transform_pair(self.axis, self.c, -self.s, -self.d, f.linear, f.angular)
         return Force(angular, linear)
 
     def rigid_to_child(self, inertia: RigidInertia) -> RigidInertia:
-        """X* I X^-1; 16 m + 15 a, and the turn once."""
-        return screwed_rigid(self.axis, self.turn, self.d, inertia)
+        """Return X* I X^-1; 16 m + 15 a, and the turn once."""
+        return transform_rigid(self.axis, self.turn, self.d, inertia)
 
     def rigid_to_parent(self, inertia: RigidInertia) -> RigidInertia:
-        """X^T I X; 16 m + 15 a, and the turn once."""
-        return screwed_rigid(self.axis, reversed_turn(self.turn), -self.d, inertia)
+        """Return X^T I X; 16 m + 15 a, and the turn once."""
+        return transform_rigid(self.axis, inverse_turn(self.turn), -self.d, inertia)
 
     def articulated_to_child(self, inertia: ArticulatedInertia) -> ArticulatedInertia:
-        """X* I^A X^-1; 38 m + 40 a, and the turn once; less where rows are structural zeros (Table A.5)."""
-        return screwed_articulated(self.axis, self.turn, self.d, inertia)
+        """Return X* I^A X^-1; 38 m + 40 a, and the turn once;
+        less where rows are structural zeros (Table A.5)."""
+        return transform_articulated(self.axis, self.turn, self.d, inertia)
 
     def articulated_to_parent(self, inertia: ArticulatedInertia) -> ArticulatedInertia:
-        """X^T I^A X; 38 m + 40 a, and the turn once; less where rows are structural zeros (Table A.5)."""
-        return screwed_articulated(self.axis, reversed_turn(self.turn), -self.d, inertia)
+        """Return X^T I^A X; 38 m + 40 a, and the turn once;
+        less where rows are structural zeros (Table A.5)."""
+        return transform_articulated(self.axis, inverse_turn(self.turn), -self.d, inertia)
 
 
 _screw_axis, _screw_c, _screw_s, _screw_d, _screw_turn = (
@@ -191,7 +193,8 @@ class ScrewChain(Placement):
         return self.as_transform().p
 
     def as_transform(self) -> Transform:
-        """The product of the factors; from the child's end, so that each screw acts on three columns only."""
+        """Return the product of the factors; from the child's end,
+        so that each screw acts on three columns only."""
         product = self.factors[-1].as_transform()
         for factor in reversed(self.factors[:-1]):
             product = (factor @ product).as_transform()  # type: ignore[operator]
@@ -213,11 +216,11 @@ class ScrewChain(Placement):
         return hash(self.factors)
 
     def inverse(self) -> ScrewChain:
-        """The placement of the parent in the child."""
+        """Return the placement of the parent in the child."""
         return ScrewChain([factor.inverse() for factor in reversed(self.factors)])
 
     def __matmul__(self, other: Any) -> Placement:
-        """Placements in turn: a longer chain, or a `Transform` if the other one is."""
+        """Compose placements: a longer chain, or a `Transform` if the other one is."""
         if type(other) is AxialScrew:
             return ScrewChain((*self.factors, other))
         if type(other) is ScrewChain:

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def leaves(value: Any) -> list[Scalar]:
-    """The scalars of a nested value, in a fixed order."""
+    """Return the scalars of a nested value, in a fixed order."""
     if isinstance(value, Value):
         return value.leaves()
     if isinstance(value, tuple | list):
@@ -35,7 +35,7 @@ def leaves(value: Any) -> list[Scalar]:
 
 
 def rebuild(value: T, new_leaves: Iterable[Scalar]) -> T:
-    """A value of the same structure with other scalars, exactly as many as `leaves(value)` has."""
+    """Return a value of the same structure with other scalars, exactly as many as `leaves(value)` has."""
     items = list(new_leaves)
     wanted = len(leaves(value))
     if len(items) != wanted:

@@ -41,7 +41,8 @@ class SymMat3(Matrix3):
 
     @staticmethod
     def of(matrix: Any) -> SymMat3:
-        """The matrix of a `SymMat3`, three diagonal scalars, or a 3x3 matrix, which must be symmetric."""
+        """Return the matrix of a `SymMat3`, three diagonal scalars, or a 3x3 matrix,
+        which must be symmetric."""
         if type(matrix) is SymMat3:
             return matrix
         if type(matrix) is Vec3 or (type(matrix) is not Mat3 and _is_flat(matrix)):
@@ -57,12 +58,12 @@ class SymMat3(Matrix3):
 
     @staticmethod
     def zero() -> SymMat3:
-        """The zero matrix, of literals."""
+        """Return the zero matrix, of literals."""
         return SymMat3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
     @staticmethod
     def identity() -> SymMat3:
-        """The unit matrix, of literals."""
+        """Return the unit matrix, of literals."""
         return SymMat3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0)
 
     def leaves(self) -> list[Scalar]:
@@ -72,19 +73,19 @@ class SymMat3(Matrix3):
         return SymMat3(*[next(leaves) for _ in range(6)])
 
     def to_list(self) -> list[list[Scalar]]:
-        """Three rows of three scalars."""
+        """Return three rows of three scalars."""
         return [[self.xx, self.xy, self.xz], [self.xy, self.yy, self.yz], [self.xz, self.yz, self.zz]]
 
     def to_mat3(self) -> Mat3:
-        """All nine elements."""
+        """Return all nine elements."""
         return Mat3(self.xx, self.xy, self.xz, self.xy, self.yy, self.yz, self.xz, self.yz, self.zz)
 
     def transpose(self) -> SymMat3:
-        """The matrix itself."""
+        """Return the matrix itself."""
         return self
 
     def inverse(self) -> SymMat3:
-        """The inverse, by cofactors; the matrix must not be singular."""
+        """Return the inverse, by cofactors; the matrix must not be singular."""
         axx = self.yy * self.zz - self.yz * self.yz
         ayy = self.xx * self.zz - self.xz * self.xz
         azz = self.xx * self.yy - self.xy * self.xy
@@ -95,7 +96,7 @@ class SymMat3(Matrix3):
         return SymMat3(axx * scale, ayy * scale, azz * scale, axy * scale, axz * scale, ayz * scale)
 
     def __matmul__(self, other: Any) -> Any:
-        """Matrix times vector (9 m + 6 a) or matrix."""
+        """Return the product with a vector (9 m + 6 a) or a matrix."""
         if type(other) is Vec3:
             x, y, z = other.x, other.y, other.z
             return Vec3(
@@ -111,7 +112,7 @@ _sym_xy, _sym_xz, _sym_yz = (SymMat3.__dict__[name].__set__ for name in ("xy", "
 
 
 def _is_flat(values: Any) -> bool:
-    """Whether the items are scalars rather than rows; an array of length 3 is taken for a row."""
+    """Return whether the items are scalars rather than rows; an array of length 3 counts as a row."""
     if isinstance(values, np.ndarray):
         return values.ndim == 1
     if not isinstance(values, Iterable):
@@ -125,7 +126,7 @@ def _is_flat(values: Any) -> bool:
 
 
 def _same(a: Scalar, b: Scalar, m: Mat3) -> bool:
-    """Whether two elements are equal: numbers up to rounding, symbols exactly."""
+    """Return whether two elements are equal: numbers up to rounding, symbols exactly."""
     if a is b:
         return True
     if not (isinstance(a, float | np.ndarray) and isinstance(b, float | np.ndarray)):

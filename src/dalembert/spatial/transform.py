@@ -1,6 +1,6 @@
 """Placements of one frame in another, and the general one: a rotation and a translation.
 
-A placement says where the child frame stands in the parent frame: R maps child to parent coordinates, p is
+A placement is the pose of the child frame in the parent frame: R maps child to parent coordinates, p is
 the child's origin in the parent's coordinates [m]. Featherstone's E is R transposed and his r is p, and his
 X, the transform of motion vectors from parent to child coordinates, is `apply`:
 
@@ -36,7 +36,7 @@ Quantity = TypeVar("Quantity", Motion, Force, RigidInertia, ArticulatedInertia)
 
 
 class Placement(Value):
-    """Abstract: where a child frame stands in its parent frame. The kinds differ in cost, not in meaning."""
+    """Abstract base: the pose of a child frame in its parent. The kinds differ in cost, not in meaning."""
 
     __slots__ = ()
 
@@ -56,15 +56,15 @@ class Placement(Value):
         return self.R.transpose()
 
     def as_transform(self) -> Transform:
-        """The same placement as a general `Transform`."""
+        """Return the same placement as a general `Transform`."""
         return Transform(self.R, self.p)
 
     def inverse(self) -> Placement:
-        """The placement of the parent in the child."""
+        """Return the placement of the parent in the child."""
         raise SpatialTypeError(f"{type(self).__name__} is abstract")
 
     def apply(self, x: Quantity) -> Quantity:
-        """From parent to child coordinates: X m, X* f, X* I X^-1."""
+        """Transform from parent to child coordinates: X m, X* f, X* I X^-1."""
         if type(x) is Motion:
             return self.motion_to_child(x)
         if type(x) is Force:
@@ -76,7 +76,7 @@ class Placement(Value):
         raise mismatch("apply", self, x, TRANSFORMED)
 
     def inverse_apply(self, x: Quantity) -> Quantity:
-        """From child to parent coordinates: X^-1 m, X^T f, X^T I X."""
+        """Transform from child to parent coordinates: X^-1 m, X^T f, X^T I X."""
         if type(x) is Motion:
             return self.motion_to_parent(x)
         if type(x) is Force:
@@ -88,75 +88,75 @@ class Placement(Value):
         raise mismatch("inverse_apply", self, x, TRANSFORMED)
 
     def rotate_to_child(self, v: Vec3) -> Vec3:
-        """E v: a free vector from parent to child coordinates."""
+        """Return E v: a free vector from parent to child coordinates."""
         return self.R.transposed_times(v)
 
     def rotate_to_parent(self, v: Vec3) -> Vec3:
-        """R v: a free vector from child to parent coordinates."""
+        """Return R v: a free vector from child to parent coordinates."""
         rotated: Vec3 = self.R @ v
         return rotated
 
     def transform_point(self, point: Vec3) -> Vec3:
-        """A point from child to parent coordinates: p + R r [m]."""
+        """Transform a point from child to parent coordinates: p + R r [m]."""
         return self.rotate_to_parent(point) + self.p
 
     def inverse_transform_point(self, point: Vec3) -> Vec3:
-        """A point from parent to child coordinates: E (r - p) [m]."""
+        """Transform a point from parent to child coordinates: E (r - p) [m]."""
         return self.rotate_to_child(point - self.p)
 
     def motion_matrix(self) -> list[list[Scalar]]:
-        """The 6x6 matrix X = [[E, 0], [-E p x, E]], parent to child; Eq. 2.24."""
+        """Return the 6x6 matrix X = [[E, 0], [-E p x, E]], parent to child; Eq. 2.24."""
         E = self.E
         lower = -(E @ self.p.skew())
         top = [[*row, 0.0, 0.0, 0.0] for row in E.to_list()]
         return top + [[*a, *b] for a, b in zip(lower.to_list(), E.to_list(), strict=True)]
 
     def force_matrix(self) -> list[list[Scalar]]:
-        """The 6x6 matrix X* = [[E, -E p x], [0, E]], parent to child; Eq. 2.25."""
+        """Return the 6x6 matrix X* = [[E, -E p x], [0, E]], parent to child; Eq. 2.25."""
         E = self.E
         corner = -(E @ self.p.skew())
         top = [[*a, *b] for a, b in zip(E.to_list(), corner.to_list(), strict=True)]
         return top + [[0.0, 0.0, 0.0, *row] for row in E.to_list()]
 
     def homogeneous(self) -> list[list[Scalar]]:
-        """The 4x4 matrix [[R, p], [0, 1]]: child points to parent coordinates."""
+        """Return the 4x4 matrix [[R, p], [0, 1]]: child points to parent coordinates."""
         rows = [[*row, item] for row, item in zip(self.R.to_list(), self.p.to_list(), strict=True)]
         return [*rows, [0.0, 0.0, 0.0, 1.0]]
 
     def inverse_homogeneous(self) -> list[list[Scalar]]:
-        """The 4x4 matrix [[E, -E p], [0, 1]]: parent points to child coordinates; T of Eq. 2.28."""
+        """Return the 4x4 matrix [[E, -E p], [0, 1]]: parent points to child coordinates; T of Eq. 2.28."""
         return self.as_transform().inverse().homogeneous()
 
     def motion_to_child(self, m: Motion) -> Motion:
-        """X m; what `apply` does with a motion."""
+        """Return X m; what `apply` does with a motion."""
         raise SpatialTypeError(f"{type(self).__name__} is abstract")
 
     def motion_to_parent(self, m: Motion) -> Motion:
-        """X^-1 m."""
+        """Return X^-1 m."""
         raise SpatialTypeError(f"{type(self).__name__} is abstract")
 
     def force_to_child(self, f: Force) -> Force:
-        """X* f."""
+        """Return X* f."""
         raise SpatialTypeError(f"{type(self).__name__} is abstract")
 
     def force_to_parent(self, f: Force) -> Force:
-        """X^T f."""
+        """Return X^T f."""
         raise SpatialTypeError(f"{type(self).__name__} is abstract")
 
     def rigid_to_child(self, inertia: RigidInertia) -> RigidInertia:
-        """X* I X^-1."""
+        """Return X* I X^-1."""
         raise SpatialTypeError(f"{type(self).__name__} is abstract")
 
     def rigid_to_parent(self, inertia: RigidInertia) -> RigidInertia:
-        """X^T I X."""
+        """Return X^T I X."""
         raise SpatialTypeError(f"{type(self).__name__} is abstract")
 
     def articulated_to_child(self, inertia: ArticulatedInertia) -> ArticulatedInertia:
-        """X* I^A X^-1."""
+        """Return X* I^A X^-1."""
         raise SpatialTypeError(f"{type(self).__name__} is abstract")
 
     def articulated_to_parent(self, inertia: ArticulatedInertia) -> ArticulatedInertia:
-        """X^T I^A X."""
+        """Return X^T I^A X."""
         raise SpatialTypeError(f"{type(self).__name__} is abstract")
 
 
@@ -182,12 +182,13 @@ class Transform(Placement):
 
     @staticmethod
     def from_rotation_translation(R: Any, p: Any) -> Transform:
-        """The placement of a 3x3 rotation (child to parent) and 3 numbers (child origin in the parent, m)."""
+        """Return the placement of a 3x3 rotation (child to parent) and 3 numbers
+        (child origin in the parent, m)."""
         return Transform(Mat3.of(R), Vec3.of(p))
 
     @staticmethod
     def identity() -> Transform:
-        """The child coincides with the parent; literals."""
+        """Return the placement of a child that coincides with the parent; literals."""
         return Transform(Mat3.identity(), Vec3.zero())
 
     def as_transform(self) -> Transform:
@@ -203,11 +204,11 @@ class Transform(Placement):
         return Transform, (self.R, self.p)
 
     def inverse(self) -> Transform:
-        """The placement of the parent in the child: plx(E^T, -E r); 9 m + 6 a."""
+        """Return the placement of the parent in the child: plx(E^T, -E r); 9 m + 6 a."""
         return Transform(self.R.transpose(), -self.R.transposed_times(self.p))
 
     def __matmul__(self, other: Any) -> Transform:
-        """Placements in turn, parent <- self <- other; the book's X_other X_self; 33 m + 24 a."""
+        """Compose placements, parent <- self <- other; the book's X_other X_self; 33 m + 24 a."""
         if not isinstance(other, Placement):
             raise mismatch(
                 "@", self, other, "placements are composed with placements; use apply for the rest"
@@ -215,34 +216,34 @@ class Transform(Placement):
         return Transform(rotation_product(self.R, other.R), self.R @ other.p + self.p)
 
     def motion_to_child(self, m: Motion) -> Motion:
-        """mv(E w, E (v - r x w)); 24 m + 18 a."""
+        """Return mv(E w, E (v - r x w)); 24 m + 18 a."""
         w, v, R = m.angular, m.linear, self.R
         return Motion(R.transposed_times(w), R.transposed_times(v - self.p.cross(w)))
 
     def motion_to_parent(self, m: Motion) -> Motion:
-        """mv(E^T w, E^T v + r x E^T w); 24 m + 18 a."""
+        """Return mv(E^T w, E^T v + r x E^T w); 24 m + 18 a."""
         w = self.R @ m.angular
         return Motion(w, self.R @ m.linear + self.p.cross(w))
 
     def force_to_child(self, f: Force) -> Force:
-        """fv(E (n - r x f), E f); 24 m + 18 a."""
+        """Return fv(E (n - r x f), E f); 24 m + 18 a."""
         R = self.R
         return Force(R.transposed_times(f.angular - self.p.cross(f.linear)), R.transposed_times(f.linear))
 
     def force_to_parent(self, f: Force) -> Force:
-        """fv(E^T n + r x E^T f, E^T f); 24 m + 18 a."""
+        """Return fv(E^T n + r x E^T f, E^T f); 24 m + 18 a."""
         linear = self.R @ f.linear
         return Force(self.R @ f.angular + self.p.cross(linear), linear)
 
     def rigid_to_child(self, inertia: RigidInertia) -> RigidInertia:
-        """rbi(m, E y, E Z E^T), y = h - m r, Z = I + r x h x + y x r x; 52 m + 56 a."""
+        """Return rbi(m, E y, E Z E^T), y = h - m r, Z = I + r x h x + y x r x; 52 m + 56 a."""
         m, h, r, E = inertia.mass, inertia.h, self.p, self.E
         y = h - r * m
         Z = inertia.inertia + cross_cross(r, h) + cross_cross(y, r)
         return RigidInertia.from_compact(m, E @ y, rotate_symmetric(E, Z))
 
     def rigid_to_parent(self, inertia: RigidInertia) -> RigidInertia:
-        """rbi(m, h' + m r, E^T I E - r x h' x - (h' + m r) x r x), h' = E^T h; 52 m + 56 a."""
+        """Return rbi(m, h' + m r, E^T I E - r x h' x - (h' + m r) x r x), h' = E^T h; 52 m + 56 a."""
         m, r, R = inertia.mass, self.p, self.R
         h = R @ inertia.h
         y = h + r * m
@@ -250,7 +251,7 @@ class Transform(Placement):
         return RigidInertia.from_compact(m, y, Z)
 
     def articulated_to_child(self, inertia: ArticulatedInertia) -> ArticulatedInertia:
-        """abi(E M E^T, E Y E^T, E Z E^T), Y = H - r x M, Z = I - r x H^T + Y r x; 137 m + 137 a."""
+        """Return abi(E M E^T, E Y E^T, E Z E^T), Y = H - r x M, Z = I - r x H^T + Y r x; 137 m + 137 a."""
         H, M, r, E = inertia.H, inertia.M, self.p, self.E
         Y = H - times_symmetric(r, M)
         Z = inertia.I + shift_terms(r, H, Y)
@@ -259,7 +260,8 @@ class Transform(Placement):
         )
 
     def articulated_to_parent(self, inertia: ArticulatedInertia) -> ArticulatedInertia:
-        """abi(M', Y, E^T I E + r x H'^T - Y r x), M', H' = E^T (M, H) E, Y = H' + r x M'; 137 m + 137 a."""
+        """Return abi(M', Y, E^T I E + r x H'^T - Y r x), M', H' = E^T (M, H) E,
+        Y = H' + r x M'; 137 m + 137 a."""
         r, R = self.p, self.R
         M, H = rotate_symmetric(R, inertia.M), rotate_general(R, inertia.H, trace=False)
         Y = H + times_symmetric(r, M)

@@ -1,4 +1,4 @@
-"""What all spatial values share: they are frozen, and compared, hashed and copied by their scalars."""
+"""The base of all spatial values: frozen, and compared, hashed and copied by their scalars."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class FrozenValueError(DalembertError, AttributeError):
 
 
 def mismatch(operation: str, left: object, right: object, remedy: str) -> SpatialTypeError:
-    """The error for `left operation right`: what came, and what is defined instead."""
+    """Return the error for `left operation right`: what was given, and what is defined instead."""
     names = f"{type(left).__name__} {operation} {type(right).__name__}"
     return SpatialTypeError(f"{names} is not defined; {remedy}")
 
 
 def scalars_of(values: Any, count: int, what: str) -> list[Scalar]:
-    """`count` scalars of a sequence or array; numbers become floats, so that zeros are structural."""
+    """Return `count` scalars of a sequence or array; numbers become floats, so that zeros are structural."""
     if isinstance(values, np.ndarray) and values.ndim == 1:
         values = values.tolist()
     plain = isinstance(values, str | bytes) or (isinstance(values, np.ndarray) and not values.ndim)
@@ -61,11 +61,11 @@ class Value:
     __array_ufunc__ = None  # `array * value` is the product by a scalar, not an array of values.
 
     def leaves(self) -> list[Scalar]:
-        """The scalars that the value consists of, in a fixed order."""
+        """Return the scalars that the value consists of, in a fixed order."""
         raise SpatialTypeError(f"{type(self).__name__} is abstract")
 
     def rebuilt(self: Self, leaves: Iterator[Scalar]) -> Self:
-        """A value of the same structure from as many scalars, taken from the iterator."""
+        """Return a value of the same structure from as many scalars, taken from the iterator."""
         raise SpatialTypeError(f"{type(self).__name__} is abstract")
 
     def __setattr__(self, name: str, value: object) -> NoReturn:

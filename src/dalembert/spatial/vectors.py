@@ -1,4 +1,4 @@
-"""3-D vectors and matrices over generic scalars: the bricks of the spatial values.
+"""3-D vectors and matrices over generic scalars, of which spatial values consist.
 
 Iterating any of them yields its scalars in constructor order. Nothing here knows about frames; a function
 that uses them says which frame its vectors are in. `a.cross(b)` is the vector product, `a.skew()` the matrix
@@ -38,17 +38,18 @@ class Vec3(Value):
 
     @staticmethod
     def of(values: Any) -> Vec3:
-        """The vector of three scalars: a `Vec3`, a sequence, or an array whose first axis has length 3."""
+        """Return the vector of three scalars: a `Vec3`, a sequence,
+        or an array whose first axis has length 3."""
         return values if type(values) is Vec3 else Vec3(*scalars_of(values, 3, "a 3-D vector"))
 
     @staticmethod
     def zero() -> Vec3:
-        """(0, 0, 0)."""
+        """Return (0, 0, 0)."""
         return Vec3(0.0, 0.0, 0.0)
 
     @staticmethod
     def unit(axis: int) -> Vec3:
-        """The unit vector along axis 0, 1 or 2."""
+        """Return the unit vector along axis 0, 1 or 2."""
         return Vec3(1.0 if axis == 0 else 0.0, 1.0 if axis == 1 else 0.0, 1.0 if axis == 2 else 0.0)
 
     def leaves(self) -> list[Scalar]:
@@ -58,7 +59,7 @@ class Vec3(Value):
         return Vec3(next(leaves), next(leaves), next(leaves))
 
     def to_list(self) -> list[Scalar]:
-        """[x, y, z]."""
+        """Return [x, y, z]."""
         return [self.x, self.y, self.z]
 
     def __reduce__(self) -> Any:
@@ -96,13 +97,13 @@ class Vec3(Value):
         return Vec3(self.x / divisor, self.y / divisor, self.z / divisor)
 
     def dot(self, other: Vec3) -> Scalar:
-        """The scalar product; 3 m + 2 a."""
+        """Return the scalar product; 3 m + 2 a."""
         if type(other) is not Vec3:
             raise mismatch("dot", self, other, "the scalar product is of two Vec3")
         return self.x * other.x + self.y * other.y + self.z * other.z
 
     def cross(self, other: Vec3) -> Vec3:
-        """The vector product self x other; 6 m + 3 a."""
+        """Return the vector product self x other; 6 m + 3 a."""
         if type(other) is not Vec3:
             raise mismatch("cross", self, other, "the vector product is of two Vec3")
         ax, ay, az = self.x, self.y, self.z
@@ -110,16 +111,16 @@ class Vec3(Value):
         return Vec3(ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx)
 
     def skew(self) -> Mat3:
-        """The matrix self x, with self.skew() @ b = self x b; Featherstone 2008 Eq. 2.23."""
+        """Return the matrix self x, with self.skew() @ b = self x b; Featherstone 2008 Eq. 2.23."""
         x, y, z = self.x, self.y, self.z
         return Mat3(0.0, -z, y, z, 0.0, -x, -y, x, 0.0)
 
     def outer(self, other: Vec3) -> Mat3:
-        """The dyad self other^T."""
+        """Return the dyad self other^T."""
         return Mat3(*[a * b for a in (self.x, self.y, self.z) for b in (other.x, other.y, other.z)])
 
     def norm(self) -> Scalar:
-        """The Euclidean length."""
+        """Return the Euclidean length."""
         return sqrt(self.dot(self))
 
 
@@ -129,7 +130,7 @@ _vec_z = Vec3.__dict__["z"].__set__
 
 
 class Matrix3(Value):
-    """Abstract base of the 3x3 matrices, whatever they store: elements named by row and column."""
+    """Abstract base of the 3x3 matrices: elements named by row and column."""
 
     __slots__ = ()
 
@@ -138,14 +139,14 @@ class Matrix3(Value):
     zz: Scalar
 
     def to_mat3(self) -> Mat3:
-        """All nine elements."""
+        """Return all nine elements."""
         raise SpatialTypeError(f"{type(self).__name__} is abstract")
 
     def __reduce__(self) -> Any:
         return type(self), tuple(self.leaves())
 
     def trace(self) -> Scalar:
-        """The sum of the diagonal."""
+        """Return the sum of the diagonal."""
         return self.xx + self.yy + self.zz
 
     def __add__(self: M, other: M) -> M:
@@ -169,7 +170,7 @@ class Matrix3(Value):
 
 @final
 class Mat3(Matrix3):
-    """A 3x3 matrix, nine scalars row by row: `xy` stands in row x, column y."""
+    """A 3x3 matrix, nine scalars row by row: `xy` is in row x, column y."""
 
     __slots__ = ("xx", "xy", "xz", "yx", "yy", "yz", "zx", "zy", "zz")
 
@@ -207,22 +208,23 @@ class Mat3(Matrix3):
 
     @staticmethod
     def of(rows: Any) -> Mat3:
-        """The matrix of a `Mat3`, a `SymMat3`, three rows of three scalars, or an array (3, 3, ...)."""
+        """Return the matrix of a `Mat3`, a `SymMat3`, three rows of three scalars,
+        or an array (3, 3, ...)."""
         return rows.to_mat3() if isinstance(rows, Matrix3) else Mat3(*_nine(rows))
 
     @staticmethod
     def identity() -> Mat3:
-        """The unit matrix, of literals."""
+        """Return the unit matrix, of literals."""
         return Mat3(1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
     @staticmethod
     def zero() -> Mat3:
-        """The zero matrix, of literals."""
+        """Return the zero matrix, of literals."""
         return Mat3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
     @staticmethod
     def from_columns(a: Vec3, b: Vec3, c: Vec3) -> Mat3:
-        """The matrix [a b c]."""
+        """Return the matrix [a b c]."""
         return Mat3(a.x, b.x, c.x, a.y, b.y, c.y, a.z, b.z, c.z)
 
     def leaves(self) -> list[Scalar]:
@@ -232,35 +234,35 @@ class Mat3(Matrix3):
         return Mat3(*[next(leaves) for _ in range(9)])
 
     def to_list(self) -> list[list[Scalar]]:
-        """Three rows of three scalars."""
+        """Return three rows of three scalars."""
         return [[self.xx, self.xy, self.xz], [self.yx, self.yy, self.yz], [self.zx, self.zy, self.zz]]
 
     def to_mat3(self) -> Mat3:
-        """The matrix itself."""
+        """Return the matrix itself."""
         return self
 
     def row(self, index: int) -> Vec3:
-        """Row 0, 1 or 2."""
+        """Return row 0, 1 or 2."""
         return Vec3(*self.to_list()[index])
 
     def column(self, index: int) -> Vec3:
-        """Column 0, 1 or 2."""
+        """Return column 0, 1 or 2."""
         return Vec3(*[row[index] for row in self.to_list()])
 
     def transpose(self) -> Mat3:
-        """The transpose; free."""
+        """Return the transpose; free."""
         return Mat3(self.xx, self.yx, self.zx, self.xy, self.yy, self.zy, self.xz, self.yz, self.zz)
 
     def determinant(self) -> Scalar:
-        """The determinant; one for a rotation."""
+        """Return the determinant; one for a rotation."""
         return self.row(0).dot(self.row(1).cross(self.row(2)))
 
     def axial(self) -> Vec3:
-        """The vector a of the skew part a x of the matrix: half of (zy - yz, xz - zx, yx - xy)."""
+        """Return the vector a of the skew part a x of the matrix: half of (zy - yz, xz - zx, yx - xy)."""
         return Vec3((self.zy - self.yz) * 0.5, (self.xz - self.zx) * 0.5, (self.yx - self.xy) * 0.5)
 
     def __matmul__(self, other: Any) -> Any:
-        """Matrix times vector (9 m + 6 a) or matrix (27 m + 18 a)."""
+        """Return the product with a vector (9 m + 6 a) or a matrix (27 m + 18 a)."""
         if type(other) is Vec3:
             x, y, z = other.x, other.y, other.z
             return Vec3(
@@ -274,7 +276,7 @@ class Mat3(Matrix3):
         raise mismatch("@", self, other, "a matrix multiplies a Vec3, Mat3 or SymMat3")
 
     def transposed_times(self, v: Vec3) -> Vec3:
-        """The product of the transpose with a vector; 9 m + 6 a."""
+        """Return the product of the transpose with a vector; 9 m + 6 a."""
         x, y, z = v.x, v.y, v.z
         return Vec3(
             self.xx * x + self.yx * y + self.zx * z,
@@ -289,7 +291,7 @@ _mat_zx, _mat_zy, _mat_zz = (Mat3.__dict__[name].__set__ for name in ("zx", "zy"
 
 
 def _alike(operation: str, left: M, right: M) -> tuple[M, M]:
-    """Two operands that store the same: as they are, or all nine elements of both."""
+    """Return two operands in the same storage: unchanged, or all nine elements of both."""
     if type(left) is type(right):
         return left, right
     if not isinstance(right, Matrix3):

@@ -1,4 +1,4 @@
-"""The shortest of several equal forms: how a textbook would print an expression.
+"""The shortest of several equal forms of an expression, as in a textbook.
 
 From the Fourier sum, which is unique, a few forms are made: double angles as they are, as powers of sines, as
 powers of cosines, and powers of single angles. In each, common factors are taken out, and the one with the
@@ -11,11 +11,11 @@ import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dalembert.symbolic.exact_numbers import LONG_DENOMINATOR
+from dalembert.symbolic.exact_numbers import MAX_SHOWN_DENOMINATOR
 from dalembert.symbolic.fourier import Harmonic, TooManyTermsError, fourier, from_fourier
 from dalembert.symbolic.requirement import sympy
 
-__all__ = ["compact", "cost", "grouped"]
+__all__ = ["compact", "cost", "group_terms"]
 
 MAX_GROUPED_TERMS = 100
 """Longer sums are left as sums: nobody reads them, and grouping takes the square of their number."""
@@ -23,12 +23,12 @@ MAX_GROUPED_TERMS = 100
 MAX_FACTORED_TERMS = 8
 """Brackets of this length are tried as products, such as (v1 + v2)^2."""
 
-LEAST_SAVING = 2
-"""Multiplications that a bracket around some terms of a sum must save; l1^2 + l2^2 + 2 l1 l2 cos q stays."""
+MIN_SAVED_MULTIPLICATIONS = 2
+"""Fewest multiplications that a bracket around terms of a sum saves; l1^2 + l2^2 + 2 l1 l2 cos q stays."""
 
 
 def compact(expression: Any, order: Mapping[Any, int] | None = None, *, exact: bool = True) -> Any:
-    """The expression in its shortest form, the same for all equal trigonometric polynomials.
+    """Return the expression in its shortest form, the same for all equal trigonometric polynomials.
 
     `order`: rank of the symbols that are taken out of sums first (masses before lengths); `exact` as in
     `fourier`. Too long an expression is returned as it is, with a warning; so is one that distinguishes cases
@@ -49,7 +49,7 @@ def compact(expression: Any, order: Mapping[Any, int] | None = None, *, exact: b
         return from_fourier(harmonics)
     best, least = None, None
     for form in _forms(harmonics):
-        candidate = grouped(form, order or {})
+        candidate = group_terms(form, order or {})
         price = (cost(candidate), str(candidate))
         if least is None or price < least:
             best, least = candidate, price
@@ -57,7 +57,7 @@ def compact(expression: Any, order: Mapping[Any, int] | None = None, *, exact: b
 
 
 def cost(expression: Any) -> int:
-    """Operations, and one more for each sine or cosine of a multiple angle."""
+    """Return the number of operations, plus one for each sine or cosine of a multiple angle."""
     sp = sympy()
     multiples = sum(
         1
@@ -68,7 +68,7 @@ def cost(expression: Any) -> int:
 
 
 def _forms(harmonics: list[Harmonic]) -> Iterator[Any]:
-    """Equal forms with different trigonometric functions."""
+    """Return equal forms with different trigonometric functions."""
     sp = sympy()
     whole = from_fourier(harmonics)
     yield whole
@@ -97,7 +97,7 @@ def _forms(harmonics: list[Harmonic]) -> Iterator[Any]:
 
 
 def _halves(angle: Any) -> Any | None:
-    """Half of an angle all of whose parts are even multiples."""
+    """Return half of an angle whose parts are all even multiples."""
     parts = [n for part, n in angle.as_coefficients_dict().items() if part.is_Symbol]
     if not parts or any(not (n / 2).is_Integer for n in parts):
         return None
@@ -117,8 +117,8 @@ def _double_angles(harmonics: list[Harmonic], cosine: Any) -> Any:
     return sp.Add(*terms)
 
 
-def grouped(expression: Any, order: Mapping[Any, int]) -> Any:
-    """A sum of products with common factors taken out, the most rewarding first."""
+def group_terms(expression: Any, order: Mapping[Any, int]) -> Any:
+    """Factor a sum of products: take out common factors, those that save most first."""
     sp = sympy()
     terms = list(sp.Add.make_args(expression))
     if len(terms) == 1 or len(terms) > MAX_GROUPED_TERMS:
@@ -169,7 +169,7 @@ def _group(terms: list[Factors], order: Mapping[Any, int]) -> Any:
         ],
         order,
     )
-    if len(inside) <= MAX_FACTORED_TERMS and all(number.q <= LONG_DENOMINATOR for number, _ in inside):
+    if len(inside) <= MAX_FACTORED_TERMS and all(number.q <= MAX_SHOWN_DENOMINATOR for number, _ in inside):
         factored = sp.factor(bracket)
         if cost(factored) < cost(bracket):
             bracket = factored
@@ -178,7 +178,7 @@ def _group(terms: list[Factors], order: Mapping[Any, int]) -> Any:
 
 
 def _best_factor(terms: list[Factors], order: Mapping[Any, int]) -> Any | None:
-    """The factor whose terms have most to share; of equals the first in order, then by name."""
+    """Return the factor that most terms share; of equals the first in order, then by name."""
     sp = sympy()
     best, least = None, None
     for base in {base for _, powers in terms for base in powers}:
@@ -186,7 +186,7 @@ def _best_factor(terms: list[Factors], order: Mapping[Any, int]) -> Any | None:
         if len(inside) < 2:
             continue
         saved = (len(inside) - 1) * sum(abs(e) for e in _common(inside).values())
-        if len(inside) < len(terms) and saved < LEAST_SAVING:
+        if len(inside) < len(terms) and saved < MIN_SAVED_MULTIPLICATIONS:
             continue
         rank = (-saved, order.get(base, len(order)), sp.default_sort_key(base))
         if least is None or rank < least:
@@ -195,7 +195,7 @@ def _best_factor(terms: list[Factors], order: Mapping[Any, int]) -> Any | None:
 
 
 def _common(terms: list[Factors]) -> dict[Any, int]:
-    """The powers that all terms share."""
+    """Return the powers that all terms share."""
     shared = dict(terms[0][1])
     for _, powers in terms[1:]:
         shared = {base: min(e, powers[base]) for base, e in shared.items() if base in powers}
@@ -203,9 +203,9 @@ def _common(terms: list[Factors]) -> dict[Any, int]:
 
 
 def _content(numbers: list[Any]) -> Any:
-    """The greatest common divisor of rational numbers, with the sign that leaves fewer minus signs."""
+    """Return the greatest common divisor of rational numbers, with the sign that leaves fewer minus signs."""
     sp = sympy()
-    if not all(number.q <= LONG_DENOMINATOR for number in numbers):
+    if not all(number.q <= MAX_SHOWN_DENOMINATOR for number in numbers):
         return sp.Integer(1)
     content = sp.gcd_list(numbers) if len(numbers) > 1 else numbers[0]
     negative = sum(1 for number in numbers if number < 0)

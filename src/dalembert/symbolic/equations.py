@@ -18,10 +18,10 @@ from dalembert.symbolic.formulas import EquationsOfMotion
 from dalembert.symbolic.naming import ParameterNames, chosen_values, coordinate_symbols
 from dalembert.symbolic.requirement import sympy
 
-__all__ = ["LARGEST", "equations_of_motion"]
+__all__ = ["MAX_VELOCITY_VARIABLES", "equations_of_motion"]
 
-LARGEST = 6
-"""Velocity variables up to which formulas are written without being asked for by name."""
+MAX_VELOCITY_VARIABLES = 6
+"""Default limit of velocity variables: larger models are written only if `largest` allows it."""
 
 Parameters = Literal["all"] | Iterable[str] | Mapping[str, Any]
 
@@ -33,9 +33,10 @@ def equations_of_motion(
     coordinates: Sequence[str] | None = None,
     forces: Literal["all", "actuated"] = "all",
     simplify: bool = True,
-    largest: int = LARGEST,
+    largest: int = MAX_VELOCITY_VARIABLES,
 ) -> EquationsOfMotion:
-    """M(q) a + c(q, v) + g(q) = tau as formulas; with closed loops M a + c + g = tau + K^T lambda, K a = k.
+    """Return M(q) a + c(q, v) + g(q) = tau as formulas;
+    with closed loops M a + c + g = tau + K^T lambda, K a = k.
 
     M `(nv, nv)` is the mass matrix, c the Coriolis and centrifugal forces, g the forces of gravity [N m or
     N], as `da.mass_matrix`, `da.coriolis_forces` and `da.gravity_forces` compute them: the same algorithms
@@ -113,7 +114,7 @@ def equations_of_motion(
 
 
 def _constraints(model: Model, q: list[Any], v: list[Any], time: Any) -> tuple[list[list[Any]], list[Any]]:
-    """K and k, without the rows that are zero by structure."""
+    """Return K and k, without the rows that are zero by structure."""
     found = constraint_equations(model, q, v, time=time)
     rows = [(K, k) for K, k in zip(found.K, found.k) if any(without_floats(x) != 0 for x in [*K, k])]
     return [K for K, _ in rows], [k for _, k in rows]
@@ -135,7 +136,7 @@ def _check_size(model: Model, largest: int, forces: str) -> None:
 
 
 def _forces(model: Model, tau: Sequence[Any]) -> list[Any]:
-    """tau with zeros at the joints that have no motor."""
+    """Return tau with zeros at the joints that have no motor."""
     kept = list(tau)
     for body in model.bodies:
         if body.dependence is None and body.joint_name not in model.actuated:
@@ -146,7 +147,7 @@ def _forces(model: Model, tau: Sequence[Any]) -> list[Any]:
 def _replacements(
     model: Model, parameters: Parameters
 ) -> tuple[dict[str, Any], dict[Any, float], Sequence[Loop]]:
-    """What stands for the model's numbers, the values that the symbols have in the model, and its loops."""
+    """Return the formulas that replace the model's numbers, the values of their symbols, and the loops."""
     if not isinstance(parameters, Iterable):
         raise ArgumentError(f'parameters: give names, a mapping or "all", got {type(parameters).__name__}')
     if not isinstance(parameters, Mapping):
@@ -166,7 +167,7 @@ def _replacements(
 
 
 def _formula(given: Any) -> Any:
-    """Strings are names of positive symbols; sequences are taken entry by entry."""
+    """Return a formula: strings become positive symbols, sequences are converted entry by entry."""
     sp = sympy()
     if isinstance(given, str):
         return sp.Symbol(given, positive=True)
@@ -186,7 +187,7 @@ def _free_symbols(formula: Any) -> set[Any]:
 
 
 def _signed_symbols(formula: Any, number: Any) -> list[tuple[Any, float]]:
-    """The symbols that stand alone, but for their sign, for a number of the model."""
+    """Return the symbols that replace a number of the model alone, up to their sign."""
     if isinstance(formula, list):
         entries = list(getattr(number, "tolist", lambda: number)())
         if len(entries) != len(formula):

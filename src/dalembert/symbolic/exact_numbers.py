@@ -25,16 +25,16 @@ __all__ = [
     "without_floats",
 ]
 
-DENOMINATOR = 1000
-"""Largest denominator of a fraction that a float is taken for."""
+MAX_DENOMINATOR = 1000
+"""Largest denominator of a fraction that replaces a float."""
 
-TOLERANCE = 1e-14
-"""Relative distance of a float from the number it is taken for: the rounding of a few operations."""
+RELATIVE_TOLERANCE = 1e-14
+"""Relative distance of a float from the number that replaces it: the rounding of a few operations."""
 
-DIGITS = 12
-"""Floats written with at most so many digits are meant as that decimal number."""
+MAX_DECIMAL_DIGITS = 12
+"""Digits up to which the decimal form of a float counts as exact."""
 
-LONG_DENOMINATOR = 10**6
+MAX_SHOWN_DENOMINATOR = 10**6
 """Fractions with larger denominators are shown as decimal numbers."""
 
 ROUNDED_DIGITS = 10
@@ -42,33 +42,33 @@ ROUNDED_DIGITS = 10
 
 
 def exact_number(x: Any) -> Any:
-    """The number that a float stands for: a fraction, a short decimal, a multiple of pi, a square root.
+    """Return the exact number for a float: a fraction, a short decimal, a multiple of pi, a square root.
 
-    Any other float becomes the decimal number that it is printed as. What is no float is returned as it is.
+    Any other float becomes its printed decimal number. Other values are returned unchanged.
     """
     sp = sympy()
     if not isinstance(x, (int, float)):
         return x
-    known = _recognized(float(x))
+    known = _recognize(float(x))
     return sp.Rational(repr(float(x))) if known is None else known
 
 
 def is_recognized(x: Any) -> bool:
-    """Whether `exact_number` is exact for this number, and not just the nearest decimal."""
-    return not isinstance(x, (int, float)) or _recognized(float(x)) is not None
+    """Return whether `exact_number` is exact for this number, and not just the nearest decimal."""
+    return not isinstance(x, (int, float)) or _recognize(float(x)) is not None
 
 
-def _recognized(x: float) -> Any | None:
+def _recognize(x: float) -> Any | None:
     sp = sympy()
     if x == 0.0 or not math.isfinite(x):
         return sp.Integer(0) if x == 0.0 else sp.oo * int(math.copysign(1, x))
-    fraction = _fraction(x, DENOMINATOR)
+    fraction = _fraction(x, MAX_DENOMINATOR)
     if fraction is not None:
         return fraction
-    if len(repr(abs(x)).replace(".", "").replace("e", "").strip("0")) <= DIGITS:
+    if len(repr(abs(x)).replace(".", "").replace("e", "").strip("0")) <= MAX_DECIMAL_DIGITS:
         return sp.Rational(repr(x))
     short = f"{x:.{ROUNDED_DIGITS}g}"
-    if abs(float(short) - x) <= TOLERANCE * abs(x):
+    if abs(float(short) - x) <= RELATIVE_TOLERANCE * abs(x):
         return sp.Rational(short)
     of_pi = _fraction(x / math.pi, 360)
     if of_pi is not None:
@@ -79,20 +79,20 @@ def _recognized(x: float) -> Any | None:
 
 def _fraction(x: float, denominator: int) -> Any | None:
     near = Fraction(x).limit_denominator(denominator)
-    if abs(float(near) - x) <= TOLERANCE * abs(x):
+    if abs(float(near) - x) <= RELATIVE_TOLERANCE * abs(x):
         return sympy().Rational(near.numerator, near.denominator)
     return None
 
 
 def without_floats(expression: Any) -> Any:
-    """An expression with its literals 0.5, 1.0, 2.0 … as exact numbers."""
+    """Return an expression with its literals 0.5, 1.0, 2.0 … as exact numbers."""
     sp = sympy()
     whole = sp.sympify(expression)
     return whole.xreplace({x: exact_number(float(x)) for x in whole.atoms(sp.Float)})
 
 
 def exact_model(model: Model) -> tuple[Model, bool]:
-    """The model with exact numbers throughout, and whether its directions are exact too.
+    """Return the model with exact numbers throughout, and whether its directions are exact too.
 
     A placement turned by phi about the axis of its joint holds cos(phi) and sin(phi), which merge with the
     joint's angle; other rotations and axes may be exact only to rounding. Axes along coordinate axes stay
@@ -122,7 +122,7 @@ def _exact_body(body: Body, directions: list[Any]) -> Body:
 
 
 def exact_loop(loop: Loop, directions: list[Any]) -> Loop:
-    """A loop joint with exact numbers."""
+    """Return a loop joint with exact numbers."""
     return dataclasses.replace(
         loop,
         joint=_exact_joint(loop.joint, directions),
@@ -132,7 +132,7 @@ def exact_loop(loop: Loop, directions: list[Any]) -> Loop:
 
 
 def _exact_joint(joint: Any, directions: list[Any]) -> Any:
-    """The joint with exact parameters; literal zeros and ones stay, which keeps coordinate axes."""
+    """Return the joint with exact parameters; literal zeros and ones stay, which keeps coordinate axes."""
     parameters = joint.parameters()
     if all(x in (0.0, 1.0, -1.0) for x in parameters):
         return joint
@@ -142,7 +142,7 @@ def _exact_joint(joint: Any, directions: list[Any]) -> Any:
 
 
 def exact_placement(placement: Placement, directions: list[Any], joint: Any) -> Placement:
-    """A placement of exact numbers; the entries of a general rotation are added to `directions`."""
+    """Return a placement of exact numbers; the entries of a general rotation are added to `directions`."""
     if isinstance(placement, AxialScrew):
         c, s = _tidy((placement.c, placement.s), 1.0)
         if _axis_of(joint) == placement.axis:
@@ -158,14 +158,14 @@ def exact_placement(placement: Placement, directions: list[Any], joint: Any) -> 
 
 
 def _axis_of(joint: Any) -> int | None:
-    """The coordinate axis about which a joint turns, with which a turn of its placement merges."""
+    """Return the coordinate axis about which a joint turns, with which a turn of its placement merges."""
     axis = getattr(joint, "axis", None)
     principal = principal_direction(axis) if isinstance(axis, Vec3) else None
     return None if principal is None else principal[0]
 
 
 def _exact_turn(c: Any, s: Any) -> tuple[Any, Any]:
-    """(cos, sin) of an angle, which stay on the unit circle."""
+    """Return (cos, sin) of an angle, which stay on the unit circle."""
     sp = sympy()
     if not (isinstance(c, (int, float)) and isinstance(s, (int, float))):
         return c, s
@@ -176,12 +176,14 @@ def _exact_turn(c: Any, s: Any) -> tuple[Any, Any]:
 
 
 def _exact_rotation(R: Mat3, directions: list[Any], k: int | None) -> Mat3:
-    """Exact entries; of a turn about axis k, where a joint turns about it too."""
+    """Return exact entries; for a turn about axis k, if a joint turns about it too."""
     zero, one = sympy().Integer(0), sympy().Integer(1)
     rows = [_tidy(row, 1.0) for row in R.to_list()]
     if k is not None and all(isinstance(x, (int, float)) for row in rows for x in row):
         i, j = (k + 1) % 3, (k + 2) % 3
-        if abs(rows[k][k] - 1.0) <= TOLERANCE and not any((rows[k][i], rows[k][j], rows[i][k], rows[j][k])):
+        if abs(rows[k][k] - 1.0) <= RELATIVE_TOLERANCE and not any(
+            (rows[k][i], rows[k][j], rows[i][k], rows[j][k])
+        ):
             c, s = _exact_turn(rows[i][i], rows[j][i])
             turned = [[zero] * 3 for _ in range(3)]
             turned[k][k], turned[i][i], turned[j][j], turned[i][j], turned[j][i] = one, c, c, -s, s
@@ -191,12 +193,12 @@ def _exact_rotation(R: Mat3, directions: list[Any], k: int | None) -> Mat3:
 
 
 def _tidy(numbers: Any, size: float) -> list[Any]:
-    """Numbers without what rounding left of zeros."""
-    return [0.0 if isinstance(x, float) and abs(x) <= TOLERANCE * size else x for x in numbers]
+    """Return numbers with rounding errors of zeros removed."""
+    return [0.0 if isinstance(x, float) and abs(x) <= RELATIVE_TOLERANCE * size else x for x in numbers]
 
 
 def _exact_inertia(inertia: RigidInertia) -> RigidInertia:
-    """Mass, centre of mass and the moments about it, in which rounding is taken out."""
+    """Return mass, centre of mass and the moments about it, without rounding errors."""
     mass = inertia.mass
     if not isinstance(mass, (int, float)) or mass == 0.0:
         zero = not any(isinstance(x, (int, float)) and x for x in inertia.leaves())
@@ -208,7 +210,7 @@ def _exact_inertia(inertia: RigidInertia) -> RigidInertia:
 
 
 def with_decimals(expression: Any) -> Any:
-    """An expression whose long fractions are decimal numbers again."""
+    """Return an expression whose long fractions are decimal numbers again."""
     sp = sympy()
-    long = [x for x in expression.atoms(sp.Rational) if x.q > LONG_DENOMINATOR]
+    long = [x for x in expression.atoms(sp.Rational) if x.q > MAX_SHOWN_DENOMINATOR]
     return expression.xreplace({x: sp.Float(x, 16) for x in long}) if long else expression

@@ -1,4 +1,4 @@
-"""What `equations_of_motion` returns."""
+"""The equations of motion as formulas: the result of `equations_of_motion`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dalembert.errors import ArgumentError, UnknownNameError
 from dalembert.symbolic.requirement import sympy
 from dalembert.symbolic.typesetting import aligned_equations
 
-__all__ = ["EXPLICIT", "EquationsOfMotion"]
+__all__ = ["MAX_SOLVED_VARIABLES", "EquationsOfMotion"]
 
-EXPLICIT = 4
-"""Velocity variables up to which accelerations are solved for as formulas."""
+MAX_SOLVED_VARIABLES = 4
+"""Velocity variables up to which formulas are solved for the accelerations."""
 
 
-MAX_BRIEF = 300
+MAX_SIMPLIFIED_OPERATIONS = 300
 """Operations in M and the right-hand side up to which their determinants are simplified."""
 
 
@@ -83,7 +83,7 @@ class EquationsOfMotion:
         )
 
     def coriolis_matrix(self) -> Any:
-        """C(q, v) `(nv, nv)` with C v = c and dM/dt - 2 C skew: Christoffel symbols of the first kind.
+        """Return C(q, v) `(nv, nv)` with C v = c and dM/dt - 2 C skew: Christoffel symbols of the first kind.
 
         C_ij = sum over k of (dM_ij/dq_k + dM_ik/dq_j - dM_jk/dq_i) v_k / 2. For joints whose v is not dq/dt
         there is no such formula, and C = (dc/dv) / 2 is returned, for which C v = c alone holds.
@@ -104,13 +104,13 @@ class EquationsOfMotion:
         return sp.ImmutableMatrix(n, n, entry)
 
     def kkt_matrix(self) -> Any:
-        """[[M, K^T], [K, 0]], of the unknowns (a, -lambda) (Featherstone 2008 Eq. 8.8)."""
+        """Return [[M, K^T], [K, 0]], of the unknowns (a, -lambda) (Featherstone 2008 Eq. 8.8)."""
         sp = sympy()
         M, K = self.mass_matrix, self.constraint_jacobian
         return sp.ImmutableMatrix(sp.BlockMatrix([[M, K.T], [K, sp.zeros(K.rows, K.rows)]]).as_explicit())
 
     def accelerations(self) -> Any:
-        """a `(nv,)` as formulas of q, v and tau: each a quotient whose denominator is det M.
+        """Return a `(nv,)` as formulas of q, v and tau: each a quotient whose denominator is det M.
 
         Where M and b are long, their determinants stay as they are. For systems of up to four velocity
         variables; with loops, of the matrix of `kkt_matrix`, which must be regular. Larger ones are better
@@ -121,13 +121,13 @@ class EquationsOfMotion:
         if self.multipliers:
             matrix, right = self.kkt_matrix(), right.col_join(self.constraint_bias)
         size = matrix.rows
-        if size > EXPLICIT:
+        if size > MAX_SOLVED_VARIABLES:
             raise ArgumentError(
                 f'accelerations of "{self.name}" would be quotients of determinants of {size} rows; formulas '
-                f"are written up to {EXPLICIT}. Use da.forward_dynamics, or solve mass_matrix and "
-                "right_hand_side after putting numbers in"
+                f"are written up to {MAX_SOLVED_VARIABLES}. Use da.forward_dynamics, or solve mass_matrix "
+                "and right_hand_side after putting numbers in"
             )
-        brief = sp.count_ops(matrix) + sp.count_ops(right) <= MAX_BRIEF
+        brief = sp.count_ops(matrix) + sp.count_ops(right) <= MAX_SIMPLIFIED_OPERATIONS
         tidy = self.tidy if brief else lambda expression: expression
         rows = matrix.tolist()
         determinant = tidy(_determinant(rows))
@@ -140,7 +140,7 @@ class EquationsOfMotion:
         return sp.ImmutableMatrix(solved)
 
     def in_time(self, t: Any = None) -> tuple[Any, ...]:
-        """The equations with q(t) as functions of time, and their derivatives for v and a.
+        """Return the equations with q(t) as functions of time, and their derivatives for v and a.
 
         For models whose v is dq/dt (no spherical, planar or free joints).
         """
@@ -159,7 +159,7 @@ class EquationsOfMotion:
         return tuple(equation.xreplace(replaced) for equation in self.equations)
 
     def lambdify(self, what: str = "accelerations", **options: Any) -> Callable[..., Any]:
-        """A numeric function f(q, v, tau, parameters=None) of one of the formulas, by its name.
+        """Return a numeric function f(q, v, tau, parameters=None) of one of the formulas, by its name.
 
         `what`: "mass_matrix", "coriolis", "gravity", "bias", "right_hand_side", "kinetic_energy",
         "potential_energy", "lagrangian", "coriolis_matrix", "accelerations", "constraint_jacobian",
@@ -221,7 +221,7 @@ class EquationsOfMotion:
         return getattr(self, what)
 
     def latex(self) -> str:
-        """The equations as an `aligned` block, for a LaTeX document or a page with MathJax."""
+        """Return the equations as an `aligned` block, for a LaTeX document or a page with MathJax."""
         return aligned_equations(self)
 
     def _repr_latex_(self) -> str:
@@ -235,7 +235,7 @@ class EquationsOfMotion:
 
 
 def _determinant(rows: list[list[Any]]) -> Any:
-    """By the first column, without multiplying out."""
+    """Return the determinant, expanded by the first column without multiplying out."""
     sp = sympy()
     if len(rows) == 1:
         return rows[0][0]

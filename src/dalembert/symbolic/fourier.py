@@ -1,4 +1,4 @@
-"""Trigonometric polynomials in their one normal form, a Fourier sum.
+"""Trigonometric polynomials in their normal form, a Fourier sum.
 
 The entries of M and of the bias forces are polynomials in sines and cosines of the joint angles and in other
 symbols. As a recursion leaves them they are products of products; written as
@@ -29,8 +29,8 @@ MAX_TERMS = 20_000
 MAX_PRODUCTS = 200_000
 """Products of single terms in one multiplication, beyond which the expression is left as it is."""
 
-NEGLIGIBLE = 1e-14
-"""Of a coefficient beside the largest: what rounding of the model's numbers leaves."""
+NEGLIGIBLE_RATIO = 1e-14
+"""Ratio to the largest coefficient below which one is rounding of the model's numbers."""
 
 Harmonic = tuple[Any, Any, Any]
 """(k . q, A_k, B_k)."""
@@ -44,7 +44,7 @@ class TooManyTermsError(Exception):
 
 
 def fourier(expression: Any, *, exact: bool = True) -> list[Harmonic]:
-    """The harmonics of an expression. Other functions, and roots, count as symbols of their own.
+    """Return the harmonics of an expression. Other functions, and roots, count as symbols of their own.
 
     `exact`: whether the numbers in it are; else coefficients that rounding left are dropped.
     """
@@ -68,7 +68,7 @@ def fourier(expression: Any, *, exact: bool = True) -> list[Harmonic]:
 
 
 def from_fourier(harmonics: Iterable[Harmonic]) -> Any:
-    """The sum (1) as an expression, multiplied out."""
+    """Return the sum (1) as an expression, multiplied out."""
     sp = sympy()
     terms = []
     for angle, A, B in harmonics:
@@ -78,7 +78,7 @@ def from_fourier(harmonics: Iterable[Harmonic]) -> Any:
 
 
 def _polynomial(expression: Any) -> tuple[Any, list[Any], list[Any]]:
-    """The expression as a polynomial in its symbols, then sine and cosine of each angle."""
+    """Return the expression as a polynomial in its symbols, then sine and cosine of each angle."""
     sp = sympy()
     from sympy.polys.rings import ring
 
@@ -140,7 +140,7 @@ def _check(polynomial: Any) -> Any:
 
 @cache
 def _powers(a: int, b: int) -> tuple[tuple[int, Fraction, Fraction], ...]:
-    """sin^a u cos^b u as sum of (re + i im) exp(i j u): the (j, re, im)."""
+    """Return sin^a u cos^b u as sum of (re + i im) exp(i j u): the (j, re, im)."""
     found: dict[int, Fraction] = defaultdict(Fraction)
     for r in range(a + 1):
         for s in range(b + 1):
@@ -151,7 +151,7 @@ def _powers(a: int, b: int) -> tuple[tuple[int, Fraction, Fraction], ...]:
 
 
 def _parts(angles: list[Any]) -> tuple[list[Any], list[tuple[Any, ...]]]:
-    """What the angles are sums of (symbols, and constants), and the multiples of these in each angle."""
+    """Return the summands of the angles (symbols and constants), and their multiples in each angle."""
     sums = [u.as_coefficients_dict() for u in angles]
     parts = sorted({part for u in sums for part in u}, key=sympy().default_sort_key)
     return parts, [tuple(_whole(u.get(part, 0)) for part in parts) for u in sums]
@@ -163,7 +163,7 @@ def _whole(x: Any) -> int | Fraction:
 
 
 def _times(waves: Waves, u: tuple[Any, ...], factors: Any) -> Waves:
-    """Waves, by their k, times those of a power of sin u and cos u."""
+    """Multiply waves, by their k, by those of a power of sin u and cos u."""
     QQ = sympy().QQ
     result: dict[Any, list[Any]] = {}
     for j, re, im in factors:
@@ -176,7 +176,7 @@ def _times(waves: Waves, u: tuple[Any, ...], factors: Any) -> Waves:
 
 def _drop_rounding(sums: dict[Any, dict[Any, list[Any]]]) -> None:
     entries = [entry for monomials in sums.values() for entry in monomials.values()]
-    least = NEGLIGIBLE * max((abs(float(x)) for entry in entries for x in entry), default=0.0)
+    least = NEGLIGIBLE_RATIO * max((abs(float(x)) for entry in entries for x in entry), default=0.0)
     for entry in entries:
         for place in (0, 1):
             if abs(float(entry[place])) < least:
@@ -184,7 +184,7 @@ def _drop_rounding(sums: dict[Any, dict[Any, list[Any]]]) -> None:
 
 
 def _real(sums: dict[Any, dict[Any, list[Any]]], symbols: list[Any], parts: list[Any]) -> list[Harmonic]:
-    """k and -k together: cosines with 2 Re c, sines with -2 Im c."""
+    """Combine k and -k: cosines with 2 Re c, sines with -2 Im c."""
     sp = sympy()
     harmonics: dict[Any, list[list[Any]]] = {}
     for k, monomials in sums.items():

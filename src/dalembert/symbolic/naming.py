@@ -30,8 +30,8 @@ GREEK = (
     "rho", "sigma", "phi", "chi", "psi", "omega",
 )  # fmt: skip
 MOMENTS = ("xx", "yy", "zz", "xy", "xz", "yz")
-SAME = 1e-12
-"""Relative difference of numbers of one body that are taken as the same length."""
+SAME_LENGTH_TOLERANCE = 1e-12
+"""Relative difference up to which two numbers of one body are the same length."""
 
 
 class Coordinates(NamedTuple):
@@ -45,7 +45,7 @@ class Coordinates(NamedTuple):
 
 
 def coordinate_symbols(model: Model, names: Sequence[str] | None) -> Coordinates:
-    """Symbols for the model's coordinates; `names` (nq) instead of those made from the joints."""
+    """Return symbols for the model's coordinates; `names` (nq) instead of those made from the joints."""
     sp = sympy()
     q_stems, v_stems = _stems(model)
     if names is not None:
@@ -75,7 +75,8 @@ def coordinate_symbols(model: Model, names: Sequence[str] | None) -> Coordinates
 
 
 def _stems(model: Model) -> tuple[list[str], list[tuple[str, bool]]]:
-    """A name for each entry of q; for each of v a name and whether it is the rate of the q of that name."""
+    """Return a name for each entry of q; for each of v a name and whether it is the rate of the q of that
+    name."""
     independent = [body for body in model.bodies if body.dependence is None and body.nv]
     alone = model.nq == 1
     q_stems = [""] * model.nq
@@ -103,7 +104,7 @@ def _marks(count: int) -> list[Any]:
 
 
 def _rate_names(stem: str, is_rate: bool) -> tuple[str, str, str]:
-    """The names of a velocity, its derivative, and its force."""
+    """Return the names of a velocity, its derivative, and its force."""
     head, _, tail = stem.partition("_")
     below = f"_{tail}" if tail else ""
     force = f"tau{below}" if head in ("q", "v") else f"tau_{head}{below}"
@@ -113,7 +114,7 @@ def _rate_names(stem: str, is_rate: bool) -> tuple[str, str, str]:
 
 
 def _typeset(name: str) -> str:
-    """LaTeX of a name: what stands after the first underscore is a subscript, words upright."""
+    """Return a name in LaTeX: the part after the first underscore is a subscript, words are upright."""
     sp = sympy()
     head, _, tail = name.partition("_")
     letter = sp.latex(sp.Symbol(head))
@@ -126,7 +127,8 @@ def _typeset(name: str) -> str:
 
 
 def chosen_values(model: Model, parameters: str | Iterable[str]) -> list[str]:
-    """The names of the values that become symbols; "all": masses, lengths, inertias, armature, gravity."""
+    """Return the names of the values that become symbols; "all":
+    masses, lengths, inertias, armature, gravity."""
     if isinstance(parameters, str) and parameters != "all":
         parameters = (parameters,)
     if parameters != "all":
@@ -183,12 +185,13 @@ class ParameterNames:
         return Vec3(*self._position(self._com_letter(body), body.index, list(body.inertia.com)))
 
     def _placement(self, placement: Placement, index: int, joint: Joint) -> Transform:
-        """A place on a body, its position in symbols."""
+        """Return a place on a body, with its position in symbols."""
         X = exact_placement(placement.as_transform(), [], joint).as_transform()
         return Transform(X.R, Vec3(*self._position("l", index, list(placement.as_transform().p))))
 
     def _loop(self, loop: Loop) -> Loop:
-        """Not for run-time parameters, which know no loops; its joint has exact numbers."""
+        """Return the loop with symbols; its joint has exact numbers.
+        Run-time parameters do not cover loops."""
         exact = exact_loop(loop, [])
         return dataclasses.replace(
             exact,
@@ -197,7 +200,7 @@ class ParameterNames:
         )
 
     def _plain(self, name: str) -> Any:
-        """Symbols for other values, named as they are."""
+        """Return symbols for other values, with the names of these."""
         value = self._model.value(name)
         stem = re.sub(r"\W+", "_", name)
         if isinstance(value, float):
@@ -209,7 +212,7 @@ class ParameterNames:
         return "" if self._single and index == 0 else f"_{index + 1}"
 
     def _symbol(self, name: str, value: Any) -> Any:
-        """A positive symbol with the sign of its value; zero stays zero."""
+        """Return a positive symbol with the sign of its value; zero stays zero."""
         sp = sympy()
         number = float(value)
         if number == 0.0:
@@ -222,7 +225,7 @@ class ParameterNames:
         return made if number > 0.0 else -made
 
     def _vector(self, stem: str, numbers: list[Any]) -> list[Any]:
-        """One symbol if only one component is not zero, else one for each."""
+        """Return one symbol if only one component is not zero, else one for each."""
         several = sum(float(x) != 0.0 for x in numbers) > 1
         joint = "" if "_" in stem else "_"
         return [
@@ -231,14 +234,18 @@ class ParameterNames:
         ]
 
     def _position(self, letter: str, index: int, numbers: list[Any]) -> list[Any]:
-        """A point of a body (-1: of the world): the same distances have the same symbols."""
+        """Return a point of a body (-1: of the world): the same distances have the same symbols."""
         sp = sympy()
         known = self._lengths.setdefault(index, [])
         several = sum(float(x) != 0.0 for x in numbers) > 1
         found = []
         for component, x in zip(COMPONENTS, numbers):
             size = abs(float(x))
-            same = next((s for n, s in known if abs(n - size) <= SAME * size), None) if size else None
+            same = (
+                next((s for n, s in known if abs(n - size) <= SAME_LENGTH_TOLERANCE * size), None)
+                if size
+                else None
+            )
             if same is not None:
                 found.append(same if float(x) > 0.0 else -same)
                 continue
@@ -252,7 +259,7 @@ class ParameterNames:
         return found
 
     def _com_letter(self, body: Body) -> str:
-        """l where the centre of mass is the only length of the body, or the end of it; else c."""
+        """Return "l" if the centre of mass is the only length of the body, or its end; else "c"."""
         ends = [
             list(other.placement.as_transform().p)
             for other in self._model.bodies
@@ -267,18 +274,18 @@ class ParameterNames:
         ends += [list(placement.as_transform().p) for index, placement in places if index == body.index]
         lengths = {abs(float(x)) for end in ends for x in end} - {0.0}
         own = {abs(float(x)) for x in body.inertia.com} - {0.0}
-        close = all(any(abs(x - y) <= SAME * x for y in lengths) for x in own)
+        close = all(any(abs(x - y) <= SAME_LENGTH_TOLERANCE * x for y in lengths) for x in own)
         return "l" if not lengths or close else "c"
 
     def _moments(self, body: Body) -> SymMat3:
-        """Equal moments share a symbol; a single one is plain I."""
+        """Return symbols of moments: equal moments share a symbol, a single one is plain I."""
         sp = sympy()
         numbers = [float(x) for x in body.inertia.inertia_at_com.leaves()]
         size = max(abs(x) for x in numbers)
-        kept = [x if abs(x) > SAME * size else 0.0 for x in numbers]
+        kept = [x if abs(x) > SAME_LENGTH_TOLERANCE * size else 0.0 for x in numbers]
         different: list[float] = []
         for x in kept:
-            if x and not any(abs(x - y) <= SAME * abs(x) for y in different):
+            if x and not any(abs(x - y) <= SAME_LENGTH_TOLERANCE * abs(x) for y in different):
                 different.append(x)
         label = self._label(body.index)
         made: dict[float, Any] = {}
@@ -287,7 +294,7 @@ class ParameterNames:
             if not x:
                 entries.append(sp.Integer(0))
                 continue
-            key = next(y for y in different if abs(x - y) <= SAME * abs(x))
+            key = next(y for y in different if abs(x - y) <= SAME_LENGTH_TOLERANCE * abs(x))
             if key not in made:
                 suffix = "" if len(different) == 1 else ("" if label else "_") + name
                 made[key] = self._symbol(f"I{label}{suffix}", key)

@@ -1,4 +1,4 @@
-"""SymPy, imported when a formula is first asked for: `import dalembert` must not load it."""
+"""SymPy, imported with the first formula: `import dalembert` must not load it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["sympy"]
 
 
 def sympy() -> Any:
-    """The module `sympy`; an error that names the extra where it is not installed."""
+    """Return the module `sympy`; raise an error that names the extra if it is not installed."""
     try:
         import sympy as module
     except ImportError as error:

@@ -16,7 +16,7 @@ LARGEST_DENOMINATOR = 360
 
 
 def typeset(expression: Any, symbols: dict[Any, str]) -> str:
-    """LaTeX of one expression, with names for its symbols; fractions that nobody would write as decimals."""
+    """Return one expression in LaTeX, with names for its symbols, and uncommon fractions as decimals."""
     sp = sympy()
     numbers = [*expression.atoms(sp.Float), *(x for x in expression.atoms(sp.Rational) if _is_decimal(x))]
     decimals = {x: sp.Float(f"{float(x):.6g}", 6) for x in numbers}
@@ -28,7 +28,7 @@ def _is_decimal(x: Any) -> bool:
 
 
 def _term(coefficient: Any, factor: Any, names: dict[Any, str]) -> str:
-    """coefficient times factor, the factor last."""
+    """Return coefficient times factor, the factor last."""
     if coefficient == 0:
         return ""
     last = typeset(factor, names)
@@ -39,7 +39,8 @@ def _term(coefficient: Any, factor: Any, names: dict[Any, str]) -> str:
 
 
 def aligned_equations(equations: EquationsOfMotion) -> str:
-    """One line an equation: inertial terms, velocity terms, gravity = forces; then the constraints."""
+    """Return one line for each equation: inertial terms, velocity terms, gravity = forces;
+    then the constraints."""
     names = dict(equations.typesetting)
     lines = []
     M, K, a = equations.mass_matrix, equations.constraint_jacobian, equations.a
@@ -56,7 +57,7 @@ def aligned_equations(equations: EquationsOfMotion) -> str:
 
 
 def _sum(parts: list[str]) -> str:
-    """Terms in the given order, signs between them."""
+    """Return the sum of terms in the given order, with signs between them."""
     texts = [text for text in parts if text]
     joined = texts[0] if texts else "0"
     for text in texts[1:]:

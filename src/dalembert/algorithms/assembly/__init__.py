@@ -1,4 +1,4 @@
-"""Systems put together from subsystems (Featherstone 2008 chapters 3 and 7).
+"""Systems assembled from subsystems (Featherstone 2008 chapters 3 and 7).
 
 Equations of motion are collected and constraints applied to them, all at once, one body at a time or in
 pairs; articulated bodies are connected at their handles.

@@ -66,7 +66,8 @@ def projected_equations(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> Equations:
-    """M a + b = tau of a tree: the bodies collected (Eq. 3.10) and projected (Eq. 3.21)."""
+    """Return M a + b = tau of a tree: the equations of the bodies collected
+    (Eq. 3.10) and projected (Eq. 3.21)."""
     f_x = body_forces(tree, q, external_forces, external_frame, time)
     moved = velocity_products(tree, q, v, f_x, time)
 
@@ -93,7 +94,7 @@ def projected_equations(
 
 
 def _with_armature(tree: Tree, M: Matrix) -> Matrix:
-    """M plus the armature of every joint at its places in v."""
+    """Return M plus the armature of every joint at its places in v."""
     for body in tree.bodies:
         for places, armature in zip(velocity_places(body), body.armature, strict=True):
             if is_zero(armature):

@@ -27,7 +27,7 @@ from dalembert.algorithms.dense import (
     minus,
     product,
     times,
-    transposed,
+    transpose,
     zeros,
 )
 from dalembert.algorithms.elimination import solve
@@ -65,7 +65,7 @@ class Expressed(NamedTuple):
 
 
 def solve_composite(equation: CompositeEquation, width: int = 6) -> list[Expressed]:
-    """Every unknown as a function of y, which has `width` numbers (2)."""
+    """Solve for every unknown as a function of y, which has `width` numbers (2)."""
     sizes = equation.sizes
     present = [i for i, size in enumerate(sizes) if size]  # a joint may have no freedom or no constraint
     A = [list(row) for row in equation.matrix]
@@ -85,7 +85,7 @@ def solve_composite(equation: CompositeEquation, width: int = 6) -> list[Express
             below = A[i][j]
             if i <= j or below is None:
                 continue
-            factor = transposed(solve(transposed(pivot), transposed(below)))  # below pivot^-1
+            factor = transpose(solve(transpose(pivot), transpose(below)))  # below pivot^-1
             for k in present:
                 if k > j:
                     A[i][k] = _less(A[i][k], factor, A[j][k])
@@ -112,7 +112,7 @@ def standard_equations(
     c: Motion,
     tau: Sequence[Scalar],
 ) -> CompositeEquation:
-    """x = (f, f_1, f_2, a_2, q̈), y = a_1: Eqs 7.51 to 7.55."""
+    """Return the equations of x = (f, f_1, f_2, a_2, q̈), y = a_1: Eqs 7.51 to 7.55."""
     one, n = identity(6), len(S)
     S_rows, S_transposed = _rows(S), [s.to_list() for s in S]
     matrix: list[list[Block]] = [
@@ -136,7 +136,8 @@ def variant_1_equations(
     c: Motion,
     tau: Sequence[Scalar],
 ) -> CompositeEquation:
-    """x = (a_1, a_2, f_1, f_2, lambda), y = f: inverse inertias and the implicit joint constraint."""
+    """Return the equations of x = (a_1, a_2, f_1, f_2, lambda), y = f,
+    with inverse inertias and the implicit joint constraint."""
     one, n = identity(6), len(T)
     T_rows, T_transposed = _rows(T), [t.to_list() for t in T]
     matrix: list[list[Block]] = [
@@ -166,7 +167,8 @@ def variant_2_equations(
     c: Motion,
     tau: Sequence[Scalar],
 ) -> CompositeEquation:
-    """x = (f, f_1, f_2, a_2, lambda), y = a_1: inertias and the implicit joint constraint."""
+    """Return the equations of x = (f, f_1, f_2, a_2, lambda), y = a_1,
+    with inertias and the implicit joint constraint."""
     one, n = identity(6), len(T)
     T_rows, T_transposed = _rows(T), [t.to_list() for t in T]
     matrix: list[list[Block]] = [
@@ -189,7 +191,7 @@ def variant_2_equations(
 
 
 def _less(block: Block, factor: Matrix, over: Block) -> Block:
-    """block - factor over, where either may be zero."""
+    """Return block - factor over, where either may be zero."""
     if over is None:
         return block
     change = product(factor, over)
@@ -201,5 +203,5 @@ def _negative(A: Rows) -> Matrix:
 
 
 def _rows(columns: Sequence[Motion | Force]) -> Matrix:
-    """The 6 x n matrix with these columns."""
-    return transposed([column.to_list() for column in columns]) or zeros(6, 0)
+    """Return the 6 x n matrix with these columns."""
+    return transpose([column.to_list() for column in columns]) or zeros(6, 0)

@@ -34,7 +34,7 @@ class Equations(NamedTuple):
 
 
 def body_equations(inertia: RigidInertia | ArticulatedInertia, p: Force, f: Force) -> Equations:
-    """I a + p = f of one body in spatial coordinates: six equations (Eq. 2.69)."""
+    """Return I a + p = f of one body in spatial coordinates: six equations (Eq. 2.69)."""
     return Equations(inertia.matrix(), p.to_list(), f.to_list())
 
 
@@ -48,13 +48,13 @@ def tree_equations(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> Equations:
-    """H a + C = tau of a tree in joint coordinates (Eq. 3.1), external forces in C."""
+    """Return H a + C = tau of a tree in joint coordinates (Eq. 3.1), external forces in C."""
     C = bias_forces(tree, q, v, external_forces=external_forces, external_frame=external_frame, time=time)
     return Equations(mass_matrix(tree, q, time=time), C, list(tau))
 
 
 def collect(systems: Iterable[Equations]) -> Equations:
-    """The equations of all systems as those of one (Eq. 3.10)."""
+    """Return the equations of all systems as those of one (Eq. 3.10)."""
     held = list(systems)
     n = sum(len(system.C) for system in held)
     H: Matrix = []
@@ -65,6 +65,6 @@ def collect(systems: Iterable[Equations]) -> Equations:
 
 
 def free_acceleration(equations: Equations) -> Vector:
-    """a = H^-1 (tau - C): the motion without further constraints."""
+    """Return a = H^-1 (tau - C): the motion without further constraints."""
     H, C, tau = equations
     return factor(H).solve([t - c for t, c in zip(tau, C, strict=True)])

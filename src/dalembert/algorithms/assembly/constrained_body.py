@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dalembert.algorithms.articulated import joint_inertia
 from dalembert.algorithms.assembly.collecting import Equations, body_equations
 from dalembert.algorithms.assembly.implicit import constrain
-from dalembert.algorithms.dense import Matrix, symmetric_product, times, transposed, zeros
+from dalembert.algorithms.dense import Matrix, symmetric_product, times, transpose, zeros
 from dalembert.algorithms.small_solve import factor
 from dalembert.scalar import Scalar
 from dalembert.spatial import ArticulatedInertia, Force, Motion, RigidInertia
@@ -26,13 +26,13 @@ Inertia = RigidInertia | ArticulatedInertia
 def apparent_inverse_inertia(
     inertia: Inertia, p: Force, S: Sequence[Motion], c: Motion
 ) -> tuple[Matrix, Motion]:
-    """Method 1: (Phi, b) of a = Phi f + b, Phi = S (S^T I S)^-1 S^T, b = c - Phi (I c + p).
+    """Return (Phi, b) of a = Phi f + b by method 1: Phi = S (S^T I S)^-1 S^T, b = c - Phi (I c + p).
 
     Phi has the range S, the null space S^⊥ and the rank of S (Eqs 3.53 to 3.55).
     """
     own = factor(joint_inertia(S, [inertia * s for s in S], [0.0] * len(S)))
     columns = [s.to_list() for s in S]
-    rows = transposed(columns) or zeros(6, 0)
+    rows = transpose(columns) or zeros(6, 0)
     weighted = [own.solve(row) for row in rows]  # the rows of S (S^T I S)^-1
     Phi = symmetric_product(weighted, rows)
     return Phi, c - Motion.of(times(Phi, (inertia * c + p).to_list()))
@@ -41,7 +41,8 @@ def apparent_inverse_inertia(
 def body_with_constraint_forces(
     inertia: Inertia, p: Force, T: Sequence[Force], k: Sequence[Scalar], f: Force
 ) -> tuple[Motion, list[Scalar]]:
-    """Method 2: (a, lambda) of [I T; T^T 0] [a; -lambda] = [f - p; k], k = -T'^T v = T^T c (Eq. 3.60)."""
+    """Return (a, lambda) by method 2: [I T; T^T 0] [a; -lambda] = [f - p; k],
+    k = -T'^T v = T^T c (Eq. 3.60)."""
     a, multipliers = constrain(body_equations(inertia, p, f), [t.to_list() for t in T], k)
     return Motion.of(a), multipliers
 
@@ -49,7 +50,7 @@ def body_with_constraint_forces(
 def body_in_joint_coordinates(
     inertia: Inertia, p: Force, S: Sequence[Motion], c: Motion, f: Force
 ) -> Equations:
-    """Method 3: H q̈ + C = tau with H = S^T I S, C = S^T (I c + p), tau = S^T f (Eqs 3.61 to 3.64)."""
+    """Return H q̈ + C = tau by method 3: H = S^T I S, C = S^T (I c + p), tau = S^T f (Eqs 3.61 to 3.64)."""
     H = joint_inertia(S, [inertia * s for s in S], [0.0] * len(S))
     bias = inertia * c + p
     return Equations(H, [s.dot(bias) for s in S], [s.dot(f) for s in S])

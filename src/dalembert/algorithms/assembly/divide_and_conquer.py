@@ -32,7 +32,7 @@ from dalembert.algorithms.assembly.loop_joints import loop_handle_joint, velocit
 from dalembert.algorithms.assembly.planning import AssemblyPlan, plan_in_pairs, plan_one_by_one
 from dalembert.algorithms.assembly.variants import relative_acceleration
 from dalembert.algorithms.dense import dot, times
-from dalembert.algorithms.external_forces import ExternalForces, Surroundings
+from dalembert.algorithms.external_forces import Conditions, ExternalForces
 from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
 from dalembert.algorithms.open_tree import has_couplings
 from dalembert.algorithms.stabilization import Stabilization
@@ -56,7 +56,7 @@ def divide_and_conquer(
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     tau: Sequence[Scalar],
-    **options: Unpack[Surroundings],
+    **options: Unpack[Conditions],
 ) -> list[Scalar]:
     """Solve M a + b = tau + external (and K a = k of loops) for a `(nv,)`, parts put together in pairs."""
     return forward_dynamics_by_plan(tree, q, v, tau, plan_in_pairs(tree), **options)
@@ -67,7 +67,7 @@ def forward_dynamics_by_inverse_inertias(
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     tau: Sequence[Scalar],
-    **options: Unpack[Surroundings],
+    **options: Unpack[Conditions],
 ) -> list[Scalar]:
     """Solve for a `(nv,)` as `divide_and_conquer` does, one body at a time: variant 1 of Table 7.2."""
     return forward_dynamics_by_plan(tree, q, v, tau, plan_one_by_one(tree), **options)
@@ -85,9 +85,9 @@ def forward_dynamics_by_plan(
     time: Scalar | None = None,
     stabilization: Stabilization = None,
 ) -> list[Scalar]:
-    """a `(nv,)` by assembly in any order."""
+    """Return a `(nv,)` by assembly in any order."""
     system = _system(tree, q, v, tau, external_forces, external_frame, time=time, stabilization=stabilization)
-    parts, connected = _assembled(system, plan)
+    parts, connected = _assemble(system, plan)
     forces = _joint_forces_on_bodies(system, plan, parts, connected)
     a = [
         body.acceleration(i, {i: force})
@@ -116,7 +116,7 @@ def handle_equations(
     time: Scalar | None = None,
     stabilization: Stabilization = None,
 ) -> ArticulatedBody:
-    """a_i = sum_j Phi_ij f_j + b_i of bodies (by index) as handles of the system, assembled in pairs.
+    """Return a_i = sum_j Phi_ij f_j + b_i of bodies (by index) as handles of the system, assembled in pairs.
 
     Spatial accelerations and forces in the coordinates of each body, as `projection.handle_inverse_inertia`
     and `handle_bias_acceleration` give them; here in O(N) operations, and for systems with loops too
@@ -124,14 +124,14 @@ def handle_equations(
     """
     plan = plan_in_pairs(tree, handles=handles)
     system = _system(tree, q, v, tau, external_forces, external_frame, time=time, stabilization=stabilization)
-    parts, _ = _assembled(system, plan)
+    parts, _ = _assemble(system, plan)
     used = {k for step in plan.steps for k in step.parts}
     whole = collect_parts(part for k, part in enumerate(parts) if k not in used)
     poses = forward_kinematics(tree, q, time=time)
     velocities = body_velocities(tree, q, v, time=time)
 
     def spatial(i: int, b: Motion) -> Motion:
-        """Of an acceleration seen by the co-moving observers, who fall freely."""
+        """Return the spatial acceleration for one seen by the co-moving observers, who fall freely."""
         fall = poses[i].R.transposed_times(tree.gravity)
         return Motion(b.angular, b.linear + fall - velocities[i].angular.cross(velocities[i].linear))
 
@@ -175,8 +175,8 @@ def _system(
     return _System(held, bodies, world, joints)
 
 
-def _assembled(system: _System, plan: AssemblyPlan) -> tuple[list[ArticulatedBody], list[ConnectedJoints]]:
-    """All parts, the bodies first and then the result of each step; and the joints of each step."""
+def _assemble(system: _System, plan: AssemblyPlan) -> tuple[list[ArticulatedBody], list[ConnectedJoints]]:
+    """Return all parts (the bodies, then the result of each step) and the joints of each step."""
     parts = list(system.bodies)
     connected: list[ConnectedJoints] = []
     for step in plan.steps:
@@ -194,7 +194,7 @@ def _joint_forces_on_bodies(
     parts: Sequence[ArticulatedBody],
     connected: Sequence[ConnectedJoints],
 ) -> list[Force]:
-    """The force of all its joints on every body: disassembly, from the whole to the bodies."""
+    """Return the force of all joints on every body, by disassembly from the whole to the bodies."""
     n = len(system.bodies)
     forces: list[dict[int, Force]] = [{} for _ in parts]
     for number in reversed(range(len(plan.steps))):
@@ -205,13 +205,13 @@ def _joint_forces_on_bodies(
 
 
 def _free_body(body: Body, p: Force) -> ArticulatedBody:
-    """a = Phi f + b of a body alone."""
+    """Return a = Phi f + b of a body alone."""
     Phi = body.inertia.inverse_matrix()
     return single_body(body.index, Phi, Motion.of(times(Phi, (-p).to_list())))
 
 
 def _handle_joint(body: Body, joint: JointForces) -> HandleJoint:
-    """A tree joint between the handles of a body and of its parent."""
+    """Return a tree joint between the handles of a body and of its parent."""
     return HandleJoint(
         predecessor=body.parent,
         successor=body.index,
@@ -225,7 +225,7 @@ def _handle_joint(body: Body, joint: JointForces) -> HandleJoint:
 
 
 def _with_scale(joint: HandleJoint, bodies: Sequence[ArticulatedBody]) -> HandleJoint:
-    """The joint with what the diagonal of Y would be if its two bodies were free."""
+    """Return the joint with the diagonal that Y would have if its two bodies were free."""
     sides = ((joint.predecessor, joint.T_predecessor), (joint.successor, joint.T_successor))
     scale = list(joint.E)
     for handle, T in sides:

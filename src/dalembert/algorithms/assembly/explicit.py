@@ -27,7 +27,7 @@ from dalembert.algorithms.dense import (
     identity,
     symmetric_product,
     times,
-    transposed,
+    transpose,
 )
 from dalembert.algorithms.small_solve import factor
 from dalembert.scalar import Scalar
@@ -44,9 +44,9 @@ class Reduced(NamedTuple):
 
 
 def project(equations: Equations, G: Rows, g: Sequence[Scalar]) -> Equations:
-    """H_G y'' + C_G = u (Eq. 3.21): a system like the first, in the independent variables."""
+    """Return H_G y'' + C_G = u (Eq. 3.21): a system like the first, in the independent variables."""
     H, C, tau = equations
-    columns = transposed(G)
+    columns = transpose(G)
     moved = [times(H, column) for column in columns]  # the columns of H G
     H_G = symmetric_product(columns, moved)
     bias = [c + x for c, x in zip(C, times(H, g), strict=True)]
@@ -54,7 +54,7 @@ def project(equations: Equations, G: Rows, g: Sequence[Scalar]) -> Equations:
 
 
 def constrain_explicitly(equations: Equations, G: Rows, g: Sequence[Scalar]) -> Reduced:
-    """a, tau_c and y'' of the constrained system, by projection (Eq. 3.20)."""
+    """Return a, tau_c and y'' of the constrained system, by projection (Eq. 3.20)."""
     H, C, tau = equations
     independent = free_acceleration(project(equations, G, g))
     acceleration = [dot(row, independent) + g_i for row, g_i in zip(G, g, strict=True)]
@@ -63,23 +63,23 @@ def constrain_explicitly(equations: Equations, G: Rows, g: Sequence[Scalar]) -> 
 
 
 def three_block_system(equations: Equations, G: Rows, g: Sequence[Scalar]) -> tuple[Matrix, Vector]:
-    """Matrix and right-hand side of Eq. 3.18, whose unknowns are a, tau_c, y''."""
+    """Return matrix and right-hand side of Eq. 3.18, whose unknowns are a, tau_c, y''."""
     H, C, tau = equations
     n, ny = len(H), len(G[0]) if G else 0
     unit = identity(n)
     top = [[*row, *[-x for x in e], *[0.0] * ny] for row, e in zip(H, unit, strict=True)]
     middle = [[*[-x for x in e], *[0.0] * n, *row] for e, row in zip(unit, G, strict=True)]
-    bottom = [[*[0.0] * n, *column, *[0.0] * ny] for column in transposed(G)]
+    bottom = [[*[0.0] * n, *column, *[0.0] * ny] for column in transpose(G)]
     right = [*[t - c for t, c in zip(tau, C, strict=True)], *[-x for x in g], *[0.0] * ny]
     return top + middle + bottom, right
 
 
 def dual_system(equations: Equations, G: Rows, g: Sequence[Scalar]) -> tuple[Matrix, Vector]:
-    """Matrix and right-hand side of Eq. 3.19, whose unknowns are -tau_c, y'': the dual of Eq. 3.17."""
+    """Return matrix and right-hand side of Eq. 3.19, whose unknowns are -tau_c, y'': the dual of Eq. 3.17."""
     n, ny = len(equations.H), len(G[0]) if G else 0
     inertia = factor(equations.H)
     inverse = [inertia.solve(e) for e in identity(n)]
-    top = [[*row, *own] for row, own in zip(transposed(inverse), G, strict=True)]
-    bottom = [[*column, *[0.0] * ny] for column in transposed(G)]
+    top = [[*row, *own] for row, own in zip(transpose(inverse), G, strict=True)]
+    bottom = [[*column, *[0.0] * ny] for column in transpose(G)]
     free = free_acceleration(equations)
     return top + bottom, [*[a - x for a, x in zip(free, g, strict=True)], *[0.0] * ny]

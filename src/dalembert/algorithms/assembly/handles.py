@@ -28,7 +28,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
-from dalembert.algorithms.dense import Matrix, Vector, dot, times, transposed
+from dalembert.algorithms.dense import Matrix, Vector, dot, times, transpose
 from dalembert.algorithms.small_solve import factor, factor_semidefinite
 from dalembert.scalar import Scalar, is_zero
 from dalembert.spatial import Force, Motion
@@ -58,14 +58,14 @@ class ArticulatedBody:
         return tuple(sorted(self.b))
 
     def response(self, i: int, j: int, force: Force) -> Vector | None:
-        """Phi_ij f: what a force on handle j does to the acceleration of handle i; None: nothing."""
+        """Return Phi_ij f, the acceleration of handle i by a force on handle j; None for zero."""
         block = self.Phi.get((min(i, j), max(i, j)))
         if block is None:
             return None
-        return times(block if i <= j else transposed(block), force.to_list())
+        return times(block if i <= j else transpose(block), force.to_list())
 
     def acceleration(self, i: int, forces: Mapping[int, Force]) -> Motion:
-        """a_i, under forces on the handles (Eq. 7.57)."""
+        """Return a_i, under forces on the handles (Eq. 7.57)."""
         total = self.b[i].to_list()
         for j, force in forces.items():
             total = _sum(total, self.response(i, j, force))
@@ -91,13 +91,13 @@ class HandleJoint(NamedTuple):
     scale: list[Scalar] | None = None
 
     def across(self, motions: Mapping[int, Motion]) -> Vector:
-        """T^T (a_s - a_p) for motions of the handles."""
+        """Return T^T (a_s - a_p) for motions of the handles."""
         a_s, a_p = motions[self.successor], motions[self.predecessor]
         return [a_s.dot(s) - a_p.dot(p) for s, p in zip(self.T_successor, self.T_predecessor, strict=True)]
 
 
 class ConnectedJoints(NamedTuple):
-    """Joints that have been connected, with what it takes to find their forces again (2)."""
+    """Joints that have been connected, with the factors that give their forces (2)."""
 
     joints: tuple[HandleJoint, ...]
     L: Matrix
@@ -107,12 +107,13 @@ class ConnectedJoints(NamedTuple):
 
 
 def single_body(handle: int, Phi: Matrix | None, b: Motion) -> ArticulatedBody:
-    """One body as its own handle; Phi None: a body that no force can accelerate, such as the world."""
+    """Return one body as its own handle; Phi is None for a body that no force can accelerate,
+    such as the world."""
     return ArticulatedBody({} if Phi is None else {(handle, handle): Phi}, {handle: b})
 
 
 def collect_parts(parts: Iterable[ArticulatedBody]) -> ArticulatedBody:
-    """Several articulated bodies as one: their equations side by side (Eq. 3.10)."""
+    """Return several articulated bodies as one: their equations side by side (Eq. 3.10)."""
     Phi: dict[tuple[int, int], Matrix] = {}
     b: dict[int, Motion] = {}
     for part in parts:
@@ -124,7 +125,7 @@ def collect_parts(parts: Iterable[ArticulatedBody]) -> ArticulatedBody:
 def connect(
     body: ArticulatedBody, joints: Sequence[HandleJoint], handles: Sequence[int]
 ) -> tuple[ArticulatedBody, ConnectedJoints]:
-    """The articulated body with the joints connected, seen at the given handles (Eqs 7.62, 7.63)."""
+    """Return the articulated body with the joints connected, seen at the given handles (Eqs 7.62, 7.63)."""
     b = {i: _with_active_forces(body, joints, i) for i in body.handles}
     K = {i: _columns(body, joints, i) for i in body.handles}
     columns = range(sum(len(joint.gamma) for joint in joints))
@@ -155,7 +156,8 @@ def connect(
 def disconnect(
     connected: ConnectedJoints, forces: Mapping[int, Force]
 ) -> tuple[dict[int, Force], list[Vector]]:
-    """Forces on all handles of the parts from those on the handles of the whole; lambda of each joint (7.62).
+    """Return the forces on all handles of the parts from those on the handles of the whole,
+    and lambda of each joint (7.62).
 
     A handle that the whole has lost feels the joints alone, one that it has kept both.
     """
@@ -180,7 +182,7 @@ def disconnect(
 
 
 def _with_active_forces(body: ArticulatedBody, joints: Sequence[HandleJoint], i: int) -> Motion:
-    """b_i with the active forces of the joints as external ones."""
+    """Return b_i with the active forces of the joints as external ones."""
     total = body.b[i].to_list()
     for joint in joints:
         total = _sum(total, body.response(i, joint.successor, joint.active_successor))
@@ -189,7 +191,7 @@ def _with_active_forces(body: ArticulatedBody, joints: Sequence[HandleJoint], i:
 
 
 def _columns(body: ArticulatedBody, joints: Sequence[HandleJoint], i: int) -> list[Vector]:
-    """The columns of K_i (1)."""
+    """Return the columns of K_i (1)."""
     columns = []
     for joint in joints:
         for s, p in zip(joint.T_successor, joint.T_predecessor, strict=True):
@@ -204,7 +206,7 @@ def _factors(Y: Matrix, scale: Vector | None) -> tuple[Matrix, Vector]:
 
 
 def _forward(L: Matrix, rows: Sequence[Sequence[Scalar]]) -> list[Vector]:
-    """L^-1 B, row by row, for a unit lower-triangular L."""
+    """Return L^-1 B, row by row, for a unit lower-triangular L."""
     found: list[Vector] = []
     for i, row in enumerate(rows):
         own = list(row)
@@ -218,7 +220,7 @@ def _forward(L: Matrix, rows: Sequence[Sequence[Scalar]]) -> list[Vector]:
 def _reduced_response(
     block: Matrix | None, V_i: list[Vector], V_j: list[Vector], reciprocals: Vector, symmetric: bool
 ) -> Matrix:
-    """Phi_ij - V_i^T d^-1 V_j (2), of which a symmetric block is computed once."""
+    """Return Phi_ij - V_i^T d^-1 V_j (2), of which a symmetric block is computed once."""
     left = _six_columns(V_i)
     right = _six_columns([[r * x for x in row] for r, row in zip(reciprocals, V_j, strict=True)])
 
@@ -233,7 +235,7 @@ def _reduced_response(
 
 
 def _six_columns(V: list[Vector]) -> list[Vector]:
-    """The six columns of V, which has a row for each force variable and may have none."""
+    """Return the six columns of V, which has a row for each force variable, or no rows."""
     return [[row[c] for row in V] for c in range(6)]
 
 

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.assembly.collecting import Equations
-from dalembert.algorithms.dense import Matrix, Rows, Vector, dot, transposed, zeros
+from dalembert.algorithms.dense import Matrix, Rows, Vector, dot, transpose, zeros
 from dalembert.algorithms.small_solve import factor, factor_semidefinite
 from dalembert.scalar import Scalar
 
@@ -49,6 +49,6 @@ def constrain(equations: Equations, K: Rows, k: Sequence[Scalar]) -> Constrained
 
 
 def constraint_matrix(H: Rows, K: Rows) -> Matrix:
-    """The coefficient matrix [[H, K^T], [K, 0]] of Eq. 3.17."""
-    upper = [[*row, *column] for row, column in zip(H, transposed(K) or zeros(len(H), 0), strict=True)]
+    """Return the coefficient matrix [[H, K^T], [K, 0]] of Eq. 3.17."""
+    upper = [[*row, *column] for row, column in zip(H, transpose(K) or zeros(len(H), 0), strict=True)]
     return upper + [[*row, *[0.0] * len(K)] for row in K]

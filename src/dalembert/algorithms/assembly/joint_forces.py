@@ -27,12 +27,12 @@ from dalembert.spatial import Force, Motion
 
 __all__ = ["JointForces", "joint_forces", "require_invertible_inertias"]
 
-LEAST_RATIO = 1e-12
-"""Of the smallest to the largest principal moment of a body that counts as able to turn about every axis."""
+MIN_DETERMINANT_RATIO = 1e-12
+"""Ratio of det(I) to tr(I)^3 up to which a body has no inertia about some axis."""
 
 
 class JointForces(NamedTuple):
-    """What a joint and its body contribute, in the body's coordinates.
+    """The terms of a joint and its body in the equations of motion, in body coordinates.
 
     `X` the body placed in its parent; `T` the columns of T' and `E` their diagonal (2, 3); `T_a`, and the
     active force `active` = T_a tau; `c` the velocity-product acceleration; `p` the body's bias force.
@@ -57,7 +57,7 @@ def joint_forces(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> PerBody[JointForces]:
-    """The joint forces of every body."""
+    """Return the joint forces of every body."""
     moved = velocity_products(tree, q, v, body_forces(tree, q, external_forces, external_frame, time), time)
 
     def step(body: Body, _: tuple[()]) -> tuple[tuple[()], JointForces]:
@@ -81,7 +81,7 @@ def require_invertible_inertias(tree: Tree, function: str) -> None:
             continue
         moments = body.inertia.inertia_at_com
         size = moments.trace()
-        if numbers[0] == 0.0 or moments.to_mat3().determinant() <= LEAST_RATIO * size * size * size:
+        if numbers[0] == 0.0 or moments.to_mat3().determinant() <= MIN_DETERMINANT_RATIO * size * size * size:
             raise ModelError(
                 f'{function}: body "{body.name}" has no inverse inertia, since it lacks mass or a moment of '
                 "inertia about some axis; give it one, or use the default method"

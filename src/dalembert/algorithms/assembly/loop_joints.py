@@ -26,7 +26,7 @@ __all__ = ["loop_handle_joint", "velocity_product_accelerations"]
 
 
 def velocity_product_accelerations(tree: Tree, joints: PerBody[JointForces]) -> PerBody[Motion]:
-    """a_i^vp = X a_lambda^vp + c_i of every body, in its own coordinates."""
+    """Return a_i^vp = X a_lambda^vp + c_i of every body, in its own coordinates."""
 
     def step(body: Body, a_parent: Motion) -> tuple[Motion, Motion]:
         a = joints[body].X.apply(a_parent) + joints[body].c
@@ -45,7 +45,7 @@ def loop_handle_joint(
     time: Scalar | None = None,
     stabilization: Stabilization = None,
 ) -> HandleJoint:
-    """The loop joint with T in the coordinates of both bodies and gamma of (1); it is passive."""
+    """Return the loop joint with T in the coordinates of both bodies and gamma of (1); it is passive."""
     rows = loop_rows(tree, loop, q, v, time=time)
     at_predecessor = loop.placement_predecessor.as_transform() @ rows.X
     T_p = tuple(at_predecessor.inverse_apply(t) for t in rows.T)

@@ -1,4 +1,4 @@
-"""In which order bodies are assembled: structure only, no scalar (Featherstone 2008 §3.2, §7.5).
+"""The order in which bodies are assembled: structure only, no scalars (Featherstone 2008 §3.2, §7.5).
 
 Joint i connects body i to its parent; loop joint l is joint N + l, as in chapter 8. Each body is a part; a
 step connects parts by joints into a new part. Handles of a part are its bodies to which joints outside it
@@ -43,7 +43,8 @@ class AssemblyPlan(NamedTuple):
 
 
 def plan_one_by_one(tree: Tree, *, handles: Iterable[int] = ()) -> AssemblyPlan:
-    """From the leaves inward, one body at a time; `handles`: bodies that stay handles to the end."""
+    """Plan the assembly from the leaves inward, one body at a time; `handles`:
+    bodies that stay handles to the end."""
     order = _Order(tree, handles)
     for joint in reversed(order.spanning):
         order.connect(joint)
@@ -51,7 +52,7 @@ def plan_one_by_one(tree: Tree, *, handles: Iterable[int] = ()) -> AssemblyPlan:
 
 
 def plan_in_pairs(tree: Tree, *, handles: Iterable[int] = ()) -> AssemblyPlan:
-    """Each part is cut where its halves are most alike in size; the halves are assembled alike.
+    """Plan the assembly in halves: each part is cut where its halves are most alike in size.
 
     A part with three handles is cut between them, so that none has more, but for the ends of further
     loops: the work for each step is bounded, and the whole is O(N). A chain has ceil(log2 N) levels.
@@ -95,7 +96,7 @@ class _Order:
         return [self.open[joint] for joint in self.spanning]
 
     def handles(self, bodies: Iterable[int]) -> tuple[int, ...]:
-        """Those of the bodies to which joints from others are still to be connected, or that are kept."""
+        """Return the bodies that joints from others are still to be connected to, and those that are kept."""
         inside = set(bodies)
         ends = {end for e in self.open.values() if not inside.issuperset(e[1:]) for end in e[1:]}
         return tuple(sorted((ends | self.kept) & inside))
@@ -125,7 +126,7 @@ class _Order:
 
 
 def _spanning_joints(n: int, edges: Iterable[_Edge]) -> list[int]:
-    """Joints that connect all bodies that can be reached from one another, the world left out."""
+    """Return joints that connect all bodies that can be reached from one another, without the world."""
     root = list(range(n))
 
     def find(i: int) -> int:
@@ -143,7 +144,7 @@ def _spanning_joints(n: int, edges: Iterable[_Edge]) -> list[int]:
 
 
 def _components(n: int, edges: Iterable[_Edge]) -> list[tuple[set[int], list[_Edge]]]:
-    """The trees of a forest: bodies and edges of each."""
+    """Return the trees of a forest: bodies and edges of each."""
     neighbours: list[list[_Edge]] = [[] for _ in range(n)]
     for edge in edges:
         neighbours[edge.predecessor].append(edge)
@@ -185,7 +186,7 @@ def _cut(component: tuple[set[int], list[_Edge]], order: _Order) -> None:
 
 
 def _beyond(bodies: set[int], edges: Iterable[_Edge]) -> dict[int, set[int]]:
-    """Of each edge of a tree of bodies: those on the far side of it, seen from the first body."""
+    """Return for each edge of a tree of bodies the bodies beyond it, seen from the first body."""
     outward: list[tuple[_Edge, int, int]] = []
     reached, pending = {min(bodies)}, [min(bodies)]
     while pending:

@@ -36,7 +36,7 @@ def assemble_inverse(
     c: Motion,
     tau: Sequence[Scalar],
 ) -> tuple[Matrix, Motion]:
-    """(Phi^A, b^A) of handle 1 with handle 2 jointed to it: variant 1.
+    """Return (Phi^A, b^A) of handle 1 with handle 2 jointed to it: variant 1.
 
     Y = T^T (Phi_1 + Phi_2) T,   z = T^T (c + b_1 - b_2 - (Phi_1 + Phi_2) T_a tau)
     Phi^A = Phi_1 - Phi_1 T Y^-1 T^T Phi_1,   b^A = b_1 - Phi_1 T_a tau - Phi_1 T Y^-1 z
@@ -65,7 +65,7 @@ def assemble_in_constraint_space(
     c: Motion,
     tau: Sequence[Scalar],
 ) -> tuple[ArticulatedInertia, Force]:
-    """(I^A, p^A) of handle 1 with handle 2 jointed to it: variant 2.
+    """Return (I^A, p^A) of handle 1 with handle 2 jointed to it: variant 2.
 
     Y = T^T I_2^-1 T,   z = T^T (c - I_2^-1 (T_a tau - p_2))
     I^A = I_1 + T Y^-1 T^T,   p^A = p_1 + T_a tau + T Y^-1 z
@@ -84,20 +84,20 @@ def assemble_in_constraint_space(
 
 
 def inverse_inertia(I_A: ArticulatedInertia, p_A: Force) -> tuple[Matrix, Motion]:
-    """(Phi, b) of the same handle: Phi = I^-1, b = -Phi p (Eq. 7.3)."""
+    """Return (Phi, b) of the same handle: Phi = I^-1, b = -Phi p (Eq. 7.3)."""
     inertia = factor(I_A.matrix())
     Phi = [inertia.solve(e) for e in identity(6)]
     return Phi, Motion.of(inertia.solve((-p_A).to_list()))
 
 
 def relative_acceleration(a_1: Motion, a_2: Motion, c: Motion, T_a: Sequence[Force]) -> list[Scalar]:
-    """q̈ = T_a^T (a_2 - a_1 - c), which the variants do not give on their way (§7.4, footnote)."""
+    """Return q̈ = T_a^T (a_2 - a_1 - c), which the variants do not give on their way (§7.4, footnote)."""
     across = a_2 - a_1 - c
     return [across.dot(t) for t in T_a]
 
 
 def active_force(T_a: Sequence[Force], tau: Sequence[Scalar]) -> Force:
-    """T_a tau."""
+    """Return T_a tau."""
     total = Force.zero()
     for t, x in zip(T_a, tau, strict=True):
         total = total + t * x

@@ -1,4 +1,4 @@
-"""Between generalized and maximal coordinates (Liu & Jain section 6): velocities and forces, both ways.
+"""Conversion between generalized and maximal velocities and forces (Liu & Jain section 6).
 
 Maximal coordinates are those of engines that keep every body free: for each body (omega, v of its centre of
 mass) and (torque about it, force), in world axes, angular first (the text has linear first).

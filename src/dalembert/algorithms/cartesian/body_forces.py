@@ -15,7 +15,7 @@ __all__ = ["joint_forces"]
 def joint_forces(
     tree: Tree, q: Sequence[Scalar], forces: PerBody[Force], *, time: Scalar | None = None
 ) -> list[Scalar]:
-    """Q `(nv,)` of one spatial force a body, in body coordinates: equal power, Q . v = sum f_k . v_k.
+    """Return Q `(nv,)` of one spatial force a body, in body coordinates: equal power, Q . v = sum f_k . v_k.
 
     One inward pass: f_k and all that acts beyond joint k do work on S_k.
     """

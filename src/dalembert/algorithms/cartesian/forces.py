@@ -1,4 +1,4 @@
-"""Between Cartesian and generalized forces (Liu & Jain section 6.2).
+"""Conversion between Cartesian and generalized forces (Liu & Jain section 6.2).
 
 Legend, in world axes: f_k a force on body k at the point r_k; tau'_k a torque on it, without the moment of
 f_k; x_k its centre of mass; tau_k = tau'_k + (r_k - x_k) x f_k. tau^_k is a torque of joint k, in the
@@ -57,7 +57,8 @@ def generalized_force(
     joint_torques: Vectors | None = None,
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """Q `(nv,)` of forces f_k at the points r_k (default: the centres of mass), torques tau'_k and tau^_k."""
+    """Return Q `(nv,)` of forces f_k at the points r_k (default: the centres of mass),
+    torques tau'_k and tau^_k."""
     if forces is not None and points is None:
         require_centers_of_mass(tree, "generalized_force")
     poses = forward_kinematics(tree, q, time=time)
@@ -86,7 +87,8 @@ def generalized_force(
 def body_torques(
     tree: Tree, q: Sequence[Scalar], joint_torques: Vectors, *, time: Scalar | None = None
 ) -> PerBody[Vec3]:
-    """tau' = (R^T D)^T tau^ (Eq. 68), in world axes: the joint's on its body, its opposite on the parent."""
+    """Return tau' = (R^T D)^T tau^ (Eq. 68), in world axes:
+    the joint's on its body, its opposite on the parent."""
     poses = forward_kinematics(tree, q, time=time)
 
     def in_world(body: Body) -> Vec3:
@@ -104,7 +106,8 @@ def body_torques(
 def cartesian_forces(
     tree: Tree, q: Sequence[Scalar], tau: Sequence[Scalar], *, time: Scalar | None = None
 ) -> PerBody[Force]:
-    """(tau_k, f_k) of every body, in world axes at its centre of mass: the shortest of Eq. 70."""
+    """Return (tau_k, f_k) of every body, in world axes at its centre of mass:
+    the shortest solution of Eq. 70."""
     require_centers_of_mass(tree, "cartesian_forces")
     poses = forward_kinematics(tree, q, time=time)
     y = least_squares(tree, q, unit_weights(tree), None, tau, time=time)
@@ -120,7 +123,8 @@ def cartesian_forces(
 def cartesian_forces_at_points(
     tree: Tree, q: Sequence[Scalar], tau: Sequence[Scalar], points: Vectors, *, time: Scalar | None = None
 ) -> tuple[PerBody[Vec3], PerBody[Vec3]]:
-    """(f_k at the points r_k in world axes, tau^_k in the parents' axes): the shortest solution of Eq. 69."""
+    """Return (f_k at the points r_k in world axes, tau^_k in the parents' axes):
+    the shortest solution of Eq. 69."""
     poses = forward_kinematics(tree, q, time=time)
     local = [_local(poses[body], Vec3.of(points[body.index])) for body in tree.bodies]
     weights = PerBody([RigidInertia(1.0, r, SymMat3.zero()) for r in local])
@@ -134,7 +138,7 @@ def cartesian_forces_at_points(
 def joint_torques(
     tree: Tree, q: Sequence[Scalar], tau: Sequence[Scalar], *, time: Scalar | None = None
 ) -> tuple[PerBody[Vec3], list[Scalar]]:
-    """tau^_k = (J^_omega,k^T)^+ Q_k in the parents' axes (Eq. 71), and Q - J^_omega^T tau^.
+    """Return tau^_k = (J^_omega,k^T)^+ Q_k in the parents' axes (Eq. 71), and Q - J^_omega^T tau^.
 
     The rest is the share of the joints' sliding, which torques cannot do; zero where joints only turn.
     """
@@ -155,12 +159,12 @@ def joint_torques(
 
 
 def _local(pose: Transform, point: Vec3) -> Vec3:
-    """A point of the world in body coordinates."""
+    """Return a point of the world in body coordinates."""
     return pose.R.transposed_times(point - pose.p)
 
 
 def _velocities(tree: Tree, q: Sequence[Scalar], y: Sequence[Scalar], time: Scalar | None) -> PerBody[Motion]:
-    """J_k y in body coordinates, without the motion of rheonomic joints of their own."""
+    """Return J_k y in body coordinates, without the motion of rheonomic joints of their own."""
 
     def step(body: Body, v_parent: Motion) -> tuple[Motion, Motion]:
         X, S, _, _ = body.jcalc(q, None, time)

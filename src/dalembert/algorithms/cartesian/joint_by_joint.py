@@ -40,7 +40,8 @@ __all__ = [
 
 
 def connectivity_matrix(parents: Sequence[int]) -> list[list[float]]:
-    """D `(n_bodies, n_bodies)`, each entry for a 3x3 block: 1 on the diagonal, -1 at the parent (Eq. 64)."""
+    """Return D `(n_bodies, n_bodies)`, each entry for a 3x3 block:
+    1 on the diagonal, -1 at the parent (Eq. 64)."""
     count = len(parents)
     D = identity(count)
     for k, parent in enumerate(parents):
@@ -52,7 +53,7 @@ def connectivity_matrix(parents: Sequence[int]) -> list[list[float]]:
 def relative_angular_velocities(
     tree: Tree, q: Sequence[Scalar], omegas: Sequence[Vec3], *, time: Scalar | None = None
 ) -> PerBody[Vec3]:
-    """omega^ = R^T D omega: relative to the parents, in the parents' axes; omega in the world's."""
+    """Return omega^ = R^T D omega: relative to the parents, in the parents' axes; omega in the world's."""
     poses = forward_kinematics(tree, q, time=time)
 
     def relative(body: Body) -> Vec3:
@@ -64,7 +65,8 @@ def relative_angular_velocities(
 
 
 def joint_jacobian(body: Body, q: Sequence[Scalar], *, time: Scalar | None = None) -> list[Motion]:
-    """The columns (J^_omega, J^_v) of a joint: its motion per unit of v, in the parent's axes (Eq. 52).
+    """Return the columns (J^_omega, J^_v) of a joint:
+    its motion per unit of v, in the parent's axes (Eq. 52).
 
     The linear part is the velocity of the body's origin relative to the parent.
     """
@@ -73,7 +75,8 @@ def joint_jacobian(body: Body, q: Sequence[Scalar], *, time: Scalar | None = Non
 
 
 def turning_columns(joint: Joint) -> list[int]:
-    """The columns of S that turn; the others only slide. Which they are does not depend on the position."""
+    """Return the columns of S that turn; the others only slide.
+    The choice does not depend on the position."""
     S = joint.subspace(joint.neutral(), 0.0 if joint.time_dependent else None)
     return [k for k, s in enumerate(S) if not all(is_zero(x) for x in s.angular)]
 
@@ -85,7 +88,7 @@ def generalized_velocity_joint_by_joint(
     *,
     time: Scalar | None = None,
 ) -> GeneralizedVelocity:
-    """v_k = S_k^+ (V_k - X V_p), for every joint type: m pseudo-inverses of constant size."""
+    """Return v_k = S_k^+ (V_k - X V_p), for every joint type: m pseudo-inverses of constant size."""
 
     def own(body: Body, joint: JointMotion, v_J: Motion) -> list[Scalar]:
         gram = [[_six(a, b) for b in joint.S] for a in joint.S]
@@ -102,7 +105,8 @@ def generalized_velocity_rotations_first(
     *,
     time: Scalar | None = None,
 ) -> GeneralizedVelocity:
-    """v_k = (J^_omega)^+ omega^_k of the columns that turn (Eq. 66), then (J^_v)^+ of those that slide."""
+    """Return v_k = (J^_omega)^+ omega^_k of the columns that turn (Eq. 66),
+    then (J^_v)^+ of those that slide."""
 
     def own(body: Body, joint: JointMotion, v_J: Motion) -> list[Scalar]:
         omega_hat, u = joint.X.rotate_to_parent(v_J.angular), joint.X.rotate_to_parent(v_J.linear)
@@ -129,7 +133,7 @@ def _each_joint(
     time: Scalar | None,
     own: Callable[[Body, JointMotion, Motion], list[Scalar]],
 ) -> GeneralizedVelocity:
-    """v from `own(body, joint, S v)` of every joint by itself, and what it leaves of the velocities."""
+    """Return v from `own(body, joint, S v)` of each joint by itself, and the residual velocities."""
     poses = forward_kinematics(tree, q, time=time)
     given = _in_body_coordinates(tree, poses, body_velocities)
     per_body = []
@@ -152,13 +156,13 @@ def _in_body_coordinates(
 
 
 def _across(body: Body, joint: JointMotion, given: PerBody[Motion]) -> Motion:
-    """What the joint's S v has to be: V_k - X V_p, less the motion of a rheonomic joint at v = 0."""
+    """Return the joint velocity S v = V_k - X V_p, less the motion of a rheonomic joint at v = 0."""
     relative = given[body] if body.parent < 0 else given[body] - joint.X.apply(given[body.parent])
     return relative - joint.v_J
 
 
 def _independent(tree: Tree, per_body: Sequence[list[Scalar]]) -> list[Scalar]:
-    """v from the joints that coordinates stand for; those that follow them by couplings are not asked."""
+    """Return v from the independent joints; joints that follow them by couplings are ignored."""
     v: list[Scalar] = [0.0] * tree.nv
     for body, values in zip(tree.bodies, per_body, strict=True):
         if body.dependence is None:
@@ -167,11 +171,11 @@ def _independent(tree: Tree, per_body: Sequence[list[Scalar]]) -> list[Scalar]:
 
 
 def _vectors_inverse(columns: Sequence[Vec3], x: Vec3) -> list[Scalar]:
-    """The columns' pseudo-inverse times x."""
+    """Return the columns' pseudo-inverse times x."""
     gram = [[a.dot(b) for b in columns] for a in columns]
     return symmetric_pseudo_inverse(gram).solve([a.dot(x) for a in columns])
 
 
 def _six(a: Motion, b: Motion) -> Scalar:
-    """a^T b, both in the same coordinates."""
+    """Return a^T b, both in the same coordinates."""
     return a.angular.dot(b.angular) + a.linear.dot(b.linear)

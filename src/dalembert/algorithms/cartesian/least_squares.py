@@ -35,7 +35,7 @@ __all__ = ["least_squares", "unit_weights"]
 
 
 def unit_weights(tree: Tree) -> PerBody[RigidInertia]:
-    """|omega|^2 + |velocity of the centre of mass|^2 of each body, as an inertia."""
+    """Return the inertia whose energy is |omega|^2 + |velocity of the centre of mass|^2, for each body."""
     return PerBody([RigidInertia(1.0, body.inertia.com, SymMat3.identity()) for body in tree.bodies])
 
 
@@ -49,7 +49,7 @@ def least_squares(
     turning: bool = False,
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """y `(nv,)` of Eq. (1), the shortest where it is not unique; `turning`: B_k weighs |omega_J|^2."""
+    """Return y `(nv,)` of Eq. (1), the shortest where it is not unique; `turning`: B_k weighs |omega_J|^2."""
     if has_couplings(tree):
         return _by_matrix(tree, q, weights, forces, Q, turning, time)
 
@@ -81,12 +81,12 @@ def least_squares(
 
 
 def _regular(body: Body, q: Sequence[Scalar], time: Scalar | None) -> bool:
-    """Whether the joint's S has full rank everywhere, by its kind."""
+    """Return whether S has full rank at every q, by the kind of joint."""
     return is_one(body.joint.singularity_measure(body.own_q(q), time))
 
 
 def _joint_matrix(S: Sequence[Motion], U: Sequence[Force], turning: bool) -> Matrix:
-    """D = S^T U + B."""
+    """Return D = S^T U + B."""
     return [
         [
             s.dot(u) + s.angular.dot(other.angular) if turning else s.dot(u)
@@ -99,7 +99,7 @@ def _joint_matrix(S: Sequence[Motion], U: Sequence[Force], turning: bool) -> Mat
 def _seen_from_parent(
     I_A: ArticulatedInertia, p_A: Force, U: Sequence[Force], D: PseudoInverse, u: Sequence[Scalar]
 ) -> tuple[ArticulatedInertia, Force]:
-    """(I^a, p^a): the body with its joint free."""
+    """Return (I^a, p^a): the body with its joint free."""
     if not U:
         return I_A, p_A
     columns = [f.to_list() for f in U]
@@ -119,7 +119,7 @@ def _by_matrix(
     turning: bool,
     time: Scalar | None,
 ) -> list[Scalar]:
-    """The same with the matrix of Eq. (1) formed from Jacobians in body coordinates."""
+    """Solve Eq. (1) with its matrix formed from Jacobians in body coordinates."""
     n = tree.nv
     A: Matrix = [[0.0] * n for _ in range(n)]
     b: list[Scalar] = [0.0] * n if Q is None else list(Q)
@@ -135,7 +135,7 @@ def _by_matrix(
 
 
 def _turning(body: Body, q: Sequence[Scalar], time: Scalar | None) -> list[tuple[int, int, Scalar]]:
-    """The entries of B_k at their places in v."""
+    """Return the entries of B_k at their places in v."""
     S = body.jcalc(q, None, time).S
     own = [(places, s.angular) for places, s in zip(velocity_places(body), S, strict=True)]
     return [

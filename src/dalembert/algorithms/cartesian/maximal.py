@@ -23,7 +23,7 @@ __all__ = ["at_center_of_mass", "from_maximal", "maximal_jacobians", "maximal_ve
 def maximal_velocities(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
 ) -> PerBody[Motion]:
-    """V_k of every body, by recursion instead of J (Eq. 60)."""
+    """Return V_k of every body, by recursion instead of J (Eq. 60)."""
     require_centers_of_mass(tree, "maximal_velocities")
     poses = forward_kinematics(tree, q, time=time)
     velocities = body_velocities(tree, q, v, time=time)
@@ -33,7 +33,7 @@ def maximal_velocities(
 
 
 def maximal_jacobians(model: Model, q: Sequence[Scalar], *, time: Scalar | None = None) -> PerBody[Matrix]:
-    """J_k `(6, nv)` of every body: J_omega over J_v of the centre of mass, in world axes (Eq. 58)."""
+    """Return J_k `(6, nv)` of every body: J_omega over J_v of the centre of mass, in world axes (Eq. 58)."""
     require_centers_of_mass(model, "maximal_jacobians")
 
     def center(index: int) -> Frame:
@@ -46,11 +46,11 @@ def maximal_jacobians(model: Model, q: Sequence[Scalar], *, time: Scalar | None 
 
 
 def at_center_of_mass(com: Vec3, pose: Transform, velocity: Motion) -> Motion:
-    """(omega, v of the centre of mass) in world axes, from a spatial velocity in body coordinates."""
+    """Return (omega, v of the centre of mass) in world axes, from a spatial velocity in body coordinates."""
     return Motion(pose.R @ velocity.angular, pose.R @ velocity.at(com))
 
 
 def from_maximal(com: Vec3, pose: Transform, V: Motion) -> Motion:
-    """The spatial velocity in body coordinates of a body whose (omega, v) in world axes is V."""
+    """Return the spatial velocity in body coordinates of a body whose (omega, v) in world axes is V."""
     omega, v = pose.R.transposed_times(V.angular), pose.R.transposed_times(V.linear)
     return Motion(omega, v - omega.cross(com))

@@ -1,4 +1,4 @@
-"""From maximal to generalized velocities: v = J^+ V, and what is left over (Liu & Jain section 6.1).
+"""Generalized velocities from maximal ones: v = J^+ V, and the residual (Liu & Jain section 6.1).
 
 V holds (omega_k, v_k) of every body, in world axes, v_k of its centre of mass. The bodies of a tree cannot
 move as they like, so V = J v has more equations than unknowns:
@@ -36,7 +36,7 @@ __all__ = [
 
 
 class GeneralizedVelocity(NamedTuple):
-    """v `(nv,)` and the residual V - J v `(n_bodies, 6)`: what of V the joints do not allow."""
+    """v `(nv,)` and the residual V - J v `(n_bodies, 6)`, the part of V that the joints do not allow."""
 
     v: list[Scalar]
     residual: PerBody[Motion]
@@ -49,7 +49,8 @@ def generalized_velocity(
     *,
     time: Scalar | None = None,
 ) -> GeneralizedVelocity:
-    """v = J^+ V (Eq. 61) without forming J: the normal equations in linear time, see `least_squares`."""
+    """Return v = J^+ V (Eq. 61) without forming J:
+    the normal equations in linear time, see `least_squares`."""
     require_centers_of_mass(tree, "generalized_velocity")
     poses = forward_kinematics(tree, q, time=time)
     weights = unit_weights(tree)
@@ -69,10 +70,10 @@ def generalized_velocity_by_pseudo_inverse(
     *,
     time: Scalar | None = None,
 ) -> GeneralizedVelocity:
-    """Eq. 61 as it stands: J of all bodies, J^T J, its pseudo-inverse."""
+    """Compute Eq. 61 literally: J of all bodies, J^T J, its pseudo-inverse."""
     rows = [row for J in maximal_jacobians(model, q, time=time) for row in J]
     V = [x for motion in without_drift(model, q, body_velocities, time) for x in motion.to_list()]
-    v = _solved(rows, V)
+    v = _least_squares_solution(rows, V)
     return GeneralizedVelocity(v, residual_of(model, q, v, body_velocities, time))
 
 
@@ -84,13 +85,13 @@ def generalized_velocity_from_rows(
     *,
     time: Scalar | None = None,
 ) -> GeneralizedVelocity:
-    """v from some rows of V = J v only, counted body by body, six each (the J' of section 6.1).
+    """Return v from some rows of V = J v only, counted body by body, six each (the J' of section 6.1).
 
     Any rows of J that have the rank of J give the same v, if the joints allow V.
     """
     J = [row for matrix in maximal_jacobians(model, q, time=time) for row in matrix]
     V = [x for motion in without_drift(model, q, body_velocities, time) for x in motion.to_list()]
-    v = _solved([J[r] for r in rows], [V[r] for r in rows])
+    v = _least_squares_solution([J[r] for r in rows], [V[r] for r in rows])
     return GeneralizedVelocity(v, residual_of(model, q, v, body_velocities, time))
 
 
@@ -101,7 +102,7 @@ def residual_of(
     body_velocities: Sequence[Sequence[Scalar]],
     time: Scalar | None,
 ) -> PerBody[Motion]:
-    """V - J v."""
+    """Return V - J v."""
     found = maximal_velocities(tree, q, v, time=time)
     return PerBody([Motion.of(given) - V for given, V in zip(body_velocities, found, strict=True)])
 
@@ -109,7 +110,7 @@ def residual_of(
 def without_drift(
     tree: Tree, q: Sequence[Scalar], body_velocities: Sequence[Sequence[Scalar]], time: Scalar | None
 ) -> list[Motion]:
-    """V less the velocities that rheonomic joints give the bodies at v = 0."""
+    """Return V less the velocities that rheonomic joints give the bodies at v = 0."""
     wanted = [Motion.of(given) for given in body_velocities]
     if time is None:
         return wanted
@@ -117,8 +118,8 @@ def without_drift(
     return [V - own for V, own in zip(wanted, drift, strict=True)]
 
 
-def _solved(J: Sequence[Sequence[Scalar]], V: Sequence[Scalar]) -> list[Scalar]:
-    """J^+ V = (J^T J)^+ J^T V."""
+def _least_squares_solution(J: Sequence[Sequence[Scalar]], V: Sequence[Scalar]) -> list[Scalar]:
+    """Return J^+ V = (J^T J)^+ J^T V."""
     columns = list(zip(*J, strict=True))
     gram = [[dot(a, b) for b in columns] for a in columns]
     return symmetric_pseudo_inverse(gram).solve([dot(column, V) for column in columns])

@@ -1,4 +1,4 @@
-"""Active forces at loop joints: springs, dampers and motors that are no part of the tree.
+"""Active forces at loop joints: springs, dampers and motors that are not part of the tree.
 
     f_k^a = T_k^a tau_k          in the successor frame of loop joint k                 (section 8.4)
     tau^a = sum over loops of J_L^T f_k^a                                               (8.28)
@@ -37,7 +37,7 @@ LoopTorques = Mapping[str, Sequence[Scalar]]
 
 
 class LoopState(NamedTuple):
-    """Where a loop joint stands and how it moves: its own q (nq) and v (nv), as if it were a tree joint."""
+    """The q (nq) and v (nv) of a loop joint, as if it were a tree joint."""
 
     q: list[Scalar]
     v: list[Scalar]
@@ -53,7 +53,8 @@ class BiasWithLoopForces(NamedTuple):
 def loop_state(
     tree: Tree, loop: Loop, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
 ) -> LoopState:
-    """The loop joint's own position and velocity: q_J at the placement X, v_J = T_a^T (v_s - v_p - sigma)."""
+    """Return the loop joint's own position and velocity:
+    q_J at the placement X, v_J = T_a^T (v_s - v_p - sigma)."""
     joint = loop.joint
     rows = loop_rows(tree, loop, q, v, time=time)
     own = joint.position_of(rows.X, time)
@@ -66,7 +67,7 @@ def loop_state(
 def loop_active_forces(
     tree: Tree, q: Sequence[Scalar], tau: LoopTorques, *, time: Scalar | None = None
 ) -> list[Force]:
-    """The external force on each body, in body coordinates, that active loop joints exert (Eq. 8.28).
+    """Return the external force on each body, in body coordinates, that active loop joints exert (Eq. 8.28).
 
     Of a model, hand it to any function as `external_forces`. `tau`: by the loop joint's name, nv numbers.
     """
@@ -94,8 +95,8 @@ def loop_active_forces(
 def loop_active_torques(
     tree: Tree, q: Sequence[Scalar], tau: LoopTorques, *, time: Scalar | None = None
 ) -> list[Scalar]:
-    """tau^a = sum of J_L^T f_k^a (nv) [N m or N] (Eq. 8.28)."""
-    return _gathered(tree, q, loop_active_forces(tree, q, tau, time=time), time)
+    """Return tau^a = sum of J_L^T f_k^a (nv) [N m or N] (Eq. 8.28)."""
+    return _joint_forces(tree, q, loop_active_forces(tree, q, tau, time=time), time)
 
 
 def bias_with_loop_forces(
@@ -106,7 +107,7 @@ def bias_with_loop_forces(
     *,
     time: Scalar | None = None,
 ) -> BiasWithLoopForces:
-    """C - tau^a and a_i^vp: the recursive Newton-Euler algorithm of Tables 8.2 and 8.3."""
+    """Return C - tau^a and a_i^vp: the recursive Newton-Euler algorithm of Tables 8.2 and 8.3."""
     motions = body_motions(tree, q, v, time=time)
     active = loop_active_forces(tree, q, tau, time=time)
     a_0 = Motion(Vec3.zero(), -tree.gravity)
@@ -115,11 +116,13 @@ def bias_with_loop_forces(
         f_B = body.inertia * (a_i + pose.apply(a_0)) + v_i.cross(body.inertia * v_i)
         forces.append(f_B - f_a)
     accelerations = PerBody([motion.acceleration for motion in motions])
-    return BiasWithLoopForces(_gathered(tree, q, forces, time), accelerations)
+    return BiasWithLoopForces(_joint_forces(tree, q, forces, time), accelerations)
 
 
-def _gathered(tree: Tree, q: Sequence[Scalar], forces: Sequence[Force], time: Scalar | None) -> list[Scalar]:
-    """S_i^T f_i with f_i the sum over the bodies that joint i carries, each in its own coordinates."""
+def _joint_forces(
+    tree: Tree, q: Sequence[Scalar], forces: Sequence[Force], time: Scalar | None
+) -> list[Scalar]:
+    """Return S_i^T f_i, with f_i the sum of forces over the bodies that joint i carries."""
 
     def step(body: Body, gathered: Force) -> tuple[Force, Sequence[Scalar]]:
         joint = body.jcalc(q, None, time)
@@ -130,7 +133,7 @@ def _gathered(tree: Tree, q: Sequence[Scalar], forces: Sequence[Force], time: Sc
 
 
 def _active(tree: Tree, tau: LoopTorques) -> list[tuple[Loop, Sequence[Scalar]]]:
-    """The loop joints that are not passive, with their forces."""
+    """Return the loop joints that are not passive, with their forces."""
     known = {loop.name: loop for loop in tree.loops}
     found = []
     for name, torques in tau.items():

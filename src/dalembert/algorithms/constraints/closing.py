@@ -1,4 +1,4 @@
-"""How far a configuration is from its constraints, in a form that has no wrong roots.
+"""The residual of the constraints of a configuration, in a form without spurious roots.
 
 delta of Table 8.1 is made for small errors: its sines vanish at half a turn as well. Here the error of a loop
 joint is the whole displacement from where its successor ought to be, at `position_of`, to where it is,
@@ -36,7 +36,7 @@ class ClosingEquations(NamedTuple):
 
 
 def closing_equations(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> ClosingEquations:
-    """What a step of Gauss-Newton toward closed loops needs: K dq = -residual."""
+    """Return the equations K dq = -residual of a Gauss-Newton step toward closed loops."""
     at_rest: list[Scalar] = [0.0] * tree.nv
     residual: list[Scalar] = []
     K: list[list[Scalar]] = []
@@ -62,7 +62,7 @@ def closing_equations(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = 
 
 
 def _displacement(loop: Loop, X: Transform, time: Scalar | None) -> Motion:
-    """d, in successor coordinates."""
+    """Return d, in successor coordinates."""
     X_J = loop.joint.transform(loop.joint.position_of(X, time), time).as_transform()
     error = X_J.inverse() @ X
     return Motion(so3_log(error.R), error.R.transposed_times(error.p))

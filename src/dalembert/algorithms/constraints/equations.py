@@ -37,7 +37,7 @@ def constraint_equations(
     time: Scalar | None = None,
     coordinates: str = "nearby",
 ) -> ConstraintEquations:
-    """K(q) a = k(q, v), without stabilisation; Featherstone 2008 Eqs 8.14 to 8.20 and Table 8.4.
+    """Return K(q) a = k(q, v), without stabilisation; Featherstone 2008 Eqs 8.14 to 8.20 and Table 8.4.
 
     A loop closure q = gamma(y) beside loops or user constraints solves them and adds no rows; alone it is the
     constraint. `coordinates`: where loops are computed, "nearby" or "base"; see `loop_rows`.
@@ -59,7 +59,7 @@ def constraint_equations(
 
 
 def stabilized(equations: ConstraintEquations, stabilization: Stabilization) -> list[Scalar]:
-    """k + k_stab = k - 2 alpha K v - beta^2 delta, alpha = beta = 1 / T_stab (Eqs 8.21 and 8.22).
+    """Return k + k_stab = k - 2 alpha K v - beta^2 delta, alpha = beta = 1 / T_stab (Eqs 8.21 and 8.22).
 
     An error then decays like (1 + t/T) exp(-t/T). T_stab [s]: about the time between two pictures that
     would not miss anything of the motion; 0.1 s for a large robot. A factor of two changes little. What else

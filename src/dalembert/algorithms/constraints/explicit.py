@@ -35,7 +35,7 @@ class ClosureEquations(NamedTuple):
 def closure_equations(
     tree: Tree, y: Sequence[Scalar], ydot: Sequence[Scalar], *, time: Scalar | None = None
 ) -> ClosureEquations:
-    """q = gamma(y), v = G ydot, and G, g of a = G ydd + g.
+    """Return q = gamma(y), v = G ydot, and G, g of a = G ydd + g.
 
     `y`: the positions, `ydot`: the velocity variables of `closure.independent`, joint by joint. Where gamma
     depends on time, v and g hold its part as well.
@@ -71,7 +71,7 @@ def closure_equations(
 def closure_rows(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None
 ) -> UserRows:
-    """The implicit form of q = gamma(y): one row q_d - gamma_d(y) = 0 for each dependent variable."""
+    """Return the implicit form of q = gamma(y): one row q_d - gamma_d(y) = 0 for each dependent variable."""
     model, closure = _closure(tree)
     y, ydot = [q[i] for i in closure.positions], [v[i] for i in closure.velocities]
     found = closure_equations(tree, y, ydot, time=time)
@@ -93,7 +93,8 @@ def closure_rows(
 
 
 def original_model(tree: Tree) -> Model:
-    """The model that users' functions see: the tree itself, or the one that an aligned tree describes."""
+    """Return the model that users' functions see:
+    the tree itself, or the one that an aligned tree describes."""
     if isinstance(tree, AlignedTree):
         return tree.original
     if isinstance(tree, Model):
@@ -110,7 +111,7 @@ def _closure(tree: Tree) -> tuple[Model, LoopClosure]:
 
 
 def _positions_of(model: Model, velocities: Sequence[int]) -> list[int]:
-    """The places in q of velocity variables that are rates of positions."""
+    """Return the places in q of velocity variables that are rates of positions."""
     places = {}
     for body in model.bodies:
         for offset in range(body.v_slice.stop - body.v_slice.start):
@@ -127,7 +128,8 @@ def _along(
     time: Scalar | None,
     clock: float,
 ) -> tuple[Any, Any]:
-    """(f, df/dt) of f(y, time) as y moves with ydot and time, if gamma knows it, at the rate `clock`."""
+    """Return (f, df/dt) of f(y, time), as y moves with ydot and time, if gamma depends on it,
+    at the rate `clock`."""
     rate: list[Scalar] = []
     start_q = start_v = 0
     for name in closure.independent:

@@ -34,7 +34,7 @@ from dalembert.spatial.structure import leaves, rebuild
 __all__ = ["COORDINATES", "LoopRows", "loop_paths", "loop_rows"]
 
 COORDINATES = ("nearby", "base")
-"""Where the vectors of a loop may be combined: see `loop_rows`."""
+"""The coordinates in which the vectors of a loop may be combined: see `loop_rows`."""
 
 
 class LoopRows(NamedTuple):
@@ -62,7 +62,7 @@ def loop_rows(
     time: Scalar | None = None,
     coordinates: str = "nearby",
 ) -> LoopRows:
-    """K, k, T^T (v_J - sigma) and delta of one loop joint; Eqs 8.15, 8.20, 8.23.
+    """Return K, k, T^T (v_J - sigma) and delta of one loop joint; Eqs 8.15, 8.20, 8.23.
 
     `coordinates`: "nearby" combines the vectors at the loop joint itself, along the axes of the loop's root;
     "base" in the world's coordinates, as Table 8.4 does, which costs digits far from the world's origin
@@ -96,7 +96,7 @@ def loop_rows(
 
 
 def loop_paths(tree: Tree, loop: Loop, *, to_root: bool = True) -> tuple[list[Body], list[Body]]:
-    """The bodies from the loop's root (excluded) to the predecessor and to the successor, outward.
+    """Return the bodies from the loop's root (excluded) to the predecessor and to the successor, outward.
 
     Two pointers step toward the base, the higher-numbered first, until they meet at the nearest common
     ancestor (Table 8.4). `to_root=False`: all the way from the world.
@@ -126,7 +126,7 @@ class _Link(NamedTuple):
     joint: JointMotion
 
     def at(self, origin: Vec3) -> Transform:
-        """The pose seen from another origin."""
+        """Return the pose relative to another origin."""
         return Transform(self.pose.R, self.pose.p - origin)
 
 
@@ -145,14 +145,14 @@ def _end(links: Sequence[_Link]) -> Transform:
 
 
 def _columns(links: Sequence[_Link], origin: Vec3) -> list[tuple[Motion, ...]]:
-    """S of every joint on the way, at the origin and along the axes of where the way starts."""
+    """Return S of every joint on the path, at the origin and along the axes of the start of the path."""
     return [tuple(link.at(origin).inverse_apply(s) for s in link.joint.S) for link in links]
 
 
 def _motion(
     links: Sequence[_Link], columns: Sequence[tuple[Motion, ...]], v: Sequence[Scalar], origin: Vec3
 ) -> tuple[Motion, Motion]:
-    """v and a^vp at the end of the way: v_i = v_lambda + v_J, a_i = a_lambda + c_J + v_i x v_J."""
+    """Return v and a^vp at the end of the path: v_i = v_lambda + v_J, a_i = a_lambda + c_J + v_i x v_J."""
     velocity, acceleration = Motion.zero(), Motion.zero()
     for link, S in zip(links, columns, strict=True):
         _, own_S, own_v_J, c_J = link.joint
@@ -170,7 +170,8 @@ Subspace = tuple[tuple[Force, ...], Motion]
 def _subspace_with_rate(
     joint: Joint, X: Transform, v_J: Motion, time: Scalar | None
 ) -> tuple[Subspace, Subspace]:
-    """(T, sigma) and (T°, sigma°), as the successor frame at X moves with v_J: R' = R omega x, p' = R v."""
+    """Return (T, sigma) and (T°, sigma°), as the successor frame at X moves with v_J:
+    R' = R omega x, p' = R v."""
 
     def subspace(x: Sequence[Scalar]) -> Subspace:
         placed, now = rebuild(X, x[:12]), x[12] if joint.time_dependent else None
@@ -195,7 +196,7 @@ def _add_columns(
     columns: Sequence[tuple[Motion, ...]],
     sign: float,
 ) -> None:
-    """K_j = eps_j T^T S_j (8.20); the columns of dependent joints stand at the places that they follow."""
+    """Add K_j = eps_j T^T S_j (8.20); the columns of dependent joints go to the places that they follow."""
     for link, S in zip(links, columns, strict=True):
         for places, s in zip(velocity_places(link.body), S, strict=True):
             for place, ratio in places:

@@ -38,7 +38,7 @@ def user_rows(
     v: Sequence[Scalar],
     time: Scalar | None = None,
 ) -> UserRows:
-    """K, k and the errors of one user constraint."""
+    """Return K, k and the errors of one user constraint."""
     if constraint.kind == "velocity":
         return _velocity_rows(model, constraint, q, v, time)
     return _position_rows(model, constraint, q, v, time)
@@ -47,7 +47,7 @@ def user_rows(
 def moving_derivative(
     model: Model, function: Any, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None
 ) -> tuple[Any, Any]:
-    """(f, df/dt) of f(q, time) as q moves with v, and time, if there is one, passes."""
+    """Return (f, df/dt) of f(q, time) as q moves with v, and time, if there is one, passes."""
     rate = configuration.position_rate(model, q, v)
     if time is None:
         return directional_derivative(lambda x: function(x, None), q, rate, v)
@@ -68,7 +68,7 @@ def _position_rows(
 
     columns = _position_columns(model, lambda x: phi(x, time), q, [time])
     first, second = moving_derivative(model, rate, q, v, time)
-    return UserRows(_transposed(columns, constraint.size), [-x for x in second], first, phi(q, time))
+    return UserRows(_transpose(columns, constraint.size), [-x for x in second], first, phi(q, time))
 
 
 def _velocity_rows(
@@ -82,7 +82,7 @@ def _velocity_rows(
         for j in range(model.nv)
     ]
     error, rate = moving_derivative(model, psi, q, v, time)
-    return UserRows(_transposed(columns, constraint.size), [-x for x in rate], error, [0.0] * constraint.size)
+    return UserRows(_transpose(columns, constraint.size), [-x for x in rate], error, [0.0] * constraint.size)
 
 
 def _position_columns(
@@ -91,7 +91,7 @@ def _position_columns(
     q: Sequence[Scalar],
     constants: Sequence[Scalar],
 ) -> list[list[Scalar]]:
-    """The rate of a function of q along every velocity variable, joint by joint."""
+    """Return the rate of a function of q along every velocity variable, joint by joint."""
     columns = []
     for body in model.bodies:
         if body.dependence is None:
@@ -109,12 +109,12 @@ def _partial(
     rate: Sequence[Scalar],
     constants: Sequence[Scalar] = (),
 ) -> list[Scalar]:
-    """The derivative along a rate of some of the arguments; the others stay as they are, which costs less."""
+    """Return the derivative along a rate of some arguments; the others are constant, which costs less."""
     before, after = list(x[: part.start]), list(x[part.stop :])
     return directional_derivative(
         lambda own: function([*before, *own, *after]), x[part], rate, [*before, *after, *constants]
     )[1]
 
 
-def _transposed(columns: Sequence[Sequence[Scalar]], rows: int) -> list[list[Scalar]]:
+def _transpose(columns: Sequence[Sequence[Scalar]], rows: int) -> list[list[Scalar]]:
     return [[column[row] for column in columns] for row in range(rows)]

@@ -1,4 +1,4 @@
-"""From an acceleration to what the motors do, and what a control law asks of a model for that."""
+"""Motor forces for a wanted acceleration, and the preconditions of control laws on a model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def commanded_forces(
     law: str,
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """tau `(nv,)` = M a + b: every law of this package ends here.
+    """Return tau `(nv,)` = M a + b, the last step of every law of this package.
 
     In a model with loops or other constraints the joints in `model.actuated` alone have forces; they must be
     able to produce every motion that the constraints allow.

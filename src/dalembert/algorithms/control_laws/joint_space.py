@@ -1,4 +1,4 @@
-"""Control of the joints themselves: cancel the dynamics and put a spring and a damper in their place.
+"""Control in joint space: cancel the dynamics and replace them by springs and dampers.
 
 Todorov, "Using the dynamics for control": with M a + b = tau and every joint actuated,
 
@@ -40,7 +40,7 @@ __all__ = [
 
 
 def gravity_compensation(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> list[Scalar]:
-    """tau = g(q) `(nv,)`: what holds the system still wherever it is."""
+    """Return tau = g(q) `(nv,)`, which holds the system at rest in any configuration."""
     if not is_constrained(tree):
         require_actuation(tree, "gravity_compensation")
         return gravity_forces(tree, q, time=time)
@@ -60,7 +60,7 @@ def feedback_linearization(
     damping: Sequence[Scalar] | None = None,
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """tau `(nv,)` with which the error obeys e'' + B e' + K e = 0; Eqs (1), (4).
+    """Return tau `(nv,)` with which the error obeys e'' + B e' + K e = 0; Eqs (1), (4).
 
     `stiffness` K [1/s^2], `damping` B [1/s], one number for each velocity variable; B omitted: critical. In
     a model with loops or other constraints, a is the nearest that these allow (Gauss).
@@ -82,7 +82,7 @@ def posture_forces(
     damping: Sequence[Scalar] | None = None,
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """M a* `(nv,)`: feedback linearisation without the bias forces, for the null space of a task."""
+    """Return M a* `(nv,)`: feedback linearisation without the bias forces, for the null space of a task."""
     a = tracking_acceleration(tree, q, v, q_ref, None, None, stiffness=stiffness, damping=damping)
     return differential_inverse_dynamics(tree, q, a, time=time)
 
@@ -98,7 +98,7 @@ def tracking_acceleration(
     stiffness: Sequence[Scalar],
     damping: Sequence[Scalar] | None = None,
 ) -> list[Scalar]:
-    """a* `(nv,)` of Eq. (4): the acceleration with which e'' + B e' + K e = 0."""
+    """Return a* `(nv,)` of Eq. (4): the acceleration with which e'' + B e' + K e = 0."""
     zero = [0.0] * tree.nv
     B = critical_damping(stiffness) if damping is None else damping
     lists = (v, zero if v_ref is None else v_ref, zero if a_ref is None else a_ref, stiffness, B)
@@ -113,7 +113,7 @@ def tracking_acceleration(
 
 
 def critical_damping(stiffness: Sequence[Scalar]) -> list[Scalar]:
-    """B = 2 sqrt(K): the error dies out without overshoot."""
+    """Return B = 2 sqrt(K): the error decays without overshoot."""
     return [2.0 * sqrt(k) for k in stiffness]
 
 
@@ -127,7 +127,7 @@ def _joint_acceleration(
     K: list[Scalar],
     B: list[Scalar],
 ) -> list[Scalar]:
-    """Eqs (3) and (4) of one joint."""
+    """Compute Eqs (3) and (4) of one joint."""
     nq, nv = joint.nq, joint.nv
 
     def rate(q: list[Scalar], v: list[Scalar], q_ref: list[Scalar], v_ref: list[Scalar]) -> list[Scalar]:
@@ -144,11 +144,11 @@ def _joint_acceleration(
     columns = [rate(q, unit(nv, k), q_ref, zero) for k in range(nv)]
     A = [[column[r] for column in columns] for r in range(nv)]
     rest = [-(b * de) - k * x - more for b, de, k, x, more in zip(B, e_rate, K, e, bias, strict=True)]
-    return _solved(A, rest)
+    return _solve_without_pivoting(A, rest)
 
 
-def _solved(A: Matrix, b: list[Scalar]) -> list[Scalar]:
-    """x of A x = b by elimination without exchange: the symmetric part of A is positive definite."""
+def _solve_without_pivoting(A: Matrix, b: list[Scalar]) -> list[Scalar]:
+    """Solve A x = b by elimination without row exchange: the symmetric part of A is positive definite."""
     n = len(b)
     rows = [[*row, x] for row, x in zip(A, b, strict=True)]
     for k in range(n):

@@ -1,4 +1,4 @@
-"""Control of a hand, or of any frame: the dynamics seen in the space of a task (Todorov; Khatib 1987).
+"""Control of a frame, such as a hand: the dynamics in the space of a task (Todorov; Khatib 1987).
 
 A task wants J a + J' v = x''*, with J the rows of the frame's Jacobian that it minds. In its space the
 system has the inertia Lambda, and the dynamically consistent inverse of J disturbs nothing that the task
@@ -8,7 +8,7 @@ leaves free:
     tau = b + J^T Lambda (x''* - J' v) + N^T tau_0                                                         (2)
     x''* = x''_ref - D (x' - x'_ref) - K (x - x_ref)                                                       (3)
 
-so that the frame moves as a free unit mass with spring and damper, whatever the arm, and tau_0 moves the
+so that the frame moves as a free unit mass with spring and damper for every arm, and tau_0 moves the
 rest. Since N M^-1 = M^-1 N^T, (2) is the inverse dynamics of
 
     a = J# (x''* - J' v) + N M^-1 tau_0 = argmin (a - a_0)^T M (a - a_0),   a_0 = M^-1 tau_0               (4)
@@ -49,7 +49,7 @@ __all__ = ["Task", "consistent_inverse", "frame_task", "operational_inertia", "o
 
 
 class Task(NamedTuple):
-    """J a = wanted, with wanted = x''* - J' v; J has a row for each direction that the task minds."""
+    """J a = wanted, with wanted = x''* - J' v; J has a row for each direction that the task controls."""
 
     J: Matrix
     wanted: Vector
@@ -69,7 +69,8 @@ def frame_task(
     damping: Sequence[Scalar] | None = None,
     time: Scalar | None = None,
 ) -> Task:
-    """A frame drawn to a position (3) [m] and a rotation (3x3, frame to world), or to one of them; Eq. (3).
+    """Return the task of a frame with a target position (3) [m] and a target rotation (3x3, frame to world),
+    or one of them; Eq. (3).
 
     The task has three rows for each, angular first, along world axes; `velocity`, `acceleration`, `stiffness`
     [1/s^2] and `damping` [1/s] have a number for each row. The error of a rotation is its rotation vector.
@@ -106,7 +107,7 @@ def operational_space(
     regularization: Scalar = 0.0,
     time: Scalar | None = None,
 ) -> Vector:
-    """tau `(nv,)` that fulfils the tasks in the order of their priority; Eqs (4), (2).
+    """Return tau `(nv,)` that fulfils the tasks in the order of their priority; Eqs (4), (2).
 
     `null_space`: joint forces tau_0 `(nv,)` beside the bias forces, of which the tasks let pass what does
     not disturb them. `regularization`: epsilon, added to the diagonal of J M^-1 J^T of the tasks.
@@ -132,11 +133,12 @@ def operational_inertia(
     position: bool = True,
     time: Scalar | None = None,
 ) -> Matrix:
-    """Lambda `(m, m)` of a frame's rotation (3 rows), position (3 rows) or both, along world axes; Eq. (1).
+    """Return Lambda `(m, m)` of a frame's rotation (3 rows), position (3 rows) or both,
+    along world axes; Eq. (1).
 
     Of a handle it is the articulated-body inertia, `handle_inertia`. Rows that depend on others have none.
     """
-    _, Lambda = _projected(model, q, where, rotation, position, time)
+    _, Lambda = _responses_and_inertia(model, q, where, rotation, position, time)
     return Lambda
 
 
@@ -149,12 +151,12 @@ def consistent_inverse(
     position: bool = True,
     time: Scalar | None = None,
 ) -> Matrix:
-    """J# = M^-1 J^T Lambda `(nv, m)`: of the inverses of J the one of least kinetic energy; Eq. (1)."""
-    Y, Lambda = _projected(model, q, where, rotation, position, time)
+    """Return J# = M^-1 J^T Lambda `(nv, m)`, the inverse of J of least kinetic energy; Eq. (1)."""
+    Y, Lambda = _responses_and_inertia(model, q, where, rotation, position, time)
     return [[dot([y[r] for y in Y], column) for column in Lambda] for r in range(model.nv)]
 
 
-def _projected(
+def _responses_and_inertia(
     model: Model,
     q: Sequence[Scalar],
     where: str | Body | Frame,
@@ -162,7 +164,7 @@ def _projected(
     position: bool,
     time: Scalar | None,
 ) -> tuple[Matrix, Matrix]:
-    """The columns M^-1 J^T of a frame's rows, and Lambda; M^-1 is that of the motions that loops allow."""
+    """Return the columns of M^-1 J^T for a frame, and Lambda; M^-1 is for the motions that loops allow."""
     require_moving_mass(model, "operational_inertia")
     tree = aligned(model)
     J = jacobian(model, q, where, time=time)[_parts(rotation, position)]
@@ -175,7 +177,7 @@ def _projected(
 
 
 def _parts(rotation: bool, position: bool) -> slice:
-    """The rows of a Jacobian, angular first."""
+    """Return the rows of a Jacobian, angular first."""
     if not rotation and not position:
         raise ArgumentError("a task needs a position, a rotation or both as its target; give one of them")
     return slice(0 if rotation else 3, 6 if position else 3)

@@ -1,4 +1,4 @@
-"""PD control of the joints: a spring and a damper between a joint and its reference, as motors act them out.
+"""PD control of the joints: motors act as a spring and a damper between a joint and its reference.
 
     tau = kp e + kd (v_ref - v)                        e = difference(q, q_ref)                           (1)
 
@@ -44,12 +44,12 @@ def pd_forces(
     kd: Sequence[Scalar],
     effort: Sequence[Scalar] | None = None,
 ) -> list[Scalar]:
-    """tau `(nv,)` [N m or N] of Eq. (1); gains for each velocity variable.
+    """Return tau `(nv,)` [N m or N] of Eq. (1); gains for each velocity variable.
 
     `effort`: the greatest torques, of either sign; omitted: the model's.
     """
     e = _errors(tree, q, q_ref)
-    return _limited(
+    return _clamp_torques(
         tree, [a * b + c * d for a, b, c, d in zip(kp, e, kd, _slips(v, v_ref), strict=True)], effort
     )
 
@@ -67,7 +67,8 @@ def stable_pd_forces(
     effort: Sequence[Scalar] | None = None,
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """tau `(nv,)` [N m or N] of Eq. (2), to be held for a step of dt [s]; the rest as in `pd_forces`."""
+    """Return tau `(nv,)` [N m or N] of Eq. (2), constant for a step of dt [s];
+    other arguments as in `pd_forces`."""
     driven = _driven(tree)
     kp, kd = ([x if on else 0.0 for x, on in zip(gain, driven, strict=True)] for gain in (kp, kd))
     e, slip = _errors(tree, q, q_ref), _slips(v, v_ref)
@@ -79,11 +80,11 @@ def stable_pd_forces(
         armatures[body.index] = tuple(m + dt * g for m, g in own)
     total = [t + f for t, f in zip(tau, passive_forces(tree, q, v), strict=True)]
     a = forward_dynamics(with_armatures(tree, armatures), q, v, total, time=time)  # (3)
-    return _limited(tree, [t - g * (dt * x) for t, g, x in zip(tau, gain, a, strict=True)], effort)
+    return _clamp_torques(tree, [t - g * (dt * x) for t, g, x in zip(tau, gain, a, strict=True)], effort)
 
 
 def _errors(tree: Tree, q: Sequence[Scalar], q_ref: Sequence[Scalar]) -> list[Scalar]:
-    """e of all joints."""
+    """Return e of all joints."""
     found: list[Scalar] = [0.0] * tree.nv
     for body in independent(tree):
         found[body.v_slice] = body.joint.difference(body.own_q(q), body.own_q(q_ref))
@@ -91,12 +92,13 @@ def _errors(tree: Tree, q: Sequence[Scalar], q_ref: Sequence[Scalar]) -> list[Sc
 
 
 def _slips(v: Sequence[Scalar], v_ref: Sequence[Scalar] | None) -> list[Scalar]:
-    """v_ref - v."""
+    """Return v_ref - v."""
     return [-x for x in v] if v_ref is None else [b - a for a, b in zip(v, v_ref, strict=True)]
 
 
 def _driven(tree: Tree) -> list[bool]:
-    """Which velocity variables have a motor: those of joints in `model.actuated`; a free body has none."""
+    """Return which velocity variables have a motor:
+    those of joints in `model.actuated`, none of a free body."""
     model = tree.original if isinstance(tree, AlignedTree) else tree
     names = {body.joint_name for body in tree.bodies if not isinstance(body.joint, Free)}
     if isinstance(model, Model):
@@ -107,8 +109,8 @@ def _driven(tree: Tree) -> list[bool]:
     return found
 
 
-def _limited(tree: Tree, tau: Sequence[Scalar], effort: Sequence[Scalar] | None) -> list[Scalar]:
-    """Each torque within its limits; none at joints without motors."""
+def _clamp_torques(tree: Tree, tau: Sequence[Scalar], effort: Sequence[Scalar] | None) -> list[Scalar]:
+    """Clamp each torque to its limits; joints without motors get zero."""
     if effort is None:
         effort = [math.inf] * tree.nv
         for body in independent(tree):

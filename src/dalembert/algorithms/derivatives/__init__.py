@@ -1,4 +1,4 @@
-"""Analytic derivatives of the dynamics, by configurations on the tangent space."""
+"""Analytic derivatives of the dynamics, with respect to q on its tangent space."""
 
 from dalembert.algorithms.derivatives.constrained import constrained_forward_dynamics_derivatives
 from dalembert.algorithms.derivatives.directional import (

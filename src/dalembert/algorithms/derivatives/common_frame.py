@@ -1,4 +1,4 @@
-"""The motion of a tree, and what it does to small changes, in one coordinate system for all its bodies.
+"""The motion of a tree and its first variations, in one coordinate system for all bodies.
 
 Everything is expressed in an inertial frame that now coincides with that of the tree's root: there the
 root's own S are coordinate directions and those of its children constants. For a direction k of joint
@@ -50,7 +50,7 @@ class VelocityProducts:
 
     @staticmethod
     def of(inertia: RigidInertia, v: Motion) -> VelocityProducts:
-        """2 B of a rigid body that moves with v; the 2 is put into the velocity."""
+        """Return 2 B of a rigid body that moves with v; the factor 2 is in the velocity."""
         w, u, h = v.angular + v.angular, v.linear + v.linear, inertia.h
         P = u.outer(h) + times_symmetric(w, inertia.euler_tensor)
         t = P.trace()
@@ -61,12 +61,12 @@ class VelocityProducts:
         return VelocityProducts(self.matrix + other.matrix, self.momentum + other.momentum)
 
     def __mul__(self, m: Motion) -> Force:
-        """2 B m."""
+        """Return 2 B m."""
         w = m.angular
         return Force(self.matrix @ w, w.cross(self.momentum))
 
     def row(self, s: Motion) -> Vec3:
-        """r with s . (2 B m) = r . (the angular part of m)."""
+        """Return r with s . (2 B m) = r . (the angular part of m)."""
         return self.matrix.transposed_times(s.angular) + self.momentum.cross(s.linear)
 
 
@@ -101,7 +101,7 @@ def body_state(
     f_x: PerBody[Force] | None = None,
     time: Scalar | None = None,
 ) -> BodyState:
-    """The state of a body from that of its parent; None: the world.
+    """Return the state of a body from that of its parent; None for the world.
 
     `f_x`: the external force on each body, in its own coordinates.
     """
@@ -110,7 +110,7 @@ def body_state(
         pose, v_parent = Transform.identity(), Motion.zero()
         world = Motion(Vec3.zero(), joint.X.rotate_to_child(-tree.gravity))
     else:
-        pose, v_parent, world = _placed(parent.pose, joint.X), parent.v, parent.world
+        pose, v_parent, world = _compose_pose(parent.pose, joint.X), parent.v, parent.world
     rates, own, to_common = joint_rates(body, q, v, time), body.own_v(v), pose.inverse_apply
     S = [to_common(s) for s in joint.S]
     carried = [v_parent.cross(s) for s in S]
@@ -142,13 +142,13 @@ def body_state(
 
 
 def acceleration(state: BodyState, a_parent: Motion, a: Sequence[Scalar] | None) -> Motion:
-    """a_i at dv/dt = a of the model; None: zero."""
+    """Return a_i at dv/dt = a of the model; None for zero."""
     a_i = a_parent + state.bias
     return a_i if a is None else a_i + combination(state.S, state.body.own_v(a))
 
 
 def changes_of_acceleration(state: BodyState, a_parent: Motion, a: Sequence[Scalar]) -> list[Motion]:
-    """chi of (2) for each direction of a joint, at dv/dt = a of the model."""
+    """Return chi of (2) for each direction of a joint, at dv/dt = a of the model."""
     own, rates, to_common = state.body.own_v(a), state.rates, state.pose.inverse_apply
     v_J = state.v - state.v_parent
     result = []
@@ -162,14 +162,14 @@ def changes_of_acceleration(state: BodyState, a_parent: Motion, a: Sequence[Scal
 
 
 def _product(body: Body, joint: JointMotion, s: Motion) -> Motion:
-    """v_J x S_k in successor coordinates: zero where S has one column, along which v_J is."""
+    """Return v_J x S_k in successor coordinates: zero if S has one column, since v_J is along it."""
     if body.nv == 1 and not body.joint.time_dependent:
         return Motion.zero()
     return joint.v_J.cross(s)
 
 
-def _placed(pose: Transform, X: Placement) -> Transform:
-    """pose @ X, screw by screw."""
+def _compose_pose(pose: Transform, X: Placement) -> Transform:
+    """Return pose @ X, screw by screw."""
     factors = X.factors if isinstance(X, ScrewChain) else (X,)
     for factor in factors:
         pose = pose @ factor

@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from dalembert.algorithms.constraints import constraint_equations, stabilized
-from dalembert.algorithms.dense import dot, times, transposed, unit
+from dalembert.algorithms.dense import dot, times, transpose, unit
 from dalembert.algorithms.derivatives.directional import (
     directional_forward_dynamics_derivatives,
     jacobians_of,
 )
 from dalembert.algorithms.derivatives.inverse_dynamics import Derivatives, spanning_tree_derivatives
-from dalembert.algorithms.external_forces import Surroundings
+from dalembert.algorithms.external_forces import Conditions
 from dalembert.algorithms.loops.range_space import constrained_motion
 from dalembert.algorithms.loops.system import constrained_system
 from dalembert.model.tree import Tree
@@ -35,9 +35,11 @@ def constrained_forward_dynamics_derivatives(
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     tau: Sequence[Scalar],
-    **options: Unpack[Surroundings],
+    **options: Unpack[Conditions],
 ) -> Derivatives:
-    """(da/dq, da/dv, da/dtau) of a under K a = k, by (1). da/dtau has the rank of the motions that K allows.
+    """Return (da/dq, da/dv, da/dtau) of a under K a = k, by (1).
+
+    da/dtau has the rank of the motions that K allows.
 
     With an explicit constraint q = gamma(y) the dynamics are another function off the constraint, and are
     differentiated directly.
@@ -50,14 +52,14 @@ def constrained_forward_dynamics_derivatives(
     kept = [multipliers[row] for row in system.rows]
 
     def equations(q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
-        """K^T lambda, then k - K a."""
+        """Return K^T lambda, then k - K a."""
         found = constraint_equations(tree, q, v, time=time)
         k = found.k if T_stab is None else stabilized(found, T_stab)
         K = [found.K[row] for row in system.rows]
-        forces = times(transposed(K), kept) if K else [0.0] * tree.nv
+        forces = times(transpose(K), kept) if K else [0.0] * tree.nv
         return [*forces, *(k[row] - dot(found.K[row], a) for row in system.rows)]
 
-    def solved(force: Sequence[Scalar], k: Sequence[Scalar]) -> list[Scalar]:
+    def solve(force: Sequence[Scalar], k: Sequence[Scalar]) -> list[Scalar]:
         return constrained_motion(system._replace(force=list(force), k=list(k))).a
 
     of_tree = spanning_tree_derivatives(
@@ -73,10 +75,10 @@ def constrained_forward_dynamics_derivatives(
     by_state = []
     for forces, change in zip(of_tree[:2], jacobians_of(equations, tree, (q, v), given), strict=True):
         columns = []
-        for column, moved in zip(transposed(forces), transposed(change), strict=True):
+        for column, moved in zip(transpose(forces), transpose(change), strict=True):
             push = [x - y for x, y in zip(moved[: tree.nv], column, strict=True)]
-            columns.append(solved(push, moved[tree.nv :]))
-        by_state.append(transposed(columns))
+            columns.append(solve(push, moved[tree.nv :]))
+        by_state.append(transpose(columns))
     nothing = [0.0] * len(system.k)
-    by_tau = transposed([solved(unit(tree.nv, j), nothing) for j in range(tree.nv)])
+    by_tau = transpose([solve(unit(tree.nv, j), nothing) for j in range(tree.nv)])
     return Derivatives(by_state[0], by_state[1], by_tau)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dalembert.algorithms.dense import Matrix, transposed, unit
+from dalembert.algorithms.dense import Matrix, transpose, unit
 from dalembert.algorithms.derivatives.inverse_dynamics import Derivatives
 from dalembert.algorithms.forward_dynamics import forward_dynamics
 from dalembert.algorithms.inverse_dynamics import inverse_dynamics
@@ -31,7 +31,7 @@ def jacobians_of(
     arguments: Sequence[Sequence[Scalar]],
     given: Sequence[Scalar] = (),
 ) -> list[Matrix]:
-    """The Jacobians of a list of scalars f(*arguments), first by a configuration q on its tangent space.
+    """Return the Jacobians of a list of scalars f(*arguments), first with respect to q on its tangent space.
 
     `given`: what else f computes with, where that may hold dual numbers.
     """
@@ -44,19 +44,19 @@ def jacobians_of(
             direction = unit(size, k)
             step = _position_rate(tree, argument, direction) if place == 0 else direction
 
-            def moved(x: list[Scalar], place: int = place) -> list[Scalar]:
+            def function_of_argument(x: list[Scalar], place: int = place) -> list[Scalar]:
                 values = [*arguments[:place], x, *arguments[place + 1 :]]
                 return list(function(*values))
 
-            columns.append(directional_derivative(moved, argument, step, constants)[1])
-        jacobians.append(transposed(columns))
+            columns.append(directional_derivative(function_of_argument, argument, step, constants)[1])
+        jacobians.append(transpose(columns))
     return jacobians
 
 
 def directional_inverse_dynamics_derivatives(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], **options: Any
 ) -> Derivatives:
-    """(dtau/dq, dtau/dv, dtau/da) of `inverse_dynamics`, of systems with constraints too."""
+    """Return (dtau/dq, dtau/dv, dtau/da) of `inverse_dynamics`, also for systems with constraints."""
     dynamics = lambda *x: inverse_dynamics(tree, *x, **options)
     return Derivatives(*jacobians_of(dynamics, tree, (q, v, a), leaves(options)))
 
@@ -64,13 +64,13 @@ def directional_inverse_dynamics_derivatives(
 def directional_forward_dynamics_derivatives(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar], **options: Any
 ) -> Derivatives:
-    """(da/dq, da/dv, da/dtau) of `forward_dynamics`, of systems with constraints too."""
+    """Return (da/dq, da/dv, da/dtau) of `forward_dynamics`, also for systems with constraints."""
     dynamics = lambda *x: forward_dynamics(tree, *x, **options)
     return Derivatives(*jacobians_of(dynamics, tree, (q, v, tau), leaves(options)))
 
 
 def _position_rate(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
-    """dq/dt = Q(q) v, joint by joint."""
+    """Return dq/dt = Q(q) v, joint by joint."""
     rates: list[Scalar] = [0.0] * tree.nq
     for body in tree.bodies:
         if body.dependence is None:

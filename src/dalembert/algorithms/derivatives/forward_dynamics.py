@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dalembert.algorithms.dense import Matrix, transposed
+from dalembert.algorithms.dense import Matrix, transpose
 from dalembert.algorithms.derivatives.common_frame import body_state
 from dalembert.algorithms.derivatives.inverse_dynamics import (
     Composites,
@@ -42,7 +42,7 @@ def forward_dynamics_derivatives(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> Derivatives:
-    """(da/dq, da/dv, da/dtau) of a = FD(q, v, tau); da/dtau = M^-1.
+    """Return (da/dq, da/dv, da/dtau) of a = FD(q, v, tau); da/dtau = M^-1.
 
     External forces are constant in the coordinates in which they are given.
     """
@@ -60,7 +60,7 @@ def forward_dynamics_derivatives(
             bias.leave(body)
     lam = variable_parents(tree)
     L, reciprocals = factor_with_reciprocals(whole.M, lam)
-    push = [t - b for t, b in zip(tau, bias.collected(), strict=True)]
+    push = [t - b for t, b in zip(tau, bias.joint_forces(), strict=True)]
     a = solve_with_reciprocals(L, reciprocals, lam, push)
     forces = JointForces(whole, a)
     pairs = PairwiseChanges(forces, a, f_x if external_frame == "world" else None)
@@ -78,13 +78,13 @@ def forward_dynamics_derivatives(
 def solved_columns(
     L: Matrix, reciprocals: Sequence[Scalar], lam: Sequence[int], *sides: Matrix
 ) -> list[Matrix]:
-    """-M^-1 B of each B, column by column; zeros of B cost nothing.
+    """Return -M^-1 B for each B, column by column; zeros of B cost nothing.
 
     Columns of the same number advance side by side: a triangular solution is one chain of dependent
     operations, and a processor that waits for one can work on the other.
     """
     solutions: list[list[list[Scalar]]] = [[] for _ in sides]
-    for columns in zip(*(transposed(B) for B in sides), strict=True):
+    for columns in zip(*(transpose(B) for B in sides), strict=True):
         ys = [[-x for x in column] for column in columns]
         for i in reversed(range(len(lam))):
             for j in ancestors(lam, i):
@@ -98,4 +98,4 @@ def solved_columns(
                     y[i] = y[i] - L[i][j] * y[j]
         for solution, y in zip(solutions, ys, strict=True):
             solution.append(y)
-    return [transposed(solution) for solution in solutions]
+    return [transpose(solution) for solution in solutions]

@@ -29,9 +29,10 @@ __all__ = ["HybridDerivatives", "hybrid_dynamics_derivatives"]
 
 
 class HybridDerivatives(NamedTuple):
-    """Of a and of tau, both complete, by q (tangent space), v, tau and a: eight matrices `(nv, nv)`.
+    """The derivatives of a and tau, both complete, with respect to q (tangent space), v, tau and a.
 
-    Columns of what is not read (tau of prescribed joints, a of free ones) are zero.
+    Eight matrices `(nv, nv)`; columns of inputs that are not read (tau of prescribed joints, a of free ones)
+    are zero.
     """
 
     a_by_q: Matrix
@@ -57,7 +58,8 @@ def hybrid_dynamics_derivatives(
     time: Scalar | None = None,
     stabilization: Scalar | None = None,
 ) -> HybridDerivatives:
-    """The derivatives of (a, tau) = `hybrid.hybrid_dynamics` by (1); under constraints, by dual numbers."""
+    """Return the derivatives of (a, tau) = `hybrid.hybrid_dynamics` by (1);
+    under constraints, by dual numbers."""
     given = prescribed_places(tree, prescribed)
     n = tree.nv
 

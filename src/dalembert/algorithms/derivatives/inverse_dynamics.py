@@ -65,7 +65,7 @@ def inverse_dynamics_derivatives(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> Derivatives:
-    """(dtau/dq, dtau/dv, dtau/da) of tau = ID(q, v, a); dtau/da = M, armature included.
+    """Return (dtau/dq, dtau/dv, dtau/da) of tau = ID(q, v, a); dtau/da = M, armature included.
 
     External forces are constant in the coordinates in which they are given.
     """
@@ -85,7 +85,7 @@ def spanning_tree_derivatives(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> Derivatives:
-    """`inverse_dynamics_derivatives` of the tree alone, without its loops and other constraints."""
+    """Return `inverse_dynamics_derivatives` of the tree alone, without its loops and other constraints."""
     f_x = body_forces(tree, q, external_forces, external_frame, time)
     whole = Composites(tree)
     forces = JointForces(whole, a)
@@ -103,7 +103,7 @@ def spanning_tree_derivatives(
 
 
 def depth_first(tree: Tree) -> Iterator[tuple[Body, bool]]:
-    """(body, True) on the way out and (body, False) when all that it carries has been visited."""
+    """Yield (body, True) on the way out and (body, False) when all that it carries has been visited."""
     children: dict[int, list[Body]] = {}
     for body in tree.bodies:
         children.setdefault(body.parent, []).append(body)
@@ -119,7 +119,7 @@ def depth_first(tree: Tree) -> Iterator[tuple[Body, bool]]:
 @final
 @dataclass(slots=True, eq=False)
 class Composites:
-    """I^c and 2 B^c of every body, and M: what depends on q and v alone."""
+    """I^c and 2 B^c of every body, and M: the terms that depend on q and v alone."""
 
     tree: Tree
     states: dict[int, BodyState] = field(default_factory=dict)
@@ -147,7 +147,8 @@ class Composites:
             _put(self.M, j, body, [[s.dot(f) for f in F] for s in up])
 
     def ancestors(self, body: Body) -> Iterator[Body]:
-        """lambda(i), lambda(lambda(i)), … up to the world's child, of those that have freedoms."""
+        """Yield lambda(i), lambda(lambda(i)), … up to the world's child,
+        without bodies that have no freedoms."""
         while body.parent >= 0:
             body = self.tree.bodies[body.parent]
             if body.nv:
@@ -157,7 +158,7 @@ class Composites:
 @final
 @dataclass(slots=True, eq=False)
 class JointForces:
-    """a_lambda(i), a_i, and f_i^c, the force that each joint transmits, at dv/dt = a; None: zero."""
+    """a_lambda(i), a_i, and f_i^c, the force that each joint transmits, at dv/dt = a; None for zero."""
 
     whole: Composites
     a: Sequence[Scalar] | None
@@ -175,8 +176,8 @@ class JointForces:
         if body.parent >= 0:
             self.force[body.parent] += self.force[body.index]
 
-    def collected(self) -> list[Scalar]:
-        """tau without armature: S . f^c of every joint."""
+    def joint_forces(self) -> list[Scalar]:
+        """Return tau without armature: S . f^c of every joint."""
         tree, states = self.whole.tree, self.whole.states
         return tree.collect([[s.dot(self.force[b.index]) for s in states[b.index].S] for b in tree.bodies])
 
@@ -241,7 +242,7 @@ class PairwiseChanges:
 def _rows(
     I_rows: Sequence[Force], B_rows: Sequence[Vec3], x: Sequence[Motion], y: Sequence[Motion]
 ) -> Matrix:
-    """S . (I x + 2 B y) for each row of S and each direction."""
+    """Return S . (I x + 2 B y) for each row of S and each direction."""
     return [
         [f.dot(x_k) + b.dot(y_k.angular) for x_k, y_k in zip(x, y, strict=True)]
         for f, b in zip(I_rows, B_rows, strict=True)

@@ -1,4 +1,4 @@
-"""How what a joint contributes changes with its own position and velocity.
+"""The derivatives of a joint's velocity and bias with respect to its own position and velocity.
 
 A direction k of the tangent space moves the joint's position by dq = Q(q) e_k, which displaces the successor
 by the motion S_k. What else changes is what S and the bias c_J = S° v + sigma° have of q and v in successor
@@ -21,7 +21,7 @@ __all__ = ["JointRates", "joint_rates"]
 
 
 class JointRates(NamedTuple):
-    """Derivatives by the nv directions of one joint, in successor coordinates.
+    """The derivatives along the nv directions of one joint, in successor coordinates.
 
     `S[k][l]`: of column l of S by direction k of the position; `v_J[k]`: of v_J = S v + sigma, `c_J[k]`: of
     c_J, both at constant v; `bias_by_speed[k]`: of c_J by v_k.
@@ -36,7 +36,7 @@ class JointRates(NamedTuple):
 def joint_rates(
     body: Body, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None
 ) -> JointRates:
-    """The rates of the joint of a body at the model's q and v, exact, by dual numbers."""
+    """Return the rates of the joint of a body at the model's q and v, exact, by dual numbers."""
     joint, own_q, own_v = body.joint, body.own_q(q), body.own_v(v)
     directions = [unit(joint.nv, k) for k in range(joint.nv)]
     now = [] if time is None else [time]

@@ -1,4 +1,4 @@
-"""Systems that hang on nothing (Featherstone 2008 sections 9.3 to 9.5)."""
+"""Floating-base systems (Featherstone 2008 sections 9.3 to 9.5)."""
 
 from dalembert.algorithms.floating_base.base import base_gravity, floating_base, rigid_acceleration
 from dalembert.algorithms.floating_base.equations import (

@@ -1,4 +1,4 @@
-"""A tree that hangs on nothing: one body with a Free joint carries all others (Featherstone 2008 §9.3).
+"""A floating base: one body with a Free joint carries all others (Featherstone 2008 §9.3).
 
 The base is body 0 of the tree. Its velocity v_0, its acceleration a_0 and the force on it are the first six
 entries of v, a and tau, in base coordinates, since a Free joint has S = 1; what follows are the joints'.
@@ -22,7 +22,7 @@ BASE_VARIABLES = 6
 
 
 def floating_base(tree: Tree, function: str) -> Body:
-    """The body that floats; refuses a tree that hangs on the world or has loops."""
+    """Return the body that floats; raise if the tree hangs on the world or has loops."""
     require_open_tree(tree, function)
     root = tree.bodies[0]
     others = [body for body in tree.bodies[1:] if body.parent < 0]
@@ -41,12 +41,13 @@ def floating_base(tree: Tree, function: str) -> Body:
 
 
 def base_gravity(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Motion:
-    """0_a_g: the acceleration of free fall in base coordinates."""
+    """Return 0_a_g: the acceleration of free fall in base coordinates."""
     return tree.bodies[0].link_transform(q, time).apply(Motion(Vec3.zero(), tree.gravity))
 
 
 def rigid_acceleration(I: RigidInertia, f: Force) -> Motion:
-    """a = I^-1 f: alpha = I_C^-1 (n - c x f), linear = f / m - alpha x c, with c the centre of mass."""
+    """Return a = I^-1 f: alpha = I_C^-1 (n - c x f), linear = f / m - alpha x c,
+    with c the centre of mass."""
     c = I.com
     alpha = I.inertia_at_com.inverse() @ (f.angular - c.cross(f.linear))
     return Motion(alpha, f.linear * (1.0 / I.mass) - alpha.cross(c))

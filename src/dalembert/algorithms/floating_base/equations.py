@@ -22,7 +22,7 @@ from dalembert.algorithms.floating_base.base import (
     floating_base,
     rigid_acceleration,
 )
-from dalembert.algorithms.mass_matrix import Block, assembled, composite_inertias
+from dalembert.algorithms.mass_matrix import Block, assemble_blocks, composite_inertias
 from dalembert.algorithms.sparsity import velocity_places
 from dalembert.model.body import Body, JointMotion
 from dalembert.model.tree import Tree
@@ -56,7 +56,7 @@ class FloatingBaseBias(NamedTuple):
 def floating_base_inertia(
     tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None
 ) -> FloatingBaseInertia:
-    """Composite rigid bodies of a floating-base system (Table 9.5, right)."""
+    """Compute the composite rigid bodies of a floating-base system (Table 9.5, right)."""
     root = floating_base(tree, "floating_base_inertia")
     joints = {body.index: body.jcalc(q, None, time) for body in tree.bodies[1:]}
     I_c = composite_inertias(tree, q, time=time)
@@ -76,7 +76,7 @@ def floating_base_inertia(
                 for place, ratio in row:
                     F[place] = F[place] + (at_base if ratio == 1.0 else at_base * ratio)
 
-    H = assembled(tree, blocks())
+    H = assemble_blocks(tree, blocks())
     return FloatingBaseInertia(I_c[root], F[BASE_VARIABLES:], [row[BASE_VARIABLES:] for row in H[6:]])
 
 
@@ -90,7 +90,7 @@ def floating_base_bias(
     time: Scalar | None = None,
     gravity: bool = True,
 ) -> FloatingBaseBias:
-    """Newton-Euler of a floating-base system at rest in q'' and a_0 (Table 9.5, left)."""
+    """Run Newton-Euler for a floating-base system with q'' = 0 and a_0 = 0 (Table 9.5, left)."""
     root = floating_base(tree, "floating_base_bias")
     f_x = body_forces(tree, q, external_forces, external_frame, time)
     a_0 = -base_gravity(tree, q, time=time) if gravity else Motion.zero()
@@ -122,7 +122,7 @@ def floating_base_bias(
 def reduced_floating_base_equations(
     inertia: FloatingBaseInertia, bias: FloatingBaseBias
 ) -> tuple[Matrix, list[Scalar]]:
-    """(H^fl, C^fl) of H^fl q'' + C^fl = tau (Eqs 9.14 to 9.16), where f_0 = 0.
+    """Return (H^fl, C^fl) of H^fl q'' + C^fl = tau (Eqs 9.14 to 9.16), where f_0 = 0.
 
     H^fl = H - F^T (I_0^c)^-1 F is a full matrix: what branches left zero in H is lost.
     """

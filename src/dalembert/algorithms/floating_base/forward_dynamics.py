@@ -29,7 +29,7 @@ def floating_base_forward_dynamics(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """(a_0, q'') `(nv,)` by articulated bodies (Table 9.4): a_0 = (I_0^A)^-1 (f_0 - p_0^A) + 0_a_g.
+    """Return (a_0, q'') `(nv,)` by articulated bodies (Table 9.4): a_0 = (I_0^A)^-1 (f_0 - p_0^A) + 0_a_g.
 
     The system moves as without gravity, but that everything falls: 0_a_g is added to a_0 at the end. The
     first six of tau are a force f_0 on the base.
@@ -56,7 +56,7 @@ def floating_base_forward_dynamics_by_matrix(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """(a_0, q'') `(nv,)` from Eq. 9.13 by Table 9.5, with the sparse factors of the (n + 6) matrix."""
+    """Return (a_0, q'') `(nv,)` from Eq. 9.13 by Table 9.5, with the sparse factors of the (n + 6) matrix."""
     require_moving_mass(tree, "floating_base_forward_dynamics_by_matrix")
     I_0, F, H = floating_base_inertia(tree, q, time=time)
     p_0, C = floating_base_bias(

@@ -42,7 +42,8 @@ def floating_base_inverse_dynamics(
     time: Scalar | None = None,
     gravity: Literal["forces", "acceleration"] = "forces",
 ) -> tuple[list[Scalar], list[Scalar]]:
-    """(a_0 `(6,)`, tau `(nv - 6,)`): how the base moves, and the joint forces for the accelerations a_joints.
+    """Return (a_0 `(6,)`, tau `(nv - 6,)`): the base acceleration,
+    and the joint forces for the accelerations a_joints.
 
     `gravity`: "forces", as weights in p (a_0^r starts at -a_g), or "acceleration", added to a_0 at the end;
     the results are the same.

@@ -29,7 +29,7 @@ __all__ = ["floating_base_jacobian", "floating_base_kinetic_energy", "floating_b
 def floating_base_momentum(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
 ) -> Force:
-    """I_0^c v_0 + F q' in base coordinates; Eq. (1)."""
+    """Return I_0^c v_0 + F q' in base coordinates; Eq. (1)."""
     I_0, F, _ = floating_base_inertia(tree, q, time=time)
     total: Force = I_0 * Motion.of(list(v[:BASE_VARIABLES]))
     for f, x in zip(F, v[BASE_VARIABLES:], strict=True):
@@ -40,7 +40,7 @@ def floating_base_momentum(
 def floating_base_kinetic_energy(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
 ) -> Scalar:
-    """T [J] from the blocks of Eq. (2)."""
+    """Return T [J] from the blocks of Eq. (2)."""
     I_0, F, H = floating_base_inertia(tree, q, time=time)
     v_0, rates = Motion.of(list(v[:BASE_VARIABLES])), list(v[BASE_VARIABLES:])
     total = I_0.kinetic_energy(v_0)
@@ -59,7 +59,7 @@ def floating_base_jacobian(
     frame: str = "world_aligned",
     time: Scalar | None = None,
 ) -> Matrix:
-    """J^f `(6, nv - 6)`, angular first, of a body or frame; Eq. (3), at the places of `jacobian`."""
+    """Return J^f `(6, nv - 6)`, angular first, of a body or frame; Eq. (3), at the places of `jacobian`."""
     I_0, F, _ = floating_base_inertia(model, q, time=time)
     J = jacobian(model, q, where, frame=frame, time=time)
     recoil = [rigid_acceleration(I_0, f).to_list() for f in F]

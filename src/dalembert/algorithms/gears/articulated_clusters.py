@@ -67,7 +67,7 @@ def articulated_accelerations(
 
 
 def cluster_inertias(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> PerBody[Inertia]:
-    """I_i^A of every body with what hangs on it outside its own cluster, in its own coordinates.
+    """Return I_i^A of every body with its load outside its own cluster, in its own coordinates.
 
     Of a body whose joint is coupled to none this is the articulated inertia of all it carries.
     """

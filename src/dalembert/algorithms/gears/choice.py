@@ -1,4 +1,4 @@
-"""Which method of forward dynamics costs least where joints are coupled.
+"""The choice of the cheapest method of forward dynamics for coupled joints.
 
 Counted multiplications and additions, with gears between neighbours or from one end of a chain to the other:
 
@@ -26,25 +26,29 @@ from dalembert.scalar import is_zero
 
 __all__ = ["default_method"]
 
-SHALLOW = 8
-"""Velocity variables from the world to the last one, up to which "crba" costs less."""
+MAX_CRBA_DEPTH = 8
+"""Longest chain of velocity variables from the world for which "crba" costs less."""
 
-LARGE_CLUSTER = 8
-"""Velocity variables of a cluster from which on "aba_multipliers" costs less."""
+MIN_MULTIPLIER_CLUSTER = 8
+"""Velocity variables of a cluster from which "aba_multipliers" costs less."""
 
 
 def default_method(tree: Tree) -> str:
-    """ "aba", or for coupled joints "crba" or "aba_multipliers" where that costs less."""
+    """Return "aba", or for coupled joints "crba" or "aba_multipliers" where that costs less."""
     if not has_couplings(tree):
         return "aba"
-    if max(depths(variable_parents(tree)), default=0) <= SHALLOW:
+    if max(depths(variable_parents(tree)), default=0) <= MAX_CRBA_DEPTH:
         return "crba"
     largest = max(len(cluster.variables) for cluster in clusters_of(tree))
-    return "aba_multipliers" if largest >= LARGE_CLUSTER and not _has_massless_followers(tree) else "aba"
+    return (
+        "aba_multipliers"
+        if largest >= MIN_MULTIPLIER_CLUSTER and not _has_massless_followers(tree)
+        else "aba"
+    )
 
 
 def _has_massless_followers(tree: Tree) -> bool:
-    """Whether a joint that follows others moves nothing with inertia of its own, as multipliers need it."""
+    """Return whether a dependent joint moves nothing with inertia, which multipliers need."""
     carries = [not all(is_zero(x) for x in (*body.inertia.leaves(), *body.armature)) for body in tree.bodies]
     for body in reversed(tree.bodies):
         if body.parent >= 0 and carries[body.index]:

@@ -1,4 +1,4 @@
-"""One cluster of coupled bodies taken out of the equations of motion, and its accelerations found again.
+"""Elimination of one cluster of coupled bodies from the equations of motion, and back-substitution.
 
 A cluster of bodies on one base moves with independent velocities y: its joints have q' = G y'. Some entries
 of y'' may be prescribed; the rest, with the columns G_f, are unknown. With S_i the joint's subspace, I_i^A
@@ -42,13 +42,13 @@ Inertia = RigidInertia | ArticulatedInertia
 
 
 class Handle(NamedTuple):
-    """f = I a + p of a body with what hangs on it, in its own coordinates."""
+    """f = I a + p of a body with its load, in its own coordinates."""
 
     I: Inertia
     p: Force
 
     def carrying(self, elimination: Elimination) -> Handle:
-        """With one more cluster on it."""
+        """Return the load with one more cluster."""
         I, p = elimination.seen_by_base()
         return Handle(I + self.I, self.p + p)
 
@@ -93,7 +93,7 @@ def cluster_members(
 
 
 def _ratios_times(row: Sequence[tuple[int, float]], x: Sequence[Scalar]) -> Scalar:
-    """One row of G times x."""
+    """Return one row of G times x."""
     total: Scalar = 0.0
     for place, ratio in row:
         total = total + (x[place] if ratio == 1.0 else ratio * x[place])
@@ -101,7 +101,7 @@ def _ratios_times(row: Sequence[tuple[int, float]], x: Sequence[Scalar]) -> Scal
 
 
 class Accelerations:
-    """What the last pass has found: a of every body, dv/dt, and the forces at prescribed variables."""
+    """The results of the last pass: a of every body, dv/dt, and the forces at prescribed variables."""
 
     def __init__(self, tree: Tree, gravity: Vec3, a: Sequence[Scalar], prescribed: frozenset[int]) -> None:
         self.bodies: dict[int, Motion] = {-1: Motion(Vec3.zero(), -gravity)}
@@ -119,7 +119,7 @@ def eliminate_cluster(
 
 
 def _single(member: Member, tau: Sequence[Scalar]) -> Elimination:
-    """One body with a free joint: Table 7.1."""
+    """Eliminate one body with a free joint: Table 7.1."""
     I, p = member.handle
     own_tau = member.body.own_v(tau)
     joint = eliminate_joint(ArticulatedInertia.zero() + I, member.S, member.body.armature)
@@ -127,7 +127,7 @@ def _single(member: Member, tau: Sequence[Scalar]) -> Elimination:
 
 
 def _several(members: list[Member], free: Sequence[int], tau: Sequence[Scalar]) -> Elimination:
-    """(2) to (5) for a cluster."""
+    """Eliminate a cluster: (2) to (5)."""
     C: list[Motion] = []
     f = []
     for m in members:
@@ -142,7 +142,7 @@ def _several(members: list[Member], free: Sequence[int], tau: Sequence[Scalar]) 
             f_base, I_base = f_base + force, inertia + I_base
         else:
             f[m.mate], I_c[m.mate] = f[m.mate] + force, inertia + I_c[m.mate]  # (2), (3)
-    D, U = _projected(members, I_c, free)
+    D, U = _project_inertia(members, I_c, free)
     u = [tau[place] for place in free]
     where = {place: k for k, place in enumerate(free)}
     for m, f_i in zip(members, f, strict=True):
@@ -153,8 +153,10 @@ def _several(members: list[Member], free: Sequence[int], tau: Sequence[Scalar]) 
     return _Several(members, list(free), factor(D), U, u, I_base, f_base)
 
 
-def _projected(members: list[Member], I_c: Sequence[Any], free: Sequence[int]) -> tuple[Matrix, list[Force]]:
-    """D and U of (4): the composite forces F taken to each mate below and at last to the base."""
+def _project_inertia(
+    members: list[Member], I_c: Sequence[Any], free: Sequence[int]
+) -> tuple[Matrix, list[Force]]:
+    """Compute D and U of (4): the composite forces F, taken to each mate below and last to the base."""
     where = {place: k for k, place in enumerate(free)}
     D: Matrix = [[0.0] * len(free) for _ in free]
     U = [Force.zero() for _ in free]
@@ -235,7 +237,7 @@ class _Several:
     f_base: Force
 
     def seen_by_base(self) -> tuple[Inertia, Force]:
-        """(6)."""
+        """Compute inertia and bias force at the base: (6)."""
         if not self.free:
             return self.I_base, self.f_base
         columns = [force.to_list() for force in self.U]
@@ -255,7 +257,7 @@ class _Several:
         return ArticulatedInertia.from_upper(entry), Force.of(p)
 
     def accelerate(self, cluster: Cluster, found: Accelerations) -> None:
-        """(7), and (8) where something is prescribed."""
+        """Compute (7), and (8) if variables are prescribed."""
         a_base = found.bodies[cluster.base]
         right = [u_k - a_base.dot(U_k) for u_k, U_k in zip(self.u, self.U, strict=True)]
         for place, x in zip(self.free, self.D.solve(right), strict=True):
@@ -270,7 +272,7 @@ class _Several:
             self._prescribed_forces(found)
 
     def _prescribed_forces(self, found: Accelerations) -> None:
-        """(8)."""
+        """Compute the forces at prescribed variables: (8)."""
         f = [m.handle.p + m.handle.I * found.bodies[m.body.index] for m in self.members]
         for k in reversed(range(len(self.members))):
             m = self.members[k]

@@ -1,4 +1,4 @@
-"""Which bodies must be eliminated together: the clusters that couplings tie.
+"""Clusters: the bodies that couplings tie and that must be eliminated together.
 
 A coupling makes one joint follow others, so that their freedoms cannot be taken out of the equations of
 motion one at a time. Joints that share an independent variable form a group. All bodies of a group hang on
@@ -33,11 +33,11 @@ class Cluster(NamedTuple):
 
 
 def clusters_of(tree: Tree) -> list[Cluster]:
-    """The clusters of a tree in regular numbering: each after the one that carries it."""
+    """Return the clusters of a tree in regular numbering, each after the one that carries it."""
     parents = tree.parents
     sets: list[set[int]] = []
     for group in _groups(tree):
-        merged = _filled(parents, group)
+        merged = _fill_to_base(parents, group)
         for other in [held for held in sets if held & merged]:
             sets.remove(other)
             merged |= other
@@ -48,7 +48,7 @@ def clusters_of(tree: Tree) -> list[Cluster]:
 
 
 def _groups(tree: Tree) -> list[set[int]]:
-    """The bodies whose joints depend on common variables, by joining what shares one."""
+    """Return the groups of bodies whose joints depend on common variables."""
     by_place = {place: {body.index} for body in tree.bodies for place in _own_places(body)}
     for body in tree.bodies:
         if body.dependence is not None:
@@ -67,8 +67,8 @@ def _own_places(body: Body) -> Iterator[int]:
         yield from range(body.v_slice.start, body.v_slice.stop)
 
 
-def _filled(parents: Sequence[int], group: set[int]) -> set[int]:
-    """The group with the bodies between it and its base: the last body that carries all of it."""
+def _fill_to_base(parents: Sequence[int], group: set[int]) -> set[int]:
+    """Return the group with the bodies between it and its base, the last body that carries all of it."""
     ways = [_way(parents, parents[i]) for i in group]
     base = max(set(ways[0]).intersection(*ways[1:]))
     filled = set(group)
@@ -80,7 +80,7 @@ def _filled(parents: Sequence[int], group: set[int]) -> set[int]:
 
 
 def _way(parents: Sequence[int], i: int) -> list[int]:
-    """Body i and all that carries it, the world included."""
+    """Return body i and all its ancestors, the world included."""
     way = [i]
     while way[-1] != WORLD:
         way.append(parents[way[-1]])

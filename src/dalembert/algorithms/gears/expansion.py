@@ -18,7 +18,7 @@ __all__ = ["gear_equations", "geared_matrix"]
 
 
 def geared_matrix(H: Sequence[Sequence[Scalar]], G: Sequence[Sequence[Scalar]]) -> Matrix:
-    """G^T H G for symmetric H `(n, n)` and G `(n, m)`.
+    """Return G^T H G for symmetric H `(n, n)` and G `(n, m)`.
 
     Terms of equal kind are formed once: entry (k, l) is the sum of H_ij (G_ik G_jl) over nonzero entries.
     """
@@ -33,8 +33,8 @@ def geared_matrix(H: Sequence[Sequence[Scalar]], G: Sequence[Sequence[Scalar]]) 
                 for j in rows[l]:
                     h = H[max(i, j)][min(i, j)]
                     if not is_zero(h):
-                        inner = inner + _scaled(h, G[j][l])
-                total = total + _scaled(inner, G[i][k])
+                        inner = inner + _scale(h, G[j][l])
+                total = total + _scale(inner, G[i][k])
             result[k][l] = result[l][k] = total
     return result
 
@@ -46,7 +46,7 @@ def gear_equations(
     G: Sequence[Sequence[Scalar]],
     g: Sequence[Scalar],
 ) -> tuple[Matrix, list[Scalar]]:
-    """(G^T H G, G^T (tau - C - H g)): the matrix and right-hand side of Eq. 9.26 for y''."""
+    """Return (G^T H G, G^T (tau - C - H g)): the matrix and right-hand side of Eq. 9.26 for y''."""
     n = len(G)
     rest = [tau[i] - C[i] for i in range(n)]
     for i in range(n):
@@ -57,12 +57,12 @@ def gear_equations(
     for k in range(len(G[0]) if G else 0):
         total: Scalar = 0.0
         for i in range(n):
-            total = total + _scaled(rest[i], G[i][k])
+            total = total + _scale(rest[i], G[i][k])
         right.append(total)
     return geared_matrix(H, G), right
 
 
-def _scaled(x: Scalar, factor: Scalar) -> Scalar:
+def _scale(x: Scalar, factor: Scalar) -> Scalar:
     if is_zero(factor) or is_zero(x):
         return 0.0
     return x if is_one(factor) else x * factor

@@ -1,4 +1,4 @@
-"""Coupled joints for methods of forward dynamics that know none: couplings as constraints with multipliers.
+"""Couplings as constraints with multipliers, for methods of forward dynamics without couplings.
 
 On the model with all coordinates a coupling is a row of N a = 0 with constant N. Any method FD solves for the
 accelerations of that model, linearly in the forces:
@@ -25,7 +25,7 @@ __all__ = ["with_couplings"]
 
 
 def with_couplings(method: Callable[..., Vector]) -> Callable[..., Vector]:
-    """The method of forward dynamics, `method(tree, q, v, tau, **options)`, for models with couplings too."""
+    """Extend a method of forward dynamics, `method(tree, q, v, tau, **options)`, to models with couplings."""
 
     @functools.wraps(method)
     def run(
@@ -65,7 +65,7 @@ def _model(tree: Tree) -> Model:
 
 
 def _independent_places(model: Model) -> list[int]:
-    """Where each entry of the model's v stands in the v of all joints."""
+    """Return the index of each entry of the model's v in the v of all joints."""
     places, start = [0] * model.nv, 0
     for body in model.bodies:
         if body.dependence is None:
@@ -76,7 +76,7 @@ def _independent_places(model: Model) -> list[int]:
 
 
 def _rows(model: Model, places: Sequence[int]) -> list[list[float]]:
-    """N: v_d - sum of ratio v_j = 0 for each dependent joint d."""
+    """Return N of v_d - sum of ratio v_j = 0, a row for each dependent joint d."""
     rows, start = [], 0
     for body in model.bodies:
         if body.dependence is not None:

@@ -1,4 +1,4 @@
-"""The geometry of configuration space: the mass matrix as a metric, and what constraints make of it."""
+"""The geometry of configuration space: the mass matrix as a metric, with and without constraints."""
 
 from dalembert.algorithms.geometry.christoffel import (
     christoffel_symbols,

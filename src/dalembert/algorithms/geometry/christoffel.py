@@ -4,11 +4,11 @@ With e_i the directions of the velocity variables, nabla_{e_i} e_j = Gamma_ij^k 
 
     Gamma_ij,k = M_ks Gamma_ij^s         c_k = Gamma_ij,k v_i v_j         C_kj = Gamma_ij,k v_i            (1)
 
-Where v = dq/dt the e_i are derivatives by coordinates and Gamma_ij,k is symmetric in i and j:
+Where v = dq/dt the e_i are derivatives with respect to coordinates and Gamma_ij,k is symmetric in i and j:
 
     Gamma_ij,k = (dM_ik/dq_j + dM_jk/dq_i - dM_ij/dq_k) / 2                                                (2)
 
-The velocity variables of spherical, planar and free joints are no rates of coordinates. Their directions
+The velocity variables of spherical, planar and free joints are not rates of coordinates. Their directions
 turn with the body, and do not commute: [e_i, e_j] = gamma_ij^l e_l. The same connection then has (Koszul)
 
     2 Gamma_ij,k = e_i M_jk + e_j M_ik - e_k M_ij + gamma_ij,k - gamma_ik,j - gamma_jk,i                   (3)
@@ -45,7 +45,7 @@ KINDS = ("first", "second")
 
 
 def christoffel_symbols(tree: Tree, q: Sequence[Scalar], *, kind: str = "first") -> Tensor:
-    """Gamma_ij,k (first kind) or Gamma_ij^k (second) `(nv, nv, nv)`, indices in the order i, j, k.
+    """Return Gamma_ij,k (first kind) or Gamma_ij^k (second) `(nv, nv, nv)`, indices in the order i, j, k.
 
     From the Coriolis matrix, which is linear in v: Gamma_ij,k = C_kj(q, e_i). The columns of a tree that
     i does not move vanish by structure.
@@ -59,7 +59,8 @@ def christoffel_symbols(tree: Tree, q: Sequence[Scalar], *, kind: str = "first")
 
 
 def christoffel_symbols_by_derivatives(tree: Tree, q: Sequence[Scalar], *, kind: str = "first") -> Tensor:
-    """The same from exact derivatives of M(q), Eq. (3): the textbook formula, at nv times the cost of M."""
+    """Return the symbols from exact derivatives of M(q), Eq. (3):
+    the textbook formula, at nv times the cost of M."""
     require_scleronomic(tree, "christoffel_symbols")
     n = tree.nv
     dM = [_along(tree, q, i, lambda x: mass_matrix(tree, x)) for i in range(n)]
@@ -84,8 +85,9 @@ def christoffel_symbols_by_derivatives(tree: Tree, q: Sequence[Scalar], *, kind:
 
 
 def structure_constants(tree: Tree, q: Sequence[Scalar]) -> Tensor:
-    """gamma_ij^l `(nv, nv, nv)` of [e_i, e_j] = gamma_ij^l e_l: zeros unless i, j and l are of one joint with
-    velocity variables that are no rates of coordinates; Eq. (4).
+    """Return gamma_ij^l `(nv, nv, nv)` of [e_i, e_j] = gamma_ij^l e_l; Eq. (4).
+
+    Zeros unless i, j and l are of one joint with velocity variables that are not rates of coordinates.
     """
     n = tree.nv
     gamma: Tensor = [[[0.0] * n for _ in range(n)] for _ in range(n)]
@@ -112,7 +114,7 @@ def _joint_constants(body: Body, own_q: list[Scalar]) -> Tensor:
 
 
 def _along(tree: Tree, q: Sequence[Scalar], i: int, function: Callable[[list[Scalar]], Matrix]) -> Matrix:
-    """e_i f: the derivative of a function of q along velocity variable i."""
+    """Return e_i f: the derivative of a function of q along velocity variable i."""
     direction = position_rate(tree, q, unit(tree.nv, i))  # type: ignore[arg-type]
     return directional_derivative(function, list(q), direction)[1]
 
@@ -126,7 +128,8 @@ def _of_kind(tree: Tree, q: Sequence[Scalar], first: Tensor, kind: str) -> Tenso
 
 
 def _without_armature(tree: Tree, M: Matrix) -> Matrix:
-    """M of the bodies alone; armature of coupled joints stays, where no joint has structure constants."""
+    """Return M of the bodies alone; the armature of coupled joints,
+    which have no structure constants, stays."""
     rows = [list(row) for row in M]
     for body in tree.bodies:
         if body.dependence is None:

@@ -72,7 +72,7 @@ class ExplicitMotion(NamedTuple):
 
 
 def implicit_dynamics(D: Rows, f: Sequence[Scalar], J: Rows, bias: Sequence[Scalar]) -> ConstrainedMotion:
-    """x'' and lambda by the closed form (2); `bias` = J' x'."""
+    """Return x'' and lambda by the closed form (2); `bias` = J' x'."""
     inertia = factor(D)
     free = inertia.solve(f)
     Y = [inertia.solve(row) for row in J]
@@ -82,7 +82,8 @@ def implicit_dynamics(D: Rows, f: Sequence[Scalar], J: Rows, bias: Sequence[Scal
 
 
 def implicit_dynamics_kkt(D: Rows, f: Sequence[Scalar], J: Rows, bias: Sequence[Scalar]) -> ConstrainedMotion:
-    """The same by the whole system (1), which is quasi-definite: it has L d L^T factors as it stands."""
+    """Return x'' and lambda by the system (1), which is quasi-definite:
+    it has L d L^T factors without pivoting."""
     n, m = len(D), len(J)
     K = [[*row, *([0.0] * m)] for row in D] + [[*(-x for x in row), *([0.0] * m)] for row in J]
     solution = factor(K).solve([*f, *bias])
@@ -90,7 +91,7 @@ def implicit_dynamics_kkt(D: Rows, f: Sequence[Scalar], J: Rows, bias: Sequence[
 
 
 def constrained_inverse_inertia(D: Rows, J: Rows) -> Matrix:
-    """A `(n, n)` of (3): x'' = A f at rest; J A = 0, and its rank is the number of freedoms left."""
+    """Return a `(n, n)` of (3): x'' = A f at rest; J A = 0, and its rank is the number of freedoms left."""
     n = len(D)
     inertia = factor(D)
     Y = [inertia.solve(row) for row in J]
@@ -102,7 +103,7 @@ def constrained_inverse_inertia(D: Rows, J: Rows) -> Matrix:
 
 
 def penalized_inverse_inertia(D: Rows, J: Rows, epsilon: Scalar) -> Matrix:
-    """(D + epsilon J^T J)^-1, which tends to A of (3) with an error of order 1/epsilon."""
+    """Return (D + epsilon J^T J)^-1, which tends to A of (3) with an error of order 1/epsilon."""
     n = len(D)
     columns = [[row[i] for row in J] for i in range(n)]
     stiff = [[D[i][k] + epsilon * dot(columns[i], columns[k]) for k in range(n)] for i in range(n)]
@@ -111,7 +112,7 @@ def penalized_inverse_inertia(D: Rows, J: Rows, epsilon: Scalar) -> Matrix:
 
 
 def gauss_acceleration(D: Rows, a_0: Sequence[Scalar], J: Rows, b: Sequence[Scalar]) -> Vector:
-    """argmin over a of (a - a_0)^T D (a - a_0) with J a = b; Eq. (4).
+    """Return argmin over a of (a - a_0)^T D (a - a_0) with J a = b; Eq. (4).
 
     Rows of J may depend on each other if b agrees; a is unique all the same.
     """
@@ -126,7 +127,8 @@ def nearest_acceleration(
     *,
     regularization: Sequence[Scalar] = (),
 ) -> Vector:
-    """The same with D^-1 given as a function: a = a_0 + D^-1 J^T (J D^-1 J^T)^-1 (b - J a_0).
+    """Return the minimiser of (4) with D^-1 given as a function:
+    a = a_0 + D^-1 J^T (J D^-1 J^T)^-1 (b - J a_0).
 
     A row that depends on rows before it is left out, so that those count where rows contradict each other.
     `regularization`, a number for each row, is added to the diagonal of J D^-1 J^T: these rows then hold
@@ -141,7 +143,7 @@ def nearest_acceleration(
 
 
 def explicit_dynamics(D: Rows, f: Sequence[Scalar], J: Rows, bias: Sequence[Scalar]) -> ExplicitDynamics:
-    """M = J^T D J, c = J^T D J' q', tau = J^T f; `bias` = J' q'."""
+    """Return M = J^T D J, c = J^T D J' q', tau = J^T f; `bias` = J' q'."""
     return ExplicitDynamics(
         transformed_inertia(D, J),
         transformed_force([dot(row, bias) for row in D], J),
@@ -152,7 +154,8 @@ def explicit_dynamics(D: Rows, f: Sequence[Scalar], J: Rows, bias: Sequence[Scal
 def explicit_dynamics_by_blocks(
     D: Rows, f: Sequence[Scalar], J: Rows, bias: Sequence[Scalar]
 ) -> ExplicitMotion:
-    """x'', f_c and q'' at once from the three block rows (5); the second is negated to make it symmetric."""
+    """Return x'', f_c and q'' at once from the three block rows (5);
+    the second is negated to make it symmetric."""
     n, m = len(D), len(J[0])
     one = identity(n)
     top = [[*row, *([0.0] * (n + m))] for row in D]
@@ -163,12 +166,12 @@ def explicit_dynamics_by_blocks(
 
 
 def transformed_force(f: Sequence[Scalar], J: Rows) -> Vector:
-    """tau = J^T f: the same force in coordinates q with x' = J q', since power is the same."""
+    """Return tau = J^T f: the force in coordinates q with x' = J q', of the same power."""
     return [dot([row[k] for row in J], f) for k in range(len(J[0]))]
 
 
 def transformed_inertia(D: Rows, J: Rows) -> Matrix:
-    """M = J^T D J: the same inertia in coordinates q with x' = J q', since kinetic energy is the same."""
+    """Return M = J^T D J: the inertia in coordinates q with x' = J q', of the same kinetic energy."""
     columns = [[row[k] for row in J] for k in range(len(J[0]))]
     return [[dot(column, [dot(row, other) for row in D]) for other in columns] for column in columns]
 

@@ -40,32 +40,32 @@ __all__ = ["coriolis_matrix", "coriolis_product", "mass_matrix_rate", "require_s
 
 
 def coriolis_matrix(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> Matrix:
-    """C(q, v) `(nv, nv)`: C v are the velocity terms, and dM/dt - 2 C is skew. Eqs (1) to (4).
+    """Return C(q, v) `(nv, nv)`: C v are the velocity terms, and dM/dt - 2 C is skew. Eqs (1) to (4).
 
     Of the matrices with both properties it is the one of the Christoffel symbols: C_kj = sum over i of
     Gamma_ij,k v_i.
     """
     require_scleronomic(tree, "coriolis_matrix")
-    moved = _moved(tree, q, v)
+    moved = _body_velocities(tree, q, v)
     carried = _composites(tree, moved)
-    return _assembled(tree, _coriolis_blocks(tree, moved, carried))
+    return _assemble_matrix(tree, _coriolis_blocks(tree, moved, carried))
 
 
 def mass_matrix_rate(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> Matrix:
-    """dM/dt `(nv, nv)` along the motion v: of S_j^T I^c S_i the three factors change in turn.
+    """Return dM/dt `(nv, nv)` along the motion v, by the product rule for S_j^T I^c S_i.
 
     In fixed coordinates M_ij' = S_j^T (I^c' S_i + I^c S_i') + S_j'^T I^c S_i.
     """
     require_scleronomic(tree, "mass_matrix_rate")
-    moved = _moved(tree, q, v)
+    moved = _body_velocities(tree, q, v)
     carried = _composites(tree, moved)
-    return _assembled(tree, _rate_blocks(tree, moved, carried))
+    return _assemble_matrix(tree, _rate_blocks(tree, moved, carried))
 
 
 def coriolis_product(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], w: Sequence[Scalar]
 ) -> list[Scalar]:
-    """C(q, v) w `(nv,)` without forming C, in linear time: Eq. (2) as a recursion.
+    """Return C(q, v) w `(nv,)` without forming C, in linear time: Eq. (2) as a recursion.
 
     Outward the velocities J v and J w and the acceleration J' w of each body, inward I J' w + B J w. With
     w = v it is `coriolis_forces`.
@@ -106,42 +106,42 @@ def require_scleronomic(tree: Tree, function: str) -> None:
             )
 
 
-class _Moved(NamedTuple):
-    """Of each body: its joint, the rates S' of the joint's columns (4), and its velocity."""
+class _BodyVelocity(NamedTuple):
+    """The joint of a body, the rates S' of the joint's columns (4), and the velocity of the body."""
 
     joint: JointMotion
     S_rate: tuple[Motion, ...]
     velocity: Motion
 
 
-class _Carried(NamedTuple):
-    """Of each body with all it carries: inertia, its rate, momentum, in the body's coordinates."""
+class _CompositeBody(NamedTuple):
+    """The inertia of a body with all it carries, its rate, and the momentum, in body coordinates."""
 
     inertia: RigidInertia
     rate: RigidInertia
     momentum: Force
 
 
-def _moved(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> PerBody[_Moved]:
-    def step(body: Body, v_parent: Motion) -> tuple[Motion, _Moved]:
+def _body_velocities(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> PerBody[_BodyVelocity]:
+    def step(body: Body, v_parent: Motion) -> tuple[Motion, _BodyVelocity]:
         joint = body.jcalc(q, v)
         v_i = joint.X.apply(v_parent) + joint.v_J
         rings = subspace_rate(body, q, v)
         S_rate = tuple(v_i.cross(s) + ring for s, ring in zip(joint.S, rings, strict=True))  # (4)
-        return v_i, _Moved(joint, S_rate, v_i)
+        return v_i, _BodyVelocity(joint, S_rate, v_i)
 
     return tree.outward(step, Motion.zero())
 
 
-def _composites(tree: Tree, moved: PerBody[_Moved]) -> PerBody[_Carried]:
+def _composites(tree: Tree, moved: PerBody[_BodyVelocity]) -> PerBody[_CompositeBody]:
     def step(
         body: Body, gathered: tuple[RigidInertia, RigidInertia, Force]
-    ) -> tuple[tuple[RigidInertia, RigidInertia, Force], _Carried]:
+    ) -> tuple[tuple[RigidInertia, RigidInertia, Force], _CompositeBody]:
         X, v_i = moved[body].joint.X, moved[body].velocity
         I_c = gathered[0] + body.inertia
         rate = gathered[1] + inertia_rate(body.inertia, v_i)
         h = gathered[2] + body.inertia * v_i
-        return (X.inverse_apply(I_c), X.inverse_apply(rate), X.inverse_apply(h)), _Carried(I_c, rate, h)
+        return (X.inverse_apply(I_c), X.inverse_apply(rate), X.inverse_apply(h)), _CompositeBody(I_c, rate, h)
 
     return tree.inward(step, (RigidInertia.zero(), RigidInertia.zero(), Force.zero()))[0]
 
@@ -155,8 +155,10 @@ class _Blocks(NamedTuple):
     lower: Matrix
 
 
-def _coriolis_blocks(tree: Tree, moved: PerBody[_Moved], carried: PerBody[_Carried]) -> Iterator[_Blocks]:
-    """Eq. (3): three forces for each column of S_i, taken to each ancestor in turn."""
+def _coriolis_blocks(
+    tree: Tree, moved: PerBody[_BodyVelocity], carried: PerBody[_CompositeBody]
+) -> Iterator[_Blocks]:
+    """Compute Eq. (3): three forces for each column of S_i, taken to each ancestor in turn."""
     for i in tree.bodies:
         I_c, rate, h = carried[i]
         (X, S, _, _), S_rate, _ = moved[i]
@@ -183,7 +185,9 @@ def _coriolis_blocks(tree: Tree, moved: PerBody[_Moved], carried: PerBody[_Carri
             yield _Blocks(i, j, upper, lower)
 
 
-def _rate_blocks(tree: Tree, moved: PerBody[_Moved], carried: PerBody[_Carried]) -> Iterator[_Blocks]:
+def _rate_blocks(
+    tree: Tree, moved: PerBody[_BodyVelocity], carried: PerBody[_CompositeBody]
+) -> Iterator[_Blocks]:
     for i in tree.bodies:
         I_c, rate, _ = carried[i]
         (X, S, _, _), S_rate, _ = moved[i]
@@ -206,8 +210,8 @@ def _rate_blocks(tree: Tree, moved: PerBody[_Moved], carried: PerBody[_Carried])
             yield _Blocks(i, j, upper, [[row[k] for row in upper] for k in range(len(F))])
 
 
-def _assembled(tree: Tree, blocks: Iterator[_Blocks]) -> Matrix:
-    """G^T C G; without couplings each block goes to its place."""
+def _assemble_matrix(tree: Tree, blocks: Iterator[_Blocks]) -> Matrix:
+    """Assemble G^T C G; without couplings each block goes to its place."""
     C: Matrix = [[0.0] * tree.nv for _ in range(tree.nv)]
     for i, j, upper, lower in blocks:
         _add(C, j, i, upper)

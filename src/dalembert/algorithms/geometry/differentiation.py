@@ -1,4 +1,4 @@
-"""What the dynamics need to know of a map between coordinates, by exact derivatives of the map itself."""
+"""Jacobian and bias of a map between coordinates, by exact derivatives of the map."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["MapMotion", "map_motion"]
 
 
 class MapMotion(NamedTuple):
-    """Of y = f(x) in a motion: y, J = df/dx, its velocity J x', and bias = J' x': y'' = J x'' + bias."""
+    """The motion of y = f(x): y, J = df/dx, the velocity J x', and bias = J' x' of y'' = J x'' + bias."""
 
     value: list[Scalar]
     J: Matrix
@@ -24,22 +24,22 @@ class MapMotion(NamedTuple):
 def map_motion(
     function: Callable[[list[Scalar]], Sequence[Scalar]], x: Sequence[Scalar], x_rate: Sequence[Scalar]
 ) -> MapMotion:
-    """f, J, J x' and J' x' of a map f: a constraint phi(x) = 0, or coordinates x = h(q).
+    """Return f, J, J x' and J' x' of a map f: a constraint phi(x) = 0, or coordinates x = h(q).
 
     J' = sum of dJ/dx_i x_i' (Todorov, "implicit constraints"), so that J' x' is the second derivative of f
     along x'.
     """
 
-    def listed(z: list[Scalar]) -> list[Scalar]:
+    def as_list(z: list[Scalar]) -> list[Scalar]:
         return list(function(z))
 
     n = len(x)
     columns = []
-    value: list[Scalar] = listed(list(x))
+    value: list[Scalar] = as_list(list(x))
     for i in range(n):
-        columns.append(directional_derivative(listed, list(x), unit(n, i))[1])
+        columns.append(directional_derivative(as_list, list(x), unit(n, i))[1])
     J = [[column[r] for column in columns] for r in range(len(value))]
     velocity, bias = directional_derivative(
-        lambda z: directional_derivative(listed, z, x_rate)[1], list(x), x_rate
+        lambda z: directional_derivative(as_list, z, x_rate)[1], list(x), x_rate
     )
     return MapMotion(value, J, velocity, bias)

@@ -1,4 +1,4 @@
-"""Gauss's principle for a whole model: of the motions that its constraints allow, the one nearest to freedom.
+"""Gauss's principle for a model: of the motions that its constraints allow, the one nearest to free motion.
 
     a = argmin (a - a_0)^T M (a - a_0)  with  K a = k,        a_0 = M^-1 (tau - b)                         (1)
 
@@ -36,7 +36,7 @@ def forward_dynamics_gauss(
     time: Scalar | None = None,
     stabilization: Stabilization = None,
 ) -> list[Scalar]:
-    """a `(nv,)` by Eq. (1); a tree without constraints gets a_0. `stabilization`: T_stab [s]."""
+    """Return a `(nv,)` by Eq. (1); a tree without constraints gets a_0. `stabilization`: T_stab [s]."""
     require_moving_mass(tree, "forward_dynamics")
     b = bias_forces(tree, q, v, external_forces=external_forces, external_frame=external_frame, time=time)
     solve = inertia_solver(tree, q, time=time)
@@ -53,7 +53,7 @@ def allowed_accelerations(
     time: Scalar | None = None,
     stabilization: Stabilization = None,
 ) -> tuple[list[list[Scalar]], list[Scalar]]:
-    """K and k of K a = k, without the rows that are zero by structure; both empty for a tree."""
+    """Return K and k of K a = k, without the rows that are zero by structure; both empty for a tree."""
     equations = constraint_equations(tree, q, v, time=time)
     k = equations.k if stabilization is None else stabilized(equations, stabilization)
     rows = [i for i, row in enumerate(equations.K) if not all(is_zero(x) for x in row)]
@@ -63,7 +63,7 @@ def allowed_accelerations(
 def inertia_solver(
     tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None
 ) -> Callable[[Sequence[Scalar]], list[Scalar]]:
-    """f -> M(q)^-1 f, with M factored once."""
+    """Return the function f -> M(q)^-1 f, with M factored once."""
     lam = variable_parents(tree)
     L, reciprocals = factor_with_reciprocals(mass_matrix(tree, q, time=time), lam)
     return lambda f: solve_with_reciprocals(L, reciprocals, lam, f)

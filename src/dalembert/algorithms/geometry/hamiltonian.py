@@ -8,7 +8,7 @@ M' = C + C^T for the Coriolis matrix of `coriolis_matrix`:
 
     p'      = tau - g + C^T v                                                                              (3)
 
-which holds for any velocity variables; of quaternion joints, whose v are no rates of coordinates, it has the
+which holds for any velocity variables; of quaternion joints, whose v are not rates of coordinates, it has the
 terms that (2) then lacks. C^T v takes one pass: B^T v_i = 0 there, so that with h_i^c the momentum of body i
 and all that it carries
 
@@ -55,7 +55,7 @@ class HamiltonianRates(NamedTuple):
 
 
 def hamiltonian(tree: Tree, q: Sequence[Scalar], p: Sequence[Scalar]) -> Scalar:
-    """H = p^T M^-1 p / 2 + V: the energy as a function of position and momentum [J]; Eq. (1)."""
+    """Return H = p^T M^-1 p / 2 + V: the energy as a function of position and momentum [J]; Eq. (1)."""
     require_scleronomic(tree, "hamiltonian")
     twice: Scalar = 0.0
     for p_k, v_k in zip(p, velocity_coordinates(tree, q, p), strict=True):
@@ -64,13 +64,14 @@ def hamiltonian(tree: Tree, q: Sequence[Scalar], p: Sequence[Scalar]) -> Scalar:
 
 
 def momentum_coordinates(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
-    """p = M(q) v `(nv,)` = dL/dv, in linear time: the Legendre transformation, or the index of v lowered."""
+    """Return p = M(q) v `(nv,)` = dL/dv, in linear time:
+    the Legendre transformation, or the index of v lowered."""
     require_scleronomic(tree, "momentum_coordinates")
     return differential_inverse_dynamics(tree, q, v)
 
 
 def velocity_coordinates(tree: Tree, q: Sequence[Scalar], p: Sequence[Scalar]) -> list[Scalar]:
-    """v = M(q)^-1 p `(nv,)` = dH/dp: the inverse Legendre transformation, or the index of p raised."""
+    """Return v = M(q)^-1 p `(nv,)` = dH/dp: the inverse Legendre transformation, or the index of p raised."""
     require_scleronomic(tree, "velocity_coordinates")
     require_moving_mass(tree, "velocity_coordinates")
     lam = variable_parents(tree)
@@ -81,7 +82,7 @@ def velocity_coordinates(tree: Tree, q: Sequence[Scalar], p: Sequence[Scalar]) -
 def hamiltonian_rates(
     tree: Tree, q: Sequence[Scalar], p: Sequence[Scalar], tau: Sequence[Scalar]
 ) -> HamiltonianRates:
-    """(v, p') of Hamilton's equations: v = M^-1 p; p' = tau - g + C^T v; Eqs (1), (3), (4)."""
+    """Return (v, p') of Hamilton's equations: v = M^-1 p; p' = tau - g + C^T v; Eqs (1), (3), (4)."""
     require_open_tree(tree, "hamiltonian_rates")
     require_scleronomic(tree, "hamiltonian_rates")
     v = velocity_coordinates(tree, q, p)
@@ -98,7 +99,7 @@ def forward_dynamics_hamiltonian(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """a = M^-1 (p' - M' v): acceleration by way of the momenta, beside ABA as its witness."""
+    """Return a = M^-1 (p' - M' v): the acceleration from the momenta, a check of ABA."""
     if time is not None:
         raise ArgumentError(
             "forward_dynamics: the Hamiltonian method knows no time; leave time out or use another method"
@@ -122,7 +123,7 @@ def _momentum_rate(
     external_forces: ExternalForces,
     external_frame: str,
 ) -> list[Scalar]:
-    """tau - g + C^T v, external forces beside gravity; Eqs (3), (4)."""
+    """Return tau - g + C^T v, with external forces added to gravity; Eqs (3), (4)."""
 
     def move(body: Body, v_parent: Motion) -> tuple[Motion, tuple[JointMotion, Motion, list[Motion]]]:
         joint = body.jcalc(q, v)

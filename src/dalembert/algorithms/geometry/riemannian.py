@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 
 from dalembert.algorithms.geometry.coriolis_matrix import coriolis_product, require_scleronomic
 from dalembert.algorithms.geometry.hamiltonian import momentum_coordinates, velocity_coordinates
-from dalembert.algorithms.integrators.carried import Flight, State
+from dalembert.algorithms.integrators.carried import CentroidalCoordinates, State
 from dalembert.algorithms.integrators.explicit import runge_kutta_step
 from dalembert.algorithms.inverse_dynamics import coriolis_forces
 from dalembert.algorithms.open_tree import require_open_tree
@@ -45,7 +45,7 @@ Field = Callable[[Tree, list[Scalar]], Sequence[Scalar]]
 def inner_product(
     tree: Tree, q: Sequence[Scalar], u: Sequence[Scalar], w: Sequence[Scalar], *, space: str = "tangent"
 ) -> Scalar:
-    """<u, w> = u^T M w of two velocities, or u^T M^-1 w of two forces or momenta; Eq. (1)."""
+    """Return <u, w> = u^T M w of two velocities, or u^T M^-1 w of two forces or momenta; Eq. (1)."""
     require_choice("space of inner_product", space, SPACES)
     mapped = momentum_coordinates if space == "tangent" else velocity_coordinates
     total: Scalar = 0.0
@@ -57,7 +57,7 @@ def inner_product(
 def connection_term(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], u: Sequence[Scalar]
 ) -> list[Scalar]:
-    """Gamma_ij^k v_i u_j = M^-1 C(q, v) u `(nv,)`: how u turns while it is carried along v.
+    """Return Gamma_ij^k v_i u_j = M^-1 C(q, v) u `(nv,)`: how u turns in parallel transport along v.
 
     A vector is carried parallel if du/dt = -connection_term.
     """
@@ -65,7 +65,7 @@ def connection_term(
 
 
 def covariant_derivative(tree: Tree, field: Field, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
-    """nabla_v u `(nv,)` of the vector field u = field(tree, q) along v; Eq. (2).
+    """Return nabla_v u `(nv,)` of the vector field u = field(tree, q) along v; Eq. (2).
 
     The derivative of the components is exact, by dual numbers, along dq/dt = Q(q) v.
     """
@@ -89,16 +89,16 @@ def covariant_derivative(tree: Tree, field: Field, q: Sequence[Scalar], v: Seque
 
 
 def geodesic_acceleration(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
-    """dv/dt `(nv,)` = -M^-1 C(q, v) v of the motion without forces and gravity; Eq. (3)."""
+    """Return dv/dt `(nv,)` = -M^-1 C(q, v) v of the motion without forces and gravity; Eq. (3)."""
     require_open_tree(tree, "geodesic_acceleration")
     require_scleronomic(tree, "geodesic_acceleration")
     return [-x for x in velocity_coordinates(tree, q, coriolis_forces(tree, q, v))]
 
 
 def geodesic_step(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar) -> State:
-    """(q, v) further along the geodesic after the time dt, by the Runge-Kutta method of order four."""
+    """Return (q, v) after the time dt along the geodesic, by the Runge–Kutta method of order four."""
 
     def acceleration(q: Sequence[Scalar], v: Sequence[Scalar], elapsed: Scalar) -> list[Scalar]:
         return geodesic_acceleration(tree, q, v)
 
-    return runge_kutta_step(Flight(tree, None), acceleration, State(list(q), list(v)), dt)
+    return runge_kutta_step(CentroidalCoordinates(tree, None), acceleration, State(list(q), list(v)), dt)

@@ -66,7 +66,7 @@ class Moving(NamedTuple):
 
 
 class Carried(NamedTuple):
-    """What a parent hands over: A^T omega_p, A^T omega'_p and A^T (s''_p + Omega_p s)."""
+    """The motion of the parent in child axes: A^T omega_p, A^T omega'_p, A^T (s''_p + Omega_p s)."""
 
     omega: Vec3
     omega_dot: Vec3
@@ -81,7 +81,7 @@ class NetForce(NamedTuple):
     M: Vec3
 
     def at_origin(self, r: Vec3) -> Force:
-        """(r x F + M, F): the force at the body's origin, part of (7) and (8)."""
+        """Return (r x F + M, F): the force at the body's origin, part of (7) and (8)."""
         return Force(r.cross(self.F) + self.M, self.F)
 
 
@@ -144,18 +144,18 @@ def balafoutis_patel(
 
 
 def base_motion(tree: Tree) -> Moving:
-    """The base conditions: at rest, and rising with -g."""
+    """Return the motion of the base: at rest, and accelerated by -g."""
     return Moving(Vec3.zero(), Vec3.zero(), Mat3.zero(), -tree.gravity)
 
 
 def carried_over(parent: Moving, X: Placement) -> Carried:
-    """The parent's motion at the body's origin, in the body's axes; linear in the parent's motion."""
+    """Return the parent's motion at the body's origin, in the body's axes; linear in the parent's motion."""
     A_T = X.rotate_to_child
     return Carried(A_T(parent.omega), A_T(parent.omega_dot), A_T(parent.s_ddot + parent.Omega @ X.p))
 
 
 def across_joint(carried: Carried, v_J: Motion, a_J: Motion) -> Moving:
-    """The body's motion from its parent's and the joint's: (1) to (4')."""
+    """Return the body's motion from its parent's and the joint's: (1) to (4')."""
     omega = carried.omega + v_J.angular  # (1)
     omega_dot = carried.omega_dot + carried.omega.cross(v_J.angular) + a_J.angular  # (2)
     Omega = acceleration_tensor(omega, omega_dot)  # (3)
@@ -164,7 +164,7 @@ def across_joint(carried: Carried, v_J: Motion, a_J: Motion) -> Moving:
 
 
 def net_force(inertia: RigidInertia, moving: Moving) -> NetForce:
-    """r'', F and M of a body in motion: (5) and (6); linear in Omega and s''."""
+    """Return r'', F and M of a body in motion: (5) and (6); linear in Omega and s''."""
     r_ddot = moving.s_ddot + moving.Omega @ inertia.com  # (5)
     M = moment_of(moving.Omega, euler_tensor(inertia.inertia_at_com))
     return NetForce(r_ddot, r_ddot * inertia.mass, M)  # (6)

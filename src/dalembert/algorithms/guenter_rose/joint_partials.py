@@ -1,4 +1,4 @@
-"""How a joint's own quantities change with its own position and velocity.
+"""The derivatives of a joint's quantities with respect to its own position and velocity.
 
 Along velocity variable k of a joint, with S_k = (z, y) in the body's coordinates, the body turns and shifts
 by definition as
@@ -40,7 +40,8 @@ class JointPartial(NamedTuple):
 def joint_partials(
     body: Body, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], time: Scalar | None = None
 ) -> list[JointPartial]:
-    """One `JointPartial` for each velocity variable of the body's joint; by q on the tangent space."""
+    """Return one `JointPartial` for each velocity variable of the body's joint;
+    with respect to q on the tangent space."""
     joint, own_q, own_v, own_a = body.joint, body.own_q(q), body.own_v(v), body.own_v(a)
     now = [] if time is None else [time]
 

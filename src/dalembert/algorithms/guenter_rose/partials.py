@@ -63,12 +63,12 @@ from dalembert.spatial import Force, Motion, Vec3
 __all__ = ["Along", "GuenterRose", "guenter_rose", "inverse_dynamics_partials"]
 
 
-STILL: Final = Motion.zero()
+ZERO_MOTION: Final = Motion.zero()
 """A joint's velocity and acceleration do not depend on other joints."""
 
 
 class Along(NamedTuple):
-    """What a derivative is by: "q", "v" or "a", of the joint of a body (its index), variable k of it."""
+    """The variable of a derivative: "q", "v" or "a" of the joint of a body (its index), component k."""
 
     by: str
     body: int
@@ -102,7 +102,7 @@ class _Partials(dict[Along, Force]):
 
 
 class _Link(NamedTuple):
-    """What the outward pass leaves at a body."""
+    """The results of the outward pass for one body."""
 
     joint: JointMotion
     own: list[JointPartial]
@@ -121,7 +121,7 @@ def inverse_dynamics_partials(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> tuple[Matrix, Matrix, Matrix]:
-    """(dtau/dq, dtau/dv, dtau/da) of tau = ID(q, v, a), `(nv, nv)` each; by q on the tangent space.
+    """Return (dtau/dq, dtau/dv, dtau/da) of tau = ID(q, v, a), `(nv, nv)` each; q on its tangent space.
 
     External forces stay constant in the frame in which they are given. dtau/da = M(q), armature on its
     diagonal. Elements of joints on different branches are literal zeros.
@@ -142,7 +142,8 @@ def guenter_rose(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> GuenterRose:
-    """The derivatives of inverse dynamics with all intermediate ones, for trees of every joint type."""
+    """Return the derivatives of inverse dynamics with all intermediate ones,
+    for trees of every joint type."""
     require_open_tree(tree, "guenter_rose")
     require_centers_of_mass(tree, "guenter_rose")
     f_x = body_forces(tree, q, external_forces, external_frame, time)
@@ -160,7 +161,7 @@ def guenter_rose(
 def _outward(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], time: Scalar | None
 ) -> PerBody[_Link]:
-    """The motion of every body and its derivatives along all joints that carry it: (1) to (6)."""
+    """Return the motion of every body and its derivatives along all joints that carry it: (1) to (6)."""
 
     def move(
         body: Body, parent: tuple[Moving, dict[Along, Moving]]
@@ -170,10 +171,10 @@ def _outward(
         carried = carried_over(moving_p, joint.X)
         moving = across_joint(carried, joint.v_J, combination(joint.S, body.own_v(a)) + joint.c_J)
         partials = {
-            x: _across_joint(carried, moving, joint.v_J, carried_over(d_p, joint.X), STILL, STILL)
+            x: _across_joint(carried, moving, joint.v_J, carried_over(d_p, joint.X), ZERO_MOTION, ZERO_MOTION)
             for x, d_p in partials_p.items()
         }
-        partials |= _started(body, joint, own, moving_p, carried, moving)
+        partials |= _own_joint_partials(body, joint, own, moving_p, carried, moving)
         net = {x: net_force(body.inertia, d) for x, d in partials.items()}  # (5), (6)
         link = _Link(joint, own, net_force(body.inertia, moving), partials, net)
         return (moving, partials), link
@@ -184,7 +185,7 @@ def _outward(
 def _inward(
     tree: Tree, links: PerBody[_Link], f_x: PerBody[Force] | None, turned: PerBody[_Partials] | None
 ) -> PerBody[tuple[Force, _Partials]]:
-    """The force (eta, f) through every joint, and its derivatives (d eta, d f): (7) and (8)."""
+    """Return the force (eta, f) through every joint, and its derivatives (d eta, d f): (7) and (8)."""
 
     def transmit(
         body: Body, children: tuple[Force, _Partials]
@@ -207,7 +208,7 @@ def _inward(
     return forces
 
 
-def _started(
+def _own_joint_partials(
     body: Body,
     joint: JointMotion,
     own: list[JointPartial],
@@ -215,7 +216,7 @@ def _started(
     carried: Carried,
     moving: Moving,
 ) -> dict[Along, Moving]:
-    """The derivatives along the body's own joint: (10) to (12), and (13) where it is no hinge."""
+    """Return the derivatives along a body's joint: (10) to (12), and (13) for other joints than hinges."""
     A_T, A = joint.X.rotate_to_child, joint.X.rotate_to_parent
     nothing = Carried(Vec3.zero(), Vec3.zero(), Vec3.zero())
     found = {}
@@ -228,7 +229,7 @@ def _started(
         for by, starts in (
             ("q", (turned, d.v_J_by_q, d.a_J_by_q)),
             ("v", (nothing, s, d.a_J_by_v)),
-            ("a", (nothing, STILL, s)),
+            ("a", (nothing, ZERO_MOTION, s)),
         ):
             found[Along(by, body.index, k)] = _across_joint(carried, moving, joint.v_J, *starts)
     return found
@@ -237,8 +238,8 @@ def _started(
 def _across_joint(
     carried: Carried, moving: Moving, v_J: Motion, d_carried: Carried, d_v_J: Motion, d_a_J: Motion
 ) -> Moving:
-    """The derivative of `across_joint`, from those of its three arguments: (13), with (1) to (4) as its case
-    for bodies that joint j carries, where the last two are zero.
+    """Return the derivative of `across_joint`, from those of its three arguments:
+    (13), with (1) to (4) as its case for bodies that joint j carries, where the last two are zero.
     """
     d_omega = d_carried.omega + d_v_J.angular
     d_omega_dot = (
@@ -258,7 +259,8 @@ def _across_joint(
 
 
 def _turned_forces(tree: Tree, links: PerBody[_Link], f_x: PerBody[Force]) -> PerBody[_Partials]:
-    """-d f_x of forces that stay constant in the world: a body that moves by s sees them turn by -s x* f."""
+    """Return -d f_x of forces that are constant in the world:
+    in a body that moves by s they turn by -s x* f."""
 
     def step(body: Body, above: dict[Along, Motion]) -> tuple[dict[Along, Motion], _Partials]:
         joint = links[body].joint
@@ -272,7 +274,8 @@ def _turned_forces(tree: Tree, links: PerBody[_Link], f_x: PerBody[Force]) -> Pe
 def _joint_forces(
     tree: Tree, links: PerBody[_Link], forces: PerBody[tuple[Force, _Partials]]
 ) -> tuple[Matrix, Matrix, Matrix]:
-    """dtau = S^T (d eta, d f) + dS^T (eta, f), and armature (9); G^T (...) G where joints are coupled."""
+    """Return dtau = S^T (d eta, d f) + dS^T (eta, f), and armature (9);
+    G^T (...) G where joints are coupled."""
     places = [velocity_places(body) for body in tree.bodies]
     found = {by: zeros(tree.nv, tree.nv) for by in ("q", "v", "a")}
 

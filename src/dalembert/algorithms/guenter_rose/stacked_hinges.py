@@ -41,7 +41,7 @@ OTHER_COORDINATES: Final[dict[str, tuple[Joint, ...]]] = {
 
 
 def stacked_hinges(model: Model) -> Model:
-    """The same system with joints of one freedom only; a stack has a link of no mass between two joints.
+    """Return the same system with joints of one freedom only; a stack has a massless link between two joints.
 
     Body "thigh" on joint "hip" of three freedoms: joints "hip_1", "hip_2" carry bodies of these names, "hip"
     carries "thigh". Where a stack has the joint's own coordinates (cylindrical, universal, translation,
@@ -98,7 +98,7 @@ def _add_stack(builder: ModelBuilder, body: Body, parent: str) -> list[str]:
 
 
 def _stack_of(body: Body) -> tuple[tuple[Joint, ...], list[dict[str, Any]]]:
-    """The joints of one freedom that make up a body's joint, and the numbers of each."""
+    """Return the joints of one freedom that make up a body's joint, and the parameters of each."""
     joint, kind = body.joint, body.joint.kind
     if body.nv <= 1:
         return (joint,), [_numbers(body, slice(None))]
@@ -121,7 +121,7 @@ def _stack_of(body: Body) -> tuple[tuple[Joint, ...], list[dict[str, Any]]]:
 
 
 def _numbers(body: Body, part: slice) -> dict[str, Any]:
-    """What a joint with v = dq/dt has for each of its coordinates, of some of them."""
+    """Return the parameters that a joint with v = dq/dt has for each coordinate, for some coordinates."""
     limits = body.limits
     bounds = (limits.lower, limits.upper, limits.velocity, limits.effort)
     return {

@@ -22,32 +22,32 @@ def dual(x: Vec3) -> Mat3: ...
 @overload
 def dual(x: Mat3) -> Vec3: ...
 def dual(x: Vec3 | Mat3) -> Mat3 | Vec3:
-    """The skew matrix of a vector, dual(v) w = v x w; and back, the vector of a skew matrix."""
+    """Return the skew matrix of a vector, dual(v) w = v x w, or the vector of a skew matrix."""
     if isinstance(x, Vec3):
         return x.skew()
     return Vec3(x.zy, x.xz, x.yx)
 
 
 def euler_tensor(I_c: SymMat3) -> SymMat3:
-    """J_c = 1/2 tr(I_c) 1 - I_c [kg m^2] (1)."""
+    """Return J_c = 1/2 tr(I_c) 1 - I_c [kg m^2] (1)."""
     half = I_c.trace() * 0.5
     return SymMat3(half - I_c.xx, half - I_c.yy, half - I_c.zz, -I_c.xy, -I_c.xz, -I_c.yz)
 
 
 def acceleration_tensor(omega: Vec3, omega_dot: Vec3) -> Mat3:
-    """Omega = dual(omega') + dual(omega) dual(omega) [1/s^2] (2)."""
+    """Return Omega = dual(omega') + dual(omega) dual(omega) [1/s^2] (2)."""
     squared: Mat3 = dual(omega) @ dual(omega)
     return dual(omega_dot) + squared
 
 
 def acceleration_tensor_rate(omega: Vec3, d_omega: Vec3, d_omega_dot: Vec3) -> Mat3:
-    """dOmega = dual(d omega') + dual(d omega) dual(omega) + (dual(d omega) dual(omega))^T."""
+    """Return dOmega = dual(d omega') + dual(d omega) dual(omega) + (dual(d omega) dual(omega))^T."""
     turned: Mat3 = dual(d_omega) @ dual(omega)
     return dual(d_omega_dot) + turned + turned.transpose()
 
 
 def moment_of(Omega: Mat3, J: SymMat3) -> Vec3:
-    """M of dual(M) = Omega J - (Omega J)^T [N m] (3): Euler's equation, without a product of matrices.
+    """Return M of dual(M) = Omega J - (Omega J)^T [N m] (3): Euler's equation, without a product of matrices.
 
     It is linear in Omega, so that it also takes dOmega to dM.
     """

@@ -26,7 +26,7 @@ def hybrid_dynamics_articulated(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> tuple[list[Scalar], list[Scalar]]:
-    """(a, tau) of H a + C = tau with tau known at free joints and a at the prescribed ones.
+    """Return (a, tau) of H a + C = tau with tau known at free joints and a at the prescribed ones.
 
     A prescribed joint leaves the equations without an elimination: I^a = I^A, c holds S a, and
     tau = S^T (I^A a + p^A) + armature a at the end (Eqs 9.9, 9.10). Coupled joints as in `gears`.

@@ -40,7 +40,8 @@ def hybrid_dynamics_constrained(
     time: Scalar | None = None,
     stabilization: Scalar | None = None,
 ) -> tuple[list[Scalar], list[Scalar]]:
-    """(a, tau) of H a + C = tau + K^T lambda, K a = k, with tau known at free joints and a at the others.
+    """Return (a, tau) of H a + C = tau + K^T lambda, K a = k,
+    with tau known at free joints and a at the others.
 
     `stabilization`: T_stab [s] of Eq. 8.22 for k; None: without.
     """
@@ -83,7 +84,7 @@ def prescribed_violation(
     stabilization: Scalar | None = None,
     **forces: Any,
 ) -> Scalar:
-    """How far the motion is from keeping the constraints, as `constraint_violation` has it.
+    """Return how far the motion violates the constraints, in the measure of `constraint_violation`.
 
     Zero where nothing is prescribed, or nothing constrained.
     """
@@ -102,7 +103,7 @@ def _free_part(
     free: Sequence[int],
     given: frozenset[int],
 ) -> tuple[ConstrainedSystem, list[int]]:
-    """(1), and the rows of K that bind free variables."""
+    """Compute (1), and the rows of K that bind free variables."""
     second = sorted(given)
     kept = [n for n, row in enumerate(whole.K) if not all(is_zero(row[i]) for i in free)]
     prescribed = [a[i] for i in second]

@@ -1,4 +1,4 @@
-"""Forces at some joints, accelerations at the others: whichever is missing is found."""
+"""Hybrid dynamics: forces are given at some joints, accelerations at the others; both are completed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def hybrid_dynamics(
     stabilization: Scalar | None = None,
     method: str = "articulated",
 ) -> tuple[list[Scalar], list[Scalar]]:
-    """(a, tau) of M(q) a + b(q, v) = tau + external, both complete.
+    """Return (a, tau) of M(q) a + b(q, v) = tau + external, both complete.
 
     tau is read at free joints and a at the joints named in `prescribed`; what stands elsewhere is not looked
     at. None prescribed: forward dynamics; all: inverse dynamics. `method`: "articulated" (Table 9.3, O(n)) or

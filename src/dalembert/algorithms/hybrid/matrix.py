@@ -19,7 +19,7 @@ from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.hybrid.prescribed import merged_parents, prescribed_places, supported_bodies
 from dalembert.algorithms.inverse_dynamics import differential_inverse_dynamics, inverse_dynamics
-from dalembert.algorithms.mass_matrix import Block, assembled
+from dalembert.algorithms.mass_matrix import Block, assemble_blocks
 from dalembert.algorithms.sparse import factor_with_reciprocals, solve_with_reciprocals
 from dalembert.algorithms.sparsity import variable_parents, velocity_places
 from dalembert.model.body import Body
@@ -42,7 +42,7 @@ def hybrid_dynamics_by_matrix(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> tuple[list[Scalar], list[Scalar]]:
-    """(a, tau) of H a + C = tau with tau known at free joints and a at the prescribed ones."""
+    """Return (a, tau) of H a + C = tau with tau known at free joints and a at the prescribed ones."""
     given = prescribed_places(tree, prescribed)
     free = [k for k in range(tree.nv) if k not in given]
     known = [a[k] if k in given else 0.0 for k in range(tree.nv)]
@@ -66,7 +66,7 @@ def hybrid_dynamics_by_matrix(
 def free_mass_matrix(
     tree: Tree, q: Sequence[Scalar], *, prescribed: Collection[str] = (), time: Scalar | None = None
 ) -> Matrix:
-    """H_11 of the joints that are not prescribed, in the order of v: Table 9.1.
+    """Return H_11 of the joints that are not prescribed, in the order of v: Table 9.1.
 
     Composite inertias are formed in nu(fd) only, and their forces are taken no further than its roots.
     """
@@ -78,7 +78,7 @@ def free_mass_matrix(
         if any(place not in given for row in velocity_places(body) for place, _ in row)
     }
     inside = supported_bodies(tree.parents, fd)
-    H = assembled(tree, _blocks(tree, q, fd, inside, time))
+    H = assemble_blocks(tree, _blocks(tree, q, fd, inside, time))
     return [[H[i][j] for j in free] for i in free]
 
 
@@ -88,7 +88,7 @@ def _blocks(
     joints = {body.index: body.jcalc(q, None, time) for body in tree.bodies if inside[body.index]}
     I_c: list[RigidInertia] = [body.inertia for body in tree.bodies]
     for i in reversed(tree.bodies):
-        if _carried(i, inside):
+        if _has_parent_inside(i, inside):
             I_c[i.parent] = I_c[i.parent] + joints[i.index].X.inverse_apply(I_c[i.index])
     for i in tree.bodies:
         if i.index not in fd:
@@ -97,13 +97,13 @@ def _blocks(
         F = [I_c[i.index] * s for s in S]
         yield Block(i, i, joint_inertia(S, F, i.armature))
         j = i
-        while _carried(j, inside):
+        while _has_parent_inside(j, inside):
             F = [joints[j.index].X.inverse_apply(f) for f in F]
             j = tree.bodies[j.parent]
             if j.index in fd:
                 yield Block(i, j, [[s.dot(f) for s in joints[j.index].S] for f in F])
 
 
-def _carried(body: Body, inside: Sequence[bool]) -> bool:
-    """Whether lambda(i) is in nu(fd)."""
+def _has_parent_inside(body: Body, inside: Sequence[bool]) -> bool:
+    """Return whether lambda(i) is in nu(fd)."""
     return body.parent >= 0 and inside[body.parent]

@@ -1,4 +1,4 @@
-"""Which joints move as prescribed, which bodies the others carry, and what is left of the tree (§9.1).
+"""Prescribed joints, the bodies that the other joints support, and the reduced tree (§9.1).
 
 fd is the set of joints whose forces are known and whose accelerations are wanted; the others are prescribed.
 """
@@ -14,7 +14,7 @@ __all__ = ["merged_parents", "prescribed_places", "supported_bodies"]
 
 
 def prescribed_places(tree: Tree, prescribed: Collection[str]) -> frozenset[int]:
-    """The places in v of the joints of these names."""
+    """Return the places in v of the named joints."""
     prescribed = require_names("hybrid_dynamics: prescribed", prescribed)
     bodies = {body.joint_name: body for body in tree.bodies}
     places: set[int] = set()
@@ -37,8 +37,8 @@ def _own_places(v_slice: slice) -> set[int]:
 
 
 def supported_bodies(parents: Sequence[int], free: Collection[int]) -> list[bool]:
-    """Which bodies are in nu(fd), the bodies that joints of fd support (Eq. 9.5); bodies and joints share
-    their numbers, and -1 is the world.
+    """Return which bodies are in nu(fd), the bodies that joints of fd support (Eq. 9.5);
+    bodies and joints share their numbers, and -1 is the world.
     """
     supported: list[bool] = []
     for i, parent in enumerate(parents):
@@ -47,7 +47,8 @@ def supported_bodies(parents: Sequence[int], free: Collection[int]) -> list[bool
 
 
 def merged_parents(parents: Sequence[int], free: Collection[int]) -> tuple[list[int], list[int]]:
-    """(lambda', map): the graph with the nodes at both ends of every prescribed joint merged (Fig. 9.1).
+    """Return (lambda', map): the graph with the nodes at both ends of every prescribed joint merged
+    (Fig. 9.1).
 
     map[i] is the new number of node i, -1 for what merges with the world. The same for nodes that are bodies
     and for nodes that are velocity variables, in which joints of several freedoms are expanded.

@@ -1,4 +1,4 @@
-"""What acts on a system during a step, and the accelerations that follow from it."""
+"""The conditions of a step: the forces on a system, and the accelerations that follow from them."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import final
 
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.forward_dynamics import forward_dynamics
-from dalembert.algorithms.integrators.carried import Flight, State
+from dalembert.algorithms.integrators.carried import CentroidalCoordinates, State
 from dalembert.algorithms.passive_forces import passive_forces
 from dalembert.algorithms.stabilization import Stabilization
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar
 
-__all__ = ["Circumstances", "Integrator"]
+__all__ = ["StepConditions", "Integrator"]
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Circumstances:
-    """The system and the forces on it: `tau` and external forces are held for the step.
+class StepConditions:
+    """The system and the forces on it: `tau` and external forces are constant during the step.
 
-    `passive`: springs, damping and dry friction of the joints act too. `time` [s]: when the step begins, of
-    models that depend on it.
+    `passive`: springs, damping and dry friction of the joints act too. `time` [s]: start of the step,
+    for models that depend on it.
     """
 
     tree: Tree
@@ -35,22 +35,22 @@ class Circumstances:
     stabilization: Stabilization = None
 
     @property
-    def flight(self) -> Flight:
-        """The variables that are carried."""
-        return Flight(self.tree, self.time)
+    def coordinates(self) -> CentroidalCoordinates:
+        """Return the coordinates in which the step is taken."""
+        return CentroidalCoordinates(self.tree, self.time)
 
     def at(self, elapsed: Scalar) -> Scalar | None:
-        """The time after a part of the step."""
+        """Return the time [s] at `elapsed` after the start of the step."""
         return None if self.time is None else self.time + elapsed
 
     def joint_forces(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Sequence[Scalar]:
-        """tau, with the passive forces if these act."""
+        """Return tau, with the passive forces if these act."""
         if not self.passive:
             return self.tau
         return [t + p for t, p in zip(self.tau, passive_forces(self.tree, q, v), strict=True)]
 
     def acceleration(self, q: Sequence[Scalar], v: Sequence[Scalar], elapsed: Scalar) -> list[Scalar]:
-        """dv/dt in a state, some time after the step began."""
+        """Return dv/dt in a state, `elapsed` [s] after the start of the step."""
         return self.acceleration_under(self.tree, q, v, self.joint_forces(q, v), elapsed)
 
     def acceleration_under(
@@ -61,7 +61,7 @@ class Circumstances:
         tau: Sequence[Scalar],
         elapsed: Scalar,
     ) -> list[Scalar]:
-        """dv/dt under joint forces tau; the tree may differ in its armatures."""
+        """Return dv/dt under joint forces tau; the tree may differ in its armatures."""
         return forward_dynamics(
             tree,
             q,
@@ -74,5 +74,5 @@ class Circumstances:
         )
 
 
-Integrator = Callable[[Circumstances, State, Scalar], State]
+Integrator = Callable[[StepConditions, State, Scalar], State]
 """The state after a step of dt [s]."""

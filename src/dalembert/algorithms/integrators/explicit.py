@@ -3,7 +3,7 @@
 euler           y' = y + h dy/dt,  w' = w + h dw/dt, both where the step begins               order 1
 semi_implicit   w' = w + h dw/dt,  then y' from w'                      order 1; 2 for the spin of one body
 heun            the mean of the rates at both ends, the far end as Euler's method finds it      order 2
-rk4             Runge and Kutta's classical method                                              order 4
+rk4             the classical Runge–Kutta method                                                order 4
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from dalembert.algorithms.flight import turned
-from dalembert.algorithms.integrators.carried import Flight, State
-from dalembert.algorithms.integrators.circumstances import Circumstances
+from dalembert.algorithms.flight import integrate_centroidal
+from dalembert.algorithms.integrators.carried import CentroidalCoordinates, State
+from dalembert.algorithms.integrators.circumstances import StepConditions
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.model.joints import Free, Spherical
 from dalembert.model.topology import WORLD
@@ -22,32 +22,44 @@ from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, is_zero, literal
 from dalembert.spatial import SymMat3, Vec3
 
-__all__ = ["Acceleration", "euler", "heun", "leapt", "runge_kutta_4", "runge_kutta_step", "semi_implicit"]
+__all__ = [
+    "Acceleration",
+    "euler",
+    "heun",
+    "semi_implicit_update",
+    "runge_kutta_4",
+    "runge_kutta_step",
+    "semi_implicit",
+]
 
 Acceleration = Callable[[Sequence[Scalar], Sequence[Scalar], Scalar], list[Scalar]]
 """dv/dt from q, v and the time since the step began."""
 
 
-def euler(around: Circumstances, start: State, dt: Scalar) -> State:
-    """Explicit Euler, for teaching: an oscillator gains energy, by a share (omega dt)^2 in every step."""
-    flight = around.flight
-    flying = flight.take_off(start)
-    rate = flight.rates(start, around.acceleration(start.q, start.v, 0.0))
-    moved = [turned(body, y, [x * dt for x in w]) for body, y, w in flight.parts(flying)]
-    return flight.land(State([x for y in moved for x in y], _advanced(flying.v, rate.v, dt)), dt)
+def euler(conditions: StepConditions, start: State, dt: Scalar) -> State:
+    """Take a step of explicit Euler, for teaching: an oscillator gains (omega dt)^2 of its energy a step."""
+    coordinates = conditions.coordinates
+    centroidal = coordinates.to_centroidal(start)
+    rate = coordinates.rates(start, conditions.acceleration(start.q, start.v, 0.0))
+    moved = [
+        integrate_centroidal(body, y, [x * dt for x in w]) for body, y, w in coordinates.parts(centroidal)
+    ]
+    return coordinates.from_centroidal(
+        State([x for y in moved for x in y], _advance(centroidal.v, rate.v, dt)), dt
+    )
 
 
-def semi_implicit(around: Circumstances, start: State, dt: Scalar) -> State:
-    """v2 = v + dt a(q, v), then q2 from v2.
+def semi_implicit(conditions: StepConditions, start: State, dt: Scalar) -> State:
+    """Take a step of semi-implicit Euler: v2 = v + dt a(q, v), then q2 from v2.
 
     Where M is constant this is the symplectic Euler method, whose energy error stays bounded. The
     velocity-product forces of jointed bodies are explicit, so that limbs that swing fast gain energy: take
     "midpoint" for them. The gyroscopic force of a body by itself is that in the middle of the step.
     """
-    a = around.acceleration(start.q, start.v, 0.0)
-    if not is_constrained(around.tree) and around.tree.closure is None:
-        a = _with_middle_spin(around.tree, start.v, a, dt)
-    return leapt(around.flight, start, a, dt)
+    a = conditions.acceleration(start.q, start.v, 0.0)
+    if not is_constrained(conditions.tree) and conditions.tree.closure is None:
+        a = _with_middle_spin(conditions.tree, start.v, a, dt)
+    return semi_implicit_update(conditions.coordinates, start, a, dt)
 
 
 def _with_middle_spin(tree: Tree, v: Sequence[Scalar], a: Sequence[Scalar], dt: Scalar) -> list[Scalar]:
@@ -85,66 +97,76 @@ def _is_invertible(I: SymMat3) -> bool:
     return bool(smallest > 1e-12 * largest)
 
 
-def leapt(
-    flight: Flight, start: State, a: Sequence[Scalar], dt: Scalar, v: Sequence[Scalar] | None = None
+def semi_implicit_update(
+    coordinates: CentroidalCoordinates,
+    start: State,
+    a: Sequence[Scalar],
+    dt: Scalar,
+    v: Sequence[Scalar] | None = None,
 ) -> State:
-    """Return the state after a step with the acceleration a, in which positions follow the new velocities;
-    `v`: where a holds, by default the velocities where the step begins."""
-    flying = flight.take_off(start)
-    rate = flight.rates(start if v is None else State(start.q, list(v)), a)
-    faster = State(flying.q, _advanced(flying.v, rate.v, dt))
-    moved = [turned(body, y, [x * dt for x in w]) for body, y, w in flight.parts(faster)]
-    return flight.land(State([x for y in moved for x in y], faster.v), dt)
+    """Return the state after a step with the acceleration a, in which positions follow the new velocities.
+
+    `v`: the velocities at which a was computed, by default those at the start of the step.
+    """
+    centroidal = coordinates.to_centroidal(start)
+    rate = coordinates.rates(start if v is None else State(start.q, list(v)), a)
+    faster = State(centroidal.q, _advance(centroidal.v, rate.v, dt))
+    moved = [integrate_centroidal(body, y, [x * dt for x in w]) for body, y, w in coordinates.parts(faster)]
+    return coordinates.from_centroidal(State([x for y in moved for x in y], faster.v), dt)
 
 
-def heun(around: Circumstances, start: State, dt: Scalar) -> State:
-    """The explicit trapezoidal rule (weights 1/2, 1/2; nodes 0, 1)."""
-    flying = around.flight.take_off(start)
-    rate = _rate_in_flight(around.flight, around.acceleration)
-    k1 = rate(flying, 0.0)
-    k2 = rate(_moved(flying, k1, dt), dt)
+def heun(conditions: StepConditions, start: State, dt: Scalar) -> State:
+    """Take a step of the explicit trapezoidal rule (weights 1/2, 1/2; nodes 0, 1)."""
+    centroidal = conditions.coordinates.to_centroidal(start)
+    rate = _centroidal_rate(conditions.coordinates, conditions.acceleration)
+    k1 = rate(centroidal, 0.0)
+    k2 = rate(_advance_state(centroidal, k1, dt), dt)
     mean = State(*([(a + b) * 0.5 for a, b in zip(x, y, strict=True)] for x, y in zip(k1, k2, strict=True)))
-    return around.flight.land(_moved(flying, mean, dt), dt)
+    return conditions.coordinates.from_centroidal(_advance_state(centroidal, mean, dt), dt)
 
 
-def runge_kutta_4(around: Circumstances, start: State, dt: Scalar) -> State:
-    """The classical method in the variables (y, w) of `stepping`, Eq. (1)."""
-    return runge_kutta_step(around.flight, around.acceleration, start, dt)
+def runge_kutta_4(conditions: StepConditions, start: State, dt: Scalar) -> State:
+    """Take a step of the classical Runge–Kutta method in the variables (y, w) of `stepping`, Eq. (1)."""
+    return runge_kutta_step(conditions.coordinates, conditions.acceleration, start, dt)
 
 
-def runge_kutta_step(flight: Flight, acceleration: Acceleration, start: State, dt: Scalar) -> State:
-    """The classical step of any dv/dt = acceleration(q, v, time since the step began)."""
-    flying = flight.take_off(start)
-    rate = _rate_in_flight(flight, acceleration)
+def runge_kutta_step(
+    coordinates: CentroidalCoordinates, acceleration: Acceleration, start: State, dt: Scalar
+) -> State:
+    """Take a classical Runge–Kutta step of any dv/dt = acceleration(q, v, time since the step began)."""
+    centroidal = coordinates.to_centroidal(start)
+    rate = _centroidal_rate(coordinates, acceleration)
     half = 0.5 * dt
-    k1 = rate(flying, 0.0)
-    k2 = rate(_moved(flying, k1, half), half)
-    k3 = rate(_moved(flying, k2, half), half)
-    k4 = rate(_moved(flying, k3, dt), dt)
+    k1 = rate(centroidal, 0.0)
+    k2 = rate(_advance_state(centroidal, k1, half), half)
+    k3 = rate(_advance_state(centroidal, k2, half), half)
+    k4 = rate(_advance_state(centroidal, k3, dt), dt)
     mean = State(_simpson(k1.q, k2.q, k3.q, k4.q), _simpson(k1.v, k2.v, k3.v, k4.v))
-    return flight.land(_moved(flying, mean, dt), dt)
+    return coordinates.from_centroidal(_advance_state(centroidal, mean, dt), dt)
 
 
-def _rate_in_flight(flight: Flight, acceleration: Acceleration) -> Callable[[State, Scalar], State]:
-    """(dy/dt, dw/dt) as a function of (y, w) and of the time since the step began."""
+def _centroidal_rate(
+    coordinates: CentroidalCoordinates, acceleration: Acceleration
+) -> Callable[[State, Scalar], State]:
+    """Return the function (y, w), time since the step began -> (dy/dt, dw/dt)."""
 
-    def rate(flying: State, elapsed: Scalar) -> State:
-        whole = flight.land(flying, elapsed)
-        return flight.rates(whole, acceleration(whole.q, whole.v, elapsed))
+    def rate(centroidal: State, elapsed: Scalar) -> State:
+        whole = coordinates.from_centroidal(centroidal, elapsed)
+        return coordinates.rates(whole, acceleration(whole.q, whole.v, elapsed))
 
     return rate
 
 
-def _moved(flying: State, k: State, h: Scalar) -> State:
-    return State(_advanced(flying.q, k.q, h), _advanced(flying.v, k.v, h))
+def _advance_state(centroidal: State, k: State, h: Scalar) -> State:
+    return State(_advance(centroidal.q, k.q, h), _advance(centroidal.v, k.v, h))
 
 
-def _advanced(x: Sequence[Scalar], rate: Sequence[Scalar], h: Scalar) -> list[Scalar]:
+def _advance(x: Sequence[Scalar], rate: Sequence[Scalar], h: Scalar) -> list[Scalar]:
     return [x_i + h * r for x_i, r in zip(x, rate, strict=True)]
 
 
 def _simpson(
     k1: Sequence[Scalar], k2: Sequence[Scalar], k3: Sequence[Scalar], k4: Sequence[Scalar]
 ) -> list[Scalar]:
-    """(k1 + 2 k2 + 2 k3 + k4) / 6."""
+    """Return (k1 + 2 k2 + 2 k3 + k4) / 6."""
     return [(a + d + 2.0 * (b + c)) * (1.0 / 6.0) for a, b, c, d in zip(k1, k2, k3, k4, strict=True)]

@@ -1,7 +1,8 @@
-"""Systems in free flight, seen from their centre of mass.
+"""Free-floating systems, seen from their centre of mass.
 
-The centre c of what hangs on a free root moves as if all mass and all outer forces were in it, and the rest
-of the motion does not notice: seen by an observer who falls with it, c is at rest and there is no weight.
+The centre of mass c of the subtree of a free root moves as if all mass and all outer forces were in it, and
+the motion about c does not depend on it: for an observer who falls with c, c is at rest and there is no
+weight.
 
     u = dc/dt where the step begins        c' = c + h u + h^2/2 g + h P' / (2 m)        u' = u + h g      (1)
 
@@ -16,7 +17,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.integrators.carried import State
-from dalembert.algorithms.integrators.circumstances import Circumstances
+from dalembert.algorithms.integrators.circumstances import StepConditions
 from dalembert.algorithms.kinematics import body_motions
 from dalembert.model.body import Body
 from dalembert.model.joints import Free
@@ -24,11 +25,11 @@ from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, is_zero
 from dalembert.spatial import Mat3, Vec3
 
-__all__ = ["carried_along", "flying_roots", "seen_from_centers"]
+__all__ = ["add_center_motion", "free_roots", "relative_to_centers"]
 
 
 class _Center(NamedTuple):
-    """Of what hangs on a root: its mass, centre and momentum in the world, and the root's orientation."""
+    """The mass, centre and momentum of the subtree of a root, in the world, and the root's orientation."""
 
     mass: Scalar
     position: Vec3
@@ -36,40 +37,40 @@ class _Center(NamedTuple):
     R: Mat3
 
 
-def flying_roots(around: Circumstances) -> list[Body]:
-    """The free joints on the world that an observer who moves along may see without other forces.
+def free_roots(conditions: StepConditions) -> list[Body]:
+    """Return the bodies with free joints on the world whose steps a co-moving observer may take.
 
-    Joint forces that depend on velocity, and external forces at places in the world, are not for observers.
+    That excludes joint forces that depend on velocity, and external forces given in the world frame.
     """
-    if around.external_forces is not None and around.external_frame != "body":
+    if conditions.external_forces is not None and conditions.external_frame != "body":
         return []
     return [
         body
-        for body in around.tree.bodies
+        for body in conditions.tree.bodies
         if body.parent < 0
         and isinstance(body.joint, Free)
         and all(is_zero(x) for x in body.armature)
-        and not (around.passive and _resists(body))
+        and not (conditions.passive and _resists(body))
     ]
 
 
-def seen_from_centers(around: Circumstances, roots: Sequence[Body], start: State) -> State:
-    """The state as observers see it who move with the centres."""
+def relative_to_centers(conditions: StepConditions, roots: Sequence[Body], start: State) -> State:
+    """Return the state relative to observers who move with the centres of mass."""
     v = list(start.v)
-    for body, center in zip(roots, _centers(around, roots, start, 0.0), strict=True):
+    for body, center in zip(roots, _centers(conditions, roots, start, 0.0), strict=True):
         own = slice(body.v_slice.start + 3, body.v_slice.stop)
         u = center.momentum * (1.0 / center.mass)
         v[own] = list(Vec3(*v[own]) - center.R.transposed_times(u))
     return State(list(start.q), v)
 
 
-def carried_along(
-    around: Circumstances, roots: Sequence[Body], start: State, seen: State, dt: Scalar
+def add_center_motion(
+    conditions: StepConditions, roots: Sequence[Body], start: State, seen: State, dt: Scalar
 ) -> State:
-    """The state after a step from `start` that ended as `seen` for the observers; Eq. (1)."""
+    """Return the state after a step from `start` that ended as `seen` for the observers; Eq. (1)."""
     q, v = list(seen.q), list(seen.v)
-    before, after = (_centers(around, roots, start, 0.0), _centers(around, roots, seen, dt))
-    g = around.tree.gravity
+    before, after = (_centers(conditions, roots, start, 0.0), _centers(conditions, roots, seen, dt))
+    g = conditions.tree.gravity
     for body, old, new in zip(roots, before, after, strict=True):
         u = old.momentum * (1.0 / old.mass)
         mean = u + g * (0.5 * dt) + new.momentum * (0.5 / new.mass)
@@ -81,14 +82,16 @@ def carried_along(
     return State(q, v)
 
 
-def _centers(around: Circumstances, roots: Sequence[Body], state: State, elapsed: Scalar) -> list[_Center]:
-    tree = around.tree
-    motions = body_motions(tree, state.q, state.v, time=around.at(elapsed))
+def _centers(
+    conditions: StepConditions, roots: Sequence[Body], state: State, elapsed: Scalar
+) -> list[_Center]:
+    tree = conditions.tree
+    motions = body_motions(tree, state.q, state.v, time=conditions.at(elapsed))
     found = []
     for root in roots:
         mass: Scalar = 0.0
         moment, momentum = Vec3.zero(), Vec3.zero()
-        for body in _carried(tree, root):
+        for body in _subtree(tree, root):
             pose, velocity, _ = motions[body]
             mass = mass + body.inertia.mass
             moment = moment + (pose.R @ body.inertia.h + pose.p * body.inertia.mass)
@@ -97,8 +100,8 @@ def _centers(around: Circumstances, roots: Sequence[Body], state: State, elapsed
     return found
 
 
-def _carried(tree: Tree, root: Body) -> list[Body]:
-    """The root and everything on it."""
+def _subtree(tree: Tree, root: Body) -> list[Body]:
+    """Return the root and all bodies that it carries."""
     found = {root.index}
     for body in tree.bodies:
         if body.parent in found:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from dalembert.algorithms.dense import dot, unit
 from dalembert.algorithms.external_forces import ExternalForces, body_forces
-from dalembert.algorithms.flight import land, take_off
+from dalembert.algorithms.flight import from_centroidal, to_centroidal
 from dalembert.algorithms.integrators.carried import independent
 from dalembert.errors import ModelError
 from dalembert.model.body import Body
@@ -31,7 +31,7 @@ from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, is_zero
 from dalembert.spatial import Force, Motion, Placement, Vec3
 
-__all__ = ["Slopes", "carried_forces", "joint_forces", "rotation_places", "slopes"]
+__all__ = ["Slopes", "centroidal_forces", "joint_forces", "rotation_places", "slopes"]
 
 
 class Slopes(NamedTuple):
@@ -52,7 +52,7 @@ def slopes(
     time: Scalar | None = None,
     weightless: Sequence[int] = (),
 ) -> Slopes:
-    """Eqs (1) and (2) in the state (q, v); `tau`: joint forces to be added to f.
+    """Compute Eqs (1) and (2) in the state (q, v); `tau`: joint forces to be added to f.
 
     `weightless`: indices of bodies on the world that gravity leaves alone, with all that they carry.
     """
@@ -78,26 +78,26 @@ def slopes(
     found = list(tree.inward(inward, (Force.zero(), Force.zero()))[0])
     p, f = tree.collect([own.p for own in found]), tree.collect([own.f for own in found])
     if tau is not None:
-        f = [a + b for a, b in zip(f, carried_forces(tree, q, tau), strict=True)]
+        f = [a + b for a, b in zip(f, centroidal_forces(tree, q, tau), strict=True)]
     return Slopes(p, f)
 
 
-def carried_forces(tree: Tree, q: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
-    """Forces or momenta along w of those along v: equal power."""
+def centroidal_forces(tree: Tree, q: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
+    """Return the forces or momenta along w that have the same power as those along v."""
     found = list(tau)
     for body in independent(tree):
         own_q, own = body.own_q(q), tau[body.v_slice]
-        columns = (land(body, own_q, unit(body.nv, k))[1] for k in range(body.nv))
+        columns = (from_centroidal(body, own_q, unit(body.nv, k))[1] for k in range(body.nv))
         found[body.v_slice] = [dot(own, column) for column in columns]
     return found
 
 
 def joint_forces(tree: Tree, q: Sequence[Scalar], carried: Sequence[Scalar]) -> list[Scalar]:
-    """Forces or momenta along v of those along w."""
+    """Return the forces or momenta along v that have the same power as those along w."""
     found = list(carried)
     for body in independent(tree):
         own_q, own = body.own_q(q), carried[body.v_slice]
-        columns = (take_off(body, own_q, unit(body.nv, k))[1] for k in range(body.nv))
+        columns = (to_centroidal(body, own_q, unit(body.nv, k))[1] for k in range(body.nv))
         found[body.v_slice] = [dot(own, column) for column in columns]
     return found
 
@@ -119,19 +119,19 @@ def _joint_slopes(
     W: Force,
     time: Scalar | None,
 ) -> Slopes:
-    """(1) and (2) of one joint: F the momentum it carries, W what stands before zeta in (2)."""
+    """Compute (1) and (2) of one joint: F is the momentum it carries, W the factor of zeta in (2)."""
     own_q, own_v = body.own_q(q), body.own_v(v)
-    w = take_off(body, own_q, own_v)[1]
+    w = to_centroidal(body, own_q, own_v)[1]
     rotor = [m * u for m, u in zip(body.armature, own_v, strict=True)]
 
     def motion(x: list[Scalar]) -> tuple[Motion, list[Scalar]]:
-        now = land(body, x, w)[1]
+        now = from_centroidal(body, x, w)[1]
         return body.joint.velocity(x, now, time), now
 
     turning = _rotor_forces(body, own_v, rotor)
     p, f = [], []
     for k in range(body.nv):
-        column = land(body, own_q, unit(body.nv, k))[1]
+        column = from_centroidal(body, own_q, unit(body.nv, k))[1]
         zeta = combination(S, column)
         along = body.joint.position_rate(own_q, column)
         _, (changed, faster) = directional_derivative(motion, own_q, along, constants=[*w])
@@ -141,9 +141,9 @@ def _joint_slopes(
 
 
 def _rotor_forces(body: Body, v: list[Scalar], rotor: list[Scalar]) -> list[Scalar]:
-    """What makes armature m add m dv/dt alone to the force of its joint, as it does in `mass_matrix`.
+    """Return the forces that make armature m add only m dv/dt to the joint force, as in `mass_matrix`.
 
-    Where v is no rate of coordinates, the kinetic energy m v^2 / 2 would add gyroscopic forces, v x* (m v).
+    Where v is not a rate of coordinates, the energy m v^2 / 2 would add gyroscopic forces, v x* (m v).
     """
     forces: list[Scalar] = [0.0] * body.nv
     if all(is_zero(x) for x in rotor):
@@ -162,7 +162,7 @@ def _rotor_forces(body: Body, v: list[Scalar], rotor: list[Scalar]) -> list[Scal
 
 
 def rotation_places(tree: Tree) -> list[int]:
-    """Where in v the three components of each angular velocity begin that is no rate of coordinates."""
+    """Return the first index in v of each angular velocity that is not a rate of coordinates."""
     found = []
     for body in independent(tree):
         if isinstance(body.joint, Free):
@@ -173,7 +173,7 @@ def rotation_places(tree: Tree) -> list[int]:
 
 
 def _rotations(joint: Joint, body: Body) -> list[int]:
-    """Those of one joint, which `flight` does not carry otherwise."""
+    """Return the rotation places of one joint, relative to its first variable."""
     if isinstance(joint, (Spherical, SphereInCylinder)):
         return [0]
     if isinstance(joint, DerivedJoint):

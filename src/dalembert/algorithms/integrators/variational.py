@@ -18,7 +18,7 @@ where the step begins, which leaves gyroscopic terms out: errors shrink by about
 to rounding. Then v at the end is M^-1 p_1. A step whose iteration fails is NaN; it was too long.
 
 L_d does not change when the system is moved or turned as a whole, so that linear and angular momentum are
-those of the start, but for what gravity and other forces add; what hangs on a free root is seen from its
+those of the start, but for what gravity and other forces add; the subtree of a free root is seen from its
 centre of mass, which follows its parabola exactly (`floating`). The map of (q, p) is symplectic and symmetric
 in time: its order is two, and the energy error of conservative motion stays bounded.
 """
@@ -29,10 +29,10 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from dalembert.algorithms.dense import dot
-from dalembert.algorithms.flight import take_off, turned
+from dalembert.algorithms.flight import integrate_centroidal, to_centroidal
 from dalembert.algorithms.integrators.carried import State
-from dalembert.algorithms.integrators.circumstances import Circumstances
-from dalembert.algorithms.integrators.floating import carried_along, flying_roots, seen_from_centers
+from dalembert.algorithms.integrators.circumstances import StepConditions
+from dalembert.algorithms.integrators.floating import add_center_motion, free_roots, relative_to_centers
 from dalembert.algorithms.integrators.implicit import resistances
 from dalembert.algorithms.integrators.lagrangian import Slopes, joint_forces, rotation_places, slopes
 from dalembert.algorithms.mass_matrix import mass_matrix
@@ -49,17 +49,17 @@ from dalembert.spatial.exponential_coefficients import ExponentialCoefficients
 
 __all__ = ["variational"]
 
-ITERATIONS: Final = 60
-"""At most so many; errors shrink by a half at least in each, or the step is too long."""
+MAX_NEWTON_ITERATIONS: Final = 60
+"""Limit of Newton iterations; each at least halves the error, or the step is too long."""
 
-EXACT: Final = (4e-30, 1e-13)
-"""A change of velocities, squared and relative, that is rounding; in double and single precision."""
+CONVERGED_CHANGE: Final = (4e-30, 1e-13)
+"""Change of velocities, squared and relative, that is rounding; in double and single precision."""
 
-STALLED: Final = (1e-24, 1e-10)
-"""Likewise one that is, if it does not become smaller."""
+STALLED_CHANGE: Final = (1e-24, 1e-10)
+"""Change, likewise, that counts as rounding if it no longer decreases."""
 
-FAILED: Final = (1e-14, 1e-6)
-"""Likewise one that is left only where the iteration fails."""
+FAILED_CHANGE: Final = (1e-14, 1e-6)
+"""Change, likewise, above which the iteration has failed."""
 
 
 class _Search(NamedTuple):
@@ -70,78 +70,83 @@ class _Search(NamedTuple):
     before: Scalar
 
 
-def variational(around: Circumstances, start: State, dt: Scalar) -> State:
-    """The state after a step; free roots are seen from their centres of mass."""
-    _require_open(around.tree)
-    require_moving_mass(around.tree, 'integrator "variational"')
-    roots = flying_roots(around)
+def variational(conditions: StepConditions, start: State, dt: Scalar) -> State:
+    """Take a variational step; free roots are stepped relative to their centres of mass."""
+    _require_open(conditions.tree)
+    require_moving_mass(conditions.tree, 'integrator "variational"')
+    roots = free_roots(conditions)
     if not roots:
-        return _of_least_action(around, start, dt, ())
-    seen = seen_from_centers(around, roots, start)
-    end = _of_least_action(around, seen, dt, [body.index for body in roots])
-    return carried_along(around, roots, start, end, dt)
+        return _least_action_step(conditions, start, dt, ())
+    seen = relative_to_centers(conditions, roots, start)
+    end = _least_action_step(conditions, seen, dt, [body.index for body in roots])
+    return add_center_motion(conditions, roots, start, end, dt)
 
 
-def _of_least_action(around: Circumstances, start: State, dt: Scalar, weightless: Sequence[int]) -> State:
-    """The state after a step; Eqs (1) to (4)."""
-    tree = around.tree
-    flight, rotations = around.flight, rotation_places(tree)
-    flying = flight.take_off(start)
+def _least_action_step(
+    conditions: StepConditions, start: State, dt: Scalar, weightless: Sequence[int]
+) -> State:
+    """Take a step of Eqs (1) to (4)."""
+    tree = conditions.tree
+    coordinates, rotations = conditions.coordinates, rotation_places(tree)
+    centroidal = coordinates.to_centroidal(start)
     half = 0.5 * dt
-    M = mass_matrix(tree, start.q, time=around.time)
-    p_0 = slopes(tree, start.q, start.v, time=around.time).p
+    M = mass_matrix(tree, start.q, time=conditions.time)
+    p_0 = slopes(tree, start.q, start.v, time=conditions.time).p
 
-    def moved(w: Sequence[Scalar], h: Scalar) -> State:
-        """(q, v) after h seconds at the velocity w."""
-        ends = [turned(b, y, [h * x for x in u]) for b, y, u in flight.parts(State(flying.q, list(w)))]
-        return flight.land(State([x for y in ends for x in y], list(w)), h)
+    def state_after(w: Sequence[Scalar], h: Scalar) -> State:
+        """Return (q, v) after h seconds at the velocity w."""
+        ends = [
+            integrate_centroidal(b, y, [h * x for x in u])
+            for b, y, u in coordinates.parts(State(centroidal.q, list(w)))
+        ]
+        return coordinates.from_centroidal(State([x for y in ends for x in y], list(w)), h)
 
     def middle(w: Sequence[Scalar]) -> tuple[Slopes, State]:
-        there = moved(w, half)
+        there = state_after(w, half)
         found = slopes(
             tree,
             there.q,
             there.v,
-            tau=around.joint_forces(there.q, there.v),
-            external_forces=around.external_forces,
-            external_frame=around.external_frame,
-            time=around.at(half),
+            tau=conditions.joint_forces(there.q, there.v),
+            external_forces=conditions.external_forces,
+            external_frame=conditions.external_frame,
+            time=conditions.at(half),
             weightless=weightless,
         )
         return found, there
 
     lam = variable_parents(tree)
-    matrix = _matrix(around, M, start.v, dt)
-    lagging = around.passive and any(not is_zero(f) for body in tree.bodies for f in body.friction)
+    matrix = _matrix(conditions, M, start.v, dt)
+    lagging = conditions.passive and any(not is_zero(f) for body in tree.bodies for f in body.friction)
     factors = factor_with_reciprocals(matrix, lam)
     scale = dot(joint_forces(tree, start.q, p_0), start.v) + sum(M[i][i] for i in range(tree.nv))
     scale = maximum(scale, 1e-30)
 
-    def improved(search: _Search) -> _Search:
+    def newton_step(search: _Search) -> _Search:
         found, there = middle(search.w)
         error = [a - b for a, b in zip(p_0, _first_momenta(found, search.w, half, rotations), strict=True)]
         along_v = joint_forces(tree, start.q, error)
         L, reciprocals = factors
         if lagging:
-            L, reciprocals = factor_with_reciprocals(_matrix(around, M, there.v, dt), lam)
+            L, reciprocals = factor_with_reciprocals(_matrix(conditions, M, there.v, dt), lam)
         dv = solve_with_reciprocals(L, reciprocals, lam, along_v)
-        dw = [x for b in flight.bodies for x in take_off(b, b.own_q(start.q), b.own_v(dv))[1]]
+        dw = [x for b in coordinates.bodies for x in to_centroidal(b, b.own_q(start.q), b.own_v(dv))[1]]
         w = [a + b for a, b in zip(search.w, dw, strict=True)]
         return _Search(w, dot(along_v, dv), search.change)
 
     def done(search: _Search) -> Scalar:
         stalled = logical_and(
-            search.change < threshold(STALLED, scale) * scale, search.before <= 4.0 * search.change
+            search.change < threshold(STALLED_CHANGE, scale) * scale, search.before <= 4.0 * search.change
         )
-        return logical_or(search.change <= threshold(EXACT, scale) * scale, stalled)
+        return logical_or(search.change <= threshold(CONVERGED_CHANGE, scale) * scale, stalled)
 
     far = 1e30 * scale
-    found = loop(ITERATIONS, improved, _Search(flying.v, far, far), until=done)
+    found = loop(MAX_NEWTON_ITERATIONS, newton_step, _Search(centroidal.v, far, far), until=done)
     p_1 = _last_momenta(p_0, middle(found.w)[0].f, found.w, dt, rotations)
-    end = moved(found.w, dt)
+    end = state_after(found.w, dt)
     # sqrt(-1) makes a step NaN whose iteration has failed; NaN changes compare as failed, too.
-    sound = sqrt(select(found.change <= threshold(FAILED, scale) * scale, 1.0, -1.0))
-    return State([x * sound for x in end.q], [x * sound for x in _velocities(around, end.q, p_1, dt)])
+    sound = sqrt(select(found.change <= threshold(FAILED_CHANGE, scale) * scale, 1.0, -1.0))
+    return State([x * sound for x in end.q], [x * sound for x in _velocities(conditions, end.q, p_1, dt)])
 
 
 def _require_open(tree: Tree) -> None:
@@ -154,14 +159,14 @@ def _require_open(tree: Tree) -> None:
 
 
 def _matrix(
-    around: Circumstances, M: list[list[Scalar]], v: Sequence[Scalar], dt: Scalar
+    conditions: StepConditions, M: list[list[Scalar]], v: Sequence[Scalar], dt: Scalar
 ) -> list[list[Scalar]]:
-    """M + h/2 D + h^2/4 K, with D at the velocity v."""
+    """Return M + h/2 D + h^2/4 K, with D at the velocity v."""
     A = [list(row) for row in M]
-    if not around.passive:
+    if not conditions.passive:
         return A
     half = 0.5 * dt
-    for body in around.tree.bodies:
+    for body in conditions.tree.bodies:
         D = resistances(body, body.own_v(v))
         for places, d, k in zip(velocity_places(body), D, body.stiffness, strict=True):
             gain = half * (d + half * k)
@@ -176,7 +181,7 @@ def _matrix(
 def _first_momenta(
     middle: Slopes, w: Sequence[Scalar], half: Scalar, rotations: Sequence[int]
 ) -> list[Scalar]:
-    """p_0 of Eqs (2), (3)."""
+    """Return p_0 of Eqs (2), (3)."""
     p = [a - half * f for a, f in zip(middle.p, middle.f, strict=True)]
     for place in rotations:
         own = slice(place, place + 3)
@@ -191,7 +196,7 @@ def _first_momenta(
 def _last_momenta(
     p_0: Sequence[Scalar], f: Sequence[Scalar], w: Sequence[Scalar], dt: Scalar, rotations: Sequence[int]
 ) -> list[Scalar]:
-    """p_1 of Eqs (2), (3)."""
+    """Return p_1 of Eqs (2), (3)."""
     p = [a + dt * b for a, b in zip(p_0, f, strict=True)]
     for place in rotations:
         own = slice(place, place + 3)
@@ -200,9 +205,11 @@ def _last_momenta(
     return p
 
 
-def _velocities(around: Circumstances, q: Sequence[Scalar], p: Sequence[Scalar], dt: Scalar) -> list[Scalar]:
-    """v with the momenta p along w, at the end of the step."""
-    tree, time = around.tree, around.at(dt)
+def _velocities(
+    conditions: StepConditions, q: Sequence[Scalar], p: Sequence[Scalar], dt: Scalar
+) -> list[Scalar]:
+    """Return v with the momenta p along w, at the end of the step."""
+    tree, time = conditions.tree, conditions.at(dt)
     lam = variable_parents(tree)
     L, reciprocals = factor_with_reciprocals(mass_matrix(tree, q, time=time), lam)
     if time is not None:

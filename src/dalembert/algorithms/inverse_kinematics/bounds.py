@@ -25,10 +25,11 @@ class Bound(NamedTuple):
 
 
 def position_bounds(tree: Tree) -> list[Bound]:
-    """Every coordinate with a finite limit; a joint that follows a single other one bounds that one.
+    """Return the bounds of coordinates with finite limits;
+    a joint that follows a single other one bounds that one.
 
-    Limits of coordinates whose rate is no velocity variable (quaternions, positions of free bodies), and of
-    joints that follow several others, are no bounds of this kind and are refused.
+    Limits of coordinates whose rate is not a velocity variable (quaternions, positions of free bodies), and
+    of joints that follow several others, are not bounds of this kind and are rejected.
     """
     bounds: dict[int, Bound] = {}
     for body in tree.bodies:
@@ -67,7 +68,7 @@ def _own_bounds(body: Body) -> list[Bound]:
 
 
 def _own_rates(body: Body) -> list[int | None]:
-    """For each position variable the velocity variable that is its rate, if there is one."""
+    """Return for each position variable the velocity variable that is its rate, if there is one."""
     rng = np.random.default_rng(1)
     joint = body.joint
     infinite = [math.inf] * body.nq
@@ -78,7 +79,7 @@ def _own_rates(body: Body) -> list[int | None]:
 
 
 def _followed_bound(body: Body, limits: Sequence[float]) -> Bound:
-    """The limits of a dependent joint as those of the coordinate that it follows."""
+    """Return the limits of a dependent joint as limits of the coordinate that it follows."""
     dependence = body.dependence
     assert dependence is not None
     if len(dependence.terms) != 1 or dependence.terms[0][2] == 0.0:

@@ -24,11 +24,11 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from dalembert.algorithms.constraints import closing_equations
-from dalembert.algorithms.dense import Matrix, dot, symmetric_product, transposed
+from dalembert.algorithms.dense import Matrix, dot, symmetric_product, transpose
 from dalembert.algorithms.inverse_kinematics.bounds import Bound
 from dalembert.algorithms.inverse_kinematics.errors_of_frames import FrameTarget, frame_errors
 from dalembert.algorithms.open_tree import is_constrained
-from dalembert.algorithms.rank import DEPENDENT_SQUARE, NEGLIGIBLE_SQUARE, threshold
+from dalembert.algorithms.rank import DEPENDENT_ROW_RATIO_SQUARED, NEGLIGIBLE_ROW_RATIO_SQUARED, threshold
 from dalembert.algorithms.small_solve import factor, factor_semidefinite
 from dalembert.model import configuration
 from dalembert.model.model import Model
@@ -46,17 +46,17 @@ from dalembert.scalar import (
 
 __all__ = ["DampedStep", "damped_step"]
 
-LONGEST_STEP: Final = 0.8
+MAX_COORDINATE_STEP: Final = 0.8
 """The longest step of any coordinate [rad or m]."""
 
-PASSES: Final = 2
-"""How often the step is solved again for what is free, once it has met limits."""
+CLAMPED_RESOLVES: Final = 2
+"""Further solutions of the step for the free coordinates, after some have met their limits."""
 
 LOOP_WEIGHT: Final = 10.0
-"""Of squared errors of loops beside those of the targets in the merit of a configuration."""
+"""Weight of squared loop errors, relative to those of the targets, in the merit of a configuration."""
 
-LEAST_DAMPING: Final = 1e-11
-"""mu at the least, beside the trace of J J^T: targets may depend on one another."""
+MIN_DAMPING_RATIO: Final = 1e-11
+"""Least mu relative to the trace of J J^T: targets may depend on one another."""
 
 
 class DampedStep(NamedTuple):
@@ -86,12 +86,14 @@ def damped_step(
     bounds: Sequence[Bound] = (),
     time: Scalar | None = None,
 ) -> DampedStep:
-    """(1) by (2). `weights`: of orientations, then of positions; `posture`: a configuration, and `draw`: the
-    part of the way to it that is z.
+    """Compute (1) by (2).
+
+    `weights`: of orientations, then of positions; `posture`: a configuration, and `draw`: the fraction of the
+    way to it that is z.
     """
     found = frame_errors(model, q, targets, rotations, translations, time=time)
     r = [w * x for w, e in zip(weights, found.errors, strict=True) for x in e.to_list()]
-    J = [[_scaled(w, x) for x in row] for w, rows in zip(weights, found.J, strict=True) for row in rows]
+    J = [[_scale(w, x) for x in row] for w, rows in zip(weights, found.J, strict=True) for row in rows]
     squares = [e.dot(e) for e in found.errors]
     error = sqrt(_greatest(squares))
     cost = dot(r, r)
@@ -103,7 +105,7 @@ def damped_step(
         c, K = [closing.residual[i] for i in kept], [closing.K[i] for i in kept]
         error = maximum(error, _greatest([absolute(x) for x in closing.gap]))
     mu = damping * cost
-    gradient = [dot(column, r) for column in transposed(J)] or [0.0] * model.nv
+    gradient = [dot(column, r) for column in transpose(J)] or [0.0] * model.nv
     z: list[Scalar] = [0.0] * model.nv
     if posture is not None:
         z = [draw * x for x in configuration.difference(model, q, posture)]
@@ -112,20 +114,20 @@ def damped_step(
         free = [select(draw > 0.0, 1.0, f) for f in free]
     pull = gradient
     if K:
-        closing_pull = [dot(column, c) for column in transposed(K)]
+        closing_pull = [dot(column, c) for column in transpose(K)]
         pull = [g + LOOP_WEIGHT * x for g, x in zip(gradient, closing_pull, strict=True)]
-    slope = dot([_scaled(f, g) for f, g in zip(free, pull, strict=True)], pull)
+    slope = dot([_scale(f, g) for f, g in zip(free, pull, strict=True)], pull)
     fixed: list[Scalar] = [0.0] * model.nv
     overdetermined = not K and len(J) > model.nv
-    H = symmetric_product(transposed(J), transposed(J)) if overdetermined else []
-    for _ in range(1 + PASSES * bool(bounds)):
+    H = symmetric_product(transpose(J), transpose(J)) if overdetermined else []
+    for _ in range(1 + CLAMPED_RESOLVES * bool(bounds)):
         if overdetermined:
             dq = _normal_step(H, gradient, free, z, fixed, mu)
         else:
             dq = _step([*K, *J], [*c, *r], free, z, fixed, len(K), mu)
-        free, fixed = _stopped(q, dq, free, fixed, bounds)
+        free, fixed = _clamp_to_limits(q, dq, free, fixed, bounds)
     longest = _greatest([absolute(x) for x in dq])
-    shorter = LONGEST_STEP / maximum(longest, LONGEST_STEP)
+    shorter = MAX_COORDINATE_STEP / maximum(longest, MAX_COORDINATE_STEP)
     moved = configuration.integrate(model, q, [shorter * x for x in dq])
     for bound in bounds:
         moved[bound.position] = minimum(maximum(moved[bound.position], bound.lower), bound.upper)
@@ -141,23 +143,23 @@ def _step(
     hard: int,
     mu: Scalar,
 ) -> list[Scalar]:
-    """(2) for the coordinates that are free; the others move by what is fixed."""
-    start = [_scaled(f, x) + d for f, x, d in zip(free, z, fixed, strict=True)]
+    """Solve (2) for the free coordinates; the others move by `fixed`."""
+    start = [_scale(f, x) + d for f, x, d in zip(free, z, fixed, strict=True)]
     right = [s + dot(row, start) for s, row in zip(b, B, strict=True)]
-    loose = [[_scaled(f, x) for f, x in zip(free, row, strict=True)] for row in B]
+    loose = [[_scale(f, x) for f, x in zip(free, row, strict=True)] for row in B]
     y = _multipliers(loose, right, hard, mu)
-    columns = transposed(loose) or [[] for _ in start]
+    columns = transpose(loose) or [[] for _ in start]
     return [way - dot(column, y) for way, column in zip(start, columns, strict=True)]
 
 
-def _stopped(
+def _clamp_to_limits(
     q: Sequence[Scalar],
     dq: Sequence[Scalar],
     free: Sequence[Scalar],
     fixed: Sequence[Scalar],
     bounds: Sequence[Bound],
 ) -> tuple[list[Scalar], list[Scalar]]:
-    """Coordinates that a step would take beyond a limit move to it and no further."""
+    """Clamp the coordinates that a step would take beyond a limit to that limit."""
     free, fixed = list(free), list(fixed)
     for bound in bounds:
         j = bound.velocity
@@ -169,17 +171,21 @@ def _stopped(
 
 
 def _multipliers(B: Matrix, b: list[Scalar], hard: int, mu: Scalar) -> list[Scalar]:
-    """y of (2); the first `hard` rows are kept exactly, those of them left out that depend on others or are
-    zero but for rounding.
+    """Solve (2) for y; the first `hard` rows are kept exactly,
+    without those that depend on others or are zero up to rounding.
     """
     n = len(B)
     A = [[dot(B[i], B[j]) if j <= i else 0.0 for j in range(n)] for i in range(n)]
     size: Scalar = 0.0
     for i in range(hard, n):
         size = size + A[i][i]
-    shift = mu + LEAST_DAMPING * size
+    shift = mu + MIN_DAMPING_RATIO * size
     longest = _greatest([A[i][i] for i in range(hard)])
-    noise = longest * threshold(NEGLIGIBLE_SQUARE, longest) / threshold(DEPENDENT_SQUARE, longest)
+    noise = (
+        longest
+        * threshold(NEGLIGIBLE_ROW_RATIO_SQUARED, longest)
+        / threshold(DEPENDENT_ROW_RATIO_SQUARED, longest)
+    )
     scale = [A[i][i] + noise if i < hard else 0.0 for i in range(n)]
     for i in range(hard, n):
         A[i][i] = A[i][i] + shift
@@ -194,18 +200,18 @@ def _normal_step(
     fixed: Sequence[Scalar],
     mu: Scalar,
 ) -> list[Scalar]:
-    """(3) with H = J^T J and the gradient J^T r, for the coordinates that are free.
+    """Solve (3) with H = J^T J and the gradient J^T r, for the free coordinates.
 
     Coordinates of different branches do not meet in H; leaves that are eliminated first keep it so.
     """
-    start = [_scaled(f, x) + d for f, x, d in zip(free, z, fixed, strict=True)]
+    start = [_scale(f, x) + d for f, x, d in zip(free, z, fixed, strict=True)]
     right = [f * (g + dot(row, start)) for f, g, row in zip(free, gradient, H, strict=True)]
     n = len(H)
-    A = [[_scaled(free[i] * free[j], H[i][j]) for j in reversed(range(n))] for i in reversed(range(n))]
+    A = [[_scale(free[i] * free[j], H[i][j]) for j in reversed(range(n))] for i in reversed(range(n))]
     size: Scalar = 0.0
     for i in range(n):
         size = size + A[i][i]
-    shift = mu + LEAST_DAMPING * size
+    shift = mu + MIN_DAMPING_RATIO * size
     for i in range(n):
         A[i][i] = A[i][i] + shift
     w = factor(A).solve(right[::-1])[::-1]
@@ -213,7 +219,7 @@ def _normal_step(
 
 
 def _free(q: Sequence[Scalar], gradient: Sequence[Scalar], bounds: Sequence[Bound]) -> list[Scalar]:
-    """One for each velocity variable that may move, zero for those that a limit holds."""
+    """Return one for each velocity variable that may move, zero for those that a limit holds."""
     free: list[Scalar] = [1.0] * len(gradient)
     for bound in bounds:
         g = gradient[bound.velocity]
@@ -223,7 +229,7 @@ def _free(q: Sequence[Scalar], gradient: Sequence[Scalar], bounds: Sequence[Boun
     return free
 
 
-def _scaled(factor: Scalar, x: Scalar) -> Scalar:
+def _scale(factor: Scalar, x: Scalar) -> Scalar:
     return 0.0 if is_zero(x) else factor * x
 
 

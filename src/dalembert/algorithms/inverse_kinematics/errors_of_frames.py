@@ -1,4 +1,4 @@
-"""How far frames are from where they should be, and how joint velocities change that.
+"""The errors of frames relative to their targets, and the Jacobians of these errors.
 
 For a frame at (R, p) with the target (R*, p*), in world axes
 
@@ -54,7 +54,8 @@ def frame_errors(
     *,
     time: Scalar | None = None,
 ) -> FrameErrors:
-    """Errors and their Jacobians; `rotations` 3x3 and `translations` 3 of those targets that have them."""
+    """Return errors and their Jacobians;
+    `rotations` 3x3 and `translations` 3 for the targets that have them."""
     poses = forward_kinematics(model, q, time=time)
     turned, moved = [], []
     turning, moving = [], []

@@ -25,7 +25,7 @@ MassMatrix = Callable[[list[Scalar]], Sequence[Sequence[Scalar]]]
 
 
 def mass_matrix_gradient(mass_matrix: MassMatrix, q: Sequence[Scalar]) -> list[Matrix]:
-    """dM/dq `(n, n, n)`: the k-th matrix is dM/dq_k."""
+    """Return dM/dq `(n, n, n)`: the k-th matrix is dM/dq_k."""
     units = identity(len(q))
     return [
         directional_derivative(lambda x: [list(row) for row in mass_matrix(x)], q, unit)[1] for unit in units
@@ -33,20 +33,20 @@ def mass_matrix_gradient(mass_matrix: MassMatrix, q: Sequence[Scalar]) -> list[M
 
 
 def mass_matrix_rate(gradient: Sequence[Matrix], qd: Sequence[Scalar]) -> Matrix:
-    """M' = sum_k (dM/dq_k) qd_k `(n, n)`."""
+    """Return M' = sum_k (dM/dq_k) qd_k `(n, n)`."""
     n = len(qd)
     return [[dot([dM[i][j] for dM in gradient], qd) for j in range(n)] for i in range(n)]
 
 
 def mass_matrix_gradient_times(gradient: Sequence[Matrix], qd: Sequence[Scalar]) -> Matrix:
-    """(dM/dq) qd `(n, n)`: column j is (dM/dq_j) qd. Not M'."""
+    """Return (dM/dq) qd `(n, n)`: column j is (dM/dq_j) qd. Not M'."""
     n = len(qd)
     columns = [[dot(row, qd) for row in dM] for dM in gradient]
     return [[columns[j][i] for j in range(n)] for i in range(n)]
 
 
 def coriolis_vector(mass_matrix: MassMatrix, q: Sequence[Scalar], qd: Sequence[Scalar]) -> list[Scalar]:
-    """C(q, qd) `(n,)` of Eq. 17: the velocity terms, quadratic in qd, without gravity."""
+    """Return C(q, qd) `(n,)` of Eq. 17: the velocity terms, quadratic in qd, without gravity."""
     gradient = mass_matrix_gradient(mass_matrix, q)
     rate = mass_matrix_rate(gradient, qd)
     slopes = mass_matrix_gradient_times(gradient, qd)

@@ -34,7 +34,7 @@ Energy = Callable[[list[Scalar], list[Scalar]], Scalar]
 def lagrange_equations(
     energy: Energy, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar]
 ) -> list[Scalar]:
-    """Q_j = d/dt (dT/dqd_j) - dT/dq_j `(n,)` for any T(q, qd) (Eq. 13), by nested dual numbers.
+    """Return Q_j = d/dt (dT/dqd_j) - dT/dq_j `(n,)` for any T(q, qd) (Eq. 13), by nested dual numbers.
 
     With L = T - V for `energy`, V(q) a potential, Q is what acts besides the forces of V.
     """
@@ -53,12 +53,12 @@ def lagrange_equations(
 
 
 def accelerations_from(M: Matrix, C: Sequence[Scalar], Q: Sequence[Scalar]) -> list[Scalar]:
-    """qdd = M^-1 (Q - C) of M qdd + C = Q (Eq. 14): for simulation."""
+    """Return qdd = M^-1 (Q - C) of M qdd + C = Q (Eq. 14), for simulation."""
     return factor(M).solve([Q_j - C_j for Q_j, C_j in zip(Q, C, strict=True)])
 
 
 def forces_from(M: Matrix, C: Sequence[Scalar], qdd: Sequence[Scalar]) -> list[Scalar]:
-    """Q = M qdd + C (Eq. 14): for inverse dynamics."""
+    """Return Q = M qdd + C (Eq. 14), for inverse dynamics."""
     Q = []
     for row, C_j in zip(M, C, strict=True):
         total = C_j

@@ -41,25 +41,25 @@ class NewtonEulerBlocks(NamedTuple):
 
 
 def world_inertia(R: Mat3, inertia: SymMat3) -> SymMat3:
-    """I_c = R I_0 R^T, R from body to world axes (Eq. 21)."""
+    """Return I_c = R I_0 R^T, R from body to world axes (Eq. 21)."""
     A = R @ inertia.to_mat3() @ R.transpose()
     return SymMat3(A.xx, A.yy, A.zz, A.xy, A.xz, A.yz)
 
 
 def world_inertia_rate(omega: Vec3, I_c: SymMat3) -> SymMat3:
-    """I_c' = [omega] I_c - I_c [omega], symmetric; omega in world axes."""
+    """Return I_c' = [omega] I_c - I_c [omega], symmetric; omega in world axes."""
     W = omega.skew()
     A = W @ I_c.to_mat3() - I_c.to_mat3() @ W
     return SymMat3(A.xx, A.yy, A.zz, A.xy, A.xz, A.yz)
 
 
 def rigid_body_momenta(mass: Scalar, I_c: SymMat3, velocity: Motion) -> Force:
-    """(L, P) = (I_c omega, m v), for velocity (omega, v) of the centre of mass (Eqs 18, 21)."""
+    """Return (L, P) = (I_c omega, m v), for velocity (omega, v) of the centre of mass (Eqs 18, 21)."""
     return Force(I_c @ velocity.angular, velocity.linear * mass)
 
 
 def newton_euler(mass: Scalar, I_c: SymMat3, velocity: Motion, acceleration: Motion) -> Force:
-    """(tau, f) = (I_c omega' + omega x I_c omega, m v'): the rates of (L, P) (Eqs 22, 23)."""
+    """Return (tau, f) = (I_c omega' + omega x I_c omega, m v'): the rates of (L, P) (Eqs 22, 23)."""
     omega = velocity.angular
     return Force(
         I_c @ acceleration.angular + omega.cross(I_c @ omega),
@@ -68,7 +68,7 @@ def newton_euler(mass: Scalar, I_c: SymMat3, velocity: Motion, acceleration: Mot
 
 
 def newton_euler_blocks(mass: Scalar, I_c: SymMat3, omega: Vec3) -> NewtonEulerBlocks:
-    """The two terms of Eq. 24: (tau, f) = M_c (omega', v') + bias."""
+    """Return the two terms of Eq. 24: (tau, f) = M_c (omega', v') + bias."""
     top = [[*row, 0.0, 0.0, 0.0] for row in I_c.to_list()]
     bottom = [[0.0, 0.0, 0.0, *(mass if i == j else 0.0 for j in range(3))] for i in range(3)]
     return NewtonEulerBlocks(top + bottom, [*omega.cross(I_c @ omega).to_list(), 0.0, 0.0, 0.0])

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from dalembert.algorithms.dense import Matrix, dot, times, transposed, unit
+from dalembert.algorithms.dense import Matrix, dot, times, transpose, unit
 from dalembert.algorithms.lagrange.newton_euler import newton_euler_blocks, world_inertia
 from dalembert.errors import require_choice
 from dalembert.model.joints.dual import directional_derivative
@@ -48,7 +48,7 @@ ORIENTATIONS: Final[dict[str, Callable[[Sequence[Scalar]], Mat3]]] = {
     "exponential": lambda phi: so3_exp(Vec3(phi[0], phi[1], phi[2])),
     "quaternion": lambda p: rotation_of_quaternion(quaternion_normalized(p)),
 }
-"""R of three Euler angles, of a rotation vector, of four numbers along a quaternion, whatever their norm."""
+"""R of three Euler angles, of a rotation vector, of four numbers along a quaternion, of any norm."""
 
 
 class BodyEquations(NamedTuple):
@@ -59,26 +59,29 @@ class BodyEquations(NamedTuple):
 
 
 def body_pose(orientation: str) -> Pose:
-    """q -> pose, with q = (x, y, z, the numbers of an orientation by its name in `ORIENTATIONS`)."""
+    """Return the function q -> pose, with q = (x, y, z, numbers of the orientation).
+
+    `ORIENTATIONS` has the orientations by name.
+    """
     require_choice("orientation", orientation, ORIENTATIONS)
     rotation = ORIENTATIONS[orientation]
     return lambda q: Transform(rotation(q[3:]), Vec3(q[0], q[1], q[2]))
 
 
 def body_jacobian(pose: Pose, q: Sequence[Scalar]) -> Matrix:
-    """J `(6, n)`: J_omega over J_v, in world axes, of (dR/dq_j) R^T and dx/dq_j (Eqs 28 to 31)."""
+    """Return J `(6, n)`: J_omega over J_v, in world axes, of (dR/dq_j) R^T and dx/dq_j (Eqs 28 to 31)."""
     columns = []
     for j in range(len(q)):
         X, slope = directional_derivative(pose, q, unit(len(q), j))
         j_j = (slope.R @ X.R.transpose()).axial()
         columns.append([*j_j.to_list(), *slope.p.to_list()])
-    return transposed(columns)
+    return transpose(columns)
 
 
 def body_kinetic_energy(
     pose: Pose, mass: Scalar, inertia: SymMat3, q: Sequence[Scalar], qd: Sequence[Scalar]
 ) -> Scalar:
-    """T = qd^T J^T M_c J qd / 2 (Eq. 32); `inertia` about the centre of mass, in body axes."""
+    """Return T = qd^T J^T M_c J qd / 2 (Eq. 32); `inertia` about the centre of mass, in body axes."""
     V = times(body_jacobian(pose, q), qd)
     M_c, _ = newton_euler_blocks(mass, world_inertia(pose(list(q)).R, inertia), Vec3(V[0], V[1], V[2]))
     return 0.5 * dot(V, times(M_c, V))
@@ -87,11 +90,11 @@ def body_kinetic_energy(
 def body_equations(
     pose: Pose, mass: Scalar, inertia: SymMat3, q: Sequence[Scalar], qd: Sequence[Scalar]
 ) -> BodyEquations:
-    """M and C of Eq. 45: Newton-Euler at the centre of mass, projected by J^T."""
+    """Return M and C of Eq. 45: Newton-Euler at the centre of mass, projected by J^T."""
     J, J_rate = directional_derivative(lambda x: body_jacobian(pose, x), q, qd)
     V = times(J, qd)
     M_c, bias = newton_euler_blocks(mass, world_inertia(pose(list(q)).R, inertia), Vec3(V[0], V[1], V[2]))
-    columns = transposed(J)
+    columns = transpose(J)
     M = [[dot(a, times(M_c, b)) for b in columns] for a in columns]
     f = [x + b for x, b in zip(times(M_c, times(J_rate, qd)), bias, strict=True)]
     return BodyEquations(M, [dot(column, f) for column in columns])

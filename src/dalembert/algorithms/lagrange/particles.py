@@ -5,7 +5,7 @@ A virtual displacement is dr_i = sum_j (dr_i/dq_j) dq_j, so that forces f_i do t
     Q = sum_i J_i^T f_i,        J_i = [dr_i/dq_1 … dr_i/dq_n]                              (1 to 3)
     M(q) = sum_i mu_i J_i^T J_i,    T = qd^T M qd / 2                                       (15, 16)
 
-The columns of J_i are exact derivatives, by dual numbers, of whatever function r(q) is.
+The columns of J_i are exact derivatives of the function r(q), by dual numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Positions = Callable[[list[Scalar]], Sequence[Vec3]]
 
 
 def particle_jacobians(positions: Positions, q: Sequence[Scalar]) -> list[Matrix]:
-    """J_i `(3, nq)` of every particle: column j is dr_i/dq_j."""
+    """Return J_i `(3, nq)` of every particle: column j is dr_i/dq_j."""
     columns = [
         directional_derivative(lambda x: list(positions(x)), q, unit(len(q), j))[1] for j in range(len(q))
     ]
@@ -33,7 +33,8 @@ def particle_jacobians(positions: Positions, q: Sequence[Scalar]) -> list[Matrix
 
 
 def particle_forces(positions: Positions, forces: Sequence[Vec3], q: Sequence[Scalar]) -> list[Scalar]:
-    """Q `(nq,)` = sum J_i^T f_i of one force a particle (Eq. 3): equal power, Q . qd = sum f_i . r_i'."""
+    """Return Q `(nq,)` = sum J_i^T f_i of one force a particle (Eq. 3):
+    equal power, Q . qd = sum f_i . r_i'."""
     Q: list[Scalar] = [0.0] * len(q)
     for J, f in zip(particle_jacobians(positions, q), forces, strict=True):
         Q = [Q[j] + J[0][j] * f.x + J[1][j] * f.y + J[2][j] * f.z for j in range(len(q))]
@@ -41,7 +42,7 @@ def particle_forces(positions: Positions, forces: Sequence[Vec3], q: Sequence[Sc
 
 
 def particle_mass_matrix(positions: Positions, masses: Sequence[Scalar], q: Sequence[Scalar]) -> Matrix:
-    """M(q) `(nq, nq)` = sum mu_i J_i^T J_i (Eq. 16)."""
+    """Return M(q) `(nq, nq)` = sum mu_i J_i^T J_i (Eq. 16)."""
     n = len(q)
     M: Matrix = [[0.0] * n for _ in range(n)]
     for J, mass in zip(particle_jacobians(positions, q), masses, strict=True):
@@ -55,7 +56,7 @@ def particle_mass_matrix(positions: Positions, masses: Sequence[Scalar], q: Sequ
 def particle_kinetic_energy(
     positions: Positions, masses: Sequence[Scalar], q: Sequence[Scalar], qd: Sequence[Scalar]
 ) -> Scalar:
-    """T = sum mu_i |r_i'|^2 / 2 (Eq. 10), with r_i' the derivative of r_i along qd."""
+    """Return T = sum mu_i |r_i'|^2 / 2 (Eq. 10), with r_i' the derivative of r_i along qd."""
     total: Scalar = 0.0
     velocities = directional_derivative(lambda x: list(positions(x)), q, qd)[1]
     for mass, velocity in zip(masses, velocities, strict=True):

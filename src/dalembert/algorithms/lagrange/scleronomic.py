@@ -1,4 +1,4 @@
-"""What Lagrange's equations ask of a tree in the form T = v^T M v / 2: joints that do not depend on time."""
+"""The precondition of T = v^T M v / 2 in Lagrange's equations: joints that do not depend on time."""
 
 from __future__ import annotations
 

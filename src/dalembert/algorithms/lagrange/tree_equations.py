@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from dalembert.algorithms.cartesian.body_forces import joint_forces
-from dalembert.algorithms.dense import Matrix, dot, times, transposed
+from dalembert.algorithms.dense import Matrix, dot, times, transpose
 from dalembert.algorithms.external_forces import ExternalForces, body_forces
 from dalembert.algorithms.jacobians import jacobian, jacobian_rate
 from dalembert.algorithms.kinematics import forward_kinematics
@@ -36,16 +36,16 @@ __all__ = ["inverse_dynamics_by_jacobians", "mass_matrix_by_jacobians", "tree_eq
 
 
 def mass_matrix_by_jacobians(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Matrix:
-    """M = sum J_k^T M_ck J_k `(nv, nv)`, armature included on the diagonal (Eq. 59)."""
-    return _summed(tree, q, None, time).M
+    """Return M = sum J_k^T M_ck J_k `(nv, nv)`, armature included on the diagonal (Eq. 59)."""
+    return _sum_over_bodies(tree, q, None, time).M
 
 
 def tree_equations(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
 ) -> BodyEquations:
-    """M and the velocity terms C of Eq. 59, without gravity."""
+    """Return M and the velocity terms C of Eq. 59, without gravity."""
     require_scleronomic(tree, "tree_equations")
-    return _summed(tree, q, v, time)
+    return _sum_over_bodies(tree, q, v, time)
 
 
 def inverse_dynamics_by_jacobians(
@@ -58,7 +58,7 @@ def inverse_dynamics_by_jacobians(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """tau = M a + C - sum J_k^T (weight and external force of body k): the Jacobian route (Eqs 14, 59)."""
+    """Return tau = M a + C - sum J_k^T (weight and external force of body k), by Jacobians (Eqs 14, 59)."""
     require_open_tree(tree, "inverse_dynamics_by_jacobians")
     M, C = tree_equations(tree, q, v, time=time)
     f_x = body_forces(tree, q, external_forces, external_frame, time)
@@ -72,10 +72,10 @@ def inverse_dynamics_by_jacobians(
     return [t - Q_j for t, Q_j in zip(forces_from(M, C, a), Q, strict=True)]
 
 
-def _summed(
+def _sum_over_bodies(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar] | None, time: Scalar | None
 ) -> BodyEquations:
-    """The sums of Eq. 59 over the bodies; C only where there is a v."""
+    """Sum Eq. 59 over the bodies; C is computed only if v is given."""
     require_centers_of_mass(tree, "tree_equations")
     n = tree.nv
     M: Matrix = [[0.0] * n for _ in range(n)]
@@ -84,14 +84,14 @@ def _summed(
     model = cast("Model", tree)
     for body in tree.bodies:
         center = Frame("center of mass", body.index, Transform(Mat3.identity(), body.inertia.com))
-        columns = transposed(jacobian(model, q, center, time=time))
+        columns = transpose(jacobian(model, q, center, time=time))
         I_c = world_inertia(poses[body].R, body.inertia.inertia_at_com)
-        V = [0.0] * 6 if v is None else _combined(columns, v)
+        V = [0.0] * 6 if v is None else _combine_columns(columns, v)
         M_c, bias = newton_euler_blocks(body.inertia.mass, I_c, Vec3(V[0], V[1], V[2]))
         momenta = [times(M_c, column) for column in columns]
         M = [[M[i][j] + dot(columns[i], momenta[j]) for j in range(n)] for i in range(n)]
         if v is not None:
-            V_rate = _combined(transposed(jacobian_rate(model, q, v, center, time=time)), v)
+            V_rate = _combine_columns(transpose(jacobian_rate(model, q, v, center, time=time)), v)
             f = [x + b for x, b in zip(times(M_c, V_rate), bias, strict=True)]
             C = [c + dot(column, f) for c, column in zip(C, columns, strict=True)]
         for armature, places in zip(body.armature, velocity_places(body), strict=True):
@@ -101,6 +101,6 @@ def _summed(
     return BodyEquations(M, C)
 
 
-def _combined(columns: Sequence[Sequence[Scalar]], v: Sequence[Scalar]) -> list[Scalar]:
-    """J v from the columns of J."""
+def _combine_columns(columns: Sequence[Sequence[Scalar]], v: Sequence[Scalar]) -> list[Scalar]:
+    """Return J v from the columns of J."""
     return [dot([column[r] for column in columns], v) for r in range(6)]

@@ -1,4 +1,4 @@
-"""The dynamics of systems with constraints, closed loops above all (Featherstone 2008 chapter 8)."""
+"""The dynamics of systems with constraints, mainly closed loops (Featherstone 2008 chapter 8)."""
 
 from dalembert.algorithms.loops.closure import (
     accelerations_by_closure,

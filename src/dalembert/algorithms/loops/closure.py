@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dalembert.algorithms.constraints import closure_equations
-from dalembert.algorithms.dense import dot, symmetric_product, times, transposed
+from dalembert.algorithms.dense import dot, symmetric_product, times, transpose
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.mass_matrix import mass_matrix
@@ -37,7 +37,8 @@ def accelerations_by_closure(
     time: Scalar | None = None,
     stabilization: Scalar | None = None,
 ) -> list[Scalar]:
-    """a `(nv,)` = G y'' + g. Of q and v the independent variables are read; `stabilization` has no effect."""
+    """Return a `(nv,)` = G y'' + g. Only the independent variables of q and v are read;
+    `stabilization` has no effect."""
     y, ydot = independent_variables(closure_of(tree), q, v)
     full_q, full_v, G, g = closure_equations(tree, y, ydot, time=time)
     C = bias_forces(
@@ -45,14 +46,14 @@ def accelerations_by_closure(
     )
     M = mass_matrix(tree, full_q, time=time)
     force = [t - c - dot(row, g) for t, c, row in zip(tau, C, M, strict=True)]
-    columns = transposed(G)
+    columns = transpose(G)
     H = symmetric_product(columns, [times(M, column) for column in columns])
     ydd = factor(H).solve(times(columns, force))
     return [dot(row, ydd) + g_i for row, g_i in zip(G, g, strict=True)]
 
 
 def closure_of(tree: Tree) -> LoopClosure:
-    """The model's loop closure, which this method needs."""
+    """Return the model's loop closure, which this method needs."""
     if tree.closure is None:
         raise ModelError(
             'method="loop_closure" needs q as a function of independent joints: give the model one with '
@@ -64,5 +65,5 @@ def closure_of(tree: Tree) -> LoopClosure:
 def independent_variables(
     closure: LoopClosure, q: Sequence[Scalar], v: Sequence[Scalar]
 ) -> tuple[list[Scalar], list[Scalar]]:
-    """(y, y') out of q and v."""
+    """Return (y, y') from q and v."""
     return [q[i] for i in closure.positions], [v[i] for i in closure.velocities]

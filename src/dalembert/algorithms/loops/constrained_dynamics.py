@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Unpack
 
-from dalembert.algorithms.external_forces import Surroundings
+from dalembert.algorithms.external_forces import Conditions
 from dalembert.algorithms.loops.closure import accelerations_by_closure
 from dalembert.algorithms.loops.direct import accelerations_by_elimination
 from dalembert.algorithms.loops.maximal import accelerations_by_maximal_coordinates
@@ -27,16 +27,16 @@ METHODS: dict[str, Callable[..., list[Scalar]]] = {
     "sparse": accelerations_by_sparse_elimination,
     "maximal": accelerations_by_maximal_coordinates,
 }
-"""Every way to the accelerations of a constrained system, by the name under which it is asked for."""
+"""Every method for the accelerations of a constrained system, by its name."""
 
 ANY_CONNECTIVITY = ("sparse", "maximal")
-"""The methods that know no spanning tree, so that a tree is as good as anything."""
+"""The methods without a spanning tree, which also accept trees."""
 
-MANY_CONSTRAINTS = 50
-"""Rows of K above which maximal coordinates take less time; measured on ladders."""
+MAX_RANGE_SPACE_ROWS = 50
+"""Rows of K up to which "range_space" takes less time than maximal coordinates; measured on ladders."""
 
-NEED_MASS = ("range_space", "sparse", "maximal")
-"""The methods that divide by inertias before the constraints are met."""
+METHODS_THAT_NEED_MASS = ("range_space", "sparse", "maximal")
+"""The methods that divide by inertias before they apply the constraints."""
 
 
 def constrained_forward_dynamics(
@@ -46,7 +46,7 @@ def constrained_forward_dynamics(
     tau: Sequence[Scalar],
     *,
     method: str | None = None,
-    **options: Unpack[Surroundings],
+    **options: Unpack[Conditions],
 ) -> list[Scalar]:
     """Solve M(q) a + b(q, v) = tau + external + K^T lambda, K a = k for a `(nv,)`.
 
@@ -56,7 +56,7 @@ def constrained_forward_dynamics(
     """
     chosen = method or _default(tree)
     require_choice("method of forward_dynamics for a model with constraints", chosen, METHODS)
-    if chosen in NEED_MASS:
+    if chosen in METHODS_THAT_NEED_MASS:
         require_moving_mass(tree, f'forward_dynamics with method="{chosen}"')
     return METHODS[chosen](tree, q, v, tau, **options)
 
@@ -69,4 +69,4 @@ def _default(tree: Tree) -> str:
     except ModelError:
         return "null_space"
     rows = sum(6 - loop.joint.nv for loop in tree.loops)
-    return "range_space" if rows <= MANY_CONSTRAINTS else "sparse"
+    return "range_space" if rows <= MAX_RANGE_SPACE_ROWS else "sparse"

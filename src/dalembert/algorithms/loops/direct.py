@@ -4,7 +4,7 @@
     [ K   0  ] [ -lambda ] = [  k   ]     (1)    [     K       0  ] [ -lambda  ] = [      k       ]     (2)
 
 (2) is (1) with K^T times the second row added to the first. Its upper left block is positive definite
-wherever a is unique, so that L D L^T of the whole matrix needs no pivoting: massless bodies are no obstacle,
+wherever a is unique, so that L D L^T of the whole matrix needs no pivoting: massless bodies are allowed,
 as long as the constraints move them along. Before, a is scaled by the square roots of M's diagonal and the
 rows of K to a largest entry of one, so that kilograms, metres and radians do not decide which pivots are
 small. The simplest method, and a slow one: it makes no use of the zeros of M, and serves as a witness of the
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from dalembert.algorithms.dense import dot
-from dalembert.algorithms.external_forces import Surroundings
+from dalembert.algorithms.external_forces import Conditions
 from dalembert.algorithms.loops.explicit import row_scales
 from dalembert.algorithms.loops.range_space import ConstrainedMotion
 from dalembert.algorithms.loops.system import ConstrainedSystem, constrained_system
@@ -33,21 +33,21 @@ def accelerations_by_elimination(
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     tau: Sequence[Scalar],
-    **options: Unpack[Surroundings],
+    **options: Unpack[Conditions],
 ) -> list[Scalar]:
-    """a `(nv,)` of M a + C = tau + K^T lambda, K a = k; method 1 of section 8.5."""
+    """Return a `(nv,)` of M a + C = tau + K^T lambda, K a = k; method 1 of section 8.5."""
     system = constrained_system(tree, q, v, tau, **options)
     return constrained_motion_directly(system).a
 
 
 def constrained_motion_directly(system: ConstrainedSystem) -> ConstrainedMotion:
-    """a and lambda of Eq. 8.36; of rows that depend on others lambda is zero."""
+    """Return a and lambda of Eq. 8.36; lambda is zero for rows that depend on others."""
     n, m = len(system.M), len(system.K)
     s = [_scale_of(system.M[i][i]) for i in range(n)]
-    M = [[_scaled(x, s[i] * s[j]) for j, x in enumerate(row)] for i, row in enumerate(system.M)]
-    K = [[_scaled(x, s[j]) for j, x in enumerate(row)] for row in system.K]
+    M = [[_scale(x, s[i] * s[j]) for j, x in enumerate(row)] for i, row in enumerate(system.M)]
+    K = [[_scale(x, s[j]) for j, x in enumerate(row)] for row in system.K]
     r, _ = row_scales(K)
-    K = [[_scaled(x, r_i) for x in row] for row, r_i in zip(K, r, strict=True)]
+    K = [[_scale(x, r_i) for x in row] for row, r_i in zip(K, r, strict=True)]
     k = [k_i * r_i for k_i, r_i in zip(system.k, r, strict=True)]
     columns = [[row[j] for row in K] for j in range(n)]
     upper = factor([[M[i][j] + dot(columns[i], columns[j]) for j in range(i + 1)] for i in range(n)])  # (2)
@@ -63,11 +63,11 @@ def constrained_motion_directly(system: ConstrainedSystem) -> ConstrainedMotion:
     return ConstrainedMotion(a, system.spread([x * r_i for x, r_i in zip(multipliers, r, strict=True)]))
 
 
-def _scaled(x: Scalar, scale: Scalar) -> Scalar:
+def _scale(x: Scalar, scale: Scalar) -> Scalar:
     return x if is_zero(x) else x * scale
 
 
 def _scale_of(inertia: Scalar) -> Scalar:
-    """1 / sqrt(M_ii), or one where nothing with inertia moves."""
+    """Return 1 / sqrt(M_ii), or one where no inertia moves."""
     real = inertia > 0.0
     return select(real, 1.0 / sqrt(select(real, inertia, 1.0)), 1.0)

@@ -1,7 +1,7 @@
 """All solutions x = G y + g of K x = k, by elimination on generic scalars: pivots are found through `select`.
 
 Sizes are fixed and no index depends on a value, so that one straight-line program serves every sample,
-whatever its rank.
+of any rank.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.dense import Matrix, dot, identity
-from dalembert.algorithms.rank import DEPENDENT, NEGLIGIBLE, is_double
+from dalembert.algorithms.rank import DEPENDENT_ROW_RATIO, NEGLIGIBLE_ROW_RATIO, is_double
 from dalembert.scalar import Scalar, absolute, is_zero, maximum, select
 
 __all__ = ["ExplicitSolution", "explicit_solution", "row_scales"]
@@ -40,10 +40,10 @@ def explicit_solution(
     to be y instead, and partial pivoting then chooses among the rows. Elements that no row of K touches are
     independent from the start (the mask of section 8.8). K is solved block by block, a block for each loop
     cluster, and G has the same blocks (section 8.9). Rows are scaled to a largest entry of one before; what
-    is below `rank.DEPENDENT` then is no pivot.
+    is below `rank.DEPENDENT_ROW_RATIO` then is not a pivot.
     """
     scales, double = row_scales(K)
-    least = select(double, *DEPENDENT)
+    least = select(double, *DEPENDENT_ROW_RATIO)
     n = len(K[0]) if K else 0
     found = ExplicitSolution(identity(n), [0.0] * n, [1.0] * n)
     for block, columns in _blocks(K):
@@ -63,7 +63,7 @@ def explicit_solution(
 
 
 def _blocks(K: Sequence[Sequence[Scalar]]) -> list[tuple[list[int], list[int]]]:
-    """(rows, columns) of each part of K that shares neither with the others: its loop clusters."""
+    """Return (rows, columns) of each block of K that shares neither with the others, a loop cluster."""
     blocks: list[tuple[list[int], set[int]]] = []
     for i, row in enumerate(K):
         columns = {j for j, x in enumerate(row) if not is_zero(x)}
@@ -77,7 +77,8 @@ def _blocks(K: Sequence[Sequence[Scalar]]) -> list[tuple[list[int], list[int]]]:
 def _block_solution(
     rows: Matrix, candidates: Sequence[int], least: Scalar, *, complete: bool
 ) -> ExplicitSolution:
-    """x = G y + g of one block, whose rows end with their right sides; `candidates` may be dependent."""
+    """Solve one block for x = G y + g, its rows ending with their right sides;
+    `candidates` may be dependent."""
     n = len(rows[0]) - 1
     free_row: list[Scalar] = [1.0] * len(rows)
     free_column: list[Scalar] = [1.0 if j in candidates else 0.0 for j in range(n)]
@@ -91,17 +92,20 @@ def _block_solution(
         inverse = 1.0 / (pivot + (1.0 - found))
         pivot_row = [x * inverse for x in pivot_row]
         rows = [
-            _cleared(row, at, pivot_row, at_column, columns) for row, at in zip(rows, at_row, strict=True)
+            _eliminate_pivot(row, at, pivot_row, at_column, columns)
+            for row, at in zip(rows, at_row, strict=True)
         ]
         free_row = [f - at for f, at in zip(free_row, at_row, strict=True)]
         free_column = [f - at for f, at in zip(free_column, at_column, strict=True)]
         pivots.append((at_row, at_column))
-    return _assembled(rows, pivots, n)
+    return _explicit_solution(rows, pivots, n)
 
 
 def row_scales(K: Sequence[Sequence[Scalar]]) -> tuple[list[Scalar], Scalar]:
-    """What makes the largest entry of each row one, zero for rows that hold rounding errors alone (below
-    1e-12 of the largest row, in single precision 3e-6); and whether the arithmetic is double."""
+    """Return factors that make the largest entry of each row one, and whether the arithmetic is double.
+
+    The factor is zero for rows of rounding errors (below 1e-12 of the largest row, in single precision 3e-6).
+    """
     sizes = []
     for row in K:
         size: Scalar = 0.0
@@ -113,7 +117,7 @@ def row_scales(K: Sequence[Sequence[Scalar]]) -> tuple[list[Scalar], Scalar]:
     for size in sizes:
         largest = maximum(largest, size)
     double = is_double(largest)
-    least = largest * select(double, *NEGLIGIBLE)
+    least = largest * select(double, *NEGLIGIBLE_ROW_RATIO)
     scales = []
     for size in sizes:
         real = least < size
@@ -128,7 +132,7 @@ def _largest(
     columns: Sequence[int],
     least: Scalar,
 ) -> tuple[list[Scalar], list[Scalar]]:
-    """Where the largest entry stands, as two lists of zeros with a single one; none where all are small."""
+    """Return row and column of the largest entry, each as zeros with a single one; zeros if all are small."""
     best: Scalar = least
     at: list[tuple[int, int, Scalar]] = []
     for i, row in enumerate(rows):
@@ -149,21 +153,23 @@ def _largest(
     return at_row, at_column
 
 
-def _cleared(
+def _eliminate_pivot(
     row: Sequence[Scalar],
     is_pivot_row: Scalar,
     pivot_row: Sequence[Scalar],
     at_column: Sequence[Scalar],
     columns: Sequence[int],
 ) -> list[Scalar]:
-    """A row less its multiple of the pivot row; the pivot row itself comes out scaled to a pivot of one."""
+    """Subtract the multiple of the pivot row from a row; the pivot row itself is scaled to a pivot of one."""
     own = dot([at_column[j] for j in columns], [row[j] for j in columns])
     factor = own - is_pivot_row
     return [x if is_zero(y) else x - factor * y for x, y in zip(row, pivot_row, strict=True)]
 
 
-def _assembled(rows: Matrix, pivots: Sequence[tuple[list[Scalar], list[Scalar]]], n: int) -> ExplicitSolution:
-    """G = Q^T [-K11^-1 K12; 1], g = Q^T [K11^-1 k1; 0] of Eq. 8.51, from rows in which K11 is one."""
+def _explicit_solution(
+    rows: Matrix, pivots: Sequence[tuple[list[Scalar], list[Scalar]]], n: int
+) -> ExplicitSolution:
+    """Return G = Q^T [-K11^-1 K12; 1], g = Q^T [K11^-1 k1; 0] of Eq. 8.51, from rows in which K11 is one."""
     dependent: list[Scalar] = [0.0] * n
     G: Matrix = [[0.0] * n for _ in range(n)]
     g: list[Scalar] = [0.0] * n

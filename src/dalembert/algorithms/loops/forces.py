@@ -16,7 +16,7 @@ from typing import Unpack
 
 from dalembert.algorithms.constraints import loop_rows
 from dalembert.algorithms.dense import Matrix, dot, symmetric_product, times
-from dalembert.algorithms.external_forces import Surroundings
+from dalembert.algorithms.external_forces import Conditions
 from dalembert.algorithms.loops.constrained_dynamics import constrained_forward_dynamics
 from dalembert.algorithms.loops.explicit import row_scales
 from dalembert.algorithms.loops.system import ConstrainedSystem, constrained_system
@@ -36,9 +36,10 @@ def constraint_forces(
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     tau: Sequence[Scalar],
-    **options: Unpack[Surroundings],
+    **options: Unpack[Conditions],
 ) -> list[Scalar]:
-    """lambda `(nc,)` of the constraint forces K^T lambda, row by row of K, in the motion that tau produces.
+    """Return lambda `(nc,)` of the constraint forces K^T lambda, row by row of K,
+    in the motion that tau produces.
 
     N for rows that hold distances, N m for rows that hold angles; of loop joints the components along the
     columns of T. The shortest one where constraints are redundant: the forces across a planar loop vanish.
@@ -55,9 +56,10 @@ def loop_forces(
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     tau: Sequence[Scalar],
-    **options: Unpack[Surroundings],
+    **options: Unpack[Conditions],
 ) -> list[Force]:
-    """T lambda of each loop joint: the moment and force on its successor, in the successor's loop frame.
+    """Return T lambda of each loop joint: the moment and force on its successor,
+    in the successor's loop frame.
 
     That frame is `loop.placement_successor` on the successor body; the predecessor feels the opposite. The
     forces of a joint in the motion that tau produces (section 8.4).
@@ -78,14 +80,14 @@ def loop_forces(
 
 
 def gram_factor(K: Matrix) -> tuple[SymmetricFactor, Matrix]:
-    """The factors of K K^T, its rows scaled to a largest entry of one, and the scaled K."""
+    """Return the factors of K K^T, its rows scaled to a largest entry of one, and the scaled K."""
     scales, _ = row_scales(K)
     scaled = [[x if is_zero(x) else x * s for x in row] for row, s in zip(K, scales, strict=True)]
     return factor_semidefinite(symmetric_product(scaled, scaled)), scaled
 
 
 def _shortest(system: ConstrainedSystem, f: Sequence[Scalar]) -> list[Scalar]:
-    """(2)."""
+    """Compute the shortest lambda: (2)."""
     K = system.K
     return minimum_norm_solution(factor_semidefinite(symmetric_product(K, K)), times(K, f))
 

@@ -27,7 +27,7 @@ from dalembert.algorithms.loops.forces import gram_factor
 from dalembert.algorithms.loops.null_space import allowed_motions
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.algorithms.pseudo_inverse import minimum_norm_solution
-from dalembert.algorithms.rank import CANCELLED
+from dalembert.algorithms.rank import CANCELLATION_RATIO
 from dalembert.algorithms.small_solve import factor_semidefinite
 from dalembert.algorithms.sparsity import velocity_places
 from dalembert.errors import ModelError
@@ -46,10 +46,10 @@ __all__ = [
 
 
 SMALLEST_FORCE = 1e-6
-"""Forces [N or N m] below which a share of them means nothing."""
+"""Forces [N or N m] below which a ratio to them is meaningless."""
 
 SMALLEST_ACCELERATION = 1e-6
-"""Accelerations [rad/s^2 or m/s^2] below which a share of them means nothing."""
+"""Accelerations [rad/s^2 or m/s^2] below which a ratio to them is meaningless."""
 
 
 def constrained_inverse_dynamics(
@@ -62,7 +62,8 @@ def constrained_inverse_dynamics(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """tau `(nv,)` that produces a motion which keeps the constraints: the shortest, zero without actuators.
+    """Return the shortest tau `(nv,)` that produces a motion which keeps the constraints;
+    zero without actuators.
 
     M a + C = tau + external + K^T lambda. Eqs 8.61 to 8.63; `a` must keep the constraints.
     """
@@ -82,7 +83,8 @@ def inverse_dynamics_by_null_space(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """The same tau from G_u^T u = G^T tau_ID (Eq. 8.63), with G of `allowed_motions`; the second witness."""
+    """Return tau from G_u^T u = G^T tau_ID (Eq. 8.63), with G of `allowed_motions`;
+    a check of the other method."""
     tau = spanning_tree_forces(
         tree, q, v, a, external_forces=external_forces, external_frame=external_frame, time=time
     )
@@ -101,11 +103,11 @@ def inverse_dynamics_by_null_space(
 
 
 INVERSE_METHODS = {"projection": constrained_inverse_dynamics, "null_space": inverse_dynamics_by_null_space}
-"""Every way to the forces of a constrained motion, by the name under which it is asked for."""
+"""Every method for the forces of a constrained motion, by its name."""
 
 
 def on_trees(algorithm: Callable[..., list[Scalar]], method: str) -> Callable[..., list[Scalar]]:
-    """An algorithm of inverse dynamics for trees, which refuses systems with constraints."""
+    """Restrict an algorithm of inverse dynamics to trees: systems with constraints raise an error."""
 
     def forces(tree: Tree, *args: Any, **options: Any) -> list[Scalar]:
         if is_constrained(tree):
@@ -120,7 +122,8 @@ def on_trees(algorithm: Callable[..., list[Scalar]], method: str) -> Callable[..
 
 
 def actuated_variables(tree: Tree) -> list[int]:
-    """The places in v, ascending, at which actuators push; those of coupled joints push what they follow."""
+    """Return the places in v, ascending, at which actuators act;
+    those of coupled joints act on what they follow."""
     model = original_model(tree)
     names = set(model.actuated)
     places = {
@@ -136,7 +139,8 @@ def actuated_variables(tree: Tree) -> list[int]:
 def constraint_violation(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], **options: Scalar
 ) -> Scalar:
-    """How far an `a` is from keeping the constraints: |K a - k| / (|K| |a| + |k|), largest elements and rows.
+    """Return how far an `a` is from keeping the constraints:
+    |K a - k| / (|K| |a| + |k|), largest elements and rows.
 
     Zero for a system without constraints. `stabilization`: T_stab [s] of k, if there is one.
     """
@@ -160,8 +164,9 @@ def constraint_violation(
 def unreachable_share(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], **options: Scalar
 ) -> Scalar:
-    """What of the forces that a motion needs lies beyond the actuators: the largest component, in terms of
-    tau_ID. Zero for a system without constraints, or with an actuator at every joint.
+    """Return the part of the required forces that the actuators cannot apply, relative to tau_ID.
+
+    The largest component counts. Zero without constraints, or with an actuator at every joint.
     """
     if not is_constrained(tree) or len(actuated_variables(tree)) == tree.nv:
         return 0.0
@@ -184,21 +189,21 @@ def _actuated_forces(
     K = [row for row in constraint_equations(tree, q, v, time=time).K if not all(is_zero(x) for x in row)]
     factors, K = gram_factor(K)
 
-    def projected(x: Sequence[Scalar]) -> list[Scalar]:
-        """P x, (1)."""
+    def project(x: Sequence[Scalar]) -> list[Scalar]:
+        """Return P x, (1)."""
         lam = factors.solve([dot(row, x) for row in K])
         result = list(x)
         for row, y in zip(K, lam, strict=True):
             result = [r if is_zero(k) else r - k * y for r, k in zip(result, row, strict=True)]
         return result
 
-    along = projected(tau_ID)
+    along = project(tau_ID)
     actuated = actuated_variables(tree)
     if len(actuated) == n:
         return _Actuated(along, [0.0] * n)
-    columns = {j: projected(unit(n, j)) for j in actuated}
+    columns = {j: project(unit(n, j)) for j in actuated}
     P_uu = [[columns[max(i, j)][min(i, j)] for j in actuated] for i in actuated]
-    factors_u = factor_semidefinite(P_uu, least=CANCELLED)  # P is near one, and so are its errors
+    factors_u = factor_semidefinite(P_uu, least=CANCELLATION_RATIO)  # P is near one, and so are its errors
     u = minimum_norm_solution(factors_u, [along[i] for i in actuated])  # (3)
     tau: list[Scalar] = [0.0] * n
     left = list(along)
@@ -209,7 +214,7 @@ def _actuated_forces(
 
 
 def _largest(values: Sequence[Scalar], least: Scalar) -> Scalar:
-    """The largest magnitude, or `least` if that is larger."""
+    """Return the largest magnitude, or `least` if that is larger."""
     size = least
     for x in values:
         size = maximum(size, absolute(x))

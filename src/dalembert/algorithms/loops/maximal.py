@@ -27,7 +27,7 @@ from typing import Unpack, final
 import numpy as np
 
 from dalembert.algorithms.dense import Matrix, dot, symmetric_product
-from dalembert.algorithms.external_forces import ExternalForces, Surroundings, body_forces
+from dalembert.algorithms.external_forces import Conditions, ExternalForces, body_forces
 from dalembert.algorithms.kinematics import BodyMotion, body_motions
 from dalembert.algorithms.loops.maximal_rows import (
     JointConstraint,
@@ -52,8 +52,8 @@ __all__ = [
     "maximal_system",
 ]
 
-SINGULAR = 1e-9
-"""An inertia is singular if its least eigenvalue is this small beside its greatest."""
+SINGULAR_EIGENVALUE_RATIO = 1e-9
+"""Ratio of the least to the greatest eigenvalue up to which an inertia is singular."""
 
 
 @final
@@ -67,7 +67,7 @@ class MaximalSystem:
     active: list[list[Row]]
 
     def joint_accelerations(self, tree: Tree, d: Sequence[Sequence[Scalar]]) -> list[Scalar]:
-        """(3), for the independent joints."""
+        """Compute (3) for the independent joints."""
         result: list[Scalar] = [0.0] * tree.nv
         for body in tree.bodies:
             if body.dependence is None:
@@ -77,8 +77,10 @@ class MaximalSystem:
 
 
 def connectivity(tree: Tree) -> list[list[int]]:
-    """P: a row for each body, a column for each joint (tree joints, then loop joints); +1 at the joint's
-    successor, -1 at its predecessor, 0 elsewhere (Eq. 3.69). v_J = P^T v, f = P f_J (Eqs 3.67, 3.70).
+    """Return P, with a row for each body and a column for each joint (tree joints, then loop joints).
+
+    +1 at the joint's successor, -1 at its predecessor, 0 elsewhere (Eq. 3.69).
+    v_J = P^T v, f = P f_J (Eqs 3.67, 3.70).
     """
     ends = [(body.parent, body.index) for body in tree.bodies]
     ends += [(loop.predecessor, loop.successor) for loop in tree.loops]
@@ -90,9 +92,9 @@ def accelerations_by_maximal_coordinates(
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     tau: Sequence[Scalar],
-    **options: Unpack[Surroundings],
+    **options: Unpack[Conditions],
 ) -> list[Scalar]:
-    """a `(nv,)` of a system of any connectivity, a tree or not: Eq. 3.74 by dense matrices.
+    """Return a `(nv,)` of a system of any connectivity, a tree or not: Eq. 3.74 by dense matrices.
 
     B I^-1 B^T lambda = k - B I^-1 f first, then d = I^-1 (f + B^T lambda).
     """
@@ -133,7 +135,8 @@ def maximal_system(
     time: Scalar | None = None,
     stabilization: Stabilization = None,
 ) -> MaximalSystem:
-    """I, f and B of a system in motion, in a number of operations proportional to its bodies and joints."""
+    """Return I, f and B of a system in motion,
+    in a number of operations proportional to its bodies and joints."""
     motions = body_motions(tree, q, v, time=time)
     f_x = body_forces(tree, q, external_forces, external_frame, time)
     inertia = {(body.index, body.index): body.inertia.matrix() for body in tree.bodies}
@@ -179,24 +182,24 @@ def _hold_thin_bodies(
 
 
 def _thinness(body: Body) -> float:
-    """The largest entry of an inertia that is singular, else zero; unknown ones count as regular."""
+    """Return the largest entry of a singular inertia, else zero; unknown inertias count as regular."""
     numbers = [[literal(x) for x in row] for row in body.inertia.matrix()]
     known = [[x for x in row if x is not None] for row in numbers]
     if any(len(row) < 6 for row in known):
         return 0.0
     sizes = np.linalg.eigvalsh(np.array(known))
-    if sizes[0] < -SINGULAR * np.abs(sizes).max():
+    if sizes[0] < -SINGULAR_EIGENVALUE_RATIO * np.abs(sizes).max():
         raise ModelError(
             f'forward_dynamics in maximal coordinates: body "{body.name}" has a negative inertia; '
             "give it one that a body can have, or use a method of the spanning tree"
         )
-    if sizes[0] > SINGULAR * sizes[-1]:
+    if sizes[0] > SINGULAR_EIGENVALUE_RATIO * sizes[-1]:
         return 0.0
     return float(np.max(np.abs(known))) or 1.0
 
 
 def _free_force(tree: Tree, body: Body, motion: BodyMotion, f_x: PerBody[Force] | None) -> list[Scalar]:
-    """(2) without the joints' share."""
+    """Return (2) without the terms of the joints."""
     fall = motion.acceleration - motion.pose.apply(Motion(Vec3.zero(), tree.gravity))
     total = -(body.inertia * fall + motion.velocity.cross(body.inertia * motion.velocity))
     if f_x is not None:

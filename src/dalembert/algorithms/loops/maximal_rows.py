@@ -1,4 +1,4 @@
-"""What joints, couplings and users' constraints ask of the accelerations of all bodies: the rows of B d = k.
+"""The rows of B d = k: constraints of joints, couplings and users on the accelerations of all bodies.
 
 A row of B says what multiplies the acceleration of each body that it concerns. That of a joint is its
 constraint force, at the successor less at the predecessor (Featherstone 2008 §3.7). By
@@ -49,7 +49,7 @@ class JointConstraint(NamedTuple):
 
 
 def force_across(successor: int, predecessor: int, force: Force, X: Placement) -> Row:
-    """A force across a joint, in the coordinates of both bodies; none on the world."""
+    """Return a force across a joint, in the coordinates of both bodies; none on the world."""
     row: Row = {} if successor < 0 else {successor: force}
     if predecessor >= 0:
         row[predecessor] = -X.inverse_apply(force)
@@ -57,17 +57,18 @@ def force_across(successor: int, predecessor: int, force: Force, X: Placement) -
 
 
 def coupling_constraint(body: Body, active: Sequence[Sequence[Row]], tree: Tree) -> JointConstraint:
-    """The acceleration of a dependent joint less those it follows, by (1)."""
+    """Return the constraint of a dependent joint: its acceleration less those that it follows, by (1)."""
     assert body.dependence is not None
     weights = {place: -ratio for _, place, ratio in body.dependence.terms}
-    row = _combined([(active[body.index][0], 1.0), *_weighted(tree, active, weights)])
+    row = _combine_rows([(active[body.index][0], 1.0), *_weighted_rows(tree, active, weights)])
     return JointConstraint(f"coupling of {body.joint_name}", [row], [0.0], by_user=True)
 
 
 def loop_constraint(
     loop: Loop, motions: PerBody[BodyMotion], time: Scalar | None, stabilization: Stabilization
 ) -> JointConstraint:
-    """A loop joint: T at both ends, and k from the motions of its two bodies alone (Eqs 8.14 to 8.19)."""
+    """Return the constraint of a loop joint: T at both ends, and k from the motions of its two bodies
+    (Eqs 8.14 to 8.19)."""
     rest = BodyMotion(Transform.identity(), Motion.zero(), Motion.zero())
     at_s, at_p = (motions[i] if i >= 0 else rest for i in (loop.successor, loop.predecessor))
     X_s, X_p = loop.placement_successor.as_transform(), loop.placement_predecessor.as_transform()
@@ -122,15 +123,15 @@ def user_constraints(
         for number, row in enumerate(rows.K):
             weights = {place: x for place, x in enumerate(row) if not is_zero(x)}
             if weights:
-                combined = _combined(_weighted(tree, active, weights))
+                combined = _combine_rows(_weighted_rows(tree, active, weights))
                 result.append(JointConstraint(f"{name}[{number}]", [combined], [k[number]], by_user=True))
     return result
 
 
-def _weighted(
+def _weighted_rows(
     tree: Tree, active: Sequence[Sequence[Row]], weights: dict[int, Scalar]
 ) -> list[tuple[Row, Scalar]]:
-    """The rows of (1) for places in v, with their weights."""
+    """Return the rows of (1) for places in v, with their weights."""
     found = []
     for body in tree.bodies:
         if body.dependence is None:
@@ -140,7 +141,7 @@ def _weighted(
     return found
 
 
-def _combined(parts: Sequence[tuple[Row, Scalar]]) -> Row:
+def _combine_rows(parts: Sequence[tuple[Row, Scalar]]) -> Row:
     total: Row = {}
     for row, weight in parts:
         for i, force in row.items():

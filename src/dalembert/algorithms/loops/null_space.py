@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Unpack
 
-from dalembert.algorithms.dense import Matrix, Rows, dot, identity, times, transposed
-from dalembert.algorithms.external_forces import Surroundings
+from dalembert.algorithms.dense import Matrix, Rows, dot, identity, times, transpose
+from dalembert.algorithms.external_forces import Conditions
 from dalembert.algorithms.loops.explicit import ExplicitSolution, explicit_solution, row_scales
 from dalembert.algorithms.loops.system import ConstrainedSystem, constrained_system
-from dalembert.algorithms.rank import DEPENDENT_SQUARE
+from dalembert.algorithms.rank import DEPENDENT_ROW_RATIO_SQUARED
 from dalembert.algorithms.small_solve import factor
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, is_zero, select
@@ -39,9 +39,9 @@ def accelerations_by_null_space(
     tau: Sequence[Scalar],
     *,
     independent: Sequence[str] | None = None,
-    **options: Unpack[Surroundings],
+    **options: Unpack[Conditions],
 ) -> list[Scalar]:
-    """a `(nv,)` of M a + C = tau + K^T lambda, K a = k; method 3 of section 8.5.
+    """Return a `(nv,)` of M a + C = tau + K^T lambda, K a = k; method 3 of section 8.5.
 
     `independent`: names of the joints whose accelerations are y'', as many freedoms as the system has;
     without, all motions that the constraints allow.
@@ -54,21 +54,21 @@ def accelerations_by_null_space(
     n = tree.nv
     size = dot([system.M[i][i] for i in range(n)], [1.0 / max(n, 1)] * n)
     idle = [[size * (1.0 - G[i][j]) if i == j else -(size * G[i][j]) for j in range(n)] for i in range(n)]
-    return [y_i + g_i for y_i, g_i in zip(_projected(system, G, g, idle), g, strict=True)]  # G y = y
+    return [y_i + g_i for y_i, g_i in zip(_solve_projected(system, G, g, idle), g, strict=True)]  # G y = y
 
 
 def velocity_indices(tree: Tree, joints: Sequence[str]) -> list[int]:
-    """The places in v of the joints of these names."""
+    """Return the places in v of the named joints."""
     by_name = {body.joint_name: body for body in tree.bodies}
     return [k for name in joints for k in range(by_name[name].v_slice.start, by_name[name].v_slice.stop)]
 
 
 def constrained_motion_from(system: ConstrainedSystem, solution: ExplicitSolution) -> list[Scalar]:
-    """a = G y'' + g of the equation of motion projected by G (Eq. 8.45)."""
+    """Return a = G y'' + g of the equation of motion projected by G (Eq. 8.45)."""
     G, g, independent = solution
     n = len(independent)
     idle = [[1.0 - independent[i] if i == j else 0.0 for j in range(n)] for i in range(n)]
-    y = _projected(system, G, g, idle)
+    y = _solve_projected(system, G, g, idle)
     return [dot(row, y) + g_i for row, g_i in zip(G, g, strict=True)]
 
 
@@ -80,13 +80,13 @@ class AllowedMotions(NamedTuple):
 
 
 def allowed_motions(K: Rows, k: Sequence[Scalar], n: int) -> AllowedMotions:
-    """G = 1 - K^+ K and g = K^+ k, of a K (m, n) of any rank.
+    """Return G = 1 - K^+ K and g = K^+ k, of a K (m, n) of any rank.
 
     By Gram and Schmidt: each row less its parts along the rows before it. A row that depends on those, in the
-    sense of `rank.DEPENDENT`, is dropped.
+    sense of `rank.DEPENDENT_ROW_RATIO`, is dropped.
     """
     scales, double = row_scales(K)
-    least = select(double, *DEPENDENT_SQUARE)
+    least = select(double, *DEPENDENT_ROW_RATIO_SQUARED)
     found: list[tuple[list[Scalar], Scalar, Scalar]] = []
     for row, k_i, scale in zip(K, k, scales, strict=True):
         rest = [x if is_zero(x) else x * scale for x in row]
@@ -111,9 +111,9 @@ def allowed_motions(K: Rows, k: Sequence[Scalar], n: int) -> AllowedMotions:
     return AllowedMotions(G, g)
 
 
-def _projected(system: ConstrainedSystem, G: Matrix, g: Sequence[Scalar], idle: Matrix) -> list[Scalar]:
-    """y of (G^T M G + idle) y = G^T (tau' - M g)."""
-    columns = transposed(G)
+def _solve_projected(system: ConstrainedSystem, G: Matrix, g: Sequence[Scalar], idle: Matrix) -> list[Scalar]:
+    """Solve (G^T M G + idle) y = G^T (tau' - M g) for y."""
+    columns = transpose(G)
     MG = [times(system.M, column) for column in columns]
     H = [[dot(columns[i], MG[j]) + idle[i][j] for j in range(i + 1)] for i in range(len(columns))]
     rest = [f - x for f, x in zip(system.force, times(system.M, g), strict=True)]

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Unpack
 
 from dalembert.algorithms.dense import Matrix, dot, symmetric_product
-from dalembert.algorithms.external_forces import Surroundings
+from dalembert.algorithms.external_forces import Conditions
 from dalembert.algorithms.loops.system import ConstrainedSystem, constrained_system
 from dalembert.algorithms.pseudo_inverse import minimum_norm_solution
 from dalembert.algorithms.small_solve import factor_semidefinite
@@ -55,15 +55,15 @@ def accelerations_by_range_space(
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     tau: Sequence[Scalar],
-    **options: Unpack[Surroundings],
+    **options: Unpack[Conditions],
 ) -> list[Scalar]:
-    """a `(nv,)` of M a + C = tau + K^T lambda, K a = k; method 2 of section 8.5."""
+    """Return a `(nv,)` of M a + C = tau + K^T lambda, K a = k; method 2 of section 8.5."""
     system = constrained_system(tree, q, v, tau, **options)
     return constrained_motion(system).a
 
 
 def constrained_motion(system: ConstrainedSystem, *, minimum_norm: bool = False) -> ConstrainedMotion:
-    """a and lambda (Eqs 8.37 to 8.41).
+    """Return a and lambda (Eqs 8.37 to 8.41).
 
     `minimum_norm`: of the many lambda of dependent constraints the shortest, A^+ b, which also solves
     inconsistent constraints in the sense of least squares; else one with zeros at the rows that were dropped.
@@ -84,7 +84,7 @@ def constrained_motion(system: ConstrainedSystem, *, minimum_norm: bool = False)
 
 
 def multiplier_equation(system: ConstrainedSystem) -> MultiplierEquation:
-    """A = K M^-1 K^T, b = k - K M^-1 tau' (Eqs 8.38, 8.39)."""
+    """Return A = K M^-1 K^T, b = k - K M^-1 tau' (Eqs 8.38, 8.39)."""
     L, reciprocals = factor_with_reciprocals(system.M, system.parents)
     Y = [solve_l_transposed(L, system.parents, row, unit=True) for row in system.K]  # (1)
     z = solve_l_transposed(L, system.parents, system.force, unit=True)

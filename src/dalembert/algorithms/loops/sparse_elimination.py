@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Unpack
 
-from dalembert.algorithms.external_forces import Surroundings
+from dalembert.algorithms.external_forces import Conditions
 from dalembert.algorithms.loops.maximal import MaximalSystem, maximal_system
-from dalembert.algorithms.rank import CANCELLED, threshold
+from dalembert.algorithms.rank import CANCELLATION_RATIO, threshold
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, absolute, is_zero, select
@@ -41,9 +41,10 @@ def accelerations_by_sparse_elimination(
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     tau: Sequence[Scalar],
-    **options: Unpack[Surroundings],
+    **options: Unpack[Conditions],
 ) -> list[Scalar]:
-    """a `(nv,)` of a system of any connectivity; in O(n) operations for trees, ladders and their like."""
+    """Return a `(nv,)` of a system of any connectivity;
+    in O(n) operations for trees, ladders and the like."""
     system = maximal_system(tree, q, v, tau, **options)
     order = elimination_order(system)
     start = _starts(system)
@@ -59,7 +60,7 @@ def accelerations_by_sparse_elimination(
 
 
 def elimination_order(system: MaximalSystem) -> list[EliminationStep]:
-    """Every body and every constraint in the order of minimum degree that needs no pivoting."""
+    """Return every body and every constraint in the order of minimum degree that needs no pivoting."""
     bodies = len(system.force)
     sizes = [6] * bodies + [len(constraint.rows) for constraint in system.constraints]
     ends = [sorted({i for row in constraint.rows for i in row}) for constraint in system.constraints]
@@ -83,7 +84,7 @@ def elimination_order(system: MaximalSystem) -> list[EliminationStep]:
         node = min(around, key=lambda item: (around[item], -item))
         closing = False
         if node >= bodies:
-            closing = _join(ends[node - bodies], held, _grounded(system, node - bodies))
+            closing = _join(ends[node - bodies], held, _reaches_world(system, node - bodies))
             closing = closing or system.constraints[node - bodies].by_user
         index = node if node < bodies else node - bodies
         order.append(EliminationStep(node < bodies, index, closing, around[node]))
@@ -93,13 +94,16 @@ def elimination_order(system: MaximalSystem) -> list[EliminationStep]:
     return order
 
 
-def _grounded(system: MaximalSystem, number: int) -> bool:
-    """Whether a constraint reaches the world: a joint with one body."""
+def _reaches_world(system: MaximalSystem, number: int) -> bool:
+    """Return whether a constraint is on one body and the world."""
     return len({i for row in system.constraints[number].rows for i in row}) == 1
 
 
 def _ready(number: int, ends: Sequence[Sequence[int]], held: Sequence[set[int]], left: set[int]) -> bool:
-    """Whether all bodies of a joint are gone, or all but one to which it alone ties the others."""
+    """Return whether a joint can be eliminated.
+
+    All of its bodies are eliminated, or all but one, to which it alone ties the others.
+    """
     waiting = [i for i in ends[number] if i in left]
     if not waiting:
         return True
@@ -115,7 +119,7 @@ def _ready(number: int, ends: Sequence[Sequence[int]], held: Sequence[set[int]],
 
 
 def _join(touched: Sequence[int], held: list[set[int]], grounded: bool) -> bool:
-    """Hold the bodies of a joint together; whether some of them were so already.
+    """Join the sets of bodies that a joint connects; return whether some were connected before.
 
     `held[i]`: the bodies, and maybe the world, that eliminated joints hold to body i.
     """
@@ -130,7 +134,7 @@ def _join(touched: Sequence[int], held: list[set[int]], grounded: bool) -> bool:
 
 
 def _starts(system: MaximalSystem) -> list[int]:
-    """Where the unknowns of each node stand."""
+    """Return the index of the first unknown of each node."""
     start, starts = 0, []
     for size in [6] * len(system.force) + [len(constraint.rows) for constraint in system.constraints]:
         starts.append(start)
@@ -139,7 +143,7 @@ def _starts(system: MaximalSystem) -> list[int]:
 
 
 def _matrix(system: MaximalSystem, start: Sequence[int]) -> tuple[list[dict[int, Scalar]], list[Scalar]]:
-    """The coefficients of Eq. 8.64, by rows without their zeros, and its right side."""
+    """Return the coefficients of Eq. 8.64, by rows without their zeros, and its right side."""
     right = [x for part in system.force for x in part]
     right += [x for constraint in system.constraints for x in constraint.k]
     rows: list[dict[int, Scalar]] = [{} for _ in right]
@@ -163,7 +167,7 @@ def _matrix(system: MaximalSystem, start: Sequence[int]) -> tuple[list[dict[int,
 def _solve(
     rows: list[dict[int, Scalar]], right: Sequence[Scalar], pivots: Sequence[tuple[int, bool]]
 ) -> list[Scalar]:
-    """x of a symmetric system by L D L^T in the given order; a closing pivot that cancels is dropped."""
+    """Solve a symmetric system by L D L^T in the given order; a closing pivot that cancels is dropped."""
     sizes: dict[int, Scalar] = {p: 0.0 for p, closing in pivots if closing}
     x = list(right)
     factors: list[tuple[int, dict[int, Scalar], Scalar]] = []
@@ -194,6 +198,6 @@ def _solve(
 
 
 def _reciprocal(d: Scalar, size: Scalar) -> Scalar:
-    """1 / d, or zero where only rounding is left of the terms that d is made of."""
-    kept = size * threshold(CANCELLED, size) < absolute(d)
+    """Return 1 / d, or zero if d is only the rounding error of its terms."""
+    kept = size * threshold(CANCELLATION_RATIO, size) < absolute(d)
     return select(kept, 1.0 / select(kept, d, 1.0), 0.0)

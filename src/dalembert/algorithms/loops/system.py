@@ -1,4 +1,4 @@
-"""The equations of motion of a constrained system, and what every solution method asks of it.
+"""The equations of motion of a constrained system, and the preconditions of every solution method.
 
     M a = tau' + K^T lambda,     K a = k                                (Featherstone 2008 Eqs 8.34 to 8.36)
 
@@ -40,7 +40,7 @@ class ConstrainedSystem(NamedTuple):
     parents: list[int]
 
     def spread(self, multipliers: Sequence[Scalar]) -> list[Scalar]:
-        """lambda (nc) from the multipliers of the rows that were kept; zeros for the others."""
+        """Return lambda (nc) from the multipliers of the kept rows, with zeros for the others."""
         result: list[Scalar] = [0.0] * self.size
         for row, value in zip(self.rows, multipliers, strict=True):
             result[row] = value
@@ -58,7 +58,7 @@ def constrained_system(
     time: Scalar | None = None,
     stabilization: Stabilization = None,
 ) -> ConstrainedSystem:
-    """M, tau', K and k of a system in motion. `stabilization`: T_stab [s] of Eq. 8.22; None: without."""
+    """Return M, tau', K and k of a system in motion. `stabilization`: T_stab [s] of Eq. 8.22, or None."""
     C = bias_forces(tree, q, v, external_forces=external_forces, external_frame=external_frame, time=time)
     equations = constraint_equations(tree, q, v, time=time)
     k = equations.k if stabilization is None else stabilized(equations, stabilization)

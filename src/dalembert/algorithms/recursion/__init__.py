@@ -1,5 +1,5 @@
-"""Other ways to inverse dynamics: the original recursion of Luh, Walker and Paul, the local frames of Liu and
-Jain, the closed form with its tensors.
+"""Further methods of inverse dynamics: the original recursion of Luh, Walker and Paul, the local frames of
+Liu and Jain, the closed form with its tensors.
 
 All return what `algorithms.inverse_dynamics` returns, for every joint type; the closed form is for joints
 that do not depend on time.

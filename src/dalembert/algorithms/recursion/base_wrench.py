@@ -1,4 +1,4 @@
-"""The force by which the world holds a system: what its weight and motion ask for, whatever the joints do.
+"""The force by which the world holds a system; it follows from weight and motion, not from joint forces.
 
 Summed over all bodies the forces across joints cancel, loop joints among them, but for those to the world:
 
@@ -33,7 +33,7 @@ def base_wrench(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> Force:
-    """(moment about the world's origin, force) on the system, in world axes [N m, N].
+    """Return (moment about the world's origin, force) on the system, in world axes [N m, N].
 
     The inward pass of recursive Newton-Euler taken one step further, to the world (Featherstone 2008 Eq. 5.10
     for body 0), with what the bodies need and no joint forces.
@@ -45,7 +45,7 @@ def base_wrench(
         body: Body, A_parent: BodyAcceleration
     ) -> tuple[BodyAcceleration, tuple[Placement, Force]]:
         X, S, v_J, c_J = body.jcalc(q, v, time)
-        A = A_parent.through(X, v_J, combination(S, body.own_v(a)) + c_J)
+        A = A_parent.across_joint(X, v_J, combination(S, body.own_v(a)) + c_J)
         f = body.inertia.force_of(A)
         return A, (X, f if f_x is None else f - f_x[body])
 

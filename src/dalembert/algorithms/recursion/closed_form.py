@@ -52,7 +52,7 @@ class ClosedForm(NamedTuple):
 
 
 class _Variable(NamedTuple):
-    """One velocity variable of a joint: where it stands in v, its direction s in the world, and B of (1)."""
+    """One velocity variable of a joint: its place in v, its direction s in the world, and B of (1)."""
 
     places: list[tuple[int, float]]
     s: Motion
@@ -61,7 +61,7 @@ class _Variable(NamedTuple):
 
 
 def closed_form(tree: Tree, q: Sequence[Scalar]) -> ClosedForm:
-    """The coefficients of Eq. 5.6 at q; of the independent coordinates where joints are coupled."""
+    """Return the coefficients of Eq. 5.6 at q; of the independent coordinates where joints are coupled."""
     require_open_tree(tree, "closed_form")
     require_scleronomic(tree, "closed_form")
     poses = forward_kinematics(tree, q)
@@ -102,7 +102,7 @@ def inverse_dynamics_closed_form(
     external_frame: str = "body",
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """tau of Eq. 5.6, less J^T external: O(n^4), a reference for the recursive algorithms.
+    """Return tau of Eq. 5.6, less J^T external: O(n^4), a reference for the recursive algorithms.
 
     `time` makes no difference: joints that depend on it are refused.
     """
@@ -113,7 +113,7 @@ def inverse_dynamics_closed_form(
 
 
 def _paths(tree: Tree, q: Sequence[Scalar], poses: PerBody[Transform]) -> PerBody[list[_Variable]]:
-    """For each body the velocity variables that move it, from the root on."""
+    """Return for each body the velocity variables that move it, from the root on."""
 
     def step(body: Body, above: list[_Variable]) -> tuple[list[_Variable], list[_Variable]]:
         S = [poses[body].inverse_apply(s) for s in body.jcalc(q).S]
@@ -130,7 +130,8 @@ def _paths(tree: Tree, q: Sequence[Scalar], poses: PerBody[Transform]) -> PerBod
 
 
 def _rings(body: Body, q: Sequence[Scalar]) -> list[tuple[Motion, ...]]:
-    """The rates of the columns of S, in body coordinates, when velocity variable k of the joint is one."""
+    """Return the rates of the columns of S, in body coordinates,
+    when velocity variable k of the joint is one."""
     joint, own_q = body.joint, body.own_q(q)
     units = identity(body.nv)
     return [

@@ -1,4 +1,4 @@
-"""Inverse dynamics with every vector in world coordinates, external forces in whichever frame they are given.
+"""Inverse dynamics with every vector in world coordinates, external forces in either frame.
 
 The basic equations of recursive Newton-Euler (Featherstone 2008 Eqs 5.7 to 5.11) are `rnea_common_frame`. An
 external force enters them linearly, so that it takes J^T f^x from tau wherever it is expressed.

@@ -102,7 +102,7 @@ def liu_jain(
 
 
 def local_newton_euler(inertia: RigidInertia, motion: LocalMotion) -> tuple[Vec3, Vec3]:
-    """(m v', I omega' + omega x I omega): the left sides of Eqs 72 and 73, at the centre of mass."""
+    """Return (m v', I omega' + omega x I omega): the left sides of Eqs 72 and 73, at the centre of mass."""
     I = inertia.inertia_at_com
     return motion.v_dot * inertia.mass, I @ motion.omega_dot + motion.omega.cross(I @ motion.omega)
 
@@ -116,7 +116,7 @@ def local_motions(
     base_acceleration: Vec3 | None = None,
     time: Scalar | None = None,
 ) -> PerBody[LocalMotion]:
-    """Pass 1: the motion of every link in its own axes, root to leaves (Eqs 74 to 85).
+    """Run pass 1: the motion of every link in its own axes, root to leaves (Eqs 74 to 85).
 
     `base_acceleration`: of the world, in world axes; zero gives true accelerations, -g those of pass 2.
     """
@@ -133,7 +133,7 @@ def local_motions(
 
 
 def _next(parent: LocalMotion, c_p: Vec3, joint: JointMotion, a_J: Motion, c: Vec3) -> LocalMotion:
-    """The link after `parent`, whose joint has the acceleration a_J = S a + c_J."""
+    """Return the link after `parent`, whose joint has the acceleration a_J = S a + c_J."""
     R, RT = joint.X.rotate_to_parent, joint.X.rotate_to_child
     v_p, omega_p, v_p_dot, omega_p_dot = parent
     omega_hat, omega_hat_dot = R(joint.v_J.angular), R(a_J.angular)

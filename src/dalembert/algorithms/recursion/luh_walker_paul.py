@@ -41,7 +41,7 @@ __all__ = ["LuhWalkerPaul", "luh_walker_paul"]
 
 
 class LuhWalkerPaul(NamedTuple):
-    """What Table 5.2 computes: tau, and the vectors of each body in its own coordinates.
+    """The results of Table 5.2: tau, and the vectors of each body in its own coordinates.
 
     `v_dot` is the acceleration of the body's origin less gravity, since the base rises with -g.
     """
@@ -118,7 +118,7 @@ def luh_walker_paul(
 
 
 def _next(parent: _Moving, joint: JointMotion, a_J: Motion) -> _Moving:
-    """From body to body, across a joint with velocity (omega_J, u_J) and acceleration (alpha_J, b_J)."""
+    """Propagate across a joint with velocity (omega_J, u_J) and acceleration (alpha_J, b_J)."""
     E, r = joint.X.rotate_to_child, joint.X.p
     omega_J, u_J = joint.v_J.angular, joint.v_J.linear
     omega, omega_dot, v_dot = parent

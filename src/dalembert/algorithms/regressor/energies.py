@@ -25,7 +25,8 @@ def kinetic_energy_regressor(
     armature: bool = False,
     time: Scalar | None = None,
 ) -> list[Scalar]:
-    """y `(10 n_bodies,)`: T = y . pi, apart from the armatures' share; with them, v^2 / 2 for each."""
+    """Return y `(10 n_bodies,)`: T = y . pi, apart from the armatures' energy;
+    with them, v^2 / 2 for each."""
     y: list[Scalar] = []
     for velocity in body_velocities(tree, q, v, time=time):
         w, u = velocity.angular, velocity.linear
@@ -39,7 +40,7 @@ def kinetic_energy_regressor(
 def potential_energy_regressor(
     tree: Tree, q: Sequence[Scalar], *, armature: bool = False, time: Scalar | None = None
 ) -> list[Scalar]:
-    """y `(10 n_bodies,)`: V = y . pi, zero with every centre of mass at the world's origin."""
+    """Return y `(10 n_bodies,)`: V = y . pi, zero with every centre of mass at the world's origin."""
     y: list[Scalar] = []
     for pose in forward_kinematics(tree, q, time=time):
         y += [-tree.gravity.dot(pose.p), *(-pose.R.transposed_times(tree.gravity)).to_list()]  # (2)

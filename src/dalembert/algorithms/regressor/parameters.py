@@ -24,21 +24,22 @@ PARTS = ("mass", "h_x", "h_y", "h_z", "I_xx", "I_yy", "I_zz", "I_xy", "I_xz", "I
 
 
 def inertial_parameters(tree: Tree, *, armature: bool = False) -> list[Scalar]:
-    """pi: ten numbers a body, (1), and the armatures after them if asked for."""
+    """Return pi: ten numbers a body, (1), then the armatures if asked for."""
     require_flag("armature", armature)
     bodies = [x for body in tree.bodies for x in body.inertia.leaves()]
     return bodies + ([x for body in tree.bodies for x in body.armature] if armature else [])
 
 
 def parameter_names(tree: Tree, *, armature: bool = False) -> list[str]:
-    """`"<body>.mass"`, `"<body>.h_x"` … `"<body>.I_yz"`, then `"<joint>.armature"`, numbered if several."""
+    """Return `"<body>.mass"`, `"<body>.h_x"` … `"<body>.I_yz"`, then `"<joint>.armature"`,
+    numbered if several."""
     require_flag("armature", armature)
     names = [f"{body.name}.{part}" for body in tree.bodies for part in PARTS]
     return names + ([name for body in tree.bodies for name in _armature_names(body)] if armature else [])
 
 
 def inertia_of(parameters: Sequence[Scalar]) -> RigidInertia:
-    """The inertia of a body's ten parameters."""
+    """Return the inertia of a body's ten parameters."""
     mass, hx, hy, hz, *I = parameters
     return RigidInertia.from_compact(mass, Vec3(hx, hy, hz), SymMat3(*I))
 

@@ -43,7 +43,7 @@ def inverse_dynamics_regressor(
     armature: bool = False,
     time: Scalar | None = None,
 ) -> Matrix:
-    """Y `(nv, 10 n_bodies)`: tau = Y pi of `inertial_parameters`, apart from what armatures take.
+    """Return Y `(nv, 10 n_bodies)`: tau = Y pi of `inertial_parameters`, apart from the forces on armatures.
 
     `armature`: with a column more for each of theirs, `(nv, 10 n_bodies + freedoms of the joints)`.
     Parameters are those of the bodies' own frames.
@@ -59,7 +59,7 @@ def inverse_dynamics_regressor(
     ) -> tuple[tuple[BodyAcceleration, list[Direction]], tuple[BodyAcceleration, list[Direction]]]:
         X, S, v_J, c_J = body.jcalc(q, v, time)
         A_parent, supporting = parent
-        A = A_parent.through(X, v_J, combination(S, body.own_v(a)) + c_J)
+        A = A_parent.across_joint(X, v_J, combination(S, body.own_v(a)) + c_J)
         directions = [(places, X.apply(s)) for places, s in supporting]
         directions += list(zip(velocity_places(body), S, strict=True))
         return (A, directions), (A, directions)
@@ -79,7 +79,7 @@ def inverse_dynamics_regressor(
 
 
 def power_coefficients(s: Motion, A: BodyAcceleration) -> list[Scalar]:
-    """s . (I a + v x* I v) by the ten parameters of I, in their order; Eqs (1) to (4)."""
+    """Return s . (I a + v x* I v) by the ten parameters of I, in their order; Eqs (1) to (4)."""
     w, u, W = s.angular, s.linear, A.tensor
     by_mass = u.dot(A.linear)  # (1)
     by_h = W.transposed_times(u) + A.linear.cross(w)  # (2)
