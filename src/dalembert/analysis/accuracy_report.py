@@ -60,7 +60,7 @@ class AccuracyReport:
     least_depth: int
 
     def summary(self) -> str:
-        """The report as lines of text."""
+        """Return the report as text, one finding a line."""
         kept = ", ".join(f"{digits:.0f} in {dtype}" for dtype, digits in self.digits.items())
         depth = f"depth {self.depth}"
         lines = [
@@ -158,7 +158,7 @@ def near_singular_loops(model: Model, q: npt.ArrayLike | None = None) -> list[Fi
 
 
 def depths(model: Model) -> tuple[int, int]:
-    """(depth of the tree, least depth over all spanning trees of the same joints)."""
+    """Return the depth of the tree and the least depth over all spanning trees of the same joints."""
     own: list[int] = []
     for body in model.bodies:
         own.append(1 + (own[body.parent] if body.parent >= 0 else 0))

@@ -53,7 +53,7 @@ class Actuation:
 
 
 def actuation(model: Model, q: ArrayLike | None = None, *, time: float | None = None) -> Actuation:
-    """How the actuated joints (`model.actuated`) match the freedoms of a system: rank(G_u) against n - r.
+    """Compare the actuated joints (`model.actuated`) with the freedoms of a system: rank(G_u) against n - r.
 
     G spans the motions that the constraints allow, v = G y', and G_u are its rows of actuated joints;
     actuator forces u produce a motion if G_u^T u = G^T tau_ID. `q` `(nq,)`, default: neutral, with closed

@@ -150,7 +150,9 @@ def sensitivity(
 
 
 def constrained_inertia(model: Model, q: npt.ArrayLike | None = None) -> Array:
-    """M(q) `(…, nv, nv)`; with loops N^T M N, N an orthonormal basis of the motions with K v = 0."""
+    """Return M(q) `(…, nv, nv)`; with loops N^T M N, where N is an orthonormal basis of the motions with K v
+    = 0.
+    """
     positions = configurations(model, q, "condition_number")
     time = 0.0 if model.time_dependent else None
     entries = list(np.moveaxis(positions, -1, 0))
@@ -168,12 +170,12 @@ def constrained_inertia(model: Model, q: npt.ArrayLike | None = None) -> Array:
 
 
 def has_constraints(model: Model) -> bool:
-    """Whether loops, user constraints or a loop closure bind the coordinates."""
+    """Return whether loops, user constraints or a loop closure bind the coordinates."""
     return is_constrained(model)
 
 
 def constraint_matrix(model: Model, q: Array) -> Array:
-    """K(q) (nc, nv) of one configuration."""
+    """Return K(q) (nc, nv) at one configuration."""
     time = 0.0 if model.time_dependent else None
     found = constraint_equations(model, q.tolist(), [0.0] * model.nv, time=time)
     return np.array([[float(x) for x in row] for row in found.K], dtype=np.float64).reshape(

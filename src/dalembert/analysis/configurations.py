@@ -22,7 +22,7 @@ def require_model(model: Model, function: str) -> None:
 
 
 def instant(time: float | None, function: str) -> float | None:
-    """A time [s] as one finite number, if it is given."""
+    """Return a time [s] as one finite number; None stays None."""
     if time is None:
         return None
     at = as_array("time", time, ())
@@ -32,7 +32,7 @@ def instant(time: float | None, function: str) -> float | None:
 
 
 def configurations(model: Model, q: npt.ArrayLike | None, function: str) -> Array:
-    """q `(…, nq)` as finite float64 numbers; None: neutral."""
+    """Return q `(…, nq)` as finite float64 numbers; None gives the neutral configuration."""
     require_model(model, function)
     if q is None:
         return model.neutral()
@@ -43,7 +43,7 @@ def configurations(model: Model, q: npt.ArrayLike | None, function: str) -> Arra
 
 
 def one_configuration(model: Model, q: npt.ArrayLike | None, function: str) -> Array:
-    """The same of one configuration `(nq,)`."""
+    """Return one configuration q `(nq,)` as finite float64 numbers; None gives the neutral one."""
     at = configurations(model, q, function)
     if at.ndim != 1:
         raise ShapeError(f"{function} takes one configuration ({model.nq},), q has shape {at.shape}")

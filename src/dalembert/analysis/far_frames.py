@@ -91,7 +91,9 @@ def far_frame_error(
 
 
 def radius_of_gyration(inertia: RigidInertia) -> float:
-    """sqrt(greatest moment about the centre of mass / mass) [m]; zero for particles and without mass."""
+    """Return sqrt(greatest moment about the centre of mass / mass) [m]; zero for particles and massless
+    bodies.
+    """
     mass = float(inertia.mass)
     if mass <= 0.0:
         return 0.0

@@ -80,7 +80,7 @@ class Mobility:
 
     @property
     def overconstrained(self) -> bool:
-        """Whether constraints are redundant, so that some of their forces are not determined."""
+        """True if constraints are redundant, so that some of their forces are not determined."""
         return self.excess > 0
 
     def __str__(self) -> str:
@@ -151,7 +151,7 @@ def _rank(K: Array) -> tuple[int, tuple[float, ...]]:
 
 
 def _counted_in_the_plane(model: Model, q: list[float], time: float | None, user: int) -> int | None:
-    """n minus the constraints that loop joints put on motions in the plane; None for spatial systems."""
+    """Return n minus the constraints that loop joints put on planar motions; None for spatial systems."""
     poses = forward_kinematics(model, q, time=time)
     motions = [
         poses[body].inverse_apply(column).to_list()
@@ -174,7 +174,9 @@ def _counted_in_the_plane(model: Model, q: list[float], time: float | None, user
 
 
 def _plane(motions: Array) -> Array | None:
-    """The turns and shifts of the plane, 6x3, if all motions (rows) are such; None otherwise."""
+    """Return a basis (6, 3) of the plane's rotation and translations if all motions (rows) are planar, else
+    None.
+    """
     angular, linear = motions[:, :3], motions[:, 3:]
     turning = angular[np.linalg.norm(angular, axis=1) > 1e-9]
     if len(turning) == 0:

@@ -56,7 +56,7 @@ class PublishedCost(NamedTuple):
 
 
 def _polynomials(m: Sequence[Fraction | int], a: Sequence[Fraction | int]) -> Callable[[int], Cost]:
-    """Costs from the coefficients of 1, n, n^2, …."""
+    """Return the function n -> cost with these coefficients of 1, n, n^2, …."""
 
     def cost(n: int) -> Cost:
         values = [sum(Fraction(c) * n**k for k, c in enumerate(part)) for part in (m, a)]

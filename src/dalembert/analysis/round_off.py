@@ -106,7 +106,7 @@ def round_off(
 
 
 def _states(model: Model, samples: int, seed: int) -> list[Array]:
-    """q, v and tau as (n, samples), such that float32 holds them exactly."""
+    """Return random q, v and tau, (n, samples) each, that float32 represents exactly."""
     rng = np.random.default_rng(seed)
     q = np.array([model.random_state(rng)[0] for _ in range(samples)]).T
     v, tau = rng.standard_normal((2, model.nv, samples))

@@ -46,13 +46,13 @@ class BaseParameters:
         return int(self.columns.size)
 
     def of(self, parameters: ArrayLike) -> Array:
-        """beta `(…, n)` of inertial parameters pi `(…, p)`."""
+        """Return beta = matrix @ pi `(…, n)` for inertial parameters pi `(…, p)`."""
         pi = as_array("parameters", parameters, (len(self.names),))
         beta: Array = pi @ self.matrix.T
         return beta
 
     def reduced(self, regressor: ArrayLike) -> Array:
-        """Y_1 `(…, n)`: the independent columns of a regressor `(…, p)`."""
+        """Return Y_1 `(…, n)`, the independent columns of a regressor Y `(…, p)`."""
         Y: Any = regressor if hasattr(regressor, "shape") else np.asarray(regressor)
         if tuple(Y.shape)[-1:] != (len(self.names),):
             raise ShapeError(
@@ -75,7 +75,8 @@ class BaseParameters:
 
 
 def independent_columns(Y: Array, tolerance: float) -> tuple[Array, Array]:
-    """The columns (n,) of Y (rows, p) that do not depend on those before them, and (1) as a matrix (n, p).
+    """Return the columns (n,) of Y (rows, p) that do not depend on earlier columns, and the matrix (n, p) of
+    (1).
 
     Gram-Schmidt from the left, each column against its own length; coefficients below the tolerance, of
     columns scaled to unit length, count as zeros.

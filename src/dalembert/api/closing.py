@@ -48,7 +48,7 @@ def closed_positions(
     tolerance: float,
     max_iterations: int,
 ) -> Closed:
-    """The rows of q moved along the free velocity variables until their gaps are below the tolerance."""
+    """Move the rows of q along the free velocity variables until their gaps are below the tolerance."""
     q = q.copy()
     residual, K, gap = equations(q, time)
     error = _largest(gap)
@@ -78,7 +78,8 @@ def closed_positions(
 
 
 def closed_velocities(v: Array, M: Array, K: Array, target: Array, free: Array) -> Array:
-    """The v' with K v' = target that is nearest to v in the kinetic-energy metric M; only `free` ones move.
+    """Return the v' with K v' = target that is nearest to v in the kinetic-energy metric M, varying `free`
+    entries only.
 
     M (v' - v) = K^T lambda, K v' = target (Featherstone 2008 section 11.7, an impulse of the loops).
     """
@@ -98,7 +99,7 @@ def closed_velocities(v: Array, M: Array, K: Array, target: Array, free: Array) 
 
 
 def _nearest_by_impulse(K: Array, L: Array, missing: Array) -> Array:
-    """dv = M^-1 K^T (K M^-1 K^T)^+ missing, M = L L^T."""
+    """Return dv = M^-1 K^T (K M^-1 K^T)^+ missing, M = L L^T."""
     Y = np.linalg.solve(L, K.transpose(0, 2, 1))
     A = Y.transpose(0, 2, 1) @ Y
     impulse = _solved(A, missing, np.full(len(A), LAST_DAMPING))
@@ -108,7 +109,7 @@ def _nearest_by_impulse(K: Array, L: Array, missing: Array) -> Array:
 
 
 def _nearest_by_null_space(K: Array, M: Array, missing: Array) -> Array:
-    """dv = K^+ missing + N z with N a basis of K's null space, (N^T M N) z = -N^T M K^+ missing.
+    """Return dv = K^+ missing + N z with N a basis of K's null space, (N^T M N) z = -N^T M K^+ missing.
 
     M may be singular here, as massless bodies in a loop make it.
     """
@@ -129,7 +130,7 @@ def _nearest_by_null_space(K: Array, M: Array, missing: Array) -> Array:
 
 
 def _step(K: Array, residual: Array, damping: Array) -> Array:
-    """(1), shortened where a coordinate would move too far."""
+    """Return the step (1), shortened where a coordinate would move too far."""
     step = -np.einsum("rji,rj->ri", K, _solved(K @ K.transpose(0, 2, 1), residual, damping))
     longest = np.abs(step).max(axis=1, initial=0.0)
     short: Array = step * np.minimum(1.0, LONGEST_STEP / np.maximum(longest, np.finfo(float).tiny))[:, None]
@@ -137,7 +138,7 @@ def _step(K: Array, residual: Array, damping: Array) -> Array:
 
 
 def _solved(A: Array, b: Array, damping: Array) -> Array:
-    """(A + mu² 1)^-1 b with mu beside the square root of A's trace."""
+    """Solve (A + mu² 1) x = b for x, mu relative to the square root of A's trace."""
     size = np.maximum(np.trace(A, axis1=1, axis2=2), np.finfo(float).tiny)
     shift = (damping * damping * size)[:, None, None] * np.eye(A.shape[1])
     x: Array = np.linalg.solve(A + shift, b[..., None])[..., 0]

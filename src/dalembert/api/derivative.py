@@ -137,7 +137,9 @@ def _compiled(
     options: tuple[tuple[str, Any], ...],
     dtype: str,
 ) -> CompiledFunction:
-    """One result of the recursions for derivatives where there are such, else the derivative of the graph."""
+    """Compile one result of the recursive derivatives if the function has them, else the derivative of its
+    graph.
+    """
     recursive = f"{name}_derivatives"
     known = recursive in FUNCTIONS and by in FUNCTIONS[name].arguments
     if method is not None or not known or len(model.bodies) > UNROLLED_BODIES:

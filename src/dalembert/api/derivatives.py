@@ -127,7 +127,9 @@ def _by_columns(
     out: Three | None,
     check: Check,
 ) -> Three:
-    """The three matrices of a tree in loops, of which straight-line code would be too long."""
+    """Return the three matrices of a large tree from code with loops; straight-line code would be too
+    long.
+    """
     given = {key: value for key, value in arrays.items() if value is not None}
     by = FUNCTIONS[name].arguments
     compiled = function(model, name, arrays=tuple(given), options=tuple(options.items()), by=by)

@@ -155,7 +155,7 @@ class _Solution(NamedTuple):
 
 
 def _triangles(model: Model, arrays: tuple[Array, ...], directions: Array, armature: bool) -> Array:
-    """R_j of [Y_j tau_j] for every joint (nv, n + 1, n + 1)."""
+    """Return the triangular factor R_j of [Y_j tau_j] for every joint (nv, n + 1, n + 1)."""
     q, v, a, tau, *clock = arrays
     width = directions.shape[1] + 1
     R = np.zeros((model.nv, width, width))
@@ -169,7 +169,8 @@ def _triangles(model: Model, arrays: tuple[Array, ...], directions: Array, armat
 
 
 def _triangle(equations: Array) -> Array:
-    """R of each of the matrices (nv, rows, width), by pieces of which each four give one.
+    """Return the triangular factor R of each of the matrices (nv, rows, width), reducing blocks of rows as a
+    tree.
 
     Pieces stay in the processor's cache, and LAPACK does not spread them over threads, which cost many times
     the arithmetic where other programs use the cores.
@@ -189,7 +190,9 @@ def _triangle(equations: Array) -> Array:
 def _solved(
     triangles: Array, known: Array | None, samples: int, names: tuple[str, ...]
 ) -> tuple[Array, _Solution]:
-    """The noise of every joint, as known or by (2), and the solution of (1) with it."""
+    """Solve (1) with the noise of every joint, given or estimated by (2); return the noise and the
+    solution.
+    """
     if known is not None:
         return known, _weighted(triangles, known, names)
     sizes = np.sqrt((triangles[:, :, -1] ** 2).sum(axis=1) / samples)
@@ -207,7 +210,7 @@ def _solved(
 
 
 def _weighted(triangles: Array, sizes: Array, names: tuple[str, ...]) -> _Solution:
-    """(1) by singular values, columns scaled to unit length."""
+    """Solve (1) by singular values, with columns scaled to unit length."""
     stacked = (triangles / sizes[:, None, None]).reshape(-1, triangles.shape[2])
     W, y = stacked[:, :-1], stacked[:, -1]
     lengths = np.linalg.norm(W, axis=0)

@@ -70,7 +70,7 @@ class ExcitingMotion:
     condition_number: float
 
     def at(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        """Positions, velocities and accelerations `(…, nv)` at times `t (…)` [s]."""
+        """Return positions, velocities and accelerations `(…, nv)` at times `t (…)` [s]."""
         q, v, a = _series(self.sine, self.cosine, read_array("t", t, ()), self.period)
         return self.middle + q, v, a
 
@@ -139,7 +139,7 @@ def exciting_motion(
 
 
 def _series(sine: Array, cosine: Array, t: Array, period: float) -> tuple[Array, Array, Array]:
-    """(1) without c, and its rates."""
+    """Return q of (1) without the middle c, and its first and second derivatives."""
     w = 2.0 * math.pi / period * np.arange(1, len(sine) + 1)
     S, C = np.sin(w * t[..., None]), np.cos(w * t[..., None])
     w = w[:, None]
@@ -153,7 +153,7 @@ def _series(sine: Array, cosine: Array, t: Array, period: float) -> tuple[Array,
 def _information(
     model: Model, base: BaseParameters, motion: tuple[Array, ...], t: Array, armature: bool
 ) -> tuple[Array, Array]:
-    """sum_j Y_j^T Y_j / s_j^2, a sample's mean, and the forces."""
+    """Return sum_j Y_j^T Y_j / s_j^2, averaged over the samples, and the forces tau."""
     time = t if model.time_dependent else None
     tau = inverse_dynamics(model, *motion, time=time)
     sizes = np.sqrt((tau**2).mean(axis=0))
@@ -170,7 +170,9 @@ def _search(
     trials: int,
     rng: np.random.Generator,
 ) -> tuple[Array, Any]:
-    """The waves of least cost: random ones first, then variations whose size follows their success."""
+    """Search the coefficients of least cost: random ones first, then variations of the best with adapted step
+    size.
+    """
     best, least, step = np.zeros(shape), (math.inf, math.inf), 0.5
     for trial in range(trials):
         draw = rng.standard_normal(shape)
@@ -189,7 +191,9 @@ def _search(
 
 
 def _limits(model: Model) -> tuple[Array, Array, Array, Array]:
-    """Middle and half the range of every position, and the limits of speed and effort (nv each)."""
+    """Return the middle and half the range of every position, and the limits of speed and effort (nv
+    each).
+    """
     columns = []
     for body in model.bodies:
         size = body.v_slice.stop - body.v_slice.start

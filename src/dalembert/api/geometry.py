@@ -331,7 +331,7 @@ def parallel_transport(
 
 
 def _delivered(matrix: Array, out: Array | None) -> Array:
-    """A result that NumPy put together, in `out` if it fits."""
+    """Return a matrix that NumPy assembled, copied into `out` if that is given."""
     if out is None:
         return np.ascontiguousarray(matrix)
     check_result(ArrayArgument("output", matrix.shape[-2:]), out, matrix.shape, matrix.dtype.name)

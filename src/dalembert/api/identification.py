@@ -77,7 +77,9 @@ def _large_regressor(
     out: Array | None,
     check: Check,
 ) -> Array:
-    """The regressor on NumPy scalars: it has n d entries at least, too many for straight-line code."""
+    """Compute the regressor on NumPy scalars: it has at least n d entries, too many for straight-line
+    code.
+    """
     from dalembert.algorithms import regressor
 
     tau = inverse_dynamics(model, q, v, a, time=time, check=check)  # looks at the arguments

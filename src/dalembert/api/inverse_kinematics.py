@@ -142,7 +142,7 @@ def inverse_kinematics(
 def _kernel(
     model: Model, parts: Sequence[TargetPart], limits: bool, posture: bool, timed: bool
 ) -> tuple[CompiledFunction, list[Bound]]:
-    """One damped step, compiled for the frames and for what of them is prescribed."""
+    """Return the compiled damped step for these frames and prescribed parts, and the position bounds."""
     from dalembert.algorithms.inverse_kinematics import FrameTarget, damped_step, position_bounds
 
     targets = tuple(
@@ -176,7 +176,7 @@ def _kernel(
 
 
 def _restart(model: Model, attempt: int, first: Array, last: Array) -> Array:
-    """The start of a further attempt: a random posture, the same for all rows.
+    """Return the initial guess of a further attempt: a random posture, the same for all rows.
 
     Free bodies stay where the last attempt took them, and turn at every other one.
     """
@@ -204,7 +204,7 @@ def _within(q: Array, bounds: Sequence[Bound]) -> Array:
 def _batch(
     q0: Array, parts: Sequence[TargetPart], posture: Array | None, time: Array | None
 ) -> tuple[int, ...]:
-    """The common batch shape."""
+    """Return the common batch shape."""
     shapes = {"q0": q0.shape[:-1]}
     for part in parts:
         if part.rotation is not None:

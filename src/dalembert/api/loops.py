@@ -227,7 +227,7 @@ def _no_rows(
     out: Array | None,
     check: Check,
 ) -> Array:
-    """The empty result of a model without constraints, of arguments that are looked at all the same."""
+    """Return the empty result of a model without constraints, after checking the arguments."""
     if check is not None:
         require_choice("check", check, CHECKS)
     values = given if time is None else {**given, "time": time}
@@ -238,7 +238,7 @@ def _no_rows(
 
 
 def _rows(model: Model) -> int:
-    """The number of constraint equations."""
+    """Return the number of constraint equations."""
     if not isinstance(model, Model):
         raise no_model("a function of constraints", model)
     rows = sum(6 - loop.joint.nv for loop in model.loops) + sum(item.size for item in model.constraints)
@@ -248,7 +248,7 @@ def _rows(model: Model) -> int:
 
 
 def _free(model: Model, hold: Iterable[str]) -> Array:
-    """Which velocity variables may move."""
+    """Return a mask of the velocity variables that may move."""
     free = np.ones(model.nv, dtype=bool)
     for name in require_names("close_loops: hold", hold):
         joint = model.joint(name)
@@ -274,7 +274,7 @@ def _check_options(tolerance: object, max_iterations: object) -> None:
 
 
 def _batch(q: Array, v: Array | None, time: Array | None) -> tuple[int, ...]:
-    """The common batch shape."""
+    """Return the common batch shape."""
     parts = [q.shape[:-1], *(() if v is None else (v.shape[:-1],)), *(() if time is None else (time.shape,))]
     try:
         return np.broadcast_shapes(*parts)

@@ -76,7 +76,9 @@ class Reaching:
 
 
 def drawn_to_posture(found: Reached, problem: Reaching) -> Reached:
-    """What has arrived, moved along the freedom that is left; it stays where it is if that leads away."""
+    """Move converged samples along their remaining freedom towards the posture; a sample that would leave its
+    targets stays.
+    """
     rows = np.flatnonzero(found.error <= problem.tolerance)
     steps = 2 * problem.max_iterations + RETURNING
     changed = dataclasses.replace(problem, draw=POSTURE_DRAW, max_iterations=steps)
@@ -85,7 +87,7 @@ def drawn_to_posture(found: Reached, problem: Reaching) -> Reached:
 
 
 def settled(found: Reached, problem: Reaching) -> Reached:
-    """What has not arrived, from the best place that was found to the bottom of the dip there."""
+    """Continue the samples that did not converge from their best iterate to the local minimum."""
     rows = np.flatnonzero(found.error > problem.tolerance)
     more = _continued(found, rows, problem, dataclasses.replace(problem, flat=0.0))
     return _merged(found, rows, more, more.merit < found.merit[rows])
@@ -107,7 +109,7 @@ def _merged(found: Reached, rows: Array, more: Reached, good: Array) -> Reached:
 
 
 def reached(q0: Array, problem: Reaching) -> Reached:
-    """The rows of q0 brought to their targets, as far as that goes."""
+    """Bring the rows of q0 to their targets by damped steps and restarts, as far as possible."""
     n = len(q0)
     found, best, least = q0.copy(), np.full(n, np.nan), np.full(n, np.inf)
     q, tried, merit = q0.copy(), q0.copy(), np.full(n, np.inf)

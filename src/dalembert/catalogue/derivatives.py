@@ -17,7 +17,7 @@ __all__ = ["DERIVATIVES"]
 
 
 def _square(algorithm: Callable[..., Any]) -> Callable[..., Any]:
-    """An algorithm whose results are all (nv, nv), which no list shows where nv is zero."""
+    """Wrap an algorithm whose results are all (nv, nv), so that they have this shape also for nv = 0."""
 
     def call(*args: Any, **options: Any) -> Any:
         return tuple(matrix or np.zeros((0, 0)) for matrix in algorithm(*args, **options))

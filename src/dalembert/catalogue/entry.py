@@ -14,7 +14,9 @@ __all__ = ["LibraryFunction", "Refusal", "square"]
 
 
 def square(algorithm: Callable[..., Any], axes: int = 2) -> Callable[..., Any]:
-    """An algorithm whose result has nv entries along each axis, which no list shows where nv is zero."""
+    """Wrap an algorithm whose result has nv entries along each axis, so that it has this shape also for nv =
+    0.
+    """
 
     def call(*args: Any, **options: Any) -> Any:
         return algorithm(*args, **options) or np.zeros((0,) * axes)

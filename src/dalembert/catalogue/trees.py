@@ -21,7 +21,7 @@ __all__ = ["TREES"]
 
 
 def _forces_alone(algorithm: Callable[..., Any]) -> Callable[..., Any]:
-    """An algorithm with by-products, for its forces only."""
+    """Wrap an algorithm with by-products to return its forces only."""
     return lambda *args, **options: algorithm(*args, **options).tau
 
 

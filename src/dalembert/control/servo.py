@@ -60,8 +60,9 @@ class Servo:
     effort: npt.ArrayLike | None = None
 
     def gains(self, model: Model) -> dict[str, Array]:
-        """kp, kd and effort for each velocity variable of a model, `(…, nv)`; zeros where there is no
-        motor."""
+        """Return kp, kd and effort for each velocity variable of a model, `(…, nv)`; zero where there is no
+        motor.
+        """
         driven = _driven(model)
         found: dict[str, Array] = {}
         for name, given in (("kp", self.kp), ("kd", self.kd)):
@@ -85,14 +86,14 @@ class Servo:
         return found
 
     def driven(self, model: Model) -> tuple[int, ...]:
-        """The places of the velocity variables that have a gain in some sample."""
+        """Return the indices of the velocity variables that have a gain in some sample."""
         gains = self.gains(model)
         stiff = [np.any(gains[name] > 0.0, axis=tuple(range(gains[name].ndim - 1))) for name in ("kp", "kd")]
         return tuple(int(place) for place in np.flatnonzero(stiff[0] | stiff[1]))
 
 
 def _driven(model: Model) -> npt.NDArray[np.bool_]:
-    """Which velocity variables belong to joints with motors; a free body has none."""
+    """Return a mask of the velocity variables whose joints have motors; free joints have none."""
     found = np.zeros(model.nv, bool)
     for body in model.bodies:
         if body.joint_name in model.actuated and not isinstance(body.joint, Free):

@@ -255,7 +255,8 @@ class ModelBuilder:
         self._report.append(text)
 
     def build(self, *, inertia: Literal["strict", "as_given"] = "strict") -> Model:
-        """The frozen model, its bodies in a regular numbering close to the order in which they were added.
+        """Return the frozen model, with bodies in a regular numbering close to the order in which they were
+        added.
 
         `inertia="as_given"` accepts inertias that no body can have, and reports them.
         """
@@ -286,7 +287,7 @@ class ModelBuilder:
         return self._with_constraints(model)
 
     def _with_constraints(self, model: Model) -> Model:
-        """The model with the user's functions, tried out on it."""
+        """Return the model with the user's functions after a trial evaluation."""
         if not self._constraints and self._closure is None:
             return model
         constraints = [checked_constraint(item, model) for item in self._constraints.values()]
@@ -299,7 +300,7 @@ class ModelBuilder:
         return rebuilt(model, constraints=constraints, closure=closure)
 
     def _refuse_taken(self, name: str, what: str) -> None:
-        """Loop joints, tree joints and constraints share one space of names."""
+        """Raise an error for a name in use: loop joints, tree joints and constraints share one namespace."""
         for kind, taken in (
             ("joint", self._joint_owner),
             ("loop joint", self._loops),

@@ -27,7 +27,7 @@ class LoopCluster(NamedTuple):
 
 
 def loop_clusters(model: Model) -> tuple[LoopCluster, ...]:
-    """The clusters in the order of their first loops.
+    """Return the minimal loop clusters in the order of their first loops.
 
     A loop's joints are those on the ways from its root to its two bodies. Two loops of which a coupling makes
     one move with the other are in one cluster. A user constraint may involve any joint, so that the clusters
@@ -53,7 +53,7 @@ def loop_clusters(model: Model) -> tuple[LoopCluster, ...]:
 
 
 def _rows(model: Model) -> list[tuple[str, set[int]]]:
-    """Each constraint and the bodies whose joints take part in it."""
+    """Return each constraint and the bodies whose joints take part in it."""
     rows = [
         (loop.name, set(model.support(loop.predecessor) ^ model.support(loop.successor)))
         for loop in model.loops
@@ -63,7 +63,7 @@ def _rows(model: Model) -> list[tuple[str, set[int]]]:
 
 
 def _places(model: Model, bodies: set[int]) -> set[int]:
-    """The places in v of joints, or of those that they follow."""
+    """Return the indices in v of the joints, or of the joints that they follow."""
     places: set[int] = set()
     for i in bodies:
         body = model.bodies[i]

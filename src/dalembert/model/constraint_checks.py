@@ -43,7 +43,7 @@ NEARBY: Final = 0.01
 
 
 def takes_time(function: Callable[..., Any], arguments: Sequence[str], what: str) -> bool:
-    """Whether a function takes `time` after its other arguments; anything else but them is an error."""
+    """Return whether a function takes `time` after the given arguments; any other signature is an error."""
     if not callable(function):
         raise ModelError(f"{what}: give a function({', '.join(arguments)}), not {type(function).__name__}")
     if isinstance(function, KnownFunction):
@@ -68,7 +68,9 @@ def takes_time(function: Callable[..., Any], arguments: Sequence[str], what: str
 
 
 def checked_constraint(constraint: Constraint, model: Model) -> Constraint:
-    """The constraint with its number of residuals, tried out at the neutral configuration and around it."""
+    """Return the constraint with its number of residuals, after trial evaluations at and near the neutral
+    configuration.
+    """
     what = f'constraint "{constraint.name}"'
     rng = np.random.default_rng(7)
     q = model.neutral().tolist()
@@ -98,7 +100,9 @@ def checked_constraint(constraint: Constraint, model: Model) -> Constraint:
 def checked_closure(
     function: Callable[..., Any], independent: Sequence[str], time_dependent: bool, model: Model
 ) -> LoopClosure:
-    """The loop closure with its places, tried out at the neutral positions of the independent joints."""
+    """Return the loop closure with its indices, after a trial evaluation at the independent joints' neutral
+    positions.
+    """
     what = "the loop closure"
     chosen = {name: model.joint(name).body for name in independent}
     follows = [name for name, body in chosen.items() if body.dependence is not None]
@@ -150,7 +154,7 @@ def _check_loops(closure: LoopClosure, model: Model, y: list[float]) -> None:
 
 
 def _normalized(closure: LoopClosure, model: Model, y: list[float]) -> list[float]:
-    """y with unit quaternions."""
+    """Return y with its quaternions scaled to unit norm."""
     own: list[float] = []
     start = 0
     for name in closure.independent:
@@ -161,7 +165,7 @@ def _normalized(closure: LoopClosure, model: Model, y: list[float]) -> list[floa
 
 
 def _errors(model: Model, q: Sequence[float], time: float | None) -> list[tuple[str, float]]:
-    """How far each loop and each constraint of position is from closed."""
+    """Return the error of each loop and each position constraint [m or rad]."""
     poses: list[Transform] = []
     for body in model.bodies:
         at = poses[body.parent] if body.parent >= 0 else Transform.identity()
@@ -184,7 +188,7 @@ def _errors(model: Model, q: Sequence[float], time: float | None) -> list[tuple[
 
 
 def _rates_are_velocities(body: Body) -> bool:
-    """Whether dq/dt = v for a joint."""
+    """Return whether dq/dt = v for the body's joint."""
     joint = body.joint
     if joint.nq != joint.nv:
         return False
@@ -193,7 +197,7 @@ def _rates_are_velocities(body: Body) -> bool:
 
 
 def _numbers(function: Callable[..., Any], arguments: Sequence[Any], what: str) -> list[float]:
-    """What a user's function returns at a state of floats: finite numbers."""
+    """Call a user's function on floats and return its values as finite numbers."""
     try:
         values = as_list(function(*arguments), what)
     except DalembertError:

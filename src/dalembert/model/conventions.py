@@ -38,7 +38,7 @@ def convert_state(
     continuous: Iterable[str] = (),
     order: Sequence[str] | None = None,
 ) -> tuple[Array, Array | None]:
-    """q (…, nq) and v (…, nv) of one engine in the convention of another; batched, both ways.
+    """Convert q `(…, nq)` and v `(…, nv)` from the convention of one engine to that of another.
 
     `continuous` names the revolute joints that Pinocchio keeps as (cos, sin); their angles come back between
     -pi and pi. `order` names all joints in the order of the other engine, where it differs from the model's.
@@ -93,7 +93,7 @@ class Part(NamedTuple):
 
 
 def _layout(model: Model, engine: str, continuous: frozenset[str], order: Sequence[Body]) -> list[Part]:
-    """The joints as an engine stacks them."""
+    """Return the joints with their positions in an engine's q and v."""
     parts, q_start, v_start = [], 0, 0
     for body in model.bodies if engine == "dalembert" else order:
         if body.dependence is not None:

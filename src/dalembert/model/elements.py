@@ -103,12 +103,12 @@ class JointView:
 
     @property
     def q_slice(self) -> slice:
-        """Where the joint stands in q."""
+        """The slice of q that holds the joint's position variables."""
         return self.body.q_slice
 
     @property
     def v_slice(self) -> slice:
-        """Where the joint stands in v, a and tau."""
+        """The slice of v, a and tau that belongs to the joint."""
         return self.body.v_slice
 
     @property
@@ -206,7 +206,7 @@ class Named(Sequence[Item]):
         return self.has(key) if isinstance(key, str) else key in self._items
 
     def has(self, name: str) -> bool:
-        """Whether an item has that name."""
+        """Return whether an item has this name."""
         return name in self._index
 
     def __repr__(self) -> str:

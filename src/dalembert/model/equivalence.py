@@ -62,8 +62,8 @@ ORDER = (0, 3, 2, 1, 6, 5, 4, 7, 8, 9)
 def simplify_inertias(
     model: Model, *, parameters: Literal["second_moments", "inertia"] = "second_moments"
 ) -> Model:
-    """The model with I_i - I_D for I_i and I_parent + X^T I_D X for its parent's: the same M and b, less to
-    compute.
+    """Return the model with I_i - I_D for I_i and I_parent + X^T I_D X for its parent's: the same M and b at
+    lower cost.
 
     The result has the same `mass_matrix`, `bias_forces`, `inverse_dynamics` and `forward_dynamics`, with
     external forces too, and the same kinetic energy; potential energy differs by a constant. Total mass,
@@ -101,7 +101,8 @@ def simplify_inertias(
 
 
 def exchangeable_inertias(joint: Joint, *, on_world: bool = False) -> list[RigidInertia]:
-    """A basis of all I_D, in the successor frame of the joint, that satisfy (1), or (2) on the world.
+    """Return a basis of all I_D, in the joint's successor frame, that satisfy (1), or (2) for a parent fixed
+    to the world.
 
     Joints that depend on time have none.
     """
@@ -111,7 +112,8 @@ def exchangeable_inertias(joint: Joint, *, on_world: bool = False) -> list[Rigid
 
 
 def augmented_inertias(model: Model, *, every_joint: bool = False) -> list[RigidInertia]:
-    """Augmented bodies: each body with a particle at every joint that it carries, of the mass beyond it.
+    """Return the inertias of augmented bodies: at every joint of a body, a particle with the mass beyond that
+    joint is added.
 
     The particle of the joint to body j has the mass of everything that j supports and sits at the joint's
     predecessor frame; with `every_joint` there is one at the body's own joint too, with the mass of all that
@@ -136,7 +138,7 @@ def augmented_inertias(model: Model, *, every_joint: bool = False) -> list[Rigid
 
 
 def _resting(model: Model) -> list[bool]:
-    """Which bodies never move, because only joints without freedom are between them and the world."""
+    """Return for each body whether it never moves: no joint between it and the world has a freedom."""
     resting: list[bool] = []
     for body in model.bodies:
         still = body.nv == 0 and not body.joint.time_dependent
@@ -157,7 +159,7 @@ def _inertia(numbers: Array) -> RigidInertia:
 
 
 def _second_moments() -> Array:
-    """The matrix that makes (m, h, J) of (m, h, I); J = tr(I)/2 - I."""
+    """Return the matrix that maps (m, h, I) to (m, h, J), J = tr(I)/2 - I."""
     T = np.eye(10)
     T[4:7, 4:7] = 0.5 - np.eye(3)
     T[7:, 7:] = -np.eye(3)
@@ -167,7 +169,9 @@ def _second_moments() -> Array:
 def _split(
     joint: Joint, inertia: RigidInertia, on_world: bool, parameters: str
 ) -> tuple[RigidInertia, RigidInertia]:
-    """(I - I_D, I_D) with the I_D that leaves most zeros; counted in a frame with the joint's axis for z."""
+    """Return (I - I_D, I_D) with the I_D that leaves most zeros, counted in a frame whose z is the joint
+    axis.
+    """
     frame = _frame_on_axis(joint)
     C = _second_moments() if parameters == "second_moments" else np.eye(10)
     family, zeros = _family(joint, on_world, frame, C)
@@ -181,7 +185,7 @@ def _split(
 
 
 def _frame_on_axis(joint: Joint) -> Transform:
-    """A frame at the joint's own origin whose z is its axis; the joint's own if it has no axis.
+    """Return a frame at the joint's origin whose z is its axis; the identity if it has no axis.
 
     Of coordinate axes the others follow in turn, so that no number is rounded.
     """
@@ -197,7 +201,7 @@ def _frame_on_axis(joint: Joint) -> Transform:
 
 
 def _conditions(joint: Joint, on_world: bool, frame: Transform) -> Array:
-    """The rows of (1) or (2) as a matrix that multiplies the ten parameters in `frame`."""
+    """Return the rows of (1) or (2) as a matrix that multiplies the ten parameters in `frame`."""
     rng = np.random.default_rng(9)
     positions = [joint.neutral(), *(joint.random(rng) for _ in range(SAMPLES if joint.nq else 0))]
     units = [_inertia(column) for column in np.eye(10)]
@@ -219,13 +223,14 @@ def _conditions(joint: Joint, on_world: bool, frame: Transform) -> Array:
 
 
 def _cross_matrix(s: Motion) -> Array:
-    """s x on motions; minus its transpose is s x* on forces."""
+    """Return the matrix of s x on motions; minus its transpose is s x* on forces."""
     columns = [s.cross(Motion.of(unit)).to_list() for unit in np.eye(6).tolist()]
     return np.array(columns, dtype=np.float64).T
 
 
 def _family(joint: Joint, on_world: bool, frame: Transform, C: Array) -> tuple[Array, list[int]]:
-    """The solutions of (1) or (2) as columns, in the parameters C (m, h, I), and one parameter for each.
+    """Return the solutions of (1) or (2) as columns, in the parameters C (m, h, I), and one parameter for
+    each.
 
     A column is one in its own parameter and zero in those of the others: it serves to make that one zero.
     """
@@ -252,7 +257,7 @@ def _family(joint: Joint, on_world: bool, frame: Transform, C: Array) -> tuple[A
 
 
 def _with_inertias(model: Model, inertias: Sequence[RigidInertia]) -> Model:
-    """The model with other inertias, and what they are unfit for in its report."""
+    """Return the model with other inertias, and a report line for each that no physical body has."""
     bodies: list[Body] = []
     report = list(model.report)
     for body, inertia in zip(model.bodies, inertias, strict=True):

@@ -46,13 +46,13 @@ class Model(System):
     # the configuration space
 
     def neutral(self) -> Array:
-        """q (nq,) with every joint at zero displacement."""
+        """Return q `(nq,)` with every joint at zero displacement."""
         from dalembert.model import configuration
 
         return np.array(configuration.neutral(self), dtype=np.float64)
 
     def random_state(self, seed: int | np.random.Generator) -> tuple[Array, Array]:
-        """q (nq,) and v (nv,) drawn within the limits; the same seed gives the same state."""
+        """Draw q `(nq,)` and v `(nv,)` within the limits; the same seed gives the same state."""
         from dalembert.model import configuration
 
         return configuration.random_state(self, seed)
@@ -60,7 +60,7 @@ class Model(System):
     # loops and couplings
 
     def loop_clusters(self) -> tuple[tuple[str, ...], ...]:
-        """The loop joints and user constraints in minimal sets that share no joint with one another.
+        """Return the loop joints and user constraints in minimal sets that share no joint with one another.
 
         Each set has its own block of K (Featherstone 2008 section 8.9): `algorithms.constraints.clusters`
         gives the joints as well.
@@ -70,29 +70,29 @@ class Model(System):
         return tuple(cluster.constraints for cluster in loop_clusters(self))
 
     def uncoupled(self) -> Model:
-        """The same system with every joint's own coordinates in q and v, and without its couplings."""
+        """Return the same system without its couplings, with every joint's own coordinates in q and v."""
         from dalembert.model import coupling
 
         return coupling.uncoupled(self)
 
     def expansion(self) -> tuple[list[list[float]], list[float]]:
-        """(G, g): v_full = G v (nv_full x nv) and, for joints with v = dq/dt, q_full = G q + g."""
+        """Return (G, g) with v_full = G v (nv_full x nv) and, for joints with v = dq/dt, q_full = G q + g."""
         from dalembert.model import coupling
 
         return coupling.expansion(self)
 
     def expand_q(self, q: Sequence[Scalar]) -> list[Scalar]:
-        """The uncoupled model's q from this model's."""
+        """Return the uncoupled model's q for this model's q."""
         return [x for body in self.bodies for x in body.own_q(q)]
 
     def expand_v(self, v: Sequence[Scalar]) -> list[Scalar]:
-        """The uncoupled model's v from this model's: G v; accelerations likewise."""
+        """Return the uncoupled model's v = G v for this model's v; accelerations map alike."""
         return [x for body in self.bodies for x in body.own_v(v)]
 
     # surgery: each returns a new model
 
     def lock(self, joints: Iterable[str], q: Sequence[float] | None = None) -> Model:
-        """The model with these joints fixed where the configuration q (default: neutral) puts them."""
+        """Return the model with these joints fixed at the configuration q (default: neutral)."""
         from dalembert.model import surgery
 
         return surgery.lock(self, joints, q)
@@ -100,19 +100,19 @@ class Model(System):
     def attach(
         self, other: Model, at: str = WORLD_NAME, *, prefix: str = "", placement: Placement | None = None
     ) -> Model:
-        """The model with `other` standing on the frame `at`, its names prefixed."""
+        """Return the model with `other` attached at the frame `at`, its names prefixed."""
         from dalembert.model import surgery
 
         return surgery.attach(self, other, at, prefix=prefix, placement=placement)
 
     def lumped(self) -> Model:
-        """The model with every fixed body merged into its parent; its frame remains under its name."""
+        """Return the model with every fixed body merged into its parent; the body's frame keeps its name."""
         from dalembert.model import surgery
 
         return surgery.lumped(self)
 
     def tree(self) -> Model:
-        """The spanning tree: this model without its loop joints and other constraints."""
+        """Return the spanning tree: this model without loop joints and other constraints."""
         from dalembert.model import surgery
 
         return surgery.tree(self)
@@ -125,7 +125,7 @@ class Model(System):
         restitution: float = 0.0,
         name: str = "ground",
     ) -> Model:
-        """The model with a horizontal plane at z = height [m] that belongs to the world.
+        """Return the model with a horizontal plane at z = height [m] fixed to the world.
 
         `friction` is the coefficient of sliding; of two shapes that have one of their own the larger holds,
         and without any it is 1. `restitution` is the ratio of normal velocities.
@@ -138,7 +138,7 @@ class Model(System):
         return surgery.with_ground(self, height, friction=friction, restitution=restitution, name=name)
 
     def value(self, name: str) -> Any:
-        """A named number or array of the model, such as "upper.mass" or "elbow.placement"; arrays are
+        """Return a named number or array of the model, such as "upper.mass" or "elbow.placement"; arrays are
         read-only.
         """
         from dalembert.model import values
@@ -146,7 +146,7 @@ class Model(System):
         return values.value(self, name)
 
     def value_names(self) -> tuple[str, ...]:
-        """Every name that `value`, `with_values` and run-time parameters know."""
+        """Return every name that `value`, `with_values` and run-time parameters accept."""
         from dalembert.model import values
 
         return values.value_names(self)
@@ -154,7 +154,7 @@ class Model(System):
     def with_values(
         self, new: Mapping[str, Any], *, inertia: Literal["strict", "as_given"] = "strict"
     ) -> Model:
-        """The model with other values under the given names, checked as the builder checks them."""
+        """Return the model with other values under the given names, checked as by the builder."""
         from dalembert.model import values
 
         return values.with_values(self, new, inertia=inertia)
@@ -162,20 +162,20 @@ class Model(System):
     # text
 
     def summary(self) -> str:
-        """A table of the model and of the conventions its numbers follow."""
+        """Return a table of the model and the conventions of its numbers."""
         from dalembert.model.summary import summary
 
         return summary(self)
 
     def to_json(self) -> str:
-        """The model as JSON text, from which `Model.from_json` restores it bit for bit."""
+        """Return the model as JSON text, from which `Model.from_json` restores it bit for bit."""
         from dalembert.model import storage
 
         return storage.to_json(self)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Model:
-        """The model that `to_json` wrote; refuses anything else."""
+        """Return the model saved by `to_json`; any other text is an error."""
         from dalembert.model import storage
 
         return storage.from_json(text)

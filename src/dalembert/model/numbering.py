@@ -39,7 +39,7 @@ class PendingLoop:
 
 
 def numbered(pending: Mapping[str, tuple[str, Body]]) -> list[Body]:
-    """The bodies, by name with the names of their parents, in a regular numbering."""
+    """Return the bodies in a regular numbering, from their names and the names of their parents."""
     names = list(pending)
     position = {WORLD_NAME: topology.WORLD} | {name: i for i, name in enumerate(names)}
     parents = [checks.known(position, parent, f'body "{name}"') for name, (parent, _) in pending.items()]
@@ -59,7 +59,7 @@ def numbered(pending: Mapping[str, tuple[str, Body]]) -> list[Body]:
 
 
 def with_shapes(bodies: Sequence[Body], added: Mapping[str, Sequence[Shape]]) -> list[Body]:
-    """The bodies with the shapes that were added to them by name."""
+    """Return the bodies with the shapes that were added to them by name."""
     names = {WORLD_NAME: None} | {body.name: None for body in bodies}
     for name in added:
         checks.known(names, name, "add_shape")
@@ -70,7 +70,7 @@ def with_shapes(bodies: Sequence[Body], added: Mapping[str, Sequence[Shape]]) ->
 
 
 def placed_frames(frames: Mapping[str, tuple[str, Placement]], index: Mapping[str, int]) -> list[Frame]:
-    """The frames on numbered bodies."""
+    """Return the frames on numbered bodies."""
     placed = []
     for name, (body, placement) in frames.items():
         if name in index:
@@ -82,7 +82,7 @@ def placed_frames(frames: Mapping[str, tuple[str, Placement]], index: Mapping[st
 
 
 def placed_loops(loops: Mapping[str, PendingLoop], index: Mapping[str, int]) -> list[Loop]:
-    """The loop joints between numbered bodies."""
+    """Return the loop joints between numbered bodies."""
     return [
         Loop(
             name,
@@ -99,7 +99,7 @@ def placed_loops(loops: Mapping[str, PendingLoop], index: Mapping[str, int]) -> 
 def checked_exclusions(
     pairs: Iterable[tuple[str, str]], index: Mapping[str, int]
 ) -> tuple[tuple[str, str], ...]:
-    """The pairs of bodies that never touch, each once."""
+    """Return the pairs of bodies that never touch, each once."""
     found: dict[frozenset[str], tuple[str, str]] = {}
     for pair in pairs:
         for body in pair:
@@ -111,7 +111,7 @@ def checked_exclusions(
 def checked_pair(
     first: str, second: str, friction: Sequence[float] | None, restitution: float | None
 ) -> ShapePair:
-    """A pair of shapes that may touch, its coefficients those that a shape may have."""
+    """Return a pair of shapes that may touch, after checking its coefficients."""
     what = f'add_contact_pair of "{first}" and "{second}"'
     for name in (first, second):
         checks.valid_name(name, "add_contact_pair: the name of a shape")
@@ -126,7 +126,7 @@ def checked_pair(
 
 
 def checked_pairs(pairs: Iterable[ShapePair], shapes: Iterable[Shape]) -> tuple[ShapePair, ...]:
-    """The pairs of shapes that may touch, if each name is that of one shape."""
+    """Return the pairs of shapes that may touch, after checking that each name belongs to one shape."""
     count = Counter(shape.name for shape in shapes if shape.name)
     for pair in pairs:
         for name in (pair.first, pair.second):

@@ -28,7 +28,7 @@ readers of nested parts recurse, far below Python's limit of 1000 calls.
 
 
 def parse(text: str | bytes) -> Any:
-    """Strict JSON of bounded size."""
+    """Parse strict JSON of bounded size."""
     if len(text) > MAX_TEXT_BYTES:
         raise ModelError(f"the text has {len(text)} bytes; a model has {MAX_TEXT_BYTES} at most")
 
@@ -70,7 +70,7 @@ def _refuse_nesting(data: Any) -> None:
 
 
 def restored_joint(data: Any) -> Joint:
-    """The joint that `to_data` described, bit for bit.
+    """Return the joint described by `to_data`, bit for bit.
 
     Constructors normalise axes, which may change the last bit of one that has unit length already; numbers
     that differ from the saved ones by no more than that are taken as they were saved.
@@ -85,7 +85,7 @@ def restored_joint(data: Any) -> Joint:
 
 
 def _joint_numbers(data: Any) -> list[float]:
-    """The numbers in a joint's data, in the order of its `parameters`."""
+    """Return the numbers in a joint's data, in the order of its `parameters`."""
     if isinstance(data, Mapping):
         names = REGISTRY[data["type"]].parameter_names if "type" in data else ("rotation", "translation")
         return [number for name in names if name in data for number in _joint_numbers(data[name])]
@@ -131,7 +131,7 @@ class Reader:
         return found
 
     def items(self, key: str, missing: Sequence[Any] | None = None) -> list[Any]:
-        """The list under a key; `missing` stands for one that is not there."""
+        """Return the list under a key, or `missing` if there is none."""
         if missing is not None and key not in self._data:
             return list(missing)
         found = self.take(key)

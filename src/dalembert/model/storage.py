@@ -42,7 +42,7 @@ _FUNCTION_TOKENS: Final[dict[int, tuple[weakref.ref[Any], str]]] = {}
 
 
 def to_json(model: Model) -> str:
-    """The model as JSON text with one line a body."""
+    """Return the model as JSON text, one line for each body."""
     _refuse_functions(model)
     content = _content(model, _saved_joint) | {"report": list(model.report)}
     lines = []
@@ -56,7 +56,7 @@ def to_json(model: Model) -> str:
 
 
 def digest(model: Model) -> str:
-    """A SHA-256 of everything but the report. A function of the user's counts as itself in this process."""
+    """Return a SHA-256 of everything but the report; a user's function is identified within this process."""
     content = _content(model, _identified_joint)
     if model.constraints:
         content["constraints"] = [
@@ -68,7 +68,7 @@ def digest(model: Model) -> str:
 
 
 def _refuse_functions(model: Model) -> None:
-    """Functions cannot be written as data."""
+    """Raise an error if the model contains functions, which cannot be written as data."""
     names = [f'constraint "{item.name}"' for item in model.constraints]
     if model.closure is not None:
         names.append("the loop closure")
@@ -80,7 +80,7 @@ def _refuse_functions(model: Model) -> None:
 
 
 def from_json(text: str | bytes) -> Model:
-    """The model that `to_json` wrote."""
+    """Return the model saved by `to_json`."""
     from dalembert.model.values import rebuilt
 
     try:
@@ -102,7 +102,7 @@ def from_json(text: str | bytes) -> Model:
 
 
 def _content(model: Model, joint: Callable[[Joint, str], Any]) -> dict[str, Any]:
-    """The model as dictionaries, lists, strings and floats."""
+    """Return the model as dictionaries, lists, strings and floats."""
 
     def named(body: int) -> str:
         return "world" if body < 0 else model.bodies[body].name
@@ -206,7 +206,7 @@ def _saved_joint(joint: Joint, name: str) -> Any:
 
 
 def _identified_joint(joint: Joint, name: str) -> Any:
-    """The joint's data or, where functions define it, its structure with a token for each function."""
+    """Return the joint's data or, where functions define it, its structure with a token for each function."""
     try:
         return joint.to_data()
     except ModelError:
@@ -292,7 +292,9 @@ def _build(content: Reader) -> Model:
 
 
 def _build_contact(content: Reader, builder: ModelBuilder) -> None:
-    """The world's shapes and what may touch, which models saved before they existed do not name."""
+    """Add the world's shapes, exclusions and contact pairs; models saved by earlier versions may lack
+    them.
+    """
     for item in content.readers("world_shapes", missing=()):
         builder.add_shape("world", item.shape())
     for pair in content.items("contact_exclusions", missing=()):

@@ -26,7 +26,7 @@ Rename = Callable[[str], str]
 
 
 def lock(model: Model, joints: Iterable[str], q: Sequence[float] | None = None) -> Model:
-    """The model with the named joints fixed where the configuration q (nq,) puts them; default: neutral.
+    """Return the model with the named joints fixed at the configuration q (nq,); default: neutral.
 
     The bodies stay, on `Fixed` joints (`lumped` merges them). A joint that couplings leave no freedom is
     locked too.
@@ -70,7 +70,7 @@ def lock(model: Model, joints: Iterable[str], q: Sequence[float] | None = None) 
 def attach(
     model: Model, other: Model, at: str = WORLD_NAME, *, prefix: str = "", placement: Placement | None = None
 ) -> Model:
-    """Both systems in one model: the world of `other` becomes the frame `at`, moved by `placement`.
+    """Return both systems as one model: the world of `other` becomes the frame `at`, moved by `placement`.
 
     The names of `other` get the prefix; gravity is this model's. The shapes of its world become those of the
     body that carries the frame: a ground of its own moves with that.
@@ -102,7 +102,7 @@ def attach(
 def with_ground(
     model: Model, height: float, *, friction: float | None, restitution: float, name: str
 ) -> Model:
-    """The model with a horizontal plane at z = height [m]."""
+    """Return the model with a horizontal plane at z = height [m]."""
     if not is_finite(height):
         raise ArgumentError(f"with_ground: height is {height!r}; give a finite number [m]")
     if friction is not None and (not is_finite(friction) or friction < 0.0):
@@ -121,12 +121,12 @@ def with_ground(
 
 
 def tree(model: Model) -> Model:
-    """The model without its loop joints and other constraints."""
+    """Return the model without its loop joints and other constraints."""
     return rebuilt(model, loops=(), constraints=(), closure=None)
 
 
 def rechecked(model: Model, *, inertia: Literal["strict", "as_given"]) -> Model:
-    """The same model through the builder's checks."""
+    """Return the same model rebuilt through the builder's checks."""
     builder = ModelBuilder(gravity=model.gravity, name=model.name)
     for body in model.bodies:
         _add_body(builder, model, body, _same, None)
@@ -140,7 +140,8 @@ def rechecked(model: Model, *, inertia: Literal["strict", "as_given"]) -> Model:
 
 
 def lumped(model: Model) -> Model:
-    """The model with every body on a `Fixed` joint merged into its parent: equal dynamics, fewer bodies.
+    """Return the model with every body on a `Fixed` joint merged into its parent: equal dynamics, fewer
+    bodies.
 
     A merged body's frame remains under the body's name, and its exclusions from contact hold for the whole;
     bodies fixed to the world lose their inertia, and their shapes become the world's.
@@ -193,7 +194,7 @@ def lumped(model: Model) -> Model:
 
 
 def _positions(model: Model, q: Sequence[float] | None) -> dict[str, list[float]]:
-    """Every joint's own position at a configuration of the model."""
+    """Return every joint's own position at a configuration of the model."""
     configuration = model.neutral() if q is None else np.asarray(q, dtype=np.float64)
     if configuration.shape != (model.nq,):
         raise ShapeError(f"q has shape {configuration.shape}, expected ({model.nq},)")
@@ -206,7 +207,7 @@ def _positions(model: Model, q: Sequence[float] | None) -> dict[str, list[float]
 def _reduced_couplings(
     model: Model, names: set[str], positions: Mapping[str, Sequence[float]]
 ) -> tuple[dict[str, tuple[dict[str, float], float, str | None]], set[str]]:
-    """The couplings with locked joints moved into the offsets, and all joints that are locked in the end."""
+    """Return the couplings with locked joints moved into the offsets, and all joints that end up locked."""
     locked = set(names)
     while True:
         reduced: dict[str, tuple[dict[str, float], float, str | None]] = {}
@@ -294,13 +295,13 @@ def _add_plain(builder: ModelBuilder, body: Body, parent: str, rename: Rename) -
 
 
 def _renamed(shape: Shape, rename: Rename) -> Shape:
-    """The shape under its new name, if it has one."""
+    """Return the shape under its new name; an unnamed shape stays unnamed."""
     own = rename(shape.name) if shape.name else ""
     return shape if own == shape.name else dataclasses.replace(shape, name=own)
 
 
 def _moved(shape: Shape, X: Transform | None) -> Shape:
-    """The shape with X before its placement."""
+    """Return the shape with X applied before its placement."""
     return shape if X is None else dataclasses.replace(shape, placement=X @ shape.placement)
 
 

@@ -23,7 +23,7 @@ Own = TypeVar("Own")
 
 
 def _sum(a: Any, b: Any) -> Any:
-    """a + b, entry by entry where the contributions are tuples or lists of values."""
+    """Return a + b, entry by entry where the contributions are tuples or lists of values."""
     if isinstance(a, (tuple, list)):
         return type(a)(_sum(x, y) for x, y in zip(a, b, strict=True))
     return a + b
@@ -72,7 +72,8 @@ class Tree(ABC):
     """The explicit constraint q = gamma(y), if there is one."""
 
     def outward(self, step: Callable[[Body, Any], tuple[Any, Own]], base: Any) -> PerBody[Own]:
-        """From the world to the leaves: `step(body, carry) -> (carry, own)`; returns the owns.
+        """Visit the bodies from the world to the leaves with `step(body, carry) -> (carry, result)`; return
+        the results.
 
         The carry comes from the parent (`base` for the world's children) and goes to the children.
         """
@@ -85,7 +86,8 @@ class Tree(ABC):
         return PerBody(owns)
 
     def inward(self, step: Callable[[Body, Any], tuple[Any, Own]], zero: Any) -> tuple[PerBody[Own], Any]:
-        """From the leaves to the world: `step(body, gathered) -> (contribution, own)`.
+        """Visit the bodies from the leaves to the world with `step(body, gathered) -> (contribution,
+        result)`.
 
         `gathered` is the sum of the children's contributions (`zero` for a leaf), entry by entry for
         tuples. Returns the owns and what the world gathers.
@@ -101,7 +103,7 @@ class Tree(ABC):
         return PerBody(owns), zero if gathered[-1] is None else gathered[-1]
 
     def collect(self, per_body: PerBody[Sequence[Scalar]] | Sequence[Sequence[Scalar]]) -> list[Scalar]:
-        """Generalized forces, nv numbers a body, as one list in v order.
+        """Collect generalized forces, nv numbers for each body, into one list in the order of v.
 
         Where couplings make joints dependent, their forces act on the independent ones: G^T tau (equal power,
         Featherstone 2008 Eq. 9.26).

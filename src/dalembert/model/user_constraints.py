@@ -53,7 +53,7 @@ class Constraint:
     def residual(
         self, model: Model, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None
     ) -> list[Scalar]:
-        """phi(q) or psi(q, v), `size` scalars."""
+        """Return the residuals phi(q) or psi(q, v), `size` scalars."""
         arguments: list[Any] = [model, list(q)] if self.kind == "position" else [model, list(q), list(v)]
         if self.time_dependent:
             arguments.append(_now(time, f'constraint "{self.name}"'))
@@ -81,7 +81,7 @@ class LoopClosure:
     time_dependent: bool
 
     def configuration(self, model: Model, y: Sequence[Scalar], time: Scalar | None = None) -> list[Scalar]:
-        """gamma(y) (nq), in which the positions of the independent joints are y itself."""
+        """Return gamma(y) `(nq,)`, in which the positions of the independent joints are y itself."""
         arguments: list[Any] = [model, list(y)]
         if self.time_dependent:
             arguments.append(_now(time, "the loop closure"))
@@ -102,11 +102,11 @@ class KnownFunction(ABC):
 
     @abstractmethod
     def __call__(self, model: Model, *arguments: Any) -> list[Scalar]:
-        """What the function of a constraint or of a loop closure returns."""
+        """Return the values of the constraint or of the loop closure."""
 
     @abstractmethod
     def identity(self) -> tuple[Any, ...]:
-        """Strings and numbers that no other function of this class has."""
+        """Return strings and numbers that identify the function within its class."""
 
 
 @final
@@ -138,7 +138,7 @@ class CarriedFunction(KnownFunction):
 
 
 def moving_bodies(model: Model) -> list[Body]:
-    """The bodies whose joints stand in q, in its order."""
+    """Return the bodies whose joints have position variables in q, in order."""
     return [body for body in model.bodies if body.dependence is None and body.nq > 0]
 
 
@@ -148,7 +148,9 @@ def carried(
     rename: Callable[[str], str],
     locked: Callable[[Body], tuple[float, ...] | None] = lambda body: None,
 ) -> Callable[..., Any]:
-    """The constraint's function for a model made from its own by renaming bodies and locking joints."""
+    """Return the constraint's function for a model made from its own by renaming bodies and locking
+    joints.
+    """
     kept = moving_bodies(model)
     return CarriedFunction(
         constraint, model, tuple(rename(body.name) for body in kept), tuple(locked(body) for body in kept)

@@ -36,7 +36,7 @@ JOINT_VALUES = ("placement", *VELOCITY_VALUES, "rest", *LIMIT_VALUES)
 
 
 def value_names(model: Model) -> tuple[str, ...]:
-    """Every name of the model's values, body by body."""
+    """Return every name of the model's values, body by body."""
     names = ["gravity"]
     for body in model.bodies:
         names += [f"{body.name}.{part}" for part in BODY_VALUES]
@@ -45,7 +45,7 @@ def value_names(model: Model) -> tuple[str, ...]:
 
 
 def value(model: Model, name: str) -> Any:
-    """The value of that name: a float, or a read-only array."""
+    """Return the value of this name: a float, or a read-only array."""
     if not isinstance(name, str):
         raise UnknownNameError.of("model value", name, value_names(model))
     if name == "gravity":
@@ -68,8 +68,8 @@ def value(model: Model, name: str) -> Any:
 
 
 def replace_values(model: Model, new: Mapping[str, Any]) -> Model:
-    """The model with other values, any scalars, unchecked: axes are taken as unit vectors, rotations as
-    rotations.
+    """Return the model with other values, any scalars, unchecked: axes must be unit vectors, rotations must
+    be rotations.
 
     This is how run-time parameters enter a trace. A body's mass, centre of mass and inertia at the centre
     of mass are replaced independently of one another. `with_values` is the checked form.
@@ -88,7 +88,7 @@ def replace_values(model: Model, new: Mapping[str, Any]) -> Model:
 def with_values(
     model: Model, new: Mapping[str, Any], *, inertia: Literal["strict", "as_given"] = "strict"
 ) -> Model:
-    """The model with other numbers, checked as in the builder; axes are normalised."""
+    """Return the model with other numbers, checked as in the builder; axes are normalised."""
     from dalembert.model.surgery import rechecked
 
     numbers: dict[str, Any] = {}
@@ -109,7 +109,7 @@ def with_values(
 
 
 def rebuilt(model: Model, **parts: Any) -> Model:
-    """The same model but for the named parts of its content."""
+    """Return the same model with the named parts of its content replaced."""
     from dalembert.model.model import Model
 
     return Model(**(model.content() | parts))
@@ -128,7 +128,7 @@ def _refuse_carried(model: Model, changes: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _locate(model: Model, name: str) -> tuple[Body, str]:
-    """The body that holds a value, and which one it is."""
+    """Return the body that holds a value, and the part of it that the value is."""
     owner, _, part = name.rpartition(".") if isinstance(name, str) else ("", "", "")
     if part in BODY_VALUES and model.bodies.has(owner):
         return model.bodies[owner], part
@@ -143,7 +143,7 @@ def _joint_parts(body: Body) -> tuple[str, ...]:
 
 
 def _changed(body: Body, parts: Mapping[str, tuple[str, Any]]) -> Body:
-    """The body with some values replaced."""
+    """Return the body with some values replaced."""
     fields: dict[str, Any] = {}
     if any(part in parts for part in BODY_VALUES):
         fields["inertia"] = _inertia(body.inertia, parts)
@@ -176,7 +176,7 @@ def _inertia(old: RigidInertia, parts: Mapping[str, tuple[str, Any]]) -> RigidIn
 
 
 def _joint_with(joint: Joint, name: str, part: str, given: Any) -> Joint:
-    """The joint with one field made anew by its constructor, which checks and normalises."""
+    """Return the joint with one field passed through its constructor, which checks and normalises."""
     old = getattr(joint, part)
     if isinstance(old, Vec3):
         entries: Any = Vec3(*_entries(given, 3, name))
@@ -190,7 +190,7 @@ def _joint_with(joint: Joint, name: str, part: str, given: Any) -> Joint:
 
 
 def _parameter_range(joint: Joint, part: str) -> slice:
-    """Where a field of the joint stands among its flat parameters."""
+    """Return the slice of a field of the joint in its flat parameters."""
     from dalembert.model.joints import data
 
     start = 0
@@ -203,7 +203,7 @@ def _parameter_range(joint: Joint, part: str) -> slice:
 
 
 def _entries(given: Any, count: int, name: str) -> tuple[Scalar, ...]:
-    """`count` scalars: a sequence of them, or one that stands for a single entry."""
+    """Return `count` scalars from a sequence, or from one scalar if `count` is 1."""
     if isinstance(given, Vec3):
         given = given.to_list()
     if isinstance(given, np.ndarray) and given.ndim == 1 and len(given) == count:
@@ -222,7 +222,7 @@ def _vector(given: Any, name: str) -> Vec3:
 
 
 def _symmetric(given: Any, name: str) -> SymMat3:
-    """The upper triangle of a 3x3 matrix; numbers must be symmetric."""
+    """Return the upper triangle of a 3x3 matrix after checking its symmetry."""
     if isinstance(given, SymMat3):
         return given
     xx, xy, xz, yx, yy, yz, zx, zy, zz = _entries(_flat(given, 9), 9, name)
@@ -233,7 +233,7 @@ def _symmetric(given: Any, name: str) -> SymMat3:
 
 
 def _placement(given: Any, name: str) -> Placement:
-    """A placement, a 3x4 matrix [R | p], its twelve entries by rows, or a pair (R, p)."""
+    """Return a placement from a 3x4 matrix [R | p], its twelve entries by rows, or a pair (R, p)."""
     if isinstance(given, Placement):
         return given
     if isinstance(given, (tuple, list)) and len(given) == 2:
@@ -243,7 +243,7 @@ def _placement(given: Any, name: str) -> Placement:
 
 
 def _flat(given: Any, count: int) -> Any:
-    """The entries of a matrix by rows; a list of `count` entries, arrays perhaps, is one already."""
+    """Return the entries of a matrix by rows; a flat list of `count` entries is returned unchanged."""
     if isinstance(given, (Mat3, SymMat3)):
         given = given.to_list()
     if isinstance(given, np.ndarray) and given.ndim == 2 and len(given) != count:
@@ -262,7 +262,7 @@ def _single(entries: Any) -> Any:
 
 
 def _frozen(entries: list[Any]) -> Any:
-    """A read-only array of numbers; entries that are not numbers stay in their lists."""
+    """Return a read-only array of numbers; entries that are not numbers stay in their lists."""
     try:
         array = np.array(entries, dtype=np.float64)
     except (TypeError, ValueError):

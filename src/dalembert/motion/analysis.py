@@ -99,7 +99,7 @@ class MotionAnalysis:
         return self.clip.names
 
     def __getitem__(self, joint: str) -> Array:
-        """tau `(T, nv of the joint)` of a joint, by name."""
+        """Return tau `(T, nv of the joint)` of the joint with this name."""
         return self.tau[:, self.clip.model.joint(joint).v_slice]
 
     @property
@@ -119,7 +119,8 @@ class MotionAnalysis:
         return self.wrench[:, 3:]
 
     def center_of_pressure(self, height: float = 0.0) -> Array:
-        """Where the force of level ground at z = height [m] acts `(T, 3)` [m]; NaN where it does not push up.
+        """Return the centre of pressure `(T, 3)` [m] on level ground at z = height [m]; NaN where the ground
+        does not push up.
 
         About that point the horizontal moments vanish: n - p x f is vertical.
         """

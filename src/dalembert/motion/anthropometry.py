@@ -74,7 +74,9 @@ _JOINT_NAMES: Final = (
 
 
 def body_part(name: str, *, by_joints: bool) -> str | None:
-    """The part of the body that a bone's name tells; `by_joints` where bones bear their joint's name."""
+    """Return the part of the body that a bone's name indicates; `by_joints` if bones are named after their
+    joints.
+    """
     lowered = name.lower()
     for part, pattern in (*_JOINT_NAMES, *_BONE_NAMES) if by_joints else _BONE_NAMES:
         if re.search(pattern, lowered):
@@ -83,13 +85,15 @@ def body_part(name: str, *, by_joints: bool) -> str | None:
 
 
 def body_parts(bones: Sequence[Bone]) -> list[str | None]:
-    """The parts of all bones; an elbow or a knee among the names says that they are names of joints."""
+    """Return the body parts of all bones; if a name contains elbow or knee, bones are named after joints."""
     by_joints = any(re.search("elbow|knee", bone.name.lower()) for bone in bones)
     return [body_part(bone.name, by_joints=by_joints) for bone in bones]
 
 
 def segments(bones: Sequence[Bone]) -> list[list[Array]]:
-    """For each bone, the different points in its frame where it ends: the joints it carries, and its tips."""
+    """Return, for each bone, the distinct end points in its frame: the joints that it carries, and its
+    tips.
+    """
     ends: list[list[Array]] = [[tip.offset for tip in bone.tips] for bone in bones]
     for bone in bones:
         if bone.parent >= 0:
@@ -107,7 +111,7 @@ def segments(bones: Sequence[Bone]) -> list[list[Array]]:
 
 
 def segment_masses(bones: Sequence[Bone], mass: float) -> list[float]:
-    """The mass of every bone [kg]; they add up to `mass`, and none is zero."""
+    """Return the mass of every bone [kg]; the masses are positive and add up to `mass`."""
     lengths = np.array([sum(float(np.linalg.norm(end)) for end in own) for own in segments(bones)])
     total = float(lengths.sum())
     lengths = np.maximum(lengths, LEAST_LENGTH * total) if total > 0.0 else np.ones(len(bones))
@@ -123,7 +127,9 @@ def segment_masses(bones: Sequence[Bone], mass: float) -> list[float]:
 
 
 def segment_shapes(ends: Sequence[Array], mass: float) -> list[Solid]:
-    """Capsules from the origin to the ends [m] that weigh `mass` [kg] together at the body's density."""
+    """Return capsules from the origin to the ends [m] that together weigh `mass` [kg] at the body's
+    density.
+    """
     lengths = [float(np.linalg.norm(end)) for end in ends]
     if not sum(lengths) > 0.0:  # no ends, or lengths that underflow
         return [Sphere(math.cbrt(3.0 * mass / (4.0 * math.pi * DENSITY)))]
@@ -136,7 +142,7 @@ def segment_shapes(ends: Sequence[Array], mass: float) -> list[Solid]:
 
 
 def stature(bones: Sequence[Bone]) -> float:
-    """The height of the standing figure [file units].
+    """Return the height of the standing figure [file units].
 
     The way along the bones from the highest tip of the head to an ankle, taken straight; where names do not
     tell head and foot, the extent along z in the rest pose.
@@ -169,7 +175,9 @@ def stature(bones: Sequence[Bone]) -> float:
 
 
 def _capsule_radius(volume: float, length: float) -> float:
-    """r with pi r^2 (length + 4/3 r) = volume, by Newton's method from above, where it falls steadily."""
+    """Solve pi r^2 (length + 4/3 r) = volume for r by Newton's method from above, where it converges
+    monotonically.
+    """
     r = min(math.sqrt(volume / (math.pi * length)), math.cbrt(3.0 * volume / (4.0 * math.pi)))
     for _ in range(60):
         excess = math.pi * r * r * (length + 4.0 / 3.0 * r) - volume

@@ -54,7 +54,9 @@ class SplinePoints(NamedTuple):
 
 
 def spline_points(knots: int, duration: float, time: Array) -> SplinePoints:
-    """The weights (1) at times (m,) in [0, duration] [s], of a spline with that many knots, ends included."""
+    """Return the weights of (1) at times (m,) in [0, duration] [s] for a spline with `knots` knots, ends
+    included.
+    """
     h = duration / (knots - 1)
     u = np.clip(np.asarray(time, float) / h, 0.0, knots - 1.0)
     span = np.minimum(np.floor(u), knots - 2).astype(np.intp)
@@ -69,7 +71,7 @@ def spline_points(knots: int, duration: float, time: Array) -> SplinePoints:
 
 
 def gauss_points(knots: int, duration: float, each: int) -> tuple[SplinePoints, Array]:
-    """Gauss-Legendre points, some on each span, and their weights (m,) [s] in an integral over time."""
+    """Return `each` Gauss-Legendre points on each span, and their quadrature weights (m,) [s]."""
     nodes, shares = np.polynomial.legendre.leggauss(each)
     h = duration / (knots - 1)
     time = (np.arange(knots - 1)[:, None] + 0.5 * (nodes + 1.0)) * h
@@ -77,7 +79,8 @@ def gauss_points(knots: int, duration: float, each: int) -> tuple[SplinePoints, 
 
 
 def smoothest(knots: int, duration: float, start: Array, end: Array) -> Array:
-    """Control values (K + 4, n) of the spline that takes these ends with the least integral of x''^2.
+    """Return the control values (K + 4, n) of the spline with these ends that minimises the integral of
+    x''^2.
 
     `start` and `end`: x, x' and, where it is given, x'', (2 or 3, n). With no more than rates given this is
     the cubic through both ends.
@@ -96,7 +99,9 @@ def smoothest(knots: int, duration: float, start: Array, end: Array) -> Array:
 
 
 def end_controls(h: float, given: Array) -> Array:
-    """The control values (2 or 3, n) at an end with x, x' and maybe x'', by (2); -h: at the last end."""
+    """Return the control values (2 or 3, n) at the first end from x, x' and optionally x'', by (2); -h for
+    the last end.
+    """
     first = h / DEGREE * given[1]
     controls = [given[0], given[0] + first]
     if len(given) == 3:
@@ -105,13 +110,13 @@ def end_controls(h: float, given: Array) -> Array:
 
 
 def second_step(h: float, first: Array, rate: Array) -> Array:
-    """c_2 - c_1 from c_1 - c_0 and x'', by (2)."""
+    """Return c_2 - c_1 from c_1 - c_0 and x'', by (2)."""
     step: Array = 2.0 * first + h * h / 10.0 * rate
     return step
 
 
 def _values(places: Array, span: npt.NDArray[np.intp], u: Array, degree: int) -> Array:
-    """The degree + 1 functions that are not zero on the span, by the recursion of Cox and de Boor."""
+    """Return the degree + 1 basis functions that are not zero on the span, by the Cox–de Boor recursion."""
     values = np.ones((len(u), 1))
     for p in range(1, degree + 1):
         grown = np.zeros((len(u), p + 1))
@@ -125,7 +130,9 @@ def _values(places: Array, span: npt.NDArray[np.intp], u: Array, degree: int) ->
 
 
 def _raised(places: Array, span: npt.NDArray[np.intp], values: Array, degree: int) -> Array:
-    """Rates of the functions of a degree from values (or rates) of those one degree lower."""
+    """Return the rates of the basis functions of a degree from values (or rates) of those one degree
+    lower.
+    """
     rates = np.zeros((len(values), degree + 1))
     for k in range(degree):
         left, right = places[span + DEGREE - degree + 1 + k], places[span + DEGREE + 1 + k]

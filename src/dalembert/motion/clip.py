@@ -72,7 +72,7 @@ class Clip:
     def from_positions(
         cls, model: Model, time: Any, q: Any, *, cutoff: float | None = None, loop: bool = False
     ) -> Clip:
-        """The clip of configurations q (T, nq) at the times (T,) [s].
+        """Build a clip from configurations q (T, nq) at the times (T,) [s].
 
         v and a follow by splines on the joints' manifolds. `cutoff` [Hz]: q is first passed through a
         zero-phase low-pass (Butterworth, second order, forward and backward; half of the power is left at
@@ -111,7 +111,7 @@ class Clip:
         return float(steps.mean())
 
     def at(self, time: Any) -> Clip:
-        """The clip at other times (m,) [s] within its own: cubic between frames, equal to it at its
+        """Return the clip interpolated at times (m,) [s] within its own: cubic between frames, exact at
         frames.
         """
         t = np.atleast_1d(np.array(time, float))
@@ -130,7 +130,9 @@ class Clip:
         return Clip(self.model, inside, normalized(self.model, q), v, a, self.loop)
 
     def resample(self, dt: float) -> Clip:
-        """The clip with a frame every dt [s] from its first frame on; to fewer frames, low-pass it first."""
+        """Return the clip with a frame every dt [s] from its first frame on; low-pass it first to reduce the
+        frame rate.
+        """
         if not (is_finite(dt) and dt > 0.0):
             raise ArgumentError(f"resample: dt is {dt!r}; give a positive time [s]")
         steps = math.floor(self.duration / dt + 1e-6)

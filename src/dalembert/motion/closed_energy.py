@@ -104,18 +104,20 @@ class ClosedTorqueEnergy:
         self._worst = 1e3 * (1.0 + abs(self(path.controls)))
 
     def __call__(self, controls: Controls) -> float:
-        """The price."""
+        """Return the cost of the motion."""
         closure = self.path.close(controls, self.points, self._N)
         return float(self._price(self.motion(controls, self.points, closure), closure.shift))
 
     def torque_energy(self, controls: Controls) -> float:
-        """The integral of sum c s^2 alone."""
+        """Return the integral of sum c s^2 without the other costs."""
         closure = self.path.close(controls, self.points, self._N)
         forces = self.motion(controls, self.points, closure).forces
         return float(self._shares @ (forces**2 @ self._prices))
 
     def with_gradient(self, controls: Controls) -> tuple[Array, Array]:
-        """The price and its gradient, of the shape of the control values; of many motions at once as well."""
+        """Return the cost and its gradient, of the shape of the control values, for one motion or a batch of
+        motions.
+        """
         closure = self.path.close(controls, self.points, self._N)
         state = self.motion(controls, self.points, closure)
         arguments = self.path.arguments(controls, self.points, closure.shift)
@@ -139,12 +141,14 @@ class ClosedTorqueEnergy:
         return price, np.where(closed[..., None, None], gradient, 0.0)
 
     def motion(self, controls: Controls, points: SplinePoints, closure: Closure) -> ClosedMotion:
-        """The motion and its forces (2)."""
+        """Return the motion and its forces by (2)."""
         q, v, a, tau, K = self._state(*self.path.arguments(controls, points, closure.shift), check="off")
         return ClosedMotion(q, v, a, *self._shared(tau, K))
 
     def loop_forces(self, motion: ClosedMotion) -> Array:
-        """(m, loops, 6): moment about the world's origin and force on the successor of each loop joint."""
+        """Return the moment about the world's origin and the force on the successor of each loop joint (m,
+        loops, 6).
+        """
         path = self.path
         closed = closed_model(self.model, path.contacts, path.contacts.places.tolist())
         q = list(motion.q.T)
@@ -166,7 +170,7 @@ class ClosedTorqueEnergy:
         return result
 
     def _shared(self, tau: Array, K: Array) -> tuple[Array, Array, Array, Array, Array]:
-        """s, lambda, w, eta and s_u of (2) and (3)."""
+        """Solve (2) and (3) for s, lambda, w, eta and s_u."""
         u, rows = self._unpowered, self.path.rows
         prices = self._prices.copy()
         prices[u] = 0.0
@@ -202,7 +206,8 @@ class ClosedTorqueEnergy:
         return price
 
     def _price_of_shift(self, h: float) -> float:
-        """Of |delta|^2, so that of all splines of which a motion is the shift the nearest counts.
+        """Return the cost weight of |delta|^2, which selects, of all splines that give a motion, the nearest
+        one.
 
         Much more than the accelerations cost that undo a shift within one span: limits are bounds of splines,
         and a motion shall not leave them by way of its shift.
@@ -215,7 +220,9 @@ class ClosedTorqueEnergy:
 
 
 def _loose(K: Array) -> tuple[Array, Array]:
-    """Pi (…, u, u), onto the null space of K (…, r, u), and the pseudo-inverse of K^T K."""
+    """Return the projector Pi (…, u, u) onto the null space of K (…, r, u), and the pseudo-inverse of
+    K^T K.
+    """
     normal = np.swapaxes(K, -1, -2) @ K
     if not K.shape[-1]:
         return normal, normal
@@ -227,13 +234,15 @@ def _loose(K: Array) -> tuple[Array, Array]:
 
 
 def _onto(rows: Array, x: Array) -> Array:
-    """rows^T x, of matrices (…, n, m) and vectors (…, n)."""
+    """Return rows^T x for matrices (…, n, m) and vectors (…, n)."""
     product: Array = (x[..., None, :] @ rows)[..., 0, :]
     return product
 
 
 def _kernels(path: ClosedPath) -> tuple[Any, Any, Any]:
-    """State and forces; the gradients of the price and of the loops' equations, by values and shift."""
+    """Compile the state and forces, and the gradients of the cost and of the loop equations by values and
+    shift.
+    """
     spline, contacts = path.spline, path.contacts
     model = spline.model
     inputs = kernel_inputs(spline, contacts)

@@ -79,7 +79,7 @@ class Closure(NamedTuple):
 
 
 def closed_model(model: Model, contacts: Contacts, places: Sequence[Any]) -> Model:
-    """The model with a loop joint for each contact, from its place in the world; also while tracing."""
+    """Return the model with a loop joint to the world for each contact at its place; places may be traced."""
     loops = list(model.loops)
     for name, joint, place in zip(contacts.names, contacts.joints, places, strict=True):
         frame = model.frame(name)
@@ -90,7 +90,9 @@ def closed_model(model: Model, contacts: Contacts, places: Sequence[Any]) -> Mod
 
 
 def kernel_inputs(spline: ConfigurationSpline, contacts: Contacts) -> dict[str, int | tuple[int, ...]]:
-    """Shapes of what describes one time: six control values and the shift, anchors, weights, places."""
+    """Return the shapes of the kernels' inputs at one time: six control values and the shift, anchors,
+    weights, places.
+    """
     return {
         "values": (ORDER + 3, spline.model.nv),
         "anchors": (ORDER, spline.turns, 4),
@@ -143,19 +145,19 @@ class ClosedPath:
         self._N = fitted.reshape(-1, *N.shape[1:])
 
     def arguments(self, controls: Controls, points: SplinePoints, shift: Array) -> list[Array]:
-        """What kernels take, in the order of `kernel_inputs`."""
+        """Return the arguments of the kernels, in the order of `kernel_inputs`."""
         window = points.first[:, None] + np.arange(ORDER)
         values = np.concatenate([controls.values[..., window, :], shift], axis=-2)
         return [values, controls.anchors[window], points.weights, self.contacts.places]
 
     def directions(self, points: SplinePoints) -> Array:
-        """N, N' and N'' (m, 3, nv, r)."""
+        """Return N, N' and N'' (m, 3, nv, r) at the points."""
         window = points.first[:, None] + np.arange(ORDER)
         found: Array = np.einsum("mok,mkvr->movr", points.weights, self._N[window], optimize=True)
         return found
 
     def close(self, controls: Controls, points: SplinePoints, directions: Array) -> Closure:
-        """(1) and (2), at some times and with the directions there; of many motions (…, n, nv) at once."""
+        """Solve (1) and (2) at the points with the directions there, for one motion or a batch (…, n, nv)."""
         arguments = self.arguments(controls, points, self._unshifted(controls, points))
         shift = arguments[0][..., ORDER:, :]
         N, N_rate, N_second = (directions[:, order] for order in range(3))
@@ -181,7 +183,9 @@ class ClosedPath:
         return np.zeros((*controls.values.shape[:-2], len(points.time), 3, self.spline.model.nv))
 
     def _nearest(self, controls: Controls, points: SplinePoints) -> tuple[Array, Array]:
-        """The shift (m, nv) by shortest steps to closed loops, and D = K dv/d(delta') (m, n, nv) there."""
+        """Return the shift (m, nv) that closes the loops by shortest steps, and D = K dv/d(delta') (m, n, nv)
+        there.
+        """
         arguments = self.arguments(controls, points, self._unshifted(controls, points))
         held = arguments[0][:, ORDER:]
         for _ in range(2 * STEPS):
@@ -223,7 +227,7 @@ def _kernels(spline: ConfigurationSpline, contacts: Contacts) -> tuple[Any, Any]
 
 
 def _independent_rows(D: Array) -> npt.NDArray[np.intp]:
-    """Rows of D (m, n, nv) that at every one of m times depend on no others, and of which these consist."""
+    """Return the largest set of rows of D (m, n, nv) that are linearly independent at each of the m times."""
     rest = D.copy()
     lengths = np.linalg.norm(D, axis=2).max(axis=0, initial=0.0)
     scale = np.where(lengths > 0.0, lengths, 1.0)
@@ -246,7 +250,7 @@ def _independent_rows(D: Array) -> npt.NDArray[np.intp]:
 
 
 def _within(step: Array) -> Array:
-    """What part of a step of coordinates is not too long (…, 1)."""
+    """Return the fraction (…, 1) of a step of coordinates that respects the largest step."""
     longest = np.abs(step).max(axis=-1, keepdims=True, initial=0.0)
     part: Array = np.minimum(1.0, LONGEST_STEP / np.maximum(longest, 1e-300))
     return part

@@ -107,7 +107,7 @@ class ConfigurationSpline:
         weights: Weights,
         shift: Shift | None = None,
     ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
-        """q, v, a at one time, from control values (6, nv), anchors (6, rotations, 4), weights (3, 6).
+        """Return q, v, a at one time from control values (6, nv), anchors (6, rotations, 4), weights (3, 6).
 
         `shift` (3, nv): numbers delta, delta' and delta'' that are added to splines, in the order of v;
         rotations are turned further about their axes x, y and z, R exp(delta_x x) exp(delta_y y)
@@ -131,7 +131,7 @@ class ConfigurationSpline:
         shift: Sequence[Scalar],
         K: Sequence[Sequence[Scalar]],
     ) -> list[list[Scalar]]:
-        """K dv/d(delta') (n, nv), of rows K (n, nv) of velocities, at a shift delta (nv)."""
+        """Return K dv/d(delta') (n, nv) for rows K (n, nv) of velocity constraints, at a shift delta (nv)."""
         result: list[list[Scalar]] = [[0.0] * self.model.nv for _ in K]
         for part in self.parts:
             own, turns = _own(part, values, anchors)
@@ -147,7 +147,7 @@ class ConfigurationSpline:
         return result
 
     def sampled(self, controls: Controls, points: SplinePoints) -> tuple[Array, Array, Array]:
-        """q (m, nq), v and a (m, nv) at many times."""
+        """Return q (m, nq), v and a (m, nv) at the times of the points."""
         count = len(points.time)
         window = points.first[:, None] + np.arange(ORDER)
         values = np.moveaxis(controls.values[window], 0, -1)
@@ -161,8 +161,8 @@ class ConfigurationSpline:
         return np.ascontiguousarray(q), np.ascontiguousarray(v), np.ascontiguousarray(a)
 
     def between(self, knots: int, duration: float, start: Sequence[Array], end: Sequence[Array]) -> Controls:
-        """A first motion between two states (q, v) or (q, v, a): plain splines as smooth as can be, rotations
-        so in the rotation vector seen from the start.
+        """Return an initial motion between two states (q, v) or (q, v, a): the smoothest splines, for
+        rotations in the rotation vector relative to the start.
         """
         h = duration / (knots - 1)
         count = knots + DEGREE - 1
@@ -181,13 +181,13 @@ class ConfigurationSpline:
 
 
 def _own(part: _Part, values: Sequence[Any], anchors: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """The control values of a part, and the anchors of its rotation."""
+    """Return the control values of a part, and the anchors of its rotation."""
     turns = [row[part.turn] for row in anchors] if isinstance(part.joint, Spherical | Free) else []
     return [row[part.v] for row in values], turns
 
 
 def _members(joint: Joint, q: int, v: int) -> Iterator[tuple[Joint, int, int]]:
-    """A joint and where it begins in q and v, or the joints of which a composite one consists."""
+    """Yield a joint with its first index in q and v, or the members of a composite joint."""
     if not isinstance(joint, Composite):
         yield joint, q, v
         return
@@ -197,7 +197,7 @@ def _members(joint: Joint, q: int, v: int) -> Iterator[tuple[Joint, int, int]]:
 
 
 def _is_plain(joint: Joint) -> bool:
-    """Whether dq/dt = v, asked of the joint at a place that is nothing special."""
+    """Return whether dq/dt = v, tested at one generic position."""
     if joint.nq != joint.nv:
         return False
     q, v = [0.3 + 0.1 * k for k in range(joint.nq)], [0.7 - 0.2 * k for k in range(joint.nv)]
@@ -233,7 +233,7 @@ def _motion(
 def _turning(
     values: list[Any], anchors: list[Any], weights: Weights, shift: Shift | None
 ) -> tuple[list[Scalar], Vec3, Vec3]:
-    """The quaternion, omega and alpha of (1), (2) and (3)."""
+    """Return the quaternion, omega and alpha by (1), (2) and (3)."""
     controls = [
         quaternion_product(anchor, quaternion_exp(Vec3(*phi))) for anchor, phi in zip(anchors, values)
     ]
@@ -251,7 +251,7 @@ def _turning(
 def _turned(
     turn: list[Scalar], omega: Vec3, alpha: Vec3, d: Vec3, s: Scalar, rate: Scalar, second: Scalar
 ) -> tuple[list[Scalar], Vec3, Vec3]:
-    """A rotation and its rates with one more factor exp(s d)."""
+    """Multiply a rotation by one more factor exp(s d); return it with its rates, by (2) and (3)."""
     factor = quaternion_exp(d * s)
     A = rotation_of_quaternion(factor)
     omega, alpha = A.transposed_times(omega), A.transposed_times(alpha)
@@ -260,13 +260,15 @@ def _turned(
 
 
 def _in_body(R: Mat3, omega: Vec3, rate: Vec3, second: Vec3) -> tuple[Vec3, Vec3]:
-    """v = R^T p' and dv/dt = R^T p'' - omega x v."""
+    """Return v = R^T p' and dv/dt = R^T p'' - omega x v."""
     velocity = R.transposed_times(rate)
     return velocity, R.transposed_times(second) - omega.cross(velocity)
 
 
 def _rates(part: _Part, q: Array, v: Array, a: Array | None = None) -> Array:
-    """x, x' and x'' (2 or 3, nv) of a joint's splines at an end; zeros, omega and alpha of rotations."""
+    """Return x, x' and x'' (2 or 3, nv) of a joint's splines at an end; for rotations zeros, omega and
+    alpha.
+    """
     joint = part.joint
     own = [q[part.q], v[part.v]] + ([] if a is None else [a[part.v]])
     if isinstance(joint, Spherical):
@@ -290,7 +292,9 @@ def _rates(part: _Part, q: Array, v: Array, a: Array | None = None) -> Array:
 def _turns(
     knots: int, duration: float, h: float, ends: Sequence[list[float]], start: Array, end: Array
 ) -> Array:
-    """Control rotations (n, 4) from one quaternion to another, with omega and perhaps alpha at the ends."""
+    """Return control rotations (n, 4) from one quaternion to another with given omega, and optionally alpha,
+    at the ends.
+    """
     start_q, end_q = ends
     phi = quaternion_difference(start_q, end_q)
     last = np.array([list(phi), list(so3_right_jacobian_inverse(phi) @ Vec3(*end[1]))], float)
@@ -307,7 +311,9 @@ def _turns(
 
 
 def _steps(h: float, given: Array) -> list[Vec3]:
-    """The first turn, or the first two, from an end inward; each in the coordinates of the turn before."""
+    """Return the first one or two rotation steps from an end inward, each in the coordinates of the step
+    before.
+    """
     first = h / DEGREE * given[1]
     steps = [Vec3(*first)]
     if len(given) == 3:

@@ -56,7 +56,9 @@ HEIGHT: Final = 0.421546 + 0.40987 + 0.05 + 0.236151 + 0.223894 + 0.175 + 0.1025
 
 
 def deepmimic_humanoid(clip: DeepMimicClip, *, scale: float, mass: float) -> Model:
-    """The character, `scale` times as large and of `mass` [kg] in all; wrists are fixed to the forearms."""
+    """Build the character, `scale` times the published size and of `mass` [kg]; wrists are fixed to the
+    forearms.
+    """
     builder = ModelBuilder(name=clip.file)
     _add(builder, "root", _ROOT, scale, mass / MASS)
     _add(builder, "chest", _CHEST, scale, mass / MASS)
@@ -74,7 +76,9 @@ def deepmimic_humanoid(clip: DeepMimicClip, *, scale: float, mass: float) -> Mod
 
 
 def deepmimic_configurations(clip: DeepMimicClip, *, scale: float) -> Array:
-    """q (T, nq): positions and quaternions in our axes, joints in the file's order, which is the model's."""
+    """Return q (T, nq) with positions and quaternions in our axes; the model has its joints in the file's
+    order.
+    """
     q = clip.values.copy()
     start = 0
     for size in JOINTS.values():
@@ -123,5 +127,5 @@ def _place(point: Point, scale: float) -> Vec3:
 
 
 def _turned(vectors: Array) -> Array:
-    """(x, y, z) -> (x, -z, y)."""
+    """Return the vectors in our axes, (x, y, z) -> (x, -z, y)."""
     return np.stack([vectors[:, 0], -vectors[:, 2], vectors[:, 1]], axis=1)

@@ -142,7 +142,7 @@ class _Search:
         self.value, self.gradient = self.measured(x)
 
     def measured(self, x: Array) -> tuple[float, Array]:
-        """Value and gradient."""
+        """Evaluate the value and the gradient at x."""
         self.evaluations += 1
         value, gradient = self._function(x)
         self._last, self._found = x, (float(value), gradient)
@@ -163,7 +163,9 @@ class _Search:
         return self.has_converged() or len(self.energies) > self._iterations
 
     def run(self, variables: _Variables) -> npt.NDArray[np.bool_]:
-        """BFGS, until it ends or a variable without bound crosses its bounds: which these are."""
+        """Run BFGS until it ends or an unbounded variable crosses its bounds; return a mask of these
+        variables.
+        """
         crossed = np.zeros(len(self.x), bool)
         before = self.x
 
@@ -195,7 +197,9 @@ class _Search:
         return crossed
 
     def second_derivatives(self) -> Array:
-        """H by differences of gradients, made positive: eigenvalues by their size, tiny ones as more."""
+        """Return H by differences of gradients, made positive definite: absolute eigenvalues, at least
+        `MIN_EIGENVALUE`.
+        """
         H = np.empty((len(self.x), len(self.x)))
         for first in range(0, len(H), TOGETHER):
             rows = np.arange(first, min(first + TOGETHER, len(H)))
@@ -231,12 +235,12 @@ class _Variables:
         self.bounds[b] = np.stack([(lower - x)[b] / unit, (upper - x)[b] / unit], axis=1)
 
     def x(self, y: Array) -> Array:
-        """x of y; what counts as bounded keeps its bounds to the last digit."""
+        """Return x for y; bounded variables keep their bounds exactly."""
         x = self._x + self.T @ y
         return np.where(self._bounded, np.clip(x, self._lower, self._upper), x)
 
     def norm(self, x: Array, gradient: Array) -> float:
-        """Of the gradient by y, without the parts that push against bounds."""
+        """Return the norm of the gradient with respect to y, without components that push against bounds."""
         slope = self.T.T @ gradient
         pushing = ((x <= self._lower) & (slope > 0.0)) | ((x >= self._upper) & (slope < 0.0))
         return float(np.linalg.norm(np.where(pushing & self._bounded, 0.0, slope)))
@@ -247,7 +251,7 @@ class Progress:
     """One line on a terminal that says how far a descent is; `with Progress(…) as progress`."""
 
     def __init__(self, what: str, *, shown: bool | None, stream: TextIO | None = None) -> None:
-        """`shown`: None where the stream is a terminal."""
+        """Show progress if `shown`; None shows it if the stream is a terminal."""
         self._what = what
         self._stream = sys.stderr if stream is None else stream
         self._shown = self._stream.isatty() if shown is None else shown
@@ -272,7 +276,7 @@ class Progress:
 
 
 def _one_thread() -> contextlib.AbstractContextManager[Any]:
-    """BLAS on one thread, where threadpoolctl is there to say so.
+    """Limit BLAS to one thread, if threadpoolctl is installed.
 
     The matrices of BFGS are small: waiting for other threads took most of the time on a busy machine.
     """

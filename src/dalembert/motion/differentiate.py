@@ -25,7 +25,7 @@ Array = npt.NDArray[np.float64]
 
 
 def velocities_and_accelerations(model: Model, time: Array, q: Array) -> tuple[Array, Array]:
-    """v and a, both (T, nv), of the motion q (T, nq) at increasing times (T,) [s]; q is continuous."""
+    """Return v and a, (T, nv) each, of the continuous motion q (T, nq) at increasing times (T,) [s]."""
     rates = spline_slopes(time, q)
     v = np.zeros((len(time), model.nv))
     for body in _moving(model):
@@ -36,7 +36,7 @@ def velocities_and_accelerations(model: Model, time: Array, q: Array) -> tuple[A
 
 
 def position_rates(model: Model, q: Array, v: Array) -> Array:
-    """dq/dt = Q(q) v, (T, nq)."""
+    """Return dq/dt = Q(q) v, (T, nq)."""
     rates = np.zeros_like(q)
     for body in _moving(model):
         rates[:, body.q_slice] = np.einsum("tij,tj->ti", _rate_matrix(body, q), v[:, body.v_slice])
@@ -44,9 +44,7 @@ def position_rates(model: Model, q: Array, v: Array) -> Array:
 
 
 def continuous(model: Model, q: Array) -> Array:
-    """The same configurations without jumps: quaternions q and -q are one rotation, angles repeat every
-    turn.
-    """
+    """Return the same configurations without jumps: quaternion signs are aligned, angles unwrapped."""
     result = q.copy()
     for body in _moving(model):
         start = body.q_slice.start
@@ -61,7 +59,7 @@ def continuous(model: Model, q: Array) -> Array:
 
 
 def normalized(model: Model, q: Array) -> Array:
-    """q with unit quaternions."""
+    """Return q with its quaternions scaled to unit norm."""
     result = q.copy()
     for body in _moving(model):
         start = body.q_slice.start
@@ -76,7 +74,7 @@ def _moving(model: Model) -> list[Body]:
 
 
 def _rate_matrix(body: Body, q: Array) -> Array:
-    """Q(q), (T, nq, nv) of one joint, column by column."""
+    """Return Q(q) (T, nq, nv) of one joint."""
     joint = body.joint
     own = list(q[:, body.q_slice].T)
     Q = np.empty((len(q), joint.nq, joint.nv))

@@ -126,7 +126,9 @@ def _recording(
 
 
 def _placed(recording: Recording, positions: str) -> Recording:
-    """Position channels as motion from the OFFSET; a note where joints inside the tree have them."""
+    """Return the recording with position channels relative to the OFFSET; note it if inner joints have
+    them.
+    """
     values, start, inside = recording.values.copy(), 0, 0
     for bone in recording.bones:
         for k, channel in enumerate(bone.channels):
@@ -143,7 +145,7 @@ def _placed(recording: Recording, positions: str) -> Recording:
 
 
 def _scale(recording: Recording, scale: float | None, height: float | None) -> float:
-    """Metres a file unit, with a line in the report that says how it was found."""
+    """Return the metres per file unit, and report how they were found."""
     if scale is not None:
         return scale
     tall = stature(recording.bones)
@@ -198,7 +200,7 @@ def _paths(path: object) -> list[Path]:
 
 
 def _from_frame(recording: Recording, skip: int) -> Recording:
-    """The recording without its first frames; a note where it begins with a jump."""
+    """Return the recording without its first frames; warn if it begins with a jump."""
     if skip >= len(recording.time):
         raise ArgumentError(f"{recording.file} has {len(recording.time)} frames; skip={skip} leaves none")
     left = len(recording.time) - skip
@@ -214,7 +216,7 @@ def _from_frame(recording: Recording, skip: int) -> Recording:
 
 
 def _note_jumps(recording: Recording) -> None:
-    """Near gimbal lock Euler angles may jump while the body hardly turns; their rates then mean nothing."""
+    """Warn of Euler angles that jump near gimbal lock, where their rates are meaningless."""
     start = 0
     for bone in recording.bones:
         stop = start + len(bone.channels)
@@ -229,7 +231,7 @@ def _note_jumps(recording: Recording) -> None:
 
 
 def _angle_steps(angles: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """How far each angle turns from frame to frame, the shorter way [rad]."""
+    """Return the shorter angle between consecutive frames [rad]."""
     return np.asarray(np.abs((np.diff(angles, axis=0) + math.pi) % (2.0 * math.pi) - math.pi), np.float64)
 
 

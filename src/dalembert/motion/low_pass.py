@@ -63,15 +63,17 @@ def low_pass(values: Array, dt: float, cutoff: float) -> Array:
 
 
 def _butterworth(k: float) -> tuple[tuple[float, float, float], tuple[float, float]]:
-    """b and (a1, a2) of 1 / (s^2 + sqrt(2) s + 1) under s = (1 - z) / (k (1 + z)), k = tan(w_c dt / 2)."""
+    """Return b and (a1, a2) of 1 / (s^2 + sqrt(2) s + 1) under s = (1 - z) / (k (1 + z)), k = tan(w_c dt /
+    2).
+    """
     scale = 1.0 / (1.0 + math.sqrt(2.0) * k + k * k)
     b = k * k * scale
     return (b, 2.0 * b, b), (2.0 * (k * k - 1.0) * scale, (1.0 - math.sqrt(2.0) * k + k * k) * scale)
 
 
 def _recursive_filter(x: Array, b: tuple[float, float, float], a: tuple[float, float]) -> Array:
-    """y_i = b0 x_i + b1 x_{i-1} + b2 x_{i-2} - a1 y_{i-1} - a2 y_{i-2}, as if the first sample had
-    always been.
+    """Return y_i = b0 x_i + b1 x_{i-1} + b2 x_{i-2} - a1 y_{i-1} - a2 y_{i-2}, starting from the steady state
+    of the first sample.
     """
     driven = b[0] * x
     driven[1:] += b[1] * x[:-1]

@@ -64,16 +64,18 @@ class TorqueEnergy:
         self._motion, self._density, self._gradient = kernels
 
     def __call__(self, controls: Controls) -> float:
-        """P."""
+        """Return the torque energy P."""
         return float(self._shares @ self._density(*self._arguments(controls), check="off"))
 
     def torque_energy(self, controls: Controls) -> float:
-        """P without the price on accelerations."""
+        """Return P without the cost of accelerations."""
         values, anchors, weights, prices, _ = self._arguments(controls)
         return float(self._shares @ self._density(values, anchors, weights, prices, 0.0, check="off"))
 
     def with_gradient(self, controls: Controls) -> tuple[Array, Array]:
-        """P and dP/dtheta, of the shape of the control values; of many motions (…, n, nv) at once as well."""
+        """Return P and dP/dtheta, of the shape of the control values, for one motion or a batch (…, n,
+        nv).
+        """
         arguments = self._arguments(controls)
         energy = self._density(*arguments, check="off") @ self._shares
         return energy, gathered(controls, self._gradient(*arguments, check="off"), self._shares)
@@ -89,7 +91,7 @@ class TorqueEnergy:
 
 
 def gathered(controls: Controls, by_point: Array, shares: Array) -> Array:
-    """dP/dtheta from gradients (…, m, 6, nv) at the points, by the six control values that count there."""
+    """Assemble dP/dtheta from gradients (…, m, 6, nv) at the points by their six control values."""
     spans = len(shares) // POINTS
     weighed = (by_point * shares[:, None, None]).reshape(*by_point.shape[:-3], spans, POINTS, ORDER, -1)
     by_span = weighed.sum(axis=-3)
@@ -100,7 +102,7 @@ def gathered(controls: Controls, by_point: Array, shares: Array) -> Array:
 
 
 def _kernels(spline: ConfigurationSpline) -> tuple[Any, Any, Any]:
-    """The motion, what stands under the integral (1), and its gradient by the control values."""
+    """Compile the motion, the integrand of (1) and its gradient with respect to the control values."""
     model = spline.model
     inputs: dict[str, int | tuple[int, ...]] = {
         "values": (ORDER, model.nv),

@@ -234,7 +234,9 @@ def _with(controls: Controls, free: npt.NDArray[np.bool_], x: Array) -> Controls
 def _motion(
     energy: TorqueEnergy | ClosedTorqueEnergy, controls: Controls, points: SplinePoints
 ) -> tuple[Clip, Array, Array, float]:
-    """The clip at some times, forces of joints and of loops, and how far loops are open [rad or m]."""
+    """Return the clip at the points, the forces of joints and loops, and the largest loop error [rad or
+    m].
+    """
     model = energy.model
     if isinstance(energy, TorqueEnergy):
         clip = Clip(model, points.time, *energy.spline.sampled(controls, points))

@@ -30,7 +30,7 @@ SAME_ACCELERATION: Final = 1e-6
 
 
 def end_state(model: Model, given: Any, name: str, frame: int) -> tuple[Array, ...]:
-    """(q, v) or (q, v, a) of an end."""
+    """Return (q, v) or (q, v, a) of one end of the transition."""
     if isinstance(given, Clip):
         if given.model != model:
             raise ArgumentError(f"transition: {name} is a clip of another model, {given.model!r}")
@@ -75,7 +75,7 @@ def root_places(model: Model) -> npt.NDArray[np.intp]:
 
 
 def contacts_of(model: Model, given: Any, start: Array) -> Contacts:
-    """Frames that joints tie to where they are at the start."""
+    """Return the contacts: frames that joints tie to their places at the start."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise DtypeError('contacts is a sequence of names of frames, ["left_sole"], or joints by name')
     joints = dict(given) if isinstance(given, Mapping) else dict.fromkeys(names := list(given), Fixed())

@@ -28,7 +28,7 @@ def directional_derivative(
     direction: Sequence[Scalar],
     constants: Sequence[Scalar] = (),
 ) -> tuple[Result, Result]:
-    """(f(x), d/dh f(x + h dx) at h = 0); f returns scalars, spatial values or nestings of them.
+    """Return f(x) and d/dh f(x + h dx) at h = 0; f returns scalars, spatial values or nestings of them.
 
     `constants`: what else f computes with; where these may be dual numbers themselves, they must be named,
     so that their rates are not taken for those along dx.
@@ -101,7 +101,7 @@ class Dual:
         return _quotient(c, d, a, b, level)
 
     def __pow__(self, exponent: int) -> Dual:
-        """A whole power, by repeated multiplication."""
+        """Return an integer power, by repeated multiplication."""
         if not isinstance(exponent, int):
             return NotImplemented
         if exponent < 0:
@@ -213,26 +213,28 @@ class DualFunctions:
 
 
 def _quotient(a: Scalar, b: Scalar, c: Scalar, d: Scalar, level: int) -> Dual:
-    """(a + b e) / (c + d e)."""
+    """Return (a + b e) / (c + d e)."""
     ratio = a / c
     return Dual(ratio, (b - ratio * d) / c, level)
 
 
 def _aligned(x: Scalar, y: Scalar) -> tuple[tuple[Scalar, Scalar], tuple[Scalar, Scalar], int]:
-    """The parts of both numbers at the higher of their levels."""
+    """Return the (value, rate) parts of both numbers at the higher of their levels, and that level."""
     level = max(number.level for number in (x, y) if isinstance(number, Dual))
     return _parts(x, level), _parts(y, level), level
 
 
 def _parts(x: Scalar, level: int) -> tuple[Scalar, Scalar]:
-    """(value, rate) of a number at a level at which it may be a constant."""
+    """Return (value, rate) of a number at a level; a number of a lower level is a constant."""
     if isinstance(x, Dual) and x.level == level:
         return x.value, x.rate
     return x, 0.0
 
 
 def _chosen(condition: Any, a: Scalar, b: Scalar) -> Scalar:
-    """Part by part a or b, by a condition on plain scalars; parts may be dual numbers of a lower level."""
+    """Select a or b, part by part, by a condition on plain scalars; parts may be dual numbers of a lower
+    level.
+    """
     if not (isinstance(a, Dual) or isinstance(b, Dual)):
         return scalar.select(condition, a, b)
     (a0, a1), (b0, b1), level = _aligned(a, b)
@@ -240,7 +242,7 @@ def _chosen(condition: Any, a: Scalar, b: Scalar) -> Scalar:
 
 
 def _plain(condition: Any) -> Any:
-    """The condition on plain scalars inside comparisons of any level."""
+    """Return the condition on plain scalars inside comparisons of any level."""
     while isinstance(condition, Condition):
         condition = condition.value
     return condition

@@ -95,9 +95,9 @@ class Ellipsoid(Joint):
         return euler_singularity(ORDER, q)
 
     def _stretch(self, n: Vec3) -> Vec3:
-        """D n."""
+        """Return D n, the point of the ellipsoid for the unit vector n."""
         return Vec3(self.a * n.x, self.b * n.y, self.c * n.z)
 
     def _carried(self, R: Mat3, omega: Vec3) -> Vec3:
-        """The linear velocity R^T D R (omega x e_z) that the angular velocity brings with it."""
+        """Return the linear velocity R^T D R (omega x e_z) of the origin for an angular velocity."""
         return R.transposed_times(self._stretch(R @ omega.cross(Vec3.unit(2))))

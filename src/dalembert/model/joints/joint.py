@@ -77,7 +77,7 @@ class Joint(ABC):
     @property
     @abstractmethod
     def coordinates(self) -> tuple[str, ...]:
-        """What each of the nq position variables is: "angle" [rad], "length" [m] or "quaternion"."""
+        """The kind of each of the nq position variables: "angle" [rad], "length" [m] or "quaternion"."""
 
     @property
     def unit_quaternions(self) -> tuple[slice, ...]:
@@ -86,51 +86,53 @@ class Joint(ABC):
 
     @property
     def time_dependent(self) -> bool:
-        """Whether the constraint depends on time, so that every method needs `time`."""
+        """True if the constraint depends on time, so that every method needs `time`."""
         return False
 
     @abstractmethod
     def transform(self, q: Sequence[Scalar], time: Scalar | None = None) -> Placement:
-        """X_J: the successor frame placed in the predecessor frame."""
+        """Return X_J, the placement of the successor frame in the predecessor frame."""
 
     @abstractmethod
     def subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Motion, ...]:
-        """S: nv columns in successor coordinates."""
+        """Return the motion subspace S, nv columns in successor coordinates."""
 
     def velocity(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None) -> Motion:
-        """v_J = S v + sigma, in successor coordinates."""
+        """Return v_J = S v + sigma, in successor coordinates."""
         return subspaces.combination(self.subspace(q, time), v)
 
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None) -> Motion:
-        """c_J = S° v + sigma°, in successor coordinates: zero where S is constant."""
+        """Return c_J = S° v + sigma° in successor coordinates; zero if S is constant."""
         return Motion.zero()
 
     def jcalc(
         self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None
     ) -> ExplicitConstraint:
-        """The explicit joint constraint [X_J, S, v_J, c_J] (section 4.4, first form of jcalc)."""
+        """Return the explicit joint constraint [X_J, S, v_J, c_J] (section 4.4, first form of jcalc)."""
         return ExplicitConstraint(
             self.transform(q, time), self.subspace(q, time), self.velocity(q, v, time), self.bias(q, v, time)
         )
 
     def position_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
-        """dq/dt = Q(q) v (Eq. 3.5; third form of jcalc)."""
+        """Return dq/dt = Q(q) v (Eq. 3.5; third form of jcalc)."""
         return list(v)
 
     def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> list[Scalar]:
-        """The position reached from q by moving with the constant velocity dv for one unit of time."""
+        """Return the position reached from q by moving with the constant velocity dv for one unit of time."""
         return [position + step for position, step in zip(q, dv)]
 
     def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> list[Scalar]:
-        """The velocity at q0 that leads to q1 in unit time: `integrate(q0, difference(q0, q1)) = q1`."""
+        """Return the velocity at q0 that leads to q1 in unit time: `integrate(q0, difference(q0, q1)) =
+        q1`.
+        """
         return [end - start for start, end in zip(q0, q1)]
 
     def neutral(self) -> list[float]:
-        """The position of zero displacement."""
+        """Return the position of zero displacement."""
         return [0.0] * self.nq
 
     def normalize(self, q: Sequence[Scalar]) -> list[Scalar]:
-        """q with its quaternions scaled to unit norm."""
+        """Return q with its quaternions scaled to unit norm."""
         return list(q)
 
     def random(
@@ -139,7 +141,7 @@ class Joint(ABC):
         lower: Sequence[float] | None = None,
         upper: Sequence[float] | None = None,
     ) -> list[float]:
-        """A position drawn uniformly between the limits (nq numbers each; infinite = none).
+        """Draw a position uniformly between the limits (nq numbers each; infinite for no limit).
 
         Without limits an angle is drawn from (-pi, pi) and a length from (-1, 1) m; a one-sided limit is
         given the width of that range. Quaternions are uniform over all rotations and ignore limits.
@@ -158,28 +160,31 @@ class Joint(ABC):
         return q
 
     def constraint_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
-        """T: 6 - nv columns in successor coordinates with T^T S = 0."""
+        """Return the constraint-force subspace T, 6 - nv columns in successor coordinates with T^T S = 0."""
         return subspaces.dual_bases(self.subspace(q, time))[1]
 
     def active_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
-        """T_a: nv columns in successor coordinates with T_a^T S = 1; see `active_subspace_along`."""
+        """Return T_a, nv columns in successor coordinates with T_a^T S = 1; see `active_subspace_along`."""
         return subspaces.dual_bases(self.subspace(q, time))[0]
 
     def position_of(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
-        """The position q at which the successor frame stands at X, or near it if X breaks the constraint."""
+        """Return the position q that places the successor frame at X, or near X if X violates the
+        constraint.
+        """
         raise ModelError(
             f"a {self.kind} joint has no formula for its position at a transform, as a loop joint needs; "
             "put it into the tree and close the loop with a joint that has one, such as Fixed or Revolute"
         )
 
     def constraint_subspace_at(self, X: Transform, time: Scalar | None = None) -> tuple[Force, ...]:
-        """T where the successor stands at X, or near it; what a loop joint has instead of T at its q."""
+        """Return T for the successor at X, or near X; loop joints use it, since they have no q."""
         if self.constant_constraint_forces:
             return self.constraint_subspace(self.neutral(), time)
         return self.constraint_subspace(self.position_of(X, time), time)
 
     def closure_error(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
-        """delta = T^T d, with d the small motion from where the successor ought to be to where it is.
+        """Return delta = T^T d, where d is the small motion from the successor's admissible frame to its
+        actual one.
 
         X places the successor in the predecessor. Eqs 8.25 to 8.27: X = X_err X_J. Joints without a closed
         form in Table 8.1 take X_J at `position_of(X)` and the zero-DoF formula for d.
@@ -191,21 +196,24 @@ class Joint(ABC):
     def implicit_constraint(
         self, X: Transform, time: Scalar | None = None
     ) -> tuple[list[Scalar], tuple[Force, ...]]:
-        """The implicit joint constraint [delta, T] at the placement X (section 4.4, second form of jcalc)."""
+        """Return the implicit joint constraint [delta, T] at the placement X (section 4.4, second form of
+        jcalc).
+        """
         return self.closure_error(X, time), self.constraint_subspace_at(X, time)
 
     def singularity_measure(self, q: Sequence[Scalar], time: Scalar | None = None) -> Scalar:
-        """0 where S loses rank, so that some motions of the joint have no velocity v; 1 at best."""
+        """Return 0 where S loses rank, so that some motions of the joint have no velocity v; at most 1."""
         return 1.0
 
     def reversed(self) -> Joint:
-        """This joint with predecessor and successor exchanged."""
+        """Return this joint with predecessor and successor exchanged."""
         from dalembert.model.joints.reversed import Reversed
 
         return Reversed(self)
 
     def structure(self) -> tuple[Any, ...]:
-        """A hashable key: joints of equal structure do the same arithmetic and differ in `parameters` only.
+        """Return a hashable key; joints of equal structure do the same arithmetic and differ in `parameters`
+        only.
 
         Numbers that fix the structure (a coordinate axis) stand in `parameters` too, and must stay plain
         floats when joints of one structure are computed together, for a traced axis is a general one.
@@ -213,11 +221,13 @@ class Joint(ABC):
         return (self.kind,)
 
     def parameters(self) -> list[Scalar]:
-        """The numbers of the joint, flat."""
+        """Return the numbers of the joint as a flat list."""
         return [leaf for name in self.parameter_names for leaf in data.flatten(getattr(self, name))]
 
     def with_parameters(self, flat: Sequence[Scalar]) -> Joint:
-        """This joint with other numbers, unchecked and possibly traced, in the order of `parameters`."""
+        """Return this joint with other numbers, unchecked and possibly traced, in the order of
+        `parameters`.
+        """
         remaining = list(flat)
         if len(remaining) != len(self.parameters()):
             raise ArgumentError(
@@ -235,7 +245,9 @@ class Joint(ABC):
         return copy
 
     def to_data(self) -> dict[str, Any]:
-        """The joint as dictionaries, lists, strings and floats; `joint_from_data` restores it exactly."""
+        """Return the joint as dictionaries, lists, strings and floats; `joint_from_data` restores it
+        exactly.
+        """
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
         return {"type": self.kind} | {
             name: data.encode(value, f"{self.kind} joint, {name}") for name, value in fields.items()
@@ -249,14 +261,14 @@ class Joint(ABC):
         return self
 
     def _now(self, time: Scalar | None) -> Scalar:
-        """The time, which a time-dependent joint cannot do without."""
+        """Return the time; raise an error if a time-dependent joint is given none."""
         if time is None:
             raise ArgumentError(f"a {self.kind} joint depends on time and none was given; pass time=…")
         return time
 
 
 def _between(rng: np.random.Generator, coordinate: str, low: float, high: float) -> float:
-    """A uniform draw between two limits, either of which may be infinite."""
+    """Draw uniformly between two limits, either of which may be infinite."""
     default_low, default_high = UNLIMITED_RANGES.get(coordinate, (0.0, 0.0))
     width = default_high - default_low
     if math.isinf(low) and math.isinf(high):

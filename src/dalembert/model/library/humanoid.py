@@ -47,7 +47,7 @@ FORWARD = (0.0, -1.0, 0.0)
 
 @own_errors
 def humanoid(*, height: float = HEIGHT, mass: float = 75.0) -> Model:
-    """A person of the given stature [m] and mass [kg]: 20 bodies, nq = 46, nv = 43.
+    """Return a human figure of the given stature [m] and mass [kg]: 20 bodies, nq = 46, nv = 43.
 
     Hips, spine and neck turn by Euler angles "yxz" (flexion, side bend, twist), shoulders are ball joints
     with quaternions, wrists and ankles universal joints. Frames: "head_top", "left_palm", "left_sole",

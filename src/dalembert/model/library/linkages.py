@@ -25,13 +25,15 @@ def _along_x(x: float) -> Transform:
 
 
 def _turned(angle: float, x: float = 0.0) -> Transform:
-    """A frame at (x, 0, 0), lifted by an angle."""
+    """Return a frame at (x, 0, 0), rotated upwards by an angle [rad]."""
     c, s = math.cos(angle), math.sin(angle)
     return Transform(Mat3(c, 0.0, -s, 0.0, 1.0, 0.0, s, 0.0, c), Vec3(x, 0.0, 0.0))
 
 
 def _quarter(sine: float, x: float = 0.0, *, at: float = 0.0) -> Transform:
-    """A frame at (x, 0, at) lifted by a quarter turn (sine 1) or lowered by one (-1), without rounding."""
+    """Return a frame at (x, 0, at) lifted by a quarter turn (sine 1) or lowered by one (-1), without
+    rounding.
+    """
     return Transform(Mat3(0.0, 0.0, -sine, 0.0, 1.0, 0.0, sine, 0.0, 0.0), Vec3(x, 0.0, at))
 
 
@@ -50,8 +52,8 @@ def four_bar(
     rocker: float = 0.7,
     density: float = 2.0,
 ) -> Model:
-    """A four-bar linkage: crank and coupler in the tree, the rocker on the ground, closed at the coupler's
-    far end.
+    """Return a four-bar linkage: crank and coupler in the tree, the rocker on the ground, closed at the
+    coupler's far end.
 
     It is assembled at q = 0 with the crank along x; lengths in m, density in kg/m. One degree of freedom;
     the crank has the motor.
@@ -85,7 +87,7 @@ def four_bar(
 def slider_crank(
     *, crank: float = 0.25, rod: float = 0.8, slider_mass: float = 1.0, density: float = 2.0
 ) -> Model:
-    """The crank-slider linkage of Featherstone 2008 Figure 4.1: crank, rod and slider, closed at the
+    """Return the crank-slider linkage of Featherstone 2008 Figure 4.1: crank, rod and slider, closed at the
     slider's pin.
 
     It is assembled at q = 0 with crank and rod stretched along x, a dead centre where the slider's speed is
@@ -124,7 +126,8 @@ def slider_crank(
 def five_bar(
     *, ground: float = 0.4, proximal: float = 0.5, distal: float = 0.7, density: float = 2.0
 ) -> Model:
-    """A symmetric five-bar linkage, a planar parallel robot: two arms of two bars, closed at their tips.
+    """Return a symmetric five-bar linkage, a planar parallel robot: two arms of two bars, closed at their
+    tips.
 
     Two degrees of freedom; the two pivots on the ground have the motors. It is assembled at q = 0 with the
     proximal bars upright on the ground, `ground` apart; the frame "tool" is at the pin that joins the arms.
@@ -172,7 +175,8 @@ def five_bar(
 
 @own_errors
 def ladder(rungs: int = 3, *, width: float = 0.4, spacing: float = 0.3, density: float = 2.0) -> Model:
-    """A rope ladder that hangs in the x-z plane: two rails of hinged segments, and a rung between each pair.
+    """Return a rope ladder that hangs in the x-z plane: two rails of hinged segments, and a rung between each
+    pair.
 
     Every rung closes a loop with the next segment of the right rail by a joint of two constraints
     (`SphereInCylinder`), so that the system is properly constrained and has one degree of freedom a rung. Its

@@ -34,7 +34,7 @@ def stewart(
     leg_mass: float = 1.0,
     closure: bool = False,
 ) -> Model:
-    """A Stewart-Gough platform, 6-UPS: a free platform on six legs of universal and prismatic joints.
+    """Return a Stewart-Gough platform, 6-UPS: a free platform on six legs of universal and prismatic joints.
 
     The legs' upper ends are closed to the platform by spherical joints; their prismatic joints have the
     motors. Six degrees of freedom, 24 tree variables, 18 constraints. It is assembled at q = neutral, the
@@ -115,7 +115,9 @@ class StewartPose(KnownFunction):
 
 
 def _anchors(base: float, platform: float, spread: float) -> list[tuple[Vec3, Vec3]]:
-    """The feet on the base and the tops in the platform's frame: foot pairs under gaps between top pairs."""
+    """Return the anchors on the base and on the platform, in their own frames; pairs on the base face gaps on
+    the platform.
+    """
     anchors = []
     for pair in range(3):
         for side in (-1.0, 1.0):
@@ -127,7 +129,9 @@ def _anchors(base: float, platform: float, spread: float) -> list[tuple[Vec3, Ve
 
 
 def _add_leg(builder: ModelBuilder, leg: int, place: Transform, length: float, mass: float) -> None:
-    """A cylinder on a universal joint at the foot, and a rod in it whose frame is at its upper end."""
+    """Add a leg: a cylinder on a universal joint at the foot, and a rod in it whose frame is at its upper
+    end.
+    """
     half = 0.6 * length
     moment = mass * half * half / 12.0
     thin = mass * 0.02**2
@@ -152,7 +156,7 @@ def _add_leg(builder: ModelBuilder, leg: int, place: Transform, length: float, m
 
 
 def _with_z(z: Vec3) -> Mat3:
-    """A rotation whose third column is z: x level, perpendicular to z."""
+    """Return a rotation whose third column is z: x level, perpendicular to z."""
     level = math.hypot(z.x, z.y)
     x = Vec3(-z.y / level, z.x / level, 0.0) if level > 1e-9 else Vec3(1.0, 0.0, 0.0)
     y = z.cross(x)

@@ -24,7 +24,7 @@ def _at(x: float, y: float, z: float) -> Transform:
 
 @own_errors
 def quadruped() -> Model:
-    """A quadruped of 12 kg standing 0.42 m high at full stretch, x forward, y left; feet are frames and
+    """Return a quadruped of 12 kg, 0.42 m high at full stretch, x forward, y left; its feet are frames and
     spheres.
 
     Each leg: hip abduction about x, hip flexion about y, knee about y (negative: the shank folds back).

@@ -36,7 +36,9 @@ class Integrals(NamedTuple):
 
 
 def integrals(vertices: Array, faces: npt.NDArray[np.int64]) -> Integrals:
-    """The integrals over the solid inside the faces (m, 3), which are counter-clockwise from outside."""
+    """Return the integrals over the solid inside the faces (m, 3), which are counter-clockwise from
+    outside.
+    """
     if not len(faces):
         return Integrals(0.0, np.zeros(3), np.zeros((3, 3)), np.zeros(3), np.zeros(3), 0.0)
     used = vertices[np.unique(faces)]
@@ -60,7 +62,7 @@ def integrals(vertices: Array, faces: npt.NDArray[np.int64]) -> Integrals:
 
 
 def homogeneous_inertia(over: Integrals, mass: float) -> RigidInertia:
-    """The inertia of a homogeneous solid of that mass [kg], in the coordinates of its vertices."""
+    """Return the inertia of a homogeneous solid of the mass [kg], in the coordinates of its vertices."""
     c = over.first / over.volume
     J = mass * (over.second / over.volume - np.outer(c, c))  # the second moments about the centre of mass
     I = np.trace(J) * np.eye(3) - J
