@@ -1,4 +1,4 @@
-"""How the public functions call the library's, and the types of what they take and give."""
+"""Calls of compiled library functions, and the types of arguments and results of the public functions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
 Array: TypeAlias = npt.NDArray[Any]
 ArrayLike: TypeAlias = npt.ArrayLike
 Check: TypeAlias = Literal["raise", "flag", "off"] | None
-"""None: "raise" on the CPU; "off" on a GPU, where looking would mean to wait."""
+"""None: "raise" on the CPU; "off" on a GPU, where a check would have to wait for the device."""
 ForceFrame: TypeAlias = Literal["body", "world"]
 FORCE_FRAMES: Final = ("body", "world")
 BODY: Final = "body"
@@ -58,7 +58,7 @@ def is_large(model: Model, name: str) -> bool:
 
 
 def known_frame(model: Model, name: str) -> str:
-    """Return the name of a frame or body of the model; raise an error if there is none of that name."""
+    """Return the name of a frame or body of the model; an unknown name is an error."""
     try:
         return model.frame(name).name
     except AttributeError:

@@ -1,4 +1,4 @@
-"""What callers may give as targets of frames, and how it is read."""
+"""Targets of frames for inverse kinematics: the accepted forms, and how they are read and checked."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from dalembert.spatial import Placement
 __all__ = ["TargetPart", "read_array", "read_configuration", "read_targets"]
 
 ROTATION_TOLERANCE = 1e-5
-"""How far R^T R of a target may be from one; single precision is much nearer."""
+"""Largest deviation of a target's R^T R from the identity; single precision is much nearer."""
 
 
 class TargetPart(NamedTuple):
-    """A target: its frame, the pose as far as it is prescribed, and the weights (position, orientation)."""
+    """A target: its frame, the prescribed parts of its pose, and the weights (position, orientation)."""
 
     frame: str
     rotation: Array | None

@@ -13,8 +13,8 @@ from dalembert.model.tree import Tree
 
 __all__ = ["CONTROL"]
 
-ROWS: Final = 6
-"""Numbers for each row of a pose, angular first; a task that minds less reads its part of them."""
+POSE_ROWS: Final = 6
+"""Rows of a pose task, angular first; a task of position or rotation alone reads three of them."""
 
 
 def _feedback_linearization(
@@ -86,7 +86,7 @@ def _velocity(model: Model) -> tuple[int, ...]:
     return (model.nv,)
 
 
-def _fixed(*shape: int) -> Callable[[Model], tuple[int, ...]]:
+def _constant_shape(*shape: int) -> Callable[[Model], tuple[int, ...]]:
     return lambda model: shape
 
 
@@ -104,11 +104,11 @@ PD_SHAPES: Final = {
 }
 
 TASK_SHAPES: Final = {
-    **dict.fromkeys(("stiffness", "damping", "velocity", "acceleration"), _fixed(ROWS)),
-    "position": _fixed(3),
-    "rotation": _fixed(3, 3),
+    **dict.fromkeys(("stiffness", "damping", "velocity", "acceleration"), _constant_shape(POSE_ROWS)),
+    "position": _constant_shape(3),
+    "rotation": _constant_shape(3, 3),
     "null_space": _velocity,
-    "regularization": _fixed(),
+    "regularization": _constant_shape(),
 }
 
 CONTROL: Final[dict[str, LibraryFunction]] = {

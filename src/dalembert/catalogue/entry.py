@@ -1,4 +1,4 @@
-"""What a public function is made of: an algorithm by each of its methods, and the arrays it takes."""
+"""Entries of the catalogue: the methods, arguments and preconditions of a public function."""
 
 from __future__ import annotations
 

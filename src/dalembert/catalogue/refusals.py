@@ -58,7 +58,7 @@ _REGULAR_COORDINATES: Final = Refusal(
 )
 
 HAS_INVERSE: Final = (_MOVES_INERTIA, _REGULAR_COORDINATES)
-"""Of functions that divide by the mass matrix."""
+"""Preconditions of functions that divide by the mass matrix."""
 
 
 def _cannot_be_normalized(model: Any, q: Sequence[Scalar]) -> Scalar:

@@ -1,4 +1,4 @@
-"""The functions of kinematic trees and of what is built on them."""
+"""Catalogue entries of kinematic trees and functions built on them."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from dalembert.model.user_constraints import carried
 from dalembert.model.values import rebuilt
 from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3
 
-__all__ = ["add_contact", "attach", "lock", "lumped", "rechecked", "tree", "with_ground"]
+__all__ = ["add_contact", "attach", "lock", "lumped", "rebuild_checked", "tree", "with_ground"]
 
 Rename = Callable[[str], str]
 
@@ -125,7 +125,7 @@ def tree(model: Model) -> Model:
     return rebuilt(model, loops=(), constraints=(), closure=None)
 
 
-def rechecked(model: Model, *, inertia: Literal["strict", "as_given"]) -> Model:
+def rebuild_checked(model: Model, *, inertia: Literal["strict", "as_given"]) -> Model:
     """Return the same model rebuilt through the builder's checks."""
     builder = ModelBuilder(gravity=model.gravity, name=model.name)
     for body in model.bodies:

@@ -89,7 +89,7 @@ def with_values(
     model: Model, new: Mapping[str, Any], *, inertia: Literal["strict", "as_given"] = "strict"
 ) -> Model:
     """Return the model with other numbers, checked as in the builder; axes are normalised."""
-    from dalembert.model.surgery import rechecked
+    from dalembert.model.surgery import rebuild_checked
 
     numbers: dict[str, Any] = {}
     joints: dict[int, Joint] = {}
@@ -105,7 +105,7 @@ def with_values(
         dataclasses.replace(body, joint=joints[body.index]) if body.index in joints else body
         for body in changed.bodies
     ]
-    return rechecked(rebuilt(changed, bodies=bodies), inertia=inertia)
+    return rebuild_checked(rebuilt(changed, bodies=bodies), inertia=inertia)
 
 
 def rebuilt(model: Model, **parts: Any) -> Model:
