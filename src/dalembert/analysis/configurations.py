@@ -1,4 +1,4 @@
-"""What the functions of analysis take: a model, and where it stands."""
+"""Checks of the arguments of analysis functions: models, configurations and times."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = npt.NDArray[np.float64]
 
 
 def require_model(model: Model, function: str) -> None:
-    """Refuse what is no model."""
+    """Raise an error if the argument is not a Model."""
     if not isinstance(model, Model):
         raise no_model(function, model)
 

@@ -71,7 +71,7 @@ def per_direction(
 
 
 def positive_gain(name: str, gain: Array) -> Array:
-    """Refuse a negative gain, which pushes away from the target."""
+    """Return the gain after checking that it is not negative; a negative gain drives away from the target."""
     if not is_foreign(gain) and np.any(gain < 0.0):
         raise ArgumentError(f"{name} has negative numbers, which drive the system away; give gains >= 0")
     return gain

@@ -21,31 +21,32 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
-    "DEGREE",
-    "LEAST_KNOTS",
+    "SPLINE_DEGREE",
+    "MIN_KNOTS",
     "ORDER",
     "SplinePoints",
     "end_controls",
     "gauss_points",
     "second_step",
-    "smoothest",
+    "smoothest_controls",
     "spline_points",
 ]
 
 Array = npt.NDArray[np.float64]
 
-DEGREE: Final = 5
-ORDER: Final = DEGREE + 1
-"""Control values that count at one time."""
+SPLINE_DEGREE: Final = 5
+ORDER: Final = SPLINE_DEGREE + 1
+"""Number of control values that contribute at one time."""
 
-LEAST_KNOTS: Final = 4
-"""Fewer knots would leave no freedom where accelerations are given at both ends."""
+MIN_KNOTS: Final = 4
+"""With fewer knots there is no freedom left if accelerations are given at both ends."""
 
 
 class SplinePoints(NamedTuple):
-    """Times (m,) [s] along a spline.
+    """The times (m,) [s] on a spline, with the control values that contribute and their weights.
 
-    `first (m,)`: the first control value that counts; `weights (m, 3, 6)` of six in x, x' [1/s], x'' [1/s^2].
+    `first (m,)`: the first of six contributing control values; `weights (m, 3, 6)` in x, x' [1/s], x''
+    [1/s^2].
     """
 
     time: Array
@@ -60,12 +61,14 @@ def spline_points(knots: int, duration: float, time: Array) -> SplinePoints:
     h = duration / (knots - 1)
     u = np.clip(np.asarray(time, float) / h, 0.0, knots - 1.0)
     span = np.minimum(np.floor(u), knots - 2).astype(np.intp)
-    places = np.concatenate([np.zeros(DEGREE), np.arange(float(knots)), np.full(DEGREE, knots - 1.0)])
+    places = np.concatenate(
+        [np.zeros(SPLINE_DEGREE), np.arange(float(knots)), np.full(SPLINE_DEGREE, knots - 1.0)]
+    )
     weights = np.empty((len(u), 3, ORDER))
     for order in range(3):
-        values = _values(places, span, u, DEGREE - order)
-        for degree in range(DEGREE - order + 1, DEGREE + 1):
-            values = _raised(places, span, values, degree)
+        values = _values(places, span, u, SPLINE_DEGREE - order)
+        for degree in range(SPLINE_DEGREE - order + 1, SPLINE_DEGREE + 1):
+            values = _raise_degree(places, span, values, degree)
         weights[:, order] = values / h**order
     return SplinePoints(np.asarray(time, float), span, weights)
 
@@ -78,15 +81,14 @@ def gauss_points(knots: int, duration: float, each: int) -> tuple[SplinePoints, 
     return spline_points(knots, duration, time.ravel()), np.tile(0.5 * h * shares, knots - 1)
 
 
-def smoothest(knots: int, duration: float, start: Array, end: Array) -> Array:
-    """Return the control values (K + 4, n) of the spline with these ends that minimises the integral of
-    x''^2.
+def smoothest_controls(knots: int, duration: float, start: Array, end: Array) -> Array:
+    """Return control values (K + 4, n) of the spline with these ends that minimises the integral of x''^2.
 
-    `start` and `end`: x, x' and, where it is given, x'', (2 or 3, n). With no more than rates given this is
-    the cubic through both ends.
+    `start` and `end`: x, x' and optionally x'', (2 or 3, n). Without x'' the result is the cubic through both
+    ends.
     """
     h = duration / (knots - 1)
-    controls = np.zeros((knots + DEGREE - 1, start.shape[1]))
+    controls = np.zeros((knots + SPLINE_DEGREE - 1, start.shape[1]))
     controls[: len(start)] = end_controls(h, start)
     controls[len(controls) - len(end) :] = end_controls(-h, end)[::-1]
     points, shares = gauss_points(knots, duration, 3)  # exact: x'' is of the third degree
@@ -102,7 +104,7 @@ def end_controls(h: float, given: Array) -> Array:
     """Return the control values (2 or 3, n) at the first end from x, x' and optionally x'', by (2); -h for
     the last end.
     """
-    first = h / DEGREE * given[1]
+    first = h / SPLINE_DEGREE * given[1]
     controls = [given[0], given[0] + first]
     if len(given) == 3:
         controls.append(controls[1] + second_step(h, first, given[2]))
@@ -121,7 +123,7 @@ def _values(places: Array, span: npt.NDArray[np.intp], u: Array, degree: int) ->
     for p in range(1, degree + 1):
         grown = np.zeros((len(u), p + 1))
         for k in range(p):
-            left, right = places[span + DEGREE - p + 1 + k], places[span + DEGREE + 1 + k]
+            left, right = places[span + SPLINE_DEGREE - p + 1 + k], places[span + SPLINE_DEGREE + 1 + k]
             share = values[:, k] / (right - left)
             grown[:, k] += (right - u) * share
             grown[:, k + 1] += (u - left) * share
@@ -129,13 +131,13 @@ def _values(places: Array, span: npt.NDArray[np.intp], u: Array, degree: int) ->
     return values
 
 
-def _raised(places: Array, span: npt.NDArray[np.intp], values: Array, degree: int) -> Array:
+def _raise_degree(places: Array, span: npt.NDArray[np.intp], values: Array, degree: int) -> Array:
     """Return the rates of the basis functions of a degree from values (or rates) of those one degree
     lower.
     """
     rates = np.zeros((len(values), degree + 1))
     for k in range(degree):
-        left, right = places[span + DEGREE - degree + 1 + k], places[span + DEGREE + 1 + k]
+        left, right = places[span + SPLINE_DEGREE - degree + 1 + k], places[span + SPLINE_DEGREE + 1 + k]
         share = degree * values[:, k] / (right - left)
         rates[:, k] -= share
         rates[:, k + 1] += share

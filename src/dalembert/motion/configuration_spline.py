@@ -28,7 +28,7 @@ import numpy.typing as npt
 from dalembert.errors import ArgumentError
 from dalembert.model.joints import Composite, Free, Joint, Planar, Spherical
 from dalembert.model.model import Model
-from dalembert.motion.bspline import DEGREE, ORDER, SplinePoints, second_step, smoothest
+from dalembert.motion.bspline import ORDER, SPLINE_DEGREE, SplinePoints, second_step, smoothest_controls
 from dalembert.scalar import Scalar
 from dalembert.spatial import Mat3, Vec3
 from dalembert.spatial.exponential import (
@@ -64,7 +64,7 @@ class Controls(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A joint, or a member of a composite joint: where it stands in q, in v and among the rotations."""
+    """A joint or a member of a composite joint, with its slices of q and v and its index among rotations."""
 
     joint: Joint
     q: slice
@@ -74,7 +74,7 @@ class _Part(NamedTuple):
 
 @final
 class ConfigurationSpline:
-    """The splines of a model's configurations."""
+    """Splines of a model's configurations."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -95,10 +95,10 @@ class ConfigurationSpline:
         """Rows of anchors: one a rotation; where there is none, one that nothing uses."""
         plain = [range(part.v.start, part.v.stop) for part in self.parts if _is_plain(part.joint)]
         self.plain = np.array([k for places in plain for k in places], np.intp)
-        """Places in v of the coordinates that are splines themselves."""
+        """Indices in v of the coordinates that are splines themselves."""
         places_q = [range(p.q.start, p.q.stop) for p in self.parts if _is_plain(p.joint)]
         self.plain_q = np.array([k for places in places_q for k in places], np.intp)
-        """Their places in q."""
+        """Indices of these coordinates in q."""
 
     def motion(
         self,
@@ -146,7 +146,7 @@ class ConfigurationSpline:
                     row[part.v.start + j] = _sum(given[part.v], column)
         return result
 
-    def sampled(self, controls: Controls, points: SplinePoints) -> tuple[Array, Array, Array]:
+    def sample(self, controls: Controls, points: SplinePoints) -> tuple[Array, Array, Array]:
         """Return q (m, nq), v and a (m, nv) at the times of the points."""
         count = len(points.time)
         window = points.first[:, None] + np.arange(ORDER)
@@ -165,13 +165,13 @@ class ConfigurationSpline:
         rotations in the rotation vector relative to the start.
         """
         h = duration / (knots - 1)
-        count = knots + DEGREE - 1
+        count = knots + SPLINE_DEGREE - 1
         controls = Controls(
             np.zeros((count, self.model.nv)), np.tile([1.0, 0.0, 0.0, 0.0], (count, self.turns, 1))
         )
         for part in self.parts:
             first, last = (_rates(part, *state) for state in (start, end))
-            controls.values[:, part.v] = smoothest(knots, duration, first, last)
+            controls.values[:, part.v] = smoothest_controls(knots, duration, first, last)
             if isinstance(part.joint, Spherical | Free):
                 at = 3 if isinstance(part.joint, Free) else 0
                 ends = [[float(x) for x in state[0][part.q][at : at + 4]] for state in (start, end)]
@@ -242,13 +242,13 @@ def _turning(
     for j in range(1, len(controls)):
         s, rate, second = (_total(row[j:]) for row in weights)
         d = quaternion_difference(controls[j - 1], controls[j])
-        turn, omega, alpha = _turned(turn, omega, alpha, d, s, rate, second)
+        turn, omega, alpha = _multiply_exponential(turn, omega, alpha, d, s, rate, second)
     for axis, own in zip(_AXES, zip(*shift) if shift is not None else ()):
-        turn, omega, alpha = _turned(turn, omega, alpha, axis, *own)
+        turn, omega, alpha = _multiply_exponential(turn, omega, alpha, axis, *own)
     return turn, omega, alpha
 
 
-def _turned(
+def _multiply_exponential(
     turn: list[Scalar], omega: Vec3, alpha: Vec3, d: Vec3, s: Scalar, rate: Scalar, second: Scalar
 ) -> tuple[list[Scalar], Vec3, Vec3]:
     """Multiply a rotation by one more factor exp(s d); return it with its rates, by (2) and (3)."""
@@ -298,7 +298,7 @@ def _turns(
     start_q, end_q = ends
     phi = quaternion_difference(start_q, end_q)
     last = np.array([list(phi), list(so3_right_jacobian_inverse(phi) @ Vec3(*end[1]))], float)
-    vectors = smoothest(knots, duration, np.array([np.zeros(3), start[1]]), last)
+    vectors = smoothest_controls(knots, duration, np.array([np.zeros(3), start[1]]), last)
     turns = np.array([quaternion_product(start_q, quaternion_exp(Vec3(*row))) for row in vectors], float)
     forward, backward = _steps(h, start), _steps(-h, end)
     turns[0] = start_q
@@ -314,17 +314,17 @@ def _steps(h: float, given: Array) -> list[Vec3]:
     """Return the first one or two rotation steps from an end inward, each in the coordinates of the step
     before.
     """
-    first = h / DEGREE * given[1]
+    first = h / SPLINE_DEGREE * given[1]
     steps = [Vec3(*first)]
     if len(given) == 3:
         second = Vec3(*second_step(h, first, given[2]))
         # Seen from the start the second turn is in the coordinates after the first already; from the end it
         # is d in the end's coordinates that (3) speaks of.
-        steps.append(second if h > 0.0 else _turned_back(steps[0], second))
+        steps.append(second if h > 0.0 else _rotate_back(steps[0], second))
     return steps
 
 
-def _turned_back(first: Vec3, second: Vec3) -> Vec3:
+def _rotate_back(first: Vec3, second: Vec3) -> Vec3:
     inverse = quaternion_conjugate(quaternion_exp(first))
     turned: Vec3 = rotation_of_quaternion(inverse) @ second
     return turned

@@ -1,13 +1,13 @@
-"""From positions over time to velocities and accelerations, on whatever manifold the joints live.
+"""Differentiation of positions over time to velocities and accelerations, on the joints' manifolds.
 
 A joint relates the rates of its position variables to its velocity by dq/dt = Q(q) v. The rates are the
 slopes of splines through the samples of q, and
 
     v = (Q^T Q)^-1 Q^T dq/dt                                                        (1)
 
-which leaves out what a spline through unit quaternions has of motion off the unit sphere. v is a vector of
-plain functions of time, body components and all, and `a` is its derivative component by component: the
-slopes of splines through v. Both are right to the fourth order in the time between frames.
+which removes the component of a spline through unit quaternions that leaves the unit sphere. v consists of
+scalar functions of time, body components included, and `a` is its derivative component by component: the
+slopes of splines through v. Both are of fourth order in the time between frames.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dalembert.model.body import Body
 from dalembert.model.model import Model
 from dalembert.motion.spline import spline_slopes
 
-__all__ = ["continuous", "normalized", "position_rates", "velocities_and_accelerations"]
+__all__ = ["continuous", "normalize_quaternions", "position_rates", "velocities_and_accelerations"]
 
 Array = npt.NDArray[np.float64]
 
@@ -58,7 +58,7 @@ def continuous(model: Model, q: Array) -> Array:
     return result
 
 
-def normalized(model: Model, q: Array) -> Array:
+def normalize_quaternions(model: Model, q: Array) -> Array:
     """Return q with its quaternions scaled to unit norm."""
     result = q.copy()
     for body in _moving(model):
