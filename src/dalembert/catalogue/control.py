@@ -134,12 +134,12 @@ CONTROL: Final[dict[str, LibraryFunction]] = {
         {"rnea": _operational_space},
         ("q", "v", "stiffness"),
         shapes=TASK_SHAPES,
-        refusals=HAS_INVERSE,
+        preconditions=HAS_INVERSE,
     ),
     "operational_inertia": LibraryFunction(
-        {"ltdl": control_laws.operational_inertia}, ("q",), refusals=HAS_INVERSE
+        {"ltdl": control_laws.operational_inertia}, ("q",), preconditions=HAS_INVERSE
     ),
     "consistent_inverse": LibraryFunction(
-        {"ltdl": control_laws.consistent_inverse}, ("q",), refusals=HAS_INVERSE
+        {"ltdl": control_laws.consistent_inverse}, ("q",), preconditions=HAS_INVERSE
     ),
 }

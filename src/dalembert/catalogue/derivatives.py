@@ -48,7 +48,7 @@ DERIVATIVES: Final[dict[str, LibraryFunction]] = {
         ("q", "v", "a"),
         frame_free=True,
         automatic=_square(_inverse),
-        refusals=(KEEPS_CONSTRAINTS, WITHIN_REACH),
+        preconditions=(KEEPS_CONSTRAINTS, WITHIN_REACH),
     ),
     "forward_dynamics_derivatives": LibraryFunction(
         {
@@ -59,12 +59,12 @@ DERIVATIVES: Final[dict[str, LibraryFunction]] = {
         ("q", "v", "tau"),
         frame_free=True,
         automatic=_square(_forward),
-        refusals=HAS_INVERSE,
+        preconditions=HAS_INVERSE,
     ),
     "hybrid_dynamics_derivatives": LibraryFunction(
         {"spatial": _square(derivatives.hybrid_dynamics_derivatives)},
         ("q", "v", "tau", "a"),
         frame_free=True,
-        refusals=(CAN_BE_PRESCRIBED, *HAS_INVERSE),
+        preconditions=(CAN_BE_PRESCRIBED, *HAS_INVERSE),
     ),
 }

@@ -36,7 +36,7 @@ HYBRID: Final[dict[str, LibraryFunction]] = {
         ("q", "v", "tau", "a"),
         frame_free=True,
         shapes={"stabilization": lambda model: ()},
-        refusals=(CAN_BE_PRESCRIBED, *HAS_INVERSE),
+        preconditions=(CAN_BE_PRESCRIBED, *HAS_INVERSE),
     ),
     "floating_base_inverse_dynamics": LibraryFunction(
         {

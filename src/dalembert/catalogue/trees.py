@@ -55,7 +55,7 @@ TREES: Final[dict[str, LibraryFunction]] = {
         frame_free=True,
         loops=("rnea",),
         automatic=algorithms.inverse_dynamics,
-        refusals=(KEEPS_CONSTRAINTS, WITHIN_REACH),
+        preconditions=(KEEPS_CONSTRAINTS, WITHIN_REACH),
     ),
     "forward_dynamics": LibraryFunction(
         {
@@ -74,7 +74,7 @@ TREES: Final[dict[str, LibraryFunction]] = {
         frame_free=True,
         loops=("aba", "aba_spatial"),
         automatic=algorithms.forward_dynamics,
-        refusals=HAS_INVERSE,
+        preconditions=HAS_INVERSE,
     ),
     "inertial_forces": LibraryFunction(
         {"rnea": algorithms.differential_inverse_dynamics}, ("q", "a"), frame_free=True, loops=("rnea",)
@@ -93,7 +93,7 @@ TREES: Final[dict[str, LibraryFunction]] = {
         {"ltdl": square(algorithms.inverse_mass_matrix)},
         ("q",),
         frame_free=True,
-        refusals=HAS_INVERSE,
+        preconditions=HAS_INVERSE,
     ),
     "bias_forces": LibraryFunction(
         {"rnea": algorithms.bias_forces}, ("q", "v"), frame_free=True, loops=("rnea",)
@@ -119,13 +119,13 @@ TREES: Final[dict[str, LibraryFunction]] = {
     "normalize": LibraryFunction(
         {"manifold": configuration.normalize},
         ("q",),
-        refusals=(CAN_BE_NORMALIZED,),
+        preconditions=(CAN_BE_NORMALIZED,),
         unit_quaternions=False,
     ),
     "step": LibraryFunction(
         {"tree": functools.partial(algorithms.step, passive=True)},
         ("q", "v", "tau", "dt"),
         frame_free=True,
-        refusals=HAS_INVERSE,
+        preconditions=HAS_INVERSE,
     ),
 }

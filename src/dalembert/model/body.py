@@ -32,10 +32,10 @@ def _factors(placement: Placement) -> tuple[Placement, ...]:
 
 
 class JointMotion(NamedTuple):
-    """What a joint contributes at one instant (the book's jcalc), in the child's coordinates.
+    """The quantities of a joint at one instant (the book's jcalc), in the child's coordinates.
 
-    `X` the child placed in the parent (placement, then joint); `S` the motion subspace, nv columns; `v_J` =
-    S v + sigma the velocity across the joint; `c_J` = S-ring v + sigma-ring its velocity-product
+    `X`: the child placed in the parent (placement, then joint); `S`: the motion subspace, nv columns; `v_J` =
+    S v + sigma: the velocity across the joint; `c_J` = S-ring v + sigma-ring: its velocity-product
     acceleration.
     """
 
@@ -49,7 +49,7 @@ class JointMotion(NamedTuple):
 class Limits:
     """Bounds of one joint: position (nq numbers each), speed and effort (nv numbers each, not negative).
 
-    Units rad or m, rad/s or m/s, N m or N. A single number stands for every coordinate; the default is no
+    Units are rad or m, rad/s or m/s, N m or N. A single number applies to every coordinate; the default is no
     limit.
 
     >>> da.Limits(-2.0, 2.0, velocity=4.0)
@@ -64,9 +64,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Dependence:
-    """A coordinate that follows independent ones: q = offset + sum of ratio * q[place in q], v likewise.
+    """A coordinate that follows independent ones: q = offset + sum of ratio * q[index in q], v likewise.
 
-    Each term is (place in q, place in v, ratio).
+    Each term is (index in q, index in v, ratio).
     """
 
     terms: tuple[tuple[int, int, float], ...]
@@ -92,9 +92,9 @@ class Body:
     """One body of a model: its place in the tree, its joint, and its constant data in body coordinates.
 
     `index` in the regular numbering and `parent` (-1 is the world), Featherstone 2008 section 4.1.2;
-    `placement` the joint in the parent's frame (the book's X_T); `inertia` at the body's origin; `q_slice`
-    and `v_slice` where the joint stands in the model's q and v (both empty for a joint that a coupling
-    makes dependent). Per velocity variable: `armature` [kg m^2 or kg], `damping` [N m s/rad or N s/m],
+    `placement` of the joint in the parent's frame (the book's X_T); `inertia` at the body's origin; `q_slice`
+    and `v_slice`, the joint's slices of the model's q and v (both empty for a joint that a coupling makes
+    dependent). For each velocity variable: `armature` [kg m^2 or kg], `damping` [N m s/rad or N s/m],
     `friction` [N m or N], `stiffness` [N m/rad or N/m]; `rest` (nq) is the position at which the spring is
     slack.
     """

@@ -1,4 +1,4 @@
-"""What the builder refuses, and why: names, numbers, limits and inertias that no model can be built from."""
+"""Checks of the builder: names, numbers, limits and inertias."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
     "finite_value",
     "inspect",
     "is_finite",
-    "known",
+    "require_known",
     "per_coordinate",
     "placement_or_identity",
     "resolve_limits",
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 ROTATION_TOLERANCE = 1.0e-9
-"""How far R^T R may be from the identity."""
+"""Largest deviation of R^T R from the identity."""
 
 Value = TypeVar("Value")
 
@@ -68,7 +68,7 @@ def checked_joint(joint: object, what: str) -> Joint:
     return joint
 
 
-def known(index: Mapping[str, Any], name: object, place: str, kind: str = "body") -> Any:
+def require_known(index: Mapping[str, Any], name: object, place: str, kind: str = "body") -> Any:
     """Return the entry of `index` under a name; an unknown name is an error with its place and the nearest
     names.
     """
@@ -109,7 +109,7 @@ def placement_or_identity(placement: Any, what: str) -> Placement:
 
 
 def check_rotation(placement: Placement, what: str) -> None:
-    """Refuse a matrix that is not a rotation."""
+    """Raise an error for a matrix that is not a rotation."""
     if not isinstance(placement, Transform):
         return
     a, b, c, d, e, f, g, h, i = leaves(placement.R)
@@ -170,8 +170,9 @@ def resolve_limits(limits: Any, nq: int, nv: int, what: str) -> Limits:
 
 
 def inspect(bodies: Sequence[Body], policy: str) -> list[str]:
-    """Refuse what cannot be (`policy` "strict": inertias that no body has), and say what is unlikely to be
-    meant.
+    """Check the bodies: raise an error for impossible values, and return lines about implausible ones.
+
+    `policy` "strict" makes inertias that no physical body has an error.
     """
     lines = []
     has_child = {body.parent for body in bodies}

@@ -1,7 +1,7 @@
-"""The configuration space of a whole model, joint by joint: where q lives, and how v moves it.
+"""The configuration space of a model, joint by joint: integration, difference and normalisation of q.
 
-q + v is not an addition where q holds quaternions: `integrate` moves along a constant velocity,
-`difference` is its inverse. Generic over scalars; q has nq entries, v and displacements nv.
+q + v is not an addition where q holds quaternions: `integrate` moves along a constant velocity, `difference`
+is its inverse. Generic over scalars; q has nq entries, v and displacements nv.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def random_state(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Draw q uniformly within the limits and v from a unit normal distribution, clipped to the speed limits.
 
-    A joint without limits is drawn over a turn or from -1 to 1 m. Where a dependent joint follows a single
+    A joint without limits is drawn over a full turn or from -1 to 1 m. If a dependent joint follows a single
     other one, its limits bound that one too.
     """
     if (

@@ -1,8 +1,7 @@
-"""Trying out the functions that users give as constraints, when a model is built.
+"""Trial evaluations of the constraint functions of users, when a model is built.
 
-A function that takes the wrong arguments, returns something else than numbers, is not finite at the neutral
-configuration, is not linear where it must be, or does not close the loops that it is said to close, is an
-error that says so.
+An error reports a function that takes the wrong arguments, returns anything but numbers, is not finite at the
+neutral configuration, is not linear where it must be, or does not close its loops.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ if TYPE_CHECKING:
 __all__ = ["checked_closure", "checked_constraint", "takes_time"]
 
 LINEARITY_TOLERANCE: Final = 1e-6
-"""How far, relative to its size, a residual of velocity may be from a linear one."""
+"""Largest deviation of a velocity residual from linearity, relative to its size."""
 
 CLOSURE_TOLERANCE: Final = 1e-6
-"""How far [m or rad] gamma(y) may break the loops that it is said to close."""
+"""Largest error [m or rad] of gamma(y) in the loops that it closes."""
 
-NEARBY: Final = 0.01
-"""How far [m or rad] from the neutral y gamma is tried a second time."""
+TRIAL_OFFSET: Final = 0.01
+"""Distance [m or rad] from the neutral y of the second trial evaluation of gamma."""
 
 
 def takes_time(function: Callable[..., Any], arguments: Sequence[str], what: str) -> bool:
@@ -77,14 +76,14 @@ def checked_constraint(constraint: Constraint, model: Model) -> Constraint:
     v, w = rng.standard_normal((2, model.nv)).tolist()
     time = 0.0 if constraint.time_dependent else None
 
-    def tried(speed: Sequence[float]) -> list[float]:
+    def evaluate(speed: Sequence[float]) -> list[float]:
         arguments = [model, list(q)] if constraint.kind == "position" else [model, list(q), list(speed)]
         return _numbers(constraint.function, [*arguments, *([] if time is None else [time])], what)
 
-    at_rest = tried([0.0] * model.nv)
+    at_rest = evaluate([0.0] * model.nv)
     if constraint.kind == "velocity":
-        both = tried([x + y for x, y in zip(v, w)])
-        parts = zip(at_rest, tried(v), tried(w), both, strict=True)
+        both = evaluate([x + y for x, y in zip(v, w)])
+        parts = zip(at_rest, evaluate(v), evaluate(w), both, strict=True)
         for row, (zero, one, two, three) in enumerate(parts):
             size = abs(zero) + abs(one) + abs(two) + abs(three)
             if abs(three - one - two + zero) > LINEARITY_TOLERANCE * size:
@@ -139,9 +138,9 @@ def checked_closure(
 def _check_loops(closure: LoopClosure, model: Model, y: list[float]) -> None:
     """Refuse a gamma(y) that leaves loops open or breaks constraints, at the neutral y or near it."""
     time = 0.0 if model.time_dependent else None
-    for near in (y, [x + NEARBY * (1.0 + i) for i, x in enumerate(y)]):
+    for near in (y, [x + TRIAL_OFFSET * (1.0 + i) for i, x in enumerate(y)]):
         try:
-            q = closure.configuration(model, _normalized(closure, model, near), time)
+            q = closure.configuration(model, _normalize_quaternions(closure, model, near), time)
             errors = _errors(model, q, time)
         except (ArithmeticError, ValueError):
             continue  # outside of where gamma is defined, which is the user's to know
@@ -153,7 +152,7 @@ def _check_loops(closure: LoopClosure, model: Model, y: list[float]) -> None:
                 )
 
 
-def _normalized(closure: LoopClosure, model: Model, y: list[float]) -> list[float]:
+def _normalize_quaternions(closure: LoopClosure, model: Model, y: list[float]) -> list[float]:
     """Return y with its quaternions scaled to unit norm."""
     own: list[float] = []
     start = 0

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 
 from dalembert.errors import ModelError, UnknownNameError
 from dalembert.model.body import Body, Dependence
-from dalembert.model.checks import is_finite, known
+from dalembert.model.checks import is_finite, require_known
 from dalembert.model.elements import Coupling
 from dalembert.model.joints import Joint
-from dalembert.model.user_constraints import carried
+from dalembert.model.user_constraints import transfer_constraint
 
 if TYPE_CHECKING:
     from dalembert.model.model import Model
 
-__all__ = ["check_couplings", "checked_coupling", "expansion", "place_coordinates", "uncoupled"]
+__all__ = ["check_couplings", "checked_coupling", "expansion", "place_coordinates", "uncouple"]
 
 Relation = tuple[dict[str, float], float]
 """The ratios to independent joints by name, and the offset."""
@@ -61,7 +61,7 @@ def check_couplings(couplings: Iterable[Coupling], joints: Mapping[str, Joint]) 
     taken: dict[str, str] = {}
     for coupling in couplings:
         for joint, _ in coupling.coefficients:
-            kind = known(joints, joint, f'coupling "{coupling.name}"', "joint")
+            kind = require_known(joints, joint, f'coupling "{coupling.name}"', "joint")
             if (kind.nq, kind.nv) != (1, 1):
                 raise ModelError(
                     f'coupling "{coupling.name}": joint "{joint}" is of kind {kind.kind} with {kind.nv} '
@@ -98,7 +98,7 @@ def place_coordinates(bodies: Sequence[Body], couplings: Sequence[Coupling] = ()
     return placed
 
 
-def uncoupled(model: Model) -> Model:
+def uncouple(model: Model) -> Model:
     """Return the same system with the coordinates of all joints in q and v."""
     from dalembert.model.values import rebuilt
 
@@ -114,7 +114,7 @@ def uncoupled(model: Model) -> Model:
         bodies=place_coordinates(list(model.bodies)),
         couplings=(),
         constraints=[
-            dataclasses.replace(item, function=carried(item, model, lambda name: name))
+            dataclasses.replace(item, function=transfer_constraint(item, model, lambda name: name))
             for item in model.constraints
         ],
     )

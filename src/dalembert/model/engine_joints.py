@@ -1,7 +1,6 @@
-"""One joint in the convention of one engine.
+"""Conversions of the coordinates of one joint between engines.
 
-What differs between engines are the joints whose q holds rotations. For a free joint (all verified by running
-them):
+Engines differ in the joints whose q holds rotations. For a free joint (all verified by running the engines):
 
     engine      q                       v
     dalembert   position, quat wxyz     angular body, linear body
@@ -33,26 +32,26 @@ import numpy.typing as npt
 from dalembert.errors import StateError
 from dalembert.model.body import Body
 
-__all__ = ["CIRCLE", "CODECS", "Array", "Codec", "State", "unchanged"]
+__all__ = ["CIRCLE", "CODECS", "Array", "Codec", "State", "common_codec"]
 
 Array = npt.NDArray[np.floating[Any]]
 
 UNIT_TOLERANCE: Final = {"float64": 1e-6, "float32": 1e-4}
-"""How far the norm of a quaternion may be from 1."""
+"""Largest deviation of a quaternion's norm from 1."""
 
 State = tuple[Array, Array]
-"""q and v of one joint in our convention, and whatever a codec makes of them."""
+"""q and v of one joint, in our convention or in that of an engine."""
 
 
 class Codec(NamedTuple):
-    """One joint in one engine: how many numbers q has there, and the maps to and from our convention."""
+    """The conversion of one joint for one engine: its number of entries in q, and both maps."""
 
     nq: int
     read: Callable[[Body, Array, Array], State]
     write: Callable[[Body, Array, Array], State]
 
 
-def unchanged(nq: int) -> Codec:
+def common_codec(nq: int) -> Codec:
     """Return the codec of a joint that has the same convention in all engines."""
     return Codec(nq, _read_checked, _same)
 

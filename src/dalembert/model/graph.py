@@ -34,9 +34,7 @@ def _tree_parents(graph: ConnectivityGraph, tree: frozenset[str]) -> dict[str, t
 
 @dataclass(frozen=True)
 class Numbering:
-    """One regular numbering: bodies and joints in their order, and the arrays p, s, lambda (base -1, bodies
-    from 0).
-    """
+    """A regular numbering: bodies and joints in order, and arrays p, s, lambda (base -1, bodies from 0)."""
 
     bodies: tuple[str, ...]
     joints: tuple[str, ...]
@@ -113,8 +111,8 @@ class ConnectivityGraph:
     def tree_with(self, joints: Iterable[str]) -> frozenset[str]:
         """Return a spanning tree that contains the given joints, so that none of them is a loop joint.
 
-        Chosen for joints with motors or springs, it leaves the loop joints passive, and their active forces
-        tau^a vanish (section 8.6). The other bodies are joined as near to the base as they were.
+        If these are the joints with motors or springs, the loop joints are passive and their active forces
+        tau^a vanish (section 8.6). The other bodies are joined as near to the base as possible.
         """
         wanted = list(joints)
         for name in wanted:

@@ -25,12 +25,11 @@ def _restore(content: Mapping[str, Any]) -> Model:
 
 @final
 class Model(System):
-    """A system of rigid bodies: a tree of bodies and joints, with loop joints and couplings as data, and
-    constraints as functions of the user's.
+    """A system of rigid bodies: a tree of bodies and joints, loop joints, couplings and user constraints.
 
-    Made by `ModelBuilder.build`, which checks everything; frozen; compared and hashed by content. Where
-    couplings make joints dependent, `nq`, `nv`, q, v and tau count the independent coordinates only.
-    `report` holds the warnings that building gave rise to.
+    `ModelBuilder.build` makes and checks it. A model is frozen, and compared and hashed by content. If
+    couplings make joints dependent, `nq`, `nv`, q, v and tau count the independent coordinates only. `report`
+    holds the warnings of the builder.
 
     >>> model = da.models.humanoid()
     >>> model.nq, model.nv, len(model.bodies)
@@ -62,8 +61,8 @@ class Model(System):
     def loop_clusters(self) -> tuple[tuple[str, ...], ...]:
         """Return the loop joints and user constraints in minimal sets that share no joint with one another.
 
-        Each set has its own block of K (Featherstone 2008 section 8.9): `algorithms.constraints.clusters`
-        gives the joints as well.
+        Each set has its own block of K (Featherstone 2008 section 8.9); `algorithms.constraints.clusters`
+        returns the joints as well.
         """
         from dalembert.model.clusters import loop_clusters
 
@@ -73,7 +72,7 @@ class Model(System):
         """Return the same system without its couplings, with every joint's own coordinates in q and v."""
         from dalembert.model import coupling
 
-        return coupling.uncoupled(self)
+        return coupling.uncouple(self)
 
     def expansion(self) -> tuple[list[list[float]], list[float]]:
         """Return (G, g) with v_full = G v (nv_full x nv) and, for joints with v = dq/dt, q_full = G q + g."""
@@ -109,7 +108,7 @@ class Model(System):
         """Return the model with every fixed body merged into its parent; the body's frame keeps its name."""
         from dalembert.model import surgery
 
-        return surgery.lumped(self)
+        return surgery.merge_fixed_bodies(self)
 
     def tree(self) -> Model:
         """Return the spanning tree: this model without loop joints and other constraints."""
@@ -127,8 +126,9 @@ class Model(System):
     ) -> Model:
         """Return the model with a horizontal plane at z = height [m] fixed to the world.
 
-        `friction` is the coefficient of sliding; of two shapes that have one of their own the larger holds,
-        and without any it is 1. `restitution` is the ratio of normal velocities.
+        `friction` is the coefficient of sliding friction. A contact uses the larger of the two shapes'
+        coefficients; if only one shape defines friction, its value is used, and if neither does, it is 1.
+        `restitution` is the ratio of normal velocities after and before an impact.
 
         >>> da.models.humanoid().with_ground(friction=0.8).world_shapes[0].kind
         'plane'
@@ -138,9 +138,7 @@ class Model(System):
         return surgery.with_ground(self, height, friction=friction, restitution=restitution, name=name)
 
     def value(self, name: str) -> Any:
-        """Return a named number or array of the model, such as "upper.mass" or "elbow.placement"; arrays are
-        read-only.
-        """
+        """Return a named number or read-only array, such as "upper.mass" or "elbow.placement"."""
         from dalembert.model import values
 
         return values.value(self, name)
@@ -206,7 +204,7 @@ class Model(System):
 
 
 def require_model(model: object) -> Model:
-    """Return a model; anything else, a builder too, is refused."""
+    """Return the model; any other object, also a builder, is an error."""
     if isinstance(model, Model):
         return model
     raise DtypeError(

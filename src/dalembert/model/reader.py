@@ -1,4 +1,4 @@
-"""Strict reading of saved models: bounded text, known entries, numbers that are numbers."""
+"""A strict reader of saved models: bounded text, known entries, checked numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dalembert.spatial import AxialScrew, Mat3, RigidInertia, ScrewChain, SymMat
 __all__ = ["MAX_TEXT_BYTES", "Reader", "parse", "restored_joint"]
 
 MAX_TEXT_BYTES = 64 * 2**20
-"""Longer texts are refused before they are parsed."""
+"""Longer texts are rejected before they are parsed."""
 
 MAX_DIGITS = 308
 """Digits of a whole number, so that every one of them is in the range of floats."""
@@ -59,7 +59,7 @@ def parse(text: str | bytes) -> Any:
 
 
 def _refuse_nesting(data: Any) -> None:
-    """Refuse data nested too deeply for the readers of nested parts."""
+    """Raise an error for data nested too deeply for the recursive readers."""
     waiting = [(data, 0)]
     while waiting:
         item, depth = waiting.pop()
@@ -72,8 +72,8 @@ def _refuse_nesting(data: Any) -> None:
 def restored_joint(data: Any) -> Joint:
     """Return the joint described by `to_data`, bit for bit.
 
-    Constructors normalise axes, which may change the last bit of one that has unit length already; numbers
-    that differ from the saved ones by no more than that are taken as they were saved.
+    Constructors normalise axes, which may change the last bit of a unit axis; numbers that differ from the
+    saved ones by no more than that are replaced by the saved ones.
     """
     joint = joint_from_data(data)
     saved, made = _joint_numbers(data), joint.parameters()
@@ -100,7 +100,7 @@ def _short(value: Any) -> str:
 
 
 class Reader:
-    """One object of the text: takes entries by name and type, refuses what is missing or left over."""
+    """A reader of one JSON object: takes entries by name and type, and rejects missing and unknown ones."""
 
     def __init__(self, data: Any, place: str) -> None:
         if not isinstance(data, Mapping):
@@ -131,7 +131,7 @@ class Reader:
         return found
 
     def items(self, key: str, missing: Sequence[Any] | None = None) -> list[Any]:
-        """Return the list under a key, or `missing` if there is none."""
+        """Return the list under a key; a missing key gives `missing`."""
         if missing is not None and key not in self._data:
             return list(missing)
         found = self.take(key)

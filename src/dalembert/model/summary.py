@@ -1,4 +1,4 @@
-"""A model as a table that people read."""
+"""The summary of a model as a table of text."""
 
 from __future__ import annotations
 

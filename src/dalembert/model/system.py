@@ -1,4 +1,4 @@
-"""What a model holds, by name and number, and that it cannot change."""
+"""The elements of a model by name and number, frozen after construction."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _text(name: object) -> str:
 
 
 class System(Tree):
-    """Abstract base of `Model`: its elements, their names and numbers, and the connectivity of the tree."""
+    """Abstract base of `Model`: its elements by name and number, and the connectivity of the tree."""
 
     __slots__ = (
         "_digest",
@@ -84,11 +84,11 @@ class System(Tree):
     contact_exclusions: tuple[tuple[str, str], ...]
     """Pairs of bodies, or a body and "world", that never touch; a body and its parent never do anyway."""
     contact_pairs: tuple[ShapePair, ...]
-    """Pairs of shapes that may touch whatever their masks and bodies say."""
+    """Pairs of shapes that may touch regardless of their masks and bodies."""
     name: str
     report: tuple[str, ...]
     functions: dict[Any, Any]
-    """What has been compiled for this model, by whoever compiles; no part of its content."""
+    """Cache of the functions compiled for this model; not part of its content."""
     _digest: str | None
 
     def __init__(
@@ -200,7 +200,7 @@ class System(Tree):
 
     @property
     def state_of_functions(self) -> str:
-        """A digest of what functions of the caller's in it compute now; "" where there are none."""
+        """The digest of what the model's Python functions compute now; "" if it contains none."""
         return self.functions.state() if isinstance(self.functions, WatchedFunctions) else ""
 
     @property

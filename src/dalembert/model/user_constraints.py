@@ -31,7 +31,7 @@ __all__ = [
     "KnownFunction",
     "LoopClosure",
     "as_list",
-    "carried",
+    "transfer_constraint",
     "moving_bodies",
 ]
 
@@ -42,7 +42,7 @@ KINDS: Final[dict[str, tuple[str, ...]]] = {"position": ("model", "q"), "velocit
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Constraint:
-    """A function of the user's, of one of the KINDS, that a motion must keep at zero: `size` residuals."""
+    """A user's function of one of the KINDS that a motion must keep at zero: `size` residuals."""
 
     name: str
     kind: str
@@ -69,9 +69,9 @@ class Constraint:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class LoopClosure:
-    """q = gamma(y): every position from those of the independent joints (Featherstone 2008 Eq. 8.56).
+    """The loop closure q = gamma(y): all positions from the independent ones (Featherstone 2008 Eq. 8.56).
 
-    `positions` and `velocities`: where y stands in q, and its rates in v.
+    `positions` and `velocities`: the indices of y in q, and of its rates in v.
     """
 
     function: Callable[..., Any]
@@ -96,7 +96,7 @@ class LoopClosure:
 
 
 class KnownFunction(ABC):
-    """Abstract: a function of the library's own, which its data tell from others in every process."""
+    """Abstract base of the library's own functions, which their data identify in every process."""
 
     __slots__ = ()
 
@@ -112,10 +112,10 @@ class KnownFunction(ABC):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class CarriedFunction(KnownFunction):
-    """A constraint of one model in another that surgery made of it: it still sees its own model's q and v.
+    """A constraint transferred to a model that surgery made; it still sees its own model's q and v.
 
-    `names`: the body of the new model for each independent body of `model`; `locked`: its position instead,
-    where surgery took its freedom.
+    `names`: the body of the new model for each independent body of `model`; `locked`: the body's position
+    instead, if surgery removed its freedom.
     """
 
     constraint: Constraint
@@ -142,7 +142,7 @@ def moving_bodies(model: Model) -> list[Body]:
     return [body for body in model.bodies if body.dependence is None and body.nq > 0]
 
 
-def carried(
+def transfer_constraint(
     constraint: Constraint,
     model: Model,
     rename: Callable[[str], str],

@@ -1,11 +1,11 @@
-"""The numbers of a model by name: read, replaced, or handed in at run time.
+"""The numbers of a model by name: reading, replacing, and passing them at run time.
 
     <body>.mass  .com  .inertia (3x3 at the centre of mass)
     <joint>.placement (3x4, [R | p])  and the joint's own parameters, such as .axis or .pitch
     <joint>.armature  .damping  .friction  .stiffness  .rest  .lower  .upper  .velocity  .effort
     gravity
 
-Values of one-DoF joints are single numbers, others have one entry a coordinate.
+Values of one-DoF joints are single numbers, others have one entry for each coordinate.
 """
 
 from __future__ import annotations
@@ -80,8 +80,10 @@ def replace_values(model: Model, new: Mapping[str, Any]) -> Model:
         if name != "gravity":
             body, part = _locate(model, name)
             changes.setdefault(body.index, {})[part] = (name, given)
-    bodies = [_changed(body, changes[body.index]) if body.index in changes else body for body in model.bodies]
-    _refuse_carried(model, changes.values())
+    bodies = [
+        _replace_values(body, changes[body.index]) if body.index in changes else body for body in model.bodies
+    ]
+    _reject_transferred(model, changes.values())
     return rebuilt(model, bodies=bodies, gravity=gravity)
 
 
@@ -115,8 +117,8 @@ def rebuilt(model: Model, **parts: Any) -> Model:
     return Model(**(model.content() | parts))
 
 
-def _refuse_carried(model: Model, changes: Iterable[Mapping[str, Any]]) -> None:
-    """Refuse other geometry under a constraint that goes on seeing the model it was written for."""
+def _reject_transferred(model: Model, changes: Iterable[Mapping[str, Any]]) -> None:
+    """Raise an error for new geometry under a constraint that still sees the model it was written for."""
     held = [item.name for item in model.constraints if isinstance(item.function, CarriedFunction)]
     dynamic = {*BODY_VALUES, *VELOCITY_VALUES, "rest", *LIMIT_VALUES}
     geometric = [name for parts in changes for part, (name, _) in parts.items() if part not in dynamic]
@@ -142,7 +144,7 @@ def _joint_parts(body: Body) -> tuple[str, ...]:
     return ("placement", *body.joint.parameter_names, *moving)
 
 
-def _changed(body: Body, parts: Mapping[str, tuple[str, Any]]) -> Body:
+def _replace_values(body: Body, parts: Mapping[str, tuple[str, Any]]) -> Body:
     """Return the body with some values replaced."""
     fields: dict[str, Any] = {}
     if any(part in parts for part in BODY_VALUES):

@@ -1,14 +1,14 @@
-"""The contract that every joint fulfils, and what can be said once for all of them.
+"""The interface of all joints, and its default implementations.
 
 A joint constrains the motion of its successor frame F_s relative to its predecessor frame F_p (Featherstone
 2008, sections 3.5 and 4.4):
 
-    v_J = S(q, t) v + sigma(q, t)                      (3.31)
-    a_J = S dv/dt + c_J + v_s x v_J,   c_J = S° v + sigma°     (3.41 to 3.43; ° is the apparent derivative in
-    F_s) f_J = T_a tau + T lambda,   T_a^T S = 1,   T^T S = 0       (3.34 to 3.36)
+    v_J = S(q, t) v + sigma(q, t)                                   (3.31)
+    a_J = S dv/dt + c_J + v_s x v_J,   c_J = S° v + sigma°          (3.41 to 3.43)
+    f_J = T_a tau + T lambda,   T_a^T S = 1,   T^T S = 0            (3.34 to 3.36)
 
-S, T, T_a, v_J and c_J are in successor coordinates. q holds nq position variables, v holds nv velocity
-variables; lengths are in metres, angles in radians.
+° is the apparent derivative in F_s. S, T, T_a, v_J and c_J are in successor coordinates. q holds nq position
+variables, v holds nv velocity variables; lengths are in metres, angles in radians.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from dalembert.spatial import Force, Motion, Placement, Transform
 __all__ = ["ExplicitConstraint", "Joint"]
 
 UNLIMITED_RANGES: dict[str, tuple[float, float]] = {"angle": (-math.pi, math.pi), "length": (-1.0, 1.0)}
-"""Where `random` draws a coordinate that has no limits, by what it measures [rad, m]."""
+"""Range in which `random` draws a coordinate without limits, by its kind [rad, m]."""
 
 
 class ExplicitConstraint(NamedTuple):
-    """X_J, S, v_J and c_J of one joint in one state: what the book's jcalc returns."""
+    """The explicit constraint X_J, S, v_J and c_J of one joint in one state: the book's jcalc."""
 
     X_J: Placement
     S: tuple[Motion, ...]
@@ -45,8 +45,8 @@ class ExplicitConstraint(NamedTuple):
 class Joint(ABC):
     """One kind of joint with its parameters: an immutable value.
 
-    A subclass gives `nq`, `nv`, `coordinates`, `transform` and `subspace`, and whatever differs from the
-    defaults below, which are those of a joint with a constant S and v = dq/dt.
+    A subclass defines `nq`, `nv`, `coordinates`, `transform` and `subspace`, and overrides the defaults
+    below, which are those of a joint with constant S and v = dq/dt.
 
     >>> X_J, S, v_J, c_J = da.Revolute((0, 0, 1)).jcalc([0.3], [2.0])
     >>> v_J.to_list()
@@ -62,7 +62,7 @@ class Joint(ABC):
     """The fields that hold numbers, in the order of `parameters`."""
 
     constant_constraint_forces: ClassVar[bool] = False
-    """Whether T is the same at every position, so that a loop joint need not find its own."""
+    """True if T is the same at every position, so that a loop joint need not find its position first."""
 
     @property
     @abstractmethod

@@ -20,8 +20,8 @@ __all__ = [
     "velocity_product",
 ]
 
-TINY = 1.0e-30
-"""A squared length below which a column counts as zero."""
+MIN_SQUARED_LENGTH = 1.0e-30
+"""Squared length below which a column counts as zero."""
 
 
 def rotations(*axes: Vec3) -> tuple[Motion, ...]:
@@ -77,7 +77,7 @@ def dual_bases(S: Sequence[Motion]) -> tuple[tuple[Force, ...], tuple[Force, ...
     Elimination finds A with A S = [1; 0]: the first nv rows of A are the columns of T_a, the rest those of T.
     """
     n = len(S)
-    rows = _reduced([[_component(column, i) for column in S] + _unit_row(i, 6) for i in range(6)], n)
+    rows = _eliminate([[_component(column, i) for column in S] + _unit_row(i, 6) for i in range(6)], n)
     columns = tuple(Force(Vec3(*row[n : n + 3]), Vec3(*row[n + 3 :])) for row in rows)
     return columns[:n], columns[n:]
 
@@ -94,7 +94,7 @@ def active_subspace_along(S: Sequence[Motion], directions: Sequence[Force]) -> t
         )
     rows = [[column.dot(force) for column in S] + _unit_row(i, n) for i, force in enumerate(directions)]
     result = []
-    for row in _reduced(rows, n):
+    for row in _eliminate(rows, n):
         column = directions[0] * row[n]
         for force, weight in zip(directions[1:], row[n + 1 :]):
             column = column + force * weight
@@ -114,9 +114,9 @@ def relative_volume(S: Sequence[Motion]) -> Scalar:
     for k, column in enumerate(columns):
         length = sum(entry * entry for entry in column)
         rest = sum(entry * entry for entry in remaining[k])
-        volume = volume * sqrt(rest / maximum(length, TINY))
+        volume = volume * sqrt(rest / maximum(length, MIN_SQUARED_LENGTH))
         for later in remaining[k + 1 :]:
-            along = sum(a * b for a, b in zip(later, remaining[k])) / maximum(rest, TINY)
+            along = sum(a * b for a, b in zip(later, remaining[k])) / maximum(rest, MIN_SQUARED_LENGTH)
             later[:] = [a - along * b for a, b in zip(later, remaining[k])]
     return volume
 
@@ -127,7 +127,7 @@ def _component(column: Motion, i: int) -> Scalar:
     return list(part)[i % 3]
 
 
-def _reduced(rows: list[list[Scalar]], n: int) -> list[list[Scalar]]:
+def _eliminate(rows: list[list[Scalar]], n: int) -> list[list[Scalar]]:
     """Reduce the first n columns of the rows to [1; 0] by Gauss-Jordan elimination with row exchange.
 
     Exchanges go through `select`, so that the entries may be traced; those of literals happen while tracing.

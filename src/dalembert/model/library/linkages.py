@@ -15,16 +15,16 @@ from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3
 __all__ = ["five_bar", "four_bar", "ladder", "slider_crank"]
 
 LIFT = (0.0, -1.0, 0.0)
-"""Turning about -y lifts a bar that lies along x."""
-PASS = 0
-"""The mask of parts that pass one another, as bars do that overlap at their pins; other shapes touch them."""
+"""Axis -y: a rotation about it lifts a bar that lies along x."""
+NO_COLLISION_MASK = 0
+"""Collision mask of parts that overlap, such as bars at their pins; other shapes may touch them."""
 
 
 def _along_x(x: float) -> Transform:
     return Transform(Mat3.identity(), Vec3(x, 0.0, 0.0))
 
 
-def _turned(angle: float, x: float = 0.0) -> Transform:
+def _rotated_frame(angle: float, x: float = 0.0) -> Transform:
     """Return a frame at (x, 0, 0), rotated upwards by an angle [rad]."""
     c, s = math.cos(angle), math.sin(angle)
     return Transform(Mat3(c, 0.0, -s, 0.0, 1.0, 0.0, s, 0.0, c), Vec3(x, 0.0, 0.0))
@@ -39,7 +39,7 @@ def _quarter(sine: float, x: float = 0.0, *, at: float = 0.0) -> Transform:
 
 def _bar(length: float, mass: float) -> tuple[RigidInertia, Capsule]:
     moment = mass * length**2 / 12.0
-    capsule = Capsule.between((0.0, 0.0, 0.0), (length, 0.0, 0.0), 0.02, collides_with=PASS)
+    capsule = Capsule.between((0.0, 0.0, 0.0), (length, 0.0, 0.0), 0.02, collides_with=NO_COLLISION_MASK)
     return RigidInertia(mass, (length / 2.0, 0.0, 0.0), (0.0, moment, moment)), capsule
 
 
@@ -70,8 +70,8 @@ def four_bar(
     builder = ModelBuilder(name="four_bar")
     placed = (
         ("crank", "world", "crank_pivot", crank, _along_x(0.0)),
-        ("coupler", "crank", "crank_pin", coupler, _turned(at_crank, crank)),
-        ("rocker", "world", "rocker_pivot", rocker, _turned(at_ground, ground)),
+        ("coupler", "crank", "crank_pin", coupler, _rotated_frame(at_crank, crank)),
+        ("rocker", "world", "rocker_pivot", rocker, _rotated_frame(at_ground, ground)),
     )
     for name, parent, joint, length, placement in placed:
         inertia, capsule = _bar(length, density * length)
@@ -107,7 +107,7 @@ def slider_crank(
         inertia=inertia,
         shapes=(capsule,),
     )
-    block = Box((0.12, 0.08, 0.08), collides_with=PASS)
+    block = Box((0.12, 0.08, 0.08), collides_with=NO_COLLISION_MASK)
     builder.add_body(
         "slider",
         "world",
@@ -161,7 +161,7 @@ def five_bar(
             f"{side}_proximal",
             Revolute(LIFT),
             f"{side}_elbow",
-            placement=_turned(angle - 0.5 * math.pi, proximal),
+            placement=_rotated_frame(angle - 0.5 * math.pi, proximal),
             inertia=inertia,
             shapes=(capsule,),
         )

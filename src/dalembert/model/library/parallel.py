@@ -10,7 +10,7 @@ from dalembert.errors import ModelError, own_errors
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Free, Prismatic, Spherical, Universal
 from dalembert.model.library.arguments import require_numbers
-from dalembert.model.library.linkages import PASS
+from dalembert.model.library.linkages import NO_COLLISION_MASK
 from dalembert.model.model import Model
 from dalembert.model.shapes import Capsule, Cylinder
 from dalembert.model.user_constraints import KnownFunction
@@ -20,7 +20,7 @@ from dalembert.spatial.rotations import rotation_of_quaternion
 
 __all__ = ["stewart"]
 
-LEGS = 6
+LEG_COUNT = 6
 
 
 @own_errors
@@ -62,7 +62,7 @@ def stewart(
         raise ModelError("stewart: base_radius, platform_radius and height must be positive")
     anchors = _anchors(base_radius, platform_radius, spread)
     builder = ModelBuilder(name="stewart")
-    plate = Cylinder(platform_radius, 0.04, collides_with=PASS)
+    plate = Cylinder(platform_radius, 0.04, collides_with=NO_COLLISION_MASK)
     builder.add_body(
         "platform",
         "world",
@@ -81,7 +81,7 @@ def stewart(
         builder.add_loop(
             f"ball{leg}", f"rod{leg}", "platform", Spherical(), None, Transform(Mat3.identity(), top)
         )
-    builder.set_actuated([f"slide{leg}" for leg in range(LEGS)])
+    builder.set_actuated([f"slide{leg}" for leg in range(LEG_COUNT)])
     if closure:
         builder.set_loop_closure(
             StewartPose(tuple(feet), tuple(top for _, top in anchors), height), ["platform"]
@@ -142,7 +142,7 @@ def _add_leg(builder: ModelBuilder, leg: int, place: Transform, length: float, m
         f"foot{leg}",
         placement=place,
         inertia=RigidInertia(mass, (0.0, 0.0, 0.5 * half), (moment, moment, thin)),
-        shapes=(Capsule.between((0.0, 0.0, 0.0), (0.0, 0.0, half), 0.03, collides_with=PASS),),
+        shapes=(Capsule.between((0.0, 0.0, 0.0), (0.0, 0.0, half), 0.03, collides_with=NO_COLLISION_MASK),),
     )
     builder.add_body(
         f"rod{leg}",
@@ -151,7 +151,7 @@ def _add_leg(builder: ModelBuilder, leg: int, place: Transform, length: float, m
         f"slide{leg}",
         placement=Transform(Mat3.identity(), Vec3(0.0, 0.0, length)),
         inertia=RigidInertia(mass, (0.0, 0.0, -0.5 * half), (moment, moment, thin)),
-        shapes=(Capsule.between((0.0, 0.0, -half), (0.0, 0.0, 0.0), 0.02, collides_with=PASS),),
+        shapes=(Capsule.between((0.0, 0.0, -half), (0.0, 0.0, 0.0), 0.02, collides_with=NO_COLLISION_MASK),),
     )
 
 

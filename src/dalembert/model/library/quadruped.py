@@ -13,7 +13,7 @@ from dalembert.spatial import Mat3, Transform, Vec3
 __all__ = ["quadruped"]
 
 HIP = (0.19, 0.05)
-"""Where the hips sit on the trunk: forward and to the side [m]."""
+"""Position of the hips on the trunk: forward and to the side [m]."""
 OFFSET, THIGH, SHANK = 0.08, 0.21, 0.21
 """From the hip's axis out to the thigh, and the lengths of thigh and shank [m]."""
 

@@ -17,10 +17,10 @@ __all__ = ["convex_hull"]
 Array = npt.NDArray[np.float64]
 Faces = npt.NDArray[np.int64]
 
-FLAT: Final = 1e-9
-"""Points that stand out of a plane by less than this share of their extent have no hull."""
+MIN_RELATIVE_THICKNESS: Final = 1e-9
+"""Thickness of the points, relative to their extent, below which they lie in a plane and have no hull."""
 TOLERANCES: Final = (1e-13, 1e-11, 1e-9, 1e-7)
-"""Shares of the extent by which a point must stand out of a face, tried in turn until the hull is closed."""
+"""Distances of a point outside a face, relative to the extent, tried in turn until the hull is closed."""
 
 
 def convex_hull(points: Array) -> tuple[Array, Faces]:
@@ -58,7 +58,11 @@ def _simplex(points: Array) -> list[int]:
     length = float(np.linalg.norm(normal))
     height = np.abs((points - points[a]) @ normal) / length if length > 0.0 else np.zeros(len(points))
     d = int(np.argmax(height))
-    if extent == 0.0 or length <= FLAT * extent * extent or height[d] <= FLAT * extent:
+    if (
+        extent == 0.0
+        or length <= MIN_RELATIVE_THICKNESS * extent * extent
+        or height[d] <= MIN_RELATIVE_THICKNESS * extent
+    ):
         raise ModelError("convex mesh: the points lie in a plane; give four or more that span a volume")
     return [a, b, c, d]
 

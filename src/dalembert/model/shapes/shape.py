@@ -1,4 +1,4 @@
-"""What every shape has, and what every shape with a volume has."""
+"""Abstract base classes of shapes and of solids."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def checked_restitution(given: Any, what: str) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Shape(ABC):
-    """Abstract base: where the shape sits on its body, how it looks, and what touches it.
+    """Abstract base: the shape's placement on its body, its appearance, and its contact properties.
 
-    `friction` holds the sliding, torsional and rolling coefficients; None: what it touches decides, and
-    between two such shapes they are `USUAL_FRICTION`. (Contact here knows sliding; the others are kept for
-    files.) `restitution` is the ratio of normal velocities.
-    `group` and `collides_with` are bit masks: shapes a and b may touch if a.group & b.collides_with or
-    b.group & a.collides_with is not zero, and both have `collision`.
+    `friction` holds the sliding, torsional and rolling coefficients. With None the other shape's are used,
+    and between two such shapes `USUAL_FRICTION`. (Contact uses the sliding coefficient; the others are kept
+    for files.) `restitution` is the ratio of normal velocities. `group` and `collides_with` are bit masks:
+    shapes a and b may touch if a.group & b.collides_with or b.group & a.collides_with is not zero, and both
+    have `collision`.
     """
 
     kind: ClassVar[str]
