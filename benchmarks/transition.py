@@ -71,7 +71,7 @@ def in_one_batch(energy: TorqueEnergy, controls: Controls) -> np.ndarray:
         moved[k, place[0] + 2, place[1]] += STEP
     window = energy.points.first[:, None] + np.arange(ORDER)
     arguments = [moved[:, window], controls.anchors[window], energy.points.weights, energy._prices]
-    found = energy._density(*arguments, energy._smoothness, check="off") @ energy._shares
+    found = energy._density(*arguments, energy._smoothness, check="off") @ energy._quadrature
     gradient = np.zeros_like(controls.values)
     gradient[2:-2] = ((found[:-1] - found[-1]) / STEP).reshape(shape)
     return gradient

@@ -10,7 +10,7 @@ import pytest
 import dalembert as da
 from dalembert import algorithms, codegen, scalar
 from dalembert.call.arguments import ArrayArgument
-from dalembert.compiler.catalogue.entry import Refusal
+from dalembert.compiler.catalogue.entry import Precondition
 from dalembert.compiler.library import library_recipe
 from dalembert.compiler.lowering import Recipe
 from dalembert.compiler.rollout_execution import compile_rollout
@@ -186,7 +186,7 @@ def grown(**options):
         "u reaches {measure:.3g}": lambda model, x, u, step, rate: u[1],
     }
     limit = {"float64": 10.0, "float32": 10.0}
-    refusals = tuple(Refusal(measure, limit, message) for message, measure in measures.items())
+    refusals = tuple(Precondition(measure, limit, message) for message, measure in measures.items())
     recipe = Recipe(
         "growing",
         growing,

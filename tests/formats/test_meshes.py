@@ -134,7 +134,7 @@ def test_an_inside_out_surface_bounds_the_same_solid() -> None:
 
 def test_sums_in_blocks_are_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = numbers(sphere(1.0, 12).inertia(mass=1.0))
-    monkeypatch.setattr(volumes, "BLOCK", 7)
+    monkeypatch.setattr(volumes, "FACES_PER_BLOCK", 7)
     np.testing.assert_allclose(numbers(sphere(1.0, 12).inertia(mass=1.0)), whole, rtol=1e-12, atol=1e-14)
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.interpolate import BSpline
 
 import dalembert as da
-from dalembert.motion.bspline import DEGREE, ORDER, gauss_points, smoothest, spline_points
+from dalembert.motion.bspline import ORDER, SPLINE_DEGREE, gauss_points, smoothest_controls, spline_points
 from dalembert.motion.configuration_spline import ConfigurationSpline, Controls
 
 KNOTS, DURATION = 7, 0.9
@@ -45,19 +45,21 @@ def curve(count: int) -> tuple[ConfigurationSpline, Controls]:
 
 def test_weights_and_their_derivatives_are_those_of_scipy() -> None:
     time = np.concatenate([[0.0], np.random.default_rng(0).uniform(0.0, DURATION, 40), [DURATION]])
-    places = np.concatenate([[0.0] * DEGREE, np.linspace(0.0, DURATION, KNOTS), [DURATION] * DEGREE])
-    controls = np.random.default_rng(1).normal(size=KNOTS + DEGREE - 1)
+    places = np.concatenate(
+        [[0.0] * SPLINE_DEGREE, np.linspace(0.0, DURATION, KNOTS), [DURATION] * SPLINE_DEGREE]
+    )
+    controls = np.random.default_rng(1).normal(size=KNOTS + SPLINE_DEGREE - 1)
     points = spline_points(KNOTS, DURATION, time)
     for order in range(3):
         ours = np.sum(points.weights[:, order] * controls[points.first[:, None] + np.arange(ORDER)], axis=1)
-        theirs = BSpline(places, controls, DEGREE).derivative(order)(time) if order else None
-        theirs = BSpline(places, controls, DEGREE)(time) if theirs is None else theirs
+        theirs = BSpline(places, controls, SPLINE_DEGREE).derivative(order)(time) if order else None
+        theirs = BSpline(places, controls, SPLINE_DEGREE)(time) if theirs is None else theirs
         np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-11)
 
 
 def test_the_smoothest_spline_between_values_and_rates_is_the_cubic() -> None:
     start, end = np.array([[1.0], [2.0]]), np.array([[0.5], [-1.0]])
-    controls = smoothest(KNOTS, 1.0, start, end)
+    controls = smoothest_controls(KNOTS, 1.0, start, end)
     points, shares = gauss_points(KNOTS, 1.0, 4)
     window = points.first[:, None] + np.arange(ORDER)
     x, rate = (np.sum(points.weights[:, k] * controls[window, 0], axis=1) for k in range(2))
@@ -71,7 +73,7 @@ def test_the_smoothest_spline_between_values_and_rates_is_the_cubic() -> None:
 def test_both_ends_are_met_on_every_manifold(count: int) -> None:
     spline, controls = curve(3) if count == 3 else (ConfigurationSpline(MODEL), None)
     controls = controls or spline.between(KNOTS, DURATION, *ends(2))
-    q, v, a = spline.sampled(controls, spline_points(KNOTS, DURATION, np.array([0.0, DURATION])))
+    q, v, a = spline.sample(controls, spline_points(KNOTS, DURATION, np.array([0.0, DURATION])))
     for k, state in enumerate(ends(count)):
         assert np.abs(da.difference(MODEL, q[k], state[0])).max() < 1e-12
         np.testing.assert_allclose(v[k], state[1], atol=1e-11)
@@ -82,9 +84,9 @@ def test_both_ends_are_met_on_every_manifold(count: int) -> None:
 def test_velocities_and_accelerations_are_derivatives() -> None:
     spline, controls = curve(3)
     time, e = np.linspace(0.02, 0.88, 9), 1e-5
-    _, v, a = spline.sampled(controls, spline_points(KNOTS, DURATION, time))
-    q_later, v_later, _ = spline.sampled(controls, spline_points(KNOTS, DURATION, time + e))
-    q_before, v_before, _ = spline.sampled(controls, spline_points(KNOTS, DURATION, time - e))
+    _, v, a = spline.sample(controls, spline_points(KNOTS, DURATION, time))
+    q_later, v_later, _ = spline.sample(controls, spline_points(KNOTS, DURATION, time + e))
+    q_before, v_before, _ = spline.sample(controls, spline_points(KNOTS, DURATION, time - e))
     np.testing.assert_allclose(da.difference(MODEL, q_before, q_later) / (2 * e), v, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose((v_later - v_before) / (2 * e), a, rtol=1e-6, atol=1e-5)
 
@@ -98,8 +100,8 @@ def test_rotations_stay_unit_and_do_not_depend_on_the_frame() -> None:
     turned = Controls(controls.values, controls.anchors @ left.T)
     points = spline_points(KNOTS, DURATION, np.linspace(0.0, DURATION, 7))
     place = MODEL.body("arm").q_slice
-    q, v, _ = spline.sampled(controls, points)
-    q_turned, v_turned, _ = spline.sampled(turned, points)
+    q, v, _ = spline.sample(controls, points)
+    q_turned, v_turned, _ = spline.sample(turned, points)
     np.testing.assert_allclose(np.linalg.norm(q[:, place], axis=1), 1.0, atol=1e-14)
     np.testing.assert_allclose(q_turned[:, place], q[:, place] @ left.T, atol=1e-13)
     own = MODEL.body("arm").v_slice

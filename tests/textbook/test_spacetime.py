@@ -29,7 +29,7 @@ def test_the_gradient_of_the_torque_energy_is_the_corrected_formula() -> None:
     controls = moved_controls(spline, 6, 0.8)
     energy = TorqueEnergy(spline, 6, 0.8, prices=np.ones(2))
     points = energy.points
-    q, v, a = spline.sampled(controls, points)
+    q, v, a = spline.sample(controls, points)
     tau = da.inverse_dynamics(ARM, q, v, a)
     shares = np.tile(0.5 * 0.16 * np.polynomial.legendre.leggauss(4)[1], 5)
     factors = da.inverse_dynamics_derivatives(ARM, q, v, a)

@@ -1,4 +1,4 @@
-"""How accurate, how sensitive, how mobile, how costly: numbers about a model rather than of its motion."""
+"""Analysis of models: accuracy, conditioning, mobility, actuation and operation counts."""
 
 from dalembert.analysis.accuracy_report import AccuracyReport, accuracy, near_singular_loops
 from dalembert.analysis.conditioning import (

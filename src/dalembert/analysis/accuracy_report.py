@@ -1,4 +1,4 @@
-"""What of a model costs digits, in plain words (Featherstone 2008 section 10.1)."""
+"""A report of the properties of a model that cost accuracy (Featherstone 2008 section 10.1)."""
 
 from __future__ import annotations
 
@@ -28,28 +28,30 @@ __all__ = ["AccuracyReport", "accuracy", "depths", "near_singular_loops"]
 
 Array = npt.NDArray[np.float64]
 
-FAR: Final = 2.0
-"""Radii of gyration from a frame to a centre of mass that cost no digits."""
-VERY_FAR: Final = 100.0
-"""Radii of gyration that cost four digits."""
-MASS_RATIO: Final = 1e3
-"""Masses of bodies of one material, one ten times as long as the other."""
-INERTIA_RATIO: Final = 1e5
-"""Their moments of inertia."""
-NEARLY_SINGULAR: Final = 1e-3
-"""Singular value of K, relative to the largest, of a loop that is about to lose or gain freedom."""
-ILL_CONDITIONED: Final = 1e4
-"""Condition number from which four digits may be lost."""
-MOST_VARIABLES: Final = 300
-"""The condition number is left out for more velocity variables: it takes their cube in time."""
+FAR_DISTANCE_RATIO: Final = 2.0
+"""Distance from a frame to the centre of mass, in radii of gyration, up to which no digits are lost."""
+VERY_FAR_DISTANCE_RATIO: Final = 100.0
+"""Distance in radii of gyration from which four digits are lost."""
+MAX_MASS_RATIO: Final = 1e3
+"""Mass ratio of two bodies of one material, one ten times as long as the other."""
+MAX_INERTIA_RATIO: Final = 1e5
+"""Ratio of the moments of inertia of such bodies."""
+NEARLY_SINGULAR_RATIO: Final = 1e-3
+"""Relative singular value of K below which a loop is near a change of its mobility."""
+ILL_CONDITIONED_LIMIT: Final = 1e4
+"""Condition number from which four digits may be lost in the accelerations."""
+MAX_VARIABLES: Final = 300
+"""The condition number is omitted for more velocity variables: its cost grows with their cube."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class AccuracyReport:
-    """What `accuracy` found: `findings`, most severe first; `condition` of M, scaled to a unit diagonal, and
-    `digits`, what it leaves of the accelerations by type of number; `depth` of the tree and `least_depth`
-    that another choice of loop joints would give.
+    """The result of `accuracy`.
+
+    `findings`, most severe first; `condition` of M scaled to a unit diagonal; `digits` of the accelerations
+    that remain correct, by float type; `depth` of the tree, and `least_depth` over other choices of loop
+    joints.
     """
 
     model: str
@@ -60,7 +62,7 @@ class AccuracyReport:
     least_depth: int
 
     def summary(self) -> str:
-        """The report as lines of text."""
+        """Return the report as text, one finding a line."""
         kept = ", ".join(f"{digits:.0f} in {dtype}" for dtype, digits in self.digits.items())
         depth = f"depth {self.depth}"
         lines = [
@@ -78,13 +80,14 @@ class AccuracyReport:
 
 @own_errors
 def accuracy(model: Model, q: npt.ArrayLike | None = None) -> AccuracyReport:
-    """error = cond(M) eps, and what makes it grow: far frames, inertia ratios, nearly singular loops.
+    """Report what increases the error = cond(M) eps: far frames, inertia ratios, nearly singular loops.
 
-    q (nq,): where the mass matrix and the loops are looked at, default neutral. Far frames are those more
-    than two radii of gyration from the centre of mass; neighbours should not differ by more than 1000 in mass
-    or 100,000 in moments of inertia (bodies of one material, one ten times as long); a loop is nearly
-    singular where a singular value of K falls below a thousandth of the largest; a spanning tree should be as
-    shallow as its loops allow. Bodies on fixed joints count as parts of those that carry them.
+    q (nq,): the configuration at which the mass matrix and the loops are evaluated, by default neutral. A
+    frame is far if it is more than two radii of gyration from the centre of mass. Neighbours should not
+    differ by more than 1000 in mass or 100,000 in moments of inertia (bodies of one material, one ten times
+    as long). A loop is nearly singular if a singular value of K is below a thousandth of the largest. A
+    spanning tree should be as shallow as its loops allow. Bodies on fixed joints are merged into those that
+    carry them.
 
     Source: Featherstone 2008 sections 10.1 and 10.2.
 
@@ -119,10 +122,10 @@ def accuracy(model: Model, q: npt.ArrayLike | None = None) -> AccuracyReport:
 
 @own_errors
 def near_singular_loops(model: Model, q: npt.ArrayLike | None = None) -> list[Finding]:
-    """Findings for loops whose equations K(q) a = k are nearly dependent at q (nq,), default neutral.
+    """Find loops whose equations K(q) a = k are nearly dependent at q (nq,), by default neutral.
 
-    That is where a singular value of K is below a thousandth of the largest, but not zero: equations that
-    depend on each other throughout, as in planar loops, do no harm.
+    A singular value of K is then below a thousandth of the largest, but not zero: equations that are always
+    dependent, as in planar loops, do no harm.
 
     Source: Featherstone 2008 section 10.1.
 
@@ -142,7 +145,7 @@ def near_singular_loops(model: Model, q: npt.ArrayLike | None = None) -> list[Fi
     if not singular.any():
         return []
     ratios = singular / singular[0]
-    small = ratios[(ratios > RANK_TOLERANCE) & (ratios < NEARLY_SINGULAR)]
+    small = ratios[(ratios > RANK_TOLERANCE) & (ratios < NEARLY_SINGULAR_RATIO)]
     if not small.size:
         return []
     return [
@@ -158,7 +161,7 @@ def near_singular_loops(model: Model, q: npt.ArrayLike | None = None) -> list[Fi
 
 
 def depths(model: Model) -> tuple[int, int]:
-    """(depth of the tree, least depth over all spanning trees of the same joints)."""
+    """Return the depth of the tree and the least depth over all spanning trees of the same joints."""
     own: list[int] = []
     for body in model.bodies:
         own.append(1 + (own[body.parent] if body.parent >= 0 else 0))
@@ -183,7 +186,7 @@ def depths(model: Model) -> tuple[int, int]:
 
 
 def _condition(model: Model, q: Array) -> float:
-    if not 0 < model.nv <= MOST_VARIABLES or constrained_inertia(model, q).shape[-1] == 0:
+    if not 0 < model.nv <= MAX_VARIABLES or constrained_inertia(model, q).shape[-1] == 0:
         return 1.0 if not model.nv else math.nan
     return float(condition_number(model, q, scaled=True))
 
@@ -197,10 +200,10 @@ def _far_frames(model: Model) -> Iterator[Finding]:
     for body in model.bodies:
         radius = radius_of_gyration(body.inertia)
         distance = math.sqrt(sum(float(x) ** 2 for x in body.inertia.com)) if body.inertia.mass > 0.0 else 0.0
-        if not 0.0 < FAR * radius < distance:
+        if not 0.0 < FAR_DISTANCE_RATIO * radius < distance:
             continue
         ratio = distance / radius
-        severity: Severity = "warning" if ratio > VERY_FAR else "note"
+        severity: Severity = "warning" if ratio > VERY_FAR_DISTANCE_RATIO else "note"
         yield Finding(
             severity,
             "far frame",
@@ -216,8 +219,13 @@ def _inertia_ratios(model: Model) -> Iterator[Finding]:
             continue
         parent = model.bodies[body.parent]
         pairs = (
-            ("mass", float(body.inertia.mass), float(parent.inertia.mass), MASS_RATIO),
-            ("moment of inertia", _moment(model, body.index), _moment(model, parent.index), INERTIA_RATIO),
+            ("mass", float(body.inertia.mass), float(parent.inertia.mass), MAX_MASS_RATIO),
+            (
+                "moment of inertia",
+                _moment(model, body.index),
+                _moment(model, parent.index),
+                MAX_INERTIA_RATIO,
+            ),
         )
         for name, own, other, limit in pairs:
             if own > 0.0 and other > 0.0 and max(own / other, other / own) > limit:
@@ -237,7 +245,7 @@ def _moment(model: Model, index: int) -> float:
 
 
 def _conditioning(condition: float) -> Iterator[Finding]:
-    if condition > ILL_CONDITIONED:
+    if condition > ILL_CONDITIONED_LIMIT:
         lost = "all" if math.isinf(condition) else f"up to {math.log10(condition):.0f}"
         yield Finding(
             "warning",

@@ -1,4 +1,4 @@
-"""Whether a system's actuators can move it as they should (Featherstone 2008 section 8.12)."""
+"""Actuation: whether the actuators of a system control all its freedoms (Featherstone 2008 section 8.12)."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ class Actuation:
 
     @property
     def underactuated(self) -> bool:
-        """rank(G_u) < n - r: there are motions that the actuators do not control."""
+        """True if rank(G_u) < n - r: there are motions that the actuators do not control."""
         return self.rank < self.mobility
 
     @property
     def redundant(self) -> bool:
-        """p > rank(G_u): many actuator forces produce the same motion."""
+        """True if p > rank(G_u): many actuator forces produce the same motion."""
         return self.actuators > self.rank
 
     @property
     def proper(self) -> bool:
-        """p = rank(G_u) = n - r: every motion has its own actuator forces."""
+        """True if p = rank(G_u) = n - r: every motion has unique actuator forces."""
         return not self.underactuated and not self.redundant
 
     def __str__(self) -> str:
@@ -53,11 +53,12 @@ class Actuation:
 
 
 def actuation(model: Model, q: ArrayLike | None = None, *, time: float | None = None) -> Actuation:
-    """How the actuated joints (`model.actuated`) match the freedoms of a system: rank(G_u) against n - r.
+    """Compare the rank of G_u, the motions of the actuated joints, with the freedoms n - r of a system.
 
-    G spans the motions that the constraints allow, v = G y', and G_u are its rows of actuated joints;
-    actuator forces u produce a motion if G_u^T u = G^T tau_ID. `q` `(nq,)`, default: neutral, with closed
-    loops. Both ranks may change along a motion. Featherstone 2008 section 8.12, Eq. 8.63.
+    G spans the motions that the constraints allow, v = G y', and G_u are its rows of the actuated joints
+    (`model.actuated`); actuator forces u produce a motion if G_u^T u = G^T tau_ID. `q` `(nq,)`, by default
+    neutral, must close the loops. Both ranks may change along a motion. Featherstone 2008 section 8.12, Eq.
+    8.63.
 
     >>> print(da.actuation(da.models.stewart()))
     properly actuated: 6 actuators of rank 6, mobility 6

@@ -1,4 +1,4 @@
-"""How strongly a system answers to small changes of its forces (Featherstone 2008 section 10.2)."""
+"""Sensitivity of accelerations to small changes of the forces (Featherstone 2008 section 10.2)."""
 
 from __future__ import annotations
 
@@ -27,22 +27,21 @@ __all__ = [
 Array = npt.NDArray[np.float64]
 
 RANK_TOLERANCE = 1e-9
-"""Singular values of K below this share of the largest belong to dependent equations."""
+"""Relative singular value of K below which equations count as dependent."""
 
 
 @own_errors
 def condition_number(model: Model, q: npt.ArrayLike | None = None, *, scaled: bool = False) -> Any:
-    """cond(M(q)): the greatest over the least eigenvalue of the mass matrix, a float, or `(…,)` for q `(…,
-    nq)`.
+    """Compute cond(M(q)) = the largest over the least eigenvalue of the mass matrix: `(…,)` for q `(…, nq)`.
 
-    By this factor at most, a relative error of the forces grows in the accelerations. It depends on units
-    where rotations and translations mix; `scaled` divides rows and columns by the roots of the diagonal
-    first, which removes them. q: default neutral. With closed loops M is taken on the motions that the loops
-    allow.
+    The result is a float for one q (default: neutral). It is the largest factor by which relative errors of
+    the forces grow in the accelerations. It depends on units if rotations and translations mix; `scaled`
+    divides rows and columns by the roots of the diagonal first, which removes the units. With closed loops M
+    is restricted to the motions that the loops allow.
 
     A chain of N equal links has about 4 N^4 in the worst case, stretched out; branched trees of the same
-    bodies have less, since it grows with depth. So choose the spanning tree of a mechanism with loops as
-    shallow as possible: cut each loop at the joint farthest from the base.
+    bodies have less, since the number grows with depth. So choose the spanning tree of a mechanism with loops
+    as shallow as possible: cut each loop at the joint farthest from the base.
 
     Source: Featherstone 2008 section 10.2.
 
@@ -68,7 +67,7 @@ def condition_number(model: Model, q: npt.ArrayLike | None = None, *, scaled: bo
 
 @own_errors
 def chain_condition_estimate(links: int) -> float:
-    """4 N^4: about the worst condition number of a chain of N equal links.
+    """Return 4 N^4, an estimate of the worst condition number of a chain of N equal links.
 
     Source: Featherstone 2008 section 10.2.
 
@@ -82,11 +81,11 @@ def chain_condition_estimate(links: int) -> float:
 @final
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """The answer to slightly wrong forces.
+    """The response of a system to slightly wrong forces.
 
     `desired` and `response`: accelerations (nv,) under the forces `tau` and `applied`; `force_error` and
-    `acceleration_error`: the greatest relative deviation of an entry; `amplification`: the second over the
-    first; `condition`: cond(M).
+    `acceleration_error`: the largest relative deviation of an entry; `amplification`: `acceleration_error`
+    over `force_error`; `condition`: cond(M).
     """
 
     tau: Array
@@ -110,12 +109,12 @@ def sensitivity(
     figures: int = 3,
     time: float | None = None,
 ) -> Sensitivity:
-    """a = M^-1 (tau - b) for forces as meant and as applied: how much the system amplifies the difference.
+    """Solve a = M^-1 (tau - b) for intended and applied forces, and compare their relative errors.
 
-    `tau` (nv,): the forces that were meant [N m or N]; `applied`: those that act, by default tau rounded to
-    `figures` significant figures, as imperfect motors would; q (nq,), v (nv,) default 0. Entries of a
-    relative deviation whose reference is zero are left out. `time` [s]: of models with time-dependent joints.
-    Models without loops.
+    `tau` (nv,): the intended forces [N m or N]; `applied`: the forces that act, by default tau rounded to
+    `figures` significant figures, as by imperfect motors; q (nq,); v (nv,), by default 0. Entries whose
+    reference is zero are left out of the relative deviations. `time` [s]: for models with time-dependent
+    joints. For models without loops.
 
     Source: Featherstone 2008 section 10.2.
 
@@ -129,7 +128,7 @@ def sensitivity(
     require_open_tree(model, "sensitivity")
     position, forces = _vector(q, model.nq, "q"), _vector(tau, model.nv, "tau")
     speed = np.zeros(model.nv) if v is None else _vector(v, model.nv, "v")
-    acting = _rounded(forces, figures) if applied is None else _vector(applied, model.nv, "applied")
+    acting = _round_to_figures(forces, figures) if applied is None else _vector(applied, model.nv, "applied")
     clock = instant(time, "sensitivity")
     M = np.array(algorithms.mass_matrix(model, position.tolist(), time=clock), dtype=np.float64)
     b = np.array(
@@ -150,12 +149,14 @@ def sensitivity(
 
 
 def constrained_inertia(model: Model, q: npt.ArrayLike | None = None) -> Array:
-    """M(q) `(…, nv, nv)`; with loops N^T M N, N an orthonormal basis of the motions with K v = 0."""
+    """Return M(q) `(…, nv, nv)`; with loops N^T M N, where N is an orthonormal basis of the motions with K v
+    = 0.
+    """
     positions = configurations(model, q, "condition_number")
     time = 0.0 if model.time_dependent else None
     entries = list(np.moveaxis(positions, -1, 0))
     rows = algorithms.mass_matrix(model, entries, time=time)
-    M = np.moveaxis(_stacked(rows, positions.shape[:-1]), (0, 1), (-2, -1))
+    M = np.moveaxis(_stack(rows, positions.shape[:-1]), (0, 1), (-2, -1))
     if not has_constraints(model):
         return M
     reduced = []
@@ -168,12 +169,12 @@ def constrained_inertia(model: Model, q: npt.ArrayLike | None = None) -> Array:
 
 
 def has_constraints(model: Model) -> bool:
-    """Whether loops, user constraints or a loop closure bind the coordinates."""
+    """Return whether loops, user constraints or a loop closure bind the coordinates."""
     return is_constrained(model)
 
 
 def constraint_matrix(model: Model, q: Array) -> Array:
-    """K(q) (nc, nv) of one configuration."""
+    """Return K(q) (nc, nv) at one configuration."""
     time = 0.0 if model.time_dependent else None
     found = constraint_equations(model, q.tolist(), [0.0] * model.nv, time=time)
     return np.array([[float(x) for x in row] for row in found.K], dtype=np.float64).reshape(
@@ -187,7 +188,7 @@ def _null_space(K: Array) -> Array:
     return np.asarray(V[rank:].T)
 
 
-def _stacked(rows: Any, shape: tuple[int, ...]) -> Array:
+def _stack(rows: Any, shape: tuple[int, ...]) -> Array:
     return np.array([[np.broadcast_to(x, shape) for x in row] for row in rows], dtype=np.float64)
 
 
@@ -198,7 +199,7 @@ def _vector(given: npt.ArrayLike, size: int, name: str) -> Array:
     return array
 
 
-def _rounded(values: Array, figures: int) -> Array:
+def _round_to_figures(values: Array, figures: int) -> Array:
     return np.array([float(f"{x:.{figures}g}") for x in values])
 
 

@@ -1,4 +1,4 @@
-"""What the functions of analysis take: a model, and where it stands."""
+"""Checks of the arguments of analysis functions: models, configurations and times."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Array = npt.NDArray[np.float64]
 
 
 def require_model(model: Model, function: str) -> None:
-    """Refuse what is no model."""
+    """Raise an error if the argument is not a Model."""
     if not isinstance(model, Model):
         raise no_model(function, model)
 
 
 def instant(time: float | None, function: str) -> float | None:
-    """A time [s] as one finite number, if it is given."""
+    """Return a time [s] as one finite number; None stays None."""
     if time is None:
         return None
     at = as_array("time", time, ())
@@ -32,7 +32,7 @@ def instant(time: float | None, function: str) -> float | None:
 
 
 def configurations(model: Model, q: npt.ArrayLike | None, function: str) -> Array:
-    """q `(…, nq)` as finite float64 numbers; None: neutral."""
+    """Return q `(…, nq)` as finite float64 numbers; None gives the neutral configuration."""
     require_model(model, function)
     if q is None:
         return model.neutral()
@@ -43,7 +43,7 @@ def configurations(model: Model, q: npt.ArrayLike | None, function: str) -> Arra
 
 
 def one_configuration(model: Model, q: npt.ArrayLike | None, function: str) -> Array:
-    """The same of one configuration `(nq,)`."""
+    """Return one configuration q `(nq,)` as finite float64 numbers; None gives the neutral one."""
     at = configurations(model, q, function)
     if at.ndim != 1:
         raise ShapeError(f"{function} takes one configuration ({model.nq},), q has shape {at.shape}")

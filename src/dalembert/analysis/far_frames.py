@@ -1,4 +1,4 @@
-"""What a far-away coordinate system costs in digits (Featherstone 2008 section 10.1)."""
+"""Rounding errors of a coordinate system that is far from the body (Featherstone 2008 section 10.1)."""
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ EXAMPLE_FORCE: Final = Force(Vec3(0.0, 0.0, 1.0), Vec3(-1.0, 1.0, 0.0))
 @final
 @dataclass(frozen=True, slots=True)
 class FarFrameError:
-    """`distance` from the frame to the centre of mass in radii of gyration; `condition` of the inertia there;
-    `acceleration` (6,) as computed in that frame; `error`, the largest entry of its deviation from the exact
-    acceleration, measured at the centre of mass.
+    """The error of an acceleration computed in a far frame.
+
+    `distance` from the frame to the centre of mass in radii of gyration; `condition` of the inertia in that
+    frame; `acceleration` (6,) as computed there; `error`, the largest entry of its deviation from the exact
+    acceleration, evaluated at the centre of mass.
     """
 
     distance: float
@@ -47,14 +49,15 @@ def far_frame_error(
     force: Force = EXAMPLE_FORCE,
     dtype: str = "float64",
 ) -> FarFrameError:
-    """Solve I_O a_O = f_O - v_O x* I_O v_O for a_O in a frame from which the body is far away, and compare.
+    """Solve I_O a_O = f_O - v_O x* I_O v_O for a_O in a frame far from the body, and return its error.
 
-    `offset` (3,) or, in the plane, (2,) [m]: the centre of mass seen from the frame O. `inertia` of the body;
-    `velocity` and `force`, angular first, at its centre of mass C and along the frame's axes [rad/s, m/s; N
-    m, N]. All arithmetic is done in `dtype`, with an error of about eps cond(I_O) and cond(I_O) about |c|^4;
-    the exact a_C comes from the equation at C, where it falls apart into Newton's and Euler's.
+    `offset` (3,) or, in the plane, (2,) [m]: the position of the centre of mass in the frame O. `inertia` of
+    the body; `velocity` and `force`, angular first, at its centre of mass C and along the frame's axes
+    [rad/s, m/s; N m, N]. All arithmetic is in `dtype`, with an error of about eps cond(I_O), where cond(I_O)
+    is about |c|^4. The exact a_C comes from the equation at C, where it separates into Newton's and Euler's
+    equations.
 
-    Rounding is flat while |c| is below the radius of gyration and grows with |c|^2 beyond it: keep body
+    The error is constant while |c| is below the radius of gyration and grows with |c|^2 beyond it: keep body
     frames within one or two radii of gyration of the centre of mass.
 
     Source: Featherstone 2008 section 10.1, Eq. 10.1 and Figure 10.2.
@@ -91,7 +94,9 @@ def far_frame_error(
 
 
 def radius_of_gyration(inertia: RigidInertia) -> float:
-    """sqrt(greatest moment about the centre of mass / mass) [m]; zero for particles and without mass."""
+    """Return sqrt(greatest moment about the centre of mass / mass) [m]; zero for particles and massless
+    bodies.
+    """
     mass = float(inertia.mass)
     if mass <= 0.0:
         return 0.0

@@ -1,4 +1,4 @@
-"""Mobility: how many freedoms the constraints of a system leave (Featherstone 2008 section 8.10)."""
+"""Mobility: the number of freedoms that constraints leave (Featherstone 2008 section 8.10)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ __all__ = ["ClusterMobility", "Mobility", "mobility"]
 Array = npt.NDArray[np.float64]
 
 RANK_TOLERANCE = 1e-9
-"""A singular value of K that is smaller than this beside the largest counts as zero."""
+"""Relative singular value of K below which it counts as zero."""
 
-OPEN = 1e-6
-"""A gap [rad or m] that counts as an open loop, in which a rank would say nothing about the mechanism."""
+MAX_LOOP_ERROR = 1e-6
+"""Loop error [rad or m] above which a loop is open, and the rank of K is not that of the mechanism."""
 
 
 @final
@@ -42,7 +42,7 @@ class ClusterMobility:
 
     @property
     def mobility(self) -> int:
-        """n - r."""
+        """The mobility n - r of the cluster."""
         return self.n - self.rank
 
 
@@ -70,17 +70,17 @@ class Mobility:
 
     @property
     def mobility(self) -> int:
-        """n - r (Eq. 8.52)."""
+        """The mobility n - r (Eq. 8.52)."""
         return self.n - self.rank
 
     @property
     def excess(self) -> int:
-        """n_c - r, redundant constraints: mobility = counted + excess (Eq. 8.55)."""
+        """The number n_c - r of redundant constraints: mobility = counted + excess (Eq. 8.55)."""
         return self.n_c - self.rank
 
     @property
     def overconstrained(self) -> bool:
-        """Whether constraints are redundant, so that some of their forces are not determined."""
+        """True if constraints are redundant, so that some of their forces are not determined."""
         return self.excess > 0
 
     def __str__(self) -> str:
@@ -99,11 +99,11 @@ class Mobility:
 
 
 def mobility(model: Model, q: ArrayLike | None = None, *, time: float | None = None) -> Mobility:
-    """mobility = n - r, with r the rank of K(q): the freedoms that constraints leave at a configuration.
+    """Compute mobility = n - r, where r is the rank of K(q): the freedoms that constraints leave.
 
-    `q` `(nq,)`, default: neutral; loops must be closed there (`close_loops`). r may change along a motion, so
-    that a singular configuration has a mobility of its own. Compared with the count n_tot - 6 N_L + (n_c - r)
-    of Featherstone 2008 Eqs 8.52 to 8.55.
+    `q` `(nq,)`, by default neutral; loops must be closed there (`close_loops`). r may change along a motion,
+    so that a singular configuration has its own mobility. It is compared with the count n_tot - 6 N_L + (n_c
+    - r) of Featherstone 2008 Eqs 8.52 to 8.55.
 
     >>> print(da.mobility(da.models.four_bar()))
     mobility 1: n = 3, 5 constraints of rank 2, overconstrained by 3
@@ -117,7 +117,7 @@ def mobility(model: Model, q: ArrayLike | None = None, *, time: float | None = N
         raise ShapeError(f"mobility takes one time, got shape {np.shape(time)}")
     position = at.tolist()
     gap = max(map(abs, closing_equations(model, position, time=time).gap), default=0.0)
-    if gap > OPEN:
+    if gap > MAX_LOOP_ERROR:
         raise StateError(
             f"mobility: the loops are open by {gap:.3g} (rad or m) at this q; close them with da.close_loops"
         )
@@ -151,7 +151,7 @@ def _rank(K: Array) -> tuple[int, tuple[float, ...]]:
 
 
 def _counted_in_the_plane(model: Model, q: list[float], time: float | None, user: int) -> int | None:
-    """n minus the constraints that loop joints put on motions in the plane; None for spatial systems."""
+    """Return n minus the constraints that loop joints put on planar motions; None for spatial systems."""
     poses = forward_kinematics(model, q, time=time)
     motions = [
         poses[body].inverse_apply(column).to_list()
@@ -174,7 +174,9 @@ def _counted_in_the_plane(model: Model, q: list[float], time: float | None, user
 
 
 def _plane(motions: Array) -> Array | None:
-    """The turns and shifts of the plane, 6x3, if all motions (rows) are such; None otherwise."""
+    """Return a basis (6, 3) of the plane's rotation and translations if all motions (rows) are planar, else
+    None.
+    """
     angular, linear = motions[:, :3], motions[:, 3:]
     turning = angular[np.linalg.norm(angular, axis=1) > 1e-9]
     if len(turning) == 0:

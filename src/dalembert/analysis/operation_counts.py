@@ -1,4 +1,4 @@
-"""What the library's own functions cost on a model, counted on their traces."""
+"""Operation counts of the library's functions on a model, from their traces."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ COUNTED: Final = (
 
 LOOP_METHODS: Final = ("range_space", "direct", "null_space", "loop_closure", "sparse")
 LOOP_FUNCTIONS: Final = ("constraint_jacobian", "constraint_bias", "constraint_forces")
-"""For models with constraints, and not listed for others."""
+"""Methods and functions for models with constraints, not listed for others."""
 
 WITHOUT_TIME: Final = (
     "coriolis_matrix", "coriolis_product", "mass_matrix_rate", "christoffel_symbols", "hamiltonian",
@@ -48,13 +48,13 @@ COSTLY_METHODS: Final = ("closed_form", "lagrange", "jacobians")
 """Methods of cubic and higher cost, which are written to be understood: counting them takes long, too."""
 
 MAX_BODIES: Final = 10**6
-"""Gigabytes of bodies."""
+"""This many bodies need gigabytes of memory."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """One method of one function on a model: its operations, or why it has none."""
+    """The operation count of one method of a function on a model, or the reason why it has no count."""
 
     function: str
     method: str
@@ -64,10 +64,10 @@ class Counted:
 
 @own_errors
 def count_function(model: Model, name: str, method: str | None = None) -> OperationCount:
-    """total = m + a: the operations of one sample of a public function, as it is compiled.
+    """Count the operations total = m + a of one sample of a public function, as compiled.
 
-    Multiplications include divisions, additions include subtractions, a change of sign is free. Counting is
-    exact and compiles nothing; mimic joints and loops are counted like anything else.
+    Multiplications include divisions, additions include subtractions, and a change of sign is free. The count
+    is exact and needs no compilation; mimic joints and loops are included.
 
     Source: Featherstone 2008 section 10.3.
 
@@ -86,9 +86,9 @@ def count_function(model: Model, name: str, method: str | None = None) -> Operat
 def count_methods(
     model: Model, names: Sequence[str] | None = None, *, skip: Sequence[str] = ()
 ) -> list[Counted]:
-    """total = m + a of every method of the functions of dynamics, or of those named.
+    """Count the operations total = m + a of every method of the dynamics functions, or of those named.
 
-    A method that is not for this model has no count but the reason. `skip`: methods to leave out.
+    A method that does not apply to the model has a reason instead of a count. `skip`: methods to leave out.
 
     Source: Featherstone 2008 section 10.3.
 
@@ -118,7 +118,7 @@ def count_methods(
 
 @own_errors
 def factoring_count(model: Model) -> OperationCount:
-    """M = L^T D L and one solve, with the zeros that the model's branches leave: Table 6.6, as counted.
+    """Count the operations of M = L^T D L and one solve, with branch-induced sparsity (Table 6.6).
 
     Source: Featherstone 2008 section 6.5.
 
@@ -139,9 +139,9 @@ def factoring_count(model: Model) -> OperationCount:
 
 @own_errors
 def tree_sums(model: Model) -> BranchSums:
-    """D1 = sum of (depth - 1) and the like, by the velocity variables of a model; see `branch_sums`.
+    """Compute D1 = sum of (depth - 1) and the other sums of `branch_sums` for a model's velocity variables.
 
-    Couplings fill the mass matrix, so that a model with couplings counts as a chain.
+    Couplings fill the mass matrix, so that a model with couplings is counted as a chain.
 
     Source: Featherstone 2008 section 10.3.2.
 
@@ -155,7 +155,7 @@ def tree_sums(model: Model) -> BranchSums:
 
 @own_errors
 def is_general_chain(model: Model) -> bool:
-    """Whether Table 10.1 is for this model: a chain, parent(i) = i - 1, of revolute joints without loops.
+    """Return whether Table 10.1 applies: a chain, parent(i) = i - 1, of revolute joints without loops.
 
     Source: Featherstone 2008 section 10.3.
 
@@ -174,7 +174,7 @@ def is_general_chain(model: Model) -> bool:
 
 @own_errors
 def general_tree(parents: Sequence[int], *, name: str = "general_tree") -> Model:
-    """General revolute joints on the tree parent(i) = parents[i], -1 for the world: GU(n) with branches.
+    """Build GU(n) with branches: general revolute joints, parent(i) = parents[i], -1 for the world.
 
     Source: Featherstone 2008 section 10.3.
 
@@ -198,7 +198,7 @@ def general_tree(parents: Sequence[int], *, name: str = "general_tree") -> Model
 
 @own_errors
 def binary_tree(n: int) -> Model:
-    """n general revolute joints as a binary tree: parent(i) = (i - 1) // 2, level by level.
+    """Build a binary tree of n general revolute joints: parent(i) = (i - 1) // 2, level by level.
 
     Source: Featherstone 2008 Figure 10.5.
 

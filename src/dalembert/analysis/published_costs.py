@@ -32,14 +32,14 @@ __all__ = [
 
 
 class Cost(NamedTuple):
-    """Multiplications and additions."""
+    """A number of multiplications and additions."""
 
     multiplications: int
     additions: int
 
     @property
     def total(self) -> int:
-        """Both together: the book's graphs count an addition like a multiplication."""
+        """The sum of both; the book's graphs count an addition like a multiplication."""
         return self.multiplications + self.additions
 
     def __str__(self) -> str:
@@ -47,7 +47,7 @@ class Cost(NamedTuple):
 
 
 class PublishedCost(NamedTuple):
-    """One line of Table 10.1: the algorithm, its formula, who published it, and the cost for n joints."""
+    """A line of Table 10.1: the algorithm, its formula, its source, and the cost for n joints."""
 
     algorithm: str
     formula: str
@@ -56,7 +56,7 @@ class PublishedCost(NamedTuple):
 
 
 def _polynomials(m: Sequence[Fraction | int], a: Sequence[Fraction | int]) -> Callable[[int], Cost]:
-    """Costs from the coefficients of 1, n, n^2, …."""
+    """Return the function n -> cost with these coefficients of 1, n, n^2, …."""
 
     def cost(n: int) -> Cost:
         values = [sum(Fraction(c) * n**k for k, c in enumerate(part)) for part in (m, a)]
@@ -101,9 +101,9 @@ each algorithm."""
 
 @own_errors
 def published(algorithm: str, n: int) -> Cost:
-    """The published cost of "RNEA", "CRBA", "F&S" or "ABA" on n general revolute joints, as in Figure 10.4.
+    """Return the published cost of "RNEA", "CRBA", "F&S" or "ABA" on n general revolute joints (Figure 10.4).
 
-    ABA, for instance: cost = (224n - 259) m + (205n - 248) a; `TABLE_10_1` has all formulas.
+    For example ABA: cost = (224n - 259) m + (205n - 248) a. `TABLE_10_1` has all formulas.
 
     Source: Featherstone 2008 Table 10.1.
 
@@ -120,7 +120,7 @@ def published(algorithm: str, n: int) -> Cost:
 
 @own_errors
 def chain_total(n: int) -> Cost:
-    """cost = RNEA + CRBA + F&S: forward dynamics of a chain of n joints by its mass matrix.
+    """Return cost = RNEA + CRBA + F&S, forward dynamics of a chain of n joints by its mass matrix.
 
     Source: Featherstone 2008 Table 10.1 and Figure 10.4.
 
@@ -132,11 +132,12 @@ def chain_total(n: int) -> Cost:
 
 
 class BranchSums(NamedTuple):
-    """What the cost of a tree depends on (Featherstone 2008 Eqs 10.4, 10.5, 10.11 and 6.27).
+    """The sums on which the cost of a tree depends (Featherstone 2008 Eqs 10.4, 10.5, 10.11 and 6.27).
 
-    `D0` = n - (children of the base): bodies whose inertia is carried to a parent; `D1` = sum of (depth - 1):
-    elements of the mass matrix below its diagonal; `D2`: products in its factorisation. `dh` and `general`
-    split D0 and D1 by bodies whose transform is two axial screws, one child a body, and the others.
+    `D0` = n - (children of the base): bodies whose inertia is transformed to a parent; `D1` = sum of (depth -
+    1): elements of the mass matrix below its diagonal; `D2`: products in its factorisation. `dh` and
+    `general` split D0 and D1 into bodies whose transform is two axial screws, one child of each body, and the
+    others.
     """
 
     n: int
@@ -152,7 +153,7 @@ class BranchSums(NamedTuple):
 
 @own_errors
 def branch_sums(parents: Sequence[int]) -> BranchSums:
-    """D0 = n - |mu(0)|, D1 = sum of (|kappa(i)| - 1) and their parts, from a parent array (-1 is the base).
+    """Compute D0 = n - |mu(0)|, D1 = sum of (|kappa(i)| - 1) and their parts from a parent array (-1: base).
 
     The child with the largest subtree has the Denavit-Hartenberg transform.
 
@@ -183,9 +184,10 @@ def branch_sums(parents: Sequence[int]) -> BranchSums:
 
 @own_errors
 def branched_crba(sums: BranchSums) -> Cost:
-    """cost = D0 (ra + rx) + D1 vx: CRBA on a tree of revolute joints, two or three axial screws a transform.
+    """Return cost = D0 (ra + rx) + D1 vx of the CRBA on a tree of revolute joints.
 
-    D0_dh (32 m + 43 a) + D0_g (47 m + 58 a) + D1_dh (20 m + 12 a) + D1_g (24 m + 18 a).
+    A transform has two or three axial screws: D0_dh (32 m + 43 a) + D0_g (47 m + 58 a) + D1_dh (20 m + 12 a)
+    + D1_g (24 m + 18 a).
 
     Source: Featherstone 2008 Eqs 10.10 and 10.12.
 
@@ -201,8 +203,7 @@ def branched_crba(sums: BranchSums) -> Cost:
 
 @own_errors
 def factor_and_solve(sums: BranchSums) -> Cost:
-    """L^T D L without fill-in, and one solve: (n + 3 D1 + D2) m + (2 D1 + D2) a (Featherstone 2008 Table
-    6.6).
+    """Return cost = (n + 3 D1 + D2) m + (2 D1 + D2) a of L^T D L without fill-in, and one solve.
 
     Source: Featherstone 2008 Table 6.6, Eqs 6.26 and 6.27.
 
@@ -215,7 +216,9 @@ def factor_and_solve(sums: BranchSums) -> Cost:
 
 @own_errors
 def branched_total(sums: BranchSums) -> Cost:
-    """RNEA + CRBA + F&S on a tree: O(n d^2); branches hardly change the cost of RNEA (section 10.3.2).
+    """Return cost = RNEA + CRBA + F&S on a tree, O(n d^2).
+
+    Branches hardly change the cost of RNEA (section 10.3.2).
 
     Source: Featherstone 2008 Figure 10.5.
 
@@ -228,12 +231,11 @@ def branched_total(sums: BranchSums) -> Cost:
 
 
 class Crossovers(NamedTuple):
-    """Where the parts of forward dynamics overtake one another on chains of n joints; None: not up to the
-    end.
+    """The numbers n of joints at which parts of forward dynamics on chains overtake one another, or None.
 
     `aba_cheaper`: first n at which ABA costs less than RNEA + CRBA + F&S; `crba_dominant`: first n from which
-    CRBA is the greatest of the three; `factoring_smallest`: last n at which F&S is the smallest;
-    `factoring_overtakes`: first n at which F&S costs more than CRBA.
+    CRBA is the largest of the three; `factoring_smallest`: last n at which F&S is the smallest;
+    `factoring_overtakes`: first n at which F&S costs more than CRBA. None: not within the numbers examined.
     """
 
     aba_cheaper: int | None
@@ -246,9 +248,9 @@ class Crossovers(NamedTuple):
 def crossovers(
     cost: Callable[[str, int], int] | None = None, *, numbers: Sequence[int] = tuple(range(2, 61))
 ) -> Crossovers:
-    """The crossovers of Figure 10.4, of the published costs or of another `cost(algorithm, n)` (totals).
+    """Find the crossovers of Figure 10.4 for the published costs or another `cost(algorithm, n)` (totals).
 
-    The algorithms are "RNEA", "CRBA", "F&S", "ABA", and "matrix" for the three first together.
+    The algorithms are "RNEA", "CRBA", "F&S", "ABA", and "matrix" = RNEA + CRBA + F&S.
 
     Source: Featherstone 2008 section 10.3 and Figure 10.4. (Its text has CRBA dominate from n = 8; the
     formulas give n = 6.)

@@ -1,4 +1,4 @@
-"""How many digits the algorithms keep: their rounding errors against extended precision."""
+"""Rounding errors of the algorithms, measured against extended precision."""
 
 from __future__ import annotations
 
@@ -31,16 +31,18 @@ METHODS: dict[str, Callable[..., Any]] = {
 """The algorithms whose rounding can be measured; each takes q, v, and a or tau."""
 
 MAX_SAMPLES: Final = 10**6
-"""More states than the median of an error needs."""
+"""More samples do not improve the median."""
 MAX_SEED: Final = 2**128 - 1
-"""As many bits as NumPy's generators keep of a seed."""
+"""NumPy's generators use 128 bits of a seed."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class RoundOff:
-    """`error`: the median over samples of max|x - x_exact| / max|x_exact|; `digits`: how many figures of the
-    largest entries are right.
+    """The rounding error of a method in a float type.
+
+    `error`: the median over samples of max|x - x_exact| / max|x_exact|; `digits`: the number of correct
+    figures of the largest entries.
     """
 
     method: str
@@ -49,7 +51,7 @@ class RoundOff:
 
     @property
     def digits(self) -> float:
-        """-log10(error)."""
+        """The number -log10(error) of correct digits."""
         return float(-np.log10(self.error)) if self.error else float("inf")
 
 
@@ -64,16 +66,16 @@ def round_off(
     frames: Literal["aligned", "model"] = "aligned",
     time: float | None = None,
 ) -> list[RoundOff]:
-    """error = max|x - x_exact| / max|x_exact| of inverse and forward dynamics, by method and type of number.
+    """Measure error = max|x - x_exact| / max|x_exact| of the dynamics, by method and float type.
 
-    x is tau for "rnea" and "rnea_spatial", the accelerations for "aba", "crba" (mass matrix, factors, solve)
-    and "aba_spatial"; x_exact comes from the same model in extended precision, which this machine must have.
-    States are drawn within the limits, velocities and forces (or accelerations) are random. `frames`:
-    "aligned", in which the compiled functions compute, or "model". All samples are one NumPy array an entry,
-    so that nothing is compiled. `time` [s]: of models with time-dependent joints. For trees.
+    x is tau for "rnea" and "rnea_spatial", and the accelerations for "aba", "crba" (mass matrix, factors,
+    solve) and "aba_spatial"; x_exact comes from the same model in extended precision, which the machine must
+    support. States are drawn within the limits; velocities and forces (or accelerations) are random.
+    `frames`: "aligned", which the compiled functions use, or "model". Each entry is one NumPy array over all
+    samples, so that nothing is compiled. `time` [s]: for models with time-dependent joints. For trees.
 
     Source: Featherstone 2008 section 10.1: the three algorithms stay accurate for thousands of bodies, and
-    the articulated-body algorithm is the more accurate one of the two for forward dynamics.
+    the articulated-body algorithm is the more accurate of the two for forward dynamics.
 
     >>> import dalembert as da
     >>> for found in da.analysis.round_off(da.models.gu(12), methods=("aba", "crba")):
@@ -97,23 +99,23 @@ def round_off(
     clock = {} if at is None else {"time": np.full(samples, at, np.float32)}
     found = []
     for method in methods:
-        exact = _evaluated(tree, method, state, clock, "longdouble")
+        exact = _evaluate(tree, method, state, clock, "longdouble")
         size = np.abs(exact).max(axis=0)
         for dtype in dtypes:
-            difference = np.abs(_evaluated(tree, method, state, clock, dtype) - exact).max(axis=0)
+            difference = np.abs(_evaluate(tree, method, state, clock, dtype) - exact).max(axis=0)
             found.append(RoundOff(method, dtype, float(np.median(difference / size))))
     return found
 
 
 def _states(model: Model, samples: int, seed: int) -> list[Array]:
-    """q, v and tau as (n, samples), such that float32 holds them exactly."""
+    """Return random q, v and tau, (n, samples) each, that float32 represents exactly."""
     rng = np.random.default_rng(seed)
     q = np.array([model.random_state(rng)[0] for _ in range(samples)]).T
     v, tau = rng.standard_normal((2, model.nv, samples))
     return [x.astype(np.float32).astype(np.float64) for x in (q, v, 5.0 * tau)]
 
 
-def _evaluated(tree: Tree, method: str, state: Sequence[Array], clock: dict[str, Any], dtype: str) -> Any:
+def _evaluate(tree: Tree, method: str, state: Sequence[Array], clock: dict[str, Any], dtype: str) -> Any:
     arguments = [list(x.astype(dtype)) for x in state]
     entries = METHODS[method](tree, *arguments, **{name: x.astype(dtype) for name, x in clock.items()})
     return np.array([np.broadcast_to(x, state[0].shape[1:]) for x in entries], dtype=np.longdouble)

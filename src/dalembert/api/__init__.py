@@ -1,10 +1,10 @@
-"""The public functions: one sample or any batch of them, compiled for the model on first use.
+"""Public functions of dynamics: one sample or any batch of samples, compiled for the model on first use.
 
-All take one sample `(nq,)` or any leading batch shape `(…, nq)`, row-major; ints and lists become float64;
-arrays of float32 give float32. `out=` takes preallocated results. `check="raise"` refuses quaternions off
-unit norm or not a number, `"flag"` makes the results of such rows NaN, and of rows that hold an argument that
-is not finite, `"off"` checks nothing; None is "raise", for arrays on a GPU "off", since a check would mean to
-wait. `time=` is needed where a model has time-dependent joints.
+All take one sample `(nq,)` or any leading batch shape `(…, nq)`, row-major. Integers and lists become
+float64; float32 arrays give float32 results. `out=` takes preallocated results. `check="raise"` raises an
+error for a quaternion that is not of unit norm, or NaN; `"flag"` returns NaN for such rows and for rows with
+an argument that is not finite; `"off"` checks nothing. None means "raise", and "off" for arrays on a GPU,
+where a check would have to wait for the device. Models with time-dependent joints need `time=`.
 """
 
 from dalembert.api.base_parameters import BaseParameters

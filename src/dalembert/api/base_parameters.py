@@ -1,7 +1,7 @@
-"""Which combinations of the inertial parameters show in the forces at all.
+"""Base inertial parameters: the combinations of inertial parameters on which the joint forces depend.
 
-Stacked over states that leave nothing to chance, the columns of tau = Y pi that depend on columns before them
-belong to parameters that act only together with those: with [Y_1 Y_2] the independent and the other columns
+Stack the columns of tau = Y pi over generic states. A column that depends on earlier ones belongs to a
+parameter that acts only in combination with theirs. With [Y_1 Y_2] the independent and the dependent columns
 
     Y_2 = Y_1 K,     tau = Y_1 (pi_1 + K pi_2) = Y_1 beta                                               (1)
 
@@ -22,16 +22,17 @@ from dalembert.errors import ShapeError
 __all__ = ["BaseParameters", "independent_columns"]
 
 SHOWN_DIGITS = 6
-"""Digits of the coefficients in `BaseParameters.formulas`."""
+"""Significant digits of the coefficients in `BaseParameters.formulas`."""
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class BaseParameters:
-    """The smallest set of parameters that the forces of a model depend on: beta = matrix @ pi.
+    """The smallest set of parameters on which the forces of a model depend: beta = matrix @ pi.
 
-    `columns (n,)`: the columns of the regressor that stay, tau = Y[..., columns] @ beta; `matrix (n, p)`: the
-    linear combinations, one at its own parameter; `names (p,)`: of all parameters. `len(base)` is n.
+    `columns (n,)`: the columns of the regressor that are kept, tau = Y[..., columns] @ beta. `matrix (n, p)`:
+    the linear combinations, with a one at each kept parameter. `names (p,)`: the names of all parameters.
+    `len(base)` is n.
 
     >>> base = da.base_parameters(da.models.two_link_arm())
     >>> print(len(base), base.formulas[0])
@@ -46,13 +47,13 @@ class BaseParameters:
         return int(self.columns.size)
 
     def of(self, parameters: ArrayLike) -> Array:
-        """beta `(…, n)` of inertial parameters pi `(…, p)`."""
+        """Return beta = matrix @ pi `(…, n)` for inertial parameters pi `(…, p)`."""
         pi = as_array("parameters", parameters, (len(self.names),))
         beta: Array = pi @ self.matrix.T
         return beta
 
     def reduced(self, regressor: ArrayLike) -> Array:
-        """Y_1 `(…, n)`: the independent columns of a regressor `(…, p)`."""
+        """Return Y_1 `(…, n)`, the independent columns of a regressor Y `(…, p)`."""
         Y: Any = regressor if hasattr(regressor, "shape") else np.asarray(regressor)
         if tuple(Y.shape)[-1:] != (len(self.names),):
             raise ShapeError(
@@ -75,10 +76,10 @@ class BaseParameters:
 
 
 def independent_columns(Y: Array, tolerance: float) -> tuple[Array, Array]:
-    """The columns (n,) of Y (rows, p) that do not depend on those before them, and (1) as a matrix (n, p).
+    """Return the columns (n,) of Y (rows, p) that do not depend on earlier ones, and (1) as a matrix (n, p).
 
-    Gram-Schmidt from the left, each column against its own length; coefficients below the tolerance, of
-    columns scaled to unit length, count as zeros.
+    Gram-Schmidt from the left, each column relative to its own length; coefficients of the unit columns below
+    the tolerance are set to zero.
     """
     R = np.linalg.qr(Y, mode="r")  # the same inner products in fewer rows
     lengths = np.linalg.norm(R, axis=0)
@@ -88,7 +89,7 @@ def independent_columns(Y: Array, tolerance: float) -> tuple[Array, Array]:
     columns = []
     for j in np.flatnonzero(seen):
         rest = scaled[:, j]
-        for _ in range(2):  # twice is enough, whatever the angle
+        for _ in range(2):  # twice is enough for any angle between the columns
             rest = rest - basis @ (basis.T @ rest)
         size = np.linalg.norm(rest)
         if size > tolerance:

@@ -1,4 +1,4 @@
-"""How the public functions call the library's, and the types of what they take and give."""
+"""Calls of compiled library functions, and the types of arguments and results of the public functions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
 Array: TypeAlias = npt.NDArray[Any]
 ArrayLike: TypeAlias = npt.ArrayLike
 Check: TypeAlias = Literal["raise", "flag", "off"] | None
-"""None: "raise" on the CPU; "off" on a GPU, where looking would mean to wait."""
+"""None: "raise" on the CPU; "off" on a GPU, where a check would have to wait for the device."""
 ForceFrame: TypeAlias = Literal["body", "world"]
 FORCE_FRAMES: Final = ("body", "world")
 BODY: Final = "body"
@@ -42,7 +42,7 @@ BODY: Final = "body"
 
 
 def plain(model: Model, name: str) -> CompiledFunction:
-    """A library function without options: the way of most calls, kept short."""
+    """Return the compiled library function without options: the fast path of most calls."""
     try:
         return model.functions[name]  # type: ignore[no-any-return]
     except (KeyError, AttributeError):
@@ -50,7 +50,7 @@ def plain(model: Model, name: str) -> CompiledFunction:
 
 
 def is_large(model: Model, name: str) -> bool:
-    """Whether a matrix of the model's coordinates is too large for straight-line code."""
+    """Return whether nv exceeds the limit up to which matrices are compiled as straight-line code."""
     try:
         return model.nv > UNROLLED_BODIES
     except AttributeError:
@@ -58,7 +58,7 @@ def is_large(model: Model, name: str) -> bool:
 
 
 def known_frame(model: Model, name: str) -> str:
-    """The name of a frame or body that exists."""
+    """Return the name of a frame or body of the model; an unknown name is an error."""
     try:
         return model.frame(name).name
     except AttributeError:
@@ -66,7 +66,7 @@ def known_frame(model: Model, name: str) -> str:
 
 
 def checked_stabilization(T_stab: ArrayLike | None) -> ArrayLike | None:
-    """A time that is positive and finite, if there is one."""
+    """Return the stabilisation time after checking that it is positive and finite; None passes."""
     if T_stab is None or is_foreign(T_stab):
         return T_stab
     if not (isinstance(T_stab, float) and 0.0 < T_stab < math.inf):
@@ -79,7 +79,9 @@ def checked_stabilization(T_stab: ArrayLike | None) -> ArrayLike | None:
 
 
 def checked_time_step(dt: Any) -> Array:
-    """A time step, or one for each sample, that is positive and finite; foreign arrays are not looked at."""
+    """Return the time step, or one for each sample, after checking that it is positive and finite; device
+    arrays are not checked.
+    """
     if is_foreign(dt):
         return dt  # type: ignore[no-any-return]
     if isinstance(dt, float) and 0.0 < dt < math.inf:
@@ -91,7 +93,7 @@ def checked_time_step(dt: Any) -> Array:
 
 
 def force_options(external_forces: ArrayLike | None, frame: str) -> dict[str, Any]:
-    """The frame of external forces is a wrong name even where there are none."""
+    """Return the options for external forces; a wrong frame name is an error even without forces."""
     require_choice("external_frame", frame, FORCE_FRAMES)
     return {} if external_forces is None else {"external_frame": frame}
 
@@ -106,7 +108,7 @@ def result(
     out: Array | None,
     check: Check,
 ) -> Array:
-    """The result of a library function, with those of the optional arrays that were given."""
+    """Return the single result of a library function, called with the optional arrays that are not None."""
     return cast("Array", results(model, name, values, arrays, method, options, out, check))
 
 
@@ -120,7 +122,7 @@ def results(
     out: Array | tuple[Array, ...] | None,
     check: Check,
 ) -> Any:
-    """The results of a library function; one comes bare."""
+    """Return the results of a library function: a tuple, or one array if it has a single result."""
     given = {key: value for key, value in arrays.items() if value is not None}
     compiled = function(model, name, method, arrays=tuple(given), options=tuple(options.items()))
     if out is None and check is None:

@@ -1,4 +1,4 @@
-"""Between generalized coordinates and maximal ones, in which every body has six of its own."""
+"""Conversions between generalized and maximal coordinates, in which every body has six coordinates."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ __all__ = [
 def maximal_velocities(
     model: Model, q: ArrayLike, v: ArrayLike, *, time: ArrayLike | None = None, check: Check = None
 ) -> Array:
-    """V_k = (omega_k, v_k) = J_k v of every body `(…, n_bodies, 6)` [rad/s, m/s].
+    """Return the velocities V_k = (omega_k, v_k) = J_k v of all bodies `(…, n_bodies, 6)` [rad/s, m/s].
 
-    v_k is the velocity of the body's centre of mass; both in world axes, angular first. These are the
-    velocities of engines that keep every body free (which mostly write the linear part first). Liu & Jain
-    Eqs 58 and 60.
+    v_k is the velocity of the body's centre of mass; both parts are in world axes, angular first. Engines
+    that use maximal coordinates have these velocities, mostly with the linear part first. Liu & Jain Eqs 58
+    and 60.
 
     >>> import dalembert as da
     >>> model = da.models.pendulum()
@@ -41,10 +41,10 @@ def maximal_velocities(
 def maximal_jacobians(
     model: Model, q: ArrayLike, *, time: ArrayLike | None = None, check: Check = None
 ) -> Array:
-    """J_k(q) `(…, n_bodies, 6, nv)`: `maximal_velocities` is J v. Liu & Jain Eq. 58.
+    """Return the Jacobians J_k(q) `(…, n_bodies, 6, nv)` with `maximal_velocities` = J v.
 
-    Rows of J_omega, then those of J_v at the body's centre of mass, in world axes. A torque and a force there
-    do the work of J_k^T (torque, force).
+    The rows are those of J_omega, then of J_v at the body's centre of mass, in world axes. A torque and a
+    force at that point contribute the generalized force J_k^T (torque, force). Liu & Jain Eq. 58.
 
     >>> import dalembert as da, numpy as np
     >>> model = da.models.two_link_arm()
@@ -65,15 +65,16 @@ def generalized_velocity(
     time: ArrayLike | None = None,
     check: Check = None,
 ) -> tuple[Array, Array]:
-    """v = J^+ V `(…, nv)` and what is left, V - J v `(…, n_bodies, 6)`; Liu & Jain Eq. 61.
+    """Return v = J^+ V `(…, nv)` and the residual V - J v `(…, n_bodies, 6)` for given body velocities V.
 
     `body_velocities`: V `(…, n_bodies, 6)`, (omega, v of the centre of mass) of every body in world axes. The
-    residual is zero if and only if V keeps the joints together; otherwise v comes nearest to V, a radian
-    counting as much as a metre. Where a joint is singular the shortest such v is chosen.
+    residual is zero if and only if V is compatible with the joints; otherwise v is the least-squares
+    solution, with a radian weighted like a metre. At a singular joint it is the solution of least norm. Liu &
+    Jain Eq. 61.
 
-    `method`: "least_squares" (the default, in linear time), "pseudo_inverse" (the same by J^T J, as the text
-    has it), "joint_by_joint" (from each joint's relative velocity alone; the same if the residual is zero),
-    "rotations_first" (Eq. 66: turning, then sliding, not for joints that chain parallel axes).
+    `method`: "least_squares" (the default, in linear time), "pseudo_inverse" (the same by J^T J, as in the
+    text), "joint_by_joint" (from each joint's relative velocity alone; the same if the residual is zero),
+    "rotations_first" (Eq. 66: rotations, then translations; not for joints that chain parallel axes).
 
     >>> import dalembert as da, numpy as np
     >>> model = da.models.two_link_arm()
@@ -100,11 +101,12 @@ def generalized_force(
     time: ArrayLike | None = None,
     check: Check = None,
 ) -> Array:
-    """Q = sum J'_v^T f_k + J_omega^T tau'_k + J^_omega^T tau^_k `(…, nv)` [N m or N]; Liu & Jain Eqs 67, 69.
+    """Compute Q = sum J'_v^T f_k + J_omega^T tau'_k + J^_omega^T tau^_k `(…, nv)` [N m or N].
 
-    All `(…, n_bodies, 3)`: `forces` f_k [N] at `points` r_k [m] of the world (default: the centres of mass),
-    in world axes; `torques` tau'_k [N m] on the bodies, in world axes, without the moments of f_k;
-    `joint_torques` tau^_k [N m] in the axes of the parent body, on body k and in reverse on its parent.
+    All arguments are `(…, n_bodies, 3)`. `forces`: f_k [N] at the world `points` r_k [m] (default: the
+    centres of mass), in world axes. `torques`: tau'_k [N m] on the bodies, in world axes, without the moments
+    of f_k. `joint_torques`: tau^_k [N m] in the axes of the parent body, on body k and reversed on its
+    parent. Liu & Jain Eqs 67 and 69.
 
     >>> import dalembert as da, numpy as np
     >>> model = da.models.pendulum()
@@ -129,10 +131,11 @@ def body_torques(
     time: ArrayLike | None = None,
     check: Check = None,
 ) -> Array:
-    """tau' = (R^T D)^T tau^ `(…, n_bodies, 3)` [N m], in world axes; Liu & Jain Eq. 68.
+    """Return the torques tau' = (R^T D)^T tau^ `(…, n_bodies, 3)` [N m] of joint torques on the bodies.
 
-    What joint torques tau^_k, in the axes of the parents, do to the bodies: R_p tau^_k to body k and its
-    opposite to the parent. Those of joints between bodies add to zero.
+    `joint_torques`: tau^_k `(…, n_bodies, 3)` [N m] in the axes of the parents. Each acts as R_p tau^_k on
+    body k and reversed on its parent; the result is in world axes. Torques of joints between two bodies add
+    up to zero. Liu & Jain Eq. 68.
 
     >>> import dalembert as da
     >>> model = da.models.two_link_arm()
@@ -145,10 +148,11 @@ def body_torques(
 def cartesian_forces(
     model: Model, q: ArrayLike, tau: ArrayLike, *, time: ArrayLike | None = None, check: Check = None
 ) -> Array:
-    """(tau_k, f_k) = (J^T)^+ Q of every body `(…, n_bodies, 6)` [N m, N]; Liu & Jain Eq. 70.
+    """Return torques and forces (tau_k, f_k) = (J^T)^+ Q on all bodies `(…, n_bodies, 6)` [N m, N].
 
-    `tau`: generalized forces Q `(…, nv)`. The shortest of all torques and forces, at the centres of mass and
-    in world axes, that do the same work. `generalized_force` with `forces` and `torques` maps them back to Q.
+    `tau`: generalized forces Q `(…, nv)`. Of all torques and forces at the centres of mass, in world axes,
+    that do the same work, the result has the least norm. `generalized_force` with `forces` and `torques` maps
+    it back to Q. Liu & Jain Eq. 70.
 
     >>> import dalembert as da, numpy as np
     >>> model = da.models.two_link_arm()
@@ -168,10 +172,10 @@ def cartesian_forces_at_points(
     time: ArrayLike | None = None,
     check: Check = None,
 ) -> tuple[Array, Array]:
-    """f_k `(…, n_bodies, 3)` [N] at given points and joint torques tau^_k `(…, n_bodies, 3)` [N m].
+    """Return forces f_k at given points and joint torques tau^_k `(…, n_bodies, 3)` [N, N m] that equal tau.
 
-    The shortest solution of Q = J'_v^T f + J^_omega^T tau^ (Liu & Jain Eq. 69): forces in world axes at
-    `points` `(…, n_bodies, 3)` [m] of the world, joint torques in the axes of the parents.
+    They are the least-norm solution of Q = J'_v^T f + J^_omega^T tau^ (Liu & Jain Eq. 69), with forces in
+    world axes at the world `points` `(…, n_bodies, 3)` [m] and joint torques in the axes of the parents.
 
     >>> import dalembert as da, numpy as np
     >>> model, q = da.models.two_link_arm(), [0.3, -0.8]
@@ -190,11 +194,11 @@ def cartesian_forces_at_points(
 def joint_torques(
     model: Model, q: ArrayLike, tau: ArrayLike, *, time: ArrayLike | None = None, check: Check = None
 ) -> tuple[Array, Array]:
-    """tau^_k = (J^_omega,k^T)^+ Q_k `(…, n_bodies, 3)` [N m] and Q - J^_omega^T tau^ `(…, nv)`.
+    """Return the joint torques tau^_k = (J^_omega,k^T)^+ Q_k `(…, n_bodies, 3)` [N m] and the rest `(…, nv)`.
 
-    The shortest torque of every joint that does the work of its generalized forces, in the axes of the parent
-    body. What torques cannot do, the sliding of joints, is the rest: zero where joints only turn. Liu & Jain
-    Eq. 71.
+    Each torque is the shortest one that does the work of its joint's generalized forces, in the axes of the
+    parent body. The rest Q - J^_omega^T tau^ holds the forces of translations, which torques cannot produce;
+    it is zero for joints that only rotate. Liu & Jain Eq. 71.
 
     >>> import dalembert as da, numpy as np
     >>> model = da.models.two_link_arm()
@@ -219,11 +223,11 @@ def base_wrench(
     time: ArrayLike | None = None,
     check: Check = None,
 ) -> Array:
-    """(n, f) = d/dt (momentum) - weight - external forces `(…, 6)` [N m, N], n about the world's origin.
+    """Return the base wrench (n, f) = d/dt (momentum) - weight - external forces `(…, 6)` [N m, N].
 
-    The force by which the world holds the system while it moves with q, v and a, in world axes: through the
-    joints to the world, or, of a figure whose root joint carries no force, through the ground. Recursive
-    Newton-Euler taken to body 0, Featherstone 2008 Eq. 5.10.
+    It is the moment about the world's origin and the force, in world axes, that the world exerts on the
+    system while it moves with q, v and a: through the joints to the world or, for a figure with an unactuated
+    root, through the ground. Recursive Newton-Euler continued to body 0, Featherstone 2008 Eq. 5.10.
 
     >>> import dalembert as da, numpy as np
     >>> model = da.models.humanoid()

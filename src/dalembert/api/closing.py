@@ -1,10 +1,11 @@
-"""The iteration behind `close_loops`: damped Gauss-Newton over the samples that are not closed yet.
+"""Damped Gauss-Newton iteration of `close_loops`, over the samples whose loops are still open.
 
     q <- q exp(dq),   dq = -K^T (K K^T + mu² 1)^-1 residual                                     (1)
 
-The kernels give residual and K; each sample has its own damping mu, which falls as it succeeds, so that (1)
-becomes the shortest step K^+ residual. The last of mu never goes: overconstrained loops have dependent rows
-always, others where their rank changes, and what mu leaves of a step in these directions K^T takes away.
+The kernels compute the residual and K. Each sample has its own damping mu, which decreases after successful
+steps, so that (1) approaches the shortest step K^+ residual. mu stays above a small bound: overconstrained
+loops always have dependent rows, and others have them where their rank changes. K^T cancels the large
+solution components that a small mu leaves in these directions.
 """
 
 from __future__ import annotations
@@ -16,30 +17,30 @@ import numpy as np
 
 from dalembert.api.calls import Array
 
-__all__ = ["closed_positions", "closed_velocities"]
+__all__ = ["close_positions", "close_velocities"]
 
 RANK_TOLERANCE = 1e-9
-"""A singular value of K that is smaller than this beside the largest counts as zero."""
+"""Singular values of K below this, relative to the largest, count as zero."""
 
 FIRST_DAMPING = 0.3
 LAST_DAMPING = 1e-7
-"""mu at the start and at the least, beside the norm of K."""
+"""Initial and least mu, relative to the norm of K."""
 
 LONGEST_STEP = 1.0
-"""The longest step of any coordinate [rad or m] that is tried at once."""
+"""Largest change of a coordinate in one step [rad or m]."""
 
 Equations = Callable[[Array, Array | None], tuple[Array, Array, Array]]
 Integrate = Callable[[Array, Array], Array]
 
 
 class Closed(NamedTuple):
-    """Configurations (rows, nq), and how far each is from closed: the greatest of its gaps."""
+    """Configurations (rows, nq), and for each of them the largest loop error."""
 
     q: Array
     gap: Array
 
 
-def closed_positions(
+def close_positions(
     q: Array,
     time: Array | None,
     free: Array,
@@ -48,7 +49,7 @@ def closed_positions(
     tolerance: float,
     max_iterations: int,
 ) -> Closed:
-    """The rows of q moved along the free velocity variables until their gaps are below the tolerance."""
+    """Move the rows of q along the free velocity variables until their gaps are below the tolerance."""
     q = q.copy()
     residual, K, gap = equations(q, time)
     error = _largest(gap)
@@ -71,14 +72,15 @@ def closed_positions(
         if open_rows.size == 0:
             break
         advance(open_rows)
-    # Convergence is quadratic at the end: one step more is worth as many digits again.
+    # Convergence is quadratic: one more step doubles the digits.
     damping[:] = LAST_DAMPING
     advance(np.flatnonzero((error <= tolerance) & (error > 0.0)))
     return Closed(q, error)
 
 
-def closed_velocities(v: Array, M: Array, K: Array, target: Array, free: Array) -> Array:
-    """The v' with K v' = target that is nearest to v in the kinetic-energy metric M; only `free` ones move.
+def close_velocities(v: Array, M: Array, K: Array, target: Array, free: Array) -> Array:
+    """Return the v' with K v' = target that is nearest to v in the kinetic-energy metric M, varying `free`
+    entries only.
 
     M (v' - v) = K^T lambda, K v' = target (Featherstone 2008 section 11.7, an impulse of the loops).
     """
@@ -91,24 +93,24 @@ def closed_velocities(v: Array, M: Array, K: Array, target: Array, free: Array) 
         factor = np.linalg.cholesky(M_free)
     except np.linalg.LinAlgError:
         move, factor = _nearest_by_null_space, M_free
-    for _ in range(3):  # the second and third pass take what rounding and regularisation left
+    for _ in range(3):  # the second and third pass correct rounding and regularisation errors
         missing = target - np.einsum("rij,rj->ri", K, moved[known])
         moved[np.ix_(known, free)] += move(K_free, factor, missing)
     return moved
 
 
 def _nearest_by_impulse(K: Array, L: Array, missing: Array) -> Array:
-    """dv = M^-1 K^T (K M^-1 K^T)^+ missing, M = L L^T."""
+    """Return dv = M^-1 K^T (K M^-1 K^T)^+ missing, M = L L^T."""
     Y = np.linalg.solve(L, K.transpose(0, 2, 1))
     A = Y.transpose(0, 2, 1) @ Y
-    impulse = _solved(A, missing, np.full(len(A), LAST_DAMPING))
+    impulse = _solve_damped(A, missing, np.full(len(A), LAST_DAMPING))
     through = np.einsum("rij,rj->ri", Y, impulse)
     moved: Array = np.linalg.solve(L.transpose(0, 2, 1), through[..., None])[..., 0]
     return moved
 
 
 def _nearest_by_null_space(K: Array, M: Array, missing: Array) -> Array:
-    """dv = K^+ missing + N z with N a basis of K's null space, (N^T M N) z = -N^T M K^+ missing.
+    """Return dv = K^+ missing + N z with N a basis of K's null space, (N^T M N) z = -N^T M K^+ missing.
 
     M may be singular here, as massless bodies in a loop make it.
     """
@@ -129,15 +131,15 @@ def _nearest_by_null_space(K: Array, M: Array, missing: Array) -> Array:
 
 
 def _step(K: Array, residual: Array, damping: Array) -> Array:
-    """(1), shortened where a coordinate would move too far."""
-    step = -np.einsum("rji,rj->ri", K, _solved(K @ K.transpose(0, 2, 1), residual, damping))
+    """Return the step (1), shortened where a coordinate would move too far."""
+    step = -np.einsum("rji,rj->ri", K, _solve_damped(K @ K.transpose(0, 2, 1), residual, damping))
     longest = np.abs(step).max(axis=1, initial=0.0)
     short: Array = step * np.minimum(1.0, LONGEST_STEP / np.maximum(longest, np.finfo(float).tiny))[:, None]
     return short
 
 
-def _solved(A: Array, b: Array, damping: Array) -> Array:
-    """(A + mu² 1)^-1 b with mu beside the square root of A's trace."""
+def _solve_damped(A: Array, b: Array, damping: Array) -> Array:
+    """Solve (A + mu² 1) x = b for x, mu relative to the square root of A's trace."""
     size = np.maximum(np.trace(A, axis1=1, axis2=2), np.finfo(float).tiny)
     shift = (damping * damping * size)[:, None, None] * np.eye(A.shape[1])
     x: Array = np.linalg.solve(A + shift, b[..., None])[..., 0]

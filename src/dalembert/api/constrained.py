@@ -1,4 +1,4 @@
-"""The forces of constraints: loop joints and users' own."""
+"""Constraint forces of loop joints and user constraints."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def constraint_forces(
     out: Array | None = None,
     check: Check = None,
 ) -> Array:
-    """lambda `(…, nc)` of the constraint forces K^T lambda in the motion that tau produces.
+    """Return lambda `(…, nc)` of the constraint forces K^T lambda in the motion that tau produces.
 
-    M a + b = tau + J^T external + K^T lambda. Row by row as in `constraint_jacobian`: loop joints in order,
-    then users' constraints; N where a row holds a distance, N m where it holds an angle. Where constraints
-    are redundant many lambda give the same motion, and this is the shortest. Featherstone 2008 Eqs 8.34 to
-    8.41.
+    lambda solves M a + b = tau + J^T external + K^T lambda. The rows are those of `constraint_jacobian`: loop
+    joints in order, then user constraints; in N for a distance, in N m for an angle. If constraints are
+    redundant, many lambda give the same motion and this is the one of least norm. Featherstone 2008 Eqs 8.34
+    to 8.41.
 
     >>> model = da.models.four_bar()
     >>> lam = da.constraint_forces(model, q=np.zeros(3), v=np.zeros(3), tau=np.zeros(3))
@@ -64,11 +64,11 @@ def loop_forces(
     out: Array | None = None,
     check: Check = None,
 ) -> Array:
-    """f = T lambda of each loop joint `(…, n_loops, 6)`: the moment and force on its successor.
+    """Return f = T lambda of each loop joint `(…, n_loops, 6)` [N m, N]: moment and force on its successor.
 
-    In the successor's loop frame (`loop.placement_successor` on the successor body), in N m and N; the
-    predecessor feels the opposite. In the motion that tau produces; where constraints are redundant, the
-    shortest lambda. Featherstone 2008 section 8.4.
+    They are given in the successor's loop frame (`loop.placement_successor` on the successor body), for the
+    motion that tau produces; the predecessor feels the opposite. If constraints are redundant, lambda is the
+    one of least norm. Featherstone 2008 section 8.4.
 
     >>> model = da.models.four_bar()
     >>> f = da.loop_forces(model, q=np.zeros(3), v=np.zeros(3), tau=np.zeros(3))

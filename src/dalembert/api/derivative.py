@@ -1,4 +1,4 @@
-"""The derivative of any public function that computes with straight-line arithmetic."""
+"""Derivatives of the public functions that compile to straight-line arithmetic."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ def derivative(
     check: Check = None,
     **options: Any,
 ) -> Any:
-    """df/dx of a public function `of`, at the arguments that it is called with: `(…, *shape of f, n)`.
+    """Return the derivative df/dx of a public function `of` at the given arguments: `(…, *shape of f, n)`.
 
-    `by`: the argument x; by a configuration q on the tangent space, (df/dq)_k = d/dt f(integrate(q, t e_k)),
-    n = nv. So `da.derivative(da.mass_matrix, model, q)` is dM/dq `(…, nv, nv, nv)`, and of `da.jacobian` the
-    Hessian of a frame's motion `(…, 6, nv, nv)`. A function of several results gives a tuple;
-    `forward_kinematics` those of rotations `(…, n_bodies, 3, 3, nv)` and translations
-    `(…, n_bodies, 3, nv)`. One compiled kernel, by the chain rule on the traced graph, or by the recursions
-    of `inverse_dynamics_derivatives` and `forward_dynamics_derivatives`; for functions of your own take
-    `da.compile(f, model).jacobian(x)`.
+    `by`: the name of the argument x. With respect to a configuration q the derivative is taken on the tangent
+    space, (df/dq)_k = d/dt f(integrate(q, t e_k)), n = nv. So `da.derivative(da.mass_matrix, model, q)` is
+    dM/dq `(…, nv, nv, nv)`, and that of `da.jacobian` the Hessian of a frame's motion `(…, 6, nv, nv)`. A
+    function with several results gives a tuple; `forward_kinematics` gives the derivatives of rotations `(…,
+    n_bodies, 3, 3, nv)` and translations `(…, n_bodies, 3, nv)`. The result comes from one compiled kernel,
+    by the chain rule on the traced graph or by the recursions of `inverse_dynamics_derivatives` and
+    `forward_dynamics_derivatives`. For your own functions use `da.compile(f, model).jacobian(x)`.
 
     >>> model = da.models.double_pendulum()
     >>> q, v = np.array([0.3, -0.5]), np.array([1.0, 2.0])
@@ -115,7 +115,7 @@ def derivative(
     key = ("derivative", name, method, tuple(arrays), tuple(given.items()), dtype, by)
     compiled = model.functions.get(key)
     if compiled is None:
-        compiled = model.functions[key] = _compiled(
+        compiled = model.functions[key] = _compile_derivative(
             model, name, method, by, tuple(arrays), tuple(given.items()), dtype
         )
         if short is not None:
@@ -128,7 +128,7 @@ def derivative(
 _signature = functools.cache(inspect.signature)
 
 
-def _compiled(
+def _compile_derivative(
     model: Model,
     name: str,
     method: str | None,
@@ -137,7 +137,7 @@ def _compiled(
     options: tuple[tuple[str, Any], ...],
     dtype: str,
 ) -> CompiledFunction:
-    """One result of the recursions for derivatives where there are such, else the derivative of the graph."""
+    """Compile one of the recursive derivatives if the function has them, else the derivative of its graph."""
     recursive = f"{name}_derivatives"
     known = recursive in FUNCTIONS and by in FUNCTIONS[name].arguments
     if method is not None or not known or len(model.bodies) > UNROLLED_BODIES:
@@ -153,5 +153,5 @@ def _compiled(
     return CompiledFunction(
         recipe,
         dtype=dtype,
-        sibling=lambda other: _compiled(model, name, method, by, arrays, options, other),
+        sibling=lambda other: _compile_derivative(model, name, method, by, arrays, options, other),
     )

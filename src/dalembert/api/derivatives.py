@@ -1,4 +1,4 @@
-"""Derivatives of the dynamics, by configurations on the tangent space."""
+"""Derivatives of the dynamics; with respect to configurations they are taken on the tangent space."""
 
 from __future__ import annotations
 
@@ -45,16 +45,18 @@ def inverse_dynamics_derivatives(
     out: Three | None = None,
     check: Check = None,
 ) -> Three:
-    """(dtau/dq, dtau/dv, dtau/da) of tau = ID(q, v, a), `(…, nv, nv)` each, from one kernel.
+    """Return (dtau/dq, dtau/dv, dtau/da) of tau = ID(q, v, a), `(…, nv, nv)` each, from one kernel.
 
-    By q on the tangent space: column k is the derivative along `integrate(q, e_k)`. dtau/da = M, of a tree.
-    Entries of joints neither of which carries the other are zero. `external_forces` as in `inverse_dynamics`,
-    constant in the coordinates in which they are given. `out`: three arrays for the results.
+    Column k of dtau/dq is the derivative along `integrate(q, e_k)` on the tangent space. For trees dtau/da =
+    M. Entries of two joints of which neither supports the other are zero. `external_forces` as in
+    `inverse_dynamics`, constant in the coordinates in which they are given. `out`: three arrays for the
+    results.
 
-    With composites I^c, B^c, f^c of subtrees and the changes psi, chi, phi of velocity and acceleration
+    With composites I^c, B^c, f^c of subtrees and the changes psi, chi, phi of velocity and acceleration,
     dtau_i/dq_j = S_i . (I_i^c chi_j + 2 B_i^c psi_j), in O(n d) (Singh, Russell, Wensing 2022; Carpentier,
-    Mansard 2018), extended to joints whose S moves. `method="directional"`: by dual numbers, the default for
-    models with loops or other constraints; `"guenter_rose"`: the recursions of Guenter and Rose (2000).
+    Mansard 2018), extended to joints whose S depends on q. `method="directional"`: by dual numbers, the
+    default for models with loops or other constraints; `"guenter_rose"`: the recursions of Guenter and Rose
+    (2000).
 
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
     >>> by_q, by_v, by_a = da.inverse_dynamics_derivatives(model, [np.pi / 3], [0.0], [0.0])
@@ -87,16 +89,16 @@ def forward_dynamics_derivatives(
     out: Three | None = None,
     check: Check = None,
 ) -> Three:
-    """(da/dq, da/dv, da/dtau) of a = FD(q, v, tau), `(…, nv, nv)` each, from one kernel; by q on the tangent
-    space.
+    """Return (da/dq, da/dv, da/dtau) of a = FD(q, v, tau), `(…, nv, nv)` each, from one kernel.
 
-    From tau = ID(q, v, a(q, v, tau)): da/dx = -M^-1 dID/dx at the a that results, and da/dtau = M^-1, with
-    one sparse factorisation of M. `external_forces` as in `inverse_dynamics`, constant in the coordinates in
-    which they are given. `out`: three arrays for the results.
+    From tau = ID(q, v, a(q, v, tau)): da/dx = -M^-1 dID/dx at the resulting a, and da/dtau = M^-1, with one
+    sparse factorisation of M. Derivatives with respect to q are on the tangent space. `external_forces` as in
+    `inverse_dynamics`, constant in the coordinates in which they are given. `out`: three arrays for the
+    results.
 
-    Where loops or other constraints bind the coordinates, M a + b - K^T lambda = tau and K a = k are
-    differentiated together (`method="implicit"`); da/dtau then has the rank of the motions that K allows.
-    `stabilization` as in `forward_dynamics`. `method="directional"`: by dual numbers.
+    If loops or other constraints bind the coordinates, M a + b - K^T lambda = tau and K a = k are
+    differentiated together (`method="implicit"`); the rank of da/dtau is then that of the motions that K
+    allows. `stabilization` as in `forward_dynamics`. `method="directional"`: by dual numbers.
 
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
     >>> by_q, by_v, by_tau = da.forward_dynamics_derivatives(model, [np.pi / 3], [0.0], [0.0])
@@ -127,7 +129,9 @@ def _by_columns(
     out: Three | None,
     check: Check,
 ) -> Three:
-    """The three matrices of a tree in loops, of which straight-line code would be too long."""
+    """Return the three matrices of a large tree from code with loops; straight-line code would be too
+    long.
+    """
     given = {key: value for key, value in arrays.items() if value is not None}
     by = FUNCTIONS[name].arguments
     compiled = function(model, name, arrays=tuple(given), options=tuple(options.items()), by=by)
@@ -135,9 +139,10 @@ def _by_columns(
 
 
 class HybridDynamicsDerivatives(NamedTuple):
-    """Of a and of tau, both complete, by q (tangent space), v, tau and a: `(…, nv, nv)` each.
+    """The derivatives of a and tau with respect to q (tangent space), v, tau and a: `(…, nv, nv)` each.
 
-    Columns of what is not read, tau of prescribed joints and a of free ones, are zero.
+    a and tau are complete. Columns of inputs that are not read, tau of prescribed joints and a of free ones,
+    are zero.
     """
 
     a_by_q: Array
@@ -165,13 +170,13 @@ def hybrid_dynamics_derivatives(
     out: tuple[Array, ...] | None = None,
     check: Check = None,
 ) -> HybridDynamicsDerivatives:
-    """The derivatives of (a, tau) = `hybrid_dynamics`, eight matrices `(…, nv, nv)` from one kernel.
+    """Return the derivatives of (a, tau) = `hybrid_dynamics`, eight matrices `(…, nv, nv)` from one kernel.
 
-    With free joints 1 and prescribed ones 2 and D = dID/dx at the motion that results:
+    With free joints 1, prescribed joints 2 and D = dID/dx at the resulting motion:
 
         da_1 = M_11^-1 (dtau_1 - D_1 dx - M_12 da_2),   dtau_2 = D_2 dx + M_21 da_1 + M_22 da_2
 
-    (Featherstone 2008 section 9.1). Under loops and other constraints by dual numbers. Arguments as in
+    (Featherstone 2008 section 9.1). Models with loops or other constraints use dual numbers. Arguments as in
     `hybrid_dynamics`; `out`: eight arrays for the results.
 
     >>> model = da.models.double_pendulum()

@@ -53,19 +53,19 @@ def inverse_dynamics(
 ) -> Array:
     """Solve M(q) a + b(q, v) = tau + J^T external for tau `(…, nv)` [N m or N].
 
-    `a`: dv/dt `(…, nv)`. `external_forces`: `(…, n_bodies, 6)`, moment and force on each body in body
-    coordinates at its origin, or with `external_frame="world"` in world coordinates at the world's origin.
-    Armature is inside; damping, springs, friction and limits are not (`passive_forces`). Recursive
-    Newton-Euler, Featherstone 2008 Table 5.1.
+    `a`: dv/dt `(…, nv)` [rad/s^2 or m/s^2]. `external_forces`: `(…, n_bodies, 6)` [N m, N], moment and force
+    on each body in body coordinates at its origin, or with `external_frame="world"` in world coordinates at
+    the world's origin. Armature is included; damping, springs, friction and limits are not
+    (`passive_forces`). Recursive Newton-Euler, Featherstone 2008 Table 5.1.
 
     Other methods for trees: "rnea_spatial" (the table word for word), "rnea_common_frame" (in world
     coordinates), "luh_walker_paul" (3-D vectors, Table 5.2), "liu_jain" (local frames, at the centres of
     mass), "balafoutis_patel" (Cartesian tensors), "lagrange" (Jacobians of all bodies), "closed_form" (the
     tensors of Eq. 5.6, O(n^4), as reference).
 
-    Models with loops or other constraints: many tau produce the same motion, and this is the shortest with
-    zeros at joints that are not in `model.actuated` (section 8.12). Refused are an `a` that breaks the
-    constraints and motions that the actuators cannot produce (`check`); see `actuation`.
+    In models with loops or other constraints many tau produce the same motion. The result is the one of least
+    norm that is zero at joints not in `model.actuated` (section 8.12). An `a` that violates the constraints,
+    or that the actuators cannot produce, is rejected (`check`); see `actuation`.
 
     >>> model = da.models.two_link_arm()
     >>> tau = da.inverse_dynamics(model, q=[0.0, 0.5], v=[0.2, -0.3], a=[1.0, 2.0])
@@ -99,16 +99,16 @@ def forward_dynamics(
     """Solve M(q) a + b(q, v) = tau + J^T external for a = dv/dt `(…, nv)` [rad/s^2 or m/s^2].
 
     `external_forces` as in `inverse_dynamics`. `method`: "aba", the articulated-body algorithm (Featherstone
-    2008 Table 7.1), or "crba", which forms and factors M. Further ways to put the system together (sections
-    3.2, 7.4 and 7.5): "divide_and_conquer" (in pairs) and "aba_inverse" (one body at a time), both by inverse
-    inertias and also for loops, "aba_constraint_space" (by constraint forces), "projection" (all at once).
+    2008 Table 7.1), or "crba", which forms and factors M. Further assembly methods (sections 3.2, 7.4 and
+    7.5): "divide_and_conquer" (in pairs) and "aba_inverse" (one body at a time), both by inverse inertias and
+    also for loops, "aba_constraint_space" (by constraint forces), "projection" (all at once).
 
     Models with loops or other constraints satisfy M a + b = tau + J^T external + K^T lambda, K a = k, and
-    have methods of their own: "range_space" (lambda first; the default), "direct" (all at once), "null_space"
-    (independent accelerations first), "loop_closure" (q = gamma(y); the default where the model has it),
+    have their own methods: "range_space" (lambda first; the default), "direct" (all at once), "null_space"
+    (independent accelerations first), "loop_closure" (q = gamma(y); the default if the model has it),
     "sparse" (maximal coordinates, linear in the bodies of trees and ladders) and "maximal" (the same, dense);
-    sections 8.5, 8.11 and 8.13. `stabilization`: T_stab [s], adds what makes errors of the constraints fade
-    (Eq. 8.22); it may differ from sample to sample.
+    sections 8.5, 8.11 and 8.13. `stabilization`: time constant T_stab [s] of Baumgarte's stabilisation of
+    constraint errors (Eq. 8.22), one number or one for each sample.
 
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
     >>> a = da.forward_dynamics(model, q=[np.pi / 6], v=[0.0], tau=[0.0])  # -g / l sin q
@@ -142,11 +142,11 @@ def mass_matrix(
     out: Array | None = None,
     check: Check = None,
 ) -> Array:
-    """M(q) = sum J_i^T I_i J_i + armature `(…, nv, nv)`: the joint-space inertia, symmetric; T = v^T M v / 2.
+    """Compute the joint-space inertia M(q) = sum J_i^T I_i J_i + armature `(…, nv, nv)`.
 
-    Composite-rigid-body algorithm, Featherstone 2008 Table 6.2; `method="rnea_columns"` takes it from nv
-    inverse dynamics, as does a model of more than `UNROLLED_BODIES` coordinates; `"jacobians"` is the sum as
-    it stands.
+    M is symmetric, and T = v^T M v / 2. Composite-rigid-body algorithm, Featherstone 2008 Table 6.2.
+    `method="rnea_columns"` uses nv inverse dynamics, which is the default above `UNROLLED_BODIES`
+    coordinates; `"jacobians"` evaluates the sum directly.
 
     >>> model = da.models.double_pendulum()
     >>> print(da.mass_matrix(model, [0.3, np.pi / 2]).round(6))  # 3 + 2 cos q2, 1 + cos q2, 1
@@ -172,9 +172,10 @@ def inertial_forces(
     out: Array | None = None,
     check: Check = None,
 ) -> Array:
-    """tau = M(q) a `(…, nv)` [N m or N] without forming M: inverse dynamics without velocity and gravity.
+    """Compute tau = M(q) a `(…, nv)` [N m or N] in linear time, without forming M.
 
-    `a` `(…, nv)` [rad/s^2 or m/s^2]. In linear time; ID_delta of Featherstone 2008 Eq. 6.4.
+    `a`: `(…, nv)` [rad/s^2 or m/s^2]. It is inverse dynamics without velocity and gravity, ID_delta of
+    Featherstone 2008 Eq. 6.4.
 
     >>> model = da.models.two_link_arm()
     >>> q, a = [0.1, 0.4], [1.0, -2.0]
@@ -194,9 +195,9 @@ def inverse_mass_matrix(
     out: Array | None = None,
     check: Check = None,
 ) -> Array:
-    """M(q)^-1 = L^-1 D^-1 L^-T `(…, nv, nv)`, by the sparse factors L^T D L of M (a large M: by dense ones).
+    """Compute M(q)^-1 = L^-1 D^-1 L^-T `(…, nv, nv)` from the sparse factors M = L^T D L.
 
-    Featherstone 2008 Tables 6.3 and 6.5.
+    A large M is factored densely. Featherstone 2008 Tables 6.3 and 6.5.
 
     >>> model = da.models.cart_pole()
     >>> q = [0.0, 0.2]
@@ -218,9 +219,9 @@ def bias_forces(
     out: Array | None = None,
     check: Check = None,
 ) -> Array:
-    """b(q, v) = inverse_dynamics(q, v, 0) `(…, nv)` [N m or N]: velocity terms and gravity. M a + b = tau.
+    """Compute b(q, v) = inverse_dynamics(q, v, 0) `(…, nv)` [N m or N], velocity terms and gravity.
 
-    C of Featherstone 2008 Eq. 6.1, without external forces.
+    M a + b = tau. b is C of Featherstone 2008 Eq. 6.1, without external forces.
 
     >>> model = da.models.cart_pole()
     >>> q, v = [0.0, 0.2], [0.5, -1.0]
@@ -240,10 +241,10 @@ def gravity_forces(
     out: Array | None = None,
     check: Check = None,
 ) -> Array:
-    """g(q) = inverse_dynamics(q, 0, 0) = +dV/dq `(…, nv)` [N m or N]: the forces that hold the system still.
+    """Compute the gravity forces g(q) = inverse_dynamics(q, 0, 0) = +dV/dq `(…, nv)` [N m or N].
 
-    One inward pass, f_i = -I_i a_g + sum of the children's, tau_i = S_i^T f_i; Featherstone 2008 Eqs 5.12 and
-    5.13.
+    tau = g holds the system at rest. One inward pass, f_i = -I_i a_g + sum of the children's, tau_i = S_i^T
+    f_i; Featherstone 2008 Eqs 5.12 and 5.13.
 
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
     >>> print(da.gravity_forces(model, [np.pi / 6]).round(6))  # m g l sin q
@@ -261,9 +262,9 @@ def coriolis_forces(
     out: Array | None = None,
     check: Check = None,
 ) -> Array:
-    """c(q, v) = inverse_dynamics(q, v, 0) - inverse_dynamics(q, 0, 0) `(…, nv)` [N m or N]: the velocity
-    terms of the equation of motion alone, quadratic in v; bias = coriolis + gravity.
+    """Compute c(q, v) = inverse_dynamics(q, v, 0) - inverse_dynamics(q, 0, 0) `(…, nv)` [N m or N].
 
+    These are the velocity terms of the equation of motion, quadratic in v: bias = coriolis + gravity.
     Featherstone 2008 section 5.3.
 
     >>> model = da.models.double_pendulum()
@@ -279,10 +280,10 @@ def coriolis_forces(
 def passive_forces(
     model: Model, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, check: Check = None
 ) -> Array:
-    """tau_p = -k (q - q_rest) - d v - f sign(v) `(…, nv)` [N m or N]: springs, damping and dry friction of
-    the joints.
+    """Compute tau_p = -k (q - q_rest) - d v - f sign(v) `(…, nv)` [N m or N].
 
-    They are no part of the equation of motion; simulation (`step`) adds them to tau.
+    These are the spring, damping and dry-friction forces of the joints. They are not part of the equation of
+    motion; `step` adds them to tau.
 
     >>> model = da.models.pendulum(damping=0.5)
     >>> print(da.passive_forces(model, q=[0.3], v=[2.0]))
@@ -292,10 +293,10 @@ def passive_forces(
 
 
 def force_at_point(model: Model, q: ArrayLike, body: str, point: ArrayLike, force: ArrayLike) -> Array:
-    """External forces `(…, n_bodies, 6)` of a push on one body: n = R^T ((r - p) x f), then R^T f.
+    """Return the external forces `(…, n_bodies, 6)` of a force on one body: n = R^T ((r - p) x f), R^T f.
 
-    `force (…, 3)` f [N] at `point (…, 3)` r [m], both in world coordinates; R and p are the body's pose. Pass
-    the result as `external_forces`. Featherstone 2008 Eq. 2.7.
+    `force (…, 3)`: f [N], acting at `point (…, 3)`: r [m], both in world coordinates; R and p are the body's
+    pose. Pass the result as `external_forces`. Featherstone 2008 Eq. 2.7.
 
     >>> model = da.models.pendulum()
     >>> push = da.force_at_point(model, [0.0], "bob", point=[0.0, 0.0, -1.0], force=[2.0, 0.0, 0.0])

@@ -15,7 +15,7 @@ __all__ = [
 
 
 def kinetic_energy(model: Model, q: ArrayLike, v: ArrayLike, *, time: ArrayLike | None = None) -> Array:
-    """T = v^T M v / 2 = sum v_i . I_i v_i / 2 `(…)` [J], the armatures' share included.
+    """Compute the kinetic energy T = v^T M v / 2 = sum v_i . I_i v_i / 2 `(…)` [J], including armatures.
 
     Featherstone 2008 Eqs 2.67 and 3.2.
 
@@ -27,9 +27,10 @@ def kinetic_energy(model: Model, q: ArrayLike, v: ArrayLike, *, time: ArrayLike 
 
 
 def potential_energy(model: Model, q: ArrayLike, *, time: ArrayLike | None = None) -> Array:
-    """V = -sum m_i g . c_i `(…)` [J], zero with every centre of mass at the world's origin.
+    """Compute the potential energy V = -sum m_i g . c_i `(…)` [J].
 
-    c_i [m]: centres of mass in world coordinates, g [m/s^2]: the model's gravity.
+    c_i [m]: centres of mass in world coordinates; g [m/s^2]: the model's gravity. V is zero with all centres
+    of mass at the world's origin.
 
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
     >>> print(round(float(da.potential_energy(model, [0.0])), 6))  # -m g l, hanging
@@ -39,7 +40,7 @@ def potential_energy(model: Model, q: ArrayLike, *, time: ArrayLike | None = Non
 
 
 def center_of_mass(model: Model, q: ArrayLike, *, time: ArrayLike | None = None) -> Array:
-    """c = sum m_i c_i / sum m_i `(…, 3)` [m]: the centre of mass of the whole system, in world coordinates.
+    """Compute the system's centre of mass c = sum m_i c_i / sum m_i `(…, 3)` [m] in world coordinates.
 
     >>> model = da.models.two_link_arm()
     >>> print(da.center_of_mass(model, [0.0, 0.0]))  # two equal links of 1 m along x
@@ -49,9 +50,10 @@ def center_of_mass(model: Model, q: ArrayLike, *, time: ArrayLike | None = None)
 
 
 def centroidal_momentum(model: Model, q: ArrayLike, v: ArrayLike, *, time: ArrayLike | None = None) -> Array:
-    """h = sum I_i v_i about the centre of mass `(…, 6)`, in world axes: angular [kg m^2/s], linear [kg m/s].
+    """Compute the momentum h = sum I_i v_i `(…, 6)` about the centre of mass, in world axes.
 
-    h_C = h_O - c x (linear part), and the linear part is m dc/dt; Featherstone 2008 Eqs 2.58 to 2.60.
+    The angular part [kg m^2/s] comes first, then the linear part [kg m/s]. h_C = h_O - c x (linear part), and
+    the linear part is m dc/dt; Featherstone 2008 Eqs 2.58 to 2.60.
 
     >>> model = da.models.two_link_arm()
     >>> print(da.centroidal_momentum(model, [0.0, 0.0], [1.0, 0.0]).round(4) + 0.0)  # 2 kg of 2 m: m l^2 / 12
@@ -61,7 +63,7 @@ def centroidal_momentum(model: Model, q: ArrayLike, v: ArrayLike, *, time: Array
 
 
 def centroidal_momentum_matrix(model: Model, q: ArrayLike, *, time: ArrayLike | None = None) -> Array:
-    """A(q) `(…, 6, nv)` with centroidal momentum h = A v.
+    """Compute the matrix A(q) `(…, 6, nv)` of the centroidal momentum h = A v.
 
     A = sum X_i^T I_i J_i over the bodies, about the centre of mass, in world axes.
 

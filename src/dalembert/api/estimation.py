@@ -1,12 +1,13 @@
-"""Inertial parameters from measured forces, and how far they can be trusted.
+"""Identification of inertial parameters from measured forces, with their uncertainty.
 
 The samples of joint j give equations Y_j beta = tau_j with noise of standard deviation s_j. The estimate of
-least variance weighs each joint by its noise:
+least variance weights each joint by its noise:
 
     beta = argmin sum_j |Y_j beta - tau_j|^2 / s_j^2,     cov(beta) = (sum_j Y_j^T Y_j / s_j^2)^-1         (1)
 
-Of each joint's equations only the triangle R_j of [Y_j tau_j] = Q_j R_j is kept, from which (1) and the
-residuals follow for any s: recordings of any length need little memory, and s can be found along with beta,
+Of each joint's equations only the triangular factor R_j of [Y_j tau_j] = Q_j R_j is kept, from which (1) and
+the residuals follow for any s. So recordings of any length need little memory, and s can be estimated along
+with beta,
 
     s_j^2 = |Y_j beta - tau_j|^2 / (samples - n / nv)                                                     (2)
 
@@ -31,31 +32,31 @@ from dalembert.model.model import Model
 
 __all__ = ["Identification", "identify"]
 
-CHUNK = 4096
-"""Samples whose regressors are held at a time."""
+SAMPLES_PER_BLOCK = 4096
+"""Samples whose regressors are in memory at a time."""
 
-FOLD = 4
-"""Triangles that are made into one at a time."""
+TRIANGLES_PER_BLOCK = 4
+"""Rows of a block, in multiples of the width: four triangular factors are reduced to one."""
 
-DEPENDENT = 1e-10
-"""Singular values below this, of columns scaled to unit length, show nothing but round-off."""
+RANK_TOLERANCE = 1e-10
+"""Relative singular value, of columns scaled to unit length, below which there is only round-off."""
 
-ROUNDS = 50
-"""Of (1) and (2) in turn, at most; a handful is usual."""
+MAX_REWEIGHTINGS = 50
+"""Largest number of alternations of (1) and (2); a handful is usual."""
 
-EXACT = 1e-12
-"""Residuals below this part of the forces are round-off: no joint counts as measured better than that."""
+MIN_RELATIVE_NOISE = 1e-12
+"""Least noise relative to the largest forces: smaller residuals are round-off, not measured accuracy."""
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Identification:
-    """What `identify` found: `values (n,)` and their `covariance (n, n)`.
+    """The result of `identify`: the estimated `values (n,)` and their `covariance (n, n)`.
 
-    `names (n,)`: what each value is, a combination of inertial parameters; `noise (nv,)`: standard deviation
-    of the forces of each joint, as given or as the residuals show it; `condition_number` of the weighted
-    equations, columns scaled to unit length: how evenly the motion shows the parameters, 1 at best.
-    `print(found)` is a table.
+    `names (n,)`: each value's combination of inertial parameters. `noise (nv,)`: standard deviation of each
+    joint's forces, as given or as estimated from the residuals. `condition_number` of the weighted equations
+    with columns scaled to unit length: 1 if the motion excites all parameters evenly, larger otherwise.
+    `print(found)` shows a table.
 
     >>> model = da.models.pendulum()
     >>> q, v, a = da.exciting_motion(model).at(np.arange(0.0, 10.0, 0.01))
@@ -104,16 +105,16 @@ def identify(
     armature: bool = False,
     time: ArrayLike | None = None,
 ) -> Identification:
-    """beta = argmin sum_j |Y_j beta - tau_j|² / noise_j²: inertial parameters from measured forces.
+    """Estimate inertial parameters from measured forces: beta = argmin sum_j |Y_j beta - tau_j|² / noise_j².
 
-    `q (…, nq)`, `v`, `a`, `tau (…, nv)`: samples of a motion and the forces of its joints [N m or N], those
-    of `inverse_dynamics`: subtract `passive_forces` and what external forces contribute first. Of the model
-    geometry and gravity matter; its inertias do not. `noise (nv,)`: standard deviation of each joint's
-    forces, by which joints are weighed; found from the residuals if not given. The parameters are
-    `base_parameters(model, armature=…)`, or theta `(n,)` with `inertial_parameters` = `unknowns` theta for a
-    matrix `unknowns (p, n)` of yours: links of known shape, for instance, have a column each, their
-    parameters for a mass of one. Models with loops: the spanning tree, `model.tree()`. Always float64.
-    Gautier (1997).
+    `q (…, nq)`, `v`, `a`, `tau (…, nv)`: samples of a motion and the forces of its joints [N m or N], in the
+    sense of `inverse_dynamics`: subtract `passive_forces` and the contribution of external forces first. Only
+    the geometry and gravity of the model are used, not its inertias. `noise (nv,)`: standard deviation of
+    each joint's forces, by which joints are weighted; by default it is estimated from the residuals. The
+    parameters are `base_parameters(model, armature=…)`, or theta `(n,)` with `inertial_parameters` =
+    `unknowns` theta for your own matrix `unknowns (p, n)`; a link of known shape, for instance, has one
+    column that holds its parameters for unit mass. Of models with loops use the spanning tree,
+    `model.tree()`. The computation is in float64. Gautier (1997).
 
     >>> model = da.models.arm6()
     >>> q, v, a = da.exciting_motion(model, trials=20).at(np.arange(0.0, 10.0, 0.01))
@@ -144,7 +145,7 @@ def identify(
         )
     triangles = _triangles(model, rows.matrices, directions, armature)
     known = None if noise is None else _noise(model, noise)
-    sizes, solution = _solved(triangles, known, rows.count, names)
+    sizes, solution = _solve_with_noise(triangles, known, rows.count, names)
     return Identification(names, solution.values, solution.covariance, sizes, solution.condition_number)
 
 
@@ -155,12 +156,12 @@ class _Solution(NamedTuple):
 
 
 def _triangles(model: Model, arrays: tuple[Array, ...], directions: Array, armature: bool) -> Array:
-    """R_j of [Y_j tau_j] for every joint (nv, n + 1, n + 1)."""
+    """Return the triangular factor R_j of [Y_j tau_j] for every joint (nv, n + 1, n + 1)."""
     q, v, a, tau, *clock = arrays
     width = directions.shape[1] + 1
     R = np.zeros((model.nv, width, width))
-    for start in range(0, len(tau), CHUNK):
-        part = slice(start, start + CHUNK)
+    for start in range(0, len(tau), SAMPLES_PER_BLOCK):
+        part = slice(start, start + SAMPLES_PER_BLOCK)
         time = clock[0][part, 0] if clock else None
         Y = inverse_dynamics_regressor(model, q[part], v[part], a[part], armature=armature, time=time)
         equations = np.concatenate([Y @ directions, tau[part, :, None]], axis=2).transpose(1, 0, 2)
@@ -169,13 +170,13 @@ def _triangles(model: Model, arrays: tuple[Array, ...], directions: Array, armat
 
 
 def _triangle(equations: Array) -> Array:
-    """R of each of the matrices (nv, rows, width), by pieces of which each four give one.
+    """Return the triangular factor R of each matrix (nv, rows, width), reducing blocks of rows as a tree.
 
-    Pieces stay in the processor's cache, and LAPACK does not spread them over threads, which cost many times
-    the arithmetic where other programs use the cores.
+    The blocks stay in the processor's cache, and LAPACK does not spread them over threads, which would cost
+    many times the arithmetic when other programs use the cores.
     """
     count, _, width = equations.shape
-    piece = FOLD * width
+    piece = TRIANGLES_PER_BLOCK * width
     while True:
         rows = equations.shape[1]
         padded = np.zeros((count, rows + -rows % piece, width))
@@ -186,33 +187,35 @@ def _triangle(equations: Array) -> Array:
         equations = R.reshape(count, -1, width)
 
 
-def _solved(
+def _solve_with_noise(
     triangles: Array, known: Array | None, samples: int, names: tuple[str, ...]
 ) -> tuple[Array, _Solution]:
-    """The noise of every joint, as known or by (2), and the solution of (1) with it."""
+    """Solve (1) with the noise of every joint, given or estimated by (2); return the noise and the
+    solution.
+    """
     if known is not None:
-        return known, _weighted(triangles, known, names)
+        return known, _solve_weighted(triangles, known, names)
     sizes = np.sqrt((triangles[:, :, -1] ** 2).sum(axis=1) / samples)
-    floor = EXACT * sizes.max() or 1.0
+    floor = MIN_RELATIVE_NOISE * sizes.max() or 1.0
     sizes = np.maximum(sizes, floor)
     freedom = samples - len(names) / len(triangles)
-    solution = _weighted(triangles, sizes, names)
-    for _ in range(ROUNDS):
+    solution = _solve_weighted(triangles, sizes, names)
+    for _ in range(MAX_REWEIGHTINGS):
         residuals = triangles @ np.append(solution.values, -1.0)
         before, sizes = sizes, np.maximum(np.sqrt((residuals**2).sum(axis=1) / freedom), floor)
-        solution = _weighted(triangles, sizes, names)
+        solution = _solve_weighted(triangles, sizes, names)
         if np.abs(sizes - before).max() <= 1e-6 * sizes.max():
             break
     return sizes, solution
 
 
-def _weighted(triangles: Array, sizes: Array, names: tuple[str, ...]) -> _Solution:
-    """(1) by singular values, columns scaled to unit length."""
+def _solve_weighted(triangles: Array, sizes: Array, names: tuple[str, ...]) -> _Solution:
+    """Solve (1) by singular values, with columns scaled to unit length."""
     stacked = (triangles / sizes[:, None, None]).reshape(-1, triangles.shape[2])
     W, y = stacked[:, :-1], stacked[:, -1]
     lengths = np.linalg.norm(W, axis=0)
     U, s, Vt = np.linalg.svd(W / np.where(lengths > 0.0, lengths, 1.0), full_matrices=False)
-    if s[-1] <= DEPENDENT * s[0]:
+    if s[-1] <= RANK_TOLERANCE * s[0]:
         hidden = names[int(np.abs(Vt[-1]).argmax())]
         raise ArgumentError(
             f"identify: this motion does not show every parameter; {hidden!r} is one that it leaves open. "

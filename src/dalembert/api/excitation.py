@@ -1,14 +1,14 @@
-"""Motions that show inertial parameters well.
+"""Exciting motions: motions from which inertial parameters can be identified well.
 
 Every joint follows a Fourier series about the middle of its range,
 
     q(t) = c + sum_k A_k sin(k w t) + B_k cos(k w t),     w = 2 pi / period,     k = 1 … harmonics        (1)
 
-as large as the limits of position and speed allow. Among such motions one is sought that makes the volume of
-the uncertainty small (D-optimality): maximise log det sum_j Y_j^T Y_j / s_j^2, where the noise s_j of a joint
-counts as proportional to the root mean square of its forces. Unlike the condition number it also sees how
-strong a signal is, and it does not depend on the units of the parameters. Swevers, Ganseman, Tukel, de
-Schutter & van Brussel (1997), "Optimal robot excitation and identification".
+as large as the limits of position and speed allow. The coefficients are optimised for D-optimality, the least
+volume of the uncertainty: maximise log det sum_j Y_j^T Y_j / s_j^2, where the noise s_j of a joint is taken
+proportional to the root mean square of its forces. Unlike the condition number, this measure includes the
+signal strength and does not depend on the units of the parameters. Swevers, Ganseman, Tukel, de Schutter &
+van Brussel (1997), "Optimal robot excitation and identification".
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from dalembert.model.model import Model
 __all__ = ["ExcitingMotion", "exciting_motion"]
 
 MAX_HARMONICS: Final = 1000
-"""More waves than the motion of a robot has; memory grows with their number."""
+"""Above any useful number for a robot; memory grows with it."""
 MAX_TRIALS: Final = 10**6
-"""Hours of search on a small arm."""
+"""This many trials take hours on a small arm."""
 MAX_SEED: Final = 2**128 - 1
-"""As many bits as NumPy's generators keep of a seed."""
+"""NumPy's generators use 128 bits of a seed."""
 
-MARGIN = 0.95
-"""Part of the limits that is used: extremes between two samples of a series stay within the rest."""
+LIMIT_FRACTION = 0.95
+"""Fraction of the limits that is used; the rest is a margin for extremes between two samples."""
 
-SAMPLES_A_WAVE = 20
-"""Of the shortest wave, at which a candidate is looked at."""
+SAMPLES_PER_WAVE = 20
+"""Samples of the shortest wave at which a candidate is evaluated."""
 
-FREE_RANGE = math.pi
-"""Half the range [rad or m] of joints without limits of position."""
+UNLIMITED_HALF_RANGE = math.pi
+"""Half the range [rad or m] of joints without position limits."""
 
 
 @final
@@ -55,7 +55,8 @@ class ExcitingMotion:
     """A periodic motion q(t) = middle + sum_k sine_k sin(k w t) + cosine_k cos(k w t), w = 2 pi / period.
 
     `period` [s]; `middle (nv,)`; `sine`, `cosine (harmonics, nv)` [rad or m]; `condition_number` of the
-    weighted base regressor over a period, columns scaled to unit length. `motion.at(t)` is (q, v, a).
+    weighted base regressor over a period, with columns scaled to unit length. `motion.at(t)` returns (q, v,
+    a).
 
     >>> motion = da.exciting_motion(da.models.two_link_arm(), period=4.0)
     >>> q, v, a = motion.at([0.5, 4.5])
@@ -70,7 +71,7 @@ class ExcitingMotion:
     condition_number: float
 
     def at(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        """Positions, velocities and accelerations `(…, nv)` at times `t (…)` [s]."""
+        """Return positions, velocities and accelerations `(…, nv)` at times `t (…)` [s]."""
         q, v, a = _series(self.sine, self.cosine, read_array("t", t, ()), self.period)
         return self.middle + q, v, a
 
@@ -84,15 +85,15 @@ def exciting_motion(
     trials: int = 500,
     seed: int = 0,
 ) -> ExcitingMotion:
-    """Maximise log det sum_j Y_j^T Y_j / s_j² over Fourier series q(t): a motion for `identify`.
+    """Find a motion for `identify`: maximise log det sum_j Y_j^T Y_j / s_j² over Fourier series q(t).
 
-    The motion is periodic, `period` [s], each joint with `harmonics` waves, within 95 % of the joints'
-    limits of position and speed, and of effort as the model's own inertias foretell it. Joints
-    without limits of position go pi [rad or m] either way. Y: the base regressor, with columns for armatures
-    if `armature`; s_j: root mean square of joint j's forces. Of `trials` motions a quarter is
-    drawn at random, the others vary the best one so far; the same `seed` gives the same motion. Collisions
-    are not looked at. Joints whose velocities are not the rates of their positions (ball joints, free
-    bodies) are refused. Swevers et al. (1997).
+    The motion has the period `period` [s] and `harmonics` waves for each joint. It stays within 95 % of the
+    joints' limits of position, speed and effort, the latter predicted with the model's own inertias. Joints
+    without position limits move by pi [rad or m] either way. Y is the base regressor, with columns for
+    armatures if `armature`; s_j is the root mean square of joint j's forces. A quarter of the `trials`
+    motions is random, the others vary the best one so far; the same `seed` gives the same motion. Collisions
+    are not checked. Joints whose velocities are not the rates of their positions (ball joints, free bodies)
+    are rejected. Swevers et al. (1997).
 
     >>> model = da.models.arm6()
     >>> motion = da.exciting_motion(model, trials=40)
@@ -107,20 +108,22 @@ def exciting_motion(
     base = base_parameters(model, armature=armature)
     if not len(base):
         raise ArgumentError(f"model {model.name!r} has no parameter that forces would show")
-    t = np.linspace(0.0, period, max(SAMPLES_A_WAVE * harmonics, 2 * len(base)), endpoint=False)
+    t = np.linspace(0.0, period, max(SAMPLES_PER_WAVE * harmonics, 2 * len(base)), endpoint=False)
 
-    def fitted(waves: Array) -> Array:
+    def fit_to_limits(waves: Array) -> Array:
         q, v, _ = _series(waves[0], waves[1], t, period)
         scale: Array = np.minimum(ranges / np.abs(q).max(axis=0), speeds / np.abs(v).max(axis=0))
-        return MARGIN * scale * waves
+        return LIMIT_FRACTION * scale * waves
 
     def cost(waves: Array) -> tuple[float, float]:
         q, v, a = _series(waves[0], waves[1], t, period)
         G, tau = _information(model, base, (middle + q, v, a), t, armature)
-        excess = max(0.0, float((np.abs(tau) / (MARGIN * efforts)).max()) - 1.0)
+        excess = max(0.0, float((np.abs(tau) / (LIMIT_FRACTION * efforts)).max()) - 1.0)
         return excess, -float(np.linalg.slogdet(G)[1])
 
-    waves, (excess, _) = _search(fitted, cost, (2, harmonics, model.nv), trials, np.random.default_rng(seed))
+    waves, (excess, _) = _search(
+        fit_to_limits, cost, (2, harmonics, model.nv), trials, np.random.default_rng(seed)
+    )
     if excess > 0.0:
         raise ArgumentError(
             f"exciting_motion: no motion found whose forces stay within the limits of effort (the best "
@@ -139,7 +142,7 @@ def exciting_motion(
 
 
 def _series(sine: Array, cosine: Array, t: Array, period: float) -> tuple[Array, Array, Array]:
-    """(1) without c, and its rates."""
+    """Return q of (1) without the middle c, and its first and second derivatives."""
     w = 2.0 * math.pi / period * np.arange(1, len(sine) + 1)
     S, C = np.sin(w * t[..., None]), np.cos(w * t[..., None])
     w = w[:, None]
@@ -153,7 +156,7 @@ def _series(sine: Array, cosine: Array, t: Array, period: float) -> tuple[Array,
 def _information(
     model: Model, base: BaseParameters, motion: tuple[Array, ...], t: Array, armature: bool
 ) -> tuple[Array, Array]:
-    """sum_j Y_j^T Y_j / s_j^2, a sample's mean, and the forces."""
+    """Return sum_j Y_j^T Y_j / s_j^2, averaged over the samples, and the forces tau."""
     time = t if model.time_dependent else None
     tau = inverse_dynamics(model, *motion, time=time)
     sizes = np.sqrt((tau**2).mean(axis=0))
@@ -164,21 +167,23 @@ def _information(
 
 
 def _search(
-    fitted: Callable[[Array], Array],
+    fit_to_limits: Callable[[Array], Array],
     cost: Callable[[Array], Any],
     shape: tuple[int, ...],
     trials: int,
     rng: np.random.Generator,
 ) -> tuple[Array, Any]:
-    """The waves of least cost: random ones first, then variations whose size follows their success."""
+    """Search the coefficients of least cost: random ones first, then variations of the best with adapted step
+    size.
+    """
     best, least, step = np.zeros(shape), (math.inf, math.inf), 0.5
     for trial in range(trials):
         draw = rng.standard_normal(shape)
         if trial < max(trials // 4, 1):
-            waves = fitted(draw)
+            waves = fit_to_limits(draw)
         else:
             chosen = rng.random(shape) < 0.3
-            waves = fitted(best + step * np.abs(best).mean(axis=(0, 1)) * chosen * draw)
+            waves = fit_to_limits(best + step * np.abs(best).mean(axis=(0, 1)) * chosen * draw)
         found = cost(waves)
         better = found < least
         if better:
@@ -189,7 +194,9 @@ def _search(
 
 
 def _limits(model: Model) -> tuple[Array, Array, Array, Array]:
-    """Middle and half the range of every position, and the limits of speed and effort (nv each)."""
+    """Return the middle and half the range of every position, and the limits of speed and effort (nv
+    each).
+    """
     columns = []
     for body in model.bodies:
         size = body.v_slice.stop - body.v_slice.start
@@ -208,9 +215,11 @@ def _limits(model: Model) -> tuple[Array, Array, Array, Array]:
         raise ArgumentError(f"model {model.name!r} has no joint that moves")
     lower, upper, speeds, efforts = (np.concatenate(x) for x in zip(*columns, strict=True))
     lower = np.where(
-        np.isfinite(lower), lower, np.where(np.isfinite(upper), upper, FREE_RANGE) - 2.0 * FREE_RANGE
+        np.isfinite(lower),
+        lower,
+        np.where(np.isfinite(upper), upper, UNLIMITED_HALF_RANGE) - 2.0 * UNLIMITED_HALF_RANGE,
     )
-    upper = np.where(np.isfinite(upper), upper, lower + 2.0 * FREE_RANGE)
+    upper = np.where(np.isfinite(upper), upper, lower + 2.0 * UNLIMITED_HALF_RANGE)
     return (lower + upper) / 2.0, (upper - lower) / 2.0, speeds, efforts
 
 

@@ -1,4 +1,4 @@
-"""What callers may give as targets of frames, and how it is read."""
+"""Targets of frames for inverse kinematics: the accepted forms, and how they are read and checked."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from dalembert.spatial import Placement
 __all__ = ["TargetPart", "read_array", "read_configuration", "read_targets"]
 
 ROTATION_TOLERANCE = 1e-5
-"""How far R^T R of a target may be from one; single precision is much nearer."""
+"""Largest deviation of a target's R^T R from the identity; single precision is much nearer."""
 
 
 class TargetPart(NamedTuple):
-    """A target: its frame, the pose as far as it is prescribed, and the weights (position, orientation)."""
+    """A target: its frame, the prescribed parts of its pose, and the weights (position, orientation)."""
 
     frame: str
     rotation: Array | None
@@ -32,7 +32,9 @@ class TargetPart(NamedTuple):
 
 
 def read_targets(model: Model, targets: object, weights: Mapping[str, Any] | None) -> list[TargetPart]:
-    """The targets of frames by name, in the forms that `inverse_kinematics` takes, and their weights."""
+    """Return the targets by frame name, read from the forms that `inverse_kinematics` accepts, with their
+    weights.
+    """
     if not isinstance(targets, Mapping) or not targets:
         raise ArgumentError(
             'inverse_kinematics: targets is a mapping by frame, such as {"hand": [0.4, 0.0, 0.9]}; '
@@ -59,7 +61,9 @@ def read_targets(model: Model, targets: object, weights: Mapping[str, Any] | Non
 
 
 def _read_pose(name: str, given: Any) -> tuple[Array | None, Array | None]:
-    """Rotation (…, 3, 3) and translation (…, 3) of a target, as far as it has them."""
+    """Return the rotation (…, 3, 3) and translation (…, 3) of a target, None for a part that is not
+    prescribed.
+    """
     what = f'target "{name}"'
     if isinstance(given, Placement):
         given = (given.R.to_list(), given.p.to_list())
@@ -99,7 +103,7 @@ def _shape(what: str, given: Any) -> tuple[int, ...]:
 
 
 def _rotation(what: str, R: Array) -> Array:
-    """Rotations, with what rounding left of R^T R - 1 taken away: the nearest one is R (R^T R)^-1/2."""
+    """Return the rotations orthonormalised to rounding: the nearest one is R (R^T R)^-1/2."""
     off = np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3))
     with np.errstate(invalid="ignore"):  # samples that are no numbers stay so
         determinant = np.linalg.det(R)
@@ -116,7 +120,7 @@ def _rotation(what: str, R: Array) -> Array:
 def _read_weights(
     targets: Mapping[str, Any], weights: Mapping[str, Any] | None
 ) -> dict[str, tuple[float, float]]:
-    """(position, orientation) by frame."""
+    """Return the weights (position, orientation) by frame."""
     if weights is None:
         return {}
     if not isinstance(weights, Mapping):

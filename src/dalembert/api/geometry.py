@@ -45,17 +45,17 @@ Field: TypeAlias = Callable[[Any, list[Scalar]], Sequence[Scalar]]
 """`field(model, q)` computes the nv components of a vector field."""
 
 MAX_STEPS: Final = 2**53
-"""More than any memory holds."""
+"""Upper bound of the number of steps; the memory check rejects far fewer."""
 
 
 def coriolis_matrix(
     model: Model, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, check: Check = None
 ) -> Array:
-    """C(q, v) `(…, nv, nv)` of M a + C v + g = tau: C v = `coriolis_forces`, and dM/dt - 2 C is skew.
+    """Compute the Coriolis matrix C(q, v) `(…, nv, nv)` of M a + C v + g = tau.
 
-    C = sum over bodies of J^T (I J' + B J), with B m = ((v x* I - I v x) m + m x* I v) / 2: the matrix of the
-    Christoffel symbols, C_kj = Gamma_ij,k v_i. For joints of every kind, and G^T C G where joints are
-    coupled. [kg m^2/s, kg m/s or kg/s].
+    [kg m^2/s, kg m/s or kg/s]. C v = `coriolis_forces`, and dM/dt - 2 C is skew. C = sum over bodies of J^T
+    (I J' + B J), with B m = ((v x* I - I v x) m + m x* I v) / 2: the matrix of the Christoffel symbols, C_kj
+    = Gamma_ij,k v_i. It is defined for all joint types, and is G^T C G where joints are coupled.
 
     Source: Todorov, "Dynamics in generalized coordinates"; Echeandia & Wensing 2021.
 
@@ -71,7 +71,7 @@ def coriolis_matrix(
     if is_large(model, "coriolis_matrix"):
         rows, speeds = with_column_axis(("q", q, model.nq), ("v", v, model.nv))
         columns = coriolis_product(model, rows, speeds, np.eye(model.nv, dtype=rows.dtype), check=check)
-        return _delivered(np.swapaxes(columns, -1, -2), out)
+        return _store(np.swapaxes(columns, -1, -2), out)
     return result(model, "coriolis_matrix", (q, v), {}, None, {}, out, check)
 
 
@@ -84,9 +84,10 @@ def coriolis_product(
     out: Array | None = None,
     check: Check = None,
 ) -> Array:
-    """C(q, v) w `(…, nv)` [N m or N] without forming C, in linear time; w `(…, nv)` is any velocity.
+    """Compute C(q, v) w `(…, nv)` [N m or N] in linear time, without forming C.
 
-    Outward J v, J w and J' w, inward I J' w + B J w of each body. With w = v it is `coriolis_forces`.
+    `w`: any velocity `(…, nv)`; with w = v the result is `coriolis_forces`. The outward pass computes J v, J
+    w and J' w, the inward pass I J' w + B J w of each body.
 
     Source: as `coriolis_matrix`.
 
@@ -101,9 +102,9 @@ def coriolis_product(
 def mass_matrix_rate(
     model: Model, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, check: Check = None
 ) -> Array:
-    """dM/dt `(…, nv, nv)` along the motion v: M' = sum of S_j^T (I^c' S_i + I^c S_i') + S_j'^T I^c S_i.
+    """Compute dM/dt `(…, nv, nv)` [kg m^2/s, kg m/s or kg/s] along the motion v.
 
-    [kg m^2/s, kg m/s or kg/s]; M' = C + C^T.
+    M' = sum of S_j^T (I^c' S_i + I^c S_i') + S_j'^T I^c S_i, and M' = C + C^T.
 
     Source: the composite inertias of Featherstone 2008 Eq. 6.17, differentiated (§2.13); Todorov, "Dynamics
     in generalized coordinates".
@@ -116,7 +117,7 @@ def mass_matrix_rate(
     """
     if is_large(model, "mass_matrix_rate"):
         C = coriolis_matrix(model, q, v, check=check)
-        return _delivered(C + np.swapaxes(C, -1, -2), out)
+        return _store(C + np.swapaxes(C, -1, -2), out)
     return result(model, "mass_matrix_rate", (q, v), {}, None, {}, out, check)
 
 
@@ -129,13 +130,13 @@ def christoffel_symbols(
     out: Array | None = None,
     check: Check = None,
 ) -> Array:
-    """Gamma_ij,k = (dM_ik/dq_j + dM_jk/dq_i - dM_ij/dq_k) / 2 `(…, nv, nv, nv)`, indices i, j, k.
+    """Compute Gamma_ij,k = (dM_ik/dq_j + dM_jk/dq_i - dM_ij/dq_k) / 2 `(…, nv, nv, nv)`, indices i, j, k.
 
-    `kind`: "first", or "second": Gamma_ij^k = (M^-1)_ks Gamma_ij,s. c_k = Gamma_ij,k v_i v_j are the velocity
-    terms. Where v is not dq/dt (spherical, planar and free joints) the symbols are those of the same
+    `kind`: "first", or "second": Gamma_ij^k = (M^-1)_ks Gamma_ij,s. The velocity terms are c_k = Gamma_ij,k
+    v_i v_j. Where v is not dq/dt (spherical, planar and free joints) the symbols are those of the same
     connection in the frame of the velocity variables, nabla_{e_i} e_j = Gamma_ij^k e_k, which is not
-    symmetric in i and j. `method`: "coriolis_matrix" (C_kj at v = e_i) or "derivatives" (exact derivatives
-    of M). nv^3 numbers: for systems of up to about twenty variables.
+    symmetric in i and j. `method`: "coriolis_matrix" (C_kj at v = e_i) or "derivatives" (exact derivatives of
+    M). The nv^3 numbers limit it to systems of up to about twenty variables.
 
     Source: Todorov, "Dynamics in generalized coordinates", "Covariant derivatives and geodesics".
 
@@ -159,9 +160,9 @@ def inner_product(
     out: Array | None = None,
     check: Check = None,
 ) -> Array:
-    """<u, w> = u^T M(q) w `(…)` of two velocities `(…, nv)`; <v, v> is twice the kinetic energy.
+    """Compute the inner product <u, w> = u^T M(q) w `(…)` of two velocities `(…, nv)`.
 
-    `space="cotangent"`: u^T M(q)^-1 w of two forces or momenta.
+    <v, v> is twice the kinetic energy. `space="cotangent"`: u^T M(q)^-1 w of two forces or momenta.
 
     Source: Todorov, "Manifolds and metrics" (where p^T v is called kinetic energy; it is twice that).
 
@@ -182,9 +183,9 @@ def connection_term(
     out: Array | None = None,
     check: Check = None,
 ) -> Array:
-    """Gamma_ij^k v_i u_j = M^-1 C(q, v) u `(…, nv)`: the part of nabla_v u that the connection adds.
+    """Compute Gamma_ij^k v_i u_j = M^-1 C(q, v) u `(…, nv)`, the connection's part of nabla_v u.
 
-    A vector u(t) is carried parallel along a motion if du/dt + connection_term = 0.
+    A vector u(t) is transported in parallel along a motion if du/dt + connection_term = 0.
 
     Source: Todorov, "Covariant derivatives and geodesics".
 
@@ -197,10 +198,11 @@ def connection_term(
 
 
 def covariant_derivative(model: Model, field: Field) -> CompiledFunction:
-    """nabla_v u of a vector field u = field(model, q), compiled: a function of (q, v), each `(…, n)`.
+    """Compile the covariant derivative nabla_v u of a vector field u = field(model, q).
 
-    (nabla_v u)_k = v_i du_k/dq_i + Gamma_ij^k v_i u_j. `field` computes nv numbers from q with `+ - * /` and
-    `dalembert.scalar`; its derivative is exact. The connection is the mechanical one, of the metric M.
+    The result is a function of q `(…, nq)` and v `(…, nv)`: (nabla_v u)_k = v_i du_k/dq_i + Gamma_ij^k v_i
+    u_j. `field` computes nv numbers from q with `+ - * /` and `dalembert.scalar`; its derivative is exact.
+    The connection is that of the metric M.
 
     Source: Todorov, "Covariant derivatives and geodesics".
 
@@ -228,7 +230,7 @@ def covariant_derivative(model: Model, field: Field) -> CompiledFunction:
 def geodesic_acceleration(
     model: Model, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, check: Check = None
 ) -> Array:
-    """dv/dt = -M^-1 C(q, v) v `(…, nv)` [rad/s^2 or m/s^2]: the motion without forces and gravity.
+    """Compute dv/dt = -M^-1 C(q, v) v `(…, nv)` [rad/s^2 or m/s^2], the motion without forces and gravity.
 
     It solves nabla_v v = 0, dv_k/dt + Gamma_ij^k v_i v_j = 0.
 
@@ -247,10 +249,10 @@ def geodesic_acceleration(
 def geodesic(
     model: Model, q: ArrayLike, v: ArrayLike, dt: float, steps: int, *, check: Check = None
 ) -> tuple[Array, Array]:
-    """(q, v) along the geodesic from q with velocity v: `(steps + 1, …, nq)` and `(steps + 1, …, nv)`.
+    """Return (q, v) along the geodesic from q with velocity v: `(steps + 1, …, nq)` and `(steps + 1, …, nv)`.
 
-    nabla_v v = 0 by the Runge-Kutta method of order four in steps of dt [s]. <v, v> stays constant, and the
-    path depends on the direction of v alone: a faster start runs through it sooner.
+    It integrates nabla_v v = 0 by the fourth-order Runge–Kutta method in steps of dt [s]. <v, v> stays
+    constant, and the path depends only on the direction of v, not on its magnitude.
 
     Source: Todorov, "Unforced motions as geodesics".
 
@@ -284,12 +286,12 @@ def geodesic(
 def parallel_transport(
     model: Model, q: ArrayLike, v: ArrayLike, u: ArrayLike, dt: float, *, check: Check = None
 ) -> Array:
-    """u carried parallel along a motion: du/dt + Gamma_ij^k v_i u_j = 0, `((steps + 2) // 2, …, nv)`.
+    """Transport u in parallel along a motion: solve du/dt + Gamma_ij^k v_i u_j = 0.
 
     `q (steps + 1, …, nq)` and `v (steps + 1, …, nv)` are the motion at times dt [s] apart, as `geodesic`
-    returns it, of an even number of steps; `u (…, nv)` is the vector at its start. The result is u at every
-    second time: the Runge-Kutta method of order four takes the ones between as its middles. Lengths and
-    angles in the metric M stay as they are.
+    returns it, with an even number of steps; `u (…, nv)` is the vector at its start. The result `((steps + 2)
+    // 2, …, nv)` is u at every second time, since the fourth-order Runge–Kutta method uses the times between
+    as its midpoints. Lengths and angles in the metric M are preserved.
 
     Source: Todorov, "Covariant derivatives and geodesics".
 
@@ -330,8 +332,8 @@ def parallel_transport(
     return np.stack(carried)
 
 
-def _delivered(matrix: Array, out: Array | None) -> Array:
-    """A result that NumPy put together, in `out` if it fits."""
+def _store(matrix: Array, out: Array | None) -> Array:
+    """Return a matrix that NumPy assembled, copied into `out` if that is given."""
     if out is None:
         return np.ascontiguousarray(matrix)
     check_result(ArrayArgument("output", matrix.shape[-2:]), out, matrix.shape, matrix.dtype.name)

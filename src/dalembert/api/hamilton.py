@@ -16,7 +16,7 @@ __all__ = ["hamiltonian", "hamiltonian_rates", "momentum_coordinates", "velocity
 def hamiltonian(
     model: Model, q: ArrayLike, p: ArrayLike, *, out: Array | None = None, check: Check = None
 ) -> Array:
-    """H(q, p) = p^T M(q)^-1 p / 2 + V(q) `(…)` [J]: the energy by position and momentum p `(…, nv)`.
+    """Compute the Hamiltonian H(q, p) = p^T M(q)^-1 p / 2 + V(q) `(…)` [J] for momenta p `(…, nv)`.
 
     V is gravity's potential; springs are passive forces. H = v^T p - L for the Lagrangian L = K - V.
 
@@ -34,10 +34,10 @@ def hamiltonian(
 def hamiltonian_rates(
     model: Model, q: ArrayLike, p: ArrayLike, tau: ArrayLike, *, check: Check = None
 ) -> tuple[Array, Array]:
-    """(v, dp/dt), `(…, nv)` each, of Hamilton's equations: v = dH/dp = M^-1 p, dp/dt = -dH/dq + tau.
+    """Compute (v, dp/dt), `(…, nv)` each, of Hamilton's equations: v = dH/dp = M^-1 p, dp/dt = -dH/dq + tau.
 
-    Move q by `integrate(model, q, v * dt)`: where v is dq/dt this is Hamilton's first equation, and for
-    quaternions, where -dH/dq alone would not do, dp/dt has Hamel's terms: dp/dt = tau - g + C^T v.
+    Move q by `integrate(model, q, v * dt)`. Where v is dq/dt this is Hamilton's first equation. For
+    quaternions -dH/dq alone is not enough, and dp/dt includes Hamel's terms: dp/dt = tau - g + C^T v.
 
     Source: Todorov, "Hamiltonian formulation".
 
@@ -55,9 +55,10 @@ def hamiltonian_rates(
 def momentum_coordinates(
     model: Model, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, check: Check = None
 ) -> Array:
-    """p = M(q) v `(…, nv)` [kg m^2/s or kg m/s], in linear time: the Legendre transformation, p = dL/dv.
+    """Compute the momenta p = M(q) v `(…, nv)` [kg m^2/s or kg m/s] in linear time.
 
-    In the metric M it lowers the index of any velocity: u* = M u.
+    This is the Legendre transformation p = dL/dv. In the metric M it lowers the index of any velocity: u* = M
+    u.
 
     Source: Todorov, "Hamiltonian formulation", "Manifolds and metrics".
 
@@ -72,9 +73,9 @@ def momentum_coordinates(
 def velocity_coordinates(
     model: Model, q: ArrayLike, p: ArrayLike, *, out: Array | None = None, check: Check = None
 ) -> Array:
-    """v = M(q)^-1 p `(…, nv)` [rad/s or m/s]: the inverse of `momentum_coordinates`, v = dH/dp.
+    """Compute the velocities v = M(q)^-1 p `(…, nv)` [rad/s or m/s], the inverse of `momentum_coordinates`.
 
-    In the metric M it raises the index of any force or momentum: u = M^-1 u*.
+    v = dH/dp. In the metric M it raises the index of any force or momentum: u = M^-1 u*.
 
     Source: Todorov, "Hamiltonian formulation", "Manifolds and metrics".
 

@@ -1,4 +1,4 @@
-"""Prescribed motion, and systems that hang on nothing."""
+"""Hybrid dynamics (prescribed joint motion) and floating-base systems."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def hybrid_dynamics(
 ) -> tuple[Array, Array]:
     """Solve M(q) a + b(q, v) = tau + J^T external for a at the free joints and tau at the prescribed ones.
 
-    Returns (a, tau), both complete `(…, nv)`. tau [N m or N] is read at the free joints and a [rad/s^2 or
-    m/s^2] at the joints named in `prescribed`; what stands elsewhere is not looked at. None prescribed:
-    forward dynamics; all: inverse dynamics. `method`: "articulated", O(n), or "matrix". `external_forces` as
-    in `inverse_dynamics`. Where joints are coupled, prescribe those that the others follow. A model with loop
-    joints satisfies them, with T_stab `stabilization` [s]; accelerations are refused (`check`) that they do
-    not allow. Featherstone 2008 sections 9.1 and 9.2.
+    Returns (a, tau), both complete `(…, nv)`. tau [N m or N] is read at the free joints, and a [rad/s^2 or
+    m/s^2] at the joints named in `prescribed`; other entries are ignored. With no joint prescribed it is
+    forward dynamics, with all prescribed inverse dynamics. `method`: "articulated", O(n), or "matrix".
+    `external_forces` as in `inverse_dynamics`. Of coupled joints prescribe those that the others follow. Loop
+    joints are satisfied, with time constant `stabilization` T_stab [s]; prescribed accelerations that violate
+    them are rejected (`check`). Featherstone 2008 sections 9.1 and 9.2.
 
     >>> model = da.models.cart_pole()  # push the cart with given acceleration: how does the pole swing?
     >>> names = [joint.name for joint in model.joints]
@@ -86,14 +86,14 @@ def floating_base_inverse_dynamics(
     time: ArrayLike | None = None,
     check: Check = None,
 ) -> tuple[Array, Array]:
-    """How a floating base moves while its joints accelerate as given: a_0 = -(I_0^c)^-1 p_0^c.
+    """Compute the base acceleration a_0 = -(I_0^c)^-1 p_0^c and the joint forces from joint accelerations.
 
     Returns (a_0 `(…, 6)`, tau `(…, nv - 6)`): dv/dt of the Free root in base coordinates, angular first, and
     the joint forces tau_i = S_i^T (I_i^c a_0 + p_i^c) [N m or N]. `a_joints`: `(…, nv - 6)`, dv/dt of all
-    other joints. `gravity`: as weights of the bodies ("forces") or added to a_0 ("acceleration"), which is
-    the same. Featherstone 2008 section 9.5, Table 9.6.
+    other joints. `gravity`: applied as weights of the bodies ("forces") or added to a_0 ("acceleration");
+    both give the same result. Featherstone 2008 section 9.5, Table 9.6.
 
-    >>> model = da.models.quadruped()  # in the air, at rest: it falls, whatever its legs hold
+    >>> model = da.models.quadruped()  # in the air, at rest: it falls with any pose of its legs
     >>> a_0, tau = da.floating_base_inverse_dynamics(
     ...     model, model.neutral(), np.zeros(model.nv), np.zeros(model.nv - 6))
     >>> print(a_0.round(6) + 0.0, bool(abs(tau).max() < 1e-12))
@@ -119,7 +119,7 @@ def floating_base_inverse_dynamics(
 
 
 class FloatingBaseEquations(NamedTuple):
-    """[[I_0, F], [F^T, H]] (a_0, a_joints) + (p_0, C) = (f_0, tau): Featherstone 2008 Eq. 9.13.
+    """The terms of [[I_0, F], [F^T, H]] (a_0, a_joints) + (p_0, C) = (f_0, tau): Featherstone 2008 Eq. 9.13.
 
     `I_0` `(…, 6, 6)` is the inertia of the whole system as one rigid body, `F` `(…, 6, n)`, `H` `(…, n, n)`,
     `p_0` `(…, 6)`, `C` `(…, n)` with n = nv - 6, all in base coordinates.
@@ -145,11 +145,11 @@ def floating_base_equations(
     time: ArrayLike | None = None,
     check: Check = None,
 ) -> FloatingBaseEquations:
-    """The coefficients of [[I_0, F], [F^T, H]] (a_0, a_joints) + (p_0, C) = (f_0, tau).
+    """Compute the coefficients of [[I_0, F], [F^T, H]] (a_0, a_joints) + (p_0, C) = (f_0, tau).
 
-    The model's root is a Free joint that carries all other bodies; a_0 is dv/dt of it and f_0 the force on
-    it [N m, N], in base coordinates; see `FloatingBaseEquations` for the shapes. Weights and external forces
-    are in p_0 and C. Featherstone 2008 section 9.3, Table 9.5.
+    The model's root must be a Free joint that carries all other bodies; a_0 is its dv/dt and f_0 the force on
+    it [N m, N], in base coordinates; see `FloatingBaseEquations` for the shapes. p_0 and C include weights
+    and external forces. Featherstone 2008 section 9.3, Table 9.5.
 
     >>> model = da.models.quadruped()
     >>> q, v = model.random_state(0)
@@ -174,11 +174,11 @@ def floating_base_jacobian(
     out: Array | None = None,
     check: Check = None,
 ) -> Array:
-    """J^f = J - X (I_0^c)^-1 F `(…, 6, nv - 6)`: how a body or frame moves with the joints in free flight.
+    """Compute the free-flight Jacobian J^f = J - X (I_0^c)^-1 F `(…, 6, nv - 6)` of a body or frame.
 
-    When forces inside the system change the joint rates by delta, nothing holding the base, the velocity of
-    the body or frame (angular first, at the place that `frame` says, as in `jacobian`) changes by
-    J^f delta. Featherstone 2008 Example 9.4.
+    If internal forces change the joint rates by delta and nothing holds the base, the velocity of the body or
+    frame changes by J^f delta (angular first, at the point and in the axes that `frame` selects, as in
+    `jacobian`). Featherstone 2008 Example 9.4.
 
     >>> model = da.models.quadruped()
     >>> da.floating_base_jacobian(model, model.neutral(), model.bodies[0].name).shape == (6, model.nv - 6)

@@ -1,4 +1,4 @@
-"""Inertial parameters, the dynamics that are linear in them, and which of them can be identified."""
+"""Inertial parameters, the regressors of dynamics that are linear in them, and base parameters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dalembert.call.arguments import ArrayArgument, as_array, as_rows, pick_dtyp
 from dalembert.compiler.library import argument_shape, no_model
 from dalembert.errors import ArgumentError, ShapeError, require_choice, require_flag
 from dalembert.model.model import Model
-from dalembert.model.surgery import rechecked
+from dalembert.model.surgery import rebuild_checked
 from dalembert.model.values import rebuilt
 
 __all__ = [
@@ -27,11 +27,11 @@ __all__ = [
     "with_inertial_parameters",
 ]
 
-PARAMETERS = 10
-"""Of one body."""
+PARAMETERS_PER_BODY = 10
+"""The mass, three first and six second moments."""
 
-ROWS_A_PARAMETER = 3
-"""Equations for each parameter from which the independent ones are found."""
+ROWS_PER_PARAMETER = 3
+"""Equations per parameter in the search for independent columns."""
 
 
 def inverse_dynamics_regressor(
@@ -45,14 +45,13 @@ def inverse_dynamics_regressor(
     out: Array | None = None,
     check: Check = None,
 ) -> Array:
-    """Y(q, v, a) `(…, nv, 10 n_bodies)` with tau = Y pi: inverse dynamics as a function of the inertias.
+    """Compute the regressor Y(q, v, a) `(…, nv, 10 n_bodies)` of inverse dynamics, tau = Y pi.
 
-    pi = `inertial_parameters(model)`: of each body mass, h = m c, and I_xx, I_yy, I_zz, I_xy, I_xz, I_yz
+    pi = `inertial_parameters(model)`: for each body mass, h = m c, and I_xx, I_yy, I_zz, I_xy, I_xz, I_yz
     about the origin of its frame. A body's columns are zero in the rows of joints that do not carry it. tau
-    is that of `inverse_dynamics` without external forces; what armatures take is left out, or with
-    `armature=True` has columns of its own at the end. Models with loops: the spanning tree's,
-    `model.tree()`. Cost O(n d) for n bodies at depth d. Featherstone 2008 Eqs 2.63 and 5.8; Atkeson, An &
-    Hollerbach (1986).
+    is that of `inverse_dynamics` without external forces and armatures; `armature=True` appends a column for
+    each armature. Of models with loops use the spanning tree, `model.tree()`. The cost is O(n d) for n bodies
+    at depth d. Featherstone 2008 Eqs 2.63 and 5.8; Atkeson, An & Hollerbach (1986).
 
     >>> model = da.models.arm6()
     >>> q, v = model.random_state(0)
@@ -77,10 +76,12 @@ def _large_regressor(
     out: Array | None,
     check: Check,
 ) -> Array:
-    """The regressor on NumPy scalars: it has n d entries at least, too many for straight-line code."""
+    """Compute the regressor on NumPy scalars: it has at least n d entries, too many for straight-line
+    code.
+    """
     from dalembert.algorithms import regressor
 
-    tau = inverse_dynamics(model, q, v, a, time=time, check=check)  # looks at the arguments
+    tau = inverse_dynamics(model, q, v, a, time=time, check=check)  # checks the arguments
     values = {"q": q, "v": v, "a": a, **({} if time is None else {"time": time})}
     signature = [ArrayArgument(name, argument_shape(model, name) or ()) for name in values]
     dtype = pick_dtype(list(values.items()))
@@ -103,10 +104,10 @@ def _large_regressor(
 def kinetic_energy_regressor(
     model: Model, q: ArrayLike, v: ArrayLike, *, armature: bool = False, time: ArrayLike | None = None
 ) -> Array:
-    """y(q, v) `(…, 10 n_bodies)` with T = y . pi: kinetic energy as a function of the inertias [J].
+    """Compute the regressor y(q, v) `(…, 10 n_bodies)` of the kinetic energy T = y . pi [J].
 
-    T_i = m u.u / 2 + h . (u x w) + w . I w / 2 of a body with velocity (w, u) at its origin. `armature`:
-    with a column more for each armature. Featherstone 2008 Eq. 2.67.
+    T_i = m u.u / 2 + h . (u x w) + w . I w / 2 for a body with velocity (w, u) at its origin. `armature`
+    appends a column for each armature. Featherstone 2008 Eq. 2.67.
 
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
     >>> y = da.kinetic_energy_regressor(model, [0.4], [0.5])
@@ -120,9 +121,9 @@ def kinetic_energy_regressor(
 def potential_energy_regressor(
     model: Model, q: ArrayLike, *, armature: bool = False, time: ArrayLike | None = None
 ) -> Array:
-    """y(q) `(…, 10 n_bodies)` with V = y . pi: potential energy as a function of the inertias [J].
+    """Compute the regressor y(q) `(…, 10 n_bodies)` of the potential energy V = y . pi [J].
 
-    V_i = -m g . p - h . R^T g of a body with pose (R, p). `armature`: with a column of zeros for each
+    V_i = -m g . p - h . R^T g for a body with pose (R, p). `armature` appends a column of zeros for each
     armature.
 
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
@@ -135,10 +136,10 @@ def potential_energy_regressor(
 
 
 def inertial_parameters(model: Model, *, armature: bool = False) -> Array:
-    """pi = (m, h_x, h_y, h_z, I_xx, I_yy, I_zz, I_xy, I_xz, I_yz) of every body in order `(10 n_bodies,)`.
+    """Return pi `(10 n_bodies,)` = (m, h_x, h_y, h_z, I_xx, I_yy, I_zz, I_xy, I_xz, I_yz) of every body.
 
-    h = m c [kg m] and I [kg m^2] about the origin of the body's frame, in its axes. `armature`: then those of
-    the joints, one for each velocity variable. Featherstone 2008 Eq. 2.63.
+    h = m c [kg m] and I [kg m^2] about the origin of the body's frame, in its axes. `armature` appends the
+    armatures of the joints, one for each velocity variable. Featherstone 2008 Eq. 2.63.
 
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
     >>> print(da.inertial_parameters(model) + 0.0)
@@ -154,11 +155,11 @@ def inertial_parameters(model: Model, *, armature: bool = False) -> Array:
 def with_inertial_parameters(
     model: Model, parameters: ArrayLike, *, inertia: Literal["strict", "as_given"] = "strict"
 ) -> Model:
-    """The model with other inertias, c = h / m and I_C = I + m c x c x, as `inertial_parameters` orders them.
+    """Return the model with other inertial parameters, in the order of `inertial_parameters`.
 
-    `parameters (10 n_bodies,)`, or longer by the armatures. Numbers that no body can have are an error
-    unless `inertia="as_given"`: those that come from data often are, since the forces hold only
-    combinations of them.
+    `parameters (10 n_bodies,)`, or longer by the armatures; c = h / m and I_C = I + m c x c x. Parameters
+    that no physical body has are an error unless `inertia="as_given"`. Identified parameters are often of
+    this kind, since the forces determine only combinations of them.
 
     >>> model = da.models.two_link_arm()
     >>> heavier = da.with_inertial_parameters(model, 2.0 * da.inertial_parameters(model))
@@ -171,7 +172,7 @@ def with_inertial_parameters(
         raise no_model("with_inertial_parameters", model)
     require_choice("inertia option", inertia, ("strict", "as_given"))
     given = as_array("parameters", parameters, ())
-    tens = PARAMETERS * len(model.bodies)
+    tens = PARAMETERS_PER_BODY * len(model.bodies)
     freedoms = sum(body.nv for body in model.bodies)
     if given.shape not in ((tens,), (tens + freedoms,)):
         raise ShapeError(
@@ -184,20 +185,20 @@ def with_inertial_parameters(
     bodies = []
     armatures = iter(pi[tens:])
     for body in model.bodies:
-        own = pi[PARAMETERS * body.index : PARAMETERS * (body.index + 1)]
+        own = pi[PARAMETERS_PER_BODY * body.index : PARAMETERS_PER_BODY * (body.index + 1)]
         armature = tuple(next(armatures) for _ in range(body.nv)) if len(pi) > tens else body.armature
         bodies.append(dataclasses.replace(body, inertia=regressor.inertia_of(own), armature=armature))
-    return rechecked(rebuilt(model, bodies=bodies), inertia=inertia)
+    return rebuild_checked(rebuilt(model, bodies=bodies), inertia=inertia)
 
 
 def base_parameters(model: Model, *, armature: bool = False, tolerance: float = 1e-8) -> BaseParameters:
-    """The fewest combinations beta = B pi of the inertial parameters on which tau depends: tau = Y_1 beta.
+    """Return the fewest combinations beta = B pi of the inertial parameters with tau = Y_1 beta.
 
-    Forces show only some combinations: of a robot's first link often a single one. `base.columns` are
-    columns of the regressor that do not depend on those before them, Y_1 = Y[..., base.columns]; the other
-    parameters are added to these by `base.matrix`, B. Found from the regressor at fixed random states
-    within the limits (the same every time): a column counts as dependent where it lies within `tolerance`,
-    relative, of the span of the others. Gautier (1991).
+    Forces determine only some combinations; for the first link of a robot often a single one. `base.columns`
+    are columns of the regressor that do not depend on earlier ones, Y_1 = Y[..., base.columns];
+    `base.matrix`, B, adds the other parameters to these. They are found from the regressor at fixed
+    pseudo-random states within the limits: a column is dependent if it lies within the relative `tolerance`
+    of the span of the others. Gautier (1991).
 
     >>> model = da.models.arm6()
     >>> base = da.base_parameters(model)
@@ -215,7 +216,7 @@ def base_parameters(model: Model, *, armature: bool = False, tolerance: float = 
         raise ArgumentError(f"base_parameters: tolerance is {tolerance!r}; give a number between 0 and 1")
     names = tuple(regressor.parameter_names(model, armature=armature))
     rng = np.random.default_rng(0)
-    samples = 10 + ROWS_A_PARAMETER * len(names) // max(model.nv, 1)
+    samples = 10 + ROWS_PER_PARAMETER * len(names) // max(model.nv, 1)
     q = np.array([model.random_state(rng)[0] for _ in range(samples)])
     v, a = rng.standard_normal((2, samples, model.nv))
     time = rng.uniform(0.0, 1.0, samples) if model.time_dependent else None

@@ -1,4 +1,4 @@
-"""Configurations that bring frames to where they should be."""
+"""Inverse kinematics: configurations that bring frames to their targets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from dalembert.api.calls import Array, ArrayLike
 from dalembert.api.frame_targets import TargetPart, read_array, read_configuration, read_targets
 from dalembert.api.motion import difference, integrate
-from dalembert.api.reaching import Reaching, drawn_to_posture, reached, settled
+from dalembert.api.reaching import Reaching, move_towards_posture, reach_local_minimum, reach_targets
 from dalembert.call.arguments import ArrayArgument, positive_number, whole_number
 from dalembert.compiler.execution import CompiledFunction
 from dalembert.compiler.library import no_model, source_digest
@@ -26,17 +26,18 @@ if TYPE_CHECKING:
 
 __all__ = ["InverseKinematics", "inverse_kinematics"]
 
-TURN = 1.5
-"""Standard deviation of the turn [rad] about each axis that every other start gives to free bodies."""
+RESTART_ROTATION = 1.5
+"""Standard deviation [rad], about each axis, of the rotation of free bodies at every other restart."""
 
 MAX_ITERATIONS: Final = 10**9
-"""Hours of steps of one sample; they are counted in 64-bit integers."""
+"""This many steps take hours for one sample; they are counted in 64-bit integers."""
 
 
 class InverseKinematics(NamedTuple):
-    """What `inverse_kinematics` found: `q (…, nq)`; `residual (…)`, the greatest distance of a frame from its
-    target, in position [m] or in angle [rad], or of a loop from closed; `converged (…)`, whether that is
-    within the tolerance; `iterations (…)`, all starts together.
+    """The result of `inverse_kinematics`.
+
+    `q (…, nq)`; `residual (…)`, the largest position [m] or angle [rad] error of a frame or loop; `converged
+    (…)`, whether the residual is within the tolerance; `iterations (…)`, summed over all attempts.
 
     >>> found = da.inverse_kinematics(da.models.two_link_arm(), {"tip": [1.0, 0.0, 1.0]}, [0.1, 0.3])
     >>> print(found.converged, found.residual < 1e-8)
@@ -63,28 +64,28 @@ def inverse_kinematics(
     damping: float = 1e-2,
     time: ArrayLike | None = None,
 ) -> InverseKinematics:
-    """q with X_f(q) = X_f* for several frames f at once: minimise sum w² |log(R R*^T)|² + w² |p - p*|².
+    """Find q with X_f(q) = X_f* for frames f: minimise sum w² |log(R R*^T)|² + w² |p - p*|².
 
     `targets`: by name of a frame or body, each `(…, 3)`, a position in the world [m]; `(…, 4, 4)`, a
     homogeneous matrix; a `Transform`; or a pair (rotation `(…, 3, 3)`, translation `(…, 3)`) such as a
-    `Pose`, with None for what is left open. `q0 (…, nq)`: where the search starts. Any leading batch
-    shapes, which broadcast.
+    `Pose`, with None for a part that is not prescribed. `q0 (…, nq)`: the initial guess. Leading batch shapes
+    broadcast.
 
     Damped Gauss-Newton on the configuration manifold, dq = -J^T (J J^T + mu)^-1 r with mu = damping |r|²,
-    less after steps that succeed and more after others. `limits`: positions stay within those of the
-    joints. Loops and other constraints of the model are kept, as hard equations. A sample that settles
-    elsewhere starts again, up to `restarts` times, each of at most `max_iterations` steps; starts are the
-    same every time. `weights`: by frame, a number or a pair (position, orientation); zero leaves a part
-    open. `posture (…, nq)`: what freedom is left is used to come near it. A sample that does not arrive is
-    no error: see `converged`. Always float64. Featherstone 2008 section 4.1 (Jacobians); Sugihara (2011),
-    "Solvability-unconcerned inverse kinematics".
+    decreased after successful steps and increased after others. `limits`: keep positions within the limits of
+    the joints. Loops and other constraints of the model are kept as hard equations. A sample that converges
+    to a point away from its targets restarts, up to `restarts` times, each of at most `max_iterations` steps;
+    the restarts are deterministic. `weights`: by frame, a number or a pair (position, orientation); zero
+    leaves a part free. `posture (…, nq)`: use the remaining freedom to approach this configuration. An
+    unreachable target is not an error: see `converged`. The computation is in float64. Featherstone 2008
+    section 4.1 (Jacobians); Sugihara (2011), "Solvability-unconcerned inverse kinematics".
 
     >>> model = da.models.humanoid()
     >>> poses = da.forward_kinematics(model, model.random_state(1)[0])
     >>> targets = {name: poses[name] for name in ("left_palm", "right_palm", "left_sole", "right_sole")}
     >>> found = da.inverse_kinematics(model, targets, model.neutral())
-    >>> reached = da.forward_kinematics(model, found.q)["left_palm"].translation
-    >>> print(found.converged, np.abs(reached - poses["left_palm"].translation).max() < 1e-8)
+    >>> hand = da.forward_kinematics(model, found.q)["left_palm"].translation
+    >>> print(found.converged, np.abs(hand - poses["left_palm"].translation).max() < 1e-8)
     True True
     """
     if not isinstance(model, Model):
@@ -112,10 +113,10 @@ def inverse_kinematics(
     kernel, bounds = _kernel(model, parts, bool(limits), bool(further), bool(clocks))
 
     def step(rows: Array, q: Array, mu: Array, draw: Array) -> Any:
-        if rows.size == 1 < count:  # twice the same costs less than another kernel
+        if rows.size == 1 < count:  # a batch of two costs less than compiling a kernel for one row
             return tuple(x[:1] for x in step(*(np.repeat(x, 2, axis=0) for x in (rows, q, mu, draw))))
         drawn = [further[0][rows], draw] if further else []
-        # A step that goes astray may leave the numbers: it is not taken then, and no reason to give up.
+        # A diverging step may overflow; it is then rejected and is no reason to raise an error.
         return kernel(q, *(x[rows] for x in data), mu, *drawn, *(x[rows] for x in clocks), check="off")
 
     problem = Reaching(
@@ -127,9 +128,9 @@ def inverse_kinematics(
         damping=float(damping),
     )
     first = _within(rows_of(start, 1), bounds)
-    found = settled(reached(first, problem), problem)
+    found = reach_local_minimum(reach_targets(first, problem), problem)
     if further:
-        found = drawn_to_posture(found, problem)
+        found = move_towards_posture(found, problem)
     residual = found.error.reshape(batch)
     return InverseKinematics(
         found.q.reshape(*batch, model.nq),
@@ -142,7 +143,7 @@ def inverse_kinematics(
 def _kernel(
     model: Model, parts: Sequence[TargetPart], limits: bool, posture: bool, timed: bool
 ) -> tuple[CompiledFunction, list[Bound]]:
-    """One damped step, compiled for the frames and for what of them is prescribed."""
+    """Return the compiled damped step for these frames and prescribed parts, and the position bounds."""
     from dalembert.algorithms.inverse_kinematics import FrameTarget, damped_step, position_bounds
 
     targets = tuple(
@@ -176,9 +177,9 @@ def _kernel(
 
 
 def _restart(model: Model, attempt: int, first: Array, last: Array) -> Array:
-    """The start of a further attempt: a random posture, the same for all rows.
+    """Return the initial guess of a further attempt: a random posture, the same for all rows.
 
-    Free bodies stay where the last attempt took them, and turn at every other one.
+    Free bodies stay where the last attempt took them, and are rotated at every other attempt.
     """
     rng = np.random.default_rng(attempt)
     posture = model.random_state(rng)[0]
@@ -190,7 +191,7 @@ def _restart(model: Model, attempt: int, first: Array, last: Array) -> Array:
             base[:, body.q_slice] = last[:, body.q_slice]
             roaming[body.v_slice] = True
             axes = slice(body.v_slice.start, body.v_slice.start + (3 if isinstance(body.joint, Free) else 1))
-            turns[axes] = TURN * (attempt % 2) * rng.standard_normal(axes.stop - axes.start)
+            turns[axes] = RESTART_ROTATION * (attempt % 2) * rng.standard_normal(axes.stop - axes.start)
     return integrate(model, base, np.where(roaming, turns, difference(model, base, posture)))
 
 
@@ -204,7 +205,7 @@ def _within(q: Array, bounds: Sequence[Bound]) -> Array:
 def _batch(
     q0: Array, parts: Sequence[TargetPart], posture: Array | None, time: Array | None
 ) -> tuple[int, ...]:
-    """The common batch shape."""
+    """Return the common batch shape."""
     shapes = {"q0": q0.shape[:-1]}
     for part in parts:
         if part.rotation is not None:

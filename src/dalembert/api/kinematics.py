@@ -1,4 +1,4 @@
-"""Where bodies and frames are, and how they move."""
+"""Kinematics of bodies and frames: poses, Jacobians and the motion of points."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ JacobianFrame: TypeAlias = Literal["body", "world", "world_aligned"]
 def forward_kinematics(
     model: Model, q: ArrayLike, *, time: ArrayLike | None = None, check: Check = None
 ) -> Poses:
-    """Where every body is in the world: X_i = X_parent(i) X_T X_J(q_i), from the root outward.
+    """Compute the poses of all bodies in the world: X_i = X_parent(i) X_T X_J(q_i), from the root outward.
 
-    `poses.rotation (…, n_bodies, 3, 3)`, body axes as columns; `poses.translation (…, n_bodies, 3)`, origins
-    [m]; `poses["hand"]` by the name of a body or frame. Featherstone 2008 Examples 4.3 and 4.4.
+    `poses.rotation (…, n_bodies, 3, 3)` has the body axes as columns; `poses.translation (…, n_bodies, 3)`
+    are the origins [m]; `poses["hand"]` is the pose of a body or frame by name. Featherstone 2008 Examples
+    4.3 and 4.4.
 
     >>> model = da.models.two_link_arm()
     >>> poses = da.forward_kinematics(model, [np.pi / 2, 0.0])  # straight up
@@ -48,9 +49,9 @@ def jacobian(
     out: Array | None = None,
     check: Check = None,
 ) -> Array:
-    """J(q) `(…, 6, nv)` with (omega, velocity) = J v of a body or frame, angular first.
+    """Compute the Jacobian J(q) `(…, 6, nv)` of a body or frame: (omega, velocity) = J v, angular first.
 
-    Columns of the joints that support the body are their S in the frame chosen, the others are zero. `frame`:
+    Columns of the joints that support the body are their S in the chosen frame; the others are zero. `frame`:
     "body" at the frame's origin in its axes; "world" at the world's origin in world axes; "world_aligned" at
     the frame's origin in world axes. Featherstone 2008 Eqs 4.4 to 4.6.
 
@@ -76,9 +77,10 @@ def jacobian_rate(
     out: Array | None = None,
     check: Check = None,
 ) -> Array:
-    """dJ/dt `(…, 6, nv)` along the motion v, in the frame of `jacobian`: the acceleration is J a + dJ/dt v.
+    """Compute dJ/dt `(…, 6, nv)` along the motion v, in the frame of `jacobian`.
 
-    Columns are dS_i/dt = v_i x S_i + ring S_i. Featherstone 2008 Eqs 2.57 and 4.5.
+    The acceleration is J a + dJ/dt v. The columns are dS_i/dt = v_i x S_i + ring S_i. Featherstone 2008 Eqs
+    2.57 and 4.5.
 
     >>> model = da.models.two_link_arm()
     >>> rate = da.jacobian_rate(model, [0.0, 0.0], [2.0, 0.0], "tip")
@@ -99,10 +101,10 @@ def point_motion(
     time: ArrayLike | None = None,
     check: Check = None,
 ) -> tuple[Array, Array, Array]:
-    """Position p, velocity dp/dt and classical acceleration d²p/dt² `(…, 3)` each, in world axes, of a
-    frame's origin [m, m/s, m/s^2].
+    """Compute position p, velocity dp/dt and acceleration d²p/dt² of a frame's origin, `(…, 3)` each.
 
-    d²p/dt² = a_O + omega x v_O of the spatial acceleration (Featherstone 2008 Eq. 2.49). `a`: dv/dt.
+    All are in world axes [m, m/s, m/s^2]. The acceleration is the classical one, d²p/dt² = a_O + omega x v_O
+    of the spatial acceleration (Featherstone 2008 Eq. 2.49). `a`: dv/dt.
 
     >>> model = da.models.pendulum(length=2.0)
     >>> p, velocity, acceleration = da.point_motion(model, [0.0], [3.0], [0.0], "tip")

@@ -1,4 +1,4 @@
-"""Constraints: loop joints and functions of the user's."""
+"""Constraint equations of loop joints and user constraints, and the closing of loops."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from dalembert.api.calls import Array, ArrayLike, Check, result, results
-from dalembert.api.closing import closed_positions, closed_velocities
+from dalembert.api.closing import close_positions, close_velocities
 from dalembert.api.motion import integrate
 from dalembert.call.arguments import ArrayArgument, as_array, as_rows, pick_dtype, result_rows
 from dalembert.compiler.execution import CHECKS
@@ -20,7 +20,7 @@ from dalembert.model.model import Model
 __all__ = ["close_loops", "constraint_bias", "constraint_error", "constraint_jacobian"]
 
 LISTED_SAMPLES = 5
-"""Samples that an error about them names."""
+"""Samples listed in an error message."""
 
 
 def constraint_jacobian(
@@ -31,10 +31,10 @@ def constraint_jacobian(
     out: Array | None = None,
     check: Check = None,
 ) -> Array:
-    """K(q) `(…, nc, nv)` of the constraints K v = 0 (or what is prescribed) and K a = k.
+    """Compute the constraint Jacobian K(q) `(…, nc, nv)` of K v = 0 (or a prescribed rate) and K a = k.
 
-    Loop joints in order, with 6 - nv rows T^T J_L each in the loop joint's successor frame, then the user
-    constraints (Featherstone 2008 Eqs 8.18 to 8.20).
+    Loop joints come in order, with 6 - nv rows T^T J_L each in the loop joint's successor frame, then the
+    user constraints (Featherstone 2008 Eqs 8.18 to 8.20).
 
     >>> model = da.models.four_bar()
     >>> K = da.constraint_jacobian(model, model.neutral())
@@ -55,7 +55,7 @@ def constraint_bias(
     out: Array | None = None,
     check: Check = None,
 ) -> Array:
-    """k(q, v) `(…, nc)` of K a = k: what of the constraints' acceleration velocities make; k = -K' v.
+    """Compute the velocity-product term k(q, v) = -K' v `(…, nc)` of K a = k.
 
     Without stabilisation. k_l = -T^T (a_s - a_p + v_s x v_p) - T°^T (v_s - v_p), at dv/dt = 0 (Featherstone
     2008 Eqs 8.15 and 8.47).
@@ -80,10 +80,10 @@ def constraint_error(
     out: Array | None = None,
     check: Check = None,
 ) -> Array:
-    """delta(q) `(…, nc)` [rad or m]: how far loops are from closed, and the residuals of user constraints.
+    """Compute the position error delta(q) `(…, nc)` [rad or m] of loops and user constraints.
 
-    delta = T^T d of Featherstone 2008 Table 8.1, d the small displacement from where a loop joint's successor
-    ought to be to where it is; zero for constraints of velocity.
+    delta = T^T d of Featherstone 2008 Table 8.1, where d is the small displacement of a loop joint's
+    successor from its admissible to its actual place; zero for velocity constraints.
 
     >>> model = da.models.four_bar()
     >>> print(np.abs(da.constraint_error(model, model.neutral())).max() < 1e-15)
@@ -128,13 +128,13 @@ def close_loops(
     max_iterations: int = 100,
     time: ArrayLike | None = None,
 ) -> Any:
-    """The nearest q `(…, nq)` with closed loops, phi(q) = 0; with v also the v' that keeps them, K v' = 0.
+    """Find the nearest q `(…, nq)` with closed loops, phi(q) = 0, and for a given v the v' with K v' = 0.
 
     Damped Gauss-Newton with shortest steps dq = -K^+ phi on the configuration manifold. v' is nearest to v in
-    the metric of kinetic energy, (v' - v)^T M (v' - v), as after a sudden closing. `hold`: joints whose q and
-    v stay as given. `tolerance` [rad or m] bounds every component of the displacement across a
-    loop joint, so that a bearing half a turn off does not count as closed. Samples that cannot be closed
-    raise an error that names them. Always float64.
+    the kinetic-energy metric, (v' - v)^T M (v' - v), as after an impulsive closing of the loops. `hold`:
+    joints whose q and v stay as given. `tolerance` [rad or m] bounds every component of the displacement
+    across a loop joint, so that a bearing half a turn off does not count as closed. If samples cannot be
+    closed, an error lists them. The computation is in float64.
 
     >>> model = da.models.four_bar()
     >>> q, v = da.close_loops(model, [0.7, 0.0, 0.0], [1.0, 0.0, 0.0], hold=["crank_pivot"])
@@ -158,7 +158,7 @@ def close_loops(
     if _rows(model) == 0:
         closed = flat_q
     else:
-        closed = _closed(model, flat_q, flat_time, free, tolerance, max_iterations, batch)
+        closed = _close_positions(model, flat_q, flat_time, free, tolerance, max_iterations, batch)
     shaped = closed.reshape(*batch, model.nq)
     if speeds is None:
         return shaped
@@ -166,11 +166,11 @@ def close_loops(
     if _rows(model) and flat_v.size:
         K, still = results(model, "constraint_velocity", (closed,), {"time": flat_time}, None, {}, None, None)
         M = result(model, "mass_matrix", (closed,), {"time": flat_time}, None, {}, None, None)
-        flat_v = closed_velocities(flat_v, M, K, -still, free)
+        flat_v = close_velocities(flat_v, M, K, -still, free)
     return shaped, flat_v.reshape(*batch, model.nv)
 
 
-def _closed(
+def _close_positions(
     model: Model,
     q: Array,
     time: Array | None,
@@ -183,7 +183,7 @@ def _closed(
         return q
 
     def equations(rows: Array, at: Array | None) -> tuple[Array, Array, Array]:
-        # A step that goes astray may leave the numbers: it is not taken then, and no reason to give up.
+        # A diverging step may overflow; it is then rejected and is no reason to raise an error.
         found: tuple[Array, Array, Array] = results(
             model, "closing_equations", (rows,), {"time": at}, None, {}, None, "off"
         )
@@ -191,8 +191,8 @@ def _closed(
 
     if not len(q):
         return q
-    integrate(model, q, np.zeros(model.nv))  # refuses quaternions that are none
-    found = closed_positions(
+    integrate(model, q, np.zeros(model.nv))  # rejects quaternions without unit norm
+    found = close_positions(
         q,
         time,
         free,
@@ -227,7 +227,7 @@ def _no_rows(
     out: Array | None,
     check: Check,
 ) -> Array:
-    """The empty result of a model without constraints, of arguments that are looked at all the same."""
+    """Return the empty result of a model without constraints, after checking the arguments."""
     if check is not None:
         require_choice("check", check, CHECKS)
     values = given if time is None else {**given, "time": time}
@@ -238,7 +238,7 @@ def _no_rows(
 
 
 def _rows(model: Model) -> int:
-    """The number of constraint equations."""
+    """Return the number of constraint equations."""
     if not isinstance(model, Model):
         raise no_model("a function of constraints", model)
     rows = sum(6 - loop.joint.nv for loop in model.loops) + sum(item.size for item in model.constraints)
@@ -248,7 +248,7 @@ def _rows(model: Model) -> int:
 
 
 def _free(model: Model, hold: Iterable[str]) -> Array:
-    """Which velocity variables may move."""
+    """Return a mask of the velocity variables that may move."""
     free = np.ones(model.nv, dtype=bool)
     for name in require_names("close_loops: hold", hold):
         joint = model.joint(name)
@@ -274,7 +274,7 @@ def _check_options(tolerance: object, max_iterations: object) -> None:
 
 
 def _batch(q: Array, v: Array | None, time: Array | None) -> tuple[int, ...]:
-    """The common batch shape."""
+    """Return the common batch shape."""
     parts = [q.shape[:-1], *(() if v is None else (v.shape[:-1],)), *(() if time is None else (time.shape,))]
     try:
         return np.broadcast_shapes(*parts)

@@ -1,4 +1,4 @@
-"""Motion on the configuration manifold, and through time."""
+"""Integration and difference on the configuration manifold, and the time step."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ __all__ = [
 def integrate(
     model: Model, q: ArrayLike, dv: ArrayLike, *, out: Array | None = None, check: Check = None
 ) -> Array:
-    """The configuration q exp(dv) `(…, nq)` reached from q in unit time at a velocity dv: pass `v * dt`.
+    """Return the configuration q exp(dv) `(…, nq)`: q moved for unit time at the velocity dv. Pass `v * dt`.
 
-    Coordinates add where v = dq/dt; quaternions, planar and free joints take the exponential of SO(3), SE(2),
-    SE(3), so that positions stay on the manifold. `dv` `(…, nv)` [rad or m].
+    `dv`: `(…, nv)` [rad or m]. Coordinates add where v = dq/dt; quaternions, planar and free joints use the
+    exponential of SO(3), SE(2), SE(3), so that positions stay on the manifold.
 
     >>> builder = da.ModelBuilder()
     >>> solid = da.RigidInertia(1.0, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
@@ -47,9 +47,10 @@ def integrate(
 def difference(
     model: Model, q0: ArrayLike, q1: ArrayLike, *, out: Array | None = None, check: Check = None
 ) -> Array:
-    """The displacement dv `(…, nv)` at q0 with `integrate(model, q0, dv) = q1`: q1 - q0 on the manifold.
+    """Return the displacement dv `(…, nv)` [rad or m] at q0 with `integrate(model, q0, dv) = q1`.
 
-    Of two quaternions it is the short way round; expressed in the velocity variables at q0 [rad or m].
+    It is q1 - q0 on the manifold, expressed in the velocity variables at q0. For quaternions it is the
+    shorter rotation.
 
     >>> model = da.models.humanoid()
     >>> q0, q1 = model.random_state(1)[0], model.random_state(2)[0]
@@ -62,10 +63,10 @@ def difference(
 
 
 def normalize(model: Model, q: ArrayLike, *, out: Array | None = None, check: Check = None) -> Array:
-    """q `(…, nq)` with its quaternions scaled to unit norm, p' = p / |p|; the other coordinates as they are.
+    """Return q `(…, nq)` with its quaternions scaled to unit norm, p' = p / |p|; nothing else changes.
 
-    Refused is a quaternion without a direction: zero, not a number, or so long or short that the square of
-    its norm is infinite or zero (`check`). Featherstone 2008 section 4.5.
+    A quaternion without a direction is rejected (`check`): zero, NaN, or so long or short that the square of
+    its norm is infinite or zero. Featherstone 2008 section 4.5.
 
     >>> model = da.models.humanoid()
     >>> q = model.neutral()
@@ -91,23 +92,24 @@ def step(
     time: ArrayLike | None = None,
     check: Check = None,
 ) -> tuple[Array, Array]:
-    """(q, v) after one step of dt [s] with tau held, on the configuration manifold.
+    """Return (q, v) after one time step of dt [s] with constant tau, on the configuration manifold.
 
     "semi_implicit": v' = v + dt FD(q, v, tau + passive), q' = integrate(q, dt v'), of order one, with the
-    gyroscopic force of a body by itself in the middle of the step; it needs dt D below the inertias that are
-    damped, and limbs that swing fast gain energy. "midpoint", the default of `da.rollout`:
-    (M + dt D) (v' - v)/dt = tau - b(q, v_m) - K x - D v with v_m half a step on: stable with damping and
-    friction of joints however stiff, and of order two for what turns, at half as much cost again. "implicit":
-    (M + dt D + dt^2 K) (v' - v)/dt = tau - b(q, v_m) - K (x + dt v) - D v, stable with stiff springs too.
-    "rk4": the classical Runge–Kutta method of order four; "euler" (explicit, for teaching) and "heun"
-    (trapezoidal), of order one and two; "variational": discrete mechanics, of order two, which keeps linear
-    and angular momentum to rounding and whose energy error stays bounded, for trees.
-    Passive joint forces are added to tau. The linear velocity of a free joint is carried in world axes, so
-    that a thrown spinning body keeps its momentum to rounding.
-    `stabilization`: the time [s] in which errors of loops and other constraints fade (Featherstone 2008
-    Eq. 8.22), by default five steps of "semi_implicit", "midpoint" and "implicit", 0.1 s of others; None:
-    they drift; without effect where there are no constraints. A model with a loop closure moves by its
-    independent joints alone and makes no such errors (section 8.11).
+    gyroscopic force of each single body evaluated at mid-step. It requires dt D below the damped inertias,
+    and fast swinging limbs gain energy. "midpoint", the default of `da.rollout`: (M + dt D) (v' - v)/dt = tau
+    - b(q, v_m) - K x - D v with v_m half a step on: stable for any joint damping and friction, and of order
+    two for rotations, at 1.5 times the cost. "implicit": (M + dt D + dt^2 K) (v' - v)/dt = tau - b(q, v_m) -
+    K (x + dt v) - D v, stable with stiff springs too. "rk4": the classical fourth-order Runge–Kutta method;
+    "euler" (explicit, for teaching) and "heun" (trapezoidal), of order one and two; "variational": discrete
+    mechanics, of order two, for trees, which preserves linear and angular momentum to rounding and keeps the
+    energy error bounded.
+
+    Passive joint forces are added to tau. The linear velocity of a free joint is integrated in world axes, so
+    that a thrown spinning body keeps its momentum to rounding. `stabilization`: time constant [s] with which
+    errors of loops and other constraints decay (Featherstone 2008 Eq. 8.22), by default five steps for
+    "semi_implicit", "midpoint" and "implicit", 0.1 s for others; with None they drift; it has no effect
+    without constraints. A model with a loop closure integrates its independent joints alone and has no such
+    errors (section 8.11).
 
     >>> model = da.models.pendulum()
     >>> q, v = np.array([0.1]), np.zeros(1)

@@ -150,7 +150,7 @@ def library_recipe(
                 measure=on_frames(refusal.measure),
                 place=None if refusal.place is None else on_frames(refusal.place),
             )
-            for refusal in entry.refusals
+            for refusal in entry.preconditions
         ),
         unit_quaternions=entry.unit_quaternions,
     )

@@ -20,7 +20,7 @@ from dalembert import scalar
 from dalembert.algorithms.aligned import aligned
 from dalembert.call.arguments import Array, ArrayArgument
 from dalembert.compiler.body_arrays import InputTable, TableVector
-from dalembert.compiler.catalogue.entry import Refusal
+from dalembert.compiler.catalogue.entry import Precondition
 from dalembert.compiler.tables import TableTree
 from dalembert.errors import ProgramSizeError, TracingError
 from dalembert.model import configuration
@@ -85,7 +85,7 @@ class Recipe:
     derivatives: tuple[Derivative, ...] = ()
     looped: bool = False
     identity: str | None = None
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[Precondition, ...] = ()
     unit_quaternions: bool = True
     traced: Trace | None = None
     tangents: Trace | None = None

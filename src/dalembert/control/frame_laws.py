@@ -1,4 +1,4 @@
-"""Control of a hand or any frame in the space of its task."""
+"""Operational-space control: control of a frame in task space."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dalembert.model.model import Model
 __all__ = ["consistent_inverse", "operational_inertia", "operational_space"]
 
 ROTATION_TOLERANCE: Final = {"float64": 1e-6, "float32": 1e-4}
-"""How far R R^T may be from one."""
+"""Largest deviation of R R^T from the identity."""
 
 
 def operational_space(
@@ -37,16 +37,17 @@ def operational_space(
     out: Array | None = None,
     check: Check = None,
 ) -> Array:
-    """tau = b + J^T Lambda (x''* - J' v) + N^T tau_0 `(…, nv)` [N m or N]: a frame like a mass on a spring.
+    """Compute tau = b + J^T Lambda (x''* - J' v) + N^T tau_0 `(…, nv)`, which drives a frame to a target.
 
-    x''* = x''_ref - D (x' - x'_ref) - K (x - x_ref), Lambda = (J M^-1 J^T)^-1, N = 1 - M^-1 J^T Lambda J.
-    `position (…, 3)` [m] and `rotation (…, 3, 3)` (frame to world): where the frame named shall be, both or
-    one of them, in the world. The task has three rows for each, angular first, along world axes; the error
-    of a rotation is its rotation vector. `velocity` and `acceleration` of the target have a number a row and
-    are zero if omitted; `stiffness` K [1/s^2] and `damping` D [1/s] one number, or one a row; D omitted:
-    critical. `null_space`: joint forces tau_0 `(…, nv)` that act where the task leaves the joints free (see
-    `posture_forces`). `regularization`: epsilon on the diagonal of J M^-1 J^T, which bounds the forces near
-    singularities. Every joint must be actuated.
+    tau [N m or N] moves the frame like a mass on a spring: x''* = x''_ref - D (x' - x'_ref) - K (x - x_ref),
+    Lambda = (J M^-1 J^T)^-1, N = 1 - M^-1 J^T Lambda J. `position (…, 3)` [m] and `rotation (…, 3, 3)` (frame
+    to world): the target of the frame in the world, both or one of them. The task has three rows for each,
+    angular first, along world axes; the error of a rotation is its rotation vector. `velocity` and
+    `acceleration` of the target have one number for each row and are zero by default. `stiffness` K [1/s^2]
+    and `damping` D [1/s]: one number, or one for each row; D is critical by default. `null_space`: joint
+    forces tau_0 `(…, nv)` that act in the null space of the task (see `posture_forces`). `regularization`:
+    epsilon on the diagonal of J M^-1 J^T, which bounds the forces near singularities. Every joint must be
+    actuated.
 
     Source: Todorov, "Using the dynamics for control"; Khatib 1987; Featherstone 2008 §7.2.
 
@@ -99,11 +100,11 @@ def operational_inertia(
     out: Array | None = None,
     check: Check = None,
 ) -> Array:
-    """Lambda = (J M^-1 J^T)^-1 `(…, m, m)`: the inertia that a frame shows to a hand that moves it.
+    """Compute the operational-space inertia Lambda = (J M^-1 J^T)^-1 `(…, m, m)` of a frame.
 
-    m = 6 rows, angular first, along world axes at the frame's origin [kg m^2, kg m, kg]; 3 without the
-    `rotation` or without the `position`. Rows that depend on others, or that nothing moves, have none. Of a
-    model with loops M^-1 is that of the motions which they allow.
+    The m = 6 rows are angular first, along world axes at the frame's origin [kg m^2, kg m, kg]; m = 3 without
+    the `rotation` or without the `position`. Lambda does not exist if rows are dependent or cannot move. In
+    models with loops M^-1 is restricted to the motions that the loops allow.
 
     Source: Featherstone 2008 Eq. 7.12; Todorov, "Using the dynamics for control".
 
@@ -130,11 +131,11 @@ def consistent_inverse(
     out: Array | None = None,
     check: Check = None,
 ) -> Array:
-    """J# = M^-1 J^T Lambda `(…, nv, m)`: the dynamically consistent inverse of a frame's Jacobian.
+    """Compute the dynamically consistent inverse J# = M^-1 J^T Lambda `(…, nv, m)` of a frame's Jacobian.
 
-    Of all joint velocities with J v = x', J# x' has the least kinetic energy; 1 - J# J projects on the
-    motions that the frame does not see, and its transpose on the joint forces that do not accelerate it.
-    Loops count as in `operational_inertia`.
+    Of all joint velocities with J v = x', J# x' has the least kinetic energy. 1 - J# J projects onto the
+    motions that do not move the frame, and its transpose onto the joint forces that do not accelerate it.
+    Loops are treated as in `operational_inertia`.
 
     Source: Khatib 1987; Todorov, "Using the dynamics for control".
 
@@ -150,7 +151,7 @@ def consistent_inverse(
 
 
 def _require_rotation(rotation: ArrayLike) -> None:
-    """Refuse a target that is no rotation, R R^T = 1 and det R = 1; samples of NaN pass."""
+    """Raise an error for a target that is not a rotation, R R^T = 1 and det R = 1; NaN samples pass."""
     R = as_array("rotation", rotation, (3, 3), follow=True)
     with np.errstate(invalid="ignore"):
         error = np.abs(R @ np.swapaxes(R, -1, -2) - np.eye(3)).max(axis=(-2, -1), initial=0.0)

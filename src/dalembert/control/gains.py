@@ -22,7 +22,7 @@ Array = npt.NDArray[Any]
 def joint_gain(
     model: Model, law: str, name: str, value: npt.ArrayLike | None, beside: Sequence[tuple[str, object]]
 ) -> Array | None:
-    """A gain for each velocity variable of the model, or None if there is none."""
+    """Return a gain for each velocity variable of the model, or None if `value` is None."""
     if not isinstance(model, Model):
         raise no_model(law, model)
     return None if value is None else positive_gain(name, per_direction(name, value, model.nv, beside))
@@ -37,7 +37,8 @@ def per_direction(
     before: int = 0,
     after: int = 0,
 ) -> Array:
-    """`(…, size)` from one number or as many, of the float type of the arrays beside it.
+    """Return an array `(…, size)` from one number or `size` numbers, in the float type of the arrays `beside`
+    it.
 
     `before` and `after`: zeros to add at either end.
     """
@@ -70,7 +71,7 @@ def per_direction(
 
 
 def positive_gain(name: str, gain: Array) -> Array:
-    """Refuse a negative gain, which pushes away from the target."""
+    """Return the gain after checking that it is not negative; a negative gain drives away from the target."""
     if not is_foreign(gain) and np.any(gain < 0.0):
         raise ArgumentError(f"{name} has negative numbers, which drive the system away; give gains >= 0")
     return gain

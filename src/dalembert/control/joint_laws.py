@@ -1,4 +1,4 @@
-"""Control of the joints: gravity compensation and feedback linearisation."""
+"""Joint-space control: gravity compensation and feedback linearisation."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def gravity_compensation(
     out: Array | None = None,
     check: Check = None,
 ) -> Array:
-    """tau = g(q) = +dV/dq `(…, nv)` [N m or N]: holds the system still wherever it is.
+    """Compute tau = g(q) = +dV/dq `(…, nv)` [N m or N], which holds the system at rest in any configuration.
 
-    Source: Todorov, "Using the dynamics for control", with the term of gravity.
+    Source: Todorov, "Using the dynamics for control", with the gravity term.
 
     >>> model = da.models.arm6()
     >>> q, v = model.random_state(0)
@@ -44,12 +44,12 @@ def feedback_linearization(
     out: Array | None = None,
     check: Check = None,
 ) -> Array:
-    """tau = b + M a* `(…, nv)` [N m or N], with which the error e obeys e'' + B e' + K e = 0.
+    """Compute tau = b + M a* `(…, nv)` [N m or N], with which the error e obeys e'' + B e' + K e = 0.
 
-    a* = a_ref - B (v - v_ref) - K (q - q_ref). e = `difference(q_ref, q)`, so that the law holds for
-    quaternions too, in which e is the rotation vector of the error. `q_ref (…, nq)`, `v_ref` and `a_ref`
-    `(…, nv)`: the motion to follow, at rest if omitted. `stiffness` K [1/s^2] and `damping` B [1/s]: one
-    number, or one for each velocity variable; B omitted: critical, 2 sqrt(K). Every joint must be actuated.
+    a* = a_ref - B (v - v_ref) - K (q - q_ref). e = `difference(q_ref, q)`, which for quaternions is the
+    rotation vector of the error. `q_ref (…, nq)`, `v_ref` and `a_ref` `(…, nv)`: the reference motion, at
+    rest by default. `stiffness` K [1/s^2] and `damping` B [1/s]: one number, or one for each velocity
+    variable; B is critical, 2 sqrt(K), by default. Every joint must be actuated.
 
     Source: Todorov, "Using the dynamics for control".
 
@@ -78,10 +78,10 @@ def posture_forces(
     out: Array | None = None,
     check: Check = None,
 ) -> Array:
-    """tau_0 = M a* `(…, nv)` [N m or N]: `feedback_linearization` without the bias forces b.
+    """Compute tau_0 = M a* `(…, nv)` [N m or N]: `feedback_linearization` without the bias forces b.
 
-    a* = -B v - K (q - q_ref). What to give `operational_space` as `null_space`, to draw an arm to the posture
-    q_ref as far as its task allows. Gains as in `feedback_linearization`.
+    a* = -B v - K (q - q_ref). Pass the result to `operational_space` as `null_space` to move an arm towards
+    the posture q_ref as far as its task allows. Gains as in `feedback_linearization`.
 
     Source: Todorov, "Using the dynamics for control".
 

@@ -1,4 +1,4 @@
-"""PD control of the joints, explicit and stable."""
+"""PD control of the joints, explicit and implicit (stable PD)."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def pd(
     out: Array | None = None,
     check: Check = None,
 ) -> Array:
-    """tau = kp (q_ref - q) + kd (v_ref - v) `(…, nv)` [N m or N], within +- effort.
+    """Compute tau = kp (q_ref - q) + kd (v_ref - v) `(…, nv)` [N m or N], limited to ± effort.
 
-    q_ref - q is `difference(q, q_ref)`, of a ball joint the rotation vector of the error. `q_ref (…, nq)`,
-    `v_ref (…, nv)`: the motion to follow, at rest if omitted. `kp` [N m/rad or N/m] and `kd` [N m s/rad or
-    N s/m]: one number, or one for each velocity variable. `effort`: the greatest torques likewise; omitted:
-    those of the model's limits. Free joints, and those that are not in `model.actuated`, have no motor and
-    no force. Held for a step of dt the law is explicit: it needs dt kd well below the inertias; `stable_pd`
-    does not.
+    q_ref - q is `difference(q, q_ref)`, for a ball joint the rotation vector of the error. `q_ref (…, nq)`,
+    `v_ref (…, nv)`: the reference motion, at rest by default. `kp` [N m/rad or N/m] and `kd` [N m s/rad or N
+    s/m]: one number, or one for each velocity variable. `effort`: the largest torques or forces likewise; by
+    default the model's limits. Free joints, and joints not in `model.actuated`, have no motor and no force.
+    Applied for a step of dt the law is explicit: it requires dt kd well below the inertias; `stable_pd` does
+    not.
 
     Source: the "voluntary" and "response" motions of physically based animation.
 
@@ -58,13 +58,13 @@ def stable_pd(
     out: Array | None = None,
     check: Check = None,
 ) -> Array:
-    """tau = kp (q_ref - q') + kd (v_ref - v') `(…, nv)` [N m or N], q' and v' at the end of a step of dt [s].
+    """Compute tau = kp (q_ref - q') + kd (v_ref - v') `(…, nv)` [N m or N], q' and v' after a step dt [s].
 
     v' = v + dt a, q' = q + dt v' and (M + dt kd + dt^2 kp) a = kp (q_ref - q - dt v) + kd (v_ref - v) - b +
-    passive forces. To be held during the step; stable with any gains. The rest as in `pd`; in a rollout
-    `da.control.Servo` is the same law.
+    passive forces. Hold tau during the step; it is stable for all gains. The other arguments as in `pd`. In a
+    rollout `da.control.Servo` is the same law.
 
-    Source: Tan, Liu and Turk, "Stable Proportional-Derivative Controllers", 2011, who leave dt^2 kp out.
+    Source: Tan, Liu and Turk, "Stable Proportional-Derivative Controllers", 2011, who leave out dt^2 kp.
 
     >>> model = da.models.pendulum()
     >>> q, v = np.array([0.0]), np.array([0.0])

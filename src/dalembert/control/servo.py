@@ -1,4 +1,4 @@
-"""Motors that hold joints at targets: what a rollout is told about them."""
+"""Servos: PD control of actuated joints in a rollout."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ Array: TypeAlias = npt.NDArray[Any]
 Reference: TypeAlias = Callable[[Model, Scalar], Sequence[Scalar]]
 """A target as a function of (model, t), on generic scalars."""
 
-UNBOUNDED: Final = 1e30
-"""An effort [N m, N] that is none."""
+UNBOUNDED_EFFORT: Final = 1e30
+"""Finite effort [N m, N] that replaces an infinite limit, so that products with zero stay finite."""
 
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Servo:
-    """PD control of the actuated joints as the `controls` of `da.rollout`:
+    """PD control of the actuated joints, for the `controls` of `da.rollout`:
 
         tau = kp (q_ref - q') + kd (v_ref - v'),        |tau| <= effort
 
-    with q', v' of the end of the step, so that no gain is too stiff for it. q_ref - q' is the displacement of
-    `da.difference`, of a ball joint the rotation vector. With rigid contact tau is found together with the
-    contact forces; without, it is that of `stable_pd`, held during the step of the integrator.
+    with q', v' at the end of the step, so that it is stable for all gains. q_ref - q' is the displacement of
+    `da.difference`, for a ball joint the rotation vector. With rigid contact tau is solved together with the
+    contact forces; without, it is that of `stable_pd`, constant during the step of the integrator.
 
     `kp` [N m/rad, N/m] and `kd` [N m s/rad, N s/m]: one number for all joints that have motors, or one for
-    each velocity variable `(…, nv)`; joints with neither move freely. `q_ref`: None holds the start; `(nq,)`,
-    `(…, 1, nq)` is held, `(…, steps, nq)` is given step by step; or a function of (model, t) on generic
-    scalars. `v_ref` likewise `(nv,)`; None: at rest. `effort` [N m, N]: one number or `(…, nv)`; None: those
-    of the model's limits.
+    each velocity variable `(…, nv)`; joints with neither move freely. `q_ref`: None holds the initial
+    configuration; `(nq,)` or `(…, 1, nq)` is constant, `(…, steps, nq)` has one target for each step; or a
+    function of (model, t) on generic scalars. `v_ref` likewise `(nv,)`; None: at rest. `effort` [N m, N]: one
+    number or `(…, nv)`; None: the model's limits.
 
     Source: Tan, Liu and Turk, "Stable Proportional-Derivative Controllers", 2011.
 
@@ -60,8 +60,9 @@ class Servo:
     effort: npt.ArrayLike | None = None
 
     def gains(self, model: Model) -> dict[str, Array]:
-        """kp, kd and effort for each velocity variable of a model, `(…, nv)`; zeros where there is no
-        motor."""
+        """Return kp, kd and effort for each velocity variable of a model, `(…, nv)`; zero where there is no
+        motor.
+        """
         driven = _driven(model)
         found: dict[str, Array] = {}
         for name, given in (("kp", self.kp), ("kd", self.kd)):
@@ -81,18 +82,18 @@ class Servo:
         )
         if np.any(~(effort >= 0.0)):
             raise ArgumentError("Servo: effort must be a torque or force from 0 on")
-        found["effort"] = np.minimum(effort, UNBOUNDED) * driven
+        found["effort"] = np.minimum(effort, UNBOUNDED_EFFORT) * driven
         return found
 
     def driven(self, model: Model) -> tuple[int, ...]:
-        """The places of the velocity variables that have a gain in some sample."""
+        """Return the indices of the velocity variables that have a gain in some sample."""
         gains = self.gains(model)
         stiff = [np.any(gains[name] > 0.0, axis=tuple(range(gains[name].ndim - 1))) for name in ("kp", "kd")]
         return tuple(int(place) for place in np.flatnonzero(stiff[0] | stiff[1]))
 
 
 def _driven(model: Model) -> npt.NDArray[np.bool_]:
-    """Which velocity variables belong to joints with motors; a free body has none."""
+    """Return a mask of the velocity variables whose joints have motors; free joints have none."""
     found = np.zeros(model.nv, bool)
     for body in model.bodies:
         if body.joint_name in model.actuated and not isinstance(body.joint, Free):

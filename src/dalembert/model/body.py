@@ -18,7 +18,7 @@ __all__ = ["Body", "Dependence", "JointMotion", "Limits", "Placement", "link_tra
 
 
 def link_transform(placement: Placement, X_J: Placement) -> Placement:
-    """The child frame placed in its parent: i_X_lambda = X_J X_T, Featherstone 2008 section 4.2.
+    """Return the child frame placed in its parent: i_X_lambda = X_J X_T, Featherstone 2008 section 4.2.
 
     Axial screws stay factored, since two of them cost less than one general transform (Table A.5).
     """
@@ -32,10 +32,10 @@ def _factors(placement: Placement) -> tuple[Placement, ...]:
 
 
 class JointMotion(NamedTuple):
-    """What a joint contributes at one instant (the book's jcalc), in the child's coordinates.
+    """The quantities of a joint at one instant (the book's jcalc), in the child's coordinates.
 
-    `X` the child placed in the parent (placement, then joint); `S` the motion subspace, nv columns; `v_J` =
-    S v + sigma the velocity across the joint; `c_J` = S-ring v + sigma-ring its velocity-product
+    `X`: the child placed in the parent (placement, then joint); `S`: the motion subspace, nv columns; `v_J` =
+    S v + sigma: the velocity across the joint; `c_J` = S-ring v + sigma-ring: its velocity-product
     acceleration.
     """
 
@@ -49,7 +49,7 @@ class JointMotion(NamedTuple):
 class Limits:
     """Bounds of one joint: position (nq numbers each), speed and effort (nv numbers each, not negative).
 
-    Units rad or m, rad/s or m/s, N m or N. A single number stands for every coordinate; the default is no
+    Units are rad or m, rad/s or m/s, N m or N. A single number applies to every coordinate; the default is no
     limit.
 
     >>> da.Limits(-2.0, 2.0, velocity=4.0)
@@ -64,23 +64,23 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Dependence:
-    """A coordinate that follows independent ones: q = offset + sum of ratio * q[place in q], v likewise.
+    """A coordinate that follows independent ones: q = offset + sum of ratio * q[index in q], v likewise.
 
-    Each term is (place in q, place in v, ratio).
+    Each term is (index in q, index in v, ratio).
     """
 
     terms: tuple[tuple[int, int, float], ...]
     offset: float
 
     def position(self, q: Sequence[Scalar]) -> Scalar:
-        """The dependent position [rad or m] from the model's q."""
+        """Return the dependent position [rad or m] from the model's q."""
         total: Scalar = self.offset
         for place, _, ratio in self.terms:
             total = total + ratio * q[place]
         return total
 
     def rate(self, v: Sequence[Scalar]) -> Scalar:
-        """The dependent rate from the model's v; accelerations and displacements map alike."""
+        """Return the dependent rate from the model's v; accelerations and displacements map alike."""
         total: Scalar = 0.0
         for _, place, ratio in self.terms:
             total = total + ratio * v[place]
@@ -92,9 +92,9 @@ class Body:
     """One body of a model: its place in the tree, its joint, and its constant data in body coordinates.
 
     `index` in the regular numbering and `parent` (-1 is the world), Featherstone 2008 section 4.1.2;
-    `placement` the joint in the parent's frame (the book's X_T); `inertia` at the body's origin; `q_slice`
-    and `v_slice` where the joint stands in the model's q and v (both empty for a joint that a coupling
-    makes dependent). Per velocity variable: `armature` [kg m^2 or kg], `damping` [N m s/rad or N s/m],
+    `placement` of the joint in the parent's frame (the book's X_T); `inertia` at the body's origin; `q_slice`
+    and `v_slice`, the joint's slices of the model's q and v (both empty for a joint that a coupling makes
+    dependent). For each velocity variable: `armature` [kg m^2 or kg], `damping` [N m s/rad or N s/m],
     `friction` [N m or N], `stiffness` [N m/rad or N/m]; `rest` (nq) is the position at which the spring is
     slack.
     """
@@ -128,14 +128,16 @@ class Body:
         return self.joint.nv
 
     def own_q(self, q: Sequence[Scalar]) -> list[Scalar]:
-        """This joint's position variables, out of the model's q; a dependent joint follows its coupling."""
+        """Return this joint's position variables from the model's q; a dependent joint follows its
+        coupling.
+        """
         if self.dependence is not None:
             return [self.dependence.position(q)]
         return list(q[self.q_slice])
 
     def own_v(self, v: Sequence[Scalar]) -> list[Scalar]:
-        """This joint's velocity variables, out of the model's v (or accelerations out of a; forces do not
-        map so).
+        """Return this joint's velocity variables from the model's v, or accelerations from a; forces map
+        differently.
         """
         if self.dependence is not None:
             return [self.dependence.rate(v)]
@@ -144,12 +146,14 @@ class Body:
     def jcalc(
         self, q: Sequence[Scalar], v: Sequence[Scalar] | None = None, time: Scalar | None = None
     ) -> JointMotion:
-        """The joint's transform, subspace, velocity and bias from the model's q and v (omitted: v = 0)."""
+        """Return the joint's transform, subspace, velocity and bias from the model's q and v (omitted: v =
+        0).
+        """
         own_q = self.own_q(q)
         own_v = [0.0] * self.joint.nv if v is None else self.own_v(v)
         X_J, S, v_J, c_J = self.joint.jcalc(own_q, own_v, time)
         return JointMotion(link_transform(self.placement, X_J), S, v_J, c_J)
 
     def link_transform(self, q: Sequence[Scalar], time: Scalar | None = None) -> Placement:
-        """This body placed in its parent, from the model's q."""
+        """Return this body placed in its parent, from the model's q."""
         return link_transform(self.placement, self.joint.transform(self.own_q(q), time))

@@ -1,4 +1,4 @@
-"""The builder: the one mutable object of the library, and the place where models are checked."""
+"""The model builder: the only mutable object of the library, and the place where models are checked."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from dalembert.model.numbering import (
     checked_exclusions,
     checked_pair,
     checked_pairs,
-    numbered,
-    placed_frames,
-    placed_loops,
+    number_bodies,
+    place_frames,
+    place_loops,
     with_shapes,
 )
 from dalembert.model.shapes import Shape
@@ -33,9 +33,10 @@ __all__ = ["ModelBuilder"]
 
 
 class ModelBuilder:
-    """Collects bodies, frames, loops, couplings, constraints in any order; `build` numbers and checks them.
+    """A builder that collects bodies, frames, loops, couplings and constraints in any order.
 
-    `gravity` is the acceleration of free fall [m/s^2] in world coordinates.
+    `build` numbers and checks them and returns the model. `gravity` is the acceleration of free fall [m/s^2]
+    in world coordinates.
 
     >>> builder = da.ModelBuilder(gravity=(0.0, 0.0, -9.81))
     >>> rod = da.RigidInertia(1.0, (0.5, 0.0, 0.0), (0.0, 1 / 12, 1 / 12))
@@ -83,10 +84,10 @@ class ModelBuilder:
     ) -> None:
         """Add a body that moves relative to its parent, which may be added later.
 
-        `joint_name` defaults to the body's name; `placement` says where the joint sits in the parent's
-        frame (the body's own frame is the joint's successor frame); `inertia` is in body coordinates
-        (omitted: massless); `limits` is `Limits(…)` or (lower, upper). The rest as in `Body`; one number
-        stands for every coordinate of the joint.
+        `joint_name` defaults to the body's name. `placement` is that of the joint in the parent's frame (the
+        body's own frame is the joint's successor frame). `inertia` is in body coordinates (default:
+        massless). `limits` is `Limits(…)` or (lower, upper). The other arguments are as in `Body`; one number
+        applies to every coordinate of the joint.
         """
         name = self._new_name(name)
         what = f'body "{name}"'
@@ -132,20 +133,20 @@ class ModelBuilder:
         self._joint_owner[joint_name] = name
 
     def add_frame(self, name: str, body: str, placement: Placement | None = None) -> None:
-        """Add a named place on a body (or on the world), in the body's coordinates."""
+        """Add a named frame on a body (or on the world), in the body's coordinates."""
         if checks.valid_name(name, "a frame's name") in self._frames:
             raise ModelError(f'frame "{name}" is added twice; choose another name')
         self._frames[name] = (body, checks.placement_or_identity(placement, f'frame "{name}": placement'))
 
     def add_shape(self, body: str, shape: Shape) -> None:
-        """Add a shape to a body, beside those it was added with, or fix one to the "world"."""
+        """Add a shape to a body, in addition to those it was added with, or fix one to the "world"."""
         name = checks.valid_name(body, "add_shape: the name of a body")
         self._shapes.setdefault(name, []).append(checked_shape(shape, f'add_shape to "{name}"'))
 
     def exclude_contact(self, body: str, other: str) -> None:
-        """Say that two bodies, or a body and the "world", never touch.
+        """Exclude contact between two bodies, or between a body and the "world".
 
-        A body never touches its parent, unless that is the world; those need no exclusion.
+        A body and its parent never touch, unless the parent is the world; they need no exclusion.
         """
         pair = tuple(checks.valid_name(name, "exclude_contact: the name of a body") for name in (body, other))
         if body == other:
@@ -160,10 +161,10 @@ class ModelBuilder:
         friction: tuple[float, float, float] | None = None,
         restitution: float | None = None,
     ) -> None:
-        """Let two shapes, by name, touch whatever their masks, exclusions and bodies say.
+        """Allow two shapes, by name, to touch regardless of their masks, exclusions and bodies.
 
-        `friction` (sliding, torsional, rolling) and `restitution` hold for this pair; by default
-        those of the shapes do.
+        `friction` (sliding, torsional, rolling) and `restitution` apply to this pair; by default those of the
+        shapes do.
         """
         self._contact_pairs.append(checked_pair(first, second, friction, restitution))
 
@@ -216,12 +217,12 @@ class ModelBuilder:
         *,
         name: str | None = None,
     ) -> None:
-        """Keep a function of the user's at zero, beside what joints do.
+        """Add a constraint: a user's function that must stay zero, in addition to the joints' constraints.
 
         "position": `function(model, q)` returns a list of residuals phi(q); "velocity": `function(model, q,
         v)` returns residuals that are linear in v, such as those of rolling. Either may take a last argument
-        `time`. They compute with generic scalars (`dalembert.scalar`) and may call `dalembert.algorithms`,
-        so that any number of bodies can be tied. `name` defaults to the function's.
+        `time`. They compute with generic scalars (`dalembert.scalar`) and may call `dalembert.algorithms`, so
+        that they can constrain any number of bodies. `name` defaults to the function's.
         """
         require_choice("kind of constraint", kind, KINDS)
         own = getattr(function, "__name__", "")
@@ -234,10 +235,10 @@ class ModelBuilder:
         )
 
     def set_loop_closure(self, function: Callable[..., Any], independent: Iterable[str]) -> None:
-        """Give the explicit constraint q = gamma(y), y the positions of the independent joints, in order.
+        """Set the explicit constraint q = gamma(y), y the positions of the independent joints, in order.
 
-        `function(model, y)`, or `function(model, y, time)`, returns the whole q. It either solves the
-        model's loops, or stands alone, as for a gear of variable ratio (Featherstone 2008 section 8.11).
+        `function(model, y)`, or `function(model, y, time)`, returns the whole q. It either solves the model's
+        loops, or is the only constraint, as for a gear of variable ratio (Featherstone 2008 section 8.11).
         """
         if isinstance(independent, str):
             raise ModelError(f'set_loop_closure takes a list of joint names; write ["{independent}"]')
@@ -245,7 +246,7 @@ class ModelBuilder:
         self._closure = function, names, takes_time(function, ("model", "y"), "the loop closure")
 
     def set_actuated(self, names: Iterable[str]) -> None:
-        """Say which joints carry motors (default: all)."""
+        """Set the joints that have motors (default: all)."""
         if isinstance(names, str):
             raise ModelError(f'set_actuated takes a list of joint names; write ["{names}"]')
         self._actuated = tuple(dict.fromkeys(names))
@@ -255,15 +256,15 @@ class ModelBuilder:
         self._report.append(text)
 
     def build(self, *, inertia: Literal["strict", "as_given"] = "strict") -> Model:
-        """The frozen model, its bodies in a regular numbering close to the order in which they were added.
+        """Return the frozen model, with bodies in a regular numbering close to the order of their addition.
 
-        `inertia="as_given"` accepts inertias that no body can have, and reports them.
+        `inertia="as_given"` accepts inertias that no physical body has, and reports them.
         """
         require_choice("inertia option", inertia, ("strict", "as_given"))
         if not self._bodies:
             raise ModelError("the model has no bodies; add one with add_body")
         bodies = place_coordinates(
-            with_shapes(numbered(self._bodies), self._shapes), self._checked_couplings()
+            with_shapes(number_bodies(self._bodies), self._shapes), self._checked_couplings()
         )
         index = {WORLD_NAME: topology.WORLD} | {body.name: body.index for body in bodies}
         world_shapes = self._shapes.get(WORLD_NAME, ())
@@ -271,8 +272,8 @@ class ModelBuilder:
         model = Model(
             bodies=bodies,
             gravity=self._gravity,
-            frames=placed_frames(self._frames, index),
-            loops=placed_loops(self._loops, index),
+            frames=place_frames(self._frames, index),
+            loops=place_loops(self._loops, index),
             couplings=self._checked_couplings(),
             actuated=self._checked_actuated(),
             world_shapes=world_shapes,
@@ -286,7 +287,7 @@ class ModelBuilder:
         return self._with_constraints(model)
 
     def _with_constraints(self, model: Model) -> Model:
-        """The model with the user's functions, tried out on it."""
+        """Return the model with the user's functions after a trial evaluation."""
         if not self._constraints and self._closure is None:
             return model
         constraints = [checked_constraint(item, model) for item in self._constraints.values()]
@@ -294,12 +295,12 @@ class ModelBuilder:
         if self._closure is not None:
             function, names, timed = self._closure
             for joint in names:
-                checks.known(self._joint_owner, joint, "set_loop_closure", "joint")
+                checks.require_known(self._joint_owner, joint, "set_loop_closure", "joint")
             closure = checked_closure(function, names, timed, rebuilt(model, constraints=constraints))
         return rebuilt(model, constraints=constraints, closure=closure)
 
     def _refuse_taken(self, name: str, what: str) -> None:
-        """Loop joints, tree joints and constraints share one space of names."""
+        """Raise an error for a name in use: loop joints, tree joints and constraints share one namespace."""
         for kind, taken in (
             ("joint", self._joint_owner),
             ("loop joint", self._loops),
@@ -337,5 +338,5 @@ class ModelBuilder:
 
     def _checked_actuated(self) -> tuple[str, ...] | None:
         for joint in self._actuated or ():
-            checks.known(self._joint_owner, joint, "set_actuated", "joint")
+            checks.require_known(self._joint_owner, joint, "set_actuated", "joint")
         return self._actuated

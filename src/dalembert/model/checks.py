@@ -1,4 +1,4 @@
-"""What the builder refuses, and why: names, numbers, limits and inertias that no model can be built from."""
+"""Checks of the builder: names, numbers, limits and inertias."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
     "finite_value",
     "inspect",
     "is_finite",
-    "known",
+    "require_known",
     "per_coordinate",
     "placement_or_identity",
     "resolve_limits",
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 ROTATION_TOLERANCE = 1.0e-9
-"""How far R^T R may be from the identity."""
+"""Largest deviation of R^T R from the identity."""
 
 Value = TypeVar("Value")
 
@@ -43,7 +43,7 @@ def is_finite(number: object) -> bool:
 
 
 def valid_name(name: object, what: str) -> str:
-    """The name, if it is a string with something in it."""
+    """Return the name if it is a string that is not blank."""
     if not isinstance(name, str):
         raise ModelError(f"{what} must be a string, {type(name).__name__} was given")
     if not name.strip():
@@ -52,7 +52,7 @@ def valid_name(name: object, what: str) -> str:
 
 
 def checked_joint(joint: object, what: str) -> Joint:
-    """The joint, if it is one, with plain finite numbers."""
+    """Return the joint with plain floats, after checking that it is a joint with finite numbers."""
     if isinstance(joint, type) and issubclass(joint, Joint):
         raise ModelError(f"{what}: joint is the class {joint.__name__}; make one, as in {joint.__name__}()")
     if not isinstance(joint, Joint):
@@ -68,15 +68,17 @@ def checked_joint(joint: object, what: str) -> Joint:
     return joint
 
 
-def known(index: Mapping[str, Any], name: object, place: str, kind: str = "body") -> Any:
-    """What a name stands for; an unknown one is an error that says where it was used and what is near."""
+def require_known(index: Mapping[str, Any], name: object, place: str, kind: str = "body") -> Any:
+    """Return the entry of `index` under a name; an unknown name is an error with its place and the nearest
+    names.
+    """
     if isinstance(name, str) and name in index:
         return index[name]
     raise UnknownNameError(f"{place}: {UnknownNameError.of(kind, name, index)}")
 
 
 def finite_value(value: Value, what: str) -> Value:
-    """A spatial value with every scalar a finite Python float."""
+    """Return a spatial value with every scalar a finite Python float."""
     numbers = leaves(value)
     for number in numbers:
         if not isinstance(number, Real):
@@ -93,7 +95,7 @@ def finite_value(value: Value, what: str) -> Value:
 
 
 def placement_or_identity(placement: Any, what: str) -> Placement:
-    """A checked placement; None is the identity."""
+    """Return the placement after checking it; None gives the identity."""
     if placement is None:
         return Transform.identity()
     if not isinstance(placement, Placement):
@@ -107,7 +109,7 @@ def placement_or_identity(placement: Any, what: str) -> Placement:
 
 
 def check_rotation(placement: Placement, what: str) -> None:
-    """Refuse a matrix that is not a rotation."""
+    """Raise an error for a matrix that is not a rotation."""
     if not isinstance(placement, Transform):
         return
     a, b, c, d, e, f, g, h, i = leaves(placement.R)
@@ -131,7 +133,7 @@ def check_rotation(placement: Placement, what: str) -> None:
 
 
 def per_coordinate(value: Any, n: int, what: str, *, negative: bool = False) -> tuple[float, ...]:
-    """n finite numbers; a single one stands for all, and none may be negative unless said so."""
+    """Return n finite numbers; one number is repeated, and negative ones are rejected unless `negative`."""
     numbers = [value] * n if isinstance(value, Real) else _sequence(value, what)
     if len(numbers) != n:
         raise ModelError(f"{what} has {len(numbers)} numbers, the joint needs {n}; give one number or {n}")
@@ -168,8 +170,9 @@ def resolve_limits(limits: Any, nq: int, nv: int, what: str) -> Limits:
 
 
 def inspect(bodies: Sequence[Body], policy: str) -> list[str]:
-    """Refuse what cannot be (`policy` "strict": inertias that no body has), and say what is unlikely to be
-    meant.
+    """Check the bodies: raise an error for impossible values, and return lines about implausible ones.
+
+    `policy` "strict" makes inertias that no physical body has an error.
     """
     lines = []
     has_child = {body.parent for body in bodies}

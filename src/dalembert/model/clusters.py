@@ -1,4 +1,4 @@
-"""Minimal loop clusters: loops that share no joint with loops outside (Featherstone 2008 section 8.9).
+"""Minimal loop clusters: loops that share no joint with other loops (Featherstone 2008 section 8.9).
 
 K of the whole system is block-diagonal by clusters, up to the order of its rows and columns, and so is G.
 """
@@ -16,8 +16,8 @@ __all__ = ["LoopCluster", "loop_clusters"]
 class LoopCluster(NamedTuple):
     """Loop joints and user constraints that belong together, and the tree joints that take part in them.
 
-    `bodies`: the bodies of those joints, in order; `velocities`: the places in v, where couplings are
-    followed to the joints that drive; `constraints`: names, in the order of the rows of K.
+    `bodies`: the bodies of those joints, in order; `velocities`: the indices in v, with couplings followed to
+    the joints that drive them; `constraints`: names, in the order of the rows of K.
     """
 
     constraints: tuple[str, ...]
@@ -27,11 +27,11 @@ class LoopCluster(NamedTuple):
 
 
 def loop_clusters(model: Model) -> tuple[LoopCluster, ...]:
-    """The clusters in the order of their first loops.
+    """Return the minimal loop clusters in the order of their first loops.
 
-    A loop's joints are those on the ways from its root to its two bodies. Two loops of which a coupling makes
-    one move with the other are in one cluster. A user constraint may involve any joint, so that the clusters
-    that it could touch are one with it: it counts as a function of every joint of the model.
+    A loop's joints are those on the paths from its root to its two bodies. Two loops that a coupling links
+    are in one cluster. A user constraint may involve any joint, so it is treated as a function of every joint
+    of the model and merges all clusters.
     """
     parts: list[tuple[list[str], set[int]]] = []
     for name, bodies in _rows(model):
@@ -53,7 +53,7 @@ def loop_clusters(model: Model) -> tuple[LoopCluster, ...]:
 
 
 def _rows(model: Model) -> list[tuple[str, set[int]]]:
-    """Each constraint and the bodies whose joints take part in it."""
+    """Return each constraint and the bodies whose joints take part in it."""
     rows = [
         (loop.name, set(model.support(loop.predecessor) ^ model.support(loop.successor)))
         for loop in model.loops
@@ -63,7 +63,7 @@ def _rows(model: Model) -> list[tuple[str, set[int]]]:
 
 
 def _places(model: Model, bodies: set[int]) -> set[int]:
-    """The places in v of joints, or of those that they follow."""
+    """Return the indices in v of the joints, or of the joints that they follow."""
     places: set[int] = set()
     for i in bodies:
         body = model.bodies[i]

@@ -1,7 +1,7 @@
-"""The configuration space of a whole model, joint by joint: where q lives, and how v moves it.
+"""The configuration space of a model, joint by joint: integration, difference and normalisation of q.
 
-q + v is not an addition where q holds quaternions: `integrate` moves along a constant velocity,
-`difference` is its inverse. Generic over scalars; q has nq entries, v and displacements nv.
+q + v is not an addition where q holds quaternions: `integrate` moves along a constant velocity, `difference`
+is its inverse. Generic over scalars; q has nq entries, v and displacements nv.
 """
 
 from __future__ import annotations
@@ -31,34 +31,36 @@ __all__ = [
 
 
 def neutral(model: Model) -> list[float]:
-    """q with every joint at zero displacement: zero angles and lengths, unit quaternions (1, 0, 0, 0)."""
+    """Return q with every joint at zero displacement: zero angles and lengths, unit quaternions (1, 0,
+    0, 0).
+    """
     return [x for body in _independent(model) for x in body.joint.neutral()]
 
 
 def integrate(model: Model, q: Sequence[Scalar], dv: Sequence[Scalar]) -> list[Scalar]:
-    """The configuration reached from q in unit time at the constant velocity dv (velocity times the time
+    """Return the configuration reached from q in unit time at the constant velocity dv (velocity times time
     step).
     """
     return [x for body in _independent(model) for x in body.joint.integrate(body.own_q(q), body.own_v(dv))]
 
 
 def difference(model: Model, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> list[Scalar]:
-    """The displacement, expressed at q0, with integrate(q0, difference(q0, q1)) = q1."""
+    """Return the displacement dv, expressed at q0, with integrate(q0, dv) = q1."""
     return [x for body in _independent(model) for x in body.joint.difference(body.own_q(q0), body.own_q(q1))]
 
 
 def normalize(model: Model, q: Sequence[Scalar]) -> list[Scalar]:
-    """q with its quaternions scaled to unit length."""
+    """Return q with its quaternions scaled to unit norm."""
     return [x for body in _independent(model) for x in body.joint.normalize(body.own_q(q))]
 
 
 def position_rate(model: Model, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
-    """dq/dt = Q(q) v, nq entries (Featherstone 2008 Eq. 3.5)."""
+    """Return dq/dt = Q(q) v, nq entries (Featherstone 2008 Eq. 3.5)."""
     return [x for body in _independent(model) for x in body.joint.position_rate(body.own_q(q), body.own_v(v))]
 
 
 def unit_quaternions(model: Model) -> tuple[slice, ...]:
-    """The parts of q that hold four numbers of unit norm each."""
+    """Return the slices of q that hold unit quaternions."""
     found = []
     for body in _independent(model):
         start = body.q_slice.start
@@ -70,9 +72,9 @@ def unit_quaternions(model: Model) -> tuple[slice, ...]:
 def random_state(
     model: Model, seed: int | np.random.Generator
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """q uniform within the limits, v normal with unit variance, cut off at the speed limits.
+    """Draw q uniformly within the limits and v from a unit normal distribution, clipped to the speed limits.
 
-    A joint without limits is drawn over a turn or from -1 to 1 m. Where a dependent joint follows a single
+    A joint without limits is drawn over a full turn or from -1 to 1 m. If a dependent joint follows a single
     other one, its limits bound that one too.
     """
     if (
@@ -96,7 +98,7 @@ def random_state(
 
 
 def _coupled_bounds(model: Model) -> dict[int, tuple[list[float], list[float]]]:
-    """The tighter limits of joints that others follow, by body index."""
+    """Return the tighter limits of joints that others follow, by body index."""
     at = {body.q_slice.start: body for body in model.bodies if body.dependence is None and body.nq == 1}
     bounds: dict[int, tuple[list[float], list[float]]] = {}
     for body in model.bodies:

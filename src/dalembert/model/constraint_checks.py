@@ -1,8 +1,7 @@
-"""Trying out the functions that users give as constraints, when a model is built.
+"""Trial evaluations of the constraint functions of users, when a model is built.
 
-A function that takes the wrong arguments, returns something else than numbers, is not finite at the neutral
-configuration, is not linear where it must be, or does not close the loops that it is said to close, is an
-error that says so.
+An error reports a function that takes the wrong arguments, returns anything but numbers, is not finite at the
+neutral configuration, is not linear where it must be, or does not close its loops.
 """
 
 from __future__ import annotations
@@ -33,17 +32,17 @@ if TYPE_CHECKING:
 __all__ = ["checked_closure", "checked_constraint", "takes_time"]
 
 LINEARITY_TOLERANCE: Final = 1e-6
-"""How far, relative to its size, a residual of velocity may be from a linear one."""
+"""Largest deviation of a velocity residual from linearity, relative to its size."""
 
 CLOSURE_TOLERANCE: Final = 1e-6
-"""How far [m or rad] gamma(y) may break the loops that it is said to close."""
+"""Largest error [m or rad] of gamma(y) in the loops that it closes."""
 
-NEARBY: Final = 0.01
-"""How far [m or rad] from the neutral y gamma is tried a second time."""
+TRIAL_OFFSET: Final = 0.01
+"""Distance [m or rad] from the neutral y of the second trial evaluation of gamma."""
 
 
 def takes_time(function: Callable[..., Any], arguments: Sequence[str], what: str) -> bool:
-    """Whether a function takes `time` after its other arguments; anything else but them is an error."""
+    """Return whether a function takes `time` after the given arguments; any other signature is an error."""
     if not callable(function):
         raise ModelError(f"{what}: give a function({', '.join(arguments)}), not {type(function).__name__}")
     if isinstance(function, KnownFunction):
@@ -68,21 +67,23 @@ def takes_time(function: Callable[..., Any], arguments: Sequence[str], what: str
 
 
 def checked_constraint(constraint: Constraint, model: Model) -> Constraint:
-    """The constraint with its number of residuals, tried out at the neutral configuration and around it."""
+    """Return the constraint with its number of residuals, after trial evaluations at and near the neutral
+    configuration.
+    """
     what = f'constraint "{constraint.name}"'
     rng = np.random.default_rng(7)
     q = model.neutral().tolist()
     v, w = rng.standard_normal((2, model.nv)).tolist()
     time = 0.0 if constraint.time_dependent else None
 
-    def tried(speed: Sequence[float]) -> list[float]:
+    def evaluate(speed: Sequence[float]) -> list[float]:
         arguments = [model, list(q)] if constraint.kind == "position" else [model, list(q), list(speed)]
         return _numbers(constraint.function, [*arguments, *([] if time is None else [time])], what)
 
-    at_rest = tried([0.0] * model.nv)
+    at_rest = evaluate([0.0] * model.nv)
     if constraint.kind == "velocity":
-        both = tried([x + y for x, y in zip(v, w)])
-        parts = zip(at_rest, tried(v), tried(w), both, strict=True)
+        both = evaluate([x + y for x, y in zip(v, w)])
+        parts = zip(at_rest, evaluate(v), evaluate(w), both, strict=True)
         for row, (zero, one, two, three) in enumerate(parts):
             size = abs(zero) + abs(one) + abs(two) + abs(three)
             if abs(three - one - two + zero) > LINEARITY_TOLERANCE * size:
@@ -98,7 +99,9 @@ def checked_constraint(constraint: Constraint, model: Model) -> Constraint:
 def checked_closure(
     function: Callable[..., Any], independent: Sequence[str], time_dependent: bool, model: Model
 ) -> LoopClosure:
-    """The loop closure with its places, tried out at the neutral positions of the independent joints."""
+    """Return the loop closure with its indices, after a trial evaluation at the independent joints' neutral
+    positions.
+    """
     what = "the loop closure"
     chosen = {name: model.joint(name).body for name in independent}
     follows = [name for name, body in chosen.items() if body.dependence is not None]
@@ -135,9 +138,9 @@ def checked_closure(
 def _check_loops(closure: LoopClosure, model: Model, y: list[float]) -> None:
     """Refuse a gamma(y) that leaves loops open or breaks constraints, at the neutral y or near it."""
     time = 0.0 if model.time_dependent else None
-    for near in (y, [x + NEARBY * (1.0 + i) for i, x in enumerate(y)]):
+    for near in (y, [x + TRIAL_OFFSET * (1.0 + i) for i, x in enumerate(y)]):
         try:
-            q = closure.configuration(model, _normalized(closure, model, near), time)
+            q = closure.configuration(model, _normalize_quaternions(closure, model, near), time)
             errors = _errors(model, q, time)
         except (ArithmeticError, ValueError):
             continue  # outside of where gamma is defined, which is the user's to know
@@ -149,8 +152,8 @@ def _check_loops(closure: LoopClosure, model: Model, y: list[float]) -> None:
                 )
 
 
-def _normalized(closure: LoopClosure, model: Model, y: list[float]) -> list[float]:
-    """y with unit quaternions."""
+def _normalize_quaternions(closure: LoopClosure, model: Model, y: list[float]) -> list[float]:
+    """Return y with its quaternions scaled to unit norm."""
     own: list[float] = []
     start = 0
     for name in closure.independent:
@@ -161,7 +164,7 @@ def _normalized(closure: LoopClosure, model: Model, y: list[float]) -> list[floa
 
 
 def _errors(model: Model, q: Sequence[float], time: float | None) -> list[tuple[str, float]]:
-    """How far each loop and each constraint of position is from closed."""
+    """Return the error of each loop and each position constraint [m or rad]."""
     poses: list[Transform] = []
     for body in model.bodies:
         at = poses[body.parent] if body.parent >= 0 else Transform.identity()
@@ -184,7 +187,7 @@ def _errors(model: Model, q: Sequence[float], time: float | None) -> list[tuple[
 
 
 def _rates_are_velocities(body: Body) -> bool:
-    """Whether dq/dt = v for a joint."""
+    """Return whether dq/dt = v for the body's joint."""
     joint = body.joint
     if joint.nq != joint.nv:
         return False
@@ -193,7 +196,7 @@ def _rates_are_velocities(body: Body) -> bool:
 
 
 def _numbers(function: Callable[..., Any], arguments: Sequence[Any], what: str) -> list[float]:
-    """What a user's function returns at a state of floats: finite numbers."""
+    """Call a user's function on floats and return its values as finite numbers."""
     try:
         values = as_list(function(*arguments), what)
     except DalembertError:

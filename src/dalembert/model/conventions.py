@@ -1,4 +1,4 @@
-"""States in the orders and frames of other engines: see `engine_joints` for the tables."""
+"""Conversion of states between the coordinate conventions of engines; see `engine_joints` for the tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dalembert.errors import (
 )
 from dalembert.host.foreign_arrays import require_numpy
 from dalembert.model.body import Body
-from dalembert.model.engine_joints import CIRCLE, CODECS, Array, Codec, State, unchanged
+from dalembert.model.engine_joints import CIRCLE, CODECS, Array, Codec, State, common_codec
 
 if TYPE_CHECKING:
     from dalembert.model.model import Model
@@ -38,11 +38,11 @@ def convert_state(
     continuous: Iterable[str] = (),
     order: Sequence[str] | None = None,
 ) -> tuple[Array, Array | None]:
-    """q (…, nq) and v (…, nv) of one engine in the convention of another; batched, both ways.
+    """Convert q `(…, nq)` and v `(…, nv)` from the convention of one engine to that of another.
 
-    `continuous` names the revolute joints that Pinocchio keeps as (cos, sin); their angles come back between
-    -pi and pi. `order` names all joints in the order of the other engine, where it differs from the model's.
-    v may be omitted.
+    `continuous` names the revolute joints that Pinocchio represents as (cos, sin); their angles come back
+    between -pi and pi. `order` names all joints in the order of the other engine, if it differs from the
+    model's. v may be omitted.
 
     >>> model = da.models.humanoid()
     >>> q, v = model.random_state(1)
@@ -78,7 +78,7 @@ def convert_state(
 
 
 class Part(NamedTuple):
-    """A joint's place in an engine's q and v."""
+    """The position of a joint in an engine's q and v."""
 
     body: Body
     codec: Codec
@@ -93,7 +93,7 @@ class Part(NamedTuple):
 
 
 def _layout(model: Model, engine: str, continuous: frozenset[str], order: Sequence[Body]) -> list[Part]:
-    """The joints as an engine stacks them."""
+    """Return the joints with their positions in an engine's q and v."""
     parts, q_start, v_start = [], 0, 0
     for body in model.bodies if engine == "dalembert" else order:
         if body.dependence is not None:
@@ -113,7 +113,7 @@ def _codec(body: Body, engine: str, continuous: bool) -> Codec:
             return CODECS[kind][engine]
         if body.nq != body.nv or body.joint.unit_quaternions:
             raise ModelError(f'joint "{body.joint_name}" of kind {kind} has no counterpart in {engine}')
-    return unchanged(body.nq)
+    return common_codec(body.nq)
 
 
 def _continuous(model: Model, names: Iterable[str]) -> frozenset[str]:

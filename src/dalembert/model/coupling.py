@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 
 from dalembert.errors import ModelError, UnknownNameError
 from dalembert.model.body import Body, Dependence
-from dalembert.model.checks import is_finite, known
+from dalembert.model.checks import is_finite, require_known
 from dalembert.model.elements import Coupling
 from dalembert.model.joints import Joint
-from dalembert.model.user_constraints import carried
+from dalembert.model.user_constraints import transfer_constraint
 
 if TYPE_CHECKING:
     from dalembert.model.model import Model
 
-__all__ = ["check_couplings", "checked_coupling", "expansion", "place_coordinates", "uncoupled"]
+__all__ = ["check_couplings", "checked_coupling", "expansion", "place_coordinates", "uncouple"]
 
 Relation = tuple[dict[str, float], float]
 """The ratios to independent joints by name, and the offset."""
@@ -33,7 +33,9 @@ Relation = tuple[dict[str, float], float]
 def checked_coupling(
     name: str, coefficients: Mapping[str, float], offset: float, dependent: str | None
 ) -> Coupling:
-    """The coupling of joints by name; the last one follows the others if no `dependent` is named."""
+    """Return a coupling of joints by name; the last joint is the dependent one unless `dependent` names
+    another.
+    """
     what, terms = f'coupling "{name}"', dict(coefficients)
     if len(terms) < 2:
         raise ModelError(
@@ -53,11 +55,13 @@ def checked_coupling(
 
 
 def check_couplings(couplings: Iterable[Coupling], joints: Mapping[str, Joint]) -> list[Coupling]:
-    """The couplings, if each makes another one of these joints of one degree of freedom dependent."""
+    """Return the couplings after checking that each makes a different joint of one degree of freedom
+    dependent.
+    """
     taken: dict[str, str] = {}
     for coupling in couplings:
         for joint, _ in coupling.coefficients:
-            kind = known(joints, joint, f'coupling "{coupling.name}"', "joint")
+            kind = require_known(joints, joint, f'coupling "{coupling.name}"', "joint")
             if (kind.nq, kind.nv) != (1, 1):
                 raise ModelError(
                     f'coupling "{coupling.name}": joint "{joint}" is of kind {kind.kind} with {kind.nv} '
@@ -74,7 +78,7 @@ def check_couplings(couplings: Iterable[Coupling], joints: Mapping[str, Joint]) 
 
 
 def place_coordinates(bodies: Sequence[Body], couplings: Sequence[Coupling] = ()) -> list[Body]:
-    """The bodies with their places in q and v, in body order; dependent joints take none."""
+    """Return the bodies with their slices of q and v, in body order; dependent joints have empty slices."""
     relations = _solve(couplings)
     nq = nv = 0
     slices: dict[str, tuple[slice, slice]] = {}
@@ -94,8 +98,8 @@ def place_coordinates(bodies: Sequence[Body], couplings: Sequence[Coupling] = ()
     return placed
 
 
-def uncoupled(model: Model) -> Model:
-    """The same system with all coordinates in q and v."""
+def uncouple(model: Model) -> Model:
+    """Return the same system with the coordinates of all joints in q and v."""
     from dalembert.model.values import rebuilt
 
     if not model.couplings:
@@ -110,14 +114,14 @@ def uncoupled(model: Model) -> Model:
         bodies=place_coordinates(list(model.bodies)),
         couplings=(),
         constraints=[
-            dataclasses.replace(item, function=carried(item, model, lambda name: name))
+            dataclasses.replace(item, function=transfer_constraint(item, model, lambda name: name))
             for item in model.constraints
         ],
     )
 
 
 def expansion(model: Model) -> tuple[list[list[float]], list[float]]:
-    """(G, g) of the module's head: G is nv_full x nv, g has nv_full entries."""
+    """Return (G, g) of q_full = G q + g: G is nv_full x nv, g has nv_full entries."""
     G, g = [], []
     for body in model.bodies:
         for k in range(body.nv):
@@ -134,7 +138,7 @@ def expansion(model: Model) -> tuple[list[list[float]], list[float]]:
 
 
 def _solve(couplings: Sequence[Coupling]) -> dict[str, Relation]:
-    """Every dependent joint as a function of independent ones, by (1) and substitution."""
+    """Express every dependent joint by independent ones, by (1) and substitution."""
     waiting = {coupling.dependent: coupling for coupling in couplings}
     solved: dict[str, Relation] = {}
     while waiting:
@@ -156,7 +160,7 @@ def _solve(couplings: Sequence[Coupling]) -> dict[str, Relation]:
 
 
 def _relation(coupling: Coupling, solved: Mapping[str, Relation]) -> Relation:
-    """(1) with the dependents on its right side replaced."""
+    """Return (1) with the dependent joints on its right side substituted."""
     k = dict(coupling.coefficients)
     k_d = k.pop(coupling.dependent)
     ratios: dict[str, float] = {}

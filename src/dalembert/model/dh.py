@@ -42,7 +42,7 @@ class DHRow(NamedTuple):
 
 
 def dh_placement(row: DHRow) -> ScrewChain:
-    """The joint of a row placed in the frame before it, as two axial screws."""
+    """Return the placement of a row's joint in the previous frame, as two axial screws."""
     return ScrewChain(
         (
             AxialScrew(0, *_direction(row.alpha), float(row.a)),
@@ -52,7 +52,8 @@ def dh_placement(row: DHRow) -> ScrewChain:
 
 
 def from_classic(rows: Sequence[DHRow]) -> tuple[tuple[DHRow, ...], DHRow]:
-    """The same chain in the convention above, and the row that locates the end effector.
+    """Convert classic DH rows to the convention above; return the rows and the row that locates the end
+    effector.
 
     The classic link transform is Rz(theta_i) Tz(d_i) Tx(a_i) Rx(alpha_i): its a and alpha belong to the
     next row here.
@@ -73,7 +74,7 @@ def dh_chain(
     gravity: Sequence[float] = (0.0, 0.0, -9.81),
     name: str = "chain",
 ) -> Model:
-    """An unbranched chain with its body frames placed by the rows (4 n + 6 parameters).
+    """Build an unbranched chain with body frames placed by the DH rows (4 n + 6 parameters).
 
     `base` is (theta_0, d_0), which locates x_0 and with it the first common perpendicular on the base's z
     axis; `end_effector` adds a frame of that name.
@@ -108,7 +109,7 @@ def _joint(row: DHRow) -> Joint:
 
 
 def _direction(angle: float) -> tuple[float, float]:
-    """(cos, sin) with exact zeros and ones at quarter turns, so that structure folds."""
+    """Return (cos, sin) with exact zeros and ones at quarter turns, so that structure folds."""
     c, s = math.cos(angle), math.sin(angle)
     if abs(c) < 1e-15:
         return 0.0, math.copysign(1.0, s)

@@ -1,4 +1,4 @@
-"""What a model holds beside its bodies: frames, loop joints, couplings; and the views of its joints."""
+"""Elements of a model other than its bodies: frames, loop joints, couplings, shape pairs and joint views."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Item = TypeVar("Item", bound=HasName)
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A named place on a body (index; -1 is the world), given in the body's coordinates."""
+    """A named frame on a body (index; -1 is the world), in the body's coordinates."""
 
     name: str
     body: int
@@ -35,7 +35,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loop:
-    """A joint that closes a loop, from a place on one body to a place on another (indices; -1 is the world).
+    """A joint that closes a loop, from a frame on one body to a frame on another (indices; -1 is the world).
 
     `placement_predecessor` and `placement_successor` are the book's X_P and X_S (section 4.2), each in its
     own body.
@@ -61,9 +61,9 @@ class Coupling:
 
 @dataclass(frozen=True, slots=True)
 class ShapePair:
-    """Two shapes, by name, that may touch whatever their masks and bodies say.
+    """Two shapes, by name, that may touch regardless of their masks and bodies.
 
-    `friction` (sliding, torsional, rolling) and `restitution` hold for this pair; None: those of the shapes.
+    `friction` (sliding, torsional, rolling) and `restitution` apply to this pair; None: those of the shapes.
     """
 
     first: str
@@ -74,7 +74,7 @@ class ShapePair:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointView:
-    """A joint as it stands in a model; the data live in its body."""
+    """A view of a joint in a model; its data belong to its body."""
 
     body: Body
 
@@ -93,22 +93,22 @@ class JointView:
 
     @property
     def nq(self) -> int:
-        """Number of position variables that stand in q: zero for a dependent joint."""
+        """The number of position variables in q: zero for a dependent joint."""
         return self.q_slice.stop - self.q_slice.start  # type: ignore[no-any-return]
 
     @property
     def nv(self) -> int:
-        """Number of velocity variables that stand in v: zero for a dependent joint."""
+        """The number of velocity variables in v: zero for a dependent joint."""
         return self.v_slice.stop - self.v_slice.start  # type: ignore[no-any-return]
 
     @property
     def q_slice(self) -> slice:
-        """Where the joint stands in q."""
+        """The slice of q that holds the joint's position variables."""
         return self.body.q_slice
 
     @property
     def v_slice(self) -> slice:
-        """Where the joint stands in v, a and tau."""
+        """The slice of v, a and tau that belongs to the joint."""
         return self.body.v_slice
 
     @property
@@ -166,9 +166,7 @@ class JointView:
 
 
 class Named(Sequence[Item]):
-    """An immutable sequence whose items can also be had by name: `model.joints["elbow"]`,
-    `model.joints[2]`.
-    """
+    """An immutable sequence with access by name or index: `model.joints["elbow"]`, `model.joints[2]`."""
 
     __slots__ = ("_index", "_items", "_kind")
 
@@ -206,7 +204,7 @@ class Named(Sequence[Item]):
         return self.has(key) if isinstance(key, str) else key in self._items
 
     def has(self, name: str) -> bool:
-        """Whether an item has that name."""
+        """Return whether an item has this name."""
         return name in self._index
 
     def __repr__(self) -> str:

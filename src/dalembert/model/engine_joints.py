@@ -1,7 +1,6 @@
-"""One joint in the convention of one engine.
+"""Conversions of the coordinates of one joint between engines.
 
-What differs between engines are the joints whose q holds rotations. For a free joint (all verified by running
-them):
+Engines differ in the joints whose q holds rotations. For a free joint (all verified by running the engines):
 
     engine      q                       v
     dalembert   position, quat wxyz     angular body, linear body
@@ -33,27 +32,27 @@ import numpy.typing as npt
 from dalembert.errors import StateError
 from dalembert.model.body import Body
 
-__all__ = ["CIRCLE", "CODECS", "Array", "Codec", "State", "unchanged"]
+__all__ = ["CIRCLE", "CODECS", "Array", "Codec", "State", "common_codec"]
 
 Array = npt.NDArray[np.floating[Any]]
 
 UNIT_TOLERANCE: Final = {"float64": 1e-6, "float32": 1e-4}
-"""How far the norm of a quaternion may be from 1."""
+"""Largest deviation of a quaternion's norm from 1."""
 
 State = tuple[Array, Array]
-"""q and v of one joint in our convention, and whatever a codec makes of them."""
+"""q and v of one joint, in our convention or in that of an engine."""
 
 
 class Codec(NamedTuple):
-    """One joint in one engine: how many numbers q has there, and the maps to and from our convention."""
+    """The conversion of one joint for one engine: its number of entries in q, and both maps."""
 
     nq: int
     read: Callable[[Body, Array, Array], State]
     write: Callable[[Body, Array, Array], State]
 
 
-def unchanged(nq: int) -> Codec:
-    """The codec of a joint that is the same everywhere."""
+def common_codec(nq: int) -> Codec:
+    """Return the codec of a joint that has the same convention in all engines."""
     return Codec(nq, _read_checked, _same)
 
 
@@ -224,7 +223,7 @@ def _xyzw(p: Array) -> Array:
 
 
 def _unit(body: Body, p: Array) -> Array:
-    """The quaternion, if it has unit norm; NaN passes."""
+    """Return the quaternion after checking its unit norm; NaN passes."""
     error = np.abs(np.sqrt(np.sum(p * p, axis=-1)) - 1.0)
     if np.any(error > UNIT_TOLERANCE[p.dtype.name]):
         row = tuple(int(i) for i in np.argwhere(error > UNIT_TOLERANCE[p.dtype.name])[0])
@@ -237,7 +236,7 @@ def _unit(body: Body, p: Array) -> Array:
 
 
 def _to_parent(p: Array, x: Array) -> Array:
-    """R x: x + 2 w (u x x) + 2 u x (u x x) with the quaternion (w, u)."""
+    """Return R x = x + 2 w (u x x) + 2 u x (u x x) for the quaternion (w, u)."""
     w, u = p[..., :1], p[..., 1:]
     once = np.cross(u, x)
     return x + 2.0 * (w * once + np.cross(u, once))
@@ -258,13 +257,13 @@ def _com(body: Body, like: Array) -> Array:
 
 
 def _quaternion(r: Array) -> Array:
-    """(cos t/2, sin t/2 r/t) of the rotation vector r with t = |r|."""
+    """Return the quaternion (cos t/2, sin t/2 r/t) of the rotation vector r with t = |r|."""
     t = np.sqrt(np.sum(r * r, axis=-1, keepdims=True))
     return _join(np.cos(t / 2.0), 0.5 * np.sinc(t / (2.0 * np.pi)) * r)
 
 
 def _rotation_vector(p: Array) -> Array:
-    """The rotation vector of at most half a turn."""
+    """Return the rotation vector of at most half a turn."""
     p = np.where(p[..., :1] < 0.0, -p, p)
     w, u = p[..., :1], p[..., 1:]
     s = np.sqrt(np.sum(u * u, axis=-1, keepdims=True))
@@ -273,7 +272,7 @@ def _rotation_vector(p: Array) -> Array:
 
 
 def _from_roll_pitch_yaw(r: Array) -> Array:
-    """The quaternion of R = Rz(yaw) Ry(pitch) Rx(roll)."""
+    """Return the quaternion of R = Rz(yaw) Ry(pitch) Rx(roll)."""
     (cr, cp, cy), (sr, sp, sy) = (np.moveaxis(f(r / 2.0), -1, 0) for f in (np.cos, np.sin))
     return np.stack(
         [

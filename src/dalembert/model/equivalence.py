@@ -1,27 +1,27 @@
-"""Other inertias, the same dynamics (Featherstone 2008 section 9.7).
+"""Dynamically equivalent models with simpler inertias (Featherstone 2008 section 9.7).
 
-An inertia I_D may be taken from a body and given to its parent without any effect on the equation of motion
-if it shows in neither kinetic energy nor weight, wherever the joint stands and however the parent moves:
+An inertia I_D may be moved from a body to its parent without any effect on the equation of motion if it
+changes neither kinetic energy nor weight, for all joint positions and motions of the parent:
 
     I_D S = 0,     d/dq_k (X_J^T I_D X_J) = 0,  that is  S_k x* I_D - I_D S_k x = 0,     for all q       (1)
 
-(Eq. 9.30; its third condition follows from these two.) A parent that never moves asks for less, since then
-v = S q' and only the weight comes from outside, for gravity of any direction:
+(Eq. 9.30; its third condition follows from these two.) For a parent that never moves the conditions are
+weaker, since then v = S q' and only the weight comes from outside, for gravity of any direction:
 
     S^T I_D S = 0,     S^T I_D (0, e) = 0 for the three directions e,                   for all q       (2)
 
-and what is taken from the body is given to nobody. Both are linear in the ten parameters of I_D: their
-solutions are found numerically from S at some positions, which covers every joint type. For revolute,
-prismatic and spherical joints they are Table 9.7.
+and I_D is dropped. Both are linear in the ten parameters of I_D: their solutions are found numerically from S
+at some positions, which covers every joint type. For revolute, prismatic and spherical joints they are Table
+9.7.
 
 `simplify_inertias` sweeps from the leaves to the root, at each joint making as many parameters zero as (1) or
-(2) allow. Inside, parameters are the moments of the mass distribution of order zero, one and two,
+(2) allow. Internally, parameters are the moments of the mass distribution of order zero, one and two,
 
     m,   h = integral r dm,   J = integral r r^T dm = tr(I)/2 - I
 
-because these are what `RigidInertia.force_of` multiplies, and because a line of particles on a joint axis n,
-which is what (1) finds for a revolute joint, has J along n n^T alone: one zero more, in every frame on that
-axis. `parameters="inertia"` counts zeros in m, h and I instead, as the book does.
+because `RigidInertia.force_of` multiplies these, and because a line of particles on a joint axis n, which is
+what (1) finds for a revolute joint, has J along n n^T alone: one zero more, in every frame on that axis.
+`parameters="inertia"` counts zeros in m, h and I instead, as the book does.
 """
 
 from __future__ import annotations
@@ -49,31 +49,29 @@ Array = npt.NDArray[np.float64]
 
 PARAMETERS = ("second_moments", "inertia")
 
-SAMPLES = 6
-"""Positions of a joint at which the conditions are asked for."""
+POSITION_SAMPLES = 6
+"""Random positions of a joint at which the conditions are evaluated, beside the neutral one."""
 
-ROUNDING = 1e-9
-"""Relative size below which a number that the conditions give is a zero blurred by rounding."""
+ROUNDING_TOLERANCE = 1e-9
+"""Relative size below which a number from the conditions is a rounding error."""
 
-ORDER = (0, 3, 2, 1, 6, 5, 4, 7, 8, 9)
-"""Which parameters are made zero first: the mass, h_z to h_x, the moments about z, y and x, the products."""
+ELIMINATION_ORDER = (0, 3, 2, 1, 6, 5, 4, 7, 8, 9)
+"""Order in which parameters are made zero: the mass, h_z to h_x, moments about z, y and x, products."""
 
 
 def simplify_inertias(
     model: Model, *, parameters: Literal["second_moments", "inertia"] = "second_moments"
 ) -> Model:
-    """The model with I_i - I_D for I_i and I_parent + X^T I_D X for its parent's: the same M and b, less to
-    compute.
+    """Return an equivalent, cheaper model: I_i - I_D for I_i and I_parent + X^T I_D X for its parent's.
 
-    The result has the same `mass_matrix`, `bias_forces`, `inverse_dynamics` and `forward_dynamics`, with
-    external forces too, and the same kinetic energy; potential energy differs by a constant. Total mass,
-    centre of mass and momentum stay as they are but for what was taken from bodies on the world, which loses
-    its inertia without a trace; a Free root keeps the whole. Forces inside a joint, across its freedoms,
-    change, and so does the inertia of each body: many become those of no real body (`report` says which), so
-    that methods that invert the inertia of a single body do not take them. As many of m, h and
-    J = tr(I)/2 - I (`parameters="second_moments"`, best for `inverse_dynamics`) or of m, h and I ("inertia",
-    best for `mass_matrix` and `forward_dynamics`) become zero as the joints allow. Featherstone 2008 section
-    9.7.
+    The result has the same `mass_matrix`, `bias_forces`, `inverse_dynamics` and `forward_dynamics`, also with
+    external forces, and the same kinetic energy; potential energy differs by a constant. Total mass, centre
+    of mass and momentum change only by the inertia taken from bodies on the world, which is dropped; a Free
+    root keeps all. Constraint forces inside joints change, and so does the inertia of each body: many become
+    non-physical (listed in `report`), so that methods that invert the inertia of a single body reject them.
+    As many of m, h and J = tr(I)/2 - I (`parameters="second_moments"`, best for `inverse_dynamics`) or of m,
+    h and I ("inertia", best for `mass_matrix` and `forward_dynamics`) become zero as the joints allow.
+    Featherstone 2008 section 9.7.
 
     >>> model = da.models.gu(6)
     >>> simple = da.simplify_inertias(model)
@@ -101,7 +99,7 @@ def simplify_inertias(
 
 
 def exchangeable_inertias(joint: Joint, *, on_world: bool = False) -> list[RigidInertia]:
-    """A basis of all I_D, in the successor frame of the joint, that satisfy (1), or (2) on the world.
+    """Return a basis of all I_D, in the successor frame, that satisfy (1), or (2) for a parent on the world.
 
     Joints that depend on time have none.
     """
@@ -111,13 +109,13 @@ def exchangeable_inertias(joint: Joint, *, on_world: bool = False) -> list[Rigid
 
 
 def augmented_inertias(model: Model, *, every_joint: bool = False) -> list[RigidInertia]:
-    """Augmented bodies: each body with a particle at every joint that it carries, of the mass beyond it.
+    """Return the inertias of augmented bodies: each joint of a body carries a particle of the mass beyond it.
 
-    The particle of the joint to body j has the mass of everything that j supports and sits at the joint's
-    predecessor frame; with `every_joint` there is one at the body's own joint too, with the mass of all that
-    is not beyond it. The mass of an augmented body is that of its subtree, or of the whole system. A theory
-    for chains of revolute and spherical joints, kept for comparison: `simplify_inertias` does more.
-    Featherstone 2008 section 9.7, end.
+    The particle of the joint to body j has the mass of everything that j supports and is at the joint's
+    predecessor frame; with `every_joint` there is also one at the body's own joint, with the mass of
+    everything that is not beyond it. The mass of an augmented body is that of its subtree, or of the whole
+    system. The theory is for chains of revolute and spherical joints and is kept for comparison:
+    `simplify_inertias` achieves more. Featherstone 2008 section 9.7, end.
     """
     beyond: list[float] = [float(body.inertia.mass) for body in model.bodies]
     for body in reversed(model.bodies):
@@ -136,7 +134,7 @@ def augmented_inertias(model: Model, *, every_joint: bool = False) -> list[Rigid
 
 
 def _resting(model: Model) -> list[bool]:
-    """Which bodies never move, because only joints without freedom are between them and the world."""
+    """Return for each body whether it never moves: no joint between it and the world has a freedom."""
     resting: list[bool] = []
     for body in model.bodies:
         still = body.nv == 0 and not body.joint.time_dependent
@@ -157,7 +155,7 @@ def _inertia(numbers: Array) -> RigidInertia:
 
 
 def _second_moments() -> Array:
-    """The matrix that makes (m, h, J) of (m, h, I); J = tr(I)/2 - I."""
+    """Return the matrix that maps (m, h, I) to (m, h, J), J = tr(I)/2 - I."""
     T = np.eye(10)
     T[4:7, 4:7] = 0.5 - np.eye(3)
     T[7:, 7:] = -np.eye(3)
@@ -167,7 +165,9 @@ def _second_moments() -> Array:
 def _split(
     joint: Joint, inertia: RigidInertia, on_world: bool, parameters: str
 ) -> tuple[RigidInertia, RigidInertia]:
-    """(I - I_D, I_D) with the I_D that leaves most zeros; counted in a frame with the joint's axis for z."""
+    """Return (I - I_D, I_D) with the I_D that leaves most zeros, counted in a frame whose z is the joint
+    axis.
+    """
     frame = _frame_on_axis(joint)
     C = _second_moments() if parameters == "second_moments" else np.eye(10)
     family, zeros = _family(joint, on_world, frame, C)
@@ -175,13 +175,13 @@ def _split(
     part = family @ y[zeros]
     rest = y - part
     rest[zeros] = 0.0
-    rest[np.abs(rest) <= ROUNDING**2 * np.abs(y).max(initial=0.0)] = 0.0
+    rest[np.abs(rest) <= ROUNDING_TOLERANCE**2 * np.abs(y).max(initial=0.0)] = 0.0
     back = np.linalg.inv(C)
     return frame.inverse_apply(_inertia(back @ rest)), frame.inverse_apply(_inertia(back @ part))
 
 
 def _frame_on_axis(joint: Joint) -> Transform:
-    """A frame at the joint's own origin whose z is its axis; the joint's own if it has no axis.
+    """Return a frame at the joint's origin whose z is its axis; the identity if it has no axis.
 
     Of coordinate axes the others follow in turn, so that no number is rounded.
     """
@@ -197,9 +197,9 @@ def _frame_on_axis(joint: Joint) -> Transform:
 
 
 def _conditions(joint: Joint, on_world: bool, frame: Transform) -> Array:
-    """The rows of (1) or (2) as a matrix that multiplies the ten parameters in `frame`."""
+    """Return the rows of (1) or (2) as a matrix that multiplies the ten parameters in `frame`."""
     rng = np.random.default_rng(9)
-    positions = [joint.neutral(), *(joint.random(rng) for _ in range(SAMPLES if joint.nq else 0))]
+    positions = [joint.neutral(), *(joint.random(rng) for _ in range(POSITION_SAMPLES if joint.nq else 0))]
     units = [_inertia(column) for column in np.eye(10)]
     matrices: list[Array] = [np.array(unit.matrix()) for unit in units]
     weights = [Motion(Vec3.zero(), Vec3.unit(k)) for k in range(3)]
@@ -219,27 +219,28 @@ def _conditions(joint: Joint, on_world: bool, frame: Transform) -> Array:
 
 
 def _cross_matrix(s: Motion) -> Array:
-    """s x on motions; minus its transpose is s x* on forces."""
+    """Return the matrix of s x on motions; minus its transpose is s x* on forces."""
     columns = [s.cross(Motion.of(unit)).to_list() for unit in np.eye(6).tolist()]
     return np.array(columns, dtype=np.float64).T
 
 
 def _family(joint: Joint, on_world: bool, frame: Transform, C: Array) -> tuple[Array, list[int]]:
-    """The solutions of (1) or (2) as columns, in the parameters C (m, h, I), and one parameter for each.
+    """Return the solutions of (1) or (2) as columns, in the parameters C (m, h, I), and one parameter for
+    each.
 
     A column is one in its own parameter and zero in those of the others: it serves to make that one zero.
     """
     A = _conditions(joint, on_world, frame) @ np.linalg.inv(C)
     _, sizes, directions = np.linalg.svd(np.linalg.qr(np.concatenate([A, np.zeros((10, 10))]), mode="r"))
-    rank = int(np.sum(sizes > ROUNDING * max(sizes.max(), 1.0)))
+    rank = int(np.sum(sizes > ROUNDING_TOLERANCE * max(sizes.max(), 1.0)))
     B = directions[rank:].T.copy()
     zeros: list[int] = []
-    for row in ORDER:
+    for row in ELIMINATION_ORDER:
         done = len(zeros)
         if done == B.shape[1]:
             break
         k = done + int(np.argmax(np.abs(B[row, done:])))
-        if abs(B[row, k]) <= ROUNDING:
+        if abs(B[row, k]) <= ROUNDING_TOLERANCE:
             continue
         B[:, [done, k]] = B[:, [k, done]]
         B[:, done] /= B[row, done]
@@ -248,11 +249,11 @@ def _family(joint: Joint, on_world: bool, frame: Transform, C: Array) -> tuple[A
                 B[:, other] -= B[row, other] * B[:, done]
         zeros.append(row)
     whole = np.round(B) + 0.0
-    return np.where(np.abs(B - whole) < ROUNDING, whole, B), zeros
+    return np.where(np.abs(B - whole) < ROUNDING_TOLERANCE, whole, B), zeros
 
 
 def _with_inertias(model: Model, inertias: Sequence[RigidInertia]) -> Model:
-    """The model with other inertias, and what they are unfit for in its report."""
+    """Return the model with other inertias, and a report line for each that no physical body has."""
     bodies: list[Body] = []
     report = list(model.report)
     for body, inertia in zip(model.bodies, inertias, strict=True):

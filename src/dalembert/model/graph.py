@@ -18,7 +18,9 @@ __all__ = ["ConnectivityGraph", "Numbering"]
 
 
 def _tree_parents(graph: ConnectivityGraph, tree: frozenset[str]) -> dict[str, tuple[str, str]] | None:
-    """(parent, joint) of every body in breadth-first order; None if the joints do not reach every body."""
+    """Return (parent, joint) of every body in breadth-first order; None if the joints do not reach every
+    body.
+    """
     found: dict[str, tuple[str, str]] = {}
     queue = deque([graph.base])
     while queue:
@@ -32,9 +34,7 @@ def _tree_parents(graph: ConnectivityGraph, tree: frozenset[str]) -> dict[str, t
 
 @dataclass(frozen=True)
 class Numbering:
-    """One regular numbering: bodies and joints in their order, and the arrays p, s, lambda (base -1, bodies
-    from 0).
-    """
+    """A regular numbering: bodies and joints in order, and arrays p, s, lambda (base -1, bodies from 0)."""
 
     bodies: tuple[str, ...]
     joints: tuple[str, ...]
@@ -96,23 +96,23 @@ class ConnectivityGraph:
         return len(self.joints) - len(self.bodies)
 
     def spanning_trees(self) -> Iterator[frozenset[str]]:
-        """Every spanning tree, as the set of its joints."""
+        """Yield every spanning tree as the set of its joints."""
         for chosen in combinations(self.joints, len(self.bodies)):
             tree = frozenset(chosen)
             if _tree_parents(self, tree) is not None:
                 yield tree
 
     def minimum_depth_tree(self) -> frozenset[str]:
-        """A spanning tree in which every body is as near to the base as the graph allows (breadth first)."""
+        """Return a spanning tree of least depth, by breadth-first search from the base."""
         parents = _tree_parents(self, frozenset(self.joints))
         assert parents is not None  # the constructor has found the graph connected
         return frozenset(joint for _, joint in parents.values())
 
     def tree_with(self, joints: Iterable[str]) -> frozenset[str]:
-        """A spanning tree that holds the given joints, so that no loop joint is one of them.
+        """Return a spanning tree that contains the given joints, so that none of them is a loop joint.
 
-        Chosen for joints with motors or springs, it leaves the loop joints passive, and their active forces
-        tau^a vanish (section 8.6). The other bodies are joined as near to the base as they were.
+        If these are the joints with motors or springs, the loop joints are passive and their active forces
+        tau^a vanish (section 8.6). The other bodies are joined as near to the base as possible.
         """
         wanted = list(joints)
         for name in wanted:
@@ -140,11 +140,11 @@ class ConnectivityGraph:
         return frozenset(tree)
 
     def chords(self, tree: frozenset[str]) -> tuple[str, ...]:
-        """The loop joints that remain beside a spanning tree."""
+        """Return the loop joints that remain beside a spanning tree."""
         return tuple(name for name in self.joints if name not in tree)
 
     def loop(self, tree: frozenset[str], chord: str) -> frozenset[str]:
-        """The joints of the one-chord cycle that a chord closes, itself included."""
+        """Return the joints of the one-chord cycle that a chord closes, itself included."""
         parents = self._parents(tree)
         require_choice("joint", chord, self.joints)
 
@@ -159,7 +159,9 @@ class ConnectivityGraph:
         return frozenset(path(predecessor) ^ path(successor)) | {chord}
 
     def numberings(self, tree: frozenset[str]) -> Iterator[Numbering]:
-        """Every regular numbering that a spanning tree admits; loop joints keep the order of the graph."""
+        """Yield every regular numbering that a spanning tree admits; loop joints keep the order of the
+        graph.
+        """
         parents = self._parents(tree)
         stack: list[tuple[str, ...]] = [()]
         while stack:

@@ -25,12 +25,11 @@ def _restore(content: Mapping[str, Any]) -> Model:
 
 @final
 class Model(System):
-    """A system of rigid bodies: a tree of bodies and joints, with loop joints and couplings as data, and
-    constraints as functions of the user's.
+    """A system of rigid bodies: a tree of bodies and joints, loop joints, couplings and user constraints.
 
-    Made by `ModelBuilder.build`, which checks everything; frozen; compared and hashed by content. Where
-    couplings make joints dependent, `nq`, `nv`, q, v and tau count the independent coordinates only.
-    `report` holds the warnings that building gave rise to.
+    `ModelBuilder.build` makes and checks it. A model is frozen, and compared and hashed by content. If
+    couplings make joints dependent, `nq`, `nv`, q, v and tau count the independent coordinates only. `report`
+    holds the warnings of the builder.
 
     >>> model = da.models.humanoid()
     >>> model.nq, model.nv, len(model.bodies)
@@ -46,13 +45,13 @@ class Model(System):
     # the configuration space
 
     def neutral(self) -> Array:
-        """q (nq,) with every joint at zero displacement."""
+        """Return q `(nq,)` with every joint at zero displacement."""
         from dalembert.model import configuration
 
         return np.array(configuration.neutral(self), dtype=np.float64)
 
     def random_state(self, seed: int | np.random.Generator) -> tuple[Array, Array]:
-        """q (nq,) and v (nv,) drawn within the limits; the same seed gives the same state."""
+        """Draw q `(nq,)` and v `(nv,)` within the limits; the same seed gives the same state."""
         from dalembert.model import configuration
 
         return configuration.random_state(self, seed)
@@ -60,39 +59,39 @@ class Model(System):
     # loops and couplings
 
     def loop_clusters(self) -> tuple[tuple[str, ...], ...]:
-        """The loop joints and user constraints in minimal sets that share no joint with one another.
+        """Return the loop joints and user constraints in minimal sets that share no joint with one another.
 
-        Each set has its own block of K (Featherstone 2008 section 8.9): `algorithms.constraints.clusters`
-        gives the joints as well.
+        Each set has its own block of K (Featherstone 2008 section 8.9); `algorithms.constraints.clusters`
+        returns the joints as well.
         """
         from dalembert.model.clusters import loop_clusters
 
         return tuple(cluster.constraints for cluster in loop_clusters(self))
 
     def uncoupled(self) -> Model:
-        """The same system with every joint's own coordinates in q and v, and without its couplings."""
+        """Return the same system without its couplings, with every joint's own coordinates in q and v."""
         from dalembert.model import coupling
 
-        return coupling.uncoupled(self)
+        return coupling.uncouple(self)
 
     def expansion(self) -> tuple[list[list[float]], list[float]]:
-        """(G, g): v_full = G v (nv_full x nv) and, for joints with v = dq/dt, q_full = G q + g."""
+        """Return (G, g) with v_full = G v (nv_full x nv) and, for joints with v = dq/dt, q_full = G q + g."""
         from dalembert.model import coupling
 
         return coupling.expansion(self)
 
     def expand_q(self, q: Sequence[Scalar]) -> list[Scalar]:
-        """The uncoupled model's q from this model's."""
+        """Return the uncoupled model's q for this model's q."""
         return [x for body in self.bodies for x in body.own_q(q)]
 
     def expand_v(self, v: Sequence[Scalar]) -> list[Scalar]:
-        """The uncoupled model's v from this model's: G v; accelerations likewise."""
+        """Return the uncoupled model's v = G v for this model's v; accelerations map alike."""
         return [x for body in self.bodies for x in body.own_v(v)]
 
     # surgery: each returns a new model
 
     def lock(self, joints: Iterable[str], q: Sequence[float] | None = None) -> Model:
-        """The model with these joints fixed where the configuration q (default: neutral) puts them."""
+        """Return the model with these joints fixed at the configuration q (default: neutral)."""
         from dalembert.model import surgery
 
         return surgery.lock(self, joints, q)
@@ -100,19 +99,19 @@ class Model(System):
     def attach(
         self, other: Model, at: str = WORLD_NAME, *, prefix: str = "", placement: Placement | None = None
     ) -> Model:
-        """The model with `other` standing on the frame `at`, its names prefixed."""
+        """Return the model with `other` attached at the frame `at`, its names prefixed."""
         from dalembert.model import surgery
 
         return surgery.attach(self, other, at, prefix=prefix, placement=placement)
 
     def lumped(self) -> Model:
-        """The model with every fixed body merged into its parent; its frame remains under its name."""
+        """Return the model with every fixed body merged into its parent; the body's frame keeps its name."""
         from dalembert.model import surgery
 
-        return surgery.lumped(self)
+        return surgery.merge_fixed_bodies(self)
 
     def tree(self) -> Model:
-        """The spanning tree: this model without its loop joints and other constraints."""
+        """Return the spanning tree: this model without loop joints and other constraints."""
         from dalembert.model import surgery
 
         return surgery.tree(self)
@@ -125,10 +124,11 @@ class Model(System):
         restitution: float = 0.0,
         name: str = "ground",
     ) -> Model:
-        """The model with a horizontal plane at z = height [m] that belongs to the world.
+        """Return the model with a horizontal plane at z = height [m] fixed to the world.
 
-        `friction` is the coefficient of sliding; of two shapes that have one of their own the larger holds,
-        and without any it is 1. `restitution` is the ratio of normal velocities.
+        `friction` is the coefficient of sliding friction. A contact uses the larger of the two shapes'
+        coefficients; if only one shape defines friction, its value is used, and if neither does, it is 1.
+        `restitution` is the ratio of normal velocities after and before an impact.
 
         >>> da.models.humanoid().with_ground(friction=0.8).world_shapes[0].kind
         'plane'
@@ -138,15 +138,13 @@ class Model(System):
         return surgery.with_ground(self, height, friction=friction, restitution=restitution, name=name)
 
     def value(self, name: str) -> Any:
-        """A named number or array of the model, such as "upper.mass" or "elbow.placement"; arrays are
-        read-only.
-        """
+        """Return a named number or read-only array, such as "upper.mass" or "elbow.placement"."""
         from dalembert.model import values
 
         return values.value(self, name)
 
     def value_names(self) -> tuple[str, ...]:
-        """Every name that `value`, `with_values` and run-time parameters know."""
+        """Return every name that `value`, `with_values` and run-time parameters accept."""
         from dalembert.model import values
 
         return values.value_names(self)
@@ -154,7 +152,7 @@ class Model(System):
     def with_values(
         self, new: Mapping[str, Any], *, inertia: Literal["strict", "as_given"] = "strict"
     ) -> Model:
-        """The model with other values under the given names, checked as the builder checks them."""
+        """Return the model with other values under the given names, checked as by the builder."""
         from dalembert.model import values
 
         return values.with_values(self, new, inertia=inertia)
@@ -162,20 +160,20 @@ class Model(System):
     # text
 
     def summary(self) -> str:
-        """A table of the model and of the conventions its numbers follow."""
+        """Return a table of the model and the conventions of its numbers."""
         from dalembert.model.summary import summary
 
         return summary(self)
 
     def to_json(self) -> str:
-        """The model as JSON text, from which `Model.from_json` restores it bit for bit."""
+        """Return the model as JSON text, from which `Model.from_json` restores it bit for bit."""
         from dalembert.model import storage
 
         return storage.to_json(self)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Model:
-        """The model that `to_json` wrote; refuses anything else."""
+        """Return the model saved by `to_json`; any other text is an error."""
         from dalembert.model import storage
 
         return storage.from_json(text)
@@ -206,7 +204,7 @@ class Model(System):
 
 
 def require_model(model: object) -> Model:
-    """Return a model; anything else, a builder too, is refused."""
+    """Return the model; any other object, also a builder, is an error."""
     if isinstance(model, Model):
         return model
     raise DtypeError(

@@ -1,4 +1,4 @@
-"""From names to numbers: bodies in a regular numbering, what stands on them, and what may touch."""
+"""Resolution of names to numbers: bodies in a regular numbering, and frames, loops and contacts on them."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ __all__ = [
     "checked_exclusions",
     "checked_pair",
     "checked_pairs",
-    "numbered",
-    "placed_frames",
-    "placed_loops",
+    "number_bodies",
+    "place_frames",
+    "place_loops",
     "with_shapes",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class PendingLoop:
-    """A loop joint whose bodies have no numbers yet."""
+    """A loop joint whose bodies are not numbered yet."""
 
     predecessor: str
     successor: str
@@ -38,11 +38,13 @@ class PendingLoop:
     placement_successor: Placement
 
 
-def numbered(pending: Mapping[str, tuple[str, Body]]) -> list[Body]:
-    """The bodies, by name with the names of their parents, in a regular numbering."""
+def number_bodies(pending: Mapping[str, tuple[str, Body]]) -> list[Body]:
+    """Return the bodies in a regular numbering, from their names and the names of their parents."""
     names = list(pending)
     position = {WORLD_NAME: topology.WORLD} | {name: i for i, name in enumerate(names)}
-    parents = [checks.known(position, parent, f'body "{name}"') for name, (parent, _) in pending.items()]
+    parents = [
+        checks.require_known(position, parent, f'body "{name}"') for name, (parent, _) in pending.items()
+    ]
     cycle = topology.find_cycle(parents)
     if cycle:
         loop = " -> ".join(f'"{names[i]}"' for i in reversed(cycle))
@@ -59,35 +61,35 @@ def numbered(pending: Mapping[str, tuple[str, Body]]) -> list[Body]:
 
 
 def with_shapes(bodies: Sequence[Body], added: Mapping[str, Sequence[Shape]]) -> list[Body]:
-    """The bodies with the shapes that were added to them by name."""
+    """Return the bodies with the shapes that were added to them by name."""
     names = {WORLD_NAME: None} | {body.name: None for body in bodies}
     for name in added:
-        checks.known(names, name, "add_shape")
+        checks.require_known(names, name, "add_shape")
     return [
         replace(body, shapes=(*body.shapes, *added[body.name])) if body.name in added else body
         for body in bodies
     ]
 
 
-def placed_frames(frames: Mapping[str, tuple[str, Placement]], index: Mapping[str, int]) -> list[Frame]:
-    """The frames on numbered bodies."""
+def place_frames(frames: Mapping[str, tuple[str, Placement]], index: Mapping[str, int]) -> list[Frame]:
+    """Return the frames on numbered bodies."""
     placed = []
     for name, (body, placement) in frames.items():
         if name in index:
             raise ModelError(
                 f'frame "{name}" has the name of a body, whose own frame that is; choose another'
             )
-        placed.append(Frame(name, checks.known(index, body, f'frame "{name}"'), placement))
+        placed.append(Frame(name, checks.require_known(index, body, f'frame "{name}"'), placement))
     return placed
 
 
-def placed_loops(loops: Mapping[str, PendingLoop], index: Mapping[str, int]) -> list[Loop]:
-    """The loop joints between numbered bodies."""
+def place_loops(loops: Mapping[str, PendingLoop], index: Mapping[str, int]) -> list[Loop]:
+    """Return the loop joints between numbered bodies."""
     return [
         Loop(
             name,
-            checks.known(index, loop.predecessor, f'loop "{name}"'),
-            checks.known(index, loop.successor, f'loop "{name}"'),
+            checks.require_known(index, loop.predecessor, f'loop "{name}"'),
+            checks.require_known(index, loop.successor, f'loop "{name}"'),
             loop.joint,
             loop.placement_predecessor,
             loop.placement_successor,
@@ -99,11 +101,11 @@ def placed_loops(loops: Mapping[str, PendingLoop], index: Mapping[str, int]) -> 
 def checked_exclusions(
     pairs: Iterable[tuple[str, str]], index: Mapping[str, int]
 ) -> tuple[tuple[str, str], ...]:
-    """The pairs of bodies that never touch, each once."""
+    """Return the pairs of bodies that never touch, each once."""
     found: dict[frozenset[str], tuple[str, str]] = {}
     for pair in pairs:
         for body in pair:
-            checks.known(index, body, "exclude_contact")
+            checks.require_known(index, body, "exclude_contact")
         found.setdefault(frozenset(pair), pair)
     return tuple(found.values())
 
@@ -111,7 +113,7 @@ def checked_exclusions(
 def checked_pair(
     first: str, second: str, friction: Sequence[float] | None, restitution: float | None
 ) -> ShapePair:
-    """A pair of shapes that may touch, its coefficients those that a shape may have."""
+    """Return a pair of shapes that may touch, after checking its coefficients."""
     what = f'add_contact_pair of "{first}" and "{second}"'
     for name in (first, second):
         checks.valid_name(name, "add_contact_pair: the name of a shape")
@@ -126,11 +128,11 @@ def checked_pair(
 
 
 def checked_pairs(pairs: Iterable[ShapePair], shapes: Iterable[Shape]) -> tuple[ShapePair, ...]:
-    """The pairs of shapes that may touch, if each name is that of one shape."""
+    """Return the pairs of shapes that may touch, after checking that each name belongs to one shape."""
     count = Counter(shape.name for shape in shapes if shape.name)
     for pair in pairs:
         for name in (pair.first, pair.second):
-            if checks.known(count, name, "add_contact_pair", "shape") > 1:
+            if checks.require_known(count, name, "add_contact_pair", "shape") > 1:
                 raise ModelError(
                     f'add_contact_pair: {count[name]} shapes are called "{name}"; give each its own name'
                 )

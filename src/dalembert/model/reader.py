@@ -1,4 +1,4 @@
-"""Strict reading of saved models: bounded text, known entries, numbers that are numbers."""
+"""A strict reader of saved models: bounded text, known entries, checked numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dalembert.spatial import AxialScrew, Mat3, RigidInertia, ScrewChain, SymMat
 __all__ = ["MAX_TEXT_BYTES", "Reader", "parse", "restored_joint"]
 
 MAX_TEXT_BYTES = 64 * 2**20
-"""Longer texts are refused before they are parsed."""
+"""Longer texts are rejected before they are parsed."""
 
 MAX_DIGITS = 308
 """Digits of a whole number, so that every one of them is in the range of floats."""
@@ -28,7 +28,7 @@ readers of nested parts recurse, far below Python's limit of 1000 calls.
 
 
 def parse(text: str | bytes) -> Any:
-    """Strict JSON of bounded size."""
+    """Parse strict JSON of bounded size."""
     if len(text) > MAX_TEXT_BYTES:
         raise ModelError(f"the text has {len(text)} bytes; a model has {MAX_TEXT_BYTES} at most")
 
@@ -59,7 +59,7 @@ def parse(text: str | bytes) -> Any:
 
 
 def _refuse_nesting(data: Any) -> None:
-    """Refuse data nested too deeply for the readers of nested parts."""
+    """Raise an error for data nested too deeply for the recursive readers."""
     waiting = [(data, 0)]
     while waiting:
         item, depth = waiting.pop()
@@ -70,10 +70,10 @@ def _refuse_nesting(data: Any) -> None:
 
 
 def restored_joint(data: Any) -> Joint:
-    """The joint that `to_data` described, bit for bit.
+    """Return the joint described by `to_data`, bit for bit.
 
-    Constructors normalise axes, which may change the last bit of one that has unit length already; numbers
-    that differ from the saved ones by no more than that are taken as they were saved.
+    Constructors normalise axes, which may change the last bit of a unit axis; numbers that differ from the
+    saved ones by no more than that are replaced by the saved ones.
     """
     joint = joint_from_data(data)
     saved, made = _joint_numbers(data), joint.parameters()
@@ -85,7 +85,7 @@ def restored_joint(data: Any) -> Joint:
 
 
 def _joint_numbers(data: Any) -> list[float]:
-    """The numbers in a joint's data, in the order of its `parameters`."""
+    """Return the numbers in a joint's data, in the order of its `parameters`."""
     if isinstance(data, Mapping):
         names = REGISTRY[data["type"]].parameter_names if "type" in data else ("rotation", "translation")
         return [number for name in names if name in data for number in _joint_numbers(data[name])]
@@ -100,7 +100,7 @@ def _short(value: Any) -> str:
 
 
 class Reader:
-    """One object of the text: takes entries by name and type, refuses what is missing or left over."""
+    """A reader of one JSON object: takes entries by name and type, and rejects missing and unknown ones."""
 
     def __init__(self, data: Any, place: str) -> None:
         if not isinstance(data, Mapping):
@@ -131,7 +131,7 @@ class Reader:
         return found
 
     def items(self, key: str, missing: Sequence[Any] | None = None) -> list[Any]:
-        """The list under a key; `missing` stands for one that is not there."""
+        """Return the list under a key; a missing key gives `missing`."""
         if missing is not None and key not in self._data:
             return list(missing)
         found = self.take(key)

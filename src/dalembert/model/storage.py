@@ -30,19 +30,20 @@ if TYPE_CHECKING:
     from dalembert.model.builder import ModelBuilder
     from dalembert.model.model import Model
 
-__all__ = ["FORMAT", "VERSION", "digest", "from_json", "to_json"]
+__all__ = ["FORMAT", "FORMAT_VERSION", "digest", "from_json", "to_json"]
 
 FORMAT = "dalembert-model"
-VERSION = 1
+FORMAT_VERSION = 1
+"""Raised when the saved form changes, so that a reader rejects forms that it does not know."""
 
 _VELOCITY_FIELDS: Final = ("armature", "damping", "friction", "stiffness")
 _LIMIT_FIELDS: Final = ("lower", "upper", "velocity", "effort")
 _FUNCTION_TOKENS: Final[dict[int, tuple[weakref.ref[Any], str]]] = {}
-"""Functions of the caller's by their `id`, since not all of them can be hashed."""
+"""Tokens of users' functions by `id`, since not all functions can be hashed."""
 
 
 def to_json(model: Model) -> str:
-    """The model as JSON text with one line a body."""
+    """Return the model as JSON text, one line for each body."""
     _refuse_functions(model)
     content = _content(model, _saved_joint) | {"report": list(model.report)}
     lines = []
@@ -56,19 +57,19 @@ def to_json(model: Model) -> str:
 
 
 def digest(model: Model) -> str:
-    """A SHA-256 of everything but the report. A function of the user's counts as itself in this process."""
-    content = _content(model, _identified_joint)
+    """Return a SHA-256 of everything but the report; a user's function is identified within this process."""
+    content = _content(model, _joint_identity)
     if model.constraints:
         content["constraints"] = [
-            [item.name, item.kind, _identified(item.function)] for item in model.constraints
+            [item.name, item.kind, _identity(item.function)] for item in model.constraints
         ]
     if model.closure is not None:
-        content["closure"] = [_identified(model.closure.function), list(model.closure.independent)]
+        content["closure"] = [_identity(model.closure.function), list(model.closure.independent)]
     return hashlib.sha256(_dump(content).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _refuse_functions(model: Model) -> None:
-    """Functions cannot be written as data."""
+    """Raise an error if the model contains functions, which cannot be written as data."""
     names = [f'constraint "{item.name}"' for item in model.constraints]
     if model.closure is not None:
         names.append("the loop closure")
@@ -80,13 +81,13 @@ def _refuse_functions(model: Model) -> None:
 
 
 def from_json(text: str | bytes) -> Model:
-    """The model that `to_json` wrote."""
+    """Return the model saved by `to_json`."""
     from dalembert.model.values import rebuilt
 
     try:
         content = Reader(parse(text), "model")
         content.expect("format", FORMAT)
-        content.expect("version", VERSION)
+        content.expect("version", FORMAT_VERSION)
         model = _build(content)
         report = tuple(str(line) for line in content.items("report"))
         content.close()
@@ -102,21 +103,21 @@ def from_json(text: str | bytes) -> Model:
 
 
 def _content(model: Model, joint: Callable[[Joint, str], Any]) -> dict[str, Any]:
-    """The model as dictionaries, lists, strings and floats."""
+    """Return the model as dictionaries, lists, strings and floats."""
 
-    def named(body: int) -> str:
+    def name_of(body: int) -> str:
         return "world" if body < 0 else model.bodies[body].name
 
     return {
         "format": FORMAT,
-        "version": VERSION,
+        "version": FORMAT_VERSION,
         "name": model.name,
         "gravity": _floats(model.gravity.to_list(), "gravity"),
-        "bodies": [_body_data(body, named(body.parent), joint) for body in model.bodies],
+        "bodies": [_body_data(body, name_of(body.parent), joint) for body in model.bodies],
         "frames": [
             {
                 "name": frame.name,
-                "body": named(frame.body),
+                "body": name_of(frame.body),
                 "placement": _placement_data(frame.placement, frame.name),
             }
             for frame in model.frames
@@ -124,8 +125,8 @@ def _content(model: Model, joint: Callable[[Joint, str], Any]) -> dict[str, Any]
         "loops": [
             {
                 "name": loop.name,
-                "predecessor": named(loop.predecessor),
-                "successor": named(loop.successor),
+                "predecessor": name_of(loop.predecessor),
+                "successor": name_of(loop.successor),
                 "joint": joint(loop.joint, loop.name),
                 "placement_predecessor": _placement_data(loop.placement_predecessor, loop.name),
                 "placement_successor": _placement_data(loop.placement_successor, loop.name),
@@ -205,21 +206,21 @@ def _saved_joint(joint: Joint, name: str) -> Any:
         raise ModelError(f'joint "{name}": {error}') from error
 
 
-def _identified_joint(joint: Joint, name: str) -> Any:
-    """The joint's data or, where functions define it, its structure with a token for each function."""
+def _joint_identity(joint: Joint, name: str) -> Any:
+    """Return the joint's data or, where functions define it, its structure with a token for each function."""
     try:
         return joint.to_data()
     except ModelError:
-        return [_identified(joint.structure()), _floats(joint.parameters(), name)]
+        return [_identity(joint.structure()), _floats(joint.parameters(), name)]
 
 
-def _identified(part: Any) -> Any:
+def _identity(part: Any) -> Any:
     if isinstance(part, (tuple, list)):
-        return [_identified(item) for item in part]
+        return [_identity(item) for item in part]
     if part is None or isinstance(part, (str, bool, int, float)):
         return part
     if isinstance(part, KnownFunction):
-        return [type(part).__name__, _identified(part.identity())]
+        return [type(part).__name__, _identity(part.identity())]
     if callable(part):
         return _function_token(part)
     return repr(part)
@@ -292,7 +293,9 @@ def _build(content: Reader) -> Model:
 
 
 def _build_contact(content: Reader, builder: ModelBuilder) -> None:
-    """The world's shapes and what may touch, which models saved before they existed do not name."""
+    """Add the world's shapes, exclusions and contact pairs; models saved by earlier versions may lack
+    them.
+    """
     for item in content.readers("world_shapes", missing=()):
         builder.add_shape("world", item.shape())
     for pair in content.items("contact_exclusions", missing=()):

@@ -1,4 +1,4 @@
-"""A model as a table that people read."""
+"""The summary of a model as a table of text."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ CONVENTIONS = (
 
 
 def summary(model: Model) -> str:
-    """The tree with joint types, degrees of freedom, places in q and v, and masses; then frames, loops,
-    couplings.
+    """Return a table of the tree with joint types, degrees of freedom, slices of q and v, and masses; then
+    frames, loops, couplings.
     """
     header = ("body", "joint", "type", "dof", "q", "v", "mass [kg]")
     rows = [
@@ -58,7 +58,7 @@ def summary(model: Model) -> str:
 
 
 def _extras(model: Model) -> list[str]:
-    """Frames, loops, couplings and motors, where there are any."""
+    """Return lines about frames, loops, couplings and motors, if there are any."""
     lines: list[str] = []
     if model.frames:
         placed = ", ".join(f"{frame.name} on {_name(model, frame.body)}" for frame in model.frames)
@@ -89,7 +89,7 @@ def _extras(model: Model) -> list[str]:
 
 
 def _contact(model: Model) -> list[str]:
-    """What the world is made of, and which bodies never touch."""
+    """Return lines about the world's shapes, contact exclusions and contact pairs."""
     shapes = [f"{shape.name} ({shape.kind})" if shape.name else shape.kind for shape in model.world_shapes]
     lines: list[str] = []
     for title, items in (
@@ -116,7 +116,7 @@ def _name(model: Model, body: int) -> str:
 
 
 def _preorder(model: Model) -> list[int]:
-    """The bodies limb by limb, as the tree is drawn."""
+    """Return the body indices in depth-first order, as the tree is drawn."""
     below: list[list[int]] = [[] for _ in range(len(model.bodies) + 1)]
     for i, parent in enumerate(model.parents):
         below[parent].append(i)
@@ -129,7 +129,7 @@ def _preorder(model: Model) -> list[int]:
 
 
 def _drawings(model: Model) -> list[str]:
-    """The branch that leads to each body, in box characters."""
+    """Return the branch that leads to each body, in box characters."""
     last = {parent: i for i, parent in enumerate(model.parents)}  # the last child of every body
     stems = {-1: ""}
     depth = {-1: 0}

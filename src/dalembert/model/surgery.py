@@ -1,4 +1,4 @@
-"""Models made from models: joints locked, systems attached, fixed bodies merged, constraints dropped."""
+"""Model surgery: lock joints, attach systems, merge fixed bodies, drop constraints."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from dalembert.model.joints import Fixed
 from dalembert.model.model import WORLD_NAME, Model
 from dalembert.model.shapes import Plane, Shape
 from dalembert.model.shapes.shape import USUAL_FRICTION
-from dalembert.model.user_constraints import carried
+from dalembert.model.user_constraints import transfer_constraint
 from dalembert.model.values import rebuilt
 from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3
 
-__all__ = ["add_contact", "attach", "lock", "lumped", "rechecked", "tree", "with_ground"]
+__all__ = ["add_contact", "attach", "lock", "merge_fixed_bodies", "rebuild_checked", "tree", "with_ground"]
 
 Rename = Callable[[str], str]
 
 
 def lock(model: Model, joints: Iterable[str], q: Sequence[float] | None = None) -> Model:
-    """The model with the named joints fixed where the configuration q (nq,) puts them; default: neutral.
+    """Return the model with the named joints fixed at the configuration q (nq,); default: neutral.
 
-    The bodies stay, on `Fixed` joints (`lumped` merges them). A joint that couplings leave no freedom is
-    locked too.
+    The bodies remain, on `Fixed` joints (see `merge_fixed_bodies`). A joint to which couplings leave no
+    freedom is locked too.
     """
     if isinstance(joints, str):
         raise ArgumentError(f'lock takes a list of joint names; write ["{joints}"]')
@@ -57,7 +57,7 @@ def lock(model: Model, joints: Iterable[str], q: Sequence[float] | None = None) 
     _add_rest(builder, model, _same, couplings=False)
     for name, (terms, offset, dependent) in couplings.items():
         builder.add_coupling(name, terms, offset=offset, dependent=dependent)
-    _add_carried(
+    _add_constraints(
         builder,
         model,
         _same,
@@ -70,7 +70,7 @@ def lock(model: Model, joints: Iterable[str], q: Sequence[float] | None = None) 
 def attach(
     model: Model, other: Model, at: str = WORLD_NAME, *, prefix: str = "", placement: Placement | None = None
 ) -> Model:
-    """Both systems in one model: the world of `other` becomes the frame `at`, moved by `placement`.
+    """Return both systems as one model: the world of `other` becomes the frame `at`, moved by `placement`.
 
     The names of `other` get the prefix; gravity is this model's. The shapes of its world become those of the
     body that carries the frame: a ground of its own moves with that.
@@ -93,8 +93,8 @@ def attach(
         _add_body(builder, other, body, rename, (root, base))
     _add_rest(builder, model, _same)
     _add_rest(builder, other, rename, (root, base))
-    _add_carried(builder, model, _same)
-    _add_carried(builder, other, rename)
+    _add_constraints(builder, model, _same)
+    _add_constraints(builder, other, rename)
     builder.set_actuated([*model.actuated, *map(rename, other.actuated)])
     return builder.build(inertia="as_given")
 
@@ -102,7 +102,7 @@ def attach(
 def with_ground(
     model: Model, height: float, *, friction: float | None, restitution: float, name: str
 ) -> Model:
-    """The model with a horizontal plane at z = height [m]."""
+    """Return the model with a horizontal plane at z = height [m]."""
     if not is_finite(height):
         raise ArgumentError(f"with_ground: height is {height!r}; give a finite number [m]")
     if friction is not None and (not is_finite(friction) or friction < 0.0):
@@ -121,12 +121,12 @@ def with_ground(
 
 
 def tree(model: Model) -> Model:
-    """The model without its loop joints and other constraints."""
+    """Return the model without its loop joints and other constraints."""
     return rebuilt(model, loops=(), constraints=(), closure=None)
 
 
-def rechecked(model: Model, *, inertia: Literal["strict", "as_given"]) -> Model:
-    """The same model through the builder's checks."""
+def rebuild_checked(model: Model, *, inertia: Literal["strict", "as_given"]) -> Model:
+    """Return the same model rebuilt through the builder's checks."""
     builder = ModelBuilder(gravity=model.gravity, name=model.name)
     for body in model.bodies:
         _add_body(builder, model, body, _same, None)
@@ -139,13 +139,14 @@ def rechecked(model: Model, *, inertia: Literal["strict", "as_given"]) -> Model:
     return builder.build(inertia=inertia)
 
 
-def lumped(model: Model) -> Model:
-    """The model with every body on a `Fixed` joint merged into its parent: equal dynamics, fewer bodies.
+def merge_fixed_bodies(model: Model) -> Model:
+    """Return the model with every body on a `Fixed` joint merged into its parent: equal dynamics, fewer
+    bodies.
 
     A merged body's frame remains under the body's name, and its exclusions from contact hold for the whole;
     bodies fixed to the world lose their inertia, and their shapes become the world's.
     """
-    # Where each body's frame went: the name of the body that carries it, and the frame's place there.
+    # For each body, the name of the body that carries its frame, and the frame's placement there.
     home: dict[int, tuple[str, Transform]] = {-1: (WORLD_NAME, Transform.identity())}
     kept: dict[str, Body] = {}
     frames: list[tuple[str, str, Placement]] = []
@@ -159,7 +160,7 @@ def lumped(model: Model) -> Model:
             continue
         home[body.index] = (name, at)
         frames.append((body.name, name, at))
-        merged += [(name, _moved(shape, at)) for shape in body.shapes]
+        merged += [(name, _move_shape(shape, at)) for shape in body.shapes]
         if name in kept:
             whole: RigidInertia = kept[name].inertia + at.inverse_apply(body.inertia)
             kept[name] = dataclasses.replace(kept[name], inertia=whole)
@@ -186,14 +187,14 @@ def lumped(model: Model) -> Model:
         builder.add_coupling(
             coupling.name, dict(coupling.coefficients), offset=coupling.offset, dependent=coupling.dependent
         )
-    _add_carried(builder, model, _same)
+    _add_constraints(builder, model, _same)
     moving = {body.joint_name for body in kept.values()}
     builder.set_actuated(name for name in model.actuated if name in moving)
     return builder.build(inertia="as_given")
 
 
 def _positions(model: Model, q: Sequence[float] | None) -> dict[str, list[float]]:
-    """Every joint's own position at a configuration of the model."""
+    """Return every joint's own position at a configuration of the model."""
     configuration = model.neutral() if q is None else np.asarray(q, dtype=np.float64)
     if configuration.shape != (model.nq,):
         raise ShapeError(f"q has shape {configuration.shape}, expected ({model.nq},)")
@@ -206,7 +207,7 @@ def _positions(model: Model, q: Sequence[float] | None) -> dict[str, list[float]
 def _reduced_couplings(
     model: Model, names: set[str], positions: Mapping[str, Sequence[float]]
 ) -> tuple[dict[str, tuple[dict[str, float], float, str | None]], set[str]]:
-    """The couplings with locked joints moved into the offsets, and all joints that are locked in the end."""
+    """Return the couplings with locked joints moved into the offsets, and all joints that end up locked."""
     locked = set(names)
     while True:
         reduced: dict[str, tuple[dict[str, float], float, str | None]] = {}
@@ -224,7 +225,7 @@ def _reduced_couplings(
         locked |= forced
 
 
-def _add_carried(
+def _add_constraints(
     builder: ModelBuilder,
     model: Model,
     rename: Rename,
@@ -235,7 +236,7 @@ def _add_carried(
     A loop closure is a function of the old joints: it is dropped where loops say the same.
     """
     for item in model.constraints:
-        function = carried(item, model, rename, locked)
+        function = transfer_constraint(item, model, rename, locked)
         builder.add_constraint(function, item.kind, name=rename(item.name))  # type: ignore[arg-type]
     if model.closure is not None:
         if not (model.loops or model.constraints):
@@ -289,18 +290,18 @@ def _add_plain(builder: ModelBuilder, body: Body, parent: str, rename: Rename) -
         friction=body.friction,
         stiffness=body.stiffness,
         rest=body.rest,
-        shapes=[_renamed(shape, rename) for shape in body.shapes],
+        shapes=[_rename_shape(shape, rename) for shape in body.shapes],
     )
 
 
-def _renamed(shape: Shape, rename: Rename) -> Shape:
-    """The shape under its new name, if it has one."""
+def _rename_shape(shape: Shape, rename: Rename) -> Shape:
+    """Return the shape under its new name; an unnamed shape stays unnamed."""
     own = rename(shape.name) if shape.name else ""
     return shape if own == shape.name else dataclasses.replace(shape, name=own)
 
 
-def _moved(shape: Shape, X: Transform | None) -> Shape:
-    """The shape with X before its placement."""
+def _move_shape(shape: Shape, X: Transform | None) -> Shape:
+    """Return the shape with X applied before its placement."""
     return shape if X is None else dataclasses.replace(shape, placement=X @ shape.placement)
 
 
@@ -321,7 +322,7 @@ def _add_rest(
         return root, placement if X is None else X @ placement
 
     for shape in model.world_shapes:
-        builder.add_shape(root, _moved(_renamed(shape, rename), X))
+        builder.add_shape(root, _move_shape(_rename_shape(shape, rename), X))
     add_contact(builder, model, lambda name: root if name == WORLD_NAME else rename(name), rename)
     for frame in model.frames:
         builder.add_frame(rename(frame.name), *place(frame.body, frame.placement))

@@ -1,4 +1,4 @@
-"""What a model holds, by name and number, and that it cannot change."""
+"""The elements of a model by name and number, frozen after construction."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _text(name: object) -> str:
 
 
 class System(Tree):
-    """Abstract base of `Model`: its elements, their names and numbers, and the connectivity of the tree."""
+    """Abstract base of `Model`: its elements by name and number, and the connectivity of the tree."""
 
     __slots__ = (
         "_digest",
@@ -84,11 +84,11 @@ class System(Tree):
     contact_exclusions: tuple[tuple[str, str], ...]
     """Pairs of bodies, or a body and "world", that never touch; a body and its parent never do anyway."""
     contact_pairs: tuple[ShapePair, ...]
-    """Pairs of shapes that may touch whatever their masks and bodies say."""
+    """Pairs of shapes that may touch regardless of their masks and bodies."""
     name: str
     report: tuple[str, ...]
     functions: dict[Any, Any]
-    """What has been compiled for this model, by whoever compiles; no part of its content."""
+    """Cache of the functions compiled for this model; not part of its content."""
     _digest: str | None
 
     def __init__(
@@ -143,15 +143,15 @@ class System(Tree):
     # names
 
     def body(self, name: str) -> Body:
-        """The body of that name."""
+        """Return the body of this name."""
         return self.bodies[_text(name)]
 
     def joint(self, name: str) -> JointView:
-        """The joint of that name, with its places in q and v."""
+        """Return the joint of this name, with its slices of q and v."""
         return self.joints[_text(name)]
 
     def frame(self, name: str) -> Frame:
-        """The frame of that name; a body's name stands for the body's own frame, "world" for the base."""
+        """Return the frame of this name; a body's name gives the body's own frame, "world" the base."""
         if self.frames.has(_text(name)):
             return self.frames[name]
         if self.bodies.has(name):
@@ -163,19 +163,21 @@ class System(Tree):
     # connectivity
 
     def support(self, body: Body | int) -> frozenset[int]:
-        """kappa(i): the joints between the world and body i."""
+        """Return kappa(i), the joints between the world and body i."""
         return topology.support(self.parents, self._index(body))
 
     def children(self, body: Body | int) -> frozenset[int]:
-        """mu(i): the children of body i, or of the world (-1)."""
+        """Return mu(i), the children of body i, or of the world (-1)."""
         return topology.children(self.parents, self._index(body))
 
     def subtree(self, body: Body | int) -> frozenset[int]:
-        """nu(i): the bodies that joint i moves."""
+        """Return nu(i), the bodies that joint i moves."""
         return topology.subtree(self.parents, self._index(body))
 
     def expanded_parents(self) -> tuple[int, ...]:
-        """The parent array of the single velocity variables of the tree (Featherstone 2008 Table 6.4)."""
+        """Return the parent array of the single velocity variables of the tree (Featherstone 2008 Table
+        6.4).
+        """
         return topology.expand_parents(self.parents, [body.nv for body in self.bodies])[0]
 
     def _index(self, body: Body | int) -> int:
@@ -193,17 +195,17 @@ class System(Tree):
 
     @property
     def has_functions(self) -> bool:
-        """Whether functions of the caller's are part of it, such as constraints and user-defined joints."""
+        """True if the model contains Python functions, such as constraints and user-defined joints."""
         return isinstance(self.functions, WatchedFunctions)
 
     @property
     def state_of_functions(self) -> str:
-        """A digest of what functions of the caller's in it compute now; "" where there are none."""
+        """The digest of what the model's Python functions compute now; "" if it contains none."""
         return self.functions.state() if isinstance(self.functions, WatchedFunctions) else ""
 
     @property
     def time_dependent(self) -> bool:
-        """Whether a joint or a constraint depends on time, so that every function of the model needs
+        """True if a joint or a constraint depends on time, so that every function of the model needs
         `time`.
         """
         return (
@@ -216,7 +218,7 @@ class System(Tree):
     # frozen
 
     def content(self) -> dict[str, Any]:
-        """The arguments that make this system again."""
+        """Return the constructor arguments of this system."""
         parts = {name: getattr(self, name) for name in CONTENT}
         return {name: tuple(part) if isinstance(part, Named) else part for name, part in parts.items()}
 

@@ -34,7 +34,7 @@ WORLD = -1
 
 
 def is_regular(parents: Sequence[int]) -> bool:
-    """Whether every body comes after its parent: -1 <= lambda(i) < i."""
+    """Return whether every body comes after its parent: -1 <= lambda(i) < i."""
     return all(WORLD <= parent < i for i, parent in enumerate(parents))
 
 
@@ -49,7 +49,7 @@ def validate_numbering(parents: Sequence[int]) -> None:
 
 
 def parent_array(predecessors: Sequence[int], successors: Sequence[int], bodies: int) -> tuple[int, ...]:
-    """lambda(i) = min(p(i), s(i)) of the tree joints 0 ... bodies - 1, Eq. 4.2.
+    """Return lambda(i) = min(p(i), s(i)) of the tree joints 0 ... bodies - 1, Eq. 4.2.
 
     Joints beyond those close loops. Joint i connects body i to its parent, in either direction.
     """
@@ -66,7 +66,7 @@ def parent_array(predecessors: Sequence[int], successors: Sequence[int], bodies:
 
 
 def regular_order(parents: Sequence[int]) -> list[int]:
-    """The bodies in a regular order that keeps to the given one wherever it can.
+    """Return the bodies in the regular order that is nearest to the given one.
 
     `parents` may name bodies that come later. Of all bodies whose parent is placed, the first in the given
     order follows next. A body that no path joins to the world is an error.
@@ -93,7 +93,7 @@ def regular_order(parents: Sequence[int]) -> list[int]:
 
 
 def find_cycle(parents: Sequence[int]) -> list[int]:
-    """The bodies of one cycle, the first repeated at the end; empty for a tree."""
+    """Return the bodies of one cycle, the first repeated at the end; empty for a tree."""
     state = [0] * len(parents)  # 0 new, otherwise the number of the walk that met the body
     for start in range(len(parents)):
         i = start
@@ -110,7 +110,7 @@ def find_cycle(parents: Sequence[int]) -> list[int]:
 
 
 def support(parents: Sequence[int], i: int) -> frozenset[int]:
-    """kappa(i): the joints on the path from the world to body i."""
+    """Return kappa(i), the joints on the path from the world to body i."""
     path = set()
     while i != WORLD:
         path.add(i)
@@ -119,13 +119,13 @@ def support(parents: Sequence[int], i: int) -> frozenset[int]:
 
 
 def children(parents: Sequence[int], i: int) -> frozenset[int]:
-    """mu(i): the children of body i, or of the world."""
+    """Return mu(i), the children of body i, or of the world."""
     return frozenset(j for j, parent in enumerate(parents) if parent == i)
 
 
 def subtree(parents: Sequence[int], i: int) -> frozenset[int]:
-    """nu(i): the bodies of the subtree that starts at body i, itself included; the world's holds
-    everything.
+    """Return nu(i), the bodies of the subtree rooted at body i, itself included; the world's holds all
+    bodies.
     """
     inside = {i}
     for j in range(max(i, 0), len(parents)):
@@ -135,14 +135,14 @@ def subtree(parents: Sequence[int], i: int) -> frozenset[int]:
 
 
 def supports(parents: Sequence[int], i: int, j: int) -> int:
-    """epsilon_ij: 1 if joint j supports body i, else 0 (Eq. 4.5)."""
+    """Return epsilon_ij, which is 1 if joint j supports body i, else 0 (Eq. 4.5)."""
     while i > j:
         i = parents[i]
     return int(i == j)
 
 
 def depths(parents: Sequence[int]) -> tuple[int, ...]:
-    """The number of joints between the world and every body, #kappa(i)."""
+    """Return the number of joints between the world and every body, #kappa(i)."""
     found: list[int] = []
     for parent in parents:
         found.append(1 if parent == WORLD else found[parent] + 1)
@@ -150,7 +150,7 @@ def depths(parents: Sequence[int]) -> tuple[int, ...]:
 
 
 def joint_paths(parents: Sequence[int], i: int, j: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The joints from their nearest common ancestor out to body i and out to body j.
+    """Return the joints from their nearest common ancestor out to body i and out to body j.
 
     The one-chord loop of a loop joint between i and j runs through exactly these joints.
     """
@@ -166,7 +166,8 @@ def joint_paths(parents: Sequence[int], i: int, j: int) -> tuple[tuple[int, ...]
 
 
 def expand_parents(parents: Sequence[int], dofs: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The parent array of single velocity variables, and where each joint's last variable stands (Table 6.4).
+    """Return the parent array of single velocity variables, and the index of each joint's last variable
+    (Table 6.4).
 
     A joint of n_i variables becomes a chain of n_i. A joint without variables is passed over: its place is
     that of its parent, a case which the table leaves out.
@@ -186,7 +187,9 @@ def expand_parents(parents: Sequence[int], dofs: Sequence[int]) -> tuple[tuple[i
 
 
 def variable_support(parents: Sequence[int], dofs: Sequence[int], i: int) -> tuple[int, ...]:
-    """The velocity variables that move body i, ascending: the columns of its Jacobian that are not zero."""
+    """Return the velocity variables that move body i, ascending: the columns of its Jacobian that are not
+    zero.
+    """
     first = [0]
     for n in dofs:
         first.append(first[-1] + n)

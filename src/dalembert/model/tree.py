@@ -1,8 +1,8 @@
-"""The three passes over a kinematic tree that all algorithms are written with.
+"""The three passes over a kinematic tree with which all algorithms are written.
 
-A step sees the tree only through its `body` handle and the owns of earlier passes, never by arithmetic on
-indices, so that the same algorithm runs unrolled here or, on another `Tree`, as one loop over tables for
-very large systems.
+A step accesses the tree only through its `body` handle and the results of earlier passes, never by arithmetic
+on indices. So the same algorithm runs unrolled here or, on another `Tree`, as one loop over tables for very
+large systems.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from dalembert.spatial import Vec3
 
 __all__ = ["PerBody", "Tree"]
 
-Own = TypeVar("Own")
+Result = TypeVar("Result")
 
 
 def _sum(a: Any, b: Any) -> Any:
-    """a + b, entry by entry where the contributions are tuples or lists of values."""
+    """Return a + b, entry by entry where the contributions are tuples or lists of values."""
     if isinstance(a, (tuple, list)):
         return type(a)(_sum(x, y) for x, y in zip(a, b, strict=True))
     return a + b
 
 
-class PerBody(Generic[Own]):
-    """One value a body, as a pass returns them: `owns[body]`, or in the order of the bodies by iteration."""
+class PerBody(Generic[Result]):
+    """The results of a pass, one value for each body: `results[body]`; iteration follows the body order."""
 
     __slots__ = ("_values",)
 
-    def __init__(self, values: Sequence[Own]) -> None:
+    def __init__(self, values: Sequence[Result]) -> None:
         self._values = tuple(values)
 
-    def __getitem__(self, body: Body | int) -> Own:
+    def __getitem__(self, body: Body | int) -> Result:
         return self._values[body if isinstance(body, int) else body.index]
 
-    def __iter__(self) -> Iterator[Own]:
+    def __iter__(self) -> Iterator[Result]:
         return iter(self._values)
 
     def __len__(self) -> int:
@@ -71,37 +71,41 @@ class Tree(ABC):
     closure: LoopClosure | None = None
     """The explicit constraint q = gamma(y), if there is one."""
 
-    def outward(self, step: Callable[[Body, Any], tuple[Any, Own]], base: Any) -> PerBody[Own]:
-        """From the world to the leaves: `step(body, carry) -> (carry, own)`; returns the owns.
+    def outward(self, step: Callable[[Body, Any], tuple[Any, Result]], base: Any) -> PerBody[Result]:
+        """Visit the bodies from the world to the leaves with `step(body, carry) -> (carry, result)`; return
+        the results.
 
         The carry comes from the parent (`base` for the world's children) and goes to the children.
         """
         carries: list[Any] = []
-        owns: list[Own] = []
+        results: list[Result] = []
         for body in self.bodies:
-            carry, own = step(body, base if body.parent < 0 else carries[body.parent])
+            carry, result = step(body, base if body.parent < 0 else carries[body.parent])
             carries.append(carry)
-            owns.append(own)
-        return PerBody(owns)
+            results.append(result)
+        return PerBody(results)
 
-    def inward(self, step: Callable[[Body, Any], tuple[Any, Own]], zero: Any) -> tuple[PerBody[Own], Any]:
-        """From the leaves to the world: `step(body, gathered) -> (contribution, own)`.
+    def inward(
+        self, step: Callable[[Body, Any], tuple[Any, Result]], zero: Any
+    ) -> tuple[PerBody[Result], Any]:
+        """Visit the bodies from the leaves to the world with `step(body, gathered) -> (contribution,
+        result)`.
 
         `gathered` is the sum of the children's contributions (`zero` for a leaf), entry by entry for
-        tuples. Returns the owns and what the world gathers.
+        tuples. Returns the results and the sum that the world gathers.
         """
         bodies = self.bodies
         gathered: list[Any] = [None] * (len(bodies) + 1)  # the last entry is the world's, index -1
-        owns: list[Any] = [None] * len(bodies)
+        results: list[Any] = [None] * len(bodies)
         for body in reversed(bodies):
-            own_sum = gathered[body.index]
-            contribution, owns[body.index] = step(body, zero if own_sum is None else own_sum)
+            gathered_here = gathered[body.index]
+            contribution, results[body.index] = step(body, zero if gathered_here is None else gathered_here)
             parent_sum = gathered[body.parent]
             gathered[body.parent] = contribution if parent_sum is None else _sum(parent_sum, contribution)
-        return PerBody(owns), zero if gathered[-1] is None else gathered[-1]
+        return PerBody(results), zero if gathered[-1] is None else gathered[-1]
 
     def collect(self, per_body: PerBody[Sequence[Scalar]] | Sequence[Sequence[Scalar]]) -> list[Scalar]:
-        """Generalized forces, nv numbers a body, as one list in v order.
+        """Collect generalized forces, nv numbers for each body, into one list in the order of v.
 
         Where couplings make joints dependent, their forces act on the independent ones: G^T tau (equal power,
         Featherstone 2008 Eq. 9.26).

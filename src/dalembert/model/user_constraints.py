@@ -31,7 +31,7 @@ __all__ = [
     "KnownFunction",
     "LoopClosure",
     "as_list",
-    "carried",
+    "transfer_constraint",
     "moving_bodies",
 ]
 
@@ -42,7 +42,7 @@ KINDS: Final[dict[str, tuple[str, ...]]] = {"position": ("model", "q"), "velocit
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Constraint:
-    """A function of the user's, of one of the KINDS, that a motion must keep at zero: `size` residuals."""
+    """A user's function of one of the KINDS that a motion must keep at zero: `size` residuals."""
 
     name: str
     kind: str
@@ -53,7 +53,7 @@ class Constraint:
     def residual(
         self, model: Model, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None
     ) -> list[Scalar]:
-        """phi(q) or psi(q, v), `size` scalars."""
+        """Return the residuals phi(q) or psi(q, v), `size` scalars."""
         arguments: list[Any] = [model, list(q)] if self.kind == "position" else [model, list(q), list(v)]
         if self.time_dependent:
             arguments.append(_now(time, f'constraint "{self.name}"'))
@@ -69,9 +69,9 @@ class Constraint:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class LoopClosure:
-    """q = gamma(y): every position from those of the independent joints (Featherstone 2008 Eq. 8.56).
+    """The loop closure q = gamma(y): all positions from the independent ones (Featherstone 2008 Eq. 8.56).
 
-    `positions` and `velocities`: where y stands in q, and its rates in v.
+    `positions` and `velocities`: the indices of y in q, and of its rates in v.
     """
 
     function: Callable[..., Any]
@@ -81,7 +81,7 @@ class LoopClosure:
     time_dependent: bool
 
     def configuration(self, model: Model, y: Sequence[Scalar], time: Scalar | None = None) -> list[Scalar]:
-        """gamma(y) (nq), in which the positions of the independent joints are y itself."""
+        """Return gamma(y) `(nq,)`, in which the positions of the independent joints are y itself."""
         arguments: list[Any] = [model, list(y)]
         if self.time_dependent:
             arguments.append(_now(time, "the loop closure"))
@@ -96,26 +96,26 @@ class LoopClosure:
 
 
 class KnownFunction(ABC):
-    """Abstract: a function of the library's own, which its data tell from others in every process."""
+    """Abstract base of the library's own functions, which their data identify in every process."""
 
     __slots__ = ()
 
     @abstractmethod
     def __call__(self, model: Model, *arguments: Any) -> list[Scalar]:
-        """What the function of a constraint or of a loop closure returns."""
+        """Return the values of the constraint or of the loop closure."""
 
     @abstractmethod
     def identity(self) -> tuple[Any, ...]:
-        """Strings and numbers that no other function of this class has."""
+        """Return strings and numbers that identify the function within its class."""
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class CarriedFunction(KnownFunction):
-    """A constraint of one model in another that surgery made of it: it still sees its own model's q and v.
+    """A constraint transferred to a model that surgery made; it still sees its own model's q and v.
 
-    `names`: the body of the new model for each independent body of `model`; `locked`: its position instead,
-    where surgery took its freedom.
+    `names`: the body of the new model for each independent body of `model`; `locked`: the body's position
+    instead, if surgery removed its freedom.
     """
 
     constraint: Constraint
@@ -138,17 +138,19 @@ class CarriedFunction(KnownFunction):
 
 
 def moving_bodies(model: Model) -> list[Body]:
-    """The bodies whose joints stand in q, in its order."""
+    """Return the bodies whose joints have position variables in q, in order."""
     return [body for body in model.bodies if body.dependence is None and body.nq > 0]
 
 
-def carried(
+def transfer_constraint(
     constraint: Constraint,
     model: Model,
     rename: Callable[[str], str],
     locked: Callable[[Body], tuple[float, ...] | None] = lambda body: None,
 ) -> Callable[..., Any]:
-    """The constraint's function for a model made from its own by renaming bodies and locking joints."""
+    """Return the constraint's function for a model made from its own by renaming bodies and locking
+    joints.
+    """
     kept = moving_bodies(model)
     return CarriedFunction(
         constraint, model, tuple(rename(body.name) for body in kept), tuple(locked(body) for body in kept)

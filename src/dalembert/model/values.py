@@ -1,11 +1,11 @@
-"""The numbers of a model by name: read, replaced, or handed in at run time.
+"""The numbers of a model by name: reading, replacing, and passing them at run time.
 
     <body>.mass  .com  .inertia (3x3 at the centre of mass)
     <joint>.placement (3x4, [R | p])  and the joint's own parameters, such as .axis or .pitch
     <joint>.armature  .damping  .friction  .stiffness  .rest  .lower  .upper  .velocity  .effort
     gravity
 
-Values of one-DoF joints are single numbers, others have one entry a coordinate.
+Values of one-DoF joints are single numbers, others have one entry for each coordinate.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ JOINT_VALUES = ("placement", *VELOCITY_VALUES, "rest", *LIMIT_VALUES)
 
 
 def value_names(model: Model) -> tuple[str, ...]:
-    """Every name of the model's values, body by body."""
+    """Return every name of the model's values, body by body."""
     names = ["gravity"]
     for body in model.bodies:
         names += [f"{body.name}.{part}" for part in BODY_VALUES]
@@ -45,7 +45,7 @@ def value_names(model: Model) -> tuple[str, ...]:
 
 
 def value(model: Model, name: str) -> Any:
-    """The value of that name: a float, or a read-only array."""
+    """Return the value of this name: a float, or a read-only array."""
     if not isinstance(name, str):
         raise UnknownNameError.of("model value", name, value_names(model))
     if name == "gravity":
@@ -68,8 +68,8 @@ def value(model: Model, name: str) -> Any:
 
 
 def replace_values(model: Model, new: Mapping[str, Any]) -> Model:
-    """The model with other values, any scalars, unchecked: axes are taken as unit vectors, rotations as
-    rotations.
+    """Return the model with other values, any scalars, unchecked: axes must be unit vectors, rotations must
+    be rotations.
 
     This is how run-time parameters enter a trace. A body's mass, centre of mass and inertia at the centre
     of mass are replaced independently of one another. `with_values` is the checked form.
@@ -80,16 +80,18 @@ def replace_values(model: Model, new: Mapping[str, Any]) -> Model:
         if name != "gravity":
             body, part = _locate(model, name)
             changes.setdefault(body.index, {})[part] = (name, given)
-    bodies = [_changed(body, changes[body.index]) if body.index in changes else body for body in model.bodies]
-    _refuse_carried(model, changes.values())
+    bodies = [
+        _replace_values(body, changes[body.index]) if body.index in changes else body for body in model.bodies
+    ]
+    _reject_transferred(model, changes.values())
     return rebuilt(model, bodies=bodies, gravity=gravity)
 
 
 def with_values(
     model: Model, new: Mapping[str, Any], *, inertia: Literal["strict", "as_given"] = "strict"
 ) -> Model:
-    """The model with other numbers, checked as in the builder; axes are normalised."""
-    from dalembert.model.surgery import rechecked
+    """Return the model with other numbers, checked as in the builder; axes are normalised."""
+    from dalembert.model.surgery import rebuild_checked
 
     numbers: dict[str, Any] = {}
     joints: dict[int, Joint] = {}
@@ -105,18 +107,18 @@ def with_values(
         dataclasses.replace(body, joint=joints[body.index]) if body.index in joints else body
         for body in changed.bodies
     ]
-    return rechecked(rebuilt(changed, bodies=bodies), inertia=inertia)
+    return rebuild_checked(rebuilt(changed, bodies=bodies), inertia=inertia)
 
 
 def rebuilt(model: Model, **parts: Any) -> Model:
-    """The same model but for the named parts of its content."""
+    """Return the same model with the named parts of its content replaced."""
     from dalembert.model.model import Model
 
     return Model(**(model.content() | parts))
 
 
-def _refuse_carried(model: Model, changes: Iterable[Mapping[str, Any]]) -> None:
-    """Refuse other geometry under a constraint that goes on seeing the model it was written for."""
+def _reject_transferred(model: Model, changes: Iterable[Mapping[str, Any]]) -> None:
+    """Raise an error for new geometry under a constraint that still sees the model it was written for."""
     held = [item.name for item in model.constraints if isinstance(item.function, CarriedFunction)]
     dynamic = {*BODY_VALUES, *VELOCITY_VALUES, "rest", *LIMIT_VALUES}
     geometric = [name for parts in changes for part, (name, _) in parts.items() if part not in dynamic]
@@ -128,7 +130,7 @@ def _refuse_carried(model: Model, changes: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _locate(model: Model, name: str) -> tuple[Body, str]:
-    """The body that holds a value, and which one it is."""
+    """Return the body that holds a value, and the part of it that the value is."""
     owner, _, part = name.rpartition(".") if isinstance(name, str) else ("", "", "")
     if part in BODY_VALUES and model.bodies.has(owner):
         return model.bodies[owner], part
@@ -142,8 +144,8 @@ def _joint_parts(body: Body) -> tuple[str, ...]:
     return ("placement", *body.joint.parameter_names, *moving)
 
 
-def _changed(body: Body, parts: Mapping[str, tuple[str, Any]]) -> Body:
-    """The body with some values replaced."""
+def _replace_values(body: Body, parts: Mapping[str, tuple[str, Any]]) -> Body:
+    """Return the body with some values replaced."""
     fields: dict[str, Any] = {}
     if any(part in parts for part in BODY_VALUES):
         fields["inertia"] = _inertia(body.inertia, parts)
@@ -176,7 +178,7 @@ def _inertia(old: RigidInertia, parts: Mapping[str, tuple[str, Any]]) -> RigidIn
 
 
 def _joint_with(joint: Joint, name: str, part: str, given: Any) -> Joint:
-    """The joint with one field made anew by its constructor, which checks and normalises."""
+    """Return the joint with one field passed through its constructor, which checks and normalises."""
     old = getattr(joint, part)
     if isinstance(old, Vec3):
         entries: Any = Vec3(*_entries(given, 3, name))
@@ -190,7 +192,7 @@ def _joint_with(joint: Joint, name: str, part: str, given: Any) -> Joint:
 
 
 def _parameter_range(joint: Joint, part: str) -> slice:
-    """Where a field of the joint stands among its flat parameters."""
+    """Return the slice of a field of the joint in its flat parameters."""
     from dalembert.model.joints import data
 
     start = 0
@@ -203,7 +205,7 @@ def _parameter_range(joint: Joint, part: str) -> slice:
 
 
 def _entries(given: Any, count: int, name: str) -> tuple[Scalar, ...]:
-    """`count` scalars: a sequence of them, or one that stands for a single entry."""
+    """Return `count` scalars from a sequence, or from one scalar if `count` is 1."""
     if isinstance(given, Vec3):
         given = given.to_list()
     if isinstance(given, np.ndarray) and given.ndim == 1 and len(given) == count:
@@ -222,7 +224,7 @@ def _vector(given: Any, name: str) -> Vec3:
 
 
 def _symmetric(given: Any, name: str) -> SymMat3:
-    """The upper triangle of a 3x3 matrix; numbers must be symmetric."""
+    """Return the upper triangle of a 3x3 matrix after checking its symmetry."""
     if isinstance(given, SymMat3):
         return given
     xx, xy, xz, yx, yy, yz, zx, zy, zz = _entries(_flat(given, 9), 9, name)
@@ -233,7 +235,7 @@ def _symmetric(given: Any, name: str) -> SymMat3:
 
 
 def _placement(given: Any, name: str) -> Placement:
-    """A placement, a 3x4 matrix [R | p], its twelve entries by rows, or a pair (R, p)."""
+    """Return a placement from a 3x4 matrix [R | p], its twelve entries by rows, or a pair (R, p)."""
     if isinstance(given, Placement):
         return given
     if isinstance(given, (tuple, list)) and len(given) == 2:
@@ -243,7 +245,7 @@ def _placement(given: Any, name: str) -> Placement:
 
 
 def _flat(given: Any, count: int) -> Any:
-    """The entries of a matrix by rows; a list of `count` entries, arrays perhaps, is one already."""
+    """Return the entries of a matrix by rows; a flat list of `count` entries is returned unchanged."""
     if isinstance(given, (Mat3, SymMat3)):
         given = given.to_list()
     if isinstance(given, np.ndarray) and given.ndim == 2 and len(given) != count:
@@ -262,7 +264,7 @@ def _single(entries: Any) -> Any:
 
 
 def _frozen(entries: list[Any]) -> Any:
-    """A read-only array of numbers; entries that are not numbers stay in their lists."""
+    """Return a read-only array of numbers; entries that are not numbers stay in their lists."""
     try:
         array = np.array(entries, dtype=np.float64)
     except (TypeError, ValueError):

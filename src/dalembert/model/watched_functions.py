@@ -1,14 +1,14 @@
-"""Functions of the caller's inside a model, and what is compiled from them.
+"""User functions inside a model, and the compiled functions that depend on them.
 
-Constraints, loop closures, `UserDefined` and `TimeDependent` joints and joint classes of the caller's are
-Python functions that may read values from elsewhere. What was compiled for a model before such a value
-changed belongs to another model. So the compiled functions of a model with such functions stand in a
-dictionary that looks at them before it gives anything away, and is empty again once one of them computes
-something else. Models without such functions have a plain dictionary.
+Constraints, loop closures, `UserDefined` and `TimeDependent` joints and users' joint classes are Python
+functions that may read values from elsewhere. If such a value changes, compiled functions of the model are
+out of date. So a model with such functions keeps its compiled functions in a dictionary that checks them on
+every access, and is cleared once one of them computes something else. Models without such functions have a
+plain dictionary.
 
-Whether a function computes something else is found as `recording` does it for policies: by tracing it again,
-or by the proof of `captured_values` that this is not needed. The tracer belongs to the compiler, which
-physics does not know; it is enrolled by the module where both meet.
+A change is found as in `recording` for policies: by tracing the function again, or by the proof of
+`captured_values` that this is not needed. The tracer belongs to the compiler, which physics does not import;
+the module that imports both registers it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _tracers: list[Callable[[Callable[..., Any], Sequence[Shape]], str]] = []
 
 
 def enrol_tracer(tracer: Callable[[Callable[..., Any], Sequence[Shape]], str]) -> None:
-    """Name the function that gives the digest of the trace of a function of arrays of given shapes."""
+    """Register the function that returns the digest of the trace of a function of arrays of given shapes."""
     _tracers[:] = [tracer]
 
 
@@ -49,7 +49,7 @@ class Part(NamedTuple):
 
 @final
 class WatchedFunctions(dict[Any, Any]):
-    """What has been compiled for a model, as long as the functions in the model compute the same."""
+    """The compiled functions of a model, cleared when a user's function in it computes something else."""
 
     __slots__ = ("_looking", "_watches")
 
@@ -80,7 +80,7 @@ class WatchedFunctions(dict[Any, Any]):
             return  # a function that is traced here uses the model itself
         self._looking.now = True
         try:
-            if any(watch.changed() for watch in self._watches):
+            if any(watch.has_changed() for watch in self._watches):
                 self.clear()
         finally:
             self._looking.now = False
@@ -88,7 +88,7 @@ class WatchedFunctions(dict[Any, Any]):
 
 @final
 class Watch:
-    """A constraint, closure or joint: `functions` are the caller's, `parts` is all that it computes."""
+    """A watched constraint, closure or joint: `functions` are the user's, `parts` is all that it computes."""
 
     __slots__ = ("_functions", "_parts", "_place", "_reads", "digest")
 
@@ -99,15 +99,15 @@ class Watch:
         self._reads: tuple[Reads, ...] = ()
         self.digest: str | None = None
 
-    def changed(self) -> bool:
-        """Return whether it computes something else than when this was last asked."""
+    def has_changed(self) -> bool:
+        """Return whether the functions compute something else than at the last call."""
         if self._reads and all(reads.unchanged() for reads in self._reads):
             return False
         before = self.digest
         proven = tuple(reads for function in self._functions if (reads := reads_of(function)) is not None)
-        now = self._traced()
+        now = self._trace_digest()
         is_proven = len(proven) == len(self._functions) and all(reads.unchanged() for reads in proven)
-        if not is_proven and now != before and self._traced() != now:
+        if not is_proven and now != before and self._trace_digest() != now:
             raise ModelError(
                 f"{self._place} is another function each time it is traced: it reads something that changes "
                 "by itself, such as random numbers, a clock or an iterator. Make it a function of its "
@@ -116,7 +116,7 @@ class Watch:
         self._reads, self.digest = proven if is_proven else (), now
         return before is not None and now != before
 
-    def _traced(self) -> str:
+    def _trace_digest(self) -> str:
         tracer = _tracers[0]
         digest = hashlib.sha256()
         for part in self._parts:
@@ -191,7 +191,7 @@ def _parts_of(joint: Joint) -> dict[str, Part]:
     names that `UserDefined` gives it."""
     q, v, X = (joint.nq,), (joint.nv,), (12,)
 
-    def placed(numbers: Sequence[Any]) -> Transform:
+    def placement(numbers: Sequence[Any]) -> Transform:
         return Transform(Mat3(*numbers[:9]), Vec3(*numbers[9:]))
 
     def now(time: Any) -> Any:
@@ -208,9 +208,9 @@ def _parts_of(joint: Joint) -> dict[str, Part]:
         "normalize": Part(joint.normalize, [q], False),
         "constraint forces": Part(lambda q, t: list(joint.constraint_subspace(q, now(t))), [q, ()], False),
         "active forces": Part(lambda q, t: list(joint.active_subspace(q, now(t))), [q, ()], False),
-        "position_of": Part(lambda X, t: joint.position_of(placed(X), now(t)), [X, ()], False),
-        "closure error": Part(lambda X, t: joint.closure_error(placed(X), now(t)), [X, ()], False),
+        "position_of": Part(lambda X, t: joint.position_of(placement(X), now(t)), [X, ()], False),
+        "closure error": Part(lambda X, t: joint.closure_error(placement(X), now(t)), [X, ()], False),
         "constraint forces at a placement": Part(
-            lambda X, t: list(joint.constraint_subspace_at(placed(X), now(t))), [X, ()], False
+            lambda X, t: list(joint.constraint_subspace_at(placement(X), now(t))), [X, ()], False
         ),
     }

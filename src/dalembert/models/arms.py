@@ -71,20 +71,20 @@ ARM7 = (
 
 @own_errors
 def arm6() -> Model:
-    """A six-joint arm with a spherical wrist; reach about 1 m, 39 kg; frame "tool" at the flange."""
+    """Return a six-joint arm with a spherical wrist; reach about 1 m, 39 kg; frame "tool" at the flange."""
     return _arm("arm6", ARM6, tool=0.10)
 
 
 @own_errors
 def arm7() -> Model:
-    """A seven-joint arm with a spherical shoulder and wrist, redundant like a human arm; frame "tool" at
-    the hand.
+    """Return a seven-joint arm with a spherical shoulder and wrist, redundant like a human arm; frame "tool"
+    at the hand.
     """
     return _arm("arm7", ARM7, tool=0.13, nested=[("lower_link", "hand")])
 
 
 def _arm(name: str, links: Sequence[Link], tool: float, nested: Sequence[tuple[str, str]] = ()) -> Model:
-    """An arm of links; the `nested` pairs of them overlap, within a wrist of several joints."""
+    """Build an arm from its links; the `nested` pairs overlap within a wrist of several joints."""
     builder = ModelBuilder(name=name)
     for pair in nested:
         builder.exclude_contact(*pair)

@@ -19,7 +19,7 @@ FIRST_SEED = 2008
 
 @own_errors
 def gu(n: int) -> Model:
-    """GU(n): n revolute joints in a chain, all DH parameters and inertias general (Featherstone 2008
+    """Return GU(n), a chain of n revolute joints with general DH parameters and inertias (Featherstone 2008
     section 10.3).
 
     Body frames are Denavit-Hartenberg frames with theta = 0 at q = 0.

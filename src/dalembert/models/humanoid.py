@@ -1,8 +1,8 @@
-"""A person: a free pelvis and 37 joint freedoms, of average build.
+"""A human figure of average build: a free pelvis and 37 joint freedoms.
 
-Segment masses are rounded from the published anthropometry of young men (about de Leva 1996); lengths,
-shapes and limits are our own round numbers. x points forward, y to the left, z up; at q = 0 the person
-stands with hanging arms.
+Segment masses are rounded from the published anthropometry of young men (about de Leva 1996); lengths, shapes
+and limits are our own round numbers. x points forward, y to the left, z up; at q = 0 the figure stands with
+hanging arms.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from dalembert.spatial import Mat3, Transform, Vec3
 
 __all__ = ["humanoid"]
 
-HEIGHT = 1.75
-"""The stature [m] for which the lengths below are given; others scale them."""
+REFERENCE_HEIGHT = 1.75
+"""Stature [m] of the lengths below; other statures scale them."""
 
 MASS_PERCENT = {
     "pelvis": 11.0,
@@ -37,17 +37,17 @@ MASS_PERCENT = {
     "foot": 1.1,
     "toes": 0.3,
 }
-"""Shares of the body mass; those of the limbs count twice. They add up to 100."""
+"""Percentages of the body mass, for one side of the limbs. Both sides together add up to 100."""
 
 Point = tuple[float, float, float]
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 FORWARD = (0.0, -1.0, 0.0)
-"""Turning about -y swings what hangs forward and lifts what points forward."""
+"""Axis -y: a rotation about it swings a hanging limb forward and lifts a limb that points forward."""
 
 
 @own_errors
-def humanoid(*, height: float = HEIGHT, mass: float = 75.0) -> Model:
-    """A person of the given stature [m] and mass [kg]: 20 bodies, nq = 46, nv = 43.
+def humanoid(*, height: float = REFERENCE_HEIGHT, mass: float = 75.0) -> Model:
+    """Return a human figure of the given stature [m] and mass [kg]: 20 bodies, nq = 46, nv = 43.
 
     Hips, spine and neck turn by Euler angles "yxz" (flexion, side bend, twist), shoulders are ball joints
     with quaternions, wrists and ankles universal joints. Frames: "head_top", "left_palm", "left_sole",
@@ -56,7 +56,7 @@ def humanoid(*, height: float = HEIGHT, mass: float = 75.0) -> Model:
     require_numbers("humanoid", height=height, mass=mass)
     if not (height > 0.0 and mass > 0.0):
         raise ArgumentError(f"humanoid needs a positive height [m] and mass [kg], got {height} and {mass}")
-    person = _Person(height / HEIGHT, mass)
+    person = _Person(height / REFERENCE_HEIGHT, mass)
     _trunk(person)
     for side, sign in (("left", 1.0), ("right", -1.0)):
         _arm(person, side, sign)
@@ -216,17 +216,17 @@ class _Person:
         self.builder.add_frame(name, body, self._place(at))
 
     def capsule(self, a: Point, b: Point, radius: float) -> Capsule:
-        return Capsule.between(self._scaled(a), self._scaled(b), radius * self._scale)
+        return Capsule.between(self._scale_lengths(a), self._scale_lengths(b), radius * self._scale)
 
     def box(self, centre: Point, size: Point) -> Box:
-        return Box(self._scaled(size), placement=self._place(centre))
+        return Box(self._scale_lengths(size), placement=self._place(centre))
 
     def ellipsoid(self, centre: Point, radii: Point) -> Ellipsoid:
-        return Ellipsoid(self._scaled(radii), placement=self._place(centre))
+        return Ellipsoid(self._scale_lengths(radii), placement=self._place(centre))
 
     def _place(self, at: Point) -> Transform:
-        return Transform(Mat3.identity(), Vec3(*self._scaled(at)))
+        return Transform(Mat3.identity(), Vec3(*self._scale_lengths(at)))
 
-    def _scaled(self, lengths: Point) -> Point:
+    def _scale_lengths(self, lengths: Point) -> Point:
         x, y, z = (self._scale * length for length in lengths)
         return x, y, z

@@ -15,29 +15,31 @@ from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3
 __all__ = ["five_bar", "four_bar", "ladder", "slider_crank"]
 
 LIFT = (0.0, -1.0, 0.0)
-"""Turning about -y lifts a bar that lies along x."""
-PASS = 0
-"""The mask of parts that pass one another, as bars do that overlap at their pins; other shapes touch them."""
+"""Axis -y: a rotation about it lifts a bar that lies along x."""
+NO_COLLISION_MASK = 0
+"""Collision mask of parts that overlap, such as bars at their pins; other shapes may touch them."""
 
 
 def _along_x(x: float) -> Transform:
     return Transform(Mat3.identity(), Vec3(x, 0.0, 0.0))
 
 
-def _turned(angle: float, x: float = 0.0) -> Transform:
-    """A frame at (x, 0, 0), lifted by an angle."""
+def _rotated_frame(angle: float, x: float = 0.0) -> Transform:
+    """Return a frame at (x, 0, 0), rotated upwards by an angle [rad]."""
     c, s = math.cos(angle), math.sin(angle)
     return Transform(Mat3(c, 0.0, -s, 0.0, 1.0, 0.0, s, 0.0, c), Vec3(x, 0.0, 0.0))
 
 
 def _quarter(sine: float, x: float = 0.0, *, at: float = 0.0) -> Transform:
-    """A frame at (x, 0, at) lifted by a quarter turn (sine 1) or lowered by one (-1), without rounding."""
+    """Return a frame at (x, 0, at) lifted by a quarter turn (sine 1) or lowered by one (-1), without
+    rounding.
+    """
     return Transform(Mat3(0.0, 0.0, -sine, 0.0, 1.0, 0.0, sine, 0.0, 0.0), Vec3(x, 0.0, at))
 
 
 def _bar(length: float, mass: float) -> tuple[RigidInertia, Capsule]:
     moment = mass * length**2 / 12.0
-    capsule = Capsule.between((0.0, 0.0, 0.0), (length, 0.0, 0.0), 0.02, collides_with=PASS)
+    capsule = Capsule.between((0.0, 0.0, 0.0), (length, 0.0, 0.0), 0.02, collides_with=NO_COLLISION_MASK)
     return RigidInertia(mass, (length / 2.0, 0.0, 0.0), (0.0, moment, moment)), capsule
 
 
@@ -50,8 +52,8 @@ def four_bar(
     rocker: float = 0.7,
     density: float = 2.0,
 ) -> Model:
-    """A four-bar linkage: crank and coupler in the tree, the rocker on the ground, closed at the coupler's
-    far end.
+    """Return a four-bar linkage: crank and coupler in the tree, the rocker on the ground, closed at the
+    coupler's far end.
 
     It is assembled at q = 0 with the crank along x; lengths in m, density in kg/m. One degree of freedom;
     the crank has the motor.
@@ -68,8 +70,8 @@ def four_bar(
     builder = ModelBuilder(name="four_bar")
     placed = (
         ("crank", "world", "crank_pivot", crank, _along_x(0.0)),
-        ("coupler", "crank", "crank_pin", coupler, _turned(at_crank, crank)),
-        ("rocker", "world", "rocker_pivot", rocker, _turned(at_ground, ground)),
+        ("coupler", "crank", "crank_pin", coupler, _rotated_frame(at_crank, crank)),
+        ("rocker", "world", "rocker_pivot", rocker, _rotated_frame(at_ground, ground)),
     )
     for name, parent, joint, length, placement in placed:
         inertia, capsule = _bar(length, density * length)
@@ -85,7 +87,7 @@ def four_bar(
 def slider_crank(
     *, crank: float = 0.25, rod: float = 0.8, slider_mass: float = 1.0, density: float = 2.0
 ) -> Model:
-    """The crank-slider linkage of Featherstone 2008 Figure 4.1: crank, rod and slider, closed at the
+    """Return the crank-slider linkage of Featherstone 2008 Figure 4.1: crank, rod and slider, closed at the
     slider's pin.
 
     It is assembled at q = 0 with crank and rod stretched along x, a dead centre where the slider's speed is
@@ -105,7 +107,7 @@ def slider_crank(
         inertia=inertia,
         shapes=(capsule,),
     )
-    block = Box((0.12, 0.08, 0.08), collides_with=PASS)
+    block = Box((0.12, 0.08, 0.08), collides_with=NO_COLLISION_MASK)
     builder.add_body(
         "slider",
         "world",
@@ -124,7 +126,8 @@ def slider_crank(
 def five_bar(
     *, ground: float = 0.4, proximal: float = 0.5, distal: float = 0.7, density: float = 2.0
 ) -> Model:
-    """A symmetric five-bar linkage, a planar parallel robot: two arms of two bars, closed at their tips.
+    """Return a symmetric five-bar linkage, a planar parallel robot: two arms of two bars, closed at their
+    tips.
 
     Two degrees of freedom; the two pivots on the ground have the motors. It is assembled at q = 0 with the
     proximal bars upright on the ground, `ground` apart; the frame "tool" is at the pin that joins the arms.
@@ -158,7 +161,7 @@ def five_bar(
             f"{side}_proximal",
             Revolute(LIFT),
             f"{side}_elbow",
-            placement=_turned(angle - 0.5 * math.pi, proximal),
+            placement=_rotated_frame(angle - 0.5 * math.pi, proximal),
             inertia=inertia,
             shapes=(capsule,),
         )
@@ -172,7 +175,8 @@ def five_bar(
 
 @own_errors
 def ladder(rungs: int = 3, *, width: float = 0.4, spacing: float = 0.3, density: float = 2.0) -> Model:
-    """A rope ladder that hangs in the x-z plane: two rails of hinged segments, and a rung between each pair.
+    """Return a rope ladder that hangs in the x-z plane: two rails of hinged segments, and a rung between each
+    pair.
 
     Every rung closes a loop with the next segment of the right rail by a joint of two constraints
     (`SphereInCylinder`), so that the system is properly constrained and has one degree of freedom a rung. Its

@@ -13,14 +13,14 @@ from dalembert.model.model import Model
 from dalembert.model.shapes import Capsule, Cylinder
 from dalembert.model.user_constraints import KnownFunction
 from dalembert.models.arguments import require_numbers
-from dalembert.models.linkages import PASS
+from dalembert.models.linkages import NO_COLLISION_MASK
 from dalembert.scalar import Scalar, atan2, sqrt
 from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3
 from dalembert.spatial.rotations import rotation_of_quaternion
 
 __all__ = ["stewart"]
 
-LEGS = 6
+LEG_COUNT = 6
 
 
 @own_errors
@@ -34,7 +34,7 @@ def stewart(
     leg_mass: float = 1.0,
     closure: bool = False,
 ) -> Model:
-    """A Stewart-Gough platform, 6-UPS: a free platform on six legs of universal and prismatic joints.
+    """Return a Stewart-Gough platform, 6-UPS: a free platform on six legs of universal and prismatic joints.
 
     The legs' upper ends are closed to the platform by spherical joints; their prismatic joints have the
     motors. Six degrees of freedom, 24 tree variables, 18 constraints. It is assembled at q = neutral, the
@@ -62,7 +62,7 @@ def stewart(
         raise ModelError("stewart: base_radius, platform_radius and height must be positive")
     anchors = _anchors(base_radius, platform_radius, spread)
     builder = ModelBuilder(name="stewart")
-    plate = Cylinder(platform_radius, 0.04, collides_with=PASS)
+    plate = Cylinder(platform_radius, 0.04, collides_with=NO_COLLISION_MASK)
     builder.add_body(
         "platform",
         "world",
@@ -81,7 +81,7 @@ def stewart(
         builder.add_loop(
             f"ball{leg}", f"rod{leg}", "platform", Spherical(), None, Transform(Mat3.identity(), top)
         )
-    builder.set_actuated([f"slide{leg}" for leg in range(LEGS)])
+    builder.set_actuated([f"slide{leg}" for leg in range(LEG_COUNT)])
     if closure:
         builder.set_loop_closure(
             StewartPose(tuple(feet), tuple(top for _, top in anchors), height), ["platform"]
@@ -115,7 +115,9 @@ class StewartPose(KnownFunction):
 
 
 def _anchors(base: float, platform: float, spread: float) -> list[tuple[Vec3, Vec3]]:
-    """The feet on the base and the tops in the platform's frame: foot pairs under gaps between top pairs."""
+    """Return the anchors on the base and on the platform, in their own frames; pairs on the base face gaps on
+    the platform.
+    """
     anchors = []
     for pair in range(3):
         for side in (-1.0, 1.0):
@@ -127,7 +129,9 @@ def _anchors(base: float, platform: float, spread: float) -> list[tuple[Vec3, Ve
 
 
 def _add_leg(builder: ModelBuilder, leg: int, place: Transform, length: float, mass: float) -> None:
-    """A cylinder on a universal joint at the foot, and a rod in it whose frame is at its upper end."""
+    """Add a leg: a cylinder on a universal joint at the foot, and a rod in it whose frame is at its upper
+    end.
+    """
     half = 0.6 * length
     moment = mass * half * half / 12.0
     thin = mass * 0.02**2
@@ -138,7 +142,7 @@ def _add_leg(builder: ModelBuilder, leg: int, place: Transform, length: float, m
         f"foot{leg}",
         placement=place,
         inertia=RigidInertia(mass, (0.0, 0.0, 0.5 * half), (moment, moment, thin)),
-        shapes=(Capsule.between((0.0, 0.0, 0.0), (0.0, 0.0, half), 0.03, collides_with=PASS),),
+        shapes=(Capsule.between((0.0, 0.0, 0.0), (0.0, 0.0, half), 0.03, collides_with=NO_COLLISION_MASK),),
     )
     builder.add_body(
         f"rod{leg}",
@@ -147,12 +151,12 @@ def _add_leg(builder: ModelBuilder, leg: int, place: Transform, length: float, m
         f"slide{leg}",
         placement=Transform(Mat3.identity(), Vec3(0.0, 0.0, length)),
         inertia=RigidInertia(mass, (0.0, 0.0, -0.5 * half), (moment, moment, thin)),
-        shapes=(Capsule.between((0.0, 0.0, -half), (0.0, 0.0, 0.0), 0.02, collides_with=PASS),),
+        shapes=(Capsule.between((0.0, 0.0, -half), (0.0, 0.0, 0.0), 0.02, collides_with=NO_COLLISION_MASK),),
     )
 
 
 def _with_z(z: Vec3) -> Mat3:
-    """A rotation whose third column is z: x level, perpendicular to z."""
+    """Return a rotation whose third column is z: x level, perpendicular to z."""
     level = math.hypot(z.x, z.y)
     x = Vec3(-z.y / level, z.x / level, 0.0) if level > 1e-9 else Vec3(1.0, 0.0, 0.0)
     y = z.cross(x)

@@ -48,7 +48,7 @@ def _hang(
 
 @own_errors
 def pendulum(length: float = 1.0, mass: float = 1.0, *, damping: float = 0.0) -> Model:
-    """A point mass on a massless rod, hanging at q = 0: m l^2 a = tau - m g l sin q."""
+    """Return a pendulum, a point mass on a massless rod that hangs at q = 0: m l^2 a = tau - m g l sin q."""
     require_numbers("pendulum", length=length, mass=mass)
     builder = ModelBuilder(name="pendulum")
     _hang(builder, "bob", "world", "pivot", _at(), length, mass, damping)
@@ -63,7 +63,9 @@ def double_pendulum(
     *,
     damping: float = 0.0,
 ) -> Model:
-    """Two point masses on massless rods; the second angle is relative to the first rod."""
+    """Return a double pendulum of point masses on massless rods; the second angle is relative to the first
+    rod.
+    """
     require_pairs("double_pendulum", lengths=lengths, masses=masses)
     builder = ModelBuilder(name="double_pendulum")
     (l1, l2), (m1, m2) = lengths, masses
@@ -80,7 +82,7 @@ def two_link_arm(
     *,
     damping: float = 0.0,
 ) -> Model:
-    """Two uniform links, stretched out along x at q = 0; positive angles lift them."""
+    """Return an arm of two uniform links, stretched out along x at q = 0; positive angles lift them."""
     require_pairs("two_link_arm", lengths=lengths, masses=masses)
     builder = ModelBuilder(name="two_link_arm")
     parent, placement = "world", _at()
@@ -106,7 +108,7 @@ def two_link_arm(
 def cart_pole(
     cart_mass: float = 1.0, pole_mass: float = 0.1, pole_length: float = 1.0, *, damping: float = 0.0
 ) -> Model:
-    """A uniform pole on a cart that slides along x; the pole stands upright at q = 0. Only the slider has a
+    """Return a cart that slides along x with a uniform pole, upright at q = 0; only the slider has a
     motor.
     """
     require_numbers("cart_pole", cart_mass=cart_mass, pole_mass=pole_mass, pole_length=pole_length)

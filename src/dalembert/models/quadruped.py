@@ -13,7 +13,7 @@ from dalembert.spatial import Mat3, Transform, Vec3
 __all__ = ["quadruped"]
 
 HIP = (0.19, 0.05)
-"""Where the hips sit on the trunk: forward and to the side [m]."""
+"""Position of the hips on the trunk: forward and to the side [m]."""
 OFFSET, THIGH, SHANK = 0.08, 0.21, 0.21
 """From the hip's axis out to the thigh, and the lengths of thigh and shank [m]."""
 
@@ -24,7 +24,7 @@ def _at(x: float, y: float, z: float) -> Transform:
 
 @own_errors
 def quadruped() -> Model:
-    """A quadruped of 12 kg standing 0.42 m high at full stretch, x forward, y left; feet are frames and
+    """Return a quadruped of 12 kg, 0.42 m high at full stretch, x forward, y left; its feet are frames and
     spheres.
 
     Each leg: hip abduction about x, hip flexion about y, knee about y (negative: the shank folds back).

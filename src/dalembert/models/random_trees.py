@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 def _axis(rng: Generator) -> tuple[float, float, float]:
-    """A coordinate axis or its opposite half of the time, any direction otherwise."""
+    """Return a coordinate axis or its opposite with probability 1/2, otherwise any direction."""
     if rng.random() < 0.5:
         axis = [0.0, 0.0, 0.0]
         axis[int(rng.integers(3))] = float(rng.choice((-1.0, 1.0)))
@@ -87,19 +87,21 @@ drawn.
 
 
 def random_joint(seed: int | Generator, kind: str | type[Joint]) -> Joint:
-    """A joint of the kind, by name or class, with random axes, pitches and radii."""
+    """Return a joint of the kind, by name or class, with random axes, pitches and radii."""
     name = kind if isinstance(kind, str) else getattr(kind, "kind", kind)
     return MAKERS[require_choice("kind of random joint", name, MAKERS)](np.random.default_rng(seed))
 
 
 def random_placement(seed: int | Generator, *, reach: float = 0.5) -> Transform:
-    """A placement with a uniformly random rotation and a position within `reach` [m] along each axis."""
+    """Return a placement with a uniformly random rotation and a position within `reach` [m] along each
+    axis.
+    """
     rng = np.random.default_rng(seed)
     return Transform(_rotation(rng), Vec3(*rng.uniform(-reach, reach, 3).tolist()))
 
 
 def random_inertia(seed: int | Generator) -> RigidInertia:
-    """A physical inertia, general in every number: mass 0.5 to 2 kg, radii of gyration 0.05 to 0.25 m.
+    """Return a physical inertia with no special values: mass 0.5 to 2 kg, radii of gyration 0.05 to 0.25 m.
 
     Drawn through the second moments of mass J > 0, with I = tr(J) - J, which makes the triangle inequality
     hold.
@@ -123,7 +125,8 @@ def random_tree(
     armature: float = 0.0,
     limits: bool = False,
 ) -> Model:
-    """A tree of random joints, placements and physical inertias; the same arguments give the same model.
+    """Return a tree of random joints, placements and physical inertias; the same arguments give the same
+    model.
 
     `joints`: kinds, classes or joints to draw from (default: every kind but free and fixed); if there are
     no more bodies than kinds, each occurs at most once, and if there are more, each at least once.
@@ -166,7 +169,7 @@ def random_tree(
 
 
 def _rotation(rng: Generator) -> Mat3:
-    """A uniformly random rotation, from a normalised quaternion of normal deviates."""
+    """Return a uniformly random rotation, from a normalised quaternion of normal deviates."""
     w, x, y, z = (rng.standard_normal(4)).tolist()
     s = 2.0 / (w * w + x * x + y * y + z * z)
     return Mat3(

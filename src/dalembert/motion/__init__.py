@@ -1,4 +1,4 @@
-"""Motion over time: recordings as models and clips, filters, forces, transitions of least torque."""
+"""Motion over time: recorded clips and their models, filters, inverse dynamics, least-torque transitions."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
-"""Inverse dynamics of a recorded motion: which forces moved the figure, and who did the work.
+"""Inverse dynamics of a recorded motion: the joint forces, their power and work, and the ground force.
 
-    tau(t) = M(q) a + b(q, v)            at every frame, of every joint                              (1)
+    tau(t) = M(q) a + b(q, v)            at every frame, for every joint                             (1)
     P = tau . v,   W = integral of P dt                                                              (2)
-    (n, f) = d/dt (momentum) - weight    what the world must have given, about its origin            (3)
+    (n, f) = d/dt (momentum) - weight    the wrench of the world, about its origin                   (3)
 
-A figure that no motor moves at its root needs tau = 0 there: what (1) asks for instead is the residual of the
-analysis, the part of the motion that the figure cannot have made alone. It is the force of the ground, or an
-error of the recording or of the masses. Where all contact is with level ground, (3) passes through one point
-of it, the centre of pressure.
+A figure without a motor at its root has tau = 0 there. The tau of (1) at the root is therefore the residual
+of the analysis: the force of the ground, or an error of the recording or of the masses. If all contact is
+with level ground, the line of action of (3) meets the ground at the centre of pressure.
 """
 
 from __future__ import annotations
@@ -38,14 +37,13 @@ def inverse_dynamics(
     method: str | None = None,
     check: Check = None,
 ) -> MotionAnalysis:
-    """The forces along a clip: tau = M(q) a + b(q, v) - J^T external `(T, nv)` [N m or N], and what follows.
+    """Compute the forces along a clip: tau = M(q) a + b(q, v) - J^T external `(T, nv)` [N m or N].
 
     `external_forces`: `(T, n_bodies, 6)` or one set for all frames, moment and force on each body in body
-    coordinates, or in the world's with `external_frame="world"`: whatever is known of contact, by force
-    plates for instance. `method`: another algorithm for the same forces, see `da.inverse_dynamics`.
-    `check="off"`: for linkages, whose recorded accelerations do not keep the loops to rounding; the forces
-    are then those of the motion nearest to them. Inverse dynamics of the animation lecture; Featherstone 2008
-    Table 5.1 at every frame.
+    coordinates, or in world coordinates with `external_frame="world"`; for example measured contact forces.
+    `method`: another algorithm for the same forces, see `da.inverse_dynamics`. `check="off"`: for linkages,
+    whose recorded accelerations do not satisfy the loops to rounding; the forces are then those of the
+    nearest motion. Inverse dynamics of the animation lecture; Featherstone 2008 Table 5.1 at every frame.
 
     >>> import dalembert as da, numpy as np
     >>> model = da.models.pendulum()
@@ -76,10 +74,10 @@ def inverse_dynamics(
 @final
 @dataclass(frozen=True, eq=False)
 class MotionAnalysis:
-    """What `inverse_dynamics` finds of a clip of T frames.
+    """The result of `inverse_dynamics` for a clip of T frames.
 
-    `tau (T, nv)` [N m or N] the joint forces; `wrench (T, 6)` [N m, N] the force of the world on the figure,
-    (moment about the world's origin, force) in world axes. `analysis["elbow"]` is tau of one joint.
+    `tau (T, nv)` [N m or N]: the joint forces. `wrench (T, 6)` [N m, N]: the force of the world on the
+    figure, (moment about the world's origin, force) in world axes. `analysis["elbow"]` is tau of one joint.
 
     >>> import dalembert as da, numpy as np
     >>> model = da.models.humanoid()
@@ -99,12 +97,12 @@ class MotionAnalysis:
         return self.clip.names
 
     def __getitem__(self, joint: str) -> Array:
-        """tau `(T, nv of the joint)` of a joint, by name."""
+        """Return tau `(T, nv of the joint)` of the joint with this name."""
         return self.tau[:, self.clip.model.joint(joint).v_slice]
 
     @property
     def residual(self) -> Array:
-        """tau `(T, nv)` at the joints without a motor, those not in `model.actuated`; zero at the others."""
+        """The forces tau `(T, nv)` at joints without a motor, those not in `model.actuated`; else zero."""
         residual = np.zeros_like(self.tau)
         model = self.clip.model
         for name in model.joints.names:
@@ -119,7 +117,8 @@ class MotionAnalysis:
         return self.wrench[:, 3:]
 
     def center_of_pressure(self, height: float = 0.0) -> Array:
-        """Where the force of level ground at z = height [m] acts `(T, 3)` [m]; NaN where it does not push up.
+        """Return the centre of pressure `(T, 3)` [m] on level ground at z = height [m]; NaN where the ground
+        does not push up.
 
         About that point the horizontal moments vanish: n - p x f is vertical.
         """
@@ -131,7 +130,7 @@ class MotionAnalysis:
 
     @property
     def power(self) -> Array:
-        """tau . v of every joint `(T, n_joints)` [W]; positive where it drives the motion."""
+        """The power tau . v of every joint `(T, n_joints)` [W]; positive where it drives the motion."""
         by_coordinate = self.tau * self.clip.v
         model = self.clip.model
         places = [model.joint(name).v_slice for name in model.joints.names]
@@ -139,9 +138,9 @@ class MotionAnalysis:
 
     @property
     def work(self) -> Array:
-        """The work of every joint over the clip `(n_joints,)` [J], to the fourth order in the frame time.
+        """The work of every joint over the clip `(n_joints,)` [J], of fourth order in the frame time.
 
-        The integral of the spline through the power: h (P_0 + P_1) / 2 + h^2 (P_0' - P_1') / 12 a step.
+        It integrates the spline through the power: h (P_0 + P_1) / 2 + h^2 (P_0' - P_1') / 12 for each step.
         """
         time, P = self.clip.time, self.power
         slopes = spline_slopes(time, P)
@@ -153,14 +152,14 @@ class MotionAnalysis:
     @property
     def positive_work(self) -> Array:
         """The work of every joint while it drives `(n_joints,)` [J]."""
-        return self._share(np.maximum(self.power, 0.0))
+        return self._integrate(np.maximum(self.power, 0.0))
 
     @property
     def negative_work(self) -> Array:
         """The work of every joint while it brakes `(n_joints,)` [J], not positive."""
-        return self._share(np.minimum(self.power, 0.0))
+        return self._integrate(np.minimum(self.power, 0.0))
 
-    def _share(self, power: Array) -> Array:
+    def _integrate(self, power: Array) -> Array:
         h = np.diff(self.clip.time)[:, None]
         total: Array = (0.5 * h * (power[1:] + power[:-1])).sum(axis=0)
         return total

@@ -1,13 +1,12 @@
-"""Masses, shapes and inertias for a skeleton that has none.
+"""Masses, shapes and inertias for a skeleton without any.
 
-The rule. A bone's name tells the part of the body it belongs to; each part has its share of the total mass
-(`PARTS`, rounded from the published anthropometry of adults, about Winter 2009 and de Leva 1996); parts that
-the skeleton lacks leave theirs to the others. Within a part, mass goes by length. Bones whose names tell
-nothing take mass by volume: that of a rod of their length and a width in proportion, as a part of all bones'
-volumes.
+The name of a bone indicates its body part. Each part has a fraction of the total mass (`PARTS`, rounded from
+the published anthropometry of adults, about Winter 2009 and de Leva 1996); parts that the skeleton lacks
+leave theirs to the others. Within a part, mass is proportional to length. Bones with other names get mass by
+volume: that of a rod of their length and proportional width, relative to the volume of all bones.
 
-A body's mass lies in capsules from its joint to the next joints and tips, of the density of the human body.
-A bone without length, as many files have at hips and collar, becomes a ball.
+A body's mass lies in capsules from its joint to the next joints and tips, of the density of the human body. A
+bone without length, as many files have at hips and collar, becomes a sphere.
 """
 
 from __future__ import annotations
@@ -37,18 +36,18 @@ PARTS: Final = {
     "shank": 8.6,
     "foot": 2.8,
 }
-"""Shares of the body mass in percent, both sides together. Neck counts as head, collar and pelvis as
+"""Percentages of the body mass, both sides together. The neck belongs to the head, collar and pelvis to the
 trunk.
 """
 
-DENSITY: Final = 1000.0
-"""Of the human body [kg/m^3]."""
+BODY_DENSITY: Final = 1000.0
+"""Mean density of the human body [kg/m^3]."""
 
-LEAST_LENGTH: Final = 0.02
-"""The length, as a part of all bones' lengths, that a bone without length is weighed by."""
+MIN_RELATIVE_LENGTH: Final = 0.02
+"""Least length of a bone relative to the total length, so that no bone has zero mass."""
 
-# In order: the first that is found in a name tells its part. Names of bones, then of joints: "LeftShoulder"
-# is a collar bone between "Spine" and "LeftArm", but carries the upper arm where an elbow follows it.
+# The first pattern found in a name gives its part. Names of bones, then of joints: "LeftShoulder" is a collar
+# bone between "Spine" and "LeftArm", but carries the upper arm if an elbow follows it.
 _BONE_NAMES: Final = (
     ("hand", r"hand|finger|thumb|index|middle|ring|pinky|little|palm"),
     ("foot", r"foot|toe|ball"),
@@ -74,7 +73,9 @@ _JOINT_NAMES: Final = (
 
 
 def body_part(name: str, *, by_joints: bool) -> str | None:
-    """The part of the body that a bone's name tells; `by_joints` where bones bear their joint's name."""
+    """Return the part of the body that a bone's name indicates; `by_joints` if bones are named after their
+    joints.
+    """
     lowered = name.lower()
     for part, pattern in (*_JOINT_NAMES, *_BONE_NAMES) if by_joints else _BONE_NAMES:
         if re.search(pattern, lowered):
@@ -83,13 +84,15 @@ def body_part(name: str, *, by_joints: bool) -> str | None:
 
 
 def body_parts(bones: Sequence[Bone]) -> list[str | None]:
-    """The parts of all bones; an elbow or a knee among the names says that they are names of joints."""
+    """Return the body parts of all bones; if a name contains elbow or knee, bones are named after joints."""
     by_joints = any(re.search("elbow|knee", bone.name.lower()) for bone in bones)
     return [body_part(bone.name, by_joints=by_joints) for bone in bones]
 
 
 def segments(bones: Sequence[Bone]) -> list[list[Array]]:
-    """For each bone, the different points in its frame where it ends: the joints it carries, and its tips."""
+    """Return, for each bone, the distinct end points in its frame: the joints that it carries, and its
+    tips.
+    """
     ends: list[list[Array]] = [[tip.offset for tip in bone.tips] for bone in bones]
     for bone in bones:
         if bone.parent >= 0:
@@ -107,10 +110,10 @@ def segments(bones: Sequence[Bone]) -> list[list[Array]]:
 
 
 def segment_masses(bones: Sequence[Bone], mass: float) -> list[float]:
-    """The mass of every bone [kg]; they add up to `mass`, and none is zero."""
+    """Return the mass of every bone [kg]; the masses are positive and add up to `mass`."""
     lengths = np.array([sum(float(np.linalg.norm(end)) for end in own) for own in segments(bones)])
     total = float(lengths.sum())
-    lengths = np.maximum(lengths, LEAST_LENGTH * total) if total > 0.0 else np.ones(len(bones))
+    lengths = np.maximum(lengths, MIN_RELATIVE_LENGTH * total) if total > 0.0 else np.ones(len(bones))
     parts = body_parts(bones)
     volumes = lengths**3
     share = np.where([part is None for part in parts], volumes / volumes.sum(), 0.0)
@@ -123,23 +126,25 @@ def segment_masses(bones: Sequence[Bone], mass: float) -> list[float]:
 
 
 def segment_shapes(ends: Sequence[Array], mass: float) -> list[Solid]:
-    """Capsules from the origin to the ends [m] that weigh `mass` [kg] together at the body's density."""
+    """Return capsules from the origin to the ends [m] that together weigh `mass` [kg] at the body's
+    density.
+    """
     lengths = [float(np.linalg.norm(end)) for end in ends]
     if not sum(lengths) > 0.0:  # no ends, or lengths that underflow
-        return [Sphere(math.cbrt(3.0 * mass / (4.0 * math.pi * DENSITY)))]
+        return [Sphere(math.cbrt(3.0 * mass / (4.0 * math.pi * BODY_DENSITY)))]
     return [
         Capsule.between(
-            (0.0, 0.0, 0.0), end.tolist(), _capsule_radius(mass * own / sum(lengths) / DENSITY, own)
+            (0.0, 0.0, 0.0), end.tolist(), _capsule_radius(mass * own / sum(lengths) / BODY_DENSITY, own)
         )
         for end, own in zip(ends, lengths)
     ]
 
 
 def stature(bones: Sequence[Bone]) -> float:
-    """The height of the standing figure [file units].
+    """Return the height of the standing figure [file units].
 
-    The way along the bones from the highest tip of the head to an ankle, taken straight; where names do not
-    tell head and foot, the extent along z in the rest pose.
+    It is the length along the bones from the highest tip of the head to an ankle; if names do not indicate
+    head and foot, the extent along z in the rest pose.
     """
     parts = body_parts(bones)
     ends = segments(bones)
@@ -169,7 +174,9 @@ def stature(bones: Sequence[Bone]) -> float:
 
 
 def _capsule_radius(volume: float, length: float) -> float:
-    """r with pi r^2 (length + 4/3 r) = volume, by Newton's method from above, where it falls steadily."""
+    """Solve pi r^2 (length + 4/3 r) = volume for r by Newton's method from above, where it converges
+    monotonically.
+    """
     r = min(math.sqrt(volume / (math.pi * length)), math.cbrt(3.0 * volume / (4.0 * math.pi)))
     for _ in range(60):
         excess = math.pi * r * r * (length + 4.0 / 3.0 * r) - volume

@@ -21,31 +21,32 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
-    "DEGREE",
-    "LEAST_KNOTS",
+    "SPLINE_DEGREE",
+    "MIN_KNOTS",
     "ORDER",
     "SplinePoints",
     "end_controls",
     "gauss_points",
     "second_step",
-    "smoothest",
+    "smoothest_controls",
     "spline_points",
 ]
 
 Array = npt.NDArray[np.float64]
 
-DEGREE: Final = 5
-ORDER: Final = DEGREE + 1
-"""Control values that count at one time."""
+SPLINE_DEGREE: Final = 5
+ORDER: Final = SPLINE_DEGREE + 1
+"""Number of control values that contribute at one time."""
 
-LEAST_KNOTS: Final = 4
-"""Fewer knots would leave no freedom where accelerations are given at both ends."""
+MIN_KNOTS: Final = 4
+"""With fewer knots there is no freedom left if accelerations are given at both ends."""
 
 
 class SplinePoints(NamedTuple):
-    """Times (m,) [s] along a spline.
+    """The times (m,) [s] on a spline, with the control values that contribute and their weights.
 
-    `first (m,)`: the first control value that counts; `weights (m, 3, 6)` of six in x, x' [1/s], x'' [1/s^2].
+    `first (m,)`: the first of six contributing control values; `weights (m, 3, 6)` in x, x' [1/s], x''
+    [1/s^2].
     """
 
     time: Array
@@ -54,36 +55,40 @@ class SplinePoints(NamedTuple):
 
 
 def spline_points(knots: int, duration: float, time: Array) -> SplinePoints:
-    """The weights (1) at times (m,) in [0, duration] [s], of a spline with that many knots, ends included."""
+    """Return the weights of (1) at times (m,) in [0, duration] [s] for a spline with `knots` knots, ends
+    included.
+    """
     h = duration / (knots - 1)
     u = np.clip(np.asarray(time, float) / h, 0.0, knots - 1.0)
     span = np.minimum(np.floor(u), knots - 2).astype(np.intp)
-    places = np.concatenate([np.zeros(DEGREE), np.arange(float(knots)), np.full(DEGREE, knots - 1.0)])
+    places = np.concatenate(
+        [np.zeros(SPLINE_DEGREE), np.arange(float(knots)), np.full(SPLINE_DEGREE, knots - 1.0)]
+    )
     weights = np.empty((len(u), 3, ORDER))
     for order in range(3):
-        values = _values(places, span, u, DEGREE - order)
-        for degree in range(DEGREE - order + 1, DEGREE + 1):
-            values = _raised(places, span, values, degree)
+        values = _values(places, span, u, SPLINE_DEGREE - order)
+        for degree in range(SPLINE_DEGREE - order + 1, SPLINE_DEGREE + 1):
+            values = _raise_degree(places, span, values, degree)
         weights[:, order] = values / h**order
     return SplinePoints(np.asarray(time, float), span, weights)
 
 
 def gauss_points(knots: int, duration: float, each: int) -> tuple[SplinePoints, Array]:
-    """Gauss-Legendre points, some on each span, and their weights (m,) [s] in an integral over time."""
+    """Return `each` Gauss-Legendre points on each span, and their quadrature weights (m,) [s]."""
     nodes, shares = np.polynomial.legendre.leggauss(each)
     h = duration / (knots - 1)
     time = (np.arange(knots - 1)[:, None] + 0.5 * (nodes + 1.0)) * h
     return spline_points(knots, duration, time.ravel()), np.tile(0.5 * h * shares, knots - 1)
 
 
-def smoothest(knots: int, duration: float, start: Array, end: Array) -> Array:
-    """Control values (K + 4, n) of the spline that takes these ends with the least integral of x''^2.
+def smoothest_controls(knots: int, duration: float, start: Array, end: Array) -> Array:
+    """Return control values (K + 4, n) of the spline with these ends that minimises the integral of x''^2.
 
-    `start` and `end`: x, x' and, where it is given, x'', (2 or 3, n). With no more than rates given this is
-    the cubic through both ends.
+    `start` and `end`: x, x' and optionally x'', (2 or 3, n). Without x'' the result is the cubic through both
+    ends.
     """
     h = duration / (knots - 1)
-    controls = np.zeros((knots + DEGREE - 1, start.shape[1]))
+    controls = np.zeros((knots + SPLINE_DEGREE - 1, start.shape[1]))
     controls[: len(start)] = end_controls(h, start)
     controls[len(controls) - len(end) :] = end_controls(-h, end)[::-1]
     points, shares = gauss_points(knots, duration, 3)  # exact: x'' is of the third degree
@@ -96,8 +101,10 @@ def smoothest(knots: int, duration: float, start: Array, end: Array) -> Array:
 
 
 def end_controls(h: float, given: Array) -> Array:
-    """The control values (2 or 3, n) at an end with x, x' and maybe x'', by (2); -h: at the last end."""
-    first = h / DEGREE * given[1]
+    """Return the control values (2 or 3, n) at the first end from x, x' and optionally x'', by (2); -h for
+    the last end.
+    """
+    first = h / SPLINE_DEGREE * given[1]
     controls = [given[0], given[0] + first]
     if len(given) == 3:
         controls.append(controls[1] + second_step(h, first, given[2]))
@@ -105,18 +112,18 @@ def end_controls(h: float, given: Array) -> Array:
 
 
 def second_step(h: float, first: Array, rate: Array) -> Array:
-    """c_2 - c_1 from c_1 - c_0 and x'', by (2)."""
+    """Return c_2 - c_1 from c_1 - c_0 and x'', by (2)."""
     step: Array = 2.0 * first + h * h / 10.0 * rate
     return step
 
 
 def _values(places: Array, span: npt.NDArray[np.intp], u: Array, degree: int) -> Array:
-    """The degree + 1 functions that are not zero on the span, by the recursion of Cox and de Boor."""
+    """Return the degree + 1 basis functions that are not zero on the span, by the Cox–de Boor recursion."""
     values = np.ones((len(u), 1))
     for p in range(1, degree + 1):
         grown = np.zeros((len(u), p + 1))
         for k in range(p):
-            left, right = places[span + DEGREE - p + 1 + k], places[span + DEGREE + 1 + k]
+            left, right = places[span + SPLINE_DEGREE - p + 1 + k], places[span + SPLINE_DEGREE + 1 + k]
             share = values[:, k] / (right - left)
             grown[:, k] += (right - u) * share
             grown[:, k + 1] += (u - left) * share
@@ -124,11 +131,13 @@ def _values(places: Array, span: npt.NDArray[np.intp], u: Array, degree: int) ->
     return values
 
 
-def _raised(places: Array, span: npt.NDArray[np.intp], values: Array, degree: int) -> Array:
-    """Rates of the functions of a degree from values (or rates) of those one degree lower."""
+def _raise_degree(places: Array, span: npt.NDArray[np.intp], values: Array, degree: int) -> Array:
+    """Return the rates of the basis functions of a degree from values (or rates) of those one degree
+    lower.
+    """
     rates = np.zeros((len(values), degree + 1))
     for k in range(degree):
-        left, right = places[span + DEGREE - degree + 1 + k], places[span + DEGREE + 1 + k]
+        left, right = places[span + SPLINE_DEGREE - degree + 1 + k], places[span + SPLINE_DEGREE + 1 + k]
         share = degree * values[:, k] / (right - left)
         rates[:, k] -= share
         rates[:, k + 1] += share

@@ -46,7 +46,9 @@ _UNIT = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
 
 def character(recording: Recording, *, scale: float, rotations: Rotations, mass: float) -> Model:
-    """The model of a skeleton with z up: a body a bone, a frame a tip, `scale` metres a file unit."""
+    """Build the model of a skeleton with z up: one body for each bone, one frame for each tip, `scale` [m per
+    file unit].
+    """
     bones = recording.bones
     builder = ModelBuilder(name=recording.file)
     masses = segment_masses(bones, mass)
@@ -77,7 +79,7 @@ def character(recording: Recording, *, scale: float, rotations: Rotations, mass:
 
 
 def configurations(recording: Recording, *, scale: float, rotations: Rotations) -> Array:
-    """q (T, nq) of every frame, in the order of the bones, which is the model's."""
+    """Return q (T, nq) of every frame, in the order of the bones, which is that of the model's bodies."""
     parts: list[Array] = []
     start = 0
     for bone in recording.bones:
@@ -93,7 +95,7 @@ def configurations(recording: Recording, *, scale: float, rotations: Rotations) 
 
 
 def _move_order(bone: Bone) -> Iterable[str]:
-    """The axes of the positions as the joint has them: x, y, z where all three are there."""
+    """Return the axes of the position channels in the joint's order: x, y, z if there are three."""
     return "xyz" if len(bone.positions) == 3 else bone.positions
 
 
@@ -114,7 +116,7 @@ def _joint(bone: Bone, rotations: Rotations) -> Joint:
 
 
 def _quaternion(axes: Iterable[str], angles: Iterable[Array]) -> list[Array]:
-    """The quaternion of turns about the frame's own axes, one after the other."""
+    """Return the quaternion of successive rotations about the frame's own axes."""
     q: list[Array] | None = None
     for axis, angle in zip(axes, angles):
         half = 0.5 * angle

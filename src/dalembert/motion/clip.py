@@ -14,7 +14,7 @@ from dalembert.model.checks import is_finite
 from dalembert.model.model import Model
 from dalembert.motion.differentiate import (
     continuous,
-    normalized,
+    normalize_quaternions,
     position_rates,
     velocities_and_accelerations,
 )
@@ -25,8 +25,8 @@ __all__ = ["Clip", "ClipFrame"]
 
 Array = npt.NDArray[np.float64]
 
-EVEN: float = 1e-6
-"""Relative difference of time steps up to which frames count as evenly spaced."""
+MAX_TIME_STEP_VARIATION: float = 1e-6
+"""Largest relative difference of time steps of evenly spaced frames."""
 
 
 class ClipFrame(NamedTuple):
@@ -43,7 +43,7 @@ class ClipFrame(NamedTuple):
 class Clip:
     """A motion of `model`: `time (T,)` [s], `q (T, nq)`, `v (T, nv)`, `a (T, nv)`, all read-only.
 
-    `clip[10:20]` is a clip, `clip[3]` one frame of it; `loop` says whether the file calls it a cycle.
+    `clip[10:20]` is a clip, `clip[3]` one frame of it; `loop` is True if the file marks the motion as cyclic.
     """
 
     model: Model
@@ -72,20 +72,19 @@ class Clip:
     def from_positions(
         cls, model: Model, time: Any, q: Any, *, cutoff: float | None = None, loop: bool = False
     ) -> Clip:
-        """The clip of configurations q (T, nq) at the times (T,) [s].
+        """Build a clip from configurations q (T, nq) at the times (T,) [s].
 
-        v and a follow by splines on the joints' manifolds. `cutoff` [Hz]: q is first passed through a
-        zero-phase low-pass (Butterworth, second order, forward and backward; half of the power is left at
-        the cutoff), which needs evenly spaced frames. Quaternions are filtered by components and made unit
-        again, so that to first order the filter acts on the tangent, whichever way and however often the
-        body turns.
+        v and a are computed by splines on the joints' manifolds. `cutoff` [Hz]: q is first filtered by a
+        zero-phase low-pass (second-order Butterworth, forward and backward; half of the power remains at the
+        cutoff), which requires evenly spaced frames. Quaternions are filtered by components and normalised,
+        which to first order filters on the tangent space.
         """
         t, positions = np.array(time, float), np.array(q, float)
         zeros = np.zeros((len(t), model.nv))
         checked = cls(model, t, positions, zeros, zeros, loop)
-        positions = normalized(model, continuous(model, checked.q))
+        positions = normalize_quaternions(model, continuous(model, checked.q))
         if cutoff is not None and len(t) > 1:
-            positions = normalized(model, low_pass(positions, checked.frame_time, cutoff))
+            positions = normalize_quaternions(model, low_pass(positions, checked.frame_time, cutoff))
         return cls(model, t, positions, *velocities_and_accelerations(model, t, positions), loop)
 
     @property
@@ -104,14 +103,14 @@ class Clip:
         steps = np.diff(self.time)
         if not len(steps):
             raise ArgumentError(f"a clip of {len(self)} frames has no time between frames")
-        if np.ptp(steps) > EVEN * float(steps.mean()):
+        if np.ptp(steps) > MAX_TIME_STEP_VARIATION * float(steps.mean()):
             raise ArgumentError(
                 f"the frames are {steps.min():.6g} to {steps.max():.6g} s apart; resample(dt) evens them"
             )
         return float(steps.mean())
 
     def at(self, time: Any) -> Clip:
-        """The clip at other times (m,) [s] within its own: cubic between frames, equal to it at its
+        """Return the clip interpolated at times (m,) [s] within its own: cubic between frames, exact at
         frames.
         """
         t = np.atleast_1d(np.array(time, float))
@@ -127,10 +126,12 @@ class Clip:
         q = hermite(self.time, self.q, position_rates(self.model, self.q, self.v), inside)
         v = hermite(self.time, self.v, self.a, inside)
         a = hermite(self.time, self.a, spline_slopes(self.time, self.a), inside)
-        return Clip(self.model, inside, normalized(self.model, q), v, a, self.loop)
+        return Clip(self.model, inside, normalize_quaternions(self.model, q), v, a, self.loop)
 
     def resample(self, dt: float) -> Clip:
-        """The clip with a frame every dt [s] from its first frame on; to fewer frames, low-pass it first."""
+        """Return the clip with a frame every dt [s] from its first frame on; low-pass it first to reduce the
+        frame rate.
+        """
         if not (is_finite(dt) and dt > 0.0):
             raise ArgumentError(f"resample: dt is {dt!r}; give a positive time [s]")
         steps = math.floor(self.duration / dt + 1e-6)

@@ -1,22 +1,23 @@
 """The torque energy of motions with closed loops, and its gradient.
 
-Loop joints and contacts push with K^T lambda, whatever lambda; the joints have to give the rest,
+Loop joints and contacts exert the forces K^T lambda for any lambda; the joints have to provide the rest,
 
     s = ID(q, v, a) - K^T lambda                                                                     (1)
 
-Joints without motor, u, can give nothing: as far as loops can carry them, s_u = 0. Among all lambda that do
-so, those count that make the price sum of c_i s_i^2 of the motors a least:
+Joints without motor, u, provide nothing: as far as loops can carry them, s_u = 0. Among all lambda with this
+property, those are chosen that minimise the cost sum of c_i s_i^2 of the motors:
 
     [K_a C_a K_a^T   K_u] [lambda]   [K_a C_a tau_a]
     [K_u^T           Pi ] [nu    ] = [tau_u        ]                                                 (2)
 
-Pi projects onto the motions of u that K_u leaves free; there s_u = Pi tau_u remains and is paid for. With
-w_a = 2 C_a s_a and w_u = -2 (nu - s_u) + 2 c_u s_u, which obeys K w = 0, a change of lambda changes nothing,
-and the gradient of the price is that of
+Pi projects onto the motions of u that K_u leaves free; there s_u = Pi tau_u remains and is part of the cost.
+With w_a = 2 C_a s_a and w_u = -2 (nu - s_u) + 2 c_u s_u, which satisfies K w = 0, a change of lambda has no
+effect, and the gradient of the cost is that of
 
     w . s + eta . K_u s_u,    K_u^T eta = -2 (nu - s_u)                                              (3)
 
-with w, lambda, eta and the s_u of the last term as given: that loops carry what they can says K_u s_u = 0.
+with w, lambda, eta and the s_u of the last term held constant; the last term is the condition K_u s_u = 0
+that loops carry all they can.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from dalembert.model.model import Model
 from dalembert.motion.bspline import ORDER, SplinePoints, gauss_points
 from dalembert.motion.closed_path import ClosedPath, Closure, closed_model, kernel_inputs
 from dalembert.motion.configuration_spline import Controls
-from dalembert.motion.torque_energy import POINTS, gathered
+from dalembert.motion.torque_energy import GAUSS_POINTS_PER_SPAN, assemble_gradient
 from dalembert.scalar import Scalar
 from dalembert.spatial import Force
 
@@ -44,22 +45,24 @@ __all__ = ["ClosedMotion", "ClosedTorqueEnergy"]
 
 Array = npt.NDArray[np.float64]
 
-RIDGE: Final = 1e-12
-"""Of the diagonal of (2), for loops that share a load in many ways."""
+RELATIVE_REGULARIZATION: Final = 1e-12
+"""Added to the diagonal of (2), relative to its largest entry, for statically indeterminate loops."""
 
-LOOSE: Final = 1e-12
-"""Of the greatest eigenvalue of K_u^T K_u: motions of joints without motor that loops leave free."""
+NULL_SPACE_TOLERANCE: Final = 1e-12
+"""Relative eigenvalue of K_u^T K_u below which loops leave a motion of joints without motor free."""
 
-TETHER: Final = 1e3
-"""The price of a shift by that of accelerations: limits are kept to about 3e-4 rad; 1e2 leaves 8e-3 rad."""
+SHIFT_COST_RATIO: Final = 1e3
+"""Cost of a shift relative to that of accelerations. Limits hold to about 3e-4 rad; 1e2 gives 8e-3 rad."""
 
-OPEN: Final = 1e-6
-"""Metres and radians beyond which a motion counts as one whose loops could not be closed."""
+MAX_LOOP_ERROR: Final = 1e-6
+"""Loop error [m or rad] above which the loops of a motion count as not closed."""
 
 
 class ClosedMotion(NamedTuple):
-    """At m times: q, v, a, forces s (…, m, nv) of the joints, lambda and eta (…, m, n), w and, nothing but
-    s_u, `left` (…, m, nv).
+    """A closed motion at m times.
+
+    q, v, a; forces s (…, m, nv) of the joints; multipliers lambda and eta (…, m, n); w; and `left`, which
+    holds s_u and zeros elsewhere (…, m, nv).
     """
 
     q: Array
@@ -74,9 +77,9 @@ class ClosedMotion(NamedTuple):
 
 @final
 class ClosedTorqueEnergy:
-    """The price of closed motions: of forces, of accelerations, and a little of the shift.
+    """The cost of closed motions: of forces, of accelerations and of the shift.
 
-    `unpowered`: places in v of joints without motor.
+    `prices (nv,)`: the weights c_i; `unpowered`: indices in v of joints without motor.
     """
 
     def __init__(
@@ -90,7 +93,7 @@ class ClosedTorqueEnergy:
         unpowered: npt.NDArray[np.intp],
     ) -> None:
         self.path, self.model = path, path.spline.model
-        self.points, self._shares = gauss_points(knots, duration, POINTS)
+        self.points, self._quadrature = gauss_points(knots, duration, GAUSS_POINTS_PER_SPAN)
         self._N = path.directions(self.points)
         self._prices, self._smoothness = prices, smoothness
         self._unpowered = unpowered[prices[unpowered] > 0.0]
@@ -104,18 +107,20 @@ class ClosedTorqueEnergy:
         self._worst = 1e3 * (1.0 + abs(self(path.controls)))
 
     def __call__(self, controls: Controls) -> float:
-        """The price."""
+        """Return the cost of the motion."""
         closure = self.path.close(controls, self.points, self._N)
         return float(self._price(self.motion(controls, self.points, closure), closure.shift))
 
     def torque_energy(self, controls: Controls) -> float:
-        """The integral of sum c s^2 alone."""
+        """Return the integral of sum c s^2 without the other costs."""
         closure = self.path.close(controls, self.points, self._N)
         forces = self.motion(controls, self.points, closure).forces
-        return float(self._shares @ (forces**2 @ self._prices))
+        return float(self._quadrature @ (forces**2 @ self._prices))
 
     def with_gradient(self, controls: Controls) -> tuple[Array, Array]:
-        """The price and its gradient, of the shape of the control values; of many motions at once as well."""
+        """Return the cost and its gradient, of the shape of the control values, for one motion or a batch of
+        motions.
+        """
         closure = self.path.close(controls, self.points, self._N)
         state = self.motion(controls, self.points, closure)
         arguments = self.path.arguments(controls, self.points, closure.shift)
@@ -133,18 +138,20 @@ class ClosedTorqueEnergy:
                 pull += _onto(N_rate, total[..., ORDER + 1, :]) + _onto(N_second, total[..., ORDER + 2, :])
             loads[..., order, self.path.rows] = -_onto(closure.inverse, pull)
             total = rates + self._by_loops(*arguments, loads, check="off")
-        gradient = gathered(controls, total[..., :ORDER, :], self._shares)
-        closed = closure.gap.max(axis=-1) < OPEN
+        gradient = assemble_gradient(controls, total[..., :ORDER, :], self._quadrature)
+        closed = closure.gap.max(axis=-1) < MAX_LOOP_ERROR
         price = np.where(closed, self._price(state, closure.shift), self._worst)
         return price, np.where(closed[..., None, None], gradient, 0.0)
 
     def motion(self, controls: Controls, points: SplinePoints, closure: Closure) -> ClosedMotion:
-        """The motion and its forces (2)."""
+        """Return the motion and its forces by (2)."""
         q, v, a, tau, K = self._state(*self.path.arguments(controls, points, closure.shift), check="off")
-        return ClosedMotion(q, v, a, *self._shared(tau, K))
+        return ClosedMotion(q, v, a, *self._distribute_forces(tau, K))
 
     def loop_forces(self, motion: ClosedMotion) -> Array:
-        """(m, loops, 6): moment about the world's origin and force on the successor of each loop joint."""
+        """Return the moment about the world's origin and the force on the successor of each loop joint (m,
+        loops, 6).
+        """
         path = self.path
         closed = closed_model(self.model, path.contacts, path.contacts.places.tolist())
         q = list(motion.q.T)
@@ -165,8 +172,8 @@ class ClosedTorqueEnergy:
                 result[:, k, i] = x
         return result
 
-    def _shared(self, tau: Array, K: Array) -> tuple[Array, Array, Array, Array, Array]:
-        """s, lambda, w, eta and s_u of (2) and (3)."""
+    def _distribute_forces(self, tau: Array, K: Array) -> tuple[Array, Array, Array, Array, Array]:
+        """Solve (2) and (3) for s, lambda, w, eta and s_u."""
         u, rows = self._unpowered, self.path.rows
         prices = self._prices.copy()
         prices[u] = 0.0
@@ -177,10 +184,10 @@ class ClosedTorqueEnergy:
         A = np.zeros((*tau.shape[:-1], size, size))
         A[..., :r, :r] = weighed @ np.swapaxes(own, -1, -2)
         diagonal = np.einsum("...ii->...i", A)[..., :r]
-        diagonal += RIDGE * diagonal.max(axis=-1, keepdims=True)
+        diagonal += RELATIVE_REGULARIZATION * diagonal.max(axis=-1, keepdims=True)
         A[..., :r, r:] = across
         A[..., r:, :r] = np.swapaxes(across, -1, -2)
-        loose, inverse = _loose(across)
+        loose, inverse = _null_space_projector(across)
         A[..., r:, r:] = loose
         right = np.concatenate([(weighed @ tau[..., None])[..., 0], tau[..., u]], axis=-1)
         found = np.linalg.solve(A, right[..., None])[..., 0]
@@ -198,42 +205,46 @@ class ClosedTorqueEnergy:
     def _price(self, state: ClosedMotion, shift: Array) -> Array:
         squares = state.forces**2 + self._smoothness**2 * state.a**2
         tether = self._tether * np.sum(shift[..., 0, :] ** 2, axis=-1)
-        price: Array = (squares @ self._prices + tether) @ self._shares
+        price: Array = (squares @ self._prices + tether) @ self._quadrature
         return price
 
     def _price_of_shift(self, h: float) -> float:
-        """Of |delta|^2, so that of all splines of which a motion is the shift the nearest counts.
+        """Return the weight of |delta|^2, which selects the nearest of all splines that give the same motion.
 
-        Much more than the accelerations cost that undo a shift within one span: limits are bounds of splines,
-        and a motion shall not leave them by way of its shift.
+        It is much larger than the cost of the accelerations that undo a shift within one span: limits bound
+        the splines, and a motion must not leave them by its shift.
         """
         controls = self.path.controls
         closure = self.path.close(controls, self.points, self._N)
         M = mass_matrix(self.model, self.motion(controls, self.points, closure).q, check="off")
         squares = np.einsum("i,tij->tj", self._prices, M * M) + self._prices * self._smoothness**2
-        return TETHER * float(np.median(squares)) / h**4
+        return SHIFT_COST_RATIO * float(np.median(squares)) / h**4
 
 
-def _loose(K: Array) -> tuple[Array, Array]:
-    """Pi (…, u, u), onto the null space of K (…, r, u), and the pseudo-inverse of K^T K."""
+def _null_space_projector(K: Array) -> tuple[Array, Array]:
+    """Return the projector Pi (…, u, u) onto the null space of K (…, r, u), and the pseudo-inverse of
+    K^T K.
+    """
     normal = np.swapaxes(K, -1, -2) @ K
     if not K.shape[-1]:
         return normal, normal
     sizes, ways = np.linalg.eigh(normal)
-    free = sizes <= LOOSE * sizes[..., -1:]
+    free = sizes <= NULL_SPACE_TOLERANCE * sizes[..., -1:]
     inverse = np.where(free, 0.0, 1.0 / np.where(free, 1.0, sizes))
     back = np.swapaxes(ways, -1, -2)
     return (ways * free[..., None, :]) @ back, (ways * inverse[..., None, :]) @ back
 
 
 def _onto(rows: Array, x: Array) -> Array:
-    """rows^T x, of matrices (…, n, m) and vectors (…, n)."""
+    """Return rows^T x for matrices (…, n, m) and vectors (…, n)."""
     product: Array = (x[..., None, :] @ rows)[..., 0, :]
     return product
 
 
 def _kernels(path: ClosedPath) -> tuple[Any, Any, Any]:
-    """State and forces; the gradients of the price and of the loops' equations, by values and shift."""
+    """Compile the state and forces, and the gradients of the cost and of the loop equations by values and
+    shift.
+    """
     spline, contacts = path.spline, path.contacts
     model = spline.model
     inputs = kernel_inputs(spline, contacts)

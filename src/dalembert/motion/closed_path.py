@@ -1,23 +1,23 @@
-"""Splines whose loops are closed at every time, not at some points only.
+"""Splines whose loops are closed at every time, not only at some points.
 
-A spline z(t) in the space of all coordinates keeps loops closed nowhere but where one asks for it. So it is
-shifted, along directions N(t) that are chosen once, until the loops are closed:
+A spline z(t) in the space of all coordinates does not keep loops closed. So it is shifted along directions
+N(t), chosen once, until the loops are closed:
 
     q(t) = z(t) + delta(t),    delta = N mu,    phi(q) = 0                                           (1)
 
-mu follows by Newton's method at each time, and its rates from what the loops demand of v and a,
+mu follows by Newton's method at each time, and its rates from the velocity and acceleration constraints,
 
     K v = 0,    K a = k,    delta' = N mu' + N' mu,    delta'' = N mu'' + 2 N' mu' + N'' mu          (2)
 
-with one matrix, A = K dv/d(delta') N, in all three. v and a are the rates of q exactly, and the whole is a
-smooth function of the control values of z, whose gradient is taken through (1) and (2) backward: with lambda
-for the constraints and G = (dE/d delta, dE/d delta', dE/d delta'')
+with one matrix, A = K dv/d(delta') N, in all three. v and a are the exact rates of q, and q is a smooth
+function of the control values of z. Its gradient is taken through (1) and (2) in reverse: with lambda for the
+constraints and G = (dE/d delta, dE/d delta', dE/d delta'')
 
     A^T lambda_2 = -N^T G_2,   A^T lambda_1 = -(N^T G_1 + 2 N'^T G_2),
     A^T lambda_0 = -(N^T G_0 + N'^T G_1 + N''^T G_2)                                                 (3)
 
-where G counts the lambda found before. The columns of N are a spline through K^T of the first motion, along
-which the loops are closed by the shortest way.
+where G includes the lambda found before. The columns of N are a spline through K^T of the initial motion,
+along which the loops close by the shortest way.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ __all__ = ["CONTACT", "ClosedPath", "Closure", "Contacts", "closed_model", "kern
 Array = npt.NDArray[np.float64]
 
 CONTACT: Final = "contact of "
-"""Before a frame's name, the name of the loop joint that holds it."""
+"""Prefix that makes a frame's name the name of the loop joint that holds it."""
 
-CLOSED: Final = 1e-12
-"""Metres and radians to which loops are closed."""
+LOOP_TOLERANCE: Final = 1e-12
+"""Loop error [m or rad] at which Newton's method ends."""
 
-STEPS: Final = 25
-"""Of Newton's method; two or three are usual."""
+MAX_NEWTON_STEPS: Final = 25
+"""Largest number of steps of Newton's method; two or three are usual."""
 
 LONGEST_STEP: Final = 0.5
-"""Of one coordinate in one step [rad, m]."""
+"""Largest change of a coordinate in one step [rad, m]."""
 
-INDEPENDENT: Final = 1e-5
-"""Of its length: how far a row of K must stand out of the others to be no consequence of them."""
+INDEPENDENCE_TOLERANCE: Final = 1e-5
+"""Least distance of an independent row of K from the span of the others, relative to its length."""
 
-FITS: Final = 6
-"""How often the spline is brought near to where its loops are closed, before the search."""
+INITIAL_FITS: Final = 6
+"""Number of times the initial spline is fitted to closed loops before the optimisation."""
 
 
 class Contacts(NamedTuple):
@@ -71,7 +71,7 @@ class Contacts(NamedTuple):
 
 
 class Closure(NamedTuple):
-    """At m times: shift (…, m, 3, nv), A^-1 (…, m, r, r) of (2), how far loops are open (…, m) [rad or m]."""
+    """The shift (…, m, 3, nv) at m times, A^-1 (…, m, r, r) of (2), and the loop error (…, m) [rad or m]."""
 
     shift: Array
     inverse: Array
@@ -79,7 +79,7 @@ class Closure(NamedTuple):
 
 
 def closed_model(model: Model, contacts: Contacts, places: Sequence[Any]) -> Model:
-    """The model with a loop joint for each contact, from its place in the world; also while tracing."""
+    """Return the model with a loop joint to the world for each contact at its place; places may be traced."""
     loops = list(model.loops)
     for name, joint, place in zip(contacts.names, contacts.joints, places, strict=True):
         frame = model.frame(name)
@@ -90,7 +90,9 @@ def closed_model(model: Model, contacts: Contacts, places: Sequence[Any]) -> Mod
 
 
 def kernel_inputs(spline: ConfigurationSpline, contacts: Contacts) -> dict[str, int | tuple[int, ...]]:
-    """Shapes of what describes one time: six control values and the shift, anchors, weights, places."""
+    """Return the shapes of the kernels' inputs at one time: six control values and the shift, anchors,
+    weights, places.
+    """
     return {
         "values": (ORDER + 3, spline.model.nv),
         "anchors": (ORDER, spline.turns, 4),
@@ -101,9 +103,9 @@ def kernel_inputs(spline: ConfigurationSpline, contacts: Contacts) -> dict[str, 
 
 @final
 class ClosedPath:
-    """The closed motions of a model on a spline with that many knots over a duration [s].
+    """The closed motions of a model on a spline with `knots` knots over a duration [s].
 
-    `controls`: a first motion, brought to closed loops as nearly as its spline can; `free (n, nv)`: the
+    `controls`: an initial motion, fitted to closed loops as well as its spline allows; `free (n, nv)`: the
     control values that may vary; `held (nv,)`: coordinates that no shift may move.
     """
 
@@ -129,7 +131,7 @@ class ClosedPath:
         weights = np.zeros((len(window), len(controls.values)))
         np.put_along_axis(weights, window, points.weights[:, 0], axis=1)
         values = controls.values.copy()
-        for _ in range(FITS):
+        for _ in range(INITIAL_FITS):
             shift, D = self._nearest(Controls(values, controls.anchors), points)
             for j in np.flatnonzero(~held):
                 own = free[:, j]
@@ -143,31 +145,31 @@ class ClosedPath:
         self._N = fitted.reshape(-1, *N.shape[1:])
 
     def arguments(self, controls: Controls, points: SplinePoints, shift: Array) -> list[Array]:
-        """What kernels take, in the order of `kernel_inputs`."""
+        """Return the arguments of the kernels, in the order of `kernel_inputs`."""
         window = points.first[:, None] + np.arange(ORDER)
         values = np.concatenate([controls.values[..., window, :], shift], axis=-2)
         return [values, controls.anchors[window], points.weights, self.contacts.places]
 
     def directions(self, points: SplinePoints) -> Array:
-        """N, N' and N'' (m, 3, nv, r)."""
+        """Return N, N' and N'' (m, 3, nv, r) at the points."""
         window = points.first[:, None] + np.arange(ORDER)
         found: Array = np.einsum("mok,mkvr->movr", points.weights, self._N[window], optimize=True)
         return found
 
     def close(self, controls: Controls, points: SplinePoints, directions: Array) -> Closure:
-        """(1) and (2), at some times and with the directions there; of many motions (…, n, nv) at once."""
-        arguments = self.arguments(controls, points, self._unshifted(controls, points))
+        """Solve (1) and (2) at the points with the directions there, for one motion or a batch (…, n, nv)."""
+        arguments = self.arguments(controls, points, self._zero_shift(controls, points))
         shift = arguments[0][..., ORDER:, :]
         N, N_rate, N_second = (directions[:, order] for order in range(3))
         rows = self.rows
         mu = np.zeros((*shift.shape[:-2], len(rows)))
-        for _ in range(STEPS):
+        for _ in range(MAX_NEWTON_STEPS):
             error, D = self._closing(*arguments, check="off")
             A = D[..., rows, :] @ N
-            if not np.abs(error[..., rows]).max(initial=0.0) > CLOSED:
+            if not np.abs(error[..., rows]).max(initial=0.0) > LOOP_TOLERANCE:
                 break
             step = _times(np.linalg.inv(A), error[..., rows])
-            mu -= step * _within(_times(N, step))
+            mu -= step * _step_fraction(_times(N, step))
             shift[..., 0, :] = _times(N, mu)
         inverse = np.linalg.inv(A)
         shift[..., 1, :] = _times(N_rate, mu)
@@ -177,20 +179,22 @@ class ClosedPath:
         shift[..., 2, :] -= _times(N, _times(inverse, self._rates(*arguments, check="off")[1][..., rows]))
         return Closure(shift.copy(), inverse, np.abs(error).max(axis=-1, initial=0.0))
 
-    def _unshifted(self, controls: Controls, points: SplinePoints) -> Array:
+    def _zero_shift(self, controls: Controls, points: SplinePoints) -> Array:
         return np.zeros((*controls.values.shape[:-2], len(points.time), 3, self.spline.model.nv))
 
     def _nearest(self, controls: Controls, points: SplinePoints) -> tuple[Array, Array]:
-        """The shift (m, nv) by shortest steps to closed loops, and D = K dv/d(delta') (m, n, nv) there."""
-        arguments = self.arguments(controls, points, self._unshifted(controls, points))
+        """Return the shift (m, nv) that closes the loops by shortest steps, and D = K dv/d(delta') (m, n, nv)
+        there.
+        """
+        arguments = self.arguments(controls, points, self._zero_shift(controls, points))
         held = arguments[0][:, ORDER:]
-        for _ in range(2 * STEPS):
+        for _ in range(2 * MAX_NEWTON_STEPS):
             error, D = self._closing(*arguments, check="off")
             D = D * self._moving
             if not np.abs(error).max(initial=0.0) > 1e-10:
                 break
             step = _times(np.linalg.pinv(D, rcond=1e-7), error)
-            held[:, 0] -= step * _within(step)
+            held[:, 0] -= step * _step_fraction(step)
         gap = np.abs(error).max(axis=1, initial=0.0)
         worst = int(np.argmax(gap))
         if not gap[worst] <= 1e-6:
@@ -223,7 +227,7 @@ def _kernels(spline: ConfigurationSpline, contacts: Contacts) -> tuple[Any, Any]
 
 
 def _independent_rows(D: Array) -> npt.NDArray[np.intp]:
-    """Rows of D (m, n, nv) that at every one of m times depend on no others, and of which these consist."""
+    """Return the largest set of rows of D (m, n, nv) that are linearly independent at each of the m times."""
     rest = D.copy()
     lengths = np.linalg.norm(D, axis=2).max(axis=0, initial=0.0)
     scale = np.where(lengths > 0.0, lengths, 1.0)
@@ -231,13 +235,13 @@ def _independent_rows(D: Array) -> npt.NDArray[np.intp]:
     for _ in range(min(D.shape[1:])):
         left = np.linalg.norm(rest, axis=2) / scale
         best = int(np.argmax(left.min(axis=0)))
-        if left[:, best].min() < INDEPENDENT:
+        if left[:, best].min() < INDEPENDENCE_TOLERANCE:
             break
         rows.append(best)
         way = rest[:, best] / np.linalg.norm(rest[:, best], axis=1, keepdims=True)
         rest -= _times(rest, way)[:, :, None] * way[:, None, :]
     left = np.linalg.norm(rest, axis=2) / scale
-    if left.max(initial=0.0) > INDEPENDENT:
+    if left.max(initial=0.0) > INDEPENDENCE_TOLERANCE:
         raise StateError(
             "transition: loops pass a place where they bind fewer freedoms than elsewhere, a dead centre or "
             "a stretched leg with a fixed root; go around it, or let the root move"
@@ -245,8 +249,8 @@ def _independent_rows(D: Array) -> npt.NDArray[np.intp]:
     return np.array(sorted(rows), np.intp)
 
 
-def _within(step: Array) -> Array:
-    """What part of a step of coordinates is not too long (…, 1)."""
+def _step_fraction(step: Array) -> Array:
+    """Return the fraction (…, 1) of a step of coordinates that respects the largest step."""
     longest = np.abs(step).max(axis=-1, keepdims=True, initial=0.0)
     part: Array = np.minimum(1.0, LONGEST_STEP / np.maximum(longest, 1e-300))
     return part

@@ -28,7 +28,7 @@ import numpy.typing as npt
 from dalembert.errors import ArgumentError
 from dalembert.model.joints import Composite, Free, Joint, Planar, Spherical
 from dalembert.model.model import Model
-from dalembert.motion.bspline import DEGREE, ORDER, SplinePoints, second_step, smoothest
+from dalembert.motion.bspline import ORDER, SPLINE_DEGREE, SplinePoints, second_step, smoothest_controls
 from dalembert.scalar import Scalar
 from dalembert.spatial import Mat3, Vec3
 from dalembert.spatial.exponential import (
@@ -64,7 +64,7 @@ class Controls(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A joint, or a member of a composite joint: where it stands in q, in v and among the rotations."""
+    """A joint or a member of a composite joint, with its slices of q and v and its index among rotations."""
 
     joint: Joint
     q: slice
@@ -74,7 +74,7 @@ class _Part(NamedTuple):
 
 @final
 class ConfigurationSpline:
-    """The splines of a model's configurations."""
+    """Splines of a model's configurations."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -95,10 +95,10 @@ class ConfigurationSpline:
         """Rows of anchors: one a rotation; where there is none, one that nothing uses."""
         plain = [range(part.v.start, part.v.stop) for part in self.parts if _is_plain(part.joint)]
         self.plain = np.array([k for places in plain for k in places], np.intp)
-        """Places in v of the coordinates that are splines themselves."""
+        """Indices in v of the coordinates that are splines themselves."""
         places_q = [range(p.q.start, p.q.stop) for p in self.parts if _is_plain(p.joint)]
         self.plain_q = np.array([k for places in places_q for k in places], np.intp)
-        """Their places in q."""
+        """Indices of these coordinates in q."""
 
     def motion(
         self,
@@ -107,7 +107,7 @@ class ConfigurationSpline:
         weights: Weights,
         shift: Shift | None = None,
     ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
-        """q, v, a at one time, from control values (6, nv), anchors (6, rotations, 4), weights (3, 6).
+        """Return q, v, a at one time from control values (6, nv), anchors (6, rotations, 4), weights (3, 6).
 
         `shift` (3, nv): numbers delta, delta' and delta'' that are added to splines, in the order of v;
         rotations are turned further about their axes x, y and z, R exp(delta_x x) exp(delta_y y)
@@ -131,7 +131,7 @@ class ConfigurationSpline:
         shift: Sequence[Scalar],
         K: Sequence[Sequence[Scalar]],
     ) -> list[list[Scalar]]:
-        """K dv/d(delta') (n, nv), of rows K (n, nv) of velocities, at a shift delta (nv)."""
+        """Return K dv/d(delta') (n, nv) for rows K (n, nv) of velocity constraints, at a shift delta (nv)."""
         result: list[list[Scalar]] = [[0.0] * self.model.nv for _ in K]
         for part in self.parts:
             own, turns = _own(part, values, anchors)
@@ -146,8 +146,8 @@ class ConfigurationSpline:
                     row[part.v.start + j] = _sum(given[part.v], column)
         return result
 
-    def sampled(self, controls: Controls, points: SplinePoints) -> tuple[Array, Array, Array]:
-        """q (m, nq), v and a (m, nv) at many times."""
+    def sample(self, controls: Controls, points: SplinePoints) -> tuple[Array, Array, Array]:
+        """Return q (m, nq), v and a (m, nv) at the times of the points."""
         count = len(points.time)
         window = points.first[:, None] + np.arange(ORDER)
         values = np.moveaxis(controls.values[window], 0, -1)
@@ -161,17 +161,17 @@ class ConfigurationSpline:
         return np.ascontiguousarray(q), np.ascontiguousarray(v), np.ascontiguousarray(a)
 
     def between(self, knots: int, duration: float, start: Sequence[Array], end: Sequence[Array]) -> Controls:
-        """A first motion between two states (q, v) or (q, v, a): plain splines as smooth as can be, rotations
-        so in the rotation vector seen from the start.
+        """Return an initial motion between two states (q, v) or (q, v, a): the smoothest splines, for
+        rotations in the rotation vector relative to the start.
         """
         h = duration / (knots - 1)
-        count = knots + DEGREE - 1
+        count = knots + SPLINE_DEGREE - 1
         controls = Controls(
             np.zeros((count, self.model.nv)), np.tile([1.0, 0.0, 0.0, 0.0], (count, self.turns, 1))
         )
         for part in self.parts:
             first, last = (_rates(part, *state) for state in (start, end))
-            controls.values[:, part.v] = smoothest(knots, duration, first, last)
+            controls.values[:, part.v] = smoothest_controls(knots, duration, first, last)
             if isinstance(part.joint, Spherical | Free):
                 at = 3 if isinstance(part.joint, Free) else 0
                 ends = [[float(x) for x in state[0][part.q][at : at + 4]] for state in (start, end)]
@@ -181,13 +181,13 @@ class ConfigurationSpline:
 
 
 def _own(part: _Part, values: Sequence[Any], anchors: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """The control values of a part, and the anchors of its rotation."""
+    """Return the control values of a part, and the anchors of its rotation."""
     turns = [row[part.turn] for row in anchors] if isinstance(part.joint, Spherical | Free) else []
     return [row[part.v] for row in values], turns
 
 
 def _members(joint: Joint, q: int, v: int) -> Iterator[tuple[Joint, int, int]]:
-    """A joint and where it begins in q and v, or the joints of which a composite one consists."""
+    """Yield a joint with its first index in q and v, or the members of a composite joint."""
     if not isinstance(joint, Composite):
         yield joint, q, v
         return
@@ -197,7 +197,7 @@ def _members(joint: Joint, q: int, v: int) -> Iterator[tuple[Joint, int, int]]:
 
 
 def _is_plain(joint: Joint) -> bool:
-    """Whether dq/dt = v, asked of the joint at a place that is nothing special."""
+    """Return whether dq/dt = v, tested at one generic position."""
     if joint.nq != joint.nv:
         return False
     q, v = [0.3 + 0.1 * k for k in range(joint.nq)], [0.7 - 0.2 * k for k in range(joint.nv)]
@@ -233,7 +233,7 @@ def _motion(
 def _turning(
     values: list[Any], anchors: list[Any], weights: Weights, shift: Shift | None
 ) -> tuple[list[Scalar], Vec3, Vec3]:
-    """The quaternion, omega and alpha of (1), (2) and (3)."""
+    """Return the quaternion, omega and alpha by (1), (2) and (3)."""
     controls = [
         quaternion_product(anchor, quaternion_exp(Vec3(*phi))) for anchor, phi in zip(anchors, values)
     ]
@@ -242,16 +242,16 @@ def _turning(
     for j in range(1, len(controls)):
         s, rate, second = (_total(row[j:]) for row in weights)
         d = quaternion_difference(controls[j - 1], controls[j])
-        turn, omega, alpha = _turned(turn, omega, alpha, d, s, rate, second)
+        turn, omega, alpha = _multiply_exponential(turn, omega, alpha, d, s, rate, second)
     for axis, own in zip(_AXES, zip(*shift) if shift is not None else ()):
-        turn, omega, alpha = _turned(turn, omega, alpha, axis, *own)
+        turn, omega, alpha = _multiply_exponential(turn, omega, alpha, axis, *own)
     return turn, omega, alpha
 
 
-def _turned(
+def _multiply_exponential(
     turn: list[Scalar], omega: Vec3, alpha: Vec3, d: Vec3, s: Scalar, rate: Scalar, second: Scalar
 ) -> tuple[list[Scalar], Vec3, Vec3]:
-    """A rotation and its rates with one more factor exp(s d)."""
+    """Multiply a rotation by one more factor exp(s d); return it with its rates, by (2) and (3)."""
     factor = quaternion_exp(d * s)
     A = rotation_of_quaternion(factor)
     omega, alpha = A.transposed_times(omega), A.transposed_times(alpha)
@@ -260,13 +260,15 @@ def _turned(
 
 
 def _in_body(R: Mat3, omega: Vec3, rate: Vec3, second: Vec3) -> tuple[Vec3, Vec3]:
-    """v = R^T p' and dv/dt = R^T p'' - omega x v."""
+    """Return v = R^T p' and dv/dt = R^T p'' - omega x v."""
     velocity = R.transposed_times(rate)
     return velocity, R.transposed_times(second) - omega.cross(velocity)
 
 
 def _rates(part: _Part, q: Array, v: Array, a: Array | None = None) -> Array:
-    """x, x' and x'' (2 or 3, nv) of a joint's splines at an end; zeros, omega and alpha of rotations."""
+    """Return x, x' and x'' (2 or 3, nv) of a joint's splines at an end; for rotations zeros, omega and
+    alpha.
+    """
     joint = part.joint
     own = [q[part.q], v[part.v]] + ([] if a is None else [a[part.v]])
     if isinstance(joint, Spherical):
@@ -290,11 +292,13 @@ def _rates(part: _Part, q: Array, v: Array, a: Array | None = None) -> Array:
 def _turns(
     knots: int, duration: float, h: float, ends: Sequence[list[float]], start: Array, end: Array
 ) -> Array:
-    """Control rotations (n, 4) from one quaternion to another, with omega and perhaps alpha at the ends."""
+    """Return control rotations (n, 4) from one quaternion to another with given omega, and optionally alpha,
+    at the ends.
+    """
     start_q, end_q = ends
     phi = quaternion_difference(start_q, end_q)
     last = np.array([list(phi), list(so3_right_jacobian_inverse(phi) @ Vec3(*end[1]))], float)
-    vectors = smoothest(knots, duration, np.array([np.zeros(3), start[1]]), last)
+    vectors = smoothest_controls(knots, duration, np.array([np.zeros(3), start[1]]), last)
     turns = np.array([quaternion_product(start_q, quaternion_exp(Vec3(*row))) for row in vectors], float)
     forward, backward = _steps(h, start), _steps(-h, end)
     turns[0] = start_q
@@ -307,18 +311,20 @@ def _turns(
 
 
 def _steps(h: float, given: Array) -> list[Vec3]:
-    """The first turn, or the first two, from an end inward; each in the coordinates of the turn before."""
-    first = h / DEGREE * given[1]
+    """Return the first one or two rotation steps from an end inward, each in the coordinates of the step
+    before.
+    """
+    first = h / SPLINE_DEGREE * given[1]
     steps = [Vec3(*first)]
     if len(given) == 3:
         second = Vec3(*second_step(h, first, given[2]))
         # Seen from the start the second turn is in the coordinates after the first already; from the end it
         # is d in the end's coordinates that (3) speaks of.
-        steps.append(second if h > 0.0 else _turned_back(steps[0], second))
+        steps.append(second if h > 0.0 else _rotate_back(steps[0], second))
     return steps
 
 
-def _turned_back(first: Vec3, second: Vec3) -> Vec3:
+def _rotate_back(first: Vec3, second: Vec3) -> Vec3:
     inverse = quaternion_conjugate(quaternion_exp(first))
     turned: Vec3 = rotation_of_quaternion(inverse) @ second
     return turned

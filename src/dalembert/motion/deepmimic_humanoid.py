@@ -18,7 +18,7 @@ from dalembert.model.model import WORLD_NAME, Model
 from dalembert.model.shapes import Box, Capsule, Solid, Sphere
 from dalembert.spatial import Mat3, Transform, Vec3
 
-__all__ = ["HEIGHT", "MASS", "deepmimic_configurations", "deepmimic_humanoid"]
+__all__ = ["PUBLISHED_HEIGHT", "PUBLISHED_MASS", "deepmimic_configurations", "deepmimic_humanoid"]
 
 Array = npt.NDArray[np.float64]
 Point = tuple[float, float, float]
@@ -50,23 +50,26 @@ _LIMBS: Final = {
 }
 """The limbs at the right side; at the left, z changes its sign."""
 
-MASS: Final = 45.0
-HEIGHT: Final = 0.421546 + 0.40987 + 0.05 + 0.236151 + 0.223894 + 0.175 + 0.1025
-"""From the soles to the top of the head, standing [m]."""
+PUBLISHED_MASS: Final = 45.0
+"""Mass of the character [kg]."""
+PUBLISHED_HEIGHT: Final = 0.421546 + 0.40987 + 0.05 + 0.236151 + 0.223894 + 0.175 + 0.1025
+"""Height of the standing character from the soles to the top of the head [m]."""
 
 
 def deepmimic_humanoid(clip: DeepMimicClip, *, scale: float, mass: float) -> Model:
-    """The character, `scale` times as large and of `mass` [kg] in all; wrists are fixed to the forearms."""
+    """Build the character, `scale` times the published size and of `mass` [kg]; wrists are fixed to the
+    forearms.
+    """
     builder = ModelBuilder(name=clip.file)
-    _add(builder, "root", _ROOT, scale, mass / MASS)
-    _add(builder, "chest", _CHEST, scale, mass / MASS)
-    _add(builder, "neck", _NECK, scale, mass / MASS)
+    _add(builder, "root", _ROOT, scale, mass / PUBLISHED_MASS)
+    _add(builder, "chest", _CHEST, scale, mass / PUBLISHED_MASS)
+    _add(builder, "neck", _NECK, scale, mass / PUBLISHED_MASS)
     for side, sign in (("right", 1.0), ("left", -1.0)):
         for name, limb in _LIMBS.items():
             parent = limb.parent if limb.parent in ("root", "chest") else f"{side}_{limb.parent}"
             x, y, z = limb.at
             part = limb._replace(parent=parent, at=(x, y, sign * z))
-            _add(builder, f"{side}_{name}", part, scale, mass / MASS)
+            _add(builder, f"{side}_{name}", part, scale, mass / PUBLISHED_MASS)
     builder.set_actuated(name for name in JOINTS if name != "root")
     for line in clip.report.lines():
         builder.warn(line)
@@ -74,15 +77,17 @@ def deepmimic_humanoid(clip: DeepMimicClip, *, scale: float, mass: float) -> Mod
 
 
 def deepmimic_configurations(clip: DeepMimicClip, *, scale: float) -> Array:
-    """q (T, nq): positions and quaternions in our axes, joints in the file's order, which is the model's."""
+    """Return q (T, nq) with positions and quaternions in our axes; the model has its joints in the file's
+    order.
+    """
     q = clip.values.copy()
     start = 0
     for size in JOINTS.values():
         if size == 7:
-            q[:, start : start + 3] = scale * _turned(q[:, start : start + 3])
+            q[:, start : start + 3] = scale * _to_model_axes(q[:, start : start + 3])
         if size > 1:
             vector = slice(start + size - 3, start + size)
-            q[:, vector] = _turned(q[:, vector])
+            q[:, vector] = _to_model_axes(q[:, vector])
         start += size
     return q
 
@@ -122,6 +127,6 @@ def _place(point: Point, scale: float) -> Vec3:
     return Vec3(scale * x, -scale * z + 0.0, scale * y)
 
 
-def _turned(vectors: Array) -> Array:
-    """(x, y, z) -> (x, -z, y)."""
+def _to_model_axes(vectors: Array) -> Array:
+    """Return the vectors in our axes, (x, y, z) -> (x, -z, y)."""
     return np.stack([vectors[:, 0], -vectors[:, 2], vectors[:, 1]], axis=1)

@@ -1,17 +1,18 @@
-"""Least values within bounds, by SciPy's limited-memory BFGS, with what happened on the way.
+"""Minimisation within bounds by SciPy's limited-memory BFGS, with a record of the iterates.
 
-BFGS goes straight to the bottom of a round bowl, and these are long and narrow. So it sees other variables y,
-in which the bowl is round where it starts: with the second derivatives H there, by differences of gradients,
+BFGS is fast where the Hessian is near the identity, but here it is ill-conditioned. So BFGS works in
+variables y in which the Hessian is the identity at the start. With the Hessian H there, by differences of
+gradients,
 
     x = x_0 + T y,    T^T H T = 1                                                                    (1)
 
-and the squared norm of the gradient by y is about twice what is left to gain. Bounds have to stay bounds of
-single variables. So those variables b that are at bounds, or were on the way beyond, are left alone but for
-their scale, and the others f follow them as they would by H,
+and the squared norm of the gradient with respect to y is about twice the possible decrease. Bounds must
+remain bounds of single variables. So the variables b that are at bounds, or have crossed them, are only
+scaled, and the others f follow them according to H,
 
     x_b = D y_b,    x_f = L^-T y_f - H_ff^-1 H_fb x_b,    L L^T = H_ff                               (2)
 
-H is taken anew every so many iterations.
+H is recomputed after a number of iterations.
 """
 
 from __future__ import annotations
@@ -37,30 +38,30 @@ Callback: TypeAlias = Callable[[int, float, float], object]
 Function: TypeAlias = Callable[[Array], tuple[Any, Array]]
 """Values (…) and gradients (…, n) at points (…, n)."""
 
-MEMORY = 20
-"""Pairs of changes of position and gradient that BFGS remembers."""
+BFGS_MEMORY = 20
+"""Number of position and gradient changes that L-BFGS stores."""
 
-STAGE = 50
-"""Iterations after which H is taken anew."""
+ITERATIONS_PER_HESSIAN = 50
+"""Iterations after which H is recomputed."""
 
-STEP = 1e-5
-"""Of the differences [rad, m]."""
+DIFFERENCE_STEP = 1e-5
+"""Step of the finite differences [rad, m]."""
 
-TOGETHER = 32
-"""Points of the differences that are computed in one call."""
+POINTS_PER_CALL = 32
+"""Points of the finite differences that are evaluated in one call."""
 
-AHEAD = 1.0
-"""How much further the way of a run is thought to go on, for the bounds that it would cross."""
+EXTRAPOLATION_FACTOR = 1.0
+"""Extrapolation of a run, relative to its length, to find the bounds that it would cross."""
 
-LEAST = 1e-6
-"""Of the eigenvalues of H with a unit diagonal: what is flatter counts as steep as that."""
+MIN_EIGENVALUE = 1e-6
+"""Least eigenvalue of H scaled to a unit diagonal; smaller ones are raised to it."""
 
 
 class Descent(NamedTuple):
-    """Where a descent ended.
+    """The result of a descent.
 
-    `x`, `energies` and `gradient_norms` of all accepted iterates and of the start, the number of
-    `evaluations`, whether it `converged`.
+    `x`; `energies` and `gradient_norms` of all accepted iterates and of the start; the number of
+    `evaluations`; whether it `converged`.
     """
 
     x: Array
@@ -80,10 +81,10 @@ def descend(
     tolerance: float,
     callback: Callback,
 ) -> Descent:
-    """Minimise a function that gives its value and gradient, from x on, within bounds.
+    """Minimise a function that returns its value and gradient, from x on, within bounds.
 
-    It has converged where the norm of the gradient by y, without the parts that push against bounds, is at
-    most tolerance times the root of the value. It also ends where BFGS finds nothing lower any more.
+    It has converged when the norm of the gradient with respect to y, without components that push against
+    bounds, is at most tolerance times the root of the value. It also ends when BFGS finds no lower value.
     """
     with _one_thread():
         return _descend(
@@ -95,13 +96,13 @@ def descend(
 
 def _descend(search: _Search, lower: Array, upper: Array) -> Descent:
     bounded = np.zeros(len(search.x), bool)
-    H = search.second_derivatives()
+    H = search.hessian()
     fresh = 0
     while True:
         bounded |= (search.x <= lower) | (search.x >= upper)
         variables = _Variables(H, search.x, bounded, lower, upper)
         if not search.energies:
-            search.accept(search.x, variables)
+            search.accept_iterate(search.x, variables)
         if search.is_over():
             break
         before = len(search.energies)
@@ -111,15 +112,15 @@ def _descend(search: _Search, lower: Array, upper: Array) -> Descent:
             break
         bounded |= crossed
         fresh += accepted
-        if not crossed.any() or fresh >= STAGE:
-            H, fresh = search.second_derivatives(), 0
+        if not crossed.any() or fresh >= ITERATIONS_PER_HESSIAN:
+            H, fresh = search.hessian(), 0
     energies, norms = np.array(search.energies), np.array(search.norms)
     return Descent(search.x, energies, norms, search.evaluations, search.has_converged())
 
 
 @final
 class _Search:
-    """Where a descent is, and how it came there."""
+    """The current iterate of a descent and its history."""
 
     def __init__(
         self,
@@ -139,18 +140,18 @@ class _Search:
         self.norms: list[float] = []
         self.evaluations = 0
         self.x = x
-        self.value, self.gradient = self.measured(x)
+        self.value, self.gradient = self.evaluate(x)
 
-    def measured(self, x: Array) -> tuple[float, Array]:
-        """Value and gradient."""
+    def evaluate(self, x: Array) -> tuple[float, Array]:
+        """Evaluate the value and the gradient at x."""
         self.evaluations += 1
         value, gradient = self._function(x)
         self._last, self._found = x, (float(value), gradient)
         return self._found
 
-    def accept(self, x: Array, variables: _Variables) -> None:
-        """Go to x."""
-        self.value, self.gradient = self._found if np.array_equal(x, self._last) else self.measured(x)
+    def accept_iterate(self, x: Array, variables: _Variables) -> None:
+        """Move to x and record its value and gradient norm."""
+        self.value, self.gradient = self._found if np.array_equal(x, self._last) else self.evaluate(x)
         self.x = x
         self.energies.append(self.value)
         self.norms.append(variables.norm(x, self.gradient))
@@ -163,28 +164,36 @@ class _Search:
         return self.has_converged() or len(self.energies) > self._iterations
 
     def run(self, variables: _Variables) -> npt.NDArray[np.bool_]:
-        """BFGS, until it ends or a variable without bound crosses its bounds: which these are."""
+        """Run BFGS until it ends or an unbounded variable crosses its bounds; return a mask of these
+        variables.
+        """
         crossed = np.zeros(len(self.x), bool)
         before = self.x
 
-        def scaled(y: Array) -> tuple[float, Array]:
-            value, gradient = self.measured(variables.x(y))
+        def evaluate_scaled(y: Array) -> tuple[float, Array]:
+            value, gradient = self.evaluate(variables.x(y))
             return value, variables.T.T @ gradient
 
         def each(intermediate_result: Any) -> None:
             x = variables.x(intermediate_result.x)
             if ((x < self._lower) | (x > self._upper)).any():
-                ahead = x + AHEAD * (x - before)
+                ahead = x + EXTRAPOLATION_FACTOR * (x - before)
                 crossed[:] = (ahead < self._lower) | (ahead > self._upper)
                 raise StopIteration
-            self.accept(x, variables)
+            self.accept_iterate(x, variables)
             if self.is_over():
                 raise StopIteration
 
-        options = {"maxcor": MEMORY, "maxiter": STAGE, "maxfun": 20 * STAGE, "ftol": 0.0, "gtol": 0.0}
+        options = {
+            "maxcor": BFGS_MEMORY,
+            "maxiter": ITERATIONS_PER_HESSIAN,
+            "maxfun": 20 * ITERATIONS_PER_HESSIAN,
+            "ftol": 0.0,
+            "gtol": 0.0,
+        }
         start = np.zeros(len(self.x))
         self._minimize(
-            scaled,
+            evaluate_scaled,
             start,
             jac=True,
             method="L-BFGS-B",
@@ -194,25 +203,27 @@ class _Search:
         )
         return crossed
 
-    def second_derivatives(self) -> Array:
-        """H by differences of gradients, made positive: eigenvalues by their size, tiny ones as more."""
+    def hessian(self) -> Array:
+        """Return H by differences of gradients, made positive definite: absolute eigenvalues, at least
+        `MIN_EIGENVALUE`.
+        """
         H = np.empty((len(self.x), len(self.x)))
-        for first in range(0, len(H), TOGETHER):
-            rows = np.arange(first, min(first + TOGETHER, len(H)))
+        for first in range(0, len(H), POINTS_PER_CALL):
+            rows = np.arange(first, min(first + POINTS_PER_CALL, len(H)))
             moved = np.tile(self.x, (len(rows), 1))
-            moved[range(len(rows)), rows] += STEP
-            H[rows] = (self._function(moved)[1] - self.gradient) / STEP
+            moved[range(len(rows)), rows] += DIFFERENCE_STEP
+            H[rows] = (self._function(moved)[1] - self.gradient) / DIFFERENCE_STEP
         self.evaluations += len(H)
         H = 0.5 * (H + H.T)
         unit = np.sqrt(np.maximum(np.abs(np.diag(H)), 1e-12 * np.abs(H).max(initial=1e-300)))
         sizes, ways = np.linalg.eigh(H / np.outer(unit, unit))
-        positive: Array = (ways * np.maximum(np.abs(sizes), LEAST)) @ ways.T * np.outer(unit, unit)
+        positive: Array = (ways * np.maximum(np.abs(sizes), MIN_EIGENVALUE)) @ ways.T * np.outer(unit, unit)
         return positive
 
 
 @final
 class _Variables:
-    """y of (1) and (2), zero at x_0."""
+    """The variables y of (1) and (2), zero at x_0."""
 
     def __init__(
         self, H: Array, x: Array, bounded: npt.NDArray[np.bool_], lower: Array, upper: Array
@@ -231,12 +242,12 @@ class _Variables:
         self.bounds[b] = np.stack([(lower - x)[b] / unit, (upper - x)[b] / unit], axis=1)
 
     def x(self, y: Array) -> Array:
-        """x of y; what counts as bounded keeps its bounds to the last digit."""
+        """Return x for y; bounded variables keep their bounds exactly."""
         x = self._x + self.T @ y
         return np.where(self._bounded, np.clip(x, self._lower, self._upper), x)
 
     def norm(self, x: Array, gradient: Array) -> float:
-        """Of the gradient by y, without the parts that push against bounds."""
+        """Return the norm of the gradient with respect to y, without components that push against bounds."""
         slope = self.T.T @ gradient
         pushing = ((x <= self._lower) & (slope > 0.0)) | ((x >= self._upper) & (slope < 0.0))
         return float(np.linalg.norm(np.where(pushing & self._bounded, 0.0, slope)))
@@ -244,10 +255,10 @@ class _Variables:
 
 @final
 class Progress:
-    """One line on a terminal that says how far a descent is; `with Progress(…) as progress`."""
+    """A line on a terminal that shows the progress of a descent; `with Progress(…) as progress`."""
 
     def __init__(self, what: str, *, shown: bool | None, stream: TextIO | None = None) -> None:
-        """`shown`: None where the stream is a terminal."""
+        """Show progress if `shown`; None shows it if the stream is a terminal."""
         self._what = what
         self._stream = sys.stderr if stream is None else stream
         self._shown = self._stream.isatty() if shown is None else shown
@@ -272,9 +283,9 @@ class Progress:
 
 
 def _one_thread() -> contextlib.AbstractContextManager[Any]:
-    """BLAS on one thread, where threadpoolctl is there to say so.
+    """Limit BLAS to one thread, if threadpoolctl is installed.
 
-    The matrices of BFGS are small: waiting for other threads took most of the time on a busy machine.
+    The matrices of BFGS are small: on a busy machine most of the time was spent waiting for other threads.
     """
     try:
         from threadpoolctl import threadpool_limits

@@ -1,13 +1,13 @@
-"""From positions over time to velocities and accelerations, on whatever manifold the joints live.
+"""Differentiation of positions over time to velocities and accelerations, on the joints' manifolds.
 
 A joint relates the rates of its position variables to its velocity by dq/dt = Q(q) v. The rates are the
 slopes of splines through the samples of q, and
 
     v = (Q^T Q)^-1 Q^T dq/dt                                                        (1)
 
-which leaves out what a spline through unit quaternions has of motion off the unit sphere. v is a vector of
-plain functions of time, body components and all, and `a` is its derivative component by component: the
-slopes of splines through v. Both are right to the fourth order in the time between frames.
+which removes the component of a spline through unit quaternions that leaves the unit sphere. v consists of
+scalar functions of time, body components included, and `a` is its derivative component by component: the
+slopes of splines through v. Both are of fourth order in the time between frames.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from dalembert.model.body import Body
 from dalembert.model.model import Model
 from dalembert.motion.spline import spline_slopes
 
-__all__ = ["continuous", "normalized", "position_rates", "velocities_and_accelerations"]
+__all__ = ["continuous", "normalize_quaternions", "position_rates", "velocities_and_accelerations"]
 
 Array = npt.NDArray[np.float64]
 
 
 def velocities_and_accelerations(model: Model, time: Array, q: Array) -> tuple[Array, Array]:
-    """v and a, both (T, nv), of the motion q (T, nq) at increasing times (T,) [s]; q is continuous."""
+    """Return v and a, (T, nv) each, of the continuous motion q (T, nq) at increasing times (T,) [s]."""
     rates = spline_slopes(time, q)
     v = np.zeros((len(time), model.nv))
     for body in _moving(model):
@@ -36,7 +36,7 @@ def velocities_and_accelerations(model: Model, time: Array, q: Array) -> tuple[A
 
 
 def position_rates(model: Model, q: Array, v: Array) -> Array:
-    """dq/dt = Q(q) v, (T, nq)."""
+    """Return dq/dt = Q(q) v, (T, nq)."""
     rates = np.zeros_like(q)
     for body in _moving(model):
         rates[:, body.q_slice] = np.einsum("tij,tj->ti", _rate_matrix(body, q), v[:, body.v_slice])
@@ -44,9 +44,7 @@ def position_rates(model: Model, q: Array, v: Array) -> Array:
 
 
 def continuous(model: Model, q: Array) -> Array:
-    """The same configurations without jumps: quaternions q and -q are one rotation, angles repeat every
-    turn.
-    """
+    """Return the same configurations without jumps: quaternion signs are aligned, angles unwrapped."""
     result = q.copy()
     for body in _moving(model):
         start = body.q_slice.start
@@ -60,8 +58,8 @@ def continuous(model: Model, q: Array) -> Array:
     return result
 
 
-def normalized(model: Model, q: Array) -> Array:
-    """q with unit quaternions."""
+def normalize_quaternions(model: Model, q: Array) -> Array:
+    """Return q with its quaternions scaled to unit norm."""
     result = q.copy()
     for body in _moving(model):
         start = body.q_slice.start
@@ -76,7 +74,7 @@ def _moving(model: Model) -> list[Body]:
 
 
 def _rate_matrix(body: Body, q: Array) -> Array:
-    """Q(q), (T, nq, nv) of one joint, column by column."""
+    """Return Q(q) (T, nq, nv) of one joint."""
     joint = body.joint
     own = list(q[:, body.q_slice].T)
     Q = np.empty((len(q), joint.nq, joint.nv))

@@ -1,4 +1,4 @@
-"""Motion capture in files as a model and a clip."""
+"""Loading of motion-capture files as a model and a clip."""
 
 from __future__ import annotations
 
@@ -23,7 +23,12 @@ from dalembert.model.model import Model
 from dalembert.motion.anthropometry import stature
 from dalembert.motion.character import character, configurations
 from dalembert.motion.clip import Clip
-from dalembert.motion.deepmimic_humanoid import HEIGHT, MASS, deepmimic_configurations, deepmimic_humanoid
+from dalembert.motion.deepmimic_humanoid import (
+    PUBLISHED_HEIGHT,
+    PUBLISHED_MASS,
+    deepmimic_configurations,
+    deepmimic_humanoid,
+)
 
 __all__ = ["load_motion"]
 
@@ -31,10 +36,10 @@ PathLike: TypeAlias = str | os.PathLike[str]
 
 ENDINGS: Final = (".bvh", ".asf + .amc", ".json", ".txt")
 ADULT_MASS: Final = 75.0
-"""The mass [kg] of a figure for which none is given."""
+"""Default mass of a figure [kg]."""
 LIKELY_UNITS: Final = {"cm": 0.01, "inch": 0.0254, "1/0.45 inch (CMU)": 0.0254 / 0.45, "m": 1.0, "mm": 0.001}
 LIKELY_HEIGHTS: Final = (1.2, 2.1)
-"""Statures [m] between which a figure is taken for a person, to guess the unit of a file that says none."""
+"""Range of a person's stature [m], used to suggest the unit of a file without units."""
 
 
 def load_motion(
@@ -50,21 +55,21 @@ def load_motion(
     positions: Literal["add", "replace"] = "add",
     skip: int = 0,
 ) -> tuple[Model, Clip]:
-    r"""The skeleton in a motion-capture file as a model with masses, and the motion as a clip of it.
+    r"""Load a motion-capture file: return its skeleton as a model with masses, and its motion as a clip.
 
     path: a `.bvh` file; a pair `("x.asf", "x.amc")`; or a DeepMimic clip, `.json` or `.txt`.
-    up: the file's up axis; the model has z up. From y up, axes are renamed x -> y -> z -> x (DeepMimic,
-        whose figure faces x: turned about x), so that the figure faces x with y at its left.
-    scale: metres a file unit. Default: BVH, which has no units, 1.0, and `model.report` guesses what it may
-        be; ASF 0.0254 / `length`, as the CMU files mean it (5.64 cm for `length 0.45`); DeepMimic 1.0.
+    up: the file's up axis; the model has z up. For y up, axes are permuted x -> y -> z -> x (for DeepMimic,
+        whose figure faces x, rotated about x), so that the figure faces x with y at its left.
+    scale: metres per file unit. Default: 1.0 for BVH, which has no units (`model.report` suggests likely
+        ones); 0.0254 / `length` for ASF, as in the CMU files (5.64 cm for `length 0.45`); 1.0 for DeepMimic.
     height: the stature [m], instead of `scale`.
     rotations: ball joints as quaternions, or as Euler angles in the joint's own order of channels.
-    mass: of the whole figure [kg], 75 by default (DeepMimic: the published 45), shared out by the rule in
+    mass: of the whole figure [kg], 75 by default (DeepMimic: the published 45), distributed by the rule in
         `motion.anthropometry`; the inertias are those of capsules along the bones.
-    cutoff: low-pass [Hz] before differentiation, without delay; see `Clip.from_positions`.
-    frame_time: time between frames [s], instead of the file's; AMC files say none, and 1/120 is assumed.
-    skip: how many frames at the beginning are left out; many files begin with a rest pose, which
-        `model.report` points out, and from which the figure would jump into its motion.
+    cutoff: cutoff frequency [Hz] of a zero-phase low-pass before differentiation; see `Clip.from_positions`.
+    frame_time: time between frames [s], instead of the file's; AMC files have none, and 1/120 is assumed.
+    skip: number of frames to skip at the beginning; many files begin with a rest pose, from which the
+        figure would jump into its motion; `model.report` warns of it.
     positions: whether position channels of BVH joints add to the joint's OFFSET or replace it.
 
     >>> import pathlib, tempfile
@@ -79,9 +84,9 @@ def load_motion(
     6 (3, 7)
     """
     _check_options(scale, mass, height, frame_time, skip)
-    _known("rotations", rotations, ("quaternion", "euler"))
-    _known("positions", positions, ("add", "replace"))
-    _known("up", up, ("y", "z"))
+    _require_choice("rotations", rotations, ("quaternion", "euler"))
+    _require_choice("positions", positions, ("add", "replace"))
+    _require_choice("up", up, ("y", "z"))
     files = _paths(path)
     endings = tuple(file.suffix.lower() for file in files)
     with reported_as_file_errors(" and ".join(str(file) for file in files)):
@@ -112,7 +117,7 @@ def _recording(
         recording = read_bvh(files[0])
         if frame_time is not None:
             recording = replace(recording, time=_even(frame_time, len(recording.time)))
-        return _placed(recording, positions)
+        return _relative_to_offset(recording, positions)
     if sorted(endings) == [".amc", ".asf"]:
         asf, amc = (files[endings.index(ending)] for ending in (".asf", ".amc"))
         return read_asf_amc(asf, amc, frame_time=frame_time)
@@ -125,8 +130,10 @@ def _recording(
     )
 
 
-def _placed(recording: Recording, positions: str) -> Recording:
-    """Position channels as motion from the OFFSET; a note where joints inside the tree have them."""
+def _relative_to_offset(recording: Recording, positions: str) -> Recording:
+    """Return the recording with position channels relative to the OFFSET; note it if inner joints have
+    them.
+    """
     values, start, inside = recording.values.copy(), 0, 0
     for bone in recording.bones:
         for k, channel in enumerate(bone.channels):
@@ -143,7 +150,7 @@ def _placed(recording: Recording, positions: str) -> Recording:
 
 
 def _scale(recording: Recording, scale: float | None, height: float | None) -> float:
-    """Metres a file unit, with a line in the report that says how it was found."""
+    """Return the metres per file unit, and report how they were found."""
     if scale is not None:
         return scale
     tall = stature(recording.bones)
@@ -179,8 +186,8 @@ def _deepmimic(
     skip: int,
 ) -> tuple[Model, Clip]:
     recorded = read_deepmimic(file)
-    size = height / HEIGHT if height is not None else 1.0 if scale is None else scale
-    model = deepmimic_humanoid(recorded, scale=size, mass=MASS if mass is None else mass)
+    size = height / PUBLISHED_HEIGHT if height is not None else 1.0 if scale is None else scale
+    model = deepmimic_humanoid(recorded, scale=size, mass=PUBLISHED_MASS if mass is None else mass)
     time = recorded.time if frame_time is None else _even(frame_time, len(recorded.time))
     q = deepmimic_configurations(recorded, scale=size)
     if skip >= len(time):
@@ -198,7 +205,7 @@ def _paths(path: object) -> list[Path]:
 
 
 def _from_frame(recording: Recording, skip: int) -> Recording:
-    """The recording without its first frames; a note where it begins with a jump."""
+    """Return the recording without its first frames; warn if it begins with a jump."""
     if skip >= len(recording.time):
         raise ArgumentError(f"{recording.file} has {len(recording.time)} frames; skip={skip} leaves none")
     left = len(recording.time) - skip
@@ -214,7 +221,7 @@ def _from_frame(recording: Recording, skip: int) -> Recording:
 
 
 def _note_jumps(recording: Recording) -> None:
-    """Near gimbal lock Euler angles may jump while the body hardly turns; their rates then mean nothing."""
+    """Warn of Euler angles that jump near gimbal lock, where their rates are meaningless."""
     start = 0
     for bone in recording.bones:
         stop = start + len(bone.channels)
@@ -229,7 +236,7 @@ def _note_jumps(recording: Recording) -> None:
 
 
 def _angle_steps(angles: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """How far each angle turns from frame to frame, the shorter way [rad]."""
+    """Return the shorter angle between consecutive frames [rad]."""
     return np.asarray(np.abs((np.diff(angles, axis=0) + math.pi) % (2.0 * math.pi) - math.pi), np.float64)
 
 
@@ -237,7 +244,7 @@ def _even(frame_time: float, count: int) -> npt.NDArray[np.float64]:
     return np.asarray(frame_time * np.arange(count), np.float64)
 
 
-def _known(option: str, value: object, valid: tuple[str, ...]) -> None:
+def _require_choice(option: str, value: object, valid: tuple[str, ...]) -> None:
     require_choice(f"value of {option}", value, valid)
 
 

@@ -21,22 +21,22 @@ __all__ = ["low_pass"]
 
 Array = npt.NDArray[np.float64]
 
-TWO_PASSES: Final = (math.sqrt(2.0) - 1.0) ** 0.25
-"""The factor by which the second pass lowers the frequency where the gain is 1/sqrt(2)."""
+CUTOFF_RATIO: Final = (math.sqrt(2.0) - 1.0) ** 0.25
+"""Factor by which the second pass lowers the frequency where the gain is 1/sqrt(2)."""
 
-MEMORY: Final = 8.0
-"""Half periods of the cutoff after which the filter has forgotten what was, to nine digits."""
+MEMORY_HALF_PERIODS: Final = 8.0
+"""Half periods of the cutoff after which the impulse response has decayed to nine digits."""
 
 
 @own_errors
 def low_pass(values: Array, dt: float, cutoff: float) -> Array:
-    """Samples (T, n) taken every dt [s] without what is above the cutoff [Hz], none of the rest delayed.
+    """Filter samples (T, n), dt [s] apart, by a zero-phase low-pass with the cutoff frequency [Hz].
 
-    A wave of frequency f keeps the share g = 1 / (1 + (sqrt(2) - 1) (w / w_0)^4) of its height, w = tan(pi f
-    dt) and w_0 that of the cutoff, where g = 1/sqrt(2). The ends are continued by their mirror image through
-    the end point, as long as the filter remembers. That draws accelerations to zero at the two ends, over
+    A wave of frequency f keeps the fraction g = 1 / (1 + (sqrt(2) - 1) (w / w_0)^4) of its amplitude, where w
+    = tan(pi f dt) and w_0 is that of the cutoff, so that g = 1/sqrt(2) there. The ends are extended by point
+    reflection over the length of the filter's memory. This draws accelerations to zero at both ends, over
     about a period of the cutoff. Winter (2009), "Biomechanics and motor control of human movement", section
-    3.4.4.2: Butterworth's filter of second order, forward and backward.
+    3.4.4.2: second-order Butterworth filter, forward and backward.
 
     >>> t = 0.01 * np.arange(400)[:, None]
     >>> smooth = da.motion.low_pass(np.sin(2.0 * t) + 0.1 * np.sin(200.0 * t), dt=0.01, cutoff=6.0)
@@ -52,8 +52,8 @@ def low_pass(values: Array, dt: float, cutoff: float) -> Array:
         raise ArgumentError(
             f"cutoff is {cutoff!r} Hz; for frames every {dt:.6g} s it must lie between 0 and {nyquist:.6g} Hz"
         )
-    numerator, denominator = _butterworth(math.tan(math.pi * cutoff * dt) / TWO_PASSES)
-    pad = min(math.ceil(MEMORY * nyquist / cutoff), len(values) - 1)
+    numerator, denominator = _butterworth(math.tan(math.pi * cutoff * dt) / CUTOFF_RATIO)
+    pad = min(math.ceil(MEMORY_HALF_PERIODS * nyquist / cutoff), len(values) - 1)
     before = 2.0 * values[0] - values[pad:0:-1]
     after = 2.0 * values[-1] - values[-2 : -pad - 2 : -1]
     extended = np.concatenate([before, values, after])
@@ -63,15 +63,17 @@ def low_pass(values: Array, dt: float, cutoff: float) -> Array:
 
 
 def _butterworth(k: float) -> tuple[tuple[float, float, float], tuple[float, float]]:
-    """b and (a1, a2) of 1 / (s^2 + sqrt(2) s + 1) under s = (1 - z) / (k (1 + z)), k = tan(w_c dt / 2)."""
+    """Return b and (a1, a2) of 1 / (s^2 + sqrt(2) s + 1) under s = (1 - z) / (k (1 + z)), k = tan(w_c dt /
+    2).
+    """
     scale = 1.0 / (1.0 + math.sqrt(2.0) * k + k * k)
     b = k * k * scale
     return (b, 2.0 * b, b), (2.0 * (k * k - 1.0) * scale, (1.0 - math.sqrt(2.0) * k + k * k) * scale)
 
 
 def _recursive_filter(x: Array, b: tuple[float, float, float], a: tuple[float, float]) -> Array:
-    """y_i = b0 x_i + b1 x_{i-1} + b2 x_{i-2} - a1 y_{i-1} - a2 y_{i-2}, as if the first sample had
-    always been.
+    """Return y_i = b0 x_i + b1 x_{i-1} + b2 x_{i-2} - a1 y_{i-1} - a2 y_{i-2}, starting from the steady state
+    of the first sample.
     """
     driven = b[0] * x
     driven[1:] += b[1] * x[:-1]

@@ -33,7 +33,7 @@ END_POINTS: Final = 6
 
 
 def spline_slopes(time: Array, values: Array) -> Array:
-    """dy/dt at the nodes `time (T,)`, increasing, of the spline through `values (T, n)`; zero for one
+    """Return dy/dt at the increasing nodes `time (T,)` of the spline through `values (T, n)`; zero for one
     sample.
     """
     count = len(time)
@@ -57,9 +57,7 @@ def spline_slopes(time: Array, values: Array) -> Array:
 
 
 def hermite(time: Array, values: Array, slopes: Array, at: Array) -> Array:
-    """The piecewise cubic with these values and slopes (T, n) at the nodes, at other times (m,) between
-    them.
-    """
+    """Interpolate at times (m,) by the piecewise cubic with these values and slopes (T, n) at the nodes."""
     if len(time) < 2:
         return np.repeat(values, len(at), axis=0)
     k = np.clip(np.searchsorted(time, at, side="right") - 1, 0, len(time) - 2)
@@ -75,7 +73,7 @@ def hermite(time: Array, values: Array, slopes: Array, at: Array) -> Array:
 
 
 def _weights(x: Array) -> Array:
-    """Weights of the samples at x in the end slope (2) at 0."""
+    """Return the weights of the samples at x in the end slope (2) at 0."""
     size = float(np.max(np.abs(x)))
     powers = (x / size)[None, :] ** np.arange(len(x))[:, None]
     derivative = np.zeros(len(x))  # of the powers of x / size at 0, all but two of them zero
@@ -94,7 +92,7 @@ def _weights(x: Array) -> Array:
 
 
 def _solve_tridiagonal(below: Array, diagonal: Array, above: Array, right: Array) -> None:
-    """Elimination without exchanges, in place on the right sides; (1) is dominated by its diagonal."""
+    """Solve the tridiagonal system in place of `right`, without pivoting; (1) is diagonally dominant."""
     pivot = diagonal.copy()
     for i in range(1, len(pivot)):
         factor = below[i] / pivot[i - 1]

@@ -1,4 +1,4 @@
-"""The torque energy of a motion and its gradient by the control values of its spline.
+"""The torque energy of a motion and its gradient with respect to the control values of its spline.
 
 With the forces tau = ID(q, v, a) along a motion that control values theta define,
 
@@ -7,13 +7,12 @@ With the forces tau = ID(q, v, a) along a motion that control values theta defin
                                                                    + dtau_i/da da/dtheta) dt
 
 (Guenter and Rose, whose print leaves out tau_i and the factors by theta). The integrals are sums over Gauss
-points. What stands under the first one, spline, inverse dynamics and squares, is traced as one function of
-the six control values that count at a point; its derivative is a second one, by reverse accumulation. Both
-are computed for all points as a batch. The prices c_i weigh joints.
+points. The integrand of the first one, spline, inverse dynamics and squares, is traced as one function of the
+six control values that contribute at a point; its derivative is a second function, by reverse accumulation.
+Both are evaluated for all points as a batch. The costs c_i weight the joints.
 
-A price on accelerations, c_i (r a_i)^2, as if each joint also had to turn a flywheel of the inertia r, may
-be added to (1): moving a hand costs next to nothing in (1), whose least value is then hard to find and no
-pleasure to look at.
+A cost of accelerations, c_i (r a_i)^2, as of a flywheel of inertia r at each joint, may be added to (1):
+moving a hand costs almost nothing in (1), whose minimum is then hard to find and looks unnatural.
 """
 
 from __future__ import annotations
@@ -32,17 +31,20 @@ from dalembert.motion.bspline import ORDER, gauss_points
 from dalembert.motion.configuration_spline import ConfigurationSpline, Controls
 from dalembert.scalar import Scalar
 
-__all__ = ["POINTS", "TorqueEnergy", "gathered"]
+__all__ = ["GAUSS_POINTS_PER_SPAN", "TorqueEnergy", "assemble_gradient"]
 
 Array = npt.NDArray[np.float64]
 
-POINTS: Final = 4
-"""Gauss points a span: exact where tau is linear in a, since squares of x'' are of the sixth degree."""
+GAUSS_POINTS_PER_SPAN: Final = 4
+"""Exact if tau is linear in a, since squares of x'' are of the sixth degree."""
 
 
 @final
 class TorqueEnergy:
-    """(1) of the motions of a model on a spline with that many knots over a duration [s]."""
+    """The torque energy (1) of motions on a spline with `knots` knots over a duration [s].
+
+    `prices (nv,)`: the weights c_i; `smoothness`: the inertia r of the flywheels [kg m^2, kg].
+    """
 
     def __init__(
         self,
@@ -54,7 +56,7 @@ class TorqueEnergy:
         smoothness: float = 0.0,
     ) -> None:
         self.spline, self.model = spline, spline.model
-        self.points, self._shares = gauss_points(knots, duration, POINTS)
+        self.points, self._quadrature = gauss_points(knots, duration, GAUSS_POINTS_PER_SPAN)
         self._window = self.points.first[:, None] + np.arange(ORDER)
         self._prices = np.asarray(prices, float)
         self._smoothness = smoothness
@@ -64,19 +66,21 @@ class TorqueEnergy:
         self._motion, self._density, self._gradient = kernels
 
     def __call__(self, controls: Controls) -> float:
-        """P."""
-        return float(self._shares @ self._density(*self._arguments(controls), check="off"))
+        """Return the torque energy P."""
+        return float(self._quadrature @ self._density(*self._arguments(controls), check="off"))
 
     def torque_energy(self, controls: Controls) -> float:
-        """P without the price on accelerations."""
+        """Return P without the cost of accelerations."""
         values, anchors, weights, prices, _ = self._arguments(controls)
-        return float(self._shares @ self._density(values, anchors, weights, prices, 0.0, check="off"))
+        return float(self._quadrature @ self._density(values, anchors, weights, prices, 0.0, check="off"))
 
     def with_gradient(self, controls: Controls) -> tuple[Array, Array]:
-        """P and dP/dtheta, of the shape of the control values; of many motions (…, n, nv) at once as well."""
+        """Return P and dP/dtheta, of the shape of the control values, for one motion or a batch (…, n,
+        nv).
+        """
         arguments = self._arguments(controls)
-        energy = self._density(*arguments, check="off") @ self._shares
-        return energy, gathered(controls, self._gradient(*arguments, check="off"), self._shares)
+        energy = self._density(*arguments, check="off") @ self._quadrature
+        return energy, assemble_gradient(controls, self._gradient(*arguments, check="off"), self._quadrature)
 
     def _arguments(self, controls: Controls) -> list[Any]:
         return [
@@ -88,10 +92,12 @@ class TorqueEnergy:
         ]
 
 
-def gathered(controls: Controls, by_point: Array, shares: Array) -> Array:
-    """dP/dtheta from gradients (…, m, 6, nv) at the points, by the six control values that count there."""
-    spans = len(shares) // POINTS
-    weighed = (by_point * shares[:, None, None]).reshape(*by_point.shape[:-3], spans, POINTS, ORDER, -1)
+def assemble_gradient(controls: Controls, by_point: Array, shares: Array) -> Array:
+    """Assemble dP/dtheta from gradients (…, m, 6, nv) at the points by their six control values."""
+    spans = len(shares) // GAUSS_POINTS_PER_SPAN
+    weighed = (by_point * shares[:, None, None]).reshape(
+        *by_point.shape[:-3], spans, GAUSS_POINTS_PER_SPAN, ORDER, -1
+    )
     by_span = weighed.sum(axis=-3)
     gradient = np.zeros_like(controls.values)
     for span in range(spans):
@@ -100,7 +106,7 @@ def gathered(controls: Controls, by_point: Array, shares: Array) -> Array:
 
 
 def _kernels(spline: ConfigurationSpline) -> tuple[Any, Any, Any]:
-    """The motion, what stands under the integral (1), and its gradient by the control values."""
+    """Compile the motion, the integrand of (1) and its gradient with respect to the control values."""
     model = spline.model
     inputs: dict[str, int | tuple[int, ...]] = {
         "values": (ORDER, model.nv),

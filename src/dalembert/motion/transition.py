@@ -1,8 +1,8 @@
-"""Motion from one state to another with the least torque energy: spacetime constraints.
+"""Spacetime optimisation: the motion between two states with the least torque energy.
 
-What is known is the state at both ends; the motion between them is the one whose forces are least over time
-(Witkin and Kass 1988; Rose, Guenter, Bodenheimer and Cohen 1996). It is sought among splines, by BFGS on the
-exact gradient.
+The states at both ends are given; the motion between them minimises the integral of squared forces (Witkin
+and Kass 1988; Rose, Guenter, Bodenheimer and Cohen 1996). It is sought among splines, by BFGS with the exact
+gradient.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dalembert.errors import ArgumentError, DtypeError, own_errors
 from dalembert.model.checks import is_finite
 from dalembert.model.joints import Joint
 from dalembert.model.model import Model
-from dalembert.motion.bspline import LEAST_KNOTS, SplinePoints, spline_points
+from dalembert.motion.bspline import MIN_KNOTS, SplinePoints, spline_points
 from dalembert.motion.clip import Clip
 from dalembert.motion.closed_energy import ClosedTorqueEnergy
 from dalembert.motion.closed_path import ClosedPath
@@ -36,9 +36,9 @@ __all__ = ["Transition", "transition"]
 Array = npt.NDArray[np.float64]
 
 MAX_KNOTS: Final = 10**5
-"""Knots of a coordinate: a descent keeps the square of their number in memory."""
+"""The Hessian of a descent grows with the square of the number of knots."""
 MAX_ITERATIONS: Final = 10**9
-"""More than a day of descent."""
+"""This many iterations take more than a day."""
 
 
 @own_errors
@@ -60,29 +60,30 @@ def transition(
     callback: Callback | None = None,
     progress: bool | None = None,
 ) -> Transition:
-    """The motion from one state to another that minimises P = integral of sum_i tau_i^2 dt.
+    """Find the motion from one state to another that minimises P = integral of sum_i tau_i^2 dt.
 
-    start, end: q, or (q, v), or (q, v, a); a clip, of which `start` takes the last frame and `end` the first.
-        Without v a state is at rest; without a the acceleration is free.
-    duration: [s]. knots: of each coordinate, evenly spaced, both ends included; each adds one free number.
-    root_weight: what the squares of the forces of joints without motor, the root's six, count. With
-        `fixed_root=True` the root keeps to its first path, as straight and even as the ends allow, and its
-        forces cost nothing.
-    contacts: names of frames that stay where they are at the start, held by loop joints to the world: `Fixed`
-        ones, or those of a mapping, {"left_toe_tip": da.Spherical()} for a point. The world pushes them with
-        whatever forces serve best, and so the root as far as they can carry it.
+    start, end: q, or (q, v), or (q, v, a), or a clip, of which `start` uses the last frame and `end` the
+        first. Without v a state is at rest; without a the acceleration is free.
+    duration: of the motion [s]. knots: number of evenly spaced knots of each coordinate, both ends included;
+        each adds one free parameter.
+    root_weight: weight of the squared forces of joints without motor, the root's six. With
+        `fixed_root=True` the root keeps its initial path, as straight and even as the ends allow, and its
+        forces have no cost.
+    contacts: names of frames that stay where they are at the start, tied to the world by loop joints: `Fixed`
+        ones, or those of a mapping, {"left_toe_tip": da.Spherical()} for a point. The contact forces are
+        chosen to minimise P; they also support the root as far as they can.
     limits: keep coordinates between the limits of their joints, or between two arrays `(lower, upper)` like q
         (widened to the two ends where these are outside); rotations and floating bodies have none.
-    smoothness: a price on accelerations, as if each joint had a flywheel of that inertia [kg m^2, kg]; 0.0 is
-        the pure torque energy, in which a hand may flap for the slightest gain.
-    frame_time: about the time between frames of the resulting clip [s].
-    iterations, tolerance: the search ends where the norm of the gradient is below tolerance times the root of
-        the energy, or after so many iterations.
+    smoothness: a cost of accelerations, as of a flywheel of this inertia [kg m^2, kg] at each joint; 0.0 is
+        the pure torque energy, in which a hand may flap for a negligible gain.
+    frame_time: approximate time between frames of the resulting clip [s].
+    iterations, tolerance: the search ends when the norm of the gradient is below tolerance times the root of
+        the energy, or after this number of iterations.
     callback: called as `callback(iteration, energy, gradient_norm)` after each accepted iterate.
-    progress: a line on the terminal; None shows it where there is one.
+    progress: show a line on the terminal; None shows it if there is a terminal.
 
-    Loops, those of the model and of contacts, are closed all along the way: what makes the difference to a
-    spline follows from the loops' equations at each time. Both ends must close them and keep them so.
+    Loops, of the model and of contacts, are closed at all times: the deviation from a spline follows from the
+    loop equations at each time. Both ends must satisfy the loops and their rates.
 
     Coordinates are B-splines of the fifth degree, rotations cumulative ones on SO(3); both ends are met to
     rounding. The gradient is exact, one compiled function for all times: dP/dtheta = 2 integral of sum_i
@@ -172,17 +173,17 @@ def transition(
 @final
 @dataclass(frozen=True, eq=False)
 class Transition:
-    """A motion between two states, and how it was found.
+    """A motion between two states, and the course of its optimisation.
 
-    `clip`: the motion. `energies (n,)`: what was minimised, at the start and after each accepted iterate;
-    it falls throughout. `gradient_norms (n,)`: of the gradient by variables in which all curvatures are one,
-    without parts that push against limits; half its square is about what could still be gained.
-    `torque_energy` [N^2 m^2 s]: the integral of sum c tau^2 alone, of the result. `tau (T, nv)` [N m, N]: the
-    forces of all joints along the clip, beside those of loops. `root (m,)`: which of them are of joints
-    without motor, the root's. `contact_forces (T, contacts, 6)`: moment about the world's origin and force of
-    the world on each frame in contact; `loop_forces (T, loops, 6)`: the same of the model's own loop joints,
-    on their successors. `loop_error` [m, rad]: how far a loop or contact was open. `evaluations`: of energy
-    and gradient.
+    `clip`: the motion. `energies (n,)`: the objective at the start and after each accepted iterate; it
+    decreases monotonically. `gradient_norms (n,)`: norms of the gradient with respect to variables in which
+    the Hessian is the identity, without components that push against limits; half the square is about the
+    possible further decrease. `torque_energy` [N^2 m^2 s]: the integral of sum c tau^2 alone, for the result.
+    `tau (T, nv)` [N m, N]: the forces of all joints along the clip, without those of loops. `root (m,)`: the
+    indices of joints without motor, the root's. `contact_forces (T, contacts, 6)`: moment about the world's
+    origin and force of the world on each frame in contact; `loop_forces (T, loops, 6)`: the same for the
+    model's own loop joints, on their successors. `loop_error` [m, rad]: the largest error of a loop or
+    contact. `evaluations`: of energy and gradient.
 
     >>> arm = da.models.two_link_arm()
     >>> move = da.motion.transition(arm, [0.0, 0.0], [1.0, 0.5], 0.8, knots=6)
@@ -204,7 +205,7 @@ class Transition:
 
     @property
     def iterations(self) -> int:
-        """Accepted iterates."""
+        """The number of accepted iterates."""
         return len(self.energies) - 1
 
     @property
@@ -214,7 +215,7 @@ class Transition:
 
     @property
     def residual(self) -> Array:
-        """The forces of the root along the clip `(T, m)` [N m, N]: what no motor of the figure gives."""
+        """The forces of the root along the clip `(T, m)` [N m, N], which no motor of the figure provides."""
         return self.tau[:, self.root]
 
     def __repr__(self) -> str:
@@ -234,10 +235,12 @@ def _with(controls: Controls, free: npt.NDArray[np.bool_], x: Array) -> Controls
 def _motion(
     energy: TorqueEnergy | ClosedTorqueEnergy, controls: Controls, points: SplinePoints
 ) -> tuple[Clip, Array, Array, float]:
-    """The clip at some times, forces of joints and of loops, and how far loops are open [rad or m]."""
+    """Return the clip at the points, the forces of joints and loops, and the largest loop error [rad or
+    m].
+    """
     model = energy.model
     if isinstance(energy, TorqueEnergy):
-        clip = Clip(model, points.time, *energy.spline.sampled(controls, points))
+        clip = Clip(model, points.time, *energy.spline.sample(controls, points))
         return clip, inverse_dynamics(model, clip.q, clip.v, clip.a), np.zeros((len(clip), 0, 6)), 0.0
     path = energy.path
     closure = path.close(controls, points, path.directions(points))
@@ -257,7 +260,7 @@ def _check(model: Any, duration: Any, knots: Any, iterations: Any) -> None:
         )
     if not (is_finite(duration) and duration > 0.0):
         raise ArgumentError(f"transition: duration is {duration!r}; give a positive time [s]")
-    whole_number("transition: knots", knots, LEAST_KNOTS, MAX_KNOTS)
+    whole_number("transition: knots", knots, MIN_KNOTS, MAX_KNOTS)
     whole_number("transition: iterations", iterations, 0, MAX_ITERATIONS)
 
 

@@ -1,4 +1,4 @@
-"""What a transition is told of its two ends: states, contacts, limits, and what it refuses."""
+"""The ends of a transition: states, contacts, limits, and their checks."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ __all__ = ["bounds", "contacts_of", "end_state", "require_closed", "root_places"
 
 Array = npt.NDArray[np.float64]
 
-SAME: Final = 1e-9
-"""Metres and radians to which ends have to close loops, and per second, relative to 1 + |v|, to keep them."""
+CLOSURE_TOLERANCE: Final = 1e-9
+"""Largest loop error [m or rad] and loop velocity [1/s], relative to 1 + |v|, at the ends."""
 
-SAME_ACCELERATION: Final = 1e-6
-"""The same of accelerations, which often come from differences."""
+ACCELERATION_TOLERANCE: Final = 1e-6
+"""Largest loop acceleration [1/s^2] at the ends; accelerations often come from finite differences."""
 
 
 def end_state(model: Model, given: Any, name: str, frame: int) -> tuple[Array, ...]:
-    """(q, v) or (q, v, a) of an end."""
+    """Return (q, v) or (q, v, a) of one end of the transition."""
     if isinstance(given, Clip):
         if given.model != model:
             raise ArgumentError(f"transition: {name} is a clip of another model, {given.model!r}")
@@ -65,7 +65,7 @@ def end_state(model: Model, given: Any, name: str, frame: int) -> tuple[Array, .
 
 
 def root_places(model: Model) -> npt.NDArray[np.intp]:
-    """Places in v of the joints without motor, and of bodies that float freely in the world."""
+    """Return the indices in v of the joints without motor, and of free bodies."""
     places: list[int] = []
     for body in model.bodies:
         floats = body.parent < 0 and isinstance(body.joint, Free)
@@ -75,7 +75,7 @@ def root_places(model: Model) -> npt.NDArray[np.intp]:
 
 
 def contacts_of(model: Model, given: Any, start: Array) -> Contacts:
-    """Frames that joints tie to where they are at the start."""
+    """Return the contacts: frames that joints tie to their places at the start."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise DtypeError('contacts is a sequence of names of frames, ["left_sole"], or joints by name')
     joints = dict(given) if isinstance(given, Mapping) else dict.fromkeys(names := list(given), Fixed())
@@ -92,16 +92,19 @@ def contacts_of(model: Model, given: Any, start: Array) -> Contacts:
 
 
 def require_closed(model: Model, contacts: Contacts, state: tuple[Array, ...], name: str) -> None:
-    """Refuse an end whose loops are open, or on the way to open."""
+    """Raise an error if loops are open at an end, or open with its velocities or accelerations."""
     closed = closed_model(model, contacts, contacts.places.tolist())
     q, v, a = ([float(x) for x in part] for part in (*state, *[np.zeros(model.nv)] * (3 - len(state))))
     equations = constraint_equations(closed, q, v)
     residual = np.abs(closing_equations(closed, q).residual)
     rate = np.abs(equations.velocity_error)
     second = np.array([np.dot(row, a) - k for row, k in zip(equations.K, equations.k, strict=True)])
-    checks = [("is open by", "(m or rad)", residual, SAME), ("opens at", "(m/s or rad/s)", rate, SAME)]
+    checks = [
+        ("is open by", "(m or rad)", residual, CLOSURE_TOLERANCE),
+        ("opens at", "(m/s or rad/s)", rate, CLOSURE_TOLERANCE),
+    ]
     if len(state) == 3:
-        checks.append(("opens with", "(m/s^2 or rad/s^2)", np.abs(second), SAME_ACCELERATION))
+        checks.append(("opens with", "(m/s^2 or rad/s^2)", np.abs(second), ACCELERATION_TOLERANCE))
     for what, unit, errors, allowed in checks:
         if not len(errors) or errors.max() <= allowed * (1.0 + np.abs(v).max(initial=0.0)):
             continue
@@ -121,7 +124,7 @@ def require_closed(model: Model, contacts: Contacts, state: tuple[Array, ...], n
 def bounds(
     spline: ConfigurationSpline, start: Array, end: Array, limits: bool | tuple[Any, Any]
 ) -> tuple[Array, Array]:
-    """Limits (nv,) of control values, between which the spline then stays; none where rotations are."""
+    """Return limits (nv,) of control values that keep the spline within its limits; rotations have none."""
     model = spline.model
     lower, upper = np.full(model.nv, -np.inf), np.full(model.nv, np.inf)
     if limits is False:

@@ -135,7 +135,7 @@ def test_values_and_covariance_are_those_of_weighted_least_squares(monkeypatch):
     base = da.base_parameters(model, armature=True)
     Y = base.reduced(da.inverse_dynamics_regressor(model, *motion, armature=True))
     W = (Y / noise[:, None]).reshape(-1, len(base))
-    monkeypatch.setattr(estimation, "CHUNK", 64)
+    monkeypatch.setattr(estimation, "SAMPLES_PER_BLOCK", 64)
     result = da.identify(model, *motion, tau, noise=noise, armature=True)
     expected = np.linalg.lstsq(W, (tau / noise).ravel(), rcond=None)[0]
     np.testing.assert_allclose(result.values, expected, rtol=1e-8, atol=1e-10)

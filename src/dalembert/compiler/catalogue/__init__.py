@@ -1,4 +1,4 @@
-"""The library's own functions, one line each: which algorithm, of which arrays, by which methods."""
+"""The catalogue of library functions: the algorithm, arguments and methods of each."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ SUBJECTS: Final = (
 class Catalogue(Mapping[str, LibraryFunction]):
     """The functions of all subjects by name.
 
-    `import dalembert` needs none of their algorithms, and a first call those of its own subject at most. So
-    subjects are loaded when a function is looked up: first the one whose name the function bears, then in
-    turn until it is found.
+    `import dalembert` needs none of their algorithms, and a first call only those of its own subject. So
+    subjects are loaded when a function is looked up: first one whose name is part of the function's name,
+    then the others in turn.
     """
 
     def __init__(self) -> None:

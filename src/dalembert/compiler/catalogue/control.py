@@ -13,8 +13,8 @@ from dalembert.model.tree import Tree
 
 __all__ = ["CONTROL"]
 
-ROWS: Final = 6
-"""Numbers for each row of a pose, angular first; a task that minds less reads its part of them."""
+POSE_ROWS: Final = 6
+"""Rows of a pose task, angular first; a task of position or rotation alone reads three of them."""
 
 
 def _feedback_linearization(
@@ -86,7 +86,7 @@ def _velocity(model: Model) -> tuple[int, ...]:
     return (model.nv,)
 
 
-def _fixed(*shape: int) -> Callable[[Model], tuple[int, ...]]:
+def _constant_shape(*shape: int) -> Callable[[Model], tuple[int, ...]]:
     return lambda model: shape
 
 
@@ -104,11 +104,11 @@ PD_SHAPES: Final = {
 }
 
 TASK_SHAPES: Final = {
-    **dict.fromkeys(("stiffness", "damping", "velocity", "acceleration"), _fixed(ROWS)),
-    "position": _fixed(3),
-    "rotation": _fixed(3, 3),
+    **dict.fromkeys(("stiffness", "damping", "velocity", "acceleration"), _constant_shape(POSE_ROWS)),
+    "position": _constant_shape(3),
+    "rotation": _constant_shape(3, 3),
     "null_space": _velocity,
-    "regularization": _fixed(),
+    "regularization": _constant_shape(),
 }
 
 CONTROL: Final[dict[str, LibraryFunction]] = {
@@ -134,12 +134,12 @@ CONTROL: Final[dict[str, LibraryFunction]] = {
         {"rnea": _operational_space},
         ("q", "v", "stiffness"),
         shapes=TASK_SHAPES,
-        refusals=HAS_INVERSE,
+        preconditions=HAS_INVERSE,
     ),
     "operational_inertia": LibraryFunction(
-        {"ltdl": control_laws.operational_inertia}, ("q",), refusals=HAS_INVERSE
+        {"ltdl": control_laws.operational_inertia}, ("q",), preconditions=HAS_INVERSE
     ),
     "consistent_inverse": LibraryFunction(
-        {"ltdl": control_laws.consistent_inverse}, ("q",), refusals=HAS_INVERSE
+        {"ltdl": control_laws.consistent_inverse}, ("q",), preconditions=HAS_INVERSE
     ),
 }

@@ -22,7 +22,7 @@ __all__ = ["DERIVATIVES"]
 
 
 def _square(algorithm: Callable[..., Any]) -> Callable[..., Any]:
-    """An algorithm whose results are all (nv, nv), which no list shows where nv is zero."""
+    """Wrap an algorithm whose results are all (nv, nv), so that they have this shape also for nv = 0."""
 
     def call(*args: Any, **options: Any) -> Any:
         return tuple(matrix or np.zeros((0, 0)) for matrix in algorithm(*args, **options))
@@ -53,7 +53,7 @@ DERIVATIVES: Final[dict[str, LibraryFunction]] = {
         ("q", "v", "a"),
         frame_free=True,
         automatic=_square(_inverse),
-        refusals=(KEEPS_CONSTRAINTS, WITHIN_REACH),
+        preconditions=(KEEPS_CONSTRAINTS, WITHIN_REACH),
     ),
     "forward_dynamics_derivatives": LibraryFunction(
         {
@@ -64,12 +64,12 @@ DERIVATIVES: Final[dict[str, LibraryFunction]] = {
         ("q", "v", "tau"),
         frame_free=True,
         automatic=_square(_forward),
-        refusals=HAS_INVERSE,
+        preconditions=HAS_INVERSE,
     ),
     "hybrid_dynamics_derivatives": LibraryFunction(
         {"spatial": _square(derivatives.hybrid_dynamics_derivatives)},
         ("q", "v", "tau", "a"),
         frame_free=True,
-        refusals=(CAN_BE_PRESCRIBED, *HAS_INVERSE),
+        preconditions=(CAN_BE_PRESCRIBED, *HAS_INVERSE),
     ),
 }

@@ -1,4 +1,4 @@
-"""What a public function is made of: an algorithm by each of its methods, and the arrays it takes."""
+"""Entries of the catalogue: the methods, arguments and preconditions of a public function."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import numpy as np
 
 from dalembert.model.model import Model
 
-__all__ = ["LibraryFunction", "Refusal", "square"]
+__all__ = ["LibraryFunction", "Precondition", "square"]
 
 
 def square(algorithm: Callable[..., Any], axes: int = 2) -> Callable[..., Any]:
-    """An algorithm whose result has nv entries along each axis, which no list shows where nv is zero."""
+    """Wrap an algorithm whose result has nv entries along each axis, so that it has this shape also for nv =
+    0.
+    """
 
     def call(*args: Any, **options: Any) -> Any:
         return algorithm(*args, **options) or np.zeros((0,) * axes)
@@ -24,13 +26,12 @@ def square(algorithm: Callable[..., Any], axes: int = 2) -> Callable[..., Any]:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """A sample is refused where `measure(tree, *arrays)`, the arrays of the function, exceeds `tolerance`.
+class Precondition:
+    """A precondition: a sample is rejected if `measure(tree, *arrays)` of its arrays exceeds `tolerance`.
 
-    `tolerance` is by float type. A measure that is a literal number (of models that it does not concern)
-    costs nothing. `message` says the fact and the remedy, with {measure} and, where `place(tree, *arrays)`
-    names the part of the model that is to blame, {place}; the function's name and the sample are put before
-    it.
+    `tolerance` is by float type. A measure that is a literal number (for models without the condition) costs
+    nothing. `message` states the fact and the remedy, with {measure} and, if `place(tree, *arrays)` names the
+    part of the model at fault, {place}; the function's name and the sample are prepended.
     """
 
     measure: Callable[..., Any]
@@ -44,12 +45,12 @@ class Refusal:
 class LibraryFunction:
     """An algorithm under its public name: `methods` by name, the default first; `arguments` in call order.
 
-    `frame_free`: its result does not depend on the frames of the bodies, so it runs on aligned ones. `loops`:
-    the methods written with tree passes alone, so that a large tree can be compiled as loops. `shapes`: of
-    the arguments and further arrays whose names `library.argument_shape` does not know. `automatic`: what
-    chooses a method by the model, where none is asked for. `refusals`: what the arguments must fulfil.
-    `one_of`: further arrays of which every call gives one at least. `unit_quaternions`: whether quaternions
-    in its arguments must have unit norm.
+    `frame_free`: the result does not depend on the body frames, so the function runs on aligned ones.
+    `loops`: the methods written with tree passes alone, which can be compiled as loops over a large tree.
+    `shapes`: of the arguments and optional arrays that `library.argument_shape` does not know. `automatic`:
+    the function that selects a method by the model if the caller names none. `preconditions` of the
+    arguments. `one_of`: optional arrays of which every call must give at least one. `unit_quaternions`:
+    whether quaternions in the arguments must have unit norm.
     """
 
     methods: Mapping[str, Callable[..., Any]]
@@ -58,6 +59,6 @@ class LibraryFunction:
     loops: tuple[str, ...] = ()
     shapes: Mapping[str, Callable[[Model], tuple[int, ...]]] = field(default_factory=dict)
     automatic: Callable[..., Any] | None = None
-    refusals: tuple[Refusal, ...] = ()
+    preconditions: tuple[Precondition, ...] = ()
     one_of: tuple[str, ...] = ()
     unit_quaternions: bool = True

@@ -39,14 +39,14 @@ GEOMETRY: Final[dict[str, LibraryFunction]] = {
         frame_free=True,
     ),
     "hamiltonian": LibraryFunction(
-        {"ltdl": geometry.hamiltonian}, ("q", "p"), shapes={"p": _velocity}, refusals=HAS_INVERSE
+        {"ltdl": geometry.hamiltonian}, ("q", "p"), shapes={"p": _velocity}, preconditions=HAS_INVERSE
     ),
     "hamiltonian_rates": LibraryFunction(
         {"passes": geometry.hamiltonian_rates},
         ("q", "p", "tau"),
         frame_free=True,
         shapes={"p": _velocity},
-        refusals=HAS_INVERSE,
+        preconditions=HAS_INVERSE,
     ),
     "momentum_coordinates": LibraryFunction(
         {"passes": geometry.momentum_coordinates}, ("q", "v"), frame_free=True, loops=("passes",)
@@ -56,7 +56,7 @@ GEOMETRY: Final[dict[str, LibraryFunction]] = {
         ("q", "p"),
         frame_free=True,
         shapes={"p": _velocity},
-        refusals=HAS_INVERSE,
+        preconditions=HAS_INVERSE,
     ),
     "inner_product": LibraryFunction(
         {"metric": geometry.inner_product},
@@ -68,9 +68,9 @@ GEOMETRY: Final[dict[str, LibraryFunction]] = {
         {"passes": geometry.connection_term}, ("q", "v", "u"), frame_free=True, shapes={"u": _velocity}
     ),
     "geodesic_acceleration": LibraryFunction(
-        {"ltdl": geometry.geodesic_acceleration}, ("q", "v"), frame_free=True, refusals=HAS_INVERSE
+        {"ltdl": geometry.geodesic_acceleration}, ("q", "v"), frame_free=True, preconditions=HAS_INVERSE
     ),
     "geodesic_step": LibraryFunction(
-        {"rk4": geometry.geodesic_step}, ("q", "v", "dt"), frame_free=True, refusals=HAS_INVERSE
+        {"rk4": geometry.geodesic_step}, ("q", "v", "dt"), frame_free=True, preconditions=HAS_INVERSE
     ),
 }

@@ -15,7 +15,7 @@ __all__ = ["HYBRID"]
 
 
 def _joint_count(model: Model) -> tuple[int, ...]:
-    """The joint variables of a floating-base system, beside the six of its base."""
+    """Return the number of joint variables of a floating-base system, without the six of its base."""
     floating_base.floating_base(model, "floating_base_inverse_dynamics")
     return (model.nv - 6,)
 
@@ -36,7 +36,7 @@ HYBRID: Final[dict[str, LibraryFunction]] = {
         ("q", "v", "tau", "a"),
         frame_free=True,
         shapes={"stabilization": lambda model: ()},
-        refusals=(CAN_BE_PRESCRIBED, *HAS_INVERSE),
+        preconditions=(CAN_BE_PRESCRIBED, *HAS_INVERSE),
     ),
     "floating_base_inverse_dynamics": LibraryFunction(
         {

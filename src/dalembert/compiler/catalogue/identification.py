@@ -13,7 +13,7 @@ __all__ = ["IDENTIFICATION"]
 
 
 def _torques(tree: Any, *args: Any, **options: Any) -> Any:
-    """The matrix, whose width no list shows where nv is zero."""
+    """Return the regressor, with its width also for nv = 0."""
     Y = regressor.inverse_dynamics_regressor(tree, *args, **options)
     return Y or np.zeros((0, len(regressor.PARTS) * len(tree.bodies)))
 

@@ -25,7 +25,7 @@ def _error(tree: Tree, q: Any, *, time: Any = None) -> Any:
 
 
 def _velocity(tree: Tree, q: Any, *, time: Any = None) -> Any:
-    """(K, velocity error at rest): K v + the latter must vanish."""
+    """Return K and the velocity error at rest, for which K v + error must vanish."""
     equations = constraint_equations(tree, q, [0.0] * tree.nv, time=time)
     return equations.K, equations.velocity_error
 

@@ -13,34 +13,34 @@ from dalembert.algorithms.moving_inertia import (
     lost_joint,
     singular_joint,
 )
-from dalembert.compiler.catalogue.entry import Refusal
+from dalembert.compiler.catalogue.entry import Precondition
 from dalembert.model import configuration
 from dalembert.scalar import Scalar, logical_and, maximum, select
 
 __all__ = ["CAN_BE_NORMALIZED", "CAN_BE_PRESCRIBED", "HAS_INVERSE", "KEEPS_CONSTRAINTS", "WITHIN_REACH"]
 
-KEEPS_CONSTRAINTS: Final = Refusal(
+KEEPS_CONSTRAINTS: Final = Precondition(
     loops.constraint_violation,
     {"float64": 1e-6, "float32": 1e-3},
     "a breaks the constraints, K a - k is {measure:.3g} of its terms; da.forward_dynamics gives "
     "accelerations that keep them, da.constraint_jacobian and da.constraint_bias are K and k",
 )
 
-WITHIN_REACH: Final = Refusal(
+WITHIN_REACH: Final = Precondition(
     loops.unreachable_share,
     {"float64": 1e-6, "float32": 1e-3},
     "the actuated joints cannot produce this motion, {measure:.3g} of the forces that it needs is out of "
     "their reach; see da.actuation(model, q) and builder.set_actuated",
 )
 
-CAN_BE_PRESCRIBED: Final = Refusal(
+CAN_BE_PRESCRIBED: Final = Precondition(
     hybrid.prescribed_violation,
     {"float64": 1e-4, "float32": 1e-2},
     "the prescribed accelerations break the constraints, K a - k is {measure:.3g} of its terms; prescribe as "
     "many joints as the system has freedoms (da.mobility), or accelerations that keep the constraints",
 )
 
-_MOVES_INERTIA: Final = Refusal(
+_MOVES_INERTIA: Final = Precondition(
     inertia_loss,
     {"float64": 1e13, "float32": 1e6},  # the digits of the float type: the rest of the pivot is rounding
     'in this configuration joint "{place}" has a freedom along which nothing with inertia moves: the mass '
@@ -48,7 +48,7 @@ _MOVES_INERTIA: Final = Refusal(
     lost_joint,
 )
 
-_REGULAR_COORDINATES: Final = Refusal(
+_REGULAR_COORDINATES: Final = Precondition(
     coordinate_singularity,
     {"float64": -3e-7, "float32": -1e-3},  # the square of it is left of a pivot of M, as above
     'in this configuration the coordinates of joint "{place}" are singular (gimbal lock), so that some '
@@ -58,7 +58,7 @@ _REGULAR_COORDINATES: Final = Refusal(
 )
 
 HAS_INVERSE: Final = (_MOVES_INERTIA, _REGULAR_COORDINATES)
-"""Of functions that divide by the mass matrix."""
+"""Preconditions of functions that divide by the mass matrix."""
 
 
 def _cannot_be_normalized(model: Any, q: Sequence[Scalar]) -> Scalar:
@@ -78,7 +78,7 @@ def _quaternion_without_direction(model: Any, q: Sequence[float]) -> str:
     return "q"
 
 
-CAN_BE_NORMALIZED: Final = Refusal(
+CAN_BE_NORMALIZED: Final = Precondition(
     _cannot_be_normalized,
     {"float64": 0.5, "float32": 0.5},
     "the quaternion {place} has no direction, so that it cannot be scaled to unit norm; no rotation is "

@@ -1,4 +1,4 @@
-"""The functions of kinematic trees and of what is built on them."""
+"""Catalogue entries of kinematic trees and functions built on them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["TREES"]
 
 
 def _forces_alone(algorithm: Callable[..., Any]) -> Callable[..., Any]:
-    """An algorithm with by-products, for its forces only."""
+    """Wrap an algorithm with by-products to return its forces only."""
     return lambda *args, **options: algorithm(*args, **options).tau
 
 
@@ -60,7 +60,7 @@ TREES: Final[dict[str, LibraryFunction]] = {
         frame_free=True,
         loops=("rnea",),
         automatic=algorithms.inverse_dynamics,
-        refusals=(KEEPS_CONSTRAINTS, WITHIN_REACH),
+        preconditions=(KEEPS_CONSTRAINTS, WITHIN_REACH),
     ),
     "forward_dynamics": LibraryFunction(
         {
@@ -79,7 +79,7 @@ TREES: Final[dict[str, LibraryFunction]] = {
         frame_free=True,
         loops=("aba", "aba_spatial"),
         automatic=algorithms.forward_dynamics,
-        refusals=HAS_INVERSE,
+        preconditions=HAS_INVERSE,
     ),
     "inertial_forces": LibraryFunction(
         {"rnea": algorithms.differential_inverse_dynamics}, ("q", "a"), frame_free=True, loops=("rnea",)
@@ -98,7 +98,7 @@ TREES: Final[dict[str, LibraryFunction]] = {
         {"ltdl": square(algorithms.inverse_mass_matrix)},
         ("q",),
         frame_free=True,
-        refusals=HAS_INVERSE,
+        preconditions=HAS_INVERSE,
     ),
     "bias_forces": LibraryFunction(
         {"rnea": algorithms.bias_forces}, ("q", "v"), frame_free=True, loops=("rnea",)
@@ -124,13 +124,13 @@ TREES: Final[dict[str, LibraryFunction]] = {
     "normalize": LibraryFunction(
         {"manifold": configuration.normalize},
         ("q",),
-        refusals=(CAN_BE_NORMALIZED,),
+        preconditions=(CAN_BE_NORMALIZED,),
         unit_quaternions=False,
     ),
     "step": LibraryFunction(
         {"tree": functools.partial(algorithms.step, passive=True)},
         ("q", "v", "tau", "dt"),
         frame_free=True,
-        refusals=HAS_INVERSE,
+        preconditions=HAS_INVERSE,
     ),
 }

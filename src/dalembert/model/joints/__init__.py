@@ -83,7 +83,7 @@ REGISTRY: Final[dict[str, type[Joint]]] = {
 
 
 def joint_from_data(data: dict[str, Any]) -> Joint:
-    """The joint that `Joint.to_data` described, bit for bit."""
+    """Return the joint described by `Joint.to_data`, bit for bit."""
     if not isinstance(data, dict) or "type" not in data:
         raise ModelError(f'a joint is saved as a dictionary with a "type", got {repr(data)[:60]}')
     kind = data["type"]
@@ -96,7 +96,7 @@ def joint_from_data(data: dict[str, Any]) -> Joint:
 
 
 def _decode(value: Any) -> Any:
-    """A saved field: a nested joint, a placement, a list of either, or a plain value."""
+    """Decode a saved field: a nested joint, a placement, a list of either, or a plain value."""
     if isinstance(value, dict) and "type" in value:
         return joint_from_data(value)
     if isinstance(value, list):

@@ -24,7 +24,7 @@ NORM_TOLERANCE = 4.0e-16
 
 
 def unit_axis(axis: Sequence[Scalar] | Vec3, owner: str) -> Vec3:
-    """The axis with unit length: checked if it holds plain numbers, taken as given if it is traced."""
+    """Return the axis normalised and checked if it holds plain numbers; a traced axis is not normalised."""
     components = items_of(axis)
     if len(components) != 3 or any(isinstance(component, str | None) for component in components):
         raise ModelError(
@@ -47,7 +47,7 @@ def unit_axis(axis: Sequence[Scalar] | Vec3, owner: str) -> Vec3:
 
 
 def finite_number(value: Scalar, name: str, owner: str) -> Scalar:
-    """A parameter that must be finite if it is a plain number."""
+    """Return a parameter after checking that it is finite if it is a plain number."""
     if not isinstance(value, Real):
         return value
     try:
@@ -60,7 +60,9 @@ def finite_number(value: Scalar, name: str, owner: str) -> Scalar:
 
 
 def screw(axis: Vec3, angle: Scalar | None, advance: Scalar | None) -> Placement:
-    """Rotation about and translation along one axis through the origin; None leaves one of them out."""
+    """Return the rotation about and translation along one axis through the origin; None leaves one of them
+    out.
+    """
     principal = principal_direction(axis)
     if principal is not None:
         index, sign = principal
@@ -72,7 +74,7 @@ def screw(axis: Vec3, angle: Scalar | None, advance: Scalar | None) -> Placement
 
 
 def basis_around(axis: Vec3) -> tuple[Vec3, Vec3, Vec3]:
-    """(t1, t2, a): a right-handed orthonormal basis that ends with the unit axis a.
+    """Return (t1, t2, a), a right-handed orthonormal basis whose last vector is the unit axis a.
 
     The coordinate axes give coordinate directions (z: x, y, z). Any other axis, also a traced one, follows
     Duff et al. 2017, which is free of cases but for one sign.
@@ -93,7 +95,7 @@ def basis_around(axis: Vec3) -> tuple[Vec3, Vec3, Vec3]:
 
 
 def angle_about(axis: Vec3, R: Mat3) -> Scalar:
-    """The angle in (-pi, pi] of the rotation about the axis that is nearest to R."""
+    """Return the angle in (-pi, pi] of the rotation about the axis that is nearest to R."""
     t1, t2, _ = basis_around(axis)
     image1, image2 = R @ t1, R @ t2
     return atan2(t2.dot(image1) - t1.dot(image2), t1.dot(image1) + t2.dot(image2))

@@ -19,25 +19,29 @@ __all__ = ["axis_error", "axis_offset", "displacement", "origin_offset", "rotati
 
 
 def rotation_error(X: Transform) -> Vec3:
-    """½ (E23 - E32, E31 - E13, E12 - E21): the sine of the angle times the axis of R."""
+    """Return ½ (E23 - E32, E31 - E13, E12 - E21), the sine of the angle times the axis of R."""
     return X.R.axial()
 
 
 def displacement(X: Transform) -> Motion:
-    """d of a zero-DoF joint: the small motion from the predecessor to the successor frame (Table 8.1)."""
+    """Return d of a zero-DoF joint, the small motion from the predecessor to the successor frame (Table
+    8.1).
+    """
     # ½ (X53 - X62, ...) is the skew part of L = -E r x with its sign turned.
     return Motion(rotation_error(X), (X.R.transpose() @ X.p.skew()).axial())
 
 
 def axis_error(axis: Vec3, X: Transform) -> list[Scalar]:
-    """(E23, -E13, X53, -X43): tilt of the axis and distance from it, as for a cylindrical joint."""
+    """Return (E23, -E13, X53, -X43): tilt of the axis and distance from it, as for a cylindrical joint."""
     t1, t2, a = basis_around(axis)
     u, w = _axis_columns(a, X)
     return [u.dot(t2), -u.dot(t1), w.dot(t2), -w.dot(t1)]
 
 
 def axis_offset(axis: Vec3, X: Transform) -> Scalar:
-    """X41 X21 + X42 X22: displacement along the axis to first order, last in a revolute joint's delta."""
+    """Return X41 X21 + X42 X22, the displacement along the axis to first order: the last entry of a revolute
+    joint's delta.
+    """
     t1, t2, a = basis_around(axis)
     u, w = _axis_columns(a, X)
     # L E^T = -(E r) x, so that the sum over all three columns is a . E r; the table leaves out the third
@@ -46,11 +50,11 @@ def axis_offset(axis: Vec3, X: Transform) -> Scalar:
 
 
 def origin_offset(X: Transform) -> Vec3:
-    """(sum X5k X3k, sum X6k X1k, sum X4k X2k) = E r: delta of a spherical joint."""
+    """Return E r = (sum X5k X3k, sum X6k X1k, sum X4k X2k), the delta of a spherical joint."""
     return X.R.transposed_times(X.p)
 
 
 def _axis_columns(a: Vec3, X: Transform) -> tuple[Vec3, Vec3]:
-    """u = E a and w = L a = -E (r x a)."""
+    """Return u = E a and w = L a = -E (r x a)."""
     E = X.R.transpose()
     return E @ a, E @ a.cross(X.p)

@@ -166,7 +166,7 @@ class Composite(Joint):
         return relative_volume(self.subspace(q, time))
 
     def _motion(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None) -> tuple[Motion, Motion]:
-        """v_J and c_J by (1) and (2)."""
+        """Return v_J and c_J by (1) and (2)."""
         u, c = Motion.zero(), Motion.zero()
         parts = zip(self.placements, self.joints, self._positions(q), self._velocities(v))
         for placement, joint, own, speed in parts:
@@ -177,16 +177,16 @@ class Composite(Joint):
         return u, c
 
     def _positions(self, q: Sequence[Scalar]) -> list[Sequence[Scalar]]:
-        """q cut into the joints' own."""
+        """Split q into the joints' own."""
         return _cut(q, [joint.nq for joint in self.joints])
 
     def _velocities(self, v: Sequence[Scalar]) -> list[Sequence[Scalar]]:
-        """v cut into the joints' own."""
+        """Split v into the joints' own."""
         return _cut(v, [joint.nv for joint in self.joints])
 
 
 def _cut(values: Sequence[Scalar], sizes: Sequence[int]) -> list[Sequence[Scalar]]:
-    """Consecutive pieces of the given sizes."""
+    """Split the sequence into consecutive pieces of the given sizes."""
     pieces, start = [], 0
     for size in sizes:
         pieces.append(values[start : start + size])

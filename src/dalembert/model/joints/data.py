@@ -14,7 +14,7 @@ __all__ = ["decode_placement", "encode", "flatten", "refill"]
 
 
 def encode(value: Any, place: str) -> Any:
-    """A field of a joint as lists, dictionaries, strings and floats. `place` names it in errors."""
+    """Encode a field of a joint as lists, dictionaries, strings and floats; `place` names it in errors."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, Real):
@@ -38,7 +38,7 @@ def encode(value: Any, place: str) -> Any:
 
 
 def decode_placement(value: Any) -> Any:
-    """A placement from what `encode` made of it; any other value as it is."""
+    """Decode a placement that `encode` wrote; return any other value unchanged."""
     if isinstance(value, dict) and set(value) == {"rotation", "translation"}:
         from dalembert.spatial import Mat3
 
@@ -47,7 +47,7 @@ def decode_placement(value: Any) -> Any:
 
 
 def flatten(value: Any) -> list[Scalar]:
-    """The numbers of a field: a number, a vector, a placement, another joint, or a tuple of them."""
+    """Return the numbers of a field: a number, a vector, a placement, another joint, or a tuple of them."""
     parameters = getattr(value, "parameters", None)
     if callable(parameters):
         return list(parameters())
@@ -58,7 +58,7 @@ def flatten(value: Any) -> list[Scalar]:
 
 
 def refill(value: Any, source: Iterator[Scalar]) -> Any:
-    """A value of the same form with its numbers taken from the source, in the order of `flatten`."""
+    """Return a value of the same form with numbers from `source`, in the order of `flatten`."""
     with_parameters = getattr(value, "with_parameters", None)
     if with_parameters is not None:
         return with_parameters([next(source) for _ in value.parameters()])

@@ -28,7 +28,7 @@ def directional_derivative(
     direction: Sequence[Scalar],
     constants: Sequence[Scalar] = (),
 ) -> tuple[Result, Result]:
-    """(f(x), d/dh f(x + h dx) at h = 0); f returns scalars, spatial values or nestings of them.
+    """Return f(x) and d/dh f(x + h dx) at h = 0; f returns scalars, spatial values or nestings of them.
 
     `constants`: what else f computes with; where these may be dual numbers themselves, they must be named,
     so that their rates are not taken for those along dx.
@@ -70,38 +70,38 @@ class Dual:
         self.level = level
 
     def __add__(self, other: Scalar) -> Dual:
-        (a, b), (c, d), level = _aligned(self, other)
+        (a, b), (c, d), level = _common_level(self, other)
         return Dual(a + c, b + d, level)
 
     __radd__ = __add__
 
     def __sub__(self, other: Scalar) -> Dual:
-        (a, b), (c, d), level = _aligned(self, other)
+        (a, b), (c, d), level = _common_level(self, other)
         return Dual(a - c, b - d, level)
 
     def __rsub__(self, other: Scalar) -> Dual:
-        (a, b), (c, d), level = _aligned(self, other)
+        (a, b), (c, d), level = _common_level(self, other)
         return Dual(c - a, d - b, level)
 
     def __neg__(self) -> Dual:
         return Dual(-self.value, -self.rate, self.level)
 
     def __mul__(self, other: Scalar) -> Dual:
-        (a, b), (c, d), level = _aligned(self, other)
+        (a, b), (c, d), level = _common_level(self, other)
         return Dual(a * c, a * d + b * c, level)
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Scalar) -> Dual:
-        (a, b), (c, d), level = _aligned(self, other)
+        (a, b), (c, d), level = _common_level(self, other)
         return _quotient(a, b, c, d, level)
 
     def __rtruediv__(self, other: Scalar) -> Dual:
-        (a, b), (c, d), level = _aligned(self, other)
+        (a, b), (c, d), level = _common_level(self, other)
         return _quotient(c, d, a, b, level)
 
     def __pow__(self, exponent: int) -> Dual:
-        """A whole power, by repeated multiplication."""
+        """Return an integer power, by repeated multiplication."""
         if not isinstance(exponent, int):
             return NotImplemented
         if exponent < 0:
@@ -121,7 +121,7 @@ class Dual:
         )
 
     def __eq__(self, other: object) -> Any:
-        (a, _), (c, _), _ = _aligned(self, other)
+        (a, _), (c, _), _ = _common_level(self, other)
         return Condition(_plain(a == c))
 
     def __ne__(self, other: object) -> Any:
@@ -130,19 +130,19 @@ class Dual:
     __hash__ = object.__hash__
 
     def __lt__(self, other: Scalar) -> Condition:
-        (a, _), (c, _), _ = _aligned(self, other)
+        (a, _), (c, _), _ = _common_level(self, other)
         return Condition(_plain(a < c))
 
     def __le__(self, other: Scalar) -> Condition:
-        (a, _), (c, _), _ = _aligned(self, other)
+        (a, _), (c, _), _ = _common_level(self, other)
         return Condition(_plain(a <= c))
 
     def __gt__(self, other: Scalar) -> Condition:
-        (a, _), (c, _), _ = _aligned(self, other)
+        (a, _), (c, _), _ = _common_level(self, other)
         return Condition(_plain(a > c))
 
     def __ge__(self, other: Scalar) -> Condition:
-        (a, _), (c, _), _ = _aligned(self, other)
+        (a, _), (c, _), _ = _common_level(self, other)
         return Condition(_plain(a >= c))
 
 
@@ -166,7 +166,7 @@ class DualFunctions:
         return Dual(scalar.acos(x.value), -(x.rate / scalar.sqrt(1.0 - x.value * x.value)), x.level)
 
     def atan2(self, y: Scalar, x: Scalar) -> Dual:
-        (a, b), (c, d), level = _aligned(y, x)
+        (a, b), (c, d), level = _common_level(y, x)
         return Dual(scalar.atan2(a, c), (c * b - a * d) / (a * a + c * c), level)
 
     def sqrt(self, x: Dual) -> Dual:
@@ -182,7 +182,7 @@ class DualFunctions:
 
     def absolute(self, x: Dual) -> Dual:
         negative = _plain(x.value < 0.0)
-        return Dual(scalar.absolute(x.value), _chosen(negative, -x.rate, x.rate), x.level)
+        return Dual(scalar.absolute(x.value), _select(negative, -x.rate, x.rate), x.level)
 
     def minimum(self, a: Scalar, b: Scalar) -> Scalar:
         return scalar.select(a < b, a, b)
@@ -194,7 +194,7 @@ class DualFunctions:
         return Dual(scalar.floor(x.value), 0.0, x.level)
 
     def select(self, condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
-        return _chosen(_plain(condition), a, b)
+        return _select(_plain(condition), a, b)
 
     def logical_and(self, a: Scalar, b: Scalar) -> Condition:
         return Condition(scalar.logical_and(_plain(a), _plain(b)))
@@ -213,34 +213,36 @@ class DualFunctions:
 
 
 def _quotient(a: Scalar, b: Scalar, c: Scalar, d: Scalar, level: int) -> Dual:
-    """(a + b e) / (c + d e)."""
+    """Return (a + b e) / (c + d e)."""
     ratio = a / c
     return Dual(ratio, (b - ratio * d) / c, level)
 
 
-def _aligned(x: Scalar, y: Scalar) -> tuple[tuple[Scalar, Scalar], tuple[Scalar, Scalar], int]:
-    """The parts of both numbers at the higher of their levels."""
+def _common_level(x: Scalar, y: Scalar) -> tuple[tuple[Scalar, Scalar], tuple[Scalar, Scalar], int]:
+    """Return the (value, rate) parts of both numbers at the higher of their levels, and that level."""
     level = max(number.level for number in (x, y) if isinstance(number, Dual))
     return _parts(x, level), _parts(y, level), level
 
 
 def _parts(x: Scalar, level: int) -> tuple[Scalar, Scalar]:
-    """(value, rate) of a number at a level at which it may be a constant."""
+    """Return (value, rate) of a number at a level; a number of a lower level is a constant."""
     if isinstance(x, Dual) and x.level == level:
         return x.value, x.rate
     return x, 0.0
 
 
-def _chosen(condition: Any, a: Scalar, b: Scalar) -> Scalar:
-    """Part by part a or b, by a condition on plain scalars; parts may be dual numbers of a lower level."""
+def _select(condition: Any, a: Scalar, b: Scalar) -> Scalar:
+    """Select a or b, part by part, by a condition on plain scalars; parts may be dual numbers of a lower
+    level.
+    """
     if not (isinstance(a, Dual) or isinstance(b, Dual)):
         return scalar.select(condition, a, b)
-    (a0, a1), (b0, b1), level = _aligned(a, b)
-    return Dual(_chosen(condition, a0, b0), _chosen(condition, a1, b1), level)
+    (a0, a1), (b0, b1), level = _common_level(a, b)
+    return Dual(_select(condition, a0, b0), _select(condition, a1, b1), level)
 
 
 def _plain(condition: Any) -> Any:
-    """The condition on plain scalars inside comparisons of any level."""
+    """Return the condition on plain scalars inside comparisons of any level."""
     while isinstance(condition, Condition):
         condition = condition.value
     return condition

@@ -62,7 +62,7 @@ class Ellipsoid(Joint):
     def subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Motion, ...]:
         R = rotation_of_euler_angles(ORDER, q)
         axes = euler_axes(ORDER, q)
-        return tuple(Motion(axis, self._carried(R, axis)) for axis in axes)
+        return tuple(Motion(axis, self._origin_velocity(R, axis)) for axis in axes)
 
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None) -> Motion:
         # (1) linear velocity u = R^T D R (omega x e_z)
@@ -73,7 +73,7 @@ class Ellipsoid(Joint):
         alpha = velocity_product(axes, v)
         z = Vec3.unit(2)
         swing = alpha.cross(z) + omega.cross(omega.cross(z))
-        linear = R.transposed_times(self._stretch(R @ swing)) - omega.cross(self._carried(R, omega))
+        linear = R.transposed_times(self._stretch(R @ swing)) - omega.cross(self._origin_velocity(R, omega))
         return Motion(alpha, linear)
 
     def constraint_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
@@ -95,9 +95,9 @@ class Ellipsoid(Joint):
         return euler_singularity(ORDER, q)
 
     def _stretch(self, n: Vec3) -> Vec3:
-        """D n."""
+        """Return D n, the point of the ellipsoid for the unit vector n."""
         return Vec3(self.a * n.x, self.b * n.y, self.c * n.z)
 
-    def _carried(self, R: Mat3, omega: Vec3) -> Vec3:
-        """The linear velocity R^T D R (omega x e_z) that the angular velocity brings with it."""
+    def _origin_velocity(self, R: Mat3, omega: Vec3) -> Vec3:
+        """Return the linear velocity R^T D R (omega x e_z) of the origin for an angular velocity."""
         return R.transposed_times(self._stretch(R @ omega.cross(Vec3.unit(2))))

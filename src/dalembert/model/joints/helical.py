@@ -27,7 +27,7 @@ PITCH_TOLERANCE = 1.0e-12
 
 
 def turned_angle(angle: Scalar, advance: Scalar, pitch: Scalar) -> Scalar:
-    """The angle plus as many whole turns as bring pitch times angle nearest to the advance [m]."""
+    """Return the angle plus the whole turns that bring pitch times angle nearest to the advance [m]."""
     usable = absolute(pitch) > PITCH_TOLERANCE
     turns = floor((advance / select(usable, pitch, 1.0) - angle) / math.tau + 0.5)
     return angle + select(usable, turns, 0.0) * math.tau

@@ -1,14 +1,14 @@
-"""The contract that every joint fulfils, and what can be said once for all of them.
+"""The interface of all joints, and its default implementations.
 
 A joint constrains the motion of its successor frame F_s relative to its predecessor frame F_p (Featherstone
 2008, sections 3.5 and 4.4):
 
-    v_J = S(q, t) v + sigma(q, t)                      (3.31)
-    a_J = S dv/dt + c_J + v_s x v_J,   c_J = S° v + sigma°     (3.41 to 3.43; ° is the apparent derivative in
-    F_s) f_J = T_a tau + T lambda,   T_a^T S = 1,   T^T S = 0       (3.34 to 3.36)
+    v_J = S(q, t) v + sigma(q, t)                                   (3.31)
+    a_J = S dv/dt + c_J + v_s x v_J,   c_J = S° v + sigma°          (3.41 to 3.43)
+    f_J = T_a tau + T lambda,   T_a^T S = 1,   T^T S = 0            (3.34 to 3.36)
 
-S, T, T_a, v_J and c_J are in successor coordinates. q holds nq position variables, v holds nv velocity
-variables; lengths are in metres, angles in radians.
+° is the apparent derivative in F_s. S, T, T_a, v_J and c_J are in successor coordinates. q holds nq position
+variables, v holds nv velocity variables; lengths are in metres, angles in radians.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from dalembert.spatial import Force, Motion, Placement, Transform
 __all__ = ["ExplicitConstraint", "Joint"]
 
 UNLIMITED_RANGES: dict[str, tuple[float, float]] = {"angle": (-math.pi, math.pi), "length": (-1.0, 1.0)}
-"""Where `random` draws a coordinate that has no limits, by what it measures [rad, m]."""
+"""Range in which `random` draws a coordinate without limits, by its kind [rad, m]."""
 
 
 class ExplicitConstraint(NamedTuple):
-    """X_J, S, v_J and c_J of one joint in one state: what the book's jcalc returns."""
+    """The explicit constraint X_J, S, v_J and c_J of one joint in one state: the book's jcalc."""
 
     X_J: Placement
     S: tuple[Motion, ...]
@@ -45,8 +45,8 @@ class ExplicitConstraint(NamedTuple):
 class Joint(ABC):
     """One kind of joint with its parameters: an immutable value.
 
-    A subclass gives `nq`, `nv`, `coordinates`, `transform` and `subspace`, and whatever differs from the
-    defaults below, which are those of a joint with a constant S and v = dq/dt.
+    A subclass defines `nq`, `nv`, `coordinates`, `transform` and `subspace`, and overrides the defaults
+    below, which are those of a joint with constant S and v = dq/dt.
 
     >>> X_J, S, v_J, c_J = da.Revolute((0, 0, 1)).jcalc([0.3], [2.0])
     >>> v_J.to_list()
@@ -62,7 +62,7 @@ class Joint(ABC):
     """The fields that hold numbers, in the order of `parameters`."""
 
     constant_constraint_forces: ClassVar[bool] = False
-    """Whether T is the same at every position, so that a loop joint need not find its own."""
+    """True if T is the same at every position, so that a loop joint need not find its position first."""
 
     @property
     @abstractmethod
@@ -77,7 +77,7 @@ class Joint(ABC):
     @property
     @abstractmethod
     def coordinates(self) -> tuple[str, ...]:
-        """What each of the nq position variables is: "angle" [rad], "length" [m] or "quaternion"."""
+        """The kind of each of the nq position variables: "angle" [rad], "length" [m] or "quaternion"."""
 
     @property
     def unit_quaternions(self) -> tuple[slice, ...]:
@@ -86,51 +86,53 @@ class Joint(ABC):
 
     @property
     def time_dependent(self) -> bool:
-        """Whether the constraint depends on time, so that every method needs `time`."""
+        """True if the constraint depends on time, so that every method needs `time`."""
         return False
 
     @abstractmethod
     def transform(self, q: Sequence[Scalar], time: Scalar | None = None) -> Placement:
-        """X_J: the successor frame placed in the predecessor frame."""
+        """Return X_J, the placement of the successor frame in the predecessor frame."""
 
     @abstractmethod
     def subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Motion, ...]:
-        """S: nv columns in successor coordinates."""
+        """Return the motion subspace S, nv columns in successor coordinates."""
 
     def velocity(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None) -> Motion:
-        """v_J = S v + sigma, in successor coordinates."""
+        """Return v_J = S v + sigma, in successor coordinates."""
         return subspaces.combination(self.subspace(q, time), v)
 
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None) -> Motion:
-        """c_J = S° v + sigma°, in successor coordinates: zero where S is constant."""
+        """Return c_J = S° v + sigma° in successor coordinates; zero if S is constant."""
         return Motion.zero()
 
     def jcalc(
         self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None
     ) -> ExplicitConstraint:
-        """The explicit joint constraint [X_J, S, v_J, c_J] (section 4.4, first form of jcalc)."""
+        """Return the explicit joint constraint [X_J, S, v_J, c_J] (section 4.4, first form of jcalc)."""
         return ExplicitConstraint(
             self.transform(q, time), self.subspace(q, time), self.velocity(q, v, time), self.bias(q, v, time)
         )
 
     def position_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
-        """dq/dt = Q(q) v (Eq. 3.5; third form of jcalc)."""
+        """Return dq/dt = Q(q) v (Eq. 3.5; third form of jcalc)."""
         return list(v)
 
     def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> list[Scalar]:
-        """The position reached from q by moving with the constant velocity dv for one unit of time."""
+        """Return the position reached from q by moving with the constant velocity dv for one unit of time."""
         return [position + step for position, step in zip(q, dv)]
 
     def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> list[Scalar]:
-        """The velocity at q0 that leads to q1 in unit time: `integrate(q0, difference(q0, q1)) = q1`."""
+        """Return the velocity at q0 that leads to q1 in unit time: `integrate(q0, difference(q0, q1)) =
+        q1`.
+        """
         return [end - start for start, end in zip(q0, q1)]
 
     def neutral(self) -> list[float]:
-        """The position of zero displacement."""
+        """Return the position of zero displacement."""
         return [0.0] * self.nq
 
     def normalize(self, q: Sequence[Scalar]) -> list[Scalar]:
-        """q with its quaternions scaled to unit norm."""
+        """Return q with its quaternions scaled to unit norm."""
         return list(q)
 
     def random(
@@ -139,7 +141,7 @@ class Joint(ABC):
         lower: Sequence[float] | None = None,
         upper: Sequence[float] | None = None,
     ) -> list[float]:
-        """A position drawn uniformly between the limits (nq numbers each; infinite = none).
+        """Draw a position uniformly between the limits (nq numbers each; infinite for no limit).
 
         Without limits an angle is drawn from (-pi, pi) and a length from (-1, 1) m; a one-sided limit is
         given the width of that range. Quaternions are uniform over all rotations and ignore limits.
@@ -158,28 +160,31 @@ class Joint(ABC):
         return q
 
     def constraint_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
-        """T: 6 - nv columns in successor coordinates with T^T S = 0."""
+        """Return the constraint-force subspace T, 6 - nv columns in successor coordinates with T^T S = 0."""
         return subspaces.dual_bases(self.subspace(q, time))[1]
 
     def active_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
-        """T_a: nv columns in successor coordinates with T_a^T S = 1; see `active_subspace_along`."""
+        """Return T_a, nv columns in successor coordinates with T_a^T S = 1; see `active_subspace_along`."""
         return subspaces.dual_bases(self.subspace(q, time))[0]
 
     def position_of(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
-        """The position q at which the successor frame stands at X, or near it if X breaks the constraint."""
+        """Return the position q that places the successor frame at X, or near X if X violates the
+        constraint.
+        """
         raise ModelError(
             f"a {self.kind} joint has no formula for its position at a transform, as a loop joint needs; "
             "put it into the tree and close the loop with a joint that has one, such as Fixed or Revolute"
         )
 
     def constraint_subspace_at(self, X: Transform, time: Scalar | None = None) -> tuple[Force, ...]:
-        """T where the successor stands at X, or near it; what a loop joint has instead of T at its q."""
+        """Return T for the successor at X, or near X; loop joints use it, since they have no q."""
         if self.constant_constraint_forces:
             return self.constraint_subspace(self.neutral(), time)
         return self.constraint_subspace(self.position_of(X, time), time)
 
     def closure_error(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
-        """delta = T^T d, with d the small motion from where the successor ought to be to where it is.
+        """Return delta = T^T d, where d is the small motion from the successor's admissible frame to its
+        actual one.
 
         X places the successor in the predecessor. Eqs 8.25 to 8.27: X = X_err X_J. Joints without a closed
         form in Table 8.1 take X_J at `position_of(X)` and the zero-DoF formula for d.
@@ -191,21 +196,24 @@ class Joint(ABC):
     def implicit_constraint(
         self, X: Transform, time: Scalar | None = None
     ) -> tuple[list[Scalar], tuple[Force, ...]]:
-        """The implicit joint constraint [delta, T] at the placement X (section 4.4, second form of jcalc)."""
+        """Return the implicit joint constraint [delta, T] at the placement X (section 4.4, second form of
+        jcalc).
+        """
         return self.closure_error(X, time), self.constraint_subspace_at(X, time)
 
     def singularity_measure(self, q: Sequence[Scalar], time: Scalar | None = None) -> Scalar:
-        """0 where S loses rank, so that some motions of the joint have no velocity v; 1 at best."""
+        """Return 0 where S loses rank, so that some motions of the joint have no velocity v; at most 1."""
         return 1.0
 
     def reversed(self) -> Joint:
-        """This joint with predecessor and successor exchanged."""
+        """Return this joint with predecessor and successor exchanged."""
         from dalembert.model.joints.reversed import Reversed
 
         return Reversed(self)
 
     def structure(self) -> tuple[Any, ...]:
-        """A hashable key: joints of equal structure do the same arithmetic and differ in `parameters` only.
+        """Return a hashable key; joints of equal structure do the same arithmetic and differ in `parameters`
+        only.
 
         Numbers that fix the structure (a coordinate axis) stand in `parameters` too, and must stay plain
         floats when joints of one structure are computed together, for a traced axis is a general one.
@@ -213,11 +221,13 @@ class Joint(ABC):
         return (self.kind,)
 
     def parameters(self) -> list[Scalar]:
-        """The numbers of the joint, flat."""
+        """Return the numbers of the joint as a flat list."""
         return [leaf for name in self.parameter_names for leaf in data.flatten(getattr(self, name))]
 
     def with_parameters(self, flat: Sequence[Scalar]) -> Joint:
-        """This joint with other numbers, unchecked and possibly traced, in the order of `parameters`."""
+        """Return this joint with other numbers, unchecked and possibly traced, in the order of
+        `parameters`.
+        """
         remaining = list(flat)
         if len(remaining) != len(self.parameters()):
             raise ArgumentError(
@@ -235,7 +245,9 @@ class Joint(ABC):
         return copy
 
     def to_data(self) -> dict[str, Any]:
-        """The joint as dictionaries, lists, strings and floats; `joint_from_data` restores it exactly."""
+        """Return the joint as dictionaries, lists, strings and floats; `joint_from_data` restores it
+        exactly.
+        """
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
         return {"type": self.kind} | {
             name: data.encode(value, f"{self.kind} joint, {name}") for name, value in fields.items()
@@ -249,14 +261,14 @@ class Joint(ABC):
         return self
 
     def _now(self, time: Scalar | None) -> Scalar:
-        """The time, which a time-dependent joint cannot do without."""
+        """Return the time; raise an error if a time-dependent joint is given none."""
         if time is None:
             raise ArgumentError(f"a {self.kind} joint depends on time and none was given; pass time=…")
         return time
 
 
 def _between(rng: np.random.Generator, coordinate: str, low: float, high: float) -> float:
-    """A uniform draw between two limits, either of which may be infinite."""
+    """Draw uniformly between two limits, either of which may be infinite."""
     default_low, default_high = UNLIMITED_RANGES.get(coordinate, (0.0, 0.0))
     width = default_high - default_low
     if math.isinf(low) and math.isinf(high):

@@ -75,6 +75,6 @@ class Planar(Joint):
 
 
 def _turn(angle: Scalar, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
-    """(x, y) turned by the angle."""
+    """Rotate (x, y) by the angle."""
     c, s = cos(angle), sin(angle)
     return c * x - s * y, s * x + c * y

@@ -71,6 +71,6 @@ class SphericalExponential(Joint):
 
 
 def _axes(q: Sequence[Scalar]) -> tuple[Vec3, Vec3, Vec3]:
-    """The columns of S, angular."""
+    """Return the angular parts of the columns of S."""
     J = so3_right_jacobian(Vec3(*q))
     return J.column(0), J.column(1), J.column(2)

@@ -20,27 +20,27 @@ __all__ = [
     "velocity_product",
 ]
 
-TINY = 1.0e-30
-"""A squared length below which a column counts as zero."""
+MIN_SQUARED_LENGTH = 1.0e-30
+"""Squared length below which a column counts as zero."""
 
 
 def rotations(*axes: Vec3) -> tuple[Motion, ...]:
-    """Unit rotations about axes through the origin."""
+    """Return unit rotations about axes through the origin."""
     return tuple(Motion(axis, Vec3.zero()) for axis in axes)
 
 
 def moments(*axes: Vec3) -> tuple[Force, ...]:
-    """Pure moments about the axes."""
+    """Return pure moments about the axes."""
     return tuple(Force(axis, Vec3.zero()) for axis in axes)
 
 
 def forces(*axes: Vec3) -> tuple[Force, ...]:
-    """Pure forces through the origin along the axes."""
+    """Return pure forces through the origin along the axes."""
     return tuple(Force(Vec3.zero(), axis) for axis in axes)
 
 
 def combination(S: Sequence[Motion], v: Sequence[Scalar]) -> Motion:
-    """S v = sum of the columns S_i times v_i."""
+    """Return S v, the sum of the columns S_i times v_i."""
     if len(S) == 0:
         return Motion.zero()
     total: Motion = S[0] * v[0]
@@ -50,7 +50,7 @@ def combination(S: Sequence[Motion], v: Sequence[Scalar]) -> Motion:
 
 
 def velocity_product(axes: Sequence[Vec3], v: Sequence[Scalar]) -> Vec3:
-    """The angular part of c_J = S° v for serial rotations about the axes w_i (Eq. 4.9 for "zyx").
+    """Return the angular part of c_J = S° v for serial rotations about the axes w_i (Eq. 4.9 for "zyx").
 
     An axis is fixed in the frame before its own rotation, which the successor leaves with the later rates:
     w_i° = w_i x (sum over j > i of w_j v_j).
@@ -65,25 +65,25 @@ def velocity_product(axes: Sequence[Vec3], v: Sequence[Scalar]) -> Vec3:
 
 
 def reciprocal_basis(a: Vec3, b: Vec3, c: Vec3) -> tuple[Vec3, Vec3, Vec3]:
-    """The rows of the inverse of the matrix with columns a, b, c: b x c / det and cyclic."""
+    """Return the rows of the inverse of the matrix with columns a, b, c: b x c / det and cyclic."""
     bc = b.cross(c)
     scale = 1.0 / a.dot(bc)
     return bc * scale, c.cross(a) * scale, a.cross(b) * scale
 
 
 def dual_bases(S: Sequence[Motion]) -> tuple[tuple[Force, ...], tuple[Force, ...]]:
-    """(T_a, T) with T_a^T S = 1 and T^T S = 0, for any S of full rank.
+    """Return (T_a, T) with T_a^T S = 1 and T^T S = 0, for any S of full rank.
 
     Elimination finds A with A S = [1; 0]: the first nv rows of A are the columns of T_a, the rest those of T.
     """
     n = len(S)
-    rows = _reduced([[_component(column, i) for column in S] + _unit_row(i, 6) for i in range(6)], n)
+    rows = _eliminate([[_component(column, i) for column in S] + _unit_row(i, 6) for i in range(6)], n)
     columns = tuple(Force(Vec3(*row[n : n + 3]), Vec3(*row[n + 3 :])) for row in rows)
     return columns[:n], columns[n:]
 
 
 def active_subspace_along(S: Sequence[Motion], directions: Sequence[Force]) -> tuple[Force, ...]:
-    """T_a = F (S^T F)^-1: active forces along chosen directions F, scaled so that T_a^T S = 1 (Example 3.2).
+    """Return T_a = F (S^T F)^-1, active forces along directions F, scaled so that T_a^T S = 1 (Example 3.2).
 
     The choice changes the bearing forces a joint must withstand, never the motion.
     """
@@ -94,7 +94,7 @@ def active_subspace_along(S: Sequence[Motion], directions: Sequence[Force]) -> t
         )
     rows = [[column.dot(force) for column in S] + _unit_row(i, n) for i, force in enumerate(directions)]
     result = []
-    for row in _reduced(rows, n):
+    for row in _eliminate(rows, n):
         column = directions[0] * row[n]
         for force, weight in zip(directions[1:], row[n + 1 :]):
             column = column + force * weight
@@ -103,7 +103,7 @@ def active_subspace_along(S: Sequence[Motion], directions: Sequence[Force]) -> t
 
 
 def relative_volume(S: Sequence[Motion]) -> Scalar:
-    """sqrt(det(S^T S)) over the product of the columns' lengths: 1 if they are orthogonal, 0 if they are
+    """Return sqrt(det(S^T S)) over the product of the columns' lengths: 1 if the columns are orthogonal, 0 if
     dependent.
 
     A measure of rank only: it adds squares of metres and radians.
@@ -114,21 +114,21 @@ def relative_volume(S: Sequence[Motion]) -> Scalar:
     for k, column in enumerate(columns):
         length = sum(entry * entry for entry in column)
         rest = sum(entry * entry for entry in remaining[k])
-        volume = volume * sqrt(rest / maximum(length, TINY))
+        volume = volume * sqrt(rest / maximum(length, MIN_SQUARED_LENGTH))
         for later in remaining[k + 1 :]:
-            along = sum(a * b for a, b in zip(later, remaining[k])) / maximum(rest, TINY)
+            along = sum(a * b for a, b in zip(later, remaining[k])) / maximum(rest, MIN_SQUARED_LENGTH)
             later[:] = [a - along * b for a, b in zip(later, remaining[k])]
     return volume
 
 
 def _component(column: Motion, i: int) -> Scalar:
-    """Plücker coordinate i of a motion."""
+    """Return Plücker coordinate i of a motion."""
     part = column.angular if i < 3 else column.linear
     return list(part)[i % 3]
 
 
-def _reduced(rows: list[list[Scalar]], n: int) -> list[list[Scalar]]:
-    """Rows whose first n columns are brought to [1; 0] by Gauss-Jordan elimination with row exchange.
+def _eliminate(rows: list[list[Scalar]], n: int) -> list[list[Scalar]]:
+    """Reduce the first n columns of the rows to [1; 0] by Gauss-Jordan elimination with row exchange.
 
     Exchanges go through `select`, so that the entries may be traced; those of literals happen while tracing.
     """
@@ -148,5 +148,5 @@ def _reduced(rows: list[list[Scalar]], n: int) -> list[list[Scalar]]:
 
 
 def _unit_row(i: int, n: int) -> list[Scalar]:
-    """Row i of the identity."""
+    """Return row i of the identity."""
     return [1.0 if j == i else 0.0 for j in range(n)]

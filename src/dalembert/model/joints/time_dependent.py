@@ -97,7 +97,7 @@ class TimeDependent(DerivedJoint):
         return self.joint.closure_error(self._seen_from_driver(X, time), time)
 
     def _placement(self, time: Scalar) -> Transform:
-        """P(t), with the number of coordinates checked."""
+        """Return P(t) after checking the number of its coordinates."""
         x = list(self.motion(time))
         if len(x) != self.driver.nq:
             raise ModelError(
@@ -107,7 +107,7 @@ class TimeDependent(DerivedJoint):
         return self.driver.transform(x).as_transform()
 
     def _driven_velocity(self, time: Scalar) -> Motion:
-        """sigma_P, in the driven frame."""
+        """Return the driven velocity sigma_P in the driven frame."""
         return relative_velocity(*directional_derivative(lambda t: self._placement(t[0]), [time], [1.0]))
 
     def _seen_from_driver(self, X: Transform, time: Scalar | None) -> Transform:

@@ -89,5 +89,5 @@ class Universal(Joint):
         return [q1, angle_about(b, rotation_about(a, q1).transpose() @ X.R)]
 
     def _axes(self, q: Sequence[Scalar]) -> tuple[Vec3, Vec3]:
-        """Both axes in successor coordinates."""
+        """Return both axes in successor coordinates."""
         return rotation_about(self.axis2, q[1]).transposed_times(self.axis1), self.axis2

@@ -21,7 +21,9 @@ PositionFunction: TypeAlias = Callable[..., Any]
 
 
 def relative_velocity(X: Placement, rate: Placement) -> Motion:
-    """The velocity (R^T dR, R^T dp), in its own coordinates, of a frame from its placement's rate."""
+    """Return the velocity (R^T dR, R^T dp) of a frame, in its own coordinates, from the rate of its
+    placement.
+    """
     R, dR = X.R, rate.R
     return Motion((R.transpose() @ dR).axial(), R.transposed_times(rate.p))
 
@@ -219,7 +221,9 @@ class UserDefined(Joint):
         return relative_volume(self.subspace(q, time))
 
     def _derived_velocity(self, q: Scalars, v: Scalars, time: Scalar | None, clock: float) -> Motion:
-        """The velocity of the placement as q moves with v and time, if it matters, at the rate `clock`."""
+        """Return the velocity of the placement for velocities v and, if the joint depends on it, time at the
+        rate `clock`.
+        """
         rates = self.position_rate(q, v)
         if not self.time_dependent:
             X, rate = directional_derivative(self.transform, q, rates)
@@ -234,7 +238,7 @@ class UserDefined(Joint):
         return any(name == key for name, _ in self.functions)
 
     def _call(self, key: str, *arguments: Any, time: Scalar | None = None) -> Any:
-        """A function of the user's, with the time if the joint depends on it and the function may."""
+        """Call a user's function, with the time if both the joint and the function take it."""
         function = dict(self.functions)[key]
         if self.time_dependent and key in ("placement", "subspace", "bias", "position_of"):
             return function(*arguments, self._now(time))

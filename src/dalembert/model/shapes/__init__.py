@@ -26,6 +26,6 @@ __all__ = [
 
 
 def shape_kinds() -> dict[str, type[Shape]]:
-    """Every kind of shape by the name under which it is saved."""
+    """Return every kind of shape by the name under which it is saved."""
     kinds = (Box, Sphere, Capsule, Cylinder, Ellipsoid, ConvexMesh, Plane, HeightField, Mesh)
     return {kind.kind: kind for kind in kinds}

@@ -17,7 +17,7 @@ from dalembert.spatial import RigidInertia
 __all__ = ["ConvexMesh"]
 
 MAX_POINTS = 1_000_000
-"""More points are refused."""
+"""More points are rejected."""
 
 
 @final

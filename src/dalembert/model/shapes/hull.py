@@ -17,14 +17,14 @@ __all__ = ["convex_hull"]
 Array = npt.NDArray[np.float64]
 Faces = npt.NDArray[np.int64]
 
-FLAT: Final = 1e-9
-"""Points that stand out of a plane by less than this share of their extent have no hull."""
+MIN_RELATIVE_THICKNESS: Final = 1e-9
+"""Thickness of the points, relative to their extent, below which they lie in a plane and have no hull."""
 TOLERANCES: Final = (1e-13, 1e-11, 1e-9, 1e-7)
-"""Shares of the extent by which a point must stand out of a face, tried in turn until the hull is closed."""
+"""Distances of a point outside a face, relative to the extent, tried in turn until the hull is closed."""
 
 
 def convex_hull(points: Array) -> tuple[Array, Faces]:
-    """The corners (n, 3) of the hull, in the order of the points, and its faces (m, 3): triangles,
+    """Return the corners (n, 3) of the hull, in the order of the points, and its faces (m, 3): triangles,
     counter-clockwise seen from outside. The hull of the corners is the same, bit for bit.
     """
     kept = np.asarray(points, dtype=np.float64)
@@ -47,7 +47,7 @@ def _faces(points: Array) -> Faces:
 
 
 def _simplex(points: Array) -> list[int]:
-    """Four points that span a volume: far apart, far from the line, far from the plane."""
+    """Return four points that span a volume: far apart, far from the line, far from the plane."""
     extent = float(np.max(np.ptp(points, axis=0)))
     axis = int(np.argmax(np.ptp(points, axis=0)))
     a, b = int(np.argmin(points[:, axis])), int(np.argmax(points[:, axis]))
@@ -58,13 +58,17 @@ def _simplex(points: Array) -> list[int]:
     length = float(np.linalg.norm(normal))
     height = np.abs((points - points[a]) @ normal) / length if length > 0.0 else np.zeros(len(points))
     d = int(np.argmax(height))
-    if extent == 0.0 or length <= FLAT * extent * extent or height[d] <= FLAT * extent:
+    if (
+        extent == 0.0
+        or length <= MIN_RELATIVE_THICKNESS * extent * extent
+        or height[d] <= MIN_RELATIVE_THICKNESS * extent
+    ):
         raise ModelError("convex mesh: the points lie in a plane; give four or more that span a volume")
     return [a, b, c, d]
 
 
 def _quickhull(points: Array, tolerance: float) -> Faces | None:
-    """The faces of the hull; None where rounding leaves the surface open.
+    """Return the faces of the hull; None if rounding leaves the surface open.
 
     Every face keeps the points outside it. The farthest of them becomes a corner: the faces that it sees go,
     and new ones join it to their rim.
@@ -119,5 +123,5 @@ def _quickhull(points: Array, tolerance: float) -> Faces | None:
 
 
 def _edges(faces: Iterable[tuple[int, int, int]]) -> set[tuple[int, int]]:
-    """The edges of faces, each in the sense of its face."""
+    """Return the edges of the faces, each oriented as in its face."""
     return {edge for a, b, c in faces for edge in ((a, b), (b, c), (c, a))}

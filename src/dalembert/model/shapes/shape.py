@@ -1,4 +1,4 @@
-"""What every shape has, and what every shape with a volume has."""
+"""Abstract base classes of shapes and of solids."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def triple(values: Any, what: str) -> tuple[float, float, float]:
 
 
 def checked_friction(given: Any, what: str) -> tuple[float, float, float]:
-    """The coefficients of sliding, torsional and rolling friction."""
+    """Return the coefficients of sliding, torsional and rolling friction after checking them."""
     numbers = items_of(given)
     if len(numbers) != 3 or not all(is_finite(c) and c >= 0.0 for c in numbers):
         raise ModelError(f"{what}: friction is {given!r}; give three finite numbers, none negative")
@@ -54,7 +54,7 @@ def checked_friction(given: Any, what: str) -> tuple[float, float, float]:
 
 
 def checked_restitution(given: Any, what: str) -> float:
-    """The ratio of normal velocities."""
+    """Return the coefficient of restitution after checking it."""
     if not is_finite(given) or not 0.0 <= given <= 1.0:
         raise ModelError(f"{what}: restitution is {given!r}; give a number from 0 to 1")
     return float(given)
@@ -62,13 +62,13 @@ def checked_restitution(given: Any, what: str) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Shape(ABC):
-    """Abstract base: where the shape sits on its body, how it looks, and what touches it.
+    """Abstract base: the shape's placement on its body, its appearance, and its contact properties.
 
-    `friction` holds the sliding, torsional and rolling coefficients; None: what it touches decides, and
-    between two such shapes they are `USUAL_FRICTION`. (Contact here knows sliding; the others are kept for
-    files.) `restitution` is the ratio of normal velocities.
-    `group` and `collides_with` are bit masks: shapes a and b may touch if a.group & b.collides_with or
-    b.group & a.collides_with is not zero, and both have `collision`.
+    `friction` holds the sliding, torsional and rolling coefficients. With None the other shape's are used,
+    and between two such shapes `USUAL_FRICTION`. (Contact uses the sliding coefficient; the others are kept
+    for files.) `restitution` is the ratio of normal velocities. `group` and `collides_with` are bit masks:
+    shapes a and b may touch if a.group & b.collides_with or b.group & a.collides_with is not zero, and both
+    have `collision`.
     """
 
     kind: ClassVar[str]
@@ -128,7 +128,7 @@ class Solid(Shape):
         """The volume [m^3]."""
 
     def inertia(self, *, mass: float | None = None, density: float | None = None) -> RigidInertia:
-        """The inertia in body coordinates of the homogeneous solid, from its mass [kg] or its density
+        """Return the inertia of the homogeneous solid in body coordinates, from its mass [kg] or density
         [kg/m^3].
         """
         if (mass is None) == (density is None):
@@ -140,7 +140,7 @@ class Solid(Shape):
 
     @abstractmethod
     def _inertia_of(self, mass: float) -> RigidInertia:
-        """The inertia in body coordinates of that mass [kg]."""
+        """Return the inertia in body coordinates for the mass [kg]."""
 
 
 class CentredSolid(Solid):
@@ -148,7 +148,7 @@ class CentredSolid(Solid):
 
     @abstractmethod
     def _moments(self) -> tuple[float, float, float]:
-        """The principal moments per unit mass [m^2] about the shape's own axes."""
+        """Return the principal moments per unit mass [m^2] about the shape's own axes."""
 
     def _inertia_of(self, mass: float) -> RigidInertia:
         A, B, C = (mass * moment for moment in self._moments())
@@ -160,7 +160,7 @@ class CentredSolid(Solid):
 
 
 def checked_shape(shape: object, what: str) -> Shape:
-    """The shape, if it is one."""
+    """Return the shape after checking its type."""
     if not isinstance(shape, Shape):
         own = type(shape).__name__
         other = "dalembert.model.shapes.Ellipsoid, " if own == "Ellipsoid" else ""  # da.Ellipsoid is a joint

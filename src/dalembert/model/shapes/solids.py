@@ -130,7 +130,7 @@ class Capsule(CentredSolid):
 
     @classmethod
     def between(cls, a: Sequence[float], b: Sequence[float], radius: float, **options: Any) -> Capsule:
-        """The capsule whose axis runs from point a to point b [m], in body coordinates."""
+        """Return the capsule whose axis runs from point a to point b [m], in body coordinates."""
         start, end = triple(a, "capsule: a"), triple(b, "capsule: b")
         axis = [y - x for x, y in zip(start, end)]
         length = positive(math.sqrt(sum(c * c for c in axis)), "capsule: the distance between its ends")
@@ -157,7 +157,9 @@ class Capsule(CentredSolid):
 
 
 def total_inertia(shapes: Sequence[Solid], *, density: float) -> RigidInertia:
-    """The inertia of several solids of one density [kg/m^3] that make up a body; overlaps count twice."""
+    """Return the inertia of several solids of one density [kg/m^3] that make up a body; overlaps count
+    twice.
+    """
     total = RigidInertia.zero()
     for shape in shapes:
         total = total + shape.inertia(density=density)

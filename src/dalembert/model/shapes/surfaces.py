@@ -66,7 +66,7 @@ class HeightField(Shape):
         self._put("size", tuple(positive(s, "height field: size") for s in size))
 
     def height_at(self, x: float, y: float) -> float:
-        """z [m] of the surface at x, y in the shape's own frame."""
+        """Return the height z [m] of the surface at x, y in the shape's own frame."""
         rows, columns = len(self.heights), len(self.heights[0])
         u = (x / self.size[0] + 0.5) * (columns - 1)
         v = (y / self.size[1] + 0.5) * (rows - 1)

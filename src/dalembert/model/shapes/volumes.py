@@ -20,8 +20,8 @@ __all__ = ["Integrals", "homogeneous_inertia", "integrals"]
 
 Array = npt.NDArray[np.float64]
 
-BLOCK: Final = 65_536
-"""Faces that are summed at a time, so that memory stays bounded."""
+FACES_PER_BLOCK: Final = 65_536
+"""Faces summed at a time, which bounds the memory."""
 
 
 class Integrals(NamedTuple):
@@ -36,7 +36,9 @@ class Integrals(NamedTuple):
 
 
 def integrals(vertices: Array, faces: npt.NDArray[np.int64]) -> Integrals:
-    """The integrals over the solid inside the faces (m, 3), which are counter-clockwise from outside."""
+    """Return the integrals over the solid inside the faces (m, 3), which are counter-clockwise from
+    outside.
+    """
     if not len(faces):
         return Integrals(0.0, np.zeros(3), np.zeros((3, 3)), np.zeros(3), np.zeros(3), 0.0)
     used = vertices[np.unique(faces)]
@@ -44,8 +46,8 @@ def integrals(vertices: Array, faces: npt.NDArray[np.int64]) -> Integrals:
     first, second, vector_area = np.zeros(3), np.zeros((3, 3)), np.zeros(3)
     with np.errstate(over="ignore", invalid="ignore"):
         middle: Array = used.min(axis=0) / 2.0 + used.max(axis=0) / 2.0
-        for start in range(0, len(faces), BLOCK):
-            corners = vertices[faces[start : start + BLOCK]] - middle
+        for start in range(0, len(faces), FACES_PER_BLOCK):
+            corners = vertices[faces[start : start + FACES_PER_BLOCK]] - middle
             a, b, c = corners[:, 0], corners[:, 1], corners[:, 2]
             normals = np.cross(b - a, c - a) / 2.0
             d = np.einsum("fi,fi->f", a, np.cross(b, c))
@@ -60,7 +62,7 @@ def integrals(vertices: Array, faces: npt.NDArray[np.int64]) -> Integrals:
 
 
 def homogeneous_inertia(over: Integrals, mass: float) -> RigidInertia:
-    """The inertia of a homogeneous solid of that mass [kg], in the coordinates of its vertices."""
+    """Return the inertia of a homogeneous solid of the mass [kg], in the coordinates of its vertices."""
     c = over.first / over.volume
     J = mass * (over.second / over.volume - np.outer(c, c))  # the second moments about the centre of mass
     I = np.trace(J) * np.eye(3) - J
