@@ -156,7 +156,7 @@ def test_the_leader_waits_for_a_helper_that_began_later(many_threads, monkeypatc
 
     monkeypatch.setattr(threads, "_HELPERS", Helpers())
     monkeypatch.setattr(threads, "MIN_PIECES_PER_THREAD", 1)
-    monkeypatch.setattr(threads, "PIECE", 1 << 62)
+    monkeypatch.setattr(threads, "PIECE_INSTRUCTIONS", 1 << 62)
     set_num_threads(2)
     call = Call(rows=1)
     arrays = [*(call.inputs[name] for name, _ in call.kernel.info.inputs)], call.outputs

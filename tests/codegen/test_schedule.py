@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from tests.codegen.sample_programs import random_straight
 
-from dalembert.codegen.registers import COMPUTE, FETCH, RELOAD, SPILL, allocate
+from dalembert.codegen.registers import COMPUTE_STEP, LOAD_STEP, RELOAD_STEP, SPILL_STEP, allocate
 from dalembert.codegen.schedule import schedule
 from dalembert.tracing.graph import Graph
 
@@ -66,9 +66,9 @@ def test_a_plan_computes_every_value_and_never_needs_more_registers(seed, regist
     present, memory, computed, fetched = set(), {}, set(), set()
     made, alive = {}, np.zeros(len(plan.steps) + 1, dtype=int)
     for time, (action, node, slot) in enumerate(plan.steps):
-        if action != SPILL and not program.is_mask(node):
+        if action != SPILL_STEP and not program.is_mask(node):
             made[node] = time
-        if action == COMPUTE:
+        if action == COMPUTE_STEP:
             for operand in program.args[node]:
                 if operand in made:
                     alive[made[operand] + 1 : time + 1] += 1
@@ -78,12 +78,12 @@ def test_a_plan_computes_every_value_and_never_needs_more_registers(seed, regist
             assert all(program.is_leaf(item) or item in computed for item in program.args[node])
             computed.add(node)
             present.add(node)
-        elif action == FETCH:
+        elif action == LOAD_STEP:
             assert program.is_leaf(node)
             assert not (node in eager and node in fetched), "an eager leaf is read once, before any store"
             fetched.add(node)
             present.add(node)
-        elif action == RELOAD:
+        elif action == RELOAD_STEP:
             assert memory[slot] == node
             present.add(node)
         else:
@@ -104,7 +104,7 @@ def test_slots_stand_in_the_order_of_their_use_and_results_last():
     assert sorted(plan.home.values()) == list(range(temporaries, plan.slots))
     uses = np.zeros(plan.slots, dtype=int)
     for action, _, slot in plan.steps:
-        if action in (RELOAD, SPILL):
+        if action in (RELOAD_STEP, SPILL_STEP):
             uses[slot] += 1
     assert np.all(np.diff(uses[:temporaries]) <= 0)
 

@@ -134,7 +134,7 @@ def test_a_second_call_refuses_results_that_share_memory(torch_gpu: FakeCuda) ->
 def test_a_function_remembers_a_bounded_number_of_layouts(
     torch_gpu: FakeCuda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prepared, "MOST", 3)
+    monkeypatch.setattr(prepared, "MAX_PREPARED_CALLS", 3)
     step = da.compile(da.step, da.models.arm6())
     for rows in range(2, 9):
         q = torch.full((rows, 6), 0.1, dtype=torch.float64)

@@ -30,7 +30,7 @@ from dalembert.tracing import (
     vjp,
 )
 from dalembert.tracing.program_derivatives import Frame, program_jvp, program_vjp
-from dalembert.tracing.sparsity import coloured, dependence
+from dalembert.tracing.sparsity import colour_columns, dependence
 
 NUMBERS = st.floats(-2.0, 2.0).map(lambda x: round(x, 3) + 1e-4)
 VALUES = st.lists(NUMBERS, min_size=3, max_size=3)
@@ -327,7 +327,7 @@ def test_dependence_follows_elements_through_states():
 
 @given(rows=st.lists(st.integers(0, 2**9 - 1), max_size=9))
 def test_columns_of_one_colour_share_no_row(rows):
-    groups = coloured(rows, 9)
+    groups = colour_columns(rows, 9)
     assert sorted(column for group in groups for column in group) == list(range(9))
     for group in groups:
         chosen = sum(1 << column for column in group)
@@ -337,5 +337,5 @@ def test_columns_of_one_colour_share_no_row(rows):
 
 def test_few_colours_are_found():
     """Arrow: one column meets all others, which meet no other. Diagonal: one colour."""
-    assert len(coloured([0b00001 | 1 << k for k in range(5)], 5)) == 2
-    assert len(coloured([1 << k for k in range(5)], 5)) == 1
+    assert len(colour_columns([0b00001 | 1 << k for k in range(5)], 5)) == 2
+    assert len(colour_columns([1 << k for k in range(5)], 5)) == 1

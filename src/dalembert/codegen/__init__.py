@@ -1,4 +1,4 @@
-"""Programs to machine code: scheduled, written as LLVM text for one lane or many, compiled, cached."""
+"""Code generation: programs are scheduled, written as LLVM text for one lane or many, compiled and cached."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def load_kernel(
     level: str | None = None,
     rollout: Rollout | None = None,
 ) -> CpuKernel | None:
-    """The kernel that `compile_program` stored on disk under `key`, or None. Needs no program."""
+    """Return the kernel that `compile_program` stored on disk under `key`, or None. Needs no program."""
     name = _entry_name(key, dtype, _check_lanes(dtype, lanes, level), level, rollout)
     entry = load_entry(name)
     if entry is None:
@@ -109,14 +109,14 @@ def llvm_ir(
     level: str | None = None,
     rollout: Rollout | None = None,
 ) -> str:
-    """The LLVM text of a program's kernel; of a large program, of all its modules."""
+    """Return the LLVM text of a program's kernel; of a large program, of all its modules."""
     return "\n".join(_module_texts(program, dtype, lanes, level, rollout))
 
 
 def assembly(
     program: Program, *, dtype: str = "float64", lanes: int | None = None, level: str | None = None
 ) -> str:
-    """The assembly of a program's kernel, for any level of `LEVELS`, this machine's or not."""
+    """Return the assembly of a program's kernel, for any level of `LEVELS`, this machine's or not."""
     machine = target_machine(target_for(level))
     texts = _module_texts(program, dtype, lanes, level, None)
     return "".join(str(machine.emit_assembly(llvm.parse_assembly(text))) for text in texts)

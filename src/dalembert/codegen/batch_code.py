@@ -41,11 +41,11 @@ ARRAYS: Final = len(FIELDS)
 
 CLOSED: Final = 1 << 62
 
-SPINS: Final = 2000
-"""Looks at the gate (15 to 40 ns each) before a waiting leader sleeps: about as long as waking up takes."""
+LEADER_SPINS: Final = 2000
+"""Reads of the gate (15 to 40 ns each) before a waiting leader sleeps: about as long as waking up takes."""
 
-PATIENCE: Final = 2000
-"""Looks at the gate (15 to 40 ns each) before a helper gives up on a leader that has not opened it yet."""
+HELPER_SPINS: Final = 2000
+"""Reads of the gate (15 to 40 ns each) before a helper gives up on a leader that has not opened it yet."""
 
 REST: Final = 0 if sys.platform == "win32" else 20
 """The argument of `sleep`. usleep: a few microseconds, which become about 70 by the system's own slack;
@@ -66,9 +66,9 @@ def batch_text(triple: str) -> str:
         **{f"W_{field}": str(8 * k) for k, field in enumerate(FIELDS)},
         "AT_ARRAYS": str(8 * ARRAYS),
         "CLOSED": str(CLOSED),
-        "SPINS": str(SPINS),
+        "SPINS": str(LEADER_SPINS),
         "REST": str(REST),
-        "PATIENCE": str(PATIENCE),
+        "PATIENCE": str(HELPER_SPINS),
         "DECLARED": declared,
         "PAUSE": pause,
         "READ_CLOCK": _WINDOWS_CLOCK if sys.platform == "win32" else _POSIX_CLOCK,

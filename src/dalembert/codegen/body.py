@@ -1,7 +1,7 @@
 """The arithmetic of a kernel: instructions in their planned order, for any processor.
 
-Nothing here knows where arrays live; `fetch` brings the value of a leaf, `computed` takes each result as it
-is made.
+Nothing here depends on where arrays live; `fetch` loads the value of a leaf, `store_result` takes each result
+as it is made.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final, Protocol, TypeAlias
 
 from dalembert.codegen.elementary import ELEMENTARY_OPS
 from dalembert.codegen.ir import Value, Writer
-from dalembert.codegen.registers import BREAK, COMPUTE, FETCH, RELOAD, Plan
+from dalembert.codegen.registers import BREAK_STEP, COMPUTE_STEP, LOAD_STEP, RELOAD_STEP, Plan
 from dalembert.codegen.schedule import Instructions
 from dalembert.errors import CompileError
 from dalembert.tracing.size import WEIGHTS
@@ -46,21 +46,21 @@ def emit_instructions(
     plan: Plan,
     *,
     fetch: Callable[[int], Value],
-    computed: Callable[[int, Value], None],
+    store_result: Callable[[int, Value], None],
     spills: Memory,
     proceed: tuple[Value, str],
     look_up: Callable[[str, Value], Value],
     call: Caller,
-    meanwhile: Sequence[Callable[[], None]] = (),
+    interleaved: Sequence[Callable[[], None]] = (),
     values: dict[int, Value] | None = None,
     cut: Callable[[], None] | None = None,
 ) -> dict[int, Value]:
-    """Write the planned instructions; the result maps nodes to the values that are known by name.
+    """Write the planned instructions and return the named values by node.
 
     `spills` are the spill slots. `proceed` is a condition that always holds, and the block to go to if it did
-    not: a branch on it ends a basic block where the code generator would join plain ones. `look_up` brings an
-    element of a named table, `call` the results of an elementary function. `meanwhile` are tasks of the
-    memory units, spread evenly so that they overlap with the arithmetic. `values`: what is known by name
+    not: a branch on it ends a basic block where the code generator would join plain ones. `look_up` loads an
+    element of a named table, `call` returns the results of an elementary function. `interleaved` is work for
+    the memory units, spread evenly over the arithmetic so that both overlap. `values`: named values from
     before, to which the new ones are added. `cut` ends a function where the plan has a break.
     """
     values = {} if values is None else values
@@ -69,7 +69,7 @@ def emit_instructions(
     steps, done = max(len(plan.steps), 1), 0
     block_length, in_block = (BLOCK_LENGTH if cut is None else SPLIT_BLOCK_LENGTH), 0
     for count, (action, node, slot) in enumerate(plan.steps, 1):
-        if action == COMPUTE:
+        if action == COMPUTE_STEP:
             op = ops[node]
             if op in ELEMENTARY_OPS:
                 value = pending.pop((op, args[node]), "")
@@ -93,33 +93,33 @@ def emit_instructions(
                     ],
                 )
             values[node] = value
-            computed(node, value)
-        elif action == FETCH:
+            store_result(node, value)
+        elif action == LOAD_STEP:
             values[node] = fetch(node)
-        elif action == RELOAD:
+        elif action == RELOAD_STEP:
             values[node] = spills.load(writer, slot)
-        elif action == BREAK and cut is not None:
+        elif action == BREAK_STEP and cut is not None:
             values.clear()
             pending.clear()
             cut()
         else:
             spills.store(writer, values[node], slot)
-        while done < len(meanwhile) * count // steps:
-            meanwhile[done]()
+        while done < len(interleaved) * count // steps:
+            interleaved[done]()
             done += 1
-        in_block += 1 if cut is None or action != COMPUTE else WEIGHTS.get(ops[node], 1)
+        in_block += 1 if cut is None or action != COMPUTE_STEP else WEIGHTS.get(ops[node], 1)
         if in_block >= block_length:
             in_block = 0
             label = writer.label()
             writer.line(f"br i1 {proceed[0]}, label %{label}, label %{proceed[1]}")
             writer.begin(label)
-    for task in meanwhile[done:]:
+    for task in interleaved[done:]:
         task()
     return values
 
 
 def operation(writer: Writer, op: str, operands: list[Value]) -> Value:
-    """One operation of the graph other than leaves and elementary functions."""
+    """Write one operation of the graph other than leaves and elementary functions."""
     plain = _PLAIN.get(op)
     if plain is not None:
         return plain(writer, *operands)
@@ -146,8 +146,8 @@ _PLAIN: Final[dict[str, Callable[..., Value]]] = {
     "select": Writer.select,
     "not": Writer.invert,
     "copy": lambda writer, a: a,
-    "fma": Writer.fused,
-    "fms": lambda writer, a, b, c: writer.fused(a, b, writer.neg(c)),
-    "fnma": lambda writer, a, b, c: writer.fused(writer.neg(a), b, c),
-    "fnms": lambda writer, a, b, c: writer.fused(writer.neg(a), b, writer.neg(c)),
+    "fma": Writer.fused_multiply_add,
+    "fms": lambda writer, a, b, c: writer.fused_multiply_add(a, b, writer.neg(c)),
+    "fnma": lambda writer, a, b, c: writer.fused_multiply_add(writer.neg(a), b, c),
+    "fnms": lambda writer, a, b, c: writer.fused_multiply_add(writer.neg(a), b, writer.neg(c)),
 }

@@ -45,7 +45,7 @@ STALE_SECONDS: Final = 3600.0
 
 
 def cache_key(identity: str, **options: object) -> str:
-    """The name of an entry: what was compiled, with which options, by which versions, for which processor."""
+    """Return the name of an entry: a hash of the program, the options, the versions and the processor."""
     facts = {"identity": identity, "options": options, "compiler": _compiler_digest()}
     text = json.dumps(facts, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -53,7 +53,7 @@ def cache_key(identity: str, **options: object) -> str:
 
 @functools.cache
 def _compiler_digest() -> str:
-    """Of this package's own source, LLVM, and the processor."""
+    """Return a digest of this package's source, the version of LLVM and the processor."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())
@@ -63,7 +63,7 @@ def _compiler_digest() -> str:
 
 
 def cache_directory() -> Path:
-    """The folder of the cache, whether or not it exists."""
+    """Return the folder of the cache, whether or not it exists."""
     given = os.environ.get(ENVIRONMENT)
     if given:
         return Path(given).expanduser()
@@ -75,13 +75,14 @@ def cache_directory() -> Path:
 
 
 def cache_writable() -> bool:
-    """Whether entries can be stored: the folder exists or can be made, and is the user's alone."""
+    """Return whether entries can be stored: the folder exists or can be made, and only the user may write to
+    it."""
     folder = _folder()
     return folder is not None and os.access(folder, os.W_OK)
 
 
 def _folder() -> Path | None:
-    """The folder, made if need be; None where it cannot be used."""
+    """Return the folder, created if necessary, or None if it cannot be used."""
     try:
         folder = cache_directory()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -94,7 +95,7 @@ def _folder() -> Path | None:
 
 
 def load_entry(key: str) -> tuple[dict[str, Any], list[bytes]] | None:
-    """The description and the pieces of an entry, or None if there is none to be had."""
+    """Return the description and the pieces of an entry, or None if it does not exist or is damaged."""
     folder = _folder()
     if folder is None:
         return None
@@ -150,7 +151,7 @@ def _decode(content: bytes) -> tuple[dict[str, Any], list[bytes]] | None:
 
 
 def _evict(folder: Path) -> None:
-    """Delete what was used longest ago, and what writers that died left; other processes may do the same.
+    """Delete the least recently used entries and stale temporary files; other processes may do the same.
 
     Only files with the names of this cache are deleted: the folder may be one that the user has other files
     in.

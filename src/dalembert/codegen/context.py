@@ -1,4 +1,4 @@
-"""What the statements of one kernel share while they are written."""
+"""The context that the statements of one kernel share while they are written."""
 
 from __future__ import annotations
 
@@ -28,12 +28,14 @@ __all__ = ["Context"]
 @final
 @dataclass(slots=True)
 class Context:
-    """`places` of all arrays and float tables; `spills` the spill slots, `slots` how many are needed;
-    `proceed` the condition and block that end long basic blocks (see `emit_instructions`); `call` writes
-    elementary functions, which are calls or not; `homes` tells the slots of leaves, among the first `taken`,
-    `share` whether results may take their slots (see `allocate`); `entering` is told which case of a loop is
-    written next; `outliner` makes functions of about
-    `function_instructions` instructions of a large program, None leaves it in one."""
+    """The state of code generation for one kernel.
+
+    `places` of all arrays and float tables; `spills`, the spill slots, and `slots`, their number; `proceed`,
+    the condition and block that end long basic blocks (see `emit_instructions`); `call` writes elementary
+    functions, `calls` tells whether they clobber registers; `homes` gives the slots of leaves, among the
+    first `taken`, `share` whether results may take their slots (see `allocate`); `entering` is called with
+    the case of a loop that is written next; `outliner` splits a large program into functions of about
+    `function_instructions` instructions, None leaves it in one."""
 
     writer: Writer
     places: dict[str, Place]
@@ -92,8 +94,8 @@ class Context:
         return self.outliner.cut
 
     @property
-    def outlined(self) -> list[OutlinedFunction]:
-        """The functions that code was moved into."""
+    def outlined_functions(self) -> list[OutlinedFunction]:
+        """The functions that code was outlined into."""
         return self.outliner.functions if self.outliner else []
 
     def cut_long(self) -> None:
@@ -110,9 +112,9 @@ class Context:
         return self.outliner is not None and len(instructions.order) >= MIN_FUNCTION_INSTRUCTIONS
 
     def reload(self, plan: Plan, node: int) -> Value:
-        """The value of a node that was kept in memory."""
+        """Reload the value of a node that is kept in memory."""
         return self.spills.load(self.writer, plan.home[node])
 
     def look_up(self, table: str, index: Value) -> Value:
-        """Element floor(index) of a table of floats, or its first or last; the first for NaN."""
+        """Load element floor(index) of a table of floats, clamped to its ends; the first element for NaN."""
         return self.places[table].look_up(self.writer, index, self.table_lengths[table])

@@ -24,7 +24,7 @@ __all__ = ["CpuKernel", "KernelInfo", "compile_object", "load_object"]
 _BITS: Final = {"float64": 64, "float32": 32}
 
 STREAMED_BATCH: Final = 1 << 24
-"""Results of this many bytes would push everything else out of the caches, and themselves."""
+"""[bytes] Results of this size would evict everything else from the caches, and themselves."""
 
 ROWS_TYPE: Final = ctypes.CFUNCTYPE(
     ctypes.c_int64,
@@ -41,7 +41,7 @@ ROWS_TYPE: Final = ctypes.CFUNCTYPE(
 @final
 @dataclass(frozen=True, slots=True)
 class KernelInfo:
-    """What a caller of a kernel must know.
+    """The description of a kernel that its callers need.
 
     `work`: instructions for one block of `lanes` rows, roughly. `streamed_bytes`: bytes of a row's outputs
     that the kernel can write past the caches; if any, the first word of scratch memory tells whether it
@@ -154,9 +154,9 @@ class CpuKernel:
         *,
         threads: bool = True,
     ) -> int:
-        """Compute rows from and to (address, bytes between rows); return the first refused row, or -1.
+        """Compute rows from and to (address, bytes between rows); return the first rejected row, or -1.
 
-        When the call ends, by whatever exception, no thread writes into the outputs any more (`threads`).
+        When the call ends, also by an exception, no thread writes into the outputs any more (`threads`).
         """
         info = self.info
         bases = [address for address, _ in (*inputs, *outputs)]

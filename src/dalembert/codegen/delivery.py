@@ -1,13 +1,15 @@
-"""Getting the outputs of a block of rows to the user's memory, at the speed of that memory.
+"""Output scheduling: when and how the outputs of a block of rows are written to the user's memory.
 
-Outputs of a program that is one straight statement are *direct*: their lanes need no array, they are found
-where the arithmetic left them, duplicates and constants once each. A piece of a row is one vector of it.
+Outputs of a program that is one straight statement are *direct*: their lanes need no array of their own but
+are read from where the arithmetic left them, duplicates and constants once each. A piece of a row is one
+vector.
 
     small rows    all pieces are written after the arithmetic
     large rows    pieces of one constant (structural zeros) are stored, and the memory of the others is
-                  fetched, while the arithmetic runs
-    streamed      large rows of whole cache lines in a batch that no cache can hold: pieces are stored past
-                  the caches, which saves reading the memory first
+                  prefetched, interleaved with the arithmetic
+    streamed      large rows of whole cache lines in a batch that no cache can hold: non-temporal stores,
+    which
+                  save reading the memory first
 """
 
 from __future__ import annotations
@@ -22,21 +24,22 @@ from dalembert.codegen.rows import chunks
 from dalembert.codegen.target import Target
 from dalembert.tracing.program import ArraySpec, Program, Straight
 
-__all__ = ["Delivery"]
+__all__ = ["OutputScheduler"]
 
 MAX_INTERLEAVED_PIECES: Final = 10_000
-"""Pieces of an output row that get code of their own while arithmetic runs, at most; all pieces of a longer
-row are written by the loop at the end, so that the code does not grow with the row."""
+"""Pieces of an output row, at most, that get code interleaved with the arithmetic; all pieces of a longer row
+are written by a loop at the end, so that the code does not grow with the row."""
 
 Task = Callable[[], None]
 
 
 @final
-class Delivery:
-    """The outputs of one kernel; one lane needs none of this and stores where it computes.
+class OutputScheduler:
+    """The scheduler of the outputs of one kernel; a kernel of one lane stores where it computes instead.
 
     `direct`: names of the outputs without an array of their own. `streamed_bytes`: bytes of a row that may be
-    written past the caches. `at_once`: every block is delivered, as soon as it is computed.
+    written by non-temporal stores. `at_once`: every block is written as soon as it is computed.
+    `interleaved`: work to spread over the arithmetic.
     """
 
     def __init__(
@@ -64,14 +67,15 @@ class Delivery:
         self.stream: Value | None = None
         self.rows: dict[str, list[Value]] = {}
         self.pieces: dict[str, list[tuple[int, int]]] = {}
-        self.meanwhile: list[Task] = []
+        self.interleaved: list[Task] = []
         self.late: list[Task] = []
 
     def _is_large(self, spec: ArraySpec) -> bool:
         return spec.size * self.type.bits // 8 >= LARGE_ROW
 
     def prepare(self, pointer: Mapping[str, Value], stride: Mapping[str, Value]) -> None:
-        """Before all blocks: constants into lanes; stream if the caller asks for it and rows are aligned."""
+        """Store constants in lanes before all blocks; stream if the caller asks for it and rows are
+        aligned."""
         writer = self.writer
         for number, offset in self.constants.items():
             writer.store(writer.constant(number), "%scratch", offset, self.type.align)
@@ -86,10 +90,10 @@ class Delivery:
         self.stream = writer.let(f"and i1 {aligned}, {writer.let(f'icmp ne i64 {hint}, 0')}")
 
     def begin(self, blocks: RowBlocks, first: Mapping[str, Value]) -> None:
-        """At the start of a block: find the rows, and what can be done for them while the arithmetic runs.
+        """Find, at the start of a block, the rows and the work that can be interleaved with the arithmetic.
 
-        Constant pieces of small rows wait until after it: a store that waits for memory holds up all stores
-        behind it.
+        Constant pieces of small rows are stored after the arithmetic: a store that waits for memory stalls
+        all stores behind it.
         """
         program = self.program
         if self.type.lanes == 1:
@@ -108,13 +112,13 @@ class Delivery:
                 self.pieces[spec.name] = chunks(spec.size, self.type.lanes)
                 continue
             constants = [known.get((spec.name, k), 0.0) for k in range(spec.size)]
-            tasks, self.pieces[spec.name] = blocks.meanwhile(rows, constants, self._condition(spec))
-            (self.meanwhile if self._is_large(spec) else self.late).extend(tasks)
+            tasks, self.pieces[spec.name] = blocks.interleaved_work(rows, constants, self._condition(spec))
+            (self.interleaved if self._is_large(spec) else self.late).extend(tasks)
 
     def finish(
         self, blocks: RowBlocks, found: Mapping[tuple[str, int], Source], offsets: Mapping[str, int]
     ) -> None:
-        """At the end of a block: write all other pieces; `found` tells where direct outputs are."""
+        """Write all other pieces at the end of a block; `found` gives the sources of direct outputs."""
         for task in self.late:
             task()
         for spec in self.program.outputs:
@@ -126,8 +130,8 @@ class Delivery:
                 self.rows[spec.name], self.pieces[spec.name], sources, "%scratch", self._condition(spec)
             )
 
-    def settle(self) -> None:
-        """After all blocks: stores past the caches are ordered by nothing else."""
+    def fence(self) -> None:
+        """Write a store fence after all blocks, since nothing else orders non-temporal stores."""
         if self.streamed:
             self.writer.declared.add("declare void @llvm.x86.sse.sfence()")
             self.writer.line("call void @llvm.x86.sse.sfence()")

@@ -1,4 +1,4 @@
-"""Sine, cosine and their kin in plain arithmetic, written once for one lane and for many.
+"""Elementary functions in plain arithmetic, written once for one lane and for many.
 
 Every function is computed in double precision and without regard to what the other lanes hold, so that the
 bits of a sample are the same alone and in any row of a batch; single precision is rounded from it at the
@@ -6,7 +6,7 @@ end. Constants and splittings are those of Sun's fdlibm (1993); accuracy is abou
 within 2 ulp for every finite argument, NaN for infinity and NaN.
 
     sine, cosine   n = round(x 2/pi), r = x - n pi/2 in three parts of pi/2, polynomials on |r| <= pi/4 and
-                   the quadrant n mod 4. Above 1.5e6 a lane takes Payne and Hanek's way: the bits of 2/pi
+                   the quadrant n mod 4. Above 1.5e6 a lane uses Payne and Hanek's reduction: the bits of 2/pi
                    that matter for its exponent. The sine of -0 is +0.
     atan2          one division: min/max of |x|, |y|, or (min - max)/(min + max) beyond tan(pi/8)
     asin, acos     rational approximation in x^2, or in (1 - |x|)/2 beyond one half
@@ -29,7 +29,7 @@ __all__ = [
     "definition",
     "function_of",
     "logarithm_at_ends",
-    "scaled",
+    "scale_by_power_of_two",
 ]
 
 ELEMENTARY_OPS: Final = frozenset({"sin", "cos", "tan", "asin", "acos", "atan2", "exp", "log"})
@@ -60,7 +60,7 @@ PIO2_LOW: Final = 6.123233995736766e-17
 
 
 def function_of(op: str) -> str:
-    """The function that computes an operation: sine and cosine come from the same."""
+    """Return the function that computes an operation: sine and cosine come from the same."""
     return "sincos" if op in ("sin", "cos") else op
 
 
@@ -88,7 +88,7 @@ def call(writer: Writer, op: str, operands: list[Value]) -> dict[str, Value]:
 
 
 def definition(name: str, *, lanes: int, fma: bool, attributes: str, declared: set[str]) -> str:
-    """The text of a function and all it needs."""
+    """Return the text of a function and all it needs."""
     writer = Writer(LaneType(64, lanes), fma=fma, declared=declared)
     text = writer.type.text
     if name == "sincos":
@@ -111,12 +111,12 @@ def _tan(w: Writer, x: Value) -> Value:
 
 
 def _arcsine_ratio(w: Writer, z: Value) -> Value:
-    """(asin(sqrt z) - sqrt z) / sqrt z on [0, 1/4]."""
+    """Write (asin(sqrt z) - sqrt z) / sqrt z on [0, 1/4]."""
     return w.div(w.mul(z, w.polynomial(z, ARCSINE_P)), w.polynomial(z, ARCSINE_Q))
 
 
 def _arc_parts(w: Writer, x: Value) -> tuple[Value, Value, Value, Value, Value]:
-    """|x| < 1/2; ratio R; s = sqrt((1 - |x|)/2); s to 21 bits and what is missing from it."""
+    """Return |x| < 1/2, the ratio R, s = sqrt((1 - |x|)/2), s rounded to 21 bits and its remainder."""
     size = w.abs(x)
     small = w.compare("olt", size, w.constant(0.5))
     half = w.mul(w.sub(w.constant(1.0), size), w.constant(0.5))
@@ -165,7 +165,7 @@ def angle_of(
     near_overflow: float,
     pio2: tuple[float, float],
 ) -> Value:
-    """atan2(y, x) from the arctangent on |t| <= tan(pi/8) and pi/2 in two parts."""
+    """Write atan2(y, x) from the arctangent on |t| <= tan(pi/8) and pi/2 in two parts."""
     zero, one = w.constant(0.0), w.constant(1.0)
     ax, ay = w.abs(x), w.abs(y)
     steep = w.compare("ogt", ay, ax)
@@ -202,18 +202,18 @@ def _exp(w: Writer, x: Value) -> Value:
         coefficients.append(1.0 / factorial)
     tail = w.multiply_add(w.mul(r, r), w.polynomial(r, tuple(coefficients)), r)
     result = w.add(w.constant(1.0), tail)
-    return scaled(w, result, w.integer("sub", w.to_bits(shifted), w.to_bits(rounder)))
+    return scale_by_power_of_two(w, result, w.integer("sub", w.to_bits(shifted), w.to_bits(rounder)))
 
 
 def between(w: Writer, x: Value, low: float, high: float) -> Value:
-    """x, or the bound that it exceeds; NaN stays."""
+    """Clamp x to its bounds; NaN stays."""
     greatest, least = w.constant(high), w.constant(low)
     bounded = w.select(w.compare("ogt", x, greatest), greatest, x)
     return w.select(w.compare("olt", bounded, least), least, bounded)
 
 
-def scaled(w: Writer, x: Value, power: Value) -> Value:
-    """x 2^power, in two factors: the result may be subnormal, or infinite."""
+def scale_by_power_of_two(w: Writer, x: Value, power: Value) -> Value:
+    """Return x 2^power by two factors: the result may be subnormal or infinite."""
     digits, bias = (52, 1023) if w.type.bits == 64 else (23, 127)
     half = w.integer("ashr", power, 1)
     for part in (half, w.integer("sub", power, half)):
@@ -242,7 +242,7 @@ def _log(w: Writer, x: Value) -> Value:
 
 
 def logarithm_at_ends(w: Writer, x: Value, result: Value) -> Value:
-    """log x, which is `result` for positive finite x, for every x."""
+    """Extend log x, which is `result` for positive finite x, to every x."""
     zero, infinity = w.constant(0.0), w.constant(float("inf"))
     result = w.select(w.compare("oeq", x, zero), w.constant(float("-inf")), result)
     result = w.select(w.compare("oeq", x, infinity), infinity, result)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from dalembert.codegen.context import Context
-from dalembert.codegen.delivery import Delivery
+from dalembert.codegen.delivery import OutputScheduler
 from dalembert.codegen.elementary import definition
 from dalembert.codegen.ir import LaneType, Value, Writer
 from dalembert.codegen.loops import emit_loop
@@ -30,7 +30,7 @@ from dalembert.codegen.outlining import (
     SPLIT_OPERATIONS,
     OutlinedFunction,
     Outliner,
-    grouped,
+    group_into_modules,
     with_short_blocks,
 )
 from dalembert.codegen.rollout import Rollout
@@ -124,7 +124,7 @@ class _Kernel:
         self.writer = Writer(lane_type, fma=target.fma, declared=self.declared)
         self.tables = Tables(program, lane_type.bits)
         self.layout = Layout()
-        self.delivery = Delivery(program, self.writer, target, self.layout, at_once=rollout is None)
+        self.scheduler = OutputScheduler(program, self.writer, target, self.layout, at_once=rollout is None)
         self.time = None if rollout is None else TimeLoop(program, rollout, self.writer, self.layout)
         self.outputs = (*program.outputs, *(self.time.more_outputs if self.time else ()))
         self.distances = self.layout.reserve(0)
@@ -134,7 +134,7 @@ class _Kernel:
                 8 * lane_type.lanes * (len(program.inputs) + len(self.outputs))
             )
             arrays += program.inputs
-            arrays += [spec for spec in program.outputs if spec.name not in self.delivery.direct]
+            arrays += [spec for spec in program.outputs if spec.name not in self.scheduler.direct]
         elif self.time is not None:
             arrays += self.time.held
         self.offsets = {spec.name: self.layout.reserve(spec.size * lane_type.size) for spec in arrays}
@@ -149,7 +149,7 @@ class _Kernel:
         if self.type.lanes > 1:
             writer.line(f"%distances = getelementptr i8, ptr %scratch, i64 {self.distances}")
             self._row_distances(str(self.type.lanes - 1))
-        self.delivery.prepare(pointer, stride)
+        self.scheduler.prepare(pointer, stride)
         first = self._begin_block(pointer, stride)
         if self.type.lanes == 1:
             in_place = {name: Place(base, self.type.bits // 8, 1) for name, base in first.items()}
@@ -170,17 +170,20 @@ class _Kernel:
         self._body(context, first, stride)
         self._end_block()
         self.layout.reserve(context.slots * self.type.size)
-        self.longest = max([len(writer.lines), *(function.lines for function in context.outlined)])
+        self.longest = max([len(writer.lines), *(function.lines for function in context.outlined_functions)])
         loops = sum(item.count for item in self.program.statements if isinstance(item, Loop))
         return Emitted(
             text=self._kernel(context),
             scratch_bytes=self.layout.size,
             tables=self.tables.data,
             work=len(writer.lines)
-            + sum(function.lines for function in context.outlined)
+            + sum(function.lines for function in context.outlined_functions)
             + loops * BODY_INSTRUCTIONS,
-            streamed_bytes=self.delivery.streamed_bytes,
-            parts=tuple(self._part(group, context.functions) for group in grouped(context.outlined)),
+            streamed_bytes=self.scheduler.streamed_bytes,
+            parts=tuple(
+                self._part(group, context.functions)
+                for group in group_into_modules(context.outlined_functions)
+            ),
         )
 
     def _enter(self) -> tuple[dict[str, Value], dict[str, Value]]:
@@ -238,23 +241,23 @@ class _Kernel:
                 self.time.refuse(emit_condition(context, program.check))
             self._clear(context.places)
             self._statements(context)
-            self.time.end(context, blocks, self.delivery, self.offsets)
+            self.time.end(context, blocks, self.scheduler, self.offsets)
             return
         if lanes > 1:
             for number, spec in enumerate(program.inputs):
                 base = context.places[spec.name].base
                 blocks.read(number, first[spec.name], spec.size, base, used[spec.name])
             for number, spec in enumerate(program.inputs):
-                blocks.fetch_ahead(number, first[spec.name], spec.size, stride[spec.name])
+                blocks.prefetch_next(number, first[spec.name], spec.size, stride[spec.name])
         self._check(context)
         self._clear(context.places)
-        self.delivery.begin(blocks, first)
+        self.scheduler.begin(blocks, first)
         sources = self._statements(context)
         if lanes > 1:
-            self.delivery.finish(blocks, sources, self.offsets)
+            self.scheduler.finish(blocks, sources, self.offsets)
 
     def _statements(self, context: Context) -> dict[tuple[str, int], Source]:
-        """The arithmetic; where it left the outputs that have no array of their own."""
+        """Write the arithmetic; return the sources of the outputs without an array of their own."""
         program, lanes = self.program, self.type.lanes
         sources: dict[tuple[str, int], Source] = {}
         for statement in program.statements:
@@ -262,10 +265,10 @@ class _Kernel:
                 sources = emit_straight(
                     context,
                     statement,
-                    delivered=self.delivery.direct,
+                    unstored=self.scheduler.direct,
                     offsets=self.offsets if lanes > 1 else {},
                     spill_offset=self.spill_offset,
-                    meanwhile=self.delivery.meanwhile,
+                    interleaved=self.scheduler.interleaved,
                 )
             else:
                 emit_loop(context, program, statement)
@@ -279,7 +282,7 @@ class _Kernel:
         writer.line("%more = icmp slt i64 %row.next, %rows")
         writer.line("br i1 %more, label %head, label %end")
         writer.begin("end")
-        self.delivery.settle()
+        self.scheduler.fence()
         writer.line("ret i64 %refused.next")
 
     def _places(self) -> dict[str, Place]:
@@ -306,7 +309,8 @@ class _Kernel:
             at += len(specs)
 
     def _used_inputs(self) -> dict[str, set[int] | None]:
-        """Positions of inputs that straight-line code reads; all (None) where a loop may index them."""
+        """Return the positions of inputs that straight-line code reads; all (None) if a loop may index
+        them."""
         program = self.program
         if any(isinstance(statement, Loop) for statement in program.statements):
             return dict.fromkeys(spec.name for spec in program.inputs)
@@ -321,7 +325,7 @@ class _Kernel:
         return used
 
     def _check(self, context: Context) -> None:
-        """Remember the first refused row. All rows are computed all the same."""
+        """Record the first rejected row. All rows are computed all the same."""
         writer, check, lanes = self.writer, self.program.check, self.type.lanes
         if check is None:
             writer.line("%refused.next = add i64 %refused, 0")
@@ -342,7 +346,7 @@ class _Kernel:
         """Zero what is read or delivered without having been written."""
         writer = self.writer
         for name, runs in zero_runs(self.program).items():
-            if name in self.delivery.direct:
+            if name in self.scheduler.direct:
                 continue
             for start, stop in runs if len(runs) <= 8 else [(runs[0][0], runs[-1][1])]:
                 place = places[name]
@@ -357,7 +361,7 @@ class _Kernel:
         if self.type.lanes > 1:
             text = ROW_DISTANCES.replace("LANES", str(self.type.lanes))
             definitions.append(text.replace("ATTRIBUTES", self.target.attributes))
-        definitions += [function.declaration for function in context.outlined]
+        definitions += [function.declaration for function in context.outlined_functions]
         parameters = (
             "ptr %inputs, ptr %input_strides, ptr %outputs, ptr %output_strides, i64 %rows, "
             "ptr %tables, ptr noalias %scratch"

@@ -7,9 +7,9 @@ scalar kernel and the results are new arrays.
 Anything else, and a row that the kernel refuses, goes to a Python function with the same arguments.
 
 Relied upon are Python's stable C functions and NumPy's stable C interface: its table of functions, and the
-fields data, nd, dimensions, strides, base, descr, flags that follow the object header. `_trusted` compares
-these with what Python says about a sample array, once; where they differ there is no entry point and Python
-functions serve.
+fields data, nd, dimensions, strides, base, descr, flags that follow the object header.
+`_numpy_layout_matches` compares these with what Python says about a sample array, once; where they differ
+there is no entry point and Python functions serve.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def make_entry(
     name: str = "entry",
     doc: str = "",
 ) -> Callable[..., Any]:
-    """A builtin function of arrays of one sample, or `fallback` itself where there can be none.
+    """Return a builtin function of arrays of one sample, or `fallback` itself if there cannot be one.
 
     `kernel` computes one sample at a time (lanes=1); the shapes are those of its inputs and outputs. One
     output is returned bare, several as a tuple.
@@ -90,7 +90,11 @@ def make_entry(
         raise ArgumentError("an entry point calls a kernel of one step, this one takes many")
     _check_shapes(kernel, input_shapes, output_shapes)
     longest = max((len(shape) for shape in (*input_shapes, *output_shapes)), default=0)
-    if not _trusted() or longest > MAX_AXES or max(len(input_shapes), len(output_shapes)) > MAX_ARRAYS:
+    if (
+        not _numpy_layout_matches()
+        or longest > MAX_AXES
+        or max(len(input_shapes), len(output_shapes)) > MAX_ARRAYS
+    ):
         return fallback
     words = np.zeros(DESCRIPTOR_WORDS, dtype=np.uint64)
     values = {
@@ -124,8 +128,8 @@ def make_entry(
 
 
 def address_of(array: Any) -> int:
-    """Where an array's elements begin. `array.ctypes.data` is the same, at ten times the cost."""
-    if not _trusted():
+    """Return the address of an array's elements; `array.ctypes.data` is the same at ten times the cost."""
+    if not _numpy_layout_matches():
         return int(array.ctypes.data)
     return ctypes.c_void_p.from_address(id(array) + DATA).value or 0
 
@@ -140,8 +144,8 @@ def _check_shapes(
 
 
 @functools.cache
-def _trusted() -> bool:
-    """Whether arrays look in memory as NumPy's interface says."""
+def _numpy_layout_matches() -> bool:
+    """Return whether arrays have the memory layout that NumPy's C interface defines."""
     sample = np.arange(6.0).reshape(2, 3)
     numbers = (float(sample[1, 2]), np.float64(7.0))
     read = ctypes.c_void_p.from_address
@@ -163,7 +167,7 @@ def _trusted() -> bool:
 
 @functools.cache
 def _array_api() -> ctypes.c_void_p:
-    """The address of NumPy's table of functions."""
+    """Return the address of NumPy's table of functions."""
     try:
         from numpy._core import multiarray
     except ImportError:  # NumPy 1
@@ -176,7 +180,7 @@ def _array_api() -> ctypes.c_void_p:
 
 @functools.cache
 def _functions() -> dict[str, int]:
-    """Addresses of the C functions that the entry point calls."""
+    """Return the addresses of the C functions that the entry point calls."""
     table = ctypes.cast(_array_api(), ctypes.POINTER(ctypes.c_void_p))
     addresses = {"array_new": table[NUMPY_NEW] or 0, "array_return": table[NUMPY_RETURN] or 0}
     for field, symbol in (
@@ -193,7 +197,7 @@ def _functions() -> dict[str, int]:
 
 @functools.cache
 def _entry_code() -> tuple[Any, int]:
-    """The entry point, from the disk cache or compiled: its owner and its address."""
+    """Return the owner and the address of the entry point, from the disk cache or compiled."""
     text = entry_text(target_for(None).triple)
     key = cache_key("entry point", text=text)
     entry = load_entry(key)

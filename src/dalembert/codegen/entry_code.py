@@ -49,7 +49,7 @@ DESCRIPTOR_WORDS: Final = (OUTPUT_SHAPES + MAX_ARRAYS * SHAPE_BYTES) // 8
 
 
 def entry_text(triple: str) -> str:
-    """The entry point `dalembert_entry` as LLVM text."""
+    """Return the entry point `dalembert_entry` as LLVM text."""
     text = _ENTRY
     replacements = {
         **{f"W_{field}": str(offset) for field, offset in WORDS.items()},

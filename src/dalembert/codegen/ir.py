@@ -1,4 +1,4 @@
-"""Writing LLVM's intermediate language as text, for one lane or many alike.
+"""A writer of LLVM's intermediate representation as text, for one lane or many.
 
 A `Writer` appends instructions on values of one `LaneType`: `double`, or a vector whose elements are
 samples. A value is the text that names it (`%7`, or a constant). Nothing here knows a processor; no
@@ -21,7 +21,8 @@ _ELEMENT: Final = {32: "float", 64: "double"}
 
 
 def float_text(value: float, bits: int) -> str:
-    """A floating-point constant: its bits in hexadecimal, for `float` as the double of the rounded value."""
+    """Return a floating-point constant: its bits in hexadecimal, for `float` as the double of the rounded
+    value."""
     if bits == 32:
         try:
             value = struct.unpack("<f", struct.pack("<f", value))[0]
@@ -32,7 +33,7 @@ def float_text(value: float, bits: int) -> str:
 
 @final
 class LaneType:
-    """`lanes` numbers of `bits` bits side by side, one a sample; one lane is a plain scalar."""
+    """A type of `lanes` numbers of `bits` bits side by side, one per sample; one lane is a plain scalar."""
 
     __slots__ = ("align", "bits", "element", "integer", "lanes", "mask", "size", "suffix", "text")
 
@@ -48,22 +49,22 @@ class LaneType:
         self.align = min(self.size, 64)
 
     def of(self, element: str) -> str:
-        """The type of one such element a lane."""
+        """Return the type of one such element per lane."""
         return element if self.lanes == 1 else f"<{self.lanes} x {element}>"
 
     def constant(self, value: float) -> Value:
-        """The same number in every lane."""
+        """Return the same number in every lane."""
         text = float_text(value, self.bits)
         return text if self.lanes == 1 else f"splat ({self.element} {text})"
 
     def integer_constant(self, value: int) -> Value:
-        """The same integer of `bits` bits in every lane."""
+        """Return the same integer of `bits` bits in every lane."""
         return str(value) if self.lanes == 1 else f"splat (i{self.bits} {value})"
 
 
 @final
 class Writer:
-    """Appends instructions to `lines`; remembers in `declared` the intrinsic functions that they call.
+    """A writer that appends instructions to `lines` and adds the intrinsics that they call to `declared`.
 
     `fma` tells whether the target has a fused multiply-add: `multiply_add` then rounds once, else twice.
     """
@@ -78,7 +79,7 @@ class Writer:
         self._names = itertools.count()
 
     def as_type(self, lane_type: LaneType) -> Writer:
-        """A writer of another type onto the same lines."""
+        """Return a writer of another type onto the same lines."""
         other = Writer(lane_type, fma=self.fma, declared=self.declared)
         other.lines, other._names = self.lines, self._names
         return other
@@ -87,13 +88,13 @@ class Writer:
         self.lines.append(text)
 
     def let(self, text: str) -> Value:
-        """A new value defined by the right-hand side `text`."""
+        """Define a new value by the right-hand side `text`."""
         name = f"%t{next(self._names)}"
         self.lines.append(f"{name} = {text}")
         return name
 
     def label(self) -> str:
-        """A new name for a basic block."""
+        """Return a new name for a basic block."""
         return f"b{next(self._names)}"
 
     def begin(self, label: str) -> None:
@@ -144,23 +145,24 @@ class Writer:
     def sqrt(self, a: Value) -> Value:
         return self.intrinsic("sqrt", a)
 
-    def fused(self, a: Value, b: Value, c: Value) -> Value:
-        """a b + c rounded once; only where the target has it."""
+    def fused_multiply_add(self, a: Value, b: Value, c: Value) -> Value:
+        """Write a b + c, rounded once; only for targets that have it."""
         return self.intrinsic("fma", a, b, c)
 
     def multiply_add(self, a: Value, b: Value, c: Value) -> Value:
-        """a b + c, rounded as the target does best; the same in scalar and lane code."""
-        return self.fused(a, b, c) if self.fma else self.add(self.mul(a, b), c)
+        """Write a b + c, fused if the target has it; the same in scalar and lane code."""
+        return self.fused_multiply_add(a, b, c) if self.fma else self.add(self.mul(a, b), c)
 
     def polynomial(self, x: Value, coefficients: tuple[float, ...]) -> Value:
-        """The sum of coefficients[k] x^k by Horner's rule."""
+        """Write the sum of coefficients[k] x^k by Horner's rule."""
         result = self.constant(coefficients[-1])
         for coefficient in reversed(coefficients[:-1]):
             result = self.multiply_add(result, x, self.constant(coefficient))
         return result
 
     def floor(self, a: Value) -> Value:
-        """The largest whole number not above a, by arithmetic alone: baseline x86 has no instruction for it.
+        """Write the largest whole number not above a, by arithmetic alone: baseline x86 has no instruction
+        for it.
 
         Adding and subtracting 2^52 (2^23) rounds to a whole number; from there on all numbers are whole.
         """
@@ -176,7 +178,7 @@ class Writer:
         return self.intrinsic("copysign", size, sign)
 
     def copysign_zero(self, value: Value, a: Value) -> Value:
-        """`value`, where a zero takes the sign of a."""
+        """Write `value`, where a zero takes the sign of a."""
         zero = self.compare("oeq", value, self.constant(0.0))
         return self.select(zero, self.copysign(self.constant(0.0), a), value)
 
@@ -199,7 +201,7 @@ class Writer:
         return self.let(f"xor {self.type.mask} {mask}, {ones}")
 
     def any(self, mask: Value) -> Value:
-        """One bit: whether the condition holds in any lane."""
+        """Write one bit: whether the condition holds in any lane."""
         if self.type.lanes == 1:
             return mask
         function = f"@llvm.vector.reduce.or.v{self.type.lanes}i1"
@@ -207,7 +209,7 @@ class Writer:
         return self.let(f"call i1 {function}({self.type.mask} {mask})")
 
     def every(self, mask: Value) -> Value:
-        """One bit: whether the condition holds in all lanes."""
+        """Write one bit: whether the condition holds in all lanes."""
         if self.type.lanes == 1:
             return mask
         function = f"@llvm.vector.reduce.and.v{self.type.lanes}i1"
@@ -223,7 +225,7 @@ class Writer:
         return self.let(f"bitcast {self.type.integer} {a} to {self.type.text}")
 
     def integer(self, operation: str, a: Value, b: Value | int) -> Value:
-        """`operation` is LLVM's: add, sub, and, or, xor, shl, lshr, ashr."""
+        """Write an integer operation of LLVM: add, sub, and, or, xor, shl, lshr, ashr."""
         right = self.type.integer_constant(b) if isinstance(b, int) else b
         return self.let(f"{operation} {self.type.integer} {a}, {right}")
 

@@ -1,4 +1,4 @@
-"""Object code made callable in this process, and LLVM kept whole across forks.
+"""Linking of object code into this process, and consistency of LLVM across forks.
 
 llvmlite runs every LLVM function under one lock. A child that is forked while another thread is inside LLVM
 would inherit that lock for ever locked, and LLVM's own data half changed. `fork` therefore waits until LLVM
@@ -84,7 +84,7 @@ def _linker(number: int) -> Any:
 
 @final
 class _LostLlvm:
-    """In place of llvmlite's lock in a child that was forked while LLVM was running."""
+    """The substitute for llvmlite's lock in a child that was forked while LLVM was running."""
 
     def acquire(self, *_: object) -> NoReturn:
         raise CompileError(
@@ -99,7 +99,7 @@ class _LostLlvm:
 
 @final
 class _Forking(threading.local):
-    """llvmlite's lock, where the thread that is forking holds it."""
+    """The lock of llvmlite, while the thread that is forking holds it."""
 
     held: Any = None
 
@@ -108,7 +108,7 @@ _FORKING: Final = _Forking()
 
 
 def _llvm_lock() -> Any:
-    """Return the holder of llvmlite's lock, which has it as `_lock`, or None where there is none."""
+    """Return the holder of llvmlite's lock, which has it as `_lock`, or None if llvmlite has no lock."""
     holder = getattr(llvm.ffi.lib, "_lock", None)
     return holder if hasattr(getattr(holder, "_lock", None), "acquire") else None
 

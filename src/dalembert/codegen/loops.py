@@ -1,4 +1,4 @@
-"""Loops over tables: one iteration a body of a large tree, one case a kind of body."""
+"""Loops over tables: one iteration per body of a large tree, one case per kind of body."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def emit_loop(context: Context, program: Program, loop: Loop) -> None:
 
 
 def leave(context: Context, flag: Address | None, index: Value, target: str) -> None:
-    """Go to the block `target` if all lanes are done."""
+    """Branch to the block `target` if all lanes are done."""
     if flag is None:
         return
     writer = context.writer
@@ -59,7 +59,7 @@ def leave(context: Context, flag: Address | None, index: Value, target: str) -> 
 
 
 def _entry(context: Context, table: str, index: Value) -> Value:
-    """Entry `index` of a table of integers."""
+    """Load entry `index` of a table of integers."""
     writer = context.writer
     base = writer.address(context.table_base, context.table_offsets[table])
     place = writer.address(base, writer.let(f"shl i64 {index}, 2"))
@@ -108,7 +108,7 @@ def emit_case(
             value = writer.add(place.load_at(writer, base, store.address.offset), value)
         place.store_at(writer, value, base, store.address.offset)
 
-    def computed(node: int, value: Value) -> None:
+    def store_result(node: int, value: Value) -> None:
         for store in by_node.get(node, ()):
             put(store, value)
 
@@ -117,7 +117,7 @@ def emit_case(
         instructions,
         plan,
         fetch=fetch,
-        computed=computed,
+        store_result=store_result,
         spills=context.spills,
         proceed=context.proceed,
         look_up=context.look_up,
@@ -142,7 +142,7 @@ def _key(address: Address) -> tuple[str, str | None, int]:
 def _bases(
     context: Context, addresses: list[Address], index: Value
 ) -> dict[tuple[str, str | None, int], Value]:
-    """For each array and way of indexing, the address of the element at offset zero in this iteration."""
+    """Return the address of the element at offset zero in this iteration, by array and kind of indexing."""
     writer = context.writer
     entries: dict[str | None, Value] = {None: index}
     bases: dict[tuple[str, str | None, int], Value] = {}

@@ -1,7 +1,7 @@
-"""Where the arrays of a program live while a kernel runs, and what must be true of them before.
+"""Memory layout of a kernel: the places of arrays, hazards within iterations, and elements to zero first.
 
-All positions that a program touches are known when it is compiled, since tables are constants. So questions
-of aliasing and of reading before writing are answered exactly, by looking at every iteration of every loop.
+All positions that a program accesses are known at compile time, since tables are constants. So aliasing and
+reads before writes are determined exactly, by checking every iteration of every loop.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ __all__ = ["Layout", "Place", "Tables", "loop_hazards", "without_zeros", "zero_r
 
 Positions = npt.NDArray[np.int64]
 
-ALIGNMENT: Final = 64
+REGION_ALIGNMENT: Final = 64
+"""[bytes] A cache line, and the widest vector."""
+
 NEVER: Final = np.iinfo(np.int64).max
 
 
@@ -40,7 +42,7 @@ class Place:
         return self.load_at(writer, self.base, position)
 
     def load_at(self, writer: Writer, base: Value, position: int) -> Value:
-        """Element `position` counted from the address `base`."""
+        """Load element `position` counted from the address `base`."""
         lane_type = writer.type
         if not self.uniform or lane_type.lanes == 1:
             return writer.load(base, position * self.item, self.align)
@@ -53,7 +55,7 @@ class Place:
         )
 
     def look_up(self, writer: Writer, index: Value, length: int) -> Value:
-        """Of a table: element floor(index) in each lane, by 32-bit integers within 0 … length - 1."""
+        """Load element floor(index) of a table in each lane, by 32-bit integers within 0 … length - 1."""
         lane_type, zero = writer.type, writer.constant(0.0)
         positive = writer.select(writer.compare("ogt", index, zero), index, zero)
         last = writer.constant(length - 1)
@@ -75,7 +77,7 @@ class Place:
         return result
 
     def _element(self, writer: Writer, position: Value) -> Value:
-        """The number at a 32-bit position."""
+        """Load the number at a 32-bit position."""
         wide = writer.let(f"zext i32 {position} to i64")
         place = writer.address(self.base, writer.let(f"mul i64 {wide}, {self.item}"))
         return writer.let(f"load {writer.type.element}, ptr {place}, align {self.align}")
@@ -84,7 +86,7 @@ class Place:
         self.store_at(writer, value, self.base, position)
 
     def store_at(self, writer: Writer, value: Value, base: Value, position: int) -> None:
-        """Element `position` counted from the address `base`."""
+        """Store element `position` counted from the address `base`."""
         writer.store(value, base, position * self.item, self.align)
 
 
@@ -96,9 +98,9 @@ class Layout:
         self.size = 0
 
     def reserve(self, size: int) -> int:
-        """The offset of a new region of `size` bytes."""
+        """Reserve a new region of `size` bytes and return its offset."""
         offset = self.size
-        self.size += -(-size // ALIGNMENT) * ALIGNMENT
+        self.size += -(-size // REGION_ALIGNMENT) * REGION_ALIGNMENT
         return offset
 
 
@@ -120,14 +122,15 @@ class Tables:
 @final
 @dataclass(frozen=True, slots=True)
 class Hazards:
-    """Of one case of a loop: arrays to load from before all stores, arrays to store to after all values."""
+    """The hazards of one case of a loop: arrays to load before all stores, arrays to store after all
+    values."""
 
     eager: frozenset[str]
     deferred: frozenset[str]
 
 
 def loop_hazards(program: Program, loop: Loop, case: int) -> Hazards:
-    """Arrays in which, within one iteration, a load meets a store, or two stores meet."""
+    """Return the arrays in which, within one iteration, a load and a store, or two stores, alias."""
     own = _iterations(program, loop, case)
     stores = loop.cases[case]
     loads = _loads(stores)
@@ -153,7 +156,7 @@ def loop_hazards(program: Program, loop: Loop, case: int) -> Hazards:
 
 
 def _is_fixed(addresses: Sequence[Address], array: str) -> bool:
-    """Whether all iterations use the same elements of an array."""
+    """Return whether all iterations use the same elements of an array."""
     return all(address.scale == 0 for address in addresses if address.array == array)
 
 
@@ -170,7 +173,8 @@ def _loads(stores: tuple[IndexedStore, ...]) -> list[Address]:
 
 
 def zero_runs(program: Program) -> dict[str, list[tuple[int, int]]]:
-    """Runs (start, stop) of states and outputs that must be zero: used, but not written before."""
+    """Return the runs (start, stop) of states and outputs to zero first: read, or output, but not written
+    before."""
     delivered = {spec.name for spec in program.outputs}
     sizes = {spec.name: spec.size for spec in (*program.outputs, *program.states)}
     first_write = {name: np.full(size, NEVER, dtype=np.int64) for name, size in sizes.items()}
@@ -189,7 +193,7 @@ def zero_runs(program: Program) -> dict[str, list[tuple[int, int]]]:
 
 
 def without_zeros(statement: Straight, zeroed: Collection[str]) -> Straight:
-    """Leave out the zeros of arrays that are filled with them before."""
+    """Drop the stores of zeros to arrays that are zeroed before."""
 
     def stands(store: Store) -> bool:
         return store.array in zeroed and store.value.op == "constant" and store.value.data == 0.0
@@ -201,8 +205,8 @@ Access = tuple[str, Positions, Positions]
 
 
 def _accesses(program: Program) -> Iterator[tuple[int, bool, tuple[list[Access], list[Access]]]]:
-    """For each statement, its first moment, whether all of it is run for sure, and the reads and writes as
-    (array, positions, moments)."""
+    """Yield for each statement its first time, whether all of it is certain to run, and its reads and writes
+    as (array, positions, times)."""
     now = 0
     arrays = {spec.name for spec in (*program.outputs, *program.states)}
     for statement in program.statements:

@@ -1,4 +1,4 @@
-"""How large one LLVM function may be, and how the code of a large program becomes several functions.
+"""Limits on the size of LLVM functions, and the outlining of a large program into several functions.
 
 LLVM ends the process where a function passes certain limits: assertions and fatal errors call abort(), which
 no handler can catch. The one that generated code met (x86-64, LLVM 22):
@@ -50,7 +50,7 @@ __all__ = [
     "Outliner",
     "as_number",
     "cut_points",
-    "grouped",
+    "group_into_modules",
     "with_short_blocks",
 ]
 
@@ -293,7 +293,7 @@ def _new(instructions: Instructions, op: str, operands: tuple[int, ...], number:
     return len(instructions.ops) - 1
 
 
-def grouped(functions: Sequence[OutlinedFunction]) -> list[list[OutlinedFunction]]:
+def group_into_modules(functions: Sequence[OutlinedFunction]) -> list[list[OutlinedFunction]]:
     """Return the functions of each module, in order."""
     groups: list[list[OutlinedFunction]] = []
     room = 0

@@ -1,10 +1,9 @@
-"""Which values stand in registers and which in memory, decided here and not by the code generator.
+"""Register allocation: the values that stay in registers and those that are spilled, planned before LLVM.
 
-Straight-line code shows its whole future, so that Belady's rule can be followed exactly: when registers run
-out, the value whose next use is farthest away leaves. What memory already holds (inputs, table entries,
-earlier spills) leaves without a store. The code generator then finds fewer values alive than it has
-registers and spends no time on spilling, which it does worse and slower in blocks of thousands of
-instructions (design/codegen.md).
+In straight-line code all later uses are known, so that Belady's rule can be followed exactly: when registers
+run out, the value whose next use is farthest away is evicted. A value that memory already holds (an input, a
+table entry, an earlier spill) is evicted without a store. LLVM then finds fewer live values than registers
+and does not spill, which it does worse and slower in blocks of thousands of instructions (design/codegen.md).
 """
 
 from __future__ import annotations
@@ -18,22 +17,23 @@ from typing import Final, final
 from dalembert.codegen.elementary import ELEMENTARY_OPS
 from dalembert.codegen.schedule import Instructions
 
-__all__ = ["BREAK", "COMPUTE", "FETCH", "RELOAD", "SPILL", "Plan", "allocate"]
+__all__ = ["BREAK_STEP", "COMPUTE_STEP", "LOAD_STEP", "RELOAD_STEP", "SPILL_STEP", "Plan", "allocate"]
 
-COMPUTE: Final = 0
-FETCH: Final = 1
-RELOAD: Final = 2
-SPILL: Final = 3
-BREAK: Final = 4
+# The actions of a step. Plain integers: a plan has tens of thousands of steps, and an Enum compares slower.
+COMPUTE_STEP: Final = 0
+LOAD_STEP: Final = 1
+RELOAD_STEP: Final = 2
+SPILL_STEP: Final = 3
+BREAK_STEP: Final = 4
 
 
 @final
 @dataclass(slots=True)
 class Plan:
-    """`steps` are (action, node, slot): compute a node, fetch a leaf from its array, reload or spill a node
-    in a slot.
+    """A register plan: `steps` are (action, node, stack slot): compute a node, load a leaf from its array,
+    reload a node from a slot or spill it to a slot.
 
-    `home` gives the slots of the nodes that were asked to be in memory at the end.
+    `slots` is the number of stack slots; `home` gives the slots of the nodes to keep in memory at the end.
     """
 
     steps: list[tuple[int, int, int]]
@@ -55,12 +55,12 @@ def allocate(
 ) -> Plan:
     """Plan the code with `registers` registers.
 
-    `keep`: nodes that go to memory slots of their own, for good. `eager`: leaves to fetch at the start,
-    because their array is written while the code runs. `homes`: leaves that stand in slots from the start,
-    which are free for others after their last use; all of them are among the first `taken` slots, which are
-    otherwise not used. `calls`: elementary functions are calls, which empty the registers.
-    `breaks`: places in the order before which everything goes to memory, and a step says so. `share`: nodes
-    to keep may take slots that others have left.
+    `keep`: nodes that are spilled to stack slots of their own and stay there. `eager`: leaves to load at the
+    start, because their array is written while the code runs. `homes`: leaves that are in slots from the
+    start; a slot is free for others after the last use of its leaf; all of them are among the first `taken`
+    slots, which are otherwise not used. `calls`: elementary functions are calls, which clobber the registers.
+    `breaks`: positions in the order before which all live values are spilled, marked by a step. `share`:
+    nodes to keep may take slots that are free again.
     """
     allocator = _Allocator(program, registers, set(keep), dict(homes or {}), taken, calls, share)
     return allocator.run(list(eager), frozenset(breaks))
@@ -68,6 +68,8 @@ def allocate(
 
 @final
 class _Allocator:
+    """The state of the allocation while the order is walked once."""
+
     def __init__(
         self,
         program: Instructions,
@@ -85,12 +87,17 @@ class _Allocator:
         self.calling = ELEMENTARY_OPS if calls else frozenset[str]()
         self.steps: list[tuple[int, int, int]] = []
         self.present: dict[int, int] = {}  # node in a register -> its next use
+        # A heap of (-next use, node). Entries go stale when a node is used or evicted; `_make_room` skips
+        # them.
         self.farthest: list[tuple[int, int]] = []
         self.slot: dict[int, int] = homes
         self.free: list[int] = []
         self.fixed = self.slots = taken
+        # Slots of nodes to keep are numbered -1, -2, … until `_plan` puts them behind all others.
         self.kept = 0
+        # Eager leaves: their array may have changed since, so that eviction needs a store.
         self.fetched: set[int] = set()
+        # The later uses of a node, next use last, so that a use is removed by `pop`.
         self.uses: dict[int, list[int]] = {}
         for time, node in enumerate(program.order):
             for operand in program.args[node]:
@@ -100,60 +107,65 @@ class _Allocator:
             times.reverse()
 
     def run(self, eager: list[int], breaks: frozenset[int]) -> Plan:
+        """Walk the order once and return the plan."""
         program, steps, present = self.program, self.steps, self.present
         ops, args = program.ops, program.args
         for leaf in eager:
             if leaf in self.uses or leaf in self.keep:
                 self.fetched.add(leaf)
-                steps.append((FETCH, leaf, -1))
-                self._defined(leaf)
+                steps.append((LOAD_STEP, leaf, -1))
+                self._define(leaf)
                 self._make_room()
         for time, node in enumerate(program.order):
             if time in breaks:
                 self._evict_all(set())
-                steps.append((BREAK, -1, -1))
+                steps.append((BREAK_STEP, -1, -1))
             operands = {item for item in args[node] if self._counts(item)}
-            for operand in sorted(operands):
+            for operand in sorted(operands):  # a fixed order: the same program gives the same code
                 if operand not in present:
                     if operand in self.slot:
-                        steps.append((RELOAD, operand, self.slot[operand]))
+                        steps.append((RELOAD_STEP, operand, self.slot[operand]))
                     else:
-                        steps.append((FETCH, operand, -1))
+                        steps.append((LOAD_STEP, operand, -1))
                     present[operand] = time
             if ops[node] in self.calling:
-                self._evict_all(operands)
-            steps.append((COMPUTE, node, -1))
+                self._evict_all(operands)  # the call clobbers the registers; its operands are passed in them
+            steps.append((COMPUTE_STEP, node, -1))
             for operand in operands:
-                self._used(operand, time)
+                self._end_use(operand, time)
                 if ops[node] in self.calling:
                     present.pop(operand, None)
-            self._defined(node)
+            # Room is made after the definition, so that operands and result may exceed `registers` for a
+            # moment; callers plan with fewer registers than the processor has.
+            self._define(node)
             self._make_room()
         return self._plan()
 
     def _plan(self) -> Plan:
-        """Slots in the order of how often they are used, those of results last.
+        """Return the plan, with stack slots in order of decreasing use and those of results last.
 
-        Few slots see most of the traffic: next to each other they share the cache's lines and short
-        addresses.
+        Few slots have most of the traffic: side by side they share cache lines and short displacements.
         """
-        used = Counter(slot for action, _, slot in self.steps if action in (RELOAD, SPILL) and slot >= 0)
+        used = Counter(
+            slot for action, _, slot in self.steps if action in (RELOAD_STEP, SPILL_STEP) and slot >= 0
+        )
         often = [slot for slot, _ in used.most_common() if slot >= self.fixed]
         place = {slot: slot for slot in range(self.fixed)}
         place |= {slot: k for k, slot in enumerate(often, self.fixed)}
         place |= {-1 - k: self.slots + k for k in range(self.kept)}
         steps = [
-            (action, node, place[slot] if action in (RELOAD, SPILL) else slot)
+            (action, node, place[slot] if action in (RELOAD_STEP, SPILL_STEP) else slot)
             for action, node, slot in self.steps
         ]
         home = {node: place[self.slot[node]] for node in self.keep if node in self.slot}
         return Plan(steps, self.slots + self.kept, home)
 
     def _counts(self, node: int) -> bool:
-        """Constants come with the instruction, and conditions have registers of their own."""
+        """Return whether a node takes a register: constants are operands, conditions have mask registers."""
         return self.program.ops[node] != "constant" and not self.program.is_mask(node)
 
-    def _used(self, node: int, time: int) -> None:
+    def _end_use(self, node: int, time: int) -> None:
+        """Advance a node to its next use, or end its live range and free its slot."""
         times = self.uses[node]
         while times and times[-1] <= time:
             times.pop()
@@ -165,7 +177,8 @@ class _Allocator:
             if node in self.slot and node not in self.keep:
                 self.free.append(self.slot.pop(node))
 
-    def _defined(self, node: int) -> None:
+    def _define(self, node: int) -> None:
+        """Begin the live range of a node in a register, and store the node if it is to be kept."""
         if node in self.keep:
             self._spill(node)
         times = self.uses.get(node)
@@ -174,6 +187,7 @@ class _Allocator:
             heapq.heappush(self.farthest, (-times[-1], node))
 
     def _spill(self, node: int) -> None:
+        """Store a node in a stack slot, unless memory holds it already."""
         if node in self.slot or (self.program.is_leaf(node) and node not in self.fetched):
             return
         if node in self.keep and not (self.share and self.free):
@@ -183,19 +197,21 @@ class _Allocator:
             slot = self.free.pop() if self.free else self.slots
             self.slots = max(self.slots, slot + 1)
         self.slot[node] = slot
-        self.steps.append((SPILL, node, slot))
+        self.steps.append((SPILL_STEP, node, slot))
 
     def _make_room(self) -> None:
+        """Evict values by Belady's rule, farthest next use first, until the rest fits the registers."""
         present = self.present
         while len(present) > self.registers:
             negative_use, node = heapq.heappop(self.farthest)
-            if present.get(node) == -negative_use:
+            if present.get(node) == -negative_use:  # else the entry is stale
                 self._spill(node)
                 del present[node]
 
     def _evict_all(self, operands: set[int]) -> None:
-        """Before a call: whatever is needed later goes to memory."""
+        """Spill every value with a later use and clear the registers of all but a call's operands."""
         for node in list(self.present):
+            # One of the remaining uses of an operand is the call itself; only a further use needs a store.
             if node not in operands or len(self.uses[node]) > 1:
                 self._spill(node)
             if node not in operands:

@@ -1,4 +1,4 @@
-"""Many steps of a program in one call: what is carried from step to step, and how such a kernel is called.
+"""Rollouts: many steps of a program in one call, with values carried from step to step.
 
     int64 kernel(ptr *inputs, int64 *input_strides, ptr *outputs, int64 *output_strides, int64 rows,
                  ptr tables, ptr scratch,
@@ -46,7 +46,7 @@ ROLLOUT_TYPE: Final = ctypes.CFUNCTYPE(
 @final
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """How the steps of a program follow each other.
+    """The data flow between the steps of a program.
 
     `carried`: inputs, each with the number of the output that it becomes at the next step; `streams`: inputs
     that have a value for each step. All others are the same at every step.
@@ -83,7 +83,7 @@ class Rollout:
                 )
 
     def more_outputs(self, program: Program) -> tuple[ArraySpec, ...]:
-        """What a kernel of steps writes beside the program's outputs; the refused steps are no floats."""
+        """Return the outputs of a rollout kernel beside the program's; the rejected steps are not floats."""
         sizes = {spec.name: spec.size for spec in program.inputs}
         finals = [ArraySpec(f"final {name}", sizes[name]) for name, _ in self.carried]
         return (*finals, ArraySpec("refused step", 0))

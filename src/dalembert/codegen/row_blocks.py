@@ -1,4 +1,4 @@
-"""Turning blocks of rows into lanes and back, inside a kernel.
+"""Transposition of blocks of rows into lanes and back, inside a kernel.
 
 The distances of the rows of a block from its first stand in a table in scratch memory, written once for
 full blocks and again for the last block of a batch, whose missing rows repeat the last one.
@@ -17,21 +17,21 @@ from dalembert.codegen.rows import chunks, load_columns, load_row, store_row, tr
 __all__ = ["LARGE_ROW", "ROW_DISTANCES", "RowBlocks", "Source"]
 
 INLINE_CHUNKS: Final = 4
-"""Rows of more vectors than this are turned by a loop: the instruction cache is the scarcer good."""
+"""Rows of more vectors than this are transposed by a loop: the instruction cache is the scarcer resource."""
 
 
 CACHE_LINE: Final = 64
-"""Bytes that are fetched together."""
+"""[bytes]"""
 
 LARGE_ROW: Final = 1024
-"""Output rows of this many bytes and more are a matter of memory: their pieces are treated while arithmetic
-runs."""
+"""[bytes] Output rows of this size and more are bound by memory bandwidth: their pieces are written or
+prefetched interleaved with the arithmetic."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the lanes of one output element are: at an offset in scratch memory, or one constant."""
+    """The source of the lanes of one output element: an offset in scratch memory, or one constant."""
 
     offset: int
     constant: float | None = None
@@ -52,7 +52,7 @@ class RowBlocks:
         self.item = writer.type.bits // 8
 
     def pointers(self, array: int, base: Value) -> list[Value]:
-        """The addresses of the rows of array number `array`, whose first row is at `base`."""
+        """Load the addresses of the rows of array number `array`, whose first row is at `base`."""
         writer = self.writer
         result = []
         for lane in range(self.lanes):
@@ -62,7 +62,8 @@ class RowBlocks:
         return result
 
     def read(self, array: int, base: Value, size: int, scratch: Value, used: set[int] | None) -> None:
-        """Bring `size` elements of every row into lanes at `scratch`; `used` tells which are needed."""
+        """Transpose `size` elements of every row into lanes at `scratch`; `used` gives those that are
+        needed."""
         pieces = chunks(size, self.lanes)
         if len(pieces) <= INLINE_CHUNKS and used is not None:
             pieces = [piece for piece in pieces if used & set(range(piece[0], piece[0] + piece[1]))]
@@ -82,18 +83,18 @@ class RowBlocks:
                 rows, start * self.item, width, self.writer.address(scratch, start * self.writer.type.size)
             )
 
-    def fetch_ahead(self, array: int, base: Value, size: int, stride: Value) -> None:
-        """Ask for the rows of the next block while this one is computed.
+    def prefetch_next(self, array: int, base: Value, size: int, stride: Value) -> None:
+        """Prefetch the rows of the next block while this one is computed.
 
         A block touches a few lines of each of many rows, which the processor's own prefetching follows
         poorly once a batch is larger than the caches.
         """
         if size * self.item <= LARGE_ROW:
             ahead = self.writer.address(base, self.writer.let(f"mul i64 {stride}, {self.lanes}"))
-            self.fetch(array, ahead, size)
+            self.prefetch(array, ahead, size)
 
-    def fetch(self, array: int, base: Value, size: int) -> None:
-        """Ask for the rows of a block, unless they are large; harmless where there are none."""
+    def prefetch(self, array: int, base: Value, size: int) -> None:
+        """Prefetch the rows of a block, unless they are large; harmless beyond the end of the array."""
         if size * self.item > LARGE_ROW:
             return
         writer = self.writer
@@ -112,14 +113,14 @@ class RowBlocks:
         for k, vector in enumerate(vectors[:width]):
             writer.store(vector, target, k * writer.type.size, writer.type.align)
 
-    def meanwhile(
+    def interleaved_work(
         self, rows: list[Value], constants: Sequence[float | None], stream: Value | None
     ) -> tuple[list[Callable[[], None]], list[tuple[int, int]]]:
-        """What can be done for an output before its values are known, and the pieces that are left.
+        """Return the work on an output that needs none of its values, and the pieces that remain.
 
-        `constants` tells which elements are constants: pieces of one constant are stored. Of large rows the
-        memory of the other pieces is fetched, to be written without waiting, unless it is to be written
-        past the caches.
+        `constants` gives the elements that are constants: pieces of one constant are stored. For large rows
+        the memory of the other pieces is prefetched, so that later stores do not wait, unless non-temporal
+        stores write it.
         """
         tasks: list[Callable[[], None]] = []
         left = []
@@ -130,7 +131,7 @@ class RowBlocks:
             else:
                 left.append((start, width))
                 if len(constants) * self.item >= LARGE_ROW:
-                    tasks.append(partial(self._fetch, rows, start, stream))
+                    tasks.append(partial(self._prefetch, rows, start, stream))
         return tasks, left
 
     def _store_constant(
@@ -150,7 +151,7 @@ class RowBlocks:
             self.writer.line(f"br label %{after}")
         self.writer.begin(after)
 
-    def _fetch(self, rows: list[Value], start: int, stream: Value | None) -> None:
+    def _prefetch(self, rows: list[Value], start: int, stream: Value | None) -> None:
         writer = self.writer
         writer.declared.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         after = writer.label()
@@ -181,7 +182,7 @@ class RowBlocks:
         scratch: Value,
         stream: Value | None,
     ) -> None:
-        """Deliver the pieces `general` of an output: element k comes from the lanes of `sources[k]`."""
+        """Write the pieces `general` of an output: element k comes from the lanes of `sources[k]`."""
         writer = self.writer
         if stream is not None and general:
             past, through, after = (writer.label() for _ in range(3))
@@ -217,7 +218,7 @@ class RowBlocks:
         *,
         past_caches: bool,
     ) -> None:
-        """A table gives, for each piece, its place in the row and the offsets of its lanes."""
+        """Write pieces in a loop over a table with the position and the lane offsets of each piece."""
         writer = self.writer
         entries = []
         for start in starts:

@@ -1,4 +1,4 @@
-"""Between rows in the user's memory and lanes in registers.
+"""Transposition between rows in the user's memory and lanes in registers.
 
 A block is `lanes` rows. Rows are read as contiguous vectors and turned by shuffles, so that a register
 holds one scalar of all the samples; results are turned back and stored as rows. Rows past the end of a
@@ -16,7 +16,7 @@ Shuffle = tuple[int, ...]
 
 
 def chunks(columns: int, lanes: int) -> list[tuple[int, int]]:
-    """(start, width) of the pieces of a row: full vectors, the last moved back to end with the row.
+    """Return (start, width) of the pieces of a row: full vectors, the last moved back to end with the row.
 
     A row shorter than one vector is one piece.
     """
@@ -37,7 +37,7 @@ def transpose(writer: Writer, vectors: list[Value]) -> list[Value]:
 
 
 def load_columns(writer: Writer, rows: list[Value], start: int | Value) -> list[Value]:
-    """The `lanes` columns at byte `start` of `lanes` rows.
+    """Load the `lanes` columns at byte `start` of `lanes` rows.
 
     Vectors wider than 128 bits are put together from halves of two rows as they are loaded, which costs the
     loading units and saves a third of the shuffles: those compete with the arithmetic.
@@ -66,7 +66,7 @@ Table = list[list[tuple[int, int]]]
 
 
 def _stages(lanes: int, inner: int, count: int) -> list[Stage]:
-    """(distance of the vectors paired, two shuffles of each pair), for `count` vectors.
+    """Return (distance of the vectors paired, two shuffles of each pair), for `count` vectors.
 
     First inside the 128-bit parts, by interleaving ever larger grains; then among the parts, taking the
     even and the odd parts of each pair. Each shuffle is one instruction on SSE2, AVX2, AVX-512 and NEON.
@@ -108,14 +108,14 @@ def _run(writer: Writer, vectors: list[Value], table: Table, stages: list[Stage]
 
 
 def _shuffle(writer: Writer, a: Value, b: Value, positions: Shuffle) -> Value:
-    """A vector of elements of a (0 … lanes - 1) and b (lanes …); -1 is any."""
+    """Write a vector of elements of a (0 … lanes - 1) and b (lanes …); -1 is any."""
     text = writer.type.text
     mask = ", ".join("i32 poison" if k < 0 else f"i32 {k}" for k in positions)
     return writer.let(f"shufflevector {text} {a}, {text} {b}, <{len(positions)} x i32> <{mask}>")
 
 
 def _powers(width: int) -> list[tuple[int, int]]:
-    """(start, width) of pieces whose widths are falling powers of two."""
+    """Return (start, width) of pieces whose widths are decreasing powers of two."""
     pieces, start = [], 0
     while start < width:
         piece = 1 << (width - start).bit_length() - 1
@@ -125,7 +125,7 @@ def _powers(width: int) -> list[tuple[int, int]]:
 
 
 def load_row(writer: Writer, base: Value, start: int | Value, width: int) -> Value:
-    """A vector of the `width` elements at byte `start` of a row, never reading past them."""
+    """Load a vector of the `width` elements at byte `start` of a row, never reading past them."""
     whole = writer.type
     lanes, item = whole.lanes, whole.bits // 8
     if width == lanes:

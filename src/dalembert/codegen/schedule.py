@@ -1,16 +1,16 @@
-"""From expressions to a list of instructions in an order that keeps few values alive.
+"""Instruction scheduling: expressions become a list of instructions, ordered for low register pressure.
 
     expand      live nodes only, numbered in order of creation
     contract    a b + c becomes one fused multiply-add where the product has no other use; negations are
                 folded into it. Decided on the graph, never by the code generator: scalar and lane code
                 round alike.
-    order       sines and their kin first, in groups: they are calls, and a call empties the registers; then
-                the better of the order of creation and of walks from the outputs
+    order       calls of elementary functions first, in groups, because a call clobbers the registers; then
+                the best of the order of creation and of two depth-first walks from the outputs
 
 The order of creation, which is that of the traced passes over the tree, is best for the algorithms
 themselves: they finish a body before they go to the next, while a walk from one output computes one
-component of a spatial inertia and leaves the operands of the other twenty alive. Derivatives are the other
-way round: a pass computes all directions side by side, a walk takes one output at a time
+component of a spatial inertia and leaves the operands of the other twenty live. For derivatives a walk is
+better: a pass computes all directions side by side, a walk computes one output at a time
 (design/codegen.md).
 """
 
@@ -29,8 +29,9 @@ __all__ = ["FUSED_OPS", "Instructions", "schedule"]
 FUSED_OPS: Final = frozenset({"fma", "fms", "fnma", "fnms"})
 """a b + c, a b - c, -a b + c, -a b - c, each rounded once."""
 
-NEAR: Final = 30
-"""Instructions for which a value may be expected to stay in a register."""
+REGISTER_REUSE_DISTANCE: Final = 30
+"""[instructions] The reuse distance up to which a value is expected to stay in a register. Used only to
+compare orders with each other, so that it need not match a processor."""
 
 _NEGATED: Final = {"fma": "fnms", "fms": "fnma", "fnma": "fms", "fnms": "fma"}
 
@@ -38,8 +39,8 @@ _NEGATED: Final = {"fma": "fnms", "fms": "fnma", "fnma": "fms", "fnms": "fma"}
 @final
 @dataclass(slots=True)
 class Instructions:
-    """Node k computes `ops[k]` of the nodes `args[k]`; `order` lists the nodes to compute, `roots` the
-    results."""
+    """The instructions of a program: node k computes `ops[k]` of the nodes `args[k]`. `order` lists the nodes
+    to compute, `roots` the results."""
 
     ops: list[str]
     args: list[tuple[int, ...]]
@@ -54,12 +55,12 @@ class Instructions:
         return self.ops[node] in BOOLEAN_OPS
 
     def elementary_functions(self) -> set[str]:
-        """Names of the elementary functions that the instructions call."""
+        """Return the names of the elementary functions that the instructions call."""
         return {function_of(self.ops[node]) for node in self.order if self.ops[node] in ELEMENTARY_OPS}
 
 
 def schedule(values: Sequence[Expression], *, fma: bool) -> Instructions:
-    """Instructions that compute `values`, with fused multiply-adds where the target has them."""
+    """Return instructions that compute `values`, with fused multiply-adds if the target has them."""
     program = _expand(values)
     if fma:
         _contract(program)
@@ -68,6 +69,7 @@ def schedule(values: Sequence[Expression], *, fma: bool) -> Instructions:
 
 
 def _expand(values: Sequence[Expression]) -> Instructions:
+    """Return the live nodes as instructions, without an order."""
     nodes = live(list(values))
     number = {node.index: k for k, node in enumerate(nodes)}
     return Instructions(
@@ -80,8 +82,9 @@ def _expand(values: Sequence[Expression]) -> Instructions:
 
 
 def _contract(program: Instructions) -> None:
-    """Fuse in place. Of two products the later is fused, so that the earlier is ready as the addend."""
+    """Fuse multiply-adds in place. Of two products the later is fused: the earlier is ready as the addend."""
     ops, args = program.ops, program.args
+    # A product with a second use would have to be computed as well, and rounded differently there.
     uses = [0] * len(ops)
     for operands in args:
         for operand in operands:
@@ -90,7 +93,7 @@ def _contract(program: Instructions) -> None:
         uses[root] += 1
 
     def product(node: int) -> tuple[tuple[int, ...], bool] | None:
-        """Factors of a product without another use, and whether it is negated."""
+        """Return the factors of a product without another use, and whether it is negated; else None."""
         if uses[node] != 1:
             return None
         if ops[node] == "mul":
@@ -102,7 +105,7 @@ def _contract(program: Instructions) -> None:
     for node, op in enumerate(ops):
         if op in ("add", "sub"):
             left, right = args[node]
-            found = product(right)
+            found = product(right)  # in a sum the operand that was created later
             if found is not None:
                 negative = found[1] != (op == "sub")
                 ops[node], args[node] = ("fnma" if negative else "fma"), (*found[0], left)
@@ -112,13 +115,13 @@ def _contract(program: Instructions) -> None:
                 name = ("fnms" if found[1] else "fms") if op == "sub" else ("fnma" if found[1] else "fma")
                 ops[node], args[node] = name, (*found[0], right)
         elif op == "neg":
-            inner = args[node][0]
+            inner = args[node][0]  # -(a b + c) = -a b - c: exact, since rounding is symmetric
             if ops[inner] in FUSED_OPS and uses[inner] == 1:
                 ops[node], args[node] = _NEGATED[ops[inner]], args[inner]
 
 
 def _reachable(program: Instructions) -> list[bool]:
-    """Nodes still needed after contraction."""
+    """Return a mask of the nodes that are still needed after contraction."""
     needed = [False] * len(program.ops)
     for root in program.roots:
         needed[root] = True
@@ -130,8 +133,11 @@ def _reachable(program: Instructions) -> list[bool]:
 
 
 def _order(program: Instructions) -> list[int]:
+    """Return the order of computation: elementary functions by depth, then the rest of the nodes."""
     ops, args = program.ops, program.args
     needed = _reachable(program)
+    # `depth` counts the elementary functions on the longest path to a node. Functions of one depth are
+    # independent of each other, so that they share one clobbering of the registers.
     depth = [0] * len(ops)
     groups: dict[int, list[int]] = {}
     for node, operands in enumerate(args):
@@ -149,10 +155,13 @@ def _order(program: Instructions) -> list[int]:
                 placed[node] = True
                 order.append(node)
 
+    # Before each group, only the operands of its functions are computed, so that few values are live across
+    # the calls.
     for level in sorted(groups):
         place(_cone(args, [item for node in groups[level] for item in args[node]], placed))
         # Sine and cosine of one angle are neighbours: one call computes both.
         place(sorted(groups[level], key=lambda node: (function_of(ops[node]), args[node], node)))
+    # No order is best for all programs (see above), and comparing three costs little beside compilation.
     rest = [
         [node for node in range(len(ops)) if not placed[node]],
         _walk(program, placed, backwards=False),
@@ -162,10 +171,11 @@ def _order(program: Instructions) -> list[int]:
 
 
 def _walk(program: Instructions, placed: list[bool], *, backwards: bool) -> list[int]:
-    """Nodes not placed yet, each output in turn after all it depends on: first or last operand first."""
+    """Return the nodes not placed yet in depth-first postorder from each output, first or last operand
+    first."""
     args, done, order = program.args, list(placed), []
     for root in program.roots:
-        stack = [root]
+        stack = [root]  # not recursive: chains may be deeper than Python's recursion limit
         while stack:
             node = stack[-1]
             if done[node]:
@@ -182,11 +192,11 @@ def _walk(program: Instructions, placed: list[bool], *, backwards: bool) -> list
 
 
 def _traffic(program: Instructions, order: list[int]) -> int:
-    """Operands last touched long ago: about as many as will have to come from memory."""
-    args, touched, count = program.args, [-NEAR] * len(program.ops), 0
+    """Estimate the loads from memory: the operands whose reuse distance is too long for a register."""
+    args, touched, count = program.args, [-REGISTER_REUSE_DISTANCE] * len(program.ops), 0
     for time, node in enumerate(order, 1):
         for operand in args[node]:
-            if time - touched[operand] > NEAR:
+            if time - touched[operand] > REGISTER_REUSE_DISTANCE:
                 count += 1
             touched[operand] = time
         touched[node] = time
@@ -194,7 +204,7 @@ def _traffic(program: Instructions, order: list[int]) -> int:
 
 
 def _cone(args: list[tuple[int, ...]], roots: list[int], placed: list[bool]) -> list[int]:
-    """Nodes that the roots depend on and that are not placed yet, in order of creation."""
+    """Return the nodes that the roots depend on and that are not placed yet, in order of creation."""
     found: set[int] = set()
     stack = [root for root in roots if not placed[root]]
     while stack:

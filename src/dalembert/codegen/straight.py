@@ -23,28 +23,28 @@ def emit_straight(
     context: Context,
     statement: Straight,
     *,
-    delivered: Set[str],
+    unstored: Set[str],
     offsets: Mapping[str, int],
     spill_offset: int,
-    meanwhile: Sequence[Callable[[], None]] = (),
+    interleaved: Sequence[Callable[[], None]] = (),
 ) -> dict[Position, Source]:
-    """Write a statement. Elements of the arrays `delivered` are not stored: the result says where their
+    """Write a statement. Elements of the arrays `unstored` are not stored: the result says where their
     lanes are.
 
     `offsets` gives the places of arrays in scratch memory, `spill_offset` that of the spill slots;
-    `meanwhile` are tasks to be spread over the arithmetic.
+    `interleaved` is work to spread over the arithmetic.
     """
     writer = context.writer
     wanted = {(store.array, store.position): store.value for store in statement.stores}
     instructions = context.schedule(list(wanted.values()))
     nodes = dict(zip(wanted, instructions.roots))
-    stored = {place: node for place, node in nodes.items() if place[0] not in delivered}
+    stored = {place: node for place, node in nodes.items() if place[0] not in unstored}
     by_node: dict[int, list[Position]] = {}
     for place, node in stored.items():
         by_node.setdefault(node, []).append(place)
 
     def at_home(node: int) -> bool:
-        """A leaf whose lanes stand in scratch memory, untouched until the end."""
+        """Return whether the lanes of a leaf are in scratch memory, unchanged until the end."""
         if instructions.ops[node] == "input":
             return instructions.data[node][0] in offsets
         address = instructions.data[node]
@@ -52,20 +52,20 @@ def emit_straight(
 
     leaves = [node for node in range(len(instructions.ops)) if instructions.ops[node] in ("input", "load")]
     eager = {node for node in leaves if _overwritten(instructions, node, stored)}
-    results = {node for place, node in nodes.items() if place[0] in delivered}
+    results = {node for place, node in nodes.items() if place[0] in unstored}
     eager |= {node for node in leaves if node in results and not at_home(node)}
     keep = {node for node in results if not instructions.is_leaf(node)} | eager.intersection(
         instructions.roots
     )
     plan = context.plan(instructions, keep=keep, eager=sorted(eager))
-    cut = context.begin_function(instructions, meanwhile)
-    meanwhile = () if cut else meanwhile
+    cut = context.begin_function(instructions, interleaved)
+    interleaved = () if cut else interleaved
 
     def fetch(node: int) -> Value:
         array, position = _position(instructions, node)
         return context.places[array].load(writer, position)
 
-    def computed(node: int, value: Value) -> None:
+    def store_result(node: int, value: Value) -> None:
         for array, position in by_node.get(node, ()):
             context.places[array].store(writer, value, position)
 
@@ -74,24 +74,24 @@ def emit_straight(
         instructions,
         plan,
         fetch=fetch,
-        computed=computed,
+        store_result=store_result,
         spills=context.spills,
         proceed=context.proceed,
         look_up=context.look_up,
         call=context.call,
-        meanwhile=meanwhile,
+        interleaved=interleaved,
         cut=cut,
     )
     for node, places in by_node.items():
         if instructions.ops[node] == "constant":
             _store_constant(context, instructions.data[node], places)
         elif instructions.is_leaf(node):
-            computed(node, context.reload(plan, node) if node in plan.home else fetch(node))
+            store_result(node, context.reload(plan, node) if node in plan.home else fetch(node))
             context.cut_long()
     context.end_function()
     sources = {}
     for place, node in nodes.items():
-        if place[0] in delivered:
+        if place[0] in unstored:
             if instructions.ops[node] == "constant":
                 sources[place] = Source(-1, instructions.data[node])
             elif node in plan.home:
@@ -103,7 +103,7 @@ def emit_straight(
 
 
 def emit_condition(context: Context, check: Expression) -> Value:
-    """Write a condition of the arguments; for each lane, whether it holds."""
+    """Write a condition of the arguments and return the mask of the lanes for which it holds."""
     writer, instructions = context.writer, context.schedule([check])
     data, root = instructions.data, instructions.roots[0]
     cut = context.begin_function(instructions)
@@ -113,7 +113,7 @@ def emit_condition(context: Context, check: Expression) -> Value:
         instructions,
         plan,
         fetch=lambda node: context.places[data[node][0]].load(writer, data[node][1]),
-        computed=lambda node, value: None,
+        store_result=lambda node, value: None,
         spills=context.spills,
         proceed=context.proceed,
         look_up=context.look_up,
@@ -128,7 +128,7 @@ def emit_condition(context: Context, check: Expression) -> Value:
 
 
 def _position(instructions: Instructions, node: int) -> Position:
-    """The array and position of a leaf of straight-line code."""
+    """Return the array and position of a leaf of straight-line code."""
     data = instructions.data[node]
     return data if instructions.ops[node] == "input" else (data.array, data.offset)
 
@@ -138,7 +138,7 @@ def _overwritten(instructions: Instructions, node: int, stored: Mapping[Position
 
 
 def _store_constant(context: Context, number: float, places: list[Position]) -> None:
-    """Runs of one constant, such as the zeros of a sparse matrix, are stored as vectors where elements are
+    """Store runs of one constant, such as the zeros of a sparse matrix, as vectors where elements are
     adjacent."""
     writer = context.writer
     for array, group in groupby(sorted(places), key=lambda place: place[0]):
@@ -155,7 +155,7 @@ def _store_constant(context: Context, number: float, places: list[Position]) -> 
 
 
 def _pieces(positions: list[int]) -> list[tuple[int, int]]:
-    """Adjacent positions in pieces (start, length) of 8, 4, 2 or 1."""
+    """Divide adjacent positions into pieces (start, length) of 8, 4, 2 or 1."""
     pieces, k = [], 0
     while k < len(positions):
         run = 1

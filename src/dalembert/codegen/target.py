@@ -20,8 +20,8 @@ KERNEL_NAME: Final = "dalembert_kernel"
 @final
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`level` names the instruction set; `registers` are those left to values, a few being needed for
-    operands."""
+    """A processor: `level` names the instruction set; `registers` are those left to values, a few being
+    needed for operands."""
 
     level: str
     triple: str
@@ -69,7 +69,7 @@ def _host_features() -> dict[str, bool]:
 
 @functools.cache
 def host_levels() -> tuple[str, ...]:
-    """Levels that this machine runs, the best first."""
+    """Return the levels that this machine runs, the best first."""
     machine = platform.machine().lower()
     if machine in ("aarch64", "arm64"):
         return ("neon",)
@@ -82,12 +82,12 @@ def host_levels() -> tuple[str, ...]:
 
 
 def host_level() -> str:
-    """The best level of this machine."""
+    """Return the best level of this machine."""
     return host_levels()[0]
 
 
 def default_lanes(dtype: str, level: str | None = None) -> int:
-    """Samples in one vector register: 8 float64 at the level avx512."""
+    """Return the number of samples in one vector register: 8 float64 at the level avx512."""
     return target_for(level).vector_bytes // _item_size(dtype)
 
 
@@ -100,7 +100,7 @@ def _item_size(dtype: str) -> int:
 
 @functools.cache
 def target_for(level: str | None = None) -> Target:
-    """The target of a level; the host's best is tuned for the very processor."""
+    """Return the target of a level; the host's best is tuned for the very processor."""
     best = host_level()
     level = level or best
     if level not in LEVELS:
@@ -120,14 +120,14 @@ def target_for(level: str | None = None) -> Target:
 
 
 def check_lanes(lanes: int) -> int:
-    """Lanes must be a power of two."""
+    """Check that lanes are a power of two and return them."""
     if not (1 <= lanes <= 64 and lanes & (lanes - 1) == 0):
         raise ArgumentError(f"lanes={lanes}: expected a power of two from 1 to 64")
     return lanes
 
 
 def target_machine(target: Target) -> Any:
-    """LLVM's code generator for a target.
+    """Return LLVM's code generator for a target.
 
     Optimisation level 1: at level 2 the code generator takes longer for the same code, since nothing is
     left to be optimised. Small code model and position-independent code: constants are addressed relative

@@ -13,10 +13,10 @@ helpers inside, with a bit CLOSED.
 3. `lead` returns only after it has closed the gate and then seen gate = CLOSED, that is, nobody inside. By 2
    nobody enters after the closing. The exits release and the leader's look acquires, so that it sees all that
    helpers wrote.
-4. Between entry and exit a helper runs no Python, takes no lock and allocates nothing: it leaves after the
-   piece that it is in, whatever the interpreter does. So `lead` ends if kernels do.
+4. Between entry and exit a helper runs no Python, takes no lock and allocates nothing: it leaves after its
+   current piece, independent of the interpreter. So `lead` ends if kernels do.
 5. Python handles signals, switches to finalizers and raises exceptions of other threads between bytecodes,
-   never inside `lead`. An exception, of whatever kind and at whatever bytecode of this module, thus comes
+   never inside `lead`. An exception of any kind, at any bytecode of this module, thus comes
    before `lead` (nobody has entered), after it (nobody is inside) or between two calls of it (both).
 
 Nothing of this depends on what Python code does after an exception; there is nothing to wait for or to clean
@@ -68,8 +68,9 @@ MIN_PIECES_PER_THREAD: Final = 4
 """More pieces than threads, so that a thread that was interrupted, or met rows that take longer, does not
 hold up the others."""
 
-PIECE: Final = 2_000_000
-"""Instructions (about 0.5 ms) beside which taking a piece costs nothing, and after which threads stop."""
+PIECE_INSTRUCTIONS: Final = 2_000_000
+"""Instructions of a piece (about 0.5 ms): long beside the cost of taking a piece; threads stop only between
+pieces."""
 
 CACHE_LINE: Final = 64
 """[bytes]"""
@@ -151,7 +152,7 @@ def run_batch(
     blocks = -(-rows // lanes)
     total = blocks * work
     count = min(get_num_threads(), blocks, 1 + total // WORTH_A_THREAD) if threads else 1
-    pieces = max(count * MIN_PIECES_PER_THREAD, total // PIECE)
+    pieces = max(count * MIN_PIECES_PER_THREAD, total // PIECE_INSTRUCTIONS)
     piece_rows = max(1, blocks // pieces) * lanes
     native = _native_functions()
     shifted = -(-scratch_bytes // CACHE_LINE) * CACHE_LINE

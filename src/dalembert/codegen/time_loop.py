@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import final
 
 from dalembert.codegen.context import Context
-from dalembert.codegen.delivery import Delivery
+from dalembert.codegen.delivery import OutputScheduler
 from dalembert.codegen.ir import Value, Writer
 from dalembert.codegen.memory import Layout, Place
 from dalembert.codegen.rollout import Rollout
@@ -75,10 +75,10 @@ class TimeLoop:
                 context.places[spec.name] = Place(here, self.type.bits // 8, 1)
                 continue
             blocks.read(number, here, spec.size, context.places[spec.name].base, used[spec.name])
-            blocks.fetch(number, writer.address(here, stride), spec.size)
+            blocks.prefetch(number, writer.address(here, stride), spec.size)
 
     def refuse(self, condition: Value) -> None:
-        """Remember the step for the rows that are refused for the first time."""
+        """Record the step for the rows that are rejected for the first time."""
         writer, integers = self.writer, self.integers
         place = writer.address("%scratch", self.refused)
         old = writer.let(f"load {integers}, ptr {place}, align 8")
@@ -92,9 +92,9 @@ class TimeLoop:
         self._store_refused(writer.let(f"select {self.type.mask} {new}, {integers} {now}, {integers} {old}"))
 
     def end(
-        self, context: Context, blocks: RowBlocks, delivery: Delivery, offsets: Mapping[str, int]
+        self, context: Context, blocks: RowBlocks, scheduler: OutputScheduler, offsets: Mapping[str, int]
     ) -> None:
-        """Deliver the outputs if they are due, carry, close the loop, deliver what it leaves behind."""
+        """Write the outputs if they are due, carry, close the loop and write the final values."""
         writer, program = self.writer, self.program
         writer.line("%wait.less = sub i64 %wait, 1")
         writer.line("%due = icmp eq i64 %wait.less, 0")
@@ -111,8 +111,8 @@ class TimeLoop:
             for spec in program.outputs:
                 self._copy(at[spec.name], context.places[spec.name].base, spec)
         else:
-            delivery.begin(blocks, at)
-            delivery.finish(blocks, {}, offsets)
+            scheduler.begin(blocks, at)
+            scheduler.finish(blocks, {}, offsets)
         writer.line("br label %time.again")
         writer.begin("time.again")
         for name, number in self.rollout.carried:

@@ -2,9 +2,9 @@
 
     n = round(x 2/pi),  r = x - n pi/2,  polynomials on |r| <= pi/4,  quadrant n mod 4
 
-For |x| up to 1.5e6, r comes from three parts of pi/2 (four shorter ones where there is no fused
-multiply-add). Beyond, a lane takes the way of Payne and Hanek (1983) on its own: the bits of 2/pi that
-matter for its exponent.
+For |x| up to 1.5e6, r comes from Cody and Waite's reduction with three parts of pi/2 (four shorter ones where
+there is no fused multiply-add). Beyond, a lane uses Payne and Hanek's reduction (1983) on its own: the bits
+of 2/pi that matter for its exponent.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from dalembert.codegen.ir import LaneType, Value, Writer
 
 __all__ = ["ROUNDER", "function_text", "in_quadrant", "sincos_definition", "steps_from"]
 
-HUGE: Final = 1.5e6
-"""Above this argument n would have more than 20 bits, and the three parts of pi/2 too few."""
+MAX_CODY_WAITE_ARGUMENT: Final = 1.5e6
+"""[rad] The largest argument of Cody and Waite's reduction: above, n has more than 20 bits, and the three
+parts of pi/2 have too few."""
 
 ROUNDER: Final = 1.5 * 2.0**52
 """x + ROUNDER - ROUNDER is x rounded to a whole number, which also stands in the low bits of x + ROUNDER."""
@@ -60,28 +61,28 @@ SIGN: Final = -(2**63)
 
 
 def function_text(result: str, name: str, parameters: str, lines: list[str], attributes: str) -> str:
-    """A function of the module from its lines."""
+    """Return a function of the module from its lines."""
     body = "\n".join(lines)
     return f"define internal {result} @{name}({parameters}) {attributes} {{\n{body}\n}}\n"
 
 
 def _two_difference(w: Writer, a: Value, b: Value) -> tuple[Value, Value]:
-    """Knuth's exact difference: a - b = difference + error."""
+    """Write Knuth's exact difference: a - b = difference + error."""
     d = w.sub(a, b)
     z = w.sub(d, a)
     return d, w.sub(w.sub(a, w.sub(d, z)), w.add(b, z))
 
 
 def steps_from(w: Writer, x: Value, n: Value, parts: tuple[float, ...]) -> Value:
-    """x - n (sum of parts), by fused multiply-adds."""
+    """Write x - n (sum of parts), by fused multiply-adds."""
     minus = w.neg(n)
     for part in parts:
-        x = w.fused(minus, w.constant(part), x)
+        x = w.fused_multiply_add(minus, w.constant(part), x)
     return x
 
 
 def _reduce(w: Writer, x: Value) -> tuple[Value, Value]:
-    """r in [-pi/4, pi/4] with x = n pi/2 + r, and the bits of n, for |x| <= HUGE."""
+    """Write r in [-pi/4, pi/4] with x = n pi/2 + r, and the bits of n, for |x| <= MAX_CODY_WAITE_ARGUMENT."""
     rounder = w.constant(ROUNDER)
     shifted = w.multiply_add(x, w.constant(2.0 / math.pi), rounder)
     n = w.sub(shifted, rounder)
@@ -96,7 +97,7 @@ def _reduce(w: Writer, x: Value) -> tuple[Value, Value]:
 
 
 def _sine_cosine(w: Writer, r: Value, n: Value) -> tuple[Value, Value]:
-    """sin and cos of n pi/2 + r."""
+    """Write sin and cos of n pi/2 + r."""
     z = w.mul(r, r)
     sine = w.multiply_add(w.mul(z, r), w.polynomial(z, SINE), r)
     cosine = w.multiply_add(z, w.polynomial(z, COSINE), w.constant(1.0))
@@ -104,7 +105,7 @@ def _sine_cosine(w: Writer, r: Value, n: Value) -> tuple[Value, Value]:
 
 
 def in_quadrant(w: Writer, sine: Value, cosine: Value, n: Value) -> tuple[Value, Value]:
-    """sin and cos of n pi/2 + r from those of r."""
+    """Write sin and cos of n pi/2 + r from those of r."""
     top = w.type.bits - 2
     odd = w.integer_compare("ne", w.integer("and", n, 1), 0)
     sine, cosine = w.select(odd, cosine, sine), w.select(odd, sine, cosine)
@@ -122,7 +123,7 @@ def sincos_definition(w: Writer, attributes: str) -> str:
     w.line("entry:")
     r, n = _reduce(w, "%x")
     sine, cosine = _sine_cosine(w, r, n)
-    huge = w.any(w.compare("ugt", w.abs("%x"), w.constant(HUGE)))
+    huge = w.any(w.compare("ugt", w.abs("%x"), w.constant(MAX_CODY_WAITE_ARGUMENT)))
     w.line(f"br i1 {huge}, label %lane, label %done, !prof !0")
     w.line("lane:")
     if lanes == 1:
@@ -137,7 +138,7 @@ def sincos_definition(w: Writer, attributes: str) -> str:
         w.line(f"%c = phi {text} [ {cosine}, %entry ], [ %c2, %next ]")
         own = w.let(f"extractelement {text} %x, i32 %k")
         size = w.let(f"call double @llvm.fabs.f64(double {own})")
-        limit = LaneType(64, 1).constant(HUGE)
+        limit = LaneType(64, 1).constant(MAX_CODY_WAITE_ARGUMENT)
         w.line(f"br i1 {w.let(f'fcmp ugt double {size}, {limit}')}, label %slow, label %next")
         w.line("slow:")
         pair = w.let(f"call {{ double, double }} @sincos_huge(double {own})")
@@ -165,7 +166,7 @@ def sincos_definition(w: Writer, attributes: str) -> str:
 
 
 def _huge_definition(outer: Writer, attributes: str) -> str:
-    """sin and cos of one huge x = m 2^e by Payne and Hanek.
+    """Write sin and cos of one huge x = m 2^e by Payne and Hanek.
 
     Of the digits of 2/pi, those that give multiples of four quarter turns are skipped; 192 digits from
     there, times the 53 bits of m, leave two bits of quadrant and a fraction right to 2^-126 of a quarter

@@ -15,7 +15,7 @@ import numpy as np
 
 from dalembert.call.arguments import Array, ArrayArgument, Result, Rows
 from dalembert.tracing.program import Program
-from dalembert.tracing.sparsity import coloured, dependence
+from dalembert.tracing.sparsity import colour_columns, dependence
 
 __all__ = ["Columns"]
 
@@ -67,7 +67,7 @@ class Columns:
         self._weights = np.eye(len(rows), dtype=dtype)[self._rows]
         self._gradient = gradient() if self._rows else None
         dense = set(self._rows)
-        groups = coloured([0 if k in dense else row for k, row in enumerate(rows)], total)
+        groups = colour_columns([0 if k in dense else row for k, row in enumerate(rows)], total)
         seeds = np.zeros((len(groups), total), dtype)
         self._colours = np.zeros(total, np.int64)
         for colour, columns in enumerate(groups):

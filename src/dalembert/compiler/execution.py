@@ -30,7 +30,7 @@ from dalembert.compiler.refused_rows import flagged_rows, off_unit_rows, refusal
 from dalembert.errors import ArgumentError, DtypeError, require_choice
 from dalembert.host.foreign_arrays import bridge_of
 from dalembert.tracing.count import OperationCount, count_program
-from dalembert.tracing.derivative import Derivative, grouped
+from dalembert.tracing.derivative import Derivative, group_results
 from dalembert.tracing.source import python_source
 from dalembert.tracing.trace import ArrayInput
 
@@ -319,4 +319,6 @@ class CompiledFunction:
         """The results as the function returns them: one bare, several as a tuple, or a user's own form."""
         if self._recipe.identity is None:
             return self._kernels.lower().rebuild(results)
-        return grouped(results, self._recipe.derivatives, lambda own: own[0] if len(own) == 1 else tuple(own))
+        return group_results(
+            results, self._recipe.derivatives, lambda own: own[0] if len(own) == 1 else tuple(own)
+        )

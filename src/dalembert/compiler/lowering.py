@@ -31,7 +31,7 @@ from dalembert.model.values import replace_values
 from dalembert.model.watched_functions import enrol_tracer
 from dalembert.scalar import Scalar
 from dalembert.spatial import ArticulatedInertia, Placement, RigidInertia, Value
-from dalembert.tracing.derivative import Chart, Derivative, derived, grouped
+from dalembert.tracing.derivative import Chart, Derivative, derivative_trace, group_results
 from dalembert.tracing.derived_program import ChartStatements, StraightCharts, derived_program
 from dalembert.tracing.expression import Expression
 from dalembert.tracing.graph import Graph
@@ -170,7 +170,7 @@ class Lowered:
                     if element.array in place and not scalar.is_zero(element.value):
                         place[element.array][element.position] = True
                 continue
-            for store, positions in statement.reached(self.program.tables):
+            for store, positions in statement.written_positions(self.program.tables):
                 if store.address.array in place and not scalar.is_zero(store.value):
                     place[store.address.array][positions] = True
         return tuple(mask.reshape(item.shape) for item, mask in zip(self.results, found, strict=True))
@@ -227,7 +227,7 @@ def _lower_unrolled(recipe: Recipe, dtype: str) -> Lowered:
         results = [ArrayInput(output.name, output.shape) for output in traced.outputs]
         return _derived(recipe, lowered.program, results, charts, traced.rebuild)
     for derivative in recipe.derivatives:
-        traced = derived(traced, derivative, recipe.charts())
+        traced = derivative_trace(traced, derivative, recipe.charts())
     return _assembled(traced, recipe, check)
 
 
@@ -247,7 +247,7 @@ def _assembled(traced: Trace, recipe: Recipe, check: Expression | None) -> Lower
         check,
     )
     results = tuple(ArrayArgument(output.name, output.shape) for output in outputs)
-    return Lowered(program, results, lambda arrays: grouped(arrays, recipe.derivatives, traced.rebuild))
+    return Lowered(program, results, lambda arrays: group_results(arrays, recipe.derivatives, traced.rebuild))
 
 
 def _lower_looped(recipe: Recipe, dtype: str) -> Lowered:
@@ -292,7 +292,7 @@ def _derived(
     return Lowered(
         program,
         tuple(ArrayArgument(item.name, item.shape) for item in found),
-        lambda arrays: grouped(arrays, recipe.derivatives, rebuild),
+        lambda arrays: group_results(arrays, recipe.derivatives, rebuild),
     )
 
 

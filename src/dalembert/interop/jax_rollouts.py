@@ -39,7 +39,7 @@ class JaxArrays(Arithmetic):
     def beside(self, values: npt.NDArray[Any], array: Any) -> Any:
         return jnp.asarray(values, array.dtype)
 
-    def expanded(self, array: Any, shape: tuple[int, ...]) -> Any:
+    def expand(self, array: Any, shape: tuple[int, ...]) -> Any:
         return jnp.broadcast_to(array, shape)
 
     def cast(self, array: Any, dtype: str) -> Any:
@@ -48,7 +48,7 @@ class JaxArrays(Arithmetic):
     def where(self, condition: Any, first: Any, second: float) -> Any:
         return jnp.where(condition, first, second)
 
-    def fetched(self, array: Any) -> npt.NDArray[Any]:
+    def to_host(self, array: Any) -> npt.NDArray[Any]:
         return np.asarray(array)
 
 

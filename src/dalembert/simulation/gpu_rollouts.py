@@ -86,7 +86,7 @@ def on_host(trajectory: Trajectory) -> Trajectory:
     """A copy of a trajectory on the host, causes in words."""
 
     def fetched(value: Any) -> Any:
-        return _arithmetic([value]).fetched(value) if is_on_gpu(value) else value
+        return _arithmetic([value]).to_host(value) if is_on_gpu(value) else value
 
     contacts = trajectory.contacts
     if contacts is not None:
@@ -164,7 +164,7 @@ def _trajectory(
         tau = on_gpu(values["tau"])
         if "tau" in streams and tau.shape[-2] > 1:
             tau = tau[..., every - 1 :: every, :]
-        found["tau"] = kind.expanded(tau, (*batch, frames, plan.model.nv))
+        found["tau"] = kind.expand(tau, (*batch, frames, plan.model.nv))
     dt, clock = values["dt"], np.arange(0, steps + 1, every)
     if is_on_gpu(dt):
         time = values["start"] + dt[..., None] * on_gpu(clock)

@@ -1,4 +1,4 @@
-"""Tracing: running a function on symbols, which records its arithmetic as a program."""
+"""Tracing: a function runs on symbols, and its arithmetic is recorded as a program."""
 
 from dalembert.tracing.count import OperationCount, count_operations, count_program
 from dalembert.tracing.differentiate import jacobian, jvp, vjp

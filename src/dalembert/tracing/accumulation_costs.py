@@ -1,7 +1,7 @@
-"""Which rows of a Jacobian cost less in reverse, by counting products and sums beforehand.
+"""The choice of the Jacobian rows that cost less in reverse mode, from counts of products and sums.
 
-A row is worth taking out of the forward accumulation where the values that no other row needs cost more
-forward, one derivative for each direction that they depend on, than all values of the row cost in reverse.
+A row leaves the forward accumulation if the values that only this row needs cost more in forward mode (one
+derivative for each direction that they depend on) than all values of the row cost in reverse mode.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def reversed_rows(
     inputs: Sequence[Expression],
     seeds: Sequence[Mapping[int, Scalar]],
 ) -> set[int]:
-    """The positions of the outputs whose rows are to be accumulated in reverse."""
+    """Return the positions of the outputs whose rows are accumulated in reverse mode."""
     forward = _forward_costs(nodes, inputs, seeds)
     reverse = {node.index: _reverse_cost(node, forward) for node in nodes if node.index in forward}
     needed = _needed_by(nodes, outputs)
@@ -45,7 +45,9 @@ def reversed_rows(
 def _forward_costs(
     nodes: Sequence[Expression], inputs: Sequence[Expression], seeds: Sequence[Mapping[int, Scalar]]
 ) -> dict[int, int]:
-    """Operations for all directions of a node that depends on one; sets of directions are bit masks."""
+    """Return the forward cost in operations of each node that depends on an input.
+
+    The set of directions that a node depends on is a bit mask."""
     below = {x.index: sum(1 << k for k in seed) for x, seed in zip(inputs, seeds, strict=True)}
     costs: dict[int, int] = {x.index: 0 for x in inputs}
     for node in nodes:
@@ -64,13 +66,15 @@ def _forward_costs(
 
 
 def _reverse_cost(node: Expression, depends: Mapping[int, int]) -> int:
-    """A product and a sum for each argument that depends on an input; the first share needs no sum."""
+    """Return the reverse cost of a node: a product and a sum for each argument that depends on an input.
+
+    The first contribution to an adjoint needs no sum."""
     each = 1 if node.op in FREE_OPS else 2
     return max(sum(each for item in node.args if item.index in depends) - 1, 0)
 
 
 def _row_cost(output: Expression, place: Mapping[int, Expression], costs: Mapping[int, int]) -> int:
-    """Operations of one row in reverse."""
+    """Return the operations of one row in reverse mode."""
     total = 0
     seen = {output.index}
     stack = [output.index]
@@ -86,7 +90,7 @@ def _row_cost(output: Expression, place: Mapping[int, Expression], costs: Mappin
 
 
 def _needed_by(nodes: Sequence[Expression], outputs: Sequence[Expression]) -> dict[int, int]:
-    """The outputs that need a node, as a bit mask."""
+    """Return, for each node, a bit mask of the outputs that need it."""
     needed: dict[int, int] = {}
     for k, y in enumerate(outputs):
         needed[y.index] = needed.get(y.index, 0) | 1 << k

@@ -1,4 +1,4 @@
-"""Which elements of a program's arrays depend on arguments, so that they have derivatives by them."""
+"""Activity analysis: the elements of a program's arrays that depend on the differentiated arguments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEAVES: Final = ("input", "load")
 
 
 def address_of(node: Expression) -> Address | None:
-    """What a leaf reads; None for operations and constants."""
+    """Return the address that a leaf reads, or None for operations and constants."""
     if node.op == "load":
         address: Address = node.data
         return address
@@ -25,9 +25,10 @@ def address_of(node: Expression) -> Address | None:
 
 @final
 class Activity:
-    """`address in activity`: whether the element depends on the arguments; `arrays`: those with such ones.
+    """The active elements: `address in activity` tells whether an element depends on the arguments.
 
-    Arrays that are read and written at fixed places are looked at element by element, others as a whole.
+    `arrays` names the arrays with active elements. Arrays that are accessed only at fixed positions are
+    tracked element by element, all others as a whole.
     """
 
     def __init__(self, loops: Sequence[Loop], arguments: Collection[str]) -> None:

@@ -1,4 +1,4 @@
-"""Rewrite rules by which equal terms and factors cancel or are put together."""
+"""Rewrite rules that cancel or collect equal terms and factors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _pythagoras(a: Any, b: Any) -> Any:
 
 
 def _other(x: Any, term: Any) -> Any:
-    """The other argument of a two-argument operation, if `term` is one of them."""
+    """Return the other argument of a two-argument operation, if `term` is one of them."""
     a, b = x.args
     return b if a is term else a if b is term else None
 
@@ -43,7 +43,7 @@ def _factor(op: str) -> Apply:
         for a in left.args:
             if a is right.args[0] or a is right.args[1]:
                 b, c = _other(left, a), _other(right, a)
-                total = a.graph.rewritten(op, b, c)
+                total = a.graph.rewrite(op, b, c)
                 free = total is not None and (
                     total.op in LEAF_OPS or any(total is item for item in (*b.args, *c.args))
                 )

@@ -1,4 +1,4 @@
-"""Rewrite rules of conditions, and of choices by them."""
+"""Rewrite rules for conditions and for `select`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dalembert.tracing.rewriting import Apply, Rule
 __all__ = ["CONDITIONS"]
 
 
-def _known(x: Any) -> bool | None:
-    """Whether a condition is known to hold, known not to hold, or neither."""
+def _constant_truth(x: Any) -> bool | None:
+    """Return the truth value of a constant condition, or None if the condition is not constant."""
     a, b = x.args
     if a is b and a.op == "constant" and a.data == 0.0:
         return bool(x.op == "le")
@@ -21,19 +21,19 @@ def _absorb(absorbing: bool) -> Apply:
     """(false and x) = false, (true and x) = x; (true or x) = true, (false or x) = x"""
 
     def apply(known: Any, x: Any) -> Any:
-        value = _known(known)
+        value = _constant_truth(known)
         return None if value is None else known if value is absorbing else x
 
     return apply
 
 
 def _not_known(x: Any) -> Any:
-    value = _known(x)
+    value = _constant_truth(x)
     return None if value is None else x.graph.boolean(not value)
 
 
 def _select_known(c: Any, a: Any, b: Any) -> Any:
-    value = _known(c)
+    value = _constant_truth(c)
     return None if value is None else a if value else b
 
 

@@ -13,12 +13,12 @@ SMALLEST_NORMAL: Final = 2.2250738585072014e-308
 
 
 def safe(value: float) -> bool:
-    """Constants may be combined as long as the result neither overflows nor loses digits."""
+    """Return whether a combined constant neither overflows nor loses digits."""
     return SMALLEST_NORMAL <= abs(value) < math.inf or value == 0.0
 
 
 def scale(x: Any) -> tuple[float, Any]:
-    """(c, y) with x = c y and c constant; (1, x) where there is no constant factor."""
+    """Return (c, y) with x = c y and c constant; (1, x) without a constant factor."""
     if x.op == "mul":
         a, b = x.args
         if a.op == "constant":
@@ -45,7 +45,7 @@ def _gather_quotient(c: Any, quotient: Any) -> Any:
 
 
 def _offset(x: Any) -> tuple[Any, float, float] | None:
-    """(y, sign, c) with x = sign y + c and c constant."""
+    """Return (y, sign, c) with x = sign y + c and c constant, or None."""
     a, b = x.args
     if b.op == "constant":
         return a, 1.0, b.data if x.op == "add" else -b.data

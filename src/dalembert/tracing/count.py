@@ -23,7 +23,7 @@ __all__ = ["OperationCount", "count_operations", "count_program"]
 @final
 @dataclass(frozen=True, slots=True)
 class OperationCount:
-    """How many operations of each kind; `divisions` are among the `multiplications` as well."""
+    """The number of operations of each kind; `divisions` are among the `multiplications` as well."""
 
     multiplications: int = 0
     additions: int = 0
@@ -65,7 +65,7 @@ _CATEGORIES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def count_operations(outputs: Iterable[Expression]) -> OperationCount:
-    """The operations that the outputs need, each shared one counted once."""
+    """Return the operations that the outputs need, each shared one counted once."""
     found: Counter[str] = Counter()
     for node in live(outputs):
         if node.op not in LEAF_OPS:
@@ -74,7 +74,8 @@ def count_operations(outputs: Iterable[Expression]) -> OperationCount:
 
 
 def count_program(program: Program) -> OperationCount:
-    """The operations of one run: those of a loop's case as often as it is chosen; `check` is not counted."""
+    """Return the operations of one run: those of a loop's case as often as it is chosen; `check` is not
+    counted."""
     total = OperationCount()
     for statement in program.statements:
         if isinstance(statement, Straight):

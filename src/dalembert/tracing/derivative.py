@@ -21,7 +21,7 @@ from dalembert.tracing.differentiate import jacobian, jvp, vjp
 from dalembert.tracing.expression import Expression
 from dalembert.tracing.trace import ArrayInput, ArrayOutput, Trace
 
-__all__ = ["KINDS", "Chart", "Derivative", "cotangents_for", "derived", "grouped"]
+__all__ = ["KINDS", "Chart", "Derivative", "cotangents_for", "derivative_trace", "group_results"]
 
 KINDS: Final = ("jacobian", "jvp", "vjp", "hessian_vector")
 
@@ -38,7 +38,7 @@ class Chart:
 @final
 @dataclass(frozen=True, slots=True)
 class Derivative:
-    """What is asked for: a kind, by which arguments, and the inputs that it adds."""
+    """A requested derivative: its kind, the arguments to differentiate by, and the inputs that it adds."""
 
     kind: str
     arguments: tuple[str, ...]
@@ -54,7 +54,8 @@ class Derivative:
         outputs: Callable[[], Sequence[tuple[int, ...]]],
         charts: Mapping[str, Chart],
     ) -> Derivative:
-        """Checked; `outputs()` are the shapes of the results, wanted in reverse alone."""
+        """Check the request; `outputs()` gives the shapes of the results and is called in reverse mode
+        only."""
         if kind not in KINDS:
             raise UnknownNameError.of("kind of derivative", kind, KINDS)
         shapes = {item.name: item.shape for item in inputs}
@@ -79,21 +80,21 @@ class Derivative:
 
     @property
     def inputs(self) -> tuple[ArrayInput, ...]:
-        """The inputs that the derivative has beside the function's."""
+        """The inputs that the derivative has in addition to the function's."""
         return (*self.tangents, *self.cotangents)
 
 
 def cotangents_for(
     shapes: Sequence[tuple[int, ...]], taken: set[str], *, scalar: bool = True
 ) -> tuple[ArrayInput, ...]:
-    """The weights of the outputs; none for a single scalar unless `scalar`."""
+    """Return the inputs for the weights of the outputs; none for a single scalar unless `scalar`."""
     if len(shapes) == 1:
         return (ArrayInput(_free("cotangent", taken), shapes[0]),) if scalar or shapes[0] else ()
     return tuple(ArrayInput(_free(f"cotangent_{k}", taken), shape) for k, shape in enumerate(shapes))
 
 
-def derived(traced: Trace, derivative: Derivative, charts: Mapping[str, Chart]) -> Trace:
-    """The derivative of a trace without loops, in the same graph."""
+def derivative_trace(traced: Trace, derivative: Derivative, charts: Mapping[str, Chart]) -> Trace:
+    """Return the derivative of a trace without loops, in the same graph."""
     if traced.graph.loops:
         raise TracingError("a trace with loops is differentiated as a program: program_jvp, program_vjp")
     if derivative.kind == "jacobian":
@@ -104,24 +105,24 @@ def derived(traced: Trace, derivative: Derivative, charts: Mapping[str, Chart]) 
     return gradient if derivative.kind == "vjp" else _jvp(gradient, derivative, charts)
 
 
-def grouped(
+def group_results(
     results: Sequence[Any], derivatives: Sequence[Derivative], base: Callable[[list[Any]], Any]
 ) -> Any:
-    """Results of derivatives in the form that they are handed back: as the function's own, for each argument;
-    gradients bare or as a tuple, one an argument.
+    """Arrange the results of derivatives as they are returned: in the form of the function's own results, for
+    each argument; a gradient alone, or a tuple with one gradient per argument.
     """
     if not derivatives:
         return base(list(results))
     last, rest = derivatives[-1], derivatives[:-1]
     if last.kind == "jvp":
-        return grouped(results, rest, base)
+        return group_results(results, rest, base)
     number = len(last.arguments)
     if last.kind != "jacobian":
         return results[0] if number == 1 else tuple(results)
     if number == 1:
-        return grouped(results, rest, base)
+        return group_results(results, rest, base)
     size = len(results) // number
-    return tuple(grouped(results[k * size : (k + 1) * size], rest, base) for k in range(number))
+    return tuple(group_results(results[k * size : (k + 1) * size], rest, base) for k in range(number))
 
 
 def _jacobian(traced: Trace, derivative: Derivative, charts: Mapping[str, Chart]) -> Trace:
@@ -210,7 +211,7 @@ def _tangent_shape(
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """The name, or one that no other input has."""
+    """Return the name, or one that no other input has."""
     while name in taken:
         name = f"d{name}" if name.startswith("d") else f"{name}_"
     taken.add(name)

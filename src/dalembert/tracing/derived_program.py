@@ -26,7 +26,7 @@ def derived_program(
     arguments: Sequence[ArrayInput],
     charts: ChartStatements,
 ) -> tuple[Program, tuple[ArrayInput, ...]]:
-    """The program of the derivatives, each of the one before, and its results.
+    """Return the program of the derivatives, each of the one before, and its results.
 
     `arguments` are all inputs, those of the derivatives included, in the order that the program is to have.
     """
@@ -43,25 +43,27 @@ def derived_program(
 
 
 class ChartStatements(Protocol):
-    """The statements that take changes of configurations off their tangent spaces, and slopes onto them."""
+    """The statements that map tangent vectors to rates of configurations, and gradients to the tangent
+    space."""
 
     graph: Graph
 
     def sizes(self) -> Mapping[str, int]:
-        """The sizes of the tangent spaces, by argument; others are their own."""
+        """Return the sizes of the tangent spaces, by argument; an argument not listed is its own tangent
+        space."""
         ...
 
     def rate(self, argument: str, change: str, target: str) -> Statement:
-        """target = Q change, with the columns of Q the rates of the argument's elements; `change` is an
-        input."""
+        """Return the statement target = Q change; the columns of Q are the rates of the argument's elements,
+        and `change` is an input."""
         ...
 
     def slope(self, argument: str, slope: str, target: str) -> Statement:
-        """target = Q^T slope."""
+        """Return the statement target = Q^T slope."""
         ...
 
     def directions(self, argument: str) -> list[list[Scalar]]:
-        """The columns of Q."""
+        """Return the columns of Q."""
         ...
 
 
@@ -70,7 +72,7 @@ class StraightCharts:
     """Charts in straight-line code."""
 
     def __init__(self, graph: Graph, charts: Mapping[str, Chart], sizes: Mapping[str, int]) -> None:
-        """`sizes`: of the arguments themselves."""
+        """Keep the charts; `sizes` are those of the arguments themselves."""
         self.graph = graph
         self._charts = charts
         self._sizes = sizes
@@ -81,21 +83,21 @@ class StraightCharts:
     def rate(self, argument: str, change: str, target: str) -> Statement:
         columns = self.directions(argument)
         given = [self.graph.input(change, k) for k in range(len(columns))]
-        return self._stored(
+        return self._store_values(
             target,
             [_dot([column[i] for column in columns], given) for i in range(self._sizes[argument])],
         )
 
     def slope(self, argument: str, slope: str, target: str) -> Statement:
         own = [self.graph.load(Address.fixed(slope, i)) for i in range(self._sizes[argument])]
-        return self._stored(target, [_dot(column, own) for column in self.directions(argument)])
+        return self._store_values(target, [_dot(column, own) for column in self.directions(argument)])
 
     def directions(self, argument: str) -> list[list[Scalar]]:
         return self._charts[argument].rates(
             [self.graph.input(argument, k) for k in range(self._sizes[argument])]
         )
 
-    def _stored(self, target: str, values: Sequence[Scalar]) -> Straight:
+    def _store_values(self, target: str, values: Sequence[Scalar]) -> Straight:
         return Straight(tuple(Store(target, k, self.graph.coerce(x)) for k, x in enumerate(values)))
 
 
@@ -110,7 +112,8 @@ class _Function:
     charts: ChartStatements
 
     def jvp(self, derivative: Derivative, number: int) -> _Function:
-        """The change along changes of the arguments; a configuration's own follows from its rates."""
+        """Return the JVP along changes of the arguments; the change of a configuration follows from its
+        rates."""
         changes: dict[str, str] = {}
         states, before = [], []
         for name, tangent in zip(derivative.arguments, derivative.tangents, strict=True):
@@ -127,7 +130,7 @@ class _Function:
         return replace(self, program=program_jvp(self.program, self.charts.graph, changes, frame))
 
     def vjp(self, derivative: Derivative, number: int) -> _Function:
-        """The gradient; by a configuration on its tangent space."""
+        """Return the gradient; with respect to a configuration, on its tangent space."""
         adjoints: dict[str, str] = {}
         states, after, outputs = [], [], []
         for name in derivative.arguments:
@@ -159,7 +162,7 @@ class _Function:
         return replace(self, program=gradient, results=results)
 
     def jacobian(self, derivative: Derivative, number: int) -> _Function:
-        """All columns; by a configuration along the directions of its tangent space."""
+        """Return all columns; with respect to a configuration, along the directions of its tangent space."""
         directions: dict[str, list[list[Scalar]]] = {}
         outputs: dict[str, list[ArraySpec]] = {}
         results: list[ArrayInput] = []

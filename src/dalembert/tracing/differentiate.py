@@ -27,7 +27,8 @@ def jacobian(
     inputs: Sequence[Expression],
     seeds: Sequence[Mapping[int, Scalar]] | None = None,
 ) -> list[dict[int, Scalar]]:
-    """The rows of the matrix d outputs / d directions: its entries by column, structural zeros left out.
+    """Return the rows of the matrix d outputs / d directions: its entries by column, structural zeros left
+    out.
 
     Directions are the inputs themselves, or with `seeds` what the inputs change along: `seeds[i][k]` is the
     rate of input i along direction k. Forward, each value has derivatives along those directions alone that
@@ -52,7 +53,7 @@ def jacobian(
 def jvp(
     outputs: Sequence[Expression], inputs: Sequence[Expression], tangents: Sequence[Scalar]
 ) -> list[Scalar]:
-    """The change of the outputs for a change of the inputs: J tangents."""
+    """Return the change of the outputs for a change of the inputs: J tangents."""
     _same_length("tangents", tangents, "inputs", inputs)
     change: dict[int, Scalar] = {x.index: dx for x, dx in zip(inputs, tangents, strict=True)}
     for node in live(outputs):
@@ -64,7 +65,7 @@ def jvp(
 def vjp(
     outputs: Sequence[Expression], inputs: Sequence[Expression], cotangents: Sequence[Scalar]
 ) -> list[Scalar]:
-    """The gradient by the inputs of `sum cotangents outputs`: J^T cotangents.
+    """Return the gradient by the inputs of `sum cotangents outputs`: J^T cotangents.
 
     The gradient costs at most a few times what the outputs do, however many inputs there are.
     """

@@ -28,7 +28,7 @@ MAX_EXPONENT: Final = 64
 
 
 def live(outputs: Iterable[Expression]) -> list[Expression]:
-    """Every node that the outputs depend on, in topological order; the rest of the graph is dead code."""
+    """Return every node that the outputs depend on, in topological order; all other nodes are dead code."""
     seen: dict[int, Expression] = {}
     stack = list(outputs)
     while stack:
@@ -64,49 +64,49 @@ class Expression:
         graph = self.graph
         if type(other) is Expression and other.graph is graph:
             return graph.add(self, other)
-        return _mixed(operator.add, graph.add, self, other, False)
+        return _binary(operator.add, graph.add, self, other, False)
 
     def __radd__(self, other: Scalar) -> Any:
-        return _mixed(operator.add, self.graph.add, self, other, True)
+        return _binary(operator.add, self.graph.add, self, other, True)
 
     def __sub__(self, other: Scalar) -> Any:
         graph = self.graph
         if type(other) is Expression and other.graph is graph:
             return graph.sub(self, other)
-        return _mixed(operator.sub, graph.sub, self, other, False)
+        return _binary(operator.sub, graph.sub, self, other, False)
 
     def __rsub__(self, other: Scalar) -> Any:
-        return _mixed(operator.sub, self.graph.sub, self, other, True)
+        return _binary(operator.sub, self.graph.sub, self, other, True)
 
     def __mul__(self, other: Scalar) -> Any:
         graph = self.graph
         if type(other) is Expression and other.graph is graph:
             return graph.mul(self, other)
-        return _mixed(operator.mul, graph.mul, self, other, False)
+        return _binary(operator.mul, graph.mul, self, other, False)
 
     def __rmul__(self, other: Scalar) -> Any:
-        return _mixed(operator.mul, self.graph.mul, self, other, True)
+        return _binary(operator.mul, self.graph.mul, self, other, True)
 
     def __truediv__(self, other: Scalar) -> Any:
-        return _mixed(operator.truediv, self.graph.div, self, other, False)
+        return _binary(operator.truediv, self.graph.div, self, other, False)
 
     def __rtruediv__(self, other: Scalar) -> Any:
-        return _mixed(operator.truediv, self.graph.div, self, other, True)
+        return _binary(operator.truediv, self.graph.div, self, other, True)
 
     def __lt__(self, other: Scalar) -> Any:
-        return _mixed(operator.lt, self.graph.lt, self, other, False)
+        return _binary(operator.lt, self.graph.lt, self, other, False)
 
     def __le__(self, other: Scalar) -> Any:
-        return _mixed(operator.le, self.graph.le, self, other, False)
+        return _binary(operator.le, self.graph.le, self, other, False)
 
     def __gt__(self, other: Scalar) -> Any:
-        return _mixed(operator.lt, self.graph.lt, self, other, True)
+        return _binary(operator.lt, self.graph.lt, self, other, True)
 
     def __ge__(self, other: Scalar) -> Any:
-        return _mixed(operator.le, self.graph.le, self, other, True)
+        return _binary(operator.le, self.graph.le, self, other, True)
 
     def __eq__(self, other: object) -> Any:
-        return _mixed(operator.eq, self.graph.eq, self, other, False)
+        return _binary(operator.eq, self.graph.eq, self, other, False)
 
     def __ne__(self, other: object) -> Any:
         equal = self == other
@@ -174,8 +174,9 @@ class Expression:
         return f"%{self.index} = {self.op}({arguments})"
 
 
-def _mixed(function: Any, build: Any, a: Expression, b: Any, reflected: bool) -> Any:
-    """An operation of an expression and anything: number, expression, or NumPy array (element by element)."""
+def _binary(function: Any, build: Any, a: Expression, b: Any, reflected: bool) -> Any:
+    """Apply a binary operation to an expression and a number, an expression or (elementwise) a NumPy
+    array."""
     if type(b) is float:
         other = a.graph.constant(b)
     elif isinstance(b, np.ndarray) and b.ndim > 0:
@@ -191,7 +192,7 @@ def _mixed(function: Any, build: Any, a: Expression, b: Any, reflected: bool) ->
 
 
 def _whole_power(x: Expression, exponent: int) -> Scalar:
-    """x ** n by repeated squaring."""
+    """Return x ** n by repeated squaring."""
     if exponent < 0:
         return 1.0 / _whole_power(x, -exponent)
     if exponent == 0:
@@ -202,7 +203,8 @@ def _whole_power(x: Expression, exponent: int) -> Scalar:
 
 
 def caller() -> str:
-    """Where the traced function is: the innermost line outside this package, and the one inside it if any."""
+    """Return the source line of the traced function: the innermost one outside this package, and the one
+    inside it if any."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     hidden = (os.path.join(package, "tracing", ""), os.path.join(package, "scalar", ""))
     inner = ""

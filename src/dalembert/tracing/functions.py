@@ -20,7 +20,7 @@ def _graph(*values: Scalar) -> Graph:
 
 
 def _record(op: str) -> Callable[..., Scalar]:
-    """A method that records one operation in the graph of its arguments."""
+    """Return a method that records one operation in the graph of its arguments."""
 
     def method(self: object, *args: Scalar) -> Scalar:
         return _graph(*args).operation(op, *args)
@@ -30,7 +30,7 @@ def _record(op: str) -> Callable[..., Scalar]:
 
 @final
 class ExpressionFunctions:
-    """Each function becomes the operation of the same meaning."""
+    """The functions of `dalembert.scalar` as operations of the graph."""
 
     sin, cos, tan = _record("sin"), _record("cos"), _record("tan")
     asin, acos, atan2 = _record("asin"), _record("acos"), _record("atan2")

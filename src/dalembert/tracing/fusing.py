@@ -1,8 +1,9 @@
-"""Which products are fused into sums, a b + c rounded once, where code falls into parts (`statements.py`).
+"""The choice of products that are fused into sums (a b + c, rounded once) where code is divided into parts.
 
-A product with one use is fused, as `codegen.schedule` does it. But only uses count that come by the same
-output as the product itself, or by an earlier one: what is computed for later outputs beside a value does not
-change its bits. The sum has the product to itself then, in its own part, and others compute it again.
+A product with one use is fused, as in `codegen.schedule`. Only uses for the same output as the product, or
+for an earlier output, count, so that the bits of an output do not depend on what is computed for later
+outputs. The sum then owns a copy of the product in its part (`statements.py`), and other users compute the
+product again.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def fused_products(
     first: Mapping[int, int],
     same_home: Callable[[Expression, Expression], bool],
 ) -> dict[int, int]:
-    """The places of operands that are fused, by the indices of the sums and differences.
+    """Return the position of the fused operand, by the index of the sum or difference.
 
     By index of a node: `args`; `first`, the number of the first output that needs it; its `uses` for that.
     `same_home`: whether two nodes are of one step, or both of the function. Of two products the later is

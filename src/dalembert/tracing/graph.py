@@ -33,7 +33,8 @@ LOGICAL_OPS: Final = frozenset({"and", "or", "not"})
 
 @final
 class Graph:
-    """The nodes of one trace; `rules` apply at construction; `share=False` records every operation anew."""
+    """The nodes of one trace; `rules` apply at construction; `share=False` records every operation as a new
+    node."""
 
     def __init__(self, rules: RuleSet = RULES, *, share: bool = True) -> None:
         self.rules = rules
@@ -57,7 +58,7 @@ class Graph:
         self.lt, self.le = self._builders["lt"], self._builders["le"]
 
     def constant(self, value: float) -> Expression:
-        """The number; all NaNs are one, and so are the two zeros."""
+        """Return the node of a number; all NaNs share one node, and so do the two zeros."""
         found = self._constants.get(value)
         if found is None:
             number = float(value) + 0.0
@@ -68,15 +69,15 @@ class Graph:
         return found
 
     def input(self, array: str, position: int) -> Expression:
-        """Element `position` of the input array."""
+        """Return element `position` of the input array."""
         return self._leaf("input", (array, position))
 
     def load(self, address: Any) -> Expression:
-        """The element at an `Address`, before the stores of the same iteration."""
+        """Return the element at an `Address`, before the stores of the same iteration."""
         return self._leaf("load", address)
 
     def operation(self, op: str, *args: Scalar) -> Expression:
-        """The operation on expressions and numbers, folded and shared."""
+        """Return the operation on expressions and numbers, folded and shared."""
         builder = self._builders.get(op)
         if builder is None:
             raise UnknownNameError.of("operation", op, OPERATIONS)
@@ -89,7 +90,7 @@ class Graph:
         return builder(*[self.coerce(item) for item in args])
 
     def lookup(self, table: Table, index: Scalar) -> Expression:
-        """The element of a table of constants; equal tables are kept once."""
+        """Return the element of a table of constants; equal tables are kept once."""
         node = self.coerce(index)
         if node.op == "constant":
             return self.constant(scalar.lookup(table, node.data))
@@ -98,29 +99,31 @@ class Graph:
         if name is None:
             name = self._table_names[key] = f"lookup {len(self.tables)}"
             self.tables[name] = np.array(table)
-        return self._looked_up(name, node)
+        return self._look_up(name, node)
 
     def loop_name(self) -> str:
-        """A name for a new loop."""
+        """Return a name for a new loop."""
         self._loops_named += 1
         return f"loop {self._loops_named - 1}"
 
     def with_arguments(self, node: Expression, args: Sequence[Expression]) -> Expression:
-        """The operation of a node on other arguments."""
+        """Return the operation of a node on other arguments."""
         if all(new is old for new, old in zip(args, node.args, strict=True)):
             return node
-        return self._looked_up(node.data, args[0]) if node.op == "lookup" else self.operation(node.op, *args)
+        return self._look_up(node.data, args[0]) if node.op == "lookup" else self.operation(node.op, *args)
 
     def copy(self, node: Expression, args: Sequence[Expression]) -> Expression:
-        """A node of its own for the operation on other arguments, in their order, whatever the rules say."""
+        """Return a new node for the operation on other arguments, in their order, without applying the
+        rules."""
         return self._new(node.op, tuple(args), node.data)
 
     def existing(self, op: str, a: Expression, b: Expression) -> Expression | None:
-        """What the operation on these two gave when it was constructed before; None if it was not."""
+        """Return the earlier result of this operation on these two nodes, or None if it was not constructed
+        yet."""
         return self._known[op].get((a.index, b.index))
 
-    def rewritten(self, op: str, a: Expression, b: Expression) -> Expression | None:
-        """What the rules make of the operation; None where it would be a node of its own."""
+    def rewrite(self, op: str, a: Expression, b: Expression) -> Expression | None:
+        """Return the expression that the rules replace the operation by, or None if no rule applies."""
         for rule in self.rules.dispatch(op)[a.op][b.op]:
             found: Expression | None = rule(a, b)
             if found is not None:
@@ -128,7 +131,8 @@ class Graph:
         return None
 
     def boolean(self, value: bool) -> Expression:
-        """A condition that always or never holds: 0 <= 0 or 0 < 0, so that emitters need no literal."""
+        """Return a condition that always or never holds: 0 <= 0 or 0 < 0, so that emitters need no
+        literal."""
         op = "le" if value else "lt"
         found = self._leaves.get(op)
         if found is None:
@@ -137,13 +141,13 @@ class Graph:
         return found
 
     def condition(self, value: Scalar) -> Expression:
-        """A condition of this graph from an expression or a truth value."""
+        """Return a condition of this graph from an expression or a truth value."""
         if isinstance(value, bool | np.bool_):
             return self.boolean(bool(value))
         return self.coerce(value)
 
     def coerce(self, value: Scalar) -> Expression:
-        """An expression of this graph from an expression or a number."""
+        """Return an expression of this graph from an expression or a number."""
         if type(value) is Expression:
             if value.graph is not self:
                 raise TracingError(
@@ -169,7 +173,7 @@ class Graph:
         for node in self.nodes:
             args = tuple([nodes[item.index] for item in node.args])
             nodes.append(Expression(new, node.op, args, node.data, node.index))
-        new.loops.extend(_copied_loop(loop, nodes) for loop in self.loops)
+        new.loops.extend(_copy_loop(loop, nodes) for loop in self.loops)
         new.tables.update(self.tables)
         new._table_names.update(self._table_names)
         new._constants.update((key, nodes[node.index]) for key, node in self._constants.items())
@@ -196,7 +200,7 @@ class Graph:
             found = self._leaves[data] = self._new(op, (), data)
         return found
 
-    def _looked_up(self, table: str, index: Expression) -> Expression:
+    def _look_up(self, table: str, index: Expression) -> Expression:
         if index.op in BOOLEAN_OPS:
             raise TracingError(
                 f"{caller()}: a condition is no index; write scalar.select(condition, 1.0, 0.0)"
@@ -213,7 +217,7 @@ class Graph:
         return node
 
 
-def _copied_loop(loop: RecordedLoop, nodes: Sequence[Expression]) -> RecordedLoop:
+def _copy_loop(loop: RecordedLoop, nodes: Sequence[Expression]) -> RecordedLoop:
     """Return a loop on the nodes of another graph."""
     return RecordedLoop(
         loop.name,
@@ -221,12 +225,12 @@ def _copied_loop(loop: RecordedLoop, nodes: Sequence[Expression]) -> RecordedLoo
         {place: nodes[node.index] for place, node in loop.start.items()},
         {place: nodes[node.index] for place, node in loop.result.items()},
         loop.until,
-        tuple(_copied_loop(inner, nodes) for inner in loop.inner),
+        tuple(_copy_loop(inner, nodes) for inner in loop.inner),
     )
 
 
 def _builder(graph: Graph, op: str, arity: int) -> Callable[..., Expression]:
-    """The constructor of one operation: look up, rewrite, else make a node. Closures, for speed."""
+    """Return the constructor of one operation: look up, rewrite, else make a node. Closures, for speed."""
     nodes, share = graph.nodes, graph.share
     append = nodes.append
     dispatch = graph.rules.dispatch(op)

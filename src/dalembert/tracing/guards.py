@@ -1,9 +1,9 @@
-"""Where a value matters: conditions on its way to the results, kept while adjoints flow back.
+"""Guards: the conditions under which a value affects the results, tracked while adjoints propagate back.
 
 A value in a branch that is not taken has the adjoint zero, but zero times an infinite or undefined local
-derivative is not zero. So each adjoint carries a guard, the condition under which the value matters, and
-where adjoints of different guards meet, `select` cuts off those whose own guard does not hold. Inside a
-branch nothing is added.
+derivative is not zero. So each adjoint carries a guard, the condition under which the value matters. Where
+adjoints with different guards are added, `select` masks those whose own guard does not hold. Inside a branch
+no operation is added.
 
 A guard is a sum of products: a set of sets of (condition, holds). It is exact; when it grows too long it
 becomes one condition of its own.
@@ -25,8 +25,8 @@ Guard: TypeAlias = frozenset[frozenset[tuple[int, bool]]]
 
 ALWAYS: Final[Guard] = frozenset({frozenset()})
 
-LONGEST: Final = 6
-"""Products that a guard may have before it becomes one condition."""
+MAX_GUARD_PRODUCTS: Final = 6
+"""The number of products up to which a guard stays a sum of products; a longer one becomes one condition."""
 
 
 @final
@@ -41,21 +41,22 @@ class Guards:
         self._conditions: dict[Guard, Scalar] = {ALWAYS: True}
 
     def within(self, guard: Guard, condition: Expression | None, holds: bool) -> Guard:
-        """The guard of an argument that matters where the node does and the condition is as said."""
+        """Return the guard of an argument that matters where its node does and `condition` equals `holds`."""
         if condition is None:
             return guard
         while condition.op == "not":
             condition, holds = condition.args[0], not holds
         self._nodes[condition.index] = condition
         own, other = (condition.index, holds), (condition.index, not holds)
-        return self._short(_absorbed(product | {own} for product in guard if other not in product))
+        return self._short(_simplify(product | {own} for product in guard if other not in product))
 
     def either(self, guards: Iterable[Guard]) -> Guard:
-        """Where one of the guards holds."""
-        return self._short(_absorbed(product for guard in guards for product in guard))
+        """Return the guard that holds where at least one of the guards holds."""
+        return self._short(_simplify(product for guard in guards for product in guard))
 
     def total(self, shares: Sequence[tuple[Guard, Scalar]], guard: Guard) -> Scalar:
-        """The sum of shares, those cut off that have another guard than the sum."""
+        """Return the sum of adjoint contributions, masking those whose guard differs from the guard of the
+        sum."""
         sums: dict[Guard, Scalar] = {}
         for own, share in shares:
             sums[own] = sums.get(own, 0.0) + share
@@ -78,15 +79,15 @@ class Guards:
         return found
 
     def _short(self, guard: Guard) -> Guard:
-        if len(guard) <= LONGEST:
+        if len(guard) <= MAX_GUARD_PRODUCTS:
             return guard
         node = self._graph.condition(self._condition(guard))
         self._nodes[node.index] = node
         return frozenset({frozenset({(node.index, True)})})
 
 
-def _absorbed(products: Iterable[frozenset[tuple[int, bool]]]) -> Guard:
-    """A B + A not B = A, and A + A B = A."""
+def _simplify(products: Iterable[frozenset[tuple[int, bool]]]) -> Guard:
+    """Simplify a sum of products by A B + A not B = A and A + A B = A."""
     left = set(products)
     merged = True
     while merged:

@@ -34,7 +34,7 @@ def interpret(program: Program, inputs: Mapping[str, Sequence[Scalar]]) -> dict[
 
 
 def refused(program: Program, inputs: Mapping[str, Sequence[Scalar]]) -> Scalar:
-    """Whether `check` holds for the sample (NumPy: for each), which means that its row is refused."""
+    """Return whether `check` holds for the sample (NumPy: for each sample), so that its row is rejected."""
     if program.check is None:
         return False
     return evaluate([program.check], _arrays(program, inputs), tables=program.tables)[0]
@@ -47,7 +47,7 @@ def evaluate(
     tables: Mapping[str, Table] | None = None,
     iteration: int = 0,
 ) -> list[Scalar]:
-    """The values of expressions, given the arrays that they read, in one iteration of a loop."""
+    """Return the values of expressions, given the arrays that they read, in one iteration of a loop."""
     values: dict[int, Scalar] = {}
     for node in live(list(outputs)):
         if node.op == "constant":
@@ -86,7 +86,7 @@ def _all_done(
     tables: Mapping[str, Table],
     iteration: int,
 ) -> bool:
-    """Whether every sample is; scalars without a value never are."""
+    """Return whether the flag is set for every sample; a symbolic flag counts as not set."""
     value = False if flag is None else arrays[flag.array][flag.position(tables, iteration)]
     return isinstance(value, int | float | complex | np.ndarray | np.generic) and bool(np.all(value))
 

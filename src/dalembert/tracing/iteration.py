@@ -1,7 +1,7 @@
 """Loops of a trace: the step is recorded once, on symbols for the values that it carries.
 
 Carried value j of loop n is loaded from place j of an array "loop n": that is its symbol in the step. After
-the loop it is loaded from "loop n end", so that a value of the step that is used outside it is found out.
+the loop it is loaded from "loop n end", so that the use of a value of the step outside it is detected.
 `statements.py` makes statements of a program from both. A number that every step hands on as it is stays a
 literal, and a value that no step changes stays what it was before the loop.
 """
@@ -31,7 +31,7 @@ Until: TypeAlias = Callable[[Any], Scalar] | None
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordedLoop:
-    """What a loop does: by place, the carried values before the loop and after one step.
+    """A recorded loop: the carried values before the loop and after one step, by place.
 
     A place with a start and no result does not change. `until` is the place that holds 1 once a sample is
     done, else 0. `inner` are the loops of the step.
@@ -60,7 +60,7 @@ class OpenLoop:
 
 
 def record_loop(count: int, step: Step, carry: Any, until: Until) -> Any:
-    """Record a loop in the graph of its values; the carry after it."""
+    """Record a loop in the graph of its values and return the carry after it."""
     finished: Scalar = False if until is None else until(carry)
     start = leaves(carry)
     graph = _graph_of([*start, finished]) or _graph_of(leaves(step(carry)))
@@ -73,19 +73,20 @@ def record_loop(count: int, step: Step, carry: Any, until: Until) -> Any:
     own = OpenLoop(None if done is None else from_cell(graph, Address.fixed(name, done), condition=True))
     graph.open_loops.append(own)
     try:
-        given, new = _settled(graph, own, name, step, carry, start)
-        results = _changed(given, new)
+        given, new = _trace_step(graph, own, name, step, carry, start)
+        results = _changed_values(given, new)
         if until is not None:
             following = until(rebuild(carry, new))
     finally:
         graph.open_loops.pop()
-    starts = {j: cell for j, cell in enumerate(cells) if _known(given[j]) is None}
+    starts = {j: cell for j, cell in enumerate(cells) if _literal_value(given[j]) is None}
     if done is not None:
         results = {
             j: scalar.select(own.flag, graph.load(Address.fixed(name, j)), value)
             for j, value in results.items()
         }
-        if outer is not None and outer.flag is not None:  # what is done outside has nothing to do inside
+        if outer is not None and outer.flag is not None:
+            # A sample that has left the outer loop runs no iteration of the inner one.
             finished = graph.operation("or", outer.flag, finished)
         starts[done] = to_cell(graph, graph.condition(finished))
         results[done] = to_cell(graph, graph.operation("or", own.flag, following))
@@ -103,7 +104,7 @@ def is_condition(value: Scalar) -> bool:
 
 
 def to_cell(graph: Any, value: Scalar) -> Expression:
-    """What an array holds for a value: of a condition 1 or 0."""
+    """Return the number that an array stores for a value; a condition is stored as 1 or 0."""
     if is_condition(value):
         value = graph.operation("select", value, 1.0, 0.0)
     node: Expression = graph.coerce(value)
@@ -111,16 +112,19 @@ def to_cell(graph: Any, value: Scalar) -> Expression:
 
 
 def from_cell(graph: Any, address: Address, *, condition: bool) -> Expression:
-    """The value that an array holds."""
+    """Return the value that an array element holds."""
     cell: Expression = graph.load(address)
     return cell if not condition else graph.operation("lt", 0.0, cell)
 
 
-def _settled(
+def _trace_step(
     graph: Any, own: OpenLoop, name: str, step: Step, carry: Any, start: Sequence[Scalar]
 ) -> tuple[list[Scalar], list[Scalar]]:
-    """The values that a step is given, literals as long as it returns them, and what it makes of them."""
-    kept = [_known(leaf) for leaf in start]
+    """Trace the step and return the values that it takes and those that it returns.
+
+    A literal stays a literal only if the step returns the same literal; the step is traced again until no
+    further literal changes."""
+    kept = [_literal_value(leaf) for leaf in start]
     while True:
         own.inner.clear()
         given = [
@@ -136,7 +140,7 @@ def _settled(
                     "condition; what it carries must stay what it is"
                 )
         settled = [
-            known if known is not None and _known(value) == known else None
+            known if known is not None and _literal_value(value) == known else None
             for known, value in zip(kept, new, strict=True)
         ]
         if settled == kept:
@@ -144,17 +148,17 @@ def _settled(
         kept = settled
 
 
-def _changed(given: Sequence[Scalar], new: Sequence[Scalar]) -> dict[int, Expression]:
-    """The carried values that a step changes, as array elements, by place."""
+def _changed_values(given: Sequence[Scalar], new: Sequence[Scalar]) -> dict[int, Expression]:
+    """Return the carried values that a step changes, as array elements, by place."""
     return {
         j: to_cell(before.graph, after)
         for j, (before, after) in enumerate(zip(given, new, strict=True))
-        if _known(before) is None and after is not before
+        if _literal_value(before) is None and after is not before
     }
 
 
-def _known(leaf: Scalar) -> tuple[str, float] | None:
-    """The number or truth value that a leaf is by structure."""
+def _literal_value(leaf: Scalar) -> tuple[str, float] | None:
+    """Return the number or truth value of a literal leaf, or None for any other."""
     if isinstance(leaf, bool | np.bool_):
         return "condition", float(leaf)
     number = scalar.literal(leaf)

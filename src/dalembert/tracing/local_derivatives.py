@@ -31,7 +31,8 @@ Partial = Callable[[Expression], Scalar]
 
 
 class Edge(NamedTuple):
-    """What an argument gets of a node's adjoint: `share`, where `condition` is `holds` (None: always)."""
+    """The contribution of a node's adjoint to an argument: `share`, where `condition` is `holds` (None:
+    always)."""
 
     item: Expression
     share: Scalar
@@ -40,7 +41,7 @@ class Edge(NamedTuple):
 
 
 def tangent(node: Expression, changes: Sequence[Scalar]) -> Scalar:
-    """dy for given dx; changes that are zero by structure cost nothing."""
+    """Return dy for given dx; structural zeros of dx cost nothing."""
     if node.op in CONSTANT_OPS or all(scalar.is_zero(change) for change in changes):
         return 0.0
     if node.op in CHOICES:
@@ -58,7 +59,7 @@ def tangent(node: Expression, changes: Sequence[Scalar]) -> Scalar:
 
 
 def edges(node: Expression, weight: Scalar, wanted: Sequence[bool]) -> list[Edge]:
-    """The shares of the wanted arguments in a node's adjoint."""
+    """Return the shares of the wanted arguments in a node's adjoint."""
     if node.op in CONSTANT_OPS:
         return []
     if node.op in CHOICES:
@@ -77,7 +78,7 @@ def edges(node: Expression, weight: Scalar, wanted: Sequence[bool]) -> list[Edge
 
 
 def _choice(node: Expression) -> tuple[Expression, Expression, Expression]:
-    """The condition, what is taken where it holds, and what is taken elsewhere."""
+    """Return the condition, the argument chosen where it holds, and the argument chosen elsewhere."""
     if node.op == "select":
         condition, a, b = node.args
         return condition, a, b
@@ -94,7 +95,7 @@ def _quotient(node: Expression, changes: Sequence[Scalar]) -> Scalar:
 
 
 def _unary(partial: Callable[[Expression, Expression], Scalar]) -> tuple[Partial]:
-    """From p(x, y) with y = f(x)."""
+    """Return the partial derivative of a unary operation from p(x, y) with y = f(x)."""
     return (lambda node: partial(node.args[0], node),)
 
 

@@ -31,7 +31,7 @@ __all__ = [
 
 
 def divide(a: Scalar, b: Scalar) -> Scalar:
-    """a / b, where a float divided by zero is infinity, or NaN for 0/0."""
+    """Return a / b, where a float divided by zero is infinity, or NaN for 0/0."""
     if isinstance(a, np.ndarray | np.generic) or isinstance(b, np.ndarray | np.generic):
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             return np.true_divide(a, b)
@@ -44,7 +44,7 @@ def divide(a: Scalar, b: Scalar) -> Scalar:
 
 
 def fused_multiply_add(a: Scalar, b: Scalar, c: Scalar) -> Scalar:
-    """a b + c rounded once."""
+    """Return a b + c, rounded once."""
     if any(isinstance(item, np.ndarray) for item in (a, b, c)):
         return np.vectorize(_fused_float, otypes=[float])(a, b, c)
     if all(isinstance(item, int | float) for item in (a, b, c)):
@@ -65,8 +65,8 @@ def _fused_float(a: float, b: float, c: float) -> float:
         return math.inf if exact > 0 else -math.inf
 
 
-def _ordered(a: Scalar) -> Scalar:
-    """Complex steps are compared by their real parts."""
+def _comparable(a: Scalar) -> Scalar:
+    """Return the value to compare: the real part of a complex number (complex-step derivatives)."""
     return a.real if isinstance(a, complex) else a
 
 
@@ -104,9 +104,9 @@ OPERATIONS: Final[dict[str, Operation]] = {
         Operation("min", 2, scalar.minimum),
         Operation("max", 2, scalar.maximum),
         Operation("floor", 1, scalar.floor),
-        Operation("lt", 2, lambda a, b: _ordered(a) < _ordered(b), boolean=True),
-        Operation("le", 2, lambda a, b: _ordered(a) <= _ordered(b), boolean=True),
-        Operation("eq", 2, lambda a, b: _ordered(a) == _ordered(b), boolean=True, commutative=True),
+        Operation("lt", 2, lambda a, b: _comparable(a) < _comparable(b), boolean=True),
+        Operation("le", 2, lambda a, b: _comparable(a) <= _comparable(b), boolean=True),
+        Operation("eq", 2, lambda a, b: _comparable(a) == _comparable(b), boolean=True, commutative=True),
         Operation("and", 2, scalar.logical_and, boolean=True, commutative=True),
         Operation("or", 2, scalar.logical_or, boolean=True, commutative=True),
         Operation("not", 1, scalar.logical_not, boolean=True),

@@ -1,11 +1,12 @@
-"""Where each node of a trace with loops is computed.
+"""Code motion for traces with loops: the part of the code in which each node is computed.
 
-Code falls into *parts*, numbered in order: a part ends where a loop begins, and another begins after it, in a
-step that has loops inside as in the function itself. An operation on what a loop carries stands in a part of
-its step; every other stands outside, so that it is computed once, unless it is needed in a loop of one pass
-alone, which may not run at all. Among the parts that are left it comes as
-late as all its users allow, and earlier only where fewer values then go from one part to another. A product
-that is fused into a sum stands where the sum does.
+Code is divided into *parts*, numbered in order: a part ends where a loop begins, and the next begins after
+the loop, in the function itself and in the step of a loop with inner loops. An operation on a carried value
+belongs to a part of the step. Every other operation is loop-invariant and is hoisted out of the loop, so that
+it is computed once; the exception is an operation that only a loop of one iteration needs, since that loop
+may not run at all. Among the parts that remain, an operation is placed as late as all its users allow, and
+earlier only if fewer values then have to be kept from one part to another. A product that is fused into a sum
+is placed with the sum.
 """
 
 from __future__ import annotations
@@ -26,19 +27,20 @@ from dalembert.tracing.size import check_count
 
 __all__ = ["Placement"]
 
-LIGHT = 12
-"""Operations that a loop of one pass rather does again than have their outcome kept: it may not run at
-all."""
+MAX_RECOMPUTED_OPERATIONS = 12
+"""Operations up to which a loop of one iteration recomputes a value instead of loading it: the loop may not
+run at all, and storing the value for it would always cost."""
 
 
 @final
 class Placement:
-    """Where each node of a trace with loops is computed.
+    """The part in which each node of a trace with loops is computed.
 
-    Of a part: `owner`, the loop whose step it is of; the nodes `inside` it, and which of them are `kept` for
-    other parts, with their places. Of a loop: the part `before` it, `after` it, its `first` and `last` (of
-    None: of the function), and the places that are `wanted`. Of a node: its part, `place`, and for sums the
-    operand that is `fused`.
+    For each part: `owner`, the loop whose step it belongs to (None: the function), the nodes `inside` it, and
+    those that are `kept` in memory for other parts, with their positions there. For each loop: the part
+    `before` it, the part `after` it, the `first` and `last` part of its step (None: of the function), and the
+    carried places that are `wanted`. For each node: its part, `place`; for a sum also the operand that is
+    `fused`.
     """
 
     def __init__(self, graph: Graph, stores: Sequence[Store]) -> None:
@@ -48,36 +50,39 @@ class Placement:
         self.wanted: dict[str, set[int]] = {loop.name: set() for loop in _all(graph.loops)}
         self.output: dict[int, int] = {}
         self.asked: list[tuple[Expression, int]] = []
-        self.nodes = self._needed()
+        self.nodes = self._find_live_nodes()
         check_count(sum(bool(node.args) for node in self.nodes))
-        self.args = {node.index: [self.resolved(item) for item in node.args] for node in self.nodes}
+        self.args = {node.index: [self.resolve(item) for item in node.args] for node in self.nodes}
         self.owner: list[RecordedLoop | None] = []
         self.before: dict[str, int] = {}
         self.after: dict[str, int] = {}
         self.first: dict[str | None, int] = {}
         self.last: dict[str | None, int] = {}
         self._divide(None, graph.loops)
+        # `rank` is the earliest legal part of a node. Fusing comes before users are counted, because a fused
+        # product is no longer a value of its own; sinking comes before hoisting, which undoes it selectively.
         self.users: dict[int, list[int]] = {}
         self.roots: dict[int, list[int]] = {}
         self.rank: dict[int, int] = {}
         self._rank()
-        self._enter()
+        self._sink_into_single_pass_loops()
         self._fuse()
         self._find_users()
         self.place = dict(self.rank)
         self._sink()
         self._hoist()
-        self.light = self._light() if any(loop.count == 1 for loop in _all(graph.loops)) else set()
+        self.cheap = self._cheap_nodes() if any(loop.count == 1 for loop in _all(graph.loops)) else set()
         self.kept: list[dict[int, int]] = [{} for _ in self.owner]
         self.inside: list[list[Expression]] = [[] for _ in self.owner]
         for node in self.nodes:
             own = self.place[node.index]
             self.inside[own].append(node)
-            if any(user != own and not self.is_made(node, user) for user in self._used_in(node)):
+            # A value crosses parts through memory, unless every other user computes it again.
+            if any(user != own and not self.computes(node, user) for user in self._used_in(node)):
                 self.kept[own][node.index] = len(self.kept[own])
 
-    def used(self, loops: Sequence[RecordedLoop]) -> list[RecordedLoop]:
-        """Those of which something is wanted."""
+    def live_loops(self, loops: Sequence[RecordedLoop]) -> list[RecordedLoop]:
+        """Return the loops of which some result is needed."""
         return [loop for loop in loops if self.wanted[loop.name]]
 
     def _divide(self, owner: RecordedLoop | None, loops: Sequence[RecordedLoop]) -> None:
@@ -85,23 +90,24 @@ class Placement:
         name = None if owner is None else owner.name
         self.first[name] = len(self.owner)
         self.owner.append(owner)
-        for loop in self.used(loops):
+        for loop in self.live_loops(loops):
             self.before[loop.name] = self.last[name] if name in self.last else self.first[name]
             self._divide(loop, loop.inner)
             self.after[loop.name] = self.last[name] = len(self.owner)
             self.owner.append(owner)
         self.last.setdefault(name, self.first[name])
 
-    def _needed(self) -> list[Expression]:
-        """The nodes that outputs depend on, through loops too; `wanted` gets their places in loops, `output`
-        the number of the first output that needs a node, `asked` values that are stored, with the outputs
-        that they are for."""
+    def _find_live_nodes(self) -> list[Expression]:
+        """Return the nodes that the outputs depend on, also through loops.
+
+        Fills `wanted` (the carried places that are needed), `output` (the first output that needs a node) and
+        `asked` (the stored values, each with the number of its output)."""
         seen: dict[int, Expression] = {}
         for number, (_, stores) in enumerate(groupby(self.stores, lambda store: store.array)):
             stack = [store.value for store in stores]
             self.asked += [(value, number) for value in stack]
             while stack:
-                node = self.resolved(stack.pop())
+                node = self.resolve(stack.pop())
                 if node.index in seen:
                     continue
                 seen[node.index] = node
@@ -109,20 +115,21 @@ class Placement:
                 stack.extend(node.args)
                 if node.op == "load":
                     loop = self.recorded[node.data.array]
+                    # A carried value needs its initial value and its update, and so does the exit flag.
                     for j in {node.data.offset, loop.until} - self.wanted[loop.name] - {None}:
                         self.wanted[loop.name].add(j)
                         stack += [loop.start[j], loop.result[j]]
                         self.asked += [(loop.start[j], number), (loop.result[j], number)]
         return [seen[index] for index in sorted(seen)]
 
-    def resolved(self, node: Expression) -> Expression:
-        """A value that its loop does not change is what it was before."""
+    def resolve(self, node: Expression) -> Expression:
+        """Return the value before the loop for a carried value that the loop does not change."""
         while node.op == "load" and node.data.offset not in self.recorded[node.data.array].result:
             node = self.recorded[node.data.array].start[node.data.offset]
         return node
 
     def _rank(self) -> None:
-        """The earliest part of each node."""
+        """Find the earliest part of each node."""
         for node in self.nodes:
             early = 0
             if node.op == "load":
@@ -130,24 +137,26 @@ class Placement:
                 early = (self.after if node.data.array == loop.end else self.first)[loop.name]
             self.rank[node.index] = max([early, *(self.rank[item.index] for item in self.args[node.index])])
 
-    def _enter(self) -> None:
-        """What is needed in a loop of one pass alone stands in its step."""
+    def _sink_into_single_pass_loops(self) -> None:
+        """Move operations that only a loop of one iteration needs into its step."""
+        # A loop of one iteration is a branch: its step runs only for samples that are not done. An operation
+        # placed before it would always run. Users are visited before operands, so that operands follow them.
         homes: dict[int, set[int]] = {}
         for name, before in self.before.items():
             loop = self.recorded[name]
             for j in self.wanted[name]:
-                homes.setdefault(self.resolved(loop.start[j]).index, set()).add(before)
-                homes.setdefault(self.resolved(loop.result[j]).index, set()).add(self.last[name])
+                homes.setdefault(self.resolve(loop.start[j]).index, set()).add(before)
+                homes.setdefault(self.resolve(loop.result[j]).index, set()).add(self.last[name])
         for store in self.stores:
-            homes.setdefault(self.resolved(store.value).index, set()).add(self.last[None])
+            homes.setdefault(self.resolve(store.value).index, set()).add(self.last[None])
         for node in reversed(self.nodes):
             if node.args and node.index in homes:
-                self.rank[node.index] = self._entered(self.rank[node.index], homes[node.index])
+                self.rank[node.index] = self._innermost_part(self.rank[node.index], homes[node.index])
             for item in self.args[node.index]:
                 homes.setdefault(item.index, set()).add(self.rank[node.index])
 
-    def _entered(self, part: int, users: set[int]) -> int:
-        """The earliest part of a node that these parts use, in the innermost loop of one pass around them."""
+    def _innermost_part(self, part: int, users: set[int]) -> int:
+        """Return the earliest part, in the innermost loop of one iteration that contains all `users`."""
         while True:
             loops = {self._loop_within(self.owner[part], user) for user in users}
             loop = loops.pop()
@@ -156,7 +165,7 @@ class Placement:
             part = self.first[loop.name]
 
     def _loop_within(self, own: RecordedLoop | None, part: int) -> RecordedLoop | None:
-        """The loop directly in a step, or in the function, that a part belongs to; None: to none."""
+        """Return the loop directly inside the step of `own` that contains a part, or None."""
         found = None
         while (loop := self.owner[part]) is not own:
             if loop is None:
@@ -165,14 +174,15 @@ class Placement:
         return found
 
     def _fuse(self) -> None:
-        """A sum takes the factors of a product that is fused into it; products are left out where no other
-        use is left."""
+        """Give each sum the factors of the product that is fused into it; a product without another use is
+        dropped."""
+        # Only uses for the same output count: its bits must not depend on what is computed for later outputs.
         uses: Counter[int] = Counter()
         for node in self.nodes:
             uses.update(
                 x.index for x in self.args[node.index] if self.output[x.index] == self.output[node.index]
             )
-        asked = ((self.resolved(node).index, number) for node, number in self.asked)
+        asked = ((self.resolve(node).index, number) for node, number in self.asked)
         uses.update(index for index, number in asked if self.output[index] == number)
 
         def same_home(a: Expression, b: Expression) -> bool:
@@ -185,7 +195,7 @@ class Placement:
             self.args[index] = [*args[:place], *self.args[product.index], *args[place + 1 :]]
 
     def _find_users(self) -> None:
-        """The users of each node; nodes without any are left out."""
+        """Find the users of each node and drop nodes without users."""
         for loop in map(self.recorded.__getitem__, self.before):
             for j in self.wanted[loop.name]:
                 self._root(loop.start[j], self.before[loop.name])
@@ -204,16 +214,17 @@ class Placement:
     def stored_in(self, store: Store) -> int:
         """Return the part that stores a result: the first that has it, so that it is not kept for later
         ones."""
-        part = self.rank[self.resolved(store.value).index]
+        part = self.rank[self.resolve(store.value).index]
         return part if self.owner[part] is None else self.last[None]
 
     def _root(self, node: Expression, part: int) -> None:
-        node = self.resolved(node)
+        node = self.resolve(node)
         self._seen_from(part, node)
         self.roots.setdefault(node.index, []).append(part)
 
     def _seen_from(self, part: int, node: Expression) -> int:
-        """The last part of a node's own step, or of the function, that is done before a part that uses it."""
+        """Return the last part at the loop level of a node that runs no later than a part that uses the
+        node."""
         own = self.owner[self.rank[node.index]]
         while self.owner[part] is not own:
             outer = self.owner[part]
@@ -226,18 +237,20 @@ class Placement:
         return part
 
     def _used_in(self, node: Expression) -> list[int]:
-        """The parts that need a node."""
+        """Return the parts that need a node."""
         own = [self.place[user] for user in self.users.get(node.index, ())]
         return own + self.roots.get(node.index, [])
 
     def _sink(self) -> None:
-        """As late as users allow: never into a loop, which would compute it many times."""
+        """Sink each operation to the latest part that its users allow, never into a loop, which would repeat
+        it."""
+        # In reverse order the users of a node have their final part before the node itself is placed.
         for node in reversed(self.nodes):
             if node.args:
                 self.place[node.index] = min(self._seen_from(part, node) for part in self._used_in(node))
 
     def _hoist(self) -> None:
-        """Earlier again, where an operand then need not be kept for it alone."""
+        """Hoist an operation again if one of its operands is then no longer kept in memory for it alone."""
         for node in self.nodes:
             late = self.place[node.index]
             args = self.args[node.index]
@@ -247,26 +260,29 @@ class Placement:
                 default=0,
             )
             early = max(early, self.rank[node.index])
+            # Its result is then kept in memory in place of the operand.
             if args and early < late and any(self._only_user(item, late) for item in args if item.args):
                 self.place[node.index] = early
 
-    def is_made(self, node: Expression, part: int) -> bool:
-        """Whether a part makes a node itself, wherever it stands: leaves are where they are, a comparison of
-        leaves costs no more than to keep its outcome, and a loop of one pass makes light ones again."""
+    def computes(self, node: Expression, part: int) -> bool:
+        """Return whether a part computes a node itself, even if the node is placed elsewhere.
+
+        Leaves are available in every part, a comparison of leaves costs no more than a load of its result,
+        and a loop of one iteration recomputes cheap nodes."""
         leaves = all(not item.args for item in self.args[node.index])
         owner = self.owner[part]
-        again = owner is not None and owner.count == 1 and node.index in self.light
+        again = owner is not None and owner.count == 1 and node.index in self.cheap
         return not node.args or (leaves and node.op in BOOLEAN_OPS) or again
 
-    def _light(self) -> set[int]:
-        """The nodes that a few operations make of arguments."""
+    def _cheap_nodes(self) -> set[int]:
+        """Return the nodes that at most `MAX_RECOMPUTED_OPERATIONS` operations compute from the inputs."""
         behind: dict[int, frozenset[int]] = {}
         for node in self.nodes:
             if not node.args and node.op != "load":
                 behind[node.index] = frozenset()
             elif node.args and all(item.index in behind for item in self.args[node.index]):
                 made = frozenset((node.index,)).union(*(behind[item.index] for item in self.args[node.index]))
-                if len(made) <= LIGHT:
+                if len(made) <= MAX_RECOMPUTED_OPERATIONS:
                     behind[node.index] = made
         return {index for index, made in behind.items() if made}
 

@@ -1,4 +1,4 @@
-"""Programs: what a trace becomes and a compiler takes.
+"""Programs: the form of a trace that a compiler takes.
 
 A program computes output arrays from input arrays for one sample, through state arrays that live only while
 it runs. All arrays are one-dimensional; outputs and states start at zero. Nearly every program is one
@@ -47,7 +47,7 @@ class ArraySpec:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Store:
-    """Element `position` of an output or state becomes `value`."""
+    """A store of `value` to element `position` of an output or state."""
 
     array: str
     position: int
@@ -57,7 +57,7 @@ class Store:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class IndexedStore:
-    """The element at `address` becomes `value`, or grows by it (`accumulate`)."""
+    """A store of `value` to the element at `address`, or its addition there (`accumulate`)."""
 
     address: Address
     value: Expression
@@ -79,12 +79,13 @@ class Straight:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Loop:
-    """`count` iterations of one of several cases: `tables[kinds][i]` says which; None: there is but one.
+    """A loop of `count` iterations, each of one of several cases: `tables[kinds][i]`; None: there is one
+    case.
 
-    i runs from 0 up, or with `reverse` from count - 1 down. `until` is an element of a state that is not zero
-    once a sample is done: iterations that follow change nothing that is read later, and may be left out.
-    `skips` has such an element, or None, for each case: an iteration of that case may be left out. Where it
-    is not, what it reads of the same array has been written.
+    i runs from 0 up, or with `reverse` from count - 1 down. `until` is the exit flag, an element of a state
+    that is not zero once a sample is done: later iterations change nothing that is read, and may be skipped.
+    `skips` has such a flag, or None, for each case: an iteration of that case may be skipped. If it is not,
+    the elements that it reads of the same array have been written.
     """
 
     count: int
@@ -95,7 +96,7 @@ class Loop:
     skips: tuple[Address | None, ...] = ()
 
     def flags(self, case: int) -> list[Address]:
-        """The elements that tell that a sample is done, as far as a case is concerned."""
+        """Return the exit flags of a case: elements that are not zero once a sample is done."""
         own = self.skips[case] if self.skips else None
         return [flag for flag in (self.until, own) if flag is not None]
 
@@ -104,13 +105,15 @@ class Loop:
         return range(self.count - 1, -1, -1) if self.reverse else range(self.count)
 
     def own_iterations(self, tables: Mapping[str, Table], case: int) -> npt.NDArray[np.int64]:
-        """The iterations in which a case is chosen."""
+        """Return the iterations that run a case."""
         if self.kinds is None:
             return np.arange(self.count, dtype=np.int64)
         return np.flatnonzero(tables[self.kinds][: self.count] == case)
 
-    def reached(self, tables: Mapping[str, Table]) -> Iterator[tuple[IndexedStore, npt.NDArray[np.int64]]]:
-        """Every store with the positions that it writes."""
+    def written_positions(
+        self, tables: Mapping[str, Table]
+    ) -> Iterator[tuple[IndexedStore, npt.NDArray[np.int64]]]:
+        """Yield every store with the positions that it writes."""
         for number, case in enumerate(self.cases):
             own = self.own_iterations(tables, number)
             for store in case:
@@ -123,7 +126,8 @@ Statement: TypeAlias = Straight | Loop
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """Statements that compute `outputs` from `inputs`; a row for which `check` holds is refused."""
+    """A program: statements that compute `outputs` from `inputs`; a row for which `check` holds is
+    rejected."""
 
     inputs: tuple[ArraySpec, ...]
     outputs: tuple[ArraySpec, ...]
@@ -136,7 +140,8 @@ class Program:
         _validate(self)
 
     def digest(self) -> str:
-        """SHA-256 of a canonical encoding: equal for equal programs, in every process, on every machine."""
+        """Return the SHA-256 of a canonical encoding: equal for equal programs, in every process and
+        machine."""
         return _digest(self)
 
 
@@ -269,7 +274,7 @@ def _index_table(program: Program, name: str, count: int) -> Table:
 
 
 def _digest(program: Program) -> str:
-    """Nodes are numbered by their place among the live ones, so that dead code does not matter."""
+    """Hash a program. Nodes are numbered by their place among the live ones, so that dead code is ignored."""
     digest = hashlib.sha256()
 
     def put(*items: object) -> None:

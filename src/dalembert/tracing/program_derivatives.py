@@ -1,9 +1,10 @@
-"""Derivatives of whole programs, loops included: forward beside the statements, in reverse back through them.
+"""Forward and reverse derivatives of whole programs, loops included.
 
-*Forward*, every array that depends on the arguments gets an array of changes beside it, and every store one
-of the change. *In reverse*, statements run backwards with arrays of adjoints: a store hands the adjoint of
-its element to what its value was made of, and leaves zero there unless it accumulated. Values that a state
-held at the time but holds no longer are kept on a tape, a row an iteration; the rest is computed again.
+*Forward mode*: every array that depends on the arguments gets an array of tangents, and every store is
+followed by a store of its tangent. *Reverse mode*: statements run backwards with arrays of adjoints. A store
+propagates the adjoint of its element to the operands of its value, and clears that adjoint unless it
+accumulated. Values that a later store overwrites are saved on a tape, one row per iteration; all others are
+recomputed.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from dalembert.tracing.differentiate import jvp, vjp
 from dalembert.tracing.expression import Expression, live
 from dalembert.tracing.graph import Graph
 from dalembert.tracing.program import Address, ArraySpec, IndexedStore, Loop, Program, Statement, Straight
-from dalembert.tracing.pruning import pruned
+from dalembert.tracing.pruning import prune
 
-__all__ = ["Frame", "as_loop", "program_jvp", "program_vjp", "unused"]
+__all__ = ["Frame", "as_loop", "program_jvp", "program_vjp", "unused_prefix"]
 
 Case: TypeAlias = tuple[IndexedStore, ...]
 
@@ -31,7 +32,7 @@ Case: TypeAlias = tuple[IndexedStore, ...]
 @final
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What stands around a derivative: arrays of its own, and statements before and after."""
+    """Additions of a caller to a derivative program: more arrays, and statements before and after."""
 
     inputs: tuple[ArraySpec, ...] = ()
     states: tuple[ArraySpec, ...] = ()
@@ -40,19 +41,20 @@ class Frame:
 
 
 def program_jvp(program: Program, graph: Graph, changes: Mapping[str, str], frame: Frame) -> Program:
-    """The changes of the outputs; `changes` names for each argument the array that holds its change."""
+    """Return the program of the tangents of the outputs; `changes` names the tangent array of each
+    argument."""
     loops = [as_loop(item) for item in program.statements]
-    own = unused(program, "change")
+    own = unused_prefix(program, "change")
     sizes = {spec.name: spec.size for spec in (*program.outputs, *program.states)}
     active = Activity(loops, changes)
     shadow = {name: f"{own} {name}" for name in active.arrays if name in sizes} | dict(changes)
     outputs = tuple(ArraySpec(f"{own} {spec.name}", spec.size) for spec in program.outputs)
     shadows = [ArraySpec(f"{own} {spec.name}", spec.size) for spec in program.states if spec.name in shadow]
     moved = [
-        replace(loop, cases=tuple(_moved(graph, case, active, shadow, frame) for case in loop.cases))
+        replace(loop, cases=tuple(_tangent_case(graph, case, active, shadow, frame) for case in loop.cases))
         for loop in loops
     ]
-    return pruned(
+    return prune(
         replace(
             program,
             inputs=(*program.inputs, *frame.inputs),
@@ -71,18 +73,18 @@ def program_vjp(
     outputs: Sequence[ArraySpec],
     frame: Frame,
 ) -> Program:
-    """The gradient of the outputs weighted with the arrays that `weights` names.
+    """Return the program of the gradient of the outputs, weighted with the arrays that `weights` names.
 
     `adjoints` names for each argument the array that gathers its gradient: one of the new `outputs`, or a
     state that the statements after read.
     """
     loops = [as_loop(item) for item in program.statements]
-    own = unused(program, "adjoint")
+    own = unused_prefix(program, "adjoint")
     sizes = {spec.name: spec.size for spec in (*program.outputs, *program.states)}
     active = Activity(loops, adjoints)
     names = {name: f"{own} {name}" for name in active.arrays if name in sizes} | dict(adjoints)
     seeds = [
-        Loop(spec.size, False, None, (_copied(graph, names[spec.name], weights[spec.name]),))
+        Loop(spec.size, False, None, (_copy_case(graph, names[spec.name], weights[spec.name]),))
         for spec in program.outputs
         if spec.name in names
     ]
@@ -91,7 +93,7 @@ def program_vjp(
     reverse: list[Loop] = []
     tapes: list[ArraySpec] = []
     for number, loop in enumerate(loops):
-        tape = _Tape(f"{unused(program, 'tape')} {number}", passing)
+        tape = _Tape(f"{unused_prefix(program, 'tape')} {number}", passing)
         backs = [_back(program, loop, k, active, names) for k in range(len(loop.cases))]
         columns = [tape.columns(back) for back in backs]
         ending = any(loop.flags(k) for k in range(len(loop.cases)))
@@ -103,7 +105,7 @@ def program_vjp(
         )
         read = tuple(tape.read(back, loads, width) for back, loads in zip(backs, columns, strict=True))
         back = Loop(loop.count, not loop.reverse, loop.kinds, read)
-        if ending:  # iterations that are left out are left out on the way back
+        if ending:  # iterations that are skipped forward are skipped in reverse
             omitted = Address(tape.name, None, width, width - 1)
             once, never = (IndexedStore(omitted, graph.constant(x)) for x in (0.0, 1.0))
             forward.append(Loop(loop.count, False, None, ((never,),)))
@@ -112,7 +114,7 @@ def program_vjp(
         forward.append(replace(loop, cases=kept))
         reverse.append(back)
     states = [ArraySpec(name, sizes[of]) for of, name in names.items() if of in sizes]
-    return pruned(
+    return prune(
         replace(
             program,
             inputs=(*program.inputs, *frame.inputs),
@@ -125,8 +127,10 @@ def program_vjp(
     )
 
 
-def _moved(graph: Graph, case: Case, active: Activity, shadow: Mapping[str, str], frame: Frame) -> Case:
-    """A case's stores, and after them those of the changes."""
+def _tangent_case(
+    graph: Graph, case: Case, active: Activity, shadow: Mapping[str, str], frame: Frame
+) -> Case:
+    """Return the stores of a case, followed by the stores of their tangents."""
     inputs = {spec.name for spec in frame.inputs}
     nodes = [node for node in live([store.value for store in case]) if address_of(node) in active]
     tangents = []
@@ -149,7 +153,8 @@ def _moved(graph: Graph, case: Case, active: Activity, shadow: Mapping[str, str]
 
 
 def _back(program: Program, loop: Loop, number: int, active: Activity, names: Mapping[str, str]) -> Case:
-    """The adjoint of a case: stores in reverse, from the adjoints as the iteration found them."""
+    """Return the adjoint of a case: its stores in reverse, computed from the adjoints before the
+    iteration."""
     case = loop.cases[number]
     stores = [store for store in case if store.address in active]
     if not stores:
@@ -176,7 +181,7 @@ def _back(program: Program, loop: Loop, number: int, active: Activity, names: Ma
 
 
 def _require_apart(program: Program, loop: Loop, number: int, stores: Sequence[IndexedStore]) -> None:
-    """All adjoints are read at once, so no store may overwrite what another in the same iteration left."""
+    """Raise if a store overwrites an earlier store of the same iteration: all adjoints are read at once."""
     own = loop.own_iterations(program.tables, number)
     for k, later in enumerate(stores):
         if later.accumulate:
@@ -194,18 +199,19 @@ def _require_apart(program: Program, loop: Loop, number: int, stores: Sequence[I
 @final
 @dataclass(frozen=True, slots=True)
 class _Tape:
-    """Where a loop keeps the values of arrays that change later, `passing`, for its way back."""
+    """The tape of a loop: it saves values of the arrays `passing`, which change later, for the reverse
+    sweep."""
 
     name: str
     passing: set[str]
 
     def columns(self, back: Case) -> list[Expression]:
-        """The loads to be kept for a case."""
+        """Return the loads of a case that must be saved."""
         nodes = live([store.value for store in back])
         return [node for node in nodes if node.op == "load" and node.data.array in self.passing]
 
     def read(self, back: Case, loads: Sequence[Expression], width: int) -> Case:
-        """The case with its loads from the tape."""
+        """Return the case with these loads replaced by loads from the tape."""
         known: dict[int, Expression] = {}
         for at, node in enumerate(loads):
             known[node.index] = node.graph.load(Address(self.name, None, width, at))
@@ -216,7 +222,8 @@ class _Tape:
 
 
 def _lasting(loops: Sequence[Loop], names: set[str]) -> set[str]:
-    """The arrays that one loop writes and only later ones read: they still hold it on the way back."""
+    """Return the arrays that one loop writes and only later loops read: in reverse they still hold their
+    values."""
     writers: dict[str, set[int]] = {name: set() for name in names}
     readers: dict[str, set[int]] = {name: set() for name in names}
     for number, loop in enumerate(loops):
@@ -240,7 +247,7 @@ def as_loop(statement: Statement) -> Loop:
     return statement
 
 
-def _copied(graph: Graph, target: str, source: str) -> Case:
+def _copy_case(graph: Graph, target: str, source: str) -> Case:
     return (IndexedStore(Address(target, None, 1, 0), graph.load(Address(source, None, 1, 0))),)
 
 
@@ -250,8 +257,8 @@ def _address(node: Expression) -> Address:
     return address
 
 
-def unused(program: Program, word: str) -> str:
-    """A prefix for names of arrays that the program has not yet."""
+def unused_prefix(program: Program, word: str) -> str:
+    """Return a prefix for array names that no array of the program has."""
     taken = [spec.name for spec in (*program.inputs, *program.outputs, *program.states)]
     return next(
         f"{word} {k} of"

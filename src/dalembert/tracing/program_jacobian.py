@@ -1,7 +1,7 @@
 """Jacobians of programs with loops: forward accumulation, one column after the other inside every statement.
 
-Each iteration of a loop becomes n + 1: for each of n directions the changes of its stores, from the values
-and changes as the iteration found them, then the stores themselves. Arrays of changes hold a row a direction.
+Each iteration of a loop becomes n + 1: for each of n directions the tangents of its stores, from the values
+and tangents before the iteration, then the stores themselves. Arrays of tangents have one row per direction.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from dalembert.tracing.differentiate import jvp
 from dalembert.tracing.expression import Expression, live
 from dalembert.tracing.graph import Graph
 from dalembert.tracing.program import ArraySpec, IndexedStore, Loop, Program, Store, Straight
-from dalembert.tracing.program_derivatives import as_loop, unused
-from dalembert.tracing.pruning import pruned
+from dalembert.tracing.program_derivatives import as_loop, unused_prefix
+from dalembert.tracing.pruning import prune
 
 __all__ = ["program_jacobian"]
 
@@ -33,7 +33,7 @@ def program_jacobian(
     directions: Mapping[str, Sequence[Sequence[Scalar]]],
     outputs: Mapping[str, Sequence[ArraySpec]],
 ) -> Program:
-    """The derivatives of all outputs along directions of arguments.
+    """Return the derivatives of all outputs along directions of arguments.
 
     `directions` gives for each argument the rates of its elements along each direction; `outputs` names for
     each argument the arrays of the derivatives by it, one for each output of the program: element
@@ -53,11 +53,11 @@ def program_jacobian(
         ]
         for spec, target in zip(program.outputs, outputs[name], strict=True):
             if spec.name in columns.activity.arrays:
-                results.append(columns.delivered(spec, target.name, start, len(rates)))
+                results.append(columns.copy_columns(spec, target.name, start, len(rates)))
         start += len(rates)
-    moved = [columns.moved(loop, number) for number, loop in enumerate(loops)]
+    moved = [columns.tangent_loop(loop, number) for number, loop in enumerate(loops)]
     shadows = [ArraySpec(columns.shadow(name), columns.count * columns.sizes[name]) for name in columns.named]
-    return pruned(
+    return prune(
         replace(
             program,
             outputs=tuple(target for targets in outputs.values() for target in targets),
@@ -70,7 +70,7 @@ def program_jacobian(
 
 @final
 class _Columns:
-    """The changes of a program's arrays along `count` directions."""
+    """The tangents of a program's arrays along `count` directions."""
 
     def __init__(self, program: Program, graph: Graph, activity: Activity, count: int) -> None:
         self.program = program
@@ -81,14 +81,14 @@ class _Columns:
         self.sizes = {spec.name: spec.size for spec in specs}
         self.named = [spec.name for spec in specs if spec.name in activity.arrays]
         self.tables: dict[str, npt.NDArray[np.int64]] = {}
-        self._own = unused(program, "columns")
+        self._own = unused_prefix(program, "columns")
 
     def shadow(self, name: str) -> str:
-        """The array of an array's changes."""
+        """Return the name of the tangent array of an array."""
         return f"{self._own} {name}"
 
-    def delivered(self, spec: ArraySpec, target: str, start: int, count: int) -> Loop:
-        """A loop over directions that puts the changes of an output where they are wanted."""
+    def copy_columns(self, spec: ArraySpec, target: str, start: int, count: int) -> Loop:
+        """Return a loop over directions that copies the tangents of an output into the Jacobian `target`."""
         array, size = self.shadow(spec.name), spec.size
         stores = tuple(
             IndexedStore(
@@ -99,8 +99,8 @@ class _Columns:
         )
         return Loop(count, False, None, (stores,))
 
-    def moved(self, loop: Loop, number: int) -> Loop:
-        """A loop with the changes along all directions before each of its iterations."""
+    def tangent_loop(self, loop: Loop, number: int) -> Loop:
+        """Return a loop that computes the tangents along all directions before each iteration of `loop`."""
         if not any(store.address in self.activity for case in loop.cases for store in case):
             return loop
         each = self.count + 1
@@ -112,14 +112,14 @@ class _Columns:
         kinds[columns == self.count] += len(loop.cases)
         at = _Places(self, f"{self._own} {number}", iterations, np.minimum(columns, self.count - 1))
         changes = tuple(self._change(case, at) for case in loop.cases)
-        own = tuple(self._readdressed(case, at) for case in loop.cases)
+        own = tuple(self._value_case(case, at) for case in loop.cases)
         table = at.table("kind", kinds)
         skips = tuple(None if flag is None else at.value(flag) for flag in loop.skips)
         return Loop(len(iterations), False, table, (*changes, *own), loop.until, skips * 2)
 
     def _change(self, case: tuple[IndexedStore, ...], at: _Places) -> tuple[IndexedStore, ...]:
-        """The stores of the changes along one direction."""
-        known = self._known(case, at)
+        """Return the stores of the tangents along one direction."""
+        known = self._readdress(case, at)
         leaves = [node for node in live([s.value for s in case]) if address_of(node) in self.activity]
         tangents = [self.graph.load(at.change(address_of(node))) for node in leaves]
         stores = [store for store in case if store.address in self.activity]
@@ -132,14 +132,14 @@ class _Columns:
             if not (store.accumulate and scalar.is_zero(change))
         )
 
-    def _readdressed(self, case: tuple[IndexedStore, ...], at: _Places) -> tuple[IndexedStore, ...]:
-        known = self._known(case, at)
+    def _value_case(self, case: tuple[IndexedStore, ...], at: _Places) -> tuple[IndexedStore, ...]:
+        known = self._readdress(case, at)
         return tuple(
             replace(store, address=at.value(store.address), value=known[store.value.index]) for store in case
         )
 
-    def _known(self, case: tuple[IndexedStore, ...], at: _Places) -> dict[int, Expression]:
-        """The nodes of a case with their addresses in the longer loop."""
+    def _readdress(self, case: tuple[IndexedStore, ...], at: _Places) -> dict[int, Expression]:
+        """Return the nodes of a case with their addresses in the longer loop."""
         known: dict[int, Expression] = {}
         for node in live([store.value for store in case]):
             if node.op == "load":
@@ -151,7 +151,7 @@ class _Columns:
 
 @final
 class _Places:
-    """Addresses in a loop over the iterations of another and over directions."""
+    """The addresses in a loop over the iterations of another loop and over directions."""
 
     def __init__(
         self,
@@ -166,19 +166,19 @@ class _Places:
         self._directions = directions
 
     def table(self, name: str, entries: npt.NDArray[Any]) -> str:
-        """The name of a table of the loop's own."""
+        """Add an index table of the loop and return its name."""
         name = f"{self._name} {name}"
         self._columns.tables.setdefault(name, entries.astype(np.int64))
         return name
 
     def value(self, address: Address) -> Address:
-        """Where a value stands."""
+        """Return the address of a value in the longer loop."""
         if address.scale == 0:
             return address
         return replace(address, table=self.table(f"of {address.table}", self._entries(address)))
 
     def change(self, address: Address | None) -> Address:
-        """Where its change stands."""
+        """Return the address of a value's tangent in the longer loop."""
         assert address is not None
         size = self._columns.sizes[address.array]
         rows = self._directions * size + self._entries(address) * address.scale

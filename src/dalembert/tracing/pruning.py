@@ -1,4 +1,4 @@
-"""What a program need not do: stores that nothing reads, and states that nothing writes or reads."""
+"""Dead-store elimination: stores that nothing reads, and states that nothing writes or reads, are removed."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy.typing as npt
 from dalembert.tracing.expression import live
 from dalembert.tracing.program import IndexedStore, Loop, Program
 
-__all__ = ["pruned"]
+__all__ = ["prune"]
 
 
-def pruned(program: Program) -> Program:
-    """The same program of loops, without the stores to states whose elements are never read."""
+def prune(program: Program) -> Program:
+    """Return the program without the stores to states whose elements are never read."""
     loops = [item for item in program.statements if isinstance(item, Loop)]
     while True:
         read = _read(program, loops)
-        kept = [_kept(program, loop, read) for loop in loops]
+        kept = [_prune_loop(program, loop, read) for loop in loops]
         if all(new is old for new, old in zip(kept, loops, strict=True)):
             break
         loops = kept
@@ -29,7 +29,7 @@ def pruned(program: Program) -> Program:
 
 
 def _read(program: Program, loops: list[Loop]) -> dict[str, npt.NDArray[np.bool_]]:
-    """The elements of states that some store reads; all of an output's count as read."""
+    """Return masks of the state elements that some store reads; all elements of outputs count as read."""
     read = {spec.name: np.zeros(spec.size, bool) for spec in program.states}
     for loop in loops:
         for number, case in enumerate(loop.cases):
@@ -43,7 +43,7 @@ def _read(program: Program, loops: list[Loop]) -> dict[str, npt.NDArray[np.bool_
     return read
 
 
-def _kept(program: Program, loop: Loop, read: dict[str, npt.NDArray[np.bool_]]) -> Loop:
+def _prune_loop(program: Program, loop: Loop, read: dict[str, npt.NDArray[np.bool_]]) -> Loop:
     def useful(store: IndexedStore, own: npt.NDArray[Any]) -> bool:
         return bool(read[store.address.array][store.address.positions(program.tables, own)].any())
 

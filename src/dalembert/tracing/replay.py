@@ -1,7 +1,7 @@
 """Recorded traces: their copies, their digests, and their arithmetic on other values.
 
-A function of the caller's is traced once. What is compiled from it later, in whatever step, derivative or
-float type, comes from that record, so that all of it belongs to the same function.
+A user's function is traced once. Everything compiled from it later, in any step, derivative or float type,
+comes from that record, so that all of it belongs to the same function.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["copy_trace", "digest_of", "replay"]
 
 def copy_trace(traced: Trace) -> Trace:
     """Return the trace in a graph of its own, node for node: more can be recorded there, and two copies
-    become the same program whatever was recorded in other copies."""
+    become the same program, independent of what is recorded in other copies."""
     graph = traced.graph.duplicate()
     nodes = graph.nodes
     outputs = tuple(
@@ -57,13 +57,13 @@ def replay(traced: Trace, graph: Graph, given: Mapping[str, Sequence[Scalar]]) -
         roots += [*loop.start.values(), *loop.result.values()]
     found: dict[int, Expression] = {}
     for node in live(roots):
-        found[node.index] = _copied(node, traced.graph, graph, found, given, arrays)
+        found[node.index] = _copy_node(node, traced.graph, graph, found, given, arrays)
     outer = graph.open_loops[-1].inner if graph.open_loops else graph.loops
-    outer.extend(_renamed(loop, names, found) for loop in traced.graph.loops)
+    outer.extend(_rename_loop(loop, names, found) for loop in traced.graph.loops)
     return [[_literal(found[value.index]) for value in output.values] for output in traced.outputs]
 
 
-def _copied(
+def _copy_node(
     node: Expression,
     source: Graph,
     graph: Graph,
@@ -95,14 +95,16 @@ def _arrays(loop: RecordedLoop, new: str) -> tuple[tuple[str, str], ...]:
     return (loop.name, new), (loop.end, f"{new} end")
 
 
-def _renamed(loop: RecordedLoop, names: Mapping[str, str], found: Mapping[int, Expression]) -> RecordedLoop:
+def _rename_loop(
+    loop: RecordedLoop, names: Mapping[str, str], found: Mapping[int, Expression]
+) -> RecordedLoop:
     return RecordedLoop(
         names[loop.name],
         loop.count,
         {place: found[node.index] for place, node in loop.start.items()},
         {place: found[node.index] for place, node in loop.result.items()},
         loop.until,
-        tuple(_renamed(inner, names, found) for inner in loop.inner),
+        tuple(_rename_loop(inner, names, found) for inner in loop.inner),
     )
 
 

@@ -1,4 +1,4 @@
-"""Rewriting at construction: what a rule is, and how a set of rules is looked up quickly.
+"""Rewriting at construction: rules, and sets of rules with fast dispatch.
 
 A `Rule` names an operation, the operations that its arguments must have (`"*"`: any), and a function of the
 arguments that returns an equal, cheaper expression, or None where a finer test fails. A rule is tried when
@@ -25,14 +25,16 @@ this module."""
 @final
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`op(args)` with `args[k].op` matching `pattern[k]` becomes `apply(*args)`, unless that is None."""
+    """A rewrite rule: `op(args)` with `args[k].op` matching `pattern[k]` becomes `apply(*args)` unless that
+    is None."""
 
     name: str
     op: str
     pattern: tuple[str, ...]
     apply: Apply
 
-    def mirrored(self) -> Rule:
+    def mirror(self) -> Rule:
+        """Return the rule with its two arguments exchanged."""
         apply = self.apply
         return Rule(self.name, self.op, self.pattern[::-1], lambda a, b: apply(b, a))
 
@@ -40,7 +42,8 @@ class Rule:
 @final
 @dataclass(frozen=True)
 class RuleSet:
-    """Rules in order of preference; `canonical_order` sorts the arguments of commutative operations."""
+    """A set of rules in order of preference; `canonical_order` sorts the arguments of commutative
+    operations."""
 
     name: str
     rules: tuple[Rule, ...]
@@ -48,21 +51,22 @@ class RuleSet:
     _tables: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def dispatch(self, op: str) -> Any:
-        """The functions to try, as `table[left.op][right.op]` for two arguments, else `table[first.op]`."""
+        """Return the functions to try, as `table[left.op][right.op]` for two arguments, else
+        `table[first.op]`."""
         if op not in self._tables:
             rules = [rule for rule in self.rules if rule.op == op]
             if op in COMMUTATIVE_OPS:
                 rules = [
                     item
                     for rule in rules
-                    for item in ([rule] if rule.pattern[0] == rule.pattern[1] else [rule, rule.mirrored()])
+                    for item in ([rule] if rule.pattern[0] == rule.pattern[1] else [rule, rule.mirror()])
                 ]
             self._tables[op] = _FirstLevel(op, rules)
         return self._tables[op]
 
 
 class _FirstLevel(dict[str, Any]):
-    """Rules by the operation of the first argument, selected when first asked for."""
+    """A table of rules by the operation of the first argument, filled on demand."""
 
     def __init__(self, op: str, rules: list[Rule]) -> None:
         self.op, self.rules = op, rules
@@ -77,7 +81,7 @@ class _FirstLevel(dict[str, Any]):
 
 
 class _SecondLevel(dict[str, Any]):
-    """Rules by the operation of the second argument."""
+    """A table of rules by the operation of the second argument, filled on demand."""
 
     def __init__(self, op: str, first: str, rules: list[Rule]) -> None:
         self.op, self.first, self.rules = op, first, rules
@@ -90,7 +94,7 @@ class _SecondLevel(dict[str, Any]):
 
 
 def _misuse(op: str, kinds: tuple[str, ...]) -> tuple[Apply, ...]:
-    """A function that raises, where a condition stands for a number or a number for a condition."""
+    """Return a function that raises, where a condition stands for a number or a number for a condition."""
     wants_condition = op in ("and", "or", "not", "select")
     wrong = [kind for kind in kinds if (kind in BOOLEAN_OPS) is not wants_condition]
     if not wrong:

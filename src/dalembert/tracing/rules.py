@@ -6,7 +6,7 @@ removal of dead code need no rule: a copy is the same node, and only live nodes 
 and constant terms are gathered; equal terms cancel. `NO_RULES` records what was written.
 
 No rule changes a finite result by more than the rounding of the terms involved, and none can cost more
-operations, whatever else uses its arguments: each replaces one operation by at most one.
+operations, even if its arguments have other uses: each replaces one operation by at most one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How large a program is, and how large one may be.
+"""The size of a program and its limits.
 
 Every operation costs time and memory to compile, whether a program is one statement or many. A program
 above the limit is refused before that is spent: while it is traced, once the graph has far more nodes than

@@ -53,7 +53,7 @@ _RESERVED: Final = frozenset({*_CALLS.values(), "fma", "i", "lookup"})
 
 
 def python_source(program: Program, *, name: str = "function") -> str:
-    """A Python function of the input arrays that returns the output arrays as lists of scalars.
+    """Return a Python function of the input arrays that returns the output arrays as lists of scalars.
 
     One output is returned bare, several as a tuple. Division is `/`, which raises on a float zero.
     """
@@ -100,7 +100,7 @@ def _target(store: IndexedStore) -> str:
 def _block(
     values: Sequence[Expression], targets: Sequence[str], indent: str, taken: set[str], used: set[str]
 ) -> list[str]:
-    """The lines that compute the values and then store them."""
+    """Return the lines that compute the values and then store them."""
     nodes = live(values)
     uses = Counter(item.index for node in nodes for item in node.args)
     uses.update(value.index for value in values)
@@ -126,7 +126,7 @@ def _block(
 
 
 def _write(node: Expression, text: dict[int, tuple[str, int]], used: set[str]) -> tuple[str, int]:
-    """A node in terms of its arguments' text, and the precedence of the result."""
+    """Return a node in terms of its arguments' text, and the precedence of the result."""
     if node.op == "constant":
         return _number(node.data)
     if node.op == "input":
@@ -171,7 +171,8 @@ def _address(address: Address) -> str:
 
 
 def _identifier(name: str) -> str:
-    """A name as a Python identifier: "upper.mass" is `upper_mass`; words in use elsewhere get a `_`."""
+    """Return a name as a Python identifier: "upper.mass" is `upper_mass`; words in use elsewhere get a
+    `_`."""
     word = re.sub(r"\W", "_", name)
     if not word.isidentifier():
         word = f"_{word}"
@@ -179,7 +180,7 @@ def _identifier(name: str) -> str:
 
 
 def _distinct(names: Sequence[str]) -> set[str]:
-    """The identifiers of the names; two names must not share one."""
+    """Return the identifiers of the names; two names must not share one."""
     taken: dict[str, str] = {}
     for name in names:
         other = taken.setdefault(_identifier(name), name)

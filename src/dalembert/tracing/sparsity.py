@@ -1,7 +1,7 @@
-"""Which elements of a program's outputs depend on which elements of its inputs, and what that saves.
+"""Sparsity of Jacobians: the input elements that each output element depends on, and column colouring.
 
 Sets of input elements are carried through the statements in place of numbers, as bit masks. Columns of a
-Jacobian that share no row can be had from one product with their sum: `coloured` puts them together.
+Jacobian that share no row can be computed by one product with their sum: `colour_columns` groups them.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dalembert.tracing.expression import Expression
 from dalembert.tracing.local_derivatives import CONSTANT_OPS
 from dalembert.tracing.program import Address, IndexedStore, Loop, Program, Straight
 
-__all__ = ["coloured", "dependence"]
+__all__ = ["colour_columns", "dependence"]
 
 
 def dependence(program: Program, arguments: Sequence[str]) -> dict[str, list[int]]:
-    """For each output the elements of the arguments that its elements depend on: bit k of a mask is element k
-    of the arguments, one after the other.
+    """Return, for each element of each output, a mask of the argument elements that it depends on: bit k is
+    element k of the concatenated arguments.
     """
     masks: dict[str, list[int]] = {
         spec.name: [0] * spec.size for spec in (*program.inputs, *program.outputs, *program.states)
@@ -37,8 +37,8 @@ def dependence(program: Program, arguments: Sequence[str]) -> dict[str, list[int
     return {spec.name: masks[spec.name] for spec in program.outputs}
 
 
-def coloured(rows: Sequence[int], columns: int) -> list[list[int]]:
-    """Columns in as few groups as a greedy choice finds, no two columns of a group with a row in common."""
+def colour_columns(rows: Sequence[int], columns: int) -> list[list[int]]:
+    """Group columns by greedy colouring, so that no two columns of a group share a row."""
     reached = [0] * columns
     for place, row in enumerate(rows):
         while row:
@@ -58,7 +58,7 @@ def coloured(rows: Sequence[int], columns: int) -> list[list[int]]:
 
 
 def _pass(program: Program, loop: Loop, masks: dict[str, list[int]]) -> None:
-    """Run a loop on sets."""
+    """Propagate dependence masks through a loop."""
     cases = []
     for number, case in enumerate(loop.cases):
         own = loop.own_iterations(program.tables, number)
@@ -92,7 +92,8 @@ def _pass(program: Program, loop: Loop, masks: dict[str, list[int]]) -> None:
 
 
 def _read(value: Expression) -> set[Address]:
-    """What a value depends on by a derivative: conditions and steps do not count."""
+    """Return the addresses that a value depends on through a nonzero derivative: conditions and `floor` have
+    none."""
     found: set[Address] = set()
     seen = {value.index}
     stack = [value]

@@ -1,9 +1,9 @@
-"""From a trace to the statements of a program: straight-line code, and between it the loops of the trace.
+"""The statements of a trace: straight-line code and, between it, the loops of the trace.
 
-The parts of `placement.py` become statements. What one part hands to others is kept in arrays "values k",
-each value once; constants and inputs need not be.
+The parts of `placement.py` become statements. Values that one part computes for others are stored in arrays
+"values k", each value once; constants and inputs need no storage.
 
-A loop with others inside becomes one `Loop` as well: its cases are the parts, taken in turn by a table, and
+A loop with inner loops becomes one `Loop` as well: its cases are the parts, selected in turn by a table, and
 the parts of an inner loop are skipped once all samples are done with it.
 """
 
@@ -26,7 +26,7 @@ from dalembert.tracing.program import ArraySpec, IndexedStore, Loop, Program, St
 __all__ = ["assemble"]
 
 VALUES: Final = "values {}"
-"""The array of what one part hands to others."""
+"""The array of the values that one part computes for others."""
 
 
 def assemble(
@@ -36,7 +36,7 @@ def assemble(
     stores: Sequence[Store],
     check: Expression | None,
 ) -> Program:
-    """The program that stores values of a trace in its outputs."""
+    """Return the program that stores values of a trace in its outputs."""
     graph.grant(sys.maxsize)  # parts have copies of the nodes: as many as the trace, which was bounded
     states: tuple[ArraySpec, ...] = ()
     statements: tuple[Statement, ...] = (Straight(tuple(stores)),)
@@ -68,17 +68,17 @@ class _Statements:
 
     def statements(self) -> Iterator[Statement]:
         yield self._straight(self.at.first[None])
-        for loop in self.at.used(self.at.graph.loops):
+        for loop in self.at.live_loops(self.at.graph.loops):
             yield self._loop(loop)
             yield self._straight(self.at.after[loop.name])
 
     def _straight(self, part: int) -> Straight:
-        return Straight(tuple(self._stored(part)))
+        return Straight(tuple(self._stores(part)))
 
     def _loop(self, loop: RecordedLoop) -> Loop:
-        """A loop and all that is inside it."""
+        """Return the statement of a loop, with its inner loops."""
         parts = range(self.at.first[loop.name], self.at.last[loop.name] + 1)
-        cases = {part: self._stored(part) for part in parts}
+        cases = {part: self._stores(part) for part in parts}
         used = [part for part in parts if cases[part]]
         order = [part for part in self._order(loop) if cases[part]]
         table = None
@@ -99,22 +99,23 @@ class _Statements:
         )
 
     def _order(self, loop: RecordedLoop) -> list[int]:
-        """The parts of a loop as they follow each other."""
+        """Return the parts of a loop in the order of their execution."""
         once = [self.at.first[loop.name]]
-        for inner in self.at.used(loop.inner):
+        for inner in self.at.live_loops(loop.inner):
             once += [*self._order(inner), self.at.after[inner.name]]
         return once * loop.count
 
     def _flag(self, loop: RecordedLoop | None, outer: RecordedLoop | None) -> Address | None:
-        """What tells that a sample is done with a loop or with one around it, inside the outer one."""
+        """Return the exit flag of a loop, or of the next loop around it inside `outer`, or None."""
         while loop is not None and loop is not outer:
             if loop.until is not None:
                 return Address.fixed(loop.name, loop.until)
             loop = self.at.owner[self.at.before[loop.name]]
         return None
 
-    def _stored(self, part: int) -> list[Store]:
-        """What a part stores: for other parts, to begin loops, to end its step, and as results."""
+    def _stores(self, part: int) -> list[Store]:
+        """Return the stores of a part: values for other parts, initial and final values of loops, and
+        results."""
         local = _Local(self.at, part)
         owner, kept = self.at.owner[part], self.at.kept[part]
         found = [
@@ -122,7 +123,7 @@ class _Statements:
             for node in self.at.inside[part]
             if node.index in kept
         ]
-        for loop in self.at.used(self.at.graph.loops if owner is None else owner.inner):
+        for loop in self.at.live_loops(self.at.graph.loops if owner is None else owner.inner):
             if self.at.before[loop.name] == part:
                 found += [
                     Store(loop.name, j, local(loop.start[j])) for j in sorted(self.at.wanted[loop.name])
@@ -151,15 +152,15 @@ class _Local:
             self._of(node)
 
     def __call__(self, node: Expression) -> Expression:
-        return self._of(self._at.resolved(node))
+        return self._of(self._at.resolve(node))
 
     def _of(self, node: Expression) -> Expression:
         found = self._known.get(node.index)
         if found is None:
-            found = self._known[node.index] = self._made(node)
+            found = self._known[node.index] = self._value(node)
         return found
 
-    def _made(self, node: Expression) -> Expression:
+    def _value(self, node: Expression) -> Expression:
         at, graph = self._at, self._at.graph
         own = at.place[node.index]
         if node.op == "load":
@@ -167,21 +168,22 @@ class _Local:
             return graph.load(Address.fixed(name, node.data.offset))
         if not node.args:
             return node
-        if own == self._part or at.is_made(node, self._part):
-            return self._computed(node)
+        if own == self._part or at.computes(node, self._part):
+            return self._compute(node)
         cell = Address.fixed(VALUES.format(own), at.kept[own][node.index])
         return from_cell(graph, cell, condition=is_condition(node))
 
-    def _computed(self, node: Expression) -> Expression:
-        """The operation here, on what this part has; a sum has its fused product to itself."""
+    def _compute(self, node: Expression) -> Expression:
+        """Return the operation on the values of this part, with a private copy of the product that a sum
+        fuses."""
         at = self._at
-        args = [at.resolved(item) for item in node.args]
+        args = [at.resolve(item) for item in node.args]
         place = at.fused.get(node.index)
         local = [self._own(x) if j == place else self._of(x) for j, x in enumerate(args)]
         return at.graph.copy(node, local)
 
     def _own(self, product: Expression) -> Expression:
-        args = [self._at.resolved(item) for item in product.args]
+        args = [self._at.resolve(item) for item in product.args]
         return self._at.graph.copy(
             product, [self._own(x) if product.op == "neg" else self._of(x) for x in args]
         )

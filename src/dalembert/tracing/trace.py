@@ -1,4 +1,4 @@
-"""Tracing: run a function once on symbols and keep the arithmetic that it does.
+"""Tracing: run a function once on symbols and record its arithmetic.
 
 The symbolic executor of Featherstone 2008 §10.4. Rewriting happens while the function runs.
 """
@@ -50,8 +50,8 @@ def trace(
     """
     graph = Graph(rules, share=share)
     arguments = [_symbols(graph, item.name, item.shape) for item in inputs]
-    with _uncollected():
-        result = _called(function, arguments)
+    with _garbage_collection_paused():
+        result = _call(function, arguments)
     parts, keys = _parts(result)
     if names is not None:
         if len(names) != len(parts):
@@ -62,8 +62,8 @@ def trace(
     return Trace(graph, tuple(inputs), tuple(outputs), refusal, _rebuilder(result))
 
 
-def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
-    """What the function returns; NumPy's functions, which know no symbols, are refused by name."""
+def _call(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    """Call the function; a NumPy function applied to symbols raises an error that names the remedy."""
     try:
         return function(*arguments)
     except TypeError as error:
@@ -106,7 +106,8 @@ class ArrayOutput:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """What a function does, as expressions; `rebuild` puts output arrays into the form that it returns."""
+    """A traced function as expressions; `rebuild` arranges output arrays in the form that the function
+    returns."""
 
     graph: Graph
     inputs: tuple[ArrayInput, ...]
@@ -120,7 +121,7 @@ class Trace:
         return tuple(value for output in self.outputs for value in output.values)
 
     def program(self) -> Program:
-        """The program: straight-line code, and the loops that the function recorded."""
+        """Return the program: straight-line code and the loops that the function recorded."""
         stores = tuple(
             Store(output.name, position, value)
             for output in self.outputs
@@ -136,8 +137,9 @@ class Trace:
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
-    """Pause the collector of cycles: nodes live as long as their graph, and visiting them costs a third."""
+def _garbage_collection_paused() -> Iterator[None]:
+    """Pause garbage collection: nodes live as long as their graph, and visiting them takes a third of the
+    time."""
     paused = gc.isenabled()
     gc.disable()
     try:
@@ -148,7 +150,7 @@ def _uncollected() -> Iterator[None]:
 
 
 def _symbols(graph: Graph, name: str, shape: tuple[int, ...], start: int = 0) -> Any:
-    """Nested lists of the elements of an input array."""
+    """Return the elements of an input array as nested lists."""
     if not shape:
         return graph.input(name, start)
     step = math.prod(shape[1:])
@@ -156,7 +158,7 @@ def _symbols(graph: Graph, name: str, shape: tuple[int, ...], start: int = 0) ->
 
 
 def _parts(result: Any) -> tuple[list[Any], list[str]]:
-    """The outputs that a returned value consists of, and names for them."""
+    """Return the outputs that a returned value consists of, and names for them."""
     if isinstance(result, Mapping | tuple) and not result:
         raise TracingError("a traced function returns one scalar, list or spatial value at least; got none")
     if isinstance(result, Mapping):

@@ -7,7 +7,7 @@ from tests.codegen.sample_programs import random_straight, straight, wide_output
 
 from dalembert.codegen import Rollout
 from dalembert.codegen.gpu import ARCHITECTURES, Layout, choices, default_layout, emit_gpu
-from dalembert.codegen.gpu.choice import most_alive, planned
+from dalembert.codegen.gpu.choice import max_live_values, planned_layout
 from dalembert.codegen.schedule import schedule
 from dalembert.tracing.graph import Graph
 
@@ -36,10 +36,10 @@ def test_values_alive_are_counted():
     total = values[0]
     for value in values[1:]:
         total = total + value * value
-    assert most_alive(schedule(values, fma=True)) == 0
-    assert most_alive(schedule([total], fma=True)) <= 3
+    assert max_live_values(schedule(values, fma=True)) == 0
+    assert max_live_values(schedule([total], fma=True)) <= 3
     # Forty values, the sum so far, and the sum that takes its place.
-    assert most_alive(schedule([total, *(value / total for value in values)], fma=True)) == 42
+    assert max_live_values(schedule([total, *(value / total for value in values)], fma=True)) == 42
 
 
 @pytest.mark.parametrize("bits", [32, 64])
@@ -57,7 +57,7 @@ def test_the_rule_fits_the_architecture(name, architecture, bits):
 def test_planned_blocks_share_a_processor(architecture, bits):
     """As many as planned fit: 65,536 registers, and memory with the kilobyte that each block costs."""
     for block, registers, blocks in ((64, 255, 4), (64, 168, 6), (64, 128, 8), (32, 255, 5), (128, 255, 1)):
-        layout = planned(architecture, bits, block=block, registers=registers, blocks=blocks)
+        layout = planned_layout(architecture, bits, block=block, registers=registers, blocks=blocks)
         assert blocks * (layout.shared + 1024) <= architecture.sm_bytes
         assert blocks * block * -(-registers // 8) * 8 <= 65_536
         assert layout.values * bits // 32 < registers

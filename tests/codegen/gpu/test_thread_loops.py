@@ -11,8 +11,8 @@ from dalembert import scalar
 from dalembert.codegen import compile_program, host_level
 from dalembert.codegen.gpu import host
 from dalembert.codegen.gpu.entry_points import host_module
-from dalembert.codegen.gpu.slots import CELLS, INTO, ThreadSlots
-from dalembert.codegen.gpu.unfinished import unfinished
+from dalembert.codegen.gpu.slots import FIRST_CELL, STORE_MARK, SpillSlots
+from dalembert.codegen.gpu.unfinished import without_exit_tests
 from dalembert.codegen.ir import LaneType, Writer
 from dalembert.codegen.target import LEVELS
 from dalembert.tracing.expression import live
@@ -95,17 +95,17 @@ def test_rounds_for_others_change_nothing(name, monkeypatch):
 
 
 def test_neighbours_come_together_unless_they_change_in_between():
-    slots, writer = ThreadSlots(LaneType(32, 1), 0, 0), Writer(LaneType(32, 1), fma=True, declared=set())
+    slots, writer = SpillSlots(LaneType(32, 1), 0, 0), Writer(LaneType(32, 1), fma=True, declared=set())
     state = slots.state(4)
     for k in (2, 0, 3, 1):
         state.load(writer, k)
     load = list(writer.lines)
     assert slots.place(0) == 0
-    wide = "\n".join(slots.resolved(load))
+    wide = "\n".join(slots.insert_addresses(load))
     assert wide.count("load <4 x float>") == 1
     assert wide.count("extractelement") == 4
-    for between in (f"%x {INTO}{CELLS}", "next:", "br label %next"):
-        apart = slots.resolved([load[0], between, load[1]])
+    for between in (f"%x {STORE_MARK}{FIRST_CELL}", "next:", "br label %next"):
+        apart = slots.insert_addresses([load[0], between, load[1]])
         assert not any("<4 x float>" in line for line in apart)
         assert sum("= load float" in line for line in apart) == 2
 
@@ -128,7 +128,7 @@ def test_the_warps_of_a_block_go_through_a_loop_together(name):
 
 def test_a_thread_inside_a_loop_does_not_ask_whether_it_is_done():
     (loop, _) = [item for item in program_of(newton).statements if isinstance(item, Loop)]
-    own = unfinished(loop)
+    own = without_exit_tests(loop)
 
     def asked(given):
         return [

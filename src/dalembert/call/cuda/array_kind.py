@@ -1,5 +1,5 @@
-"""What is asked of arrays on a GPU, whoever made them: where they are, on which stream, and new ones of the
-same kind."""
+"""The interface to arrays on a GPU of any library: their memory, their stream, and new arrays of the same
+kind."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class View:
     keep: object = None
 
     def rows(self, inner: int) -> tuple[int, int] | None:
-        """(address, bytes between rows) with the last `inner` axes as a row; None where that is not so.
+        """Return (address, bytes between rows) with the last `inner` axes as a row, or None if strides
+        differ.
 
         An array without batch axes, or with axes of length one alone, is one row for all: 0 bytes apart.
         """
@@ -48,7 +49,7 @@ class View:
 
 
 def contiguous_strides(shape: Sequence[int], size: int) -> tuple[int, ...]:
-    """Bytes between elements of a row-major array."""
+    """Return the bytes between elements of a row-major array along each axis."""
     strides = [size] * len(shape)
     for axis in range(len(shape) - 2, -1, -1):
         strides[axis] = strides[axis + 1] * max(shape[axis + 1], 1)
@@ -66,51 +67,51 @@ class ArrayKind(ABC):
 
     @abstractmethod
     def ordinal(self, array: Any) -> int:
-        """The number of the GPU on which an array is."""
+        """Return the number of the GPU on which an array is."""
 
     @abstractmethod
     def stream(self, ordinal: int, array: Any) -> int:
-        """The stream on which the caller works."""
+        """Return the stream on which the caller works."""
 
     @abstractmethod
     def view(self, name: str, array: Any, stream: int) -> View:
-        """Where an array is."""
+        """Return the memory of an array."""
 
     @abstractmethod
     def empty(self, shape: tuple[int, ...], dtype: str, ordinal: int, stream: int) -> Any:
-        """A new array, row-major, to be written on a stream."""
+        """Return a new row-major array, to be written on a stream."""
 
     @abstractmethod
     def spread(self, array: Any, shape: tuple[int, ...]) -> Any:
-        """A row-major copy with the values of an array repeated over a shape."""
+        """Return a row-major copy of an array broadcast to a shape."""
 
 
 class Arithmetic(ABC):
-    """What rollouts compute with arrays of a library beside their launch."""
+    """The array operations of a library that rollouts need beside their launch."""
 
     def is_watched(self, array: Any) -> bool:
-        """Whether the library records what is computed with an array, for gradients."""
+        """Return whether the library records operations on an array for gradients."""
         return False
 
     @abstractmethod
     def beside(self, values: npt.NDArray[Any], array: Any) -> Any:
-        """Numbers of the host as an array where another one is."""
+        """Copy numbers of the host to a new array on the device of `array`."""
 
     @abstractmethod
-    def expanded(self, array: Any, shape: tuple[int, ...]) -> Any:
-        """The values of an array repeated over a shape, in the same memory where the library can."""
+    def expand(self, array: Any, shape: tuple[int, ...]) -> Any:
+        """Return an array broadcast to a shape, as a view if the library can."""
 
     @abstractmethod
     def cast(self, array: Any, dtype: str) -> Any:
-        """An array of a float type with the same values."""
+        """Return the array converted to a float type."""
 
     @abstractmethod
     def where(self, condition: Any, first: Any, second: float) -> Any:
-        """An array with the values of another where a condition holds, a number elsewhere."""
+        """Return an array with the values of `first` where a condition holds, and `second` elsewhere."""
 
     @abstractmethod
-    def fetched(self, array: Any) -> npt.NDArray[Any]:
-        """A copy on the host; waits for it."""
+    def to_host(self, array: Any) -> npt.NDArray[Any]:
+        """Copy an array to the host and wait for it."""
 
 
 class ComputingKind(ArrayKind, Arithmetic):
@@ -118,22 +119,22 @@ class ComputingKind(ArrayKind, Arithmetic):
 
     @abstractmethod
     def holds(self, value: object) -> bool:
-        """Whether a value is such an array, on a GPU and of no class of its own."""
+        """Return whether a value is an array of this library on a GPU, and not of a subclass."""
 
     @abstractmethod
     def layout(self, array: Any) -> Hashable:
-        """Everything about an array on a GPU but its numbers and its address."""
+        """Return all properties of an array on a GPU but its numbers and its address."""
 
     @abstractmethod
     def address(self, array: Any) -> int:
-        """Where the numbers of an array are."""
+        """Return the address of the numbers of an array."""
 
     @abstractmethod
     def assign(self, target: Any, values: Any) -> None:
         """Write values, of the host or of the device, into an array."""
 
     def beside(self, values: npt.NDArray[Any], array: Any) -> Any:
-        """Numbers of the host as an array where another one is."""
+        """Copy numbers of the host to a new array on the device of `array`."""
         ordinal = self.ordinal(array)
         made = self.empty(values.shape, values.dtype.name, ordinal, self.stream(ordinal, array))
         self.assign(made, values)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from dalembert.call.cuda.array_kind import ArrayKind, ComputingKind, View, contiguous_strides
 from dalembert.call.cuda.device import device_of_address
 from dalembert.call.cuda.device_array import DeviceArray
-from dalembert.call.cuda.dlpack import exported
+from dalembert.call.cuda.dlpack import export_array
 from dalembert.errors import ArgumentError, DtypeError
 from dalembert.host.foreign_arrays import DLPACK_CUDA, is_cuda
 
@@ -45,8 +45,8 @@ class TorchTensors(ComputingKind):
         return type(value) is self._type and is_cuda(value) and self._as_it_lies(value)
 
     def _as_it_lies(self, array: Any) -> bool:
-        """Whether the numbers of a tensor are those in its memory: neither sparse, nor negated when they are
-        read (`x.conj().imag`), nor zeros without memory (tangents that PyTorch left away)."""
+        """Return whether the numbers of a tensor are those in its memory: neither sparse, nor lazily negated
+        (`x.conj().imag`), nor zeros without memory (tangents that PyTorch omits)."""
         return array.layout is self._strided and not (array.is_neg() or array._is_zerotensor())
 
     def is_watched(self, array: Any) -> bool:
@@ -84,10 +84,10 @@ class TorchTensors(ComputingKind):
     def spread(self, array: Any, shape: tuple[int, ...]) -> Any:
         return array.expand(shape).contiguous()
 
-    def fetched(self, array: Any) -> npt.NDArray[Any]:
+    def to_host(self, array: Any) -> npt.NDArray[Any]:
         return np.asarray(array.detach().cpu().numpy())
 
-    def expanded(self, array: Any, shape: tuple[int, ...]) -> Any:
+    def expand(self, array: Any, shape: tuple[int, ...]) -> Any:
         return array.expand(shape)
 
     def assign(self, target: Any, values: Any) -> None:
@@ -137,10 +137,10 @@ class CupyArrays(ComputingKind):
     def spread(self, array: Any, shape: tuple[int, ...]) -> Any:
         return self._cupy.ascontiguousarray(self._cupy.broadcast_to(array, shape))
 
-    def fetched(self, array: Any) -> npt.NDArray[Any]:
+    def to_host(self, array: Any) -> npt.NDArray[Any]:
         return np.asarray(self._cupy.asnumpy(array))
 
-    def expanded(self, array: Any, shape: tuple[int, ...]) -> Any:
+    def expand(self, array: Any, shape: tuple[int, ...]) -> Any:
         return self._cupy.broadcast_to(array, shape)
 
     def assign(self, target: Any, values: Any) -> None:
@@ -173,7 +173,7 @@ class OtherArrays(ArrayKind):
 
     def view(self, name: str, array: Any, stream: int) -> View:
         if not hasattr(array, "__cuda_array_interface__"):
-            tensor = exported(array, stream)
+            tensor = export_array(array, stream)
             size = tensor.bits // 8
             strides = tensor.strides or contiguous_strides(tensor.shape, 1)
             dtype = f"float{tensor.bits}" if tensor.code == 2 else f"DLPack type {tensor.code}"
@@ -197,7 +197,8 @@ class OtherArrays(ArrayKind):
 
 
 def kind_of(value: object) -> ArrayKind | None:
-    """The kind of an array on a GPU; None of anything else, and of JAX's: XLA launches on those."""
+    """Return the kind of an array on a GPU; None for other values, and for JAX arrays, on which XLA
+    launches."""
     if isinstance(value, np.ndarray | float | int | list | tuple) or value is None:
         return None
     for kind in type(value).__mro__:
@@ -215,7 +216,7 @@ def kind_of(value: object) -> ArrayKind | None:
 
 
 def torch_kind() -> ComputingKind:
-    """The kind of tensors; PyTorch must be loaded."""
+    """Return the kind of PyTorch tensors; PyTorch must be loaded."""
     return cast("ComputingKind", _kind(TorchTensors))
 
 

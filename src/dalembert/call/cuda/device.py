@@ -1,4 +1,4 @@
-"""One GPU: what it is, its memory, its streams."""
+"""A GPU: its properties, its memory, its streams."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KEPT_CONSTANTS: Final = 4096
 
 @functools.cache
 def device(ordinal: int = 0) -> Device:
-    """A GPU by its number among the visible ones."""
+    """Return a GPU by its number among the visible ones."""
     known = driver()
     if not 0 <= ordinal < known.device_count:
         raise DeviceError(f"there is no GPU {ordinal}; the driver shows {known.device_count}, from 0 on")
@@ -42,7 +42,7 @@ def device(ordinal: int = 0) -> Device:
 
 
 def device_of_address(address: int) -> int:
-    """The number of the GPU on which memory is."""
+    """Return the number of the GPU on which memory is."""
     return driver().integer("cuPointerGetAttribute", POINTER_DEVICE, address)
 
 
@@ -76,17 +76,17 @@ class Device:
         return f"<GPU {self.ordinal}: {self.name}, compute capability {major}.{minor}>"
 
     def current(self) -> AbstractContextManager[None]:
-        """Calls inside `with device.current():` go to this GPU."""
+        """Return a context manager that makes this GPU the current one."""
         return self.driver.context(self._context)
 
     def allocate(self, size: int, *, doing: str = "") -> int:
-        """The address of new memory; `release` gives it back."""
+        """Allocate memory and return its address; `release` frees it."""
         with self.current():
             what = doing or f"{self.name}: taking {size} bytes"
             return self.driver.handle("cuMemAlloc_v2", max(size, 1), doing=what)
 
     def release(self, address: int) -> None:
-        """Give memory back, after all that runs has ended."""
+        """Free memory, after all running work has ended."""
         with self.current():
             self.driver("cuMemFree_v2", address)
 
@@ -122,7 +122,7 @@ class Device:
 
     @contextmanager
     def cell(self) -> Iterator[int]:
-        """Eight bytes for one call that waits for what is written there."""
+        """Lend eight bytes to one call that waits for what is written there."""
         with self._lock:
             address = self._cells.pop() if self._cells else self.allocate(8)
         try:
@@ -132,14 +132,14 @@ class Device:
                 self._cells.append(address)
 
     def drop(self, loaded: Loaded) -> None:
-        """What a kernel had that is gone. Calls nothing, since this may be anywhere: in the collector of
-        garbage, while a graph is captured, at the end of the process."""
+        """Record the resources of a deleted kernel. Calls nothing of CUDA, since this may run anywhere:
+        during garbage collection, while a graph is captured, at the end of the process."""
         if not loaded.captured:
             self._dropped.append(loaded)
 
     def unload_dropped(self, stream: int) -> None:
-        """Give back what dropped kernels had, once the GPU has done all that it was given; not while a graph
-        is captured, of which that would be the end."""
+        """Free the resources of deleted kernels, once the GPU is idle; not while a graph is captured, which
+        that would abort."""
         if not self._dropped:
             return
         with self.current():
@@ -160,7 +160,7 @@ class Device:
             self.driver("cuStreamSynchronize", stream, doing=doing)
 
     def constant(self, array: npt.NDArray[Any], stream: int) -> int:
-        """The address of numbers of the host on the device: uploaded when they are first met, then kept.
+        """Return the address of numbers of the host on the device: uploaded on first use, then kept.
 
         A captured graph goes on reading what it read when it was captured, so that is never given back.
         """
@@ -178,7 +178,7 @@ class Device:
             return found.address
 
     def is_capturing(self, stream: int) -> bool:
-        """Whether what is launched on a stream goes into a graph."""
+        """Return whether launches on a stream are captured into a graph."""
         if stream in UNCAPTURED:
             return False
         found = ctypes.c_int()
@@ -193,7 +193,7 @@ class Device:
                 return
 
     def unread(self) -> int:
-        """Eight bytes that kernels may write and nobody reads."""
+        """Return the address of eight bytes that kernels may write and nobody reads."""
         if not self._unread:
             self._unread = self.allocate(8)
         return self._unread
@@ -201,7 +201,8 @@ class Device:
 
 @final
 class Loaded:
-    """What a kernel has on a GPU: its module and memory; `captured` once a graph may launch it again."""
+    """The resources of a kernel on a GPU: its module and memory; `captured` once a graph may launch it
+    again."""
 
     __slots__ = ("captured", "memory", "module")
 
@@ -234,7 +235,7 @@ class _Copy(ctypes.Structure):
 
     @classmethod
     def of(cls, target: tuple[int, int, int], source: tuple[int, int, int], width: int, rows: int) -> _Copy:
-        """From and to (memory type, address, bytes between rows)."""
+        """Return a copy between two places, each (memory type, address, bytes between rows)."""
         found = cls(width=width, height=rows)
         for side, (memory, address, pitch) in (("source", source), ("target", target)):
             setattr(found, f"{side}_memory", memory)

@@ -1,4 +1,5 @@
-"""An array on a GPU in memory of our own, for results of arguments whose library makes no new arrays."""
+"""An array on a GPU that this library allocates, for results of arguments whose library cannot make
+arrays."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ __all__ = ["DeviceArray"]
 
 @final
 class DeviceArray:
-    """Row-major numbers on a GPU; `numpy()` copies them to the host.
+    """A row-major array on a GPU; `numpy()` copies them to the host.
 
     PyTorch, CuPy, Numba and Warp take it without a copy: `torch.as_tensor(x, device="cuda")`,
     `cupy.asarray(x)`.
@@ -27,9 +28,9 @@ class DeviceArray:
     def __init__(
         self, address: int, shape: tuple[int, ...], dtype: str, ordinal: int, stream: int = 0
     ) -> None:
-        """An array at an address, which somebody else keeps; `empty` makes one of its own.
+        """Wrap memory at an address that another object owns; `empty` allocates memory.
 
-        `stream`: on which it is computed.
+        `stream`: the stream on which the array is computed.
         """
         self.stream = stream
         self.address = address
@@ -39,7 +40,7 @@ class DeviceArray:
 
     @classmethod
     def empty(cls, shape: tuple[int, ...], dtype: str, ordinal: int = 0, stream: int = 0) -> DeviceArray:
-        """New memory, not cleared."""
+        """Allocate an array without clearing it."""
         home = device(ordinal)
         address = home.allocate(math.prod(shape) * np.dtype(dtype).itemsize)
         found = cls(address, shape, dtype, ordinal, stream)
@@ -48,7 +49,7 @@ class DeviceArray:
 
     @classmethod
     def of(cls, array: npt.NDArray[Any], ordinal: int = 0) -> DeviceArray:
-        """A copy of an array of the host."""
+        """Copy an array of the host to the device."""
         found = cls.empty(array.shape, array.dtype.name, ordinal)
         device(ordinal).upload(found.address, np.ascontiguousarray(array))
         return found
@@ -78,7 +79,7 @@ class DeviceArray:
         }
 
     def numpy(self) -> npt.NDArray[Any]:
-        """A copy on the host, after all that was asked for before."""
+        """Copy the array to the host, after all earlier work on the stream."""
         found = np.empty(self.shape, self.dtype)
         if found.nbytes:
             device(self.ordinal).download(found, self.address, self.stream)

@@ -1,4 +1,4 @@
-"""Arrays on a GPU by DLPack: what a capsule says of them."""
+"""Arrays on a GPU through DLPack capsules."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ctypes
 from dataclasses import dataclass
 from typing import Any, Final, final
 
-__all__ = ["Exported", "exported"]
+__all__ = ["Exported", "export_array"]
 
 NAME: Final = b"dltensor"
 
@@ -34,7 +34,7 @@ class _Tensor(ctypes.Structure):
 @final
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """An array as its library exports it; strides are in elements, None of row-major arrays."""
+    """An array as its library exports it; strides are in elements, None for row-major arrays."""
 
     address: int
     shape: tuple[int, ...]
@@ -44,7 +44,7 @@ class Exported:
     capsule: object
 
 
-def exported(array: Any, stream: int) -> Exported:
+def export_array(array: Any, stream: int) -> Exported:
     """Ask a library for an array, ready on a stream."""
     capsule = array.__dlpack__(stream=stream or LEGACY_STREAM)
     pointer = ctypes.pythonapi.PyCapsule_GetPointer

@@ -1,4 +1,4 @@
-"""The CUDA driver, called directly: what comes with every NVIDIA GPU, and nothing else.
+"""Direct calls of the CUDA driver, which comes with every NVIDIA GPU.
 
 `libcuda` has a C interface that stays compatible from version to version, and the dozen functions needed here
 have been in it for a decade. So there is no package to install and no version to match with those of PyTorch,
@@ -21,8 +21,8 @@ __all__ = ["Driver", "driver", "load_library"]
 
 LIBRARY: Final = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 
-OLDEST: Final = 12000
-"""The oldest driver whose PTX our kernels are written in: CUDA 12.0."""
+MIN_DRIVER_VERSION: Final = 12000
+"""The oldest driver that accepts the PTX version of the kernels: CUDA 12.0."""
 
 SUCCESS, OUT_OF_MEMORY, NOT_INITIALIZED, NO_DEVICE, INVALID_CONTEXT = 0, 2, 3, 100, 201
 CAPTURE_ERRORS: Final = range(900, 909)
@@ -73,7 +73,7 @@ FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
 
 
 def load_library() -> Any:
-    """The driver's library, or an error that says what is missing."""
+    """Load the driver's library, or raise an error that says what is missing."""
     try:
         library = ctypes.CDLL(LIBRARY)
         for name, types in FUNCTIONS.items():
@@ -89,7 +89,7 @@ def load_library() -> Any:
 
 @functools.cache
 def driver() -> Driver:
-    """The driver of this process, initialised."""
+    """Return the initialised driver of this process."""
     return Driver(load_library())
 
 
@@ -114,10 +114,11 @@ class Driver:
                 'tells whether it works at all; device="cpu" needs none'
             )
         self.version = self.integer("cuDriverGetVersion")
-        if self.version < OLDEST:
+        if self.version < MIN_DRIVER_VERSION:
             raise DeviceError(
-                f"the NVIDIA driver knows CUDA {_dotted(self.version)}, but kernels need {_dotted(OLDEST)} "
-                'or later; update the driver, or compute with device="cpu"'
+                f"the NVIDIA driver knows CUDA {_version_text(self.version)}, but kernels need "
+                f"{_version_text(MIN_DRIVER_VERSION)} or later; update the driver, or compute with "
+                'device="cpu"'
             )
         self.device_count = self.integer("cuDeviceGetCount")
 
@@ -133,19 +134,19 @@ class Driver:
         return found
 
     def integer(self, name: str, *arguments: Any) -> int:
-        """What a function writes to its first argument, an `int`."""
+        """Call a function and return the `int` that it writes to its first argument."""
         found = ctypes.c_int()
         self(name, ctypes.byref(found), *arguments)
         return found.value
 
     def handle(self, name: str, *arguments: Any, doing: str = "") -> int:
-        """What a function writes to its first argument, a pointer or handle."""
+        """Call a function and return the pointer or handle that it writes to its first argument."""
         found = ctypes.c_void_p()
         self(name, ctypes.byref(found), *arguments, doing=doing)
         return found.value or 0
 
     def describe(self, status: int) -> str:
-        """The driver's own name and words for an error."""
+        """Return the driver's name and description of an error."""
         words = []
         for name in ("cuGetErrorName", "cuGetErrorString"):
             text = ctypes.c_char_p()
@@ -154,7 +155,7 @@ class Driver:
         return f"{words[0]}, {status}: {words[1]}"
 
     def fail(self, name: str, status: int, doing: str) -> None:
-        """Raise what fits a status."""
+        """Raise the error for a status."""
         place = f"{doing}: " if doing else ""
         fact = f"{place}{name} failed ({self.describe(status)})"
         if os.getpid() != self._process:
@@ -175,10 +176,10 @@ class Driver:
         """Make a context the current one of this thread, for a while."""
         current = ctypes.c_void_p()
         self("cuCtxGetCurrent", ctypes.byref(current))
-        return _NOTHING if current.value == wanted else self._pushed(wanted)
+        return _NOTHING if current.value == wanted else self._push_context(wanted)
 
     @contextmanager
-    def _pushed(self, wanted: int) -> Iterator[None]:
+    def _push_context(self, wanted: int) -> Iterator[None]:
         self("cuCtxPushCurrent_v2", wanted)
         try:
             yield
@@ -189,5 +190,5 @@ class Driver:
 _NOTHING: Final = nullcontext()
 
 
-def _dotted(version: int) -> str:
+def _version_text(version: int) -> str:
     return f"{version // 1000}.{version % 1000 // 10}"

@@ -74,19 +74,20 @@ class GpuKernel:
         renew_after_fork(self)
 
     def attribute(self, number: int) -> int:
-        """CU_FUNC_ATTRIBUTE_…: 4 registers a thread, 3 bytes of local memory a thread."""
+        """Return a CU_FUNC_ATTRIBUTE_…: 4 registers a thread, 3 bytes of local memory a thread."""
         with self.device.current():
             return self.device.driver.integer("cuFuncGetAttribute", number, self._function)
 
     def scratch_bytes(self, rows: int) -> int:
-        """Memory that a launch over so many rows needs for itself."""
+        """Return the bytes of scratch memory that a launch over so many rows needs."""
         return (
             self._blocks(rows) * self.info.block * self.info.scratch_bytes if self.info.scratch_bytes else 0
         )
 
     @contextmanager
     def kept_scratch(self, stream: int, rows: int) -> Iterator[int]:
-        """Such memory, kept for the next launch on the stream: for callers who cannot take any.
+        """Lend scratch memory that is kept for the next launch on the stream, for callers that cannot
+        allocate.
 
         Launch inside the `with`: until then no other thread exchanges it for more.
         """
@@ -104,12 +105,13 @@ class GpuKernel:
             yield address
 
     def note_capture(self, stream: int) -> None:
-        """A captured graph may launch a kernel at any time: it stays loaded, whoever drops it."""
+        """Mark a kernel that is captured: a graph may launch it at any time, so that it stays loaded."""
         loaded = self._loaded
         loaded.captured = loaded.captured or self.device.is_capturing(stream)
 
     def _blocks(self, rows: int) -> int:
-        """Blocks of a launch: for all rows, or as many as fill the GPU where a block takes several turns."""
+        """Return the blocks of a launch: for all rows, or as many as fill the GPU if each block takes
+        several."""
         blocks = -(-rows // self.info.samples)
         if self.info.scratch_bytes:
             return min(blocks, BLOCKS_A_PROCESSOR * self.device.processors)
@@ -117,8 +119,8 @@ class GpuKernel:
             raise ArgumentError(f"{self.name}: {rows} samples are too many for one launch")
         return blocks
 
-    def prepared(self, strides: Sequence[int], rows: int) -> PreparedLaunch:
-        """A launch over so many rows of arrays with these strides, at addresses that change."""
+    def prepare_launch(self, strides: Sequence[int], rows: int) -> PreparedLaunch:
+        """Prepare a launch over so many rows of arrays with these strides, at addresses that change."""
         return PreparedLaunch(self, strides, self._blocks(rows), rows)
 
     def launch(
@@ -170,7 +172,7 @@ class GpuKernel:
 
 @final
 class PreparedLaunch:
-    """A launch of which all is known but the addresses and the stream: as little to do as possible."""
+    """A launch of which all but the addresses and the stream is prepared."""
 
     def __init__(self, kernel: GpuKernel, strides: Sequence[int], blocks: int, rows: int) -> None:
         info = kernel.info

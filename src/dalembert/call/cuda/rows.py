@@ -118,7 +118,7 @@ def _view(device: Device, kind: ArrayKind, stream: int, item: ArrayArgument, val
 def buffer_rows(
     buffers: Sequence[Buffer], signature: Sequence[ArrayArgument], dtype: str
 ) -> list[tuple[int, int]]:
-    """(address, bytes between rows) of arguments in buffers, each for one sample or for all."""
+    """Return (address, bytes between rows) of arguments in buffers, each for one sample or for all."""
     size, inputs = np.dtype(dtype).itemsize, []
     for buffer, item in zip(buffers, signature, strict=True):
         many = any(n != 1 for n in buffer.shape[: len(buffer.shape) - len(item.shape)])
@@ -135,7 +135,7 @@ def result_rows(
     dtype: str,
     out: object,
 ) -> tuple[list[Any], list[tuple[int, int]]]:
-    """Arrays for the results, new ones or those of `out`, and their (address, bytes between rows)."""
+    """Return arrays for the results, new ones or those of `out`, and their (address, bytes between rows)."""
     given = [None] * len(results) if out is None else list(out) if isinstance(out, tuple | list) else [out]
     if len(given) != len(results):
         names = ", ".join(item.name for item in results)
@@ -185,7 +185,7 @@ def sharing(
     places: Sequence[tuple[int, int]],
     item: int,
 ) -> list[int]:
-    """The results, by number, whose memory is also that of an argument; an error where two results share."""
+    """Return the results, by number, that overlap an argument; raise an error if two results overlap."""
 
     def span(place: tuple[int, int], size: int) -> range:
         return range(place[0], place[0] + (rows.count - 1) * place[1] + size * item)

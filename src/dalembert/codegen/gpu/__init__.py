@@ -1,4 +1,4 @@
-"""Programs to kernels for NVIDIA GPUs: PTX through LLVM, from the same schedule as for the CPU."""
+"""Code generation for NVIDIA GPUs: PTX through LLVM, from the same schedule as for the CPU."""
 
 from dalembert.codegen.gpu.architectures import ARCHITECTURES, Architecture, from_capability
 from dalembert.codegen.gpu.assemble import Assembled, find_ptxas, ptx_of, ptxas

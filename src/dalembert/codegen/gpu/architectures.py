@@ -1,4 +1,4 @@
-"""Graphics processors to generate code for."""
+"""GPU architectures to generate code for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TRIPLE: Final = "nvptx64-nvidia-cuda"
 @final
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """`name` as the assembler knows it, `ptx` the version of the language its code is written in.
+    """A GPU architecture: `name` as the assembler knows it, `ptx` the PTX version of its code.
 
     `shared_bytes`: memory that a block may have for its own; `sm_bytes`: that of a whole processor, of
     which each block costs 1 kB more than it asks for.
@@ -47,7 +47,7 @@ ARCHITECTURES: Final[dict[str, Architecture]] = {
 
 
 def from_capability(major: int, minor: int) -> Architecture:
-    """The newest architecture whose code a device of compute capability `major`.`minor` runs."""
+    """Return the newest architecture whose code a device of compute capability `major`.`minor` runs."""
     fitting = [item for item in ARCHITECTURES.values() if item.capability <= (major, minor)]
     if not fitting:
         raise DeviceError(
@@ -57,7 +57,7 @@ def from_capability(major: int, minor: int) -> Architecture:
 
 
 def target_machine(architecture: Architecture) -> Any:
-    """LLVM's code generator for an architecture."""
+    """Return LLVM's code generator for an architecture."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     return llvm.Target.from_triple(TRIPLE).create_target_machine(

@@ -1,13 +1,13 @@
-"""Where the arrays of a program live while a GPU kernel runs.
+"""Memory spaces of a program's arrays in a GPU kernel.
 
     shared    a row of each sample in the block's shared memory: staged inputs and results, what a rollout
               carries, spill slots. All in one row of odd length.
-    gathered  results of one straight statement: each different number once in shared memory, in columns that
-              others have left where there are such, from where all elements, zeros and repeated ones too, are
-              written in the order of the row
+    gathered  results of one straight statement: each distinct value once in shared memory, in reused columns
+              where possible, from where all elements, zeros and repeated ones included, are written in the
+              order of the row
     direct    where the caller has them, in global memory
     local     the thread's own memory: small states
-    cells     states at fixed positions, element by element where slots are (`slots`)
+    cells     states at fixed positions, element by element among the spill slots (`slots`)
     scratch   global memory of the threads in flight, the 32 numbers of a warp side by side: states and
               carried values that find no room elsewhere
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from dalembert.codegen.gpu.layout import WARP, Layout
+from dalembert.codegen.gpu.layout import WARP_SIZE, Layout
 from dalembert.codegen.gpu.staging import Tile
 from dalembert.codegen.ir import LaneType, Writer
 from dalembert.codegen.memory import Place, Tables
@@ -36,7 +36,8 @@ LOCAL_BYTES: Final = 16 * 1024
 
 
 def gathered_columns(program: Program) -> int:
-    """Different numbers of the one large result of a straight program, zero among them; 0 without one."""
+    """Return the number of distinct values of the one large result of a straight program, zero included; 0
+    without such a result."""
     if len(program.statements) != 1 or not isinstance(program.statements[0], Straight):
         return 0
     large = [spec.name for spec in program.outputs if spec.size > STAGED_RESULTS]
@@ -48,7 +49,7 @@ def gathered_columns(program: Program) -> int:
 
 
 def _is_fixed(program: Program, name: str) -> bool:
-    """Whether all iterations of all loops use the same elements of a state."""
+    """Return whether all iterations of all loops use the same elements of a state."""
     for loop in program.statements:
         if isinstance(loop, Loop):
             for number, case in enumerate(loop.cases):
@@ -61,8 +62,8 @@ def _is_fixed(program: Program, name: str) -> bool:
 
 @final
 class Arrays:
-    """`shared` gives the column of an array in the samples' rows, `scratch` its first element there;
-    `gathered` names results; `width` columns are taken, of `most`."""
+    """The memory spaces of all arrays: `shared` gives the column of an array in the samples' rows, `scratch`
+    its first element there; `gathered` names results; `width` of `most` columns are taken."""
 
     def __init__(
         self, program: Program, rollout: Rollout | None, lane_type: LaneType, layout: Layout
@@ -86,7 +87,9 @@ class Arrays:
             self._give(spec, needed=spec.name in carried)
         self.inputs_end = self.width
         planned = layout.staged and rollout is None and layout.values is not None and layout.parts == 1
-        self.gathered = self._gathered(small=planned) if layout.staged and rollout is None else frozenset()
+        self.gathered = (
+            self._gathered_results(small=planned) if layout.staged and rollout is None else frozenset()
+        )
         for spec in program.outputs:
             small = layout.staged and spec.size <= STAGED_RESULTS
             if spec.name not in self.gathered and (spec.name in held or small):
@@ -102,8 +105,8 @@ class Arrays:
         self.base = {spec.name: f"%in{k}" for k, spec in enumerate(program.inputs)}
         self.base |= {spec.name: f"%out{k}" for k, spec in enumerate(program.outputs)}
 
-    def _gathered(self, *, small: bool) -> frozenset[str]:
-        """Results whose different numbers fit into shared memory: a large one, and `small` ones."""
+    def _gathered_results(self, *, small: bool) -> frozenset[str]:
+        """Return the results whose distinct values fit into shared memory: a large one, and `small` ones."""
         if len(self.program.statements) != 1 or not isinstance(self.program.statements[0], Straight):
             return frozenset()
         little = [spec for spec in self.program.outputs if spec.size <= STAGED_RESULTS]
@@ -116,7 +119,7 @@ class Arrays:
         return frozenset(names)
 
     def _give(self, spec: ArraySpec, *, needed: bool) -> None:
-        """Columns of shared memory if there is room, else scratch memory if it must be held."""
+        """Reserve columns of shared memory if there is room, else scratch memory if the array is `needed`."""
         if self.lean:
             self._scratch(spec)
         elif self.width + spec.size <= self.most:
@@ -130,17 +133,18 @@ class Arrays:
         self.scratch_elements += spec.size
 
     def is_direct(self, spec: ArraySpec) -> bool:
-        """Whether an array is used where the caller has it."""
+        """Return whether an array is accessed in the caller's memory."""
         own = spec.name in self.shared or spec.name in self.scratch or spec.name in self.local
         own = own or spec.name in self.cells
         return not own and spec.name not in self.gathered
 
     def tile(self, spec: ArraySpec, base: str) -> Tile:
-        """The block's rows of an array, whose first row is at `base`, and where a copy of it is."""
+        """Return the block's rows of an array, whose first row is at `base`, and the place of their copy."""
         return Tile(base, spec.size, self.shared.get(spec.name), self.scratch.get(spec.name))
 
     def places(self, writer: Writer) -> dict[str, Place]:
-        """The thread's own elements of every array, and the tables; uses %mine, %scratch.mine and %row."""
+        """Return the places of the thread's elements of every array, and of tables; uses %mine, %scratch.mine
+        and %row."""
         item = self.type.size
         places: dict[str, Place] = {}
         for spec in (*self.program.inputs, *self.program.outputs, *self.program.states):
@@ -150,8 +154,8 @@ class Arrays:
             if name in self.shared:
                 places[name] = Place(writer.address("%mine", self.shared[name] * item), item, item)
             elif name in self.scratch:
-                start = self.scratch[name] * WARP * item
-                places[name] = Place(writer.address("%scratch.mine", start), WARP * item, item)
+                start = self.scratch[name] * WARP_SIZE * item
+                places[name] = Place(writer.address("%scratch.mine", start), WARP_SIZE * item, item)
             elif name in self.local:
                 places[name] = Place(f"%local.{list(self.local).index(name)}", item, item)
             else:
@@ -166,7 +170,7 @@ class Arrays:
         return places
 
     def local_memory(self) -> list[str]:
-        """Lines that reserve the thread's own memory."""
+        """Return the lines that reserve the thread's local memory."""
         return [
             f"%local.{k} = alloca [{max(size, 1)} x {self.type.text}], align {self.type.size}"
             for k, size in enumerate(self.local.values())

@@ -1,4 +1,4 @@
-"""From a kernel's text to PTX, through LLVM alone, and to machine code where NVIDIA's assembler is."""
+"""Assembly: a kernel's text becomes PTX by LLVM, and machine code where NVIDIA's assembler is installed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Assembled:
 
 
 def ptx_of(source: GpuSource, architecture: Architecture | None = None) -> str:
-    """The PTX of a kernel."""
+    """Return the PTX of a kernel."""
     machine = target_machine(architecture or ARCHITECTURES[source.info.architecture])
     module = llvm.parse_assembly(gpu_module(source))
     module.data_layout = str(machine.target_data)
@@ -50,7 +50,7 @@ def ptx_of(source: GpuSource, architecture: Architecture | None = None) -> str:
 
 @functools.cache
 def find_ptxas() -> Path | None:
-    """NVIDIA's assembler: of the package nvidia-cuda-nvcc beside this Python, or on the path."""
+    """Find NVIDIA's assembler: in the package nvidia-cuda-nvcc beside this Python, or on the path."""
     for folder in map(Path, sys.path):
         found = sorted(folder.glob("nvidia/*/bin/ptxas"))
         if found:

@@ -13,9 +13,9 @@ from dalembert.codegen.gpu.layout import Layout
 from dalembert.codegen.gpu.nests import emit_nest, frequency
 from dalembert.codegen.gpu.pieces import Piece, Pieces
 from dalembert.codegen.gpu.single import call
-from dalembert.codegen.gpu.slots import ThreadSlots
+from dalembert.codegen.gpu.slots import SpillSlots
 from dalembert.codegen.gpu.stages import Team
-from dalembert.codegen.gpu.unfinished import unfinished
+from dalembert.codegen.gpu.unfinished import without_exit_tests
 from dalembert.codegen.gpu.workers import BARRIER, BEGIN, NEVER
 from dalembert.codegen.ir import Value, Writer
 from dalembert.codegen.memory import Place, without_zeros, zero_runs
@@ -29,14 +29,14 @@ from dalembert.tracing.program import Loop, Program, Straight
 
 __all__ = ["Compute"]
 
-UNBOUNDED: Final = 1_000_000
-"""Registers to plan with where the assembler is to spill."""
+UNLIMITED_REGISTERS: Final = 1_000_000
+"""Registers to plan with if the assembler is to spill."""
 
 
 @final
 class Compute:
-    """Writes the phase, or one for each piece of the results: then `phases`, the functions they call, and the
-    length of a sample's shared row.
+    """The writer of the phase, or of one phase for each piece of the results: `phases`, the functions that
+    they call, and the length of a sample's shared row.
 
     `begin` makes a writer at the start of a phase. `zeroed` are results whose rows another phase has filled
     with zeros. `gathered` gives the column of shared memory that holds each element of the result to be
@@ -62,14 +62,14 @@ class Compute:
         self.writer = writer = begin()
         self.sample = "%sample" if layout.parts > 1 else "%thread"
         self.gathered: dict[tuple[str, int], int] = {}
-        self.slots = ThreadSlots(writer.type, arrays.inputs_end, arrays.width)
+        self.slots = SpillSlots(writer.type, arrays.inputs_end, arrays.width)
         self.context = Context(
             writer=writer,
             places={},
             table_base="%tables",
             table_offsets=arrays.tables.offsets,
             table_lengths={name: len(table) for name, table in program.tables.items()},
-            registers=layout.values or UNBOUNDED,
+            registers=layout.values or UNLIMITED_REGISTERS,
             spills=self.slots,
             proceed=("%nonempty", NEVER),
             call=call,
@@ -86,12 +86,13 @@ class Compute:
         columns = self.slots.place(arrays.most)
         self.pitch = columns | 1 if columns else 0
         self.local_bytes = self.slots.local_bytes
-        self.phases = {name: self._finished(lines) for name, lines in written.items()}
-        self.workers = [self._finished(lines) for lines in self.workers]
+        self.phases = {name: self._insert_addresses(lines) for name, lines in written.items()}
+        self.workers = [self._insert_addresses(lines) for lines in self.workers]
         self.functions = self.context.functions
 
-    def _finished(self, lines: list[str]) -> list[str]:
-        """The lines of a phase with memory and slots filled in after the label it begins with."""
+    def _insert_addresses(self, lines: list[str]) -> list[str]:
+        """Return the lines of a phase with its memory and the addresses of slots inserted after the first
+        label."""
         if not lines:
             return []
         start = [
@@ -101,7 +102,7 @@ class Compute:
             f"%mine.at = mul i64 %mine.row, {self.pitch * self.writer.type.size}",
             "%mine = getelementptr i8, ptr %shared, i64 %mine.at",
         ]
-        return [lines[0], *start, *self.slots.resolved(lines[1:])]
+        return [lines[0], *start, *self.slots.insert_addresses(lines[1:])]
 
     def _open(self) -> None:
         writer = self.writer
@@ -121,7 +122,7 @@ class Compute:
         return self.writer.lines
 
     def _write(self) -> list[str]:
-        """All statements in one phase."""
+        """Write all statements in one phase."""
         writer, context = self.writer, self.context
         self._open()
         self._check()
@@ -133,18 +134,18 @@ class Compute:
                 sources = emit_straight(
                     context,
                     without_zeros(statement, self.zeroed),
-                    delivered=self.arrays.gathered,
+                    unstored=self.arrays.gathered,
                     offsets={},
                     spill_offset=0,
-                    meanwhile=barriers,
+                    interleaved=barriers,
                 )
                 if self.arrays.gathered:
-                    self._gather(*self._kept(sources))
+                    self._gather(*self._keep_results(sources))
             else:
                 emit_nest(
                     context,
                     self.program,
-                    unfinished(statement),
+                    without_exit_tests(statement),
                     together=self.layout.barriers > 0,
                 )
                 self.slots.weight = 1
@@ -155,7 +156,8 @@ class Compute:
         self.slots.weight = frequency(loop, case)
 
     def _write_workers(self) -> dict[str, list[str]]:
-        """The code of each worker, where several threads compute a sample; the phase itself is empty then."""
+        """Write the code of each worker, if several threads compute a sample; the phase itself is then
+        empty."""
         if self.layout.parts == 1:
             return {}
         statement = self.program.statements[0]
@@ -195,7 +197,7 @@ class Compute:
         return {"compute": []}
 
     def _write_pieces(self) -> dict[str, list[str]] | None:
-        """One phase for each piece, where results have to be cut; None where they need not or cannot be."""
+        """Write one phase for each piece if results are divided; None if they need not or cannot be."""
         work = Pieces.of(self.program, self.arrays) if self.layout.values is not None else None
         if work is None or self.rollout is not None:
             return None
@@ -231,7 +233,7 @@ class Compute:
         writer, context, item = self.writer, self.context, self.writer.type.size
         area = Place(writer.address("%mine", work.area * item), item, item)
 
-        def deliver(node: int, value: Value) -> None:
+        def store_result(node: int, value: Value) -> None:
             if instructions.ops[node] == "copy":
                 array, position = instructions.data[node]
                 if array == piece.array:
@@ -248,7 +250,7 @@ class Compute:
             instructions,
             Plan(steps, 0, {}),
             fetch=fetch,
-            computed=deliver,
+            store_result=store_result,
             spills=context.spills,
             proceed=context.proceed,
             look_up=context.look_up,
@@ -264,7 +266,7 @@ class Compute:
                     context.places[array].store(writer, writer.constant(number), position)
 
     def _homes(self, instructions: Instructions) -> dict[int, int]:
-        """Slots of staged inputs, whose columns are free after their last use."""
+        """Return the slots of staged inputs, whose columns are free after their last use."""
         if self.layout.values is None or len(self.program.statements) != 1:
             return {}
         constant = set()
@@ -280,7 +282,7 @@ class Compute:
         }
 
     def _check(self) -> None:
-        """Note the row if it is refused. It is computed all the same."""
+        """Record a rejected row. It is computed all the same."""
         writer, check = self.writer, self.program.check
         if check is None:
             return
@@ -300,7 +302,7 @@ class Compute:
         writer.begin(accepted)
 
     def _clear(self) -> None:
-        """Zero what is read or delivered without having been written."""
+        """Zero the elements that are read or output without having been written."""
         for name, runs in zero_runs(self.program).items():
             if name in self.zeroed or name in self.arrays.gathered:
                 continue
@@ -310,7 +312,8 @@ class Compute:
     def _gather(
         self, columns: Mapping[tuple[str, int], int], numbers: Mapping[tuple[str, int], float]
     ) -> None:
-        """Note where each element of the results is; constants have columns, zero for what is not stored."""
+        """Record the column of each element of the results; constants have columns, elements not stored are
+        zero."""
         constants: dict[float, int] = {}
         for spec in self.program.outputs:
             if spec.name not in self.arrays.gathered:
@@ -325,10 +328,11 @@ class Compute:
                     constants[number] = self.slots.constant(self.writer, number)
                 self.gathered[place] = constants[number]
 
-    def _kept(
+    def _keep_results(
         self, sources: Mapping[tuple[str, int], Source]
     ) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], float]]:
-        """Columns of computed elements of the results, and numbers of the others."""
+        """Keep the computed elements of the results in shared memory; return their columns, and the
+        constants."""
         size = self.writer.type.size
         numbers = {place: found.constant for place, found in sources.items() if found.constant is not None}
         slots = {place: found.offset // size for place, found in sources.items() if place not in numbers}
@@ -336,7 +340,7 @@ class Compute:
         return {place: self.slots.kept_column(slot) for place, slot in slots.items()}, numbers
 
     def _carry(self) -> None:
-        """What the step gave becomes what the next one takes."""
+        """Copy the results of the step to the carried inputs of the next one."""
         if self.rollout is None:
             return
         for name, number in self.rollout.carried:

@@ -1,8 +1,8 @@
-"""Numbers of double precision in constant memory.
+"""Double-precision constants in constant memory.
 
-An instruction of a GPU holds a constant of 32 bits. Other numbers would be put together from halves by two
-more instructions at every use, a quarter of the code of a humanoid's forward dynamics. From constant memory
-they take one.
+A GPU instruction has an immediate operand of 32 bits. Other constants would be assembled from halves by two
+more instructions at every use, a quarter of the code of a humanoid's forward dynamics. A load from constant
+memory takes one.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Final, final
 __all__ = ["ConstantMemory"]
 
 NAME: Final = "@numbers"
-MOST: Final = 7000
-"""Numbers that fit: constant memory has 64 kB."""
+MAX_CONSTANTS: Final = 7000
+"""Constants that fit: constant memory has 64 kB."""
 
 _NUMBER: Final = re.compile(r"0x[0-9A-F]{16}")
 _ARITHMETIC: Final = re.compile(r"= (?:f(?:add|sub|mul|div) double |call double @llvm\.fma\.f64\()")
@@ -22,14 +22,14 @@ _ARITHMETIC: Final = re.compile(r"= (?:f(?:add|sub|mul|div) double |call double 
 
 @final
 class ConstantMemory:
-    """Collects the numbers of lines that it goes over."""
+    """The constants collected from lines of LLVM text."""
 
     def __init__(self) -> None:
         self.places: dict[str, int] = {}
 
-    def replaced(self, lines: list[str]) -> list[str]:
-        """The lines, with operands of arithmetic loaded from constant memory where they have more bits than
-        an instruction holds."""
+    def load_constants(self, lines: list[str]) -> list[str]:
+        """Return the lines with arithmetic operands loaded from constant memory if they have more bits than
+        an immediate operand."""
         found: list[str] = []
         for line in lines:
             if _ARITHMETIC.search(line):
@@ -38,7 +38,7 @@ class ConstantMemory:
         return found
 
     def _load(self, number: str, lines: list[str]) -> str:
-        if number.endswith("00000000") or (number not in self.places and len(self.places) >= MOST):
+        if number.endswith("00000000") or (number not in self.places and len(self.places) >= MAX_CONSTANTS):
             return number
         place = self.places.setdefault(number, len(self.places))
         name = f"%number.{len(lines)}"
@@ -47,7 +47,8 @@ class ConstantMemory:
         return name
 
     def definition(self) -> list[str]:
-        """The memory. It is no constant to LLVM, which would put the numbers back into the instructions."""
+        """Return the definition of the memory. LLVM does not know it as constant, or it would fold the
+        loads."""
         if not self.places:
             return []
         numbers = ", ".join(f"double {number}" for number in self.places)

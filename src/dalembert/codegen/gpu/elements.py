@@ -10,15 +10,15 @@ from dalembert.codegen.memory import Place
 
 __all__ = ["copy", "fill"]
 
-UNROLLED: Final = 512
-"""Elements up to which a copy is straight-line code."""
+MAX_UNROLLED_ELEMENTS: Final = 512
+"""Elements up to which a copy is unrolled."""
 
-TOGETHER: Final = 16
-"""Loads of a copy under way at once."""
+LOADS_IN_FLIGHT: Final = 16
+"""Loads of a copy that are in flight at once."""
 
 
 def fill(writer: Writer, place: Place, start: int, stop: int) -> None:
-    """Zeros from `start` to `stop`."""
+    """Fill the elements from `start` to `stop` with zeros."""
     zero = writer.constant(0.0)
     if place.scattered or stop - start <= 8:
         for position in range(start, stop):
@@ -28,17 +28,17 @@ def fill(writer: Writer, place: Place, start: int, stop: int) -> None:
 
 
 def copy(writer: Writer, source: Place, target: Place, size: int) -> None:
-    """The first `size` elements of one array into another."""
+    """Copy the first `size` elements of one array into another."""
 
     def move(at: Value) -> None:
         place = writer.let(f"mul i64 {at}, {source.item}")
         _put(writer, target, at, writer.load(source.base, place, source.align))
 
-    if size > UNROLLED:
+    if size > MAX_UNROLLED_ELEMENTS:
         _each(writer, 0, size, move)
         return
-    for start in range(0, size, TOGETHER):
-        positions = range(start, min(start + TOGETHER, size))
+    for start in range(0, size, LOADS_IN_FLIGHT):
+        positions = range(start, min(start + LOADS_IN_FLIGHT, size))
         values = [source.load(writer, position) for position in positions]
         for position, value in zip(positions, values):
             target.store(writer, value, position)

@@ -1,4 +1,4 @@
-"""A program as the text of a GPU kernel, from the same schedule as the CPU's: one thread a sample, or four.
+"""A program as the text of a GPU kernel, from the same schedule as the CPU's: one thread per sample, or four.
 
     dalembert_kernel(ptr in_0, i64 stride_0, …, ptr out_0, i64 stride_0, …, i64 rows, ptr tables, ptr refused,
                      [ptr scratch,]
@@ -33,7 +33,7 @@ from dalembert.codegen.gpu.arrays import Arrays
 from dalembert.codegen.gpu.choice import default_layout
 from dalembert.codegen.gpu.compute import Compute
 from dalembert.codegen.gpu.constants import ConstantMemory
-from dalembert.codegen.gpu.layout import WARP, Layout
+from dalembert.codegen.gpu.layout import WARP_SIZE, Layout
 from dalembert.codegen.gpu.source import GpuInfo, GpuSource
 from dalembert.codegen.gpu.staging import Tile, copy_rows, gather_rows, zero_rows
 from dalembert.codegen.ir import LaneType, Writer
@@ -134,7 +134,7 @@ class _Kernel:
         return tuple(texts)
 
     def _sparse(self, spec: ArraySpec) -> bool:
-        """Whether a result has elements that are zero by structure, or that must start at zero."""
+        """Return whether a result has structural zeros, or elements that must start at zero."""
         zeros = any(
             store.array == spec.name and store.value.op == "constant" and store.value.data == 0.0
             for statement in self.program.statements
@@ -168,8 +168,8 @@ class _Kernel:
         workers = tuple(map(tuple, compute.workers))
         if self.type.bits == 64:
             numbers = ConstantMemory()
-            text = numbers.replaced(text)
-            workers = tuple(tuple(numbers.replaced(list(lines))) for lines in workers)
+            text = numbers.load_constants(text)
+            workers = tuple(tuple(numbers.load_constants(list(lines))) for lines in workers)
             self.globals += numbers.definition()
         text = [*self.globals, *text]
         text.append('!0 = !{!"branch_weights", i32 1, i32 1000000}')
@@ -199,7 +199,7 @@ class _Kernel:
         )
 
     def _writer(self) -> Writer:
-        """A writer at the start of a phase, where %first is the block's first row and %count its rows."""
+        """Return a writer at the start of a phase; %first is the block's first row and %count its rows."""
         writer, block = Writer(self.type, fma=True, declared=self.declared), self.layout.samples
         writer.begin("entry")
         writer.line("%block.wide = zext i32 %block to i64")
@@ -214,10 +214,10 @@ class _Kernel:
             writer.line("%home.wide = zext i32 %home to i64")
             writer.line(f"%home.at = mul i64 %home.wide, {block * length}")
             writer.line("%scratch.block = getelementptr i8, ptr %scratch, i64 %home.at")
-            writer.line(f"%warp = udiv i32 %thread, {WARP}")
-            writer.line(f"%lane = and i32 %thread, {WARP - 1}")
+            writer.line(f"%warp = udiv i32 %thread, {WARP_SIZE}")
+            writer.line(f"%lane = and i32 %thread, {WARP_SIZE - 1}")
             writer.line("%warp.wide = zext i32 %warp to i64")
-            writer.line(f"%warp.at = mul i64 %warp.wide, {WARP * length}")
+            writer.line(f"%warp.at = mul i64 %warp.wide, {WARP_SIZE * length}")
             writer.line("%scratch.warp = getelementptr i8, ptr %scratch.block, i64 %warp.at")
             writer.line("%lane.wide = zext i32 %lane to i64")
             writer.line(f"%lane.at = mul i64 %lane.wide, {self.type.size}")
@@ -316,7 +316,7 @@ class _Kernel:
             )
 
     def _store_own(self, writer: Writer, base: str, value: str) -> None:
-        """A 64-bit integer for the thread's own row."""
+        """Store a 64-bit integer for the thread's own row."""
         inside, outside = writer.label(), writer.label()
         writer.line(f"br i1 {writer.let('icmp ult i32 %thread, %count')}, label %{inside}, label %{outside}")
         writer.begin(inside)
@@ -327,7 +327,7 @@ class _Kernel:
         writer.begin(outside)
 
     def _definitions(self, functions: set[str]) -> str:
-        """The elementary functions: inlined, but for what huge arguments call."""
+        """Return the elementary functions, inlined except the paths for huge arguments."""
         near, far = "alwaysinline nounwind", "noinline nounwind cold"
         wide = (
             functions if self.type.bits == 64 else {name for name in functions if single.needs_double(name)}

@@ -19,7 +19,7 @@ from dalembert.codegen.gpu.architectures import TRIPLE
 from dalembert.codegen.gpu.emit import PHASE_PARAMETERS
 from dalembert.codegen.gpu.quotients import without_branches
 from dalembert.codegen.gpu.source import GpuSource
-from dalembert.codegen.gpu.workers import dispatched, stage_by_stage
+from dalembert.codegen.gpu.workers import dispatch_phase, stage_by_stage
 from dalembert.codegen.target import KERNEL_NAME, target_for
 
 __all__ = ["HOST_NAME", "gpu_module", "host_module"]
@@ -36,7 +36,7 @@ REGISTERS: Final = {
 
 
 def gpu_module(source: GpuSource) -> str:
-    """The module of a kernel for the GPU."""
+    """Return the module of a kernel for the GPU."""
     layout = source.info.layout
     attributes = [f'"nvvm.maxntid"="{layout.block}"']
     if layout.registers is not None:
@@ -65,7 +65,7 @@ def gpu_module(source: GpuSource) -> str:
 
     walk.write(phase, begin, alone=alone)
     kernel = [item.replace("ptr %", "ptr addrspace(1) %global.") for item in source.parameters]
-    text = "\n".join([source.text, *dispatched(source, PHASE_PARAMETERS)])
+    text = "\n".join([source.text, *dispatch_phase(source, PHASE_PARAMETERS)])
     declared = source.declared
     if source.info.bits == 32:
         text = without_branches(text)
@@ -92,12 +92,13 @@ def gpu_module(source: GpuSource) -> str:
 
 
 def host_module(source: GpuSource) -> str:
-    """The same phases for this machine: the kernel's parameters, then the grid, shared and local memory."""
+    """Return the same phases for this machine: the kernel's parameters, then the grid, shared and local
+    memory."""
     stages, count, local_bytes = stage_by_stage(source, PHASE_PARAMETERS)
     walk = _Walk(source)
 
-    def numbered(arguments: str, number: int) -> str:
-        """The thread's own number and memory, in the loop of a phase."""
+    def number_thread(arguments: str, number: int) -> str:
+        """Insert the thread's number and memory, in the loop of a phase."""
         for name in ("i32 %thread", "ptr %local"):
             arguments = arguments.replace(name, f"{name}{number}")
         return arguments
@@ -111,7 +112,7 @@ def host_module(source: GpuSource) -> str:
             f"%wide{number} = zext i32 %thread{number} to i64",
             f"%at{number} = mul i64 %wide{number}, {local_bytes}",
             f"%local{number} = getelementptr i8, ptr %locals, i64 %at{number}",
-            f"call void @{name}({numbered(arguments, number)})",
+            f"call void @{name}({number_thread(arguments, number)})",
             f"%next{number} = add i32 %thread{number}, 1",
             f"%more{number} = icmp ult i32 %next{number}, {source.info.block}",
             f"br i1 %more{number}, label %phase{number}, label %done{number}",
@@ -149,7 +150,8 @@ def host_module(source: GpuSource) -> str:
 
 @final
 class _Walk:
-    """Writes the order of the phases; `label` is the basic block written to, `done` counts the phases."""
+    """The writer of the sequence of phases; `label` is the basic block written to, `done` counts the
+    phases."""
 
     def __init__(self, source: GpuSource) -> None:
         self.source = source
@@ -159,8 +161,8 @@ class _Walk:
         self.done = 0
 
     def write(self, phase: Callable[[str, str], None], begin: list[str], *, alone: bool) -> None:
-        """`phase` runs one, `begin` are lines before the first; `alone`: a block of the grid has one block of
-        rows."""
+        """Write the phases in order: `phase` writes one, `begin` are lines before the first; `alone`: a block
+        of the grid has one block of rows."""
         given = ", ".join((*self.source.parameters, *PHASE_PARAMETERS))
 
         def run(name: str, *, now: str = "0", written: str = "0") -> None:

@@ -15,7 +15,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from dalembert.codegen.gpu.entry_points import HOST_NAME, host_module
-from dalembert.codegen.gpu.slots import WIDE
+from dalembert.codegen.gpu.slots import VECTOR_LOAD_BYTES
 from dalembert.codegen.gpu.source import GpuSource
 from dalembert.codegen.gpu.workers import stage_by_stage
 from dalembert.codegen.target import target_for, target_machine
@@ -23,8 +23,8 @@ from dalembert.errors import CompileError
 
 __all__ = ["HostKernel"]
 
-BEHIND: Final = 4096
-"""Numbers behind the shared memory that must stay as they are."""
+GUARD_NUMBERS: Final = 4096
+"""Float64 numbers behind the shared memory that must not change: they detect writes out of bounds."""
 
 
 @final
@@ -46,10 +46,10 @@ class HostKernel:
     def launch(self, arguments: Sequence[int], grid: int) -> None:
         """Run a grid; `arguments` are the addresses and numbers of the kernel's parameters in order."""
         size = self.source.info.shared_bytes
-        shared = np.full(size // 8 + BEHIND, np.nan)
+        shared = np.full(size // 8 + GUARD_NUMBERS, np.nan)
         before = shared.tobytes()[size:]
         local = np.full(self.source.info.block * self.local_bytes // 8 + 2, np.nan)
-        aligned = -(-local.ctypes.data // WIDE) * WIDE
+        aligned = -(-local.ctypes.data // VECTOR_LOAD_BYTES) * VECTOR_LOAD_BYTES
         self.function(*arguments, grid, shared.ctypes.data, aligned)
         if shared.tobytes()[size:] != before:
             raise CompileError(f"the kernel writes behind the {size} bytes of its shared memory")

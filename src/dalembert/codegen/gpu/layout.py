@@ -1,9 +1,9 @@
-"""What is chosen for a kernel beside its arithmetic: threads, registers, memory.
+"""Launch layouts: threads, registers and memory of a kernel.
 
-The assembler allots registers. Ours are the order of the instructions and where values go that find no
-register: with `values`, as many are planned to be in registers as that, by Belady's rule, and the others
-have slots in the block's shared memory as far as `shared` reaches, then in the thread's local memory. Without
-`values` the assembler spills as it likes, always to local memory.
+The assembler allocates registers. This library chooses the order of the instructions and the place of spilled
+values: with `values`, so many values are planned to be in registers, by Belady's rule, and the others have
+slots in the block's shared memory up to `shared` bytes, then in the thread's local memory. Without `values`
+the assembler spills, always to local memory.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from dalembert.errors import ArgumentError
 
 __all__ = ["Layout"]
 
-WARP = 32
-MOST_THREADS = 1024
+WARP_SIZE = 32
+MAX_BLOCK_THREADS = 1024
+"""Threads of a warp, and of a block at most, on every CUDA architecture."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a kernel uses a processor.
+    """The launch layout of a kernel.
 
     `block`: threads. `parts`: threads a sample; the warps of a block then have different parts of the
     arithmetic (`stages.py`). `registers`: the most a thread may have; None leaves it to the assembler.
@@ -42,13 +43,14 @@ class Layout:
     parts: int = 1
 
     def __post_init__(self) -> None:
-        if not (WARP <= self.block <= MOST_THREADS and self.block % WARP == 0):
+        if not (WARP_SIZE <= self.block <= MAX_BLOCK_THREADS and self.block % WARP_SIZE == 0):
             raise ArgumentError(
-                f"block={self.block}: expected a multiple of {WARP} from {WARP} to {MOST_THREADS}"
+                f"block={self.block}: expected a multiple of {WARP_SIZE} "
+                f"from {WARP_SIZE} to {MAX_BLOCK_THREADS}"
             )
-        if self.parts < 1 or self.samples % WARP or self.samples * self.parts != self.block:
+        if self.parts < 1 or self.samples % WARP_SIZE or self.samples * self.parts != self.block:
             raise ArgumentError(
-                f"parts={self.parts}: expected to divide the {self.block // WARP} warps of a block"
+                f"parts={self.parts}: expected to divide the {self.block // WARP_SIZE} warps of a block"
             )
         if self.registers is not None and not 24 <= self.registers <= 255:
             raise ArgumentError(f"registers={self.registers}: expected 24 to 255, or None")

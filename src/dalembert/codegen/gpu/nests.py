@@ -1,12 +1,12 @@
-"""Loops with loops inside, as such.
+"""Nested loops of a GPU thread.
 
-A `Loop` with others inside is one sequence of parts, by a table: a b b b c, a b b b c, … A thread that goes
-by the table asks for each part which it is and whether it is to be left out. Where the sequence is a repeated
-one of single parts and repeated parts, it is written as two loops instead.
+A `Loop` with inner loops is one sequence of parts, by a table: a b b b c, a b b b c, … A thread that follows
+the table must find for each part its number and whether to skip it. If the sequence is a repetition of single
+parts and repeated parts, it is written as two nested loops instead.
 
-The code of such loops is larger than the instruction caches. Warps that run it each at its own time fetch it
-each for itself, and wait for that alone; `together` the warps of a block begin each part at the same time,
-and take another round as long as one of them needs it. A thread whose sample is done takes no part in it.
+The code of such loops is larger than the instruction caches. Warps that run it at different times fetch it
+separately and stall on that; `together` the warps of a block begin each part at the same time, and run
+another iteration as long as one of them needs it. A thread whose sample is done is idle in it.
 """
 
 from __future__ import annotations
@@ -22,22 +22,26 @@ from dalembert.tracing.program import Address, Loop, Program
 
 __all__ = ["emit_nest", "frequency"]
 
-ITERATION: Final = 9
-"""How often the code of a loop is thought to run."""
+ESTIMATED_ITERATIONS: Final = 9
+"""The estimated number of iterations of a loop, for the choice of the most used slots."""
 
-TRIAL: Final = 20
-"""How often that of a loop inside another is."""
+ESTIMATED_INNER_ITERATIONS: Final = 20
+"""The estimated number of runs of the code of an inner loop."""
 
 Runs = list[tuple[int, int]]
 
 
 def frequency(loop: Loop, case: int) -> int:
-    """How often a case is thought to run; -1: what is done before an inner loop."""
-    return TRIAL if case >= 0 and loop.skips and loop.skips[case] is not None else ITERATION
+    """Return the estimated number of runs of a case; -1: the code before an inner loop."""
+    return (
+        ESTIMATED_INNER_ITERATIONS
+        if case >= 0 and loop.skips and loop.skips[case] is not None
+        else ESTIMATED_ITERATIONS
+    )
 
 
 def emit_nest(context: Context, program: Program, loop: Loop, *, together: bool = False) -> None:
-    """Write a loop, and those inside it."""
+    """Write a loop and its inner loops."""
     runs = _runs(program, loop)
     if runs is None:
         emit_loop(context, program, loop)
@@ -76,7 +80,7 @@ def emit_nest(context: Context, program: Program, loop: Loop, *, together: bool 
 
 
 def _round(context: Context, flag: Address, after: str) -> Value:
-    """Go to the block `after` if all threads of the block are done; whether this one is."""
+    """Branch to the block `after` if all threads of the block are done; return whether this thread is."""
     writer = context.writer
     value = context.places[flag.array].load(writer, flag.offset)
     done = writer.compare("une", value, writer.constant(0.0))
@@ -114,7 +118,7 @@ def _end(context: Context, tail: str, counter: Value, head: str, count: int, aft
 
 
 def _runs(program: Program, loop: Loop) -> Runs | None:
-    """One round of the sequence as (case, times); None where it cannot be written so."""
+    """Return one period of the sequence as (case, times), or None if the sequence is not periodic."""
     if not loop.count or loop.reverse or not _is_fixed(loop):
         return None
     table = [0] * loop.count

@@ -1,12 +1,12 @@
-"""Who computes what: tasks that exchange values are dealt out to workers, evenly and with few exchanges.
+"""Work partition: tasks that exchange values are assigned to workers, with balanced loads and few exchanges.
 
-A graph is halved again and again by joining the two tasks that have most in common; the few clusters that are
-left are dealt out, and on the way back clusters, their halves, and so on to single tasks change hands where
-that lowers
+The graph is coarsened repeatedly by matching the two tasks that share most values; the few clusters of the
+coarsest graph are assigned to workers. During uncoarsening, clusters, then their halves, down to single
+tasks, move to another worker where that lowers
 
-    J = evenness sum_s sum_w load(w, s)^2 / mean_s  +  4 values that cross,
+    J = balance.weight sum_s sum_w load(w, s)^2 / mean_s  +  4 values that cross,
 
-s the slabs of the program's depth: a worker with much to do early and nothing later would keep the others
+s the slabs of the program's depth, because a worker with much work early and none later would keep the others
 waiting. (The multilevel method of Karypis and Kumar, "Multilevel k-way partitioning scheme for irregular
 graphs", 1998, with slabs for balance.)
 """
@@ -16,33 +16,34 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, final
 
-__all__ = ["Deal", "Tasks"]
+__all__ = ["BalanceOptions", "TaskGraph"]
 
 Graph = list[dict[int, int]]
 Loads = list[dict[int, float]]
 
-CROSSING: Final = 4.0
-"""What a value that crosses counts."""
+CROSSING_COST: Final = 4.0
+"""The weight of a value that crosses from one worker to another, in the objective J."""
 
-CLUSTERS: Final = 6
-"""Clusters of a worker to begin with."""
+CLUSTERS_PER_WORKER: Final = 6
+"""Clusters per worker at which coarsening ends."""
 
-ROUNDS: Final = 4
-"""At most so many, over all tasks, of changing hands."""
+MAX_REFINEMENT_ROUNDS: Final = 4
+"""Passes over all tasks in one refinement, at most."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Deal:
-    """What is to be even: `slabs` of the program's depth, and how much that counts."""
+class BalanceOptions:
+    """Options of load balance: the number of `slabs` of the program's depth, and the `weight` of balance in
+    J."""
 
     slabs: int
-    evenness: float
+    weight: float
 
 
 @final
-class Tasks:
-    """Tasks and what they have in common, joined two by two to ever fewer clusters.
+class TaskGraph:
+    """A graph of tasks and the values that they share, coarsened by matching pairs of tasks into clusters.
 
     `weight` and `depth` of each task; `shared`: for each task the others that it exchanges values with, and
     how many.
@@ -55,37 +56,39 @@ class Tasks:
         self.graphs = [shared]
         self.joined: list[list[int]] = []
         self.total = sum(weight)
-        limit = self.total / (workers * CLUSTERS)
-        while len(self.graphs[-1]) > workers * CLUSTERS:
-            joined = _join(self.graphs[-1], weight, limit)
+        limit = self.total / (workers * CLUSTERS_PER_WORKER)
+        while len(self.graphs[-1]) > workers * CLUSTERS_PER_WORKER:
+            joined = _match(self.graphs[-1], weight, limit)
             if max(joined) + 1 > 0.95 * len(weight):
                 break
-            merged, heavier = _merged(joined, self.graphs[-1], weight)
+            merged, heavier = _merge(joined, self.graphs[-1], weight)
             self.graphs.append(merged)
             self.joined.append(joined)
             weight = heavier
 
-    def owners(self, deal: Deal) -> list[int]:
-        """The worker of each task."""
-        loads = [self._loads(deal.slabs)]
+    def assign_workers(self, balance: BalanceOptions) -> list[int]:
+        """Return the worker of each task."""
+        loads = [self._loads(balance.slabs)]
         for joined in self.joined:
             loads.append([{} for _ in range(max(joined) + 1)])
             for task, cluster in enumerate(joined):
                 mine = loads[-1][cluster]
                 for slab, weight in loads[-2][task].items():
                     mine[slab] = mine.get(slab, 0.0) + weight
-        table = _Table(self.workers, deal, loads[0])
+        worker_loads = _WorkerLoads(self.workers, balance, loads[0])
         graph, load = self.graphs[-1], loads[-1]
         owner = [-1] * len(graph)
         for task in sorted(range(len(graph)), key=lambda task: -sum(load[task].values())):
-            table.improve(task, graph[task], load[task], owner)
-        _exchange(table, graph, load, owner)
+            worker_loads.improve(task, graph[task], load[task], owner)
+        _refine(worker_loads, graph, load, owner)
         for done in reversed(range(len(self.joined))):
             owner = [owner[cluster] for cluster in self.joined[done]]
-            _exchange(table, self.graphs[done], loads[done], owner)
+            _refine(worker_loads, self.graphs[done], loads[done], owner)
         return owner
 
     def _loads(self, slabs: int) -> Loads:
+        """Return the load of each task in its slab; slabs divide the work, sorted by depth, into equal
+        parts."""
         loads: Loads = [{} for _ in self.weight]
         done = 0.0
         for task in self.by_depth:
@@ -94,14 +97,17 @@ class Tasks:
         return loads
 
 
-def _exchange(table: _Table, graph: Graph, loads: Loads, owner: list[int]) -> None:
-    for _ in range(ROUNDS):
-        if not sum([table.improve(task, graph[task], loads[task], owner) for task in range(len(graph))]):
+def _refine(worker_loads: _WorkerLoads, graph: Graph, loads: Loads, owner: list[int]) -> None:
+    """Move tasks to better workers until no move improves J."""
+    for _ in range(MAX_REFINEMENT_ROUNDS):
+        if not sum(
+            [worker_loads.improve(task, graph[task], loads[task], owner) for task in range(len(graph))]
+        ):
             return
 
 
-def _join(graph: Graph, weight: list[float], limit: float) -> list[int]:
-    """For each task the number of the pair it goes to, or of its own if it finds no other."""
+def _match(graph: Graph, weight: list[float], limit: float) -> list[int]:
+    """Match tasks in pairs; return the cluster of each task, which is a pair or the task alone."""
     mate = [-1] * len(graph)
     for task in sorted(range(len(graph)), key=weight.__getitem__):
         if mate[task] >= 0:
@@ -124,7 +130,7 @@ def _join(graph: Graph, weight: list[float], limit: float) -> list[int]:
     return joined
 
 
-def _merged(joined: list[int], graph: Graph, weight: list[float]) -> tuple[Graph, list[float]]:
+def _merge(joined: list[int], graph: Graph, weight: list[float]) -> tuple[Graph, list[float]]:
     count = max(joined) + 1
     merged: Graph = [{} for _ in range(count)]
     heavier = [0.0] * count
@@ -138,20 +144,20 @@ def _merged(joined: list[int], graph: Graph, weight: list[float]) -> tuple[Graph
 
 
 @final
-class _Table:
-    """What the workers have to do, by slabs."""
+class _WorkerLoads:
+    """The load of each worker, by slabs."""
 
-    def __init__(self, workers: int, deal: Deal, loads: Loads) -> None:
+    def __init__(self, workers: int, balance: BalanceOptions, loads: Loads) -> None:
         self.workers = range(workers)
-        self.load = [[0.0] * deal.slabs for _ in self.workers]
-        sums = [0.0] * deal.slabs
+        self.load = [[0.0] * balance.slabs for _ in self.workers]
+        sums = [0.0] * balance.slabs
         for load in loads:
             for slab, weight in load.items():
                 sums[slab] += weight
-        self.scale = [deal.evenness * workers / max(each, 1.0) for each in sums]
+        self.scale = [balance.weight * workers / max(each, 1.0) for each in sums]
 
     def improve(self, task: int, near: dict[int, int], load: dict[int, float], owner: list[int]) -> bool:
-        """Give a task to the worker where it is best, and say whether that was another one."""
+        """Assign a task to the best worker and return whether the worker changed."""
         here, common = owner[task], [0] * len(self.workers)
         for other, count in near.items():
             if owner[other] >= 0:
@@ -161,7 +167,7 @@ class _Table:
                 return False
             self._add(here, load, -1.0)
         worths = [
-            CROSSING * common[worker]
+            CROSSING_COST * common[worker]
             - sum(
                 self.scale[slab] * weight * (2.0 * self.load[worker][slab] + weight)
                 for slab, weight in load.items()

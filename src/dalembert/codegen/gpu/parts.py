@@ -1,16 +1,16 @@
-"""Straight-line code for several workers: who computes what, and where they wait for each other.
+"""Thread assignment of straight-line code: the worker and the stage of each instruction.
 
-    cones     an instruction whose result has one use goes where that use is: trees of a few instructions
-    owners    cones that exchange values grow together to clusters, two by two; the clusters are dealt out so
-              that every slab of the program's depth is shared evenly and few values cross; then pieces of
-              them, down to single cones, change hands where that serves both (`owners.py`)
-    times     each worker takes what is ready, the longest path to a result first; a value from another one
-              comes later by the price of a barrier
+    cones     an instruction whose result has one use joins the cone of that use: a tree of a few instructions
+    workers   cones are assigned to workers by graph partitioning, such that every slab of the program's depth
+              is balanced and few values cross (`owners.py`)
+    times     list scheduling: each worker takes the ready cone with the longest path to a result; a value of
+              another worker arrives later by the delay of a barrier
     stages    every value that crosses needs a barrier between the end of its cone and the start of its use:
-              the fewest points in time that lie in all these intervals
+              the fewest points in time that hit all these intervals
 
-Limbs of a tree come out as the parts. Several prices are tried, and the division is taken for which the
-slowest workers of all stages, loads and stores of crossing values included, have least to do.
+Limbs of a tree come out as the parts. Several delays and balance options are tried. The division with the
+least cost is taken: the sum over stages of the slowest worker's instructions, loads and stores of crossing
+values included.
 """
 
 from __future__ import annotations
@@ -21,36 +21,42 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from dalembert.codegen.elementary import ELEMENTARY_OPS, function_of
-from dalembert.codegen.gpu.owners import Deal, Tasks
+from dalembert.codegen.gpu.owners import BalanceOptions, TaskGraph
 from dalembert.codegen.schedule import Instructions
 
 __all__ = ["Parts", "divide"]
 
 WEIGHTS: Final = {"div": 10.0, "sqrt": 10.0, "floor": 6.0, "lookup": 12.0}
-ELEMENTARY: Final = 25.0
-"""Instructions of an operation where it is not one."""
+ELEMENTARY_COST: Final = 25.0
+"""[instructions] The cost of an operation that takes more than one."""
 
-BARRIER: Final = 20.0
-"""What a stage costs, in instructions."""
+BARRIER_COST: Final = 20.0
+"""[instructions] The cost of a barrier between two stages."""
 
-CONE: Final = 24.0
-"""Instructions of a cone."""
+MAX_CONE_COST: Final = 24.0
+"""[instructions] The largest cost of a cone."""
 
-PRICES: Final = (60.0, 150.0)
-"""Of a value that crosses, in instructions; what is tried."""
+CROSSING_DELAYS: Final = (60.0, 150.0)
+"""[instructions] The delays of a value that crosses to another worker; each is tried."""
 
-DEALS: Final = (Deal(6, 2.0), Deal(8, 1.0), Deal(12, 2.0), Deal(6, 4.0), Deal(8, 0.5))
-"""What is tried."""
+BALANCE_OPTIONS: Final = (
+    BalanceOptions(6, 2.0),
+    BalanceOptions(8, 1.0),
+    BalanceOptions(12, 2.0),
+    BalanceOptions(6, 4.0),
+    BalanceOptions(8, 0.5),
+)
+"""The balance options; each is tried."""
 
-MANY: Final = 20_000
-"""Cones to deal out in all: of a long program, fewer ways are tried."""
+MAX_ASSIGNED_CONES: Final = 20_000
+"""Cones to assign over all tries: for a long program fewer balance options are tried."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """`worker` and `stage` of each node that is computed, -1 for others; `stages` in all; `cost`: what the
-    slowest worker of each stage has to do, summed."""
+    """The thread assignment: `worker` and `stage` of each computed node, -1 for others; the number of
+    `stages`; `cost`, the sum over stages of the cost of the slowest worker."""
 
     worker: list[int]
     stage: list[int]
@@ -61,8 +67,9 @@ class Parts:
 @final
 @dataclass(frozen=True, slots=True)
 class _Cones:
-    """`of` gives the cone of each node, -1 for leaves; `before` and `after` the cones that a cone depends on
-    and that depend on it; `weight` what it costs; `shared` how many values two cones have in common."""
+    """The cones: `of` gives the cone of each node, -1 for leaves; `before` and `after` the cones that a cone
+    depends on and that depend on it; `weight` its cost; `shared` the number of values that two cones
+    exchange."""
 
     of: list[int]
     weight: list[float]
@@ -75,18 +82,18 @@ def divide(program: Instructions, workers: int) -> Parts:
     """Divide the instructions among workers."""
     cones = _cones(program)
     order = _in_order(cones)
-    tasks = Tasks(cones.weight, _depths(cones, order), cones.shared, workers)
+    tasks = TaskGraph(cones.weight, _depths(cones, order), cones.shared, workers)
     found = []
-    for deal in DEALS[: max(1, MANY // max(1, len(cones.weight)))]:
-        owner = tasks.owners(deal)
-        for price in PRICES:
-            start = _line_up(cones, order, owner, workers, price)
+    for balance in BALANCE_OPTIONS[: max(1, MAX_ASSIGNED_CONES // max(1, len(cones.weight)))]:
+        owner = tasks.assign_workers(balance)
+        for delay in CROSSING_DELAYS:
+            start = _start_times(cones, order, owner, workers, delay)
             found.append(_stages(program, cones, owner, start, workers))
     return min(found, key=lambda parts: parts.cost)
 
 
 def _weight(op: str) -> float:
-    return ELEMENTARY if op in ELEMENTARY_OPS else WEIGHTS.get(op, 1.0)
+    return ELEMENTARY_COST if op in ELEMENTARY_OPS else WEIGHTS.get(op, 1.0)
 
 
 def _cones(program: Instructions) -> _Cones:
@@ -112,7 +119,7 @@ def _cones(program: Instructions) -> _Cones:
             continue
         if len(users[node]) == 1 and node not in roots:
             user = next(iter(users[node]))
-            if ops[user] not in ELEMENTARY_OPS and weight[of[user]] + own <= CONE:
+            if ops[user] not in ELEMENTARY_OPS and weight[of[user]] + own <= MAX_CONE_COST:
                 of[node] = of[user]
                 weight[of[user]] += own
                 continue
@@ -137,7 +144,7 @@ def _cones(program: Instructions) -> _Cones:
 
 
 def _in_order(cones: _Cones) -> list[int]:
-    """The cones, each after those that it depends on."""
+    """Return the cones in topological order."""
     waiting = [len(needed) for needed in cones.before]
     order = [cone for cone, count in enumerate(waiting) if not count]
     for cone in order:
@@ -149,7 +156,7 @@ def _in_order(cones: _Cones) -> list[int]:
 
 
 def _depths(cones: _Cones, order: list[int]) -> list[float]:
-    """Where in the program a cone is: the middle of the earliest and the latest moment for it."""
+    """Return the depth of each cone in the program: the middle of its earliest and latest time."""
     head, tail = list(cones.weight), list(cones.weight)
     for cone in order:
         head[cone] += max((head[other] for other in cones.before[cone]), default=0.0)
@@ -158,12 +165,14 @@ def _depths(cones: _Cones, order: list[int]) -> list[float]:
     return [early - late for early, late in zip(head, tail)]
 
 
-def _line_up(cones: _Cones, order: list[int], owner: list[int], workers: int, price: float) -> list[float]:
-    """When each cone starts, if workers take what is ready, the longest path to a result first."""
+def _start_times(
+    cones: _Cones, order: list[int], owner: list[int], workers: int, delay: float
+) -> list[float]:
+    """Return the start time of each cone by list scheduling, longest path to a result first."""
     tail = list(cones.weight)
     for cone in reversed(order):
         tail[cone] += max(
-            (tail[other] + price * (owner[other] != owner[cone]) for other in cones.after[cone]), default=0.0
+            (tail[other] + delay * (owner[other] != owner[cone]) for other in cones.after[cone]), default=0.0
         )
     waiting = [len(needed) for needed in cones.before]
     ready, start, free = [0.0] * len(tail), [0.0] * len(tail), [0.0] * workers
@@ -186,7 +195,7 @@ def _line_up(cones: _Cones, order: list[int], owner: list[int], workers: int, pr
         start[cone] = now
         free[worker] = now + cones.weight[cone]
         for other in cones.after[cone]:
-            ready[other] = max(ready[other], free[worker] + price * (owner[other] != worker))
+            ready[other] = max(ready[other], free[worker] + delay * (owner[other] != worker))
             waiting[other] -= 1
             if not waiting[other]:
                 heapq.heappush(coming[owner[other]], (ready[other], other))
@@ -196,7 +205,7 @@ def _line_up(cones: _Cones, order: list[int], owner: list[int], workers: int, pr
 def _stages(
     program: Instructions, cones: _Cones, owner: list[int], start: list[float], workers: int
 ) -> Parts:
-    """Barriers, as few as possible, at starts of cones; what the stages cost."""
+    """Place as few barriers as possible, at starts of cones, and return the parts with their cost."""
     ends = [time + weight for time, weight in zip(start, cones.weight)]
     barriers: list[float] = []
     for cone in sorted(range(len(start)), key=start.__getitem__):
@@ -221,5 +230,5 @@ def _stages(
             if operand not in stored:
                 stored.add(operand)
                 loads[stage[operand]][worker[operand]] += 1.0
-    cost = sum(map(max, loads)) + BARRIER * len(barriers)
+    cost = sum(map(max, loads)) + BARRIER_COST * len(barriers)
     return Parts(worker, stage, len(barriers) + 1, cost)

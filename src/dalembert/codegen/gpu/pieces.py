@@ -1,8 +1,8 @@
-"""Large results piece by piece: computed into columns of shared memory, written as parts of rows, and on.
+"""Large results in pieces: each is computed into columns of shared memory and written as a part of a row.
 
 Results whose different numbers do not fit into shared memory at once, such as derivatives, are cut into
-pieces of neighbouring elements. What pieces share is computed with the first that needs it and waits in
-memory. Within a piece, elements that are a row of a square matrix apart follow each other: a product of
+pieces of neighbouring elements. Values that pieces share are computed with the first that needs them and kept
+in memory. Within a piece, elements that are a row of a square matrix apart follow each other: a product of
 matrices then uses each loaded number for several rows.
 """
 
@@ -13,15 +13,16 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from dalembert.codegen.gpu.arrays import Arrays
-from dalembert.codegen.registers import BREAK
+from dalembert.codegen.registers import BREAK_STEP
 from dalembert.codegen.schedule import Instructions
 from dalembert.tracing.program import Program, Straight
 
 __all__ = ["Piece", "Pieces"]
 
-LEAST: Final = 32
-MOST: Final = 128
-"""Elements of a piece."""
+PIECE_GRANULARITY: Final = 32
+"""The length of a piece is a multiple of so many elements, the size of a warp."""
+
+MAX_PIECE_ELEMENTS: Final = 128
 
 
 @final
@@ -36,7 +37,7 @@ class Piece:
     stop: int
 
     def positions(self) -> list[int]:
-        """Its elements, by columns where the array is a square matrix and the piece has whole rows."""
+        """Return its elements, by columns if the array is a square matrix and the piece begins with a row."""
         side = math.isqrt(self.size)
         inside = range(self.start, self.stop)
         if side * side != self.size or self.start % side:
@@ -65,11 +66,11 @@ class Pieces:
 
     @classmethod
     def of(cls, program: Program, arrays: Arrays) -> Pieces | None:
-        """None where no result is large, or there is no room for a piece."""
+        """Return the pieces, or None if no result is large or there is no room for a piece."""
         if len(program.statements) != 1 or not isinstance(program.statements[0], Straight):
             return None
         large = [(k, spec) for k, spec in enumerate(program.outputs) if arrays.is_direct(spec)]
-        length = min(arrays.most - arrays.width, MOST) // LEAST * LEAST
+        length = min(arrays.most - arrays.width, MAX_PIECE_ELEMENTS) // PIECE_GRANULARITY * PIECE_GRANULARITY
         if (
             length <= 0
             or not any(spec.size > length for _, spec in large)
@@ -120,10 +121,10 @@ class Pieces:
         )
 
     def parts(self, steps: list[tuple[int, int, int]]) -> list[list[tuple[int, int, int]]]:
-        """The steps of each piece."""
+        """Return the steps of each piece."""
         found: list[list[tuple[int, int, int]]] = [[]]
         for step in steps:
-            if step[0] == BREAK:
+            if step[0] == BREAK_STEP:
                 found.append([])
             else:
                 found[-1].append(step)
@@ -131,7 +132,7 @@ class Pieces:
 
 
 def _walk(args: list[tuple[int, ...]], roots: list[int], placed: list[bool]) -> list[int]:
-    """What the roots need and is not placed yet, each root in turn after all it depends on."""
+    """Return the nodes that the roots need and that are not placed yet, in depth-first postorder."""
     done: set[int] = set()
     order = []
     for root in roots:

@@ -1,4 +1,4 @@
-"""Quotients and roots of float32 without branches.
+"""Branch-free quotients and square roots in float32.
 
 What the assembler makes of a division or a root has a branch to a slow path for extreme operands. It ends the
 basic block, so that no load begins before it and the chains of two quotients follow each other; code with
@@ -110,7 +110,8 @@ ret float %result
 
 
 def without_branches(text: str) -> str:
-    """The text of a kernel in float32 with its quotients and roots replaced, and what it calls then."""
+    """Return the text of a kernel in float32 with its quotients and roots replaced, and what it calls
+    then."""
     lines: list[str] = []
     under: dict[str, str] = {}
     for line in text.split("\n"):

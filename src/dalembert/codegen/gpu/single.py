@@ -1,4 +1,4 @@
-"""Elementary functions in single precision, without a double on the common way.
+"""Elementary functions in single precision, without double precision on the common path.
 
     sine, cosine,    n = round(x 2/pi), r = x - n pi/2 in three parts of pi/2 by fused multiply-adds,
     tangent          polynomials on |r| <= pi/4, quadrant n mod 4. Above 1e5 a sample calls the function of
@@ -22,8 +22,9 @@ from dalembert.codegen.trigonometry import function_text, in_quadrant, steps_fro
 
 __all__ = ["call", "definition", "needs_double"]
 
-FAR: Final = 1e5
-"""Above this argument the three parts of pi/2 are too few."""
+MAX_CODY_WAITE_ARGUMENT: Final = 1e5
+"""[rad] The largest argument of Cody and Waite's reduction: above, the three parts of pi/2 have too few
+bits."""
 
 ROUNDER: Final = 1.5 * 2.0**23
 PIO2: Final = (
@@ -54,7 +55,7 @@ PAIR: Final = "{ float, float }"
 
 
 def call(writer: Writer, op: str, operands: list[Value]) -> dict[str, Value]:
-    """As `elementary.call`, in the precision of the writer."""
+    """Call the function of an operation in the precision of the writer; results as from `elementary.call`."""
     if writer.type.bits == 64:
         return elementary.call(writer, op, operands)
     given = ", ".join(f"float {x}" for x in operands)
@@ -66,8 +67,8 @@ def call(writer: Writer, op: str, operands: list[Value]) -> dict[str, Value]:
 
 
 def definition(name: str, *, near: str, far: str, declared: set[str]) -> str:
-    """The text of a function in single precision: attributes `near`, and `far` of what is called for huge
-    arguments, which needs the function of double precision beside it."""
+    """Return the text of a function in single precision: attributes `near`, and `far` of what is called for
+    huge arguments, which needs the function of double precision beside it."""
     writer = Writer(LaneType(32, 1), fma=True, declared=declared)
     if name in _FAR:
         return _reduced_definition(writer, name, near, far)
@@ -80,20 +81,20 @@ def definition(name: str, *, near: str, far: str, declared: set[str]) -> str:
 
 
 def needs_double(name: str) -> bool:
-    """Whether the function calls that of double precision."""
+    """Return whether the function calls the one in double precision."""
     return name in _FAR
 
 
 def _reduced_definition(w: Writer, name: str, near: str, far: str) -> str:
-    """A function of an angle: the way for near arguments, and the call for the others."""
+    """Return a function of an angle: the path for small arguments, and the call for large ones."""
     body, count = _FAR[name]
     result = PAIR if count == 2 else "float"
     w.line("entry:")
     rounder = w.constant(ROUNDER)
-    shifted = w.fused("%x", w.constant(2.0 / math.pi), rounder)
+    shifted = w.fused_multiply_add("%x", w.constant(2.0 / math.pi), rounder)
     r = steps_from(w, "%x", w.sub(shifted, rounder), PIO2)
     values = body(w, r, w.to_bits(shifted))
-    beyond = w.compare("ugt", w.abs("%x"), w.constant(FAR))
+    beyond = w.compare("ugt", w.abs("%x"), w.constant(MAX_CODY_WAITE_ARGUMENT))
     w.line(f"br i1 {beyond}, label %far, label %done, !prof !0")
     w.line("far:")
     other = w.let(f"call {result} @{name}_far(float %x)")
@@ -111,7 +112,7 @@ def _reduced_definition(w: Writer, name: str, near: str, far: str) -> str:
 
 
 def _far_definition(near: Writer, name: str, count: int, attributes: str) -> str:
-    """The function of double precision, rounded."""
+    """Return the function in double precision, rounded."""
     w = Writer(near.type, fma=True, declared=near.declared)
     wide = w.let("fpext float %x to double")
     if count == 1:
@@ -132,26 +133,28 @@ def _pair(w: Writer, values: list[Value]) -> Value:
 
 
 def _sine_cosine(w: Writer, r: Value, n: Value) -> list[Value]:
-    """sin and cos of n pi/2 + r."""
+    """Write sin and cos of n pi/2 + r."""
     z = w.mul(r, r)
-    sine = w.fused(w.mul(z, r), w.polynomial(z, SINE), r)
-    cosine = w.fused(w.mul(z, z), w.polynomial(z, COSINE), w.fused(z, w.constant(-0.5), w.constant(1.0)))
+    sine = w.fused_multiply_add(w.mul(z, r), w.polynomial(z, SINE), r)
+    cosine = w.fused_multiply_add(
+        w.mul(z, z), w.polynomial(z, COSINE), w.fused_multiply_add(z, w.constant(-0.5), w.constant(1.0))
+    )
     return [*in_quadrant(w, sine, cosine, n)]
 
 
 def _tangent(w: Writer, r: Value, n: Value) -> list[Value]:
-    """tan of n pi/2 + r."""
+    """Write tan of n pi/2 + r."""
     z = w.mul(r, r)
-    tangent = w.fused(w.mul(z, r), w.polynomial(z, TANGENT), r)
+    tangent = w.fused_multiply_add(w.mul(z, r), w.polynomial(z, TANGENT), r)
     odd = w.integer_compare("ne", w.integer("and", n, 1), 0)
     return [w.select(odd, w.div(w.constant(-1.0), tangent), tangent)]
 
 
 def _arc_parts(w: Writer, x: Value) -> tuple[Value, Value, Value]:
-    """|x| < 1/2; s = |x| or sqrt((1 - |x|)/2); s^3 times the polynomial of asin(s) - s."""
+    """Return |x| < 1/2; s = |x| or sqrt((1 - |x|)/2); s^3 times the polynomial of asin(s) - s."""
     size = w.abs(x)
     small = w.compare("olt", size, w.constant(0.5))
-    half = w.fused(size, w.constant(-0.5), w.constant(0.5))
+    half = w.fused_multiply_add(size, w.constant(-0.5), w.constant(0.5))
     z = w.select(small, w.mul(x, x), half)
     s = w.select(small, size, w.sqrt(half))
     return small, s, w.mul(w.mul(s, z), w.polynomial(z, ARCSINE))
@@ -159,8 +162,8 @@ def _arc_parts(w: Writer, x: Value) -> tuple[Value, Value, Value]:
 
 def _asin(w: Writer, x: Value) -> Value:
     small, s, rest = _arc_parts(w, x)
-    twice = w.fused(w.constant(-2.0), rest, w.constant(PIO2_LOW))
-    large = w.add(w.fused(w.constant(-2.0), s, w.constant(PIO2[0])), twice)
+    twice = w.fused_multiply_add(w.constant(-2.0), rest, w.constant(PIO2_LOW))
+    large = w.add(w.fused_multiply_add(w.constant(-2.0), s, w.constant(PIO2[0])), twice)
     return w.copysign(w.select(small, w.add(s, rest), large), x)
 
 
@@ -169,8 +172,8 @@ def _acos(w: Writer, x: Value) -> Value:
     low, signed = w.constant(PIO2_LOW), w.copysign(rest, x)
     middle = w.sub(w.constant(PIO2[0]), w.sub(x, w.sub(low, signed)))
     right = w.mul(w.constant(2.0), w.add(s, rest))
-    left = w.fused(w.constant(-2.0), s, w.constant(2.0 * PIO2[0]))
-    left = w.add(left, w.fused(w.constant(-2.0), rest, w.constant(2.0 * PIO2_LOW)))
+    left = w.fused_multiply_add(w.constant(-2.0), s, w.constant(2.0 * PIO2[0]))
+    left = w.add(left, w.fused_multiply_add(w.constant(-2.0), rest, w.constant(2.0 * PIO2_LOW)))
     outer = w.select(w.compare("olt", x, w.constant(0.0)), left, right)
     return w.select(small, middle, outer)
 
@@ -178,7 +181,7 @@ def _acos(w: Writer, x: Value) -> Value:
 def _atan2(w: Writer, y: Value, x: Value) -> Value:
     def arctangent(t: Value) -> Value:
         z = w.mul(t, t)
-        return w.fused(w.mul(t, z), w.polynomial(z, ARCTANGENT), t)
+        return w.fused_multiply_add(w.mul(t, z), w.polynomial(z, ARCTANGENT), t)
 
     return elementary.angle_of(w, y, x, arctangent, near_overflow=2.0**126, pio2=(PIO2[0], PIO2_LOW))
 
@@ -186,11 +189,13 @@ def _atan2(w: Writer, y: Value, x: Value) -> Value:
 def _exp(w: Writer, x: Value) -> Value:
     bounded = elementary.between(w, x, -105.0, 89.0)
     rounder = w.constant(ROUNDER)
-    shifted = w.fused(bounded, w.constant(1.4426950408889634), rounder)
+    shifted = w.fused_multiply_add(bounded, w.constant(1.4426950408889634), rounder)
     r = steps_from(w, bounded, w.sub(shifted, rounder), (LN2_HIGH, LN2_LOW))
-    tail = w.fused(w.mul(r, r), w.polynomial(r, EXPONENTIAL), r)
+    tail = w.fused_multiply_add(w.mul(r, r), w.polynomial(r, EXPONENTIAL), r)
     result = w.add(w.constant(1.0), tail)
-    return elementary.scaled(w, result, w.integer("sub", w.to_bits(shifted), w.to_bits(rounder)))
+    return elementary.scale_by_power_of_two(
+        w, result, w.integer("sub", w.to_bits(shifted), w.to_bits(rounder))
+    )
 
 
 def _log(w: Writer, x: Value) -> Value:
@@ -205,9 +210,9 @@ def _log(w: Writer, x: Value) -> Value:
     f = w.sub(mantissa, one)
     z = w.mul(f, f)
     tail = w.mul(w.mul(f, z), w.polynomial(f, LOGARITHM))
-    tail = w.fused(k, w.constant(LN2_LOW), tail)
-    tail = w.fused(z, w.constant(-0.5), tail)
-    result = w.fused(k, w.constant(LN2_HIGH), w.add(f, tail))
+    tail = w.fused_multiply_add(k, w.constant(LN2_LOW), tail)
+    tail = w.fused_multiply_add(z, w.constant(-0.5), tail)
+    result = w.fused_multiply_add(k, w.constant(LN2_HIGH), w.add(f, tail))
     return elementary.logarithm_at_ends(w, x, result)
 
 

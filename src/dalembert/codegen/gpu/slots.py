@@ -1,11 +1,11 @@
-"""Where a thread keeps the values that find no register, and the states of loops.
+"""Spill slots of a thread: memory for spilled values and for the states of loops.
 
 Slots below the number of staged inputs are the columns of these inputs, free after their last use. The next
-are columns of shared memory beyond inputs and results, as far as there is room, and the rest local memory.
-How many of them there are is known only when all code is written; the addresses are filled in then. A *cell*
-is an element of a state. Slots and cells that are used most, loops counted as `weight` says, get the columns;
-the others are in local memory in the order in which the most frequent code loads them, and it loads
-neighbours together.
+slots are columns of shared memory beyond inputs and results, as far as there is room, and the rest are in
+local memory. Their number is known only when all code is written; the addresses are inserted then. A *cell*
+is an element of a state. The slots and cells with most uses, in loops weighted by `weight`, get the columns
+of shared memory; the others are in local memory in the order in which the most frequent code loads them, so
+that one instruction loads several neighbours.
 """
 
 from __future__ import annotations
@@ -15,36 +15,38 @@ from typing import Final, final
 
 from dalembert.codegen.ir import LaneType, Value, Writer
 
-__all__ = ["ThreadSlots"]
+__all__ = ["SpillSlots"]
 
-MARK: Final = "from slot "
-INTO: Final = "into slot "
+LOAD_MARK: Final = "from slot "
+STORE_MARK: Final = "into slot "
 
-WIDE: Final = 16
-"""Bytes of a thread that one instruction loads."""
+VECTOR_LOAD_BYTES: Final = 16
+"""[bytes] The widest load of a thread."""
 
-SOON: Final = 60
-"""Lines within which neighbours are loaded together."""
+VECTOR_LOAD_WINDOW: Final = 60
+"""[lines] Neighbours that are loaded within so many lines are loaded by one instruction."""
 
-LAST: Final = (1, 0)
-"""The place in their order of what is never loaded."""
+NEVER_LOADED: Final = (1, 0)
+"""The sort key of a slot that is never loaded: behind all others."""
 
-CELLS: Final = 1_000_000
-"""The number of the first cell, beyond those of all slots."""
+FIRST_CELL: Final = 1_000_000
+"""The number of the first cell, above the numbers of all slots."""
 
 
 @final
-class ThreadSlots:
-    """`homes`: slots that are columns of inputs; `taken`: columns of shared memory that arrays have; `count`:
-    slots in all; `weight`: how often the code that is being written runs. Slots asked to be kept have the
-    columns after those."""
+class SpillSlots:
+    """The spill slots of a thread.
+
+    `homes`: slots that are columns of inputs; `taken`: columns of shared memory that arrays have; `count`:
+    all slots; `weight`: the estimated number of runs of the code that is being written. Slots to keep have
+    the columns after those of arrays."""
 
     def __init__(self, lane_type: LaneType, homes: int, taken: int) -> None:
         self.type = lane_type
         self.homes = homes
         self.taken = taken
         self.count = 0
-        self.cells = CELLS
+        self.cells = FIRST_CELL
         self.weight = 1
         self.uses: Counter[int] = Counter()
         self.first: dict[int, tuple[int, int]] = {}
@@ -54,7 +56,7 @@ class ThreadSlots:
         self.local: dict[int, int] = {}
 
     def state(self, size: int) -> Cells:
-        """Cells for the elements of a state."""
+        """Return cells for the elements of a state."""
         self.cells += size
         return Cells(self, self.cells - size)
 
@@ -62,14 +64,14 @@ class ThreadSlots:
         self.uses[position] += self.weight
         when = (-self.weight, len(self.first))
         self.first[position] = min(self.first.get(position, when), when)
-        return writer.let(f"{MARK}{position}")
+        return writer.let(f"{LOAD_MARK}{position}")
 
     def store(self, writer: Writer, value: Value, position: int) -> None:
         self.uses[position] += self.weight
-        writer.line(f"{value} {INTO}{position}")
+        writer.line(f"{value} {STORE_MARK}{position}")
 
     def keep(self, slots: set[int]) -> None:
-        """Have these in shared memory after the phase."""
+        """Keep these slots in shared memory after the phase."""
         own = sorted(slot for slot in slots if slot >= self.homes)
         self.kept = {slot: self.taken + k for k, slot in enumerate(own)}
         self.taken += len(own)
@@ -78,35 +80,36 @@ class ThreadSlots:
         return self.kept.get(slot, slot)
 
     def constant(self, writer: Writer, number: float) -> int:
-        """A new column that holds a number; the column."""
+        """Store a number in a new column and return the column."""
         self.taken += 1
         place = writer.address("%mine", (self.taken - 1) * self.type.size)
         writer.store(writer.constant(number), place, 0, self.type.size)
         return self.taken - 1
 
     def place(self, columns: int) -> int:
-        """Decide where the slots are, in rows of at most `columns`; the columns that are taken then."""
+        """Place the slots in rows of at most `columns` columns; return the number of columns that are
+        taken."""
         free = [slot for slot in range(self.homes, self.count) if slot not in self.kept]
-        if self.cells > CELLS:
-            free = [*free, *(cell for cell in range(CELLS, self.cells) if self.uses[cell])]
+        if self.cells > FIRST_CELL:
+            free = [*free, *(cell for cell in range(FIRST_CELL, self.cells) if self.uses[cell])]
             free.sort(key=lambda slot: -self.uses[slot])
         self.shared = max(min(len(free), columns - self.taken), 0)
         self.column = {slot: self.taken + k for k, slot in enumerate(free[: self.shared])} | self.kept
         self.column |= {slot: slot for slot in range(self.homes)}
         local = free[self.shared :]
-        if self.cells > CELLS:
-            local.sort(key=lambda slot: self.first.get(slot, LAST))
+        if self.cells > FIRST_CELL:
+            local.sort(key=lambda slot: self.first.get(slot, NEVER_LOADED))
         self.local = {slot: k for k, slot in enumerate(local)}
         return self.taken + self.shared
 
-    def resolved(self, lines: list[str]) -> list[str]:
-        """The lines with loads and stores of slots filled in; neighbours in local memory that are loaded soon
-        after one another come together."""
+    def insert_addresses(self, lines: list[str]) -> list[str]:
+        """Return the lines with the addresses of slots inserted; neighbours in local memory that are loaded
+        soon after one another are loaded by one instruction."""
         found: list[str] = []
         together: dict[int, tuple[str, int]] = {}
         for number, line in enumerate(lines):
-            if MARK in line:
-                name, slot = line.split(f" = {MARK}")
+            if LOAD_MARK in line:
+                name, slot = line.split(f" = {LOAD_MARK}")
                 if number not in together:
                     self._load_wide(found, lines, number, int(slot), together)
                 if number in together:
@@ -115,8 +118,8 @@ class ThreadSlots:
                     continue
                 place = self._address(found, int(slot))
                 found.append(f"{name} = load {self.type.text}, ptr {place}, align {self.type.size}")
-            elif INTO in line:
-                value, slot = line.split(f" {INTO}")
+            elif STORE_MARK in line:
+                value, slot = line.split(f" {STORE_MARK}")
                 place = self._address(found, int(slot))
                 found.append(f"store {self.type.text} {value}, ptr {place}, align {self.type.size}")
             else:
@@ -125,38 +128,38 @@ class ThreadSlots:
 
     @property
     def local_bytes(self) -> int:
-        """Local memory of a thread."""
-        return -(-len(self.local) * self.type.size // WIDE) * WIDE
+        """[bytes] The local memory of a thread."""
+        return -(-len(self.local) * self.type.size // VECTOR_LOAD_BYTES) * VECTOR_LOAD_BYTES
 
     @property
     def _wide(self) -> str:
-        return f"<{WIDE // self.type.size} x {self.type.text}>"
+        return f"<{VECTOR_LOAD_BYTES // self.type.size} x {self.type.text}>"
 
     def _load_wide(
         self, found: list[str], lines: list[str], number: int, slot: int, together: dict[int, tuple[str, int]]
     ) -> None:
-        """Load the neighbours of a slot with it, if some of them are wanted soon."""
-        count = WIDE // self.type.size
-        if slot not in self.local or self.cells == CELLS:
+        """Load the neighbours of a slot with it, if some of them are loaded soon."""
+        count = VECTOR_LOAD_BYTES // self.type.size
+        if slot not in self.local or self.cells == FIRST_CELL:
             return
         group = self.local[slot] // count
         wanted = {}
-        for at in range(number, min(number + SOON, len(lines))):
+        for at in range(number, min(number + VECTOR_LOAD_WINDOW, len(lines))):
             line = lines[at]
             if line.endswith(":") or line.startswith("br "):
                 break
-            if MARK in line or INTO in line:
+            if LOAD_MARK in line or STORE_MARK in line:
                 other = int(line.rpartition(" ")[2])
                 if self.local.get(other, -1) // count != group:
                     continue
-                if INTO in line:
+                if STORE_MARK in line:
                     break
                 wanted[at] = self.local[other] % count
         if len(set(wanted.values())) < 2:
             return
         name = f"%wide.{len(found)}"
-        found.append(f"{name}.at = getelementptr i8, ptr %local, i64 {group * WIDE}")
-        found.append(f"{name} = load {self._wide}, ptr {name}.at, align {WIDE}")
+        found.append(f"{name}.at = getelementptr i8, ptr %local, i64 {group * VECTOR_LOAD_BYTES}")
+        found.append(f"{name} = load {self._wide}, ptr {name}.at, align {VECTOR_LOAD_BYTES}")
         together |= {at: (name, k) for at, k in wanted.items()}
 
     def _address(self, lines: list[str], slot: int) -> Value:
@@ -173,7 +176,7 @@ class Cells:
     base: Final = ""
     scattered: Final = True
 
-    def __init__(self, slots: ThreadSlots, first: int) -> None:
+    def __init__(self, slots: SpillSlots, first: int) -> None:
         self._slots = slots
         self._first = first
 

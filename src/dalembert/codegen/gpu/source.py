@@ -1,4 +1,4 @@
-"""What an emitted kernel is: its text, and what a launch must know of it."""
+"""The text of an emitted GPU kernel and the description that a launch needs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["GpuInfo", "GpuSource"]
 @final
 @dataclass(frozen=True, slots=True)
 class GpuInfo:
-    """What a launch must know.
+    """The description of a kernel that a launch needs.
 
     `inputs`, `outputs`: (name, numbers a row); of a rollout also the final values and the refused steps,
     which are 64-bit integers. `block`: threads of a block, for `samples` samples. `shared_bytes`: dynamic

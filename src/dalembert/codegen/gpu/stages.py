@@ -1,9 +1,9 @@
-"""Several threads a sample: the workers of a straight statement, each with its own part, in stages.
+"""Several threads per sample: the workers of a straight statement, each with its own part, in stages.
 
 The threads of a block are `parts` times its samples; thread t works on part t div samples of sample t mod
-samples, so that a warp has one part of 32 samples. What a worker makes and others need goes to columns of the
-sample's shared row; a column is free again after the last stage in which it is read. Barriers part the
-stages. A worker's own values stay in its registers over them, by a plan of its own.
+samples, so that a warp has one part of 32 samples. Values that cross to other workers are stored in columns
+of the sample's shared row; a column is free again after the last stage that reads it. Barriers separate the
+stages. A worker's own values stay in its registers across barriers, by a register plan of its own.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Final, final
 from dalembert.codegen.body import emit_instructions
 from dalembert.codegen.context import Context
 from dalembert.codegen.gpu.parts import divide
-from dalembert.codegen.gpu.slots import ThreadSlots
+from dalembert.codegen.gpu.slots import SpillSlots
 from dalembert.codegen.gpu.workers import BARRIER
 from dalembert.codegen.ir import Value, Writer
 from dalembert.codegen.memory import Place
-from dalembert.codegen.registers import COMPUTE, SPILL, Plan, allocate
+from dalembert.codegen.registers import COMPUTE_STEP, SPILL_STEP, Plan, allocate
 from dalembert.codegen.schedule import Instructions
 
 __all__ = ["Team"]
 
 FOREIGN: Final = "input"
-"""The operation that a value of another worker has in the instructions of one that reads it: a leaf."""
+"""The operation of another worker's value in the instructions of a worker that reads it: a leaf."""
 
 Position = tuple[str, int]
 Step = tuple[int, int, int]
@@ -33,15 +33,15 @@ Step = tuple[int, int, int]
 
 @final
 class Team:
-    """The instructions of a statement, divided. `results` gives the node of each element that is stored;
-    those of arrays that are `gathered` have columns for good."""
+    """The workers of a statement, with the instructions divided among them. `results` gives the node of each
+    element that is stored; those of arrays that are `gathered` have columns for good."""
 
     def __init__(
         self,
         context: Context,
         instructions: Instructions,
         results: Mapping[Position, int],
-        slots: ThreadSlots,
+        slots: SpillSlots,
         *,
         workers: int,
         gathered: Set[str],
@@ -61,7 +61,8 @@ class Team:
         self.own_slots = 0
 
     def _columns(self) -> dict[int, int]:
-        """A column for each value that crosses, from the stage that makes it to the last that reads it."""
+        """Return a column for each value that crosses, from the stage that computes it to the last that reads
+        it."""
         worker, stage, program = self.parts.worker, self.parts.stage, self.instructions
         last = {node: self.parts.stages for node in self.gathered.values() if not program.is_leaf(node)}
         for node in program.order:
@@ -80,7 +81,8 @@ class Team:
         return column
 
     def write_leaves(self) -> tuple[dict[Position, int], dict[Position, float]]:
-        """Store results that are arguments or constants; the columns of what is gathered, and numbers."""
+        """Store results that are arguments or constants; return the columns of gathered results, and
+        constants."""
         writer, program = self.context.writer, self.instructions
         for node in self.stored:
             if program.ops[node] == "constant":
@@ -101,14 +103,14 @@ class Team:
         return columns, constant
 
     def write(self, worker: int) -> None:
-        """A worker's code."""
+        """Write the code of a worker."""
         context, writer, whole = self.context, self.context.writer, self.instructions
         own = self._own(worker)
         plan = allocate(own, registers=context.registers, calls=False)
         self.own_slots = max(self.own_slots, plan.slots)
         row, zero, one = self._row(), writer.constant(0.0), writer.constant(1.0)
 
-        def computed(node: int, value: Value) -> None:
+        def store_result(node: int, value: Value) -> None:
             self._deliver(node, value)
             if node in self.column:
                 row.store(
@@ -131,7 +133,7 @@ class Team:
                 own,
                 Plan(steps, 0, {}),
                 fetch=fetch,
-                computed=computed,
+                store_result=store_result,
                 spills=_Slots(self.slots, worker, self.workers),
                 proceed=context.proceed,
                 look_up=context.look_up,
@@ -157,7 +159,8 @@ class Team:
         return self.context.places[array].load(self.context.writer, position)
 
     def _own(self, worker: int) -> Instructions:
-        """A worker's instructions, in the order of all, stage by stage; those of others are leaves."""
+        """Return the instructions of a worker, in the common order, by stages; other workers' values are
+        leaves."""
         whole, parts = self.instructions, self.parts
         foreign = [owner not in (-1, worker) for owner in parts.worker]
         mine = [node for node in whole.order if parts.worker[node] == worker]
@@ -173,7 +176,7 @@ class Team:
         )
 
     def _conditions(self) -> dict[tuple[int, int], set[int]]:
-        """Conditions of others that a worker needs in a stage: they cross as numbers."""
+        """Return the conditions of other workers that a worker needs in a stage: they cross as numbers."""
         found: dict[tuple[int, int], set[int]] = {}
         worker, whole = self.parts.worker, self.instructions
         for node in whole.order:
@@ -183,16 +186,17 @@ class Team:
         return found
 
     def _by_stage(self, steps: list[Step]) -> list[list[Step]]:
-        """What brings operands belongs to the computation that follows, a spill to the one before."""
+        """Divide steps by stages: a load belongs to the computation that follows, a spill to the one
+        before."""
         found: list[list[Step]] = [[] for _ in range(self.parts.stages)]
         before: list[Step] = []
         now = 0
         for step in steps:
-            if step[0] == SPILL:
+            if step[0] == SPILL_STEP:
                 found[now].append(step)
                 continue
             before.append(step)
-            if step[0] == COMPUTE:
+            if step[0] == COMPUTE_STEP:
                 now = self.parts.stage[step[1]]
                 found[now] += before
                 before = []
@@ -201,9 +205,9 @@ class Team:
 
 @final
 class _Slots:
-    """A worker's slots among those of all."""
+    """The spill slots of one worker among those of all."""
 
-    def __init__(self, slots: ThreadSlots, worker: int, workers: int) -> None:
+    def __init__(self, slots: SpillSlots, worker: int, workers: int) -> None:
         self.slots = slots
         self.worker = worker
         self.workers = workers

@@ -1,9 +1,9 @@
-"""Rows of a block between global memory and the samples' own, neighbouring threads at neighbouring numbers.
+"""Staging: coalesced copies of a block's rows between global memory and the samples' own memory.
 
-A block's numbers of an array are counted through: number e = k block + thread is element e mod n of row
-e div n. In shared memory each sample has a row of its own, whose length is odd: the 32 threads of a warp then
-reach 32 different banks whether they read one column of their own rows or neighbouring numbers of one row.
-Rows past the end of the batch repeat its last row; they are never written back.
+A block's numbers of an array are numbered consecutively: number e = k block + thread is element e mod n of
+row e div n. In shared memory each sample has a row of its own, whose length is odd: the 32 threads of a warp
+then reach 32 different banks whether they read one column of their own rows or neighbouring numbers of one
+row. Rows past the end of the batch repeat its last row; they are never written back.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
-from dalembert.codegen.gpu.layout import WARP, Layout
+from dalembert.codegen.gpu.layout import WARP_SIZE, Layout
 from dalembert.codegen.ir import Value, Writer
 
 __all__ = ["Tile", "copy_rows", "gather_rows", "zero_rows"]
 
-TOGETHER: Final = 8
-"""Loads under way at once."""
+LOADS_IN_FLIGHT: Final = 8
+"""Loads that are in flight at once."""
 
 
 @final
@@ -132,7 +132,7 @@ def gather_rows(writer: Writer, tile: Tile, columns: list[int], layout: Layout, 
 def _gather_short_rows(
     writer: Writer, tile: Tile, columns: list[int], layout: Layout, pitch: int, table: str
 ) -> str:
-    """The same where a row has fewer elements than the block has threads: elements are counted through."""
+    """Gather rows with fewer elements than the block has threads: elements are numbered consecutively."""
     item = writer.type.size
 
     def move(numbers: list[Value]) -> None:
@@ -178,7 +178,7 @@ def _each_number(writer: Writer, size: int, layout: Layout, task: Callable[[list
             writer.let(f"select i1 {test}, i32 {number}, i32 {last}") for test, number in zip(inside, found)
         ]
 
-    rounds, rest = divmod(own, TOGETHER)
+    rounds, rest = divmod(own, LOADS_IN_FLIGHT)
     if rounds < 3:
         rounds, rest = 0, own
     start: Value = "%thread"
@@ -190,16 +190,16 @@ def _each_number(writer: Writer, size: int, layout: Layout, task: Callable[[list
         writer.line(f"br label %{head}")
         writer.begin(head)
         writer.line(f"{at} = phi i32 [ %thread, %{before} ], [ {at}.next, %{back} ]")
-        task(numbers(at, TOGETHER))
+        task(numbers(at, LOADS_IN_FLIGHT))
         writer.line(f"br label %{back}")
         writer.begin(back)
-        writer.line(f"{at}.next = add i32 {at}, {TOGETHER * block}")
-        more = writer.let(f"icmp ult i32 {at}.next, {rounds * TOGETHER * block}")
+        writer.line(f"{at}.next = add i32 {at}, {LOADS_IN_FLIGHT * block}")
+        more = writer.let(f"icmp ult i32 {at}.next, {rounds * LOADS_IN_FLIGHT * block}")
         writer.line(f"br i1 {more}, label %{head}, label %{after}")
         writer.begin(after)
         start = f"{at}.next"
-    for first in range(0, rest, TOGETHER):
-        count = min(TOGETHER, rest - first)
+    for first in range(0, rest, LOADS_IN_FLIGHT):
+        count = min(LOADS_IN_FLIGHT, rest - first)
         task(numbers(writer.let(f"add i32 {start}, {first * block}"), count))
 
 
@@ -216,10 +216,10 @@ def _shared_address(writer: Writer, row: Value, column: Value, first: int, pitch
 
 
 def _scratch_address(writer: Writer, row: Value, column: Value, first: int, length: int) -> Value:
-    warp, lane = writer.let(f"udiv i32 {row}, {WARP}"), writer.let(f"and i32 {row}, {WARP - 1}")
+    warp, lane = writer.let(f"udiv i32 {row}, {WARP_SIZE}"), writer.let(f"and i32 {row}, {WARP_SIZE - 1}")
     element = writer.let(f"add i32 {writer.let(f'mul i32 {warp}, {length}')}, {first}")
     element = writer.let(f"add i32 {element}, {column}")
-    at = writer.let(f"add i32 {writer.let(f'mul i32 {element}, {WARP}')}, {lane}")
+    at = writer.let(f"add i32 {writer.let(f'mul i32 {element}, {WARP_SIZE}')}, {lane}")
     place = writer.let(f"mul i64 {writer.let(f'zext i32 {at} to i64')}, {writer.type.size}")
     return writer.address("%scratch.block", place)
 

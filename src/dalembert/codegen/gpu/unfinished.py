@@ -1,7 +1,8 @@
-"""Loops of a thread: it leaves one as soon as its own sample is done.
+"""Loops without exit tests in their steps, for a GPU thread.
 
-A step of a loop says for every value it carries "what it was, where the sample is done". The lanes of a CPU
-need that, since they leave together. A thread that is still inside knows that its sample is not done.
+The step of a loop selects, for every carried value, the old value if the sample is done. The lanes of a CPU
+need that, because they leave the loop together. A thread leaves as soon as its own sample is done, so that
+inside the loop the exit flag is known to be zero.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import dataclasses
 from dalembert.tracing.expression import Expression, live
 from dalembert.tracing.program import Loop
 
-__all__ = ["unfinished"]
+__all__ = ["without_exit_tests"]
 
 
-def unfinished(loop: Loop) -> Loop:
-    """The loop without the questions whose answers are known inside it."""
+def without_exit_tests(loop: Loop) -> Loop:
+    """Return the loop with its exit flags replaced by zero, so that selects on them fold away."""
     cases = []
     for number, case in enumerate(loop.cases):
         flags = loop.flags(number)

@@ -14,7 +14,7 @@ from typing import Final
 
 from dalembert.codegen.gpu.source import GpuSource
 
-__all__ = ["BARRIER", "BEGIN", "NEVER", "dispatched", "stage_by_stage"]
+__all__ = ["BARRIER", "BEGIN", "NEVER", "dispatch_phase", "stage_by_stage"]
 
 BARRIER: Final = "call void @pace()"
 """The line between two stages."""
@@ -30,15 +30,15 @@ _USED: Final = re.compile(r"%[\w.]+")
 _CONDITION: Final = re.compile(r"[fi]cmp |(?:and|or|xor) i1 ")
 
 
-def dispatched(source: GpuSource, phase_parameters: Sequence[str]) -> list[str]:
-    """The phase for the GPU."""
+def dispatch_phase(source: GpuSource, phase_parameters: Sequence[str]) -> list[str]:
+    """Return the phase for the GPU, which dispatches each thread to the code of its worker."""
     if not source.workers:
         return []
     return _phase(source, phase_parameters, "compute", list(source.workers))
 
 
 def stage_by_stage(source: GpuSource, phase_parameters: Sequence[str]) -> tuple[list[str], int, int]:
-    """The phases for the host, their number, and the bytes of a thread's memory."""
+    """Return the phases for the host, their number, and the bytes of a thread's memory."""
     if not source.workers:
         return [], 0, source.local_bytes
     start = -(-source.local_bytes // 8) * 8
@@ -54,7 +54,7 @@ def stage_by_stage(source: GpuSource, phase_parameters: Sequence[str]) -> tuple[
 def _phase(
     source: GpuSource, phase_parameters: Sequence[str], name: str, functions: Sequence[Sequence[str]]
 ) -> list[str]:
-    """Functions of the workers, and one that calls that of the thread's worker."""
+    """Return the functions of the workers, and one that calls the function of the thread's worker."""
     parameters = ", ".join((*source.parameters, *phase_parameters))
     text = []
     for k, lines in enumerate(functions):
@@ -70,8 +70,8 @@ def _phase(
 
 
 def _cut(lines: Sequence[str], kind: str, start: int) -> tuple[list[list[str]], int]:
-    """A worker's stages as functions; what lasts is in the thread's memory from byte `start` on. Also where
-    that memory ends."""
+    """Return the stages of a worker as functions, and the end of the thread's memory. Values that outlive a
+    stage are in the thread's memory from byte `start` on."""
     opening = lines.index(BEGIN)
     stages: list[list[str]] = [[]]
     for line in lines[opening + 1 :]:
@@ -92,7 +92,7 @@ def _cut(lines: Sequence[str], kind: str, start: int) -> tuple[list[list[str]], 
         known |= own
 
     def reach(name: str) -> tuple[str, str]:
-        """The line that says where a value is kept, and its type."""
+        """Return the line that computes the address of a kept value, and its type."""
         line = f"{name}.home = getelementptr i8, ptr %local, i64 {places[name]}"
         return line, "i1" if _CONDITION.match(known[name]) else kind
 

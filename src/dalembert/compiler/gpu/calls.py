@@ -30,7 +30,8 @@ NONE_REFUSED: Final = 2**64 - 1
 
 
 def call(function: Any, values: Sequence[object], out: object, check: str | None) -> Any:
-    """The results of a `CompiledFunction` of arrays on a GPU, in the form that the function gives them."""
+    """Return the results of a `CompiledFunction` of arrays on a GPU, in the form that the function
+    returns."""
     kind = next(kind for value in values if (kind := kind_of(value)) is not None)
     again = kind if isinstance(kind, ComputingKind) and check in (None, "off") else None
     if again is not None and (known := run_known(function, again, values, out)) is not None:
@@ -44,14 +45,14 @@ def call(function: Any, values: Sequence[object], out: object, check: str | None
 
 
 def alike(array: npt.NDArray[Any], beside: Any) -> Any:
-    """A constant as an array of CuPy beside one; other arrays on a GPU have no arithmetic."""
+    """Return a constant as a CuPy array beside a CuPy array; other arrays on a GPU have no arithmetic."""
     constant = np.asarray(array, str(beside.dtype))
     home = type(beside).__module__.partition(".")[0]
     return sys.modules[home].asarray(constant) if home == "cupy" else constant
 
 
 def evaluate(function: Any, values: Sequence[Any], check: str | None = None, out: object = None) -> list[Any]:
-    """The results of a `CompiledFunction`, one array each; the first array on a GPU says which, and how."""
+    """Return the results of a `CompiledFunction`, one array each, of the kind of the first array on a GPU."""
     first, kind = next((value, kind) for value in values if (kind := kind_of(value)) is not None)
     home = device(kind.ordinal(first))
     stream = kind.stream(home.ordinal, first)
@@ -88,7 +89,7 @@ def launch(
     check: str | None,
     scratch: int,
 ) -> None:
-    """Launch a kernel; with a check, wait and look whether a row was refused."""
+    """Launch a kernel; with a check, wait and test whether a row was rejected."""
     home = kernel.device
     if check in (None, "off") or not kernel.info.checks or not rows.count:
         kernel.launch(stream, rows.inputs, targets, rows.count, scratch=scratch)
@@ -104,10 +105,14 @@ def launch(
     recipe, dtype = function._recipe, function.dtype
     if check == "raise":
         one = Rows(
-            rows.batch, rows.count, _fetched(home, stream, function, rows, slice(refused, refused + 1))
+            rows.batch,
+            rows.count,
+            _download_arguments(home, stream, function, rows, slice(refused, refused + 1)),
         )
         raise refusal_of(recipe, one, refused, dtype)
-    every = Rows(rows.batch, rows.count, _fetched(home, stream, function, rows, slice(0, rows.count)))
+    every = Rows(
+        rows.batch, rows.count, _download_arguments(home, stream, function, rows, slice(0, rows.count))
+    )
     item = np.dtype(dtype).itemsize
     with home.current():
         for row in np.flatnonzero(refused_rows(recipe, every, refused, dtype)):
@@ -159,10 +164,10 @@ def run_on_host_arrays(function: Any, rows: Rows, results: Sequence[Result]) -> 
     return -1 if int(found[0]) == NONE_REFUSED else int(found[0])
 
 
-def _fetched(
+def _download_arguments(
     home: Device, stream: int, function: Any, rows: DeviceRows, which: slice
 ) -> tuple[npt.NDArray[Any], ...]:
-    """The arguments of some rows on the host, `(rows, size)`."""
+    """Copy the arguments of some rows to the host, each as `(rows, size)`."""
     found = []
     for (address, stride), item in zip(rows.inputs, function._signature, strict=True):
         count = which.stop - which.start if stride else 1

@@ -1,4 +1,4 @@
-"""From a program to machine code of a GPU: PTX, linked by the driver, kept on disk.
+"""GPU modules: a program becomes PTX, which the driver links to machine code, cached on disk.
 
 The driver's linker (`cuLink*`) is the assembler that comes with every driver, so no toolkit is needed. What
 it makes runs on one architecture, and the next driver may make it better: the disk cache knows it by both.
@@ -21,7 +21,7 @@ from dalembert.tracing.program import Program
 if TYPE_CHECKING:
     from dalembert.compiler.kernels import Kernels
 
-__all__ = ["compile_gpu", "link", "load_gpu", "loaded"]
+__all__ = ["compile_gpu", "link", "load_gpu", "loaded_kernel"]
 
 BITS: Final = {"float64": 64, "float32": 32}
 
@@ -29,12 +29,12 @@ ERROR_LOG, ERROR_LOG_SIZE = 5, 6
 """CU_JIT_ERROR_LOG_BUFFER and its size."""
 
 LOG_BYTES: Final = 1 << 14
-PTX: Final = 1
+JIT_INPUT_PTX: Final = 1
 """CU_JIT_INPUT_PTX."""
 
 
-def loaded(kernels: Kernels, device: Device, stream: int) -> GpuKernel:
-    """The kernel of a function for a GPU. Before one is loaded, what dropped kernels had is given back."""
+def loaded_kernel(kernels: Kernels, device: Device, stream: int) -> GpuKernel:
+    """Return the kernel of a function for a GPU. Before one is loaded, deleted kernels are unloaded."""
     if not kernels.is_loaded(device):
         device.unload_dropped(stream)
     return kernels.on_gpu(device)
@@ -70,7 +70,7 @@ def compile_gpu(
 def load_gpu(
     key: str, device: Device, *, dtype: str, name: str, rollout: Rollout | None = None
 ) -> GpuKernel | None:
-    """The kernel that `compile_gpu` stored under `key` for such a GPU, or None. Needs no program."""
+    """Return the kernel that `compile_gpu` stored under `key` for such a GPU, or None. Needs no program."""
     entry = load_entry(_entry_name(key, device, dtype, rollout))
     if entry is None:
         return None
@@ -91,7 +91,7 @@ def _entry_name(identity: str, device: Device, dtype: str, rollout: Rollout | No
 
 
 def link(ptx: str, device: Device, name: str) -> bytes:
-    """Machine code of a GPU from PTX, by the driver's own linker."""
+    """Link PTX to machine code of a GPU, by the driver's own linker."""
     log = ctypes.create_string_buffer(LOG_BYTES)
     options = (ctypes.c_int * 2)(ERROR_LOG, ERROR_LOG_SIZE)
     values = (ctypes.c_void_p * 2)(ctypes.addressof(log), LOG_BYTES)
@@ -103,7 +103,7 @@ def link(ptx: str, device: Device, name: str) -> bytes:
         linker = found.value
         try:
             status = driver.status(
-                "cuLinkAddData_v2", linker, PTX, text, len(text), b"dalembert", 0, None, None
+                "cuLinkAddData_v2", linker, JIT_INPUT_PTX, text, len(text), b"dalembert", 0, None, None
             )
             code, size = ctypes.c_void_p(), ctypes.c_size_t()
             status = status or driver.status("cuLinkComplete", linker, ctypes.byref(code), ctypes.byref(size))

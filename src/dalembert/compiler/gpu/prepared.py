@@ -1,6 +1,6 @@
-"""Calls like one before: the same function, arrays of the same shapes and strides at other addresses.
+"""Prepared calls: the same function on arrays of the same shapes and strides at other addresses.
 
-What a call costs beside its launch is most of a small batch's time, and looking at shapes is most of that.
+The overhead of a call beside its launch is most of a small batch's time, and checking shapes is most of that.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from dalembert.call.cuda.arrays import kind_of
 from dalembert.call.cuda.device import Device, device
 from dalembert.call.cuda.kernel import GpuKernel, PreparedLaunch
 from dalembert.call.cuda.rows import DeviceRows, result_rows, rows_on, sharing
-from dalembert.compiler.gpu.modules import loaded
+from dalembert.compiler.gpu.modules import loaded_kernel
 from dalembert.errors import DeviceError
 
 __all__ = ["PreparedCall", "kernel_of", "prepare", "remember", "run_known"]
 
-MOST: Final = 256
-"""Kinds of calls that a function remembers."""
+MAX_PREPARED_CALLS: Final = 256
+"""Prepared calls that a function keeps, one for each layout of its arrays."""
 
 
 def kernel_of(function: Any, home: Device, stream: int) -> GpuKernel:
-    """The kernel of a function for a GPU."""
+    """Return the kernel of a function for a GPU."""
     if function._columns is not None:
         raise DeviceError(
             f"{function.name}: the Jacobian of {len(function._recipe.model.bodies)} bodies is made of many "
             "products and runs on the CPU alone; jvp and vjp of the function run on a GPU"
         )
-    return loaded(function._kernels, home, stream)
+    return loaded_kernel(function._kernels, home, stream)
 
 
 def layout_of(kind: ComputingKind, values: Sequence[Any], out: Any) -> Hashable | None:
-    """Everything about the arrays of a call but their numbers and addresses; None where one is neither an
-    array of the kind on a GPU nor a number."""
+    """Return all properties of the arrays of a call but their numbers and addresses; None if a value is
+    neither an array of the kind on a GPU nor a number."""
     found: list[Hashable] = []
-    for value in (*values, *_listed(out)):
+    for value in (*values, *_as_sequence(out)):
         if kind.holds(value):
             found.append(kind.layout(value))
         elif type(value) is float:
@@ -50,13 +50,13 @@ def layout_of(kind: ComputingKind, values: Sequence[Any], out: Any) -> Hashable 
 
 
 def run_known(function: Any, kind: ComputingKind, values: Sequence[Any], out: Any) -> list[Any] | None:
-    """The results of a call like one before; None where there was none."""
+    """Return the results of a call by a prepared one, or None if no such call is prepared."""
     if not function._gpu_calls:
         return None
     known = function._gpu_calls.get(layout_of(kind, values, out))
     if known is None:
         return None
-    results: list[Any] | None = known(values, None if out is None else _listed(out))
+    results: list[Any] | None = known(values, None if out is None else _as_sequence(out))
     return results
 
 
@@ -65,17 +65,17 @@ def remember(function: Any, chosen: Any, kind: ComputingKind, values: Sequence[A
     calls, layout = function._gpu_calls, layout_of(kind, values, out)
     if layout is None or layout in calls:
         return
-    if len(calls) >= MOST:
+    if len(calls) >= MAX_PREPARED_CALLS:
         calls.pop(next(iter(calls)), None)
     calls[layout] = prepare(chosen, kind, values, out)
 
 
-def _listed(out: Any) -> Sequence[Any]:
+def _as_sequence(out: Any) -> Sequence[Any]:
     return () if out is None else out if isinstance(out, tuple | list) else (out,)
 
 
 def prepare(function: Any, kind: ComputingKind, values: Sequence[Any], out: object) -> PreparedCall | None:
-    """What is to be done for such a call; None where some array has to be copied first."""
+    """Prepare a call with these layouts; None if some array has to be copied first."""
     first = next(value for value in values if kind_of(value) is kind)
     home = device(kind.ordinal(first))
     stream = kind.stream(home.ordinal, first)
@@ -92,7 +92,7 @@ def prepare(function: Any, kind: ComputingKind, values: Sequence[Any], out: obje
         widths = [stride for _, stride in places]
     else:
         widths = [item.size * np.dtype(function.dtype).itemsize for item in results]
-    launch = kernel.prepared([*(stride for _, stride in rows.inputs), *widths], rows.count)
+    launch = kernel.prepare_launch([*(stride for _, stride in rows.inputs), *widths], rows.count)
     hosted = [k for k, value in enumerate(values) if kind_of(value) is None]
     return PreparedCall(
         kind,
@@ -109,7 +109,7 @@ def prepare(function: Any, kind: ComputingKind, values: Sequence[Any], out: obje
 def _spans(
     function: Any, rows: DeviceRows, results: Sequence[ArrayArgument], widths: Sequence[int]
 ) -> list[int]:
-    """Bytes from the first to the last of each argument and result."""
+    """Return the bytes from the first to the last of each argument and result."""
     item = np.dtype(function.dtype).itemsize
     pairs = zip(
         [*(stride for _, stride in rows.inputs), *widths],
@@ -121,7 +121,7 @@ def _spans(
 
 @final
 class PreparedCall:
-    """A call of which the layout of all arrays is known. `hosted`: arguments that are numbers of the host."""
+    """A call prepared for known layouts of all arrays. `hosted`: arguments that are numbers of the host."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class PreparedCall:
         self._hosted, self._shapes, self._spans, self._scratch = hosted, shapes, spans, scratch
 
     def __call__(self, values: Sequence[Any], out: Sequence[Any] | None) -> list[Any] | None:
-        """The results; None where `out` shares memory with something, which takes more care."""
+        """Return the results, or None if `out` overlaps another array and the general path must run."""
         kind, ordinal = self._kind, self._home.ordinal
         stream = kind.stream(ordinal, None)
         addresses = list(map(kind.address, values)) if not self._hosted else self._addresses(values, stream)
@@ -168,7 +168,7 @@ class PreparedCall:
         return found
 
     def _shares(self, addresses: list[int], inputs: int) -> bool:
-        """Whether a result shares memory with an argument or another result."""
+        """Return whether a result overlaps an argument or another result."""
         spans = self._spans
         for k in range(inputs, len(addresses)):
             start, stop = addresses[k], addresses[k] + spans[k]

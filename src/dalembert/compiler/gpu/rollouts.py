@@ -19,7 +19,7 @@ from dalembert.call.cuda.device import device, device_of_address
 from dalembert.call.cuda.kernel import GpuKernel
 from dalembert.call.cuda.rows import Buffer, buffer_rows, rows_on
 from dalembert.codegen.rollout import Rollout
-from dalembert.compiler.gpu.modules import loaded
+from dalembert.compiler.gpu.modules import loaded_kernel
 from dalembert.compiler.kernels import Kernels
 from dalembert.errors import DeviceError, ShapeError
 
@@ -31,7 +31,7 @@ Shape = tuple[int, ...]
 @final
 @dataclass(frozen=True, slots=True)
 class GpuRollout:
-    """What a rollout gave: arrays of the caller's kind.
+    """The results of a rollout, as arrays of the caller's kind.
 
     `outputs`: one array a result, `(…, frames, *shape)`, with one frame more, the start, where it was asked
     for, and None where frames were not wanted. `state`: what is carried, after the last step.
@@ -47,7 +47,7 @@ class GpuRollout:
 @final
 @dataclass(frozen=True, slots=True)
 class RolloutLaunch:
-    """What is known of a rollout before its arrays are.
+    """The description of a rollout, independent of its arrays.
 
     `starts`: results, by number, whose frames begin with the start: with the value of an argument, or with a
     number. `unwanted`: carried arguments of which nobody wants frames.
@@ -67,14 +67,14 @@ class RolloutLaunch:
         return (*recipe.signature, *recipe.parameters)
 
     def signature(self, shapes: Sequence[Shape]) -> tuple[ArrayArgument, ...]:
-        """The arguments of all steps, given the shapes of all: streams have an axis of steps."""
+        """Return the arguments of all steps, given the shapes of all: streams have an axis of steps."""
         return tuple(
             self._stream(item, shape) if item.name in self.rollout.streams else item
             for item, shape in zip(self.arguments, shapes, strict=True)
         )
 
     def _stream(self, item: ArrayArgument, shape: Shape) -> ArrayArgument:
-        """A value for each step, or one that is held."""
+        """Return a stream argument: a value for each step, or one that is held."""
         axis = len(shape) - len(item.shape) - 1
         if axis < 0 or shape[axis] not in (1, self.steps):
             raise ShapeError(
@@ -84,7 +84,7 @@ class RolloutLaunch:
         return ArrayArgument(item.name, (shape[axis], *item.shape))
 
     def frames(self, batch: Shape) -> list[Shape | None]:
-        """Shapes of the results; None of those whose frames are not wanted."""
+        """Return the shapes of the results; None for those whose frames are not wanted."""
         unwanted = {number for name, number in self.rollout.carried if name in self.unwanted}
         begun, count = dict(self.starts), self.steps // self.every
         return [
@@ -93,7 +93,7 @@ class RolloutLaunch:
         ]
 
     def state(self, batch: Shape) -> dict[str, Shape]:
-        """Shapes of what is carried."""
+        """Return the shapes of the carried values."""
         shapes = {item.name: item.shape for item in self.arguments}
         return {name: (*batch, *shapes[name]) for name, _ in self.rollout.carried}
 
@@ -137,7 +137,7 @@ class RolloutLaunch:
 
 
 def arithmetic(values: Sequence[object]) -> ComputingKind:
-    """The kind of the first array on a GPU, which must be one that computes with them."""
+    """Return the kind of the first array on a GPU, whose library must have array arithmetic."""
     kind = next(kind for value in values if (kind := kind_of(value)) is not None)
     if not isinstance(kind, ComputingKind):
         raise DeviceError(
@@ -167,7 +167,7 @@ def launch_rollout(
     stream = kind.stream(home.ordinal, first)
     signature = launch.signature([tuple(np.shape(value)) for value in given])
     rows = rows_on(home, kind, stream, signature, given, dtype)
-    kernel = loaded(kernels, home, stream)
+    kernel = loaded_kernel(kernels, home, stream)
 
     def empty(shape: Shape, dtype: str) -> Any:
         return kind.empty(shape, dtype, home.ordinal, stream)
@@ -207,7 +207,7 @@ def launch_rollout_on_buffers(
     count = math.prod(batch)
     if not count:
         return
-    kernel = loaded(launch.kernels, device(device_of_address(results[-1].address)), stream)
+    kernel = loaded_kernel(launch.kernels, device(device_of_address(results[-1].address)), stream)
     signature = launch.signature([buffer.shape for buffer in arguments])
     inputs = buffer_rows(arguments, signature, launch.kernels.dtype)
     given = iter(buffer.address for buffer in results)
