@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from dalembert.contact.candidates import FAR
+from dalembert.contact.candidates import ABSENT_POINT_GAP
 from dalembert.contact.geometry.rounded import nearest_on_segments
 from dalembert.contact.geometry.sizes import RoundedForm, form_of, sizes_of
 from dalembert.model.shapes import Box, Shape
@@ -68,7 +68,7 @@ def gap_of(a: Around, b: Around) -> Scalar:
 
 def nearest_of(found: Iterable[tuple[Scalar, Scalar]], count: int) -> Nearest:
     """The `count` least of (gap, number), the least first."""
-    near = Nearest([FAR] * count, [-1.0] * count, FAR)
+    near = Nearest([ABSENT_POINT_GAP] * count, [-1.0] * count, ABSENT_POINT_GAP)
     for gap, number in found:
         near = put(near, gap, number)
     return near

@@ -11,14 +11,14 @@ from dalembert.spatial import Vec3
 if TYPE_CHECKING:
     from dalembert.contact.chosen_points import BodiesChosen
 
-__all__ = ["FAR", "Candidate", "ContactPoint"]
+__all__ = ["ABSENT_POINT_GAP", "Candidate", "ContactPoint"]
 
-FAR = 1e3
-"""The gap [m] of a point that does not exist in a configuration."""
+ABSENT_POINT_GAP = 1e3
+"""The gap [m] of a point that does not exist in a configuration: far beyond any contact."""
 
 
 class ContactPoint(NamedTuple):
-    """Where two surfaces are nearest, in world coordinates.
+    """The place where two surfaces are nearest, in world coordinates.
 
     `normal` is of unit length and points from the first surface to the second; `gap` [m] is negative where
     they overlap; `position` is midway between them.

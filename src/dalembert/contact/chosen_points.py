@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, final
 
 from dalembert.algorithms.sparsity import velocity_places
-from dalembert.contact.candidates import FAR, Candidate, ContactPoint
+from dalembert.contact.candidates import ABSENT_POINT_GAP, Candidate, ContactPoint
 from dalembert.contact.joint_axes import JointAxes
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import Tree
@@ -136,7 +136,7 @@ def pair_number(which: Scalar) -> Scalar:
 
 def none_kept(count: int) -> list[KeptPoint]:
     """Places for so many points."""
-    return [KeptPoint(-1.0, ContactPoint(Vec3.zero(), Vec3.unit(2), FAR)) for _ in range(count)]
+    return [KeptPoint(-1.0, ContactPoint(Vec3.zero(), Vec3.unit(2), ABSENT_POINT_GAP)) for _ in range(count)]
 
 
 def inserted(kept: Sequence[KeptPoint], new: KeptPoint) -> tuple[list[KeptPoint], Scalar]:

@@ -36,7 +36,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 from dalembert.algorithms.external_forces import ExternalForces
-from dalembert.contact.candidates import FAR, Candidate
+from dalembert.contact.candidates import ABSENT_POINT_GAP, Candidate
 from dalembert.contact.chosen_points import of_both
 from dalembert.contact.compliant_solver import Yielding, solve_compliant
 from dalembert.contact.costs import Point
@@ -172,7 +172,7 @@ def _surfaces(
     dt: Scalar,
     settings: CompliantSettings,
 ) -> list[Yielding]:
-    given = [[0.0, 0.0, 0.0, 0.0, FAR]] * len(candidates) if memory is None else memory
+    given = [[0.0, 0.0, 0.0, 0.0, ABSENT_POINT_GAP]] * len(candidates) if memory is None else memory
     if len(given) != len(candidates):
         raise ShapeError(f"there are {len(candidates)} contact points and memory of {len(given)}")
     lightness = weights(axes.tree)

@@ -13,7 +13,7 @@ from functools import reduce
 from typing import Any, TypeAlias, final
 
 from dalembert.contact.broad_phase import Nearest, around, gap_of, nearest_of
-from dalembert.contact.candidates import FAR, Candidate, ContactPoint
+from dalembert.contact.candidates import ABSENT_POINT_GAP, Candidate, ContactPoint
 from dalembert.contact.chosen_points import (
     CHOSEN,
     PER_PAIR,
@@ -116,9 +116,9 @@ class _Family:
             for point in self._points(places[0], pose):
                 kept, out = inserted(kept, point)
                 fallen = minimum(fallen, out)
-            return [[*gaps[1:], FAR], [*places[1:], -1.0], kept, fallen]
+            return [[*gaps[1:], ABSENT_POINT_GAP], [*places[1:], -1.0], kept, fallen]
 
-        start: Any = [near.gaps, near.numbers, kept, FAR]
+        start: Any = [near.gaps, near.numbers, kept, ABSENT_POINT_GAP]
         end = loop(len(near.gaps), step, start, until=lambda carry: carry[0][0] > reach)
         return end[2], end[3]
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
-from dalembert.contact.candidates import FAR, Candidate
+from dalembert.contact.candidates import ABSENT_POINT_GAP, Candidate
 from dalembert.contact.chosen_points import PER_PAIR
 from dalembert.contact.geometry import point_count
 from dalembert.contact.geometry.sizes import form_of
@@ -82,7 +82,7 @@ class Selection:
     def points(self, poses: PerBody[Transform], dt: Scalar) -> Selected:
         """The points of a step of dt [s]."""
         candidates, numbers = contact_points(poses, self.always), []
-        left_out: Scalar = FAR
+        left_out: Scalar = ABSENT_POINT_GAP
         first = 0
         for group in self.groups:
             found = group.points(poses, FASTEST_APPROACH * dt)

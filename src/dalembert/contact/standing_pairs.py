@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, final
 
 from dalembert.contact.broad_phase import Around, Nearest, around, put
-from dalembert.contact.candidates import FAR, Candidate, ContactPoint
+from dalembert.contact.candidates import ABSENT_POINT_GAP, Candidate, ContactPoint
 from dalembert.contact.chosen_points import (
     PER_PAIR,
     Found,
@@ -62,7 +62,7 @@ class StandingPairs:
         pose = poses_of(poses)
         own, X = self.pairs[0].second.shape, pose(self.pairs[0].second)
         world = _Boxes([pair.first.shape for pair in boxes])
-        kept, fallen = none_kept(self.count), FAR
+        kept, fallen = none_kept(self.count), ABSENT_POINT_GAP
         for number, pair in enumerate(self.pairs[len(boxes) :], start=len(boxes)):
             points = closest_points(pair.first.shape, pose(pair.first), own, X)
             kept, fallen = _insert(kept, fallen, points, float(number))
@@ -85,7 +85,7 @@ class StandingPairs:
             gaps, numbers, kept, fallen = carry
             box, X_box = world.at(numbers[0])
             kept, fallen = _insert(kept, fallen, closest_points(box, X_box, _own_form(own), X), numbers[0])
-            return [[*gaps[1:], FAR], [*numbers[1:], -1.0], kept, fallen]
+            return [[*gaps[1:], ABSENT_POINT_GAP], [*numbers[1:], -1.0], kept, fallen]
 
         start: Any = [near.gaps, near.numbers, kept, fallen]
         end = loop(len(near.gaps), step, start, until=lambda carry: carry[0][0] > reach)
@@ -122,7 +122,7 @@ class _Boxes:
             return [number + 1.0, put(near, _gap(capsule, box, X), number)]
 
         count = min(BOXES, len(self._numbers))
-        start: Any = [0.0, Nearest([FAR] * count, [-1.0] * count, FAR)]
+        start: Any = [0.0, Nearest([ABSENT_POINT_GAP] * count, [-1.0] * count, ABSENT_POINT_GAP)]
         found: Nearest = loop(len(self._numbers), step, start)[1]
         return found
 

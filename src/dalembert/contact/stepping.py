@@ -23,7 +23,7 @@ from typing import NamedTuple, final
 
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.kinematics import forward_kinematics
-from dalembert.contact.candidates import FAR, Candidate
+from dalembert.contact.candidates import ABSENT_POINT_GAP, Candidate
 from dalembert.contact.chosen_points import of_both, signs_of
 from dalembert.contact.costs import Point
 from dalembert.contact.curvature import factor, total_curvature
@@ -200,7 +200,7 @@ def _point(
     bound = -(maximum(gap, 0.0) * (1.0 / dt))
     if not is_zero(item.restitution):
         closing = item.point.normal.dot(_relative_velocity(item, moving, arm))
-        hits = select(gap + dt * closing < 0.0, 0.0, -(FAR * (1.0 / dt)))
+        hits = select(gap + dt * closing < 0.0, 0.0, -(ABSENT_POINT_GAP * (1.0 / dt)))
         bound = select(closing < -settings.rebound_speed, hits, bound)
     return Point(
         first=item.first,
