@@ -37,7 +37,7 @@ from typing import NamedTuple, final
 
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.contact.candidates import ABSENT_POINT_GAP, Candidate
-from dalembert.contact.chosen_points import of_both
+from dalembert.contact.chosen_points import sum_over_bodies
 from dalembert.contact.compliant_solver import Yielding, solve_compliant
 from dalembert.contact.costs import Point
 from dalembert.contact.joint_axes import JointAxes
@@ -191,7 +191,7 @@ def _surface(
     lightness: Sequence[Scalar],
 ) -> Yielding:
     """A candidate with its springs and dampers, as in Eqs (1) and (2)."""
-    w = of_both(item, lightness)
+    w = sum_over_bodies(item, lightness)
     K = GRAVITY / (SAG * w) if settings.stiffness is None else settings.stiffness
     D = 2.0 * sqrt(K / w) if settings.damping is None else settings.damping
     K_t = K if settings.friction_stiffness is None else settings.friction_stiffness
@@ -217,7 +217,7 @@ def _surface(
         stiffness=dt * (D + dt * K),
         friction_stiffness=dt * (D_t + dt * K_t),
         expected=n * (z * (K * dt)) - across * (K_t * dt),
-        rows=None if item.chosen is None else item.chosen.rows(axes, arm),
+        rows=None if item.runtime_bodies is None else item.runtime_bodies.rows(axes, arm),
     )
     return Yielding(point, z, across, K, D, K_t, D_t, past[3], dt)
 

@@ -91,7 +91,7 @@ class Rigid:
 
     def pairs_in(self, model: Model) -> tuple[ContactPair, ...]:
         """The pairs of a model that this means."""
-        return chosen_pairs(model, self.pairs, self.exclude, self_collision=self.self_collision)
+        return select_pairs(model, self.pairs, self.exclude, self_collision=self.self_collision)
 
 
 @final
@@ -142,10 +142,10 @@ class Compliant:
 
     def pairs_in(self, model: Model) -> tuple[ContactPair, ...]:
         """The pairs of a model that this means."""
-        return chosen_pairs(model, self.pairs, self.exclude, self_collision=self.self_collision)
+        return select_pairs(model, self.pairs, self.exclude, self_collision=self.self_collision)
 
 
-def chosen_pairs(
+def select_pairs(
     model: Model, pairs: PairChoice, exclude: Names, *, self_collision: bool
 ) -> tuple[ContactPair, ...]:
     """Pairs as they are given and those of a model by names, less what is excluded."""

@@ -1,4 +1,4 @@
-"""Where the pairs of a model are nearest, for the poses that its bodies have."""
+"""Contact points: where the pairs of a model are nearest, for given poses of its bodies."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def poses_of(poses: PerBody[Transform]) -> Callable[[Placed], Transform]:
 
 
 def point_names(model: Model, pairs: Sequence[ContactPair]) -> list[tuple[str, str]]:
-    """Return the names of what touches at each point of `contact_points`."""
+    """Return the names of both objects at each point of `contact_points`."""
     return [
         pair_names(model, pair)
         for pair in pairs

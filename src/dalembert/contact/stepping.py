@@ -24,7 +24,7 @@ from typing import NamedTuple, final
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.contact.candidates import ABSENT_POINT_GAP, Candidate
-from dalembert.contact.chosen_points import of_both, signs_of
+from dalembert.contact.chosen_points import body_signs, sum_over_bodies
 from dalembert.contact.costs import Point
 from dalembert.contact.curvature import factor, total_curvature
 from dalembert.contact.gauss import GaussProblem
@@ -195,7 +195,7 @@ def _point(
     settings: StepSettings,
 ) -> Point:
     """A point may close by its gap. One that rebounds does so at its speed, in the step in which it hits."""
-    w, w_t = of_both(item, mass_weights), of_both(item, mobility)
+    w, w_t = sum_over_bodies(item, mass_weights), sum_over_bodies(item, mobility)
     arm, gap = item.point.position - axes.origin, item.point.gap
     bound = -(maximum(gap, 0.0) * (1.0 / dt))
     if not is_zero(item.restitution):
@@ -212,7 +212,7 @@ def _point(
         stiffness=1.0 / (settings.compliance * w),
         friction_stiffness=1.0 / (settings.friction_compliance * w_t),
         expected=expected,
-        rows=None if item.chosen is None else item.chosen.rows(axes, arm),
+        rows=None if item.runtime_bodies is None else item.runtime_bodies.rows(axes, arm),
     )
 
 
@@ -232,7 +232,7 @@ def _overlaps(
     found = []
     for item, point in zip(candidates, problem.points, strict=True):
         x, shift = item.point.position, Vec3.zero()
-        for body, sign in signs_of(item, len(turns)):
+        for body, sign in body_signs(item, len(turns)):
             after = ahead[body].p + turns[body] @ (x - poses[body].p)
             shift = shift + (after - x) * sign
         gap = item.point.gap
@@ -243,6 +243,6 @@ def _overlaps(
 
 def _relative_velocity(item: Candidate, moving: PerBody[Motion], arm: Vec3) -> Vec3:
     total = Vec3.zero()
-    for body, sign in signs_of(item, len(moving)):
+    for body, sign in body_signs(item, len(moving)):
         total = total + (moving[body].linear + moving[body].angular.cross(arm)) * sign
     return total
