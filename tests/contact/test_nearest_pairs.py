@@ -10,7 +10,7 @@ from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.contact import selection, standing_pairs
 from dalembert.contact.broad_phase import bounding_volume, capsule_gap
 from dalembert.contact.chosen_points import RuntimeBodies
-from dalembert.contact.conjugate import solved
+from dalembert.contact.conjugate import solve_newton_system
 from dalembert.contact.costs import Point
 from dalembert.contact.geometry import nearest_point, point_count
 from dalembert.contact.geometry.sizes import BoxForm
@@ -139,7 +139,7 @@ def test_conjugate_gradients_solve_what_the_whole_matrix_says():
         H += J.T @ G @ J
         points.append((_point(rows), SymMat3(G[0, 0], G[1, 1], G[2, 2], G[0, 1], G[0, 2], G[1, 2])))
     b = rng.normal(size=model.nv)
-    x = np.array(solved(axes, [list(row) for row in A], points, (), (), b.tolist(), 1e-12))
+    x = np.array(solve_newton_system(axes, [list(row) for row in A], points, (), (), b.tolist(), 1e-12))
     np.testing.assert_allclose(H @ x, b, atol=1e-8)
     np.testing.assert_allclose(x, np.linalg.solve(H, b), atol=1e-8)
 

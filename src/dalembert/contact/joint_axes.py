@@ -42,7 +42,7 @@ class JointAxes:
 
         return self.tree.outward(step, Motion.zero())
 
-    def generalized(self, forces: dict[int, Force]) -> list[Scalar]:
+    def generalized_forces(self, forces: dict[int, Force]) -> list[Scalar]:
         """Return J^T f `(nv,)` of forces on bodies: each joint takes S^T of the sum over all bodies it
         carries."""
 

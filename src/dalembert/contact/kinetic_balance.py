@@ -54,7 +54,7 @@ from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, is_zero, maximum, minimum, select, sqrt
 from dalembert.spatial import Force, Motion, RigidInertia, Transform, Vec3
 
-__all__ = ["Balance", "balanced", "root_trees"]
+__all__ = ["Balance", "balance_energy", "root_trees"]
 
 TOLERATED_GAIN = 0.005
 """Errors that add less than this fraction of T in all are left alone, so that motion which is resolved well
@@ -68,10 +68,10 @@ class Balance(NamedTuple):
     account: list[Scalar]
 
 
-class Met(NamedTuple):
-    """What a step met: eta, velocities before bodies move; `free`: the same without contact; `bias`: C with
-    weights, less external forces; `momenta`: M v; joint forces tau; external forces and their frame; the work
-    of contact [J]."""
+class StepQuantities(NamedTuple):
+    """The quantities of a step that the balance needs: eta, velocities before bodies move; `free`: the same
+    without contact; `bias`: C with weights, less external forces; `momenta`: M v; joint forces tau; external
+    forces and their frame; the work of contact [J]."""
 
     eta: Sequence[Scalar]
     free: Sequence[Scalar]
@@ -82,10 +82,10 @@ class Met(NamedTuple):
     work: Scalar
 
 
-def balanced(
+def balance_energy(
     tree: Tree,
     start: tuple[Sequence[Scalar], Sequence[Scalar]],
-    met: Met,
+    quantities: StepQuantities,
     end: tuple[Sequence[Scalar], Sequence[Scalar]],
     account: Sequence[Scalar],
     dt: Scalar,
@@ -93,14 +93,16 @@ def balanced(
     """Return the velocities that fulfil (1) to (3) where a step ends.
 
     `start`: the state (q, v) where it begins; `end`: the state as the step found it; `account`: that of the
-    step before [J].
+    previous step [J].
     """
     q, v = start
-    still, (forces, frame) = [0.0] * tree.nv, met.external
+    still, (forces, frame) = [0.0] * tree.nv, quantities.external
     weights = bias_forces(tree, q, still, external_forces=forces, external_frame=frame)
-    products = [b - g for b, g in zip(met.bias, weights, strict=True)]
-    driving = [t + s - g for t, s, g in zip(met.tau, passive_forces(tree, q, still), weights, strict=True)]
-    return _corrected(tree, *end, _targets(tree, q, v, met, products, driving, dt), account, dt)
+    products = [b - g for b, g in zip(quantities.bias, weights, strict=True)]
+    driving = [
+        t + s - g for t, s, g in zip(quantities.tau, passive_forces(tree, q, still), weights, strict=True)
+    ]
+    return _balance_trees(tree, *end, _targets(tree, q, v, quantities, products, driving, dt), account, dt)
 
 
 def root_trees(tree: Tree) -> list[list[Body]]:
@@ -132,32 +134,32 @@ def _targets(
     tree: Tree,
     q: Sequence[Scalar],
     v: Sequence[Scalar],
-    met: Met,
+    quantities: StepQuantities,
     products: Sequence[Scalar],
     driving: Sequence[Scalar],
     dt: Scalar,
 ) -> list[_Target]:
-    """Return what all trees should have; `products`: C; `driving`: forces that may put energy in."""
-    eta, velocities = met.eta, body_velocities(tree, q, met.eta)
-    poses, composites, momenta = _carried(tree, q, velocities)
-    found, most = [], maximum(met.work, 0.0)
+    """Return the targets of all trees; `products`: C; `driving`: forces that may put energy in."""
+    eta, velocities = quantities.eta, body_velocities(tree, q, quantities.eta)
+    poses, composites, momenta = _composite_states(tree, q, velocities)
+    found, most = [], maximum(quantities.work, 0.0)
     for bodies in root_trees(tree):
         root, energy = bodies[0], _kinetic_energy(bodies, velocities, eta)
         earlier: Scalar = 0.0
         for k in _variables(bodies):
-            earlier = earlier + 0.5 * met.momenta[k] * v[k]
+            earlier = earlier + 0.5 * quantities.momenta[k] * v[k]
             energy = energy + (0.5 * dt) * products[k] * (v[k] + eta[k])
-            most = most + (0.5 * dt) * driving[k] * (v[k] + met.free[k])
+            most = most + (0.5 * dt) * driving[k] * (v[k] + quantities.free[k])
         most = most + earlier
         R, P = poses[root].R, momenta[root].linear
         given = Vec3(*products[root.v_slice][3:]) * dt if isinstance(root.joint, Free) else Vec3.zero()
         moment = _moment(poses[root], composites[root])
         found.append(_Target(energy, earlier, R @ (P + given), R @ P, moment))
-    share = _at_most(sum((item.energy for item in found), start=0.0), most)
-    return [item._replace(energy=item.energy * share) for item in found]
+    ratio = _at_most(sum((item.energy for item in found), start=0.0), most)
+    return [item._replace(energy=item.energy * ratio) for item in found]
 
 
-def _corrected(
+def _balance_trees(
     tree: Tree,
     q: Sequence[Scalar],
     v: Sequence[Scalar],
@@ -167,7 +169,7 @@ def _corrected(
 ) -> Balance:
     """Return the balance of all trees in the state (q, v) where a step ends."""
     velocities = body_velocities(tree, q, v)
-    poses, composites, momenta = _carried(tree, q, velocities)
+    poses, composites, momenta = _composite_states(tree, q, velocities)
     result, accounts = list(v), []
     for bodies, target, earlier in zip(root_trees(tree), wanted, account, strict=True):
         root, total = bodies[0], _kinetic_energy(bodies, velocities, v)
@@ -180,9 +182,9 @@ def _corrected(
         added: list[Scalar] = [0.0] * root.nv
         if isinstance(root.joint, Free):
             now, kept = _rigid_motion(carried, momenta[root]), maximum(total - excess, 0.0)
-            share = excess / maximum(total - energy, excess + 1e-300)
+            ratio = excess / maximum(total - energy, excess + 1e-300)
             wanted_velocity = pose.R.transposed_times(target.linear) * (1.0 / carried.mass)
-            linear = now.linear + (wanted_velocity - now.linear) * share
+            linear = now.linear + (wanted_velocity - now.linear) * ratio
             translation = 0.5 * carried.mass * linear.dot(linear)
             linear = linear * _factor(translation, translation - kept)
             relative = maximum(total - now.translation - now.rotation, 0.0)
@@ -200,10 +202,10 @@ def _corrected(
     return Balance(result, accounts)
 
 
-def _carried(
+def _composite_states(
     tree: Tree, q: Sequence[Scalar], velocities: PerBody[Motion]
 ) -> tuple[PerBody[Transform], PerBody[RigidInertia], PerBody[Force]]:
-    """Return the poses of bodies, and the inertia and the momentum of each and all that it carries."""
+    """Return the poses of bodies, and the inertia and the momentum of the subtree of each."""
     return forward_kinematics(tree, q), composite_inertias(tree, q), _momenta(tree, q, velocities)
 
 
@@ -230,7 +232,7 @@ def _rigid_motion(carried: RigidInertia, h: Force) -> _RigidMotion:
 
 
 def _momenta(tree: Tree, q: Sequence[Scalar], velocities: PerBody[Motion]) -> PerBody[Force]:
-    """Return the momentum of each body and all that it carries, in its coordinates."""
+    """Return the momentum of the subtree of each body, in its coordinates."""
 
     def step(body: Body, carried: Force) -> tuple[Force, Force]:
         h = body.inertia * velocities[body] + carried
@@ -250,8 +252,8 @@ def _kinetic_energy(bodies: Sequence[Body], velocities: PerBody[Motion], v: Sequ
 
 
 def _excess(earlier: Scalar, error: Scalar, energy: Scalar) -> tuple[Scalar, Scalar]:
-    """Return what is to be taken out of T, and what is left on the account: of the sum of errors what exceeds
-    the tolerated part of T, but no more than this step added."""
+    """Return the energy to remove from T, and the account that remains: the part of the sum of errors beyond
+    the tolerated fraction of T, but no more than this step added."""
     balance = earlier + error
     excess = maximum(minimum(balance - TOLERATED_GAIN * maximum(energy, 0.0), error), 0.0)
     return excess, balance - excess

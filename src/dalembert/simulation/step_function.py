@@ -26,7 +26,7 @@ from dalembert.arguments import ArrayArgument
 from dalembert.contact.candidates import Candidate
 from dalembert.contact.chosen_points import append_ids, body_signs, match_memory
 from dalembert.contact.compliant_step import CompliantStep, fresh_memory, step_compliant
-from dalembert.contact.kinetic_balance import Met, balanced, root_trees
+from dalembert.contact.kinetic_balance import StepQuantities, balance_energy, root_trees
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.contact.pairs import ContactPair
 from dalembert.contact.selection import Selected, Selection, selection_of
@@ -260,8 +260,10 @@ class StepPlan:
             v_end, account, watch, _ = carry
             if self.contact is not None:
                 acting = external.get("external_forces"), external.get("external_frame", "body")
-                met = Met(after.eta, after.free, after.bias, after.momenta, after.tau, acting, after.work)
-                balance = balanced(model, (q, v), met, (after.q, after.v), account, dt)
+                quantities = StepQuantities(
+                    after.eta, after.free, after.bias, after.momenta, after.tau, acting, after.work
+                )
+                balance = balance_energy(model, (q, v), quantities, (after.q, after.v), account, dt)
                 v_end = [select(fast, a, b) for a, b in zip(balance.v, v_end, strict=True)]
                 account = [select(fast, a, b) for a, b in zip(balance.account, account, strict=True)]
             if self.is_watched:
