@@ -9,7 +9,7 @@ holds the body by friction:
     x' = - (K_t x + f_t) / D_t                                                                         (11.77)
 
 x and v are vectors of the world in the plane of the normal. x is carried from normal to normal by projection,
-so that no tangents are chosen, none can jump, and no spring is stretched by it. Forces depend on nothing
+so that there are no tangents that could jump, and no spring is stretched by it. Forces depend on nothing
 that forward dynamics computes: any of its methods takes them as external forces.
 """
 
@@ -166,13 +166,13 @@ def patches_after(
     found = []
     for item, state in _zip_states(candidates, states):
         now = _point_state(item, velocities, state, law)
-        held = logical_and(now.sticks, now.f_n > 0.0)
+        sticking = logical_and(now.sticks, now.f_n > 0.0)
         sliding = now.x * decay - now.f_t * ((1.0 - decay) / law.friction_stiffness)
         moved = now.x + now.slip * dt
         found.append(
             PatchState(
                 law.normal.after(state.z, item.point.gap, now.p_rate, dt),
-                Vec3(*(select(held, a, b) for a, b in zip(moved, sliding, strict=True))),
+                Vec3(*(select(sticking, a, b) for a, b in zip(moved, sliding, strict=True))),
             )
         )
     return found

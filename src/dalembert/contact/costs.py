@@ -1,8 +1,8 @@
 """Terms of contact, limits and friction in Gauss's cost: impulses and Hessians as functions of velocities.
 
 Every term is convex and piecewise quadratic in the velocity u that it opposes; `stiffness` is 1 / R of the
-compliance R [1/kg] of its impulses [N s]. A point starts from its warm-start
-impulse gamma0, that of the previous step: it carries lasting loads without giving way, for any R.
+compliance R [1/kg] of its impulses [N s]. A point starts from its warm-start impulse gamma0, that of the
+previous step: it carries lasting loads without giving way, for any R.
 
     normal      gamma_n = max(0, gamma0_n + (bound - u_n) / R_n)                                         (1)
     friction    gamma_t = the part of gamma0_t - u_t / R_t within |gamma_t| <= limit,                    (2)

@@ -2,7 +2,7 @@
 
 Hessians of points between the world and bodies add up the tree; H_ij = s_i^T Lambda_i s_j, with Lambda_i the
 sum over all bodies that joint i carries, has the zeros of the mass matrix. Points between two moving bodies,
-and equalities, fill in what their bodies' joints have in common. Entries that are zero by structure stay
+and equalities, fill in the entries of their bodies' joints. Entries that are zero by structure stay
 literals, and the elimination, leaves first, skips them.
 """
 

@@ -1,7 +1,7 @@
 """Joint axes in one common frame: world axes about a point near the figure.
 
-Seen so, an axis is the same for every body that it carries, forces of bodies add up the tree, and so do the
-Hessians of contact: sums without transformations (Featherstone 2008 section 6.6 calls it the basic form).
+In this frame an axis is the same for every body that it carries, forces of bodies add up the tree, and so do
+the Hessians of contact: sums without transformations (Featherstone 2008 section 6.6 calls it the basic form).
 The point is the origin of the first body, so that numbers stay small wherever in the world the figure is.
 """
 

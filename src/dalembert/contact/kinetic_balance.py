@@ -1,8 +1,8 @@
 """Keep velocity-product forces from adding energy or momentum in steps with contact.
 
 A step changes velocities at fixed positions, from v to eta, and then moves the bodies, from q to q'.
-Centrifugal, Coriolis and gyroscopic forces C do no work in all, and give no momentum: what they take while
-velocities change, the change of M(q) gives back while the bodies move. So where the step ends there should be
+Centrifugal, Coriolis and gyroscopic forces C do no work in total, and give no momentum: the energy that they
+take while velocities change, the change of M(q) returns while the bodies move. So at the end of the step
 
     T' = T(q, eta) + h C . (v + eta) / 2,      P' = P(q, eta) + h C_P                                      (1)
 
@@ -10,15 +10,15 @@ where P is the linear momentum of all that a free root carries, in the world: th
 of C. With C where the step begins, (1) holds to first order only, and the error is larger than T itself
 where a light body turns by a radian in a step.
 
-T' of (1) is T(q, v) and the work of all other forces at the mean of v and eta. But contact acts on v*, what
-they made of v without it; it does the work W there, which is positive only where springs of surfaces give
-something back. Limits, loops, damping and friction of joints only take. So of all trees together
+T' of (1) is T(q, v) and the work of all other forces at the mean of v and eta. But contact acts on v*, the
+velocity without contact; its work W there is positive only where springs of surfaces release energy. Limits,
+loops, damping and friction of joints only dissipate. So for all trees together
 
     T' <= T(q, v) + h (tau + springs - weights) . (v + v*) / 2 + max(W, 0)                                (2)
 
-And the work of weights is that of the way on which the centre of mass has come from c to c', not of
-h (v + eta) / 2: velocities turn with the bodies while these move. What the steps should fall by is known from
-their momenta, and T' is less by what they were lifted beyond that:
+The work of weights is that of the displacement of the centre of mass from c to c', not of h (v + eta) / 2:
+velocities turn with the bodies while these move. The momenta give the displacement that a step should have,
+and T' is less by the work of lifting beyond it:
 
     T' = ... + g . (m (c' - c) - h (P(q, eta) + P(q', v')) / 2)                                           (3)
 
@@ -27,11 +27,11 @@ has three parts:
 
     T = P^2 / 2 m  +  L . I^-1 L / 2  +  T_relative                                                       (4)
 
-Each tree keeps an account of the error in T; errors of both signs cancel there, and what takes energy from
-the tree takes as much of the account. Where the sum exceeds a small part of T, the momentum comes as much
-nearer to P' as that is of this step's error, or as T' allows; what is then still in excess is taken out of
+Each tree keeps an account of the error in T; errors of both signs cancel there, and a loss of energy of the
+tree reduces the account in proportion. Where the sum exceeds a small part of T, the momentum moves towards P'
+by the ratio of that excess to this step's error, or as far as T' allows; the remaining excess is removed from
 T_relative, by slowing the bodies down relative to the rigid motion of the whole, and where that is not enough
-out of the rotation. Trees on other joints are slowed down as a whole.
+from the rotation. Trees on other joints are slowed down as a whole.
 
 Tried: L set to that of (1) too. Then a tumbling body by itself loses its energy, since orientations follow
 the velocities at the end of a step, and T and L are not both kept along those.

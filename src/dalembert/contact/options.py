@@ -71,7 +71,7 @@ class Rigid:
                     f"Rigid: {name} is {getattr(settings, name)!r}; give a number between 0 and 1"
                 )
         if not 0.0 <= self.mending <= 1.0:
-            raise ArgumentError(f"Rigid: mending is {self.mending!r}; give a share from 0 to 1")
+            raise ArgumentError(f"Rigid: mending is {self.mending!r}; give a fraction from 0 to 1")
         if not self.rebound_speed >= 0.0:
             raise ArgumentError(
                 f"Rigid: rebound_speed is {self.rebound_speed!r}; give a speed [m/s] from 0 on"

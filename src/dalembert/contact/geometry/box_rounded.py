@@ -71,7 +71,7 @@ def _outward(c: Vec3, h: Vec3) -> Direction:
 
 
 def nearest_on_axis(p: Vec3, u: Vec3, half: float, h: Vec3) -> Scalar:
-    """t in [-half, half] at which p + t u is nearest to the box of half lengths h.
+    """Return t in [-half, half] at which p + t u is nearest to the box of half lengths h.
 
     Half the rate of the squared distance, g(t) = sum of u_i (x_i - clamp(x_i)), x = p + t u, never falls,
     and is linear between the places where the line crosses the planes of faces: its root lies

@@ -139,7 +139,7 @@ def _towards(axis: Vec3, along: Scalar) -> Vec3:
 
 
 def _reach(direction: Vec3, h: Vec3) -> Scalar:
-    """How far a box reaches along a direction in its own axes."""
+    """Return how far a box reaches along a direction in its own axes."""
     return Vec3(*[absolute(c) for c in direction]).dot(h)
 
 

@@ -4,7 +4,7 @@ A unit vector n, from a to b, separates them by s(n) = min over b of n . x - max
 distance is the greatest s of all n, and every s is a bound of it. The normal is the best of a few:
 that between the nearest points, exact while the solids are apart; that between slightly shrunk cores of
 the solids, which does not fail where the solids just touch; the normals of flat faces; and, where
-they overlap, what rays to the surface of their difference find.
+they overlap, the normals that rays to the surface of their difference find.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A ball of radius r and centre x has the gap n . (x - p) - r from the plane through p with normal n. A height
 field is the plane of the triangle under the ball, or of the one at the foot of the perpendicular on that;
-what is beneath the surface is solid, beyond the grid there is nothing.
+the ground is solid below the surface, and empty beyond the grid.
 """
 
 from __future__ import annotations

@@ -62,17 +62,17 @@ def nearest_differences(pair: SolidPair, start: Vec3, scale: float = 1.0, skip: 
 def _step(search: Search, new: Extreme) -> Search:
     one, two, three = search.corners
     triangles: list[Triangle] = [(one, two, new), (two, three, new), (three, one, new)]
-    chosen, best = triangles[0], _nearest(triangles[0])
+    closest, best = triangles[0], _nearest(triangles[0])
     for triangle in triangles[1:]:
         found = _nearest(triangle)
-        chosen = choose_triangle(found.square < best.square, triangle, chosen)
+        closest = choose_triangle(found.square < best.square, triangle, closest)
         best = nearer(found, best)
     v, square = search.nearest.point, search.nearest.square
     found_it = logical_or(square - v.dot(new.w) <= GJK_TOLERANCE * square, best.square >= square)
     inside = holds_origin(one.w, two.w, three.w, new.w)
     stays = logical_or(found_it, inside)
     return Search(
-        choose_triangle(stays, search.corners, chosen),
+        choose_triangle(stays, search.corners, closest),
         Nearest(
             choose(stays, v, best.point),
             select(stays, square, best.square),
