@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import dalembert as da
-from dalembert.contact.candidates import FAR
+from dalembert.contact.candidates import ABSENT_POINT_GAP
 from dalembert.contact.geometry import closest_points
 from dalembert.model.shapes import ConvexMesh, Ellipsoid
 from dalembert.spatial import Mat3, Vec3
@@ -133,11 +133,11 @@ def by_coal(a: da.Shape, A: Poses, b: da.Shape, B: Poses) -> tuple[Array, Array]
 
 
 def check_form(points: Points) -> None:
-    """Finite everywhere, normals of unit length, gaps not beyond FAR."""
+    """Finite everywhere, normals of unit length, gaps not beyond ABSENT_POINT_GAP."""
     assert np.isfinite(points.position).all()
     assert np.isfinite(points.gap).all()
     np.testing.assert_allclose(np.linalg.norm(points.normal, axis=1), 1.0, atol=1e-12)
-    assert points.gap.max() <= FAR
+    assert points.gap.max() <= ABSENT_POINT_GAP
 
 
 def check_symmetry(

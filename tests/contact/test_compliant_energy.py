@@ -9,7 +9,7 @@ import dalembert as da
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.contact import compliant_step
 from dalembert.contact.candidates import Candidate, ContactPoint
-from dalembert.contact.compliant_solver import Yielding, solve_compliant
+from dalembert.contact.compliant_solver import CompliantPoint, solve_compliant
 from dalembert.contact.compliant_step import CompliantSettings, step_compliant
 from dalembert.contact.costs import Point
 from dalembert.contact.pairs import pairs_of
@@ -64,7 +64,7 @@ def test_contact_gives_no_more_than_springs_lose_whatever_is_cut(monkeypatch):
 
     def watched(problem, v, surfaces):
         found = solve_compliant(problem, v, surfaces)
-        gained = [sum(s.held_after(x)) for s, x in zip(surfaces, found.impulses, strict=True)]
+        gained = [sum(s.spring_energy_gain(x)) for s, x in zip(surfaces, found.impulses, strict=True)]
         sums.append((found.work, sum(gained)))
         return found
 
@@ -114,7 +114,7 @@ def test_what_springs_gain_is_a_square_of_the_share_of_the_impulse(share):
     n, x = Vec3(0.0, 0.0, 1.0), Vec3(0.002, -0.001, 0.0)
     point = Point(-1, 0, Vec3.zero(), n, 0.0, 0.5, 1.0, 1.0, Vec3.zero())
     impulse = Vec3(0.2, 0.3, 0.9)
-    c = Yielding(point, z, x, K, D, K_t, D_t, 0.0, dt).held_after(impulse)
+    c = CompliantPoint(point, z, x, K, D, K_t, D_t, 0.0, dt).spring_energy_gain(impulse)
     z_after = (D * z + share * 0.9) / (D + dt * K)
     x_after = [(D_t * a - share * b) / (D_t + dt * K_t) for a, b in ((0.002, 0.2), (-0.001, 0.3))]
     gained = 0.5 * K * (z_after**2 - z**2) + 0.5 * K_t * (np.dot(x_after, x_after) - 5e-6)

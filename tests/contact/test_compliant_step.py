@@ -14,7 +14,7 @@ from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.call.arguments import ArrayArgument
 from dalembert.compiler.lowering import Recipe
 from dalembert.compiler.rollout_execution import compile_rollout
-from dalembert.contact.compliant_solver import _share_of_work as share_of_work
+from dalembert.contact.compliant_solver import _passive_fraction as passive_fraction
 from dalembert.contact.compliant_step import CompliantSettings, step_compliant
 from dalembert.contact.pairs import pairs_of
 from dalembert.contact.points import contact_points
@@ -255,7 +255,7 @@ def test_impulses_are_shortened_just_as_far_as_energy_asks():
     for a, b, bound in zip(
         rng.uniform(0.1, 3.0, 200), rng.normal(size=200), rng.uniform(0.0, 1.0, 200), strict=True
     ):
-        s = share_of_work(a, b, bound)
+        s = passive_fraction(a, b, bound)
         if b + 0.5 * a > bound:
             assert 0.0 <= s < 1.0
             assert b * s + 0.5 * a * s * s == pytest.approx(bound, rel=1e-9, abs=1e-12)

@@ -15,8 +15,8 @@ from tests.contact.placements import (
 )
 
 import dalembert as da
-from dalembert.contact.candidates import FAR
-from dalembert.contact.geometry.boxes import LEVEL, SHARE
+from dalembert.contact.candidates import ABSENT_POINT_GAP
+from dalembert.contact.geometry.boxes import AXIS_PREFERENCE_PER_EDGE, RELATIVE_AXIS_PREFERENCE
 
 SPHERE, CAPSULE = da.Sphere(0.3), da.Capsule(0.2, 0.9)
 BOX, OTHER = da.Box((0.5, 0.8, 1.1)), da.Box((0.7, 0.4, 0.9))
@@ -83,18 +83,20 @@ def test_boxes_overlap_as_deep_as_coal_says():
     inside = distances < 0.0
     assert inside.sum() > 1000
     error = distances[inside] - points.least[inside]
-    tolerated = 2.2 * (SHARE * np.abs(distances[inside]) + LEVEL * 0.4) + 1e-8
+    tolerated = (
+        2.2 * (RELATIVE_AXIS_PREFERENCE * np.abs(distances[inside]) + AXIS_PREFERENCE_PER_EDGE * 0.4) + 1e-8
+    )
     assert (np.abs(error) <= tolerated).all()
     same = np.abs(error) < 1e-9
     assert same.mean() > 0.7
     n = points.deepest(points.normal)[:, inside][:, same]
     assert (np.sum(n * normals[:, inside][:, same], axis=0) > 1.0 - 1e-6).mean() > 0.99
-    near = (distances > 0.0) & (points.least < FAR)
+    near = (distances > 0.0) & (points.least < ABSENT_POINT_GAP)
     assert near.sum() > 300
     assert (points.least[near] >= -1e-12).all()
     clear = points.least < -1e-3
     swapped = points_between(BOX, B.at(clear), OTHER, A.at(clear))
-    assert (np.abs(swapped.least / points.least[clear] - 1.0) < 2.2 * SHARE + 1e-2).all()
+    assert (np.abs(swapped.least / points.least[clear] - 1.0) < 2.2 * RELATIVE_AXIS_PREFERENCE + 1e-2).all()
     same = np.abs(swapped.least - points.least[clear]) < 1e-9
     assert same.mean() > 0.7
     np.testing.assert_allclose(
@@ -115,13 +117,13 @@ def test_equal_boxes_on_each_other_touch_at_four_corners_whatever_rounding_does(
     above.R[0, 2], above.R[2, 0] = tilt, -tilt
     points = points_between(BOX, below, BOX, above)
     np.testing.assert_allclose(points.normal - np.array([0.0, 0.0, 1.0])[:, None], 0.0, atol=1e-8)
-    there = points.gap < FAR
+    there = points.gap < ABSENT_POINT_GAP
     np.testing.assert_allclose(points.gap[there], -depth, atol=1e-8)
     for x in (-0.25, 0.25):
         for y in (-0.4, 0.4):
             corner = np.array([x, y, 0.55 - 0.5 * depth])[:, None]
             away = np.linalg.norm(points.position - corner, axis=1)
-            assert (np.where(there, away, FAR).min(axis=0) < 1e-6).all()
+            assert (np.where(there, away, ABSENT_POINT_GAP).min(axis=0) < 1e-6).all()
 
 
 def test_boxes_that_just_touch_touch_with_their_faces():
@@ -130,7 +132,7 @@ def test_boxes_that_just_touch_touch_with_their_faces():
     n = 300
     above = level(n, 1.1 + 1e-15 * rng.normal(size=n), 0.05 * rng.normal(size=n))
     points = points_between(BOX, level(n, 0.0), BOX, above)
-    assert ((points.gap < FAR).sum(axis=0) >= 4).all()
+    assert ((points.gap < ABSENT_POINT_GAP).sum(axis=0) >= 4).all()
 
 
 def test_points_on_faces_are_the_corners_of_the_contact_area():
@@ -144,7 +146,7 @@ def test_points_on_faces_are_the_corners_of_the_contact_area():
     for i in range(n):
         top = square * np.array([0.35, 0.2]) @ above.R[:2, :2, i].T + above.p[:2, i]
         expected = polygon_cut(list(top), square * np.array([0.25, 0.4]))
-        there = points.gap[:, i] < FAR
+        there = points.gap[:, i] < ABSENT_POINT_GAP
         if len(expected) and points.normal[0, 2, i] > 0.5:  # else they pass each other sideways
             assert there.sum() == len(expected)
             np.testing.assert_allclose(points.gap[there, i], -1e-4, atol=1e-12)
@@ -162,7 +164,7 @@ def test_crossing_edges_touch_at_one_point(side):
     at = np.array([[0.1], [0.2], [h + reach - 1e-3]])
     above = Poses(_turned("y", np.pi / 4), at)  # its lower one along y
     points = points_between(da.Box((1.0, 1.0, 1.0)), below, da.Box((side, side, side)), above)
-    assert (points.gap[:, 0] < FAR).sum() == 1
+    assert (points.gap[:, 0] < ABSENT_POINT_GAP).sum() == 1
     np.testing.assert_allclose(points.gap[0], -1e-3, atol=1e-12)
     np.testing.assert_allclose(points.normal[0, :, 0], [0.0, 0.0, 1.0], atol=1e-12)
     np.testing.assert_allclose(points.position[0, :, 0], [0.1, 0.0, h - 5e-4], atol=1e-9)

@@ -14,7 +14,7 @@ from tests.contact.placements import (
 )
 
 import dalembert as da
-from dalembert.contact.candidates import FAR
+from dalembert.contact.candidates import ABSENT_POINT_GAP
 from dalembert.model.shapes import ConvexMesh, Ellipsoid
 
 CLOUD = np.random.default_rng(1).normal(size=(60, 3)) * 0.3
@@ -109,7 +109,7 @@ def test_what_lies_on_a_face_touches_it_in_the_corners_of_the_area(depth):
             lower, half = level(n, 0.0), np.array([0.25, 0.4])
         upper = level(n, top - depth, 0.7 + shift[0], 0.1 + shift[1], 0.05 + shift[2])
         points = points_between(below, lower, mesh, upper)
-        there = points.gap < FAR
+        there = points.gap < ABSENT_POINT_GAP
         np.testing.assert_allclose(points.normal - np.array([0.0, 0.0, 1.0])[:, None], 0.0, atol=1e-8)
         np.testing.assert_allclose(points.gap[there], -depth, atol=1e-8)
         assert (there == there[:, :1]).all()

@@ -5,7 +5,7 @@ import pytest
 from tests.contact.placements import Poses, by_coal, check_form, points_between, random_poses, rotations
 
 import dalembert as da
-from dalembert.contact.candidates import FAR
+from dalembert.contact.candidates import ABSENT_POINT_GAP
 from dalembert.model.shapes import ConvexMesh, Ellipsoid, HeightField
 
 POINTS = np.random.default_rng(1).normal(size=(40, 3)) * 0.3
@@ -106,7 +106,7 @@ def test_beyond_a_height_field_there_is_nothing():
     field = HeightField([[0.0, 0.0], [0.0, 0.0]], (2.0, 4.0))
     pose = Poses(identity(4).R, np.array([[0.9, 1.1, 0.0, 0.0], [0.0, 0.0, -1.9, 2.1], [0.5, 0.5, 0.5, 0.5]]))
     points = points_between(field, identity(4), da.Sphere(0.1), pose)
-    np.testing.assert_allclose(points.gap[0], [0.4, FAR, 0.4, FAR], atol=1e-12)
+    np.testing.assert_allclose(points.gap[0], [0.4, ABSENT_POINT_GAP, 0.4, ABSENT_POINT_GAP], atol=1e-12)
 
 
 def test_a_ball_touches_the_nearer_side_of_a_hollow_and_the_farther_side_of_a_ridge():

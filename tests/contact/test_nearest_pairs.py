@@ -8,9 +8,9 @@ import pytest
 import dalembert as da
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.contact import selection, standing_pairs
-from dalembert.contact.broad_phase import around, gap_of
-from dalembert.contact.chosen_points import BodiesChosen
-from dalembert.contact.conjugate import solved
+from dalembert.contact.broad_phase import bounding_volume, capsule_gap
+from dalembert.contact.chosen_points import RuntimeBodies
+from dalembert.contact.conjugate import solve_newton_system
 from dalembert.contact.costs import Point
 from dalembert.contact.geometry import nearest_point, point_count
 from dalembert.contact.geometry.sizes import BoxForm
@@ -88,10 +88,10 @@ def test_nearest_points_are_the_nearest_of_all_points():
     assert near.sum() > 60
     assert (least < 0.0).sum() > 20
     np.testing.assert_array_equal(ours[near], least[near])
-    assert (np.asarray(found.left_out) >= 0.0).all()
+    assert (np.asarray(found.least_dropped_gap) >= 0.0).all()
     firsts = np.cumsum([0, *(point_count(pair.first.shape, pair.second.shape) for pair in pairs)])
     places = {id(pair): first for pair, first in zip(pairs, firsts)}
-    for item, which, is_near in zip(found.candidates, found.which, near):
+    for item, which, is_near in zip(found.candidates, found.point_ids, near):
         for k in np.flatnonzero(is_near):
             pair = chosen.groups[0].pairs[int(which[k]) // 8]
             same = everything[places[id(pair)] + int(which[k]) % 8].point
@@ -114,7 +114,7 @@ def test_capsules_around_shapes_are_never_farther_apart_than_these():
                     for _ in range(2)
                 )
                 true = float(nearest_point(a, X_a, b, X_b).gap)
-                bound = float(gap_of(around(a, X_a), around(b, X_b)))
+                bound = float(capsule_gap(bounding_volume(a, X_a), bounding_volume(b, X_b)))
                 assert bound <= true + 1e-9
                 if isinstance(a, da.Sphere | da.Capsule) and isinstance(b, da.Sphere | da.Capsule):
                     assert bound == pytest.approx(true, abs=1e-12)
@@ -128,7 +128,7 @@ def test_conjugate_gradients_solve_what_the_whole_matrix_says():
     points, H = [], A.copy()
     for number in range(4):
         arm = Vec3(*rng.normal(size=3))
-        rows = BodiesChosen(float(number), bodies).rows(axes, arm)
+        rows = RuntimeBodies(float(number), bodies).rows(axes, arm)
         J = np.zeros((3, model.nv))
         for first, sign in zip(bodies[number], (-1.0, 1.0)):
             for places, s in axes.columns(-1, first):
@@ -139,7 +139,7 @@ def test_conjugate_gradients_solve_what_the_whole_matrix_says():
         H += J.T @ G @ J
         points.append((_point(rows), SymMat3(G[0, 0], G[1, 1], G[2, 2], G[0, 1], G[0, 2], G[1, 2])))
     b = rng.normal(size=model.nv)
-    x = np.array(solved(axes, [list(row) for row in A], points, (), (), b.tolist(), 1e-12))
+    x = np.array(solve_newton_system(axes, [list(row) for row in A], points, (), (), b.tolist(), 1e-12))
     np.testing.assert_allclose(H @ x, b, atol=1e-8)
     np.testing.assert_allclose(x, np.linalg.solve(H, b), atol=1e-8)
 
@@ -156,7 +156,7 @@ def test_steps_with_the_nearest_points_are_steps_with_all(law, monkeypatch):
     q, v = swinging(model, 16, 1)
     options = {"contact": law, "steps": 60, "dt": 0.004, "observe": ("contact_forces",)}
     every = da.rollout(model, q, v, **options)
-    monkeypatch.setattr(selection, "MANY", 0)
+    monkeypatch.setattr(selection, "MAX_ENUMERATED_POINTS", 0)
     nearest = da.rollout(model, q, v, **options)
     assert not nearest.failed.any()
     assert set(nearest.contacts.names) == set(every.contacts.names)
@@ -172,7 +172,7 @@ def test_steps_with_the_nearest_points_are_steps_with_all(law, monkeypatch):
 
 def test_parts_that_collide_push_each_other_alike_and_gain_no_energy(monkeypatch):
     """TOD-CONTACT"""
-    monkeypatch.setattr(selection, "MANY", 0)
+    monkeypatch.setattr(selection, "MAX_ENUMERATED_POINTS", 0)
     model = figure()
     q, v = swinging(model, 8, 3)
     observe = ("contact_forces", "contact_work")
@@ -208,7 +208,7 @@ def test_nearest_points_on_stairs_are_the_nearest_of_all_boxes():
         ours = gaps(found.candidates, count)
         least = np.sort(gaps(contact_points(poses, group.pairs), count), axis=0)[: group.count]
         # Beyond its four boxes a sample is reported, and what is far is not looked at.
-        seen = (least < 0.04) & (np.asarray(found.left_out) >= 0.0)
+        seen = (least < 0.04) & (np.asarray(found.least_dropped_gap) >= 0.0)
         np.testing.assert_array_equal(ours[seen], least[seen])
         assert {(item.first, item.second) for item in found.candidates} == {(-1, group.pairs[0].second.body)}
         near += seen.sum()
@@ -225,8 +225,9 @@ def test_steps_on_stairs_with_the_nearest_points_are_steps_with_all(monkeypatch)
     q[:, :3] = [-0.15, 0.0, 0.6]
     options = {"contact": da.contact.Rigid(tolerance=1e-7), "steps": 120, "dt": 0.004}
     every = da.rollout(model, q, v, **options)
-    monkeypatch.setattr(selection, "MANY_STANDING", 0)
-    monkeypatch.setitem(standing_pairs.POINTS, BoxForm, 20)  # all that exist, for the sake of comparison
+    monkeypatch.setattr(selection, "MAX_ENUMERATED_WORLD_POINTS", 0)
+    # All points that exist, for the sake of comparison.
+    monkeypatch.setitem(standing_pairs.POINTS_PER_FORM, BoxForm, 20)
     nearest = da.rollout(model, q, v, **options)
     assert not nearest.failed.any()
     assert (np.abs(every.contacts.force).max(axis=(1, 2, 3)) > 1.0).all()
@@ -234,7 +235,7 @@ def test_steps_on_stairs_with_the_nearest_points_are_steps_with_all(monkeypatch)
 
 
 def test_a_sample_in_which_more_touches_than_is_looked_at_is_reported(monkeypatch):
-    monkeypatch.setattr(selection, "MANY", 0)
+    monkeypatch.setattr(selection, "MAX_ENUMERATED_POINTS", 0)
     model = figure()
     q, v = swinging(model, 2, 5)
     for name, inward in (("north", -0.6), ("south", 0.6), ("east", 0.6)):

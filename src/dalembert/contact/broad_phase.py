@@ -1,7 +1,7 @@
-"""Which of many pairs are nearest: each shape in a capsule, the gaps of the capsules, the least of them.
+"""Broad phase: nearest neighbours among many pairs by the gaps of their bounding capsules.
 
-The gap between the capsules around two shapes is at most that between the shapes, and the same where both
-are spheres or capsules.
+The gap between the bounding capsules of two shapes is at most that between the shapes, and the same where
+both are spheres or capsules.
 """
 
 from __future__ import annotations
@@ -10,17 +10,25 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from dalembert.contact.candidates import FAR
+from dalembert.contact.candidates import ABSENT_POINT_GAP
 from dalembert.contact.geometry.rounded import nearest_on_segments
 from dalembert.contact.geometry.sizes import RoundedForm, form_of, sizes_of
 from dalembert.model.shapes import Box, Shape
 from dalembert.scalar import Scalar, maximum, minimum, select, sqrt
 from dalembert.spatial import Transform, Vec3
 
-__all__ = ["Around", "Nearest", "around", "bounding_capsule", "gap_of", "nearest_of", "put"]
+__all__ = [
+    "BoundingCapsule",
+    "NearestNeighbours",
+    "bounding_volume",
+    "capsule_dimensions",
+    "capsule_gap",
+    "nearest_neighbours",
+    "insert",
+]
 
 
-class Around(NamedTuple):
+class BoundingCapsule(NamedTuple):
     """A capsule in the world: the middle and unit direction of its axis, half its length, its radius."""
 
     middle: Vec3
@@ -29,18 +37,19 @@ class Around(NamedTuple):
     radius: float
 
 
-class Nearest(NamedTuple):
-    """The least numbers of many and whose they are, in order, and the least of those that are left out."""
+class NearestNeighbours(NamedTuple):
+    """The least gaps [m] in ascending order, the indices of their pairs, and the least gap that is
+    dropped."""
 
     gaps: list[Scalar]
     numbers: list[Scalar]
-    left_out: Scalar
+    least_dropped_gap: Scalar
 
 
-def bounding_capsule(shape: Shape) -> tuple[int, float, float]:
-    """Along which of its own axes, half the length, and the radius of a capsule around a shape.
+def capsule_dimensions(shape: Shape) -> tuple[int, float, float]:
+    """Return the axis index, the half length and the radius of the bounding capsule of a shape.
 
-    That of an ellipsoid, a >= b >= c: radius b, half length a - b.
+    For an ellipsoid, a >= b >= c: radius b, half length a - b.
     """
     sizes = sizes_of(shape)
     if form_of(shape) is RoundedForm:
@@ -52,34 +61,34 @@ def bounding_capsule(shape: Shape) -> tuple[int, float, float]:
     return axis, sizes[axis] - max(others), max(others)
 
 
-def around(shape: Shape, X: Transform) -> Around:
-    """The capsule around a shape whose frame is at X."""
-    axis, half, radius = bounding_capsule(shape)
-    return Around(X.p, X.R.column(axis), half, radius)
+def bounding_volume(shape: Shape, X: Transform) -> BoundingCapsule:
+    """Return the bounding capsule of a shape whose frame is at X."""
+    axis, half, radius = capsule_dimensions(shape)
+    return BoundingCapsule(X.p, X.R.column(axis), half, radius)
 
 
-def gap_of(a: Around, b: Around) -> Scalar:
-    """The distance [m] between two capsules, negative where they overlap."""
+def capsule_gap(a: BoundingCapsule, b: BoundingCapsule) -> Scalar:
+    """Return the distance [m] between two capsules, negative where they overlap."""
     offset = b.middle - a.middle
     s, t = nearest_on_segments(offset, a.axis, a.half, b.axis, b.half)
     apart = offset + b.axis * t - a.axis * s
     return sqrt(apart.dot(apart)) - (a.radius + b.radius)
 
 
-def nearest_of(found: Iterable[tuple[Scalar, Scalar]], count: int) -> Nearest:
-    """The `count` least of (gap, number), the least first."""
-    near = Nearest([FAR] * count, [-1.0] * count, FAR)
+def nearest_neighbours(found: Iterable[tuple[Scalar, Scalar]], count: int) -> NearestNeighbours:
+    """Return the `count` least of (gap, number), in ascending order."""
+    near = NearestNeighbours([ABSENT_POINT_GAP] * count, [-1.0] * count, ABSENT_POINT_GAP)
     for gap, number in found:
-        near = put(near, gap, number)
+        near = insert(near, gap, number)
     return near
 
 
-def put(near: Nearest, gap: Scalar, number: Scalar) -> Nearest:
-    """One more put in its place."""
+def insert(near: NearestNeighbours, gap: Scalar, number: Scalar) -> NearestNeighbours:
+    """Insert one pair into the sorted list by its gap."""
     gaps, numbers = [], []
     for own_gap, own_number in zip(near.gaps, near.numbers, strict=True):
         nearer = gap < own_gap
         numbers.append(select(nearer, number, own_number))
         gaps.append(minimum(gap, own_gap))
         gap, number = maximum(gap, own_gap), select(nearer, own_number, number)
-    return Nearest(gaps, numbers, minimum(near.left_out, gap))
+    return NearestNeighbours(gaps, numbers, minimum(near.least_dropped_gap, gap))

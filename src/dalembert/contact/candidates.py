@@ -1,4 +1,4 @@
-"""Places where bodies may touch, as geometry hands them to the laws of contact."""
+"""Contact candidates: places where bodies may touch, as geometry hands them to the contact laws."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from dalembert.scalar import Scalar
 from dalembert.spatial import Vec3
 
 if TYPE_CHECKING:
-    from dalembert.contact.chosen_points import BodiesChosen
+    from dalembert.contact.chosen_points import RuntimeBodies
 
-__all__ = ["FAR", "Candidate", "ContactPoint"]
+__all__ = ["ABSENT_POINT_GAP", "Candidate", "ContactPoint"]
 
-FAR = 1e3
-"""The gap [m] of a point that does not exist in a configuration."""
+ABSENT_POINT_GAP = 1e3
+"""The gap [m] of a point that does not exist in a configuration: far beyond any contact."""
 
 
 class ContactPoint(NamedTuple):
-    """Where two surfaces are nearest, in world coordinates.
+    """The place where two surfaces are nearest, in world coordinates.
 
     `normal` is of unit length and points from the first surface to the second; `gap` [m] is negative where
     they overlap; `position` is midway between them.
@@ -34,9 +34,8 @@ class ContactPoint(NamedTuple):
 class Candidate:
     """A contact point between two bodies (-1: the world) with the coefficients of the pair.
 
-    `chosen`: its bodies, where they are known only as the program runs.
-
-    `friction`: Coulomb's mu; `restitution`: e of Featherstone 2008 Eq. 11.64.
+    `friction`: Coulomb's mu; `restitution`: e of Featherstone 2008 Eq. 11.64; `runtime_bodies`: the two
+    bodies where they are known only at run time.
     """
 
     first: int
@@ -44,4 +43,4 @@ class Candidate:
     friction: Scalar
     restitution: Scalar
     point: ContactPoint
-    chosen: BodiesChosen | None = None
+    runtime_bodies: RuntimeBodies | None = None

@@ -1,7 +1,7 @@
-"""Contact points of pairs that are chosen as a simulation runs, sample by sample: the nearest of many.
+"""Active contacts: the nearest points of many pairs, selected at run time, sample by sample.
 
-A point is kept with the number of its pair and its own number in it, so that what it bore is found again in
-the next step, wherever it then stands in the list.
+A point has an id, from the index of its pair and its own index in the pair, by which its cached impulses are
+found in the next step at any place in the list.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, final
 
 from dalembert.algorithms.sparsity import velocity_places
-from dalembert.contact.candidates import FAR, Candidate, ContactPoint
+from dalembert.contact.candidates import ABSENT_POINT_GAP, Candidate, ContactPoint
 from dalembert.contact.joint_axes import JointAxes
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import Tree
@@ -19,57 +19,57 @@ from dalembert.scalar import Scalar, absolute, floor, is_zero, literal, lookup, 
 from dalembert.spatial import Vec3
 
 __all__ = [
-    "CHOSEN",
-    "BodiesChosen",
-    "Found",
-    "KeptPoint",
+    "RUNTIME_BODY",
+    "RuntimeBodies",
+    "NearestPoints",
+    "IdentifiedPoint",
     "Rows",
-    "entry",
-    "inserted",
-    "none_kept",
-    "of_both",
+    "table_entry",
+    "insert_by_gap",
+    "empty_points",
+    "sum_over_bodies",
     "pair_number",
-    "remembered",
-    "signs_of",
-    "with_which",
+    "match_memory",
+    "body_signs",
+    "append_ids",
 ]
 
-CHOSEN = -2
-"""In place of the number of a body that is known only as the program runs."""
+RUNTIME_BODY = -2
+"""The body index that stands for a body known only at run time."""
 
-PER_PAIR = 8
-"""Points of one pair, at most: those of two boxes."""
+MAX_POINTS_PER_PAIR = 8
+"""The most points of one pair: those of two boxes."""
 
 Rows: TypeAlias = tuple[tuple[tuple[tuple[int, float], ...], Vec3], ...]
 """Columns of the Jacobian of a point's velocity: (places in v with ratios, velocity for unit speed)."""
 
 
-class KeptPoint(NamedTuple):
-    """A point, and which of all points it is: `PER_PAIR` times the number of its pair, and its own; below
-    zero where there is none."""
+class IdentifiedPoint(NamedTuple):
+    """A point with its id: `MAX_POINTS_PER_PAIR` times the index of its pair plus its own index in the pair;
+    below zero for an absent point."""
 
-    which: Scalar
+    point_id: Scalar
     point: ContactPoint
 
 
-class Found(NamedTuple):
-    """Points, which ones they are, and the least gap [m] of what was left out."""
+class NearestPoints(NamedTuple):
+    """The nearest points, their ids, and the least gap [m] of the points that were dropped."""
 
     candidates: list[Candidate]
-    which: list[Scalar]
-    left_out: Scalar
+    point_ids: list[Scalar]
+    least_dropped_gap: Scalar
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class BodiesChosen:
-    """The two bodies of a pair known by its number: an element of `bodies`, (first, second)."""
+class RuntimeBodies:
+    """The two bodies of a pair whose index is known at run time: an element of `bodies`, (first, second)."""
 
     number: Scalar
     bodies: tuple[tuple[int, int], ...]
 
     def rows(self, axes: JointAxes, arm: Vec3) -> Rows:
-        """The velocity of the second body relative to the first, `arm` from the origin of the axes."""
+        """Return the Jacobian of the second body's velocity relative to the first, `arm` from the origin."""
         found = []
         for body in axes.tree.bodies:
             sign = self._sign(axes.tree, body.index)
@@ -79,42 +79,44 @@ class BodiesChosen:
         return tuple(found)
 
     def sign_of(self, body: int) -> Scalar:
-        """1 for the second body, -1 for the first, 0 for all others."""
-        return entry(
+        """Return 1 for the second body, -1 for the first, 0 for all others."""
+        return table_entry(
             [float(body == second) - float(body == first) for first, second in self.bodies], self.number
         )
 
     def total(self, values: Sequence[Scalar]) -> Scalar:
-        """The sum of the values of both bodies."""
+        """Return the sum of the values of both bodies."""
         if all(literal(x) is not None for x in values):
             numbers = [literal(x) or 0.0 for x in values]
-            return entry([numbers[first] + numbers[second] for first, second in self.bodies], self.number)
+            return table_entry(
+                [numbers[first] + numbers[second] for first, second in self.bodies], self.number
+            )
         total: Scalar = 0.0
         for body, value in enumerate(values):
             total = total + value * absolute(self.sign_of(body))
         return total
 
     def _sign(self, tree: Tree, joint: int) -> Scalar:
-        """1 where the joint of a body carries the second one alone, -1 the first one alone, else 0."""
+        """Return 1 if the joint of a body carries the second body alone, -1 for the first alone, else 0."""
         signs = [
             float(_carries(tree, joint, second)) - float(_carries(tree, joint, first))
             for first, second in self.bodies
         ]
-        return entry(signs, self.number)
+        return table_entry(signs, self.number)
 
 
-def of_both(item: Candidate, values: Sequence[Scalar]) -> Scalar:
-    """The sum of the values of the bodies of a candidate; the world has none."""
-    if item.chosen is not None:
-        return item.chosen.total(values)
+def sum_over_bodies(item: Candidate, values: Sequence[Scalar]) -> Scalar:
+    """Return the sum of the values of a candidate's bodies; the world has no value."""
+    if item.runtime_bodies is not None:
+        return item.runtime_bodies.total(values)
     return sum((values[i] for i in (item.first, item.second) if i != WORLD), 0.0)
 
 
-def signs_of(item: Candidate, bodies: int) -> list[tuple[int, Scalar]]:
-    """The bodies of a candidate: 1 for the second one, -1 for the first."""
-    if item.chosen is None:
+def body_signs(item: Candidate, bodies: int) -> list[tuple[int, Scalar]]:
+    """Return the bodies of a candidate with their signs: 1 for the second, -1 for the first."""
+    if item.runtime_bodies is None:
         return [(i, sign) for i, sign in ((item.second, 1.0), (item.first, -1.0)) if i != WORLD]
-    signs = [(i, item.chosen.sign_of(i)) for i in range(bodies)]
+    signs = [(i, item.runtime_bodies.sign_of(i)) for i in range(bodies)]
     return [(i, sign) for i, sign in signs if not is_zero(sign)]
 
 
@@ -124,56 +126,64 @@ def _carries(tree: Tree, joint: int, body: int) -> bool:
     return body == joint
 
 
-def entry(numbers: Sequence[float], place: Scalar) -> Scalar:
-    """An element of a list; a literal where all of them are the same."""
+def table_entry(numbers: Sequence[float], place: Scalar) -> Scalar:
+    """Return an element of a list; a literal where all elements are the same."""
     return numbers[0] if all(x == numbers[0] for x in numbers) else lookup(numbers, place)
 
 
-def pair_number(which: Scalar) -> Scalar:
-    """The number of the pair of a point."""
-    return floor(which * (1.0 / PER_PAIR))
+def pair_number(point_id: Scalar) -> Scalar:
+    """Return the index of the pair of a point."""
+    return floor(point_id * (1.0 / MAX_POINTS_PER_PAIR))
 
 
-def none_kept(count: int) -> list[KeptPoint]:
-    """Places for so many points."""
-    return [KeptPoint(-1.0, ContactPoint(Vec3.zero(), Vec3.unit(2), FAR)) for _ in range(count)]
+def empty_points(count: int) -> list[IdentifiedPoint]:
+    """Return a list of `count` absent points."""
+    return [
+        IdentifiedPoint(-1.0, ContactPoint(Vec3.zero(), Vec3.unit(2), ABSENT_POINT_GAP)) for _ in range(count)
+    ]
 
 
-def inserted(kept: Sequence[KeptPoint], new: KeptPoint) -> tuple[list[KeptPoint], Scalar]:
-    """The list with a point put where its gap says, the least first, and the gap that then falls out."""
+def insert_by_gap(
+    kept: Sequence[IdentifiedPoint], new: IdentifiedPoint
+) -> tuple[list[IdentifiedPoint], Scalar]:
+    """Insert a point into the list, sorted by gap in ascending order; also return the gap that is dropped."""
     found = []
     for old in kept:
         nearer = new.point.gap < old.point.gap
-        found.append(_chosen(nearer, new, old))
-        new = _chosen(nearer, old, new)
+        found.append(_choose_point(nearer, new, old))
+        new = _choose_point(nearer, old, new)
     return found, new.point.gap
 
 
-def _chosen(condition: Scalar, a: KeptPoint, b: KeptPoint) -> KeptPoint:
+def _choose_point(condition: Scalar, a: IdentifiedPoint, b: IdentifiedPoint) -> IdentifiedPoint:
     def both(x: Scalar, y: Scalar) -> Scalar:
         return select(condition, x, y)
 
     position = Vec3(*map(both, a.point.position, b.point.position))
     normal = Vec3(*map(both, a.point.normal, b.point.normal))
-    return KeptPoint(both(a.which, b.which), ContactPoint(position, normal, both(a.point.gap, b.point.gap)))
+    return IdentifiedPoint(
+        both(a.point_id, b.point_id), ContactPoint(position, normal, both(a.point.gap, b.point.gap))
+    )
 
 
-def remembered(
-    which: Sequence[Scalar],
+def match_memory(
+    point_ids: Sequence[Scalar],
     memory: Sequence[Sequence[Scalar]],
     fresh: Sequence[float],
     groups: Sequence[int],
 ) -> list[list[Scalar]]:
-    """The memory of the points of now, the last of which are the points `which`: what each of them has in the
-    memory of the step before, whose rows end with which point they are; `fresh` if it was not there. Points
-    stay in their group, of `groups` points each."""
-    always = len(memory) - len(which)
+    """Return the memory rows of the current points, the last of which have the ids `point_ids`.
+
+    A point takes the row with its id from the memory of the previous step, whose rows end with an id; a point
+    without such a row takes `fresh`. Points stay in their group; `groups` has the size of each.
+    """
+    always = len(memory) - len(point_ids)
     found = [list(row[:-1]) for row in memory[:always]]
     first = 0
     for count in groups:
         rows = memory[always + first : always + first + count]
-        for now in which[first : first + count]:
-            # What says that there was no step yet holds for all points of a sample.
+        for now in point_ids[first : first + count]:
+            # A negative value marks the first step, for all points of a sample.
             own = [minimum(rows[0][k], 0.0) if x < 0.0 else x for k, x in enumerate(fresh)]
             for row in rows:
                 same = absolute(now - row[-1]) < 0.5
@@ -183,9 +193,9 @@ def remembered(
     return found
 
 
-def with_which(memory: Sequence[Sequence[Scalar]], which: Sequence[Scalar]) -> list[list[Scalar]]:
-    """The memory for the next step: rows that end with which points the chosen ones are."""
-    if not which:
+def append_ids(memory: Sequence[Sequence[Scalar]], point_ids: Sequence[Scalar]) -> list[list[Scalar]]:
+    """Return the memory for the next step: rows that end with the ids of the active contacts."""
+    if not point_ids:
         return [list(row) for row in memory]
-    numbers = [-1.0] * (len(memory) - len(which)) + list(which)
+    numbers = [-1.0] * (len(memory) - len(point_ids)) + list(point_ids)
     return [[*row, number] for row, number in zip(memory, numbers, strict=True)]

@@ -9,7 +9,7 @@ holds the body by friction:
     x' = - (K_t x + f_t) / D_t                                                                         (11.77)
 
 x and v are vectors of the world in the plane of the normal. x is carried from normal to normal by projection,
-so that no tangents are chosen, none can jump, and no spring is stretched by it. Forces depend on nothing
+so that there are no tangents that could jump, and no spring is stretched by it. Forces depend on nothing
 that forward dynamics computes: any of its methods takes them as external forces.
 """
 
@@ -59,7 +59,7 @@ class CompliantForces(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True)
 class CompliantLaw:
-    """How surfaces yield: `normal` to pressure; along them `friction_stiffness` K_t [N/m] and
+    """The compliance of surfaces: `normal` to pressure; along them `friction_stiffness` K_t [N/m] and
     `friction_damping` D_t [N s/m]."""
 
     normal: Surface
@@ -73,7 +73,7 @@ class CompliantLaw:
 
 @own_errors
 def friction_force(x: Vec3, v: Vec3, limit: Scalar, *, K: Scalar, D: Scalar) -> tuple[Vec3, Scalar]:
-    """f_t = - K x - D v [N], within |f_t| <= `limit` = mu f_n, and whether the body sticks.
+    """Return f_t = - K x - D v [N], within |f_t| <= `limit` = mu f_n, and whether the body sticks.
 
     Source: Featherstone 2008 Eqs 11.78, 11.79.
 
@@ -91,7 +91,7 @@ def friction_force(x: Vec3, v: Vec3, limit: Scalar, *, K: Scalar, D: Scalar) -> 
 
 @own_errors
 def patches_at_rest(candidates: Sequence[Candidate], law: CompliantLaw) -> list[PatchState]:
-    """The states of surfaces that nothing has pressed: z = 0, x = 0 at every candidate.
+    """Return the states of surfaces without load: z = 0, x = 0 at every candidate.
 
     >>> law = da.contact.CompliantLaw(da.contact.LinearSurface(1e4, 100.0), 1e4, 100.0)
     >>> da.contact.patches_at_rest([], law)
@@ -107,9 +107,9 @@ def compliant_forces(
     states: Sequence[PatchState],
     law: CompliantLaw,
 ) -> CompliantForces:
-    """The forces at all candidates, and the rates of the states: Eqs (11.74) to (11.79).
+    """Compute the forces at all candidates, and the rates of the states: Eqs (11.74) to (11.79).
 
-    `candidates`: what `contact.points.contact_points` finds; `velocities`: spatial velocities of the bodies
+    `candidates`: those of `contact.points.contact_points`; `velocities`: spatial velocities of the bodies
     in world coordinates, at the world's origin; `states`: one patch a candidate, at first `patches_at_rest`.
     Normal: f = max(0, - K z - D p'); friction: `friction_force`.
 
@@ -124,8 +124,8 @@ def compliant_forces(
     20.0
     """
     points, rates = [], []
-    for item, state in _paired(candidates, states):
-        now = _pressed(item, velocities, state, law)
+    for item, state in _zip_states(candidates, states):
+        now = _point_state(item, velocities, state, law)
         stretch = (now.x * law.friction_stiffness + now.f_t) / law.friction_damping
         points.append(item.point.normal * now.f_n + now.f_t)
         rates.append(PatchState(law.normal.rate(state.z, item.point.gap, now.p_rate), -stretch))
@@ -146,10 +146,10 @@ def patches_after(
     law: CompliantLaw,
     dt: Scalar,
 ) -> list[PatchState]:
-    """The states after dt [s] of steady motion, stable for any stiffness.
+    """Return the states after dt [s] of steady motion, stable for any stiffness.
 
-    Patches that stick go with the body, x = x + h v; others follow Eq. (11.77) under the friction of now,
-    exactly.
+    Patches that stick move with the body, x = x + h v; others follow Eq. (11.77) exactly under the present
+    friction.
 
     >>> from dalembert.contact.candidates import Candidate, ContactPoint
     >>> from dalembert.model.tree import PerBody
@@ -164,22 +164,22 @@ def patches_after(
     """
     decay = exp(-(law.friction_stiffness / law.friction_damping) * dt)
     found = []
-    for item, state in _paired(candidates, states):
-        now = _pressed(item, velocities, state, law)
-        held = logical_and(now.sticks, now.f_n > 0.0)
+    for item, state in _zip_states(candidates, states):
+        now = _point_state(item, velocities, state, law)
+        sticking = logical_and(now.sticks, now.f_n > 0.0)
         sliding = now.x * decay - now.f_t * ((1.0 - decay) / law.friction_stiffness)
         moved = now.x + now.slip * dt
         found.append(
             PatchState(
                 law.normal.after(state.z, item.point.gap, now.p_rate, dt),
-                Vec3(*(select(held, a, b) for a, b in zip(moved, sliding, strict=True))),
+                Vec3(*(select(sticking, a, b) for a, b in zip(moved, sliding, strict=True))),
             )
         )
     return found
 
 
 def point_velocity(item: Candidate, velocities: PerBody[Motion]) -> Vec3:
-    """v_2 - v_1 [m/s] at the contact point, world axes."""
+    """Return v_2 - v_1 [m/s] at the contact point, world axes."""
     total = Vec3.zero()
     for body, sign in ((item.second, 1.0), (item.first, -1.0)):
         if body != WORLD:
@@ -188,8 +188,9 @@ def point_velocity(item: Candidate, velocities: PerBody[Motion]) -> Vec3:
     return total
 
 
-class _Pressed(NamedTuple):
-    """p' [m/s]; the patch x [m] and its slip [m/s] across the normal; the forces [N]; whether it sticks."""
+class _PointState(NamedTuple):
+    """The motion and forces of one candidate: p' [m/s]; the patch x [m] and its slip [m/s] across the normal;
+    the forces [N]; whether it sticks."""
 
     p_rate: Scalar
     x: Vec3
@@ -199,8 +200,10 @@ class _Pressed(NamedTuple):
     sticks: Scalar
 
 
-def _pressed(item: Candidate, velocities: PerBody[Motion], state: PatchState, law: CompliantLaw) -> _Pressed:
-    """How one candidate moves, and what its surface exerts."""
+def _point_state(
+    item: Candidate, velocities: PerBody[Motion], state: PatchState, law: CompliantLaw
+) -> _PointState:
+    """Return the motion of one candidate and the forces of its surface."""
     n, u = item.point.normal, point_velocity(item, velocities)
     p_rate = n.dot(u)
     x, slip = state.x - n * n.dot(state.x), u - n * p_rate
@@ -208,10 +211,10 @@ def _pressed(item: Candidate, velocities: PerBody[Motion], state: PatchState, la
     f_t, sticks = friction_force(
         x, slip, item.friction * f_n, K=law.friction_stiffness, D=law.friction_damping
     )
-    return _Pressed(p_rate, x, slip, f_n, f_t, sticks)
+    return _PointState(p_rate, x, slip, f_n, f_t, sticks)
 
 
-def _paired(
+def _zip_states(
     candidates: Sequence[Candidate], states: Sequence[PatchState]
 ) -> zip[tuple[Candidate, PatchState]]:
     if len(candidates) != len(states):

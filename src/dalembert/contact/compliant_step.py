@@ -6,15 +6,15 @@ the end of a step of h seconds the impulses (Featherstone 2008 Eqs 11.74, 11.78 
     gamma_n = max(0, - h K p - h (D + h K) u_n)                                                          (1)
     gamma_t = - h K_t x - h (D_t + h K_t) u_t, shortened to mu gamma_n                                   (2)
 
-and, where p > 0, gamma_n = max(0, - h (D + h K) (u_n + p / h)): these are points of `costs` that expect what
-the springs exert. To be solved, with A and p of `stepping`, is
+and, where p > 0, gamma_n = max(0, - h (D + h K) (u_n + p / h)): these are points of `costs` whose warm-start
+impulse is that of the springs. The equation to solve, with A and p of `stepping`, is
 
     A eta = p + J^T gamma(J eta)                                                                         (3)
 
-`compliant_solver` does so with the points that press and the shares of friction of an earlier eta: a linear
-system, twice or until that is right. Its springs and dampers take energy and give none, however stiff they
-are, so that they do not limit h. What then pulls, or leaves its cone, is cut; the rest acts on A. Patches
-move by Eq. (11.77) with x at the end of the step:
+`compliant_solver` does so with the pressing points and the fractions of friction of an earlier eta: a linear
+system, twice or until these agree. Its springs and dampers are passive for any stiffness, so that they do not
+limit h. Impulses that pull or leave the friction cone are then cut; the rest acts on A. Patches move by
+Eq. (11.77) with x at the end of the step:
 
     x+ = (D_t x - h f_t) / (D_t + h K_t)                                                                 (4)
 
@@ -22,11 +22,11 @@ which is x + h u_t where the body sticks. The surface itself moves likewise: pre
 
     z+ = (D z + gamma_n) / (D + h K)                                                                     (5)
 
-after the step, which is the depth that the body then has, unless its impulse was cut. Surfaces are back as
+after the step, which is the depth that the body then has, unless its impulse was cut. Surfaces return as
 soon as bodies leave them: z is never more than the depth. Where it is less, since a body went deep without a
-force or was found there at once, springs hold only what contact has put into them; z then grows by 0.25 m/s,
-up to 25 times the sag under the weight. At the start it is that, or the depth: else bodies that begin deep in
-each other would be thrown apart.
+force or starts there, springs store only the energy that contact has put into them; z then grows by 0.25 m/s,
+up to 25 times the sag under the weight. At the start z is that bound or the depth, if that is less: bodies
+that start deep in each other would otherwise be thrown apart.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 from dalembert.algorithms.external_forces import ExternalForces
-from dalembert.contact.candidates import FAR, Candidate
-from dalembert.contact.chosen_points import of_both
-from dalembert.contact.compliant_solver import Yielding, solve_compliant
+from dalembert.contact.candidates import ABSENT_POINT_GAP, Candidate
+from dalembert.contact.chosen_points import sum_over_bodies
+from dalembert.contact.compliant_solver import CompliantPoint, solve_compliant
 from dalembert.contact.costs import Point
 from dalembert.contact.joint_axes import JointAxes
-from dalembert.contact.mobility import weights
-from dalembert.contact.step_terms import Motor, before_contact, moved, squared_turn, within_limits
+from dalembert.contact.mobility import inverse_tree_masses
+from dalembert.contact.step_terms import Motor, advance_state, before_contact, squared_turn, within_limits
 from dalembert.contact.stepping import StepSettings
 from dalembert.errors import ShapeError
 from dalembert.model.tree import Tree
@@ -51,29 +51,29 @@ from dalembert.spatial import Vec3
 
 __all__ = ["CompliantSettings", "CompliantStep", "fresh_memory", "step_compliant"]
 
-GRAVITY = 9.81
-"""[m/s^2], as a scale of weights."""
+GRAVITY_SCALE = 9.81
+"""The acceleration [m/s^2] of gravity, as a scale of weights."""
 
-SAG = 1e-3
-"""How far [m] the weight of a figure presses one point in, unless a stiffness is given."""
+DEFAULT_SAG = 1e-3
+"""The depth [m] by which the weight of a figure presses one point in, unless a stiffness is given."""
 
-DEEPEST = 25.0
-"""Springs that nothing has pressed are pressed in by so many times the sag under the weight, at most."""
+MAX_UNLOADED_DEPTH_IN_SAGS = 25.0
+"""The greatest depth of springs that contact has not pressed in, in multiples of the sag under the weight."""
 
-PARTING = 0.25
+SEPARATION_SPEED = 0.25
 """The speed [m/s] at which bodies part that overlap by more than their springs are pressed in."""
 
-STIFFEST = 1e3
-"""The greatest h^2 K w and h D w. What is stiffer would be no firmer in a step, which a weight presses in by
-0.25 um in 5 ms, but rounding would grow."""
+MAX_STEP_STIFFNESS = 1e3
+"""The greatest h^2 K w and h D w. More stiffness would not matter in a step, as a weight presses in by 0.25
+um in 5 ms, but rounding errors would grow."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class CompliantSettings:
-    """How surfaces yield.
+    """The settings of compliant surfaces.
 
-    `stiffness` K [N/m] of normals: by default that which the whole weight of a figure presses in by 1 mm;
+    `stiffness` K [N/m] of normals: by default such that the whole weight of a figure presses it in by 1 mm;
     `damping` D [N s/m]: by default 2 sqrt(K m), critical for its mass m. `friction_stiffness` and
     `friction_damping` along surfaces: by default the same. `limits`: whether joints end at their limits.
     """
@@ -89,7 +89,7 @@ class CompliantStep(NamedTuple):
     """The state after a step; the impulses [N s] on the second bodies of all candidates along world axes;
     `memory` for the next step, five numbers a candidate (the patch x [m], the normal impulse, the depth z
     [m] by which the surface is pressed in); the work [J] of contact, 1/2 (v+ + v*) . J^T gamma; eta, `free`,
-    `bias`, `momenta` and `turn` as of `ContactStep`."""
+    `bias`, `momenta` and `turn` as in `ContactStep`."""
 
     q: list[Scalar]
     v: list[Scalar]
@@ -117,10 +117,10 @@ def step_compliant(
     external_forces: ExternalForces = None,
     external_frame: str = "body",
 ) -> CompliantStep:
-    """The state after dt [s] under joint forces tau, with contact at the candidates (found at q).
+    """Return the state after dt [s] under joint forces tau, with contact at the candidates (found at q).
 
-    `memory`: that of the step before, before the first one `fresh_memory`; None: surfaces at rest that may be
-    pressed in by any depth.
+    `memory`: that of the previous step, or `fresh_memory` for the first step; None: surfaces at rest that may
+    be pressed in by any depth.
     """
     settings = CompliantSettings() if settings is None else settings
     terms = StepSettings()
@@ -132,7 +132,7 @@ def step_compliant(
         dt,
         motors,
         limits=settings.limits,
-        mending=terms.mending,
+        correction_ratio=terms.mending,
         friction_compliance=terms.friction_compliance,
         external_forces=external_forces,
         external_frame=external_frame,
@@ -140,14 +140,14 @@ def step_compliant(
     surfaces = _surfaces(begun.axes, candidates, memory, dt, settings)
     problem = begun.problem([surface.point for surface in surfaces])
     found = solve_compliant(problem, v, surfaces)
-    way = [dt * x + y for x, y in zip(found.v, found.mend, strict=True)]
+    way = [dt * x + y for x, y in zip(found.v, found.correction, strict=True)]
     travel = within_limits(begun.joints, way)
-    q_next, v_next = moved(tree, q, found.v, travel)
-    remembered = [
+    q_next, v_next = advance_state(tree, q, found.v, travel)
+    new_memory = [
         [
             *surface.patch_after(impulse),
             surface.point.normal.dot(impulse),
-            surface.pressed_after(impulse),
+            surface.depth_after(impulse),
         ]
         for surface, impulse in zip(surfaces, found.impulses, strict=True)
     ]
@@ -155,7 +155,7 @@ def step_compliant(
         q_next,
         v_next,
         found.impulses,
-        remembered,
+        new_memory,
         found.work,
         found.v,
         found.free,
@@ -171,13 +171,13 @@ def _surfaces(
     memory: Sequence[Sequence[Scalar]] | None,
     dt: Scalar,
     settings: CompliantSettings,
-) -> list[Yielding]:
-    given = [[0.0, 0.0, 0.0, 0.0, FAR]] * len(candidates) if memory is None else memory
+) -> list[CompliantPoint]:
+    given = [[0.0, 0.0, 0.0, 0.0, ABSENT_POINT_GAP]] * len(candidates) if memory is None else memory
     if len(given) != len(candidates):
         raise ShapeError(f"there are {len(candidates)} contact points and memory of {len(given)}")
-    lightness = weights(axes.tree)
+    inverse_mass = inverse_tree_masses(axes.tree)
     return [
-        _surface(axes, item, past, dt, settings, lightness)
+        _surface(axes, item, past, dt, settings, inverse_mass)
         for item, past in zip(candidates, given, strict=True)
     ]
 
@@ -188,22 +188,22 @@ def _surface(
     past: Sequence[Scalar],
     dt: Scalar,
     settings: CompliantSettings,
-    lightness: Sequence[Scalar],
-) -> Yielding:
-    """A candidate with its springs and dampers, as in Eqs (1) and (2)."""
-    w = of_both(item, lightness)
-    K = GRAVITY / (SAG * w) if settings.stiffness is None else settings.stiffness
+    inverse_mass: Sequence[Scalar],
+) -> CompliantPoint:
+    """Return a candidate with its springs and dampers, as in Eqs (1) and (2)."""
+    w = sum_over_bodies(item, inverse_mass)
+    K = GRAVITY_SCALE / (DEFAULT_SAG * w) if settings.stiffness is None else settings.stiffness
     D = 2.0 * sqrt(K / w) if settings.damping is None else settings.damping
     K_t = K if settings.friction_stiffness is None else settings.friction_stiffness
     D_t = D if settings.friction_damping is None else settings.friction_damping
     rate = 1.0 / dt
-    firm = (STIFFEST / w) * rate
+    firm = (MAX_STEP_STIFFNESS / w) * rate
     D, D_t = minimum(D, firm), minimum(D_t, firm)
     K, K_t = minimum(K, firm * rate), minimum(K_t, firm * rate)
     n, gap = item.point.normal, item.point.gap
-    sag = GRAVITY / (K * w)
-    let_go = maximum(past[4], minimum(past[4] + PARTING * dt, DEEPEST * sag))
-    z = minimum(maximum(-gap, 0.0), select(past[4] < 0.0, DEEPEST * sag, let_go))
+    sag = GRAVITY_SCALE / (K * w)
+    let_go = maximum(past[4], minimum(past[4] + SEPARATION_SPEED * dt, MAX_UNLOADED_DEPTH_IN_SAGS * sag))
+    z = minimum(maximum(-gap, 0.0), select(past[4] < 0.0, MAX_UNLOADED_DEPTH_IN_SAGS * sag, let_go))
     x = Vec3(past[0], past[1], past[2])
     across = x - n * n.dot(x)
     arm = item.point.position - axes.origin
@@ -216,12 +216,12 @@ def _surface(
         friction=item.friction,
         stiffness=dt * (D + dt * K),
         friction_stiffness=dt * (D_t + dt * K_t),
-        expected=n * (z * (K * dt)) - across * (K_t * dt),
-        rows=None if item.chosen is None else item.chosen.rows(axes, arm),
+        warm_start=n * (z * (K * dt)) - across * (K_t * dt),
+        rows=None if item.runtime_bodies is None else item.runtime_bodies.rows(axes, arm),
     )
-    return Yielding(point, z, across, K, D, K_t, D_t, past[3], dt)
+    return CompliantPoint(point, z, across, K, D, K_t, D_t, past[3], dt)
 
 
 def fresh_memory(points: int) -> list[list[float]]:
-    """The memory before the first step, which finds what overlaps."""
+    """Return the memory before the first step, which marks initial overlaps to be detected."""
     return [[0.0, 0.0, 0.0, 0.0, -1.0] for _ in range(points)]

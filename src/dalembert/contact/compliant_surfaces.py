@@ -1,7 +1,7 @@
 """Compliant surfaces: massless patches on springs and dampers (Featherstone 2008 section 11.8).
 
 A patch S of the surface, at z along the normal (0 where it rests, negative where it is pressed in), carries a
-body B at p. Without mass, what spring and damper do to it balances the contact force f on B:
+body B at p. Without mass, the forces of spring and damper on it balance the contact force f on B:
 
     K z + D z' + f = 0                                                                                 (11.73)
     f = 0 if p > z, else max(0, - K z - D p')                                                          (11.74)
@@ -42,7 +42,7 @@ States = Sequence[Scalar]
 
 @own_errors
 def patch_rate(K: Scalar, D: Scalar, z: Scalar, f: Scalar) -> Scalar:
-    """z' = - (K z + f) / D [m/s] of a linear patch under the force f [N]: Eq. (11.73).
+    """Return z' = - (K z + f) / D [m/s] of a linear patch under the force f [N]: Eq. (11.73).
 
     >>> da.contact.patch_rate(1e4, 100.0, -0.002, 0.0)  # pressed 2 mm in and let go
     0.2
@@ -52,9 +52,10 @@ def patch_rate(K: Scalar, D: Scalar, z: Scalar, f: Scalar) -> Scalar:
 
 @own_errors
 def relaxed(K: Scalar, D: Scalar, z: Scalar, time: Scalar) -> Scalar:
-    """z = z0 exp(- K t / D) [m]: where a linear patch is, `time` seconds after the body left it at z.
+    """Return z = z0 exp(- K t / D) [m]: the position of a linear patch `time` seconds after the body left it
+    at z.
 
-    With the instant and the place of the last loss of contact in its stead, z need not be a state at all.
+    The time and position of the last loss of contact can thus replace the state z.
 
     >>> from dalembert.contact import relaxed
     >>> round(relaxed(1e4, 100.0, -0.002, 0.01), 6)
@@ -64,34 +65,35 @@ def relaxed(K: Scalar, D: Scalar, z: Scalar, time: Scalar) -> Scalar:
 
 
 class Surface(ABC):
-    """What presses back. `z`: the states, `order` of them; `p` [m], `p_rate` [m/s]: of the body."""
+    """A compliant surface. `z`: its states, `order` of them; `p` [m], `p_rate` [m/s]: those of the body."""
 
     @property
     def order(self) -> int:
-        """How many states there are."""
+        """The number of states."""
         return 1
 
     def pushed(self, z: States, p: Scalar) -> list[Scalar]:
-        """Where the patches are under a body at p."""
+        """Return the positions of the patches under a body at p."""
         return [minimum(z[0], p)]
 
     @abstractmethod
     def force(self, z: States, p: Scalar, p_rate: Scalar) -> Scalar:
-        """The force f >= 0 [N] on the body."""
+        """Return the force f >= 0 [N] on the body."""
 
     @abstractmethod
     def rate(self, z: States, p: Scalar, p_rate: Scalar) -> list[Scalar]:
-        """dz/dt [m/s]."""
+        """Return dz/dt [m/s]."""
 
     @abstractmethod
     def after(self, z: States, p: Scalar, p_rate: Scalar, dt: Scalar) -> list[Scalar]:
-        """z after dt [s], let go from where the body at p has pushed it."""
+        """Return z after dt [s], released from where the body at p has pushed it."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class LinearSurface(Surface):
-    """The book's: spring `stiffness` K [N/m] and damper `damping` D [N s/m], Eqs (11.73), (11.74).
+    """The surface of the book: spring `stiffness` K [N/m] and damper `damping` D [N s/m], Eqs (11.73),
+    (11.74).
 
     >>> from dalembert.contact import LinearSurface
     >>> surface = LinearSurface(stiffness=1e4, damping=100.0)
@@ -121,7 +123,7 @@ class LinearSurface(Surface):
 @final
 @dataclass(frozen=True, slots=True)
 class Hertz(Surface):
-    """f = K d^(3/2) (1 - c p'), d = -z: Hertz's spring of a ball with Hunt and Crossley's damper.
+    """The Hunt-Crossley surface f = K d^(3/2) (1 - c p'), d = -z: Hertz's spring of a ball, with damping.
 
     `stiffness` K [N/m^(3/2)], `dissipation` c [s/m]. The damper is c times the spring, so that the force
     begins at zero in an impact; a free patch returns at 1/c.
@@ -172,15 +174,15 @@ class SeriesSpring(Surface):
         return [patch_rate(self.stiffness, self.damping, z[0], self.force(z, p, p_rate))]
 
     def after(self, z: States, p: Scalar, p_rate: Scalar, dt: Scalar) -> list[Scalar]:
-        """Under a body that moves steadily, exact where contact neither begins nor ends.
+        """Return z under a body that moves steadily, exact where contact neither begins nor ends.
 
         D z' + (K + K_s) z = K_s (p + p' t) is solved by z = s (p + p' (t - T)), s = K_s / (K + K_s),
-        T = D / (K + K_s), and what decays with T.
+        T = D / (K + K_s), plus a part that decays with T.
         """
         K, D, K_s = self.stiffness, self.damping, self.outer
-        share, T = K_s / (K + K_s), D / (K + K_s)
-        steady = share * (p - p_rate * T)
-        pressed = steady + share * p_rate * dt + (z[0] - steady) * exp(-(dt / T))
+        ratio, T = K_s / (K + K_s), D / (K + K_s)
+        steady = ratio * (p - p_rate * T)
+        pressed = steady + ratio * p_rate * dt + (z[0] - steady) * exp(-(dt / T))
         return [select(p + 0.5 * p_rate * dt < z[0], pressed, relaxed(K, D, z[0], dt))]
 
 
@@ -207,10 +209,11 @@ class TwoSurfaces(Surface):
         return 2
 
     def pushed(self, z: States, p: Scalar) -> list[Scalar]:
-        """Patches that overlap the body give way, each as its damper lets it."""
+        """Return the patches, which give way where they overlap the body, each in inverse ratio to its
+        damper."""
         over = maximum(z[0] + z[1] - p, 0.0)
-        share = self.second.damping / (self.first.damping + self.second.damping)
-        return [z[0] - over * share, z[1] - over * (1.0 - share)]
+        ratio = self.second.damping / (self.first.damping + self.second.damping)
+        return [z[0] - over * ratio, z[1] - over * (1.0 - ratio)]
 
     def force(self, z: States, p: Scalar, p_rate: Scalar) -> Scalar:
         a, b = self.pushed(z, p)
@@ -232,7 +235,7 @@ class TwoSurfaces(Surface):
 
 @own_errors
 def lumped(first: LinearSurface, second: LinearSurface) -> LinearSurface:
-    """One surface in the place of two whose K / D are the same, springs and dampers in series:
+    """Return one surface that replaces two with the same K / D, springs and dampers in series:
     1/K = 1/K_1 + 1/K_2, 1/D = 1/D_1 + 1/D_2.
 
     >>> from dalembert.contact import LinearSurface, lumped

@@ -1,4 +1,4 @@
-"""(A + J^T G J) x = b where some points have bodies that are known only as the program runs.
+"""Conjugate gradients for (A + J^T G J) x = b where some points have bodies known only at run time.
 
 Such points would fill all of H. So the matrix H_0 without them is factored, with its structural zeros, and
 conjugate gradients, preconditioned by it, solve for the rest: n points press with at most 3 n directions, in
@@ -14,42 +14,43 @@ from typing import Any
 from dalembert.algorithms.dense import Matrix, dot
 from dalembert.contact.chosen_points import Rows
 from dalembert.contact.costs import Equality, Point
-from dalembert.contact.curvature import factor, total_curvature
+from dalembert.contact.curvature import assemble_hessian, factor
 from dalembert.contact.joint_axes import JointAxes
 from dalembert.scalar import Scalar, loop, maximum
 from dalembert.spatial import SymMat3, Vec3
 
-__all__ = ["add_impulse", "solved", "velocity_of"]
+__all__ = ["add_impulse", "solve_newton_system", "velocity_of"]
 
-ITERATIONS = 40
-"""More than are ever useful: what presses at once are a dozen directions or so."""
+MAX_CG_ITERATIONS = 40
+"""The most iterations: more than are ever useful, as about a dozen directions press at once."""
 
-ACCURACY = 1e-3
-"""The residual that is left of a step of Newton's method, as a share of b."""
+CG_TOLERANCE = 1e-3
+"""The residual of the linear system of a Newton step, as a fraction of b."""
 
 
-def solved(
+def solve_newton_system(
     axes: JointAxes,
     A: Matrix,
     points: Sequence[tuple[Point, SymMat3]],
     diagonal: Sequence[tuple[int, Scalar]],
     equalities: Sequence[Equality],
     b: Sequence[Scalar],
-    accuracy: float = ACCURACY,
+    tolerance: float = CG_TOLERANCE,
 ) -> list[Scalar]:
-    """x of H x = b; `accuracy`: what may be left of b where points have bodies chosen as the program runs."""
+    """Return x of H x = b; `tolerance`: the residual as a fraction of b where bodies are known at run
+    time."""
     known = [(point, G) for point, G in points if point.rows is None]
-    chosen = [(point.rows, G) for point, G in points if point.rows is not None]
-    H = total_curvature(axes, A, known, diagonal, equalities)
+    active = [(point.rows, G) for point, G in points if point.rows is not None]
+    H = assemble_hessian(axes, A, known, diagonal, equalities)
     factors = factor(H)
-    if not chosen:
+    if not active:
         return factors.solve(b)
     weights = [1.0 / H[i][i] for i in range(len(H))]
 
-    def pressed(v: Sequence[Scalar]) -> list[Scalar]:
-        """J^T G J v of the chosen points."""
+    def apply_contact_hessian(v: Sequence[Scalar]) -> list[Scalar]:
+        """Return J^T G J v of the active contacts."""
         total: list[Scalar] = [0.0] * len(v)
-        for rows, G in chosen:
+        for rows, G in active:
             add_impulse(total, rows, G @ velocity_of(rows, v))
         return total
 
@@ -63,7 +64,7 @@ def solved(
         beta = falling / slope
         p = [a + beta * c for a, c in zip(z, p, strict=True)]
         along = [a + beta * c for a, c in zip(r, along, strict=True)]  # H_0 p
-        Hp = [a + c for a, c in zip(along, pressed(p), strict=True)]
+        Hp = [a + c for a, c in zip(along, apply_contact_hessian(p), strict=True)]
         alpha = falling / maximum(dot(p, Hp), 1e-300)
         x = [a + alpha * c for a, c in zip(x, p, strict=True)]
         r = [a - alpha * c for a, c in zip(r, Hp, strict=True)]
@@ -72,13 +73,13 @@ def solved(
     start = size(b)
     none: list[Scalar] = [0.0] * len(b)
     carry: Any = [none, list(b), none, none, 1.0, start]
-    enough = accuracy * accuracy * start
-    found: list[Scalar] = loop(ITERATIONS, step, carry, until=lambda carry: carry[5] <= enough)[0]
+    enough = tolerance * tolerance * start
+    found: list[Scalar] = loop(MAX_CG_ITERATIONS, step, carry, until=lambda carry: carry[5] <= enough)[0]
     return found
 
 
 def velocity_of(rows: Rows, v: Sequence[Scalar]) -> Vec3:
-    """J v of a point."""
+    """Return J v of a point."""
     total = Vec3.zero()
     for places, column in rows:
         for place, ratio in places:
@@ -87,7 +88,7 @@ def velocity_of(rows: Rows, v: Sequence[Scalar]) -> Vec3:
 
 
 def add_impulse(total: list[Scalar], rows: Rows, impulse: Vec3) -> None:
-    """total + J^T impulse, in place."""
+    """Add J^T impulse to total, in place."""
     for places, column in rows:
         h = column.dot(impulse)
         for place, ratio in places:

@@ -1,9 +1,9 @@
 """H = A + J^T G J of all points, limits and constraints, and its factors.
 
-Points between the world and bodies add curvatures up the tree; H_ij = s_i^T Lambda_i s_j, with Lambda_i
-the sum over all that joint i carries, has the zeros of the mass matrix. Points between two moving bodies, and
-equalities, fill in what their bodies' joints have in common. Entries that are zero by structure stay
-literals, and the elimination, leaves first, leaves them out.
+Hessians of points between the world and bodies add up the tree; H_ij = s_i^T Lambda_i s_j, with Lambda_i the
+sum over all bodies that joint i carries, has the zeros of the mass matrix. Points between two moving bodies,
+and equalities, fill in the entries of their bodies' joints. Entries that are zero by structure stay
+literals, and the elimination, leaves first, skips them.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from dalembert.model.topology import WORLD
 from dalembert.scalar import Scalar, is_zero
 from dalembert.spatial import ArticulatedInertia, SymMat3
 
-__all__ = ["SparseFactor", "factor", "multiply", "total_curvature"]
+__all__ = ["SparseFactor", "factor", "multiply", "assemble_hessian"]
 
 
-def total_curvature(
+def assemble_hessian(
     axes: JointAxes,
     A: Matrix,
     points: Sequence[tuple[Point, SymMat3]],
     diagonal: Sequence[tuple[int, Scalar]],
     equalities: Sequence[Equality],
 ) -> Matrix:
-    """The lower triangle of H; entries above the diagonal are not to be read."""
+    """Assemble the lower triangle of H; entries above the diagonal must not be read."""
     sums: dict[tuple[int, int], ArticulatedInertia] = {}
     for point, G in points:
         pair = (point.first, point.second)
@@ -45,15 +45,16 @@ def total_curvature(
     for (first, second), total in sums.items():
         if first != WORLD:
             _add_pair(H, axes, first, second, total)
-    for place, curvature in diagonal:
-        H[place][place] = H[place][place] + curvature
+    for place, hessian in diagonal:
+        H[place][place] = H[place][place] + hessian
     for equality in equalities:
         _add_row(H, equality)
     return H
 
 
 def _blocks(axes: JointAxes, on_world: dict[int, ArticulatedInertia]) -> Iterator[Block]:
-    """S_i^T Lambda_i S_j of every joint that carries a point, and the joints that carry it."""
+    """Yield S_i^T Lambda_i S_j for every joint i that carries a point and every joint j that carries joint
+    i."""
 
     def step(body: Body, gathered: ArticulatedInertia) -> tuple[ArticulatedInertia, ArticulatedInertia]:
         own = on_world.get(body.index)
@@ -104,7 +105,7 @@ class SparseFactor:
     reciprocals: list[Scalar]
 
     def solve(self, b: Sequence[Scalar]) -> list[Scalar]:
-        """x of H x = b."""
+        """Return x of H x = b."""
         x = list(b)
         for k in reversed(range(len(x))):
             for i, a in self.rows[k].items():
@@ -136,7 +137,7 @@ def factor(H: Matrix) -> SparseFactor:
 
 
 def multiply(A: Matrix, x: Sequence[Scalar]) -> list[Scalar]:
-    """A x of a symmetric A, without its structural zeros."""
+    """Return A x of a symmetric A, without its structural zeros."""
     result: list[Scalar] = []
     for row in A:
         total: Scalar = 0.0

@@ -1,4 +1,4 @@
-"""How far apart the shapes of a model are, and how fast that changes."""
+"""Distances between the shapes of a model, and their rates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
 from dalembert.compiler.execution import CompiledFunction
 from dalembert.contact.candidates import ContactPoint
 from dalembert.contact.geometry import nearest_point
-from dalembert.contact.options import PairChoice, chosen_pairs
+from dalembert.contact.options import PairChoice, select_pairs
 from dalembert.contact.pair_functions import compiled_for_pairs
 from dalembert.contact.pairs import ContactPair
 from dalembert.contact.points import pair_names, poses_of
@@ -29,9 +29,9 @@ Array = npt.NDArray[Any]
 
 
 class Distances(NamedTuple):
-    """Of n pairs of shapes: `gap` (…, n) [m], negative where they overlap; `normal` (…, n, 3), the unit
-    vector from the first shape to the second; `position` (…, n, 3) [m] midway between the surfaces; all in
-    world coordinates; `names` of both shapes, or of their bodies.
+    """The distances of n pairs of shapes: `gap` (…, n) [m], negative where they overlap; `normal` (…, n, 3),
+    the unit vector from the first shape to the second; `position` (…, n, 3) [m] midway between the surfaces;
+    all in world coordinates; `names` of both shapes, or of their bodies.
     """
 
     gap: Array
@@ -41,7 +41,7 @@ class Distances(NamedTuple):
 
 
 class GapRates(NamedTuple):
-    """d gap/dt (…, n) [m/s] and d normal/dt (…, n, 3) [1/s]; `names` as in `Distances`."""
+    """The rates d gap/dt (…, n) [m/s] and d normal/dt (…, n, 3) [1/s]; `names` as in `Distances`."""
 
     gap: Array
     normal: Array
@@ -50,8 +50,8 @@ class GapRates(NamedTuple):
 
 @own_errors
 def distances(model: Model, q: npt.ArrayLike, *, pairs: PairChoice = None) -> Distances:
-    """phi = max over unit vectors n of (min over b of n . x - max over a of n . x): the signed distance of
-    the shapes a and b of each pair, with that n, at configurations q `(…, nq)`.
+    """Compute phi = max over unit vectors n of (min over b of n . x - max over a of n . x): the signed
+    distance of the shapes a and b of each pair, with that n, at configurations q `(…, nq)`.
 
     `pairs`: what `pairs_of` returns, or the names that its `only` takes; default: all that may touch.
     In closed form between planes, spheres, capsules and boxes; iterated to 1e-7 m or better between other
@@ -68,7 +68,7 @@ def distances(model: Model, q: npt.ArrayLike, *, pairs: PairChoice = None) -> Di
     >>> found.names, found.gap, found.normal
     ((('ground', 'skin'),), array([0.4]), array([[0., 0., 1.]]))
     """
-    chosen = chosen_pairs(model, pairs, (), self_collision=True)
+    chosen = select_pairs(model, pairs, (), self_collision=True)
     names = tuple(pair_names(model, pair) for pair in chosen)
     if not chosen:
         shape = np.shape(q)[:-1]
@@ -79,7 +79,8 @@ def distances(model: Model, q: npt.ArrayLike, *, pairs: PairChoice = None) -> Di
 
 @own_errors
 def gap_rates(model: Model, q: npt.ArrayLike, v: npt.ArrayLike, *, pairs: PairChoice = None) -> GapRates:
-    """d phi/dt = n . (v_b - v_a) at the nearest points, and dn/dt, while the model moves at v `(…, nv)`.
+    """Compute d phi/dt = n . (v_b - v_a) at the nearest points, and dn/dt, while the model moves at v `(…,
+    nv)`.
 
     dn/dt, the derivative of the normal of `distances`, tells how nearest points travel over curved surfaces,
     and jumps where they do. Between an ellipsoid or a cylinder's mantle and another general solid it is no
@@ -96,7 +97,7 @@ def gap_rates(model: Model, q: npt.ArrayLike, v: npt.ArrayLike, *, pairs: PairCh
     >>> rates.gap, rates.normal
     (array([-1.]), array([[1.5, 0. , 0. ]]))
     """
-    chosen = chosen_pairs(model, pairs, (), self_collision=True)
+    chosen = select_pairs(model, pairs, (), self_collision=True)
     names = tuple(pair_names(model, pair) for pair in chosen)
     if not chosen:
         shape = np.broadcast_shapes(np.shape(q)[:-1], np.shape(v)[:-1])
@@ -106,7 +107,7 @@ def gap_rates(model: Model, q: npt.ArrayLike, v: npt.ArrayLike, *, pairs: PairCh
 
 
 def _nearest(model: Model, pairs: tuple[ContactPair, ...]) -> CompiledFunction:
-    """Gaps, normals and positions as a function of q."""
+    """Return gaps, normals and positions as a compiled function of q."""
 
     def nearest(tree: Model, q: Sequence[Scalar]) -> tuple[Any, ...]:
         found = _points(forward_kinematics(tree, q), pairs)
@@ -120,13 +121,13 @@ def _nearest(model: Model, pairs: tuple[ContactPair, ...]) -> CompiledFunction:
 
 
 def _approach(model: Model, pairs: tuple[ContactPair, ...]) -> CompiledFunction:
-    """n . (v_b - v_a) as a function of q and v."""
+    """Return n . (v_b - v_a) as a compiled function of q and v."""
 
     def approach(tree: Model, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
         poses, velocities = forward_kinematics(tree, q), body_velocities(tree, q, v)
 
-        def speed(body: int, point: ContactPoint) -> Scalar:
-            """Of the body's point there along the normal."""
+        def normal_velocity(body: int, point: ContactPoint) -> Scalar:
+            """Return the velocity along the normal of the body's material point at the contact."""
             if body == WORLD:
                 return 0.0
             X, motion = poses[body], velocities[body]
@@ -134,7 +135,7 @@ def _approach(model: Model, pairs: tuple[ContactPair, ...]) -> CompiledFunction:
             return X.R.transposed_times(point.normal).dot(motion.linear + motion.angular.cross(arm))
 
         return [
-            speed(pair.second.body, point) - speed(pair.first.body, point)
+            normal_velocity(pair.second.body, point) - normal_velocity(pair.first.body, point)
             for pair, point in zip(pairs, _points(poses, pairs), strict=True)
         ]
 

@@ -1,4 +1,4 @@
-"""What is minimised in a step with contact: free motion, and what opposes velocities."""
+"""The cost that a step with contact minimises: free motion and the terms of contact, limits and loops."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["GaussProblem"]
 @final
 @dataclass(frozen=True, slots=True)
 class GaussProblem:
-    """1/2 v^T A v - p^T v and the terms that are added to it."""
+    """The cost 1/2 v^T A v - p^T v and the terms that are added to it."""
 
     axes: JointAxes
     A: Matrix
@@ -30,7 +30,7 @@ class GaussProblem:
     ranges: Sequence[RangeEnd] = ()
 
     def point_velocities(self, v: Sequence[Scalar]) -> list[Vec3]:
-        """u of every point: the velocity of its second body relative to its first."""
+        """Return u of every point: the velocity of its second body relative to its first."""
         if not self.points:
             return []
         velocities = self.axes.velocities(v)
@@ -47,29 +47,29 @@ class GaussProblem:
 
         return [of(point) for point in self.points]
 
-    def generalized(self, impulses: Sequence[Vec3]) -> list[Scalar]:
-        """J^T of impulses on the second bodies, and their opposites on the first."""
+    def generalized_impulses(self, impulses: Sequence[Vec3]) -> list[Scalar]:
+        """Return J^T of impulses on the second bodies, and their opposites on the first."""
         forces: dict[int, Force] = {}
-        chosen = []
+        active = []
         for point, impulse in zip(self.points, impulses, strict=True):
             if point.rows is not None:
-                chosen.append((point.rows, impulse))
+                active.append((point.rows, impulse))
                 continue
             wrench = point.wrench(impulse)
             for body, acting in ((point.second, wrench), (point.first, -wrench)):
                 if body != WORLD:
                     forces[body] = forces[body] + acting if body in forces else acting
-        total = self.axes.generalized(forces)
-        for rows, impulse in chosen:
+        total = self.axes.generalized_forces(forces)
+        for rows, impulse in active:
             add_impulse(total, rows, impulse)
         return total
 
     def other_impulses(self, v: Sequence[Scalar]) -> list[Scalar]:
-        """What limits, joint friction and equalities add to the momenta `(nv,)`."""
+        """Return the impulses of limits, joint friction and equalities on the momenta `(nv,)`."""
         return self._impulses(v, v)
 
     def free_impulses(self, v: Sequence[Scalar]) -> list[Scalar]:
-        """The same, of equalities only what they add at rest."""
+        """Return the same impulses, with those of equalities taken at rest."""
         return self._impulses(v, [0.0] * len(v))
 
     def _impulses(self, v: Sequence[Scalar], v_equalities: Sequence[Scalar]) -> list[Scalar]:
@@ -82,11 +82,11 @@ class GaussProblem:
             end.add(end.impulse(end.velocity(v)), total)
         return total
 
-    def held(self, v: Sequence[Scalar], *, mending: bool = False) -> list[Equality]:
-        """Equalities, and the ends of ranges that are reached at v, or exceeded where that is mended."""
+    def active_equalities(self, v: Sequence[Scalar], *, correcting: bool = False) -> list[Equality]:
+        """Return equalities and the ends of ranges that are reached at v or, if `correcting`, exceeded."""
         ends = []
         for end in self.ranges:
             reached = end.velocity(v) < end.bound
-            reached = logical_or(end.overlap > 0.0, reached) if mending else reached
-            ends.append(end.held(reached, end.bound))
+            reached = logical_or(end.overlap > 0.0, reached) if correcting else reached
+            ends.append(end.as_equality(reached, end.bound))
         return [*self.equalities, *ends]

@@ -1,7 +1,7 @@
 """Joint axes in one common frame: world axes about a point near the figure.
 
-Seen so, an axis is the same for every body that it carries, forces of bodies add up the tree, and so do the
-curvatures of contact: sums without transformations (Featherstone 2008 section 6.6 calls it the basic form).
+In this frame an axis is the same for every body that it carries, forces of bodies add up the tree, and so do
+the Hessians of contact: sums without transformations (Featherstone 2008 section 6.6 calls it the basic form).
 The point is the origin of the first body, so that numbers stay small wherever in the world the figure is.
 """
 
@@ -34,7 +34,7 @@ class JointAxes:
     S: PerBody[list[Motion]]
 
     def velocities(self, v: Sequence[Scalar]) -> PerBody[Motion]:
-        """The spatial velocity of every body, v_i = v_lambda + S v_J, without rheonomic parts."""
+        """Return the spatial velocity of every body, v_i = v_lambda + S v_J, without rheonomic parts."""
 
         def step(body: Body, v_parent: Motion) -> tuple[Motion, Motion]:
             own = v_parent + combination(self.S[body], body.own_v(v))
@@ -42,8 +42,9 @@ class JointAxes:
 
         return self.tree.outward(step, Motion.zero())
 
-    def generalized(self, forces: dict[int, Force]) -> list[Scalar]:
-        """J^T f `(nv,)` of forces on bodies: each joint takes S^T of the sum of what it carries."""
+    def generalized_forces(self, forces: dict[int, Force]) -> list[Scalar]:
+        """Return J^T f `(nv,)` of forces on bodies: each joint takes S^T of the sum over all bodies it
+        carries."""
 
         def step(body: Body, gathered: Force) -> tuple[Force, Sequence[Scalar]]:
             total = gathered + forces[body.index] if body.index in forces else gathered
@@ -53,7 +54,8 @@ class JointAxes:
         return self.tree.collect(per_body)
 
     def columns(self, first: int, second: int) -> list[tuple[list[tuple[int, float]], Motion]]:
-        """The motion of body `second` relative to `first` as sum of columns: (places in v with ratios, axis).
+        """Return the motion of body `second` relative to `first` as sum of columns: (places in v with ratios,
+        axis).
 
         Joints that carry both move neither relative to the other and are left out.
         """
@@ -77,7 +79,7 @@ class JointAxes:
 
 
 def joint_axes(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> JointAxes:
-    """The axes of all joints at q."""
+    """Return the axes of all joints at q."""
     poses = forward_kinematics(tree, q, time=time)
     origin = poses[0].p if tree.bodies else Vec3.zero()
 

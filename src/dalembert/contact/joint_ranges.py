@@ -2,8 +2,8 @@
 
 The rate of a coordinate is a multiple of one velocity variable, or a row K v: that of a joint that follows
 several others (a coupling), and those of joints whose positions are along other axes than their velocities
-(the lengths of a planar joint). An end lets the rate close the gap that is left in one step, and no more;
-what is beyond it is mended by a displacement.
+(the lengths of a planar joint). An end lets the rate close the remaining gap in one step, and no more;
+position correction removes an overlap beyond it.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from dalembert.model.body import Body
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, is_zero, literal, maximum, minimum
 
-__all__ = ["limit_terms", "range_terms", "row_mobility", "single_rate"]
+__all__ = ["limit_terms", "range_terms", "row_inverse_mass", "single_rate"]
 
 LIMIT_GIVE = 0.02
-"""How far [rad or m] joints may be beyond their limits, so that overlaps can be corrected. With 0, 0.01 and
-0.02 thrown humanoids sink in by 1.55, 0.63 and 0.39 mm, as far as without any bound."""
+"""The distance [rad or m] by which joints may be beyond their limits, so that overlaps can be corrected. With
+0, 0.01 and 0.02 thrown humanoids sink in by 1.55, 0.63 and 0.39 mm, as far as without any bound."""
 
 LIMIT_COMPLIANCE = 1e-2
-"""Compliance of joint limits as a share of the mobility."""
+"""The compliance of joint limits as a fraction of the inverse effective mass."""
 
 
 def limit_terms(
     tree: Tree,
     q: Sequence[Scalar],
     dt: Scalar,
-    mobility: Sequence[Scalar],
-    mending: float,
+    inverse_mass: Sequence[Scalar],
+    correction_ratio: float,
 ) -> list[JointLimit]:
-    """Both ends of the range of every coordinate that one velocity variable moves."""
+    """Return both ends of the range of every coordinate that one velocity variable moves."""
     found = []
     for body in tree.bodies:
         rates = _rates(body)
@@ -49,8 +49,8 @@ def limit_terms(
                     place,
                     sign if ratio > 0.0 else -sign,
                     bound=-(maximum(gap, 0.0) * (1.0 / dt)),
-                    overlap=maximum(-gap, 0.0) * mending,
-                    stiffness=1.0 / (LIMIT_COMPLIANCE * mobility[place]),
+                    overlap=maximum(-gap, 0.0) * correction_ratio,
+                    stiffness=1.0 / (LIMIT_COMPLIANCE * inverse_mass[place]),
                     room=maximum(gap + LIMIT_GIVE, 0.0),
                 )
             )
@@ -58,10 +58,13 @@ def limit_terms(
 
 
 def range_terms(
-    tree: Tree, q: Sequence[Scalar], dt: Scalar, mobility: Sequence[Scalar], mending: float
+    tree: Tree, q: Sequence[Scalar], dt: Scalar, inverse_mass: Sequence[Scalar], correction_ratio: float
 ) -> list[RangeEnd]:
-    """Both ends of the range of every coordinate that several velocity variables move: that of a joint that
-    follows several others, and those of joints whose positions are along other axes than their velocities."""
+    """Return both ends of the range of every coordinate that several velocity variables move.
+
+    These are the coordinates of joints that follow several others, and of joints whose positions are along
+    other axes than their velocities.
+    """
     found = []
     for body in tree.bodies:
         rates = _rates(body)
@@ -76,22 +79,22 @@ def range_terms(
                     RangeEnd(
                         row,
                         bound=-(maximum(gap, 0.0) * (1.0 / dt)),
-                        overlap=maximum(-gap, 0.0) * mending,
-                        stiffness=1.0 / (LIMIT_COMPLIANCE * row_mobility(row, places, mobility)),
+                        overlap=maximum(-gap, 0.0) * correction_ratio,
+                        stiffness=1.0 / (LIMIT_COMPLIANCE * row_inverse_mass(row, places, inverse_mass)),
                     )
                 )
     return found
 
 
-def row_mobility(row: Sequence[Scalar], places: Sequence[int], mobility: Sequence[Scalar]) -> Scalar:
-    """K diag(w) K^T of the rate K v, whose structural non-zeros are at `places`; within bounds."""
+def row_inverse_mass(row: Sequence[Scalar], places: Sequence[int], inverse_mass: Sequence[Scalar]) -> Scalar:
+    """Return K diag(w) K^T of the rate K v, whose structural non-zeros are at `places`; within bounds."""
     first, *rest = places
-    w = sum((row[j] * row[j] * mobility[j] for j in rest), row[first] ** 2 * mobility[first])
+    w = sum((row[j] * row[j] * inverse_mass[j] for j in rest), row[first] ** 2 * inverse_mass[first])
     return minimum(maximum(w, 1e-12), 1e12)
 
 
 def _ends(body: Body) -> list[tuple[float, int, Scalar]]:
-    """Finite ends of the ranges of a joint: sign, 1 for lower ones, number of the coordinate, end."""
+    """Return the finite ends of the ranges of a joint: sign (1 for lower ends), coordinate index, end."""
     found = []
     for sign, ends in ((1.0, body.limits.lower), (-1.0, body.limits.upper)):
         listed = [ends] * body.nq if isinstance(ends, (int, float)) else list(ends)
@@ -103,7 +106,7 @@ def _ends(body: Body) -> list[tuple[float, int, Scalar]]:
 
 
 def _row(tree: Tree, body: Body, q: Sequence[Scalar], k: int) -> list[Scalar]:
-    """K of the rate K v of the k-th coordinate of a joint."""
+    """Return K of the rate K v of the k-th coordinate of a joint."""
     row: list[Scalar] = [0.0] * tree.nv
     if body.dependence is not None:
         for _, place, ratio in body.dependence.terms:
@@ -115,8 +118,8 @@ def _row(tree: Tree, body: Body, q: Sequence[Scalar], k: int) -> list[Scalar]:
 
 
 def _rates(body: Body) -> list[tuple[int, float] | None]:
-    """For each coordinate of a joint the velocity variable whose constant multiple is its rate, if there is
-    one: a planar joint's angle has one, its lengths and quaternions have none."""
+    """Return for each coordinate of a joint the velocity variable of which its rate is a constant multiple,
+    or None: a planar joint's angle has such a variable, its lengths and quaternions do not."""
     if body.dependence is not None:
         return [single_rate(body)]
     here, there = ([start + 0.2 * k for k in range(body.nq)] for start in (0.3, -0.7))
@@ -134,6 +137,6 @@ def _rates(body: Body) -> list[tuple[int, float] | None]:
 
 
 def single_rate(body: Body) -> tuple[int, float] | None:
-    """The velocity variable that a joint follows, if that is one, and the ratio."""
+    """Return the velocity variable that a joint follows, if there is exactly one, and the ratio."""
     terms = [] if body.dependence is None else [term for term in body.dependence.terms if term[2] != 0.0]
     return (terms[0][1], terms[0][2]) if len(terms) == 1 else None

@@ -1,8 +1,8 @@
 """Keep velocity-product forces from adding energy or momentum in steps with contact.
 
 A step changes velocities at fixed positions, from v to eta, and then moves the bodies, from q to q'.
-Centrifugal, Coriolis and gyroscopic forces C do no work in all, and give no momentum: what they take while
-velocities change, the change of M(q) gives back while the bodies move. So where the step ends there should be
+Centrifugal, Coriolis and gyroscopic forces C do no work in total, and give no momentum: the energy that they
+take while velocities change, the change of M(q) returns while the bodies move. So at the end of the step
 
     T' = T(q, eta) + h C . (v + v*) / 2,      P' = P(q, eta) + h C_P                                      (1)
 
@@ -11,9 +11,9 @@ momentum of all that a free root carries, in the world: the root's own rows of M
 the step begins, (1) holds to first order only, and the error is larger than T itself where a light body turns
 by a radian in a step.
 
-And the work of weights is that of the way on which the centre of mass has come from c to c', not of
-h (v + eta) / 2: velocities turn with the bodies while these move. What the steps should fall by is known from
-their momenta, and T' is less by what they were lifted beyond that:
+The work of weights is that of the displacement of the centre of mass from c to c', not of h (v + eta) / 2:
+velocities turn with the bodies while these move. The momenta give the displacement that a step should have,
+and T' is less by the work of lifting beyond it:
 
     T' = ... + g . (m (c' - c) - h (P(q, eta) + P(q', v')) / 2)                                           (2)
 
@@ -22,11 +22,11 @@ has three parts:
 
     T = P^2 / 2 m  +  L . I^-1 L / 2  +  T_relative                                                       (3)
 
-Each tree keeps an account of the error in T; errors of both signs cancel there, and what takes energy from
-the tree takes as much of the account. Where the sum exceeds a small part of T, the momentum comes as much
-nearer to P' as that is of this step's error, or as T' allows; what is then still in excess is taken out of
+Each tree keeps an account of the error in T; errors of both signs cancel there, and a loss of energy of the
+tree reduces the account in proportion. Where the sum exceeds a small part of T, the momentum moves towards P'
+by the ratio of that excess to this step's error, or as far as T' allows; the remaining excess is removed from
 T_relative, by slowing the bodies down relative to the rigid motion of the whole, and where that is not enough
-out of the rotation. Trees on other joints are slowed down as a whole.
+from the rotation. Trees on other joints are slowed down as a whole.
 
 Tried: L set to that of (1) too. Then a tumbling body by itself loses its energy, since orientations follow
 the velocities at the end of a step, and T and L are not both kept along those. And T' bounded by the work
@@ -50,7 +50,7 @@ from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, is_zero, maximum, minimum, select, sqrt
 from dalembert.spatial import Force, Motion, RigidInertia, Transform, Vec3
 
-__all__ = ["Balance", "balanced", "root_trees"]
+__all__ = ["Balance", "balance_energy", "root_trees"]
 
 TOLERATED_GAIN = 0.005
 """Errors that add less than this fraction of T in all are left alone, so that motion which is resolved well
@@ -64,9 +64,10 @@ class Balance(NamedTuple):
     account: list[Scalar]
 
 
-class Met(NamedTuple):
-    """What a step met: eta, velocities before bodies move; `free`: the same without contact; `bias`: C with
-    weights, less external forces; `momenta`: M v; external forces and their frame."""
+class StepQuantities(NamedTuple):
+    """The quantities of a step that the balance needs: eta, velocities before bodies move; `free`: the same
+    without contact; `bias`: C with weights, less external forces; `momenta`: M v; external forces and their
+    frame."""
 
     eta: Sequence[Scalar]
     free: Sequence[Scalar]
@@ -75,10 +76,10 @@ class Met(NamedTuple):
     external: tuple[ExternalForces, str]
 
 
-def balanced(
+def balance_energy(
     tree: Tree,
     start: tuple[Sequence[Scalar], Sequence[Scalar]],
-    met: Met,
+    quantities: StepQuantities,
     end: tuple[Sequence[Scalar], Sequence[Scalar]],
     account: Sequence[Scalar],
     dt: Scalar,
@@ -86,13 +87,13 @@ def balanced(
     """Return the velocities that fulfil (1) and (2) where a step ends.
 
     `start`: the state (q, v) where it begins; `end`: the state as the step found it; `account`: that of the
-    step before [J].
+    previous step [J].
     """
     q, v = start
-    still, (forces, frame) = [0.0] * tree.nv, met.external
+    still, (forces, frame) = [0.0] * tree.nv, quantities.external
     weights = bias_forces(tree, q, still, external_forces=forces, external_frame=frame)
-    products = [b - g for b, g in zip(met.bias, weights, strict=True)]
-    return _corrected(tree, *end, _targets(tree, q, v, met, products, dt), account, dt)
+    products = [b - g for b, g in zip(quantities.bias, weights, strict=True)]
+    return _balance_trees(tree, *end, _targets(tree, q, v, quantities, products, dt), account, dt)
 
 
 def root_trees(tree: Tree) -> list[list[Body]]:
@@ -124,20 +125,20 @@ def _targets(
     tree: Tree,
     q: Sequence[Scalar],
     v: Sequence[Scalar],
-    met: Met,
+    quantities: StepQuantities,
     products: Sequence[Scalar],
     dt: Scalar,
 ) -> list[_Target]:
-    """Return what all trees should have; `products`: C."""
-    eta, velocities = met.eta, body_velocities(tree, q, met.eta)
-    poses, composites, momenta = _carried(tree, q, velocities)
+    """Return the targets of all trees; `products`: C."""
+    eta, velocities = quantities.eta, body_velocities(tree, q, quantities.eta)
+    poses, composites, momenta = _composite_states(tree, q, velocities)
     found = []
     for bodies in root_trees(tree):
         root, energy = bodies[0], _kinetic_energy(bodies, velocities, eta)
         earlier: Scalar = 0.0
         for k in _variables(bodies):
-            earlier = earlier + 0.5 * met.momenta[k] * v[k]
-            energy = energy + (0.5 * dt) * products[k] * (v[k] + met.free[k])
+            earlier = earlier + 0.5 * quantities.momenta[k] * v[k]
+            energy = energy + (0.5 * dt) * products[k] * (v[k] + quantities.free[k])
         R, P = poses[root].R, momenta[root].linear
         given = Vec3(*products[root.v_slice][3:]) * dt if isinstance(root.joint, Free) else Vec3.zero()
         moment = _moment(poses[root], composites[root])
@@ -145,7 +146,7 @@ def _targets(
     return found
 
 
-def _corrected(
+def _balance_trees(
     tree: Tree,
     q: Sequence[Scalar],
     v: Sequence[Scalar],
@@ -155,7 +156,7 @@ def _corrected(
 ) -> Balance:
     """Return the balance of all trees in the state (q, v) where a step ends."""
     velocities = body_velocities(tree, q, v)
-    poses, composites, momenta = _carried(tree, q, velocities)
+    poses, composites, momenta = _composite_states(tree, q, velocities)
     result, accounts = list(v), []
     for bodies, target, earlier in zip(root_trees(tree), wanted, account, strict=True):
         root, total = bodies[0], _kinetic_energy(bodies, velocities, v)
@@ -168,9 +169,9 @@ def _corrected(
         added: list[Scalar] = [0.0] * root.nv
         if isinstance(root.joint, Free):
             now, kept = _rigid_motion(carried, momenta[root]), maximum(total - excess, 0.0)
-            share = excess / maximum(total - energy, excess + 1e-300)
+            ratio = excess / maximum(total - energy, excess + 1e-300)
             wanted_velocity = pose.R.transposed_times(target.linear) * (1.0 / carried.mass)
-            linear = now.linear + (wanted_velocity - now.linear) * share
+            linear = now.linear + (wanted_velocity - now.linear) * ratio
             translation = 0.5 * carried.mass * linear.dot(linear)
             linear = linear * _factor(translation, translation - kept)
             relative = maximum(total - now.translation - now.rotation, 0.0)
@@ -188,10 +189,10 @@ def _corrected(
     return Balance(result, accounts)
 
 
-def _carried(
+def _composite_states(
     tree: Tree, q: Sequence[Scalar], velocities: PerBody[Motion]
 ) -> tuple[PerBody[Transform], PerBody[RigidInertia], PerBody[Force]]:
-    """Return the poses of bodies, and the inertia and the momentum of each and all that it carries."""
+    """Return the poses of bodies, and the inertia and the momentum of the subtree of each."""
     return forward_kinematics(tree, q), composite_inertias(tree, q), _momenta(tree, q, velocities)
 
 
@@ -218,7 +219,7 @@ def _rigid_motion(carried: RigidInertia, h: Force) -> _RigidMotion:
 
 
 def _momenta(tree: Tree, q: Sequence[Scalar], velocities: PerBody[Motion]) -> PerBody[Force]:
-    """Return the momentum of each body and all that it carries, in its coordinates."""
+    """Return the momentum of the subtree of each body, in its coordinates."""
 
     def step(body: Body, carried: Force) -> tuple[Force, Force]:
         h = body.inertia * velocities[body] + carried
@@ -238,8 +239,8 @@ def _kinetic_energy(bodies: Sequence[Body], velocities: PerBody[Motion], v: Sequ
 
 
 def _excess(earlier: Scalar, error: Scalar, energy: Scalar) -> tuple[Scalar, Scalar]:
-    """Return what is to be taken out of T, and what is left on the account: of the sum of errors what exceeds
-    the tolerated part of T, but no more than this step added."""
+    """Return the energy to remove from T, and the account that remains: the part of the sum of errors beyond
+    the tolerated fraction of T, but no more than this step added."""
     balance = earlier + error
     excess = maximum(minimum(balance - TOLERATED_GAIN * maximum(energy, 0.0), error), 0.0)
     return excess, balance - excess

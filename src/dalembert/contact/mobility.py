@@ -1,4 +1,4 @@
-"""How easily contact moves a body: w = J A^-1 J^T of a point, roughly, as a scale for compliances.
+"""Inverse effective masses of points, roughly w = J A^-1 J^T (Delassus diagonal), as a scale of compliances.
 
     w_i = 1/3 sum over the joints that carry body i of |J_j|^2 / A_jj                                   (1)
 
@@ -17,24 +17,25 @@ from dalembert.model.body import Body
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, is_zero, maximum, minimum
 
-__all__ = ["joint_mobilities", "point_mobilities", "weights"]
+__all__ = ["joint_inverse_masses", "point_inverse_masses", "inverse_tree_masses"]
 
-LEVER = 0.1
-"""The greatest r of Eq. (1) [m]."""
+MAX_LEVER = 0.1
+"""The greatest r of Eq. (1) [m]: about the half size of a limb."""
 
-LIGHTEST = 0.1
-"""The share of the heaviest tree's mass that lighter ones count as: they may have to bear it."""
+MIN_TREE_MASS_RATIO = 0.1
+"""The least mass of a tree, as a fraction of the heaviest tree's mass: a lighter tree may have to carry that
+one."""
 
-LEAST_LEVER = 1e-3
-"""The least r [m]: points of mass have no size of their own."""
+MIN_LEVER = 1e-3
+"""The least r [m]: point masses have no size of their own."""
 
-ROUND = 2.5
-"""The square of a ball's radius over that of its radius of gyration."""
+SQUARED_RADIUS_TO_GYRATION = 2.5
+"""The squared ratio of a ball's radius to its radius of gyration."""
 
 
-def joint_mobilities(tree: Tree) -> list[Scalar]:
-    """1 / M_jj of every velocity variable, in the neutral configuration; M_jj that is zero there is taken
-    elsewhere."""
+def joint_inverse_masses(tree: Tree) -> list[Scalar]:
+    """Return 1 / M_jj of every velocity variable, in the neutral configuration or, if M_jj is zero there, in
+    another one."""
     inertias = _diagonal(tree, _neutral(tree))
     if any(is_zero(inertia) for inertia in inertias):
         elsewhere = _diagonal(tree, _neutral(tree, shift=0.5))
@@ -48,10 +49,10 @@ def joint_mobilities(tree: Tree) -> list[Scalar]:
     return [1.0 / inertia for inertia in inertias]
 
 
-def point_mobilities(tree: Tree) -> list[Scalar]:
-    """w_i of every body [1/kg]; Eq. (1)."""
+def point_inverse_masses(tree: Tree) -> list[Scalar]:
+    """Return w_i of every body [1/kg]; Eq. (1)."""
     q = _neutral(tree)
-    inverse = joint_mobilities(tree)
+    inverse = joint_inverse_masses(tree)
     axes = joint_axes(tree, q)
     result: list[Scalar] = []
     masses, least = _tree_masses(tree)
@@ -68,15 +69,15 @@ def point_mobilities(tree: Tree) -> list[Scalar]:
     return result
 
 
-def weights(tree: Tree) -> list[Scalar]:
-    """1 / m of every body [1/kg], m the mass of the whole tree that it belongs to: the least a point moves
-    where all of it hangs together."""
+def inverse_tree_masses(tree: Tree) -> list[Scalar]:
+    """Return 1 / m of every body [1/kg], m the mass of its whole tree: the inverse effective mass of a point
+    if the tree were one rigid body."""
     masses, least = _tree_masses(tree)
     return [1.0 / maximum(mass, least) for mass in masses]
 
 
 def _tree_masses(tree: Tree) -> tuple[list[Scalar], Scalar]:
-    """For each body the mass of the tree that it belongs to, and the least that counts."""
+    """Return for each body the mass of the tree that it belongs to, and the least mass that counts."""
     roots = [body.index for body in tree.bodies]
     for body in tree.bodies:
         if body.parent >= 0:
@@ -88,16 +89,19 @@ def _tree_masses(tree: Tree) -> tuple[list[Scalar], Scalar]:
     heaviest: Scalar = 1e-9
     for mass in masses.values():
         heaviest = maximum(heaviest, mass)
-    return [masses[root] for root in roots], heaviest * LIGHTEST
+    return [masses[root] for root in roots], heaviest * MIN_TREE_MASS_RATIO
 
 
 def _squared_lever(body: Body) -> Scalar:
-    """r^2 of Eq. (1) [m^2]: that of a ball with the body's mass and moments of inertia, at most `LEVER`^2."""
+    """Return r^2 of Eq. (1) [m^2]: that of a ball with the body's mass and moments of inertia, at most
+    `MAX_LEVER`^2."""
     moments, mass = body.inertia.inertia_at_com, body.inertia.mass
     if is_zero(mass):
-        return LEVER * LEVER
+        return MAX_LEVER * MAX_LEVER
     gyration = (moments.xx + moments.yy + moments.zz) / (3.0 * mass)
-    return minimum(maximum(ROUND * gyration, LEAST_LEVER * LEAST_LEVER), LEVER * LEVER)
+    return minimum(
+        maximum(SQUARED_RADIUS_TO_GYRATION * gyration, MIN_LEVER * MIN_LEVER), MAX_LEVER * MAX_LEVER
+    )
 
 
 def _diagonal(tree: Tree, q: list[Scalar]) -> list[Scalar]:
@@ -106,6 +110,6 @@ def _diagonal(tree: Tree, q: list[Scalar]) -> list[Scalar]:
 
 
 def _neutral(tree: Tree, shift: float = 0.0) -> list[Scalar]:
-    """Neutral positions, those of joints with one variable moved by `shift`."""
+    """Return neutral positions, shifted by `shift` for joints with one variable."""
     free = [body for body in tree.bodies if body.dependence is None]
     return [x + shift if body.nq == 1 else x for body in free for x in body.joint.neutral()]

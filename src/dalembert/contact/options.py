@@ -1,4 +1,4 @@
-"""What a rollout is told about contact: by which law, between which shapes, and how it is solved."""
+"""Contact options of a rollout: the contact law, the pairs of shapes, and the settings of the solver."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PairChoice: TypeAlias = Sequence[ContactPair | str | tuple[str, str]] | Names | 
 
 DEFAULT: Final = StepSettings()
 MAX_COUNT: Final = 2**31 - 1
-"""The greatest number of iterations, or of pairs looked at: what a 32-bit counter holds."""
+"""The greatest number of iterations or of nearest points: that of a 32-bit counter."""
 SURFACES: Final = ("stiffness", "damping", "friction_stiffness", "friction_damping")
 
 
@@ -35,11 +35,12 @@ class Rigid:
     `pairs`: which shapes may touch, by default all that the model lets touch; names of bodies or shapes,
     pairs of names, or what `da.contact.pairs_of` returns. `exclude` and `self_collision` choose among them.
     `iterations` and `tolerance` of the solver; `compliance` and `friction_compliance`: how much points give
-    way to sudden loads, as shares of 1 / mass and of the mobility; to lasting ones they do not; `mending`:
-    the share of an overlap that a step removes; `rebound_speed` [m/s]: slower points do not rebound;
-    `limits`: whether joints end at the limits of their positions; `nearest`: where moving bodies could touch
-    each other at more than a hundred points, so many of the nearest, by default twelve a figure, are looked
-    at in a step: a sample in which more of them touch fails, and says so.
+    way to sudden loads, as fractions of 1 / mass and of the inverse effective mass; they do not give way to
+    lasting loads; `mending`: the fraction of an overlap that the position correction of a step removes;
+    `rebound_speed` [m/s]: slower points do not rebound; `limits`: whether joints end at the limits of their
+    positions; `nearest`: if moving bodies could touch each other at more than a hundred points, the number of
+    nearest points that a step considers, by default twelve a figure; if more points are in contact, the
+    sample fails and reports it.
 
     >>> da.contact.Rigid(self_collision=False, iterations=30).iterations
     30
@@ -70,7 +71,7 @@ class Rigid:
                     f"Rigid: {name} is {getattr(settings, name)!r}; give a number between 0 and 1"
                 )
         if not 0.0 <= self.mending <= 1.0:
-            raise ArgumentError(f"Rigid: mending is {self.mending!r}; give a share from 0 to 1")
+            raise ArgumentError(f"Rigid: mending is {self.mending!r}; give a fraction from 0 to 1")
         if not self.rebound_speed >= 0.0:
             raise ArgumentError(
                 f"Rigid: rebound_speed is {self.rebound_speed!r}; give a speed [m/s] from 0 on"
@@ -78,7 +79,7 @@ class Rigid:
 
     @property
     def settings(self) -> StepSettings:
-        """The numbers of the solver."""
+        """The settings of the solver."""
         return StepSettings(
             iterations=self.iterations,
             tolerance=self.tolerance,
@@ -90,18 +91,18 @@ class Rigid:
         )
 
     def pairs_in(self, model: Model) -> tuple[ContactPair, ...]:
-        """The pairs of a model that this means."""
-        return chosen_pairs(model, self.pairs, self.exclude, self_collision=self.self_collision)
+        """Return the pairs of a model that these options select."""
+        return select_pairs(model, self.pairs, self.exclude, self_collision=self.self_collision)
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Compliant:
     """Compliant contact: springs and dampers in the surfaces, implicit in each step, with Coulomb friction;
-    joint limits, dry friction of joints and loops as with `Rigid`. What rebounds does so by the springs.
+    joint limits, dry friction of joints and loops as with `Rigid`. Bodies rebound by the springs.
 
     `pairs`, `exclude`, `self_collision`: which shapes may touch, as in `Rigid`. `stiffness` K [N/m] along
-    normals, by default that which the whole weight of a figure presses in by 1 mm; `damping` D [N s/m], by
+    normals, by default such that the whole weight of a figure presses it in by 1 mm; `damping` D [N s/m], by
     default critical for its mass, 2 sqrt(K m); `friction_stiffness` and `friction_damping` along surfaces, by
     default the same. No value limits the time step. `limits` and `nearest` as in `Rigid`.
 
@@ -131,7 +132,7 @@ class Compliant:
 
     @property
     def settings(self) -> CompliantSettings:
-        """The numbers of the surfaces."""
+        """The settings of the surfaces."""
         return CompliantSettings(
             stiffness=self.stiffness,
             damping=self.damping,
@@ -141,14 +142,14 @@ class Compliant:
         )
 
     def pairs_in(self, model: Model) -> tuple[ContactPair, ...]:
-        """The pairs of a model that this means."""
-        return chosen_pairs(model, self.pairs, self.exclude, self_collision=self.self_collision)
+        """Return the pairs of a model that these options select."""
+        return select_pairs(model, self.pairs, self.exclude, self_collision=self.self_collision)
 
 
-def chosen_pairs(
+def select_pairs(
     model: Model, pairs: PairChoice, exclude: Names, *, self_collision: bool
 ) -> tuple[ContactPair, ...]:
-    """Pairs as they are given and those of a model by names, less what is excluded."""
+    """Return the given pairs and the pairs of a model by names, without the excluded ones."""
     require_model(model)
     if pairs is None:
         return pairs_of(model, exclude=exclude, self_collision=self_collision)
@@ -185,7 +186,7 @@ def _require(law: Rigid | Compliant, kind: Any, what: str, *options: str) -> Non
 
 
 def _require_numbers(law: Rigid | Compliant, *options: str) -> None:
-    """Refuse what is no number, and ints beyond all floats."""
+    """Raise an error for options that are not numbers, and for ints beyond all floats."""
     _require(law, int | float | np.integer | np.floating, "a number", *options)
     for option in options:
         try:

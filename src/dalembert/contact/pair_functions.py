@@ -26,7 +26,8 @@ def compiled_for_pairs(
     pairs: tuple[ContactPair, ...] = (),
     parameters: tuple[str, ...] = (),
 ) -> CompiledFunction:
-    """`function(model, *arrays)` of arrays with these `shapes`; no other of this name may have the pairs."""
+    """Return `function(model, *arrays)`, compiled for arrays with these `shapes`; `name` and `pairs` identify
+    it."""
     key = (name, pairs_key(pairs), parameters)
     found: CompiledFunction | None = model.functions.get(key)
     if found is None:
@@ -46,5 +47,5 @@ def compiled_for_pairs(
 
 
 def pairs_key(pairs: tuple[ContactPair, ...]) -> str:
-    """What tells sets of pairs apart, beside the model."""
+    """Return a key that identifies a set of pairs of one model."""
     return hashlib.sha256(repr(pairs).encode()).hexdigest()

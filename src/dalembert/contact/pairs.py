@@ -1,4 +1,4 @@
-"""Which shapes of a model may touch."""
+"""Contact pairs: the shapes of a model that may touch."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Placed(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True)
 class ContactPair:
-    """Two shapes that may touch, and what holds between them.
+    """Two shapes that may touch, and the coefficients of their contact.
 
     `friction`: the coefficient of sliding friction; `restitution`: the ratio of normal velocities.
     """
@@ -46,16 +46,16 @@ class ContactPair:
 def pairs_of(
     model: Model, *, only: Names | None = None, exclude: Names = (), self_collision: bool = True
 ) -> tuple[ContactPair, ...]:
-    """The pairs of shapes of a model that may touch: the world's first, then in the order of bodies.
+    """Return the pairs of shapes of a model that may touch: the world's first, then in the order of bodies.
 
     Two shapes may touch if both have `collision`, their masks let them, and their bodies move relative to
     each other: bodies that fixed joints hold together count as one. A body never touches its parent, unless
-    that is the world, nor what `model.contact_exclusions` keeps it from. `model.contact_pairs` may touch in
-    any case, with their own coefficients; elsewhere the larger ones of the two shapes hold, and friction that
-    only one of them has. A mesh touches with its convex hull, read from its file.
+    that is the world, nor a body that `model.contact_exclusions` pairs with it. `model.contact_pairs` may
+    touch in any case, with their own coefficients; elsewhere the larger ones of the two shapes hold, and
+    friction that only one of them has. A mesh touches with its convex hull, read from its file.
 
     `only` and `exclude` choose among these: each entry is the name of a body or of a shape, or two such
-    names; "world" is a body here. `self_collision=False` leaves contact with what stands in the world.
+    names; "world" is a body here. `self_collision=False` keeps only contact with the world.
 
     >>> from dalembert.contact.pairs import pairs_of
     >>> model = da.models.humanoid().with_ground(friction=0.8)
@@ -66,8 +66,8 @@ def pairs_of(
     require_model(model)
     require_flag("self_collision", self_collision)
     shapes = _collidable(model)
-    chosen = None if only is None else _checked(model, only)
-    dropped = _checked(model, exclude)
+    chosen = None if only is None else _check_names(model, only)
+    dropped = _check_names(model, exclude)
     explicit = {frozenset((pair.first, pair.second)): pair for pair in model.contact_pairs}
     rules, hulls = _Rules(model), _Hulls()
     found = []
@@ -89,8 +89,8 @@ def pairs_of(
 def remaining(
     model: Model, pairs: Iterable[ContactPair], *, exclude: Names = (), self_collision: bool = True
 ) -> tuple[ContactPair, ...]:
-    """Pairs of a model less what is excluded, as in `pairs_of`."""
-    dropped, rules = _checked(model, exclude), _Rules(model)
+    """Return the pairs of a model without the excluded ones, as in `pairs_of`."""
+    dropped, rules = _check_names(model, exclude), _Rules(model)
     return tuple(
         pair
         for pair in pairs
@@ -100,7 +100,7 @@ def remaining(
 
 
 def _collidable(model: Model) -> list[Placed]:
-    """The shapes that collide, those of the world first."""
+    """Return the shapes that collide, those of the world first."""
     placed = [Placed(WORLD, shape) for shape in model.world_shapes]
     placed += [Placed(body.index, shape) for body in model.bodies for shape in body.shapes]
     return [item for item in placed if item.shape.collision]
@@ -135,7 +135,8 @@ class _Hulls:
 
 @final
 class _Rules:
-    """What a model says of two bodies; those that fixed joints hold together are one, known by its root."""
+    """The rules of a model for contact of two bodies; bodies joined by fixed joints are one, named by its
+    root."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -144,7 +145,7 @@ class _Rules:
         self._excluded = {frozenset(pair) for pair in model.contact_exclusions}
 
     def names(self, placed: Placed) -> frozenset[str]:
-        """The names that mean this shape."""
+        """Return the names that mean this shape."""
         return frozenset({self._names[placed.body], placed.shape.name} - {""})
 
     def one_body(self, first: Placed, second: Placed) -> bool:
@@ -154,7 +155,7 @@ class _Rules:
         return WORLD in (self._roots[first.body], self._roots[second.body])
 
     def may_touch(self, first: Placed, second: Placed) -> bool:
-        """What masks, exclusions and parents say."""
+        """Return whether masks, exclusions and parents allow contact."""
         a, b = first.shape, second.shape
         if not (a.group & b.collides_with or b.group & a.collides_with):
             return False
@@ -166,26 +167,26 @@ class _Rules:
         return not (self._hangs_on(first.body, second.body) or self._hangs_on(second.body, first.body))
 
     def _hangs_on(self, child: int, body: int) -> bool:
-        """Whether one joint that moves connects them, directly or through fixed joints."""
+        """Return whether one movable joint connects the bodies, directly or through fixed joints."""
         root = self._roots[child]
         if WORLD in (root, body) or self._model.bodies[root].parent == WORLD:
             return False
         parent = self._model.bodies[root].parent
         if self._roots[parent] != WORLD:
             return self._roots[parent] == self._roots[body]
-        # Of all that stands in the world only what carries the child is its parent.
+        # Of all bodies fixed to the world, only those that carry the child are its parents.
         return body in self._carriers(parent)
 
     def _carriers(self, body: int) -> list[int]:
-        """The body, what it is fixed to, what that is fixed to …"""
+        """Return the chain of bodies from this one along fixed joints towards the world."""
         found = [body]
         while found[-1] != WORLD and self._model.bodies[found[-1]].joint.kind == "fixed":
             found.append(self._model.bodies[found[-1]].parent)
         return found
 
 
-def _checked(model: Model, given: Names) -> list[tuple[str, ...]]:
-    """The names, each a tuple of one or two, if all of them exist."""
+def _check_names(model: Model, given: Names) -> list[tuple[str, ...]]:
+    """Return the names, each a tuple of one or two, after checking that all of them exist."""
     shapes = [*model.world_shapes, *(shape for body in model.bodies for shape in body.shapes)]
     known = dict.fromkeys([WORLD_NAME, *model.bodies.names, *(shape.name for shape in shapes if shape.name)])
     checked = []

@@ -1,4 +1,4 @@
-"""Where the pairs of a model are nearest, for the poses that its bodies have."""
+"""Contact points: where the pairs of a model are nearest, for given poses of its bodies."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ __all__ = ["contact_points", "pair_names", "point_names", "poses_of"]
 
 
 def contact_points(poses: PerBody[Transform], pairs: Sequence[ContactPair]) -> list[Candidate]:
-    """The contact points of all pairs, in their order; `poses` of the bodies in the world.
+    """Return the contact points of all pairs, in their order; `poses` of the bodies in the world.
 
-    How many there are depends on the shapes alone: a point that does not exist has the gap `FAR`.
+    How many there are depends on the shapes alone: a point that does not exist has the gap
+    `ABSENT_POINT_GAP`.
     """
     pose = poses_of(poses)
     return [
@@ -30,7 +31,7 @@ def contact_points(poses: PerBody[Transform], pairs: Sequence[ContactPair]) -> l
 
 
 def poses_of(poses: PerBody[Transform]) -> Callable[[Placed], Transform]:
-    """The frames of shapes in the world from the poses of bodies, each computed once."""
+    """Return the frames of shapes in the world from the poses of bodies, each computed once."""
     placed: dict[tuple[int, int], Transform] = {}
 
     def pose(item: Placed) -> Transform:
@@ -44,7 +45,7 @@ def poses_of(poses: PerBody[Transform]) -> Callable[[Placed], Transform]:
 
 
 def point_names(model: Model, pairs: Sequence[ContactPair]) -> list[tuple[str, str]]:
-    """The names of what touches at each point of `contact_points`."""
+    """Return the names of both objects at each point of `contact_points`."""
     return [
         pair_names(model, pair)
         for pair in pairs
@@ -53,7 +54,7 @@ def point_names(model: Model, pairs: Sequence[ContactPair]) -> list[tuple[str, s
 
 
 def pair_names(model: Model, pair: ContactPair) -> tuple[str, str]:
-    """The names of both shapes or, where they have none, of their bodies."""
+    """Return the names of both shapes or, where they have none, of their bodies."""
     return _name(model, pair.first), _name(model, pair.second)
 
 

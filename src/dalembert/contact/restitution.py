@@ -7,7 +7,7 @@ that alone it would rebound with zeta+ = - e zeta-. With loops closed throughout
 
     W = P . v* + 1/2 P . B^-1 P,      P = s_0 P_0 + s_1 P_1,      v+ = v* + B^-1 P                      (1)
 
-where B is A with the curvature of loops, and v* the velocity without contact. s_0 and then s_1 are one, or
+where B is A with the Hessian of loops, and v* the velocity without contact. s_0 and then s_1 are one, or
 the largest numbers at which W is not positive. So W <= 0 and Newton's second law hold to rounding, whether
 the solver that found P_0 had converged or not.
 
@@ -16,8 +16,8 @@ the velocity before the step, contact adds
 
     W' = P . (v + v*) / 2 + 1/2 P . B^-1 P                                                               (2)
 
-to that. W' - W = - h/2 f . A^-1 P is positive where the weight presses: what bounces on its corners would
-climb. So rebound is such that it never makes W' positive either.
+to that. W' - W = - h/2 f . A^-1 P is positive where the weight presses: a body that bounces on its corners
+would climb. So rebound never makes W' positive either.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from dalembert.spatial import Vec3
 
 __all__ = ["Rebound", "rebound"]
 
-EXCESS = 0.1
-"""How much more than e of its impulse a point may get to make up for its compliance."""
+MAX_EXCESS_RATIO = 0.1
+"""The most, beyond e, of its impulse that a point may gain again to make up for its compliance."""
 
 
 class Rebound(NamedTuple):
@@ -58,17 +58,17 @@ def rebound(
     candidates: Sequence[Candidate],
     speed: float,
 ) -> Rebound:
-    """The end of a step, from the inelastic solution; `factors` of B; `before` are the velocities
-    before it, along the same axes."""
+    """Return the end of a step, from the inelastic solution; `factors` of B; `before`: the velocities before
+    the step, along the same axes."""
     p = [a + b for a, b in zip(problem.p, problem.free_impulses(found.v), strict=True)]
     v_free = factors.solve(p)
     if not candidates:
         return Rebound(v_free, v_free, [], [], 0.0)
-    P_0 = problem.generalized(found.impulses)
+    P_0 = problem.generalized_impulses(found.impulses)
     change_0 = factors.solve(P_0)
     a, b = dot(P_0, change_0), dot(P_0, v_free)
     b_steps = 0.5 * (b + dot(P_0, before))
-    s_0 = _share(a, b, 0.0)
+    s_0 = _passive_fraction(a, b, 0.0)
     v = [x + s_0 * y for x, y in zip(v_free, change_0, strict=True)]
     work, work_steps = (s_0 * x + 0.5 * (s_0 * s_0) * a for x in (b, b_steps))
     impulses = [impulse * s_0 for impulse in found.impulses]
@@ -76,11 +76,13 @@ def rebound(
     more = _rebounding(problem, normal, before, v_free, v, candidates, speed)
     if all(is_zero(x) for x in more):
         return Rebound(v, v_free, impulses, normal, work)
-    P_1 = problem.generalized([point.normal * x for point, x in zip(problem.points, more, strict=True)])
+    P_1 = problem.generalized_impulses(
+        [point.normal * x for point, x in zip(problem.points, more, strict=True)]
+    )
     change_1 = factors.solve(P_1)
     a, b = dot(P_1, change_1), dot(P_1, v)
     b_steps = 0.5 * (b + dot(P_1, before) + s_0 * dot(P_1, change_0))
-    s_1 = minimum(_share(a, b, work), _share(a, b_steps, work_steps))
+    s_1 = minimum(_passive_fraction(a, b, work), _passive_fraction(a, b_steps, work_steps))
     more = [x * s_1 for x in more]
     return Rebound(
         [x + s_1 * y for x, y in zip(v, change_1, strict=True)],
@@ -91,8 +93,8 @@ def rebound(
     )
 
 
-def _share(a: Scalar, b: Scalar, c: Scalar) -> Scalar:
-    """The largest s from 0 to 1 with c + b s + a s^2 / 2 <= 0, given c <= 0 <= a."""
+def _passive_fraction(a: Scalar, b: Scalar, c: Scalar) -> Scalar:
+    """Return the largest s from 0 to 1 with c + b s + a s^2 / 2 <= 0, given c <= 0 <= a."""
     rising = a > 0.0
     root = (sqrt(maximum(b * b - 2.0 * (a * minimum(c, 0.0)), 0.0)) - b) / select(rising, a, 1.0)
     return select(logical_and(rising, root < 1.0), maximum(root, 0.0), 1.0)
@@ -107,10 +109,10 @@ def _rebounding(
     candidates: Sequence[Candidate],
     speed: float,
 ) -> list[Scalar]:
-    """The further normal impulses that take each point from its velocity u to - e times that before.
+    """Return the further normal impulses that take each point from its velocity u to - e times that before.
 
-    A point's own impulse gamma changed its velocity by u - u*, together with all others'; more of all of
-    them in proportion changes it in proportion.
+    The impulses of all points together changed the velocity of a point by u - u*; scaling all of them scales
+    this change.
     """
     more: list[Scalar] = [0.0] * len(candidates)
     elastic = [k for k, item in enumerate(candidates) if not is_zero(item.restitution)]
@@ -122,6 +124,6 @@ def _rebounding(
         incoming, stopped, u = n.dot(closing[k]), n.dot(faster[k]), n.dot(now[k])
         gained = maximum(u - stopped, 1e-9)
         wanted = maximum(-(e * incoming) - u, 0.0)
-        ratio = minimum(wanted / gained, e + EXCESS * (1.0 + e))
+        ratio = minimum(wanted / gained, e + MAX_EXCESS_RATIO * (1.0 + e))
         more[k] = select(incoming < -speed, normal[k] * ratio, 0.0)
     return more

@@ -1,4 +1,4 @@
-"""What every step with contact begins and ends with: free motion, the terms of joints and loops, positions.
+"""The common parts of every step with contact: free motion, the terms of joints and loops, new positions.
 
 The unknown eta and A eta = p of free motion are those of `stepping`; rigid and compliant steps differ in
 their points alone.
@@ -30,8 +30,8 @@ from dalembert.contact.costs import Equality, JointDrive, JointLimit, Point, Ran
 from dalembert.contact.curvature import multiply
 from dalembert.contact.gauss import GaussProblem
 from dalembert.contact.joint_axes import JointAxes, joint_axes
-from dalembert.contact.joint_ranges import limit_terms, range_terms, row_mobility, single_rate
-from dalembert.contact.mobility import joint_mobilities
+from dalembert.contact.joint_ranges import limit_terms, range_terms, row_inverse_mass, single_rate
+from dalembert.contact.mobility import joint_inverse_masses
 from dalembert.model.body import Body, Dependence
 from dalembert.model.joints import Free, Spherical
 from dalembert.model.topology import WORLD
@@ -43,20 +43,20 @@ __all__ = [
     "BeforeContact",
     "Motor",
     "before_contact",
-    "moved",
+    "advance_state",
     "squared_turn",
     "within_limits",
 ]
 
 LOOP_COMPLIANCE = (1e-6, 3e-4)
-"""Compliance of loops as a share of the mobility, in double and single precision."""
+"""The compliance of loops as a fraction of the inverse effective mass, in double and single precision."""
 
 
 class Motor(NamedTuple):
     """PD control of one velocity variable: tau = kp (q_ref - q) + kd (v_ref - v), |tau| <= effort.
 
-    `error` is q_ref - q (of a ball joint the rotation vector's component); implicit in the step, so that any
-    gains are stable.
+    `error` is q_ref - q (for a ball joint the rotation vector's component); the control is implicit in the
+    step, so that any gains are stable.
     """
 
     place: int
@@ -68,9 +68,8 @@ class Motor(NamedTuple):
 
 
 class BeforeContact(NamedTuple):
-    """All of a step but its points: joint axes, M, M v, free motion A eta = M v + acting, the terms of joints
-    and loops; `bias`: what acts against the motion in free flight, velocity-product forces, weights, and
-    external forces with the other sign."""
+    """The parts of a step other than its points: joint axes, M, M v, free motion A eta = M v + acting, the
+    terms of joints and loops; `bias`: velocity-product forces and weights, minus external forces."""
 
     axes: JointAxes
     M: Matrix
@@ -83,7 +82,7 @@ class BeforeContact(NamedTuple):
     ranges: list[RangeEnd]
 
     def problem(self, points: list[Point]) -> GaussProblem:
-        """What is to be solved with these points."""
+        """Return the problem to solve with these points."""
         p = [x + y for x, y in zip(self.momenta, self.acting, strict=True)]
         return GaussProblem(self.axes, self.A, p, points, self.joints, self.equalities, self.ranges)
 
@@ -97,14 +96,14 @@ def before_contact(
     motors: Sequence[Motor],
     *,
     limits: bool,
-    mending: float,
+    correction_ratio: float,
     friction_compliance: float,
     external_forces: ExternalForces,
     external_frame: str,
 ) -> BeforeContact:
-    """The terms of a step of dt [s] that do not depend on what touches."""
-    mobility, axes, M = joint_mobilities(tree), joint_axes(tree, q), mass_matrix(tree, q)
-    equalities = _loop_terms(tree, q, v, dt, mobility, mending)
+    """Compute the terms of a step of dt [s] that do not depend on contact points."""
+    inverse_mass, axes, M = joint_inverse_masses(tree), joint_axes(tree, q), mass_matrix(tree, q)
+    equalities = _loop_terms(tree, q, v, dt, inverse_mass, correction_ratio)
     A, springs = _resistance(tree, q, v, dt, M)
     momenta = multiply(M, v)
     seen = _middle(tree, q, v, dt, M, momenta)
@@ -117,24 +116,24 @@ def before_contact(
         q,
         dt,
         motors,
-        mobility,
+        inverse_mass,
         limits=limits,
-        mending=mending,
+        correction_ratio=correction_ratio,
         friction_compliance=friction_compliance,
     )
-    ranges = range_terms(tree, q, dt, mobility, mending) if limits else []
+    ranges = range_terms(tree, q, dt, inverse_mass, correction_ratio) if limits else []
     return BeforeContact(axes, M, momenta, A, acting, bias, joints, equalities, ranges)
 
 
 def _middle(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar, M: Matrix, momenta: Sequence[Scalar]
 ) -> list[Scalar]:
-    """The velocities at which gyroscopic and Coriolis forces are taken.
+    """Return the velocities at which gyroscopic and Coriolis forces are evaluated.
 
-    At v itself they would let what tumbles gain (omega h)^2 of its energy in every step. So roots turn as in
-    the middle of the step, which makes it (omega h)^4; less so where one turns by more than a radian in it.
-    And they are seen from where a free root's centre rests: by Galileo forces are the same, and axes that
-    turn do not change the components of what is at rest.
+    At v itself a tumbling body would gain (omega h)^2 of its energy in every step. So roots turn as in the
+    middle of the step, which makes it (omega h)^4; less so where one turns by more than a radian in it.
+    Velocities are relative to the centre of a free root: by Galilean invariance forces are the same, and
+    rotating axes do not change the components of a zero velocity.
     """
     result = list(v)
     for body in _independent(tree):
@@ -151,8 +150,8 @@ def _middle(
 
 
 def _turn(body: Body, omega: Vec3, M: Matrix, momenta: Sequence[Scalar]) -> Vec3:
-    """The angular acceleration of a root by gyroscopic forces, I^-1 (L x omega), with the inertia and the
-    angular momentum of all that it carries, about the centre of that or, of a ball joint, about the joint."""
+    """Return the angular acceleration of a root by gyroscopic forces, I^-1 (L x omega), with the inertia and
+    the angular momentum of its whole tree, about the tree's centre or, for a ball joint, about the joint."""
     rows = [row[body.v_slice] for row in M[body.v_slice]]
     inertia = SymMat3(rows[0][0], rows[1][1], rows[2][2], rows[0][1], rows[0][2], rows[1][2])
     L = Vec3(*momenta[body.v_slice][:3])
@@ -166,7 +165,7 @@ def _turn(body: Body, omega: Vec3, M: Matrix, momenta: Sequence[Scalar]) -> Vec3
 
 
 def _drift(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
-    """c, how fast the components of a free body's velocity change as its axes turn."""
+    """Return c, the rate of the components of a free body's velocity as its axes turn."""
     result: list[Scalar] = [0.0] * tree.nv
     for body in _independent(tree):
         if body.parent == WORLD:
@@ -209,10 +208,10 @@ def squared_turn(tree: Tree, q: Sequence[Scalar], M: Matrix, travel: Sequence[Sc
     return turns / ways
 
 
-def moved(
+def advance_state(
     tree: Tree, q: Sequence[Scalar], eta: Sequence[Scalar], travel: Sequence[Scalar]
 ) -> tuple[list[Scalar], list[Scalar]]:
-    """q and v where bodies have moved by `travel`, along the axes of before, with velocities eta."""
+    """Return q and v after the displacement `travel` with velocities eta, both along the axes at q."""
     q_next: list[Scalar] = [0.0] * tree.nq
     v_next: list[Scalar] = [0.0] * tree.nv
     for body in _independent(tree):
@@ -227,7 +226,7 @@ def moved(
 def _resistance(
     tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar, M: Matrix
 ) -> tuple[Matrix, list[Scalar]]:
-    """A, and h K x."""
+    """Return A, and h K x."""
     A = [list(row) for row in M]
     springs: list[Scalar] = [0.0] * tree.nv
     for body in _independent(tree):
@@ -256,8 +255,8 @@ def _add_follower(
     v: Sequence[Scalar],
     dt: Scalar,
 ) -> None:
-    """Damping and spring of a joint whose rate is r . v: A + (h d + h^2 k) r r^T, h k x r; where it
-    follows several, its dry friction by the secant, as in the implicit integrator."""
+    """Add damping and spring of a joint whose rate is r . v: A + (h d + h^2 k) r r^T, h k x r; if it follows
+    several joints, also its dry friction by the secant, as in the implicit integrator."""
     ((d,), (k,), (f,)) = body.damping, body.stiffness, body.friction
     if not is_zero(f) and len(follows.terms) > 1:
         u = follows.rate(v)
@@ -278,21 +277,21 @@ def _joint_terms(
     q: Sequence[Scalar],
     dt: Scalar,
     motors: Sequence[Motor],
-    mobility: Sequence[Scalar],
+    inverse_mass: Sequence[Scalar],
     *,
     limits: bool,
-    mending: float,
+    correction_ratio: float,
     friction_compliance: float,
 ) -> list[JointLimit | JointDrive]:
-    """What acts on single velocity variables: ends of their ranges, dry friction, motors."""
+    """Return the terms of single velocity variables: ends of their ranges, dry friction, motors."""
     found: list[JointLimit | JointDrive] = []
     if limits:
-        found += limit_terms(tree, q, dt, mobility, mending)
-    found += _frictions(tree, dt, mobility, friction_compliance)
+        found += limit_terms(tree, q, dt, inverse_mass, correction_ratio)
+    found += _frictions(tree, dt, inverse_mass, friction_compliance)
     return found + [_drive(motor, dt) for motor in motors]
 
 
-def _frictions(tree: Tree, dt: Scalar, mobility: Sequence[Scalar], compliance: float) -> list[JointDrive]:
+def _frictions(tree: Tree, dt: Scalar, inverse_mass: Sequence[Scalar], compliance: float) -> list[JointDrive]:
     found = []
     for body in tree.bodies:
         single = single_rate(body)
@@ -301,13 +300,13 @@ def _frictions(tree: Tree, dt: Scalar, mobility: Sequence[Scalar], compliance: f
         for k, friction in enumerate(body.friction):
             if not is_zero(friction):
                 place, ratio = (body.v_slice.start + k, 1.0) if single is None else single
-                stiffness = 1.0 / (compliance * mobility[place])
+                stiffness = 1.0 / (compliance * inverse_mass[place])
                 found.append(JointDrive(place, 0.0, stiffness, dt * friction * abs(ratio)))
     return found
 
 
 def _drive(motor: Motor, dt: Scalar) -> JointDrive:
-    """Implicit PD: kp (e - h u) + kd (v_ref - u) = (kd + h kp) (target - u)."""
+    """Return implicit PD control: kp (e - h u) + kd (v_ref - u) = (kd + h kp) (target - u)."""
     gain = motor.kd + dt * motor.kp
     target = (motor.kp * motor.error + motor.kd * motor.v_ref) / gain
     return JointDrive(motor.place, target, dt * gain, dt * motor.effort)
@@ -318,26 +317,26 @@ def _loop_terms(
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     dt: Scalar,
-    mobility: Sequence[Scalar],
-    mending: float,
+    inverse_mass: Sequence[Scalar],
+    correction_ratio: float,
 ) -> list[Equality]:
-    """The rows of loops and of the user's constraints, without those that are zero by structure."""
+    """Return the rows of loops and of the user's constraints, without those that are zero by structure."""
     if not is_constrained(tree):
         return []
     equations = constraint_equations(tree, q, v)
-    prescribed = _prescribed(tree, q, len(equations.k))
+    prescribed = _prescribed_velocities(tree, q, len(equations.k))
     compliance = threshold(LOOP_COMPLIANCE, maximum(dt, 1e-9))
     found = []
     for row, gap, target in zip(equations.K, equations.position_error, prescribed, strict=True):
         places = [j for j, k in enumerate(row) if not is_zero(k)]
         if places:
-            stiffness = 1.0 / (compliance * row_mobility(row, places, mobility))
-            found.append(Equality(row, target, gap * mending, stiffness))
+            stiffness = 1.0 / (compliance * row_inverse_mass(row, places, inverse_mass))
+            found.append(Equality(row, target, gap * correction_ratio, stiffness))
     return found
 
 
-def _prescribed(tree: Tree, q: Sequence[Scalar], rows: int) -> list[Scalar]:
-    """K v of every row in a motion that keeps the constraints: -psi(q, 0) of those of velocity."""
+def _prescribed_velocities(tree: Tree, q: Sequence[Scalar], rows: int) -> list[Scalar]:
+    """Return K v of every row in a motion that keeps the constraints: -psi(q, 0) for velocity constraints."""
     still: list[Scalar] = [0.0] * tree.nv
     own = [
         -x if item.kind == "velocity" else 0.0

@@ -7,12 +7,13 @@ touches, A eta = p with
 
 u are the velocities, but roots turn as in the middle of the step and are seen from their centres, where axes
 that turn do not drift: `step_terms`; D and K are damping and springs, implicit. Contact points, limits,
-motors, dry friction and loops are the terms of `costs`; `newton` solves for eta, `restitution` lets points
-rebound. Overlaps and open loops are mended by a displacement beside h eta, which no velocity feels.
+motors, dry friction and loops are the terms of `costs`; `newton` solves for eta, `restitution` adds rebound.
+Position correction removes overlaps and closes loops by a displacement beside h eta, which enters no
+velocity.
 
-Compliances of points are soft, a tenth of 1 / mass for normals and of the mobility for friction, so that
-Newton's method takes few iterations; but points bear what they bore in both steps before nearly without
-giving way (`costs`), so that what rests hardly sinks and does not creep. Limits and loops are stiff.
+Points are soft: their compliance is a tenth of 1 / mass for normals and of the inverse effective mass for
+friction, so that Newton's method takes few iterations. A point carries its load of the last two steps nearly
+without giving way (`costs`), so that bodies at rest hardly sink and do not creep. Limits and loops are stiff.
 """
 
 from __future__ import annotations
@@ -23,35 +24,36 @@ from typing import NamedTuple, final
 
 from dalembert.algorithms.external_forces import ExternalForces
 from dalembert.algorithms.kinematics import forward_kinematics
-from dalembert.contact.candidates import FAR, Candidate
-from dalembert.contact.chosen_points import of_both, signs_of
+from dalembert.contact.candidates import ABSENT_POINT_GAP, Candidate
+from dalembert.contact.chosen_points import body_signs, sum_over_bodies
 from dalembert.contact.costs import Point
-from dalembert.contact.curvature import factor, total_curvature
+from dalembert.contact.curvature import assemble_hessian, factor
 from dalembert.contact.gauss import GaussProblem
 from dalembert.contact.joint_axes import JointAxes
-from dalembert.contact.mobility import point_mobilities, weights
-from dalembert.contact.newton import mended, solve
+from dalembert.contact.mobility import inverse_tree_masses, point_inverse_masses
+from dalembert.contact.newton import position_correction, solve
 from dalembert.contact.restitution import rebound
-from dalembert.contact.step_terms import Motor, before_contact, moved, squared_turn, within_limits
+from dalembert.contact.step_terms import Motor, advance_state, before_contact, squared_turn, within_limits
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, is_zero, maximum, minimum, select
 from dalembert.spatial import Motion, Transform, Vec3
 
 __all__ = ["ContactStep", "StepSettings", "contact_step"]
 
-KEPT = 0.97
-"""The share of a lasting normal impulse that is expected: with all of it tall stacks begin to sway."""
+WARM_START_RATIO = 0.97
+"""The fraction of a lasting normal impulse that a warm start uses: with all of it tall stacks begin to
+sway."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class StepSettings:
-    """How a step with contact is solved.
+    """The settings of a step with contact.
 
-    `iterations` and `tolerance` of Newton's method; `compliance` of normals as a share of 1 / mass,
-    `friction_compliance` as a share of the mobility; `mending`: the share of an overlap that one step
-    removes; `rebound_speed` [m/s]: slower points do not rebound; `limits`: whether joints end at their
-    limits.
+    `iterations` and `tolerance` of Newton's method; `compliance` of normals as a fraction of 1 / mass,
+    `friction_compliance` as a fraction of the inverse effective mass; `mending`: the fraction of an overlap
+    that the position correction of one step removes; `rebound_speed` [m/s]: slower points do not rebound;
+    `limits`: whether joints end at their limits.
     """
 
     iterations: int = 50
@@ -65,10 +67,10 @@ class StepSettings:
 
 class ContactStep(NamedTuple):
     """The state after a step; the impulses [N s] on the second bodies of all candidates along world axes;
-    `memory` for the next step, four numbers a candidate (this impulse, the normal one before); the relative
-    residual of the solver, and the work [J] of contact, 1/2 (v+ + v*) . J^T gamma; for the balance of energy
-    eta, and `free` that without contact, `bias` and `momenta` M v of
-    `step_terms`, and `turn` by `squared_turn`."""
+    `memory` for the next step, four numbers a candidate (this impulse, the previous normal impulse); the
+    relative residual of the solver, and the work [J] of contact, 1/2 (v+ + v*) . J^T gamma; for the energy
+    balance eta, `free` (eta without contact), `bias` and `momenta` M v of `step_terms`, and `turn` by
+    `squared_turn`."""
 
     q: list[Scalar]
     v: list[Scalar]
@@ -97,9 +99,9 @@ def contact_step(
     external_forces: ExternalForces = None,
     external_frame: str = "body",
 ) -> ContactStep:
-    """The state after dt [s] under joint forces tau, with contact at the candidates (found at q).
+    """Return the state after dt [s] under joint forces tau, with contact at the candidates (found at q).
 
-    `memory`: that of the step before.
+    `memory`: that of the previous step.
     """
     settings = StepSettings() if settings is None else settings
     begun = before_contact(
@@ -110,45 +112,45 @@ def contact_step(
         dt,
         motors,
         limits=settings.limits,
-        mending=settings.mending,
+        correction_ratio=settings.mending,
         friction_compliance=settings.friction_compliance,
         external_forces=external_forces,
         external_frame=external_frame,
     )
-    axes, expected = begun.axes, _expected(candidates, memory)
-    moving = axes.velocities(v)
-    mass_weights, mobility = weights(tree), point_mobilities(tree)
+    axes, warm_start = begun.axes, _warm_start_impulses(candidates, memory)
+    velocities = axes.velocities(v)
+    inverse_tree_mass, inverse_mass = inverse_tree_masses(tree), point_inverse_masses(tree)
     points = [
-        _point(axes, item, impulse, moving, dt, mass_weights, mobility, settings)
-        for item, impulse in zip(candidates, expected, strict=True)
+        _point(axes, item, impulse, velocities, dt, inverse_tree_mass, inverse_mass, settings)
+        for item, impulse in zip(candidates, warm_start, strict=True)
     ]
     problem = begun.problem(points)
-    held = [
-        item.point.normal.dot(impulse) * (1.0 / KEPT)
-        for item, impulse in zip(candidates, expected, strict=True)
+    friction_bounds = [
+        item.point.normal.dot(impulse) * (1.0 / WARM_START_RATIO)
+        for item, impulse in zip(candidates, warm_start, strict=True)
     ]
-    factors = factor(total_curvature(axes, begun.A, (), (), begun.equalities))
+    factors = factor(assemble_hessian(axes, begun.A, (), (), begun.equalities))
     found = solve(
         problem,
         v,
-        held,
+        friction_bounds,
         acting=begun.acting,
         iterations=settings.iterations,
         tolerance=settings.tolerance,
     )
     end = rebound(problem, factors, found, v, candidates, settings.rebound_speed)
     way = [dt * x for x in end.v]
-    ahead, _ = moved(tree, q, end.v, way)
+    ahead, _ = advance_state(tree, q, end.v, way)
     overlaps = _overlaps(problem, candidates, forward_kinematics(tree, ahead), settings.mending)
-    mend = mended(problem, found, overlaps)
-    travel = within_limits(begun.joints, [x + y for x, y in zip(way, mend, strict=True)])
-    q_next, v_next = moved(tree, q, end.v, travel)
-    remembered = _remembered(candidates, end.impulses, memory)
+    correction = position_correction(problem, found, overlaps)
+    travel = within_limits(begun.joints, [x + y for x, y in zip(way, correction, strict=True)])
+    q_next, v_next = advance_state(tree, q, end.v, travel)
+    cached = _cache_impulses(candidates, end.impulses, memory)
     return ContactStep(
         q_next,
         v_next,
         end.impulses,
-        remembered,
+        cached,
         found.residual,
         end.work,
         end.v,
@@ -159,23 +161,29 @@ def contact_step(
     )
 
 
-def _expected(candidates: Sequence[Candidate], memory: Sequence[Sequence[Scalar]] | None) -> list[Vec3]:
-    """The impulses that points bore in both steps before: what is there for one step only was an impact, and
-    what fell from one to the other, the last of one, is expected to fall on."""
+def _warm_start_impulses(
+    candidates: Sequence[Candidate], memory: Sequence[Sequence[Scalar]] | None
+) -> list[Vec3]:
+    """Return warm-start impulses.
+
+    A contact that carried load in both of the last two steps starts from its last impulse, scaled by the
+    recent decay; a contact that carried load in only one step was an impact and starts from zero.
+    """
     if memory is None:
         return [Vec3.zero() for _ in candidates]
     found = []
     for item, (x, y, z, earlier) in zip(candidates, memory, strict=True):
         last, n = Vec3(x, y, z), item.point.normal
         pressed = n.dot(last)
-        share = maximum(minimum(pressed, earlier), 0.0) / maximum(maximum(pressed, earlier), 1e-12)
-        found.append((last + n * ((KEPT - 1.0) * pressed)) * share)
+        decay = maximum(minimum(pressed, earlier), 0.0) / maximum(maximum(pressed, earlier), 1e-12)
+        found.append((last + n * ((WARM_START_RATIO - 1.0) * pressed)) * decay)
     return found
 
 
-def _remembered(
+def _cache_impulses(
     candidates: Sequence[Candidate], impulses: Sequence[Vec3], memory: Sequence[Sequence[Scalar]] | None
 ) -> list[list[Scalar]]:
+    """Return the memory of the next step: impulses, and the normal impulses of the previous step."""
     if memory is None:
         return [[*impulse, 0.0] for impulse in impulses]
     return [
@@ -187,20 +195,24 @@ def _remembered(
 def _point(
     axes: JointAxes,
     item: Candidate,
-    expected: Vec3,
-    moving: PerBody[Motion],
+    warm_start: Vec3,
+    velocities: PerBody[Motion],
     dt: Scalar,
-    mass_weights: Sequence[Scalar],
-    mobility: Sequence[Scalar],
+    inverse_tree_mass: Sequence[Scalar],
+    inverse_mass: Sequence[Scalar],
     settings: StepSettings,
 ) -> Point:
-    """A point may close by its gap. One that rebounds does so at its speed, in the step in which it hits."""
-    w, w_t = of_both(item, mass_weights), of_both(item, mobility)
+    """Return the point of a candidate.
+
+    Its admissible approach velocity is gap / dt. A point with restitution rebounds from its full speed, in
+    the step in which it hits.
+    """
+    w, w_t = sum_over_bodies(item, inverse_tree_mass), sum_over_bodies(item, inverse_mass)
     arm, gap = item.point.position - axes.origin, item.point.gap
     bound = -(maximum(gap, 0.0) * (1.0 / dt))
     if not is_zero(item.restitution):
-        closing = item.point.normal.dot(_relative_velocity(item, moving, arm))
-        hits = select(gap + dt * closing < 0.0, 0.0, -(FAR * (1.0 / dt)))
+        closing = item.point.normal.dot(_relative_velocity(item, velocities, arm))
+        hits = select(gap + dt * closing < 0.0, 0.0, -(ABSENT_POINT_GAP * (1.0 / dt)))
         bound = select(closing < -settings.rebound_speed, hits, bound)
     return Point(
         first=item.first,
@@ -211,8 +223,8 @@ def _point(
         friction=item.friction,
         stiffness=1.0 / (settings.compliance * w),
         friction_stiffness=1.0 / (settings.friction_compliance * w_t),
-        expected=expected,
-        rows=None if item.chosen is None else item.chosen.rows(axes, arm),
+        warm_start=warm_start,
+        rows=None if item.runtime_bodies is None else item.runtime_bodies.rows(axes, arm),
     )
 
 
@@ -220,29 +232,30 @@ def _overlaps(
     problem: GaussProblem,
     candidates: Sequence[Candidate],
     ahead: PerBody[Transform],
-    mending: float,
+    correction_ratio: float,
 ) -> list[Scalar]:
-    """What is to be mended: a share of every overlap, and all that this step would add to it.
+    """Return the overlaps [m] to correct: a fraction of every overlap, and all that this step would add to
+    it.
 
-    Points of turning bodies move on arcs: those above the centre of the arc come down by more than h u. A
-    point on a round body is another one after the step; its arc rises, and adds nothing.
+    Points of turning bodies move on arcs: those above the centre of the arc come down by more than h u. On a
+    round body another point touches after the step; the arc of the first one rises, and adds no overlap.
     """
     poses = problem.axes.poses
     turns = [after.R @ before.R.transpose() for after, before in zip(ahead, poses, strict=True)]
     found = []
     for item, point in zip(candidates, problem.points, strict=True):
         x, shift = item.point.position, Vec3.zero()
-        for body, sign in signs_of(item, len(turns)):
+        for body, sign in body_signs(item, len(turns)):
             after = ahead[body].p + turns[body] @ (x - poses[body].p)
             shift = shift + (after - x) * sign
         gap = item.point.gap
         added = maximum(-(maximum(gap, 0.0) + point.normal.dot(shift)), 0.0)
-        found.append(maximum(-gap, 0.0) * mending + added)
+        found.append(maximum(-gap, 0.0) * correction_ratio + added)
     return found
 
 
-def _relative_velocity(item: Candidate, moving: PerBody[Motion], arm: Vec3) -> Vec3:
+def _relative_velocity(item: Candidate, velocities: PerBody[Motion], arm: Vec3) -> Vec3:
     total = Vec3.zero()
-    for body, sign in signs_of(item, len(moving)):
-        total = total + (moving[body].linear + moving[body].angular.cross(arm)) * sign
+    for body, sign in body_signs(item, len(velocities)):
+        total = total + (velocities[body].linear + velocities[body].angular.cross(arm)) * sign
     return total

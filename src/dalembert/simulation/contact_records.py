@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.contact.candidates import FAR
+from dalembert.contact.candidates import ABSENT_POINT_GAP
 from dalembert.simulation.trajectory import ContactRecord
 
 __all__ = ["contact_record"]
@@ -27,7 +27,8 @@ def contact_record(
     """The record of points that are always there and of chosen ones, which come after them.
 
     `which (…, T, chosen)`: the points that these are, below zero where none is. Each point that was ever
-    chosen has a place of its own in the record, with no force and the gap `FAR` while it was not.
+    chosen has a place of its own in the record, with no force and the gap `ABSENT_POINT_GAP` while it was
+    not.
     """
     if not which.shape[-1]:
         return ContactRecord(tuple(names), force, position, gap)
@@ -41,7 +42,7 @@ def contact_record(
         (*names, *(name_of(int(point)) for point in ever)),
         np.zeros((*frames, count, 3)),
         np.zeros((*frames, count, 3)),
-        np.full((*frames, count), FAR),
+        np.full((*frames, count), ABSENT_POINT_GAP),
     )
     for given, kept in ((force, record.force), (position, record.position), (gap, record.gap)):
         every = (slice(None),) * len(frames)

@@ -172,7 +172,7 @@ def _trajectory(
         time = values["start"] + np.asarray(dt)[..., np.newaxis] * clock
     record = None
     if plan.record and plan.contact is not None and plan.pairs:
-        chosen = (("nearest", str(k + 1)) for k in range(plan.selection.chosen))
+        chosen = (("nearest", str(k + 1)) for k in range(plan.selection.active_count))
         record = ContactRecord((*plan.points, *chosen), found["force"], found["position"], found["gap"])
     observed = {
         name: found[result]

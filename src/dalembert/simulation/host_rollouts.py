@@ -164,8 +164,8 @@ def _trajectory(
             found.get("force", np.zeros((*none.shape, 3))),
             found.get("position", np.zeros((*none.shape, 3))),
             found.get("gap", none),
-            found["memory"][..., len(plan.points) :, -1] if plan.selection.chosen else none,
-            lambda which: plan.selection.chosen_names(plan.model, which),
+            found["memory"][..., len(plan.points) :, -1] if plan.selection.active_count else none,
+            lambda which: plan.selection.active_names(plan.model, which),
         )
     fault, lasted = run.state["fault"].astype(int), run.state["lasted"].astype(int)
     trajectory = Trajectory(

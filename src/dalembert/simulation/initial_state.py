@@ -76,7 +76,7 @@ def overlaps(model: Model, selection: Selection, q: Array, parameters: Mapping[s
     if number < len(names):
         first, second = names[number]
     else:
-        first, second = selection.chosen_names(model, int(which[(*place[:-1], number - len(names))]))
+        first, second = selection.active_names(model, int(which[(*place[:-1], number - len(names))]))
     of = f" of {deep.sum()} samples" if q.ndim > 1 else ""
     sample = f" in sample {tuple(int(x) for x in place[:-1])}" if q.ndim > 1 else ""
     return (
@@ -97,7 +97,7 @@ def _loop_check(model: Model, parameters: tuple[str, ...]) -> CompiledFunction:
 def _gaps(model: Model, selection: Selection, parameters: tuple[str, ...]) -> CompiledFunction:
     def gaps(tree: Model, q: Any) -> Any:
         found = selection.points(forward_kinematics(tree, q), 0.0)
-        return [item.point.gap for item in found.candidates], [*found.which, -1.0]
+        return [item.point.gap for item in found.candidates], [*found.point_ids, -1.0]
 
-    name = f"gaps, {selection.chosen} chosen" if selection.chosen else "gaps"
+    name = f"gaps, {selection.active_count} chosen" if selection.active_count else "gaps"
     return compiled_for_pairs(model, name, gaps, {"q": (model.nq,)}, selection.pairs, parameters)

@@ -164,7 +164,7 @@ def _compiled(
         plan.integrator,
         settings,
         pairs_key(plan.pairs),
-        plan.selection.chosen,
+        plan.selection.active_count,
         plan.external_frame,
         plan.record,
         plan.work,

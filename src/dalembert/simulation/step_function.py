@@ -24,9 +24,9 @@ from dalembert.algorithms.kinematics import forward_kinematics, squared_turning_
 from dalembert.algorithms.stepping import step
 from dalembert.call.arguments import ArrayArgument
 from dalembert.contact.candidates import Candidate
-from dalembert.contact.chosen_points import remembered, signs_of, with_which
+from dalembert.contact.chosen_points import append_ids, body_signs, match_memory
 from dalembert.contact.compliant_step import CompliantStep, fresh_memory, step_compliant
-from dalembert.contact.kinetic_balance import Met, balanced, root_trees
+from dalembert.contact.kinetic_balance import StepQuantities, balance_energy, root_trees
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.contact.pairs import ContactPair
 from dalembert.contact.selection import Selected, Selection, selection_of
@@ -128,8 +128,8 @@ class StepPlan:
     @property
     def memory(self) -> list[list[float]]:
         """What contact points remember before the first step; where some are chosen, also which ones."""
-        which = [-1.0] if self.selection.chosen else []
-        return [[*row, *which] for row in self._fresh(len(self.points) + self.selection.chosen)]
+        which = [-1.0] if self.selection.active_count else []
+        return [[*row, *which] for row in self._fresh(len(self.points) + self.selection.active_count)]
 
     @property
     def fresh(self) -> dict[str, Any]:
@@ -200,17 +200,17 @@ class StepPlan:
         poses = forward_kinematics(model, q) if self.pairs or self.external_frame == "center" else None
         seen = self.selection.points(poses, dt) if poses and self.pairs else Selected([], [], 0.0)
         candidates = seen.candidates
-        if seen.which:
-            given["memory"] = remembered(
-                seen.which, given["memory"], self._fresh(1)[0], self.selection.counts
+        if seen.point_ids:
+            given["memory"] = match_memory(
+                seen.point_ids, given["memory"], self._fresh(1)[0], self.selection.counts
             )
         after = self._step(model, given, tau, motors, time, poses, candidates)
         alive = given["fault"] <= 0.0
         commands = [*tau, *(x for motor in motors for x in (motor.error, motor.v_ref))]
         pushes = [x for six in given.get("external_forces", ()) for x in six]
         fault = select(_bounded(pushes, 1e300), _fault_of(after), 4.0) if pushes else _fault_of(after)
-        if seen.which:
-            fault = select(logical_and(fault <= 0.0, seen.left_out < 0.0), 5.0, fault)
+        if seen.point_ids:
+            fault = select(logical_and(fault <= 0.0, seen.least_dropped_gap < 0.0), 5.0, fault)
         fault = select(_bounded(commands, FARTHEST), fault, 1.0)
         good = logical_and(alive, fault <= 0.0)
 
@@ -228,7 +228,7 @@ class StepPlan:
             forces = [[select(good, x * rate, 0.0) for x in impulse.to_list()] for impulse in after.impulses]
             memory = [[select(good, x, 0.0) for x in point] for point in after.memory]
             found |= {
-                "memory": with_which(memory, seen.which),
+                "memory": append_ids(memory, seen.point_ids),
                 "force": forces,
                 "position": [item.point.position.to_list() for item in candidates],
                 "gap": [item.point.gap for item in candidates],
@@ -260,8 +260,8 @@ class StepPlan:
             v_end, account, watch, _ = carry
             if self.contact is not None:
                 acting = external.get("external_forces"), external.get("external_frame", "body")
-                met = Met(after.eta, after.free, after.bias, after.momenta, acting)
-                balance = balanced(model, (q, v), met, (after.q, after.v), account, dt)
+                quantities = StepQuantities(after.eta, after.free, after.bias, after.momenta, acting)
+                balance = balance_energy(model, (q, v), quantities, (after.q, after.v), account, dt)
                 v_end = [select(fast, a, b) for a, b in zip(balance.v, v_end, strict=True)]
                 account = [select(fast, a, b) for a, b in zip(balance.account, account, strict=True)]
             if self.is_watched:
@@ -388,7 +388,7 @@ def _loads(
     """The sum of contact forces on every body `(n_bodies, 3)` [N]."""
     sums: list[list[Scalar]] = [[0.0, 0.0, 0.0] for _ in model.bodies]
     for item, force in zip(candidates, forces, strict=True):
-        for body, sign in signs_of(item, len(model.bodies)):
+        for body, sign in body_signs(item, len(model.bodies)):
             sums[body] = [a + b * sign for a, b in zip(sums[body], force, strict=True)]
     return sums
 

@@ -1,6 +1,7 @@
-"""Where the surfaces of two shapes are nearest, over every kind of scalar.
+"""Nearest points of the surfaces of two shapes, over every kind of scalar.
 
-One module a family of pairs. The number of points depends on the shapes alone, never on where they are.
+Each module covers one family of pairs. The number of points depends on the shapes alone, never on where they
+are.
 """
 
 from dalembert.contact.geometry.closest import can_touch, closest_points, nearest_point, point_count

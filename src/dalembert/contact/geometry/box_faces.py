@@ -1,17 +1,17 @@
-"""The cut of two faces that look at each other.
+"""The intersection of two faces that face each other.
 
-The contact area of two boxes is the cut of a reference face with the face of the other box that looks most
-against it, as rectangles in the reference face's plane. Every corner of the cut begins one of its sides, and
-its sides are parts of the eight sides of the two faces: the beginnings of these, each cut by the
-other face, are the points. Coordinates x, y of the reference face and alpha, beta of the other one are from
--1 to 1 on either face; both run around in the same sense.
+The contact area of two boxes is the intersection of a reference face with the face of the other box that
+faces it most, as rectangles in the reference face's plane. Every corner of the intersection begins one of its
+sides, and its sides are parts of the eight sides of the two faces: the beginnings of these, each clipped by
+the other face, are the points. Coordinates x, y of the reference face and alpha, beta of the other one are
+from -1 to 1 on either face; both run around in the same sense.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from dalembert.contact.candidates import FAR, ContactPoint
+from dalembert.contact.candidates import ABSENT_POINT_GAP, ContactPoint
 from dalembert.contact.geometry.box_rounded import crossing
 from dalembert.contact.geometry.directions import choose
 from dalembert.contact.geometry.low_points import face_arms
@@ -20,8 +20,8 @@ from dalembert.spatial import Mat3, Transform, Vec3
 
 __all__ = ["face_points"]
 
-TOUCHING = 1e-6
-"""How far, in its half lengths, a point may lie outside a face and still be on it."""
+ON_FACE_TOLERANCE = 1e-6
+"""The distance, in half lengths of a face, by which a point may lie outside the face and still be on it."""
 CORNERS = ((-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0))
 SIDES = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))
 
@@ -51,7 +51,8 @@ class Affine(NamedTuple):
 def face_points(
     h_a: Vec3, X_a: Transform, h_b: Vec3, X_b: Transform, n: Vec3, swapped: Scalar
 ) -> list[ContactPoint]:
-    """The corners of the cut, four that begin on sides of the incident face and four on the reference face's.
+    """Return the corners of the intersection: four on sides of the incident face, four on the reference
+    face's.
 
     n from a to b, in the world; the reference face is a's, or b's where `swapped`.
     """
@@ -62,31 +63,31 @@ def face_points(
         ContactPoint(
             reference.centre + reference.u * x + reference.v * y + outward * (0.5 * height),
             n,
-            select(exists, height, FAR),
+            select(exists, height, ABSENT_POINT_GAP),
         )
-        for x, y, height, exists in _corners_of_cut(reference, incident, outward)
+        for x, y, height, exists in _clip_corners(reference, incident, outward)
     ]
 
 
 def _box(
     condition: Scalar, h: Vec3, X: Transform, other_h: Vec3, other_X: Transform
 ) -> tuple[Vec3, Transform]:
-    """The one box or the other."""
+    """Return the first box where the condition holds, else the other."""
     R = Mat3(*[select(condition, x, y) for x, y in zip(X.R, other_X.R, strict=True)])
     return choose(condition, h, other_h), Transform(R, choose(condition, X.p, other_X.p))
 
 
 def _face(h: Vec3, X: Transform, n: Vec3) -> Face:
-    """The face of a box that looks most against n."""
+    """Return the face of a box whose outward normal is most opposed to n."""
     arms = [X.R.column(i) * h[i] for i in range(3)]
     u, v, w = face_arms(arms, X.R.transposed_times(n))
     return Face(X.p + w, u, v)
 
 
-def _corners_of_cut(
+def _clip_corners(
     reference: Face, incident: Face, outward: Vec3
 ) -> list[tuple[Scalar, Scalar, Scalar, Scalar]]:
-    """x, y, height over the reference face, and whether there is such a corner."""
+    """Return x, y, the height over the reference face, and whether the corner exists, for each corner."""
     offset = incident.centre - reference.centre
     x_axis = reference.u * (1.0 / reference.u.dot(reference.u))
     y_axis = reference.v * (1.0 / reference.v.dot(reference.v))
@@ -114,7 +115,7 @@ def _corners_of_cut(
 
 
 def _inverse(x: Affine, y: Affine) -> tuple[Affine, Affine]:
-    """alpha and beta from x and y; the incident face looks against the reference, so that it has an area."""
+    """Return alpha and beta as functions of x and y; the faces oppose each other, so the area is not zero."""
     scale = 1.0 / (x.u * y.v - x.v * y.u)
     xx, xy, yx, yy = y.v * scale, -x.v * scale, -y.u * scale, x.u * scale
     return (
@@ -124,11 +125,11 @@ def _inverse(x: Affine, y: Affine) -> tuple[Affine, Affine]:
 
 
 def _beginning(start: tuple[Scalar, Scalar], along: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
-    """t in [0, 2] at which start + t along enters the square from -1 to 1, and whether it does."""
+    """Return t in [0, 2] at which start + t along enters the square from -1 to 1, and whether it does."""
     low: Scalar = 0.0
     high: Scalar = 2.0
     for at, rate in zip(start, along, strict=True):
-        begin, end = crossing(at, rate, 1.0 + TOUCHING)
+        begin, end = crossing(at, rate, 1.0 + ON_FACE_TOLERANCE)
         low, high = maximum(low, begin), minimum(high, end)
     exists = low <= high
     return select(exists, low, 0.0), exists

@@ -5,7 +5,7 @@ A point c has the distance |c - clamp(c)| from a box; inside, minus the least de
 
 from __future__ import annotations
 
-from dalembert.contact.candidates import FAR, ContactPoint
+from dalembert.contact.candidates import ABSENT_POINT_GAP, ContactPoint
 from dalembert.contact.geometry.directions import Direction, choose, clamp, direction
 from dalembert.contact.geometry.sizes import BoxForm
 from dalembert.model.shapes import Box, Capsule, Sphere
@@ -14,8 +14,8 @@ from dalembert.spatial import Transform, Vec3
 
 __all__ = ["away_from_zero", "crossing", "capsule_box", "half_lengths", "sphere_box"]
 
-PARALLEL = 1e-30
-"""A rate of change that is as good as zero."""
+MIN_RATE = 1e-30
+"""The least rate of change along an axis: smaller ones count as this, so that division is finite."""
 
 
 def half_lengths(box: Box | BoxForm) -> Vec3:
@@ -23,13 +23,13 @@ def half_lengths(box: Box | BoxForm) -> Vec3:
 
 
 def sphere_box(a: Sphere, X_a: Transform, b: Box, X_b: Transform) -> list[ContactPoint]:
-    """Inside the box the sphere's centre is pushed to the nearest face."""
+    """Return the contact point; a centre inside the box is pushed to the nearest face."""
     return [ball_against_box(X_a.p, X_b.inverse_transform_point(X_a.p), a.radius, b, X_b)]
 
 
 def capsule_box(a: Capsule, X_a: Transform, b: Box, X_b: Transform) -> list[ContactPoint]:
-    """Two balls on the capsule's axis: where it is nearest to the box and, so that it can lie there, at the
-    far end of its part over the face that the first one touches; in the order along the axis.
+    """Return the points of two balls on the capsule's axis, in their order along it: the ball nearest to the
+    box and, so that the capsule can lie on a face, the ball at the far end of the axis's part over that face.
 
     The distance is exact as long as the axis stays out of the box.
     """
@@ -47,11 +47,11 @@ def capsule_box(a: Capsule, X_a: Transform, b: Box, X_b: Transform) -> list[Cont
         return ball_against_box(X_a.p + X_a.R.column(2) * t, p + u * t, a.radius, b, X_b)
 
     first, second = ball(minimum(nearest, far)), ball(maximum(nearest, far))
-    return [first, second._replace(gap=select(over, second.gap, FAR))]
+    return [first, second._replace(gap=select(over, second.gap, ABSENT_POINT_GAP))]
 
 
 def ball_against_box(centre: Vec3, c: Vec3, radius: float, box: Box | BoxForm, X: Transform) -> ContactPoint:
-    """The ball with its centre in world coordinates, and c in those of the box."""
+    """Return the contact point of a ball; `centre` is in world coordinates, c in those of the box."""
     outward, distance = _outward(c, half_lengths(box))
     normal = X.R @ -outward
     gap = distance - radius
@@ -59,7 +59,7 @@ def ball_against_box(centre: Vec3, c: Vec3, radius: float, box: Box | BoxForm, X
 
 
 def _outward(c: Vec3, h: Vec3) -> Direction:
-    """The unit vector from the box's surface to a point c, and the distance, negative inside."""
+    """Return the unit vector from the box's surface to a point c, and the distance, negative inside."""
     x, y, z = (limit - absolute(at) for at, limit in zip(c, h, strict=True))
     first, second = logical_and(x < y, x < z), y < z
     sides = [Vec3.unit(i) * select(c[i] < 0.0, -1.0, 1.0) for i in range(3)]
@@ -71,7 +71,7 @@ def _outward(c: Vec3, h: Vec3) -> Direction:
 
 
 def nearest_on_axis(p: Vec3, u: Vec3, half: float, h: Vec3) -> Scalar:
-    """t in [-half, half] at which p + t u is nearest to the box of half lengths h.
+    """Return t in [-half, half] at which p + t u is nearest to the box of half lengths h.
 
     Half the rate of the squared distance, g(t) = sum of u_i (x_i - clamp(x_i)), x = p + t u, never falls,
     and is linear between the places where the line crosses the planes of faces: its root lies
@@ -100,7 +100,8 @@ def nearest_on_axis(p: Vec3, u: Vec3, half: float, h: Vec3) -> Scalar:
 
 
 def _part_over_face(p: Vec3, u: Vec3, half: float, h: Vec3, normal: Vec3) -> tuple[Scalar, Scalar]:
-    """The part [low, high] of the axis that is above the face whose normal is nearest to the given one."""
+    """Return the part [low, high] of the axis that is above the face whose normal is nearest to the given
+    one."""
     x, y, z = (absolute(c) for c in normal)
     skips = [logical_and(x > y, x > z), logical_and(y >= x, y > z), logical_and(z >= x, z >= y)]
     low: Scalar = -half
@@ -113,11 +114,11 @@ def _part_over_face(p: Vec3, u: Vec3, half: float, h: Vec3, normal: Vec3) -> tup
 
 
 def crossing(p: Scalar, u: Scalar, h: Scalar) -> tuple[Scalar, Scalar]:
-    """Where p + t u enters and leaves [-h, h] (Liang and Barsky 1984); begin > end where it never does."""
+    """Return t where p + t u enters and leaves [-h, h] (Liang, Barsky 1984); begin > end if it never does."""
     inverse = 1.0 / away_from_zero(u)
     one, other = (-h - p) * inverse, (h - p) * inverse
     return minimum(one, other), maximum(one, other)
 
 
 def away_from_zero(u: Scalar) -> Scalar:
-    return select(absolute(u) < PARALLEL, PARALLEL, u)
+    return select(absolute(u) < MIN_RATE, MIN_RATE, u)

@@ -1,9 +1,9 @@
-"""Boxes against boxes: the separating axis of fifteen that parts them most, and where their faces meet.
+"""Boxes against boxes: the separating axis of fifteen with the greatest separation, and where faces meet.
 
-A pair of convex bodies is parted by n with s(n) = min over b of n . x - max over a of n . x; the signed
-distance of boxes that overlap is the greatest s over the normals of both and the cross products of their
-edges (Gottschalk, Lin, Manocha 1996). A face of a is preferred to one of b, and faces to edges, by a share
-of the depth, so that what rests on a face keeps its normal.
+A unit vector n separates a pair of convex bodies by s(n) = min over b of n . x - max over a of n . x; the
+signed distance of boxes that overlap is the greatest s over the normals of both and the cross products of
+their edges (Gottschalk, Lin, Manocha 1996). A face of a is preferred to one of b, and faces to edges, by a
+fraction of the depth, so that a box at rest on a face keeps its normal.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import NamedTuple
 
-from dalembert.contact.candidates import FAR, ContactPoint
+from dalembert.contact.candidates import ABSENT_POINT_GAP, ContactPoint
 from dalembert.contact.geometry.box_faces import face_points
 from dalembert.contact.geometry.box_rounded import half_lengths
 from dalembert.contact.geometry.directions import choose
@@ -22,11 +22,11 @@ from dalembert.spatial import Mat3, Transform, Vec3
 
 __all__ = ["box_box"]
 
-SHARE = 0.05
-"""How much deeper, as a share, a preferred axis may be."""
-LEVEL = 1e-4
-"""And how much in the units of the shortest half edge."""
-SAME_DIRECTION = 1e-8
+RELATIVE_AXIS_PREFERENCE = 0.05
+"""The fraction of its depth by which a preferred axis may be deeper than another and still be chosen."""
+AXIS_PREFERENCE_PER_EDGE = 1e-4
+"""The further depth by which a preferred axis may be deeper, in units of the shortest edge."""
+MIN_SQUARED_SINE = 1e-8
 """The squared sine below which two edges have no cross product."""
 
 
@@ -46,15 +46,15 @@ class Edges(NamedTuple):
 
 
 def box_box(a: Box, X_a: Transform, b: Box, X_b: Transform) -> list[ContactPoint]:
-    """Eight points of face against face; the first is that of edge against edge where edges touch."""
+    """Return eight points of face against face; where edges touch, the first is that of edge against edge."""
     h_a, h_b = half_lengths(a), half_lengths(b)
     R: Mat3 = X_a.R.transpose() @ X_b.R
     p = X_a.inverse_transform_point(X_b.p)
-    least = LEVEL * reduce(minimum, (*a.size, *b.size))
+    least = AXIS_PREFERENCE_PER_EDGE * reduce(minimum, (*a.size, *b.size))
     face_a, face_b, edges = _face_of_a(p, R, h_a, h_b), _face_of_b(p, R, h_a, h_b), _edges(p, R, h_a, h_b)
-    swapped = _better(face_b.separation, face_a.separation, least)
-    face = _chosen(swapped, face_b, face_a)
-    by_edges = _better(edges.axis.separation, face.separation, least)
+    swapped = _is_better(face_b.separation, face_a.separation, least)
+    face = _choose_axis(swapped, face_b, face_a)
+    by_edges = _is_better(edges.axis.separation, face.separation, least)
 
     points = face_points(h_a, X_a, h_b, X_b, X_a.R @ face.normal, swapped)
     middle = _edge_point(edges, p, R, h_a, h_b)
@@ -63,22 +63,25 @@ def box_box(a: Box, X_a: Transform, b: Box, X_b: Transform) -> list[ContactPoint
         choose(by_edges, X_a.R @ edges.axis.normal, points[0].normal),
         select(by_edges, edges.axis.separation, points[0].gap),
     )
-    return [first, *(point._replace(gap=select(by_edges, FAR, point.gap)) for point in points[1:])]
+    return [
+        first,
+        *(point._replace(gap=select(by_edges, ABSENT_POINT_GAP, point.gap)) for point in points[1:]),
+    ]
 
 
-def _better(separation: Scalar, than: Scalar, least: Scalar) -> Scalar:
-    """Whether an axis is enough better than a preferred one."""
-    return separation > than + (absolute(than) * SHARE + least)
+def _is_better(separation: Scalar, than: Scalar, least: Scalar) -> Scalar:
+    """Return whether an axis beats a preferred one by more than the preference."""
+    return separation > than + (absolute(than) * RELATIVE_AXIS_PREFERENCE + least)
 
 
-def _chosen(condition: Scalar, one: Axis, other: Axis) -> Axis:
+def _choose_axis(condition: Scalar, one: Axis, other: Axis) -> Axis:
     return Axis(
         choose(condition, one.normal, other.normal), select(condition, one.separation, other.separation)
     )
 
 
 def _face_of_a(p: Vec3, R: Mat3, h_a: Vec3, h_b: Vec3) -> Axis:
-    """e_i: the separation is |p_i| - h_i - sum over k of |R_ik| h_k."""
+    """Return the best e_i: its separation is |p_i| - h_i - sum over k of |R_ik| h_k."""
     axes = [
         Axis(_towards(Vec3.unit(i), p[i]), absolute(p[i]) - (h_a[i] + _reach(R.row(i), h_b)))
         for i in range(3)
@@ -98,30 +101,30 @@ def _face_of_b(p: Vec3, R: Mat3, h_a: Vec3, h_b: Vec3) -> Axis:
 def _best(axes: list[Axis]) -> Axis:
     best = axes[0]
     for axis in axes[1:]:
-        best = _chosen(axis.separation > best.separation, axis, best)
+        best = _choose_axis(axis.separation > best.separation, axis, best)
     return best
 
 
 def _edges(p: Vec3, R: Mat3, h_a: Vec3, h_b: Vec3) -> Edges:
-    """The best e_i x R e_k; parallel edges are as bad as can be."""
+    """Return the best e_i x R e_k; parallel edges have the separation -`ABSENT_POINT_GAP`."""
     best: Edges | None = None
     for k in range(3):
         column = R.column(k)
         for i in range(3):
             cross = Vec3.unit(i).cross(column)
             square = cross.dot(cross)
-            none = square < SAME_DIRECTION
+            none = square < MIN_SQUARED_SINE
             scale = 1.0 / sqrt(select(none, 1.0, square))
             along = cross.dot(p)
             reach = _reach(cross, h_a) + _reach(R.transposed_times(cross), h_b)
-            separation = select(none, -FAR, (absolute(along) - reach) * scale)
+            separation = select(none, -ABSENT_POINT_GAP, (absolute(along) - reach) * scale)
             own = Edges(Axis(_towards(cross, along) * scale, separation), Vec3.unit(i), Vec3.unit(k))
             if best is None:
                 best = own
                 continue
             better = separation > best.axis.separation
             best = Edges(
-                _chosen(better, own.axis, best.axis),
+                _choose_axis(better, own.axis, best.axis),
                 choose(better, own.of_a, best.of_a),
                 choose(better, own.of_b, best.of_b),
             )
@@ -130,18 +133,18 @@ def _edges(p: Vec3, R: Mat3, h_a: Vec3, h_b: Vec3) -> Edges:
 
 
 def _towards(axis: Vec3, along: Scalar) -> Vec3:
-    """The axis, turned to b."""
+    """Return the axis, turned to b."""
     sign: Scalar = select(along < 0.0, -1.0, 1.0)
     return Vec3(axis.x * sign, axis.y * sign, axis.z * sign)
 
 
 def _reach(direction: Vec3, h: Vec3) -> Scalar:
-    """How far a box reaches along a direction in its own axes."""
+    """Return how far a box reaches along a direction in its own axes."""
     return Vec3(*[absolute(c) for c in direction]).dot(h)
 
 
 def _edge_point(edges: Edges, p: Vec3, R: Mat3, h_a: Vec3, h_b: Vec3) -> Vec3:
-    """Midway between the two edges that look at each other, in a's coordinates."""
+    """Return the point midway between the two edges that face each other, in a's coordinates."""
     n = edges.axis.normal
     on_a, half_a = _outer_edge(edges.of_a, n, h_a)
     on_b, half_b = _outer_edge(edges.of_b, R.transposed_times(-n), h_b)
@@ -153,7 +156,8 @@ def _edge_point(edges: Edges, p: Vec3, R: Mat3, h_a: Vec3, h_b: Vec3) -> Vec3:
 
 
 def _outer_edge(along: Vec3, direction: Vec3, h: Vec3) -> tuple[Vec3, Scalar]:
-    """The middle of the edge along a unit vector that lies farthest in a direction, and its half length."""
+    """Return the middle of the edge along a unit vector that lies farthest in a direction, and its half
+    length."""
     middle = [
         select(c < 0.0, -limit, limit) * (1.0 - own)
         for own, c, limit in zip(along, direction, h, strict=True)

@@ -1,4 +1,4 @@
-"""The table of pairs of shapes, and their nearest points by it."""
+"""The dispatch table of pairs of shapes, and nearest points by it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dalembert.contact.candidates import ContactPoint
 from dalembert.contact.geometry.box_rounded import capsule_box, sphere_box
 from dalembert.contact.geometry.boxes import box_box
 from dalembert.contact.geometry.convex import convex_convex, flat_flat
-from dalembert.contact.geometry.directions import chosen, flipped
+from dalembert.contact.geometry.directions import choose_point, flip
 from dalembert.contact.geometry.grounds import height_field_solid, plane_solid
-from dalembert.contact.geometry.low_points import STANDING
+from dalembert.contact.geometry.low_points import GROUND_CONTACT_SHAPES
 from dalembert.contact.geometry.rounded import capsule_capsule, sphere_capsule, sphere_sphere
 from dalembert.contact.geometry.sizes import BoxForm, EllipsoidForm, Form, RoundedForm
 from dalembert.errors import ModelError
@@ -36,8 +36,8 @@ ROUNDED: Final = (Sphere, Capsule)
 FLAT: Final = (Box, Cylinder, ConvexMesh)
 
 TABLE: Final[dict[tuple[type[Shape | Form], type[Shape | Form]], Between]] = {
-    **{(Plane, kind): plane_solid for kind in STANDING},
-    **{(HeightField, kind): height_field_solid for kind in STANDING},
+    **{(Plane, kind): plane_solid for kind in GROUND_CONTACT_SHAPES},
+    **{(HeightField, kind): height_field_solid for kind in GROUND_CONTACT_SHAPES},
     (Sphere, Sphere): sphere_sphere,
     (Sphere, Capsule): sphere_capsule,
     (Sphere, Box): sphere_box,
@@ -55,11 +55,11 @@ TABLE: Final[dict[tuple[type[Shape | Form], type[Shape | Form]], Between]] = {
 
 
 def closest_points(a: Shape | Form, X_a: Transform, b: Shape | Form, X_b: Transform) -> list[ContactPoint]:
-    """Where the surfaces of shapes a and b are nearest, in world coordinates.
+    """Return the points where the surfaces of shapes a and b are nearest, in world coordinates.
 
     X_a, X_b: the shapes' own frames in the world (`shape.placement` counts already). Each point has the unit
     normal from a's surface to b's and the gap [m] between them, negative where they overlap. Points that a
-    configuration does not have are there too, with the gap `FAR`.
+    configuration does not have are there too, with the gap `ABSENT_POINT_GAP`.
 
     >>> from dalembert.contact.geometry import closest_points
     >>> above = da.Transform.from_rotation_translation(np.eye(3), [0.3, 0.0, 1.5])
@@ -73,35 +73,35 @@ def closest_points(a: Shape | Form, X_a: Transform, b: Shape | Form, X_b: Transf
     swapped = TABLE.get((type(b), type(a)))
     if swapped is None:
         raise ModelError(
-            f"{_named(a)} and {_named(b)} have no contact points; nothing computes where they touch"
+            f"{_describe(a)} and {_describe(b)} have no contact points; nothing computes where they touch"
         )
-    return [flipped(point) for point in swapped(b, X_b, a, X_a)]
+    return [flip(point) for point in swapped(b, X_b, a, X_a)]
 
 
 def nearest_point(a: Shape, X_a: Transform, b: Shape, X_b: Transform) -> ContactPoint:
-    """The one of `closest_points` with the least gap; of boxes that are apart their nearest points, which
-    need not be on faces that look at each other.
+    """Return the point of `closest_points` with the least gap; for boxes that are apart, their nearest
+    points, which need not be on faces that face each other.
     """
     points = closest_points(a, X_a, b, X_b)
     best = points[0]
     for point in points[1:]:
-        best = chosen(point.gap < best.gap, point, best)
+        best = choose_point(point.gap < best.gap, point, best)
     if isinstance(a, Box) and isinstance(b, Box):
         (apart,) = convex_convex(a, X_a, b, X_b)
-        best = chosen(apart.gap > 0.0, apart, best)
+        best = choose_point(apart.gap > 0.0, apart, best)
     return best
 
 
 def can_touch(a: Shape, b: Shape) -> bool:
-    """Whether there is contact between shapes of these kinds; two half spaces, say, have none."""
+    """Return whether shapes of these kinds can be in contact; two half spaces, for example, cannot."""
     return (type(a), type(b)) in TABLE or (type(b), type(a)) in TABLE
 
 
 def point_count(a: Shape, b: Shape) -> int:
-    """How many points `closest_points` gives for the two shapes."""
+    """Return the number of points that `closest_points` gives for the two shapes."""
     apart = Transform.identity()
     return len(closest_points(a, apart, b, apart))
 
 
-def _named(shape: Shape | Form) -> str:
+def _describe(shape: Shape | Form) -> str:
     return f"a {shape.kind}" if isinstance(shape, Shape) else type(shape).__name__

@@ -1,4 +1,4 @@
-"""Two convex solids as the set of differences b - a, whose distance from the origin is theirs.
+"""The Minkowski difference b - a of two convex solids: its distance from the origin is theirs.
 
 Coordinates are those of a; b is placed by R and p.
 """
@@ -12,10 +12,18 @@ from dalembert.contact.geometry.solids import ConvexSolid
 from dalembert.scalar import Scalar, select
 from dalembert.spatial import Mat3, Vec3
 
-__all__ = ["LEVEL", "Extreme", "Parting", "SolidPair", "Triangle", "better_of", "chosen_triangle"]
+__all__ = [
+    "SEPARATION_TOLERANCE",
+    "Extreme",
+    "SeparatingAxis",
+    "SolidPair",
+    "Triangle",
+    "better_of",
+    "choose_triangle",
+]
 
-LEVEL = 1e-9
-"""Separations [m] that differ by less are the same."""
+SEPARATION_TOLERANCE = 1e-9
+"""The difference [m] below which two separations count as equal."""
 
 
 class Extreme(NamedTuple):
@@ -28,7 +36,7 @@ class Extreme(NamedTuple):
 Triangle = tuple[Extreme, Extreme, Extreme]
 
 
-class Parting(NamedTuple):
+class SeparatingAxis(NamedTuple):
     """A unit vector from a to b, the separation along it, and a place midway between the surfaces."""
 
     normal: Vec3
@@ -44,37 +52,41 @@ class SolidPair(NamedTuple):
     R: Mat3
     p: Vec3
 
-    def extreme(self, d: Vec3, share: float = 1.0) -> Extreme:
-        """The difference of the cores that lies farthest along d; both drawn together to a share."""
-        on_a = self.a.core(-d, share)
-        return Extreme(self.p + self.R @ self.b.core(self.R.transposed_times(d), share) - on_a, on_a)
+    def extreme(self, d: Vec3, scale: float = 1.0) -> Extreme:
+        """Return the difference of the cores that lies farthest along d; `scale` shrinks both cores."""
+        on_a = self.a.core(-d, scale)
+        return Extreme(self.p + self.R @ self.b.core(self.R.transposed_times(d), scale) - on_a, on_a)
 
-    def parted(self, n: Vec3, w: Vec3, on_a: Vec3) -> Parting:
-        """s(n) = min over b of n . x - max over a of n . x, midway from on_a to on_a + w."""
+    def separation_along(self, n: Vec3, w: Vec3, on_a: Vec3) -> SeparatingAxis:
+        """Return s(n) = min over b of n . x - max over a of n . x, midway from on_a to on_a + w."""
         surface_a = self.a.reach(n)
         surface_b = n.dot(self.p) - self.b.reach(self.R.transposed_times(-n))
         middle = on_a + w * 0.5
-        return Parting(n, surface_b - surface_a, middle + n * (0.5 * (surface_a + surface_b) - n.dot(middle)))
+        return SeparatingAxis(
+            n, surface_b - surface_a, middle + n * (0.5 * (surface_a + surface_b) - n.dot(middle))
+        )
 
-    def parted_by_face_of_a(self, n: Vec3) -> Parting:
+    def separation_by_face_of_a(self, n: Vec3) -> SeparatingAxis:
         on_b = self.p + self.R @ self.b.support(self.R.transposed_times(-n))
-        return self.parted(n, Vec3.zero(), on_b)
+        return self.separation_along(n, Vec3.zero(), on_b)
 
-    def parted_by_face_of_b(self, n: Vec3) -> Parting:
-        return self.parted(n, Vec3.zero(), self.a.support(n))
+    def separation_by_face_of_b(self, n: Vec3) -> SeparatingAxis:
+        return self.separation_along(n, Vec3.zero(), self.a.support(n))
 
 
-def better_of(new: Parting, old: Parting, least: float = LEVEL) -> Parting:
-    """The new one if it is better by `least` or more, so that no rounding chooses between equal ones."""
+def better_of(
+    new: SeparatingAxis, old: SeparatingAxis, least: float = SEPARATION_TOLERANCE
+) -> SeparatingAxis:
+    """Return the new axis if it is better by `least` or more, so that rounding decides between no equals."""
     better = new.separation > old.separation + least
-    return Parting(
+    return SeparatingAxis(
         choose(better, new.normal, old.normal),
         select(better, new.separation, old.separation),
         choose(better, new.middle, old.middle),
     )
 
 
-def chosen_triangle(condition: Scalar, triangle: Triangle, other: Triangle) -> Triangle:
+def choose_triangle(condition: Scalar, triangle: Triangle, other: Triangle) -> Triangle:
     one, two, three = (
         Extreme(choose(condition, x.w, y.w), choose(condition, x.a, y.a))
         for x, y in zip(triangle, other, strict=True)

@@ -1,4 +1,4 @@
-"""Vectors chosen and made unit without branches: every result is finite whatever the placement."""
+"""Branch-free selection and normalisation of vectors: every result is finite for any placement."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dalembert.contact.candidates import ContactPoint
 from dalembert.scalar import Scalar, maximum, minimum, select, sqrt
 from dalembert.spatial import Vec3
 
-__all__ = ["Direction", "choose", "chosen", "clamp", "direction", "facing", "flipped"]
+__all__ = ["Direction", "choose", "choose_point", "clamp", "direction", "orient_towards", "flip"]
 
-COINCIDENT = 1e-24
-"""The square [m^2] of a distance at which two points have no direction from one to the other."""
+MIN_SQUARED_DISTANCE = 1e-24
+"""The squared distance [m^2] below which two points define no direction."""
 
 
 class Direction(NamedTuple):
@@ -22,20 +22,20 @@ class Direction(NamedTuple):
 
 
 def direction(v: Vec3, otherwise: Vec3) -> Direction:
-    """v as a unit vector and its length; `otherwise`, a unit vector, and zero where v is as good as zero."""
+    """Return v as a unit vector, and its length; `otherwise` and zero where v is nearly zero."""
     square = v.dot(v)
-    none = square < COINCIDENT
+    none = square < MIN_SQUARED_DISTANCE
     length = sqrt(select(none, 1.0, square))
     return Direction(choose(none, otherwise, v * (1.0 / length)), select(none, 0.0, length))
 
 
 def choose(condition: Scalar, a: Vec3, b: Vec3) -> Vec3:
-    """a where the condition holds, else b."""
+    """Return a where the condition holds, else b."""
     return Vec3(*[select(condition, x, y) for x, y in zip(a, b, strict=True)])
 
 
-def chosen(condition: Scalar, a: ContactPoint, b: ContactPoint) -> ContactPoint:
-    """a where the condition holds, else b."""
+def choose_point(condition: Scalar, a: ContactPoint, b: ContactPoint) -> ContactPoint:
+    """Return a where the condition holds, else b."""
     return ContactPoint(
         choose(condition, a.position, b.position),
         choose(condition, a.normal, b.normal),
@@ -44,15 +44,15 @@ def chosen(condition: Scalar, a: ContactPoint, b: ContactPoint) -> ContactPoint:
 
 
 def clamp(x: Scalar, bound: Scalar) -> Scalar:
-    """x between -bound and bound."""
+    """Return x limited to [-bound, bound]."""
     return maximum(minimum(x, bound), -bound)
 
 
-def facing(unit: Vec3, towards: Vec3) -> Vec3:
-    """The unit vector or its opposite, whichever looks the way of `towards`."""
+def orient_towards(unit: Vec3, towards: Vec3) -> Vec3:
+    """Return the unit vector or its opposite, the one with a component along `towards`."""
     return choose(unit.dot(towards) < 0.0, -unit, unit)
 
 
-def flipped(point: ContactPoint) -> ContactPoint:
-    """The point as seen with the two shapes exchanged."""
+def flip(point: ContactPoint) -> ContactPoint:
+    """Return the point with the two shapes exchanged."""
     return ContactPoint(point.position, -point.normal, point.gap)

@@ -2,7 +2,7 @@
 
 A ball of radius r and centre x has the gap n . (x - p) - r from the plane through p with normal n. A height
 field is the plane of the triangle under the ball, or of the one at the foot of the perpendicular on that;
-what is beneath the surface is solid, beyond the grid there is nothing.
+the ground is solid below the surface, and empty beyond the grid.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.contact.candidates import FAR, ContactPoint
+from dalembert.contact.candidates import ABSENT_POINT_GAP, ContactPoint
 from dalembert.contact.geometry.directions import choose
 from dalembert.contact.geometry.low_points import Ball, low_points
 from dalembert.model.shapes import HeightField, Plane, Shape
@@ -39,7 +39,7 @@ def plane_solid(a: Plane, X_a: Transform, b: Shape, X_b: Transform) -> list[Cont
 
 
 def height_field_solid(a: HeightField, X_a: Transform, b: Shape, X_b: Transform) -> list[ContactPoint]:
-    """Peaks and ridges that meet a solid between its lowest points are not seen."""
+    """Return a point for each lowest point; peaks and ridges between these are not detected."""
     terrain = Terrain.of(a)
     middle = X_a.inverse_transform_point(X_b.p)
     up = X_a.R @ terrain.plane_under(middle, middle)[0]
@@ -48,7 +48,7 @@ def height_field_solid(a: HeightField, X_a: Transform, b: Shape, X_b: Transform)
         c = X_a.inverse_transform_point(ball.centre)
         n, distance = terrain.plane_near(c) if ball.radius else terrain.plane_under(c, c)
         point = _against(ball, X_a.R @ n, distance)
-        found.append(point._replace(gap=select(terrain.has(c), point.gap, FAR)))
+        found.append(point._replace(gap=select(terrain.has(c), point.gap, ABSENT_POINT_GAP)))
     return found
 
 
@@ -72,12 +72,12 @@ class Terrain(NamedTuple):
         return Terrain(heights.ravel(), rows, columns, field.size)
 
     def has(self, x: Vec3) -> Scalar:
-        """Whether there is ground at this place."""
+        """Return whether x is above or below the grid."""
         return logical_and(absolute(x.x) <= 0.5 * self.size[0], absolute(x.y) <= 0.5 * self.size[1])
 
     def plane_near(self, x: Vec3) -> tuple[Vec3, Scalar]:
-        """The plane under x or, if the foot of the perpendicular is on another triangle, the one of both that
-        counts: in a hollow the nearer one, on a ridge the farther one.
+        """Return the plane under x or, if the foot of the perpendicular is on another triangle, the plane
+        that is in contact: in a hollow the nearer one, on a ridge the farther one.
         """
         n, distance = self.plane_under(x, x)
         foot = x - n * distance
@@ -89,9 +89,9 @@ class Terrain(NamedTuple):
         return choose(takes, other_n, n), select(takes, other, distance)
 
     def plane_under(self, x: Vec3, at: Vec3) -> tuple[Vec3, Scalar]:
-        """The unit normal of the triangle above or below `at`, and the distance of x from its plane.
+        """Return the unit normal of the triangle above or below `at`, and the distance of x from its plane.
 
-        A cell is parted by the diagonal from its corner (i, k) to (i + 1, k + 1), as `HeightField.height_at`
+        A cell is split by the diagonal from its corner (i, k) to (i + 1, k + 1), as `HeightField.height_at`
         says.
         """
         u, k = self._cell(at.x, self.size[0], self.columns)
@@ -110,6 +110,6 @@ class Terrain(NamedTuple):
         return Vec3(-(slope_x * scale), -(slope_y * scale), scale), (x.z - height) * scale
 
     def _cell(self, x: Scalar, size: float, count: int) -> tuple[Scalar, Scalar]:
-        """The place in units of cells, and the number of its cell."""
+        """Return the coordinate in units of cells, and the index of its cell."""
         u = x * ((count - 1) / size) + 0.5 * (count - 1)
         return u, floor(maximum(minimum(u, count - 2.0), 0.0))

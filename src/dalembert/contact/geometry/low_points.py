@@ -1,4 +1,4 @@
-"""The points of a solid that are lowest, for what it stands on: planes and height fields.
+"""The lowest points of a solid, for contact with planes and height fields.
 
 Each is the centre of a ball in world coordinates with its radius, zero for a corner; `up` is a unit vector.
 Their number depends on the solid alone.
@@ -16,12 +16,12 @@ from dalembert.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid
 from dalembert.scalar import absolute, logical_and, logical_or, select
 from dalembert.spatial import Transform, Vec3
 
-__all__ = ["STANDING", "Ball", "face_arms", "low_points"]
+__all__ = ["GROUND_CONTACT_SHAPES", "Ball", "face_arms", "low_points"]
 
-UPRIGHT: Final = 1e-6
-"""The sine of the lean below which a fixed point of a cylinder's rim counts more than the lowest one."""
-FEW: Final = 8
-"""A mesh of so many vertices touches the ground with all of them."""
+MIN_LEAN_SINE: Final = 1e-6
+"""The sine of the tilt below which a fixed point of a cylinder's rim outweighs the lowest one."""
+MAX_GROUND_VERTICES: Final = 8
+"""The number of vertices up to which a mesh touches the ground with all of them."""
 
 
 class Ball(NamedTuple):
@@ -32,7 +32,7 @@ class Ball(NamedTuple):
 
 
 def low_points(shape: Shape, X: Transform, up: Vec3) -> list[Ball]:
-    """The lowest points of a shape in the frame X."""
+    """Return the lowest points of a shape in the frame X."""
     return _LOW[type(shape)](shape, X, up)
 
 
@@ -41,13 +41,13 @@ def _sphere(shape: Sphere, X: Transform, up: Vec3) -> list[Ball]:
 
 
 def _capsule(shape: Capsule, X: Transform, up: Vec3) -> list[Ball]:
-    """The half spheres at both ends."""
+    """Return the half spheres at both ends."""
     arm = X.R.column(2) * (0.5 * shape.length)
     return [Ball(X.p + arm, shape.radius), Ball(X.p - arm, shape.radius)]
 
 
 def _box(shape: Box, X: Transform, up: Vec3) -> list[Ball]:
-    """The four corners of the face that looks most downward.
+    """Return the four corners of the face that faces downward most.
 
     The other four are at least 2/sqrt(3) of the shortest half edge higher than one of these.
     """
@@ -58,10 +58,10 @@ def _box(shape: Box, X: Transform, up: Vec3) -> list[Ball]:
 
 
 def _cylinder(shape: Cylinder, X: Transform, up: Vec3) -> list[Ball]:
-    """The lowest points of both rims, on which it lies, and two more of the lower rim, on which it stands."""
+    """Return the lowest points of both rims, for lying, and two more of the lower rim, for standing."""
     axis = X.R.column(2)
     along = axis.dot(up)
-    down = axis * along - up + X.R.column(0) * UPRIGHT
+    down = axis * along - up + X.R.column(0) * MIN_LEAN_SINE
     out = direction(down - axis * axis.dot(down), X.R.column(0)).unit * shape.radius
     arm = axis * select(along > 0.0, -0.5 * shape.length, 0.5 * shape.length)
     side = axis.cross(out) * (0.5 * math.sqrt(3.0))
@@ -76,8 +76,8 @@ def _ellipsoid(shape: Ellipsoid, X: Transform, up: Vec3) -> list[Ball]:
 
 
 def _mesh(shape: ConvexMesh, X: Transform, up: Vec3) -> list[Ball]:
-    """All vertices if they are few; else the lowest one and four that are low and apart."""
-    if len(shape.vertices) <= FEW:
+    """Return all vertices of a small mesh, else the lowest one and four that are low and apart."""
+    if len(shape.vertices) <= MAX_GROUND_VERTICES:
         points = [Vec3(*vertex) for vertex in shape.vertices]
     else:
         solid, down = convex_solid(shape), X.R.transposed_times(-up)
@@ -86,8 +86,8 @@ def _mesh(shape: ConvexMesh, X: Transform, up: Vec3) -> list[Ball]:
 
 
 def face_arms(arms: list[Vec3], n: Vec3) -> tuple[Vec3, Vec3, Vec3]:
-    """Half edges (u, v) of the face of a box that looks most against n (given in box axes), and w from the
-    box's centre to the face's.
+    """Return half edges (u, v) of the face of a box that is most opposed to n (given in box axes), and w from
+    the box's centre to the face's.
     """
     x, y, z = (absolute(c) for c in n)
     first, second = logical_and(x > y, x > z), y > z
@@ -107,5 +107,5 @@ _LOW: Final[dict[type[Shape], Callable[[Any, Transform, Vec3], list[Ball]]]] = {
     ConvexMesh: _mesh,
 }
 
-STANDING: Final = tuple(_LOW)
-"""The kinds of shapes that stand on the ground."""
+GROUND_CONTACT_SHAPES: Final = tuple(_LOW)
+"""The kinds of shapes that can touch planes and height fields."""

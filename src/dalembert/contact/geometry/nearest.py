@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dalembert.contact.geometry.differences import Extreme, SolidPair, Triangle, chosen_triangle
+from dalembert.contact.geometry.differences import Extreme, SolidPair, Triangle, choose_triangle
 from dalembert.contact.geometry.directions import choose
 from dalembert.contact.geometry.simplices import Nearest, holds_origin, nearer, nearest_on_triangle
 from dalembert.scalar import Scalar, logical_or, loop, select
@@ -18,14 +18,15 @@ from dalembert.spatial import Vec3
 
 __all__ = ["Search", "nearest_differences"]
 
-ITERATIONS = 40
-CONVERGED = 1e-11
-"""Relative change of the squared distance at which the nearest points are found."""
+MAX_GJK_ITERATIONS = 40
+"""The most extreme differences that a search takes."""
+GJK_TOLERANCE = 1e-11
+"""The relative change of the squared distance below which the search has converged."""
 
 
 class Search(NamedTuple):
-    """A triangle of differences, its point nearest to the origin, the last corner tried, and how it stands:
-    0 goes on, 1 is found, 2 overlaps.
+    """A triangle of differences, its point nearest to the origin, the last corner tried, and the state:
+    0 searching, 1 converged, 2 overlapping.
     """
 
     corners: Triangle
@@ -38,21 +39,21 @@ class Search(NamedTuple):
         return self.state > 1.5
 
     def on_a(self) -> Vec3:
-        """The point of a that is nearest."""
+        """Return the point of a that is nearest."""
         total = Vec3.zero()
         for corner, weight in zip(self.corners, self.nearest.weights, strict=True):
             total = total + corner.a * weight
         return total
 
 
-def nearest_differences(pair: SolidPair, start: Vec3, share: float = 1.0, skip: Scalar = False) -> Search:
-    """Of the cores, drawn together to a share; no search where `skip` holds."""
-    first = pair.extreme(-start, share)
+def nearest_differences(pair: SolidPair, start: Vec3, scale: float = 1.0, skip: Scalar = False) -> Search:
+    """Return the nearest differences of the cores, shrunk by `scale`; where `skip` holds, do not search."""
+    first = pair.extreme(-start, scale)
     nearest = Nearest(first.w, first.w.dot(first.w), Vec3(1.0, 0.0, 0.0))
     begin = Search((first, first, first), nearest, first, select(skip, 2.0, 0.0))
     return loop(
-        ITERATIONS,
-        lambda search: _step(search, pair.extreme(-search.nearest.point, share)),
+        MAX_GJK_ITERATIONS,
+        lambda search: _step(search, pair.extreme(-search.nearest.point, scale)),
         begin,
         until=lambda search: search.state > 0.5,
     )
@@ -61,17 +62,17 @@ def nearest_differences(pair: SolidPair, start: Vec3, share: float = 1.0, skip: 
 def _step(search: Search, new: Extreme) -> Search:
     one, two, three = search.corners
     triangles: list[Triangle] = [(one, two, new), (two, three, new), (three, one, new)]
-    chosen, best = triangles[0], _nearest(triangles[0])
+    closest, best = triangles[0], _nearest(triangles[0])
     for triangle in triangles[1:]:
         found = _nearest(triangle)
-        chosen = chosen_triangle(found.square < best.square, triangle, chosen)
+        closest = choose_triangle(found.square < best.square, triangle, closest)
         best = nearer(found, best)
     v, square = search.nearest.point, search.nearest.square
-    found_it = logical_or(square - v.dot(new.w) <= CONVERGED * square, best.square >= square)
+    found_it = logical_or(square - v.dot(new.w) <= GJK_TOLERANCE * square, best.square >= square)
     inside = holds_origin(one.w, two.w, three.w, new.w)
     stays = logical_or(found_it, inside)
     return Search(
-        chosen_triangle(stays, search.corners, chosen),
+        choose_triangle(stays, search.corners, closest),
         Nearest(
             choose(stays, v, best.point),
             select(stays, square, best.square),

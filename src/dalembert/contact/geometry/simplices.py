@@ -10,11 +10,12 @@ from dalembert.spatial import Vec3
 
 __all__ = ["Nearest", "holds_origin", "nearest_on_triangle"]
 
-FLAT = 1e-14
-"""The squared area, in units of the fourth power of the longest side, of a triangle that is a line."""
-THIN = 1e-12
-"""The squared volume, in units of the sixth power of its size, of a tetrahedron that is as good as flat."""
-TINY = 1e-30
+MIN_SQUARED_AREA = 1e-14
+"""The squared area, in units of the longest side to the fourth power, below which a triangle is a line."""
+MIN_SQUARED_VOLUME = 1e-12
+"""The squared volume, in units of the size to the sixth power, below which a tetrahedron is flat."""
+MIN_SQUARED_LENGTH = 1e-30
+"""The least squared length [m^2] of a segment: shorter ones count as this, so that division is finite."""
 
 
 class Nearest(NamedTuple):
@@ -26,7 +27,7 @@ class Nearest(NamedTuple):
 
 
 def nearest_on_triangle(p: Vec3, q: Vec3, r: Vec3) -> Nearest:
-    """The foot of the perpendicular if it is inside, else the nearest point of the three sides."""
+    """Return the foot of the perpendicular if it is inside, else the nearest point of the three sides."""
     sides = [_on_segment(p, q), _on_segment(q, r), _on_segment(r, p)]
     spread = [
         Nearest(found.point, found.square, Vec3(*weights))
@@ -46,7 +47,7 @@ def nearest_on_triangle(p: Vec3, q: Vec3, r: Vec3) -> Nearest:
     n = (q - p).cross(r - p)
     square = n.dot(n)
     longest = maximum((q - p).dot(q - p), maximum((r - p).dot(r - p), (r - q).dot(r - q)))
-    area = square > FLAT * (longest * longest)
+    area = square > MIN_SQUARED_AREA * (longest * longest)
     scale = 1.0 / select(area, square, 1.0)
     weights = Vec3(n.dot(q.cross(r)) * scale, n.dot(r.cross(p)) * scale, n.dot(p.cross(q)) * scale)
     inside = logical_and(area, minimum(weights.x, minimum(weights.y, weights.z)) > 0.0)
@@ -68,7 +69,7 @@ def nearer(a: Nearest, b: Nearest) -> Nearest:
 
 
 def holds_origin(p: Vec3, q: Vec3, r: Vec3, s: Vec3) -> Scalar:
-    """Whether the origin is inside the tetrahedron: on the inner side of all four planes."""
+    """Return whether the origin is inside the tetrahedron: on the inner side of all four planes."""
     volume = (q - p).cross(r - p).dot(s - p)
     sign = select(volume < 0.0, -1.0, 1.0)
     least = minimum(
@@ -76,11 +77,11 @@ def holds_origin(p: Vec3, q: Vec3, r: Vec3, s: Vec3) -> Scalar:
         minimum(p.cross(q).dot(s) * sign, -(p.cross(q).dot(r)) * sign),
     )
     size = maximum(maximum(p.dot(p), q.dot(q)), maximum(r.dot(r), s.dot(s)))
-    return logical_and(least > 0.0, volume * volume > THIN * (size * size * size))
+    return logical_and(least > 0.0, volume * volume > MIN_SQUARED_VOLUME * (size * size * size))
 
 
 def _on_segment(p: Vec3, q: Vec3) -> Nearest:
     d = q - p
-    t = maximum(minimum(-p.dot(d) / maximum(d.dot(d), TINY), 1.0), 0.0)
+    t = maximum(minimum(-p.dot(d) / maximum(d.dot(d), MIN_SQUARED_LENGTH), 1.0), 0.0)
     point = p + d * t
     return Nearest(point, point.dot(point), Vec3(1.0 - t, t, 0.0))

@@ -1,6 +1,6 @@
 """Shapes known by their form alone: their sizes are scalars, which may differ from sample to sample.
 
-So that one piece of code can compute where any pair of two forms is nearest, whichever pair it is.
+One piece of code then computes the nearest points of any pair of two forms.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ FORMS: Final[tuple[type[Form], ...]] = (RoundedForm, BoxForm, EllipsoidForm)
 
 
 def form_of(shape: Shape) -> type[Form] | None:
-    """The form of a shape, None where it has none of its own here."""
+    """Return the form of a shape, or None if its kind has no form here."""
     if isinstance(shape, Sphere | Capsule):
         return RoundedForm
     return BoxForm if isinstance(shape, Box) else EllipsoidForm if isinstance(shape, Ellipsoid) else None
 
 
 def sizes_of(shape: Shape) -> Sequence[float]:
-    """The numbers that make a shape of its form."""
+    """Return the sizes that define a shape of its form."""
     if isinstance(shape, Sphere):
         return shape.radius, 0.0
     if isinstance(shape, Capsule):

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias, TypeVar, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.contact.candidates import FAR
+from dalembert.contact.candidates import ABSENT_POINT_GAP
 from dalembert.contact.geometry.box_rounded import away_from_zero, crossing, half_lengths
 from dalembert.contact.geometry.directions import choose
 from dalembert.contact.geometry.sizes import BoxForm, EllipsoidForm, Form, RoundedForm
@@ -28,16 +28,18 @@ Array = npt.NDArray[np.float64]
 Carry = TypeVar("Carry")
 Within: TypeAlias = Callable[[Vec3, Vec3], tuple[Scalar, Scalar]]
 
-UNROLLED: Final = 16
-"""So many vertices or faces of a mesh are searched without a loop."""
-LEVEL: Final = 1e-6
-"""A direction that leaves a cylinder's axis by less than this sine gets a point inside its end face."""
-ON_FACE: Final = 1e-5
-"""How far [m] a point may be outside a solid and still lie on its face."""
-TILT: Final = 0.1
-"""By how much directions lean that look for the corners of a face."""
-TURN: Final = (math.cos(0.5), math.sin(0.5))
-TINY: Final = 1e-30
+MAX_UNROLLED_ROWS: Final = 16
+"""The number of vertices or faces of a mesh up to which they are searched without a loop."""
+MIN_RADIAL_SINE: Final = 1e-6
+"""The sine to a cylinder's axis below which a direction's support lies inside the end face."""
+ON_FACE_MARGIN: Final = 1e-5
+"""The distance [m] by which a point may be outside a solid and still lie on its face."""
+PATCH_TILT: Final = 0.1
+"""The tangent of the tilt of the directions that search for the corners of a face."""
+PATCH_ROTATION: Final = (math.cos(0.5), math.sin(0.5))
+"""Cosine and sine of the angle by which tilted directions are turned away from coordinate axes."""
+MIN_SQUARE: Final = 1e-30
+"""The least square of a length: smaller ones count as this, so that division is finite."""
 
 
 @final
@@ -46,7 +48,7 @@ class ConvexSolid:
     """A core and a margin; `centre` is inside; `axes` are normals of pairs of opposite flat faces.
 
     `within(p, d)`, of solids with flat faces: the part (begin, end) of the line p + t d that is inside or on
-    them, begin > end where none is. `corners`: a way of its own to find a `patch`.
+    them, begin > end if no part is. `corners`: the solid's own function for `patch`.
     """
 
     support: Callable[[Vec3], Vec3]
@@ -56,29 +58,29 @@ class ConvexSolid:
     within: Within | None = None
     corners: Callable[[Vec3], list[Vec3]] | None = None
 
-    def core(self, d: Vec3, share: float) -> Vec3:
-        """The support of the core drawn together about its centre to a share of its size."""
+    def core(self, d: Vec3, scale: float) -> Vec3:
+        """Return the support of the core, shrunk about its centre by `scale`."""
         point = self.support(d)
-        return point if share == 1.0 else self.centre * (1.0 - share) + point * share
+        return point if scale == 1.0 else self.centre * (1.0 - scale) + point * scale
 
     def patch(self, unit: Vec3) -> list[Vec3]:
-        """Four points of the surface around where it lies farthest along a unit vector: corners, well apart,
-        of a flat face that looks that way, counter-clockwise about it.
+        """Return four points of the surface around its farthest point along a unit vector: corners, well
+        apart, of a flat face with that normal, counter-clockwise about it.
         """
-        return _tilted(self.support, unit) if self.corners is None else self.corners(unit)
+        return _tilted_supports(self.support, unit) if self.corners is None else self.corners(unit)
 
     def reach(self, unit: Vec3) -> Scalar:
-        """How far the solid reaches along a unit vector."""
+        """Return how far the solid reaches along a unit vector."""
         return self.support(unit).dot(unit) + self.margin
 
 
-def _tilted(support: Callable[[Vec3], Vec3], unit: Vec3) -> list[Vec3]:
+def _tilted_supports(support: Callable[[Vec3], Vec3], unit: Vec3) -> list[Vec3]:
     one, two = _across(unit)
-    return [support(unit + t * TILT) for t in (one, two, -one, -two)]
+    return [support(unit + t * PATCH_TILT) for t in (one, two, -one, -two)]
 
 
 def _across(unit: Vec3) -> tuple[Vec3, Vec3]:
-    """Two unit vectors at right angles to a unit vector and to each other."""
+    """Return two unit vectors at right angles to a unit vector and to each other."""
     x, y, z = (absolute(c) for c in unit)
     first, second = logical_and(x <= y, x <= z), y <= z
     far = choose(first, Vec3.unit(0), choose(second, Vec3.unit(1), Vec3.unit(2)))
@@ -86,11 +88,13 @@ def _across(unit: Vec3) -> tuple[Vec3, Vec3]:
     one = one * (1.0 / sqrt(one.dot(one)))
     two = unit.cross(one)
     # Neither is along an axis, where the corners of an upright box would be a tie.
-    return one * TURN[0] + two * TURN[1], two * TURN[0] - one * TURN[1]
+    return one * PATCH_ROTATION[0] + two * PATCH_ROTATION[1], two * PATCH_ROTATION[0] - one * PATCH_ROTATION[
+        1
+    ]
 
 
 def convex_solid(shape: Shape | Form) -> ConvexSolid:
-    """The solid of a shape."""
+    """Return the solid of a shape."""
     return _SOLIDS[type(shape)](shape)
 
 
@@ -110,7 +114,9 @@ def _box(shape: Box) -> ConvexSolid:
         return Vec3(*[select(c < 0.0, -limit, limit) for c, limit in zip(d, h, strict=True)])
 
     def within(p: Vec3, d: Vec3) -> tuple[Scalar, Scalar]:
-        parts = [crossing(at, along, limit + ON_FACE) for at, along, limit in zip(p, d, h, strict=True)]
+        parts = [
+            crossing(at, along, limit + ON_FACE_MARGIN) for at, along, limit in zip(p, d, h, strict=True)
+        ]
         return _common(_common(parts[0], parts[1]), parts[2])
 
     return ConvexSolid(support, 0.0, Vec3.zero(), (Vec3.unit(0), Vec3.unit(1), Vec3.unit(2)), within)
@@ -121,28 +127,28 @@ def _cylinder(shape: Cylinder) -> ConvexSolid:
 
     def support(d: Vec3) -> Vec3:
         across = sqrt(d.x * d.x + d.y * d.y)
-        least = LEVEL * sqrt(d.dot(d)) + TINY
+        least = MIN_RADIAL_SINE * sqrt(d.dot(d)) + MIN_SQUARE
         scale = shape.radius / maximum(across, least)
         return Vec3(d.x * scale, d.y * scale, select(d.z < 0.0, -half, half))
 
     def corners(unit: Vec3) -> list[Vec3]:
-        """Of the end face, or the ends of the line of the mantle that looks that way."""
+        """Return corners of the end face, or the ends of the mantle line with that normal."""
         end = support(Vec3(unit.x, unit.y, 0.0))
         upper, lower = Vec3(end.x, end.y, half), Vec3(end.x, end.y, -half)
         standing = absolute(unit.z) > 0.5
         lines = (upper, upper, lower, lower)
-        return [choose(standing, x, y) for x, y in zip(_tilted(support, unit), lines, strict=True)]
+        return [choose(standing, x, y) for x, y in zip(_tilted_supports(support, unit), lines, strict=True)]
 
     def within(p: Vec3, d: Vec3) -> tuple[Scalar, Scalar]:
-        """A quadratic equation for where the line crosses the mantle."""
-        a = maximum(d.x * d.x + d.y * d.y, TINY)
+        """Solve a quadratic equation for where the line crosses the mantle."""
+        a = maximum(d.x * d.x + d.y * d.y, MIN_SQUARE)
         b = p.x * d.x + p.y * d.y
-        c = p.x * p.x + p.y * p.y - (shape.radius + ON_FACE) ** 2
+        c = p.x * p.x + p.y * p.y - (shape.radius + ON_FACE_MARGIN) ** 2
         square = b * b - a * c
         meets = square > 0.0
         root = sqrt(select(meets, square, 0.0))
         mantle = select(meets, (-b - root) / a, 1.0), select(meets, (root - b) / a, 0.0)
-        return _common(mantle, crossing(p.z, d.z, half + ON_FACE))
+        return _common(mantle, crossing(p.z, d.z, half + ON_FACE_MARGIN))
 
     return ConvexSolid(support, 0.0, Vec3.zero(), (Vec3.unit(2),), within, corners)
 
@@ -152,14 +158,14 @@ def _ellipsoid(shape: Ellipsoid) -> ConvexSolid:
 
     def support(d: Vec3) -> Vec3:
         x, y, z = a * d.x, b * d.y, c * d.z
-        scale = 1.0 / sqrt(maximum(x * x + y * y + z * z, TINY))
+        scale = 1.0 / sqrt(maximum(x * x + y * y + z * z, MIN_SQUARE))
         return Vec3(a * x * scale, b * y * scale, c * z * scale)
 
     return ConvexSolid(support, 0.0, Vec3.zero())
 
 
 def _mesh(shape: ConvexMesh) -> ConvexSolid:
-    """Vertices and faces are searched one after the other, by a loop over their numbers if they are many."""
+    """Return the solid of a mesh; many vertices or faces are searched by a loop over their indices."""
     vertices = np.array(shape.vertices)
     normals, offsets = _planes(vertices, np.array(shape.faces))
 
@@ -175,7 +181,7 @@ def _mesh(shape: ConvexMesh) -> ConvexSolid:
 
 
 def _planes(vertices: Array, faces: Any) -> tuple[Array, Array]:
-    """Outward unit normals (n, 3) and distances from the origin (n,) of the faces, each plane once."""
+    """Return outward unit normals (n, 3) and distances from the origin (n,) of the faces, each plane once."""
     a, b, c = (vertices[faces[:, i]] for i in range(3))
     normals = np.cross(b - a, c - a)
     normals = normals / np.linalg.norm(normals, axis=1, keepdims=True)
@@ -203,26 +209,26 @@ def _between_planes(normals: Array, offsets: Array, p: Vec3, d: Vec3) -> tuple[S
         begin, end = carry
         normal = Vec3(x, y, z)
         rate = away_from_zero(normal.dot(d))
-        t = (offset + ON_FACE - normal.dot(p)) / rate
+        t = (offset + ON_FACE_MARGIN - normal.dot(p)) / rate
         leaves = rate > 0.0
         return select(leaves, begin, maximum(begin, t)), select(leaves, minimum(end, t), end)
 
-    return _over(np.column_stack([normals, offsets]), step, (-FAR, FAR))
+    return _over(np.column_stack([normals, offsets]), step, (-ABSENT_POINT_GAP, ABSENT_POINT_GAP))
 
 
 def _over(rows: Array, step: Callable[..., Carry], carry: Carry) -> Carry:
-    """carry = step(carry, *row) for all rows."""
-    if len(rows) <= UNROLLED:
+    """Return the carry after carry = step(carry, *row) for all rows."""
+    if len(rows) <= MAX_UNROLLED_ROWS:
         for row in rows.tolist():
             carry = step(carry, *row)
         return carry
     columns = [np.ascontiguousarray(column) for column in rows.T]
 
-    def numbered(held: tuple[Scalar, Carry]) -> tuple[Scalar, Carry]:
-        number, inner = held
+    def indexed_step(carried: tuple[Scalar, Carry]) -> tuple[Scalar, Carry]:
+        number, inner = carried
         return number + 1.0, step(inner, *[lookup(column, number) for column in columns])
 
-    return loop(len(rows), numbered, (0.0, carry))[1]
+    return loop(len(rows), indexed_step, (0.0, carry))[1]
 
 
 def _common(a: tuple[Scalar, Scalar], b: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:

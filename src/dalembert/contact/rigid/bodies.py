@@ -1,4 +1,4 @@
-"""Frictionless point contacts of one rigid body with its surroundings.
+"""Frictionless point contacts of one rigid body with its environment.
 
 Spatial vectors here are arrays of six numbers, the angular part first, all in one frame of the user's choice:
 velocities (omega, v_O), forces (moment about O, force).
@@ -21,14 +21,14 @@ __all__ = ["BodyContact", "body_contact", "body_contacts", "contact_normal"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
-STILL = 1e-6
-"""Separation velocities [m/s] below this count as zero."""
+MAX_REST_SPEED = 1e-6
+"""The separation velocity [m/s] below which a contact is at rest."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class BodyContact:
-    """How a body moves under its contacts.
+    """The motion of a body under its contacts.
 
     `force` lambda >= 0 `(nc,)` [N]; `rate` the separation accelerations zeta-dot >= 0 `(nc,)` [m/s^2];
     `acceleration` the spatial acceleration a `(6,)`; `M (nc, nc)` and `d (nc,)` of zeta-dot = M lambda + d.
@@ -43,7 +43,7 @@ class BodyContact:
 
 @own_errors
 def contact_normal(point: Any, direction: Any) -> Array:
-    """The spatial unit force n = (p x u, u) `(…, 6)` along the direction u through the point p.
+    """Return the spatial unit force n = (p x u, u) `(…, 6)` along the direction u through the point p.
 
     `point (…, 3)` [m], `direction (…, 3)`, scaled to unit length here. n points out of the surface, so
     that n lambda repels the body that it acts on for lambda > 0.
@@ -68,7 +68,7 @@ def contact_normal(point: Any, direction: Any) -> Array:
 def body_contact(
     inertia: Any, velocity: Any, force: Any, normal: Any, normal_rate: Any = None
 ) -> BodyContact:
-    """One point contact of a body: lambda = 0 if d >= 0, else lambda = -d / M.
+    """Solve one point contact of a body: lambda = 0 if d >= 0, else lambda = -d / M.
 
     zeta = n . v is zero in lasting contact, and zeta-dot = n . a + dn/dt . v = M lambda + d must not be
     negative, where M = n . I^-1 n and d = n . I^-1 (f - v x* I v) + dn/dt . v.
@@ -98,7 +98,8 @@ def body_contact(
 def body_contacts(
     inertia: Any, velocity: Any, force: Any, normals: Any, normal_rates: Any = None
 ) -> BodyContact:
-    """Several point contacts of a body: zeta-dot = M lambda + d >= 0, lambda >= 0, zeta-dot . lambda = 0.
+    """Solve several point contacts of a body: zeta-dot = M lambda + d >= 0, lambda >= 0, zeta-dot . lambda =
+    0.
 
     M = N^T I^-1 N, d = N^T I^-1 (f - v x* I v) + dN/dt^T v. `normals` N and `normal_rates` dN/dt `(6, nc)`,
     the other arguments as in `body_contact`. a is unique; lambda is not where normals are dependent, and
@@ -121,7 +122,7 @@ def body_contacts(
 
 
 def inertia_matrix(inertia: Any) -> Array:
-    """The 6 x 6 matrix of a `RigidInertia`, or of an array that is one."""
+    """Return the 6 x 6 matrix of a `RigidInertia`, or of an array that is one."""
     if isinstance(inertia, RigidInertia):
         return np.asarray(inertia.matrix(), dtype=np.float64)
     I: Array = real_array("inertia", inertia)
@@ -131,7 +132,7 @@ def inertia_matrix(inertia: Any) -> Array:
 
 
 def spatial_vector(name: str, given: Any) -> Array:
-    """Six numbers, or an error that names them."""
+    """Return an array of six numbers, or raise an error that names it."""
     x: Array = real_array(name, given)
     if x.shape != (6,):
         raise ShapeError(f"{name} is a spatial vector of six numbers, angular first; got the shape {x.shape}")
@@ -141,14 +142,14 @@ def spatial_vector(name: str, given: Any) -> Array:
 
 
 def cross_force(v: Array, f: Array) -> Array:
-    """v x* f (Featherstone 2008 Eq. 2.32)."""
+    """Return v x* f (Featherstone 2008 Eq. 2.32)."""
     return np.concatenate([np.cross(v[:3], f[:3]) + np.cross(v[3:], f[3:]), np.cross(v[:3], f[3:])])
 
 
 def _equations(
     inertia: Any, velocity: Any, force: Any, N: Array, rates: Array | None
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """I, N, the acceleration without contact forces, M, d (Eqs 11.19 to 11.22)."""
+    """Return I, N, the acceleration without contact forces, M, d (Eqs 11.19 to 11.22)."""
     I, v, f = inertia_matrix(inertia), spatial_vector("velocity", velocity), spatial_vector("force", force)
     if N.ndim != 2 or len(N) != 6 or (rates is not None and rates.shape != N.shape):
         raise ShapeError(
@@ -156,7 +157,7 @@ def _equations(
             + ("" if rates is None else f" and {rates.shape}")
         )
     zeta = N.T @ v
-    if np.abs(zeta).max(initial=0.0) > STILL:
+    if np.abs(zeta).max(initial=0.0) > MAX_REST_SPEED:
         worst = int(np.argmax(np.abs(zeta)))
         what = (
             "it collides there: apply an impulse first"

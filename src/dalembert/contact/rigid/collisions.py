@@ -23,7 +23,7 @@ Array: TypeAlias = npt.NDArray[Any]
 @final
 @dataclass(frozen=True, eq=False)
 class Collision:
-    """What a collision does: `velocities`, (v1, v2) afterwards, `(6,)` each; `impulse (6,)` on the second
+    """The result of a collision: `velocities`, (v1, v2) afterwards, `(6,)` each; `impulse (6,)` on the second
     body, its opposite on the first; `multiplier`, the impulse's size along each of the directions it may
     have [N s].
     """
@@ -35,9 +35,9 @@ class Collision:
 
 @own_errors
 def body_impulse(inertia: Any, velocity_change: Any) -> Array:
-    """iota = I dv `(6,)`: the impulse that changes a body's velocity by dv, and so its momentum.
+    """Return iota = I dv `(6,)`: the impulse that changes a body's velocity by dv, and so its momentum.
 
-    An impulse is the limit of great forces over short times; velocity-dependent forces have no share in it.
+    An impulse is the limit of great forces over short times; velocity-dependent forces do not contribute.
     `inertia`: a `RigidInertia`, or a 6 x 6 matrix, which may be an articulated-body inertia I^A of a handle
     (iota = I^A dv); `velocity_change (6,)`. The change that an impulse makes is `np.linalg.solve(I, iota)`.
 
@@ -54,10 +54,11 @@ def body_impulse(inertia: Any, velocity_change: Any) -> Array:
 def collide_bodies(
     inertia1: Any, velocity1: Any, inertia2: Any, velocity2: Any, normal: Any, *, restitution: float = 0.0
 ) -> Collision:
-    """Two bodies collide without friction: lambda = -(1 + e) n . (v2 - v1) / (n . (I1^-1 + I2^-1) n).
+    """Collide two bodies without friction: lambda = -(1 + e) n . (v2 - v1) / (n . (I1^-1 + I2^-1) n).
 
     dv1 = -I1^-1 n lambda, dv2 = I2^-1 n lambda, so that zeta = n . (v2 - v1) becomes -e zeta. Linear and
-    angular momentum are kept, energy too if e = 1; else the share 1 - e^2 of what could be lost is lost.
+    angular momentum are kept, energy too if e = 1; otherwise the fraction 1 - e^2 of the
+    energy that could be lost is lost.
 
     `inertia1`, `inertia2`: a `RigidInertia`, a 6 x 6 matrix (of the handle of an articulated body, I^A,
     too), or None for a body that nothing moves; `velocity1`, `velocity2 (6,)`; `normal` n `(6,)` from the
@@ -81,14 +82,14 @@ def collide_bodies(
 def collide_bodies_sticking(
     inertia1: Any, velocity1: Any, inertia2: Any, velocity2: Any, normals: Any, *, restitution: float = 0.0
 ) -> Collision:
-    """Two bodies collide with friction that stops all sliding:
+    """Collide two bodies with friction that stops all sliding:
     lambda = -(N^T (I1^-1 + I2^-1) N)^-1 (1 + E) N^T (v2 - v1), E = diag(0, 0, e).
 
     After the impact the velocities at the point differ by -e zeta_z along the normal alone. `normals` N =
     [n_x, n_y, n_z] `(6, 3)`: unit forces through the point of contact along two tangents and, last, the
     normal (`contact_normal`); the other arguments as in `collide_bodies`.
 
-    What this model leaves out: slip that does not stop within the impact, friction about the normal
+    This model leaves out: slip that does not stop within the impact, friction about the normal
     (torsional), tangential and torsional restitution, waves through solids and bearings. With e > 0 it can
     create energy where tangential and normal directions are coupled: a rod that strikes the ground
     obliquely. With e = 0 it never does.
@@ -109,7 +110,7 @@ def collide_bodies_sticking(
 
 
 def checked_restitution(given: Any) -> Array:
-    """Coefficients of restitution, if they are from 0 to 1."""
+    """Return coefficients of restitution after checking that they are from 0 to 1."""
     e: Array = real_array("restitution", given)
     if not np.all((e >= 0.0) & (e <= 1.0)):
         raise ArgumentError(f"restitution is from 0 to 1, got {e}")
@@ -117,7 +118,7 @@ def checked_restitution(given: Any) -> Array:
 
 
 def _collide(inertia1: Any, velocity1: Any, inertia2: Any, velocity2: Any, N: Array, e: float) -> Collision:
-    """The impulse along the columns of N, the last of which is the normal."""
+    """Return the impulse along the columns of N, the last of which is the normal."""
     v1, v2 = spatial_vector("velocity1", velocity1), spatial_vector("velocity2", velocity2)
     if inertia1 is None and inertia2 is None:
         raise ArgumentError("one of the two bodies must be able to move; both inertias are None")

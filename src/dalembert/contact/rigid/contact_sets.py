@@ -1,4 +1,4 @@
-"""A system in contact between two events: which contacts are there, which of them bear, and how it moves."""
+"""A system in contact between two events: its current and active contacts, and its motion."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ __all__ = ["ContactSets"]
 Array: TypeAlias = npt.NDArray[Any]
 JointForces: TypeAlias = Callable[[float, Array, Array], Array]
 
-FALL = 10.0
-"""What a fall through the tolerance of a gap at this acceleration [m/s^2] gives of speed counts as none."""
+FALL_ACCELERATION = 10.0
+"""The acceleration [m/s^2] of a fall through the tolerance of a gap; the speed that it gives counts as
+zero."""
 
 
 @final
@@ -33,8 +34,8 @@ class ContactSets:
     that holds every contact whose force is positive (Featherstone 2008 section 11.5).
 
     The state is y = (q, v). Active contacts are equality constraints: K a = k with K = T_A^T, and their
-    errors fade in `fading` seconds (Eq. 8.22). `floor` is what a gap may sink to before it counts as a
-    collision: below zero by `tolerance`, or by that much more than where contact began.
+    errors fade in `fading` seconds (Eq. 8.22). `floor` is the gap below which a collision is
+    detected: below zero by `tolerance`, or by that much below the gap at which contact began.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class ContactSets:
     ) -> None:
         self.model, self.gaps, self.joint_forces = model, gaps, joint_forces
         self.tolerance, self.fading = tolerance, fading
-        self.still = float(np.sqrt(2.0 * FALL * tolerance))
+        self.still = float(np.sqrt(2.0 * FALL_ACCELERATION * tolerance))
         self.current: tuple[int, ...] = ()
         self.active: tuple[int, ...] = ()
         self.base = np.zeros(len(gaps))
@@ -51,20 +52,20 @@ class ContactSets:
 
     @property
     def floor(self) -> Array:
-        """Where a gap counts as a collision [m]."""
+        """The gap [m] below which a collision is detected."""
         return self.base - self.tolerance
 
     def split(self, y: Array) -> tuple[Array, Array]:
-        """(q, v) of a state, q on its manifold."""
+        """Return (q, v) of a state, q on its manifold."""
         return normalize(self.model, y[: self.model.nq]), y[self.model.nq :]
 
     def rate(self, y: Array, t: float) -> Array:
-        """dy/dt with the active contacts as equality constraints."""
+        """Return dy/dt with the active contacts as equality constraints."""
         q, v = self.split(y)
         return np.concatenate([self._position_rate(q, v), self.motion(y, t)[0]])
 
     def motion(self, y: Array, t: float) -> tuple[Array, Array]:
-        """The acceleration, and the forces lambda of all contacts (zero unless active), with active
+        """Return the acceleration, and the forces lambda of all contacts (zero unless active), with active
         contacts kept."""
         q, v = self.split(y)
         force = np.zeros(len(self.gaps))
@@ -77,20 +78,21 @@ class ContactSets:
         return equations.acceleration(force[k]), force
 
     def equations(self, q: Array, v: Array, t: float) -> ContactEquations:
-        """Those of all contacts, touching or not."""
+        """Return the equations of all contacts, touching or not."""
         T, bias, free = self.gaps.normals(q), self.gaps.bias(q, v), self._free(q, v, t)
         response = inertia_response(self.model, q, T)
         M = T.T @ response
         return ContactEquations(T, (M + M.T) / 2, T.T @ free + bias, T.T @ v, bias, free, response)
 
     def touching(self, q: Array) -> list[int]:
-        """Contacts whose gap is closed, or that are current, and whose features face each other."""
+        """Return contacts that are closed or current and whose features face each other."""
         near = self.gaps.value(q) <= self.base + 10.0 * self.tolerance
         near[list(self.current)] = True
         return [int(i) for i in np.flatnonzero(near & (self.gaps.extent(q) >= 0.0))]
 
     def resolve(self, y: Array, t: float, *, pulling: Sequence[int] = ()) -> tuple[int, ...]:
-        """Solve the complementarity problem of what touches, and set the current and active contacts.
+        """Solve the complementarity problem of the touching contacts, and set the current and active
+        contacts.
 
         `pulling`: contacts whose force has just become negative as an equality; they stay only if others
         make up for it. Returns contacts that no forces can keep from penetrating, which are let go until
@@ -128,8 +130,8 @@ class ContactSets:
         self.active = tuple(candidates[k] for k in basis)
         return tuple(hopeless)
 
-    def settled(self, y: Array, t: float) -> Array:
-        """The state without what is left of separation velocity at active contacts, which is less than
+    def remove_separation_velocity(self, y: Array, t: float) -> Array:
+        """Return the state without the residual separation velocity of active contacts, which is below
         `still`."""
         if not self.active:
             return y
@@ -139,7 +141,7 @@ class ContactSets:
         return np.concatenate([q, v + equations.response @ rest])
 
     def _fade(self, q: Array, velocity: Array, chosen: list[int]) -> Array:
-        """What contacts that are kept must have of acceleration less, so that their errors fade."""
+        """Return the stabilising term: the separation acceleration to subtract so that errors decay."""
         return np.asarray(
             2.0 / self.fading * velocity + self.gaps.value(q)[chosen] / self.fading / self.fading
         )

@@ -1,4 +1,4 @@
-"""Contact forces from outside the dynamics: lambda_c = contact_solver(q, v, tau), whatever computes it."""
+"""Contact forces from outside the dynamics: lambda_c = contact_solver(q, v, tau), for any solver."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Array: TypeAlias = npt.NDArray[Any]
 ContactSolver: TypeAlias = Callable[[Array, Array, Array], Any]
 Solution: TypeAlias = Callable[[Array, Array], ComplementaritySolution]
 
-RECOVERED = 0.2
-"""The part of an overlap that a step makes up for: all at once would throw bodies apart."""
+OVERLAP_CORRECTION_RATIO = 0.2
+"""The fraction of an overlap that a step corrects: a full correction would throw bodies apart."""
 
 SOLUTIONS: dict[str, Solution] = {"lcp": solve_lcp, "qp": solve_force_qp}
 
@@ -34,7 +34,7 @@ SOLUTIONS: dict[str, Solution] = {"lcp": solve_lcp, "qp": solve_force_qp}
 def contact_dynamics(
     model: Model, q: Any, v: Any, tau: Any, gaps: GapFunction, contact_solver: ContactSolver
 ) -> tuple[Array, Array]:
-    """(a, lambda_c) with M a + c = tau + J^T lambda + J_c^T lambda_c, J a + dJ/dt v = 0, lambda_c =
+    """Return (a, lambda_c) with M a + c = tau + J^T lambda + J_c^T lambda_c, J a + dJ/dt v = 0, lambda_c =
     contact_solver(q, v, tau).
 
     J are the loops and other equality constraints of the model, J_c = dphi/dq the contacts of `gaps`; the
@@ -77,8 +77,8 @@ def contact_dynamics(
 @final
 @dataclass(frozen=True, eq=False)
 class RigidSolver:
-    """lambda of lasting contact: zeta-dot = M lambda + d >= 0, lambda >= 0, complementary, of what touches
-    now.
+    """lambda of lasting contact: zeta-dot = M lambda + d >= 0, lambda >= 0, complementary, of the
+    contacts that touch now.
 
     `solution`: "lcp" for a basic solution (`solve_lcp`), "qp" for the program in forces (`solve_force_qp`).
     Contacts that close need an impulse first (`da.contact.collide`): `StateError`.
@@ -120,7 +120,7 @@ class StepSolver:
     The forces minimise 1/2 lambda^T M lambda + lambda^T d', d' = d + (zeta + phi/dt)/dt, lambda >= 0: an
     optimisation at each time step, by an iterative solver. It covers impacts too, without bounce, so that
     semi-implicit steps v += dt a, q += dt v need no events. Corners that turn within a step sink in a
-    little; of phi < 0 a fifth is made up for in each step. `solution`: "qp" or "lcp".
+    little; a fifth of phi < 0 is corrected in each step. `solution`: "qp" or "lcp".
 
     Source: Todorov, "Equality and inequality constraints"; Featherstone 2008 Eq. 11.43.
 
@@ -144,7 +144,7 @@ class StepSolver:
         near = np.flatnonzero(self.gaps.extent(q) >= 0.0)
         equations = contact_equations(self.gaps.model, q, v, tau, self.gaps).of([int(i) for i in near])
         gap = self.gaps.value(q)[near]
-        gap = np.maximum(gap, RECOVERED * gap)
+        gap = np.maximum(gap, OVERLAP_CORRECTION_RATIO * gap)
         wanted = equations.d + (equations.velocity + gap / self.dt) / self.dt
         force = np.zeros(len(self.gaps))
         force[near] = SOLUTIONS[self.solution](equations.M, wanted).force

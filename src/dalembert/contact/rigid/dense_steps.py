@@ -24,7 +24,7 @@ METHODS: dict[str, tuple[tuple[float, ...], tuple[tuple[float, ...], ...]]] = {
     "heun": ((0.0, 2 / 3), ((), (2 / 3,))),
     "heun3": ((0.0, 1 / 3, 2 / 3), ((), (1 / 3,), (0.0, 2 / 3))),
 }
-"""Nodes c_j, as parts of the step, and how far each stage goes along the slopes before it."""
+"""Nodes c_j, as fractions of the step, and the weights of earlier slopes in each stage."""
 
 
 @final
@@ -46,7 +46,7 @@ class DenseStep:
 
     @property
     def t1(self) -> float:
-        """Where the step ends."""
+        """The time at which the step ends."""
         return self.t0 + self.part * self.h
 
     @property
@@ -55,7 +55,7 @@ class DenseStep:
         return self.at(self.part)
 
     def at(self, delta: float) -> Array:
-        """y at t0 + delta h, delta from 0 to 1 (Eq. 11.46)."""
+        """Return y at t0 + delta h, delta from 0 to 1 (Eq. 11.46)."""
         weights = _weights(self.nodes) @ (delta ** np.arange(1, len(self.nodes) + 1))
         y = self.y0.astype(np.float64)
         for weight, slope in zip(weights, self.slopes, strict=True):
@@ -63,14 +63,14 @@ class DenseStep:
         return y
 
     def shortened(self, delta: float) -> DenseStep:
-        """The same step, ended at t0 + delta h."""
+        """Return the same step, ended at t0 + delta h."""
         if not 0.0 <= delta <= 1.0:
             raise ArgumentError(f"a step is shortened to a part of it from 0 to 1, got {delta}")
         return replace(self, part=delta)
 
 
 def dense_step(rate: Rate, y0: Any, t0: float, h: float, *, method: Method = "heun") -> DenseStep:
-    """One step of dy/dt = f(y, t) that is known at every time in it.
+    """Take one step of dy/dt = f(y, t) that can be evaluated at every time in it.
 
     "euler": y(delta) = y0 + h k delta, of order 1. "heun": k2 at 2/3 of the step, y(delta) = y0 + h ((delta
     - 3/4 delta^2) k1 + 3/4 delta^2 k2), of order 2. "heun3": the parabola through slopes at 0, 1/3, 2/3, of
@@ -96,7 +96,7 @@ def dense_step(rate: Rate, y0: Any, t0: float, h: float, *, method: Method = "he
 
 @own_errors
 def fitted_step(y0: Any, t0: float, h: float, slopes: Sequence[Any], nodes: Sequence[float]) -> DenseStep:
-    """The step whose p(t) is the polynomial through given slopes: y(t) = y0 + integral of p(t) dt.
+    """Return the step whose p(t) is the polynomial through given slopes: y(t) = y0 + integral of p(t) dt.
 
     `slopes` k_j of dy/dt at t0 + nodes_j h, of any method that fits a polynomial: with nodes 0, -1, -2 the
     method of Adams and Bashforth of order three, from slopes of steps before.
@@ -126,7 +126,8 @@ def _number(name: str, value: object) -> float:
 
 @cache
 def _weights(nodes: tuple[float, ...]) -> Array:
-    """Row j: coefficients of delta, delta^2, … in the integral of Lagrange's polynomial j from 0 to delta."""
+    """Return the weights; row j: coefficients of delta, delta^2, … in the integral of Lagrange's polynomial j
+    from 0 to delta."""
     powers = np.vander(nodes, increasing=True)  # row j: 1, c_j, c_j^2 …
     polynomials = np.linalg.inv(powers).T  # row j: coefficients of L_j
     return np.asarray(polynomials / np.arange(1, len(nodes) + 1))

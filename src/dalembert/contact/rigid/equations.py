@@ -58,7 +58,7 @@ Contacts: TypeAlias = GapFunction | Sequence[PointContact]
 @final
 @dataclass(frozen=True, eq=False)
 class ContactEquations:
-    """zeta-dot = M lambda + d of nc contacts, and what it is made of.
+    """The equations zeta-dot = M lambda + d of nc contacts, and their parts.
 
     `T (nv, nc)`: contact normals in joint space; `M (nc, nc)` = T^T H^-1 T; `d (nc,)` [m/s^2]; `velocity`
     zeta = T^T v `(nc,)` [m/s]; `bias` = dT/dt^T v `(nc,)`; `free (nv,)`: the acceleration without contact
@@ -75,11 +75,11 @@ class ContactEquations:
     response: Array
 
     def acceleration(self, force: Any) -> Array:
-        """a = H^-1 (tau - C + T lambda) `(nv,)`."""
+        """Return a = H^-1 (tau - C + T lambda) `(nv,)`."""
         return np.asarray(self.free + self.response @ np.asarray(force, dtype=np.float64))
 
     def of(self, chosen: Sequence[int]) -> ContactEquations:
-        """The equations of some of the contacts."""
+        """Return the equations of some of the contacts."""
         k = list(chosen)
         M = self.M[np.ix_(k, k)]
         return ContactEquations(
@@ -91,8 +91,8 @@ class ContactEquations:
 def contact_equations(
     model: Model, q: Any, v: Any, tau: Any, contacts: Contacts, *, external_forces: Any = None
 ) -> ContactEquations:
-    """The equations zeta-dot = M lambda + d of contacts in a system: M = T^T H^-1 T, d = T^T H^-1 (tau - C)
-    + dT/dt^T v.
+    """Return the equations zeta-dot = M lambda + d of contacts in a system: M = T^T H^-1 T, d = T^T H^-1 (tau
+    - C) + dT/dt^T v.
 
     t_i = (J_second - J_first)^T n_i and dt_i/dt^T v = n_i . (a_second - a_first) + dn_i/dt . (v_second -
     v_first), with a the velocity-product accelerations dJ/dt v; for a `GapFunction` t_i = (dphi_i/dq)^T.
@@ -127,8 +127,8 @@ def contact_equations(
 
 
 def inertia_response(model: Model, q: Any, forces: Any) -> Array:
-    """H^-1 F `(nv, n)` of joint forces or impulses F `(nv, n)`, under the constraints of the model if it
-    has any."""
+    """Return H^-1 F `(nv, n)` of joint forces or impulses F `(nv, n)`, under the constraints of the model if
+    it has any."""
     F = np.asarray(forces, dtype=np.float64)
     if not is_constrained(model):
         return np.linalg.solve(mass_matrix(model, q), F)
@@ -138,10 +138,10 @@ def inertia_response(model: Model, q: Any, forces: Any) -> Array:
 
 
 def _point_normals(model: Model, q: Array, v: Array, contacts: Sequence[PointContact]) -> tuple[Array, Array]:
-    """T and dT/dt^T v (Eqs 11.25 and 11.30), all vectors in the world's frame at its origin."""
+    """Return T and dT/dt^T v (Eqs 11.25 and 11.30), all vectors in the world's frame at its origin."""
     T, bias = np.zeros((model.nv, len(contacts))), np.zeros(len(contacts))
     if contacts:
-        forward_kinematics(model, q)  # refuses a wrong q once, by name
+        forward_kinematics(model, q)  # rejects a wrong q once, by name
     for i, contact in enumerate(contacts):
         point = real_array(f"the point of contact {i}", contact.point)
         u = real_array(f"the normal of contact {i}", contact.normal)
@@ -161,7 +161,7 @@ def _point_normals(model: Model, q: Array, v: Array, contacts: Sequence[PointCon
 
 
 def _motion(model: Model, q: Array, v: Array, body: str) -> tuple[Array, Array]:
-    """J of a body in the world's frame, and its velocity-product acceleration."""
+    """Return J of a body in the world's frame, and its velocity-product acceleration."""
     if body == WORLD_NAME:
         return np.zeros((6, model.nv)), np.zeros(6)
     rate = jacobian_rate(model, q, v, body, frame="world")

@@ -28,20 +28,20 @@ __all__ = ["ContactEvent", "EventDrivenMotion", "simulate_events"]
 Array: TypeAlias = npt.NDArray[Any]
 Kind: TypeAlias = Literal["collision", "contact gain", "contact loss", "negative force", "no solution"]
 
-MOST_EVENTS = 300
-"""So many events in one time step are no motion but a failure to tell them apart."""
+MAX_EVENTS_PER_STEP = 300
+"""The number of events in one time step beyond which the simulation has failed to tell them apart."""
 
-MOST_STEPS = 2.0**53
-"""The greatest number of steps that is counted: a float is exact up to it."""
+MAX_STEPS = 2.0**53
+"""The greatest number of steps: a float is exact up to it."""
 
-SLOWEST = 1e-6
-"""Contacts that close at less than this [m/s] have no impact."""
+MIN_IMPACT_SPEED = 1e-6
+"""The closing speed [m/s] below which a contact has no impact."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class ContactEvent:
-    """Something that changed the contacts: `kind`, when, of which `contacts`, and what it did.
+    """An event that changed the contacts: its `kind`, its time, the `contacts` concerned, and its effect.
 
     "collision" (the bodies did not touch before), "contact gain" (they did, elsewhere), "contact loss" (a
     vertex left its face, an edge another), "negative force" (a contact would have to pull), "no solution"
@@ -88,14 +88,14 @@ def simulate_events(
     tolerance: float = 1e-9,
     stabilization: float = 0.1,
 ) -> EventDrivenMotion:
-    """Frictionless motion with contacts, H a + C = tau + T lambda with phi(q) >= 0, integrated from event
-    to event.
+    """Integrate frictionless motion with contacts, H a + C = tau + T lambda with phi(q) >= 0, from event to
+    event.
 
     1. Integrate with active contacts as equality constraints, ignoring others. 2. Watch for gaps that
     close, features that no longer face each other, and negative forces. 3. Interpolate back to the
     earliest. 4. Where a contact is gained, apply the impulse of an impact, zeta+ >= -e zeta; 5. where one
-    is lost, drop it; 6. solve the complementarity problem of what touches for the new current and active
-    contacts; 7. go on.
+    is lost, drop it; 6. solve the complementarity problem of the touching contacts for the new current and
+    active contacts; 7. go on.
 
     `q (nq,)`, `v (nv,)`; `gaps`: phi(q); `duration`, `step` [s]; `tau`: joint forces `(nv,)`, or a function
     (t, q, v) of them; passive joint forces are added. `restitution` e, one number or one for each contact;
@@ -125,7 +125,7 @@ def simulate_events(
         require_number(name, number, positive=True)
     require_number("rest_velocity", rest_velocity, positive=False)
     require_choice("method", method, METHODS)
-    steps = min(float(duration) / float(step), MOST_STEPS)
+    steps = min(float(duration) / float(step), MAX_STEPS)
     require_memory(
         f"simulate_events: the frames of {steps:.3g} steps",
         int(steps) * 8 * (1 + y.size + len(gaps)),
@@ -164,8 +164,8 @@ class _Simulation:
         self._record()
 
     def advance(self, until: float) -> None:
-        """Integrate to a time, through whatever happens before."""
-        for _ in range(MOST_EVENTS):
+        """Integrate to a time, through all events before it."""
+        for _ in range(MAX_EVENTS_PER_STEP):
             if self.t >= until - 1e-14 * max(1.0, until):
                 self.t = until
                 return
@@ -179,7 +179,7 @@ class _Simulation:
                 self._handle(found[1], found[2])
             self._record()
         raise ContactError(
-            f"more than {MOST_EVENTS} events at {self.t:.6g} s: contacts that no step can tell apart"
+            f"more than {MAX_EVENTS_PER_STEP} events at {self.t:.6g} s: contacts that no step can tell apart"
         )
 
     def result(self) -> EventDrivenMotion:
@@ -202,7 +202,7 @@ class _Simulation:
         return EventDrivenMotion(trajectory, tuple(self.events), self.sets.solved)
 
     def _begin(self) -> None:
-        """What touches at the start collides first if it closes."""
+        """Apply the impact of contacts that touch and close at the start."""
         q, v = self.sets.split(self.y)
         closing = [i for i in self.sets.touching(q) if self.sets.gaps.rate(q, v)[i] < -self.sets.still]
         if closing:
@@ -211,10 +211,10 @@ class _Simulation:
             self._report_hopeless(self.sets.resolve(self.y, self.t))
 
     def _earliest(self, step: DenseStep) -> tuple[float, Kind, tuple[int, ...]] | None:
-        """The first event within a step: where it is, as part of the step, what it is, of which contacts."""
+        """Return the first event within a step: the fraction of the step, the kind, the contacts."""
         sets, gaps = self.sets, self.sets.gaps
         # A gap closes only from above: a vertex below a table that moves under it does not touch its top.
-        ignored = gaps.bounded & (gaps.value(sets.split(step.y0)[0]) < sets.floor - sets.tolerance)
+        ignored = gaps.has_extents & (gaps.value(sets.split(step.y0)[0]) < sets.floor - sets.tolerance)
         ignored[list(sets.current)] = False
         ignored[list(sets.active)] = True
 
@@ -225,7 +225,7 @@ class _Simulation:
         def closing() -> tuple[float, tuple[int, ...]] | None:
             while (found := _first_below(depths)) is not None:
                 from_below = depths(found[0]) < -sets.tolerance
-                if not (gaps.bounded and from_below.any()):
+                if not (gaps.has_extents and from_below.any()):
                     break
                 ignored[from_below] = True
             return found
@@ -248,7 +248,7 @@ class _Simulation:
         return min(events, key=lambda event: event[0], default=None)
 
     def _handle(self, kind: Kind, contacts: tuple[int, ...]) -> None:
-        """Steps 4 to 6 of the table."""
+        """Perform steps 4 to 6 of the table."""
         sets = self.sets
         q, before = sets.split(self.y)
         together = {sets.gaps.names[i] for i in sets.current}
@@ -257,7 +257,7 @@ class _Simulation:
         sets.base[list(contacts)] = np.minimum(sets.gaps.value(q)[list(contacts)], 0.0)
         impulse = self._impact(q, before)
         hopeless = sets.resolve(self.y, self.t, pulling=contacts if kind == "negative force" else ())
-        self.y = sets.settled(self.y, self.t)
+        self.y = sets.remove_separation_velocity(self.y, self.t)
         after = sets.split(self.y)[1]
         self.events.append(
             ContactEvent(kind, self.t, contacts, q, before, after.copy(), impulse, sets.active)
@@ -265,12 +265,12 @@ class _Simulation:
         self._report_hopeless(hopeless)
 
     def _impact(self, q: Array, v: Array) -> Array:
-        """Give the system the impulse of the contacts that close; returns that of each."""
+        """Apply the impulse of the contacts that close, and return the impulse of each contact."""
         impulse = np.zeros(len(self.sets.gaps))
         touching = self.sets.touching(q)
         equations = self.sets.equations(q, v, self.t).of(touching)
         zeta = equations.velocity
-        if zeta.min(initial=0.0) < -SLOWEST:
+        if zeta.min(initial=0.0) < -MIN_IMPACT_SPEED:
             e = np.where(zeta < -self.rest_velocity, self.e[touching], 0.0)
             lam = impact_impulses(equations.M, zeta, e)
             impulse[touching] = lam
@@ -292,7 +292,7 @@ class _Simulation:
 
 
 def _first_below(margin: Callable[[float], Array]) -> tuple[float, tuple[int, ...]] | None:
-    """Where in a step the first of some margins falls below zero, and which; None if all end above."""
+    """Return where in a step the first of some margins falls below zero, and which; None if all end above."""
     if (margin(1.0) >= 0.0).all():
         return None
     low, high = 0.0, 1.0
@@ -305,13 +305,13 @@ def _first_below(margin: Callable[[float], Array]) -> tuple[float, tuple[int, ..
 def _joint_forces(model: Model, tau: Any) -> JointForces:
     if callable(tau):
 
-        def asked(t: float, q: Array, v: Array) -> Array:
+        def evaluate_tau(t: float, q: Array, v: Array) -> Array:
             found = np.asarray(tau(t, q, v), dtype=np.float64)
             if not np.isfinite(found).all():
                 raise StateError(f"tau is not finite at t = {t:.6g} s: {found}")
             return found
 
-        return asked
+        return evaluate_tau
     constant = np.zeros(model.nv) if tau is None else real_array("tau", tau)
     if constant.shape != (model.nv,):
         raise ShapeError(

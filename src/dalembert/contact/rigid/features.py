@@ -26,8 +26,8 @@ Point: TypeAlias = Sequence[float]
 
 
 class FeatureContact(NamedTuple):
-    """phi [m]; a number that is positive where the features face each other; where they are nearest, and the
-    normal there, in the world.
+    """The gap phi [m]; an extent that is positive where the features face each other; the nearest position
+    and the normal there, in the world.
     """
 
     gap: Any
@@ -40,8 +40,8 @@ class Feature(ABC):
     """Two features of polyhedra, on two bodies, that can touch at one point."""
 
     @abstractmethod
-    def measured(self, poses: dict[str, Transform]) -> FeatureContact:
-        """The features where their bodies are."""
+    def measure(self, poses: dict[str, Transform]) -> FeatureContact:
+        """Return gap, extent, position and normal for these body poses."""
 
     @property
     @abstractmethod
@@ -84,7 +84,7 @@ class VertexFace(Feature):
     def bodies(self) -> tuple[str, str]:
         return self.on, self.body
 
-    def measured(self, poses: dict[str, Transform]) -> FeatureContact:
+    def measure(self, poses: dict[str, Transform]) -> FeatureContact:
         own = poses[self.on]
         at = own.inverse().transform_point(poses[self.body].transform_point(Vec3.of(self.vertex)))
         corners = [Vec3.of(corner) for corner in self.face]
@@ -134,7 +134,7 @@ class EdgeEdge(Feature):
     def bodies(self) -> tuple[str, str]:
         return self.on, self.body
 
-    def measured(self, poses: dict[str, Transform]) -> FeatureContact:
+    def measure(self, poses: dict[str, Transform]) -> FeatureContact:
         c, d = (poses[self.body].transform_point(Vec3.of(end)) for end in self.edge)
         a, b = (poses[self.on].transform_point(Vec3.of(end)) for end in self.other)
         along, across, apart = b - a, d - c, c - a
@@ -151,7 +151,8 @@ class EdgeEdge(Feature):
 
 
 def feature_gaps(model: Model, features: Sequence[Feature]) -> GapFunction:
-    """phi(q) = n . (r_second - r_first) and extents of pairs of features: vertices on faces, crossing edges.
+    """Return phi(q) = n . (r_second - r_first) and extents of pairs of features: vertices on faces, crossing
+    edges.
 
     Every state of contact of two polyhedra is a set of such point contacts. Where an extent becomes
     negative a vertex has left its face or an edge another, and the contact is lost, which no equation of
@@ -172,20 +173,20 @@ def feature_gaps(model: Model, features: Sequence[Feature]) -> GapFunction:
     wanted = {name for feature in features for name in feature.bodies}
     indices = {name: model.body(name).index for name in wanted if name != WORLD_NAME}
 
-    def measured(tree: Model, q: Sequence[Any]) -> list[FeatureContact]:
+    def measure(tree: Model, q: Sequence[Any]) -> list[FeatureContact]:
         found = forward_kinematics(tree, q)
         poses = {name: found[index] for name, index in indices.items()}
         poses[WORLD_NAME] = Transform.identity()
-        return [feature.measured(poses) for feature in features]
+        return [feature.measure(poses) for feature in features]
 
     def gaps(tree: Model, q: Sequence[Any]) -> list[Any]:
-        return [contact.gap for contact in measured(tree, q)]
+        return [contact.gap for contact in measure(tree, q)]
 
     def extents(tree: Model, q: Sequence[Any]) -> list[Any]:
-        return [contact.extent for contact in measured(tree, q)]
+        return [contact.extent for contact in measure(tree, q)]
 
     def points(tree: Model, q: Sequence[Any]) -> list[Any]:
-        return [[*contact.position, *contact.normal] for contact in measured(tree, q)]
+        return [[*contact.position, *contact.normal] for contact in measure(tree, q)]
 
     names = [feature.bodies for feature in features]
     return GapFunction(model, gaps, extent=extents, points=points, names=names)
@@ -198,7 +199,7 @@ def _require_body_names(feature: Feature) -> None:
 
 
 def _require_points(name: str, points: object) -> None:
-    """Refuse what is not a list of points of three coordinates each."""
+    """Raise an error unless `points` is a list of points with three coordinates each."""
     if not isinstance(points, Sequence | np.ndarray):
         raise DtypeError(f"{name} is of type {type(points).__name__}; give a list of points")
     shape = real_array(name, points).shape

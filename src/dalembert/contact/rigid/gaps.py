@@ -56,10 +56,10 @@ class ContactState(Enum):
 def contact_states(
     gap: Any, rate: Any, *, touching: float = 1e-8, still: float = 1e-6
 ) -> tuple[ContactState, ...]:
-    """The state of each constraint phi(q) >= 0: 1, 2a, 2b or 3, of phi `(nc,)` [m] and phi-dot = t . v
-    `(nc,)` [m/s].
+    """Return the state of each constraint phi(q) >= 0: 1, 2a, 2b or 3, from phi `(nc,)` [m] and phi-dot = t .
+    v `(nc,)` [m/s].
 
-    phi > `touching` is state 1; else phi-dot < -`still` is 2a, phi-dot > `still` 2b, and what is left 3.
+    phi > `touching` is state 1; else phi-dot < -`still` is 2a, phi-dot > `still` 2b, and otherwise 3.
 
     Source: Featherstone 2008 section 11.4, Figure 11.4, Eqs 11.37 to 11.40.
 
@@ -88,11 +88,11 @@ class GapFunction:
     (dphi/dq)^T.
 
     `function(model, q)` returns phi [m], positive apart, negative overlapping, on generic scalars (it is
-    compiled like any function, and its derivatives are ours). `extent(model, q)`, if given, returns a
+    compiled like any function and differentiated automatically). `extent(model, q)`, if given, returns a
     number for each contact that is positive where the two features face each other: a vertex over a face,
-    two edges that cross. Where it is negative the constraint does not hold, whatever phi is. `points(model,
+    two edges that cross. Where it is negative the constraint does not hold for any phi. `points(model,
     q)`, if given, returns position and normal of each contact, six numbers in the world, from which
-    trajectories take where forces act. `names`: one for each, or two, of what touches.
+    trajectories take where forces act. `names`: one or two names of the touching objects for each contact.
 
     Source: Featherstone 2008 section 11.4, Eqs 11.37 to 11.40; geometric contact loss in section 11.6.
 
@@ -119,9 +119,13 @@ class GapFunction:
                 "da.simulation.integrate_adaptive know such models, without contact"
             )
         self.model = model
-        self._value = compile_function(_listed("function", function), model)
-        self._extent = None if extent is None else compile_function(_listed("extent", extent), model)
-        self._points = None if points is None else compile_function(_listed("points", points), model)
+        self._value = compile_function(_require_list_result("function", function), model)
+        self._extent = (
+            None if extent is None else compile_function(_require_list_result("extent", extent), model)
+        )
+        self._points = (
+            None if points is None else compile_function(_require_list_result("points", points), model)
+        )
         count = self.value(model.neutral()).shape[-1]
         given = [f"contact {i}" for i in range(count)] if names is None else items_of(names)
         if not all(isinstance(name, str) or _is_pair(name) for name in given):
@@ -137,36 +141,37 @@ class GapFunction:
         return len(self.names)
 
     @property
-    def bounded(self) -> bool:
-        """Whether features end somewhere, so that contacts have extents."""
+    def has_extents(self) -> bool:
+        """True if features are bounded, so that contacts have extents."""
         return self._extent is not None
 
     def __repr__(self) -> str:
         return f'<GapFunction of {len(self)} contacts of "{self.model.name}">'
 
     def value(self, q: Any) -> Array:
-        """phi(q) `(…, nc)` [m]."""
+        """Return phi(q) `(…, nc)` [m]."""
         return np.asarray(self._value(q))
 
     def normals(self, q: Any) -> Array:
-        """T `(…, nv, nc)`: the contact normals in joint space, columns t_i = (dphi_i/dq)^T."""
+        """Return T `(…, nv, nc)`: the contact normals in joint space, columns t_i = (dphi_i/dq)^T."""
         return np.swapaxes(np.asarray(self._jacobian(q)), -1, -2)
 
     def rate(self, q: Any, v: Any) -> Array:
-        """zeta = phi-dot = T^T v `(…, nc)` [m/s]."""
+        """Return zeta = phi-dot = T^T v `(…, nc)` [m/s]."""
         return np.asarray(self._rate(q, v))
 
     def bias(self, q: Any, v: Any) -> Array:
-        """dT/dt^T v `(…, nc)` [m/s^2]: phi-ddot where a = 0."""
+        """Return dT/dt^T v `(…, nc)` [m/s^2]: phi-ddot where a = 0."""
         return np.asarray(self._bias(q, v, v))
 
     def extent(self, q: Any) -> Array:
-        """Positive where the features of a contact face each other `(…, nc)`; one where nothing bounds
-        them."""
+        """Return numbers `(…, nc)`, positive where the features of a contact face each other; one for
+        unbounded features."""
         return np.ones_like(self.value(q)) if self._extent is None else np.asarray(self._extent(q))
 
     def points(self, q: Any) -> tuple[Array, Array] | None:
-        """Where contacts are and their normals `(…, nc, 3)` in the world, if that was given."""
+        """Return positions and normals `(…, nc, 3)` of contacts in the world, or None if they were not
+        given."""
         if self._points is None:
             return None
         both = np.asarray(self._points(q))
@@ -186,8 +191,8 @@ class GapFunction:
 
 
 def shape_gaps(model: Model, pairs: Sequence[ContactPair] | None = None) -> GapFunction:
-    """phi(q) = n . (r_second - r_first) of the shapes of a model: the distance of every pair that may touch,
-    negative where they overlap.
+    """Return phi(q) = n . (r_second - r_first) of the shapes of a model: the distance of every pair that may
+    touch, negative where they overlap.
 
     `pairs`: those of `da.contact.pairs_of(model)` by default. Round shapes have smooth normals and roll
     without impacts; boxes and other polyhedra touch a plane with all their corners, and strike it with each
@@ -231,8 +236,8 @@ def shape_gaps(model: Model, pairs: Sequence[ContactPair] | None = None) -> GapF
 
 
 def _points_of(poses: Any, pair: ContactPair) -> list[ContactPoint]:
-    """The points of a pair. Corners of a polyhedron over a plane are all there, each one for ever: the four
-    nearest of a box, say, would be others after it has rolled over, and their gaps would jump.
+    """Return the points of a pair. A polyhedron over a plane has all of its corners as points: the four
+    nearest of a box would be others after it has rolled over, and their gaps would jump.
     """
     corners = _corners(pair)
     if not corners:
@@ -253,7 +258,7 @@ def _points_of(poses: Any, pair: ContactPair) -> list[ContactPoint]:
 
 
 def _corners(pair: ContactPair) -> list[Vec3]:
-    """The corners of the polyhedron of a pair with a plane; none of other pairs."""
+    """Return the corners of the polyhedron of a pair with a plane; no corners for other pairs."""
     shapes = pair.first.shape, pair.second.shape
     if any(isinstance(shape, Plane) for shape in shapes):
         for shape in shapes:
@@ -266,11 +271,11 @@ def _corners(pair: ContactPair) -> list[Vec3]:
 
 
 def _is_pair(name: object) -> bool:
-    """Whether it is two names."""
+    """Return whether `name` is a pair of names."""
     return isinstance(name, tuple | list) and len(name) == 2 and all(isinstance(part, str) for part in name)
 
 
-def _listed(what: str, function: OfConfiguration) -> OfConfiguration:
+def _require_list_result(what: str, function: OfConfiguration) -> OfConfiguration:
     if not callable(function):
         raise DtypeError(f"{what} is of type {type(function).__name__}; give a function of (model, q)")
 

@@ -20,8 +20,8 @@ __all__ = ["Impact", "apply_impulse", "body_mobility", "collide", "collide_stick
 
 Array: TypeAlias = npt.NDArray[Any]
 
-ROUNDS = 30
-"""Impacts that follow each other at one instant before the rest do not bounce."""
+MAX_IMPACT_ROUNDS = 30
+"""The number of successive impacts at one instant after which the remaining ones do not bounce."""
 
 
 @final
@@ -39,12 +39,12 @@ class Impact:
 
 @own_errors
 def apply_impulse(model: Model, q: Any, body: str, impulse: Any) -> tuple[Array, Array]:
-    """(dq-dot, dv_i): what an impulse on body i does to the system, u = J_i^T iota, H dq-dot = u, dv_i =
+    """Return (dq-dot, dv_i), the effect of an impulse on body i: u = J_i^T iota, H dq-dot = u, dv_i =
     J_i dq-dot.
 
     `impulse` iota `(6,)`: (moment about the body's origin, force) [N m s, N s] in body coordinates, as
     external forces are given. Loops and other constraints hold: H^-1 is then the inverse under them.
-    Velocity-dependent forces and gravity have no share in an impulse.
+    Velocity-dependent forces and gravity do not contribute to an impulse.
 
     Source: Featherstone 2008 section 11.7, Eqs 11.57 to 11.59.
 
@@ -63,8 +63,8 @@ def apply_impulse(model: Model, q: Any, body: str, impulse: Any) -> tuple[Array,
 
 @own_errors
 def body_mobility(model: Model, q: Any, body: str, other: str | None = None) -> Array:
-    """Phi^A = J_i H^-1 J_i^T `(6, 6)`: the inverse of the articulated-body inertia of body i as a handle,
-    dv_i = Phi^A iota.
+    """Return Phi^A = J_i H^-1 J_i^T `(6, 6)`: the inverse of the articulated-body inertia of body i as a
+    handle, dv_i = Phi^A iota.
 
     In body coordinates; with `other` = j the cross term J_i H^-1 J_j^T, the change of v_i by an impulse on
     j. It exists where I^A does not, if joints hold the body back.
@@ -86,8 +86,8 @@ def body_mobility(model: Model, q: Any, body: str, other: str | None = None) -> 
 
 @own_errors
 def collide(model: Model, q: Any, v: Any, contacts: Contacts, *, restitution: Any = 0.0) -> Impact:
-    """Frictionless impact at all contacts at once: zeta+ = zeta + M lambda, lambda >= 0, zeta+ >= -e zeta,
-    and lambda . (zeta+ + e zeta) = 0, with M = T^T H^-1 T.
+    """Solve a frictionless impact at all contacts at once: zeta+ = zeta + M lambda, lambda >= 0, zeta+ >= -e
+    zeta, and lambda . (zeta+ + e zeta) = 0, with M = T^T H^-1 T.
 
     With one contact lambda = -(1 + e) zeta / M, the book's formula with Phi^A for I^-1. Contacts that open
     take no part, and collide in turn where the impact closes them. Energy never grows; it is kept if e = 1
@@ -119,11 +119,11 @@ def collide(model: Model, q: Any, v: Any, contacts: Contacts, *, restitution: An
 def collide_sticking(
     model: Model, q: Any, v: Any, contact: PointContact, *, restitution: float = 0.0
 ) -> Impact:
-    """Impact at one point with friction that stops all sliding: lambda = -M^-1 (1 + E) zeta, E = diag(0, 0,
-    e).
+    """Solve an impact at one point with friction that stops all sliding: lambda = -M^-1 (1 + E) zeta, E =
+    diag(0, 0, e).
 
     M = N^T (J_2 - J_1) H^-1 (J_2 - J_1)^T N of two tangents and the normal; `impulse (3,)` and `separation
-    (3,)` are along these. What `collide_bodies_sticking` says of energy holds here: with e > 0 it may grow.
+    (3,)` are along these. With e > 0 energy may grow, as in `collide_bodies_sticking`.
 
     Source: Featherstone 2008 section 11.7, Eqs 11.66 to 11.72.
 
@@ -156,13 +156,13 @@ def collide_sticking(
 
 
 def impact_impulses(M: Array, zeta: Array, e: Array) -> Array:
-    """lambda `(nc,)` of an impact, in rounds: contacts that open have no part in it, as if they were apart,
-    and where it closes them they collide next. So no round adds energy: 1/2 lambda . (zeta+ + zeta) = 1/2
-    (1 - e) lambda . zeta.
+    """Return lambda `(nc,)` of an impact, in rounds: contacts that open take no part in a round, and collide
+    in the next one if it closes them. So no round adds energy: 1/2 lambda . (zeta+ + zeta) = 1/2 (1 - e)
+    lambda . zeta.
     """
     zero = 1e-9 * float(np.abs(zeta).max(initial=0.0))
     total = np.zeros(len(zeta))
-    for _ in range(ROUNDS):
+    for _ in range(MAX_IMPACT_ROUNDS):
         now = zeta + M @ total
         if now.min(initial=0.0) >= -zero:
             return total
@@ -173,7 +173,7 @@ def impact_impulses(M: Array, zeta: Array, e: Array) -> Array:
 
 
 def _tangents(normal: Array) -> tuple[Array, Array]:
-    """Two unit vectors across the normal and each other."""
+    """Return two unit vectors across the normal and each other."""
     first = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal))])
     first /= np.linalg.norm(first)
     return first, np.cross(normal, first) / np.linalg.norm(normal)

@@ -15,12 +15,12 @@ __all__ = ["ComplementaritySolution", "checked_problem", "independent_columns", 
 
 Array: TypeAlias = npt.NDArray[Any]
 
-RANK = 1e-11
-"""A normal counts as dependent on others if no more is left of its diagonal entry of M when they keep
-their contacts still: the square of an angle of about 3e-6 rad."""
-ZERO = 1e-11
-"""Accelerations below this part of the greatest one, or of what the greatest force alone would give, count as
-zero."""
+RANK_TOLERANCE = 1e-11
+"""The ratio of Schur complement to diagonal entry of M below which a normal depends on others: the square of
+an angle of about 3e-6 rad."""
+ACCELERATION_TOLERANCE = 1e-11
+"""The fraction of the greatest acceleration, or of the acceleration by the greatest force alone, below which
+an acceleration counts as zero."""
 
 
 @final
@@ -66,7 +66,7 @@ def solve_lcp(M: Any, d: Any) -> ComplementaritySolution:
     for pivot in range(2 * limit):
         rate = A @ x + b
         rate[active] = 0.0
-        below = np.flatnonzero(rate < -ZERO * max(size, x.max(initial=0.0)))
+        below = np.flatnonzero(rate < -ACCELERATION_TOLERANCE * max(size, x.max(initial=0.0)))
         if not below.size:
             force = x * scale
             order = tuple(sorted(active))
@@ -77,8 +77,8 @@ def solve_lcp(M: Any, d: Any) -> ComplementaritySolution:
 
 
 def independent_columns(M: Any, first: Any = (), among: Any = None) -> tuple[int, ...]:
-    """Contacts whose normals form a basis of the range of T, M = T^T H^-1 T: all of `first`, then others
-    in order, each if it is independent of those before (Featherstone 2008 section 11.5).
+    """Return contacts whose normals form a basis of the range of T, M = T^T H^-1 T: all of `first`, then
+    others in order, each if it is independent of those before (Featherstone 2008 section 11.5).
     """
     A = real_array("M", M)
     scale = 1.0 / np.sqrt(np.where(np.diag(A) > 0.0, np.diag(A), 1.0))
@@ -86,26 +86,29 @@ def independent_columns(M: Any, first: Any = (), among: Any = None) -> tuple[int
     chosen: list[int] = []
     for contact in [*first, *(i for i in (range(len(A)) if among is None else among) if i not in set(first))]:
         schur, column = _schur(A, chosen, contact)
-        if schur > RANK * A[contact, contact] * (1.0 + column @ column):
+        if schur > RANK_TOLERANCE * A[contact, contact] * (1.0 + column @ column):
             chosen.append(int(contact))
     return tuple(sorted(chosen))
 
 
 def _enter(A: Array, b: Array, x: Array, active: list[int], entering: int) -> None:
-    """Raise the force of a contact until it no longer penetrates, letting others go whose force vanishes."""
+    """Raise the force of a contact until it no longer penetrates; contacts whose force vanishes leave the
+    set."""
     while True:
         schur, column = _schur(A, active, entering)
         rate = float(A[entering] @ x + b[entering])
-        dependent = schur <= RANK * A[entering, entering] * (
+        dependent = schur <= RANK_TOLERANCE * A[entering, entering] * (
             1.0 + column @ column
         )  # above the rounding of schur
         full = np.inf if dependent else max(-rate / schur, 0.0)
         # One unit of the new force changes those of the active set by -column.
-        falling = [k for k in range(len(active)) if column[k] > RANK]
+        falling = [k for k in range(len(active)) if column[k] > RANK_TOLERANCE]
         steps = [x[active[k]] / column[k] for k in falling]
         step = min([full, *steps])
         if step == np.inf:
-            contacts = sorted([entering, *(active[k] for k in range(len(active)) if column[k] < -RANK)])
+            contacts = sorted(
+                [entering, *(active[k] for k in range(len(active)) if column[k] < -RANK_TOLERANCE)]
+            )
             named = ", ".join(map(str, contacts))
             error = ContactError(
                 f"no contact forces keep contacts {named} from penetrating: their forces cancel each other, "
@@ -126,8 +129,8 @@ def _enter(A: Array, b: Array, x: Array, active: list[int], entering: int) -> No
 
 
 def _schur(A: Array, active: list[int], entering: int) -> tuple[float, Array]:
-    """What is left of a diagonal entry when the active forces keep their contacts still, and how they do
-    so."""
+    """Return the Schur complement of a diagonal entry with respect to the active set, and the active forces
+    per unit of the entering one."""
     if not active:
         return float(A[entering, entering]), np.zeros(0)
     column = np.linalg.solve(A[np.ix_(active, active)], A[active, entering])

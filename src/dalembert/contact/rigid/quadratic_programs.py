@@ -9,7 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.call.arguments import positive_number, real_array
-from dalembert.contact.rigid.lcp import RANK, ZERO, ComplementaritySolution, checked_problem
+from dalembert.contact.rigid.lcp import (
+    ACCELERATION_TOLERANCE,
+    RANK_TOLERANCE,
+    ComplementaritySolution,
+    checked_problem,
+)
 from dalembert.errors import ArgumentError, ContactError, ShapeError, own_errors
 
 __all__ = ["LeastConstraint", "least_constraint", "solve_force_qp"]
@@ -77,7 +82,7 @@ def solve_force_qp(M: Any, d: Any, *, tolerance: float = 1e-12) -> Complementari
 
 
 def _within(x: Array, dx: Array, z: Array, dz: Array) -> float:
-    """How much of a step, 1 at most, leaves forces and accelerations positive."""
+    """Return the fraction of a step, at most 1, that leaves forces and accelerations positive."""
     return min(1.0, 1.0 / max(1e-300, float((-dx / x).max()), float((-dz / z).max())))
 
 
@@ -130,7 +135,7 @@ def least_constraint(H: Any, free: Any, T: Any, bias: Any) -> LeastConstraint:
     for _ in range(100 * (bias.size + 1)):
         rate = (T.T @ a + bias) / length
         rate[active] = 0.0
-        if not rate.size or rate.min() >= -ZERO * max(scale, float((force * length).max())):
+        if not rate.size or rate.min() >= -ACCELERATION_TOLERANCE * max(scale, float((force * length).max())):
             return LeastConstraint(a, force, tuple(sorted(active)))
         a = _obey(a, T, response, bias, length, force, active, int(np.argmin(rate)))
     raise ContactError("the accelerations were not found: H is not positive-definite")
@@ -148,20 +153,20 @@ def _obey(
 ) -> Array:
     """Move to the least constraint under one more contact, dropping those that would have to pull."""
     while True:
-        share = np.zeros(0)
+        column = np.zeros(0)
         direction = response[:, entering].copy()
         if active:
-            share = np.linalg.solve(T[:, active].T @ response[:, active], T[:, active].T @ direction)
-            direction -= response[:, active] @ share
-        relative = share * length[active] / length[entering]
+            column = np.linalg.solve(T[:, active].T @ response[:, active], T[:, active].T @ direction)
+            direction -= response[:, active] @ column
+        relative = column * length[active] / length[entering]
         gain = float(T[:, entering] @ direction)
         rate = float(T[:, entering] @ a + bias[entering])
-        dependent = gain <= RANK * float(T[:, entering] @ response[:, entering]) * (
+        dependent = gain <= RANK_TOLERANCE * float(T[:, entering] @ response[:, entering]) * (
             1.0 + float(relative @ relative)
         )
         full = np.inf if dependent else max(-rate / gain, 0.0)
-        falling = [k for k in range(len(active)) if share[k] > 0.0]
-        steps = [force[active[k]] / share[k] for k in falling]
+        falling = [k for k in range(len(active)) if column[k] > 0.0]
+        steps = [force[active[k]] / column[k] for k in falling]
         step = min([full, *steps])
         if step == np.inf:
             raise ContactError(
@@ -169,7 +174,7 @@ def _obey(
             )
         if not dependent:
             a = a + step * direction
-        force[active] -= step * share
+        force[active] -= step * column
         force[entering] += step
         if step == full:
             active.append(entering)

@@ -17,14 +17,14 @@ __all__ = ["disc_contacts", "reduce_contacts"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
-FINEST_SHARE = 1e-12
-"""The least tolerance of a disc as a share of its radius: two million points on its rim."""
+MIN_TOLERANCE_RATIO = 1e-12
+"""The least tolerance of a disc as a fraction of its radius: two million points on its rim."""
 
 
 @own_errors
 def reduce_contacts(points: Any, directions: Any, *, tolerance: float = 1e-7) -> tuple[int, ...]:
-    """Which of many point contacts of two bodies suffice: those whose normals are not positively dependent,
-    n_i = sum_k a_k n_k with a_k >= 0, on the others.
+    """Return which of many point contacts of two bodies suffice: those whose normals are not positively
+    dependent, n_i = sum_k a_k n_k with a_k >= 0, on the others.
 
     `points (nc, 3)` [m], `directions (nc, 3)`, or `(3,)` if all are the same, in one frame. Contacts
     between two flat faces leave the corners of the convex hull of their area, along a straight edge on a
@@ -57,8 +57,8 @@ def reduce_contacts(points: Any, directions: Any, *, tolerance: float = 1e-7) ->
 
 @own_errors
 def disc_contacts(centre: Any, axis: Any, radius: float, *, tolerance: float) -> Array:
-    """Points p_k = c + r (cos(2 pi k / n) e_1 + sin(2 pi k / n) e_2) `(n, 3)` on the rim of a flat disc,
-    which stand for its surface contact.
+    """Return points p_k = c + r (cos(2 pi k / n) e_1 + sin(2 pi k / n) e_2) `(n, 3)` on the rim of a flat
+    disc, which stand for its surface contact.
 
     n is such that r (1 - cos(pi / n)), by which the regular polygon is smaller than the disc, is within
     `tolerance` [m]; `centre` c `(3,)`, `axis (3,)` across the disc, `radius` r [m].
@@ -69,10 +69,10 @@ def disc_contacts(centre: Any, axis: Any, radius: float, *, tolerance: float) ->
     (16, 3)
     """
     radius, tolerance = positive_number("radius", radius, "m"), positive_number("tolerance", tolerance, "m")
-    if tolerance < FINEST_SHARE * radius:
+    if tolerance < MIN_TOLERANCE_RATIO * radius:
         raise ArgumentError(
             f"tolerance is {tolerance:.3g} m for a disc of {radius:.3g} m, which takes millions of points; "
-            f"give at least {FINEST_SHARE * radius:.3g} m"
+            f"give at least {MIN_TOLERANCE_RATIO * radius:.3g} m"
         )
     n = max(3, int(np.ceil(np.pi / np.arccos(max(1.0 - tolerance / radius, -0.5)))))
     u, middle = real_array("axis", axis), real_array("centre", centre)
@@ -87,6 +87,7 @@ def disc_contacts(centre: Any, axis: Any, radius: float, *, tolerance: float) ->
 
 
 def _distance_from_cone(N: Array, n: Array) -> float:
-    """How far n is from sum_k a_k N_k, a_k >= 0: the least squares problem is a complementarity problem."""
+    """Return how far n is from sum_k a_k N_k, a_k >= 0: the least squares problem is a complementarity
+    problem."""
     a = solve_lcp(N.T @ N, -N.T @ n).force
     return float(np.linalg.norm(N @ a - n))

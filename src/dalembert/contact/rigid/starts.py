@@ -1,4 +1,4 @@
-"""What chapter 11's functions are given, checked before they begin."""
+"""Checks of the arguments of chapter 11's functions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array: TypeAlias = npt.NDArray[Any]
 
 
 def checked_state(model: Model, q: Any, v: Any) -> tuple[Array, Array]:
-    """q `(nq,)` and v `(nv,)` of one sample."""
+    """Return q `(nq,)` and v `(nv,)` of one sample."""
     require_model(model)
     found = as_array("q", q, (model.nq,)), as_array("v", v, (model.nv,))
     if found[0].ndim != 1 or found[1].ndim != 1:
@@ -31,7 +31,7 @@ def checked_state(model: Model, q: Any, v: Any) -> tuple[Array, Array]:
 
 
 def checked_start(model: Model, q: Any, v: Any, gaps: GapFunction) -> Array:
-    """y = (q, v), if it is a state that these contacts and the model's constraints allow."""
+    """Return y = (q, v) after checking that the contacts and the model's constraints allow this state."""
     from dalembert.simulation.initial_state import require_closed_loops
 
     require_model(model)
@@ -46,7 +46,7 @@ def checked_start(model: Model, q: Any, v: Any, gaps: GapFunction) -> Array:
 
 
 def require_gaps(gaps: object) -> None:
-    """Refuse what is no `GapFunction`."""
+    """Raise an error unless `gaps` is a `GapFunction`."""
     if not isinstance(gaps, GapFunction):
         raise DtypeError(
             f"gaps is {type(gaps).__name__}; give a GapFunction, such as da.contact.shape_gaps(model)"
@@ -54,13 +54,13 @@ def require_gaps(gaps: object) -> None:
 
 
 def require_finite(name: str, array: Array) -> None:
-    """Refuse NaN and infinities."""
+    """Raise an error if the array has NaN or infinities."""
     if not np.isfinite(array).all():
         raise ArgumentError(f"{name} holds numbers that are not finite")
 
 
 def require_number(name: str, value: object, *, positive: bool) -> None:
-    """Refuse what is no number, or none that is positive, or not negative."""
+    """Raise an error unless `value` is a finite number that is positive or, otherwise, not negative."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise DtypeError(f"{name} is {shown(value)}; give a number")
     try:
