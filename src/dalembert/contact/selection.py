@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, final
 
 from dalembert.contact.candidates import ABSENT_POINT_GAP, Candidate
@@ -50,19 +51,19 @@ class Selected(NamedTuple):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Selection:
     """Pairs that are always enumerated, and groups of pairs with only their nearest points."""
 
     always: tuple[ContactPair, ...]
     groups: tuple[DynamicPairs | StaticWorldPairs, ...] = ()
 
-    @property
+    @cached_property
     def pairs(self) -> tuple[ContactPair, ...]:
         """All pairs, enumerated and grouped."""
         return self.always + self._grouped_pairs
 
-    @property
+    @cached_property
     def counts(self) -> list[int]:
         """The number of points of each group."""
         return [group.count for group in self.groups]
@@ -93,7 +94,7 @@ class Selection:
             first += len(group.pairs)
         return Selected(candidates, numbers, left_out)
 
-    @property
+    @cached_property
     def _grouped_pairs(self) -> tuple[ContactPair, ...]:
         return tuple(pair for group in self.groups for pair in group.pairs)
 

@@ -78,7 +78,7 @@ def rollout_on_host(
         ) from error
     begun = run.state["q"].copy(), run.state["v"].copy()
     require_closed_loops(model, *begun, time[..., 0], values)
-    if (said := overlaps(model, plan.selection, begun[0], values)) is not None:
+    if (said := overlaps(model, plan.selection, plan.points, begun[0], values)) is not None:
         soft = isinstance(plan.contact, Compliant)
         how = "springs part them" if soft else "they are moved apart without a push"
         warnings.warn(f"rollout: {said}; {how}", SimulationWarning, stacklevel=3)

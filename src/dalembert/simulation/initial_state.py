@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -63,7 +63,13 @@ def require_closed_loops(
             )
 
 
-def overlaps(model: Model, selection: Selection, q: Array, parameters: Mapping[str, Array]) -> str | None:
+def overlaps(
+    model: Model,
+    selection: Selection,
+    names: Sequence[tuple[str, str]],
+    q: Array,
+    parameters: Mapping[str, Array],
+) -> str | None:
     """What to say of shapes that overlap at the start, if some do."""
     if not selection.pairs:
         return None
@@ -72,7 +78,7 @@ def overlaps(model: Model, selection: Selection, q: Array, parameters: Mapping[s
     if not np.any(deep):
         return None
     place = np.unravel_index(int(np.argmin(gap)), gap.shape)
-    names, number = selection.names(model), int(place[-1])
+    number = int(place[-1])
     if number < len(names):
         first, second = names[number]
     else:

@@ -17,7 +17,7 @@ from dalembert.compiler.library import no_model, source_digest
 from dalembert.compiler.lowering import Recipe
 from dalembert.compiler.recording import kept_kernel
 from dalembert.compiler.rollout_execution import CompiledRollout, compile_rollout
-from dalembert.contact.pair_functions import pairs_key
+from dalembert.contact.options import Compliant, Rigid
 from dalembert.control.servo import Servo
 from dalembert.errors import ArgumentError, DtypeError, require_flag
 from dalembert.host.foreign_arrays import is_on_gpu
@@ -120,18 +120,18 @@ def rollout(
     require_function("callback", callback, "t, q, v")
     require_function("progress", progress, "done, steps")
     frame = checked_frame(external_frame)
-    plan = StepPlan(
-        model=model,
-        integrator=checked_integrator(integrator, law),
-        contact=law,
-        pairs=() if law is None else law.pairs_in(model),
-        policy=controls if callable(controls) else None,
-        drive=drive_of(controls, model) if isinstance(controls, Servo) else None,
-        external_frame=None if external_forces is None else frame,
-        record=require_flag("rollout: record_contacts", record_contacts),
-        work="contact_work" in observers,
-        loads="contact_forces" in observers,
-        resets=reset is not None,
+    plan = _plan(
+        model,
+        checked_integrator(integrator, law),
+        law,
+        None if external_forces is None else frame,
+        require_flag("rollout: record_contacts", record_contacts),
+        "contact_work" in observers,
+        "contact_forces" in observers,
+        reset is not None,
+    ).controlled_by(
+        controls if callable(controls) else None,
+        drive_of(controls, model) if isinstance(controls, Servo) else None,
     )
     given = {"q0": q0, "v0": v0, "controls": controls, "external_forces": external_forces, "reset": reset}
     targets = (controls.q_ref, controls.v_ref) if isinstance(controls, Servo) else ()
@@ -149,6 +149,34 @@ def rollout(
     )
 
 
+def _plan(
+    model: Model,
+    integrator: str,
+    law: Rigid | Compliant | None,
+    external_frame: str | None,
+    record: bool,
+    work: bool,
+    loads: bool,
+    resets: bool,
+) -> StepPlan:
+    """Return the plan of a step without policy and drive, made once and kept with the model."""
+    key = ("step plan", integrator, law, external_frame, record, work, loads, resets)
+    found: StepPlan | None = model.functions.get(key)
+    if found is None:
+        found = model.functions[key] = StepPlan(
+            model=model,
+            integrator=integrator,
+            contact=law,
+            pairs=() if law is None else law.pairs_in(model),
+            external_frame=external_frame,
+            record=record,
+            work=work,
+            loads=loads,
+            resets=resets,
+        )
+    return found
+
+
 def _compiled(
     plan: StepPlan, streams: tuple[str, ...], parameters: tuple[str, ...], dtype: str = "float64"
 ) -> CompiledRollout:
@@ -163,7 +191,7 @@ def _compiled(
     options = (
         plan.integrator,
         settings,
-        pairs_key(plan.pairs),
+        plan.pairs_digest,
         plan.selection.active_count,
         plan.external_frame,
         plan.record,

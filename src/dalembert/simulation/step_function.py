@@ -11,7 +11,7 @@ it is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, final
 
@@ -28,6 +28,7 @@ from dalembert.contact.chosen_points import append_ids, body_signs, match_memory
 from dalembert.contact.compliant_step import CompliantStep, fresh_memory, step_compliant
 from dalembert.contact.kinetic_balance import StepQuantities, balance_energy, root_trees
 from dalembert.contact.options import Compliant, Rigid
+from dalembert.contact.pair_functions import pairs_key
 from dalembert.contact.pairs import ContactPair
 from dalembert.contact.selection import Selected, Selection, selection_of
 from dalembert.contact.step_terms import Motor
@@ -108,10 +109,23 @@ class StepPlan:
     resets: bool = False
     watch: bool = True
 
+    def controlled_by(self, policy: Policy | None, drive: Drive | None) -> StepPlan:
+        """Return the same plan with joint forces of a policy or a drive."""
+        if policy is None and drive is None:
+            return self
+        found = replace(self, policy=policy, drive=drive)
+        found.__dict__.update(selection=self.selection, pairs_digest=self.pairs_digest, points=self.points)
+        return found
+
     @cached_property
     def selection(self) -> Selection:
         """Which pairs are looked at always, and which where they are nearest."""
         return selection_of(self.model, self.pairs, self.contact and self.contact.nearest)
+
+    @cached_property
+    def pairs_digest(self) -> str:
+        """What tells sets of pairs apart, beside the model."""
+        return pairs_key(self.pairs)
 
     @property
     def is_watched(self) -> bool:
@@ -120,12 +134,12 @@ class StepPlan:
         known = not self.model.time_dependent and self.integrator in VELOCITY_FIRST
         return self.watch and known
 
-    @property
+    @cached_property
     def points(self) -> list[tuple[str, str]]:
         """The names of what meets at each contact point that is always looked at; chosen ones follow."""
         return self.selection.names(self.model)
 
-    @property
+    @cached_property
     def memory(self) -> list[list[float]]:
         """What contact points remember before the first step; where some are chosen, also which ones."""
         which = [-1.0] if self.selection.active_count else []
@@ -146,7 +160,7 @@ class StepPlan:
     def _fresh(self, count: int) -> list[list[float]]:
         return fresh_memory(count) if isinstance(self.contact, Compliant) else [[0.0] * 4] * count
 
-    @property
+    @cached_property
     def arguments(self) -> tuple[ArrayArgument, ...]:
         """Those of `__call__` after the tree, in order."""
         model = self.model
