@@ -67,7 +67,7 @@ class UnknownNameError(DalembertError, KeyError):
     def of(cls, kind: str, name: object, valid: Iterable[object]) -> UnknownNameError:
         """Build `unknown body "hnd"; valid: "arm", "hand"; nearest: "hand"` from the names that exist."""
         names = [str(item) for item in valid]
-        name = _shown(name)
+        name = _short_text(name)
         listed = ", ".join(f'"{item}"' for item in names[:MAX_LISTED_NAMES]) or "none"
         if len(names) > MAX_LISTED_NAMES:
             listed += f", … ({len(names)} in all)"
@@ -160,19 +160,19 @@ def require_choice(kind: str, value: object, valid: Iterable[str]) -> str:
 def require_names(what: str, values: object) -> tuple[str, ...]:
     """Return names that were given as a list, a tuple or another iterable of strings."""
     if isinstance(values, str):
-        raise ArgumentError(f'{what} is a list of names; write ["{_shown(values)}"]')
+        raise ArgumentError(f'{what} is a list of names; write ["{_short_text(values)}"]')
     if isinstance(values, Iterable):
         names = tuple(items_of(values))
         if all(isinstance(name, str) for name in names):
             return names
-    raise ArgumentError(f"{what} is a list of names, got {_shown(values)}")
+    raise ArgumentError(f"{what} is a list of names, got {_short_text(values)}")
 
 
 def require_flag(what: str, value: object) -> bool:
     """Return True or False, also of NumPy; anything else, numbers and arrays too, is refused."""
     if value is True or value is False or type(value).__name__ in ("bool", "bool_"):
         return bool(value)
-    raise ArgumentError(f"{what} is {_shown(value)}; give True or False")
+    raise ArgumentError(f"{what} is {_short_text(value)}; give True or False")
 
 
 def items_of(values: Any) -> list[Any]:
@@ -181,7 +181,7 @@ def items_of(values: Any) -> list[Any]:
     return [values] if plain or not isinstance(values, Iterable) else list(values)
 
 
-def _shown(value: object) -> str:
+def _short_text(value: object) -> str:
     """Return a value as a message shows it: short, and without an error of its own."""
     try:
         text = str(value)

@@ -36,9 +36,9 @@ WIDE_GYRATION: Final = 10.0
 """Radius of gyration over the size of a body."""
 SMALLEST_SIZE: Final = 1e-6
 """Sizes [m] below this are rounding of joints that fall together."""
-CONDITION: Final = 1e8
+MAX_CONDITION_NUMBER: Final = 1e8
 """Condition number of the scaled mass matrix beyond which half of the digits are lost."""
-SINGULAR: Final = 1e13
+SINGULAR_CONDITION_NUMBER: Final = 1e13
 """Condition number beyond which accelerations mean nothing in double precision."""
 LOOP_GAP: Final = 1e-6
 """Closure error [m, rad] of a loop that counts as closed."""
@@ -73,7 +73,7 @@ def findings(model: Model) -> list[Finding]:
         *_limits(model),
         *([] if any(f.severity == "error" for f in massless) else _conditioning(whole)),
         *_loops(model),
-        *_reported(model),
+        *_loader_findings(model),
     ]
     order = {"error": 0, "warning": 1, "note": 2}
     return sorted(found, key=lambda finding: order[finding.severity])
@@ -180,10 +180,14 @@ def _conditioning(model: Model) -> Iterator[Finding]:
     if not 0 < model.nv <= MAX_CONDITION_NV:
         return
     condition = mass_matrix_condition(model)
-    if condition <= CONDITION:
+    if condition <= MAX_CONDITION_NUMBER:
         return
-    severity: Severity = "error" if condition > SINGULAR else "warning"
-    meaning = "singular" if condition > SINGULAR else f"{math.log10(condition):.0f} digits are lost"
+    severity: Severity = "error" if condition > SINGULAR_CONDITION_NUMBER else "warning"
+    meaning = (
+        "singular"
+        if condition > SINGULAR_CONDITION_NUMBER
+        else f"{math.log10(condition):.0f} digits are lost"
+    )
     yield Finding(
         severity,
         "mass matrix",
@@ -230,7 +234,7 @@ def _loops(model: Model) -> Iterator[Finding]:
             )
 
 
-def _reported(model: Model) -> Iterator[Finding]:
+def _loader_findings(model: Model) -> Iterator[Finding]:
     """What the loader said, but for what the rules above say better."""
     known = set(inspect(tuple(model.bodies), "as_given"))
     for line in model.report:

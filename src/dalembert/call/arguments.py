@@ -33,7 +33,7 @@ __all__ = [
     "positive_number",
     "real_array",
     "result_rows",
-    "shown",
+    "short_repr",
     "whole_number",
     "with_column_axis",
 ]
@@ -85,7 +85,7 @@ SHOWN_CHARACTERS: Final = 60
 """Length of a value in a message; more is cut."""
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """Return a value as a message shows it: short, and without an error of its own."""
     try:
         text = repr(value)
@@ -101,7 +101,7 @@ def whole_number(what: str, value: Any, least: int, most: int) -> int:
     except TypeError:
         number = least - 1
     if not least <= number <= most or isinstance(value, bool | np.bool_):
-        raise ArgumentError(f"{what} is {shown(value)}; give a whole number from {least} to {most}")
+        raise ArgumentError(f"{what} is {short_repr(value)}; give a whole number from {least} to {most}")
     return number
 
 
@@ -113,7 +113,7 @@ def positive_number(what: str, value: Any, unit: str = "") -> float:
             number = float(value)
     if not 0.0 < number < math.inf:
         raise ArgumentError(
-            f"{what} is {shown(value)}; give a finite number above zero{unit and f' [{unit}]'}"
+            f"{what} is {short_repr(value)}; give a finite number above zero{unit and f' [{unit}]'}"
         )
     return number
 

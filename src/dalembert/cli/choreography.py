@@ -13,13 +13,13 @@ import numpy.typing as npt
 import dalembert as da
 from dalembert.contact.pairs import ContactPair
 
-__all__ = ["DT", "DURATION", "PUSHES", "Push", "humanoid", "pairs", "pushes", "servo", "start"]
+__all__ = ["DT", "DEMO_DURATION", "PUSHES", "Push", "humanoid", "pairs", "pushes", "servo", "start"]
 
 Array = npt.NDArray[np.float64]
 Pose = Mapping[str, Sequence[float] | float]
 
 DT: Final = 0.004
-DURATION: Final = 9.6
+DEMO_DURATION: Final = 9.6
 
 
 class Push(NamedTuple):
@@ -112,7 +112,7 @@ KEYS: Final[Sequence[tuple[float, float, Pose]]] = (
 )
 """From when until when the humanoid goes over to a pose; what a pose leaves out is as in `STANDING`."""
 
-STIFFNESS: Final = 4.0
+KP_PER_EFFORT: Final = 4.0
 """kp [1/rad] as a multiple of a joint's largest torque; kd is a tenth [s] of kp."""
 
 
@@ -137,7 +137,7 @@ def start(model: da.Model) -> Array:
 
 def servo(model: da.Model, keys: Sequence[tuple[float, float, Pose]] = KEYS) -> Any:
     """The motors, and the poses that they follow."""
-    steps = round(DURATION / DT)
+    steps = round(DEMO_DURATION / DT)
     time = np.arange(steps) * DT
     now = _configuration(model, STANDING)
     q_ref = np.tile(now, (steps, 1))
@@ -153,12 +153,12 @@ def servo(model: da.Model, keys: Sequence[tuple[float, float, Pose]] = KEYS) -> 
     for body in model.bodies:
         if body.joint_name in model.actuated:
             effort[body.v_slice] = body.limits.effort
-    return da.control.Servo(kp=STIFFNESS * effort, kd=0.1 * STIFFNESS * effort, q_ref=q_ref)
+    return da.control.Servo(kp=KP_PER_EFFORT * effort, kd=0.1 * KP_PER_EFFORT * effort, q_ref=q_ref)
 
 
 def pushes(model: da.Model, given: Sequence[Push] = PUSHES) -> Array:
     """The pushes as a stream of forces `(steps, n_bodies, 6)`."""
-    steps = round(DURATION / DT)
+    steps = round(DEMO_DURATION / DT)
     time = (np.arange(steps) + 0.5) * DT
     found = np.zeros((steps, len(model.bodies), 6))
     for push in given:

@@ -15,7 +15,7 @@ from dalembert import formats, models
 from dalembert.errors import ArgumentError, DalembertError, UnknownNameError
 from dalembert.formats.resources import read_regular_file
 
-__all__ = ["Content", "bundled", "complain", "content", "finite", "say", "say_json", "unreadable"]
+__all__ = ["Content", "bundled_model", "complain", "content", "finite", "say", "say_json", "unreadable"]
 
 FORMATS: Final = {
     ".urdf": "URDF",
@@ -61,12 +61,12 @@ def content(files: Sequence[str], options: argparse.Namespace) -> Content:
         kind = ".bvh" if endings[0] == ".bvh" else ".txt"
         return Content(files[0], FORMATS[kind], model, clip)
     if not endings[0] and not Path(files[0]).exists():
-        return Content(files[0], "bundled model", bundled(files[0]))
+        return Content(files[0], "bundled model", bundled_model(files[0]))
     model = da.load(files[0], **_model_options(options))
     return Content(files[0], FORMATS.get(endings[0], endings[0]), model)
 
 
-def bundled(name: str) -> da.Model:
+def bundled_model(name: str) -> da.Model:
     """A model of `da.models` by its name."""
     if name not in models.__all__:
         raise UnknownNameError.of("file or bundled model", name, sorted(models.__all__))

@@ -61,7 +61,7 @@ def arm(batch: int) -> "Contest":
     """
     pin = pinocchio()
     if pin is None:
-        return _bundled("6-joint arm", da.models.arm6(), batch)
+        return _bundled_contest("6-joint arm", da.models.arm6(), batch)
     return from_peer("6-joint arm", pin.buildSampleModelManipulator(), batch)
 
 
@@ -71,7 +71,7 @@ def humanoid(batch: int, *, random: bool = True) -> "Contest":
     """
     pin = pinocchio()
     if pin is None:
-        return _bundled("humanoid", da.models.humanoid(), batch)
+        return _bundled_contest("humanoid", da.models.humanoid(), batch)
     if random:
         pin.seed(0)
         return from_peer("humanoid, nv 32", pin.buildSampleModelHumanoidRandom(), batch)
@@ -99,7 +99,7 @@ def random_states(model: Any, batch: int) -> tuple[Array, Array]:
     return np.array(q), np.array(v)
 
 
-def _bundled(name: str, model: Any, batch: int) -> "Contest":
+def _bundled_contest(name: str, model: Any, batch: int) -> "Contest":
     q, v = random_states(model, batch)
     a, tau = np.random.default_rng(1).standard_normal((2, batch, model.nv))
     return Contest(name, model, q, v, a, tau, None)

@@ -18,7 +18,7 @@ from dalembert.tracing import OperationCount
 
 __all__ = ["run"]
 
-SMALL = 12
+MAX_NV_OF_COSTLY_METHODS = 12
 """Velocity variables up to which methods of cubic cost are counted without --all."""
 
 ALGORITHMS = ("RNEA", "CRBA", "F&S", "ABA")
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
         name, model = _model(options)
     except DalembertError as error:
         return unreadable([options.model], error, as_json=options.json)
-    skip = () if options.all or model.nv <= SMALL else COSTLY_METHODS
+    skip = () if options.all or model.nv <= MAX_NV_OF_COSTLY_METHODS else COSTLY_METHODS
     facts = _facts(name, model, skip)
     if options.json:
         say_json(facts)
@@ -89,9 +89,9 @@ def _method(found: Counted) -> dict[str, Any]:
 
 def _book(ours: dict[str, OperationCount], n: int) -> list[dict[str, Any]]:
     """Every line of Table 10.1, ours beside it."""
-    lines = [_compared(line, line.cost(n), ours[line.algorithm]) for line in analysis.TABLE_10_1]
+    lines = [_comparison_row(line, line.cost(n), ours[line.algorithm]) for line in analysis.TABLE_10_1]
     whole = PublishedCost("RNEA + CRBA + F&S", "the best of each", "Featherstone 2008", analysis.chain_total)
-    return [*lines, _compared(whole, analysis.chain_total(n), ours["matrix"])]
+    return [*lines, _comparison_row(whole, analysis.chain_total(n), ours["matrix"])]
 
 
 def _branches(ours: dict[str, OperationCount], sums: BranchSums) -> list[dict[str, Any]]:
@@ -100,13 +100,13 @@ def _branches(ours: dict[str, OperationCount], sums: BranchSums) -> list[dict[st
     factor = PublishedCost("F&S", "Table 6.6", "Featherstone 2008", lambda n: Cost(0, 0))
     whole = PublishedCost("RNEA + CRBA + F&S", "Figure 10.5", "Featherstone 2008", lambda n: Cost(0, 0))
     return [
-        _compared(crba, analysis.branched_crba(sums), ours["CRBA"]),
-        _compared(factor, analysis.factor_and_solve(sums), ours["F&S"]),
-        _compared(whole, analysis.branched_total(sums), ours["matrix"]),
+        _comparison_row(crba, analysis.branched_crba(sums), ours["CRBA"]),
+        _comparison_row(factor, analysis.factor_and_solve(sums), ours["F&S"]),
+        _comparison_row(whole, analysis.branched_total(sums), ours["matrix"]),
     ]
 
 
-def _compared(line: PublishedCost, book: Cost, count: OperationCount) -> dict[str, Any]:
+def _comparison_row(line: PublishedCost, book: Cost, count: OperationCount) -> dict[str, Any]:
     return {
         "algorithm": line.algorithm,
         "formula": line.formula,

@@ -26,12 +26,12 @@ __all__ = ["Push", "Scenario", "push", "scenario"]
 
 Array = npt.NDArray[np.float64]
 
-SPEED: Final = 0.5
+RANDOM_VELOCITY_STD: Final = 0.5
 """Standard deviation [rad/s, m/s] of random velocities."""
-SAG: Final = 0.03
+SERVO_SAG: Final = 0.03
 """By so much [rad] a motor that holds the whole figure gives way; a tenth of it [m] where it slides."""
 MJCF: Final = (".xml", ".mjcf")
-LARGEST: Final = 1 << 28
+MAX_STATE_FILE_BYTES: Final = 1 << 28
 """Bytes of a file with a pose."""
 
 
@@ -122,7 +122,7 @@ def scenario(options: argparse.Namespace) -> Scenario:
             notes.append("its parts pass through each other (--self-collision: they do not)")
     q, v = _pose(model, options)
     if grounded or options.initial_height is not None:
-        q = _lifted(model, pairs, q, root, options.initial_height, grounded=grounded)
+        q = _lift_root(model, pairs, q, root, options.initial_height, grounded=grounded)
     q, v = _random_velocities(model, q, v, options, notes)
     servo = _servo(model, options, notes)
     return Scenario(model, q, v, _law(contact, pairs), pairs, servo, tuple(notes))
@@ -170,7 +170,7 @@ def _pose(model: da.Model, options: argparse.Namespace) -> tuple[Array, Array]:
         return np.asarray(model.neutral()), rest
     ending = Path(name or "").suffix.lower()
     if ending == ".npz":
-        return _stored(model, Path(name))
+        return _read_stored_state(model, Path(name))
     if ending == ".json":
         return _written(model, Path(name))
     if mjcf:
@@ -187,7 +187,7 @@ def _pose(model: da.Model, options: argparse.Namespace) -> tuple[Array, Array]:
     raise ArgumentError(f'--pose {name}: give "neutral", a keyframe of an MJCF file, or a .json or .npz file')
 
 
-def _stored(model: da.Model, path: Path) -> tuple[Array, Array]:
+def _read_stored_state(model: da.Model, path: Path) -> tuple[Array, Array]:
     """The last frame (of the first sample) of a trajectory, or arrays q and v."""
     arrays = arrays_of(path, ("q", "v"))
     if "q" not in arrays:
@@ -205,7 +205,7 @@ def _frames(array: Array) -> int:
 
 def _written(model: da.Model, path: Path) -> tuple[Array, Array]:
     """A list of nq numbers, {"q": […], "v": […]}, or values by the names of joints."""
-    text = read_regular_file(str(path), limit=LARGEST)
+    text = read_regular_file(str(path), limit=MAX_STATE_FILE_BYTES)
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -238,7 +238,7 @@ def _fitting(model: da.Model, path: str, q: Array, v: Array) -> tuple[Array, Arr
     return np.array(normalize(model, q.tolist())), v
 
 
-def _lifted(
+def _lift_root(
     model: da.Model,
     pairs: tuple[ContactPair, ...],
     q: Array,
@@ -273,7 +273,7 @@ def _random_velocities(
         seed = 0
         notes.append("samples differ by random velocities of seed 0")
     shape = () if samples is None else (samples,)
-    v = v + SPEED * np.random.default_rng(seed).standard_normal((*shape, model.nv))
+    v = v + RANDOM_VELOCITY_STD * np.random.default_rng(seed).standard_normal((*shape, model.nv))
     q = np.array(np.broadcast_to(q, (*shape, model.nq)))
     if model.loops or model.constraints:
         closed = close_loops(model, q, v)
@@ -302,6 +302,8 @@ def _servo(model: da.Model, options: argparse.Namespace, notes: list[str]) -> An
         ):
             columns = body.joint.subspace(body.joint.neutral())
             turning = [any(abs(float(x)) > 0.0 for x in column.to_list()[:3]) for column in columns]
-            kp[body.v_slice] = np.where(turning, weight * max(reach, 0.1) / SAG, weight / (0.1 * SAG))
+            kp[body.v_slice] = np.where(
+                turning, weight * max(reach, 0.1) / SERVO_SAG, weight / (0.1 * SERVO_SAG)
+            )
     notes.append(f"motors hold the start, kp up to {kp.max(initial=0.0):.3g}, kd a tenth of it")
     return da.control.Servo(kp=kp, kd=0.1 * kp)

@@ -21,9 +21,9 @@ from dalembert.simulation import SimulationWarning
 __all__ = ["run"]
 
 ENDINGS: Final = (".npz", ".parquet", ".html", ".htm")
-FRAME: Final = 0.01
+DEFAULT_FRAME_TIME: Final = 0.01
 """Time between frames [s] unless `--every` says otherwise."""
-BAR: Final = 30
+PROGRESS_BAR_WIDTH: Final = 30
 
 
 def run(options: argparse.Namespace) -> int:
@@ -90,7 +90,7 @@ def _simulate(
     if dt > options.duration:
         raise ArgumentError(f"--dt {dt:g} s is longer than --duration {options.duration:g} s")
     whole = round(options.duration / dt)
-    every = options.every or min(whole, max(1, round(FRAME / dt)))
+    every = options.every or min(whole, max(1, round(DEFAULT_FRAME_TIME / dt)))
     if every > whole:
         raise ArgumentError(
             f"--every {every} steps of {dt:g} s are longer than --duration {options.duration:g} s"
@@ -143,10 +143,11 @@ class _Bar:
         if now - self._shown < 0.1 and done < steps:
             return
         self._shown = now
-        full = BAR * done // steps
+        full = PROGRESS_BAR_WIDTH * done // steps
         factor = done * self._dt / max(now - self._start, 1e-9)
         print(
-            f"\r[{'#' * full}{'.' * (BAR - full)}] {done * self._dt:.2f} of {steps * self._dt:.2f} s, "
+            f"\r[{'#' * full}{'.' * (PROGRESS_BAR_WIDTH - full)}] "
+            f"{done * self._dt:.2f} of {steps * self._dt:.2f} s, "
             f"{factor:.3g} times real time ",
             end="",
             file=sys.stderr,

@@ -86,10 +86,10 @@ def compile(
     if _is_public(function, name):
         _require_arrays_alone(function, name)
         recipe = library_recipe(model, name, parameters=values)
-        fixed = recipe.recorded() if model.has_functions else recipe
+        fixed = recipe.record() if model.has_functions else recipe
         return _ready(CompiledFunction(fixed, dtype=dtype, device=device))
     arguments = _arguments(function, model, inputs or {})
-    recipe = Recipe(name, function, model, arguments, values).recorded()
+    recipe = Recipe(name, function, model, arguments, values).record()
     return _ready(CompiledFunction(recipe, dtype=dtype, device=device))
 
 
@@ -118,7 +118,7 @@ def jvp(function: CompiledFunction, *arguments: str) -> CompiledFunction:
     >>> print(change([np.pi / 3], [0.1]).round(4))  # m g l cos(q) dq
     [2.943]
     """
-    return _compiled(function, "jvp").jvp(*arguments)
+    return _require_compiled(function, "jvp").jvp(*arguments)
 
 
 def vjp(function: CompiledFunction, *arguments: str) -> CompiledFunction:
@@ -139,10 +139,10 @@ def vjp(function: CompiledFunction, *arguments: str) -> CompiledFunction:
     >>> print(np.allclose(gradient(q, 1.0), da.gravity_forces(model, q)))
     True
     """
-    return _compiled(function, "vjp").vjp(*arguments)
+    return _require_compiled(function, "vjp").vjp(*arguments)
 
 
-def _compiled(function: object, name: str) -> CompiledFunction:
+def _require_compiled(function: object, name: str) -> CompiledFunction:
     if not isinstance(function, CompiledFunction):
         raise DtypeError(
             f"da.{name} takes a compiled function, got {type(function).__name__}; "

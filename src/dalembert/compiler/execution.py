@@ -146,7 +146,7 @@ class CompiledFunction:
         parameter is an argument too: `f.jacobian("upper.mass")`. Of a tree that is compiled as loops, columns
         that share no row are computed together, each group in linear time.
         """
-        return self._derived("jacobian", arguments)
+        return self._derivative("jacobian", arguments)
 
     def jvp(self, *arguments: str) -> CompiledFunction:
         """The change of the results along a change of arguments, J dx, as another compiled function.
@@ -154,7 +154,7 @@ class CompiledFunction:
         It takes one more array for each argument x, after the function's own: `d<x>`, of the shape of x, of
         nv numbers for a configuration.
         """
-        return self._derived("jvp", arguments)
+        return self._derivative("jvp", arguments)
 
     def vjp(self, *arguments: str) -> CompiledFunction:
         """The gradient of the sum of the results weighted with `cotangent`, J^T w, by reverse accumulation.
@@ -163,7 +163,7 @@ class CompiledFunction:
         where there are several), and gives the gradient by each argument: of its shape, nv numbers for a
         configuration.
         """
-        return self._derived("vjp", arguments)
+        return self._derivative("vjp", arguments)
 
     def hessian_vector(self, *arguments: str) -> CompiledFunction:
         """The change of the gradient along a change of arguments, H dx, forward over reverse.
@@ -173,9 +173,9 @@ class CompiledFunction:
         derivative of the gradient, nv numbers, along integrate(q, t dq): its quadratic form dq H dq is the
         second derivative of f along that curve; H alone is symmetric up to the brackets of the directions.
         """
-        return self._derived("hessian_vector", arguments)
+        return self._derivative("hessian_vector", arguments)
 
-    def _derived(self, kind: str, arguments: tuple[str, ...]) -> CompiledFunction:
+    def _derivative(self, kind: str, arguments: tuple[str, ...]) -> CompiledFunction:
         for item in arguments:
             if not isinstance(item, str):
                 raise DtypeError(
@@ -206,7 +206,9 @@ class CompiledFunction:
                 ),
                 dtype=self.dtype,
                 device=self.device,
-                sibling=None if sibling is None else lambda other: sibling(other)._derived(kind, arguments),
+                sibling=None
+                if sibling is None
+                else lambda other: sibling(other)._derivative(kind, arguments),
             )
             if recipe.looped and kind == "jacobian":
                 product = self.jvp(*arguments)

@@ -32,7 +32,7 @@ STATE_GROWTH: Final = {"jacobian": 1, "jvp": 2, "vjp": 4, "hessian_vector": 8}
 CACHE_BYTES: Final = 12 << 20
 """Larger states of a tree in loops would go through main memory, which costs more than narrow vectors."""
 
-PATIENCE: Final = 1.0
+ANNOUNCE_AFTER_SECONDS: Final = 1.0
 """Seconds after which a compilation is announced."""
 
 
@@ -104,7 +104,10 @@ class Kernels:
         """The kernel for one sample ("scalar") or for batches ("lanes")."""
         kernel = self._kernels.get(width)
         if kernel is None:
-            with self._lock, _announced(f"compiling {self.title} for {self.recipe.model!r} ({width})"):
+            with (
+                self._lock,
+                _announce_slow_compilation(f"compiling {self.title} for {self.recipe.model!r} ({width})"),
+            ):
                 kernel = self._kernels.get(width) or self._load(width) or self._compile(width)
                 self._kernels[width] = kernel
         return kernel
@@ -120,7 +123,10 @@ class Kernels:
             from dalembert.compiler.gpu.modules import compile_gpu, load_gpu  # nothing else needs a GPU
 
             recipe, name = self.recipe, self.title
-            with self._lock, _announced(f"compiling {name} for {recipe.model!r} ({device.name})"):
+            with (
+                self._lock,
+                _announce_slow_compilation(f"compiling {name} for {recipe.model!r} ({device.name})"),
+            ):
                 if recipe.disk_key is not None:
                     kernel = load_gpu(
                         recipe.disk_key, device, dtype=self.dtype, name=name, rollout=self.rollout
@@ -185,7 +191,7 @@ class Kernels:
 
 
 @contextlib.contextmanager
-def _announced(what: str) -> Iterator[None]:
+def _announce_slow_compilation(what: str) -> Iterator[None]:
     """Say what takes so long, once it does."""
     start, said = time.monotonic(), False
     # A lock of no owner, which a forked child can release too, and a thread that needs nothing of this one:
@@ -195,7 +201,7 @@ def _announced(what: str) -> Iterator[None]:
 
     def say() -> None:
         nonlocal said
-        if not done.acquire(timeout=PATIENCE):
+        if not done.acquire(timeout=ANNOUNCE_AFTER_SECONDS):
             said = True
             sys.stderr.write(f"dalembert: {what} …\n")
 

@@ -91,7 +91,7 @@ class Recipe:
     tangents: Trace | None = None
     state: str | None = None
 
-    def recorded(self) -> Recipe:
+    def record(self) -> Recipe:
         """Return the recipe of what the function computes now, whatever changes later."""
         if self.looped:
             return dataclasses.replace(self, state=self.model.state_of_functions)
@@ -219,19 +219,19 @@ def _lower_unrolled(recipe: Recipe, dtype: str) -> Lowered:
     outputs = tuple(output for output in whole.outputs if output.name != MEASURE)
     measures = [output.values[0] for output in whole.outputs if output.name == MEASURE]
     traced = dataclasses.replace(whole, outputs=outputs)
-    check = _refused(traced.graph, recipe, dtype, measures)
+    check = _rejection_condition(traced.graph, recipe, dtype, measures)
     if traced.graph.loops and recipe.derivatives:
-        lowered = _assembled(traced, recipe.without_derivatives(), check)
+        lowered = _assemble_program(traced, recipe.without_derivatives(), check)
         sizes = {item.name: item.size for item in (*recipe.arguments, *recipe.parameters)}
         charts = StraightCharts(traced.graph, recipe.charts(), sizes)
         results = [ArrayInput(output.name, output.shape) for output in traced.outputs]
-        return _derived(recipe, lowered.program, results, charts, traced.rebuild)
+        return _differentiate_program(recipe, lowered.program, results, charts, traced.rebuild)
     for derivative in recipe.derivatives:
         traced = derivative_trace(traced, derivative, recipe.charts())
-    return _assembled(traced, recipe, check)
+    return _assemble_program(traced, recipe, check)
 
 
-def _assembled(traced: Trace, recipe: Recipe, check: Expression | None) -> Lowered:
+def _assemble_program(traced: Trace, recipe: Recipe, check: Expression | None) -> Lowered:
     """Results get names of their own, since a function may well return its argument."""
     outputs = traced.outputs
     stores = [
@@ -258,7 +258,7 @@ def _lower_looped(recipe: Recipe, dtype: str) -> Lowered:
         tree = TableTree(frames, graph, needed)
         arrays = [InputTable(graph, item.name, width=math.prod(item.shape[1:])) for item in recipe.arguments]
         result = recipe.function(tree, *arrays)
-        needed = tree.needed()
+        needed = tree.leaves_read()
     if not isinstance(result, TableVector):
         raise TracingError(f"{recipe.name} cannot be compiled as loops: it returns {type(result).__name__}")
     if graph.loops:
@@ -272,9 +272,9 @@ def _lower_looped(recipe: Recipe, dtype: str) -> Lowered:
         states=tuple(tree.states),
         statements=tuple(tree.statements),
         tables=tree.tables | graph.tables,
-        check=_refused(graph, recipe, dtype),
+        check=_rejection_condition(graph, recipe, dtype),
     )
-    return _derived(
+    return _differentiate_program(
         recipe, program, [ArrayInput("output", (result.size,))], _TableCharts(tree, recipe), _only
     )
 
@@ -283,7 +283,7 @@ def _only(results: Sequence[Any]) -> Any:
     return results[0]
 
 
-def _derived(
+def _differentiate_program(
     recipe: Recipe, program: Program, results: Sequence[ArrayInput], charts: ChartStatements, rebuild: Rebuild
 ) -> Lowered:
     """A program with loops and the derivatives that are wanted of it."""
@@ -361,7 +361,9 @@ def _trace_digest(function: Callable[..., Any], shapes: Sequence[tuple[int, ...]
 enrol_tracer(_trace_digest)
 
 
-def _refused(graph: Graph, recipe: Recipe, dtype: str, measures: Sequence[Scalar] = ()) -> Expression | None:
+def _rejection_condition(
+    graph: Graph, recipe: Recipe, dtype: str, measures: Sequence[Scalar] = ()
+) -> Expression | None:
     """Return the condition that a quaternion of a configuration is off unit norm or not a number, or that a
     measure exceeds its tolerance; None where there is nothing to check."""
     tolerance = 2.0 * QUATERNION_TOLERANCE[dtype]  # |p|^2 is twice as far from one as |p|

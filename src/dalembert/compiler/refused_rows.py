@@ -43,9 +43,9 @@ def refusal_of(recipe: Recipe, rows: Rows, row: int, dtype: str, *, step: int | 
             )
     one = [matrix[min(row, len(matrix) - 1)].astype(np.float64).tolist() for matrix in rows.matrices]
     for refusal in recipe.refusals:
-        measure = float(_measured(recipe, refusal.measure, one))
+        measure = float(_evaluate_measure(recipe, refusal.measure, one))
         if measure > refusal.tolerance[dtype]:
-            blamed = "" if refusal.place is None else _measured(recipe, refusal.place, one)
+            blamed = "" if refusal.place is None else _evaluate_measure(recipe, refusal.place, one)
             said = refusal.message.format(measure=measure, place=blamed)
             return StateError(f"{recipe.name}{where}: {said}")
     return StateError(f"{recipe.name}{where or ', this sample'}: refused")
@@ -72,7 +72,7 @@ def refused_rows(recipe: Recipe, rows: Rows, first: int, dtype: str) -> Array:
     columns = [list(matrix.T) for matrix in rows.matrices]
     for refusal in recipe.refusals:
         with np.errstate(all="ignore"):
-            bad |= _measured(recipe, refusal.measure, columns) > refusal.tolerance[dtype]
+            bad |= _evaluate_measure(recipe, refusal.measure, columns) > refusal.tolerance[dtype]
     return bad
 
 
@@ -84,10 +84,10 @@ def off_unit_rows(recipe: Recipe, rows: Rows, dtype: str) -> Array:
     return bad
 
 
-def _measured(recipe: Recipe, measure: Callable[..., Any], rows: Sequence[Sequence[Any]]) -> Any:
+def _evaluate_measure(recipe: Recipe, measure: Callable[..., Any], rows: Sequence[Sequence[Any]]) -> Any:
     """A measure of one sample, or of all of them where the elements are arrays."""
     signature = (*recipe.signature, *recipe.parameters)
-    arrays = [_nested(flat, item.shape) for flat, item in zip(rows, signature, strict=True)]
+    arrays = [_nest(flat, item.shape) for flat, item in zip(rows, signature, strict=True)]
     own, parameters = len(recipe.arguments), len(recipe.parameters)
     return recipe.on_model(measure, arrays[:own] + arrays[len(arrays) - parameters :])
 
@@ -104,12 +104,12 @@ def _joint_at(recipe: Recipe, place: slice) -> str:
     return next(body.joint_name for body in bodies if body.q_slice.start <= place.start < body.q_slice.stop)
 
 
-def _nested(flat: Sequence[Any], shape: tuple[int, ...]) -> Any:
+def _nest(flat: Sequence[Any], shape: tuple[int, ...]) -> Any:
     """The elements of an array, row-major, as nested lists."""
     if not shape:
         return flat[0]
     size = len(flat) // max(shape[0], 1)
-    return [_nested(flat[k * size : (k + 1) * size], shape[1:]) for k in range(shape[0])]
+    return [_nest(flat[k * size : (k + 1) * size], shape[1:]) for k in range(shape[0])]
 
 
 def _off_unit(norm: Any, dtype: str) -> Any:

@@ -251,7 +251,7 @@ class RolloutRun:
         return self._reached.state
 
     @property
-    def refused(self) -> npt.NDArray[np.int64]:
+    def refused_at(self) -> npt.NDArray[np.int64]:
         """For each sample the first step whose arguments were refused, or -1."""
         return self._reached.refused
 
@@ -301,7 +301,7 @@ class RolloutRun:
 
     def require_accepted(self) -> None:
         """Raise if a sample has been refused: the one of the earliest step."""
-        refused = self.refused.ravel()
+        refused = self.refused_at.ravel()
         if not np.any(refused >= 0):
             return
         step = int(refused[refused >= 0].min())
@@ -309,9 +309,9 @@ class RolloutRun:
 
     def flag(self) -> None:
         """Make the results of refused samples NaN, from the refused step on."""
-        for place in map(tuple, np.argwhere(self.refused >= 0)):
+        for place in map(tuple, np.argwhere(self.refused_at >= 0)):
             for array in self.outputs:
-                array[place][self.refused[place] // self.every :] = np.nan
+                array[place][self.refused_at[place] // self.every :] = np.nan
             for array in self.state.values():
                 array[place] = np.nan
 

@@ -89,13 +89,13 @@ class TableTree(Tree):
         carry = self._state("carry", width * self._slots["carry"])
         own_row, parent_row = CARRY
 
-        def received(kept: list[Any]) -> Any:
+        def receive(kept: list[Any]) -> Any:
             return rebuild(
                 base,
                 [self._either(leaf, Address(carry, parent_row, width, j)) for j, leaf in enumerate(kept)],
             )
 
-        kept, sent, owns = self._settle(step, leaves(base), received)
+        kept, sent, owns = self._settle(step, leaves(base), receive)
         start = [Store(carry, j, self._node(leaf)) for j, leaf in enumerate(leaves(base)) if kept[j] is None]
         self.statements.append(Straight(tuple(start)))
         passed = [
@@ -113,12 +113,12 @@ class TableTree(Tree):
         sums = self._state("gathered", width * self._slots["sum"])
         own_row, parent_row = SUM
 
-        def received(kept: list[Any]) -> Any:
+        def receive(kept: list[Any]) -> Any:
             return rebuild(
                 zero, [self._either(leaf, Address(sums, own_row, width, j)) for j, leaf in enumerate(kept)]
             )
 
-        kept, sent, owns = self._settle(step, leaves(zero), received)
+        kept, sent, owns = self._settle(step, leaves(zero), receive)
         entries = [j for j, leaf in enumerate(kept) if leaf is None]
         # A body has read its sum: the slot is cleared for its next user, which may be the parent at once.
         cleared = tuple(IndexedStore(Address(sums, own_row, width, j), self._node(0.0)) for j in entries)
@@ -139,7 +139,9 @@ class TableTree(Tree):
     def collect(self, per_body: PerBody[Sequence[Scalar]] | Sequence[Sequence[Scalar]]) -> Any:
         array = f"collected {len(self.outputs)}"
         self.outputs.append(ArraySpec(array, self.nv))
-        cases = tuple(self._collected(array, body, leaves(per_body[body.index])) for body in self._handles)
+        cases = tuple(
+            self._joint_force_stores(array, body, leaves(per_body[body.index])) for body in self._handles
+        )
         self._append(cases, reverse=False)
         return TableVector(array, self.nv)
 
@@ -156,7 +158,7 @@ class TableTree(Tree):
         )
         return Loop(len(self._tree.bodies), False, KINDS if len(cases) > 1 else None, cases)
 
-    def _collected(self, array: str, body: Body, values: list[Any]) -> tuple[IndexedStore, ...]:
+    def _joint_force_stores(self, array: str, body: Body, values: list[Any]) -> tuple[IndexedStore, ...]:
         """A joint's forces at its own places; those of one that follows others at theirs, G^T tau."""
         if body.dependence is None:
             coupled = any(other.dependence is not None for other in self._handles)
@@ -169,7 +171,7 @@ class TableTree(Tree):
             for _, place, ratio in body.dependence.terms
         )
 
-    def needed(self) -> frozenset[tuple[str, int, int]]:
+    def leaves_read(self) -> frozenset[tuple[str, int, int]]:
         """Of the owns that are stored: (state, kind, leaf) of those that some later pass reads."""
         own_states = {state.name for state in self.states if state.name.startswith(OWN)}
         stored = [
@@ -200,12 +202,12 @@ class TableTree(Tree):
         self,
         step: Callable[[Body, Any], tuple[Any, Any]],
         start: list[Any],
-        received: Callable[[list[Any]], Any],
+        receive: Callable[[list[Any]], Any],
     ) -> tuple[list[Any], list[list[Any]], list[Any]]:
         """Trace every kind; an entry of the carry stays a literal while all kinds pass it on."""
         kept = [literal(leaf) for leaf in start]
         while True:
-            results = [step(body, received(kept)) for body in self._handles]
+            results = [step(body, receive(kept)) for body in self._handles]
             sent = [leaves(carry) for carry, _ in results]
             settled = [
                 number

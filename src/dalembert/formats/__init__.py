@@ -25,7 +25,7 @@ from dalembert.errors import (
 )
 from dalembert.formats.document import MAX_FILE_BYTES
 from dalembert.formats.failures import reported_as_file_errors
-from dalembert.formats.mesh_roots import confined, named_from
+from dalembert.formats.mesh_roots import named_from, resolve_meshes
 from dalembert.formats.report import CHANGES_DYNAMICS
 from dalembert.formats.resources import Resources, read_regular_file
 from dalembert.host.atomic_files import write_file
@@ -122,7 +122,7 @@ def _load_json(
         raise ArgumentError(
             f"{file}: root and inertia are options for URDF and MJCF; a .json model is complete"
         )
-    return confined(Model.from_json(_content(file)), Resources(file.parent, roots, trusted=trusted))
+    return resolve_meshes(Model.from_json(_content(file)), Resources(file.parent, roots, trusted=trusted))
 
 
 def _load_urdf(file: Path, **options: Any) -> Model:

@@ -31,7 +31,7 @@ def read_asf_amc(asf: Path, amc: Path, *, frame_time: float | None = None) -> Re
     text = read_plain_text(amc)
     body = _skip_header(text, skeleton)
     rows = _frames(text, body[0], skeleton)
-    values = _ordered(np.array(rows, float), skeleton)
+    values = _reorder_columns(np.array(rows, float), skeleton)
     _root_positions_in_its_frame(skeleton, values)
     turns = np.array([channel[0] == "r" for bone in skeleton.bones for channel in bone.channels], bool)
     if body[1]:
@@ -122,7 +122,7 @@ def _row(
     return [value for name in widths for value in frame[name]]
 
 
-def _ordered(rows: Array, skeleton: AsfSkeleton) -> Array:
+def _reorder_columns(rows: Array, skeleton: AsfSkeleton) -> Array:
     """The columns in the order of the bones and of their channels."""
     column = {
         (name, channel): k

@@ -27,7 +27,7 @@ from dalembert.formats.skeleton import CHANNELS, MAX_BONES, Array, Bone, Tip, ax
 __all__ = ["AsfSkeleton", "read_asf"]
 
 ROOT: Final = "root"
-INCH: Final = 0.0254
+METRES_PER_INCH: Final = 0.0254
 
 _SECTIONS: Final = ("version", "name", "units", "documentation", "root", "bonedata", "hierarchy", "skin")
 _EXCERPT: Final = 40
@@ -82,7 +82,7 @@ def read_asf(path: Path) -> AsfSkeleton:
         lost = next(name for name in drafts if name not in {bone.name for bone in bones})
         raise text.error(drafts[lost].line, f'bone "{lost}" hangs in a cycle of :hierarchy, not on the root')
     orders = {name: draft.dof for name, draft in drafts.items() if draft.dof}
-    return AsfSkeleton(bones, orders, INCH / units["length"], bool(units["angle"]), report)
+    return AsfSkeleton(bones, orders, METRES_PER_INCH / units["length"], bool(units["angle"]), report)
 
 
 Lines = list[tuple[int, list[str]]]

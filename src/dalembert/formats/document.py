@@ -50,7 +50,9 @@ def read_document(source: Path | bytes, *, name: str) -> Element:
     try:
         reader.read(content)
     except expat.ExpatError as error:
-        raise FileError(f"{name} line {error.lineno} column {error.offset + 1}: {_why(error)}") from None
+        raise FileError(
+            f"{name} line {error.lineno} column {error.offset + 1}: {_describe_parse_error(error)}"
+        ) from None
     except (LookupError, ValueError) as error:  # an encoding that Python does not have
         if isinstance(error, FileError):
             raise
@@ -75,19 +77,19 @@ def _refuse_what_is_no_xml(content: bytes, name: str) -> None:
     if declaration > 0 and b"<" not in start[:declaration]:
         line = start[:declaration].count(b"\n") + 1
         before = start[:declaration].strip()
-        what = f"text {_shown(before)}" if before else "white space"
+        what = f"text {_excerpt(before)}" if before else "white space"
         raise FileError(
             f"{name} line {line}: there is {what} before the XML declaration; delete all before '<?xml'"
         )
     if not start.lstrip().startswith(b"<"):
-        raise FileError(f"{name} line 1: not XML: it begins with {_shown(start)}, not with '<'")
+        raise FileError(f"{name} line 1: not XML: it begins with {_excerpt(start)}, not with '<'")
 
 
-def _shown(content: bytes) -> str:
+def _excerpt(content: bytes) -> str:
     return repr(content[:_EXCERPT].decode("utf-8", "replace"))
 
 
-def _why(error: expat.ExpatError) -> str:
+def _describe_parse_error(error: expat.ExpatError) -> str:
     """What expat found, with the likely cause."""
     reason = expat.errors.messages.get(error.code, "not well-formed")
     hints = {

@@ -21,8 +21,11 @@ def with_hulls(model: Model) -> Model:
     """
     return rebuilt(
         model,
-        bodies=[dataclasses.replace(body, shapes=tuple(_collided(body.shapes))) for body in model.bodies],
-        world_shapes=tuple(_collided(model.world_shapes)),
+        bodies=[
+            dataclasses.replace(body, shapes=tuple(_replace_meshes_by_hulls(body.shapes)))
+            for body in model.bodies
+        ],
+        world_shapes=tuple(_replace_meshes_by_hulls(model.world_shapes)),
     )
 
 
@@ -36,7 +39,7 @@ def hull_of(shape: Mesh) -> ConvexMesh:
         raise ModelError(f"{shape.path}: {error}") from error
 
 
-def _collided(shapes: Iterable[Shape]) -> Iterator[Shape]:
+def _replace_meshes_by_hulls(shapes: Iterable[Shape]) -> Iterator[Shape]:
     for shape in shapes:
         if not isinstance(shape, Mesh) or not shape.collision:
             yield shape

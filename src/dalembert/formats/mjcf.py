@@ -112,7 +112,7 @@ def read_mjcf(
     m = _compile(mujoco, source, report)
     compiled = Compiled(mujoco, m, source, report)
     try:
-        return _copied(compiled, root, inertia)
+        return _convert(compiled, root, inertia)
     except (FileError, InertiaError):
         raise
     except DalembertError as error:
@@ -148,7 +148,7 @@ def _compile(mujoco: Any, source: Source, report: Report) -> Any:
         mujoco.set_mju_user_warning(others)
 
 
-def _copied(compiled: Compiled, root: str | None, inertia: str) -> MjcfFile:
+def _convert(compiled: Compiled, root: str | None, inertia: str) -> MjcfFile:
     m, report = compiled.m, compiled.report
     if m.nbody == 1 and not m.ngeom:
         raise FileError(
@@ -176,11 +176,11 @@ def _copied(compiled: Compiled, root: str | None, inertia: str) -> MjcfFile:
         builder.warn(line)
     model = builder.build(inertia="strict" if inertia == "strict" else "as_given")
     if held:
-        model = _locked(model, held)
+        model = _lock_joints(model, held)
     return MjcfFile(model, actuators, keyframes_of(compiled, model), start_of(compiled, model))
 
 
-def _locked(model: Model, held: dict[str, float]) -> Model:
+def _lock_joints(model: Model, held: dict[str, float]) -> Model:
     """The model with joints that an equality holds at a constant."""
     q = model.neutral()
     for joint, position in held.items():
@@ -217,7 +217,7 @@ def _gravity(compiled: Compiled, plan: Plan) -> tuple[float, ...]:
     weaker gravity; different shares cannot be had with one gravity for all.
     """
     m = compiled.m
-    if compiled.disabled("GRAVITY") or not any(m.opt.gravity):
+    if compiled.is_disabled("GRAVITY") or not any(m.opt.gravity):
         return 0.0, 0.0, 0.0
     moving = [b for b in range(1, m.nbody) if plan.homes[b].body != "world" and m.body_mass[b] > 0.0]
     shares = {float(m.body_gravcomp[b]) for b in moving}

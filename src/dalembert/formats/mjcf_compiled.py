@@ -12,7 +12,7 @@ from dalembert.model.shapes import Shape
 from dalembert.spatial import Mat3, Transform, Vec3
 from dalembert.spatial.rotations import quaternion_normalized, rotation_of_quaternion
 
-__all__ = ["BALL", "FREE", "HINGE", "SLIDE", "Compiled", "Home", "Place", "pose", "shift", "unused"]
+__all__ = ["BALL", "FREE", "HINGE", "SLIDE", "Compiled", "Home", "Place", "pose", "shift", "unique_name"]
 
 FREE, BALL, SLIDE, HINGE = range(4)
 
@@ -63,7 +63,7 @@ class Compiled:
         found = self.mujoco.mj_id2name(self.m, getattr(self.mujoco.mjtObj, f"mjOBJ_{kind}"), int(index))
         return found or f"{kind.lower()}_{int(index)}"
 
-    def disabled(self, flag: str) -> bool:
+    def is_disabled(self, flag: str) -> bool:
         """Whether an option flag of the file switches a part of the physics off."""
         return bool(self.m.opt.disableflags & int(getattr(self.mujoco.mjtDisableBit, f"mjDSBL_{flag}")))
 
@@ -74,10 +74,10 @@ class Compiled:
         obj = getattr(self.mujoco.mjtObj, f"mjOBJ_{kind}")
         given = [self.mujoco.mj_id2name(self.m, obj, i) or "" for i in range(n)]
         used = {name for name in given if name}
-        return [name or unused(f"{stem}_{i}", used) for i, name in enumerate(given)]
+        return [name or unique_name(f"{stem}_{i}", used) for i, name in enumerate(given)]
 
 
-def unused(name: str, used: set[str]) -> str:
+def unique_name(name: str, used: set[str]) -> str:
     """The name, with a number if it is taken; it is used from now on."""
     free = next(
         item for item in (name, *(f"{name}_{n}" for n in range(2, len(used) + 3))) if item not in used

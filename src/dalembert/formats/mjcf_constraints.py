@@ -25,7 +25,7 @@ CONNECT, WELD, JOINT, TENDON = range(4)
 
 TAGS = {CONNECT: "connect", WELD: "weld", JOINT: "joint", TENDON: "tendon"}
 
-NEGLIGIBLE = 1e-12
+MAX_ZERO_COEFFICIENT = 1e-12
 """Higher coefficients of a polynomial that are below this are zero."""
 
 
@@ -33,7 +33,7 @@ def add_equalities(builder: ModelBuilder, compiled: Compiled, homes: list[Home])
     """Add loops and couplings; returns the positions of joints that an equality holds still."""
     m = compiled.m
     held: dict[str, float] = {}
-    if m.neq and (compiled.disabled("EQUALITY") or compiled.disabled("CONSTRAINT")):
+    if m.neq and (compiled.is_disabled("EQUALITY") or compiled.is_disabled("CONSTRAINT")):
         compiled.report.note(f"ignored: {m.neq} equality constraints, which the file disables")
         return held
     names: set[str] = set(compiled.joints)
@@ -92,7 +92,7 @@ def _add_coupling(
     m = compiled.m
     tag = TAGS[int(m.eq_type[e])]
     a = [float(x) for x in m.eq_data[e][:5]]
-    if any(abs(x) > NEGLIGIBLE for x in a[2:]) and m.eq_obj2id[e] >= 0:
+    if any(abs(x) > MAX_ZERO_COEFFICIENT for x in a[2:]) and m.eq_obj2id[e] >= 0:
         raise compiled.error(
             tag, name, f'equality "{name}" couples by a polynomial {a}; only a0 + a1 x is supported'
         )
@@ -153,7 +153,7 @@ def check_tendons(compiled: Compiled) -> None:
                     name,
                     f'tendon "{name}" has {what}; tendons with forces are not supported',
                 )
-        if m.tendon_limited[t] and not compiled.disabled("LIMIT"):
+        if m.tendon_limited[t] and not compiled.is_disabled("LIMIT"):
             low, high = (float(x) for x in m.tendon_range[t])
             compiled.report.note(f'ignored: the limits of tendon "{name}", {low:g} to {high:g} m')
         kind = "fixed" if fixed_tendon(compiled, t) is not None else "spatial"
@@ -165,12 +165,12 @@ def _forces(compiled: Compiled, t: int) -> list[tuple[str, Any]]:
     return [
         (
             "stiffness",
-            not compiled.disabled("SPRING") and (m.tendon_stiffness[t] or any(m.tendon_stiffnesspoly[t])),
+            not compiled.is_disabled("SPRING") and (m.tendon_stiffness[t] or any(m.tendon_stiffnesspoly[t])),
         ),
         (
             "damping",
-            not compiled.disabled("DAMPER") and (m.tendon_damping[t] or any(m.tendon_dampingpoly[t])),
+            not compiled.is_disabled("DAMPER") and (m.tendon_damping[t] or any(m.tendon_dampingpoly[t])),
         ),
         ("armature", m.tendon_armature[t]),
-        ("dry friction", not compiled.disabled("FRICTIONLOSS") and m.tendon_frictionloss[t]),
+        ("dry friction", not compiled.is_disabled("FRICTIONLOSS") and m.tendon_frictionloss[t]),
     ]

@@ -7,7 +7,7 @@ of joints has become a chain of bodies, its ends are no longer parent and child,
 from __future__ import annotations
 
 from dalembert.formats.mjcf_compiled import Compiled
-from dalembert.formats.mjcf_geometry import contact_is_off, yields
+from dalembert.formats.mjcf_geometry import contact_is_off, has_default_friction
 from dalembert.formats.mjcf_tree import Plan
 from dalembert.model import ModelBuilder
 
@@ -20,14 +20,14 @@ def add_contact(builder: ModelBuilder, compiled: Compiled, plan: Plan) -> None:
     for name, parent, _, links in plan.chains:
         if parent != "world" and len(links) > 1:
             builder.exclude_contact(parent, name)
-    if compiled.disabled("FILTERPARENT") and m.nbody > 2:
+    if compiled.is_disabled("FILTERPARENT") and m.nbody > 2:
         report.note("ignored: the flag filterparent; a body never touches its parent here")
     for signature in m.exclude_signature:
         _exclude(builder, compiled, plan, int(signature) >> 16, int(signature) & 0xFFFF)
     _add_pairs(builder, compiled)
     if contact_is_off(compiled):
         report.note("the file switches contact off: no shape collides")
-    if any(m.geom_priority[g] and not yields(m, g) for g in range(m.ngeom)):
+    if any(m.geom_priority[g] and not has_default_friction(m, g) for g in range(m.ngeom)):
         report.note("ignored: priorities of geoms; the larger friction of two shapes holds")
     if any(m.geom_contype) or m.npair:
         report.note("ignored: parameters of contact other than friction")

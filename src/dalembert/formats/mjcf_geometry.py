@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dalembert.errors import ModelError
-from dalembert.formats.mjcf_compiled import Compiled, Home, pose, unused
+from dalembert.formats.mjcf_compiled import Compiled, Home, pose, unique_name
 from dalembert.model import ModelBuilder
 from dalembert.model.shapes import (
     Box,
@@ -22,14 +22,14 @@ from dalembert.model.shapes import (
 from dalembert.model.shapes.shape import ALL_GROUPS, USUAL_FRICTION
 from dalembert.spatial import Transform
 
-__all__ = ["YIELDING", "add_sites", "contact_is_off", "shapes_of", "yields"]
+__all__ = ["DEFAULT_FRICTION_PRIORITY", "add_sites", "contact_is_off", "shapes_of", "has_default_friction"]
 
 PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH, SDF = range(9)
 
 HIDDEN_GROUP: Final = 3
 """Geoms of this group and later ones are not drawn by MuJoCo's viewer unless asked for."""
 
-YIELDING: Final = -1
+DEFAULT_FRICTION_PRIORITY: Final = -1
 """The priority with which a shape without friction of its own is written."""
 
 DEFAULT_RGBA: Final = (0.5, 0.5, 0.5, 1.0)
@@ -54,7 +54,7 @@ def add_sites(builder: ModelBuilder, compiled: Compiled, homes: list[Home], take
     for s in range(m.nsite):
         home = homes[m.site_bodyid[s]]
         name = compiled.name("SITE", s)
-        own = unused(name, taken)
+        own = unique_name(name, taken)
         if own != name:
             compiled.report.note(f'site "{name}" is called "{own}": the name is taken')
         builder.add_frame(own, home.body, home.at @ pose(m.site_pos[s], m.site_quat[s]))
@@ -98,18 +98,18 @@ def _shape(compiled: Compiled, g: int, placement: Transform, *, paired: bool) ->
 
 def contact_is_off(compiled: Compiled) -> bool:
     """Whether the options of the file switch contact off."""
-    return compiled.disabled("CONTACT") or compiled.disabled("CONSTRAINT")
+    return compiled.is_disabled("CONTACT") or compiled.is_disabled("CONSTRAINT")
 
 
-def yields(m: Any, g: int) -> bool:
+def has_default_friction(m: Any, g: int) -> bool:
     """Whether a geom has no friction of its own: usual numbers that those of any other geom override."""
     usual = [float(x) for x in m.geom_friction[g]] == list(USUAL_FRICTION)
-    return usual and int(m.geom_priority[g]) == YIELDING
+    return usual and int(m.geom_priority[g]) == DEFAULT_FRICTION_PRIORITY
 
 
 def _friction(m: Any, g: int) -> tuple[float, ...] | None:
     """Geoms with condim 1 have zero of their own: what they touch decides."""
-    if yields(m, g):
+    if has_default_friction(m, g):
         return None
     return tuple(max(0.0, float(x)) if m.geom_condim[g] > 1 else 0.0 for x in m.geom_friction[g])
 

@@ -9,7 +9,7 @@ from xml.sax.saxutils import quoteattr
 from dalembert.spatial import Mat3
 from dalembert.spatial.rotations import quaternion_of_rotation
 
-__all__ = ["Lines", "number", "numbers", "placed"]
+__all__ = ["Lines", "number", "numbers", "placement_attributes"]
 
 
 def number(value: Any) -> str:
@@ -22,7 +22,7 @@ def numbers(values: Iterable[Any]) -> str:
     return " ".join(number(x) for x in values)
 
 
-def placed(X: Any) -> dict[str, str]:
+def placement_attributes(X: Any) -> dict[str, str]:
     """`pos` and `quat` of a placement."""
     X = X.as_transform()
     found = {}

@@ -58,7 +58,7 @@ def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
     """Open an `.npz` file to read arrays from; what is no archive of arrays is a `FileError`."""
     file = Path(path)
     with open_regular_file(file) as stream, contextlib.ExitStack() as opened:
-        with _reported(file):
+        with _convert_read_errors(file):
             _check_directory(stream, file)
             content = opened.enter_context(zipfile.ZipFile(stream))
             archive = Archive(file, content, os.fstat(stream.fileno()).st_size)
@@ -119,7 +119,7 @@ class Archive:
             zipfile.ZIP_DEFLATED,
         ):
             raise FileError(f'{self.path}: "{name[:60]}" is encrypted or compressed in an unknown way')
-        with _reported(self.path), self._content.open(member) as stream:
+        with _convert_read_errors(self.path), self._content.open(member) as stream:
             shape, by_columns, dtype = _header(stream)
             self._check_type(name, dtype, kinds)
             count = math.prod(shape)
@@ -148,7 +148,7 @@ class Archive:
 
 
 @contextlib.contextmanager
-def _reported(path: Path) -> Iterator[None]:
+def _convert_read_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except FileError:

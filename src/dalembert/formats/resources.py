@@ -86,7 +86,7 @@ class Resources:
             return found
         if outside is not None:
             raise FileError(f"{place} leads to {outside}, {self._limits()}")
-        raise MissingResourceError(f"{place} does not exist; looked below {self._listed()}")
+        raise MissingResourceError(f"{place} does not exist; looked below {self._allowed_folders()}")
 
     def admits(self, path: Path) -> bool:
         """Return whether an absolute path leads to a place that may be read, whatever is there."""
@@ -150,11 +150,11 @@ class Resources:
 
     def _limits(self) -> str:
         return (
-            f"but files are read below {self._listed()} only; name another root (roots=[…]), or trust the "
-            "file (trusted=True)"
+            f"but files are read below {self._allowed_folders()} only; name another root (roots=[…]), or "
+            "trust the file (trusted=True)"
         )
 
-    def _listed(self) -> str:
+    def _allowed_folders(self) -> str:
         return ", ".join(str(root) for root in dict.fromkeys(self._allowed))
 
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from dalembert.errors import UnknownNameError
 from dalembert.formats.report import Report
 
-__all__ = ["CHANNELS", "MAX_BONES", "Bone", "Recording", "Tip", "axis_rotation", "free_name", "turned"]
+__all__ = ["CHANNELS", "MAX_BONES", "Bone", "Recording", "Tip", "axis_rotation", "free_name", "with_z_up"]
 
 Array = npt.NDArray[np.float64]
 
@@ -91,7 +91,7 @@ class Recording:
     report: Report
 
 
-def turned(recording: Recording, up: Literal["y", "z"]) -> Recording:
+def with_z_up(recording: Recording, up: Literal["y", "z"]) -> Recording:
     """The recording in axes with z up.
 
     From y up, axes are renamed in a cycle: x becomes y, y becomes z, z becomes x. That is a rotation, so
@@ -102,10 +102,10 @@ def turned(recording: Recording, up: Literal["y", "z"]) -> Recording:
         raise UnknownNameError.of("up axis", up, ("y", "z"))
     if up == "z":
         return recording
-    return replace(recording, bones=tuple(_renamed(bone) for bone in recording.bones))
+    return replace(recording, bones=tuple(_cycle_axes(bone) for bone in recording.bones))
 
 
-def _renamed(bone: Bone) -> Bone:
+def _cycle_axes(bone: Bone) -> Bone:
     return replace(
         bone,
         offset=np.roll(bone.offset, 1),

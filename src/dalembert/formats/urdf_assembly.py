@@ -13,7 +13,7 @@ from dalembert.errors import InertiaError
 from dalembert.formats.document import Element
 from dalembert.formats.inertia_repair import nearest_physical
 from dalembert.formats.report import Report
-from dalembert.formats.urdf_elements import UrdfJoint, UrdfLink, moved
+from dalembert.formats.urdf_elements import UrdfJoint, UrdfLink, place_shape
 from dalembert.model import Limits, Model, ModelBuilder
 from dalembert.model.joints import Composite, Fixed, Free, Joint, Planar, Prismatic, Revolute
 from dalembert.model.joints.axes import basis_around
@@ -155,14 +155,14 @@ class Assembly:
         """Merge a link into the body that carries it at X."""
         if carrier == WORLD:
             self.on_world.append(link)
-            self.world_shapes.extend(moved(shape, X) for shape in link.shapes)
+            self.world_shapes.extend(place_shape(shape, X) for shape in link.shapes)
             if link.name != WORLD:
                 self.frames.append((link.name, WORLD, X))
             return
         body = self.bodies[carrier]
         if any(link.inertia.leaves()):
             body.inertia = body.inertia + X.inverse_apply(link.inertia)
-        body.shapes.extend(moved(shape, X) for shape in link.shapes)
+        body.shapes.extend(place_shape(shape, X) for shape in link.shapes)
         self.frames.append((self._body_name(link.name), carrier, X))
 
     def _body_name(self, link: str) -> str:

@@ -11,7 +11,14 @@ from typing import Any, Final
 from dalembert.errors import ModelError, UnknownNameError
 from dalembert.formats.document import Element
 from dalembert.formats.report import Report
-from dalembert.formats.urdf_values import UNLIMITED, name_of, number, numbers, placement, required
+from dalembert.formats.urdf_values import (
+    MIN_INFINITE_LIMIT,
+    name_of,
+    number,
+    numbers,
+    placement,
+    required_attribute,
+)
 from dalembert.model import Limits
 from dalembert.model.joints.axes import unit_axis
 from dalembert.model.shapes import Box, Capsule, Cylinder, Mesh, Shape, Sphere
@@ -164,7 +171,7 @@ def _draws_nothing(geometry: Element) -> bool:
 
 
 def _mesh(element: Element, options: dict[str, Any], mesh_path: MeshPath) -> Shape:
-    filename = required(element, "filename")
+    filename = required_attribute(element, "filename")
     if not filename.strip():
         raise element.error("attribute filename is empty; name the mesh file")
     scale = numbers(element, "scale", 3, (1.0, 1.0, 1.0))
@@ -201,7 +208,7 @@ _GEOMETRIES: Final[dict[str, Callable[[Element, dict[str, Any], MeshPath], Shape
 def read_joint(element: Element, report: Report) -> UrdfJoint:
     """A `<joint>`; doubtful values are reported, impossible ones refused."""
     name = name_of(element)
-    kind = required(element, "type")
+    kind = required_attribute(element, "type")
     if kind not in JOINT_TYPES:
         raise element.error(str(UnknownNameError.of(f'type of joint "{name}",', kind, JOINT_TYPES)))
     parent, child = element.only("parent"), element.only("child")
@@ -238,8 +245,8 @@ def _not_negative(element: Element, word: str, default: float = 0.0) -> float:
     return value
 
 
-def _unlimited(bound: float) -> float:
-    return math.copysign(math.inf, bound) if abs(bound) >= UNLIMITED else bound
+def _infinite_if_unlimited(bound: float) -> float:
+    return math.copysign(math.inf, bound) if abs(bound) >= MIN_INFINITE_LIMIT else bound
 
 
 def _axis(joint: Element, kind: str, report: Report) -> Vec3:
@@ -271,7 +278,9 @@ def _limits(joint: Element, kind: str, report: Report) -> Limits:
         if kind != "continuous":
             report.warn(f"{joint.place}: a {kind} joint without <limit>; it moves without bounds")
         return Limits()
-    velocity, effort = (_unlimited(_not_negative(element, w, math.inf)) for w in ("velocity", "effort"))
+    velocity, effort = (
+        _infinite_if_unlimited(_not_negative(element, w, math.inf)) for w in ("velocity", "effort")
+    )
     if kind == "continuous":
         for word in ("lower", "upper"):
             if word in element.attributes:
@@ -283,7 +292,7 @@ def _limits(joint: Element, kind: str, report: Report) -> Limits:
     lower, upper = number(element, "lower", 0.0), number(element, "upper", 0.0)
     if lower > upper:
         raise element.error(f"lower {lower:g} is above upper {upper:g}; exchange them")
-    return Limits(_unlimited(lower), _unlimited(upper), velocity, effort)
+    return Limits(_infinite_if_unlimited(lower), _infinite_if_unlimited(upper), velocity, effort)
 
 
 def _mimic(joint: Element, kind: str, report: Report) -> Mimic | None:
@@ -303,6 +312,6 @@ def _mimic(joint: Element, kind: str, report: Report) -> Mimic | None:
     return mimic
 
 
-def moved(shape: Shape, X: Transform) -> Shape:
+def place_shape(shape: Shape, X: Transform) -> Shape:
     """The shape of a child, seen from the body that carries it at X."""
     return dataclasses.replace(shape, placement=X @ shape.placement)

@@ -12,17 +12,17 @@ from dalembert.spatial import Mat3, Transform, Vec3
 from dalembert.spatial.rotations import rotation_of_quaternion
 
 __all__ = [
-    "UNLIMITED",
+    "MIN_INFINITE_LIMIT",
     "name_of",
     "number",
     "numbers",
     "placement",
-    "required",
+    "required_attribute",
     "rotation_of_rpy",
     "rpy_of_rotation",
 ]
 
-UNLIMITED: Final = 1e300
+MIN_INFINITE_LIMIT: Final = 1e300
 """A limit of this size or more stands for none: URDF has no word for infinity, so that files write the
 largest float.
 """
@@ -33,7 +33,7 @@ _DECIMAL_COMMA: Final = re.compile(r"[0-9],[0-9]")
 _SHOWN: Final = 40
 
 
-def required(element: Element, attribute: str) -> str:
+def required_attribute(element: Element, attribute: str) -> str:
     """The text of an attribute that must be there."""
     value = element.attributes.get(attribute)
     if value is None:
@@ -63,7 +63,7 @@ def numbers(
     """`count` finite numbers with white space between them."""
     if default is not None and attribute not in element.attributes:
         return default
-    text = required(element, attribute)
+    text = required_attribute(element, attribute)
     words = text.split()
     values = []
     for word in words:

@@ -15,7 +15,7 @@ from dalembert.formats.report import Report
 
 __all__ = ["VOCABULARY", "Words", "check_words", "letters_apart"]
 
-MISSPELLING: Final = 2
+MAX_MISSPELLED_LETTERS: Final = 2
 """A name so many letters from a known one is taken for a misspelling of it."""
 
 
@@ -129,7 +129,7 @@ def _refuse_misspelling(element: Element, what: str, name: str, known: Iterable[
     if element.tag in _LOOKS or (element.parent is not None and element.parent.tag in _LOOKS):
         return
     for word in known:
-        if letters_apart(name.lower(), word.lower(), MISSPELLING) <= MISSPELLING:
+        if letters_apart(name.lower(), word.lower(), MAX_MISSPELLED_LETTERS) <= MAX_MISSPELLED_LETTERS:
             raise element.error(
                 f"{what} looks like a misspelling of {word!r}, which affects the model; correct or delete it"
             )

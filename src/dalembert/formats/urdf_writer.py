@@ -58,7 +58,7 @@ def _numbers(values: Iterable[float]) -> str:
     return " ".join(repr(float(value) + 0.0) for value in values)
 
 
-def _quoted(name: str, what: str) -> str:
+def _quote_name(name: str, what: str) -> str:
     if _NOT_XML.search(name):
         raise FileError(f"{what} {name!r} holds a character that XML cannot hold; choose another name")
     return quoteattr(name)
@@ -76,7 +76,7 @@ class _Writer:
         self.followers = {coupling.dependent: _leader(coupling) for coupling in model.couplings}
 
     def text(self) -> str:
-        head = ['<?xml version="1.0"?>', f"<robot name={_quoted(self.model.name, 'model')}>"]
+        head = ['<?xml version="1.0"?>', f"<robot name={_quote_name(self.model.name, 'model')}>"]
         return "\n".join([*head, *self.lines, "</robot>", ""])
 
     def all_losses(self) -> list[str]:
@@ -101,7 +101,7 @@ class _Writer:
         self._lose(any(body.stiffness), f"{what}: stiffness {_numbers(body.stiffness)}", grave=True)
         self.link(body.name, body.inertia, body.shapes)
         parent = WORLD if body.parent < 0 else self.model.bodies[body.parent].name
-        self.lines.append(f'  <joint name={_quoted(body.joint_name, "joint")} type="{kind}">')
+        self.lines.append(f'  <joint name={_quote_name(body.joint_name, "joint")} type="{kind}">')
         self._ends(parent, body.name, body.placement)
         if axis is not None:
             self.lines.append(f'    <axis xyz="{_numbers(axis)}"/>')
@@ -116,8 +116,8 @@ class _Writer:
         while joint in self.joint_names:
             joint += "_"
         self.joint_names.add(joint)
-        self.lines.append(f"  <link name={_quoted(name, 'frame')}/>")
-        self.lines.append(f'  <joint name={_quoted(joint, "joint")} type="fixed">')
+        self.lines.append(f"  <link name={_quote_name(name, 'frame')}/>")
+        self.lines.append(f'  <joint name={_quote_name(joint, "joint")} type="fixed">')
         self._ends(carrier, name, placement)
         self.lines.append("  </joint>")
 
@@ -126,16 +126,16 @@ class _Writer:
             self.losses.append(CHANGES_DYNAMICS + what if grave else what)
 
     def _ends(self, parent: str, child: str, placement: Placement) -> None:
-        self.lines.append(f"    <parent link={_quoted(parent, 'link')}/>")
-        self.lines.append(f"    <child link={_quoted(child, 'link')}/>")
+        self.lines.append(f"    <parent link={_quote_name(parent, 'link')}/>")
+        self.lines.append(f"    <child link={_quote_name(child, 'link')}/>")
         self.lines.append(f"    {_origin(placement)}")
 
     def link(self, name: str, inertia: RigidInertia, shapes: Sequence[Shape]) -> None:
         """A link with its inertia and shapes."""
         if not shapes and not any(inertia.leaves()):
-            self.lines.append(f"  <link name={_quoted(name, 'link')}/>")
+            self.lines.append(f"  <link name={_quote_name(name, 'link')}/>")
             return
-        self.lines.append(f"  <link name={_quoted(name, 'link')}>")
+        self.lines.append(f"  <link name={_quote_name(name, 'link')}>")
         if any(inertia.leaves()):
             self.lines += _inertial(inertia)
         for shape in shapes:
@@ -176,7 +176,7 @@ class _Writer:
         if body.joint_name in self.followers:
             leader, multiplier, offset = self.followers[body.joint_name]
             self.lines.append(
-                f"    <mimic joint={_quoted(leader, 'joint')} "
+                f"    <mimic joint={_quote_name(leader, 'joint')} "
                 f'multiplier="{_numbers([multiplier])}" offset="{_numbers([offset])}"/>'
             )
 
@@ -188,7 +188,7 @@ class _Writer:
         surface = shape.friction not in (None, USUAL_FRICTION) or shape.restitution != 0.0
         self._lose(surface, f"{what}: its friction and restitution")
         self._lose((shape.group, shape.collides_with) != (1, 1), f"{what}: its group and mask of contact")
-        name = f" name={_quoted(shape.name, 'shape')}" if shape.name else ""
+        name = f" name={_quote_name(shape.name, 'shape')}" if shape.name else ""
         for tag, wanted in (("visual", shape.visual), ("collision", shape.collision)):
             if wanted:
                 self.lines.append(f"    <{tag}{name}>")
@@ -208,7 +208,7 @@ class _Writer:
             return f'<{shape.kind} radius="{_numbers([shape.radius])}" length="{_numbers([shape.length])}"/>'
         if isinstance(shape, Mesh):
             return (
-                f"<mesh filename={_quoted(self._mesh_name(shape.path), 'mesh')} "
+                f"<mesh filename={_quote_name(self._mesh_name(shape.path), 'mesh')} "
                 f'scale="{_numbers(shape.scale)}"/>'
             )
         self._lose(True, f'the {shape.kind} of body "{link}": URDF has no such shape')

@@ -157,7 +157,7 @@ class Reads:
         self._slots: list[tuple[Callable[[], Any], types.MemberDescriptorType, Any]] = []
         self._seen: dict[int, Any] = {}
 
-    def unchanged(self) -> bool:
+    def is_unchanged(self) -> bool:
         """Return whether all of it is the same now."""
         for mapping, name, value in self._items:
             if mapping.get(name, _MISSING) is not value:

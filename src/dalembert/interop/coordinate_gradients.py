@@ -145,7 +145,7 @@ def pull_back(
     gradients = list(call(vjp, [*arrays[:split], *cotangents, *arrays[split:]]))
     for place, k in enumerate(wanted):
         if _is_curved(function, names[k]):
-            lift = _compiled(_coordinate_gradient, "gradient", function)
+            lift = _compile_conversion(_coordinate_gradient, "gradient", function)
             (gradients[place],) = call(lift, [arrays[k], gradients[place]])
     return gradients
 
@@ -162,7 +162,7 @@ def push_forward(
     changes = list(tangents)
     for place, k in enumerate(wanted):
         if _is_curved(function, names[k]):
-            lower = _compiled(_nearest_velocity, "rates", function)
+            lower = _compile_conversion(_nearest_velocity, "rates", function)
             (changes[place],) = call(lower, [arrays[k], changes[place]])
     jvp = function.jvp(*(names[k] for k in wanted))
     return list(call(jvp, [*arrays[:split], *changes, *arrays[split:]]))
@@ -231,14 +231,16 @@ def _is_curved(function: CompiledFunction, name: str) -> bool:
     return bool(known)
 
 
-def _compiled(conversion: Callable[..., Any], name: str, function: CompiledFunction) -> CompiledFunction:
+def _compile_conversion(
+    conversion: Callable[..., Any], name: str, function: CompiledFunction
+) -> CompiledFunction:
     """One of the two conversions for the model and the float type of a function."""
     model, key = function._recipe.model, (name, function.dtype)
     size = model.nv if conversion is _coordinate_gradient else model.nq
     if key not in model.functions:
         arguments = (ArrayArgument("q", (model.nq,)), ArrayArgument(name, (size,)))
         # Whether q must have unit quaternions, the function itself has decided.
-        recipe = Recipe(name, conversion, model, arguments, unit_quaternions=False).recorded()
+        recipe = Recipe(name, conversion, model, arguments, unit_quaternions=False).record()
         model.functions[key] = CompiledFunction(recipe, dtype=function.dtype)
     found: CompiledFunction = model.functions[key]
     return found

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dalembert.errors import DtypeError, ShapeError
 
-__all__ = ["Array", "CoordinateMap", "Source", "shifted"]
+__all__ = ["Array", "CoordinateMap", "Source", "shift_sources"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -23,7 +23,7 @@ Source: TypeAlias = int | tuple[int, int]
 """Where one of our coordinates comes from: a place, or the places of the cosine and the sine of an angle."""
 
 
-def shifted(sources: Sequence[Source], start: int) -> tuple[Source, ...]:
+def shift_sources(sources: Sequence[Source], start: int) -> tuple[Source, ...]:
     """The same places in an array where the joint begins at `start`."""
     return tuple(
         source + start if isinstance(source, int) else (source[0] + start, source[1] + start)
@@ -69,7 +69,7 @@ class CoordinateMap:
             else np.arctan2(array[..., source[1]], array[..., source[0]])
             for source in self.sources
         ]
-        return _stacked(columns, array)
+        return _stack_columns(columns, array)
 
     def back(self, ours: object, name: str) -> Array:
         """(…, len(sources)) of ours to (…, size) of the other engine."""
@@ -80,10 +80,10 @@ class CoordinateMap:
                 columns[source] = array[..., i]
             else:
                 columns[source[0]], columns[source[1]] = np.cos(array[..., i]), np.sin(array[..., i])
-        return _stacked(columns, array)
+        return _stack_columns(columns, array)
 
 
-def _stacked(columns: Sequence[Array], like: Array) -> Array:
+def _stack_columns(columns: Sequence[Array], like: Array) -> Array:
     result = np.empty((*like.shape[:-1], len(columns)), like.dtype)
     for i, column in enumerate(columns):
         result[..., i] = column

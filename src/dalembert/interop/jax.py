@@ -50,13 +50,13 @@ except ImportError as error:
 
 __all__ = [
     "alike",
-    "batched",
+    "align_batch_axes",
     "call",
-    "checked",
+    "require_float_array",
     "function",
     "is_on_gpu",
     "may_be_on_gpu",
-    "repeated",
+    "broadcast_to_batch",
     "require_one_device",
 ]
 
@@ -82,7 +82,7 @@ def call(function: CompiledFunction, values: Sequence[object], out: object, chec
     names = signature_of(function).names
     dtype = pick_dtype(list(zip(names, values, strict=True)))
     require_one_device(dict(zip(names, values, strict=True)))
-    arrays = [checked(name, value, dtype) for name, value in zip(names, values, strict=True)]
+    arrays = [require_float_array(name, value, dtype) for name, value in zip(names, values, strict=True)]
     batch_shape(function, [array.shape for array in arrays])
     return function._hand_back(_call(of_dtype(function, dtype), check, arrays))
 
@@ -112,7 +112,7 @@ def require_one_device(values: Mapping[str, Any]) -> None:
             )
 
 
-def checked(name: str, value: Any, dtype: str) -> Any:
+def require_float_array(name: str, value: Any, dtype: str) -> Any:
     """An array of JAX of a float type."""
     require_library(name, value, "jax")
     array = value if isinstance(value, jax.Array) else np.asarray(value)
@@ -150,13 +150,13 @@ linear_p.multiple_results = True
 
 
 @call_p.def_impl  # type: ignore[untyped-decorator]
-def _computed(*arrays: Any, function: CompiledFunction, check: str | None) -> list[Any]:
+def _evaluate_call(*arrays: Any, function: CompiledFunction, check: str | None) -> list[Any]:
     """A call outside `jit`: the kernel reads the arrays where they are."""
     if any(is_on_gpu(array) for array in arrays):
         return _on_gpu(function, check)(*arrays)  # type: ignore[no-any-return]
     results = evaluate(function, [np.asarray(array) for array in arrays], check)
     # Large results begin with a cache line, as XLA wants them: nothing is copied. Small ones copy faster.
-    large = result_memory.SMALLEST
+    large = result_memory.MIN_REUSED_BYTES
     return [jnp.from_dlpack(x) if x.nbytes >= large else jnp.asarray(x) for x in results]
 
 
@@ -195,7 +195,7 @@ def _on_gpu(function: CompiledFunction, check: str | None) -> Any:
     return jax.jit(lambda *arrays: call_p.bind(*arrays, function=function, check=check))
 
 
-def _launched(*arrays: Any, function: CompiledFunction, check: str | None) -> list[Any]:
+def _launch_by_xla(*arrays: Any, function: CompiledFunction, check: str | None) -> list[Any]:
     """A call on a GPU: XLA calls a function of ours that launches the kernel."""
     from dalembert.interop import xla_calls  # which knows the inside of XLA
 
@@ -207,14 +207,16 @@ def _launched(*arrays: Any, function: CompiledFunction, check: str | None) -> li
     xla_calls.register("CUDA")
     signature = signature_of(function)
     batch = batch_shape(function, [array.shape for array in arrays])
-    whole = repeated(arrays, signature.shapes, batch)
+    whole = broadcast_to_batch(arrays, signature.shapes, batch)
     number = xla_calls.number_of(function, functools.partial(_launch, function))
     results = _results(function, batch)
     call = jax.ffi.ffi_call(xla_calls.TARGET, [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in results])
     return list(call(*whole, number=np.int64(number)))
 
 
-def repeated(arrays: Sequence[Any], inner: Sequence[tuple[int, ...]], batch: tuple[int, ...]) -> list[Any]:
+def broadcast_to_batch(
+    arrays: Sequence[Any], inner: Sequence[tuple[int, ...]], batch: tuple[int, ...]
+) -> list[Any]:
     """Arrays for one sample or for all: others are repeated over the batch."""
     found = []
     for array, shape in zip(arrays, inner, strict=True):
@@ -233,13 +235,13 @@ def _launch(
     launch_on_buffers(function, stream, arguments, results)
 
 
-def _refused(*args: Any, function: CompiledFunction, **params: Any) -> Any:
+def _raise_unsupported_platform(*args: Any, function: CompiledFunction, **params: Any) -> Any:
     raise CompileError(
         f"{function.name} is compiled for the CPU and for CUDA; run it there: jax.jit(…, backend='cpu')"
     )
 
 
-def batched(arrays: Sequence[Any], axes: Sequence[Any], *, inner: Sequence[int]) -> list[Any]:
+def align_batch_axes(arrays: Sequence[Any], axes: Sequence[Any], *, inner: Sequence[int]) -> list[Any]:
     """The axis of vmap before all batch axes, so that those still stand side by side from the right."""
     own = [np.ndim(x) - n - (axis is not None) for x, n, axis in zip(arrays, inner, axes, strict=True)]
     moved = []
@@ -253,7 +255,7 @@ def batched(arrays: Sequence[Any], axes: Sequence[Any], *, inner: Sequence[int])
 
 def _batch_call(arrays: Any, axes: Any, *, function: CompiledFunction, check: str | None) -> Any:
     inner = [len(shape) for shape in signature_of(function).shapes]
-    results = _call(function, check, batched(arrays, axes, inner=inner))
+    results = _call(function, check, align_batch_axes(arrays, axes, inner=inner))
     return results, [0] * len(results)
 
 
@@ -261,7 +263,7 @@ def _batch_linear(
     arrays: Any, axes: Any, *, function: CompiledFunction, check: str | None, wanted: tuple[int, ...]
 ) -> Any:
     inner = [len(shape) for shape in signature_of(function).shapes]
-    moved = batched(arrays, axes, inner=[*inner, *(inner[k] for k in wanted)])
+    moved = align_batch_axes(arrays, axes, inner=[*inner, *(inner[k] for k in wanted)])
     results = linear_p.bind(*moved, function=function, check=check, wanted=wanted)
     return results, [0] * len(results)
 
@@ -293,10 +295,10 @@ def _linear_shapes(
 
 def _differentiate_linear(primals: Any, tangents: Any, **params: Any) -> Any:
     """The change of a change: of the composition that computes it."""
-    return jax.jvp(lambda *arrays: _linear(*arrays, **params), primals, _instantiated(primals, tangents))
+    return jax.jvp(lambda *arrays: _linear(*arrays, **params), primals, _instantiate_zeros(primals, tangents))
 
 
-def _instantiated(primals: Any, tangents: Any) -> Any:
+def _instantiate_zeros(primals: Any, tangents: Any) -> Any:
     return tuple(
         jnp.zeros_like(x) if type(t) is ad.Zero else t for x, t in zip(primals, tangents, strict=True)
     )
@@ -314,20 +316,20 @@ def _transpose(
     gradients: list[Any] = [None] * count
     for change in changes:
         known = not ad.is_undefined_primal(change)
-        gradients.append(None if known else _summed(next(found), change.aval.shape))
+        gradients.append(None if known else _unbroadcast(next(found), change.aval.shape))
     return gradients
 
 
-def _summed(gradient: Any, shape: tuple[int, ...]) -> Any:
+def _unbroadcast(gradient: Any, shape: tuple[int, ...]) -> Any:
     """A gradient over the whole batch, for an array that was broadcast to it."""
     extra = gradient.ndim - len(shape)
     axes = [*range(extra), *(extra + k for k, n in enumerate(shape) if n == 1 != gradient.shape[extra + k])]
     return gradient.sum(axis=tuple(axes), keepdims=False).reshape(shape) if axes else gradient
 
 
-mlir.register_lowering(call_p, mlir.lower_fun(_refused, multiple_results=True))
+mlir.register_lowering(call_p, mlir.lower_fun(_raise_unsupported_platform, multiple_results=True))
 mlir.register_lowering(call_p, mlir.lower_fun(_called_back, multiple_results=True), platform="cpu")
-mlir.register_lowering(call_p, mlir.lower_fun(_launched, multiple_results=True), platform="cuda")
+mlir.register_lowering(call_p, mlir.lower_fun(_launch_by_xla, multiple_results=True), platform="cuda")
 mlir.register_lowering(linear_p, mlir.lower_fun(_linear, multiple_results=True))
 batching.primitive_batchers[call_p] = _batch_call
 batching.primitive_batchers[linear_p] = _batch_linear

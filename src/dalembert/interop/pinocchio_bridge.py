@@ -16,14 +16,14 @@ from typing import Any, Final, final
 import numpy as np
 
 from dalembert.errors import ArgumentError, MissingExtraError, ModelError
-from dalembert.interop.coordinate_map import Array, CoordinateMap, Source, real_array, shifted
+from dalembert.interop.coordinate_map import Array, CoordinateMap, Source, real_array, shift_sources
 from dalembert.interop.pinocchio_joints import JointImage, image_of_joint, image_of_mimic, transform_of
 from dalembert.model import Limits, Model, ModelBuilder
 from dalembert.spatial import RigidInertia, SymMat3, Transform, Vec3
 
 __all__ = ["PinocchioBridge", "from_pinocchio"]
 
-UNLIMITED: Final = 1e300
+MIN_INFINITE_LIMIT: Final = 1e300
 """Pinocchio writes the largest float for a limit that is not there."""
 
 MIMIC: Final = "JointModelMimic"
@@ -55,8 +55,8 @@ def from_pinocchio(pin_model: Any) -> PinocchioBridge:
     velocities: list[Source] = [0] * model.nv
     for joint, (image, _), theirs in zip(model.joints, images, list(pin_model.joints)[1:], strict=True):
         if theirs.shortname() != MIMIC:
-            positions[joint.q_slice] = shifted(image.q, theirs.idx_q)
-            velocities[joint.v_slice] = shifted(image.v, theirs.idx_v)
+            positions[joint.q_slice] = shift_sources(image.q, theirs.idx_q)
+            velocities[joint.v_slice] = shift_sources(image.v, theirs.idx_v)
     return PinocchioBridge(
         model,
         CoordinateMap(tuple(positions), pin_model.nq),
@@ -230,7 +230,7 @@ def _losses(values: Any, joint: Any, image: JointImage) -> tuple[float, ...] | f
 
 
 def _bound(value: float) -> float:
-    return math.copysign(math.inf, value) if abs(value) >= UNLIMITED else float(value)
+    return math.copysign(math.inf, value) if abs(value) >= MIN_INFINITE_LIMIT else float(value)
 
 
 def _limits(builder: ModelBuilder, pin_model: Any, index: int, image: JointImage) -> Limits:

@@ -17,7 +17,7 @@ from typing import Any, Final, final
 import numpy as np
 
 from dalembert.errors import ModelError, UnknownNameError
-from dalembert.interop.coordinate_map import Source, shifted
+from dalembert.interop.coordinate_map import Source, shift_sources
 from dalembert.model.joints import (
     Composite,
     Ellipsoid,
@@ -148,7 +148,7 @@ def _composite(joint: Any, name: str) -> JointImage:
         image = image_of_joint(inner, f"{name}, part {number}")
         joints.append(image.joint)
         placements.append(transform_of(placement))
-        q.extend(shifted(image.q, nq))
+        q.extend(shift_sources(image.q, nq))
         v.extend(place + nv for place in image.v)
         nq, nv = nq + inner.nq, nv + inner.nv
     return JointImage(Composite(joints, placements), tuple(q), tuple(v))

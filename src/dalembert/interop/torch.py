@@ -73,7 +73,9 @@ def call(function: CompiledFunction, values: Sequence[object], out: object, chec
     device = next(
         (value.device for value in values if isinstance(value, torch.Tensor) and is_cuda(value)), None
     )
-    tensors = [_checked(name, value, dtype, device) for name, value in zip(names, values, strict=True)]
+    tensors = [
+        _require_float_tensor(name, value, dtype, device) for name, value in zip(names, values, strict=True)
+    ]
     batch_shape(function, [tensor.shape for tensor in tensors])
     chosen = of_dtype(function, dtype)
     if plain and device is not None:
@@ -143,7 +145,7 @@ def _constant(value: Any) -> Any:
     return torch.as_tensor(np.require(np.asarray(value), requirements=["C", "W"]))
 
 
-def _checked(name: str, value: Any, dtype: str, device: Any) -> Any:
+def _require_float_tensor(name: str, value: Any, dtype: str, device: Any) -> Any:
     """A tensor that kernels can read where it is: on `device`, or on the CPU where that is None.
 
     Numbers of the host stay there: a kernel on a GPU keeps its own copy of them.

@@ -24,9 +24,9 @@ __all__ = ["TARGET", "Buffer", "number_of", "register"]
 
 TARGET: Final = "dalembert_launch"
 
-METADATA: Final = 1
-EXECUTE: Final = 3
-INTERNAL: Final = 13
+METADATA_EXTENSION: Final = 1
+EXECUTE_STAGE: Final = 3
+INTERNAL_ERROR: Final = 13
 """XLA_FFI_Extension_Metadata, XLA_FFI_ExecutionStage_EXECUTE, XLA_FFI_Error_Code_INTERNAL."""
 
 _SIZE, _POINTER, _INT, _LONG = ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int, ctypes.c_int64
@@ -134,13 +134,13 @@ def _answer(frame: Any, has_stream: bool) -> int | None:
     extension = frame.extension
     while extension:
         given = _Extension.from_address(extension)
-        if given.type == METADATA:
+        if given.type == METADATA_EXTENSION:
             metadata = _Metadata.from_address(given.metadata)
             metadata.version = _Version(ctypes.sizeof(_Version), None, 0, _api_minor())
             metadata.traits = 0
             return None
         extension = given.next
-    if frame.stage != EXECUTE:
+    if frame.stage != EXECUTE_STAGE:
         return None
     api = _Api.from_address(frame.api)
     try:
@@ -176,6 +176,6 @@ def _stream(api: Any, context: int) -> int:
 
 
 def _error(api: Any, message: str) -> int | None:
-    given = _Error(ctypes.sizeof(_Error), None, message.encode(), INTERNAL)
+    given = _Error(ctypes.sizeof(_Error), None, message.encode(), INTERNAL_ERROR)
     made: int | None = _HANDLER(api.error_create)(ctypes.addressof(given))
     return made

@@ -136,14 +136,14 @@ def integrate_adaptive(
     system = FlyingSystem.of(model, tau)
     watches = Watches(system, events_of(events), t, q0, v0)
 
-    def allowed(x: Array) -> Array:
+    def error_scale(x: Array) -> Array:
         return np.maximum(tolerances[1] + tolerances[0] * np.abs(x), 1e-300)
 
     x, end = system.take_off(q0, v0), t + span
     k1 = system.rate(t, x)
     if not np.isfinite(k1).all():
         raise StateError("integrate_adaptive: the accelerations of the start are not finite")
-    h = min(longest, first_step(system.rate, t, x, k1, allowed)) if span else 0.0
+    h = min(longest, first_step(system.rate, t, x, k1, error_scale)) if span else 0.0
     evaluations, rejected, last = 2, 0, 1.0
     spans: list[Span] = []
     while t < end:
@@ -160,7 +160,7 @@ def integrate_adaptive(
         length = end - t if h >= 0.999 * (end - t) else h
         new, error, K = stages(system.rate, t, x, k1, length)
         evaluations += 6
-        sizes = error / np.maximum(allowed(x), allowed(new))
+        sizes = error / np.maximum(error_scale(x), error_scale(new))
         measure = float(np.sqrt(np.mean(sizes**2))) if x.size else 0.0
         if not measure <= 1.0:
             rejected += 1
@@ -174,7 +174,7 @@ def integrate_adaptive(
             t = stop
             break
         h, last = min(longest, length * next_factor(measure, last)), measure
-        x, k1 = system.normalized(new), K[6]
+        x, k1 = system.normalize_quaternions(new), K[6]
     return _motion(model, system, spans, t, (q0, v0), watches.happenings, rejected, evaluations)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.call.arguments import ArrayArgument, as_array
-from dalembert.compiler.recording import RecordedFunction, recorded
+from dalembert.compiler.recording import RecordedFunction, record_function
 from dalembert.errors import DtypeError, ShapeError, TracingError
 from dalembert.model.model import Model
 from dalembert.scalar import Scalar
@@ -88,7 +88,7 @@ def recorded_policy(
         return forces_of(policy, model, time, q, v)
 
     arguments = [ArrayArgument("time", ()), ArrayArgument("q", (model.nq,)), ArrayArgument("v", (model.nv,))]
-    return recorded("policy", policy, model, arguments, parameters, call)
+    return record_function("policy", policy, model, arguments, parameters, call)
 
 
 def forces_of(

@@ -46,7 +46,7 @@ DENSE: Final = np.array(
 )
 """Weights of the stages for each power of the part of the step that has gone by."""
 
-SAFETY: Final = 0.9
+STEP_SAFETY_FACTOR: Final = 0.9
 INTEGRAL, PROPORTIONAL = 0.7 / 5.0, 0.4 / 5.0
 """Exponents of the error of this step and of the one before, after Gustafsson."""
 
@@ -87,7 +87,7 @@ def next_factor(error: float, before: float) -> float:
         return GROW
     if not np.isfinite(error):
         return SHRINK
-    factor = SAFETY * error**-INTEGRAL * max(before, 1e-4) ** PROPORTIONAL
+    factor = STEP_SAFETY_FACTOR * error**-INTEGRAL * max(before, 1e-4) ** PROPORTIONAL
     return float(min(GROW, max(SHRINK, factor)))
 
 

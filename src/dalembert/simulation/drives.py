@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, final
 from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.control_laws.pd import stable_pd_forces
 from dalembert.call.arguments import ArrayArgument
-from dalembert.compiler.recording import RecordedFunction, recorded
+from dalembert.compiler.recording import RecordedFunction, record_function
 from dalembert.contact.step_terms import Motor
 from dalembert.control.servo import Array, Reference, Servo
 from dalembert.errors import ShapeError
@@ -70,13 +70,15 @@ class Drive:
     q_ref: Reference | None = None
     v_ref: Reference | bool = False
 
-    def recorded(self, model: Model, parameters: Sequence[ArrayArgument]) -> Drive:
+    def record(self, model: Model, parameters: Sequence[ArrayArgument]) -> Drive:
         """Return the drive with what the functions of the caller's compute now."""
         q_ref, v_ref = self.q_ref, self.v_ref
         return replace(
             self,
-            q_ref=None if q_ref is None else _recorded("q_ref", q_ref, model, model.nq, parameters),
-            v_ref=_recorded("v_ref", v_ref, model, model.nv, parameters) if callable(v_ref) else v_ref,
+            q_ref=None if q_ref is None else _record_reference("q_ref", q_ref, model, model.nq, parameters),
+            v_ref=_record_reference("v_ref", v_ref, model, model.nv, parameters)
+            if callable(v_ref)
+            else v_ref,
         )
 
     @property
@@ -142,13 +144,15 @@ class Drive:
         return q_ref, [0.0] * model.nv
 
 
-def _recorded(
+def _record_reference(
     name: str, function: Reference, model: Model, size: int, parameters: Sequence[ArrayArgument]
 ) -> RecordedFunction:
     def call(model: Model, time: Scalar) -> list[Scalar]:
         return _target(name, function, model, time, size)
 
-    return recorded(f"reference {name}", function, model, [ArrayArgument("time", ())], parameters, call)
+    return record_function(
+        f"reference {name}", function, model, [ArrayArgument("time", ())], parameters, call
+    )
 
 
 def _target(name: str, function: Reference, model: Model, time: Scalar, size: int) -> list[Scalar]:

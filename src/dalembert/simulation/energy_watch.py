@@ -23,7 +23,7 @@ from dalembert.algorithms.passive_forces import passive_forces, spring_energy
 from dalembert.model.model import Model
 from dalembert.scalar import Scalar, maximum, select, sqrt
 
-__all__ = ["EnergyWatch", "checked", "reported_gain"]
+__all__ = ["EnergyWatch", "update_watch", "reported_gain"]
 
 STEPS_BETWEEN_CHECKS: Final = 32
 """E is computed at the first step, every so many, and where joints turn fast: it costs a fifth of a step."""
@@ -48,7 +48,7 @@ class EnergyWatch(NamedTuple):
     left: Scalar
 
 
-def checked(
+def update_watch(
     watch: EnergyWatch,
     model: Model,
     q: Sequence[Scalar],

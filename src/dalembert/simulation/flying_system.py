@@ -54,7 +54,7 @@ class FlyingSystem:
         positions = sum(body.nq for body in bodies)
         own = None if policy is None else recorded_policy(policy, model)
         functions = () if own is None else (own,)
-        found = kept_kernel(model, ("flying system",), functions, lambda: _compiled(model, own))
+        found = kept_kernel(model, ("flying system",), functions, lambda: _compile_system(model, own))
         return FlyingSystem(model, positions, own, held, *found)
 
     def rate(self, t: float, x: Array) -> Array:
@@ -72,7 +72,7 @@ class FlyingSystem:
         q, v = self.back(times, np.ascontiguousarray(x[:, :n]), np.ascontiguousarray(x[:, n:]))
         return q, v
 
-    def normalized(self, x: Array) -> Array:
+    def normalize_quaternions(self, x: Array) -> Array:
         """x with quaternions of unit norm: the same state."""
         place, new = 0, x.copy()
         for body in CentroidalCoordinates(self.model, None).bodies:
@@ -91,7 +91,7 @@ class FlyingSystem:
         return np.asarray(found(times, q, v))
 
 
-def _compiled(
+def _compile_system(
     model: Model, policy: RecordedFunction | None
 ) -> tuple[CompiledFunction, CompiledFunction, CompiledFunction]:
     """The rates, the way there and the way back."""

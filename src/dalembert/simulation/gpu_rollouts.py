@@ -85,22 +85,22 @@ def rollout_on_gpu(
 def on_host(trajectory: Trajectory) -> Trajectory:
     """A copy of a trajectory on the host, causes in words."""
 
-    def fetched(value: Any) -> Any:
+    def to_host(value: Any) -> Any:
         return _arithmetic([value]).to_host(value) if is_on_gpu(value) else value
 
     contacts = trajectory.contacts
     if contacts is not None:
         arrays = (contacts.force, contacts.position, contacts.gap)
-        contacts = ContactRecord(contacts.names, *map(fetched, arrays))
+        contacts = ContactRecord(contacts.names, *map(to_host, arrays))
     return replace(
         trajectory,
-        **{name: fetched(getattr(trajectory, name)) for name in ("time", "q", "v", "tau")},
+        **{name: to_host(getattr(trajectory, name)) for name in ("time", "q", "v", "tau")},
         contacts=contacts,
-        observed={name: fetched(value) for name, value in trajectory.observed.items()},
-        failed_at=fetched(trajectory.failed_at).astype(int),
-        cause=np.array(CAUSES)[fetched(trajectory.cause).astype(int)],
-        energy_gain=fetched(trajectory.energy_gain),
-        parameters={name: np.asarray(fetched(value)) for name, value in trajectory.parameters.items()},
+        observed={name: to_host(value) for name, value in trajectory.observed.items()},
+        failed_at=to_host(trajectory.failed_at).astype(int),
+        cause=np.array(CAUSES)[to_host(trajectory.cause).astype(int)],
+        energy_gain=to_host(trajectory.energy_gain),
+        parameters={name: np.asarray(to_host(value)) for name, value in trajectory.parameters.items()},
     )
 
 

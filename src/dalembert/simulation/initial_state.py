@@ -21,13 +21,13 @@ __all__ = ["overlaps", "require_closed_loops", "require_finite"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
-OPEN = 1e-2
+MAX_LOOP_GAP = 1e-2
 """Gaps [m, rad] up to which loops count as closed: steps leave smaller ones, and mend them."""
 
-PARTING = 1e-2
+MAX_RELATIVE_GAP_RATE = 1e-2
 """Likewise their rates, as a share of the largest velocity, or absolute [m/s, rad/s]."""
 
-DEEP = 1e-3
+MIN_REPORTED_OVERLAP = 1e-3
 """Overlaps [m] at the start that are reported."""
 
 
@@ -49,9 +49,9 @@ def require_closed_loops(
     values = parameters or {}
     gap, rate = _loop_check(model, tuple(values))(q, v, times, parameters=values or None)
     gap, rate = np.abs(gap).max(axis=-1, initial=0.0), np.abs(rate).max(axis=-1, initial=0.0)
-    fast = PARTING * np.maximum(np.abs(v).max(axis=-1, initial=0.0), 1.0)
+    fast = MAX_RELATIVE_GAP_RATE * np.maximum(np.abs(v).max(axis=-1, initial=0.0), 1.0)
     for wrong, number, fact in (
-        (gap > OPEN, gap, "loops or constraints are open by {:.3g} m or rad"),
+        (gap > MAX_LOOP_GAP, gap, "loops or constraints are open by {:.3g} m or rad"),
         (rate > fast, rate, "the velocities open loops or break constraints at {:.3g} m/s or rad/s"),
     ):
         if np.any(wrong):
@@ -68,7 +68,7 @@ def overlaps(model: Model, selection: Selection, q: Array, parameters: Mapping[s
     if not selection.pairs:
         return None
     gap, which = _gaps(model, selection, tuple(parameters))(q, parameters=parameters or None)
-    deep = gap.min(axis=-1) < -DEEP
+    deep = gap.min(axis=-1) < -MIN_REPORTED_OVERLAP
     if not np.any(deep):
         return None
     place = np.unravel_index(int(np.argmin(gap)), gap.shape)

@@ -21,13 +21,21 @@ from dalembert.call.arguments import ArrayArgument
 from dalembert.compiler.compiled import compile
 from dalembert.compiler.execution import CompiledFunction
 from dalembert.compiler.lowering import Recipe
-from dalembert.compiler.recording import kept_kernel, recorded
+from dalembert.compiler.recording import kept_kernel, record_function
 from dalembert.errors import ArgumentError, DtypeError, UnknownNameError, items_of
 from dalembert.model.model import Model
 from dalembert.scalar import Scalar
 from dalembert.simulation.parameters import for_frames
 
-__all__ = ["IN_STEPS", "Observe", "Observer", "observers_of", "poses_of", "require_contact", "watched"]
+__all__ = [
+    "IN_STEPS",
+    "Observe",
+    "Observer",
+    "observers_of",
+    "poses_of",
+    "require_contact",
+    "evaluate_observers",
+]
 
 Array: TypeAlias = npt.NDArray[Any]
 Observer: TypeAlias = Callable[..., Any]
@@ -70,7 +78,7 @@ def require_contact(observers: Mapping[str, Observer | None], contact: object) -
             )
 
 
-def watched(
+def evaluate_observers(
     model: Model,
     observers: Mapping[str, Observer | None],
     time: Array,
@@ -86,7 +94,9 @@ def watched(
         if name in IN_STEPS:
             continue
         function = _OF_STATES[name] if own is None else own
-        found = _compiled(model, name, function, tuple(values))(times, q, v, parameters=values or None)
+        found = _compile_observer(model, name, function, tuple(values))(
+            times, q, v, parameters=values or None
+        )
         if isinstance(found, tuple):
             raise ArgumentError(
                 f'observer "{name}" returns {len(found)} results; return one number, vector or list'
@@ -109,7 +119,9 @@ def poses_of(model: Model, time: Array, q: Array, parameters: Mapping[str, Array
     return Poses(model, rotation, translation)
 
 
-def _compiled(model: Model, name: str, function: Observer, parameters: tuple[str, ...]) -> CompiledFunction:
+def _compile_observer(
+    model: Model, name: str, function: Observer, parameters: tuple[str, ...]
+) -> CompiledFunction:
     """Return the kernel of an observer; one of the caller's as what it computes now."""
     arguments = (ArrayArgument("t", ()), ArrayArgument("q", (model.nq,)), ArrayArgument("v", (model.nv,)))
     values = tuple(ArrayArgument(item, np.shape(model.value(item))) for item in parameters)
@@ -120,7 +132,7 @@ def _compiled(model: Model, name: str, function: Observer, parameters: tuple[str
             recipe = Recipe(name, function, model, arguments, values)
             found = model.functions[key] = CompiledFunction(recipe)
         return found
-    own = recorded("observer", function, model, arguments, values)
+    own = record_function("observer", function, model, arguments, values)
 
     def made() -> CompiledFunction:
         return CompiledFunction(Recipe(name, own, model, arguments, values, traced=own.trace))

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.algorithms.stepping import INTEGRATORS
-from dalembert.call.arguments import as_array, shown, whole_number
+from dalembert.call.arguments import as_array, short_repr, whole_number
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.errors import ArgumentError, DtypeError, ShapeError, require_choice
 from dalembert.host.foreign_arrays import is_foreign
@@ -119,13 +119,13 @@ def checked_start(time: object) -> float:
         with contextlib.suppress(OverflowError):  # an int beyond all floats
             if math.isfinite(float(time)):
                 return float(time)
-    raise ArgumentError(f"rollout: start is {shown(time)}; give a finite time [s]")
+    raise ArgumentError(f"rollout: start is {short_repr(time)}; give a finite time [s]")
 
 
 def require_function(name: str, given: object, arguments: str) -> None:
     """Refuse what cannot be called."""
     if given is not None and not callable(given):
-        raise ArgumentError(f"rollout: {name} is {shown(given)}; give a function of ({arguments})")
+        raise ArgumentError(f"rollout: {name} is {short_repr(given)}; give a function of ({arguments})")
 
 
 def batch_of(shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:

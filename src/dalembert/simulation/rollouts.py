@@ -142,14 +142,14 @@ def rollout(
         from dalembert.simulation.gpu_rollouts import rollout_on_gpu  # which needs a GPU
 
         return rollout_on_gpu(
-            plan, _compiled, given, dt, begin, count, spacing, parameters, observers, callback
+            plan, _compile_plan, given, dt, begin, count, spacing, parameters, observers, callback
         )
     return rollout_on_host(
-        plan, _compiled, given, span, begin, count, spacing, parameters, observers, callback, progress
+        plan, _compile_plan, given, span, begin, count, spacing, parameters, observers, callback, progress
     )
 
 
-def _compiled(
+def _compile_plan(
     plan: StepPlan, streams: tuple[str, ...], parameters: tuple[str, ...], dtype: str = "float64"
 ) -> CompiledRollout:
     """Return the kernel of a plan, kept with the model and on disk. Functions of the caller's are part of it
@@ -158,7 +158,7 @@ def _compiled(
     settings = None if plan.contact is None else plan.contact.settings
     values = tuple(ArrayArgument(name, np.shape(model.value(name))) for name in parameters)
     policy = None if plan.policy is None else recorded_policy(plan.policy, model, values)
-    drive = None if plan.drive is None else plan.drive.recorded(model, values)
+    drive = None if plan.drive is None else plan.drive.record(model, values)
     functions = (policy,) if policy is not None else () if drive is None else drive.functions
     options = (
         plan.integrator,
@@ -196,7 +196,7 @@ def _compiled(
             parameters=values,
             identity=hashlib.sha256(text.encode()).hexdigest(),
         )
-        return compile_rollout(recipe, carried=plan.carried, streams=streams, dtype=dtype)
+        return compile_rollout(recipe, carried=plan.carried_results, streams=streams, dtype=dtype)
 
     key = ("rollout", options)
     if functions:

@@ -37,7 +37,7 @@ from dalembert.model.tree import PerBody
 from dalembert.scalar import Scalar, absolute, logical_and, logical_or, loop, maximum, select
 from dalembert.simulation.controls import Policy, forces_of
 from dalembert.simulation.drives import Drive
-from dalembert.simulation.energy_watch import EnergyWatch, checked
+from dalembert.simulation.energy_watch import EnergyWatch, update_watch
 from dalembert.spatial import Force, Transform, Vec3
 
 __all__ = ["CAUSES", "StepPlan"]
@@ -49,17 +49,17 @@ FAST_TURN = 0.01
 """Steps in which joints turn by more than this [rad], root of the mean of squares, are balanced: in others
 the error of the kinetic energy is below 5e-5 of it."""
 
-FASTEST = 1e6
+MAX_SPEED = 1e6
 """A velocity variable beyond this [rad/s, m/s] is no motion but a simulation that has blown up."""
 
-FARTHEST = 1e12
+MAX_POSITION = 1e12
 """Likewise a position variable [rad, m]."""
 
 CAUSES = (
     "",
     "controls are not finite",
     "the step is not finite",
-    f"velocities beyond {FASTEST:.0e}: the simulation has blown up; take smaller steps or softer gains",
+    f"velocities beyond {MAX_SPEED:.0e}: the simulation has blown up; take smaller steps or softer gains",
     "external forces are not finite",
     "more points touch than a step looks at: between moving bodies the `nearest` of its contact option, "
     "between a shape and boxes of the world those of four boxes",
@@ -134,7 +134,7 @@ class StepPlan:
     @property
     def fresh(self) -> dict[str, Any]:
         """What is carried beside the state, before the first step."""
-        found: dict[str, Any] = dict.fromkeys(self.carried, 0.0)
+        found: dict[str, Any] = dict.fromkeys(self.carried_results, 0.0)
         if "memory" in found:
             found["memory"] = self.memory
         if "energy" in found:
@@ -150,7 +150,7 @@ class StepPlan:
     def arguments(self) -> tuple[ArrayArgument, ...]:
         """Those of `__call__` after the tree, in order."""
         model = self.model
-        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(self.carried, ())
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(self.carried_results, ())
         shapes |= {"q": (model.nq,), "v": (model.nv,)}
         if "energy" in shapes:
             shapes["energy"] = (len(EnergyWatch._fields),)
@@ -173,7 +173,7 @@ class StepPlan:
         return next(len(item.shape) for item in self.arguments if item.name == name)
 
     @property
-    def carried(self) -> dict[str, int]:
+    def carried_results(self) -> dict[str, int]:
         """Arguments that are results of the step before, by their places among the results."""
         names = ["q", "v", "lasted", "fault"]
         names += ["energy"] * self.is_watched
@@ -185,7 +185,7 @@ class StepPlan:
     @property
     def results(self) -> list[str]:
         """The names of the results, in order."""
-        names = list(self.carried)
+        names = list(self.carried_results)
         names += ["tau"] * (self.policy is not None or self.drive is not None)
         names += ["force", "position", "gap"] * (self.record and bool(self.pairs))
         return names + ["loads"] * (self.loads and bool(self.pairs))
@@ -208,17 +208,17 @@ class StepPlan:
         alive = given["fault"] <= 0.0
         commands = [*tau, *(x for motor in motors for x in (motor.error, motor.v_ref))]
         pushes = [x for six in given.get("external_forces", ()) for x in six]
-        fault = select(_bounded(pushes, 1e300), _fault_of(after), 4.0) if pushes else _fault_of(after)
+        fault = select(_is_bounded(pushes, 1e300), _fault_of(after), 4.0) if pushes else _fault_of(after)
         if seen.point_ids:
             fault = select(logical_and(fault <= 0.0, seen.least_dropped_gap < 0.0), 5.0, fault)
-        fault = select(_bounded(commands, FARTHEST), fault, 1.0)
+        fault = select(_is_bounded(commands, MAX_POSITION), fault, 1.0)
         good = logical_and(alive, fault <= 0.0)
 
-        def kept(new: Sequence[Scalar], old: Sequence[Scalar]) -> list[Scalar]:
+        def keep_if_good(new: Sequence[Scalar], old: Sequence[Scalar]) -> list[Scalar]:
             return [select(good, a, b) for a, b in zip(new, old, strict=True)]
 
         found: dict[str, Any] = {
-            "q": kept(after.q, q),
+            "q": keep_if_good(after.q, q),
             "lasted": given["lasted"] + select(good, 1.0, 0.0),
             "fault": select(alive, fault, given["fault"]),
             "tau": after.tau,
@@ -236,11 +236,11 @@ class StepPlan:
             }
         if self.work:
             found["work"] = given["work"] + select(good, after.work, 0.0)
-        settled = self._settled(model, given, after, self._external(model, given, poses))
-        found |= {name: kept(new, given[name]) for name, new in settled.items()}
+        settled = self._balance_energy(model, given, after, self._external(model, given, poses))
+        found |= {name: keep_if_good(new, given[name]) for name, new in settled.items()}
         return tuple(found[name] for name in self.results)
 
-    def _settled(
+    def _balance_energy(
         self, model: Model, given: dict[str, Any], after: Outcome, external: dict[str, Any]
     ) -> dict[str, list[Scalar]]:
         """The velocities after a step, and what is known of the energy.
@@ -256,7 +256,7 @@ class StepPlan:
         fast = after.turn > FAST_TURN * FAST_TURN
         due = logical_or(fast, watch.left <= 0.0)
 
-        def settled(carry: Any) -> Any:
+        def balance(carry: Any) -> Any:
             v_end, account, watch, _ = carry
             if self.contact is not None:
                 acting = external.get("external_forces"), external.get("external_frame", "body")
@@ -266,11 +266,11 @@ class StepPlan:
                 account = [select(fast, a, b) for a, b in zip(balance.account, account, strict=True)]
             if self.is_watched:
                 kinetic = 0.5 * dot(after.momenta, v) if after.momenta else kinetic_energy(model, q, v)
-                watch = checked(watch, model, q, v, kinetic, dt, first)
+                watch = update_watch(watch, model, q, v, kinetic, dt, first)
             return [v_end, account, watch, 1.0]
 
         carry: Any = [after.v, given.get("account", []), watch, select(due, 0.0, 1.0)]
-        v_end, account, watch, _ = loop(1, settled, carry, until=lambda carry: carry[-1] > 0.0)
+        v_end, account, watch, _ = loop(1, balance, carry, until=lambda carry: carry[-1] > 0.0)
         found: dict[str, Any] = {"v": v_end}
         if self.contact is not None:
             found["account"] = account
@@ -293,12 +293,12 @@ class StepPlan:
         again = absolute(given["reset"]) > 0.0
         fresh = self.fresh | {"q": given["q_start"], "v": given["v_start"]}
 
-        def chosen(new: Any, old: Any) -> Any:
+        def select_start(new: Any, old: Any) -> Any:
             if isinstance(new, Sequence):
-                return [chosen(a, b) for a, b in zip(new, old, strict=True)]
+                return [select_start(a, b) for a, b in zip(new, old, strict=True)]
             return select(again, new, old)
 
-        return {name: chosen(fresh[name], given[name]) for name in self.carried}
+        return {name: select_start(fresh[name], given[name]) for name in self.carried_results}
 
     def _controls(
         self, model: Model, given: dict[str, Any], time: Scalar
@@ -369,12 +369,12 @@ class StepPlan:
 
 def _fault_of(after: Outcome) -> Scalar:
     """The number of what is wrong with a state, zero if nothing is."""
-    bounded = logical_and(_bounded(after.q, FARTHEST), _bounded(after.v, FASTEST))
-    finite = logical_and(_bounded(after.q, 1e300), _bounded(after.v, 1e300))
+    bounded = logical_and(_is_bounded(after.q, MAX_POSITION), _is_bounded(after.v, MAX_SPEED))
+    finite = logical_and(_is_bounded(after.q, 1e300), _is_bounded(after.v, 1e300))
     return select(bounded, 0.0, select(finite, 3.0, 2.0))
 
 
-def _bounded(values: Sequence[Scalar], bound: float) -> Scalar:
+def _is_bounded(values: Sequence[Scalar], bound: float) -> Scalar:
     """Whether no value is NaN, infinite or greater than a bound."""
     total: Scalar = 0.0
     for x in values:

@@ -191,9 +191,11 @@ class Trajectory:
     def energy(self) -> Array:
         """Kinetic energy and the potential energy of gravity together, `(…, T+1)` [J]; springs of joints are
         not in it."""
-        from dalembert.simulation.observers import watched
+        from dalembert.simulation.observers import evaluate_observers
 
-        return watched(self.model, {"energy": None}, self.time, self.q, self.v, self.parameters)["energy"]
+        return evaluate_observers(self.model, {"energy": None}, self.time, self.q, self.v, self.parameters)[
+            "energy"
+        ]
 
     def clip(self) -> Clip:
         """The motion as a `Clip` of one sample, with accelerations of splines through its velocities."""

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dalembert.errors import ArgumentError, DalembertError, FileError, MissingExtraError
 from dalembert.formats.failures import reported_as_file_errors
-from dalembert.formats.mesh_roots import withheld
+from dalembert.formats.mesh_roots import resolve_allowed_meshes
 from dalembert.formats.npz import MAX_RATIO, SMALL_BYTES, Archive, open_archive
 from dalembert.formats.resources import Resources
 from dalembert.host.atomic_files import replacing
@@ -66,7 +66,9 @@ def load(path: Path, *, roots: Sequence[str | os.PathLike[str]] = (), trusted: b
             head = _head(archive)
             archive.check_names(_expected_names(head))
             resources = Resources(path.parent, [Path(root) for root in roots], trusted=trusted)
-            return _trajectory(archive, head, withheld(Model.from_json(head["model"]), resources))
+            return _trajectory(
+                archive, head, resolve_allowed_meshes(Model.from_json(head["model"]), resources)
+            )
         except FileError:
             raise
         except DalembertError as error:

@@ -23,7 +23,7 @@ __all__ = ["contact_sheet"]
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
-SMOOTH: Final = 2
+SAMPLES_PER_PIXEL_SIDE: Final = 2
 """Pixels drawn for each pixel of the file, each way."""
 ANGLE: Final = math.radians(34.0)
 DIRECTION: Final = (-0.95, 0.22)
@@ -146,7 +146,7 @@ def _picture(
     right /= np.linalg.norm(right)
     distance = 1.25 * radius / math.sin(ANGLE / 2.0)
     eye = centre + distance * out
-    width, height = SMOOTH * size[0], SMOOTH * size[1]
+    width, height = SAMPLES_PER_PIXEL_SIDE * size[0], SAMPLES_PER_PIXEL_SIDE * size[1]
     camera = Camera(eye, np.stack([right, np.cross(out, right), out]), focal_of(ANGLE, height))
     sun = up + 0.1 * x - 0.65 * y
     sun = sun / np.linalg.norm(sun)
@@ -155,7 +155,7 @@ def _picture(
         spacing = 10.0 ** round(math.log10(radius))
         picture.ground(*floor, spacing, distance, _shade(figure, floor, sun, camera, size))
     picture.solids(figure.corners, figure.normals, figure.colours)
-    return picture.bytes(by=SMOOTH)
+    return picture.bytes(by=SAMPLES_PER_PIXEL_SIDE)
 
 
 def _shade(figure: Triangles, floor: Floor, sun: Array, camera: Camera, size: tuple[int, int]) -> Array:
@@ -168,7 +168,7 @@ def _shade(figure: Triangles, floor: Floor, sun: Array, camera: Camera, size: tu
     corners = figure.corners[area @ sun > 0.0]  # what is lit casts the shadow
     above = np.maximum((corners - floor.origin) @ floor.normal, 0.0)
     fallen = corners - (above / slant)[..., np.newaxis] * sun
-    width, height = SMOOTH * size[0], SMOOTH * size[1]
+    width, height = SAMPLES_PER_PIXEL_SIDE * size[0], SAMPLES_PER_PIXEL_SIDE * size[1]
     shares, whole = pieces(camera, fallen, width, height)
     fallen = shares @ fallen[whole]
     weights, which = samples(camera.project(fallen, width, height)[0])

@@ -71,7 +71,7 @@ def frames_of(given: Any, *, fps: float) -> Frames:
         pictures = 1 + math.ceil(min((given.time[-1] - given.time[0]) * fps, MAX_FRAMES + 1))
         given = given.trajectory(np.unique(np.linspace(given.time[0], given.time[-1], pictures)))
     whole = _whole(given)
-    picked = _picked(whole.time, fps)
+    picked = _nearest_frames(whole.time, fps)
     if len(picked) > MAX_FRAMES:
         raise ArgumentError(
             f"the motion has {len(picked)} pictures at {fps:g} a second; a lower fps or a part of it will do"
@@ -165,7 +165,7 @@ def _configurations(model: Model, q: Any, time: Any) -> Frames:
     return Frames(model, times, positions)
 
 
-def _picked(time: Array, fps: float) -> npt.NDArray[np.intp]:
+def _nearest_frames(time: Array, fps: float) -> npt.NDArray[np.intp]:
     """The frames nearest to the pictures' times; all of them where they are no closer than pictures."""
     if len(time) < 2:
         return np.arange(len(time))

@@ -15,11 +15,11 @@ __all__ = ["Camera", "Picture", "focal_of", "pieces", "png", "samples"]
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
-NEAR: Final = 1e-3
+NEAR_PLANE_DISTANCE: Final = 1e-3
 """Triangles nearer to the eye [m] are not drawn."""
-DENSE: Final = 1.45
+POINTS_PER_PIXEL: Final = 1.45
 """Points for each pixel, along and across: more than the square root of two, by the diagonal of a grid."""
-LARGE: Final = 128.0
+MAX_TRIANGLE_PIXELS: Final = 128.0
 """Triangles of more pixels, in width or height, are cut up."""
 MAX_CUTS: Final = 18
 """How often: beyond it they are not drawn."""
@@ -63,7 +63,7 @@ class Camera:
     def project(self, points: Array, width: int, height: int) -> tuple[Array, Array]:
         """Pixels (…, 2), from the upper left, and depths (…) [m]."""
         right, upward, depth = self.seen(points)
-        safe = np.maximum(depth, NEAR)
+        safe = np.maximum(depth, NEAR_PLANE_DISTANCE)
         x = width / 2 + self.focal * right / safe
         y = height / 2 - self.focal * upward / safe
         return np.stack([x, y], axis=-1), depth
@@ -75,7 +75,7 @@ class Camera:
         """
         right, upward, depth = self.seen(triangles)
         x, y = 0.5 * width / self.focal * depth, 0.5 * height / self.focal * depth
-        sides = (depth - NEAR, x - right, x + right, y - upward, y + upward)
+        sides = (depth - NEAR_PLANE_DISTANCE, x - right, x + right, y - upward, y + upward)
         found: npt.NDArray[np.bool_] = np.any([(side <= 0.0).all(axis=1) for side in sides], axis=0)
         return found
 
@@ -121,7 +121,7 @@ class Picture:
         if len(shade):
             pixels, depth = self.camera.project(shade, self.width, self.height)
             i, k = (np.floor(pixels[:, a]).astype(np.int64) for a in (1, 0))
-            there = (depth > NEAR) & (i >= 0) & (i < self.height) & (k >= 0) & (k < self.width)
+            there = (depth > NEAR_PLANE_DISTANCE) & (i >= 0) & (i < self.height) & (k >= 0) & (k < self.width)
             lit[i[there], k[there]] = 0.0
         seen = base * (0.62 * SKY + 0.8 * SUN * lit[..., np.newaxis])
         far = np.clip((t / reach - 1.0) / 2.5, 0.0, 1.0)
@@ -188,7 +188,9 @@ def pieces(camera: Camera, corners: Array, width: int, height: int) -> tuple[Arr
         seen = ~camera.misses(triangles, width, height)
         shares, whole, triangles = shares[seen], whole[seen], triangles[seen]
         pixels, depth = camera.project(triangles, width, height)
-        large = (depth.min(axis=1) <= NEAR) | (np.ptp(pixels, axis=1).max(axis=1) > LARGE)
+        large = (depth.min(axis=1) <= NEAR_PLANE_DISTANCE) | (
+            np.ptp(pixels, axis=1).max(axis=1) > MAX_TRIANGLE_PIXELS
+        )
         found.append((shares[~large], whole[~large]))
         shares = (QUARTERS[:, np.newaxis] @ shares[large]).reshape(-1, 3, 3)
         whole = np.tile(whole[large], 4)
@@ -199,14 +201,14 @@ def samples(pixels: Array) -> tuple[Array, npt.NDArray[np.int64]]:
     """Weights (n, 3) of the corners and the triangle (n,) of points that leave no pixel of it out.
 
     A triangle of the corners (m, 3, 2) gets rows of points along its longest edge. Rows, and points in them,
-    are at most 1 / DENSE pixels apart, so that a point lies within half a pixel of every place.
+    are at most 1 / POINTS_PER_PIXEL pixels apart, so that a point lies within half a pixel of every place.
     """
     edge = np.roll(pixels, -1, axis=1) - pixels  # from corner k to the next
     length = np.linalg.norm(edge, axis=2)
     start = length.argmax(axis=1)
     longest = np.maximum(length.max(axis=1), 1e-12)
     area = np.abs(edge[:, 0, 0] * edge[:, 1, 1] - edge[:, 0, 1] * edge[:, 1, 0])
-    along, over = (_steps(DENSE * x) for x in (longest, area / longest))
+    along, over = (_steps(POINTS_PER_PIXEL * x) for x in (longest, area / longest))
     kinds = along * 8192 + over
     weights, which = [np.zeros((0, 3))], [np.zeros(0, dtype=np.int64)]
     for kind in np.unique(kinds).tolist():

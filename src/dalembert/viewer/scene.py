@@ -12,7 +12,7 @@ from dalembert.api import forward_kinematics, kinetic_energy, potential_energy
 from dalembert.errors import UnknownNameError
 from dalembert.model.model import Model
 from dalembert.viewer.frames import Frames
-from dalembert.viewer.shape_data import drawing_of, encoded
+from dalembert.viewer.shape_data import drawing_of, to_base64
 
 __all__ = ["poses_of", "scene_of"]
 
@@ -45,11 +45,11 @@ def scene_of(frames: Frames, *, title: str, follow: str | None) -> dict[str, Any
         "meshes": drawing.meshes,
         "terrain": any(shape.kind == "height_field" for shape in model.world_shapes),
         "axes": _axes(model),
-        "time": encoded(frames.time, "<f8"),
-        "poses": encoded(poses, "<f4"),
+        "time": to_base64(frames.time, "<f8"),
+        "poses": to_base64(poses, "<f4"),
         "ghosts": []
         if frames.ghosts is None
-        else [encoded(poses_of(model, q, frames.time), "<f4") for q in frames.ghosts],
+        else [to_base64(poses_of(model, q, frames.time), "<f4") for q in frames.ghosts],
         "contacts": _contacts(frames),
         "plots": _plots(frames),
         "follow": follow,
@@ -136,7 +136,7 @@ def _contacts(frames: Frames) -> dict[str, str] | None:
     size = np.linalg.norm(force, axis=2)
     there = size > LEAST_FORCE * max(float(size.max(initial=0.0)), 1e-9)
     rows = np.concatenate([position, force], axis=2)[there]
-    return {"counts": encoded(there.sum(axis=1), "<u2"), "points": encoded(rows, "<f4")}
+    return {"counts": to_base64(there.sum(axis=1), "<u2"), "points": to_base64(rows, "<f4")}
 
 
 def _plots(frames: Frames) -> list[dict[str, Any]]:
@@ -172,7 +172,7 @@ def _plot(title: str, unit: str, series: dict[str, Array]) -> dict[str, Any]:
         "title": title,
         "unit": unit,
         "names": list(series),
-        "values": encoded(np.stack(list(series.values())), "<f4"),
+        "values": to_base64(np.stack(list(series.values())), "<f4"),
     }
 
 

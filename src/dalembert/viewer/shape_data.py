@@ -28,7 +28,7 @@ from dalembert.model.shapes import (
 from dalembert.model.shapes.shape import GREY
 from dalembert.spatial.rotations import quaternion_of_rotation
 
-__all__ = ["Drawing", "drawing_of", "encoded", "height_field_mesh"]
+__all__ = ["Drawing", "drawing_of", "to_base64", "height_field_mesh"]
 
 Array = npt.NDArray[Any]
 
@@ -66,17 +66,17 @@ class Drawing:
                 {
                     "low": low.tolist(),
                     "extent": extent.tolist(),
-                    "vertices": encoded(
+                    "vertices": to_base64(
                         np.stack([corners >> shift & 65535 for shift in (0, 16, 32)], 1), "<u2"
                     ),
                     "wide": len(corners) > 65536,
-                    "faces": encoded(faces, "<u4" if len(corners) > 65536 else "<u2"),
+                    "faces": to_base64(faces, "<u4" if len(corners) > 65536 else "<u2"),
                 }
             )
         return self.read[key]
 
 
-def encoded(values: Any, kind: str) -> str:
+def to_base64(values: Any, kind: str) -> str:
     """Numbers as base64 text, little-endian."""
     return base64.b64encode(np.ascontiguousarray(values, dtype=kind).tobytes()).decode("ascii")
 

@@ -26,7 +26,7 @@ class Surface(NamedTuple):
     normals: Array
     sides: Array
 
-    def placed(self, scale: Array, stretch: float, R: Array, p: Array) -> tuple[Array, Array]:
+    def place(self, scale: Array, stretch: float, R: Array, p: Array) -> tuple[Array, Array]:
         """Corners and normals in the world of the solid scaled, stretched along z, turned by R and moved to
         p [m].
         """

@@ -37,7 +37,7 @@ def surfaces(drawing: Drawing, rotation: Array, translation: Array) -> Iterator[
         body = shape["body"]
         if body >= 0:
             R, p = rotation[body] @ R, rotation[body] @ p + translation[body]
-        corners, normals = surface.placed(np.array(shape["scale"]), shape.get("stretch", 0.0), R, p)
+        corners, normals = surface.place(np.array(shape["scale"]), shape.get("stretch", 0.0), R, p)
         yield PlacedSurface(body, corners, normals, shape["colour"][:3])
 
 
