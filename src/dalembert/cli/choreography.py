@@ -1,7 +1,7 @@
-"""What the humanoid of the demonstration wants, and who pushes it.
+"""The poses that the humanoid of the demonstration follows, and the pushes on it.
 
 It stands; is pushed, and sways back; is pushed harder, and takes a step; is shoved, and falls; and is pushed
-once more where it lies. Its motors know nothing of balance: they follow poses, which were found by trial.
+once more where it lies. Its servos do not balance: they follow poses, which were found by trial.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,9 @@ Array = npt.NDArray[np.float64]
 Pose = Mapping[str, Sequence[float] | float]
 
 DT: Final = 0.004
+"""Time step [s]."""
 DEMO_DURATION: Final = 9.6
+"""Simulated time [s]."""
 
 
 class Push(NamedTuple):
@@ -113,22 +115,22 @@ KEYS: Final[Sequence[tuple[float, float, Pose]]] = (
 """From when until when the humanoid goes over to a pose; what a pose leaves out is as in `STANDING`."""
 
 KP_PER_EFFORT: Final = 4.0
-"""kp [1/rad] as a multiple of a joint's largest torque; kd is a tenth [s] of kp."""
+"""kp of a servo over its largest torque [1/rad], found by trial; kd is kp times 0.1 s."""
 
 
 def humanoid() -> da.Model:
-    """The bundled humanoid on a plane."""
+    """Return the bundled humanoid on a plane."""
     return da.models.humanoid().with_ground()
 
 
 def pairs(model: da.Model) -> tuple[ContactPair, ...]:
-    """What may touch: everything the ground, and one leg the other."""
+    """Return the pairs that may touch: all shapes with the ground, and one leg with the other."""
     legs = [("left_thigh", "right_thigh"), ("left_shank", "right_shank")]
     return (*da.contact.pairs_of(model, self_collision=False), *da.contact.pairs_of(model, only=legs))
 
 
 def start(model: da.Model) -> Array:
-    """It stands on the ground."""
+    """Return the configuration in which the humanoid stands on the ground."""
     q = _configuration(model, STANDING)
     ground = da.contact.pairs_of(model, self_collision=False)
     q[2] -= da.contact.distances(model, q, pairs=ground).gap.min()
@@ -136,7 +138,7 @@ def start(model: da.Model) -> Array:
 
 
 def servo(model: da.Model, keys: Sequence[tuple[float, float, Pose]] = KEYS) -> Any:
-    """The motors, and the poses that they follow."""
+    """Return the servos and the poses that they follow."""
     steps = round(DEMO_DURATION / DT)
     time = np.arange(steps) * DT
     now = _configuration(model, STANDING)
@@ -157,7 +159,7 @@ def servo(model: da.Model, keys: Sequence[tuple[float, float, Pose]] = KEYS) -> 
 
 
 def pushes(model: da.Model, given: Sequence[Push] = PUSHES) -> Array:
-    """The pushes as a stream of forces `(steps, n_bodies, 6)`."""
+    """Return the pushes as a stream of forces `(steps, n_bodies, 6)`."""
     steps = round(DEMO_DURATION / DT)
     time = (np.arange(steps) + 0.5) * DT
     found = np.zeros((steps, len(model.bodies), 6))

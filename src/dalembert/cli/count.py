@@ -44,7 +44,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _model(options: argparse.Namespace) -> tuple[str, da.Model]:
-    """A family of models by its name and number, a bundled model by its name, or the content of a file."""
+    """Return a family of models by its name and number, a bundled model by its name, or the content of a
+    file.
+    """
     if options.model in _families() and not Path(options.model).exists():
         model = _families()[options.model](options.n or DEFAULT_NUMBER)
         return model.name, model
@@ -88,14 +90,14 @@ def _method(found: Counted) -> dict[str, Any]:
 
 
 def _book(ours: dict[str, OperationCount], n: int) -> list[dict[str, Any]]:
-    """Every line of Table 10.1, ours beside it."""
+    """Return every line of Table 10.1, ours beside it."""
     lines = [_comparison_row(line, line.cost(n), ours[line.algorithm]) for line in analysis.TABLE_10_1]
     whole = PublishedCost("RNEA + CRBA + F&S", "the best of each", "Featherstone 2008", analysis.chain_total)
     return [*lines, _comparison_row(whole, analysis.chain_total(n), ours["matrix"])]
 
 
 def _branches(ours: dict[str, OperationCount], sums: BranchSums) -> list[dict[str, Any]]:
-    """The costs of section 10.3.2, ours beside them."""
+    """Return the costs of section 10.3.2, ours beside them."""
     crba = PublishedCost("CRBA", "Eq. 10.12", "Featherstone 2005", lambda n: Cost(0, 0))
     factor = PublishedCost("F&S", "Table 6.6", "Featherstone 2008", lambda n: Cost(0, 0))
     whole = PublishedCost("RNEA + CRBA + F&S", "Figure 10.5", "Featherstone 2008", lambda n: Cost(0, 0))
@@ -194,7 +196,7 @@ def _cheaper(matrix: dict[str, Any], aba: dict[str, Any]) -> str:
 
 
 def _series(options: argparse.Namespace) -> int:
-    """The family's costs for every size up to the given one, and where they cross."""
+    """Print the family's costs for every size up to the given one, and where they cross."""
     families = _families()
     if options.model not in families:
         raise ArgumentError(f"--up-to is for the families {' and '.join(families)}")

@@ -15,15 +15,15 @@ from dalembert.errors import FileError
 __all__ = ["run"]
 
 MIN_STANDING_HEIGHT = 0.7
-"""A pelvis higher than this [m] is that of somebody who stands."""
+"""The humanoid stands if its pelvis is higher than this [m]."""
 MAX_LYING_HEIGHT = 0.35
-"""One lower than this [m], of somebody who lies."""
+"""The humanoid lies if its pelvis is lower than this [m]."""
 MOMENTS = (1.0, 2.3, 4.1, 4.2, 4.3, 4.6, 5.9, 6.3, 6.6, 6.8, 7.2, 7.9, 8.2, 8.4, 8.7, 9.6)
-"""Of the pictures [s]."""
+"""Times of the pictures [s]."""
 
 
 def run(options: argparse.Namespace) -> int:
-    """Simulate, print and record; 1 where it does not stand by itself, or does not come through."""
+    """Simulate, print and record; return 1 if it does not stand by itself or the simulation fails."""
     model = choreography.humanoid()
     target = Path(options.folder)
     try:
@@ -74,14 +74,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _state(height: float, touching: int) -> str:
-    """What somebody does whose pelvis is so high [m] and who touches the ground at so many points."""
+    """Return what the humanoid does, by the height of its pelvis [m] and its number of contact points."""
     if not touching:
         return "in the air"
     return "stands" if height > MIN_STANDING_HEIGHT else "lies" if height < MAX_LYING_HEIGHT else "falls"
 
 
 def _story(motion: da.Trajectory) -> str:
-    """Energies and contacts at moments, and what happened there."""
+    """Return energies and contacts at moments, and what happened then."""
     assert motion.contacts is not None
     energy = motion.energy()
     kinetic = da.kinetic_energy(motion.model, motion.q, motion.v)

@@ -43,7 +43,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser() -> Parser:
-    """The parser of the whole command line."""
+    """Return the parser of the whole command line."""
     whole = Parser(
         prog="dalembert",
         description="Rigid-body dynamics, written once in Python and compiled to SIMD machine code.",

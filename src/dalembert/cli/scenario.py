@@ -1,4 +1,4 @@
-"""What `dalembert simulate` is told: the ground, the start, contact, motors and pushes."""
+"""The scenario of `dalembert simulate`: the ground, the start, contact, servos and pushes."""
 
 import argparse
 import json
@@ -27,12 +27,12 @@ __all__ = ["Push", "Scenario", "push", "scenario"]
 Array = npt.NDArray[np.float64]
 
 RANDOM_VELOCITY_STD: Final = 0.5
-"""Standard deviation [rad/s, m/s] of random velocities."""
+"""Standard deviation of random velocities [rad/s, m/s]."""
 SERVO_SAG: Final = 0.03
-"""By so much [rad] a motor that holds the whole figure gives way; a tenth of it [m] where it slides."""
+"""Deflection [rad] of a servo under the weight of the whole figure; a tenth of it [m] for a sliding joint."""
 MJCF: Final = (".xml", ".mjcf")
 MAX_STATE_FILE_BYTES: Final = 1 << 28
-"""Bytes of a file with a pose."""
+"""Larger files with a pose are refused."""
 
 
 class Push(NamedTuple):
@@ -47,7 +47,7 @@ class Push(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """What is simulated; `notes` say what was chosen for the caller."""
+    """The model, its start, contact and servos; `notes` say what was chosen for the caller."""
 
     model: da.Model
     q: Array
@@ -58,7 +58,7 @@ class Scenario:
     notes: tuple[str, ...]
 
     def forces(self, pushes: list[Push], steps: int, dt: float) -> Array | None:
-        """The pushes as a stream `(steps, n_bodies, 6)`."""
+        """Return the pushes as a stream `(steps, n_bodies, 6)`."""
         if not pushes:
             return None
         found = np.zeros((steps, len(self.model.bodies), 6))
@@ -77,7 +77,7 @@ class Scenario:
 
 
 def push(text: str) -> Push:
-    """body=NAME,force=X,Y,Z,at=SECONDS,for=SECONDS, in any order."""
+    """Parse body=NAME,force=X,Y,Z,at=SECONDS,for=SECONDS, in any order."""
     parts = re.split(r"(?:^|,)\s*(body|force|at|for)=", text)
     given = dict(zip(parts[1::2], parts[2::2], strict=True))
     try:
@@ -95,7 +95,7 @@ def push(text: str) -> Push:
 
 
 def scenario(options: argparse.Namespace) -> Scenario:
-    """The model with its ground, its start, contact and motors."""
+    """Return the model with its ground, its start, contact and motors."""
     found = content([options.file], options)
     model, notes = found.model, []
     root = _free_root(model)
@@ -136,12 +136,12 @@ def _with_hulls(model: da.Model) -> da.Model:
 
 
 def _free_root(model: da.Model) -> Any:
-    """The body that stands free in the world, if there is one."""
+    """Return the body with a free joint on the world, or None."""
     return next((b for b in model.bodies if b.parent < 0 and isinstance(b.joint, da.Free)), None)
 
 
 def _pairs(model: da.Model, *, self_collision: bool) -> tuple[ContactPair, ...]:
-    """What may touch: the world, other figures and, if asked for, parts of the same one."""
+    """Return the pairs that may touch: with the world, with other figures, on request within a figure."""
     found = da.contact.pairs_of(model)
     if self_collision:
         return found
@@ -163,7 +163,7 @@ def _law(contact: str, pairs: tuple[ContactPair, ...]) -> Any:
 
 
 def _pose(model: da.Model, options: argparse.Namespace) -> tuple[Array, Array]:
-    """q and v of the start."""
+    """Return q and v of the start."""
     name, rest = options.pose, np.zeros(model.nv)
     mjcf = Path(options.file).suffix.lower() in MJCF
     if name == "neutral" or (name is None and not mjcf):
@@ -188,7 +188,7 @@ def _pose(model: da.Model, options: argparse.Namespace) -> tuple[Array, Array]:
 
 
 def _read_stored_state(model: da.Model, path: Path) -> tuple[Array, Array]:
-    """The last frame (of the first sample) of a trajectory, or arrays q and v."""
+    """Read the last frame (of the first sample) of a trajectory, or arrays q and v."""
     arrays = arrays_of(path, ("q", "v"))
     if "q" not in arrays:
         raise FileError(f"{path} holds no array q")
@@ -204,7 +204,7 @@ def _frames(array: Array) -> int:
 
 
 def _written(model: da.Model, path: Path) -> tuple[Array, Array]:
-    """A list of nq numbers, {"q": […], "v": […]}, or values by the names of joints."""
+    """Read a list of nq numbers, {"q": […], "v": […]}, or values by the names of joints."""
     text = read_regular_file(str(path), limit=MAX_STATE_FILE_BYTES)
     try:
         given = json.loads(text)
@@ -247,8 +247,9 @@ def _lift_root(
     *,
     grounded: bool,
 ) -> Array:
-    """q with the free root so high that the lowest point is `height` above the ground that was put there;
-    in a world of its own that much higher than it was."""
+    """Raise the free root until the lowest point is `height` above the added ground; in a world of its own,
+    raise it by `height`.
+    """
     if root is None:
         raise ArgumentError(
             "--initial-height lifts a free root; this model has none (--root floating makes one)"
@@ -265,7 +266,7 @@ def _lift_root(
 def _random_velocities(
     model: da.Model, q: Array, v: Array, options: argparse.Namespace, notes: list[str]
 ) -> tuple[Array, Array]:
-    """The start of every sample; random velocities with a seed."""
+    """Return the start of every sample, with random velocities if a seed is given."""
     seed, samples = options.seed, options.samples
     if seed is None and samples is None:
         return q, v

@@ -24,6 +24,7 @@ ENDINGS: Final = (".npz", ".parquet", ".html", ".htm")
 DEFAULT_FRAME_TIME: Final = 0.01
 """Time between frames [s] unless `--every` says otherwise."""
 PROGRESS_BAR_WIDTH: Final = 30
+"""Characters of the progress bar."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -85,7 +86,7 @@ def _require_writable(outputs: list[Path]) -> None:
 def _simulate(
     chosen: Scenario, options: argparse.Namespace
 ) -> tuple[da.Trajectory, dict[str, Any], list[str]]:
-    """The trajectory, how fast it was, and what was said about it."""
+    """Simulate; return the trajectory, its speed, and the warnings."""
     dt = options.dt
     if dt > options.duration:
         raise ArgumentError(f"--dt {dt:g} s is longer than --duration {options.duration:g} s")
@@ -155,7 +156,7 @@ class _Bar:
         )
 
     def end(self) -> None:
-        """Leave the line."""
+        """End the line."""
         print(file=sys.stderr)
 
 
@@ -168,7 +169,7 @@ def _write(trajectory: da.Trajectory, path: Path, *, title: str) -> None:
 
 
 def _facts(chosen: Scenario, trajectory: da.Trajectory, options: argparse.Namespace) -> dict[str, Any]:
-    """What is printed: energies, contacts and failures; means and extremes over samples."""
+    """Return the facts to print: energies, contacts and failures; means and extremes over samples."""
     model = chosen.model
     ends = [0, -1]
     q, v = trajectory.q[..., ends, :], trajectory.v[..., ends, :]
@@ -207,7 +208,7 @@ def _facts(chosen: Scenario, trajectory: da.Trajectory, options: argparse.Namesp
 
 
 def _tell(chosen: Scenario, trajectory: da.Trajectory, facts: dict[str, Any]) -> None:
-    """The short table."""
+    """Print the short table."""
     samples, contact = facts["samples"], facts["contact"]
     many = f", {samples} samples" if trajectory.batch else ""
     early = ", interrupted" if trajectory.interrupted else ""

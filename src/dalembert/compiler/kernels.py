@@ -33,12 +33,12 @@ CACHE_BYTES: Final = 12 << 20
 """Larger states of a tree in loops would go through main memory, which costs more than narrow vectors."""
 
 ANNOUNCE_AFTER_SECONDS: Final = 1.0
-"""Seconds after which a compilation is announced."""
+"""Compilations that take longer than this [s] are announced on standard error."""
 
 
 @final
 class Kernels:
-    """What a recipe becomes: a program, its results, a kernel for each width ("scalar", "lanes") and GPU."""
+    """A compiled recipe: a program, its results, a kernel for each width ("scalar", "lanes") and GPU."""
 
     __slots__ = (
         "__weakref__",
@@ -78,7 +78,7 @@ class Kernels:
         return self.recipe.name + "".join(parts)
 
     def lower(self) -> Lowered:
-        """The program, traced once."""
+        """Trace the program, once."""
         with self._lock:
             if self._lowered is None:
                 self._lowered = lower(self.recipe, self.dtype)
@@ -91,8 +91,7 @@ class Kernels:
             self._lowered = None
 
     def results(self) -> tuple[ArrayArgument, ...]:
-        """Names and shapes of the results; of a function of the library's own that is on disk, without a
-        trace."""
+        """Return names and shapes of the results; those of a library function on disk need no trace."""
         if self._results is None and self._lowered is None:
             for width in ("scalar", "lanes"):
                 if (kernel := self._load(width)) is not None:
@@ -101,7 +100,7 @@ class Kernels:
         return self.lower().results if self._results is None else self._results
 
     def kernel(self, width: str) -> codegen.CpuKernel:
-        """The kernel for one sample ("scalar") or for batches ("lanes")."""
+        """Return the kernel for one sample ("scalar") or for batches ("lanes")."""
         kernel = self._kernels.get(width)
         if kernel is None:
             with (
@@ -113,11 +112,11 @@ class Kernels:
         return kernel
 
     def is_loaded(self, device: Device) -> bool:
-        """Whether the kernel for a GPU is there."""
+        """Return whether the kernel for a GPU is loaded."""
         return device.ordinal in self._gpu_kernels
 
     def on_gpu(self, device: Device) -> GpuKernel:
-        """The kernel for a GPU."""
+        """Return the kernel for a GPU."""
         kernel = self._gpu_kernels.get(device.ordinal)
         if kernel is None:
             from dalembert.compiler.gpu.modules import compile_gpu, load_gpu  # nothing else needs a GPU
@@ -148,7 +147,7 @@ class Kernels:
 
     @staticmethod
     def _extra(lowered: Lowered) -> dict[str, object]:
-        """What is stored with a kernel."""
+        """Return the metadata stored with a kernel."""
         return {"results": [[item.name, list(item.shape)] for item in lowered.results]}
 
     def _learn_results(self, extra: Mapping[str, Any]) -> None:
@@ -156,7 +155,7 @@ class Kernels:
             self._results = tuple(ArrayArgument(name, tuple(shape)) for name, shape in extra["results"])
 
     def _load(self, width: str) -> codegen.CpuKernel | None:
-        """A function of the library's own from the disk cache, without a trace."""
+        """Load a function of the library's own from the disk cache, without a trace."""
         if self.recipe.disk_key is None:
             return None
         kernel = codegen.load_kernel(
@@ -178,7 +177,9 @@ class Kernels:
         )
 
     def _lanes(self, width: str) -> int:
-        """How many samples a kernel computes at once; fewer for a tree whose states would fill the cache."""
+        """Return how many samples a kernel computes at once; fewer for a tree whose states would fill the
+        cache.
+        """
         if width == "scalar":
             return 1
         lanes = codegen.default_lanes(self.dtype)

@@ -92,7 +92,7 @@ class Recipe:
     state: str | None = None
 
     def record(self) -> Recipe:
-        """Return the recipe of what the function computes now, whatever changes later."""
+        """Return the recipe of what the function computes now; later changes do not affect it."""
         if self.looped:
             return dataclasses.replace(self, state=self.model.state_of_functions)
         tangents = None
@@ -114,11 +114,11 @@ class Recipe:
         return (*self.arguments, *(ArrayArgument(item.name, item.shape) for item in more))
 
     def without_derivatives(self) -> Recipe:
-        """The function itself."""
+        """Return the recipe of the function itself."""
         return dataclasses.replace(self, derivatives=())
 
     def charts(self) -> dict[str, Chart]:
-        """The tangent spaces of the configurations: d f(integrate(q, t e_j)) / dt = (df/dq) Q(q) e_j."""
+        """Return the tangent spaces of configurations: d f(integrate(q, t e_j)) / dt = (df/dq) Q(q) e_j."""
         rates = self._rates if self.tangents is None else partial(_recorded_rates, self.tangents)
         return {
             item.name: Chart(self.model.nv, rates) for item in self.arguments if self.is_configuration(item)
@@ -131,7 +131,7 @@ class Recipe:
         return [configuration.position_rate(self.model, q, unit) for unit in units]
 
     def on_model(self, function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
-        """`function(model, *arguments)` with the arguments and then the parameters given in `arrays`."""
+        """Call `function(model, *arguments)` with the arguments and then the parameters given in `arrays`."""
         count = len(self.arguments)
         model = self.model
         if self.parameters:
@@ -140,11 +140,11 @@ class Recipe:
         return function(model, *arrays[:count])
 
     def is_configuration(self, argument: ArrayArgument) -> bool:
-        """Whether an argument is a q, by its name and its shape."""
+        """Return whether an argument is a q, by its name and its shape."""
         return argument.name in POSITIONS and argument.shape == (self.model.nq,)
 
     def quaternions(self, argument: ArrayArgument) -> tuple[slice, ...]:
-        """The parts of an argument that must be unit quaternions."""
+        """Return the parts of an argument that must be unit quaternions."""
         if not self.unit_quaternions or not self.is_configuration(argument):
             return ()
         return configuration.unit_quaternions(self.model)
@@ -161,7 +161,7 @@ class Lowered:
 
     @property
     def nonzero(self) -> tuple[Array, ...]:
-        """For each result, which elements are not zero by structure."""
+        """The elements of each result that are not zero by structure."""
         found = [np.zeros(item.size, bool) for item in self.results]
         place = {spec.name: mask for spec, mask in zip(self.program.outputs, found, strict=True)}
         for statement in self.program.statements:
@@ -232,7 +232,7 @@ def _lower_unrolled(recipe: Recipe, dtype: str) -> Lowered:
 
 
 def _assemble_program(traced: Trace, recipe: Recipe, check: Expression | None) -> Lowered:
-    """Results get names of their own, since a function may well return its argument."""
+    """Assemble a program whose results have names of their own, since a function may return its argument."""
     outputs = traced.outputs
     stores = [
         Store(f"result {output.name}", position, value)
@@ -286,7 +286,7 @@ def _only(results: Sequence[Any]) -> Any:
 def _differentiate_program(
     recipe: Recipe, program: Program, results: Sequence[ArrayInput], charts: ChartStatements, rebuild: Rebuild
 ) -> Lowered:
-    """A program with loops and the derivatives that are wanted of it."""
+    """Return a program with loops and its requested derivatives."""
     arguments = [ArrayInput(item.name, item.shape) for item in (*recipe.signature, *recipe.parameters)]
     program, found = derived_program(program, results, recipe.derivatives, arguments, charts)
     return Lowered(
@@ -332,7 +332,7 @@ def _recorded_rates(tangents: Trace, q: Sequence[Expression]) -> list[list[Scala
 
 
 def _tangent_slope(q: InputTable, slope: InputTable, body: Body) -> list[Scalar]:
-    """Q(q)^T slope of one joint."""
+    """Return Q(q)^T slope of one joint."""
     own_q, own = body.own_q(q), body.own_q(slope)  # type: ignore[arg-type]
     units = [[1.0 if i == j else 0.0 for i in range(body.nv)] for j in range(body.nv)]
     rates = [body.joint.position_rate(own_q, unit) for unit in units]
@@ -340,7 +340,7 @@ def _tangent_slope(q: InputTable, slope: InputTable, body: Body) -> list[Scalar]
 
 
 def as_lists(value: Any) -> Any:
-    """Spatial values as nested lists: 3 numbers, 3x3, 6 numbers (angular first), 4x4 homogeneous, 6x6."""
+    """Return spatial values as nested lists: 3, 3x3, 6 numbers (angular first), 4x4 homogeneous, 6x6."""
     if isinstance(value, PerBody | list | tuple):
         return [as_lists(item) for item in value]
     if isinstance(value, Placement):

@@ -66,7 +66,7 @@ class RecordedFunction:
 
 @final
 class _Recordings:
-    """What is known about functions in one role: their traces, as long as they live, and programs."""
+    """The known functions in one role: their traces, as long as they live, and programs."""
 
     __slots__ = ("_traces", "programs")
 

@@ -19,7 +19,7 @@ MAY_BE_INFINITE: Final = ("effort",)
 
 
 def refusal_of(recipe: Recipe, rows: Rows, row: int, dtype: str, *, step: int | None = None) -> StateError:
-    """Which quaternion of which argument, in which row, or what else the function refuses there.
+    """Return the error of a refused row: which quaternion of which argument, or which other precondition.
 
     `step`: of a rollout, whose arguments at that step are in `rows`.
     """
@@ -66,7 +66,7 @@ def flagged_rows(recipe: Recipe, rows: Rows, first: int, dtype: str) -> Array:
 
 
 def refused_rows(recipe: Recipe, rows: Rows, first: int, dtype: str) -> Array:
-    """A mask of the refused rows, of which the kernel named the first."""
+    """Return a mask of the refused rows, of which the kernel named the first."""
     bad = off_unit_rows(recipe, rows, dtype)
     bad[first] = True
     columns = [list(matrix.T) for matrix in rows.matrices]
@@ -77,7 +77,7 @@ def refused_rows(recipe: Recipe, rows: Rows, first: int, dtype: str) -> Array:
 
 
 def off_unit_rows(recipe: Recipe, rows: Rows, dtype: str) -> Array:
-    """A mask of the rows with a quaternion off unit norm or not a number."""
+    """Return a mask of the rows with a quaternion off unit norm or not a number."""
     bad = np.zeros(rows.count, dtype=bool)
     for _, _, norms in _norms(recipe, rows):
         bad |= _off_unit(norms, dtype)
@@ -85,7 +85,7 @@ def off_unit_rows(recipe: Recipe, rows: Rows, dtype: str) -> Array:
 
 
 def _evaluate_measure(recipe: Recipe, measure: Callable[..., Any], rows: Sequence[Sequence[Any]]) -> Any:
-    """A measure of one sample, or of all of them where the elements are arrays."""
+    """Evaluate a measure of one sample, or of all samples if the elements are arrays."""
     signature = (*recipe.signature, *recipe.parameters)
     arrays = [_nest(flat, item.shape) for flat, item in zip(rows, signature, strict=True)]
     own, parameters = len(recipe.arguments), len(recipe.parameters)
@@ -105,7 +105,7 @@ def _joint_at(recipe: Recipe, place: slice) -> str:
 
 
 def _nest(flat: Sequence[Any], shape: tuple[int, ...]) -> Any:
-    """The elements of an array, row-major, as nested lists."""
+    """Return the elements of an array, row-major, as nested lists."""
     if not shape:
         return flat[0]
     size = len(flat) // max(shape[0], 1)
@@ -113,5 +113,5 @@ def _nest(flat: Sequence[Any], shape: tuple[int, ...]) -> Any:
 
 
 def _off_unit(norm: Any, dtype: str) -> Any:
-    """Whether the kernels refuse a quaternion of this norm, or NaN; `lowering` says it of the square."""
+    """Return whether the kernels refuse a quaternion of this norm, or NaN; `lowering` checks the square."""
     return np.logical_not(abs(norm * norm - 1.0) <= 2.0 * QUATERNION_TOLERANCE[dtype])

@@ -56,7 +56,7 @@ def load(
     roots: Sequence[PathLike] = (),
     trusted: bool = False,
 ) -> Model:
-    """The model in a file: `.urdf`, `.xml` (MJCF, with the extra `mjcf`), or `.json` as `save` wrote it.
+    """Load the model in a file: `.urdf`, `.xml` (MJCF, with the extra `mjcf`), or `.json` as `save` wrote it.
 
     `root`: "fixed" joins the root to the world, "floating" gives it six freedoms, None is as the file says
     (URDF: fixed). `inertia`: inertias that no body can have are used "as_given" and reported, refused
@@ -187,7 +187,7 @@ def _by_ending(file: Path, known: Mapping[str, T], action: str) -> T:
 
 
 def _content(file: Path) -> bytes:
-    """The bytes of a regular file of bounded size, not empty."""
+    """Read the bytes of a regular file of bounded size that is not empty."""
     content = read_regular_file(file, limit=MAX_FILE_BYTES)
     if not content.strip():
         raise FileError(f"{file} is empty")

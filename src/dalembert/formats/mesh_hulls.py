@@ -15,7 +15,7 @@ __all__ = ["hull_of", "with_hulls"]
 
 
 def with_hulls(model: Model) -> Model:
-    """The model with the hull of every mesh that collides; a mesh that is drawn stays to be drawn.
+    """Return the model with the hull of every mesh that collides; a mesh that is drawn stays to be drawn.
 
     MuJoCo and most engines collide meshes so. A file that is missing, or that holds no volume, is an error.
     """
@@ -30,7 +30,7 @@ def with_hulls(model: Model) -> Model:
 
 
 def hull_of(shape: Mesh) -> ConvexMesh:
-    """The convex hull of the mesh in a shape's file, scaled, with all else that the shape has."""
+    """Return the convex hull of the mesh in a shape's file, scaled, with all else that the shape has."""
     same = {name: value for name, value in shape.data() if name not in ("path", "scale")}
     mesh = mesh_of(shape)
     try:

@@ -26,7 +26,7 @@ CONNECT, WELD, JOINT, TENDON = range(4)
 TAGS = {CONNECT: "connect", WELD: "weld", JOINT: "joint", TENDON: "tendon"}
 
 MAX_ZERO_COEFFICIENT = 1e-12
-"""Higher coefficients of a polynomial that are below this are zero."""
+"""Coefficients of second and higher order up to this size count as zero: the coupling is linear."""
 
 
 def add_equalities(builder: ModelBuilder, compiled: Compiled, homes: list[Home]) -> dict[str, float]:
@@ -61,7 +61,7 @@ def add_equalities(builder: ModelBuilder, compiled: Compiled, homes: list[Home])
 
 
 def _add_loop(builder: ModelBuilder, compiled: Compiled, homes: list[Home], e: int, name: str) -> None:
-    """Eq. (1)."""
+    """Add a loop by Eq. (1)."""
     m = compiled.m
     data = [float(x) for x in m.eq_data[e]]
     weld = int(m.eq_type[e]) == WELD
@@ -88,7 +88,7 @@ def _add_loop(builder: ModelBuilder, compiled: Compiled, homes: list[Home], e: i
 def _add_coupling(
     builder: ModelBuilder, compiled: Compiled, e: int, name: str, held: dict[str, float]
 ) -> None:
-    """Eq. (2) as a sum of coefficient * q + offset = 0."""
+    """Add a coupling by Eq. (2), as a sum of coefficient * q + offset = 0."""
     m = compiled.m
     tag = TAGS[int(m.eq_type[e])]
     a = [float(x) for x in m.eq_data[e][:5]]
@@ -113,7 +113,7 @@ def _add_coupling(
 
 
 def _terms(compiled: Compiled, tag: str, index: int, equality: str) -> tuple[dict[str, float], float]:
-    """The coefficients of joints in a joint's position or a tendon's length, and its value at qpos0."""
+    """Return the joints' coefficients in a joint's position or a tendon's length, and its value at qpos0."""
     m = compiled.m
     if tag == "joint":
         return {compiled.joints[index]: 1.0}, float(m.qpos0[m.jnt_qposadr[index]])
@@ -129,7 +129,7 @@ def _terms(compiled: Compiled, tag: str, index: int, equality: str) -> tuple[dic
 
 
 def fixed_tendon(compiled: Compiled, t: int) -> dict[str, float] | None:
-    """The coefficients of a fixed tendon by joint; None for a spatial one."""
+    """Return the coefficients of a fixed tendon by joint; None for a spatial one."""
     m = compiled.m
     places = range(m.tendon_adr[t], m.tendon_adr[t] + m.tendon_num[t])
     if any(int(m.wrap_type[w]) != int(compiled.mujoco.mjtWrap.mjWRAP_JOINT) for w in places):

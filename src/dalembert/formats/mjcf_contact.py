@@ -1,4 +1,4 @@
-"""What may touch, of a compiled MuJoCo model, beside the masks of its geoms: exclusions and explicit pairs.
+"""Contact filters of a compiled MuJoCo model beside the masks of its geoms: exclusions and explicit pairs.
 
 MuJoCo never lets a body touch its parent, unless that is fixed to the world. Neither do we; but where a stack
 of joints has become a chain of bodies, its ends are no longer parent and child, and are excluded by name.

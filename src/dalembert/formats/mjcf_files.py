@@ -88,7 +88,9 @@ class Source:
     elements: dict[tuple[str, str], Element] = field(default_factory=dict)
 
     def error(self, tags: str | Sequence[str], name: str, message: str) -> FileError:
-        """An error about the element of one of these tags with that name, with its line where it is known."""
+        """Return an error about the element of one of these tags with that name, with its line where it is
+        known.
+        """
         for tag in [tags] if isinstance(tags, str) else tags:
             if (tag, name) in self.elements:
                 return self.elements[tag, name].error(message)
@@ -198,7 +200,9 @@ class _Collector:
             waiting += children
 
     def _resolve_include(self, element: Element, path: Path, resources: Resources) -> Path:
-        """The file of an `<include>`, whose name starts at the main file's folder or the includer's own."""
+        """Return the file of an `<include>`, whose name starts at the main file's folder or the includer's
+        own.
+        """
         name = _posix_name(element.attributes.get("file", ""))
         near = Resources(Path(element.file).parent, (path.parent, *self.roots), trusted=self.trusted)
         try:

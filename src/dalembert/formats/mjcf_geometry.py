@@ -30,13 +30,13 @@ HIDDEN_GROUP: Final = 3
 """Geoms of this group and later ones are not drawn by MuJoCo's viewer unless asked for."""
 
 DEFAULT_FRICTION_PRIORITY: Final = -1
-"""The priority with which a shape without friction of its own is written."""
+"""The priority of a geom with the default friction: that of any other geom overrides it."""
 
 DEFAULT_RGBA: Final = (0.5, 0.5, 0.5, 1.0)
 
 
 def shapes_of(compiled: Compiled, homes: list[Home]) -> dict[str, list[Shape]]:
-    """The shapes of every body of ours, by its name; "world" for those that stand still."""
+    """Return the shapes of every body of ours, by its name; "world" for those that stand still."""
     m = compiled.m
     found: dict[str, list[Shape]] = {}
     paired = {int(g) for g in (*m.pair_geom1, *m.pair_geom2)}
@@ -49,7 +49,7 @@ def shapes_of(compiled: Compiled, homes: list[Home]) -> dict[str, list[Shape]]:
 
 
 def add_sites(builder: ModelBuilder, compiled: Compiled, homes: list[Home], taken: set[str]) -> None:
-    """Every site as a frame."""
+    """Add every site as a frame."""
     m = compiled.m
     for s in range(m.nsite):
         home = homes[m.site_bodyid[s]]
@@ -97,25 +97,29 @@ def _shape(compiled: Compiled, g: int, placement: Transform, *, paired: bool) ->
 
 
 def contact_is_off(compiled: Compiled) -> bool:
-    """Whether the options of the file switch contact off."""
+    """Return whether the options of the file switch contact off."""
     return compiled.is_disabled("CONTACT") or compiled.is_disabled("CONSTRAINT")
 
 
 def has_default_friction(m: Any, g: int) -> bool:
-    """Whether a geom has no friction of its own: usual numbers that those of any other geom override."""
+    """Return whether a geom has the default friction, which that of any other geom overrides."""
     usual = [float(x) for x in m.geom_friction[g]] == list(USUAL_FRICTION)
     return usual and int(m.geom_priority[g]) == DEFAULT_FRICTION_PRIORITY
 
 
 def _friction(m: Any, g: int) -> tuple[float, ...] | None:
-    """Geoms with condim 1 have zero of their own: what they touch decides."""
+    """Return the friction of a geom: None for the default; zero with condim 1, so that the other geom
+    decides.
+    """
     if has_default_friction(m, g):
         return None
     return tuple(max(0.0, float(x)) if m.geom_condim[g] > 1 else 0.0 for x in m.geom_friction[g])
 
 
 def _height_field(m: Any, field: int, options: dict[str, Any]) -> Shape:
-    """Rows along y, columns along x; MuJoCo's data are shares of the greatest height."""
+    """Return a height field, rows along y, columns along x; MuJoCo's data are fractions of the greatest
+    height.
+    """
     x, y, top, _ = (float(size) for size in m.hfield_size[field])
     rows, columns = int(m.hfield_nrow[field]), int(m.hfield_ncol[field])
     first = int(m.hfield_adr[field])
@@ -124,7 +128,8 @@ def _height_field(m: Any, field: int, options: dict[str, Any]) -> Shape:
 
 
 def _mesh(compiled: Compiled, g: int, options: dict[str, Any]) -> Shape | None:
-    """A reference to the mesh's file, in the frame of the file; a mesh in no file is its convex hull.
+    """Return a reference to the mesh's file, in the frame of the file; a mesh without a file becomes its
+    hull.
 
     MuJoCo moves meshes to their principal axes: its geom stands at X M with the pose X that the model gives
     and the mesh's own pose M, so that the file's frame stands at X M M^-1.
@@ -142,7 +147,7 @@ def _mesh(compiled: Compiled, g: int, options: dict[str, Any]) -> Shape | None:
 
 
 def _hull(compiled: Compiled, g: int, vertices: Any, options: dict[str, Any]) -> Shape | None:
-    """What MuJoCo collides: the hull of the mesh, in MuJoCo's own frame of it."""
+    """Return the hull of the mesh, which is what MuJoCo collides, in MuJoCo's own frame of it."""
     try:
         return ConvexMesh(vertices.tolist(), **options)
     except ModelError as error:

@@ -26,7 +26,7 @@ from dalembert.spatial.rotations import quaternion_normalized, rotation_about
 __all__ = ["Link", "links_of"]
 
 MIN_INFINITE_RANGE_END: Final = 1e10
-"""A range that reaches this far is no limit: MJCF has no way to write a range with one end only."""
+"""A range that reaches this far [rad, m] is not a limit: MJCF cannot write a range with one end only."""
 
 
 @final
@@ -45,7 +45,7 @@ class Link:
 
 
 def links_of(compiled: Compiled, b: int, root: str | None, floating: int) -> list[Link]:
-    """The joints of a body of MuJoCo as ours; with `root` its free joint may go or come."""
+    """Return the joints of a body of MuJoCo as ours; `root` may remove or add its free joint."""
     m = compiled.m
     identity = Transform.identity()
     if b == floating:

@@ -29,7 +29,7 @@ __all__ = ["Plan", "add_bodies", "plan_bodies"]
 @final
 @dataclass(frozen=True)
 class Plan:
-    """Where every body of MuJoCo goes (`homes`, the world first), and the bodies and frames to be made."""
+    """The home of every body of MuJoCo (`homes`, the world first), and the bodies and frames to be made."""
 
     homes: list[Home]
     chains: list[tuple[str, str, Transform, list[Link]]]  # name, parent, start, joints
@@ -86,7 +86,7 @@ def _add_chain(
     links: list[Link],
     inertia: RigidInertia,
 ) -> None:
-    """The joints of one body by (1), each with a body of its own."""
+    """Add the joints of one body by (1), each with a body of its own."""
     for k, link in enumerate(links):
         last = k == len(links) - 1
         own = name if last else unique_name(f"{name}/{link.name}", used)
@@ -120,7 +120,7 @@ def _per_dof(compiled: Compiled, link: Link, kind: str) -> tuple[float, ...]:
 
 
 def _inertia(compiled: Compiled, b: int, at: Transform) -> RigidInertia:
-    """The inertia of a body of MuJoCo in the frame in which it stands by `at`."""
+    """Return the inertia of a body of MuJoCo in the frame in which it stands by `at`."""
     m = compiled.m
     own = pose(m.body_ipos[b], m.body_iquat[b])
     R = at.R @ own.R
@@ -130,7 +130,7 @@ def _inertia(compiled: Compiled, b: int, at: Transform) -> RigidInertia:
 
 
 def _floating_root(compiled: Compiled) -> int:
-    """The one body on the world that carries the others and has no joint yet; -1 if one floats already."""
+    """Return the one body on the world that carries the others and has no joint; -1 if one floats already."""
     m = compiled.m
     roots = [b for b in range(1, m.nbody) if m.body_parentid[b] == 0]
     if any(m.body_jntnum[b] and int(m.jnt_type[m.body_jntadr[b]]) == FREE for b in roots):

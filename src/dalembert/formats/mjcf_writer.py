@@ -33,14 +33,14 @@ from dalembert.spatial.rotations import quaternion_of_rotation
 __all__ = ["mjcf_text"]
 
 MIN_MOMENT_OF_INERTIA: Final = 2e-15
-"""Moments below MuJoCo's smallest (1e-15) are written as this [kg m^2]."""
+"""Smaller moments are written as this [kg m^2]: twice the least that MuJoCo accepts (mjMINVAL, 1e-15)."""
 
 INFINITE_RANGE_END: Final = 1e15
-"""Stands for an infinite end of a range whose other end is finite."""
+"""Replaces an infinite end of a range [rad, m] whose other end is finite; loaders read it as no limit."""
 
 
 def mjcf_text(model: Model, *, folder: Path | None = None) -> tuple[str, list[str]]:
-    """The model as MJCF, and what the text does not hold, a sentence for each.
+    """Return the model as MJCF, and a sentence for each thing that the text does not hold.
 
     `folder` is where the text will be stored: meshes are named if they lie below it.
     """
@@ -52,7 +52,7 @@ def mjcf_text(model: Model, *, folder: Path | None = None) -> tuple[str, list[st
 
 
 def principal(inertia: RigidInertia) -> tuple[list[float], list[float]]:
-    """The principal moments about the centre of mass [kg m^2] and the quaternion of their axes."""
+    """Return the principal moments about the centre of mass [kg m^2] and the quaternion of their axes."""
     I = np.array(inertia.inertia_at_com.to_list(), dtype=float)
     if not np.any(I - np.diag(np.diag(I))):
         return [float(x) for x in np.diag(I)], [1.0, 0.0, 0.0, 0.0]
@@ -103,7 +103,7 @@ class _Writer:
         return head.text() + self.lines.text(), self.losses
 
     def _worldbody(self) -> None:
-        """Depth first and without recursion: the stack holds bodies to open and tags to close."""
+        """Write the bodies depth first without recursion: a stack holds bodies to open and tags to close."""
         self.lines.open("worldbody")
         for shape in self.model.world_shapes:
             write_geom(shape, self.lines, self.assets, moving=False, place="world")

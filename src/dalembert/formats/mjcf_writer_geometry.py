@@ -49,7 +49,7 @@ class Assets:
         self.losses = losses
 
     def write(self, lines: Lines) -> None:
-        """The element `asset`, if there is anything in it."""
+        """Write the element `asset`, if it has content."""
         if self.elements:
             lines.open("asset")
             for tag, attributes in self.elements.values():
@@ -57,7 +57,7 @@ class Assets:
             lines.close("asset")
 
     def mesh_file(self, shape: Mesh) -> str | None:
-        """The name of the asset of a mesh shape; None if the file cannot name it."""
+        """Return the name of the asset of a mesh shape; None if the file cannot name it."""
         if "://" in shape.path or not shape.path.lower().endswith(MESH_ENDINGS) or self.folder is None:
             return None
         folder = self.folder.resolve()
@@ -71,12 +71,12 @@ class Assets:
         return self._add_asset((shape.path, shape.scale), "mesh", attributes)
 
     def hull(self, shape: ConvexMesh) -> str:
-        """The name of the asset of a convex mesh."""
+        """Return the name of the asset of a convex mesh."""
         corners = _numbers(x for vertex in shape.vertices for x in vertex)
         return self._add_asset(shape.vertices, "mesh", {"vertex": corners})
 
     def height_field(self, shape: HeightField) -> str:
-        """The name of the asset of a height field: heights above the lowest, the last row first."""
+        """Return the name of the asset of a height field: heights above the lowest, the last row first."""
         heights = np.array(shape.heights)
         rise = float(np.ptp(heights))
         size = (shape.size[0] / 2.0, shape.size[1] / 2.0, rise or 1.0, FIELD_BASE)
@@ -110,7 +110,7 @@ def write_geom(shape: Shape, lines: Lines, assets: Assets, *, moving: bool, plac
 
 
 def _geom(shape: Shape, assets: Assets, *, moving: bool, place: str) -> dict[str, str] | None:
-    """The attributes of a shape but its placement; None, with a loss, for what MJCF cannot hold."""
+    """Return the attributes of a shape but its placement; None, with a loss, for what MJCF cannot hold."""
     what = f'shape "{shape.name}" of body "{place}"' if shape.name else f'a {shape.kind} of body "{place}"'
     attributes = {"type": shape.kind}
     if isinstance(shape, Plane) and moving:
@@ -155,7 +155,7 @@ def _geom(shape: Shape, assets: Assets, *, moving: bool, place: str) -> dict[str
 
 
 def _size(shape: Shape) -> tuple[float, ...]:
-    """MJCF's numbers: half lengths and radii."""
+    """Return the size in MJCF's numbers: half lengths and radii."""
     if isinstance(shape, Sphere):
         return (shape.radius,)
     if isinstance(shape, (Capsule, Cylinder)):

@@ -63,7 +63,7 @@ Item = Transform | Step
 
 
 def steps_of(body: Body, losses: list[str]) -> list[Item]:
-    """A body's placement and joint as constants and steps; a joint that MJCF cannot hold is an error."""
+    """Return a body's placement and joint as constants and steps; refuse a joint that MJCF cannot hold."""
     items: list[Item] = [body.placement.as_transform()]
     if isinstance(body.joint, Free) and not (body.parent < 0 and _is_identity(items[0])):
         losses.append(
@@ -95,7 +95,7 @@ def steps_of(body: Body, losses: list[str]) -> list[Item]:
 
 
 def stack(items: Sequence[Item]) -> tuple[Transform, list[Stacked]]:
-    """Eq. (1): the pose B of the MJCF body and its joints."""
+    """Return the pose B of the MJCF body and its joints by Eq. (1)."""
     T = Transform.identity()
     found: list[Stacked] = []
     for item in reversed(items):
@@ -118,7 +118,7 @@ def _is_identity(X: Any) -> bool:
 
 
 def _check_moving_axes(body: Body, linear: tuple[int, ...]) -> None:
-    """Numbers along axes that turn with the body are the same along the parent's only if they are equal."""
+    """Refuse different values along axes that turn with the body: MJCF has them along the parent's axes."""
     for what, values in (("damping", body.damping), ("friction", body.friction)):
         if len({values[k] for k in linear}) > 1:
             raise FileError(

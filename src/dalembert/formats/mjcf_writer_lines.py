@@ -13,7 +13,7 @@ __all__ = ["Lines", "number", "numbers", "placement_attributes"]
 
 
 def number(value: Any) -> str:
-    """A number that reads back as itself."""
+    """Return a number as text that reads back as itself."""
     x = float(value)
     return str(int(x)) if x == int(x) and abs(x) < 1e15 else repr(x)
 
@@ -23,7 +23,7 @@ def numbers(values: Iterable[Any]) -> str:
 
 
 def placement_attributes(X: Any) -> dict[str, str]:
-    """`pos` and `quat` of a placement."""
+    """Return `pos` and `quat` of a placement."""
     X = X.as_transform()
     found = {}
     if any(X.p):
@@ -52,7 +52,7 @@ class Lines:
         self._lines.append("  " * self.depth + f"</{tag}>")
 
     def leaf(self, tag: str, **attributes: str) -> None:
-        """An element without content."""
+        """Write an element without content."""
         self._add(tag, attributes, "/>")
 
     def text(self) -> str:

@@ -28,7 +28,7 @@ _REFUSED: Final = frozenset((b"curv", b"curv2", b"surf", b"cstype", b"call", b"c
 
 
 def read_obj(content: bytes, *, name: str, max_faces: int) -> tuple[Vertices, Faces]:
-    """Vertices (n, 3) and faces (m, 3) of an OBJ file."""
+    """Read vertices (n, 3) and faces (m, 3) of an OBJ file."""
     numbers = array("d")
     corners = array("q")
     greatest, greatest_line = -1, 0  # a face may precede its vertices, so the range is known at the end
@@ -61,7 +61,7 @@ def read_obj(content: bytes, *, name: str, max_faces: int) -> tuple[Vertices, Fa
 
 
 def _statements(content: bytes) -> Iterator[tuple[int, list[bytes]]]:
-    """Words of each statement with the number of its first line; a backslash continues a line."""
+    """Yield the words of each statement with the number of its first line; a backslash continues a line."""
     held: list[bytes] = []
     first = 0
     for line_number, line in enumerate(io.BytesIO(content), 1):
@@ -79,8 +79,8 @@ def _statements(content: bytes) -> Iterator[tuple[int, list[bytes]]]:
 
 
 def _polygon(words: list[bytes], count: int, name: str, line_number: int) -> list[int]:
-    """Places of the polygon's vertices, from 0; the file counts from 1, or with negative numbers back from
-    the last vertex so far.
+    """Return the indices of the polygon's vertices, from 0; the file counts from 1, or with negative numbers
+    back from the last vertex so far.
     """
     if len(words) < 4:
         _refuse(name, line_number, words, f"has {len(words) - 1} vertices; a face has at least three")

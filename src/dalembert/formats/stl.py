@@ -22,14 +22,16 @@ Vertices = npt.NDArray[np.float64]
 Faces = npt.NDArray[np.int64]
 
 HEADER_BYTES: Final = 84
+"""Bytes before the faces of a binary file: 80 of header text, 4 of the number of faces."""
 FACE_BYTES: Final = 50
+"""Bytes of a face in a binary file: twelve float32 and two bytes without meaning."""
 
 _RECORD: Final = np.dtype([("normal", "<f4", 3), ("vertices", "<f4", (3, 3)), ("attribute", "<u2")])
 _SILENT: Final = frozenset((b"solid", b"endsolid", b"facet", b"outer", b"endloop", b"endfacet"))
 
 
 def read_stl(content: bytes, *, name: str, max_faces: int) -> tuple[Vertices, Faces]:
-    """Vertices (3m, 3) and faces (m, 3) of an STL file; each face has vertices of its own."""
+    """Read vertices (3m, 3) and faces (m, 3) of an STL file; each face has vertices of its own."""
     if _is_text(content):
         points = _text(content, name=name, max_faces=max_faces)
     else:

@@ -46,7 +46,8 @@ def load_urdf(
     roots: Sequence[Path] = (),
     trusted: bool = False,
 ) -> Model:
-    """The model in a URDF file's content; `name` is the file's name in messages, `folder` holds its meshes.
+    """Load the model in a URDF file's content; `name` is the file's name in messages, `folder` holds its
+    meshes.
 
     `root`: "floating" gives the root link six freedoms; "fixed" and None join it to the world. `inertia`:
     what to do with inertias that no body can have, once fixed links are merged: use them "as_given" and

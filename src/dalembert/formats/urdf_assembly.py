@@ -83,7 +83,7 @@ class Assembly:
         return self._built(order)
 
     def _lock_if_led_by_nothing(self, joint: UrdfJoint, joints: Mapping[str, UrdfJoint]) -> None:
-        """A joint that follows with ratio 0, or follows a fixed joint, stands still at its offset."""
+        """Lock a joint that follows with ratio 0, or follows a fixed joint: it stays at its offset."""
         chain: list[UrdfJoint] = []
         at = joint
         while at.mimic is not None and at.mimic.multiplier != 0.0 and at.name not in self.settled:
@@ -166,7 +166,7 @@ class Assembly:
         self.frames.append((self._body_name(link.name), carrier, X))
 
     def _body_name(self, link: str) -> str:
-        """A link's name, unless it is the world's."""
+        """Return a link's name, unless it is the world's."""
         if link != WORLD:
             return link
         name = "world_link"
@@ -188,7 +188,7 @@ class Assembly:
             )
 
     def _report_weightless(self) -> None:
-        """Joints that move nothing of mass: forward dynamics would divide by zero there."""
+        """Report joints that move no mass: forward dynamics would divide by zero there."""
         weighs: set[str] = set()
         has_child = {body.parent for body in self.bodies.values()}
         for name, body in reversed(self.bodies.items()):
@@ -267,7 +267,9 @@ def _joint_of(joint: UrdfJoint) -> Joint:
 
 
 def planar_about(normal: Vec3) -> Joint:
-    """Motion in the plane with that unit normal; the frames at both ends stay the link's own."""
+    """Return a joint that moves in the plane with that unit normal; the frames at both ends stay the link's
+    own.
+    """
     if (normal.x, normal.y, normal.z) == (0.0, 0.0, 1.0):
         return Planar()
     R = Mat3.from_columns(*basis_around(normal))

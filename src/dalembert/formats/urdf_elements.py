@@ -77,7 +77,7 @@ class UrdfJoint:
 def read_link(
     element: Element, materials: Mapping[str, Rgba], mesh_path: MeshPath, report: Report
 ) -> UrdfLink:
-    """A `<link>`; shapes of unknown geometry are listed."""
+    """Read a `<link>`; shapes of unknown geometry are reported."""
     shapes = []
     for child in element.children:
         if child.tag in ("visual", "collision"):
@@ -88,7 +88,7 @@ def read_link(
 
 
 def _inertia(inertial: Element | None) -> RigidInertia:
-    """The inertia about the link's origin; `<inertia>` is about the centre of mass, along the axes of
+    """Return the inertia about the link's origin; `<inertia>` is about the centre of mass, along the axes of
     `<origin>`.
     """
     if inertial is None:
@@ -112,7 +112,7 @@ def _inertia(inertial: Element | None) -> RigidInertia:
 
 
 def read_materials(robot: Element) -> dict[str, Rgba]:
-    """The colours by name, of materials at the top and of those that links define for others to share."""
+    """Read the colours by name, of materials at the top and of those that links define for others."""
     found: dict[str, Rgba] = {}
     visuals = [visual for link in robot.all("link") for visual in link.all("visual")]
     for holder in (robot, *visuals):
@@ -166,7 +166,7 @@ def _shape(
 
 
 def _draws_nothing(geometry: Element) -> bool:
-    """Whether it is `<box size="0 0 0"/>`, by which files mark links without a body."""
+    """Return whether the geometry is `<box size="0 0 0"/>`, which marks links without a body."""
     return geometry.tag == "box" and "size" in geometry.attributes and not any(numbers(geometry, "size", 3))
 
 
@@ -206,7 +206,7 @@ _GEOMETRIES: Final[dict[str, Callable[[Element, dict[str, Any], MeshPath], Shape
 
 
 def read_joint(element: Element, report: Report) -> UrdfJoint:
-    """A `<joint>`; doubtful values are reported, impossible ones refused."""
+    """Read a `<joint>`; doubtful values are reported, impossible ones refused."""
     name = name_of(element)
     kind = required_attribute(element, "type")
     if kind not in JOINT_TYPES:
@@ -250,7 +250,7 @@ def _infinite_if_unlimited(bound: float) -> float:
 
 
 def _axis(joint: Element, kind: str, report: Report) -> Vec3:
-    """The unit axis; URDF's default is x."""
+    """Return the unit axis; URDF's default is x."""
     element = joint.only("axis")
     if element is None:
         if kind == "planar":
@@ -313,5 +313,5 @@ def _mimic(joint: Element, kind: str, report: Report) -> Mimic | None:
 
 
 def place_shape(shape: Shape, X: Transform) -> Shape:
-    """The shape of a child, seen from the body that carries it at X."""
+    """Return the shape of a child in the frame of the body that carries the child at X."""
     return dataclasses.replace(shape, placement=X @ shape.placement)

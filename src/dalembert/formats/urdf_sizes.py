@@ -1,4 +1,4 @@
-"""Whether a link's mass lies where the link is: a sign of inertias in other units, such as g mm^2."""
+"""A check that a link's mass lies where the link is: if not, inertias may be in other units (g mm^2)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from dalembert.spatial import Vec3
 __all__ = ["MAX_GYRATION_TO_SIZE_RATIO", "report_sizes"]
 
 MAX_GYRATION_TO_SIZE_RATIO: Final = 10.0
-"""A radius of gyration of so many times the link's size is reported."""
+"""Links whose radius of gyration exceeds their size by this factor are reported."""
 
 MIN_LINK_SIZE: Final = 1e-6
-"""Sizes [m] below this are rounding of joints that fall together, and say nothing about the link."""
+"""Sizes [m] below this are rounding errors of coincident joints, and say nothing about the link."""
 
 
 def report_sizes(links: Mapping[str, UrdfLink], joints: Sequence[UrdfJoint], report: Report) -> None:

@@ -16,12 +16,12 @@ from dalembert.formats.report import Report
 __all__ = ["VOCABULARY", "Words", "check_words", "letters_apart"]
 
 MAX_MISSPELLED_LETTERS: Final = 2
-"""A name so many letters from a known one is taken for a misspelling of it."""
+"""A name at most this many letters from a known one is taken for a misspelling of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What may stand in an element: names of attributes and of children; `ignored` ones have no effect."""
+    """The names of attributes and children that an element may have; `ignored` ones have no effect."""
 
     attributes: tuple[str, ...] = ()
     children: tuple[str, ...] = ()
@@ -136,7 +136,9 @@ def _refuse_misspelling(element: Element, what: str, name: str, known: Iterable[
 
 
 def letters_apart(a: str, b: str, limit: int) -> int:
-    """Letters to insert, delete, replace or exchange with a neighbour to turn a into b; limit + 1 if more."""
+    """Return how many letters to insert, delete, replace or exchange with a neighbour turn a into b; limit +
+    1 if more.
+    """
     if abs(len(a) - len(b)) > limit:
         return limit + 1
     before: list[int] = []

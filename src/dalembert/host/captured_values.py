@@ -1,4 +1,4 @@
-"""What a Python function reads from its surroundings, where that can be proven, and whether it has changed.
+"""The values that a Python function captures, where they can be proven, and whether they have changed.
 
 Tracing a function on symbols is the definition of what it computes, and tracing it again before each call
 would notice every change of what it reads: globals, closures, attributes, files, the environment. A trace

@@ -2,7 +2,7 @@
 
 Every function of the library that maps arrays to arrays, and everything that `da.compile` makes, takes JAX
 arrays as it takes NumPy arrays: `jax.jit(jax.grad(lambda q: da.potential_energy(model, q)))`. A call is one
-primitive, whatever the size of the model; inside `jit` it is a call back to our kernel on the host. Arrays on
+primitive for a model of any size; inside `jit` it is a call back to our kernel on the host. Arrays on
 a GPU are computed there, inside `jit` and outside, by a custom call that launches our kernel on XLA's stream.
 Two primitives suffice:
 
@@ -62,9 +62,10 @@ __all__ = [
 
 
 def function(f: Callable[..., Any], model: Model | None = None, **options: Any) -> Callable[..., Any]:
-    """A function of JAX arrays alone: `f(model, …)` of the library with its options fixed, or a compiled one.
+    """Return a function of JAX arrays alone: `f(model, …)` of the library with its options fixed, or a
+    compiled one.
 
-    Lists and NumPy arrays become JAX arrays, so that a JAX array comes out whatever goes in.
+    Lists and NumPy arrays become JAX arrays, so that the result is always a JAX array.
     """
 
     def on_arrays(*args: Any, **more: Any) -> Any:
@@ -76,7 +77,7 @@ def function(f: Callable[..., Any], model: Model | None = None, **options: Any) 
 
 
 def call(function: CompiledFunction, values: Sequence[object], out: object, check: str | None) -> Any:
-    """The results of a compiled function of JAX arrays, in the form that the function gives them."""
+    """Call a compiled function of JAX arrays; the results have the form that the function gives them."""
     if out is not None:
         raise ArgumentError(f"{function.name}: out= takes NumPy arrays; JAX arrays are never written into")
     names = signature_of(function).names
@@ -88,7 +89,7 @@ def call(function: CompiledFunction, values: Sequence[object], out: object, chec
 
 
 def alike(array: npt.NDArray[Any], beside: Any) -> Any:
-    """A constant as an array of the float type of another."""
+    """Return a constant as an array of the float type of another."""
     return jnp.asarray(array, beside.dtype)
 
 
@@ -113,7 +114,7 @@ def require_one_device(values: Mapping[str, Any]) -> None:
 
 
 def require_float_array(name: str, value: Any, dtype: str) -> Any:
-    """An array of JAX of a float type."""
+    """Return the value as a JAX array of a float type, or refuse it."""
     require_library(name, value, "jax")
     array = value if isinstance(value, jax.Array) else np.asarray(value)
     if array.dtype not in (np.float64, np.float32) and not np.issubdtype(array.dtype, np.integer):
@@ -151,7 +152,7 @@ linear_p.multiple_results = True
 
 @call_p.def_impl  # type: ignore[untyped-decorator]
 def _evaluate_call(*arrays: Any, function: CompiledFunction, check: str | None) -> list[Any]:
-    """A call outside `jit`: the kernel reads the arrays where they are."""
+    """Evaluate a call outside `jit`: the kernel reads the arrays where they are."""
     if any(is_on_gpu(array) for array in arrays):
         return _on_gpu(function, check)(*arrays)  # type: ignore[no-any-return]
     results = evaluate(function, [np.asarray(array) for array in arrays], check)
@@ -171,7 +172,7 @@ def _results(function: CompiledFunction, batch: tuple[int, ...]) -> list[Any]:
 
 
 def _called_back(*arrays: Any, function: CompiledFunction, check: str | None) -> Any:
-    """A call inside `jit`: XLA calls the kernel on the host."""
+    """Evaluate a call inside `jit`: XLA calls the kernel on the host."""
     results = _results(function, batch_shape(function, [array.shape for array in arrays]))
 
     def on_host(*given: Any) -> list[npt.NDArray[Any]]:
@@ -181,7 +182,7 @@ def _called_back(*arrays: Any, function: CompiledFunction, check: str | None) ->
 
 
 def may_be_on_gpu(array: Any) -> bool:
-    """Whether an array is on a GPU, or is traced: a computation may run anywhere."""
+    """Return whether an array is on a GPU, or is traced: a traced computation may run anywhere."""
     return isinstance(array, jax.core.Tracer) or is_on_gpu(array)
 
 
@@ -191,12 +192,12 @@ def is_on_gpu(array: Any) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _on_gpu(function: CompiledFunction, check: str | None) -> Any:
-    """A call of a function alone, jitted."""
+    """Return the jitted call of a function alone."""
     return jax.jit(lambda *arrays: call_p.bind(*arrays, function=function, check=check))
 
 
 def _launch_by_xla(*arrays: Any, function: CompiledFunction, check: str | None) -> list[Any]:
-    """A call on a GPU: XLA calls a function of ours that launches the kernel."""
+    """Launch a call on a GPU: XLA calls a function of ours that launches the kernel."""
     from dalembert.interop import xla_calls  # which knows the inside of XLA
 
     if check not in (None, "off"):
@@ -217,7 +218,7 @@ def _launch_by_xla(*arrays: Any, function: CompiledFunction, check: str | None) 
 def broadcast_to_batch(
     arrays: Sequence[Any], inner: Sequence[tuple[int, ...]], batch: tuple[int, ...]
 ) -> list[Any]:
-    """Arrays for one sample or for all: others are repeated over the batch."""
+    """Broadcast to the batch all arrays but those for one sample."""
     found = []
     for array, shape in zip(arrays, inner, strict=True):
         own = array.shape[: array.ndim - len(shape)]
@@ -242,7 +243,7 @@ def _raise_unsupported_platform(*args: Any, function: CompiledFunction, **params
 
 
 def align_batch_axes(arrays: Sequence[Any], axes: Sequence[Any], *, inner: Sequence[int]) -> list[Any]:
-    """The axis of vmap before all batch axes, so that those still stand side by side from the right."""
+    """Move the axis of vmap before all batch axes, which stay aligned from the right."""
     own = [np.ndim(x) - n - (axis is not None) for x, n, axis in zip(arrays, inner, axes, strict=True)]
     moved = []
     for array, axis, count in zip(arrays, axes, own, strict=True):
@@ -294,7 +295,7 @@ def _linear_shapes(
 
 
 def _differentiate_linear(primals: Any, tangents: Any, **params: Any) -> Any:
-    """The change of a change: of the composition that computes it."""
+    """Differentiate the composition that computes a directional derivative."""
     return jax.jvp(lambda *arrays: _linear(*arrays, **params), primals, _instantiate_zeros(primals, tangents))
 
 
@@ -307,7 +308,7 @@ def _instantiate_zeros(primals: Any, tangents: Any) -> Any:
 def _transpose(
     cotangents: Any, *arrays: Any, function: CompiledFunction, check: str | None, wanted: tuple[int, ...]
 ) -> list[Any]:
-    """Gradients by the changes, of each one's own shape."""
+    """Return gradients by the changes, each of its own shape."""
     count = len(arrays) - len(wanted)
     primals, changes = arrays[:count], arrays[count:]
     weights = [ad.instantiate_zeros(cotangent) for cotangent in cotangents]
@@ -321,7 +322,7 @@ def _transpose(
 
 
 def _unbroadcast(gradient: Any, shape: tuple[int, ...]) -> Any:
-    """A gradient over the whole batch, for an array that was broadcast to it."""
+    """Sum a gradient over the batch axes along which its array was broadcast."""
     extra = gradient.ndim - len(shape)
     axes = [*range(extra), *(extra + k for k, n in enumerate(shape) if n == 1 != gradient.shape[extra + k])]
     return gradient.sum(axis=tuple(axes), keepdims=False).reshape(shape) if axes else gradient

@@ -73,7 +73,7 @@ def launch_rollout(
     starts: Mapping[int, str | float],
     unwanted: Collection[str] = (),
 ) -> GpuRollout:
-    """`dalembert.compiler.gpu.rollouts.launch_rollout` of JAX arrays."""
+    """Launch a rollout of JAX arrays, as `dalembert.compiler.gpu.rollouts.launch_rollout` does."""
     launch = RolloutLaunch(kernels, rollout, steps, every, tuple(starts.items()), frozenset(unwanted))
     named = {item.name: values[item.name] for item in launch.arguments}
     require_one_device(named)
@@ -86,7 +86,7 @@ def launch_rollout(
 
 
 def _inner(launch: RolloutLaunch, arrays: Sequence[Any]) -> list[tuple[int, ...]]:
-    """Shapes of arguments without batch axes."""
+    """Return the shapes of arguments without batch axes."""
     return [item.shape for item in launch.signature([array.shape for array in arrays])]
 
 
@@ -113,7 +113,7 @@ def _jit_rollout(launch: RolloutLaunch) -> Any:
 
 @rollout_p.def_abstract_eval  # type: ignore[untyped-decorator]
 def _shapes(*arrays: Any, launch: RolloutLaunch) -> list[Any]:
-    """Frames, what is carried, and the refused steps."""
+    """Return the shapes of frames, carried arguments, and the refused steps."""
     batch, dtype = _batch(launch, arrays), np.dtype(launch.kernels.dtype)
     wanted = [shape for shape in launch.frames(batch) if shape is not None]
     found = [jax.core.ShapedArray(shape, dtype) for shape in (*wanted, *launch.state(batch).values())]
@@ -121,7 +121,7 @@ def _shapes(*arrays: Any, launch: RolloutLaunch) -> list[Any]:
 
 
 def _launch_by_xla(*arrays: Any, launch: RolloutLaunch) -> list[Any]:
-    """XLA calls a function of ours that launches the kernel; the first frame is written before it is read."""
+    """Launch a rollout by a function that XLA calls; the first frame is written before it is read."""
     xla_calls.register("CUDA")
     batch, inner = _batch(launch, arrays), _inner(launch, arrays)
     number = xla_calls.number_of(launch, functools.partial(launch_rollout_on_buffers, launch))

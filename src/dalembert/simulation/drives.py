@@ -21,7 +21,7 @@ __all__ = ["Drive", "Target", "drive_of", "target_series", "targets_of"]
 
 
 def drive_of(servo: Servo, model: Model) -> Drive:
-    """What a servo compiles into a step of a model."""
+    """Return the drive that a servo compiles into a step of a model."""
     q_ref, v_ref = servo.q_ref, servo.v_ref
     return Drive(
         servo.driven(model),
@@ -87,7 +87,7 @@ class Drive:
         return tuple(item for item in (self.q_ref, self.v_ref) if isinstance(item, RecordedFunction))
 
     def arguments(self, model: Model) -> dict[str, tuple[int, ...]]:
-        """What a step takes, with shapes."""
+        """Return the arguments of a step, with shapes."""
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("kp", "kd", "effort"), (model.nv,))
         if self.q_ref is None:
             shapes["q_ref"] = (model.nq,)
@@ -96,7 +96,7 @@ class Drive:
         return shapes
 
     def motors(self, model: Model, given: dict[str, Any], time: Scalar) -> list[Motor]:
-        """One for each driven velocity variable, in the state that a step begins with."""
+        """Return one motor for each driven velocity variable, in the state at the start of a step."""
         q, kp, kd, effort = given["q"], given["kp"], given["kd"], given["effort"]
         q_ref, v_ref = self._targets(model, given, time)
         error: list[Scalar] = [0.0] * model.nv
@@ -111,7 +111,7 @@ class Drive:
     def forces_after(
         self, model: Model, motors: Sequence[Motor], v: Sequence[Scalar], dt: Scalar
     ) -> list[Scalar]:
-        """tau `(nv,)` that the motors gave in a step that ended with velocities v."""
+        """Return tau `(nv,)` that the motors gave in a step that ended with velocities v."""
         tau: list[Scalar] = [0.0] * model.nv
         for motor in motors:
             u = v[motor.place]
@@ -120,7 +120,7 @@ class Drive:
         return tau
 
     def stable_forces(self, model: Model, given: dict[str, Any], time: Scalar) -> list[Scalar]:
-        """tau `(nv,)` of stable PD, to be held for a step without contact."""
+        """Return tau `(nv,)` of stable PD, to be held for a step without contact."""
         q_ref, v_ref = self._targets(model, given, time)
         return stable_pd_forces(
             aligned(model),

@@ -37,7 +37,7 @@ where bodies overlap, are lifted by as much."""
 
 
 class EnergyWatch(NamedTuple):
-    """What is carried from step to step: E_0, sum max(W, 0), the gain, the peak kinetic energy, the gain
+    """The values carried from step to step: E_0, sum max(W, 0), the gain, the peak kinetic energy, the gain
     where it is reported, else zero [J], and the number of steps until the next check."""
 
     start: Scalar

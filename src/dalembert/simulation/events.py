@@ -49,11 +49,11 @@ class Event:
 
     @property
     def name(self) -> str:
-        """That of its function."""
+        """The name of its function."""
         return str(getattr(self.function, "__name__", "event"))
 
     def value(self, t: float, q: Array, v: Array) -> float:
-        """g, a finite number."""
+        """Return g, a finite number."""
         try:
             found = self.function(t, q, v)
             number = float(found)
@@ -66,7 +66,7 @@ class Event:
         return number
 
     def crossed(self, before: float, after: float) -> bool:
-        """Whether the function has passed zero; one that begins at zero has not."""
+        """Return whether the function has passed zero; a function that begins at zero has not."""
         rises, falls = before < 0.0 <= after, before > 0.0 >= after
         return (rises and self.direction >= 0) or (falls and self.direction <= 0)
 
@@ -83,7 +83,7 @@ class Happening:
 
 
 def events_of(events: Any) -> list[Event]:
-    """One event or several, or functions of (t, q, v)."""
+    """Return a list of events: one event or several, or functions of (t, q, v)."""
     listed = [events] if callable(events) or isinstance(events, Event) else list(events or ())
     return [item if isinstance(item, Event) else Event(item) for item in listed]
 
@@ -103,7 +103,7 @@ class Watches:
         if not self._events:
             return None
         times = span.start + LOOKS * (end - span.start)
-        q, v = self._system.land(times, span.at(times))
+        q, v = self._system.from_centroidal(times, span.at(times))
         found: list[Happening] = []
         for k, event in enumerate(self._events):
             before, since = self._values[k], span.start
@@ -121,10 +121,12 @@ class Watches:
         return None
 
     def _locate(self, event: Event, span: Span, a: float, g_a: float, b: float, g_b: float) -> Happening:
-        """The first zero between a and b: false position with halved weights (Illinois), else halves."""
+        """Locate the first zero between a and b: false position with halved weights (Illinois), else
+        bisection.
+        """
 
         def state(time: float) -> tuple[Array, Array]:
-            q, v = self._system.land(np.array([time]), span.at(np.array([time])))
+            q, v = self._system.from_centroidal(np.array([time]), span.at(np.array([time])))
             return q[0], v[0]
 
         side = 0

@@ -83,7 +83,7 @@ def rollout_on_gpu(
 
 
 def on_host(trajectory: Trajectory) -> Trajectory:
-    """A copy of a trajectory on the host, causes in words."""
+    """Copy a trajectory to the host, causes in words."""
 
     def to_host(value: Any) -> Any:
         return _arithmetic([value]).to_host(value) if is_on_gpu(value) else value
@@ -105,7 +105,7 @@ def on_host(trajectory: Trajectory) -> Trajectory:
 
 
 def _arithmetic(values: Sequence[object]) -> Arithmetic:
-    """What computes with arrays on a GPU, by the first of them."""
+    """Return the arithmetic of arrays on a GPU, by the first of them."""
     found: Arithmetic = rollout_bridge_of(values[:1]).arithmetic(values)
     return found
 
@@ -125,7 +125,7 @@ def _refuse(plan: StepPlan, observers: Mapping[str, object], callback: object) -
 
 
 def _arguments(plan: StepPlan, given: Mapping[str, Any], dt: Any, start: float) -> dict[str, Any]:
-    """The arguments of a step by name."""
+    """Return the arguments of a step by name."""
     values: dict[str, Any] = {"q": given["q0"], "v": given["v0"], "dt": checked_time_step(dt), "start": start}
     controls = given["controls"]
     if given["external_forces"] is not None:
@@ -157,7 +157,7 @@ def _trajectory(
     found = dict(zip(plan.results, run.outputs, strict=True))
 
     def on_gpu(value: Any) -> Any:
-        """Numbers of the host beside the results."""
+        """Put numbers of the host beside the results."""
         return value if is_on_gpu(value) else kind.beside(np.asarray(value, dtype), found["q"])
 
     if "tau" in values:

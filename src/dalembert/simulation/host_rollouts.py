@@ -87,7 +87,7 @@ def rollout_on_host(
 
 
 def _acting(plan: StepPlan, given: Mapping[str, Any], q: Array, steps: int) -> dict[str, Series]:
-    """What acts in all steps, as far as it is known before: by the names of the step's arguments."""
+    """Return the inputs of all steps that are known before, by the names of the step's arguments."""
     model, controls = plan.model, given["controls"]
     found = {}
     if plan.external_frame is not None:
@@ -104,7 +104,7 @@ def _acting(plan: StepPlan, given: Mapping[str, Any], q: Array, steps: int) -> d
 
 
 def _initial_arguments(plan: StepPlan, q: Array, v: Array, controls: object) -> dict[str, Any]:
-    """The state that steps begin with, and what is the same in all of them."""
+    """Return the state that steps begin with, and the arguments that are the same in all of them."""
     arrays: dict[str, Any] = {name: np.array(value) for name, value in plan.fresh.items()}
     arrays |= {"q": q, "v": v}
     if plan.resets:

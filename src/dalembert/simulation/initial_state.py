@@ -1,4 +1,4 @@
-"""What is looked at before a rollout begins: finite numbers, closed loops, shapes that overlap."""
+"""Checks before a rollout begins: finite numbers, closed loops, shapes that overlap."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ __all__ = ["overlaps", "require_closed_loops", "require_finite"]
 Array: TypeAlias = npt.NDArray[Any]
 
 MAX_LOOP_GAP = 1e-2
-"""Gaps [m, rad] up to which loops count as closed: steps leave smaller ones, and mend them."""
+"""Gaps [m, rad] up to which loops count as closed: steps leave smaller gaps and correct them."""
 
 MAX_RELATIVE_GAP_RATE = 1e-2
-"""Likewise their rates, as a share of the largest velocity, or absolute [m/s, rad/s]."""
+"""Gap rates up to this count as zero: a fraction of the largest velocity, or of 1 m/s or rad/s if larger."""
 
 MIN_REPORTED_OVERLAP = 1e-3
-"""Overlaps [m] at the start that are reported."""
+"""Deeper overlaps [m] at the start are reported."""
 
 
 def require_finite(name: str, array: Array) -> None:
@@ -42,7 +42,7 @@ def require_finite(name: str, array: Array) -> None:
 def require_closed_loops(
     model: Model, q: Array, v: Array, time: Array, parameters: Mapping[str, Array] | None = None
 ) -> None:
-    """Refuse states of which a loop is open or about to open."""
+    """Refuse states in which a loop is open or about to open."""
     if not is_constrained(model) or model.closure is not None:
         return
     times = np.broadcast_to(time, q.shape[:-1])
@@ -64,7 +64,7 @@ def require_closed_loops(
 
 
 def overlaps(model: Model, selection: Selection, q: Array, parameters: Mapping[str, Array]) -> str | None:
-    """What to say of shapes that overlap at the start, if some do."""
+    """Return a message about shapes that overlap at the start, or None."""
     if not selection.pairs:
         return None
     gap, which = _gaps(model, selection, tuple(parameters))(q, parameters=parameters or None)

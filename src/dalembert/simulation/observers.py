@@ -1,4 +1,4 @@
-"""What a rollout watches beside the state: energy, momentum, contact, constraints, and traced functions.
+"""The observers of a rollout: energy, momentum, contact, constraints, and traced functions.
 
 Functions of the state are computed for the frames that are kept, after the steps; what happens inside steps
 (work and forces of contact) is carried and recorded by the kernel.
@@ -46,7 +46,7 @@ IN_STEPS: Final = ("contact_forces", "contact_work")
 
 
 def observers_of(observe: Observe) -> dict[str, Observer | None]:
-    """What is to be observed, by name: a function of (model, t, q, v), or None for what the library knows."""
+    """Return the observers by name: a function of (model, t, q, v), or None for one of the library."""
     listed = [observe] if isinstance(observe, str | Mapping) else items_of(observe)
     found: dict[str, Observer | None] = {}
     for item in listed:
@@ -70,7 +70,7 @@ def observers_of(observe: Observe) -> dict[str, Observer | None]:
 
 
 def require_contact(observers: Mapping[str, Observer | None], contact: object) -> None:
-    """Refuse to watch contact where there is none."""
+    """Refuse to observe contact in a rollout without contact."""
     for name in IN_STEPS:
         if name in observers and contact is None:
             raise ArgumentError(
@@ -86,7 +86,7 @@ def evaluate_observers(
     v: Array,
     parameters: Mapping[str, Array],
 ) -> dict[str, Array]:
-    """The observers of states at all frames, `(…, T+1, …)`."""
+    """Evaluate the observers of states at all frames, `(…, T+1, …)`."""
     times = np.ascontiguousarray(np.broadcast_to(time, q.shape[:-1]))
     values = for_frames(model, parameters)
     result = {}
@@ -106,7 +106,7 @@ def evaluate_observers(
 
 
 def poses_of(model: Model, time: Array, q: Array, parameters: Mapping[str, Array]) -> Poses:
-    """Where the bodies are at all frames."""
+    """Return the poses of the bodies at all frames."""
     if not parameters:
         return api.forward_kinematics(model, q, time=time if model.time_dependent else None)
     values = for_frames(model, parameters)

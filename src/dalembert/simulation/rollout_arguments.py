@@ -1,4 +1,4 @@
-"""What `da.rollout` is told, checked before anything is compiled."""
+"""Checks of the arguments of `da.rollout`, before anything is compiled."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FEWER_FRAMES: Final = "take fewer steps or samples, or keep a frame every so man
 
 
 def checked_contact(model: Model, contact: Contact) -> Rigid | Compliant | None:
-    """The law of contact with its options, if there is contact."""
+    """Return the law of contact with its options; None without contact."""
     if contact is None:
         return None
     if isinstance(contact, str):
@@ -76,13 +76,13 @@ def checked_integrator(name: str | None, contact: Rigid | Compliant | None) -> s
 
 
 def checked_frame(name: str) -> str:
-    """The frame of external forces."""
+    """Return the frame of external forces."""
     require_choice("external_frame", name, FRAMES)
     return name
 
 
 def checked_steps(steps: object, controls: object, every: int) -> int:
-    """The number of steps: as given, or that of the controls."""
+    """Return the number of steps: as given, or that of the controls."""
     if steps is None:
         shape = _shape_of(controls)
         if len(shape) < 2:
@@ -114,7 +114,7 @@ def require_room(model: Model, batch: tuple[int, ...], frames: int) -> None:
 
 
 def checked_start(time: object) -> float:
-    """The time of the first frame [s]."""
+    """Return the time of the first frame [s]."""
     if isinstance(time, int | float | np.integer | np.floating) and not isinstance(time, bool):
         with contextlib.suppress(OverflowError):  # an int beyond all floats
             if math.isfinite(float(time)):
@@ -129,7 +129,7 @@ def require_function(name: str, given: object, arguments: str) -> None:
 
 
 def batch_of(shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
-    """The batch that arguments of these batch shapes make together."""
+    """Return the common batch shape of arguments with these batch shapes."""
     try:
         return np.broadcast_shapes(*shapes.values())
     except (ValueError, RuntimeError):  # the latter for too many axes

@@ -1,11 +1,10 @@
-"""One simulated step as a traced function: control, contact, dynamics, integration, and a look at the result.
+"""One simulated step as a traced function: control, contact, dynamics, integration, and checks.
 
-    (q, v), carried things, tau, dt  ->  (q, v), carried things, what is recorded
+    (q, v), carried values, tau, dt  ->  (q, v), carried values, recorded values
 
-Beside the state a step carries `lasted`, the steps that a sample has taken, which with dt is its clock;
-`fault`, zero as long as all is well, else the number of a cause; with contact the memory of what
-points bore; and the work of contact, if it is asked for. A sample whose step fails stays where
-it is.
+Beside the state a step carries `lasted`, the number of steps that a sample has taken, which with dt is its
+clock; `fault`, the number of a cause of failure, or zero; with contact the cached impulses of contact points;
+and the work of contact, if it is observed. A sample whose step fails keeps its state.
 """
 
 from __future__ import annotations
@@ -43,17 +42,17 @@ from dalembert.spatial import Force, Transform, Vec3
 __all__ = ["CAUSES", "StepPlan"]
 
 DEFAULT_INTEGRATOR = "midpoint"
-"""The integrator of motion without contact: of order two for what turns, and stable with stiff damping."""
+"""The integrator of motion without contact: of order two for rotations, and stable with stiff damping."""
 
 FAST_TURN = 0.01
 """Steps in which joints turn by more than this [rad], root of the mean of squares, are balanced: in others
 the error of the kinetic energy is below 5e-5 of it."""
 
 MAX_SPEED = 1e6
-"""A velocity variable beyond this [rad/s, m/s] is no motion but a simulation that has blown up."""
+"""A simulation whose velocity variables exceed this [rad/s, m/s] has blown up."""
 
 MAX_POSITION = 1e12
-"""Likewise a position variable [rad, m]."""
+"""A simulation whose position variables exceed this [rad, m], or joint forces this [N, N m], has blown up."""
 
 CAUSES = (
     "",
@@ -87,7 +86,7 @@ class Outcome(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class StepPlan:
-    """What one step does, and what it records.
+    """The options of a step, and the quantities that it records.
 
     `policy`: gives tau, or `drive`, the motors of joints; it is an argument otherwise; `external_frame`: that
     of the external forces, if there are any; `record`: whether contact points are recorded; `work`: whether
@@ -110,30 +109,31 @@ class StepPlan:
 
     @cached_property
     def selection(self) -> Selection:
-        """Which pairs are looked at always, and which where they are nearest."""
+        """The pairs that are always checked, and those that are checked where they are nearest."""
         return selection_of(self.model, self.pairs, self.contact and self.contact.nearest)
 
     @property
     def is_watched(self) -> bool:
-        """Whether energy that no work explains is noticed: not where joints are moved as functions of time,
-        nor by integrators that keep another energy in smooth motion."""
+        """True if energy that no work explains is reported: not for joints that are moved as functions of
+        time, nor for integrators that conserve another energy in smooth motion.
+        """
         known = not self.model.time_dependent and self.integrator in VELOCITY_FIRST
         return self.watch and known
 
     @property
     def points(self) -> list[tuple[str, str]]:
-        """The names of what meets at each contact point that is always looked at; chosen ones follow."""
+        """The names of the pair at each contact point that is always checked; selected points follow."""
         return self.selection.names(self.model)
 
     @property
     def memory(self) -> list[list[float]]:
-        """What contact points remember before the first step; where some are chosen, also which ones."""
+        """The memory of contact points before the first step; for active contacts, also which they are."""
         which = [-1.0] if self.selection.active_count else []
         return [[*row, *which] for row in self._fresh(len(self.points) + self.selection.active_count)]
 
     @property
     def fresh(self) -> dict[str, Any]:
-        """What is carried beside the state, before the first step."""
+        """The carried values beside the state, before the first step."""
         found: dict[str, Any] = dict.fromkeys(self.carried_results, 0.0)
         if "memory" in found:
             found["memory"] = self.memory
@@ -148,7 +148,7 @@ class StepPlan:
 
     @property
     def arguments(self) -> tuple[ArrayArgument, ...]:
-        """Those of `__call__` after the tree, in order."""
+        """The arguments of `__call__` after the tree, in order."""
         model = self.model
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys(self.carried_results, ())
         shapes |= {"q": (model.nq,), "v": (model.nv,)}
@@ -174,7 +174,7 @@ class StepPlan:
 
     @property
     def carried_results(self) -> dict[str, int]:
-        """Arguments that are results of the step before, by their places among the results."""
+        """The arguments that are results of the previous step, with their places among the results."""
         names = ["q", "v", "lasted", "fault"]
         names += ["energy"] * self.is_watched
         names += ["memory"] * bool(self.pairs)
@@ -243,7 +243,7 @@ class StepPlan:
     def _balance_energy(
         self, model: Model, given: dict[str, Any], after: Outcome, external: dict[str, Any]
     ) -> dict[str, list[Scalar]]:
-        """The velocities after a step, and what is known of the energy.
+        """Return the velocities after a step, and the account of the energy.
 
         Velocities are balanced in steps in which joints turn fast, and the energy is checked in those and in
         every so many. That is one pass of a loop at most, whose code is skipped where no sample of a block
@@ -280,7 +280,7 @@ class StepPlan:
         return found
 
     def _work(self, model: Model, given: dict[str, Any], after: Outcome, external: dict[str, Any]) -> Scalar:
-        """The work of joint forces and external forces in a step [J]."""
+        """Return the work of joint forces and external forces in a step [J]."""
         forces = list(after.tau)
         if external:
             q, still = given["q"], [0.0] * model.nv
@@ -289,7 +289,9 @@ class StepPlan:
         return 0.5 * given["dt"] * dot(forces, [a + b for a, b in zip(given["v"], after.v, strict=True)])
 
     def _begun_anew(self, given: dict[str, Any]) -> dict[str, Any]:
-        """What is carried, back at the start where `reset` says so: state, clock, faults, memory, work."""
+        """Return the carried values, reset to the start where `reset` says so: state, clock, faults, memory,
+        work.
+        """
         again = absolute(given["reset"]) > 0.0
         fresh = self.fresh | {"q": given["q_start"], "v": given["v_start"]}
 
@@ -303,7 +305,7 @@ class StepPlan:
     def _controls(
         self, model: Model, given: dict[str, Any], time: Scalar
     ) -> tuple[Sequence[Scalar], list[Motor]]:
-        """Joint forces, and motors beside them."""
+        """Return joint forces, and motors beside them."""
         if self.drive is not None:
             return [0.0] * model.nv, self.drive.motors(model, given, time)
         if self.policy is None:
@@ -313,7 +315,7 @@ class StepPlan:
     def _external(
         self, model: Model, given: dict[str, Any], poses: PerBody[Transform] | None
     ) -> dict[str, Any]:
-        """External forces and their frame, as `algorithms` take them; nothing where there are none."""
+        """Return external forces and their frame, as `algorithms` take them; {} without such forces."""
         if self.external_frame is None:
             return {}
         forces, frame = given["external_forces"], self.external_frame
@@ -368,14 +370,14 @@ class StepPlan:
 
 
 def _fault_of(after: Outcome) -> Scalar:
-    """The number of what is wrong with a state, zero if nothing is."""
+    """Return the number of a state's fault, zero for a valid state."""
     bounded = logical_and(_is_bounded(after.q, MAX_POSITION), _is_bounded(after.v, MAX_SPEED))
     finite = logical_and(_is_bounded(after.q, 1e300), _is_bounded(after.v, 1e300))
     return select(bounded, 0.0, select(finite, 3.0, 2.0))
 
 
 def _is_bounded(values: Sequence[Scalar], bound: float) -> Scalar:
-    """Whether no value is NaN, infinite or greater than a bound."""
+    """Return whether no value is NaN, infinite or greater than a bound."""
     total: Scalar = 0.0
     for x in values:
         total = total + absolute(x)
@@ -385,7 +387,7 @@ def _is_bounded(values: Sequence[Scalar], bound: float) -> Scalar:
 def _loads(
     model: Model, candidates: Sequence[Candidate], forces: Sequence[Sequence[Scalar]]
 ) -> list[list[Scalar]]:
-    """The sum of contact forces on every body `(n_bodies, 3)` [N]."""
+    """Return the sum of contact forces on every body `(n_bodies, 3)` [N]."""
     sums: list[list[Scalar]] = [[0.0, 0.0, 0.0] for _ in model.bodies]
     for item, force in zip(candidates, forces, strict=True):
         for body, sign in body_signs(item, len(model.bodies)):
@@ -394,8 +396,9 @@ def _loads(
 
 
 def _at_centers(model: Model, poses: PerBody[Transform], given: Any) -> list[Force]:
-    """Forces in body coordinates at the bodies' origins, from (moment, force) along world axes at their
-    centres of mass."""
+    """Return forces in body coordinates at the bodies' origins, from (moment, force) along world axes at
+    their centres of mass.
+    """
     found = []
     for body, six in zip(model.bodies, given, strict=True):
         R = poses[body].R

@@ -198,8 +198,9 @@ def _save_npz(trajectory: Trajectory, path: Path) -> None:
 
 
 def _save_parquet(trajectory: Trajectory, path: Path) -> None:
-    """One row a sample and frame: sample, frame, time, q_0 …, v_0 …, tau_0 … (none in the first frame), and
-    what was observed."""
+    """Write one row per sample and frame: sample, frame, time, q_0 …, v_0 …, tau_0 … (none in the first
+    frame), and what was observed.
+    """
     try:
         import pyarrow  # type: ignore[import-not-found,import-untyped,unused-ignore]
         from pyarrow import parquet

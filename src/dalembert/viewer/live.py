@@ -55,8 +55,8 @@ class Viewer:
         self.url = self._server.url
 
     def poses(self, question: bytes) -> bytes:
-        """The answer to a page: float32 positions and quaternions of the bodies for values of its sliders,
-        and those values again, which loops may have changed.
+        """Return the answer to a page: float32 positions and quaternions of the bodies for values of its
+        sliders, and those values again, which loops may have changed.
         """
         try:
             asked = json.loads(question)

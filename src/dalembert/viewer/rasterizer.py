@@ -18,11 +18,11 @@ Array: TypeAlias = npt.NDArray[np.float64]
 NEAR_PLANE_DISTANCE: Final = 1e-3
 """Triangles nearer to the eye [m] are not drawn."""
 POINTS_PER_PIXEL: Final = 1.45
-"""Points for each pixel, along and across: more than the square root of two, by the diagonal of a grid."""
+"""Points per pixel, along and across: above sqrt(2), since the diagonal of a grid is that much longer."""
 MAX_TRIANGLE_PIXELS: Final = 128.0
-"""Triangles of more pixels, in width or height, are cut up."""
+"""Triangles of more pixels, in width or height, are cut into four."""
 MAX_CUTS: Final = 18
-"""How often: beyond it they are not drawn."""
+"""Triangles that are too large after this many cuts are not drawn."""
 QUARTERS: Final = (
     np.array(
         [
@@ -55,13 +55,13 @@ class Camera:
     focal: float
 
     def seen(self, points: Array) -> tuple[Array, Array, Array]:
-        """How far points (…, 3) are to the right, upward, and away [m]."""
+        """Return how far points (…, 3) are to the right, upward, and away [m]."""
         X, Y, Z = np.moveaxis(points - self.eye, -1, 0)
         right, upward, back = (a * X + b * Y + c * Z for a, b, c in self.axes)  # sooner than small products
         return right, upward, -back
 
     def project(self, points: Array, width: int, height: int) -> tuple[Array, Array]:
-        """Pixels (…, 2), from the upper left, and depths (…) [m]."""
+        """Return pixels (…, 2), from the upper left, and depths (…) [m]."""
         right, upward, depth = self.seen(points)
         safe = np.maximum(depth, NEAR_PLANE_DISTANCE)
         x = width / 2 + self.focal * right / safe
@@ -69,7 +69,7 @@ class Camera:
         return np.stack([x, y], axis=-1), depth
 
     def misses(self, triangles: Array, width: int, height: int) -> npt.NDArray[np.bool_]:
-        """Which triangles (m, 3, 3) are wholly behind the eye or beyond a side of the picture.
+        """Return which triangles (m, 3, 3) are entirely behind the eye or beyond a side of the picture.
 
         The sides are planes through the eye, so that this holds for triangles that reach behind it, too.
         """
@@ -92,7 +92,7 @@ class Picture:
     def ground(
         self, origin: Array, normal: Array, x: Array, spacing: float, reach: float, shade: Array
     ) -> None:
-        """A plane with a grid, which fades beyond the distance `reach` [m] from the eye; `shade`: points
+        """Draw a plane with a grid, which fades beyond the distance `reach` [m] from the eye; `shade`: points
         (n, 3) on it that the sun does not reach.
         """
         columns, rows = np.meshgrid(np.arange(self.width) + 0.5, np.arange(self.height) + 0.5)
@@ -131,7 +131,7 @@ class Picture:
         self.depth = np.where(hit, 1.001 * t, self.depth)  # what lies on it is seen
 
     def solids(self, corners: Array, normals: Array, colours: Array) -> None:
-        """Triangles: corners and normals (m, 3, 3) in the world, colours (m, 3) as the eye counts them."""
+        """Draw triangles: corners and normals (m, 3, 3) in the world, colours (m, 3) as displayed."""
         a, b, c = np.moveaxis(corners, 1, 0)
         faces_eye = np.einsum("ij,ij->i", np.cross(b - a, c - a), self.camera.eye - a) > 0.0
         shares, whole = pieces(self.camera, corners[faces_eye], self.width, self.height)
@@ -169,7 +169,7 @@ class Picture:
         return found
 
     def bytes(self, *, by: int) -> npt.NDArray[np.uint8]:
-        """(height / by, width / by, 3): squares of pixels become one, so that edges are smooth."""
+        """Return the picture (height / by, width / by, 3): squares of pixels are averaged to smooth edges."""
         shown = np.clip(self.colour, 0.0, 1.0) ** (1 / 2.2)
         small = shown.reshape(self.height // by, by, self.width // by, by, 3).mean(axis=(1, 3))
         found: npt.NDArray[np.uint8] = np.round(255.0 * small).astype(np.uint8)
@@ -177,7 +177,7 @@ class Picture:
 
 
 def pieces(camera: Camera, corners: Array, width: int, height: int) -> tuple[Array, npt.NDArray[np.int64]]:
-    """Triangles (m, 3, 3) cut up until their pieces are small, those that no pixel sees left out.
+    """Cut triangles (m, 3, 3) up until their pieces are small; those outside the picture are left out.
 
     The corners of each piece as shares (n, 3, 3) of the corners of a triangle, and which triangle (n,).
     """
@@ -198,7 +198,7 @@ def pieces(camera: Camera, corners: Array, width: int, height: int) -> tuple[Arr
 
 
 def samples(pixels: Array) -> tuple[Array, npt.NDArray[np.int64]]:
-    """Weights (n, 3) of the corners and the triangle (n,) of points that leave no pixel of it out.
+    """Return weights (n, 3) of the corners and the triangle (n,) of points that leave no pixel of it out.
 
     A triangle of the corners (m, 3, 2) gets rows of points along its longest edge. Rows, and points in them,
     are at most 1 / POINTS_PER_PIXEL pixels apart, so that a point lies within half a pixel of every place.
@@ -222,12 +222,12 @@ def samples(pixels: Array) -> tuple[Array, npt.NDArray[np.int64]]:
 
 
 def _steps(pixels: Array) -> npt.NDArray[np.int64]:
-    """So many steps, rounded up to a few numbers, so that many triangles share them."""
+    """Round a number of steps up to one of a few values, so that many triangles share it."""
     return np.ceil(2.0 ** (np.ceil(3.0 * np.log2(np.clip(pixels, 1.0, 4096.0))) / 3.0)).astype(np.int64)
 
 
 def png(picture: npt.NDArray[np.uint8]) -> bytes:
-    """A PNG file of red, green, blue (height, width, 3)."""
+    """Encode red, green, blue (height, width, 3) as a PNG file."""
     height, width, _ = picture.shape
 
     def chunk(kind: bytes, content: bytes) -> bytes:
@@ -245,5 +245,5 @@ def png(picture: npt.NDArray[np.uint8]) -> bytes:
 
 
 def focal_of(angle: float, height: int) -> float:
-    """Pixels for each unit of slope, of a camera that sees this angle [rad] from bottom to top."""
+    """Return the pixels per unit of slope of a camera that sees this angle [rad] from bottom to top."""
     return height / 2.0 / math.tan(angle / 2.0)
