@@ -35,7 +35,7 @@ Given = ParamSpec("Given")
 Found = TypeVar("Found")
 
 FOREIGN = (TypeError, ValueError, AttributeError, ArithmeticError, LookupError, RuntimeError, MemoryError)
-"""What Python and NumPy raise where an argument is of the wrong kind."""
+"""Exceptions of Python and NumPy for an argument of the wrong kind."""
 
 MAX_LISTED_NAMES = 20
 """Number of valid names that an `UnknownNameError` spells out."""
@@ -83,7 +83,7 @@ class UnknownNameError(DalembertError, KeyError):
 
 
 class OutOfRangeError(DalembertError, IndexError):
-    """A number that counts to no item."""
+    """An index outside the valid range."""
 
 
 class ModelError(DalembertError, ValueError):
@@ -121,7 +121,7 @@ class ProgramSizeError(CompileError):
 
 
 class DeviceError(DalembertError, RuntimeError):
-    """A GPU that is not there, that cannot do what is asked, or that failed."""
+    """A GPU that is missing, that cannot do what is requested, or that failed."""
 
 
 class MissingExtraError(DalembertError, ImportError):

@@ -33,7 +33,7 @@ VERY_FAR_FRAME: Final = 100.0
 MASS_RATIO: Final = 1000.0
 """Ratio of the masses of neighbours: that of bodies of one material, one ten times as long as the other."""
 WIDE_GYRATION: Final = 10.0
-"""Radius of gyration over the size of a body."""
+"""Ratio of the radius of gyration to the size of a body, above which the inertia is doubtful."""
 SMALLEST_SIZE: Final = 1e-6
 """Sizes [m] below this are rounding errors of coincident joints."""
 MAX_CONDITION_NUMBER: Final = 1e8
@@ -49,7 +49,7 @@ MAX_CONDITION_NV: Final = 300
 @final
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One doubt: how severe, the rule that it breaks, the body, joint or loop, and what was found.
+    """One finding: its severity, the violated rule, the body, joint or loop, and what was found.
 
     "error": no body can be so, or dynamics cannot be computed; "warning": dynamics are computed, but are
     probably not what was meant, or lose digits; "note": worth knowing.

@@ -28,8 +28,8 @@ MIN_REUSED_BYTES: Final = 1 << 20
 """Smaller results come from NumPy, which keeps them in the process anyway."""
 
 KEPT_BYTES: Final = 1 << 27
-"""As much memory is kept at most; more is given back. (Each thread that returns memory at the very same
-moment may add its own, until the next return.)"""
+"""At most this much memory [bytes] is kept; the rest is freed. (Each thread that returns memory at the very
+same moment may add its own, until the next return.)"""
 
 CACHE_LINE: Final = 64
 """Bytes; large results begin at a multiple of it."""

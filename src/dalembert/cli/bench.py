@@ -12,7 +12,7 @@ from dalembert.cli.timing import interleaved_medians, machine, table
 __all__ = ["Measurement", "run"]
 
 BATCH_SIZE = 4096
-"""Samples in a batch: enough that the cost of a call itself does not count."""
+"""Rows of a batch; the overhead of a call is then negligible."""
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""`dalembert count`: what the algorithms cost on a model, beside the published counts."""
+"""`dalembert count`: the operation counts of the algorithms on a model, beside the published counts."""
 
 import argparse
 from collections.abc import Callable, Sequence

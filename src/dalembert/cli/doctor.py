@@ -1,4 +1,4 @@
-"""`dalembert doctor`: what the library found on this machine, and whether its compiler works here."""
+"""`dalembert doctor`: report what the library found on this machine, and test its compiler."""
 
 import argparse
 import ctypes

@@ -1,4 +1,4 @@
-"""`dalembert info`: what a model or motion file holds."""
+"""`dalembert info`: show the content of a model or motion file."""
 
 import argparse
 import math
@@ -168,7 +168,13 @@ def _limits_text(model: da.Model) -> str:
     if len(limited) > MAX_LIMIT_ROWS:
         lines.append(f"… and {len(limited) - MAX_LIMIT_ROWS} joints more")
     free = sum(1 for body in model.bodies if body.nv) - sum(1 for body in limited if body.nv)
-    return "\n".join([*lines, f"{free} moving joints have none" if free else "every moving joint has some"])
+    return "\n".join([*lines, _without_limits(free)])
+
+
+def _without_limits(joints: int) -> str:
+    if not joints:
+        return "every movable joint has limits"
+    return "1 movable joint has no limits" if joints == 1 else f"{joints} movable joints have no limits"
 
 
 def _numbers(values: Sequence[float]) -> str:

@@ -1,4 +1,4 @@
-"""`dalembert simulate`: let physics move a model, and keep the motion."""
+"""`dalembert simulate`: simulate a model and save the motion."""
 
 import argparse
 import importlib.util

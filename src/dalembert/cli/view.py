@@ -1,4 +1,4 @@
-"""`dalembert view`: a model or a motion in the browser, or as a file that any browser plays."""
+"""`dalembert view`: show a model or a motion in the browser, or as a file that any browser plays."""
 
 import argparse
 import contextlib

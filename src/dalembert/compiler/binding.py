@@ -1,4 +1,4 @@
-"""Which value of a call belongs to which array of a function."""
+"""The binding of the values of a call to the arrays of a function."""
 
 from __future__ import annotations
 

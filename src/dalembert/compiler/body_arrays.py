@@ -1,4 +1,4 @@
-"""Arrays of a tree too large to unroll, as the body in hand sees them: its own elements, by tables."""
+"""Arrays of a tree too large to unroll, as the current body reads them: its own elements, by tables."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class TableVector:
 
 @final
 class TableOwns(PerBody[Any]):
-    """The owns of a pass: for each kind a template and the nodes that load its leaves in a later loop."""
+    """The results of a pass: for each kind a template and the nodes that load its leaves in a later loop."""
 
     __slots__ = ("_templates",)
 

@@ -1,4 +1,4 @@
-"""Which bodies differ in numbers only: the kinds that a table of numbers can tell apart."""
+"""The kinds of bodies: bodies of one kind differ in numbers only, which a table holds."""
 
 from __future__ import annotations
 

@@ -26,10 +26,10 @@ DEVICES = ("cpu", "cuda")
 DTYPES = ("float64", "float32")
 
 CATALOGUED = ("dalembert.api.", "dalembert.control.")
-"""Where the functions of arrays are that are compiled as the catalogue says, not by a trace of their own."""
+"""Packages of array functions that are compiled as the catalogue says, not by a trace of their own."""
 
 UNCOMPILED = ("dalembert.analysis.", "dalembert.motion.")
-"""Where the functions of arrays are that only call others."""
+"""Packages of array functions that only call others."""
 
 
 def compile(

@@ -27,7 +27,7 @@ STATE_NUMBERS: Final = 25
 """Numbers that a pass over a tree in loops keeps for each body and sample, measured on forward dynamics."""
 
 STATE_GROWTH: Final = {"jacobian": 1, "jvp": 2, "vjp": 4, "hessian_vector": 8}
-"""How many times as many a derivative keeps."""
+"""The factor by which a derivative keeps more numbers."""
 
 CACHE_BYTES: Final = 12 << 20
 """Larger states of a tree in loops would go through main memory, which costs more than narrow vectors."""

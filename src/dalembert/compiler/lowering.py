@@ -51,7 +51,7 @@ QUATERNION_TOLERANCE: Final = {"float64": 1e-6, "float32": 1e-4}
 """How far the norm of a quaternion may be from one."""
 
 MEASURE: Final = " measure"
-"""The name of an output that is compared with a tolerance and is no result; no function can name one so."""
+"""The name of an output that is compared with a tolerance and is not a result; no argument has that name."""
 SIZE_REMEDY: Final = (
     "take fewer bodies or, with contact, fewer pairs of shapes (pairs=, exclude=, self_collision=False or a "
     "smaller nearest= of da.contact.Rigid and da.contact.Compliant), or raise the limit by the environment "

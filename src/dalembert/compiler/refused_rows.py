@@ -15,7 +15,7 @@ from dalembert.errors import StateError
 __all__ = ["flagged_rows", "off_unit_rows", "refusal_of", "refused_rows"]
 
 MAY_BE_INFINITE: Final = ("effort",)
-"""Arguments of the library's functions that may be infinite: a limit that is none."""
+"""Arguments of the library's functions that may be infinite, which means no limit."""
 
 
 def refusal_of(recipe: Recipe, rows: Rows, row: int, dtype: str, *, step: int | None = None) -> StateError:

@@ -108,7 +108,7 @@ class CompiledRollout:
         """Take all steps. `progress` is called with the number of steps done, several times a second.
 
         `check`: "raise" refuses a batch with a sample that is refused at some step, "flag" makes its results
-        NaN from there on, "off" does not look.
+        NaN from there on, "off" does not check.
         """
         require_choice("check", check, CHECKS)
         run = self.start(*args, steps=steps, every=every, parameters=parameters, **named)

@@ -28,7 +28,7 @@ __all__ = ["AsfSkeleton", "read_asf"]
 
 ROOT: Final = "root"
 METRES_PER_INCH: Final = 0.0254
-"""Acclaim files measure in inches, divided by the length unit of the file."""
+"""The length unit of an Acclaim file is an inch divided by its `length`."""
 
 _SECTIONS: Final = ("version", "name", "units", "documentation", "root", "bonedata", "hierarchy", "skin")
 _EXCERPT: Final = 40

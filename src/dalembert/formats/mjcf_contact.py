@@ -35,7 +35,7 @@ def add_contact(builder: ModelBuilder, compiled: Compiled, plan: Plan) -> None:
     if turning and not contact_is_off(compiled):
         report.warn(
             f"torsional and rolling friction of {turning} geoms or pairs (condim 4 or 6) are kept with the "
-            "shapes, but contact has sliding friction only: what spins or rolls on one point is not slowed"
+            "shapes, but contact has sliding friction only: spinning and rolling on a point are not slowed"
         )
 
 
@@ -61,7 +61,7 @@ def _add_pairs(builder: ModelBuilder, compiled: Compiled) -> None:
         first, second = (compiled.name("GEOM", g) for g in (m.pair_geom1[k], m.pair_geom2[k]))
         if not {first, second} <= names:
             compiled.report.note(
-                f'ignored: contact pair of "{first}" and "{second}", one of which is no shape'
+                f'ignored: contact pair of "{first}" and "{second}", one of which is not a shape'
             )
             continue
         slide, across, torsion, roll, roll_across = (float(x) for x in m.pair_friction[k])

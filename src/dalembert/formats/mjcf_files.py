@@ -57,8 +57,8 @@ FOLDERS: Final = ("assetdir", "meshdir", "texturedir", "strippath")
 REFUSED: Final = {
     "plugin": "plugins run code of their own",
     "extension": "plugins run code of their own",
-    "flex": "flexible bodies are no rigid bodies",
-    "flexcomp": "flexible bodies are no rigid bodies",
+    "flex": "flexible bodies are not rigid bodies",
+    "flexcomp": "flexible bodies are not rigid bodies",
     "muscle": "muscles pull by their length and speed even when nothing is commanded",
 }
 """Elements that change the dynamics in ways that a model here cannot hold, and why."""
@@ -115,7 +115,7 @@ def read_source(path: Path, roots: Sequence[Path], *, trusted: bool, balance: bo
 
 
 class _Collector:
-    """Reads the files of one model into its source, and counts them."""
+    """The reader of the files of one model into its source; it counts them."""
 
     def __init__(self, source: Source, roots: Sequence[Path], *, trusted: bool, balance: bool) -> None:
         self.source = source
@@ -334,7 +334,9 @@ def _ending(element: Element, file: Path) -> str:
         raise element.error(f"content_type is {kind[:60]!r}; known: {', '.join(MESH_TYPES)}")
     ending = MESH_TYPES.get(kind, ending)
     if ending not in MESH_ENDINGS:
-        raise element.error(f"{file.name} is no mesh that MuJoCo reads; it reads {', '.join(MESH_ENDINGS)}")
+        raise element.error(
+            f"{file.name} is not a mesh that MuJoCo reads; it reads {', '.join(MESH_ENDINGS)}"
+        )
     return ending
 
 

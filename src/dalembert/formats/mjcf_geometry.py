@@ -92,7 +92,7 @@ def _shape(compiled: Compiled, g: int, placement: Transform, *, paired: bool) ->
         return _mesh(compiled, g, options)
     if kind == HFIELD:
         return _height_field(m, int(m.geom_dataid[g]), options)
-    compiled.report.note(f'ignored: geom "{given or g}" is a signed distance field, which is no shape here')
+    compiled.report.note(f'ignored: geom "{given or g}" is a signed distance field, which is not supported')
     return None
 
 

@@ -64,7 +64,7 @@ def links_of(compiled: Compiled, b: int, root: str | None, floating: int) -> lis
 
 
 def _check_joint(compiled: Compiled, j: int) -> None:
-    """Refuse the forces of joints that are no linear springs and dampers."""
+    """Refuse joint forces other than those of linear springs and dampers."""
     m, name = compiled.m, compiled.joints[j]
     first = m.jnt_dofadr[j]
     if any(m.jnt_stiffnesspoly[j]) and not compiled.is_disabled("SPRING"):

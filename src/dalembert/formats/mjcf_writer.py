@@ -36,7 +36,7 @@ MIN_MOMENT_OF_INERTIA: Final = 2e-15
 """Smaller moments are written as this [kg m^2]: twice the least that MuJoCo accepts (mjMINVAL, 1e-15)."""
 
 INFINITE_RANGE_END: Final = 1e15
-"""Replaces an infinite end of a range [rad, m] whose other end is finite; loaders read it as no limit."""
+"""Replaces an infinite end of a range [rad, m] whose other end is finite; our loader reads it as none."""
 
 
 def mjcf_text(model: Model, *, folder: Path | None = None) -> tuple[str, list[str]]:
@@ -67,7 +67,7 @@ def principal(inertia: RigidInertia) -> tuple[list[float], list[float]]:
 
 @final
 class _Writer:
-    """Collects the lines of one file."""
+    """The lines of one file, while they are collected."""
 
     def __init__(self, model: Model, folder: Path | None) -> None:
         self.model = model

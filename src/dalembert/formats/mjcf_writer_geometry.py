@@ -120,8 +120,8 @@ def _geom(shape: Shape, assets: Assets, *, moving: bool, place: str) -> dict[str
         asset = assets.mesh_file(shape)
         if asset is None:
             assets.losses.append(
-                f'{what}: the mesh "{shape.path}" is no STL or OBJ file below the folder of the MJCF file; '
-                "it is left out"
+                f'{what}: the mesh "{shape.path}" is not an STL or OBJ file below the folder of the MJCF '
+                "file; it is left out"
             )
             return None
         attributes["mesh"] = asset

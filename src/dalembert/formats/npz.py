@@ -32,7 +32,7 @@ MAX_RATIO: Final = 200
 a stream of zeros reaches 1032, which is the bound of the deflate format.
 """
 SMALL_BYTES: Final = 64 * 1024 * 1024
-"""Archives that unpack to less are read whatever their ratio."""
+"""Archives that unpack to less are read at any ratio."""
 MAX_DIRECTORY_BYTES: Final = 1024 * 1024
 """Size of the archive's list of members, some 80 bytes each."""
 MAX_DIMENSIONS: Final = 16
@@ -55,7 +55,7 @@ _KINDS: Final = {"f": "numbers", "i": "whole numbers", "b": "booleans", "U": "te
 
 @contextlib.contextmanager
 def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
-    """Open an `.npz` file to read arrays from; what is no archive of arrays is a `FileError`."""
+    """Open an `.npz` file to read arrays from; anything but an archive of arrays is a `FileError`."""
     file = Path(path)
     with open_regular_file(file) as stream, contextlib.ExitStack() as opened:
         with _convert_read_errors(file):
@@ -87,7 +87,7 @@ class Archive:
             raise FileError(f'{self.path} holds no array "{missing[0][:60]}"; it may be truncated')
         if unknown := sorted(set(self.names) - expected):
             raise FileError(
-                f"{self.path} holds {unknown[0][:60]!r}, which its head does not name; it is no file of ours"
+                f"{self.path} holds {unknown[0][:60]!r}, which its head does not name; it was not saved by us"
             )
 
     def check_sizes(self) -> None:
@@ -156,7 +156,7 @@ def _convert_read_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror or error}") from error
     except DAMAGED as error:
-        raise FileError(f"{path} cannot be read: it is no .npz file, or it is damaged") from error
+        raise FileError(f"{path} cannot be read: it is not an .npz file, or it is damaged") from error
 
 
 def _check_directory(stream: IO[bytes], path: Path) -> None:

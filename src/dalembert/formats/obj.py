@@ -1,4 +1,4 @@
-"""Wavefront OBJ: the vertices and faces of it.
+"""Wavefront OBJ: its vertices and faces.
 
 Normals, texture coordinates, materials, groups, lines, points and smoothing are passed over: they do not
 change the solid. Polygons are cut into triangles that share their first vertex.
@@ -37,7 +37,7 @@ def read_obj(content: bytes, *, name: str, max_faces: int) -> tuple[Vertices, Fa
             try:
                 numbers.extend((float(words[1]), float(words[2]), float(words[3])))
             except (ValueError, IndexError):
-                _refuse(name, line_number, words, "is no vertex of three numbers")
+                _refuse(name, line_number, words, "is not a vertex of three numbers")
         elif words[0] == b"f":
             polygon = _polygon(words, len(numbers) // 3, name, line_number)
             for k in range(1, len(polygon) - 1):
@@ -96,7 +96,7 @@ def _polygon(words: list[bytes], count: int, name: str, line_number: int) -> lis
                 name,
                 line_number,
                 words,
-                f'holds "{word.decode(errors="replace")[:40]}", which is no vertex index',
+                f'holds "{word.decode(errors="replace")[:40]}", which is not a vertex index',
             )
         if place < 0:
             raise FileError(

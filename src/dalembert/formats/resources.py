@@ -62,7 +62,7 @@ class Resources:
             raise FileError(f"{what}: the name of the file is empty")
         if len(uri) > MAX_NAME_LENGTH or _CONTROL.search(unquote(uri)):
             raise FileError(
-                f"{what}: {uri[:60]!r} is no name of a file (it holds a NUL or another control "
+                f"{what}: {uri[:60]!r} is not a file name (it holds a NUL or another control "
                 f"character, such as a line break, or has over {MAX_NAME_LENGTH} characters)"
             )
         place = f'{what}: "{uri}"'

@@ -81,7 +81,7 @@ def _text(content: bytes, *, name: str, max_faces: int) -> Vertices:
             except ValueError:
                 shown = line.strip()[:80].decode(errors="replace")
                 raise FileError(
-                    f'{name} line {line_number}: "{shown}" is no vertex of three numbers'
+                    f'{name} line {line_number}: "{shown}" is not a vertex of three numbers'
                 ) from None
             in_facet += 1
         elif word == b"endfacet":

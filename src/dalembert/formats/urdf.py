@@ -26,7 +26,7 @@ from dalembert.model import Model
 __all__ = ["load_urdf"]
 
 _TOO_MANY_SLASHES: Final = re.compile("^package:///+")
-"""A slip of the pen in released files, which other readers let pass."""
+"""A typing error in released files that other readers accept."""
 
 _OTHER_ROOTS: Final = {
     "sdf": "this is SDF, which is not supported; convert it to URDF first",

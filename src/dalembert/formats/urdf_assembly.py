@@ -1,4 +1,4 @@
-"""Links and joints of a URDF file put together: fixed links merged, mimics coupled, inertias looked at."""
+"""Links and joints of a URDF file put together: fixed links merged, mimics coupled, inertias checked."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class _Body:
 
 
 class Assembly:
-    """Merges fixed links outward from the root and hands the bodies to the builder."""
+    """The merging of fixed links outward from the root into bodies for the builder."""
 
     def __init__(self, robot: Element, links: Mapping[str, UrdfLink], report: Report) -> None:
         self.robot = robot
@@ -183,8 +183,8 @@ class Assembly:
             listed = ", ".join(f'"{name}"' for name in names[:_NAMES_LISTED])
             more = f", … ({len(names)} in all)" if len(names) > _NAMES_LISTED else ""
             self.report.note(
-                f"the inertia of {listed}{more} belong to the world, to which the root is fixed, and are "
-                'left out; root="floating" keeps them'
+                f"links fixed to the world: the inertia of {listed}{more} is ignored; "
+                'root="floating" keeps it'
             )
 
     def _report_weightless(self) -> None:

@@ -23,8 +23,8 @@ __all__ = [
 ]
 
 MIN_INFINITE_LIMIT: Final = 1e300
-"""A limit of this size or more stands for none: URDF has no word for infinity, so that files write the
-largest float.
+"""A limit of this size or more means no limit: URDF cannot write infinity, so that files write the largest
+float.
 """
 
 # Each character can be matched in one way only: a long word that is no number must not cost its square.

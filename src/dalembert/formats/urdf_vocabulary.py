@@ -1,6 +1,6 @@
 """Every tag and attribute of URDF: used, kept as a shape, or ignored and listed.
 
-What stands in no table is listed too, unless it lies within two letters of something that is used here: then
+A name in no table is listed too, unless it lies within two letters of something that is used here: then
 it is taken for a misspelling, which would change the dynamics silently, and refused.
 """
 

@@ -13,7 +13,7 @@ it reaches from those. `reads_of` accepts a function only if each of these value
     an exact list, tuple, set, dict, deque or array of numbers, whose content is recorded;
     a function of the caller's that is accepted itself, or an instance of a plain class whose methods are;
     a function without memory of `math`, `operator`, NumPy or this library, or a harmless builtin;
-    a module or a class, only to take such a value from it by a name that stands in the code.
+    a module or a class, only to take such a value from it by a name in the code.
 
 Nothing is left by which such code could reach another value: names with two underscores, `getattr`, `type`,
 `import` and the like are not accepted. So if every recorded value is still the same object, and every

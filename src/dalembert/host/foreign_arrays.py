@@ -76,7 +76,7 @@ class Bridge(Protocol):
 
 
 class RolloutBridge(Protocol):
-    """What a module gives for rollouts of the arrays that it serves."""
+    """The functions of a module for rollouts of the arrays of a library."""
 
     def launch_rollout(self, kernels: Any, rollout: Any, values: Mapping[str, object], **options: Any) -> Any:
         """Run all steps in one launch."""

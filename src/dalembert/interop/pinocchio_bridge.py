@@ -24,7 +24,7 @@ from dalembert.spatial import RigidInertia, SymMat3, Transform, Vec3
 __all__ = ["PinocchioBridge", "from_pinocchio"]
 
 MIN_INFINITE_LIMIT: Final = 1e300
-"""Pinocchio writes the largest float for a limit that is not there."""
+"""A limit of this size or more means no limit: Pinocchio writes the largest float for it."""
 
 MIMIC: Final = "JointModelMimic"
 

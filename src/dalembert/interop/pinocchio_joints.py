@@ -38,7 +38,7 @@ from dalembert.spatial import Mat3, Transform, Vec3
 __all__ = ["JointImage", "image_of_joint", "image_of_mimic", "transform_of"]
 
 UNIT_TOLERANCE: Final = 1e-9
-"""How far from 1 the length of an axis may be; beyond, Pinocchio's own transforms are no rotations."""
+"""How far from 1 the length of an axis may be; beyond, Pinocchio's own transforms are not rotations."""
 
 
 @final

@@ -94,14 +94,13 @@ def integrate_adaptive(
     max_step: float = math.inf,
     max_steps: int = 100_000,
 ) -> AdaptiveMotion:
-    """Integrate the motion from (q, v) over `duration` [s], by steps whose error is at most atol + rtol |x|
-    each.
+    """Integrate the motion from (q, v) over `duration` [s] with an error per step of at most atol + rtol |x|.
 
     dx/dt = FD_x(x, tau + passive) by Dormand and Prince's method of order five, in the variables that
     `da.step` carries, on the configuration manifold. The estimated error of each variable in a step, at the
     order four, in the root mean square over all, keeps within the bound, and step lengths follow it (PI
     control). That bounds the truncation error of every step, not the error of the motion: a chaotic system
-    makes much of little. Errors of the model are no matter of it.
+    amplifies it. Modelling errors are not covered.
 
     `tau`: None, `(nv,)` held, or a policy `f(model, t, q, v)` on generic scalars, evaluated at all times, not
     held. `events`: functions g(t, q, v) of one sample's arrays, or `Event`s; where g changes its sign, time

@@ -1,4 +1,4 @@
-"""Records of contact points, some of which are chosen from step to step."""
+"""Records of contact points, some of which are selected anew in each step."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ DENSE: Final = np.array(
         [0.0, 40617522 / 29380423, -110615467 / 29380423, 69997945 / 29380423],
     ]
 )
-"""Weights of the stages for each power of the part of the step that has gone by."""
+"""Weights of the stages for each power of the elapsed fraction of the step."""
 
 STEP_SAFETY_FACTOR: Final = 0.9
 """Steps are this fraction of the length whose estimated error is the tolerance (Hairer et al., II.4)."""

@@ -1,4 +1,4 @@
-"""Notice energy that no work explains.
+"""A watch for energy that no work explains.
 
 Steps that move positions by the new velocities keep not T + V in smooth motion but, to second order,
 
@@ -26,7 +26,8 @@ from dalembert.scalar import Scalar, maximum, select, sqrt
 __all__ = ["EnergyWatch", "update_watch", "reported_gain"]
 
 STEPS_BETWEEN_CHECKS: Final = 32
-"""E is computed at the first step, every so many, and where joints turn fast: it costs a fifth of a step."""
+"""Steps from one computation of E to the next; it is computed at the first step, too, and when joints turn
+fast. It costs a fifth of a step."""
 
 REPORTED_FRACTION: Final = 0.015
 """Gains above this fraction of the peak kinetic energy and the work put in are reported."""

@@ -19,14 +19,14 @@ __all__ = ["Event", "EventFunction", "Happening", "Watches", "events_of"]
 Array: TypeAlias = npt.NDArray[Any]
 EventFunction: TypeAlias = Callable[[float, Array, Array], Any]
 
-LOOKS: Final = np.array([0.25, 0.5, 0.75, 1.0])
-"""Parts of a step at which events are looked for."""
+EVENT_SAMPLES: Final = np.array([0.25, 0.5, 0.75, 1.0])
+"""Fractions of a step at which event functions are evaluated."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Event:
-    """Something that happens when `function(t, q, v)`, of one sample's arrays, becomes zero.
+    """An event, which occurs when `function(t, q, v)`, of one sample's arrays, becomes zero.
 
     `terminal`: the integration ends there. `direction`: 1 for crossings from below only, -1 from above, 0
     both.
@@ -43,7 +43,7 @@ class Event:
 
     def __post_init__(self) -> None:
         if not callable(self.function):
-            raise DtypeError(f"Event: {self.function!r} is no function; give a function of (t, q, v)")
+            raise DtypeError(f"Event: {self.function!r} is not a function; give a function of (t, q, v)")
         if self.direction not in (-1, 0, 1):
             raise ArgumentError(f"Event: direction is {self.direction!r}; give -1, 0 or 1")
 
@@ -102,7 +102,7 @@ class Watches:
         """Find what happened in a step; the time of the first terminal event, if there is one."""
         if not self._events:
             return None
-        times = span.start + LOOKS * (end - span.start)
+        times = span.start + EVENT_SAMPLES * (end - span.start)
         q, v = self._system.from_centroidal(times, span.at(times))
         found: list[Happening] = []
         for k, event in enumerate(self._events):

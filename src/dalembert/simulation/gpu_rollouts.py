@@ -1,6 +1,6 @@
 """`da.rollout` of arrays on a GPU: one launch, and a trajectory of arrays there.
 
-Nothing is looked at before the steps or after them, since that would mean to wait: states that are not
+Nothing is checked before or after the steps, since that would wait for the GPU: states that are not
 finite, loops that are open, shapes that overlap at the start and energy that no work explains are not
 reported, and failed samples are found in `failed_at` and `cause`.
 """
@@ -32,10 +32,10 @@ STARTS: Final[dict[str, str | float]] = {"q": "q", "v": "v", "work": 0.0, "loads
 """Results whose frames begin with the start, and their values there: an argument, or a number."""
 
 NO_FAULT: Final = 1e9
-"""More than the number of any fault."""
+"""A number greater than that of any fault."""
 
 UNWANTED: Final = ("lasted", "fault", "memory", "account")
-"""What is carried from step to step and stands in no frame."""
+"""Carried values that no frame holds."""
 
 
 def rollout_on_gpu(

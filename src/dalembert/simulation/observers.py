@@ -42,7 +42,7 @@ Observer: TypeAlias = Callable[..., Any]
 Observe: TypeAlias = str | Mapping[str, Observer] | Iterable[str | Mapping[str, Observer]]
 
 IN_STEPS: Final = ("contact_forces", "contact_work")
-"""What the kernel records."""
+"""Observers that the kernel records."""
 
 
 def observers_of(observe: Observe) -> dict[str, Observer | None]:

@@ -39,7 +39,7 @@ CONTACTS: Final = ("rigid", "compliant")
 FRAMES: Final = ("body", "world", "center")
 
 MAX_STEPS: Final = 2**53
-"""Steps are counted in float64 beside the state, which is exact so far."""
+"""Steps are counted in float64 beside the state, which is exact up to this number."""
 
 FEWER_FRAMES: Final = "take fewer steps or samples, or keep a frame every so many steps, such as every=100"
 
@@ -91,7 +91,7 @@ def checked_steps(steps: object, controls: object, every: int) -> int:
     count = whole("steps", steps)
     if count % every:
         raise ArgumentError(
-            f"rollout: {count} steps are no multiple of every={every}; the last frame would not be at the end"
+            f"rollout: {count} steps are not a multiple of every={every}, so that no frame is at the end"
         )
     return count
 

@@ -60,10 +60,10 @@ CAUSES = (
     "the step is not finite",
     f"velocities beyond {MAX_SPEED:.0e}: the simulation has blown up; take smaller steps or softer gains",
     "external forces are not finite",
-    "more points touch than a step looks at: between moving bodies the `nearest` of its contact option, "
+    "more points touch than a step considers: between moving bodies the `nearest` of its contact option, "
     "between a shape and boxes of the world those of four boxes",
 )
-"""What the numbers in `fault` mean."""
+"""The cause of failure for each number in `fault`."""
 
 
 class Outcome(NamedTuple):

@@ -26,7 +26,7 @@ Array: TypeAlias = npt.NDArray[Any]
 
 
 class SimulationWarning(RuntimeWarning):
-    """Something of a simulation is to be known: failed samples, shapes that overlap at the start."""
+    """A warning about a simulation: failed samples, shapes that overlap at the start."""
 
 
 @final
@@ -59,18 +59,18 @@ class ContactRecord:
 class Trajectory:
     """A simulated motion of one sample, or of a batch of any shape.
 
-    `time (T+1,)` [s], or `(…, T+1)` where samples have time steps of their own; `q (…, T+1, nq)`,
+    `time (T+1,)` [s], or `(…, T+1)` if samples have different time steps; `q (…, T+1, nq)`,
     `v (…, T+1, nv)` of the frames, the first one the start; `tau (…, T, nv)` the joint forces in the step
     that led to each frame but the first; `contacts`, where there was contact; `observed` by name,
     `(…, T+1, …)`.
 
-    `failed_at (…,)`: the step that a sample could not take, -1 for samples that came through; it stays in
-    its last good state from there on; `cause (…,)` says why. `energy_gain (…,)` [J]: energy that no work
+    `failed_at (…,)`: the step at which a sample failed, -1 for samples without failure; it stays in its last
+    valid state from there on; `cause (…,)` says why. `energy_gain (…,)` [J]: energy that no work
     explains (`energy_watch`), where it is above 1 % of a sample's peak kinetic energy, else zero: such motion
-    is wrong, take smaller steps. `interrupted`: the rollout was stopped by
-    Ctrl-C, and this is what was computed until then. `parameters`: values of the model that were given to the
-    rollout, for all samples or for each. A rollout of arrays on a GPU has its arrays there, `cause` by
-    number; `numpy()` is the same on the host.
+    is wrong, take smaller steps. `interrupted`: the rollout was stopped by Ctrl-C; the
+    trajectory holds the frames until then. `parameters`: values of the model that were given to the rollout,
+    for all samples or for each. A rollout of arrays on a GPU has its arrays there, `cause` by number;
+    `numpy()` copies it to the host.
 
     >>> trajectory = da.rollout(da.models.pendulum(), [0.1], [0.0], steps=3, dt=0.01)
     >>> trajectory

@@ -210,7 +210,7 @@ def _save_parquet(trajectory: Trajectory, path: Path) -> None:
         ) from error
     samples, frames = trajectory.failed_at.size, len(trajectory)
     if samples == 0:
-        raise ArgumentError("a batch without samples is no table; save it as .npz")
+        raise ArgumentError("a batch without samples is not a table; save it as .npz")
     shape = (*trajectory.batch, frames)
     columns: dict[str, Any] = {
         "sample": np.repeat(np.arange(samples), frames),

@@ -23,7 +23,7 @@ __all__ = ["Contacts", "Frames", "frames_of"]
 Array: TypeAlias = npt.NDArray[np.float64]
 
 MAX_FRAMES: Final = 100_000
-"""More pictures are refused: half an hour at sixty a second."""
+"""More pictures are refused: half an hour at 60 per second."""
 MAX_GHOSTS: Final = 31
 """Samples of a batch that are shown beside the first."""
 WHAT_CAN_BE_SHOWN: Final = "a model, a clip, a transition, a trajectory, (model, q) or (model, time, q)"

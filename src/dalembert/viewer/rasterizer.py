@@ -46,8 +46,8 @@ LINE: Final = np.array([0.50, 0.55, 0.62])
 @final
 @dataclass(frozen=True)
 class Camera:
-    """Looks from `eye` along `-axes[2]`; `axes` (3, 3): to the right, upward, towards the viewer, as rows;
-    `focal`: pixels for each unit of slope.
+    """A camera at `eye` that looks along `-axes[2]`; `axes` (3, 3): to the right, upward, towards the
+    viewer, as rows; `focal`: pixels for each unit of slope.
     """
 
     eye: Array

@@ -19,7 +19,7 @@ __all__ = ["poses_of", "scene_of"]
 Array: TypeAlias = npt.NDArray[np.float64]
 
 LEAST_FORCE = 1e-6
-"""Contact forces below this share of the greatest are left out."""
+"""Contact forces below this fraction of the greatest are left out."""
 
 
 def scene_of(frames: Frames, *, title: str, follow: str | None) -> dict[str, Any]:

@@ -33,7 +33,7 @@ __all__ = ["Drawing", "drawing_of", "to_base64", "height_field_mesh"]
 Array = npt.NDArray[Any]
 
 LIMBS: Final = ("#6f93c4", "#d99a6c", "#84ac8b", "#c2868f", "#9a8cbf", "#c9b26b", "#77aeb5")
-"""Colours of limbs whose shapes were given none."""
+"""Colours of limbs whose shapes have no colour."""
 MAX_DRAWN_FACES: Final = 400_000
 """A mesh of more triangles is drawn as its hull, so that pages stay small."""
 

@@ -1,4 +1,4 @@
-"""How a model is shown that was given without a configuration."""
+"""The configuration in which a model without a given configuration is shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// What stands on the stage: shapes on bodies, grounds, marks, and the camera that looks at them.
+// The stage: shapes on bodies, grounds, marks, and the camera.
 
 const byId = (id) => document.getElementById(id);
 const scene = JSON.parse(byId("scene").textContent);
