@@ -25,7 +25,7 @@ from gpu_ceilings import Clock
 import dalembert as da
 from dalembert.call.cuda.device import device
 from dalembert.call.cuda.device_array import DeviceArray
-from dalembert.simulation.rollouts import _compiled
+from dalembert.simulation.rollouts import _compile_plan
 from dalembert.simulation.step_function import StepPlan
 
 MODEL = Path(__file__).parent / "robots" / "humanoid27.json"
@@ -63,7 +63,7 @@ class Steps:
         plan = StepPlan(
             watch=False, model=self.model, contact=law, pairs=() if law is None else law.pairs_in(self.model)
         )
-        rollout = _compiled(plan, (), (), dtype)
+        rollout = _compile_plan(plan, (), (), dtype)
         kernels = rollout._kernels
         begun = time.perf_counter()
         self.kernel = kernels.on_gpu(device(0))

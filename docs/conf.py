@@ -10,7 +10,7 @@ from sphinx.errors import SphinxError
 from dalembert import __version__
 from dalembert.compiler import kernels
 
-kernels.PATIENCE = 3600.0  # pages do not say how long compilation took
+kernels.ANNOUNCE_AFTER_SECONDS = 3600.0  # pages do not say how long compilation took
 
 project = "dalembert"
 copyright = "The dalembert authors"

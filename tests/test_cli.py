@@ -133,7 +133,7 @@ def test_doctor_fails_where_compiled_code_is_wrong(monkeypatch: pytest.MonkeyPat
 def test_bench_compares_results_before_it_times_them(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(bench, "BATCH", 16)
+    monkeypatch.setattr(bench, "BATCH_SIZE", 16)
     monkeypatch.setattr(bench, "humanoid", contest.arm)
     monkeypatch.setattr(bench, "interleaved_medians", lambda timers, **_: dict.fromkeys(timers, 1.0))
     assert main(["bench", "--quick", "--json"]) == 0

@@ -155,7 +155,7 @@ def test_halves_of_a_motion_and_too_many_files_are_refused(arm: Path, capsys: Ca
 
 def test_check_is_silent_about_sound_models(arm: Path, capsys: Capture) -> None:
     assert main(["check", "--strict", str(arm)]) == 0
-    assert capsys.readouterr().out == f"{arm}: 6 bodies, nv = 6: nothing to find fault with\n"
+    assert capsys.readouterr().out == f"{arm}: 6 bodies, nv = 6: no problems found\n"
 
 
 def test_check_lists_findings_by_severity_and_exits_with_one(doubtful: Path, capsys: Capture) -> None:

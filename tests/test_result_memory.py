@@ -11,7 +11,7 @@ import pytest
 
 from dalembert.call import result_memory
 
-SHAPE = (3, result_memory.SMALLEST // 16)
+SHAPE = (3, result_memory.MIN_REUSED_BYTES // 16)
 
 
 def test_memory_returns_only_when_every_view_is_gone() -> None:
@@ -55,7 +55,7 @@ def test_small_and_empty_results_come_from_numpy() -> None:
 
 
 def test_large_results_begin_with_a_cache_line() -> None:
-    held = [result_memory.empty((k, result_memory.SMALLEST // 8 + 1), "float64") for k in range(1, 5)]
+    held = [result_memory.empty((k, result_memory.MIN_REUSED_BYTES // 8 + 1), "float64") for k in range(1, 5)]
     assert all(array.ctypes.data % result_memory.CACHE_LINE == 0 for array in held)
 
 

@@ -70,7 +70,7 @@ def test_a_rollout_is_the_steps_one_by_one(name, dtype):
             assert same_bits(run.state["q"], expected[0][..., -1, :])
             assert same_bits(run.state["v"], expected[1][..., -1, :])
             assert run.done == steps
-            assert np.all(run.refused == -1)
+            assert np.all(run.refused_at == -1)
 
 
 def test_arguments_without_batch_axes_are_those_of_every_sample():
@@ -213,7 +213,7 @@ def test_a_refused_sample_is_named_with_its_step():
     expected = np.full((4, 3), 21)
     expected[2, 1] = 12
     expected[3, 0] = -1
-    assert np.array_equal(run.refused, expected)
+    assert np.array_equal(run.refused_at, expected)
     with pytest.raises(StateError, match=r"growing, sample \(2, 1\), step 12: x reaches 10.5"):
         rollout(x, u, 0.0, 0.0, steps=steps)
     for every in (1, 4):
@@ -230,7 +230,7 @@ def test_a_refused_sample_is_named_with_its_step():
     alone = rollout([9.5, 0.0], u, 0.0, 0.0, steps=steps, every=2, check="flag")
     assert np.isnan(alone.outputs[0]).all(axis=-1).tolist() == [False] + [True] * 14
     assert np.isnan(alone.state["step"])
-    assert alone.refused == 2
+    assert alone.refused_at == 2
     u[9, 1] = 70.0
     with pytest.raises(StateError, match=r"growing, sample \(0, 0\), step 9: u reaches 70"):
         rollout(x, u, 0.0, 0.0, steps=steps)
@@ -243,7 +243,7 @@ def test_a_sample_refused_in_a_later_piece_is_named_with_its_step(monkeypatch):
     x, u = np.array([[0.0, 0.0], [3.0, 3.0]]), np.ones((20, 2))
     with pytest.raises(StateError, match=r"growing, sample \(1,\), step 8: x reaches 11"):
         rollout(x, u, 0.0, 0.0, steps=20)
-    assert rollout(x, u, 0.0, 0.0, steps=20, check="off").refused.tolist() == [11, 8]
+    assert rollout(x, u, 0.0, 0.0, steps=20, check="off").refused_at.tolist() == [11, 8]
 
 
 def test_quaternions_off_unit_norm_are_refused_at_the_start():

@@ -35,7 +35,7 @@ Given = ParamSpec("Given")
 Found = TypeVar("Found")
 
 FOREIGN = (TypeError, ValueError, AttributeError, ArithmeticError, LookupError, RuntimeError, MemoryError)
-"""What Python and NumPy raise where an argument is of the wrong kind."""
+"""Exceptions of Python and NumPy for an argument of the wrong kind."""
 
 MAX_LISTED_NAMES = 20
 """Number of valid names that an `UnknownNameError` spells out."""
@@ -67,7 +67,7 @@ class UnknownNameError(DalembertError, KeyError):
     def of(cls, kind: str, name: object, valid: Iterable[object]) -> UnknownNameError:
         """Build `unknown body "hnd"; valid: "arm", "hand"; nearest: "hand"` from the names that exist."""
         names = [str(item) for item in valid]
-        name = _shown(name)
+        name = _short_text(name)
         listed = ", ".join(f'"{item}"' for item in names[:MAX_LISTED_NAMES]) or "none"
         if len(names) > MAX_LISTED_NAMES:
             listed += f", … ({len(names)} in all)"
@@ -83,7 +83,7 @@ class UnknownNameError(DalembertError, KeyError):
 
 
 class OutOfRangeError(DalembertError, IndexError):
-    """A number that counts to no item."""
+    """An index outside the valid range."""
 
 
 class ModelError(DalembertError, ValueError):
@@ -121,7 +121,7 @@ class ProgramSizeError(CompileError):
 
 
 class DeviceError(DalembertError, RuntimeError):
-    """A GPU that is not there, that cannot do what is asked, or that failed."""
+    """A GPU that is missing, that cannot do what is requested, or that failed."""
 
 
 class MissingExtraError(DalembertError, ImportError):
@@ -160,19 +160,19 @@ def require_choice(kind: str, value: object, valid: Iterable[str]) -> str:
 def require_names(what: str, values: object) -> tuple[str, ...]:
     """Return names that were given as a list, a tuple or another iterable of strings."""
     if isinstance(values, str):
-        raise ArgumentError(f'{what} is a list of names; write ["{_shown(values)}"]')
+        raise ArgumentError(f'{what} is a list of names; write ["{_short_text(values)}"]')
     if isinstance(values, Iterable):
         names = tuple(items_of(values))
         if all(isinstance(name, str) for name in names):
             return names
-    raise ArgumentError(f"{what} is a list of names, got {_shown(values)}")
+    raise ArgumentError(f"{what} is a list of names, got {_short_text(values)}")
 
 
 def require_flag(what: str, value: object) -> bool:
     """Return True or False, also of NumPy; anything else, numbers and arrays too, is refused."""
     if value is True or value is False or type(value).__name__ in ("bool", "bool_"):
         return bool(value)
-    raise ArgumentError(f"{what} is {_shown(value)}; give True or False")
+    raise ArgumentError(f"{what} is {_short_text(value)}; give True or False")
 
 
 def items_of(values: Any) -> list[Any]:
@@ -181,7 +181,7 @@ def items_of(values: Any) -> list[Any]:
     return [values] if plain or not isinstance(values, Iterable) else list(values)
 
 
-def _shown(value: object) -> str:
+def _short_text(value: object) -> str:
     """Return a value as a message shows it: short, and without an error of its own."""
     try:
         text = str(value)

@@ -78,8 +78,8 @@ def jax_gpu(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCud
         monkeypatch.setattr(module, "is_on_gpu", lambda array: isinstance(array, jax.Array))
     rules = mlir._platform_specific_lowerings["cpu"]
     for primitive, launched in (
-        (interop.call_p, interop._launched),
-        (jax_rollouts.rollout_p, jax_rollouts._launched),
+        (interop.call_p, interop._launch_by_xla),
+        (jax_rollouts.rollout_p, jax_rollouts._launch_by_xla),
     ):
         monkeypatch.setitem(rules, primitive, rules.get(primitive))
         mlir.register_lowering(primitive, mlir.lower_fun(launched, multiple_results=True), platform="cpu")

@@ -22,7 +22,7 @@ def arguments(rows: int) -> list[np.ndarray]:
 
 
 def launched(function: Any, check: str | None = None) -> Any:
-    return jax.jit(lambda *arrays: interop._launched(*arrays, function=function, check=check))
+    return jax.jit(lambda *arrays: interop._launch_by_xla(*arrays, function=function, check=check))
 
 
 def test_a_call_inside_jit_launches_on_xlas_buffers(jax_gpu: FakeCuda) -> None:

@@ -213,7 +213,7 @@ def test_pictures_of_heights_are_bounded_before_they_are_unpacked(folder: Path) 
 def test_only_meshes_reach_the_decoders(folder: Path, ending: str) -> None:
     (folder / f"m{ending}").write_bytes(b"PK")
     (folder / "a.xml").write_text(model(f"m{ending}"))
-    with pytest.raises(FileError, match="no mesh that MuJoCo reads"):
+    with pytest.raises(FileError, match="not a mesh that MuJoCo reads"):
         da.load(folder / "a.xml")
 
 

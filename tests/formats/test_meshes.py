@@ -242,7 +242,7 @@ def test_a_header_that_promises_too_much_is_refused_before_memory_is_taken(tmp_p
             b"solid\nfacet normal 0 0 1\nouter loop\nvertex 0 0\n",
             "line 4: a vertex has three numbers",
         ),
-        ("word.stl", b"solid\nvertex 0 0 x\n", 'line 2: "vertex 0 0 x" is no vertex'),
+        ("word.stl", b"solid\nvertex 0 0 x\n", 'line 2: "vertex 0 0 x" is not a vertex'),
         (
             "loop.stl",
             b"solid\nfacet\nvertex 0 0 0\nendfacet\n",
@@ -266,11 +266,11 @@ def test_a_header_that_promises_too_much_is_refused_before_memory_is_taken(tmp_p
             b"v 0 0 0\nv 1 0 0\nf -1 -2 -3\n",
             "line 3: a face names vertex -3, but 2 vertices precede",
         ),
-        ("zero.obj", b"v 0 0 0\nf 0 1 1\n", 'line 2: .* holds "0", which is no vertex index'),
-        ("large.obj", b"v 0 0 0\nf 1 1 99999999999999999999999\n", "no vertex index"),
+        ("zero.obj", b"v 0 0 0\nf 0 1 1\n", 'line 2: .* holds "0", which is not a vertex index'),
+        ("large.obj", b"v 0 0 0\nf 1 1 99999999999999999999999\n", "not a vertex index"),
         ("word.obj", b"v 0 0 0\nf 1 a 1\n", 'holds "a"'),
         ("few.obj", b"v 0 0 0\nf 1 1\n", "has 2 vertices; a face has at least three"),
-        ("pair.obj", b"v 0 0\n", 'line 1: "v 0 0" is no vertex'),
+        ("pair.obj", b"v 0 0\n", 'line 1: "v 0 0" is not a vertex'),
         (
             "spline.obj",
             b"v 0 0 0\nsurf 0 1 0 1 1 1\n",

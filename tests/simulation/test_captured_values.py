@@ -453,6 +453,6 @@ def test_a_proof_records_values_by_content():
 
     reads = reads_of(function)
     assert reads is not None
-    assert reads.unchanged()
+    assert reads.is_unchanged()
     values["gains"][1][1][2] = 7.0
-    assert not reads.unchanged()
+    assert not reads.is_unchanged()

@@ -270,7 +270,7 @@ def test_bad_input_is_refused():
         (ArgumentError, "steps is True", {"steps": True}),
         (ArgumentError, "how many steps", {"steps": None}),
         (ArgumentError, "every is 0", {"every": 0}),
-        (ArgumentError, "no multiple of every=2", {"every": 2}),
+        (ArgumentError, "not a multiple of every=2", {"every": 2}),
         (ArgumentError, "start", {"start": np.inf}),
         (UnknownNameError, "semi_implicit", {"integrator": "semi"}),
         (UnknownNameError, "rigid", {"contact": "ridgid"}),

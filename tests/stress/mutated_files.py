@@ -28,7 +28,7 @@ from tests.motion.figures import MIXED_ORDERS, acclaim_rows, acclaim_texts, bvh_
 from tests.stress.mutations import MUTATIONS, mutated
 
 import dalembert as da
-from dalembert.cli.scenario import _stored, _written
+from dalembert.cli.scenario import _read_stored_state, _written
 from dalembert.errors import DalembertError
 from dalembert.formats.meshes import read_mesh
 from dalembert.model.shapes import (
@@ -373,7 +373,7 @@ def _use_mesh(path: Path, sample: Sample, rng: random.Random) -> None:
 
 
 def _use_pose(path: Path, sample: Sample, rng: random.Random) -> None:
-    read = _written if sample.kind == "pose json" else _stored
+    read = _written if sample.kind == "pose json" else _read_stored_state
     q, _ = read(_arm(), path)
     assert np.isfinite(q).all()
 

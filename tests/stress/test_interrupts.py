@@ -81,7 +81,7 @@ q, v, tau = (rng.normal(size=(rows, 6)) for _ in range(3))
 f = da.compile(da.forward_dynamics, model)
 da.set_num_threads(1)
 expected = f(q, v, tau)
-assert expected.nbytes >= result_memory.SMALLEST
+assert expected.nbytes >= result_memory.MIN_REUSED_BYTES
 step = library_recipe(model, "step", options=(("integrator", "semi_implicit"),))
 rollout = compile_rollout(step, carried={"q": 0, "v": 1})
 given = (q[:samples], v[:samples], tau[:samples], 1e-3)

@@ -54,13 +54,13 @@ def test_a_slider_moves_the_bodies_and_the_picture(browser: Browser, viewer: da.
     before = browser.run("Array.from(dalembert.pixels())")
     browser.run(MOVE.format(place=0, value=1.2))
     browser.until("dalembert.state.posed")
-    pose = browser.run("dalembert.api.poses()")
+    pose = browser.run("dalembert.poses()")
     np.testing.assert_allclose(pose, [0, 0, 0, math.cos(0.6), 0, math.sin(0.6), 0], atol=1e-6)
     after = browser.run("Array.from(dalembert.pixels())")
     assert np.mean(np.abs(np.subtract(before, after)) > 20) > 0.01
     assert browser.run("document.querySelector('.slider output').textContent") == "68.8°"
     browser.click("#reset-joints")
-    browser.until("Math.abs(dalembert.api.poses()[3] - 1) < 1e-6")
+    browser.until("Math.abs(dalembert.poses()[3] - 1) < 1e-6")
     assert browser.problems == []
 
 
@@ -68,7 +68,7 @@ def test_a_slider_is_moved_by_the_mouse(browser: Browser, viewer: da.viewer.View
     browser.open(viewer.url)
     browser.click(".slider input", across=0.75)
     browser.until("dalembert.state.posed")
-    angle = 2 * math.atan2(*(browser.run("dalembert.api.poses()")[k] for k in (5, 3)))
+    angle = 2 * math.atan2(*(browser.run("dalembert.poses()")[k] for k in (5, 3)))
     assert angle == pytest.approx(math.pi / 2, abs=0.3)
 
 
@@ -82,9 +82,9 @@ def test_sliders_follow_a_motion_and_take_over_from_it(browser: Browser) -> None
         browser.run("dalembert.play(true)")
         browser.run(MOVE.format(place=0, value=-1.0))
         browser.until("dalembert.state.posed && !dalembert.state.playing")
-        assert browser.run("dalembert.api.poses()[5]") == pytest.approx(math.sin(-0.5), abs=1e-6)
+        assert browser.run("dalembert.poses()[5]") == pytest.approx(math.sin(-0.5), abs=1e-6)
         browser.press("Home")
-        browser.until("!dalembert.state.posed && dalembert.api.poses()[3] > 0.999")
+        browser.until("!dalembert.state.posed && dalembert.poses()[3] > 0.999")
 
 
 def test_the_end_of_the_viewer_is_said_in_the_page(browser: Browser) -> None:

@@ -54,7 +54,7 @@ def test_poses_between_pictures_do_not_care_for_the_sign_of_a_quaternion(
     for k in range(10):
         browser.run(f"dalembert.jump({0.1 * k + 0.05})")
         browser.run("dalembert.pixels().length")
-        w, x, y, z = browser.run("dalembert.api.poses()")[3:]
+        w, x, y, z = browser.run("dalembert.poses()")[3:]
         turned = 2.0 * np.arctan2(x, w) % (2.0 * np.pi)
         assert [turned, y, z] == pytest.approx([2.1 + 0.2 * k, 0.0, 0.0], abs=1e-4)
 

@@ -37,7 +37,7 @@ def recording(browser: Browser, tmp_path: Path) -> Recording:
 
 def end_of_arm(browser: Browser) -> np.ndarray:
     """Where the page has the end of the arm."""
-    x, y, z, w, *vector = browser.run("dalembert.api.poses()")
+    x, y, z, w, *vector = browser.run("dalembert.poses()")
     u, e = np.array(vector), np.array([1.0, 0.0, 0.0])
     return np.array([x, y, z]) + e + 2.0 * np.cross(u, np.cross(u, e) + w * e)
 
@@ -347,7 +347,7 @@ def test_other_samples_of_a_batch_are_ghosts(browser: Browser, tmp_path: Path) -
     with_ghosts = browser.run("Array.from(dalembert.pixels())")
     places = np.array(browser.run("dalembert.ghosts()")).reshape(2, 2, 7)[..., :3]
     np.testing.assert_allclose(places, batch.poses().translation[1:, 31], atol=2e-3)
-    first = np.array(browser.run("dalembert.api.poses()")).reshape(2, 7)[:, :3]
+    first = np.array(browser.run("dalembert.poses()")).reshape(2, 7)[:, :3]
     np.testing.assert_allclose(first, batch.poses().translation[0, 31], atol=2e-3)
     browser.press("o", "o")
     without = browser.run("Array.from(dalembert.pixels())")

@@ -1,4 +1,4 @@
-"""Whether a model can be meant as it stands: masses, inertias, frames, limits and the mass matrix.
+"""Checks of a model for implausible values: masses, inertias, frames, limits and the mass matrix.
 
 `findings(model)` looks for what makes results wrong or loses digits (Featherstone 2008 section 10.1). Bodies
 on fixed joints count as parts of the bodies that carry them.
@@ -33,12 +33,12 @@ VERY_FAR_FRAME: Final = 100.0
 MASS_RATIO: Final = 1000.0
 """Ratio of the masses of neighbours: that of bodies of one material, one ten times as long as the other."""
 WIDE_GYRATION: Final = 10.0
-"""Radius of gyration over the size of a body."""
+"""Ratio of the radius of gyration to the size of a body, above which the inertia is doubtful."""
 SMALLEST_SIZE: Final = 1e-6
-"""Sizes [m] below this are rounding of joints that fall together."""
-CONDITION: Final = 1e8
+"""Sizes [m] below this are rounding errors of coincident joints."""
+MAX_CONDITION_NUMBER: Final = 1e8
 """Condition number of the scaled mass matrix beyond which half of the digits are lost."""
-SINGULAR: Final = 1e13
+SINGULAR_CONDITION_NUMBER: Final = 1e13
 """Condition number beyond which accelerations mean nothing in double precision."""
 LOOP_GAP: Final = 1e-6
 """Closure error [m, rad] of a loop that counts as closed."""
@@ -49,7 +49,7 @@ MAX_CONDITION_NV: Final = 300
 @final
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One doubt: how severe, the rule that it breaks, the body, joint or loop, and what was found.
+    """One finding: its severity, the violated rule, the body, joint or loop, and what was found.
 
     "error": no body can be so, or dynamics cannot be computed; "warning": dynamics are computed, but are
     probably not what was meant, or lose digits; "note": worth knowing.
@@ -62,7 +62,7 @@ class Finding:
 
 
 def findings(model: Model) -> list[Finding]:
-    """Every finding, errors first."""
+    """Return every finding, errors first."""
     whole = model.lumped() if model.nv else model
     massless = list(_moving_masses(whole))
     found = [
@@ -73,7 +73,7 @@ def findings(model: Model) -> list[Finding]:
         *_limits(model),
         *([] if any(f.severity == "error" for f in massless) else _conditioning(whole)),
         *_loops(model),
-        *_reported(model),
+        *_loader_findings(model),
     ]
     order = {"error": 0, "warning": 1, "note": 2}
     return sorted(found, key=lambda finding: order[finding.severity])
@@ -97,7 +97,7 @@ def _inertias(model: Model) -> Iterator[Finding]:
 
 
 def _moving_masses(model: Model) -> Iterator[Finding]:
-    """A joint has to move some inertia; a body without mass may pass motion on."""
+    """Yield findings on joints that move no inertia; a body without mass may pass motion on."""
     carried = [float(body.inertia.mass) for body in model.bodies]
     for body in reversed(model.bodies):
         if body.parent >= 0:
@@ -138,7 +138,9 @@ def _mass_ratios(model: Model) -> Iterator[Finding]:
 
 
 def _frames(model: Model) -> Iterator[Finding]:
-    """Rounding grows with the square of the distance in radii of gyration (Featherstone 2008 Eq. 10.1)."""
+    """Yield findings on far frames: rounding grows with the square of the distance in radii of gyration
+    (Featherstone 2008 Eq. 10.1).
+    """
     for body in model.bodies:
         if not float(body.inertia.mass) > 0.0:
             continue
@@ -180,10 +182,14 @@ def _conditioning(model: Model) -> Iterator[Finding]:
     if not 0 < model.nv <= MAX_CONDITION_NV:
         return
     condition = mass_matrix_condition(model)
-    if condition <= CONDITION:
+    if condition <= MAX_CONDITION_NUMBER:
         return
-    severity: Severity = "error" if condition > SINGULAR else "warning"
-    meaning = "singular" if condition > SINGULAR else f"{math.log10(condition):.0f} digits are lost"
+    severity: Severity = "error" if condition > SINGULAR_CONDITION_NUMBER else "warning"
+    meaning = (
+        "singular"
+        if condition > SINGULAR_CONDITION_NUMBER
+        else f"{math.log10(condition):.0f} digits are lost"
+    )
     yield Finding(
         severity,
         "mass matrix",
@@ -193,8 +199,8 @@ def _conditioning(model: Model) -> Iterator[Finding]:
 
 
 def mass_matrix_condition(model: Model) -> float:
-    """cond(D M D) at the neutral pose, D = diag(M)^-1/2, which takes the units out; infinite if M is not
-    positive definite.
+    """Return cond(D M D) at the neutral pose, D = diag(M)^-1/2, which takes the units out; infinite if M is
+    not positive definite.
     """
     time = 0.0 if model.time_dependent else None
     M = np.array(algorithms.mass_matrix(model.tree(), model.neutral().tolist(), time=time), dtype=float)
@@ -230,8 +236,8 @@ def _loops(model: Model) -> Iterator[Finding]:
             )
 
 
-def _reported(model: Model) -> Iterator[Finding]:
-    """What the loader said, but for what the rules above say better."""
+def _loader_findings(model: Model) -> Iterator[Finding]:
+    """Yield the loader's reports, except for those that the rules above say better."""
     known = set(inspect(tuple(model.bodies), "as_given"))
     for line in model.report:
         if line in known:
@@ -262,7 +268,7 @@ def _radius_of_gyration(body: Body) -> float:
 
 
 def _reach(model: Model) -> list[float]:
-    """The distance from each body's origin to the farthest joint on it [m]."""
+    """Return the distance from each body's origin to the farthest joint on it [m]."""
     reach = [0.0] * len(model.bodies)
     for body in model.bodies:
         if body.parent >= 0:
@@ -271,8 +277,8 @@ def _reach(model: Model) -> list[float]:
 
 
 def _size(body: Body, reach: float) -> float:
-    """A length of the body [m]: the farthest joint, shape or centre of mass; zero if neither joints nor
-    shapes tell, or if meshes would.
+    """Return a length of the body [m]: the farthest joint, shape or centre of mass; zero if neither joints
+    nor shapes tell, or if meshes would.
     """
     if any(isinstance(shape, Mesh) for shape in body.shapes):
         return 0.0

@@ -1,4 +1,4 @@
-"""Where the bodies of a model are: what forward kinematics returns."""
+"""The poses of the bodies of a model, as forward kinematics returns them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Poses:
         self.translation = translation
 
     def __getitem__(self, name: str) -> Pose:
-        """The pose of a body or of a named frame."""
+        """Return the pose of a body or of a named frame."""
         frame = self._model.frame(name)
         R: Array = np.array(frame.placement.R.to_list())
         p: Array = np.array(frame.placement.p.to_list())
@@ -57,7 +57,7 @@ class Poses:
         return Pose(R_body @ self._alike(R), p_body + (R_body @ self._alike(p[:, np.newaxis]))[..., 0])
 
     def _alike(self, constant: Array) -> Array:
-        """Numbers of the model as an array of the kind that the poses are."""
+        """Return numbers of the model as an array of the kind that the poses are."""
         bridge = bridge_of([self.rotation])
         if bridge is not None:
             return bridge.alike(constant, self.rotation)  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""What callers pass becomes rows: one sample a row, row-major, over any leading batch shape.
+"""Conversion of arguments to rows: one sample a row, row-major, over any leading batch shape.
 
 Nothing is copied that the kernels can read in place: a row may have any stride, and an argument without batch
 axes is one row that every sample reads.
@@ -33,7 +33,7 @@ __all__ = [
     "positive_number",
     "real_array",
     "result_rows",
-    "shown",
+    "short_repr",
     "whole_number",
     "with_column_axis",
 ]
@@ -85,7 +85,7 @@ SHOWN_CHARACTERS: Final = 60
 """Length of a value in a message; more is cut."""
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """Return a value as a message shows it: short, and without an error of its own."""
     try:
         text = repr(value)
@@ -101,7 +101,7 @@ def whole_number(what: str, value: Any, least: int, most: int) -> int:
     except TypeError:
         number = least - 1
     if not least <= number <= most or isinstance(value, bool | np.bool_):
-        raise ArgumentError(f"{what} is {shown(value)}; give a whole number from {least} to {most}")
+        raise ArgumentError(f"{what} is {short_repr(value)}; give a whole number from {least} to {most}")
     return number
 
 
@@ -113,13 +113,13 @@ def positive_number(what: str, value: Any, unit: str = "") -> float:
             number = float(value)
     if not 0.0 < number < math.inf:
         raise ArgumentError(
-            f"{what} is {shown(value)}; give a finite number above zero{unit and f' [{unit}]'}"
+            f"{what} is {short_repr(value)}; give a finite number above zero{unit and f' [{unit}]'}"
         )
     return number
 
 
 def pick_dtype(arguments: Sequence[tuple[str, object]]) -> str:
-    """The float type of a call: that of its arrays; numbers and lists follow, alone they are float64."""
+    """Return the float type of a call: that of its arrays; numbers and lists follow, float64 alone."""
     found: dict[str, str] = {}
     for name, value in arguments:
         kind = CHARACTERS.get(value.dtype.char) if isinstance(value, np.ndarray) else float_type(value)
@@ -132,8 +132,9 @@ def pick_dtype(arguments: Sequence[tuple[str, object]]) -> str:
 
 
 def plain_rows(signature: Sequence[ArrayArgument], values: Sequence[object], dtype: str) -> Rows | None:
-    """The common case at little cost: contiguous arrays of the right type, all with the same batch shape or
-    without one, and plain floats."""
+    """Return rows for the common case at little cost: contiguous arrays of the right type, all with the same
+    batch shape or without one, and plain floats.
+    """
     wanted = DTYPES[dtype]
     batch: tuple[int, ...] = ()
     matrices: list[Array] = []
@@ -181,7 +182,7 @@ def as_rows(signature: Sequence[ArrayArgument], values: Sequence[object], dtype:
 
 
 def as_array(name: str, value: object, shape: tuple[int, ...], *, follow: bool = False) -> Array:
-    """An array of that shape, or of a batch of it: float64, or with `follow` also float32 if given so."""
+    """Return an array of that shape, or of a batch of it: float64, or with `follow` float32 if given so."""
     dtype = pick_dtype([(name, value)]) if follow else "float64"
     return _as_array(ArrayArgument(name, shape), value, dtype)
 
@@ -194,7 +195,7 @@ def real_array(name: str, value: object) -> Array:
 
 
 def with_column_axis(*values: tuple[str, object, int]) -> list[Array]:
-    """Arguments `(…, 1, size)` of (name, value, size), for a matrix that is computed column by column."""
+    """Return arguments `(…, 1, size)` of (name, value, size), for a matrix computed column by column."""
     dtype = pick_dtype([(name, value) for name, value, _ in values])
     return [
         _as_array(ArrayArgument(name, (n,)), value, dtype)[..., np.newaxis, :] for name, value, n in values
@@ -202,7 +203,7 @@ def with_column_axis(*values: tuple[str, object, int]) -> list[Array]:
 
 
 def result_rows(signature: Sequence[ArrayArgument], rows: Rows, dtype: str, out: object) -> list[Result]:
-    """Room for the results: new arrays, or those of `out`."""
+    """Return memory for the results: new arrays, or those of `out`."""
     results = []
     for item, target in zip(signature, _given_results(signature, out), strict=True):
         shape = rows.batch + item.shape
@@ -300,7 +301,7 @@ def _batch_hint(argument: ArrayArgument) -> str:
 
 
 def _matrix(array: Array, argument: ArrayArgument, own: tuple[int, ...], batch: tuple[int, ...]) -> Array:
-    """The array as `(rows, size)`, or as one row `(1, size)` for all samples."""
+    """Return the array as `(rows, size)`, or as one row `(1, size)` for all samples."""
     if all(length == 1 for length in own):
         return np.require(array.reshape(1, argument.size), requirements=["C", "A"])
     if own != batch:
@@ -316,7 +317,7 @@ def _matrix(array: Array, argument: ArrayArgument, own: tuple[int, ...], batch: 
 
 
 def _row_view(array: Array, count: int, size: int) -> Array | None:
-    """The same memory as `(count, size)`, elements adjacent and rows whole elements apart."""
+    """Return the same memory as `(count, size)`, elements adjacent and rows whole elements apart."""
     if not array.flags.aligned:
         return None
     if array.flags.c_contiguous:

@@ -22,14 +22,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["KEPT_BYTES", "SMALLEST", "empty"]
+__all__ = ["KEPT_BYTES", "MIN_REUSED_BYTES", "empty"]
 
-SMALLEST: Final = 1 << 20
+MIN_REUSED_BYTES: Final = 1 << 20
 """Smaller results come from NumPy, which keeps them in the process anyway."""
 
 KEPT_BYTES: Final = 1 << 27
-"""As much memory is kept at most; more is given back. (Each thread that returns memory at the very same
-moment may add its own, until the next return.)"""
+"""At most this much memory [bytes] is kept; the rest is freed. (Each thread that returns memory at the very
+same moment may add its own, until the next return.)"""
 
 CACHE_LINE: Final = 64
 """Bytes; large results begin at a multiple of it."""
@@ -39,7 +39,7 @@ def empty(shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
     """Return an uninitialised array, like `numpy.empty`."""
     kind = np.dtype(dtype)
     size = math.prod(shape) * kind.itemsize
-    if size < SMALLEST:
+    if size < MIN_REUSED_BYTES:
         return np.empty(shape, kind)
     memory = _take(size)
     # Whatever views a caller makes, NumPy keeps this object as their base: when it goes, so have they all.

@@ -1,4 +1,4 @@
-"""What the texts of command-line arguments mean: numbers, gains, pushes."""
+"""Parsers of command-line arguments: numbers, gains, pushes."""
 
 import argparse
 import math

@@ -11,7 +11,8 @@ from dalembert.cli.timing import interleaved_medians, machine, table
 
 __all__ = ["Measurement", "run"]
 
-BATCH = 4096
+BATCH_SIZE = 4096
+"""Rows of a batch; the overhead of a call is then negligible."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -19,7 +20,7 @@ def run(options: argparse.Namespace) -> int:
     rounds, seconds = (3, 0.02) if options.quick else (9, 0.1)
     measurements = []
     with one_thread():
-        for contest in (arm(BATCH), humanoid(BATCH)):
+        for contest in (arm(BATCH_SIZE), humanoid(BATCH_SIZE)):
             for algorithm in ALGORITHMS:
                 measurements += _measure(contest, algorithm, rounds=rounds, seconds=seconds)
     print(_json(measurements) if options.json else _text(measurements))

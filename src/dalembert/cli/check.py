@@ -1,4 +1,4 @@
-"""`dalembert check`: whether a model is physically plausible."""
+"""`dalembert check`: check a model for implausible values."""
 
 import argparse
 from dataclasses import asdict
@@ -40,7 +40,5 @@ def run(options: argparse.Namespace) -> int:
         f"{count} {name}{'s' if count != 1 else ''}" for name, count in counts.items() if count
     )
     model = found.model
-    say(
-        f"{found.path}: {len(model.bodies)} bodies, nv = {model.nv}: {listed or 'nothing to find fault with'}"
-    )
+    say(f"{found.path}: {len(model.bodies)} bodies, nv = {model.nv}: {listed or 'no problems found'}")
     return int(failed)

@@ -1,7 +1,7 @@
-"""What the humanoid of the demonstration wants, and who pushes it.
+"""The poses that the humanoid of the demonstration follows, and the pushes on it.
 
 It stands; is pushed, and sways back; is pushed harder, and takes a step; is shoved, and falls; and is pushed
-once more where it lies. Its motors know nothing of balance: they follow poses, which were found by trial.
+once more where it lies. Its servos do not balance: they follow poses, which were found by trial.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,13 +13,15 @@ import numpy.typing as npt
 import dalembert as da
 from dalembert.contact.pairs import ContactPair
 
-__all__ = ["DT", "DURATION", "PUSHES", "Push", "humanoid", "pairs", "pushes", "servo", "start"]
+__all__ = ["DT", "DEMO_DURATION", "PUSHES", "Push", "humanoid", "pairs", "pushes", "servo", "start"]
 
 Array = npt.NDArray[np.float64]
 Pose = Mapping[str, Sequence[float] | float]
 
 DT: Final = 0.004
-DURATION: Final = 9.6
+"""Time step [s]."""
+DEMO_DURATION: Final = 9.6
+"""Simulated time [s]."""
 
 
 class Push(NamedTuple):
@@ -112,23 +114,23 @@ KEYS: Final[Sequence[tuple[float, float, Pose]]] = (
 )
 """From when until when the humanoid goes over to a pose; what a pose leaves out is as in `STANDING`."""
 
-STIFFNESS: Final = 4.0
-"""kp [1/rad] as a multiple of a joint's largest torque; kd is a tenth [s] of kp."""
+KP_PER_EFFORT: Final = 4.0
+"""kp of a servo over its largest torque [1/rad], found by trial; kd is kp times 0.1 s."""
 
 
 def humanoid() -> da.Model:
-    """The bundled humanoid on a plane."""
+    """Return the bundled humanoid on a plane."""
     return da.models.humanoid().with_ground()
 
 
 def pairs(model: da.Model) -> tuple[ContactPair, ...]:
-    """What may touch: everything the ground, and one leg the other."""
+    """Return the pairs that may touch: all shapes with the ground, and one leg with the other."""
     legs = [("left_thigh", "right_thigh"), ("left_shank", "right_shank")]
     return (*da.contact.pairs_of(model, self_collision=False), *da.contact.pairs_of(model, only=legs))
 
 
 def start(model: da.Model) -> Array:
-    """It stands on the ground."""
+    """Return the configuration in which the humanoid stands on the ground."""
     q = _configuration(model, STANDING)
     ground = da.contact.pairs_of(model, self_collision=False)
     q[2] -= da.contact.distances(model, q, pairs=ground).gap.min()
@@ -136,8 +138,8 @@ def start(model: da.Model) -> Array:
 
 
 def servo(model: da.Model, keys: Sequence[tuple[float, float, Pose]] = KEYS) -> Any:
-    """The motors, and the poses that they follow."""
-    steps = round(DURATION / DT)
+    """Return the servos and the poses that they follow."""
+    steps = round(DEMO_DURATION / DT)
     time = np.arange(steps) * DT
     now = _configuration(model, STANDING)
     q_ref = np.tile(now, (steps, 1))
@@ -153,12 +155,12 @@ def servo(model: da.Model, keys: Sequence[tuple[float, float, Pose]] = KEYS) -> 
     for body in model.bodies:
         if body.joint_name in model.actuated:
             effort[body.v_slice] = body.limits.effort
-    return da.control.Servo(kp=STIFFNESS * effort, kd=0.1 * STIFFNESS * effort, q_ref=q_ref)
+    return da.control.Servo(kp=KP_PER_EFFORT * effort, kd=0.1 * KP_PER_EFFORT * effort, q_ref=q_ref)
 
 
 def pushes(model: da.Model, given: Sequence[Push] = PUSHES) -> Array:
-    """The pushes as a stream of forces `(steps, n_bodies, 6)`."""
-    steps = round(DURATION / DT)
+    """Return the pushes as a stream of forces `(steps, n_bodies, 6)`."""
+    steps = round(DEMO_DURATION / DT)
     time = (np.arange(steps) + 0.5) * DT
     found = np.zeros((steps, len(model.bodies), 6))
     for push in given:

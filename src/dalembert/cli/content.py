@@ -1,4 +1,4 @@
-"""What stands in the files that a command names, and how a command prints what it found."""
+"""Reading the files that a command names, and printing what was found in them."""
 
 import argparse
 import inspect
@@ -15,7 +15,7 @@ from dalembert import formats, models
 from dalembert.errors import ArgumentError, DalembertError, UnknownNameError
 from dalembert.formats.resources import read_regular_file
 
-__all__ = ["Content", "bundled", "complain", "content", "finite", "say", "say_json", "unreadable"]
+__all__ = ["Content", "bundled_model", "complain", "content", "finite", "say", "say_json", "unreadable"]
 
 FORMATS: Final = {
     ".urdf": "URDF",
@@ -44,7 +44,7 @@ class Content:
 
 
 def content(files: Sequence[str], options: argparse.Namespace) -> Content:
-    """The content of one file, of a skeleton and its motion, or a bundled model by its name."""
+    """Read the content of one file, of a skeleton and its motion, or a bundled model by its name."""
     endings = [Path(file).suffix.lower() for file in files]
     if sorted(endings) == [".amc", ".asf"]:
         skeleton, motion = sorted(files, key=lambda file: Path(file).suffix.lower(), reverse=True)
@@ -61,13 +61,13 @@ def content(files: Sequence[str], options: argparse.Namespace) -> Content:
         kind = ".bvh" if endings[0] == ".bvh" else ".txt"
         return Content(files[0], FORMATS[kind], model, clip)
     if not endings[0] and not Path(files[0]).exists():
-        return Content(files[0], "bundled model", bundled(files[0]))
+        return Content(files[0], "bundled model", bundled_model(files[0]))
     model = da.load(files[0], **_model_options(options))
     return Content(files[0], FORMATS.get(endings[0], endings[0]), model)
 
 
-def bundled(name: str) -> da.Model:
-    """A model of `da.models` by its name."""
+def bundled_model(name: str) -> da.Model:
+    """Return a model of `da.models` by its name."""
     if name not in models.__all__:
         raise UnknownNameError.of("file or bundled model", name, sorted(models.__all__))
     make = getattr(models, name)
@@ -79,7 +79,7 @@ def bundled(name: str) -> da.Model:
 
 
 def _is_clip(file: str) -> bool:
-    """Whether a .json file is a motion and not a model; `load` says what is wrong with other files."""
+    """Return whether a .json file is a motion, not a model; `load` reports what is wrong with other files."""
     try:
         start = read_regular_file(file, limit=formats.MAX_FILE_BYTES)[:1024]
     except DalembertError:
@@ -88,14 +88,14 @@ def _is_clip(file: str) -> bool:
 
 
 def _model_options(options: argparse.Namespace) -> dict[str, Any]:
-    """The arguments of `da.load` that were given."""
+    """Return the arguments of `da.load` that were given."""
     given = {"root": options.root, "inertia": options.inertia, "trusted": options.trust or None}
     given["roots"] = [Path(folder) for folder in options.allow] if options.allow else None
     return {name: value for name, value in given.items() if value is not None}
 
 
 def _motion_options(options: argparse.Namespace) -> dict[str, Any]:
-    """The arguments of `da.load_motion` that were given."""
+    """Return the arguments of `da.load_motion` that were given."""
     given = {
         name: getattr(options, name, None) for name in ("up", "scale", "mass", "height", "frame_time", "skip")
     }
@@ -126,7 +126,7 @@ def say_json(value: object) -> None:
 
 
 def finite(value: float) -> float | None:
-    """A number for JSON; None where there is none (no limit)."""
+    """Return a number for JSON; None for an infinite one (no limit)."""
     return float(value) if math.isfinite(value) else None
 
 

@@ -36,7 +36,7 @@ Array = npt.NDArray[np.float64]
 
 
 def pinocchio() -> Any | None:
-    """The module `pinocchio`, or None where it is not installed."""
+    """Return the module `pinocchio`, or None where it is not installed."""
     try:
         import pinocchio as pin
     except ImportError:
@@ -56,22 +56,22 @@ def one_thread() -> Iterator[None]:
 
 
 def arm(batch: int) -> "Contest":
-    """A six-joint arm: Pinocchio's sample manipulator, or the bundled `arm6` where Pinocchio is not
+    """Return a six-joint arm: Pinocchio's sample manipulator, or the bundled `arm6` where Pinocchio is not
     installed.
     """
     pin = pinocchio()
     if pin is None:
-        return _bundled("6-joint arm", da.models.arm6(), batch)
+        return _bundled_contest("6-joint arm", da.models.arm6(), batch)
     return from_peer("6-joint arm", pin.buildSampleModelManipulator(), batch)
 
 
 def humanoid(batch: int, *, random: bool = True) -> "Contest":
-    """A humanoid with a free root: Pinocchio's sample (random: 32 degrees of freedom, else 34), or the
+    """Return a humanoid with a free root: Pinocchio's sample (random: 32 degrees of freedom, else 34), or the
     bundled one.
     """
     pin = pinocchio()
     if pin is None:
-        return _bundled("humanoid", da.models.humanoid(), batch)
+        return _bundled_contest("humanoid", da.models.humanoid(), batch)
     if random:
         pin.seed(0)
         return from_peer("humanoid, nv 32", pin.buildSampleModelHumanoidRandom(), batch)
@@ -79,7 +79,7 @@ def humanoid(batch: int, *, random: bool = True) -> "Contest":
 
 
 def from_peer(name: str, pin_model: Any, batch: int) -> "Contest":
-    """The contest on a Pinocchio model, with the same states on both sides."""
+    """Return the contest on a Pinocchio model, with the same states on both sides."""
     pin = cast(Any, pinocchio())
     bridge = da.interop.from_pinocchio(pin_model)
     lower, upper = pin_model.lowerPositionLimit, pin_model.upperPositionLimit
@@ -93,13 +93,13 @@ def from_peer(name: str, pin_model: Any, batch: int) -> "Contest":
 
 
 def random_states(model: Any, batch: int) -> tuple[Array, Array]:
-    """Positions `(batch, nq)` and velocities `(batch, nv)` within the model's limits."""
+    """Return positions `(batch, nq)` and velocities `(batch, nv)` within the model's limits."""
     rng = np.random.default_rng(1)
     q, v = zip(*(model.random_state(rng) for _ in range(batch)))
     return np.array(q), np.array(v)
 
 
-def _bundled(name: str, model: Any, batch: int) -> "Contest":
+def _bundled_contest(name: str, model: Any, batch: int) -> "Contest":
     q, v = random_states(model, batch)
     a, tau = np.random.default_rng(1).standard_normal((2, batch, model.nv))
     return Contest(name, model, q, v, a, tau, None)
@@ -117,8 +117,8 @@ class Peer:
     tau: Array
 
     def batch(self, algorithm: Algorithm) -> Timer:
-        """Its batch API on one thread, which writes into a buffer; its mass matrix has none, so it is called
-        by row.
+        """Return a timer of its batch API on one thread, which writes into a buffer; the mass matrix is
+        called by row.
         """
         pin = cast(Any, pinocchio())
         names: dict[str, Any] = {
@@ -143,7 +143,7 @@ class Peer:
         return Timer(statement, globals=names)
 
     def single(self, algorithm: Algorithm) -> Timer:
-        """One call on one sample."""
+        """Return a timer of one call on one sample."""
         pin = cast(Any, pinocchio())
         x = self.a if algorithm == "inverse dynamics" else self.tau
         names = {"f": self._function(pin, algorithm), "model": self.model, "data": self.model.createData()}
@@ -152,7 +152,7 @@ class Peer:
         return Timer(f"f(model, data, {arguments})", globals=names)
 
     def results(self, algorithm: Algorithm, rows: int) -> Array:
-        """Its results for the first rows, in our order; of the mass matrix, its product with `v`."""
+        """Return its results for the first rows, in our order; for the mass matrix, the product with `v`."""
         pin = cast(Any, pinocchio())
         data, function = self.model.createData(), self._function(pin, algorithm)
         if algorithm == "mass matrix":
@@ -190,7 +190,7 @@ class Contest:
     peer: Peer | None
 
     def batch(self, algorithm: Algorithm, *, out: bool) -> Timer:
-        """The public function on all rows, into a given array (`out`) or into a new one."""
+        """Return a timer of the public function on all rows, into a given array (`out`) or into a new one."""
         arrays = self._arrays(algorithm)
         names: dict[str, Any] = {"f": self._public(algorithm), "model": self.model}
         names |= dict(zip("qvx", arrays))
@@ -201,7 +201,7 @@ class Contest:
         return Timer(f"f(model, {arguments})", globals=names)
 
     def single(self, algorithm: Algorithm, *, compiled: bool) -> Timer:
-        """One sample, result allocated: through `f = da.compile(...)` or through the public function."""
+        """Return a timer of one sample, result allocated: `f = da.compile(...)` or the public function."""
         arrays = [array[0].copy() for array in self._arrays(algorithm)]
         names: dict[str, Any] = dict(zip("qvx", arrays))
         arguments = ", ".join("qvx"[: len(arrays)])
@@ -213,7 +213,7 @@ class Contest:
         )
 
     def error(self, algorithm: Algorithm, rows: int = 16) -> float:
-        """Largest difference from the peer relative to its largest result, over the first rows."""
+        """Return the largest difference from the peer relative to its largest result, over the first rows."""
         if self.peer is None:
             return float("nan")
         theirs = self.peer.results(algorithm, rows)

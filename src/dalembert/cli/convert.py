@@ -14,7 +14,7 @@ def run(options: argparse.Namespace) -> int:
     """Write the model and list what was lost; 1 where nothing was written, 2 where A cannot be read."""
     target = Path(options.target)
     if target.exists() and not options.force:
-        return _refused(options, f"{target} exists; give another name, or --force to replace it")
+        return _report_refusal(options, f"{target} exists; give another name, or --force to replace it")
     try:
         found = content([options.source], options)
     except DalembertError as error:
@@ -23,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         losses = [*da.save(model, target, accept_losses=options.accept_losses)]
     except DalembertError as error:
-        return _refused(options, str(error))
+        return _report_refusal(options, str(error))
     if found.clip is not None:
         losses.append(f"the motion of {len(found.clip.time)} frames: the format holds the skeleton only")
     if options.json:
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _refused(options: argparse.Namespace, reason: str) -> int:
+def _report_refusal(options: argparse.Namespace, reason: str) -> int:
     if options.json:
         say_json({"source": options.source, "target": options.target, "written": False, "error": reason})
     complain(reason)

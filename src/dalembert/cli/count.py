@@ -1,4 +1,4 @@
-"""`dalembert count`: what the algorithms cost on a model, beside the published counts."""
+"""`dalembert count`: the operation counts of the algorithms on a model, beside the published counts."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from dalembert.tracing import OperationCount
 
 __all__ = ["run"]
 
-SMALL = 12
+MAX_NV_OF_COSTLY_METHODS = 12
 """Velocity variables up to which methods of cubic cost are counted without --all."""
 
 ALGORITHMS = ("RNEA", "CRBA", "F&S", "ABA")
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
         name, model = _model(options)
     except DalembertError as error:
         return unreadable([options.model], error, as_json=options.json)
-    skip = () if options.all or model.nv <= SMALL else COSTLY_METHODS
+    skip = () if options.all or model.nv <= MAX_NV_OF_COSTLY_METHODS else COSTLY_METHODS
     facts = _facts(name, model, skip)
     if options.json:
         say_json(facts)
@@ -44,7 +44,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _model(options: argparse.Namespace) -> tuple[str, da.Model]:
-    """A family of models by its name and number, a bundled model by its name, or the content of a file."""
+    """Return a family of models by its name and number, a bundled model by its name, or the content of a
+    file.
+    """
     if options.model in _families() and not Path(options.model).exists():
         model = _families()[options.model](options.n or DEFAULT_NUMBER)
         return model.name, model
@@ -88,25 +90,25 @@ def _method(found: Counted) -> dict[str, Any]:
 
 
 def _book(ours: dict[str, OperationCount], n: int) -> list[dict[str, Any]]:
-    """Every line of Table 10.1, ours beside it."""
-    lines = [_compared(line, line.cost(n), ours[line.algorithm]) for line in analysis.TABLE_10_1]
+    """Return every line of Table 10.1, ours beside it."""
+    lines = [_comparison_row(line, line.cost(n), ours[line.algorithm]) for line in analysis.TABLE_10_1]
     whole = PublishedCost("RNEA + CRBA + F&S", "the best of each", "Featherstone 2008", analysis.chain_total)
-    return [*lines, _compared(whole, analysis.chain_total(n), ours["matrix"])]
+    return [*lines, _comparison_row(whole, analysis.chain_total(n), ours["matrix"])]
 
 
 def _branches(ours: dict[str, OperationCount], sums: BranchSums) -> list[dict[str, Any]]:
-    """The costs of section 10.3.2, ours beside them."""
+    """Return the costs of section 10.3.2, ours beside them."""
     crba = PublishedCost("CRBA", "Eq. 10.12", "Featherstone 2005", lambda n: Cost(0, 0))
     factor = PublishedCost("F&S", "Table 6.6", "Featherstone 2008", lambda n: Cost(0, 0))
     whole = PublishedCost("RNEA + CRBA + F&S", "Figure 10.5", "Featherstone 2008", lambda n: Cost(0, 0))
     return [
-        _compared(crba, analysis.branched_crba(sums), ours["CRBA"]),
-        _compared(factor, analysis.factor_and_solve(sums), ours["F&S"]),
-        _compared(whole, analysis.branched_total(sums), ours["matrix"]),
+        _comparison_row(crba, analysis.branched_crba(sums), ours["CRBA"]),
+        _comparison_row(factor, analysis.factor_and_solve(sums), ours["F&S"]),
+        _comparison_row(whole, analysis.branched_total(sums), ours["matrix"]),
     ]
 
 
-def _compared(line: PublishedCost, book: Cost, count: OperationCount) -> dict[str, Any]:
+def _comparison_row(line: PublishedCost, book: Cost, count: OperationCount) -> dict[str, Any]:
     return {
         "algorithm": line.algorithm,
         "formula": line.formula,
@@ -194,7 +196,7 @@ def _cheaper(matrix: dict[str, Any], aba: dict[str, Any]) -> str:
 
 
 def _series(options: argparse.Namespace) -> int:
-    """The family's costs for every size up to the given one, and where they cross."""
+    """Print the family's costs for every size up to the given one, and where they cross."""
     families = _families()
     if options.model not in families:
         raise ArgumentError(f"--up-to is for the families {' and '.join(families)}")

@@ -8,22 +8,22 @@ import numpy as np
 
 import dalembert as da
 from dalembert.cli import choreography
-from dalembert.cli.choreography import DT, DURATION, PUSHES
+from dalembert.cli.choreography import DEMO_DURATION, DT, PUSHES
 from dalembert.cli.timing import machine, table
 from dalembert.errors import FileError
 
 __all__ = ["run"]
 
-UPRIGHT = 0.7
-"""A pelvis higher than this [m] is that of somebody who stands."""
-LOW = 0.35
-"""One lower than this [m], of somebody who lies."""
+MIN_STANDING_HEIGHT = 0.7
+"""The humanoid stands if its pelvis is higher than this [m]."""
+MAX_LYING_HEIGHT = 0.35
+"""The humanoid lies if its pelvis is lower than this [m]."""
 MOMENTS = (1.0, 2.3, 4.1, 4.2, 4.3, 4.6, 5.9, 6.3, 6.6, 6.8, 7.2, 7.9, 8.2, 8.4, 8.7, 9.6)
-"""Of the pictures [s]."""
+"""Times of the pictures [s]."""
 
 
 def run(options: argparse.Namespace) -> int:
-    """Simulate, print and record; 1 where it does not stand by itself, or does not come through."""
+    """Simulate, print and record; return 1 if it does not stand by itself or the simulation fails."""
     model = choreography.humanoid()
     target = Path(options.folder)
     try:
@@ -54,9 +54,9 @@ def run(options: argparse.Namespace) -> int:
     rollout(2)
     print(f"{len(pairs)} pairs of shapes may touch; one step compiled in {perf_counter() - start:.1f} s")
     start = perf_counter()
-    motion = rollout(round(DURATION / DT))
+    motion = rollout(round(DEMO_DURATION / DT))
     took = perf_counter() - start
-    print(f"{DURATION:g} s simulated in {took:.2f} s: {DURATION / took:.0f} times real time\n")
+    print(f"{DEMO_DURATION:g} s simulated in {took:.2f} s: {DEMO_DURATION / took:.0f} times real time\n")
     print(_story(motion))
     assert motion.contacts is not None
     force = motion.contacts.force[round(1.9 / DT)].sum(axis=0)[2]
@@ -67,27 +67,27 @@ def run(options: argparse.Namespace) -> int:
     sheet = da.viewer.contact_sheet(motion, target / "demo.png", times=MOMENTS, size=(170, 240))
     print(f"\nrecording  {page.resolve().as_uri()}  (double click; no network, no Python)")
     print(f"pictures   {sheet.resolve().as_uri()}")
-    stood = bool((motion.q[: round(PUSHES[0].at / DT), 2] > UPRIGHT).all())
+    stood = bool((motion.q[: round(PUSHES[0].at / DT), 2] > MIN_STANDING_HEIGHT).all())
     if not stood:
         print("WRONG: it does not stand by itself")
     return 0 if stood and not motion.failed.any() else 1
 
 
 def _state(height: float, touching: int) -> str:
-    """What somebody does whose pelvis is so high [m] and who touches the ground at so many points."""
+    """Return what the humanoid does, by the height of its pelvis [m] and its number of contact points."""
     if not touching:
         return "in the air"
-    return "stands" if height > UPRIGHT else "lies" if height < LOW else "falls"
+    return "stands" if height > MIN_STANDING_HEIGHT else "lies" if height < MAX_LYING_HEIGHT else "falls"
 
 
 def _story(motion: da.Trajectory) -> str:
-    """Energies and contacts at moments, and what happened there."""
+    """Return energies and contacts at moments, and what happened then."""
     assert motion.contacts is not None
     energy = motion.energy()
     kinetic = da.kinetic_energy(motion.model, motion.q, motion.v)
     touching = (np.linalg.norm(motion.contacts.force, axis=-1) > 0.0).sum(axis=-1)
     moments = [(0.0, "it stands, by stable PD at its joints")]
-    for push, following in zip(PUSHES, [*(p.at for p in PUSHES[1:]), DURATION], strict=True):
+    for push, following in zip(PUSHES, [*(p.at for p in PUSHES[1:]), DEMO_DURATION], strict=True):
         moments += [(push.at, push.words), (push.at + 0.3, ""), (following - 0.1, "")]
     rows = []
     for time, words in moments:

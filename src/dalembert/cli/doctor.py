@@ -1,4 +1,4 @@
-"""`dalembert doctor`: what the library found on this machine, and whether its compiler works here."""
+"""`dalembert doctor`: report what the library found on this machine, and test its compiler."""
 
 import argparse
 import ctypes
@@ -51,7 +51,7 @@ class Finding:
 
 
 def findings() -> list[Finding]:
-    """Every fact of the report, in the order printed."""
+    """Return every fact of the report, in the order printed."""
     return [*_versions(), *_processor(), _cache(), _gpu(), _compiler()]
 
 
@@ -95,8 +95,8 @@ def _gpu() -> Finding:
 
 
 def gpus() -> list[str]:
-    """Names of the CUDA devices that the driver lists; empty without a driver. Loads nothing but the driver
-    itself.
+    """Return the names of the CUDA devices that the driver lists; empty without a driver. Loads only the
+    driver.
     """
     try:
         driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")

@@ -1,4 +1,4 @@
-"""`dalembert info`: what a model or motion file holds."""
+"""`dalembert info`: show the content of a model or motion file."""
 
 import argparse
 import math
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def center_of_mass(model: da.Model) -> list[float] | None:
-    """World coordinates [m] at the neutral pose; None for a model without mass."""
+    """Return the centre of mass in the world [m] at the neutral pose; None for a model without mass."""
     if not float(model.total_mass) > 0.0:
         return None
     time = 0.0 if model.time_dependent else None
@@ -56,7 +56,7 @@ def center_of_mass(model: da.Model) -> list[float] | None:
 
 
 def facts(found: Content) -> dict[str, Any]:
-    """Everything that the text says, for machines. Limits that do not exist are null."""
+    """Return all facts of the text in machine-readable form; limits that do not exist are null."""
     model = found.model
     return {
         "file": found.path,
@@ -102,7 +102,9 @@ def facts(found: Content) -> dict[str, Any]:
 
 
 def _mobility(model: da.Model) -> dict[str, Any] | None:
-    """n, n_c, r and the mobility at the neutral pose; None without constraints, or where loops are open."""
+    """Return n, n_c, r and the mobility at the neutral pose; None without constraints, or where loops are
+    open.
+    """
     if not model.loop_names:
         return None
     try:
@@ -166,7 +168,13 @@ def _limits_text(model: da.Model) -> str:
     if len(limited) > MAX_LIMIT_ROWS:
         lines.append(f"… and {len(limited) - MAX_LIMIT_ROWS} joints more")
     free = sum(1 for body in model.bodies if body.nv) - sum(1 for body in limited if body.nv)
-    return "\n".join([*lines, f"{free} moving joints have none" if free else "every moving joint has some"])
+    return "\n".join([*lines, _without_limits(free)])
+
+
+def _without_limits(joints: int) -> str:
+    if not joints:
+        return "every movable joint has limits"
+    return "1 movable joint has no limits" if joints == 1 else f"{joints} movable joints have no limits"
 
 
 def _numbers(values: Sequence[float]) -> str:

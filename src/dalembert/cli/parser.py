@@ -36,14 +36,14 @@ _STATUS = "exit status: 0 done; 1 {one}; 2 the file or the command line was not 
 
 @final
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, where argparse would print all options before it."""
+    """A parser whose errors are one line; argparse would print all options first."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}; {self.prog} --help says more\n")
 
 
 def parser() -> Parser:
-    """The parser of the whole command line."""
+    """Return the parser of the whole command line."""
     whole = Parser(
         prog="dalembert",
         description="Rigid-body dynamics, written once in Python and compiled to SIMD machine code.",
@@ -76,7 +76,7 @@ def _add_info(commands: "Commands[Parser]") -> None:
         help="show what a model or motion file holds",
         description="Show the tree of a model with its joints, degrees of freedom and masses, the total "
         "mass, the centre of mass at the neutral pose, limits, and what the loader ignored, doubted or "
-        "repaired. Of a motion file also its frames.",
+        "repaired. For a motion file, show its frames too.",
         epilog=_STATUS.format(one="does not occur"),
     )
     info.add_argument("file", nargs="+", metavar="FILE", help=f"{_FILES}; or a bundled model: arm6")
@@ -89,7 +89,7 @@ def _add_check(commands: "Commands[Parser]") -> None:
     check = commands.add_parser(
         "check",
         help="check whether a model is physically plausible",
-        description="Look for inertias that no body can have, joints that move no mass, frames far from the "
+        description="Check for inertias that no body can have, joints that move no mass, frames far from the "
         "bodies they belong to, extreme mass ratios, limits that exclude the neutral pose, and an "
         "ill-conditioned mass matrix. Findings are errors (dynamics are wrong or undefined), warnings "
         "(probably not meant, or digits are lost) and notes.",
@@ -125,10 +125,10 @@ def _add_convert(commands: "Commands[Parser]") -> None:
 def _add_simulate(commands: "Commands[Parser]") -> None:
     simulate = commands.add_parser(
         "simulate",
-        help="let physics move a model, with contact and pushes",
-        description="Simulate a model from a pose and print energies, contacts and how fast it was. A free "
-        "figure without a world gets a ground to stand on. Ctrl-C ends a simulation early; what was computed "
-        "is written all the same.",
+        help="simulate a model with contact and pushes",
+        description="Simulate a model from a pose and print energies, contacts and the real-time factor. A "
+        "free figure without a world gets a ground plane. Ctrl-C ends a simulation early; the frames until "
+        "then are written.",
         epilog=_STATUS.format(one="a sample failed, or a file was not written; 130 Ctrl-C"),
     )
     simulate.add_argument(
@@ -144,20 +144,24 @@ def _add_simulate(commands: "Commands[Parser]") -> None:
     )
     add("--force", action="store_true", help="replace files that exist")
     add("--duration", type=positive, default=5.0, metavar="S", help="simulated seconds (default: 5)")
-    add("--dt", type=positive, default=0.002, metavar="S", help="seconds of a step (default: 0.002)")
-    add("--every", type=positive_count, metavar="N", help="steps from frame to frame (default: of 10 ms)")
+    add("--dt", type=positive, default=0.002, metavar="S", help="time step in seconds (default: 0.002)")
+    add("--every", type=positive_count, metavar="N", help="steps per frame (default: frames of 10 ms)")
     add(
         "--integrator",
         metavar="NAME",
-        help="of motion without contact, such as rk4 (default: midpoint)",
+        help="integrator of motion without contact, such as rk4 (default: midpoint)",
     )
     add(
         "--contact",
         choices=("rigid", "compliant", "none"),
-        help="the law of contact (default: rigid on a ground, or where free bodies have something to touch)",
+        help="contact law (default: rigid on a ground, or if free bodies have something to touch)",
     )
-    add("--self-collision", action="store_true", help="parts of a figure touch each other (long to compile)")
-    add("--no-ground", action="store_true", help="put no ground under a free figure")
+    add(
+        "--self-collision",
+        action="store_true",
+        help="parts of a figure collide with each other (slow to compile)",
+    )
+    add("--no-ground", action="store_true", help="add no ground plane under a free figure")
     add(
         "--pose",
         metavar="P",
@@ -168,14 +172,16 @@ def _add_simulate(commands: "Commands[Parser]") -> None:
         "--initial-height",
         type=height,
         metavar="M",
-        help="metres from the ground to the lowest point (default: 0); in a world of its own, how much "
-        "higher it starts",
+        help="height of the lowest point above the ground in metres (default: 0); in a model with its own "
+        "world, the increase of the root's height",
     )
-    add("--seed", type=count, metavar="N", help="random initial velocities of this seed")
-    add("--samples", type=positive_count, metavar="N", help="so many motions at once, by random velocities")
+    add("--seed", type=count, metavar="N", help="random initial velocities from this seed")
+    add("--samples", type=positive_count, metavar="N", help="number of samples, with random velocities")
     motors = simulate.add_mutually_exclusive_group()
-    motors.add_argument("--pd", type=gains, metavar="KP,KD", help="motors of these gains hold the pose")
-    motors.add_argument("--hold", action="store_true", help="motors hold the pose, firmly")
+    motors.add_argument(
+        "--pd", type=gains, metavar="KP,KD", help="servos with these gains hold the initial pose"
+    )
+    motors.add_argument("--hold", action="store_true", help="stiff servos hold the initial pose")
     add(
         "--push",
         action="append",
@@ -186,7 +192,7 @@ def _add_simulate(commands: "Commands[Parser]") -> None:
     add(
         "--progress",
         action=argparse.BooleanOptionalAction,
-        help="show a bar with the real-time factor (default: on a terminal)",
+        help="show a progress bar with the real-time factor (default: on a terminal)",
     )
     _add_json(simulate)
     _add_reading(simulate)
@@ -196,7 +202,7 @@ def _add_simulate(commands: "Commands[Parser]") -> None:
 def _add_view(commands: "Commands[Parser]") -> None:
     view = commands.add_parser(
         "view",
-        help="look at a model or a motion in the browser",
+        help="view a model or a motion in the browser",
         description="Show a model with sliders for its joints, or play a motion, in the browser of this "
         "machine, until Ctrl-C. With --html the same page is written to a file instead, which plays in any "
         "browser without Python and without a network.",
@@ -214,7 +220,7 @@ def _add_view(commands: "Commands[Parser]") -> None:
     view.add_argument("--no-open", action="store_true", help="print the address and open no browser")
     view.add_argument("--title", metavar="TEXT", help="title of the page (default: the name of the file)")
     view.add_argument(
-        "--fps", type=positive, default=60.0, metavar="N", help="pictures a second, at most (default: 60)"
+        "--fps", type=positive, default=60.0, metavar="N", help="frames per second, at most (default: 60)"
     )
     view.add_argument("--follow", metavar="BODY", help="the body that the camera follows, or com")
     view.add_argument(
@@ -247,7 +253,7 @@ def _add_count(commands: "Commands[Parser]") -> None:
         metavar="N",
         help="of gu or binary_tree: totals of every size from 2 to N, and where the methods cross",
     )
-    counting.add_argument("--all", action="store_true", help="methods of cubic cost on large models, too")
+    counting.add_argument("--all", action="store_true", help="include methods of cubic cost on large models")
     _add_reading(counting)
     _add_json(counting)
 
@@ -296,7 +302,7 @@ def _add_reading(command: Parser) -> None:
     reading.add_argument(
         "--root",
         choices=("fixed", "floating"),
-        help="how the root stands in the world (default: as the file says)",
+        help="how the root is attached to the world (default: as the file says)",
     )
     reading.add_argument(
         "--inertia",

@@ -1,4 +1,4 @@
-"""What `dalembert simulate` is told: the ground, the start, contact, motors and pushes."""
+"""The scenario of `dalembert simulate`: the ground, the start, contact, servos and pushes."""
 
 import argparse
 import json
@@ -26,13 +26,13 @@ __all__ = ["Push", "Scenario", "push", "scenario"]
 
 Array = npt.NDArray[np.float64]
 
-SPEED: Final = 0.5
-"""Standard deviation [rad/s, m/s] of random velocities."""
-SAG: Final = 0.03
-"""By so much [rad] a motor that holds the whole figure gives way; a tenth of it [m] where it slides."""
+RANDOM_VELOCITY_STD: Final = 0.5
+"""Standard deviation of random velocities [rad/s, m/s]."""
+SERVO_SAG: Final = 0.03
+"""Deflection [rad] of a servo under the weight of the whole figure; a tenth of it [m] for a sliding joint."""
 MJCF: Final = (".xml", ".mjcf")
-LARGEST: Final = 1 << 28
-"""Bytes of a file with a pose."""
+MAX_STATE_FILE_BYTES: Final = 1 << 28
+"""Larger files with a pose are refused."""
 
 
 class Push(NamedTuple):
@@ -47,7 +47,7 @@ class Push(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """What is simulated; `notes` say what was chosen for the caller."""
+    """The model, its start, contact and servos; `notes` say what was chosen for the caller."""
 
     model: da.Model
     q: Array
@@ -58,7 +58,7 @@ class Scenario:
     notes: tuple[str, ...]
 
     def forces(self, pushes: list[Push], steps: int, dt: float) -> Array | None:
-        """The pushes as a stream `(steps, n_bodies, 6)`."""
+        """Return the pushes as a stream `(steps, n_bodies, 6)`."""
         if not pushes:
             return None
         found = np.zeros((steps, len(self.model.bodies), 6))
@@ -77,7 +77,7 @@ class Scenario:
 
 
 def push(text: str) -> Push:
-    """body=NAME,force=X,Y,Z,at=SECONDS,for=SECONDS, in any order."""
+    """Parse body=NAME,force=X,Y,Z,at=SECONDS,for=SECONDS, in any order."""
     parts = re.split(r"(?:^|,)\s*(body|force|at|for)=", text)
     given = dict(zip(parts[1::2], parts[2::2], strict=True))
     try:
@@ -95,7 +95,7 @@ def push(text: str) -> Push:
 
 
 def scenario(options: argparse.Namespace) -> Scenario:
-    """The model with its ground, its start, contact and motors."""
+    """Return the model with its ground, its start, contact and motors."""
     found = content([options.file], options)
     model, notes = found.model, []
     root = _free_root(model)
@@ -122,7 +122,7 @@ def scenario(options: argparse.Namespace) -> Scenario:
             notes.append("its parts pass through each other (--self-collision: they do not)")
     q, v = _pose(model, options)
     if grounded or options.initial_height is not None:
-        q = _lifted(model, pairs, q, root, options.initial_height, grounded=grounded)
+        q = _lift_root(model, pairs, q, root, options.initial_height, grounded=grounded)
     q, v = _random_velocities(model, q, v, options, notes)
     servo = _servo(model, options, notes)
     return Scenario(model, q, v, _law(contact, pairs), pairs, servo, tuple(notes))
@@ -136,12 +136,12 @@ def _with_hulls(model: da.Model) -> da.Model:
 
 
 def _free_root(model: da.Model) -> Any:
-    """The body that stands free in the world, if there is one."""
+    """Return the body with a free joint on the world, or None."""
     return next((b for b in model.bodies if b.parent < 0 and isinstance(b.joint, da.Free)), None)
 
 
 def _pairs(model: da.Model, *, self_collision: bool) -> tuple[ContactPair, ...]:
-    """What may touch: the world, other figures and, if asked for, parts of the same one."""
+    """Return the pairs that may touch: with the world, with other figures, on request within a figure."""
     found = da.contact.pairs_of(model)
     if self_collision:
         return found
@@ -163,14 +163,14 @@ def _law(contact: str, pairs: tuple[ContactPair, ...]) -> Any:
 
 
 def _pose(model: da.Model, options: argparse.Namespace) -> tuple[Array, Array]:
-    """q and v of the start."""
+    """Return q and v of the start."""
     name, rest = options.pose, np.zeros(model.nv)
     mjcf = Path(options.file).suffix.lower() in MJCF
     if name == "neutral" or (name is None and not mjcf):
         return np.asarray(model.neutral()), rest
     ending = Path(name or "").suffix.lower()
     if ending == ".npz":
-        return _stored(model, Path(name))
+        return _read_stored_state(model, Path(name))
     if ending == ".json":
         return _written(model, Path(name))
     if mjcf:
@@ -187,8 +187,8 @@ def _pose(model: da.Model, options: argparse.Namespace) -> tuple[Array, Array]:
     raise ArgumentError(f'--pose {name}: give "neutral", a keyframe of an MJCF file, or a .json or .npz file')
 
 
-def _stored(model: da.Model, path: Path) -> tuple[Array, Array]:
-    """The last frame (of the first sample) of a trajectory, or arrays q and v."""
+def _read_stored_state(model: da.Model, path: Path) -> tuple[Array, Array]:
+    """Read the last frame (of the first sample) of a trajectory, or arrays q and v."""
     arrays = arrays_of(path, ("q", "v"))
     if "q" not in arrays:
         raise FileError(f"{path} holds no array q")
@@ -204,8 +204,8 @@ def _frames(array: Array) -> int:
 
 
 def _written(model: da.Model, path: Path) -> tuple[Array, Array]:
-    """A list of nq numbers, {"q": […], "v": […]}, or values by the names of joints."""
-    text = read_regular_file(str(path), limit=LARGEST)
+    """Read a list of nq numbers, {"q": […], "v": […]}, or values by the names of joints."""
+    text = read_regular_file(str(path), limit=MAX_STATE_FILE_BYTES)
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -238,7 +238,7 @@ def _fitting(model: da.Model, path: str, q: Array, v: Array) -> tuple[Array, Arr
     return np.array(normalize(model, q.tolist())), v
 
 
-def _lifted(
+def _lift_root(
     model: da.Model,
     pairs: tuple[ContactPair, ...],
     q: Array,
@@ -247,8 +247,9 @@ def _lifted(
     *,
     grounded: bool,
 ) -> Array:
-    """q with the free root so high that the lowest point is `height` above the ground that was put there;
-    in a world of its own that much higher than it was."""
+    """Raise the free root until the lowest point is `height` above the added ground; in a world of its own,
+    raise it by `height`.
+    """
     if root is None:
         raise ArgumentError(
             "--initial-height lifts a free root; this model has none (--root floating makes one)"
@@ -265,7 +266,7 @@ def _lifted(
 def _random_velocities(
     model: da.Model, q: Array, v: Array, options: argparse.Namespace, notes: list[str]
 ) -> tuple[Array, Array]:
-    """The start of every sample; random velocities with a seed."""
+    """Return the start of every sample, with random velocities if a seed is given."""
     seed, samples = options.seed, options.samples
     if seed is None and samples is None:
         return q, v
@@ -273,7 +274,7 @@ def _random_velocities(
         seed = 0
         notes.append("samples differ by random velocities of seed 0")
     shape = () if samples is None else (samples,)
-    v = v + SPEED * np.random.default_rng(seed).standard_normal((*shape, model.nv))
+    v = v + RANDOM_VELOCITY_STD * np.random.default_rng(seed).standard_normal((*shape, model.nv))
     q = np.array(np.broadcast_to(q, (*shape, model.nq)))
     if model.loops or model.constraints:
         closed = close_loops(model, q, v)
@@ -302,6 +303,8 @@ def _servo(model: da.Model, options: argparse.Namespace, notes: list[str]) -> An
         ):
             columns = body.joint.subspace(body.joint.neutral())
             turning = [any(abs(float(x)) > 0.0 for x in column.to_list()[:3]) for column in columns]
-            kp[body.v_slice] = np.where(turning, weight * max(reach, 0.1) / SAG, weight / (0.1 * SAG))
+            kp[body.v_slice] = np.where(
+                turning, weight * max(reach, 0.1) / SERVO_SAG, weight / (0.1 * SERVO_SAG)
+            )
     notes.append(f"motors hold the start, kp up to {kp.max(initial=0.0):.3g}, kd a tenth of it")
     return da.control.Servo(kp=kp, kd=0.1 * kp)

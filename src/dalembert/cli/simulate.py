@@ -1,4 +1,4 @@
-"""`dalembert simulate`: let physics move a model, and keep the motion."""
+"""`dalembert simulate`: simulate a model and save the motion."""
 
 import argparse
 import importlib.util
@@ -21,9 +21,10 @@ from dalembert.simulation import SimulationWarning
 __all__ = ["run"]
 
 ENDINGS: Final = (".npz", ".parquet", ".html", ".htm")
-FRAME: Final = 0.01
+DEFAULT_FRAME_TIME: Final = 0.01
 """Time between frames [s] unless `--every` says otherwise."""
-BAR: Final = 30
+PROGRESS_BAR_WIDTH: Final = 30
+"""Characters of the progress bar."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -85,12 +86,12 @@ def _require_writable(outputs: list[Path]) -> None:
 def _simulate(
     chosen: Scenario, options: argparse.Namespace
 ) -> tuple[da.Trajectory, dict[str, Any], list[str]]:
-    """The trajectory, how fast it was, and what was said about it."""
+    """Simulate; return the trajectory, its speed, and the warnings."""
     dt = options.dt
     if dt > options.duration:
         raise ArgumentError(f"--dt {dt:g} s is longer than --duration {options.duration:g} s")
     whole = round(options.duration / dt)
-    every = options.every or min(whole, max(1, round(FRAME / dt)))
+    every = options.every or min(whole, max(1, round(DEFAULT_FRAME_TIME / dt)))
     if every > whole:
         raise ArgumentError(
             f"--every {every} steps of {dt:g} s are longer than --duration {options.duration:g} s"
@@ -143,10 +144,11 @@ class _Bar:
         if now - self._shown < 0.1 and done < steps:
             return
         self._shown = now
-        full = BAR * done // steps
+        full = PROGRESS_BAR_WIDTH * done // steps
         factor = done * self._dt / max(now - self._start, 1e-9)
         print(
-            f"\r[{'#' * full}{'.' * (BAR - full)}] {done * self._dt:.2f} of {steps * self._dt:.2f} s, "
+            f"\r[{'#' * full}{'.' * (PROGRESS_BAR_WIDTH - full)}] "
+            f"{done * self._dt:.2f} of {steps * self._dt:.2f} s, "
             f"{factor:.3g} times real time ",
             end="",
             file=sys.stderr,
@@ -154,7 +156,7 @@ class _Bar:
         )
 
     def end(self) -> None:
-        """Leave the line."""
+        """End the line."""
         print(file=sys.stderr)
 
 
@@ -167,7 +169,7 @@ def _write(trajectory: da.Trajectory, path: Path, *, title: str) -> None:
 
 
 def _facts(chosen: Scenario, trajectory: da.Trajectory, options: argparse.Namespace) -> dict[str, Any]:
-    """What is printed: energies, contacts and failures; means and extremes over samples."""
+    """Return the facts to print: energies, contacts and failures; means and extremes over samples."""
     model = chosen.model
     ends = [0, -1]
     q, v = trajectory.q[..., ends, :], trajectory.v[..., ends, :]
@@ -206,7 +208,7 @@ def _facts(chosen: Scenario, trajectory: da.Trajectory, options: argparse.Namesp
 
 
 def _tell(chosen: Scenario, trajectory: da.Trajectory, facts: dict[str, Any]) -> None:
-    """The short table."""
+    """Print the short table."""
     samples, contact = facts["samples"], facts["contact"]
     many = f", {samples} samples" if trajectory.batch else ""
     early = ", interrupted" if trajectory.interrupted else ""

@@ -18,7 +18,7 @@ __all__ = ["cores", "cpu_model", "interleaved_medians", "machine", "table"]
 def interleaved_medians(
     contestants: Mapping[str, Timer], *, rounds: int = 7, seconds: float = 0.05
 ) -> dict[str, float]:
-    """Median time of one call of each contestant, in seconds.
+    """Return the median time of one call of each contestant, in seconds.
 
     `seconds` is the least duration of one contestant's turn; within a turn the call is repeated often enough
     to fill it. A `Timer` makes the call directly from its statement, without the cost of another Python
@@ -41,12 +41,12 @@ def _repetitions(timer: Timer, seconds: float) -> int:
 
 
 def machine() -> str:
-    """One line that names the machine, for the head of a table."""
+    """Return one line that names the machine, for the head of a table."""
     return f"{cpu_model()}, {cores()} cores, Python {platform.python_version()}, NumPy {np.__version__}"
 
 
 def cores() -> int:
-    """Processor cores this process may use."""
+    """Return how many processor cores this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not every system can bind a process to cores
@@ -54,7 +54,7 @@ def cores() -> int:
 
 
 def cpu_model() -> str:
-    """The processor's name as the operating system gives it."""
+    """Return the processor's name as the operating system gives it."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
             for line in lines:
@@ -66,7 +66,7 @@ def cpu_model() -> str:
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, names: int = 1) -> str:
-    """Text table: the first `names` columns to the left, the others to the right."""
+    """Return a text table: the first `names` columns aligned to the left, the others to the right."""
     cells = [list(headers), *(list(row) for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(headers))]
     lines = [

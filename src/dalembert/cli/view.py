@@ -1,4 +1,4 @@
-"""`dalembert view`: a model or a motion in the browser, or as a file that any browser plays."""
+"""`dalembert view`: show a model or a motion in the browser, or as a file that any browser plays."""
 
 import argparse
 import contextlib
@@ -82,7 +82,7 @@ def _signals_that_end() -> Iterator[list[int]]:
 
 
 def _motion(files: list[str], options: argparse.Namespace) -> Any:
-    """What `da.viewer` shows: a trajectory, a clip, or a model."""
+    """Return what `da.viewer` shows: a trajectory, a clip, or a model."""
     if len(files) == 1 and Path(files[0]).suffix.lower() == ".npz":
         trajectory = da.Trajectory.load(files[0], roots=options.allow or (), trusted=options.trust)
         return trajectory[(options.sample,) * len(trajectory.batch)] if trajectory.batch else trajectory

@@ -1,4 +1,4 @@
-"""Which value of a call belongs to which array of a function."""
+"""The binding of the values of a call to the arrays of a function."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def bind(
     named: Mapping[str, object],
     parameters: Mapping[str, object] | None,
 ) -> list[object]:
-    """The values of the arguments, given by place or by name, and then of the run-time parameters."""
+    """Return the values of the arguments, given by place or by name, and then of the run-time parameters."""
     return [*_arguments(recipe, args, named), *_parameters(recipe, parameters)]
 
 
@@ -40,7 +40,7 @@ def _arguments(recipe: Recipe, args: Sequence[object], named: Mapping[str, objec
 
 
 def _parameters(recipe: Recipe, parameters: Mapping[str, object] | None) -> list[object]:
-    """Given values, and the model's own for the rest."""
+    """Return the given values, and the model's own for the rest."""
     if not recipe.parameters and not parameters:
         return []
     known = [item.name for item in recipe.parameters]

@@ -1,4 +1,4 @@
-"""Arrays of a tree too large to unroll, as the body in hand sees them: its own elements, by tables."""
+"""Arrays of a tree too large to unroll, as the current body reads them: its own elements, by tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["BodyIndex", "BodySlice", "FollowedPlace", "InputTable", "TableOwns",
 @final
 @dataclass(frozen=True, slots=True)
 class BodySlice:
-    """Where the joint of the body in hand stands in q or v: `count` entries from its table's offset."""
+    """The place in q or v of the current body's joint: `count` entries from its table's offset."""
 
     table: str
     count: int
@@ -28,14 +28,14 @@ class BodySlice:
 @final
 @dataclass(frozen=True, slots=True)
 class FollowedPlace:
-    """Where in q or v an independent variable stands that the joint of the body in hand follows."""
+    """The place in q or v of an independent variable that the current body's joint follows."""
 
     table: str
 
 
 @final
 class BodyIndex(int):
-    """The body in hand, as an index into per-body inputs; its value is the body's kind."""
+    """The current body, as an index into per-body inputs; its value is the body's kind."""
 
 
 @final
@@ -68,7 +68,7 @@ class TableVector:
 
 @final
 class TableOwns(PerBody[Any]):
-    """The owns of a pass: for each kind a template and the nodes that load its leaves in a later loop."""
+    """The results of a pass: for each kind a template and the nodes that load its leaves in a later loop."""
 
     __slots__ = ("_templates",)
 

@@ -1,4 +1,4 @@
-"""Which bodies differ in numbers only: the kinds that a table of numbers can tell apart."""
+"""The kinds of bodies: bodies of one kind differ in numbers only, which a table holds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _constants(body: Body) -> tuple[Any, ...]:
 
 
 def numbers(body: Body) -> list[float]:
-    """All constants of a body that dynamics reads."""
+    """Return all constants of a body that dynamics reads."""
     return [*body.joint.parameters(), *leaves(_constants(body)), *_ratios(body.dependence)]
 
 
@@ -32,13 +32,13 @@ def with_numbers(body: Body, values: list[Any]) -> Body:
 
 
 def kind(body: Body) -> Any:
-    """Bodies of equal kind differ in numbers only."""
+    """Return the kind of a body: bodies of equal kind differ in numbers only."""
     followed = -1 if body.dependence is None else len(body.dependence.terms)
     return type(body.joint), body.joint.structure(), _shape(_constants(body)), followed
 
 
 def _ratios(dependence: Dependence | None) -> list[float]:
-    """The numbers of a coupling: its offset and the ratio of each term."""
+    """Return the numbers of a coupling: its offset and the ratio of each term."""
     return [] if dependence is None else [dependence.offset, *(ratio for _, _, ratio in dependence.terms)]
 
 
@@ -50,7 +50,7 @@ def _with_ratios(dependence: Dependence | None, values: list[Any]) -> Dependence
 
 
 def _shape(value: Any) -> Any:
-    """The nesting of a value without its numbers; the axis of a screw belongs to the structure."""
+    """Return the nesting of a value without its numbers; the axis of a screw belongs to the structure."""
     if isinstance(value, (tuple, list)):
         return tuple(_shape(item) for item in value)
     return (

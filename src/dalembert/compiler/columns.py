@@ -21,7 +21,8 @@ __all__ = ["Columns"]
 
 
 def _dense_rows(rows: Sequence[int]) -> list[int]:
-    """The rows to take as gradients: as many as halve the products at least, the fewest products in all.
+    """Return the rows to take as gradients: as many as halve the products at least, the fewest products in
+    all.
 
     The columns of a row all need products of their own, so the longest row that is left is what they cost.
     """

@@ -26,10 +26,10 @@ DEVICES = ("cpu", "cuda")
 DTYPES = ("float64", "float32")
 
 CATALOGUED = ("dalembert.api.", "dalembert.control.")
-"""Where the functions of arrays are that are compiled as the catalogue says, not by a trace of their own."""
+"""Packages of array functions that are compiled as the catalogue says, not by a trace of their own."""
 
 UNCOMPILED = ("dalembert.analysis.", "dalembert.motion.")
-"""Where the functions of arrays are that only call others."""
+"""Packages of array functions that only call others."""
 
 
 def compile(
@@ -56,8 +56,8 @@ def compile(
     given at each call (`f(q, v, tau, parameters={"upper.mass": m})`, batched like any argument) instead of
     being compiled in.
 
-    Arrays on a GPU are computed there whatever `device` says. `device="cuda"` compiles for GPU 0 at once, and
-    is where NumPy arrays are computed too, copied there and back; without a GPU it is an error.
+    Arrays on a GPU are always computed there. `device="cuda"` compiles for GPU 0 at once and computes
+    NumPy arrays there too, copied there and back; without a GPU it is an error.
 
     >>> model = da.models.pendulum(length=2.0, mass=3.0)
     >>> def power(model, q, v, tau):
@@ -86,15 +86,15 @@ def compile(
     if _is_public(function, name):
         _require_arrays_alone(function, name)
         recipe = library_recipe(model, name, parameters=values)
-        fixed = recipe.recorded() if model.has_functions else recipe
+        fixed = recipe.record() if model.has_functions else recipe
         return _ready(CompiledFunction(fixed, dtype=dtype, device=device))
     arguments = _arguments(function, model, inputs or {})
-    recipe = Recipe(name, function, model, arguments, values).recorded()
+    recipe = Recipe(name, function, model, arguments, values).record()
     return _ready(CompiledFunction(recipe, dtype=dtype, device=device))
 
 
 def _ready(function: CompiledFunction) -> CompiledFunction:
-    """A function for a GPU is compiled at once, so that a missing GPU is known here."""
+    """Return the function; one for a GPU is compiled at once, so that a missing GPU is reported here."""
     if function.device == "cuda":
         from dalembert.call.cuda.device import device  # nothing else needs a GPU
 
@@ -103,12 +103,12 @@ def _ready(function: CompiledFunction) -> CompiledFunction:
 
 
 def jvp(function: CompiledFunction, *arguments: str) -> CompiledFunction:
-    """The directional derivative of a compiled function, compiled: dy = sum_x (df/dx) dx = J dx.
+    """Return the directional derivative of a compiled function, compiled: dy = sum_x (df/dx) dx = J dx.
 
     Symbols: x the `arguments`, run-time parameters among them, y = f(x) the results (any unit), dx a change
     of x. The result takes what f takes and then one array `d<x>` for each x, of the shape of x; for a
     configuration q it has nv numbers, and q moves along integrate(q, t dq). It costs about three times what
-    f does, whatever the number of arguments. `f.jacobian(*arguments)` is J itself.
+    f does, for any number of arguments. `f.jacobian(*arguments)` is J itself.
 
     Source: forward accumulation of Featherstone 2008 §10.4's symbolic programs, by the chain rule.
 
@@ -118,17 +118,17 @@ def jvp(function: CompiledFunction, *arguments: str) -> CompiledFunction:
     >>> print(change([np.pi / 3], [0.1]).round(4))  # m g l cos(q) dq
     [2.943]
     """
-    return _compiled(function, "jvp").jvp(*arguments)
+    return _require_compiled(function, "jvp").jvp(*arguments)
 
 
 def vjp(function: CompiledFunction, *arguments: str) -> CompiledFunction:
-    """The gradient of a weighted sum of a compiled function's results, compiled: g_x = (df/dx)^T w.
+    """Return the gradient of a weighted sum of a compiled function's results, compiled: g_x = (df/dx)^T w.
 
     Symbols: x the `arguments`, run-time parameters among them, y = f(x) the results (any unit), w the weights
-    of y: the slopes of a scalar cost by y. The result takes what f takes and then `cotangent` = w, of the
-    shape of y (`cotangent_0`, `cotangent_1`, … where f has several results), and gives g_x for each x, of the
-    shape of x; for a configuration q nv numbers, the slopes along integrate(q, t e_k). By reverse
-    accumulation: it costs about three times what f does, whatever the number of arguments.
+    of y: the slopes of a scalar cost with respect to y. The result takes what f takes and then `cotangent` =
+    w, of the shape of y (`cotangent_0`, `cotangent_1`, … where f has several results), and gives g_x for each
+    x, of the shape of x; for a configuration q nv numbers, the slopes along integrate(q, t e_k). By reverse
+    accumulation: it costs about three times what f does, for any number of arguments.
 
     Source: reverse accumulation of Featherstone 2008 §10.4's symbolic programs, by the chain rule.
 
@@ -139,10 +139,10 @@ def vjp(function: CompiledFunction, *arguments: str) -> CompiledFunction:
     >>> print(np.allclose(gradient(q, 1.0), da.gravity_forces(model, q)))
     True
     """
-    return _compiled(function, "vjp").vjp(*arguments)
+    return _require_compiled(function, "vjp").vjp(*arguments)
 
 
-def _compiled(function: object, name: str) -> CompiledFunction:
+def _require_compiled(function: object, name: str) -> CompiledFunction:
     if not isinstance(function, CompiledFunction):
         raise DtypeError(
             f"da.{name} takes a compiled function, got {type(function).__name__}; "
@@ -152,7 +152,9 @@ def _compiled(function: object, name: str) -> CompiledFunction:
 
 
 def _is_public(function: Callable[..., Any], name: str) -> bool:
-    """Whether a function is one of the library's functions of arrays, and none that only looks like it."""
+    """Return whether a function is one of the library's functions of arrays, and not another of the same
+    name.
+    """
     place = str(getattr(function, "__module__", ""))
     return (
         place.startswith((*CATALOGUED, *UNCOMPILED))
@@ -186,7 +188,7 @@ def _require_arrays_alone(function: Callable[..., Any], name: str) -> None:
 
 
 def _algorithm(name: str) -> str:
-    """Where the generic algorithm of a public function stands, beside `da`."""
+    """Return the path of the generic algorithm of a public function, beside `da`."""
     for found in pkgutil.iter_modules(algorithms.__path__):
         if found.ispkg and name in importlib.import_module(f"{algorithms.__name__}.{found.name}").__all__:
             return f"algorithms.{found.name}.{name}"
@@ -196,7 +198,7 @@ def _algorithm(name: str) -> str:
 def _arguments(
     function: Callable[..., Any], model: Model, inputs: Mapping[str, int | tuple[int, ...]]
 ) -> tuple[ArrayArgument, ...]:
-    """The array arguments: those without a default, or with a shape in `inputs`."""
+    """Return the array arguments: those without a default, or with a shape in `inputs`."""
     try:
         listed = list(inspect.signature(function).parameters.values())
     except ValueError:  # functions written in C may have none
@@ -232,7 +234,7 @@ def _arguments(
 
 
 def _checked_shape(name: str, given: object) -> tuple[int, ...]:
-    """A length or a tuple of lengths, as a tuple."""
+    """Return a length or a tuple of lengths, as a tuple."""
     lengths = given if isinstance(given, tuple | list) else (given,)
     try:
         shape = tuple(operator.index(length) for length in lengths)

@@ -116,7 +116,9 @@ class CompiledFunction:
 
     @property
     def operation_count(self) -> OperationCount:
-        """Arithmetic operations a sample, after simplification; sines and cosines are counted apart."""
+        """The number of arithmetic operations per sample, after simplification; sines and cosines are counted
+        apart.
+        """
         if self._columns is not None:
             single: OperationCount = self._columns.product.operation_count
             return self._columns.count * single
@@ -129,7 +131,8 @@ class CompiledFunction:
 
     @property
     def sparsity(self) -> Any:
-        """Which elements of the results are not zero by structure: boolean arrays in the form of the results.
+        """The elements of the results that are not zero by structure: boolean arrays in the form of the
+        results.
 
         Where it is False the result is zero for every argument; nothing is computed there.
         """
@@ -139,43 +142,45 @@ class CompiledFunction:
         return self._hand_back(list(self._kernels.lower().nonzero))
 
     def jacobian(self, *arguments: str) -> CompiledFunction:
-        """The derivative by an argument, as another compiled function: shape (…, *output, n).
+        """Return the derivative with respect to an argument, as another compiled function: shape (…, *output,
+        n).
 
         By a configuration q it is taken on the tangent space, n = nv: d f(integrate(q, t e_j)) / dt at t = 0.
         Several arguments give a tuple, from one kernel that shares what they have in common. A run-time
         parameter is an argument too: `f.jacobian("upper.mass")`. Of a tree that is compiled as loops, columns
         that share no row are computed together, each group in linear time.
         """
-        return self._derived("jacobian", arguments)
+        return self._derivative("jacobian", arguments)
 
     def jvp(self, *arguments: str) -> CompiledFunction:
-        """The change of the results along a change of arguments, J dx, as another compiled function.
+        """Return the change of the results along a change of arguments, J dx, as another compiled function.
 
         It takes one more array for each argument x, after the function's own: `d<x>`, of the shape of x, of
         nv numbers for a configuration.
         """
-        return self._derived("jvp", arguments)
+        return self._derivative("jvp", arguments)
 
     def vjp(self, *arguments: str) -> CompiledFunction:
-        """The gradient of the sum of the results weighted with `cotangent`, J^T w, by reverse accumulation.
+        """Return the gradient of the sum of the results weighted with `cotangent`, J^T w, by reverse
+        accumulation.
 
         It takes one more array, `cotangent`, of the shape of the result (`cotangent_0`, `cotangent_1`, …
         where there are several), and gives the gradient by each argument: of its shape, nv numbers for a
         configuration.
         """
-        return self._derived("vjp", arguments)
+        return self._derivative("vjp", arguments)
 
     def hessian_vector(self, *arguments: str) -> CompiledFunction:
-        """The change of the gradient along a change of arguments, H dx, forward over reverse.
+        """Return the change of the gradient along a change of arguments, H dx, forward over reverse.
 
         It takes `d<x>` for each argument x, and `cotangent` as `vjp` does unless the function is one scalar:
         then the second derivatives of the results are contracted with it. By configurations it is the
         derivative of the gradient, nv numbers, along integrate(q, t dq): its quadratic form dq H dq is the
         second derivative of f along that curve; H alone is symmetric up to the brackets of the directions.
         """
-        return self._derived("hessian_vector", arguments)
+        return self._derivative("hessian_vector", arguments)
 
-    def _derived(self, kind: str, arguments: tuple[str, ...]) -> CompiledFunction:
+    def _derivative(self, kind: str, arguments: tuple[str, ...]) -> CompiledFunction:
         for item in arguments:
             if not isinstance(item, str):
                 raise DtypeError(
@@ -206,7 +211,9 @@ class CompiledFunction:
                 ),
                 dtype=self.dtype,
                 device=self.device,
-                sibling=None if sibling is None else lambda other: sibling(other)._derived(kind, arguments),
+                sibling=None
+                if sibling is None
+                else lambda other: sibling(other)._derivative(kind, arguments),
             )
             if recipe.looped and kind == "jacobian":
                 product = self.jvp(*arguments)
@@ -301,7 +308,7 @@ class CompiledFunction:
         return self._hand_back(arrays if len(arrays) > 1 or arrays[0].ndim else [arrays[0][()]])
 
     def _open_entry(self) -> None:
-        """From now on single samples go straight to machine code."""
+        """Send single samples straight to machine code from now on."""
         count = len(self._kernels.results())
         form = self._hand_back(list(range(count)))
         plain = form == 0 if count == 1 else type(form) is tuple and form == tuple(range(count))
@@ -316,7 +323,9 @@ class CompiledFunction:
         )
 
     def _hand_back(self, results: list[Any]) -> Any:
-        """The results as the function returns them: one bare, several as a tuple, or a user's own form."""
+        """Return the results as the function returns them: one bare, several as a tuple, or a user's own
+        form.
+        """
         if self._recipe.identity is None:
             return self._kernels.lower().rebuild(results)
         return group_results(

@@ -27,18 +27,18 @@ STATE_NUMBERS: Final = 25
 """Numbers that a pass over a tree in loops keeps for each body and sample, measured on forward dynamics."""
 
 STATE_GROWTH: Final = {"jacobian": 1, "jvp": 2, "vjp": 4, "hessian_vector": 8}
-"""How many times as many a derivative keeps."""
+"""The factor by which a derivative keeps more numbers."""
 
 CACHE_BYTES: Final = 12 << 20
 """Larger states of a tree in loops would go through main memory, which costs more than narrow vectors."""
 
-PATIENCE: Final = 1.0
-"""Seconds after which a compilation is announced."""
+ANNOUNCE_AFTER_SECONDS: Final = 1.0
+"""Compilations that take longer than this [s] are announced on standard error."""
 
 
 @final
 class Kernels:
-    """What a recipe becomes: a program, its results, a kernel for each width ("scalar", "lanes") and GPU."""
+    """A compiled recipe: a program, its results, a kernel for each width ("scalar", "lanes") and GPU."""
 
     __slots__ = (
         "__weakref__",
@@ -78,7 +78,7 @@ class Kernels:
         return self.recipe.name + "".join(parts)
 
     def lower(self) -> Lowered:
-        """The program, traced once."""
+        """Trace the program, once."""
         with self._lock:
             if self._lowered is None:
                 self._lowered = lower(self.recipe, self.dtype)
@@ -91,8 +91,7 @@ class Kernels:
             self._lowered = None
 
     def results(self) -> tuple[ArrayArgument, ...]:
-        """Names and shapes of the results; of a function of the library's own that is on disk, without a
-        trace."""
+        """Return names and shapes of the results; those of a library function on disk need no trace."""
         if self._results is None and self._lowered is None:
             for width in ("scalar", "lanes"):
                 if (kernel := self._load(width)) is not None:
@@ -101,26 +100,32 @@ class Kernels:
         return self.lower().results if self._results is None else self._results
 
     def kernel(self, width: str) -> codegen.CpuKernel:
-        """The kernel for one sample ("scalar") or for batches ("lanes")."""
+        """Return the kernel for one sample ("scalar") or for batches ("lanes")."""
         kernel = self._kernels.get(width)
         if kernel is None:
-            with self._lock, _announced(f"compiling {self.title} for {self.recipe.model!r} ({width})"):
+            with (
+                self._lock,
+                _announce_slow_compilation(f"compiling {self.title} for {self.recipe.model!r} ({width})"),
+            ):
                 kernel = self._kernels.get(width) or self._load(width) or self._compile(width)
                 self._kernels[width] = kernel
         return kernel
 
     def is_loaded(self, device: Device) -> bool:
-        """Whether the kernel for a GPU is there."""
+        """Return whether the kernel for a GPU is loaded."""
         return device.ordinal in self._gpu_kernels
 
     def on_gpu(self, device: Device) -> GpuKernel:
-        """The kernel for a GPU."""
+        """Return the kernel for a GPU."""
         kernel = self._gpu_kernels.get(device.ordinal)
         if kernel is None:
             from dalembert.compiler.gpu.modules import compile_gpu, load_gpu  # nothing else needs a GPU
 
             recipe, name = self.recipe, self.title
-            with self._lock, _announced(f"compiling {name} for {recipe.model!r} ({device.name})"):
+            with (
+                self._lock,
+                _announce_slow_compilation(f"compiling {name} for {recipe.model!r} ({device.name})"),
+            ):
                 if recipe.disk_key is not None:
                     kernel = load_gpu(
                         recipe.disk_key, device, dtype=self.dtype, name=name, rollout=self.rollout
@@ -142,7 +147,7 @@ class Kernels:
 
     @staticmethod
     def _extra(lowered: Lowered) -> dict[str, object]:
-        """What is stored with a kernel."""
+        """Return the metadata stored with a kernel."""
         return {"results": [[item.name, list(item.shape)] for item in lowered.results]}
 
     def _learn_results(self, extra: Mapping[str, Any]) -> None:
@@ -150,7 +155,7 @@ class Kernels:
             self._results = tuple(ArrayArgument(name, tuple(shape)) for name, shape in extra["results"])
 
     def _load(self, width: str) -> codegen.CpuKernel | None:
-        """A function of the library's own from the disk cache, without a trace."""
+        """Load a function of the library's own from the disk cache, without a trace."""
         if self.recipe.disk_key is None:
             return None
         kernel = codegen.load_kernel(
@@ -172,7 +177,9 @@ class Kernels:
         )
 
     def _lanes(self, width: str) -> int:
-        """How many samples a kernel computes at once; fewer for a tree whose states would fill the cache."""
+        """Return how many samples a kernel computes at once; fewer for a tree whose states would fill the
+        cache.
+        """
         if width == "scalar":
             return 1
         lanes = codegen.default_lanes(self.dtype)
@@ -185,7 +192,7 @@ class Kernels:
 
 
 @contextlib.contextmanager
-def _announced(what: str) -> Iterator[None]:
+def _announce_slow_compilation(what: str) -> Iterator[None]:
     """Say what takes so long, once it does."""
     start, said = time.monotonic(), False
     # A lock of no owner, which a forked child can release too, and a thread that needs nothing of this one:
@@ -195,7 +202,7 @@ def _announced(what: str) -> Iterator[None]:
 
     def say() -> None:
         nonlocal said
-        if not done.acquire(timeout=PATIENCE):
+        if not done.acquire(timeout=ANNOUNCE_AFTER_SECONDS):
             said = True
             sys.stderr.write(f"dalembert: {what} …\n")
 

@@ -40,7 +40,7 @@ UNROLLED_BODIES: Final = 150
 
 
 def argument_shape(model: Model, name: str, entry: LibraryFunction | None = None) -> tuple[int, ...] | None:
-    """The shape of an argument known by name, or to the function; None where the name says nothing."""
+    """Return the shape of an argument known by name, or to the function; None where the name says nothing."""
     if entry is not None and name in entry.shapes:
         return entry.shapes[name](model)
     shapes: dict[str, tuple[int, ...]] = {
@@ -62,7 +62,8 @@ def function(
     dtype: str = "float64",
     by: str | tuple[str, ...] | None = None,
 ) -> CompiledFunction:
-    """A library function compiled for a model; `arrays` are further arrays, `options` static arguments.
+    """Return a library function compiled for a model; `arrays` are further arrays, `options` static
+    arguments.
 
     `by`: its Jacobian by one argument or by several, in one kernel.
     """
@@ -93,7 +94,7 @@ def function(
 
 
 def no_model(name: str, given: object) -> DtypeError:
-    """The error where a model was expected."""
+    """Return the error for a value that should be a model."""
     return DtypeError(
         f"the first argument of {name} must be a Model, got {type(given).__name__}; "
         "da.load reads one from a file, da.models has some ready"
@@ -109,7 +110,7 @@ def library_recipe(
     options: tuple[tuple[str, Any], ...] = (),
     parameters: tuple[ArrayArgument, ...] = (),
 ) -> Recipe:
-    """What to compile for a library function."""
+    """Return the recipe of a library function."""
     entry = FUNCTIONS[name]
     chosen = next(iter(entry.methods)) if method is None else method
     require_choice(f"method of {name}", chosen, entry.methods)
@@ -157,7 +158,7 @@ def library_recipe(
 
 
 def _can_loop(model: Model, method: str) -> bool:
-    """Clusters of coupled joints are no passes over bodies: articulated bodies with them are unrolled."""
+    """Return whether passes can be loops: articulated bodies with clusters of coupled joints are unrolled."""
     if model.couplings and method in ("aba", "aba_spatial"):
         return False
     return not model.time_dependent and not is_constrained(model)
@@ -165,7 +166,7 @@ def _can_loop(model: Model, method: str) -> bool:
 
 @functools.cache
 def source_digest() -> str:
-    """SHA-256 of the package's own source: any change of it makes other cache keys."""
+    """Return the SHA-256 of the package's own source: any change of it makes other cache keys."""
     digest = hashlib.sha256()
     for file in sorted(_sources(resources.files("dalembert")), key=str):
         digest.update(file.read_bytes())

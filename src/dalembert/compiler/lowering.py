@@ -51,7 +51,7 @@ QUATERNION_TOLERANCE: Final = {"float64": 1e-6, "float32": 1e-4}
 """How far the norm of a quaternion may be from one."""
 
 MEASURE: Final = " measure"
-"""The name of an output that is compared with a tolerance and is no result; no function can name one so."""
+"""The name of an output that is compared with a tolerance and is not a result; no argument has that name."""
 SIZE_REMEDY: Final = (
     "take fewer bodies or, with contact, fewer pairs of shapes (pairs=, exclude=, self_collision=False or a "
     "smaller nearest= of da.contact.Rigid and da.contact.Compliant), or raise the limit by the environment "
@@ -91,8 +91,8 @@ class Recipe:
     tangents: Trace | None = None
     state: str | None = None
 
-    def recorded(self) -> Recipe:
-        """Return the recipe of what the function computes now, whatever changes later."""
+    def record(self) -> Recipe:
+        """Return the recipe of what the function computes now; later changes do not affect it."""
         if self.looped:
             return dataclasses.replace(self, state=self.model.state_of_functions)
         tangents = None
@@ -114,11 +114,11 @@ class Recipe:
         return (*self.arguments, *(ArrayArgument(item.name, item.shape) for item in more))
 
     def without_derivatives(self) -> Recipe:
-        """The function itself."""
+        """Return the recipe of the function itself."""
         return dataclasses.replace(self, derivatives=())
 
     def charts(self) -> dict[str, Chart]:
-        """The tangent spaces of the configurations: d f(integrate(q, t e_j)) / dt = (df/dq) Q(q) e_j."""
+        """Return the tangent spaces of configurations: d f(integrate(q, t e_j)) / dt = (df/dq) Q(q) e_j."""
         rates = self._rates if self.tangents is None else partial(_recorded_rates, self.tangents)
         return {
             item.name: Chart(self.model.nv, rates) for item in self.arguments if self.is_configuration(item)
@@ -131,7 +131,7 @@ class Recipe:
         return [configuration.position_rate(self.model, q, unit) for unit in units]
 
     def on_model(self, function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
-        """`function(model, *arguments)` with the arguments and then the parameters given in `arrays`."""
+        """Call `function(model, *arguments)` with the arguments and then the parameters given in `arrays`."""
         count = len(self.arguments)
         model = self.model
         if self.parameters:
@@ -140,11 +140,11 @@ class Recipe:
         return function(model, *arrays[:count])
 
     def is_configuration(self, argument: ArrayArgument) -> bool:
-        """Whether an argument is a q, by its name and its shape."""
+        """Return whether an argument is a q, by its name and its shape."""
         return argument.name in POSITIONS and argument.shape == (self.model.nq,)
 
     def quaternions(self, argument: ArrayArgument) -> tuple[slice, ...]:
-        """The parts of an argument that must be unit quaternions."""
+        """Return the parts of an argument that must be unit quaternions."""
         if not self.unit_quaternions or not self.is_configuration(argument):
             return ()
         return configuration.unit_quaternions(self.model)
@@ -161,7 +161,7 @@ class Lowered:
 
     @property
     def nonzero(self) -> tuple[Array, ...]:
-        """For each result, which elements are not zero by structure."""
+        """The elements of each result that are not zero by structure."""
         found = [np.zeros(item.size, bool) for item in self.results]
         place = {spec.name: mask for spec, mask in zip(self.program.outputs, found, strict=True)}
         for statement in self.program.statements:
@@ -219,20 +219,20 @@ def _lower_unrolled(recipe: Recipe, dtype: str) -> Lowered:
     outputs = tuple(output for output in whole.outputs if output.name != MEASURE)
     measures = [output.values[0] for output in whole.outputs if output.name == MEASURE]
     traced = dataclasses.replace(whole, outputs=outputs)
-    check = _refused(traced.graph, recipe, dtype, measures)
+    check = _rejection_condition(traced.graph, recipe, dtype, measures)
     if traced.graph.loops and recipe.derivatives:
-        lowered = _assembled(traced, recipe.without_derivatives(), check)
+        lowered = _assemble_program(traced, recipe.without_derivatives(), check)
         sizes = {item.name: item.size for item in (*recipe.arguments, *recipe.parameters)}
         charts = StraightCharts(traced.graph, recipe.charts(), sizes)
         results = [ArrayInput(output.name, output.shape) for output in traced.outputs]
-        return _derived(recipe, lowered.program, results, charts, traced.rebuild)
+        return _differentiate_program(recipe, lowered.program, results, charts, traced.rebuild)
     for derivative in recipe.derivatives:
         traced = derivative_trace(traced, derivative, recipe.charts())
-    return _assembled(traced, recipe, check)
+    return _assemble_program(traced, recipe, check)
 
 
-def _assembled(traced: Trace, recipe: Recipe, check: Expression | None) -> Lowered:
-    """Results get names of their own, since a function may well return its argument."""
+def _assemble_program(traced: Trace, recipe: Recipe, check: Expression | None) -> Lowered:
+    """Assemble a program whose results have names of their own, since a function may return its argument."""
     outputs = traced.outputs
     stores = [
         Store(f"result {output.name}", position, value)
@@ -258,7 +258,7 @@ def _lower_looped(recipe: Recipe, dtype: str) -> Lowered:
         tree = TableTree(frames, graph, needed)
         arrays = [InputTable(graph, item.name, width=math.prod(item.shape[1:])) for item in recipe.arguments]
         result = recipe.function(tree, *arrays)
-        needed = tree.needed()
+        needed = tree.leaves_read()
     if not isinstance(result, TableVector):
         raise TracingError(f"{recipe.name} cannot be compiled as loops: it returns {type(result).__name__}")
     if graph.loops:
@@ -272,9 +272,9 @@ def _lower_looped(recipe: Recipe, dtype: str) -> Lowered:
         states=tuple(tree.states),
         statements=tuple(tree.statements),
         tables=tree.tables | graph.tables,
-        check=_refused(graph, recipe, dtype),
+        check=_rejection_condition(graph, recipe, dtype),
     )
-    return _derived(
+    return _differentiate_program(
         recipe, program, [ArrayInput("output", (result.size,))], _TableCharts(tree, recipe), _only
     )
 
@@ -283,10 +283,10 @@ def _only(results: Sequence[Any]) -> Any:
     return results[0]
 
 
-def _derived(
+def _differentiate_program(
     recipe: Recipe, program: Program, results: Sequence[ArrayInput], charts: ChartStatements, rebuild: Rebuild
 ) -> Lowered:
-    """A program with loops and the derivatives that are wanted of it."""
+    """Return a program with loops and its requested derivatives."""
     arguments = [ArrayInput(item.name, item.shape) for item in (*recipe.signature, *recipe.parameters)]
     program, found = derived_program(program, results, recipe.derivatives, arguments, charts)
     return Lowered(
@@ -332,7 +332,7 @@ def _recorded_rates(tangents: Trace, q: Sequence[Expression]) -> list[list[Scala
 
 
 def _tangent_slope(q: InputTable, slope: InputTable, body: Body) -> list[Scalar]:
-    """Q(q)^T slope of one joint."""
+    """Return Q(q)^T slope of one joint."""
     own_q, own = body.own_q(q), body.own_q(slope)  # type: ignore[arg-type]
     units = [[1.0 if i == j else 0.0 for i in range(body.nv)] for j in range(body.nv)]
     rates = [body.joint.position_rate(own_q, unit) for unit in units]
@@ -340,7 +340,7 @@ def _tangent_slope(q: InputTable, slope: InputTable, body: Body) -> list[Scalar]
 
 
 def as_lists(value: Any) -> Any:
-    """Spatial values as nested lists: 3 numbers, 3x3, 6 numbers (angular first), 4x4 homogeneous, 6x6."""
+    """Return spatial values as nested lists: 3, 3x3, 6 numbers (angular first), 4x4 homogeneous, 6x6."""
     if isinstance(value, PerBody | list | tuple):
         return [as_lists(item) for item in value]
     if isinstance(value, Placement):
@@ -361,7 +361,9 @@ def _trace_digest(function: Callable[..., Any], shapes: Sequence[tuple[int, ...]
 enrol_tracer(_trace_digest)
 
 
-def _refused(graph: Graph, recipe: Recipe, dtype: str, measures: Sequence[Scalar] = ()) -> Expression | None:
+def _rejection_condition(
+    graph: Graph, recipe: Recipe, dtype: str, measures: Sequence[Scalar] = ()
+) -> Expression | None:
     """Return the condition that a quaternion of a configuration is off unit norm or not a number, or that a
     measure exceeds its tolerance; None where there is nothing to check."""
     tolerance = 2.0 * QUATERNION_TOLERANCE[dtype]  # |p|^2 is twice as far from one as |p|

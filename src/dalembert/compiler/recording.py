@@ -34,7 +34,7 @@ from dalembert.tracing.graph import Graph
 from dalembert.tracing.replay import digest_of, replay
 from dalembert.tracing.trace import Trace
 
-__all__ = ["RecordedFunction", "kept_kernel", "recorded"]
+__all__ = ["RecordedFunction", "kept_kernel", "record_function"]
 
 Made = TypeVar("Made")
 
@@ -66,7 +66,7 @@ class RecordedFunction:
 
 @final
 class _Recordings:
-    """What is known about functions in one role: their traces, as long as they live, and programs."""
+    """The known functions in one role: their traces, as long as they live, and programs."""
 
     __slots__ = ("_traces", "programs")
 
@@ -80,7 +80,7 @@ class _Recordings:
         found = self._traces.get(tuple(map(id, owners)))
         if found is None or not all(reference() is owner for reference, owner in zip(found[0], owners)):
             return None
-        return found[2] if found[1].unchanged() else None
+        return found[2] if found[1].is_unchanged() else None
 
     def keep(self, function: Callable[..., Any], reads: Reads, new: RecordedFunction) -> None:
         """Keep the trace of a function until the function dies, if that can be told."""
@@ -101,7 +101,7 @@ def _owners(function: Callable[..., Any]) -> tuple[Any, ...]:
     return (function.__func__, function.__self__) if type(function) is MethodType else (function,)
 
 
-def recorded(
+def record_function(
     role: str,
     function: Callable[..., Any],
     model: Model,
@@ -124,7 +124,7 @@ def recorded(
     recipe = Recipe(role, call or function, model, tuple(arguments), tuple(parameters))
     reads = reads_of(function)
     new = RecordedFunction(trace_recipe(recipe))
-    if reads is not None and reads.unchanged():
+    if reads is not None and reads.is_unchanged():
         known.keep(function, reads, new)
         return new
     program = (_code(function), new.digest)

@@ -15,11 +15,11 @@ from dalembert.errors import StateError
 __all__ = ["flagged_rows", "off_unit_rows", "refusal_of", "refused_rows"]
 
 MAY_BE_INFINITE: Final = ("effort",)
-"""Arguments of the library's functions that may be infinite: a limit that is none."""
+"""Arguments of the library's functions that may be infinite, which means no limit."""
 
 
 def refusal_of(recipe: Recipe, rows: Rows, row: int, dtype: str, *, step: int | None = None) -> StateError:
-    """Which quaternion of which argument, in which row, or what else the function refuses there.
+    """Return the error of a refused row: which quaternion of which argument, or which other precondition.
 
     `step`: of a rollout, whose arguments at that step are in `rows`.
     """
@@ -43,9 +43,9 @@ def refusal_of(recipe: Recipe, rows: Rows, row: int, dtype: str, *, step: int | 
             )
     one = [matrix[min(row, len(matrix) - 1)].astype(np.float64).tolist() for matrix in rows.matrices]
     for refusal in recipe.refusals:
-        measure = float(_measured(recipe, refusal.measure, one))
+        measure = float(_evaluate_measure(recipe, refusal.measure, one))
         if measure > refusal.tolerance[dtype]:
-            blamed = "" if refusal.place is None else _measured(recipe, refusal.place, one)
+            blamed = "" if refusal.place is None else _evaluate_measure(recipe, refusal.place, one)
             said = refusal.message.format(measure=measure, place=blamed)
             return StateError(f"{recipe.name}{where}: {said}")
     return StateError(f"{recipe.name}{where or ', this sample'}: refused")
@@ -66,28 +66,28 @@ def flagged_rows(recipe: Recipe, rows: Rows, first: int, dtype: str) -> Array:
 
 
 def refused_rows(recipe: Recipe, rows: Rows, first: int, dtype: str) -> Array:
-    """A mask of the refused rows, of which the kernel named the first."""
+    """Return a mask of the refused rows, of which the kernel named the first."""
     bad = off_unit_rows(recipe, rows, dtype)
     bad[first] = True
     columns = [list(matrix.T) for matrix in rows.matrices]
     for refusal in recipe.refusals:
         with np.errstate(all="ignore"):
-            bad |= _measured(recipe, refusal.measure, columns) > refusal.tolerance[dtype]
+            bad |= _evaluate_measure(recipe, refusal.measure, columns) > refusal.tolerance[dtype]
     return bad
 
 
 def off_unit_rows(recipe: Recipe, rows: Rows, dtype: str) -> Array:
-    """A mask of the rows with a quaternion off unit norm or not a number."""
+    """Return a mask of the rows with a quaternion off unit norm or not a number."""
     bad = np.zeros(rows.count, dtype=bool)
     for _, _, norms in _norms(recipe, rows):
         bad |= _off_unit(norms, dtype)
     return bad
 
 
-def _measured(recipe: Recipe, measure: Callable[..., Any], rows: Sequence[Sequence[Any]]) -> Any:
-    """A measure of one sample, or of all of them where the elements are arrays."""
+def _evaluate_measure(recipe: Recipe, measure: Callable[..., Any], rows: Sequence[Sequence[Any]]) -> Any:
+    """Evaluate a measure of one sample, or of all samples if the elements are arrays."""
     signature = (*recipe.signature, *recipe.parameters)
-    arrays = [_nested(flat, item.shape) for flat, item in zip(rows, signature, strict=True)]
+    arrays = [_nest(flat, item.shape) for flat, item in zip(rows, signature, strict=True)]
     own, parameters = len(recipe.arguments), len(recipe.parameters)
     return recipe.on_model(measure, arrays[:own] + arrays[len(arrays) - parameters :])
 
@@ -104,14 +104,14 @@ def _joint_at(recipe: Recipe, place: slice) -> str:
     return next(body.joint_name for body in bodies if body.q_slice.start <= place.start < body.q_slice.stop)
 
 
-def _nested(flat: Sequence[Any], shape: tuple[int, ...]) -> Any:
-    """The elements of an array, row-major, as nested lists."""
+def _nest(flat: Sequence[Any], shape: tuple[int, ...]) -> Any:
+    """Return the elements of an array, row-major, as nested lists."""
     if not shape:
         return flat[0]
     size = len(flat) // max(shape[0], 1)
-    return [_nested(flat[k * size : (k + 1) * size], shape[1:]) for k in range(shape[0])]
+    return [_nest(flat[k * size : (k + 1) * size], shape[1:]) for k in range(shape[0])]
 
 
 def _off_unit(norm: Any, dtype: str) -> Any:
-    """Whether the kernels refuse a quaternion of this norm, or NaN; `lowering` says it of the square."""
+    """Return whether the kernels refuse a quaternion of this norm, or NaN; `lowering` checks the square."""
     return np.logical_not(abs(norm * norm - 1.0) <= 2.0 * QUATERNION_TOLERANCE[dtype])

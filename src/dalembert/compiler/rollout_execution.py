@@ -92,7 +92,7 @@ class CompiledRollout:
 
     @property
     def operation_count(self) -> OperationCount:
-        """Arithmetic operations a sample and step, after simplification."""
+        """The number of arithmetic operations per sample and step, after simplification."""
         return count_program(self._kernels.lower().program)
 
     def __call__(
@@ -108,7 +108,7 @@ class CompiledRollout:
         """Take all steps. `progress` is called with the number of steps done, several times a second.
 
         `check`: "raise" refuses a batch with a sample that is refused at some step, "flag" makes its results
-        NaN from there on, "off" does not look.
+        NaN from there on, "off" does not check.
         """
         require_choice("check", check, CHECKS)
         run = self.start(*args, steps=steps, every=every, parameters=parameters, **named)
@@ -136,7 +136,7 @@ class CompiledRollout:
         starts: Mapping[int, str | float],
         unwanted: Collection[str] = (),
     ) -> GpuRollout:
-        """All steps in one launch, of arguments by name, arrays on a GPU among them.
+        """Launch all steps at once, with arguments by name, arrays on a GPU among them.
 
         `starts`: results, by number, whose frames begin with the start: with the value of an argument, or
         with a number. `unwanted`: carried arguments of which nobody wants frames.
@@ -160,7 +160,7 @@ class CompiledRollout:
         parameters: Mapping[str, object] | None = None,
         **named: object,
     ) -> RolloutRun:
-        """A rollout to be taken piece by piece with `advance`; no step is done yet."""
+        """Start a rollout to be taken piece by piece with `advance`; no step is done yet."""
         recipe = self._kernels.recipe
         count, spacing = _whole("steps", steps, 0), _whole("every", every, 1)
         values = bind(recipe, args, named, parameters)
@@ -251,8 +251,8 @@ class RolloutRun:
         return self._reached.state
 
     @property
-    def refused(self) -> npt.NDArray[np.int64]:
-        """For each sample the first step whose arguments were refused, or -1."""
+    def refused_at(self) -> npt.NDArray[np.int64]:
+        """The first step of each sample whose arguments were refused, or -1."""
         return self._reached.refused
 
     def advance(self, steps: int | None = None) -> None:
@@ -301,7 +301,7 @@ class RolloutRun:
 
     def require_accepted(self) -> None:
         """Raise if a sample has been refused: the one of the earliest step."""
-        refused = self.refused.ravel()
+        refused = self.refused_at.ravel()
         if not np.any(refused >= 0):
             return
         step = int(refused[refused >= 0].min())
@@ -309,9 +309,9 @@ class RolloutRun:
 
     def flag(self) -> None:
         """Make the results of refused samples NaN, from the refused step on."""
-        for place in map(tuple, np.argwhere(self.refused >= 0)):
+        for place in map(tuple, np.argwhere(self.refused_at >= 0)):
             for array in self.outputs:
-                array[place][self.refused[place] // self.every :] = np.nan
+                array[place][self.refused_at[place] // self.every :] = np.nan
             for array in self.state.values():
                 array[place] = np.nan
 
@@ -328,7 +328,7 @@ class RolloutRun:
         return max(1, int(count * min(MAX_GROWTH, seconds / max(passed, 1e-9))))
 
     def _refusal(self, row: int, step: int) -> Exception:
-        """Why a row is refused at a step: the steps before it are taken again, alone."""
+        """Return why a row is refused at a step: the steps before it are taken again, alone."""
         matrices = [matrix[min(row, len(matrix) - 1)][np.newaxis] for matrix in self._rows.matrices]
         alone = Rows((), 1, tuple(matrices))
         again = RolloutRun(self._kernels, self._rollout, alone, self.steps, self.steps + 1)

@@ -21,7 +21,7 @@ Slots = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], int]
 
 
 def carry_slots(parents: Sequence[int]) -> Slots:
-    """Outward: a body takes a slot after reading its parent's, which the last child sets free."""
+    """Assign slots outward: a body takes a slot after reading its parent's, which the last child frees."""
     last_child = {parent: child for child, parent in enumerate(parents)}
     slots, free, used = {-1: 0}, list[int](), 1
     for body, parent in enumerate(parents):
@@ -37,7 +37,9 @@ def carry_slots(parents: Sequence[int]) -> Slots:
 
 
 def sum_slots(parents: Sequence[int]) -> Slots:
-    """Inward: a body's slot is taken by its last child, which comes first, and freed by the body."""
+    """Assign slots inward: a body's slot is taken by its last child, which comes first, and freed by the
+    body.
+    """
     slots, free, used = {-1: 0}, list[int](), 1
     for body in reversed(range(len(parents))):
         for needy in (body, parents[body]):

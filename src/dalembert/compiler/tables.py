@@ -89,13 +89,13 @@ class TableTree(Tree):
         carry = self._state("carry", width * self._slots["carry"])
         own_row, parent_row = CARRY
 
-        def received(kept: list[Any]) -> Any:
+        def receive(kept: list[Any]) -> Any:
             return rebuild(
                 base,
                 [self._either(leaf, Address(carry, parent_row, width, j)) for j, leaf in enumerate(kept)],
             )
 
-        kept, sent, owns = self._settle(step, leaves(base), received)
+        kept, sent, owns = self._settle(step, leaves(base), receive)
         start = [Store(carry, j, self._node(leaf)) for j, leaf in enumerate(leaves(base)) if kept[j] is None]
         self.statements.append(Straight(tuple(start)))
         passed = [
@@ -113,12 +113,12 @@ class TableTree(Tree):
         sums = self._state("gathered", width * self._slots["sum"])
         own_row, parent_row = SUM
 
-        def received(kept: list[Any]) -> Any:
+        def receive(kept: list[Any]) -> Any:
             return rebuild(
                 zero, [self._either(leaf, Address(sums, own_row, width, j)) for j, leaf in enumerate(kept)]
             )
 
-        kept, sent, owns = self._settle(step, leaves(zero), received)
+        kept, sent, owns = self._settle(step, leaves(zero), receive)
         entries = [j for j, leaf in enumerate(kept) if leaf is None]
         # A body has read its sum: the slot is cleared for its next user, which may be the parent at once.
         cleared = tuple(IndexedStore(Address(sums, own_row, width, j), self._node(0.0)) for j in entries)
@@ -139,12 +139,16 @@ class TableTree(Tree):
     def collect(self, per_body: PerBody[Sequence[Scalar]] | Sequence[Sequence[Scalar]]) -> Any:
         array = f"collected {len(self.outputs)}"
         self.outputs.append(ArraySpec(array, self.nv))
-        cases = tuple(self._collected(array, body, leaves(per_body[body.index])) for body in self._handles)
+        cases = tuple(
+            self._joint_force_stores(array, body, leaves(per_body[body.index])) for body in self._handles
+        )
         self._append(cases, reverse=False)
         return TableVector(array, self.nv)
 
     def per_joint(self, array: str, order: str, step: Callable[[Body], Sequence[Scalar]]) -> Loop:
-        """A loop that stores what `step` makes of each independent joint at its places in q or in v."""
+        """Return a loop that stores the results of `step` for each independent joint at its places in q or in
+        v.
+        """
         cases = tuple(
             ()
             if body.dependence is not None
@@ -156,8 +160,10 @@ class TableTree(Tree):
         )
         return Loop(len(self._tree.bodies), False, KINDS if len(cases) > 1 else None, cases)
 
-    def _collected(self, array: str, body: Body, values: list[Any]) -> tuple[IndexedStore, ...]:
-        """A joint's forces at its own places; those of one that follows others at theirs, G^T tau."""
+    def _joint_force_stores(self, array: str, body: Body, values: list[Any]) -> tuple[IndexedStore, ...]:
+        """Return the stores of a joint's forces at its own places; a joint that follows others stores G^T tau
+        at theirs.
+        """
         if body.dependence is None:
             coupled = any(other.dependence is not None for other in self._handles)
             return tuple(
@@ -169,8 +175,8 @@ class TableTree(Tree):
             for _, place, ratio in body.dependence.terms
         )
 
-    def needed(self) -> frozenset[tuple[str, int, int]]:
-        """Of the owns that are stored: (state, kind, leaf) of those that some later pass reads."""
+    def leaves_read(self) -> frozenset[tuple[str, int, int]]:
+        """Return (state, kind, leaf) of the stored results that some later pass reads."""
         own_states = {state.name for state in self.states if state.name.startswith(OWN)}
         stored = [
             (kind, store)
@@ -200,12 +206,12 @@ class TableTree(Tree):
         self,
         step: Callable[[Body, Any], tuple[Any, Any]],
         start: list[Any],
-        received: Callable[[list[Any]], Any],
+        receive: Callable[[list[Any]], Any],
     ) -> tuple[list[Any], list[list[Any]], list[Any]]:
         """Trace every kind; an entry of the carry stays a literal while all kinds pass it on."""
         kept = [literal(leaf) for leaf in start]
         while True:
-            results = [step(body, received(kept)) for body in self._handles]
+            results = [step(body, receive(kept)) for body in self._handles]
             sent = [leaves(carry) for carry, _ in results]
             settled = [
                 number
@@ -241,7 +247,7 @@ class TableTree(Tree):
         return TableOwns(templates)
 
     def _places(self, state: str, kind: int, own: Any) -> dict[int, int]:
-        """Which leaves of an own are stored, in which column: all at first, then those needed."""
+        """Return which leaves of a result are stored, in which column: all at first, then those needed."""
         kept = [k for k, leaf in enumerate(leaves(own)) if self._must_keep(leaf)]
         if self._needed is None:
             return {k: k for k in kept}
@@ -253,7 +259,9 @@ class TableTree(Tree):
             self.statements.append(Loop(len(self._tree.bodies), reverse, kinds, cases))
 
     def _must_keep(self, leaf: Any) -> bool:
-        """Literals, constants of the tables and inputs can be had again in any loop; the rest is stored."""
+        """Return whether a value is stored: literals, constants of the tables and inputs can be had again in
+        any loop.
+        """
         if literal(leaf) is not None:
             return False
         return not (leaf.op == "load" and leaf.data.array not in {state.name for state in self.states})
@@ -300,7 +308,7 @@ class TableTree(Tree):
         )
 
     def _tabulate_couplings(self) -> None:
-        """For each term of a coupling, where the variables that it follows stand in q and in v."""
+        """Tabulate for each term of a coupling the places in q and in v of the variables that it follows."""
         followed = [() if body.dependence is None else body.dependence.terms for body in self._tree.bodies]
         for k in range(max(map(len, followed), default=0)):
             for which, array in enumerate("qv"):
@@ -308,7 +316,7 @@ class TableTree(Tree):
                 self.tables[FOLLOWED.format(array, k)] = np.asarray(places, np.int64)
 
     def _handle(self, kind: int, template: Body, numbers: np.ndarray[Any, Any]) -> Body:
-        """A body whose constants are loads of the tables, and literals where its kind agrees."""
+        """Return a body whose constants are loads of the tables, and literals where its kind agrees."""
         shared = np.all(numbers == numbers[0], axis=0)
         width = numbers.shape[1]
         values: list[Any] = [

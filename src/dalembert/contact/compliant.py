@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
-from dalembert.call.arguments import shown
+from dalembert.call.arguments import short_repr
 from dalembert.contact.candidates import Candidate
 from dalembert.contact.compliant_surfaces import Surface
 from dalembert.errors import DtypeError, ShapeError, own_errors
@@ -68,7 +68,7 @@ class CompliantLaw:
 
     def __post_init__(self) -> None:
         if not isinstance(self.normal, Surface):
-            raise DtypeError(f"CompliantLaw: normal is {shown(self.normal)}; give a Surface")
+            raise DtypeError(f"CompliantLaw: normal is {short_repr(self.normal)}; give a Surface")
 
 
 @own_errors

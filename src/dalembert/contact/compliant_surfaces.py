@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from dalembert.call.arguments import shown
+from dalembert.call.arguments import short_repr
 from dalembert.errors import ArgumentError, DtypeError, own_errors
 from dalembert.scalar import Scalar, exp, literal, maximum, minimum, select, sqrt
 
@@ -202,7 +202,7 @@ class TwoSurfaces(Surface):
     def __post_init__(self) -> None:
         for name, surface in (("first", self.first), ("second", self.second)):
             if not isinstance(surface, LinearSurface):
-                raise DtypeError(f"TwoSurfaces: {name} is {shown(surface)}; give a LinearSurface")
+                raise DtypeError(f"TwoSurfaces: {name} is {short_repr(surface)}; give a LinearSurface")
 
     @property
     def order(self) -> int:
@@ -261,4 +261,6 @@ def _positive(name: str, **values: Scalar) -> None:
         except OverflowError:  # an int beyond all floats
             known = float("inf")
         if known is not None and not 0.0 < known < float("inf"):
-            raise ArgumentError(f"{name}: {key} is {shown(value)}; give a finite number greater than zero")
+            raise ArgumentError(
+                f"{name}: {key} is {short_repr(value)}; give a finite number greater than zero"
+            )

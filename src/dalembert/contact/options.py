@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias, final
 
 import numpy as np
 
-from dalembert.call.arguments import shown, whole_number
+from dalembert.call.arguments import short_repr, whole_number
 from dalembert.contact.compliant_step import CompliantSettings
 from dalembert.contact.pairs import ContactPair, Names, pairs_of, remaining
 from dalembert.contact.stepping import StepSettings
@@ -171,8 +171,8 @@ def _take_names(law: Rigid | Compliant, *options: str) -> None:
             listed = tuple(item if isinstance(item, str | ContactPair) else tuple(item) for item in given)
         except TypeError:
             raise DtypeError(
-                f"{type(law).__name__}: {option} is {shown(given)}; give names of bodies or shapes, pairs of "
-                "such names, or what da.contact.pairs_of returns"
+                f"{type(law).__name__}: {option} is {short_repr(given)}; give names of bodies or shapes, "
+                "pairs of such names, or what da.contact.pairs_of returns"
             ) from None
         object.__setattr__(law, option, listed)
 
@@ -181,7 +181,7 @@ def _require(law: Rigid | Compliant, kind: Any, what: str, *options: str) -> Non
     for option in options:
         if not isinstance(getattr(law, option), kind):
             raise DtypeError(
-                f"{type(law).__name__}: {option} is {shown(getattr(law, option))}; {what} is expected"
+                f"{type(law).__name__}: {option} is {short_repr(getattr(law, option))}; {what} is expected"
             )
 
 
@@ -193,7 +193,7 @@ def _require_numbers(law: Rigid | Compliant, *options: str) -> None:
             float(getattr(law, option))
         except OverflowError:
             raise ArgumentError(
-                f"{type(law).__name__}: {option} is {shown(getattr(law, option))}; "
+                f"{type(law).__name__}: {option} is {short_repr(getattr(law, option))}; "
                 "give a number that a float holds"
             ) from None
 

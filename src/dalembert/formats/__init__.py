@@ -25,7 +25,7 @@ from dalembert.errors import (
 )
 from dalembert.formats.document import MAX_FILE_BYTES
 from dalembert.formats.failures import reported_as_file_errors
-from dalembert.formats.mesh_roots import confined, named_from
+from dalembert.formats.mesh_roots import named_from, resolve_meshes
 from dalembert.formats.report import CHANGES_DYNAMICS
 from dalembert.formats.resources import Resources, read_regular_file
 from dalembert.host.atomic_files import write_file
@@ -56,7 +56,7 @@ def load(
     roots: Sequence[PathLike] = (),
     trusted: bool = False,
 ) -> Model:
-    """The model in a file: `.urdf`, `.xml` (MJCF, with the extra `mjcf`), or `.json` as `save` wrote it.
+    """Load the model in a file: `.urdf`, `.xml` (MJCF, with the extra `mjcf`), or `.json` as `save` wrote it.
 
     `root`: "fixed" joins the root to the world, "floating" gives it six freedoms, None is as the file says
     (URDF: fixed). `inertia`: inertias that no body can have are used "as_given" and reported, refused
@@ -122,7 +122,7 @@ def _load_json(
         raise ArgumentError(
             f"{file}: root and inertia are options for URDF and MJCF; a .json model is complete"
         )
-    return confined(Model.from_json(_content(file)), Resources(file.parent, roots, trusted=trusted))
+    return resolve_meshes(Model.from_json(_content(file)), Resources(file.parent, roots, trusted=trusted))
 
 
 def _load_urdf(file: Path, **options: Any) -> Model:
@@ -187,7 +187,7 @@ def _by_ending(file: Path, known: Mapping[str, T], action: str) -> T:
 
 
 def _content(file: Path) -> bytes:
-    """The bytes of a regular file of bounded size, not empty."""
+    """Read the bytes of a regular file of bounded size that is not empty."""
     content = read_regular_file(file, limit=MAX_FILE_BYTES)
     if not content.strip():
         raise FileError(f"{file} is empty")

@@ -26,12 +26,12 @@ _EXCERPT: Final = 40
 
 
 def read_asf_amc(asf: Path, amc: Path, *, frame_time: float | None = None) -> Recording:
-    """The skeleton of an .asf file with the motion of an .amc file."""
+    """Read the skeleton of an .asf file with the motion of an .amc file."""
     skeleton = read_asf(asf)
     text = read_plain_text(amc)
     body = _skip_header(text, skeleton)
     rows = _frames(text, body[0], skeleton)
-    values = _ordered(np.array(rows, float), skeleton)
+    values = _reorder_columns(np.array(rows, float), skeleton)
     _root_positions_in_its_frame(skeleton, values)
     turns = np.array([channel[0] == "r" for bone in skeleton.bones for channel in bone.channels], bool)
     if body[1]:
@@ -46,7 +46,7 @@ def read_asf_amc(asf: Path, amc: Path, *, frame_time: float | None = None) -> Re
 
 
 def _root_positions_in_its_frame(skeleton: AsfSkeleton, values: Array) -> None:
-    """The root moves along world axes, while a bone's positions are along the axes it turns about."""
+    """Rotate the root's positions, given along world axes, into the axes that the root turns about."""
     root = skeleton.bones[0]
     where = [root.channels.index(f"t{axis}") for axis in ("xyz" if root.positions else "")]
     if where:
@@ -54,7 +54,7 @@ def _root_positions_in_its_frame(skeleton: AsfSkeleton, values: Array) -> None:
 
 
 def _skip_header(text: PlainText, skeleton: AsfSkeleton) -> tuple[int, bool]:
-    """The index of the first line of frame 1, and whether angles are in degrees."""
+    """Return the index of the first line of frame 1, and whether angles are in degrees."""
     degrees = skeleton.degrees
     for i, content in enumerate(text.lines):
         word = content.split("#", 1)[0].strip().lower()
@@ -70,7 +70,7 @@ def _skip_header(text: PlainText, skeleton: AsfSkeleton) -> tuple[int, bool]:
 
 
 def _frames(text: PlainText, start: int, skeleton: AsfSkeleton) -> list[list[float]]:
-    """One row a frame: the values of all bones with dof, in the order of the skeleton's `orders`."""
+    """Return one row per frame: the values of all bones with dof, in the order of the skeleton's `orders`."""
     widths = {name: len(order) for name, order in skeleton.orders.items()}
     rows: list[list[float]] = []
     frame: dict[str, list[float]] = {}
@@ -122,8 +122,8 @@ def _row(
     return [value for name in widths for value in frame[name]]
 
 
-def _ordered(rows: Array, skeleton: AsfSkeleton) -> Array:
-    """The columns in the order of the bones and of their channels."""
+def _reorder_columns(rows: Array, skeleton: AsfSkeleton) -> Array:
+    """Return the columns in the order of the bones and of their channels."""
     column = {
         (name, channel): k
         for k, (name, channel) in enumerate(

@@ -27,7 +27,8 @@ from dalembert.formats.skeleton import CHANNELS, MAX_BONES, Array, Bone, Tip, ax
 __all__ = ["AsfSkeleton", "read_asf"]
 
 ROOT: Final = "root"
-INCH: Final = 0.0254
+METRES_PER_INCH: Final = 0.0254
+"""The length unit of an Acclaim file is an inch divided by its `length`."""
 
 _SECTIONS: Final = ("version", "name", "units", "documentation", "root", "bonedata", "hierarchy", "skin")
 _EXCERPT: Final = 40
@@ -63,7 +64,7 @@ class _Draft:
 
 
 def read_asf(path: Path) -> AsfSkeleton:
-    """The skeleton in an .asf file."""
+    """Read the skeleton in an .asf file."""
     text = read_plain_text(path)
     report = Report()
     sections = _sections(text, report)
@@ -82,14 +83,14 @@ def read_asf(path: Path) -> AsfSkeleton:
         lost = next(name for name in drafts if name not in {bone.name for bone in bones})
         raise text.error(drafts[lost].line, f'bone "{lost}" hangs in a cycle of :hierarchy, not on the root')
     orders = {name: draft.dof for name, draft in drafts.items() if draft.dof}
-    return AsfSkeleton(bones, orders, INCH / units["length"], bool(units["angle"]), report)
+    return AsfSkeleton(bones, orders, METRES_PER_INCH / units["length"], bool(units["angle"]), report)
 
 
 Lines = list[tuple[int, list[str]]]
 
 
 def _sections(text: PlainText, report: Report) -> dict[str, Lines]:
-    """The words of every line, by section; comments and empty lines left out."""
+    """Return the words of every line, by section; comments and empty lines left out."""
     sections: dict[str, Lines] = {}
     current: Lines | None = None
     for line, content in enumerate(text.lines, 1):
@@ -118,7 +119,7 @@ def _sections(text: PlainText, report: Report) -> dict[str, Lines]:
 
 
 def _units(text: PlainText, lines: Lines) -> dict[str, float]:
-    """`length`, and `angle`: one for degrees."""
+    """Return `length`, and `angle`: one for degrees."""
     units = {"length": 1.0, "angle": 1.0}
     for line, words in lines:
         key, value = words[0].lower(), words[-1].lower()
@@ -224,7 +225,7 @@ def _keep(text: PlainText, bone: _Draft, drafts: dict[str, _Draft]) -> None:
 
 
 def _hierarchy(text: PlainText, lines: Lines, drafts: dict[str, _Draft]) -> dict[str, str]:
-    """The parent of every bone."""
+    """Return the parent of every bone."""
     parents: dict[str, str] = {}
     where: dict[str, int] = {}
     for line, words in lines:
@@ -247,7 +248,7 @@ def _hierarchy(text: PlainText, lines: Lines, drafts: dict[str, _Draft]) -> dict
 
 
 def _bones(drafts: dict[str, _Draft], parents: dict[str, str]) -> Iterator[Bone]:
-    """The bones that hang on the root, parents first."""
+    """Yield the bones that hang on the root, parents first."""
     children: dict[str, list[str]] = {name: [] for name in drafts}
     for child, parent in parents.items():
         children[parent].append(child)
@@ -297,7 +298,7 @@ def _order(text: PlainText, line: int, word: str) -> str:
 
 
 def _turn(angles: list[float], order: str, unit: float) -> Array:
-    """C of turns about fixed axes, the first one first."""
+    """Return the rotation C of turns about fixed axes, the first one first."""
     C = np.eye(3)
     for axis, angle in zip(order, angles):
         C = axis_rotation(axis, angle * unit) @ C

@@ -30,7 +30,7 @@ _EXCERPT: Final = 40
 
 
 def read_bvh(path: Path) -> Recording:
-    """The skeleton and the motion in a .bvh file."""
+    """Read the skeleton and the motion in a .bvh file."""
     text = read_plain_text(path)
     hierarchy = _Hierarchy(text)
     motion_line = hierarchy.read()
@@ -123,7 +123,7 @@ class _Hierarchy:
             yield Bone(draft.name, draft.parent, draft.offset, draft.channels, np.eye(3), tuple(draft.tips))
 
     def _pieces(self) -> Iterator[tuple[int, str]]:
-        """Statements and braces, with their line numbers."""
+        """Yield statements and braces with their line numbers."""
         for number, content in enumerate(self.text.lines, 1):
             if len(content) > MAX_HIERARCHY_LINE:
                 raise self.text.error(number, f"more than {MAX_HIERARCHY_LINE} characters in the hierarchy")
@@ -230,7 +230,7 @@ class _Hierarchy:
 
 
 def _motion(text: PlainText, motion_line: int, width: int) -> tuple[Array, float]:
-    """The rows of the MOTION part and the time between them."""
+    """Return the rows of the MOTION part and the time between them."""
     rows = ((i + 1, text.lines[i]) for i in range(motion_line, len(text.lines)) if text.lines[i].strip())
     count_line, count = _header(text, rows, "Frames:")
     time_line, frame_time_word = _header(text, rows, "Frame Time:")
@@ -262,7 +262,7 @@ def _motion(text: PlainText, motion_line: int, width: int) -> tuple[Array, float
 
 
 def _header(text: PlainText, rows: Iterator[tuple[int, str]], keyword: str) -> tuple[int, str]:
-    """The value behind a keyword of the MOTION part, with its line."""
+    """Return the value behind a keyword of the MOTION part, with its line."""
 
     def refuse(line: int, found: str) -> NoReturn:
         raise text.error(line, f'"{keyword} …" is expected here, found {found}')

@@ -65,7 +65,7 @@ class DeepMimicClip:
 
 
 def read_deepmimic(path: Path) -> DeepMimicClip:
-    """The clip in a DeepMimic file."""
+    """Read the clip in a DeepMimic file."""
     content = _object(path)
     rows = content.get("Frames")
     if not isinstance(rows, list) or not rows:

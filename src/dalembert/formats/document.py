@@ -43,14 +43,16 @@ _BYTE_ORDER_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 
 
 def read_document(source: Path | bytes, *, name: str) -> Element:
-    """The root element of an XML file (a path, or its bytes); `name` is the file's name in messages."""
+    """Read the root element of an XML file (a path, or its bytes); `name` is the file's name in messages."""
     content = read_regular_file(source, limit=MAX_FILE_BYTES) if isinstance(source, Path) else bytes(source)
     _refuse_what_is_no_xml(content, name)
     reader = _Reader(name)
     try:
         reader.read(content)
     except expat.ExpatError as error:
-        raise FileError(f"{name} line {error.lineno} column {error.offset + 1}: {_why(error)}") from None
+        raise FileError(
+            f"{name} line {error.lineno} column {error.offset + 1}: {_describe_parse_error(error)}"
+        ) from None
     except (LookupError, ValueError) as error:  # an encoding that Python does not have
         if isinstance(error, FileError):
             raise
@@ -61,7 +63,7 @@ def read_document(source: Path | bytes, *, name: str) -> Element:
 
 
 def _refuse_what_is_no_xml(content: bytes, name: str) -> None:
-    """Files that expat would refuse in words that do not help."""
+    """Refuse content that expat would reject with an unhelpful message."""
     if len(content) > MAX_FILE_BYTES:
         raise FileError(f"{name} has {len(content)} bytes; files up to {MAX_FILE_BYTES} bytes are read")
     if not content.strip():
@@ -75,20 +77,20 @@ def _refuse_what_is_no_xml(content: bytes, name: str) -> None:
     if declaration > 0 and b"<" not in start[:declaration]:
         line = start[:declaration].count(b"\n") + 1
         before = start[:declaration].strip()
-        what = f"text {_shown(before)}" if before else "white space"
+        what = f"text {_excerpt(before)}" if before else "white space"
         raise FileError(
             f"{name} line {line}: there is {what} before the XML declaration; delete all before '<?xml'"
         )
     if not start.lstrip().startswith(b"<"):
-        raise FileError(f"{name} line 1: not XML: it begins with {_shown(start)}, not with '<'")
+        raise FileError(f"{name} line 1: not XML: it begins with {_excerpt(start)}, not with '<'")
 
 
-def _shown(content: bytes) -> str:
+def _excerpt(content: bytes) -> str:
     return repr(content[:_EXCERPT].decode("utf-8", "replace"))
 
 
-def _why(error: expat.ExpatError) -> str:
-    """What expat found, with the likely cause."""
+def _describe_parse_error(error: expat.ExpatError) -> str:
+    """Describe what expat found, with the likely cause."""
     reason = expat.errors.messages.get(error.code, "not well-formed")
     hints = {
         "no element found": "the file ends before its first element closes; it may be truncated",
@@ -134,7 +136,7 @@ class Element:
 
     @property
     def path(self) -> str:
-        """The way from the root to this element."""
+        """The path from the root to this element."""
         steps: list[str] = []
         at: Element | None = self
         while at is not None:
@@ -145,26 +147,26 @@ class Element:
 
     @property
     def place(self) -> str:
-        """Where the element stands, in words for a message."""
+        """The position of the element in its file, as messages name it."""
         return f"{self.file} line {self.line} column {self.column}: {self.path}"
 
     def error(self, message: str) -> FileError:
-        """An error at this element, to be raised by the caller."""
+        """Return an error at this element, for the caller to raise."""
         return FileError(f"{self.place}: {message}")
 
     def all(self, tag: str) -> list[Element]:
-        """The children of that tag, in the file's order."""
+        """Return the children of that tag, in the file's order."""
         return [child for child in self.children if child.tag == tag]
 
     def only(self, tag: str) -> Element | None:
-        """The child of that tag, if there is one; two are an error."""
+        """Return the child of that tag, or None; two are an error."""
         found = self.all(tag)
         if len(found) > 1:
             raise found[1].error(f"a second <{tag}>; the first is on line {found[0].line}; keep one")
         return found[0] if found else None
 
     def walk(self) -> Iterator[Element]:
-        """This element and all below it, in the file's order, without recursion."""
+        """Yield this element and all below it, in the file's order, without recursion."""
         waiting = [self]
         while waiting:
             element = waiting.pop()

@@ -28,7 +28,8 @@ _ROUNDING: Final = 1e-12
 
 
 def nearest_physical(inertia: RigidInertia) -> RigidInertia:
-    """The inertia with the same mass and centre of mass that is nearest and physical; itself if it is so.
+    """Return the nearest physical inertia with the same mass and centre of mass; a physical one is returned
+    as it is.
 
     A body without mass can have no moments at all. Numbers that are not finite (a far centre of mass makes
     moments overflow) have nothing near them and are returned for the model's builder to refuse.
@@ -47,7 +48,7 @@ def nearest_physical(inertia: RigidInertia) -> RigidInertia:
 
 
 def _on_cone(moments: Array) -> Array:
-    """The point of the cone (1) nearest to the moments: inside, on a face, on an edge, or its tip."""
+    """Return the point of the cone (1) nearest to the moments: inside, on a face, on an edge, or its tip."""
     candidates = [np.zeros(3)]
     for members in ([0, 1, 2], [0, 1], [0, 2], [1, 2], [0], [1], [2]):
         edges = _EDGES[members]

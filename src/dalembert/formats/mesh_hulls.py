@@ -15,19 +15,22 @@ __all__ = ["hull_of", "with_hulls"]
 
 
 def with_hulls(model: Model) -> Model:
-    """The model with the hull of every mesh that collides; a mesh that is drawn stays to be drawn.
+    """Return the model with the hull of every mesh that collides; a mesh that is drawn stays to be drawn.
 
     MuJoCo and most engines collide meshes so. A file that is missing, or that holds no volume, is an error.
     """
     return rebuilt(
         model,
-        bodies=[dataclasses.replace(body, shapes=tuple(_collided(body.shapes))) for body in model.bodies],
-        world_shapes=tuple(_collided(model.world_shapes)),
+        bodies=[
+            dataclasses.replace(body, shapes=tuple(_replace_meshes_by_hulls(body.shapes)))
+            for body in model.bodies
+        ],
+        world_shapes=tuple(_replace_meshes_by_hulls(model.world_shapes)),
     )
 
 
 def hull_of(shape: Mesh) -> ConvexMesh:
-    """The convex hull of the mesh in a shape's file, scaled, with all else that the shape has."""
+    """Return the convex hull of the mesh in a shape's file, scaled, with all else that the shape has."""
     same = {name: value for name, value in shape.data() if name not in ("path", "scale")}
     mesh = mesh_of(shape)
     try:
@@ -36,7 +39,7 @@ def hull_of(shape: Mesh) -> ConvexMesh:
         raise ModelError(f"{shape.path}: {error}") from error
 
 
-def _collided(shapes: Iterable[Shape]) -> Iterator[Shape]:
+def _replace_meshes_by_hulls(shapes: Iterable[Shape]) -> Iterator[Shape]:
     for shape in shapes:
         if not isinstance(shape, Mesh) or not shape.collision:
             yield shape

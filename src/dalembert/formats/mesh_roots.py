@@ -12,10 +12,10 @@ from dalembert.model.model import Model
 from dalembert.model.shapes import Mesh, Shape
 from dalembert.model.values import rebuilt
 
-__all__ = ["confined", "named_from", "withheld"]
+__all__ = ["resolve_meshes", "named_from", "resolve_allowed_meshes"]
 
 
-def confined(model: Model, resources: Resources) -> Model:
+def resolve_meshes(model: Model, resources: Resources) -> Model:
     """Return the model with meshes that may be read; a mesh outside the allowed folders is a `FileError`.
 
     A relative name starts at the model file's folder. A mesh that is missing stays with its name and is not
@@ -23,12 +23,12 @@ def confined(model: Model, resources: Resources) -> Model:
     """
 
     def found(shape: Mesh, body: str) -> Mesh:
-        return _resolved(shape, resources, f'mesh of "{body}"')
+        return _resolve_mesh(shape, resources, f'mesh of "{body}"')
 
     return _with_meshes(model, found)
 
 
-def withheld(model: Model, resources: Resources) -> Model:
+def resolve_allowed_meshes(model: Model, resources: Resources) -> Model:
     """Return the model with the same meshes, of which those outside the allowed folders are not readable.
 
     A trajectory is worth loading without the pictures of its bodies: its meshes often lie elsewhere, or on
@@ -38,7 +38,7 @@ def withheld(model: Model, resources: Resources) -> Model:
 
     def found(shape: Mesh, body: str) -> Mesh:
         try:
-            return _resolved(shape, resources, f'mesh of "{body}"')
+            return _resolve_mesh(shape, resources, f'mesh of "{body}"')
         except FileError as error:
             outside.append(str(error))
             return dataclasses.replace(shape, readable=False)
@@ -63,7 +63,7 @@ def named_from(model: Model, folder: Path) -> Model:
     return _with_meshes(model, found)
 
 
-def _resolved(shape: Mesh, resources: Resources, what: str) -> Mesh:
+def _resolve_mesh(shape: Mesh, resources: Resources, what: str) -> Mesh:
     path = Path(shape.path)
     # Saved models name meshes by absolute paths, which are as good as relative ones below an allowed folder.
     if path.is_absolute() and resources.admits(path):
@@ -79,13 +79,15 @@ def _with_meshes(model: Model, found: Callable[[Mesh, str], Mesh]) -> Model:
     if not any(isinstance(shape, Mesh) for shape in _shapes(model)):
         return model
 
-    def replaced(shapes: Iterable[Shape], body: str) -> tuple[Shape, ...]:
+    def replace_meshes(shapes: Iterable[Shape], body: str) -> tuple[Shape, ...]:
         return tuple(found(shape, body) if isinstance(shape, Mesh) else shape for shape in shapes)
 
     return rebuilt(
         model,
-        bodies=[dataclasses.replace(body, shapes=replaced(body.shapes, body.name)) for body in model.bodies],
-        world_shapes=replaced(model.world_shapes, "world"),
+        bodies=[
+            dataclasses.replace(body, shapes=replace_meshes(body.shapes, body.name)) for body in model.bodies
+        ],
+        world_shapes=replace_meshes(model.world_shapes, "world"),
     )
 
 

@@ -47,7 +47,7 @@ def mesh_of(shape: Mesh) -> TriangleMesh:
 
 
 def read_mesh(path: str | os.PathLike[str]) -> TriangleMesh:
-    """The mesh in an STL (text or binary) or OBJ file, in the file's own units."""
+    """Read the mesh in an STL (text or binary) or OBJ file, in the file's own units."""
     file = Path(path)
     reader = READERS.get(file.suffix.lower())
     if reader is None:
@@ -106,7 +106,9 @@ class TriangleMesh:
         return abs(integrals(self.vertices, self.faces).volume)
 
     def scaled(self, scale: float | Sequence[float]) -> TriangleMesh:
-        """The mesh scaled by one factor, or by three along x, y, z; a mirrored mesh still faces outward."""
+        """Return the mesh scaled by one factor, or by three along x, y, z; a mirrored mesh still faces
+        outward.
+        """
         factors = np.broadcast_to(np.asarray(scale, dtype=np.float64), (3,))
         if not np.isfinite(factors).all() or not factors.all():
             raise ArgumentError(f"mesh: scale is {scale!r}; give finite numbers, none zero")
@@ -114,7 +116,7 @@ class TriangleMesh:
         return TriangleMesh(self.vertices * factors, faces)
 
     def hull(self, **options: Any) -> ConvexMesh:
-        """The convex hull of the mesh as a shape; `options` are those of shapes, such as `placement`.
+        """Return the convex hull of the mesh as a shape; `options` are those of shapes, such as `placement`.
 
         >>> from dalembert.formats.meshes import TriangleMesh
         >>> mesh = TriangleMesh([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)], [(0, 2, 1), (0, 1, 3)])
@@ -124,7 +126,8 @@ class TriangleMesh:
         return ConvexMesh(self.vertices[np.unique(self.faces)].tolist(), **options)
 
     def inertia(self, *, mass: float | None = None, density: float | None = None) -> RigidInertia:
-        """Inertia of the homogeneous solid inside the surface, from its mass [kg] or its density [kg/m^3].
+        """Return the inertia of the homogeneous solid inside the surface, from its mass [kg] or its density
+        [kg/m^3].
 
         The mesh is in metres (`scaled` gets it there). Surfaces that are not closed are refused.
         """

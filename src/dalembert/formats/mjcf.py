@@ -62,8 +62,8 @@ LISTED: Final = {
 @final
 @dataclass(frozen=True, eq=False)
 class MjcfFile:
-    """What an MJCF file holds: the model, and its actuators and keyframes as data; `start` is the state in
-    which the file places its bodies (`model.neutral()` has free bodies at the origin of the world).
+    """The content of an MJCF file: the model, and its actuators and keyframes as data; `start` is the state
+    in which the file places its bodies (`model.neutral()` has free bodies at the origin of the world).
     """
 
     model: Model
@@ -80,7 +80,7 @@ def load_mjcf(
     roots: Sequence[str | os.PathLike[str]] = (),
     trusted: bool = False,
 ) -> Model:
-    """The model of an MJCF file.
+    """Load the model of an MJCF file.
 
     `root`: None as the file says; "fixed" takes free joints away, "floating" sets the one body on the world
     free. `inertia`: "as_given", "strict", or "repair", which lets MuJoCo average moments that no body has.
@@ -97,7 +97,7 @@ def read_mjcf(
     roots: Sequence[str | os.PathLike[str]] = (),
     trusted: bool = False,
 ) -> MjcfFile:
-    """The model of an MJCF file with the actuators and keyframes; arguments as in `load_mjcf`."""
+    """Read the model of an MJCF file with the actuators and keyframes; arguments as in `load_mjcf`."""
     if root is not None and root not in ROOT_OPTIONS:
         raise UnknownNameError.of("root", root, ROOT_OPTIONS)
     if inertia not in INERTIA_OPTIONS:
@@ -112,7 +112,7 @@ def read_mjcf(
     m = _compile(mujoco, source, report)
     compiled = Compiled(mujoco, m, source, report)
     try:
-        return _copied(compiled, root, inertia)
+        return _convert(compiled, root, inertia)
     except (FileError, InertiaError):
         raise
     except DalembertError as error:
@@ -131,7 +131,7 @@ def _mujoco() -> Any:
 
 
 def _compile(mujoco: Any, source: Source, report: Report) -> Any:
-    """MuJoCo's compiled model; its complaints become our error, its warnings lines of the report."""
+    """Compile the model with MuJoCo; its errors are raised as ours, its warnings are lines of the report."""
 
     def warn(message: object) -> None:
         report.warn(source.in_words_of_the_file(str(message)))
@@ -148,7 +148,7 @@ def _compile(mujoco: Any, source: Source, report: Report) -> Any:
         mujoco.set_mju_user_warning(others)
 
 
-def _copied(compiled: Compiled, root: str | None, inertia: str) -> MjcfFile:
+def _convert(compiled: Compiled, root: str | None, inertia: str) -> MjcfFile:
     m, report = compiled.m, compiled.report
     if m.nbody == 1 and not m.ngeom:
         raise FileError(
@@ -176,12 +176,12 @@ def _copied(compiled: Compiled, root: str | None, inertia: str) -> MjcfFile:
         builder.warn(line)
     model = builder.build(inertia="strict" if inertia == "strict" else "as_given")
     if held:
-        model = _locked(model, held)
+        model = _lock_joints(model, held)
     return MjcfFile(model, actuators, keyframes_of(compiled, model), start_of(compiled, model))
 
 
-def _locked(model: Model, held: dict[str, float]) -> Model:
-    """The model with joints that an equality holds at a constant."""
+def _lock_joints(model: Model, held: dict[str, float]) -> Model:
+    """Lock the joints that an equality holds at a constant."""
     q = model.neutral()
     for joint, position in held.items():
         view = model.joint(joint)
@@ -194,7 +194,7 @@ def _locked(model: Model, held: dict[str, float]) -> Model:
 
 
 def _refuse_media(compiled: Compiled) -> None:
-    """What surrounds or replaces rigid bodies."""
+    """Refuse fluids, flexible bodies and plugins; report mocap bodies."""
     m = compiled.m
     path = compiled.source.path
     if m.nv and (m.opt.density or m.opt.viscosity):
@@ -211,13 +211,13 @@ def _refuse_media(compiled: Compiled) -> None:
 
 
 def _gravity(compiled: Compiled, plan: Plan) -> tuple[float, ...]:
-    """Gravity as it acts on the moving bodies.
+    """Return gravity as it acts on the moving bodies.
 
     MuJoCo's gravcomp lifts a body by that share of its weight. The same share on all moving bodies is a
     weaker gravity; different shares cannot be had with one gravity for all.
     """
     m = compiled.m
-    if compiled.disabled("GRAVITY") or not any(m.opt.gravity):
+    if compiled.is_disabled("GRAVITY") or not any(m.opt.gravity):
         return 0.0, 0.0, 0.0
     moving = [b for b in range(1, m.nbody) if plan.homes[b].body != "world" and m.body_mass[b] > 0.0]
     shares = {float(m.body_gravcomp[b]) for b in moving}

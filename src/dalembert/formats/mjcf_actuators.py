@@ -83,7 +83,7 @@ def reflect_rotors(compiled: Compiled) -> None:
 
 
 def actuators_of(compiled: Compiled) -> tuple[Actuator, ...]:
-    """Every actuator; muscles, which pull by themselves, are refused."""
+    """Return every actuator; muscles, which pull by themselves, are refused."""
     m = compiled.m
     found = []
     for i in range(m.nactuator):
@@ -126,7 +126,7 @@ def _driven(compiled: Compiled, kind: int, target: int, gear: float) -> tuple[tu
 
 
 def keyframes_of(compiled: Compiled, model: Model) -> tuple[Keyframe, ...]:
-    """The keyframes as states of the model; joints that the file has not are neutral."""
+    """Return the keyframes as states of the model; joints that the file has not are neutral."""
     m = compiled.m
     found = []
     for k in range(m.nkey):
@@ -138,7 +138,7 @@ def keyframes_of(compiled: Compiled, model: Model) -> tuple[Keyframe, ...]:
 
 
 def start_of(compiled: Compiled, model: Model) -> Keyframe:
-    """The state in which the file places its bodies, MuJoCo's qpos0, at rest."""
+    """Return the state in which the file places its bodies, MuJoCo's qpos0, at rest."""
     q, v = _state(compiled, model, compiled.m.qpos0, np.zeros(compiled.m.nv))
     return Keyframe("", 0.0, q, v)
 

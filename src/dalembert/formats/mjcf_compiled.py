@@ -12,13 +12,13 @@ from dalembert.model.shapes import Shape
 from dalembert.spatial import Mat3, Transform, Vec3
 from dalembert.spatial.rotations import quaternion_normalized, rotation_of_quaternion
 
-__all__ = ["BALL", "FREE", "HINGE", "SLIDE", "Compiled", "Home", "Place", "pose", "shift", "unused"]
+__all__ = ["BALL", "FREE", "HINGE", "SLIDE", "Compiled", "Home", "Place", "pose", "shift", "unique_name"]
 
 FREE, BALL, SLIDE, HINGE = range(4)
 
 
 def pose(position: Iterable[float], quaternion: Iterable[float]) -> Transform:
-    """The placement of a position [m] and a quaternion (w, x, y, z)."""
+    """Return the placement of a position [m] and a quaternion (w, x, y, z)."""
     return Transform(
         rotation_of_quaternion(quaternion_normalized([float(x) for x in quaternion])),
         Vec3(*(float(x) for x in position)),
@@ -26,12 +26,12 @@ def pose(position: Iterable[float], quaternion: Iterable[float]) -> Transform:
 
 
 def shift(vector: Vec3) -> Transform:
-    """A translation."""
+    """Return a translation."""
     return Transform(Mat3.identity(), vector)
 
 
 class Place(NamedTuple):
-    """Where a joint of ours stands in MuJoCo's qpos and qvel."""
+    """The first places of a joint of ours in MuJoCo's qpos and qvel."""
 
     qpos: int
     qvel: int
@@ -59,12 +59,12 @@ class Compiled:
         self.shapes: dict[str, list[Shape]] = {}
 
     def name(self, kind: str, index: int) -> str:
-        """MuJoCo's name of an item, or its kind and number."""
+        """Return MuJoCo's name of an item, or its kind and number."""
         found = self.mujoco.mj_id2name(self.m, getattr(self.mujoco.mjtObj, f"mjOBJ_{kind}"), int(index))
         return found or f"{kind.lower()}_{int(index)}"
 
-    def disabled(self, flag: str) -> bool:
-        """Whether an option flag of the file switches a part of the physics off."""
+    def is_disabled(self, flag: str) -> bool:
+        """Return whether an option flag of the file switches off a part of the physics."""
         return bool(self.m.opt.disableflags & int(getattr(self.mujoco.mjtDisableBit, f"mjDSBL_{flag}")))
 
     def error(self, tags: str | tuple[str, ...], name: str, message: str) -> FileError:
@@ -74,11 +74,11 @@ class Compiled:
         obj = getattr(self.mujoco.mjtObj, f"mjOBJ_{kind}")
         given = [self.mujoco.mj_id2name(self.m, obj, i) or "" for i in range(n)]
         used = {name for name in given if name}
-        return [name or unused(f"{stem}_{i}", used) for i, name in enumerate(given)]
+        return [name or unique_name(f"{stem}_{i}", used) for i, name in enumerate(given)]
 
 
-def unused(name: str, used: set[str]) -> str:
-    """The name, with a number if it is taken; it is used from now on."""
+def unique_name(name: str, used: set[str]) -> str:
+    """Return the name, with a number if it is taken, and mark it as used."""
     free = next(
         item for item in (name, *(f"{name}_{n}" for n in range(2, len(used) + 3))) if item not in used
     )

@@ -25,15 +25,15 @@ CONNECT, WELD, JOINT, TENDON = range(4)
 
 TAGS = {CONNECT: "connect", WELD: "weld", JOINT: "joint", TENDON: "tendon"}
 
-NEGLIGIBLE = 1e-12
-"""Higher coefficients of a polynomial that are below this are zero."""
+MAX_ZERO_COEFFICIENT = 1e-12
+"""Coefficients of second and higher order up to this size count as zero: the coupling is linear."""
 
 
 def add_equalities(builder: ModelBuilder, compiled: Compiled, homes: list[Home]) -> dict[str, float]:
     """Add loops and couplings; returns the positions of joints that an equality holds still."""
     m = compiled.m
     held: dict[str, float] = {}
-    if m.neq and (compiled.disabled("EQUALITY") or compiled.disabled("CONSTRAINT")):
+    if m.neq and (compiled.is_disabled("EQUALITY") or compiled.is_disabled("CONSTRAINT")):
         compiled.report.note(f"ignored: {m.neq} equality constraints, which the file disables")
         return held
     names: set[str] = set(compiled.joints)
@@ -61,7 +61,7 @@ def add_equalities(builder: ModelBuilder, compiled: Compiled, homes: list[Home])
 
 
 def _add_loop(builder: ModelBuilder, compiled: Compiled, homes: list[Home], e: int, name: str) -> None:
-    """Eq. (1)."""
+    """Add a loop by Eq. (1)."""
     m = compiled.m
     data = [float(x) for x in m.eq_data[e]]
     weld = int(m.eq_type[e]) == WELD
@@ -88,11 +88,11 @@ def _add_loop(builder: ModelBuilder, compiled: Compiled, homes: list[Home], e: i
 def _add_coupling(
     builder: ModelBuilder, compiled: Compiled, e: int, name: str, held: dict[str, float]
 ) -> None:
-    """Eq. (2) as a sum of coefficient * q + offset = 0."""
+    """Add a coupling by Eq. (2), as a sum of coefficient * q + offset = 0."""
     m = compiled.m
     tag = TAGS[int(m.eq_type[e])]
     a = [float(x) for x in m.eq_data[e][:5]]
-    if any(abs(x) > NEGLIGIBLE for x in a[2:]) and m.eq_obj2id[e] >= 0:
+    if any(abs(x) > MAX_ZERO_COEFFICIENT for x in a[2:]) and m.eq_obj2id[e] >= 0:
         raise compiled.error(
             tag, name, f'equality "{name}" couples by a polynomial {a}; only a0 + a1 x is supported'
         )
@@ -113,7 +113,7 @@ def _add_coupling(
 
 
 def _terms(compiled: Compiled, tag: str, index: int, equality: str) -> tuple[dict[str, float], float]:
-    """The coefficients of joints in a joint's position or a tendon's length, and its value at qpos0."""
+    """Return the joints' coefficients in a joint's position or a tendon's length, and its value at qpos0."""
     m = compiled.m
     if tag == "joint":
         return {compiled.joints[index]: 1.0}, float(m.qpos0[m.jnt_qposadr[index]])
@@ -129,7 +129,7 @@ def _terms(compiled: Compiled, tag: str, index: int, equality: str) -> tuple[dic
 
 
 def fixed_tendon(compiled: Compiled, t: int) -> dict[str, float] | None:
-    """The coefficients of a fixed tendon by joint; None for a spatial one."""
+    """Return the coefficients of a fixed tendon by joint; None for a spatial one."""
     m = compiled.m
     places = range(m.tendon_adr[t], m.tendon_adr[t] + m.tendon_num[t])
     if any(int(m.wrap_type[w]) != int(compiled.mujoco.mjtWrap.mjWRAP_JOINT) for w in places):
@@ -153,7 +153,7 @@ def check_tendons(compiled: Compiled) -> None:
                     name,
                     f'tendon "{name}" has {what}; tendons with forces are not supported',
                 )
-        if m.tendon_limited[t] and not compiled.disabled("LIMIT"):
+        if m.tendon_limited[t] and not compiled.is_disabled("LIMIT"):
             low, high = (float(x) for x in m.tendon_range[t])
             compiled.report.note(f'ignored: the limits of tendon "{name}", {low:g} to {high:g} m')
         kind = "fixed" if fixed_tendon(compiled, t) is not None else "spatial"
@@ -165,12 +165,12 @@ def _forces(compiled: Compiled, t: int) -> list[tuple[str, Any]]:
     return [
         (
             "stiffness",
-            not compiled.disabled("SPRING") and (m.tendon_stiffness[t] or any(m.tendon_stiffnesspoly[t])),
+            not compiled.is_disabled("SPRING") and (m.tendon_stiffness[t] or any(m.tendon_stiffnesspoly[t])),
         ),
         (
             "damping",
-            not compiled.disabled("DAMPER") and (m.tendon_damping[t] or any(m.tendon_dampingpoly[t])),
+            not compiled.is_disabled("DAMPER") and (m.tendon_damping[t] or any(m.tendon_dampingpoly[t])),
         ),
         ("armature", m.tendon_armature[t]),
-        ("dry friction", not compiled.disabled("FRICTIONLOSS") and m.tendon_frictionloss[t]),
+        ("dry friction", not compiled.is_disabled("FRICTIONLOSS") and m.tendon_frictionloss[t]),
     ]

@@ -1,4 +1,4 @@
-"""What may touch, of a compiled MuJoCo model, beside the masks of its geoms: exclusions and explicit pairs.
+"""Contact filters of a compiled MuJoCo model beside the masks of its geoms: exclusions and explicit pairs.
 
 MuJoCo never lets a body touch its parent, unless that is fixed to the world. Neither do we; but where a stack
 of joints has become a chain of bodies, its ends are no longer parent and child, and are excluded by name.
@@ -7,7 +7,7 @@ of joints has become a chain of bodies, its ends are no longer parent and child,
 from __future__ import annotations
 
 from dalembert.formats.mjcf_compiled import Compiled
-from dalembert.formats.mjcf_geometry import contact_is_off, yields
+from dalembert.formats.mjcf_geometry import contact_is_off, has_default_friction
 from dalembert.formats.mjcf_tree import Plan
 from dalembert.model import ModelBuilder
 
@@ -20,14 +20,14 @@ def add_contact(builder: ModelBuilder, compiled: Compiled, plan: Plan) -> None:
     for name, parent, _, links in plan.chains:
         if parent != "world" and len(links) > 1:
             builder.exclude_contact(parent, name)
-    if compiled.disabled("FILTERPARENT") and m.nbody > 2:
+    if compiled.is_disabled("FILTERPARENT") and m.nbody > 2:
         report.note("ignored: the flag filterparent; a body never touches its parent here")
     for signature in m.exclude_signature:
         _exclude(builder, compiled, plan, int(signature) >> 16, int(signature) & 0xFFFF)
     _add_pairs(builder, compiled)
     if contact_is_off(compiled):
         report.note("the file switches contact off: no shape collides")
-    if any(m.geom_priority[g] and not yields(m, g) for g in range(m.ngeom)):
+    if any(m.geom_priority[g] and not has_default_friction(m, g) for g in range(m.ngeom)):
         report.note("ignored: priorities of geoms; the larger friction of two shapes holds")
     if any(m.geom_contype) or m.npair:
         report.note("ignored: parameters of contact other than friction")
@@ -35,7 +35,7 @@ def add_contact(builder: ModelBuilder, compiled: Compiled, plan: Plan) -> None:
     if turning and not contact_is_off(compiled):
         report.warn(
             f"torsional and rolling friction of {turning} geoms or pairs (condim 4 or 6) are kept with the "
-            "shapes, but contact has sliding friction only: what spins or rolls on one point is not slowed"
+            "shapes, but contact has sliding friction only: spinning and rolling on a point are not slowed"
         )
 
 
@@ -61,7 +61,7 @@ def _add_pairs(builder: ModelBuilder, compiled: Compiled) -> None:
         first, second = (compiled.name("GEOM", g) for g in (m.pair_geom1[k], m.pair_geom2[k]))
         if not {first, second} <= names:
             compiled.report.note(
-                f'ignored: contact pair of "{first}" and "{second}", one of which is no shape'
+                f'ignored: contact pair of "{first}" and "{second}", one of which is not a shape'
             )
             continue
         slide, across, torsion, roll, roll_across = (float(x) for x in m.pair_friction[k])

@@ -57,8 +57,8 @@ FOLDERS: Final = ("assetdir", "meshdir", "texturedir", "strippath")
 REFUSED: Final = {
     "plugin": "plugins run code of their own",
     "extension": "plugins run code of their own",
-    "flex": "flexible bodies are no rigid bodies",
-    "flexcomp": "flexible bodies are no rigid bodies",
+    "flex": "flexible bodies are not rigid bodies",
+    "flexcomp": "flexible bodies are not rigid bodies",
     "muscle": "muscles pull by their length and speed even when nothing is commanded",
 }
 """Elements that change the dynamics in ways that a model here cannot hold, and why."""
@@ -88,7 +88,9 @@ class Source:
     elements: dict[tuple[str, str], Element] = field(default_factory=dict)
 
     def error(self, tags: str | Sequence[str], name: str, message: str) -> FileError:
-        """An error about the element of one of these tags with that name, with its line where it is known."""
+        """Return an error about the element of one of these tags with that name, with its line where it is
+        known.
+        """
         for tag in [tags] if isinstance(tags, str) else tags:
             if (tag, name) in self.elements:
                 return self.elements[tag, name].error(message)
@@ -113,7 +115,7 @@ def read_source(path: Path, roots: Sequence[Path], *, trusted: bool, balance: bo
 
 
 class _Collector:
-    """Reads the files of one model into its source, and counts them."""
+    """The reader of the files of one model into its source; it counts them."""
 
     def __init__(self, source: Source, roots: Sequence[Path], *, trusted: bool, balance: bool) -> None:
         self.source = source
@@ -186,7 +188,7 @@ class _Collector:
                     continue
                 if child.children:
                     raise child.error("an <include> has no elements inside; close it: <include file=…/>")
-                file = self._included(child, path, resources)
+                file = self._resolve_include(child, path, resources)
                 if file in met:
                     raise child.error(
                         f"{file.name} is included twice, or includes itself; a file can be included once"
@@ -197,9 +199,11 @@ class _Collector:
             element.children = children
             waiting += children
 
-    def _included(self, element: Element, path: Path, resources: Resources) -> Path:
-        """The file of an `<include>`, whose name starts at the main file's folder or the includer's own."""
-        name = _slashed(element.attributes.get("file", ""))
+    def _resolve_include(self, element: Element, path: Path, resources: Resources) -> Path:
+        """Return the file of an `<include>`, whose name starts at the main file's folder or the includer's
+        own.
+        """
+        name = _posix_name(element.attributes.get("file", ""))
         near = Resources(Path(element.file).parent, (path.parent, *self.roots), trusted=self.trusted)
         try:
             return resources.resolve(name, what=element.place)
@@ -227,8 +231,8 @@ class _Collector:
                 given.pop(name, None)
         elif "file" in given and element.tag == "model":
             given.pop("content_type", None)
-            file = resources.resolve(_slashed(given["file"]), what=element.place)
-            given["file"] = self._attached(element, file, line)
+            file = resources.resolve(_posix_name(given["file"]), what=element.place)
+            given["file"] = self._attach_model(element, file, line)
         elif given.get("file") and element.tag in ("mesh", "hfield", "skin"):
             file = self._resolve(element, "file", folders["meshdir"], folders, resources)
             given.setdefault("name", _stem(given["file"]))
@@ -240,7 +244,7 @@ class _Collector:
         self, element: Element, attribute: str, folder: str, folders: dict[str, str], resources: Resources
     ) -> Path:
         """Return the file of an asset, which lies below an allowed folder and exists."""
-        name = _slashed(element.attributes[attribute])
+        name = _posix_name(element.attributes[attribute])
         if folders["strippath"] == "true":
             name = PurePosixPath(name).name
         # Schemes, home folders and absolute names are refused as they are, not below the folder of assets.
@@ -275,7 +279,7 @@ class _Collector:
                 f"{MAX_ASSET_BYTES} bytes are read for one model"
             )
 
-    def _attached(self, element: Element, file: Path, line: tuple[Path, ...]) -> str:
+    def _attach_model(self, element: Element, file: Path, line: tuple[Path, ...]) -> str:
         """Return the name of the asset that holds the text of an attached model."""
         if file in line:
             raise element.error(f"{file.name} attaches itself, directly or through others")
@@ -314,10 +318,10 @@ def _asset_folders(root: Element) -> dict[str, str]:
     for compiler in root.all("compiler"):
         given = compiler.attributes
         if "assetdir" in given:
-            found["meshdir"] = found["texturedir"] = _slashed(given["assetdir"])
+            found["meshdir"] = found["texturedir"] = _posix_name(given["assetdir"])
         for name in found:
             if name in given:
-                found[name] = _slashed(given[name])
+                found[name] = _posix_name(given[name])
     return found
 
 
@@ -330,17 +334,19 @@ def _ending(element: Element, file: Path) -> str:
         raise element.error(f"content_type is {kind[:60]!r}; known: {', '.join(MESH_TYPES)}")
     ending = MESH_TYPES.get(kind, ending)
     if ending not in MESH_ENDINGS:
-        raise element.error(f"{file.name} is no mesh that MuJoCo reads; it reads {', '.join(MESH_ENDINGS)}")
+        raise element.error(
+            f"{file.name} is not a mesh that MuJoCo reads; it reads {', '.join(MESH_ENDINGS)}"
+        )
     return ending
 
 
 def _stem(name: str) -> str:
     """Return the name that MuJoCo gives to an asset without one: its file's, without folders and ending."""
-    last = _slashed(name).rpartition("/")[2]
+    last = _posix_name(name).rpartition("/")[2]
     return last.rpartition(".")[0] or last
 
 
-def _slashed(name: str) -> str:
+def _posix_name(name: str) -> str:
     """Return a name of a file with slashes: files written on Windows have backslashes, as MuJoCo knows."""
     return name.replace("\\", "/")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dalembert.errors import ModelError
-from dalembert.formats.mjcf_compiled import Compiled, Home, pose, unused
+from dalembert.formats.mjcf_compiled import Compiled, Home, pose, unique_name
 from dalembert.model import ModelBuilder
 from dalembert.model.shapes import (
     Box,
@@ -22,21 +22,21 @@ from dalembert.model.shapes import (
 from dalembert.model.shapes.shape import ALL_GROUPS, USUAL_FRICTION
 from dalembert.spatial import Transform
 
-__all__ = ["YIELDING", "add_sites", "contact_is_off", "shapes_of", "yields"]
+__all__ = ["DEFAULT_FRICTION_PRIORITY", "add_sites", "contact_is_off", "shapes_of", "has_default_friction"]
 
 PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH, SDF = range(9)
 
 HIDDEN_GROUP: Final = 3
 """Geoms of this group and later ones are not drawn by MuJoCo's viewer unless asked for."""
 
-YIELDING: Final = -1
-"""The priority with which a shape without friction of its own is written."""
+DEFAULT_FRICTION_PRIORITY: Final = -1
+"""The priority of a geom with the default friction: that of any other geom overrides it."""
 
 DEFAULT_RGBA: Final = (0.5, 0.5, 0.5, 1.0)
 
 
 def shapes_of(compiled: Compiled, homes: list[Home]) -> dict[str, list[Shape]]:
-    """The shapes of every body of ours, by its name; "world" for those that stand still."""
+    """Return the shapes of every body of ours, by its name; "world" for those that stand still."""
     m = compiled.m
     found: dict[str, list[Shape]] = {}
     paired = {int(g) for g in (*m.pair_geom1, *m.pair_geom2)}
@@ -49,12 +49,12 @@ def shapes_of(compiled: Compiled, homes: list[Home]) -> dict[str, list[Shape]]:
 
 
 def add_sites(builder: ModelBuilder, compiled: Compiled, homes: list[Home], taken: set[str]) -> None:
-    """Every site as a frame."""
+    """Add every site as a frame."""
     m = compiled.m
     for s in range(m.nsite):
         home = homes[m.site_bodyid[s]]
         name = compiled.name("SITE", s)
-        own = unused(name, taken)
+        own = unique_name(name, taken)
         if own != name:
             compiled.report.note(f'site "{name}" is called "{own}": the name is taken')
         builder.add_frame(own, home.body, home.at @ pose(m.site_pos[s], m.site_quat[s]))
@@ -92,30 +92,34 @@ def _shape(compiled: Compiled, g: int, placement: Transform, *, paired: bool) ->
         return _mesh(compiled, g, options)
     if kind == HFIELD:
         return _height_field(m, int(m.geom_dataid[g]), options)
-    compiled.report.note(f'ignored: geom "{given or g}" is a signed distance field, which is no shape here')
+    compiled.report.note(f'ignored: geom "{given or g}" is a signed distance field, which is not supported')
     return None
 
 
 def contact_is_off(compiled: Compiled) -> bool:
-    """Whether the options of the file switch contact off."""
-    return compiled.disabled("CONTACT") or compiled.disabled("CONSTRAINT")
+    """Return whether the options of the file switch contact off."""
+    return compiled.is_disabled("CONTACT") or compiled.is_disabled("CONSTRAINT")
 
 
-def yields(m: Any, g: int) -> bool:
-    """Whether a geom has no friction of its own: usual numbers that those of any other geom override."""
+def has_default_friction(m: Any, g: int) -> bool:
+    """Return whether a geom has the default friction, which that of any other geom overrides."""
     usual = [float(x) for x in m.geom_friction[g]] == list(USUAL_FRICTION)
-    return usual and int(m.geom_priority[g]) == YIELDING
+    return usual and int(m.geom_priority[g]) == DEFAULT_FRICTION_PRIORITY
 
 
 def _friction(m: Any, g: int) -> tuple[float, ...] | None:
-    """Geoms with condim 1 have zero of their own: what they touch decides."""
-    if yields(m, g):
+    """Return the friction of a geom: None for the default; zero with condim 1, so that the other geom
+    decides.
+    """
+    if has_default_friction(m, g):
         return None
     return tuple(max(0.0, float(x)) if m.geom_condim[g] > 1 else 0.0 for x in m.geom_friction[g])
 
 
 def _height_field(m: Any, field: int, options: dict[str, Any]) -> Shape:
-    """Rows along y, columns along x; MuJoCo's data are shares of the greatest height."""
+    """Return a height field, rows along y, columns along x; MuJoCo's data are fractions of the greatest
+    height.
+    """
     x, y, top, _ = (float(size) for size in m.hfield_size[field])
     rows, columns = int(m.hfield_nrow[field]), int(m.hfield_ncol[field])
     first = int(m.hfield_adr[field])
@@ -124,7 +128,8 @@ def _height_field(m: Any, field: int, options: dict[str, Any]) -> Shape:
 
 
 def _mesh(compiled: Compiled, g: int, options: dict[str, Any]) -> Shape | None:
-    """A reference to the mesh's file, in the frame of the file; a mesh in no file is its convex hull.
+    """Return a reference to the mesh's file, in the frame of the file; a mesh without a file becomes its
+    hull.
 
     MuJoCo moves meshes to their principal axes: its geom stands at X M with the pose X that the model gives
     and the mesh's own pose M, so that the file's frame stands at X M M^-1.
@@ -142,7 +147,7 @@ def _mesh(compiled: Compiled, g: int, options: dict[str, Any]) -> Shape | None:
 
 
 def _hull(compiled: Compiled, g: int, vertices: Any, options: dict[str, Any]) -> Shape | None:
-    """What MuJoCo collides: the hull of the mesh, in MuJoCo's own frame of it."""
+    """Return the hull of the mesh, which is what MuJoCo collides, in MuJoCo's own frame of it."""
     try:
         return ConvexMesh(vertices.tolist(), **options)
     except ModelError as error:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, final
 
-from dalembert.formats.mjcf_compiled import BALL, FREE, HINGE, SLIDE, Compiled, Place, shift, unused
+from dalembert.formats.mjcf_compiled import BALL, FREE, HINGE, SLIDE, Compiled, Place, shift, unique_name
 from dalembert.model import Limits
 from dalembert.model.joints import Free, Joint, Prismatic, Revolute, Spherical, Translation
 from dalembert.spatial import Mat3, Transform, Vec3
@@ -25,8 +25,8 @@ from dalembert.spatial.rotations import quaternion_normalized, rotation_about
 
 __all__ = ["Link", "links_of"]
 
-UNBOUNDED: Final = 1e10
-"""A range that reaches this far is no limit: MJCF has no way to write a range with one end only."""
+MIN_INFINITE_RANGE_END: Final = 1e10
+"""A range that reaches this far [rad, m] is not a limit: MJCF cannot write a range with one end only."""
 
 
 @final
@@ -45,11 +45,13 @@ class Link:
 
 
 def links_of(compiled: Compiled, b: int, root: str | None, floating: int) -> list[Link]:
-    """The joints of a body of MuJoCo as ours; with `root` its free joint may go or come."""
+    """Return the joints of a body of MuJoCo as ours; `root` may remove or add its free joint."""
     m = compiled.m
     identity = Transform.identity()
     if b == floating:
-        return [Link(Free(), unused(f"{compiled.bodies[b]}:root", set(compiled.joints)), identity, identity)]
+        return [
+            Link(Free(), unique_name(f"{compiled.bodies[b]}:root", set(compiled.joints)), identity, identity)
+        ]
     found: list[Link] = []
     for j in range(m.body_jntadr[b], m.body_jntadr[b] + m.body_jntnum[b]):
         _check_joint(compiled, j)
@@ -62,14 +64,14 @@ def links_of(compiled: Compiled, b: int, root: str | None, floating: int) -> lis
 
 
 def _check_joint(compiled: Compiled, j: int) -> None:
-    """Refuse the forces of joints that are no linear springs and dampers."""
+    """Refuse joint forces other than those of linear springs and dampers."""
     m, name = compiled.m, compiled.joints[j]
     first = m.jnt_dofadr[j]
-    if any(m.jnt_stiffnesspoly[j]) and not compiled.disabled("SPRING"):
+    if any(m.jnt_stiffnesspoly[j]) and not compiled.is_disabled("SPRING"):
         raise compiled.error(
             "joint", name, f'joint "{name}" has a nonlinear spring; only linear ones are kept'
         )
-    if any(m.dof_dampingpoly[first]) and not compiled.disabled("DAMPER"):
+    if any(m.dof_dampingpoly[first]) and not compiled.is_disabled("DAMPER"):
         raise compiled.error("joint", name, f'joint "{name}" has nonlinear damping; only linear one is kept')
     if m.jnt_springyield[j] > 0.0:
         raise compiled.error(
@@ -91,7 +93,7 @@ def _free(compiled: Compiled, j: int) -> list[Link]:
     return [
         Link(
             Translation(),
-            unused(f"{name}:translation", set(compiled.joints)),
+            unique_name(f"{name}:translation", set(compiled.joints)),
             identity,
             identity,
             Place(qpos, qvel),
@@ -174,7 +176,8 @@ def _limits(compiled: Compiled, j: int) -> Limits:
     lower, upper, effort = -math.inf, math.inf, math.inf
     if m.jnt_limited[j]:
         lower, upper = (
-            float(x) if abs(x) < UNBOUNDED else math.copysign(math.inf, x) for x in m.jnt_range[j]
+            float(x) if abs(x) < MIN_INFINITE_RANGE_END else math.copysign(math.inf, x)
+            for x in m.jnt_range[j]
         )
     if m.jnt_actfrclimited[j]:
         low, high = (abs(float(x)) for x in m.jnt_actfrcrange[j])

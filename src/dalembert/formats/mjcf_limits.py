@@ -1,4 +1,4 @@
-"""Refuses numbers in MJCF files that would make MuJoCo's compiler allocate without bound."""
+"""Refuse numbers in MJCF files that would make MuJoCo's compiler allocate without bound."""
 
 from __future__ import annotations
 

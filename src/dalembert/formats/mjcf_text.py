@@ -47,7 +47,9 @@ def mjcf_text_of(root: Element) -> Text:
         if written:
             lines.append(f"</{element.tag}>")
             continue
-        attributes = "".join(f' {name}="{_escaped(value)}"' for name, value in element.attributes.items())
+        attributes = "".join(
+            f' {name}="{_escape_attribute(value)}"' for name, value in element.attributes.items()
+        )
         if element.children:
             lines.append(f"<{element.tag}{attributes}>")
             waiting.append((element, True))
@@ -57,5 +59,5 @@ def mjcf_text_of(root: Element) -> Text:
     return Text("\n".join(lines), elements)
 
 
-def _escaped(value: str) -> str:
+def _escape_attribute(value: str) -> str:
     return _ESCAPED.sub(lambda match: _ESCAPES.get(match[0], f"&#{ord(match[0])};"), value)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import final
 
 from dalembert.errors import FileError
-from dalembert.formats.mjcf_compiled import FREE, Compiled, Home, pose, unused
+from dalembert.formats.mjcf_compiled import FREE, Compiled, Home, pose, unique_name
 from dalembert.formats.mjcf_joints import Link, links_of
 from dalembert.model import ModelBuilder
 from dalembert.model.joints import Fixed, Free, Translation
@@ -29,7 +29,7 @@ __all__ = ["Plan", "add_bodies", "plan_bodies"]
 @final
 @dataclass(frozen=True)
 class Plan:
-    """Where every body of MuJoCo goes (`homes`, the world first), and the bodies and frames to be made."""
+    """The home of every body of MuJoCo (`homes`, the world first), and the bodies and frames to be made."""
 
     homes: list[Home]
     chains: list[tuple[str, str, Transform, list[Link]]]  # name, parent, start, joints
@@ -69,11 +69,11 @@ def add_bodies(builder: ModelBuilder, compiled: Compiled, plan: Plan) -> None:
     for name, parent, start, links in plan.chains:
         _add_chain(builder, compiled, used, name, parent, start, links, plan.inertias[name])
     if not plan.chains:  # a model has a body, if only one that stands still
-        builder.add_body(unused("static_geometry", used), "world", Fixed())
+        builder.add_body(unique_name("static_geometry", used), "world", Fixed())
     for shape in compiled.shapes.get("world", ()):
         builder.add_shape("world", shape)
     for name, home in plan.frames:
-        builder.add_frame(name if name in compiled.bodies else unused(name, used), *home)
+        builder.add_frame(name if name in compiled.bodies else unique_name(name, used), *home)
 
 
 def _add_chain(
@@ -86,10 +86,10 @@ def _add_chain(
     links: list[Link],
     inertia: RigidInertia,
 ) -> None:
-    """The joints of one body by (1), each with a body of its own."""
+    """Add the joints of one body by (1), each with a body of its own."""
     for k, link in enumerate(links):
         last = k == len(links) - 1
-        own = name if last else unused(f"{name}/{link.name}", used)
+        own = name if last else unique_name(f"{name}/{link.name}", used)
         if link.place is not None:
             compiled.places[link.name] = link.place
         builder.add_body(
@@ -101,9 +101,11 @@ def _add_chain(
             inertia=inertia if last else None,
             limits=link.limits,
             armature=_per_dof(compiled, link, "armature"),
-            damping=0.0 if compiled.disabled("DAMPER") else _per_dof(compiled, link, "damping"),
-            friction=0.0 if compiled.disabled("FRICTIONLOSS") else _per_dof(compiled, link, "frictionloss"),
-            stiffness=0.0 if compiled.disabled("SPRING") else link.stiffness,
+            damping=0.0 if compiled.is_disabled("DAMPER") else _per_dof(compiled, link, "damping"),
+            friction=0.0
+            if compiled.is_disabled("FRICTIONLOSS")
+            else _per_dof(compiled, link, "frictionloss"),
+            stiffness=0.0 if compiled.is_disabled("SPRING") else link.stiffness,
             rest=link.rest,
             shapes=compiled.shapes.get(own, ()),
         )
@@ -118,7 +120,7 @@ def _per_dof(compiled: Compiled, link: Link, kind: str) -> tuple[float, ...]:
 
 
 def _inertia(compiled: Compiled, b: int, at: Transform) -> RigidInertia:
-    """The inertia of a body of MuJoCo in the frame in which it stands by `at`."""
+    """Return the inertia of a body of MuJoCo in the frame in which it stands by `at`."""
     m = compiled.m
     own = pose(m.body_ipos[b], m.body_iquat[b])
     R = at.R @ own.R
@@ -128,7 +130,7 @@ def _inertia(compiled: Compiled, b: int, at: Transform) -> RigidInertia:
 
 
 def _floating_root(compiled: Compiled) -> int:
-    """The one body on the world that carries the others and has no joint yet; -1 if one floats already."""
+    """Return the one body on the world that carries the others and has no joint; -1 if one floats already."""
     m = compiled.m
     roots = [b for b in range(1, m.nbody) if m.body_parentid[b] == 0]
     if any(m.body_jntnum[b] and int(m.jnt_type[m.body_jntadr[b]]) == FREE for b in roots):

@@ -24,7 +24,7 @@ from dalembert.formats.mjcf_writer_constraints import (
 )
 from dalembert.formats.mjcf_writer_geometry import Assets, write_geom
 from dalembert.formats.mjcf_writer_joints import Item, Stacked, stack, steps_of
-from dalembert.formats.mjcf_writer_lines import Lines, number, numbers, placed
+from dalembert.formats.mjcf_writer_lines import Lines, number, numbers, placement_attributes
 from dalembert.model import Model
 from dalembert.model.body import Body
 from dalembert.spatial import Mat3, RigidInertia, physical_problems
@@ -32,15 +32,15 @@ from dalembert.spatial.rotations import quaternion_of_rotation
 
 __all__ = ["mjcf_text"]
 
-SMALLEST: Final = 2e-15
-"""Moments below MuJoCo's smallest (1e-15) are written as this [kg m^2]."""
+MIN_MOMENT_OF_INERTIA: Final = 2e-15
+"""Smaller moments are written as this [kg m^2]: twice the least that MuJoCo accepts (mjMINVAL, 1e-15)."""
 
-WIDEST: Final = 1e15
-"""Stands for an infinite end of a range whose other end is finite."""
+INFINITE_RANGE_END: Final = 1e15
+"""Replaces an infinite end of a range [rad, m] whose other end is finite; our loader reads it as none."""
 
 
 def mjcf_text(model: Model, *, folder: Path | None = None) -> tuple[str, list[str]]:
-    """The model as MJCF, and what the text does not hold, a sentence for each.
+    """Return the model as MJCF, and a sentence for each thing that the text does not hold.
 
     `folder` is where the text will be stored: meshes are named if they lie below it.
     """
@@ -52,7 +52,7 @@ def mjcf_text(model: Model, *, folder: Path | None = None) -> tuple[str, list[st
 
 
 def principal(inertia: RigidInertia) -> tuple[list[float], list[float]]:
-    """The principal moments about the centre of mass [kg m^2] and the quaternion of their axes."""
+    """Return the principal moments about the centre of mass [kg m^2] and the quaternion of their axes."""
     I = np.array(inertia.inertia_at_com.to_list(), dtype=float)
     if not np.any(I - np.diag(np.diag(I))):
         return [float(x) for x in np.diag(I)], [1.0, 0.0, 0.0, 0.0]
@@ -67,7 +67,7 @@ def principal(inertia: RigidInertia) -> tuple[list[float], list[float]]:
 
 @final
 class _Writer:
-    """Collects the lines of one file."""
+    """The lines of one file, while they are collected."""
 
     def __init__(self, model: Model, folder: Path | None) -> None:
         self.model = model
@@ -103,7 +103,7 @@ class _Writer:
         return head.text() + self.lines.text(), self.losses
 
     def _worldbody(self) -> None:
-        """Depth first and without recursion: the stack holds bodies to open and tags to close."""
+        """Write the bodies depth first without recursion: a stack holds bodies to open and tags to close."""
         self.lines.open("worldbody")
         for shape in self.model.world_shapes:
             write_geom(shape, self.lines, self.assets, moving=False, place="world")
@@ -144,7 +144,7 @@ class _Writer:
             )
         if self.lines.depth >= MAX_DEPTH - 2:
             raise FileError(f'body "{body.name}" is nested deeper than {MAX_DEPTH} elements; save as .json')
-        self.lines.open("body", name=body.name, **placed(pose))
+        self.lines.open("body", name=body.name, **placement_attributes(pose))
         self.written.add(body.name)
         for joint in joints:
             self._joint(joint)
@@ -221,7 +221,7 @@ class _Writer:
         if low == high:
             self.losses.append(f"{what}: a range of no width, {low:g}, is left out")
         elif math.isfinite(low) or math.isfinite(high):
-            attributes["range"] = numbers([max(low, -WIDEST), min(high, WIDEST)])
+            attributes["range"] = numbers([max(low, -INFINITE_RANGE_END), min(high, INFINITE_RANGE_END)])
         effort = limits["effort"][step.v[0]]
         if math.isfinite(effort) and effort > 0.0:
             attributes["actuatorfrcrange"] = numbers([-effort, effort])
@@ -235,9 +235,11 @@ class _Writer:
         if problems := physical_problems(inertia):
             raise FileError(f'body "{body.name}": {"; ".join(problems)}; MuJoCo refuses such a body')
         moments, quaternion = principal(inertia)
-        if min(moments) < SMALLEST and moving:
-            moments = [max(moment, SMALLEST) for moment in moments]
-            self.losses.append(f'body "{body.name}": moments of inertia are raised to {SMALLEST:g} kg m^2')
+        if min(moments) < MIN_MOMENT_OF_INERTIA and moving:
+            moments = [max(moment, MIN_MOMENT_OF_INERTIA) for moment in moments]
+            self.losses.append(
+                f'body "{body.name}": moments of inertia are raised to {MIN_MOMENT_OF_INERTIA:g} kg m^2'
+            )
         greatest = moments.index(max(moments))
         # A lamina's moments may break the triangle inequality by rounding, which MuJoCo does not allow.
         moments[greatest] = min(moments[greatest], sum(moments) - moments[greatest])
@@ -251,4 +253,4 @@ class _Writer:
 
     def _sites(self, body: int) -> None:
         for name, placement in self.sites.get(body, []):
-            self.lines.leaf("site", name=name, **placed(placement))
+            self.lines.leaf("site", name=name, **placement_attributes(placement))

@@ -25,14 +25,14 @@ Equality = tuple[str, dict[str, str]]
 
 
 def closure_sites(loop: Loop) -> Iterator[tuple[int, tuple[str, Transform]]]:
-    """The bodies with the sites that MJCF holds together to close a loop."""
+    """Yield the bodies with the sites that MJCF holds together to close a loop."""
     for k, at in enumerate(_closure_points(loop), start=1):
         yield loop.predecessor, (f"{loop.name}:{k}a", loop.placement_predecessor.as_transform() @ at)
         yield loop.successor, (f"{loop.name}:{k}b", loop.placement_successor.as_transform() @ at)
 
 
 def _closure_points(loop: Loop) -> list[Transform]:
-    """The places on a loop joint that MJCF holds together; a hinge is two points of its axis."""
+    """Return the places on a loop joint that MJCF holds together; a hinge is two points of its axis."""
     if isinstance(loop.joint, (Spherical, Fixed)):
         return [Transform.identity()]
     if isinstance(loop.joint, Revolute):
@@ -44,7 +44,7 @@ def _closure_points(loop: Loop) -> list[Transform]:
 
 
 def write_constraints(model: Model, lines: Lines, losses: list[str]) -> None:
-    """Loops as `connect` and `weld`, couplings of two joints as `joint`, of more as fixed tendons."""
+    """Write loops as `connect` and `weld`, couplings of two joints as `joint`, of more as fixed tendons."""
     refuse_functions(model, "MJCF")
     equalities = [item for loop in model.loops for item in _loop(loop, losses)]
     tendons = [coupling for coupling in model.couplings if len(coupling.coefficients) > 2]
@@ -86,7 +86,7 @@ def _loop(loop: Loop, losses: list[str]) -> Iterator[Equality]:
 
 
 def write_contact(model: Model, lines: Lines, bodies: set[str], geoms: set[str], losses: list[str]) -> None:
-    """Exclusions and explicit pairs, as far as their bodies and geoms were written.
+    """Write exclusions and explicit pairs whose bodies and geoms were written.
 
     A body that was stacked on another has no shape to touch anything with.
     """
@@ -113,7 +113,7 @@ def write_contact(model: Model, lines: Lines, bodies: set[str], geoms: set[str],
 
 
 def write_actuators(model: Model, lines: Lines, losses: list[str]) -> None:
-    """Motors on the actuated joints; a file without any leaves every joint actuated."""
+    """Write motors on the actuated joints; a file without motors leaves every joint actuated."""
     actuated = set(model.actuated)
     moving = [body for body in model.bodies if body.nv]
     if actuated >= {body.joint_name for body in moving}:

@@ -10,8 +10,8 @@ import numpy as np
 
 from dalembert.errors import FileError
 from dalembert.formats.document import MAX_ATTRIBUTE_BYTES
-from dalembert.formats.mjcf_geometry import YIELDING
-from dalembert.formats.mjcf_writer_lines import Lines, placed
+from dalembert.formats.mjcf_geometry import DEFAULT_FRICTION_PRIORITY
+from dalembert.formats.mjcf_writer_lines import Lines, placement_attributes
 from dalembert.model.shapes import (
     Box,
     Capsule,
@@ -49,7 +49,7 @@ class Assets:
         self.losses = losses
 
     def write(self, lines: Lines) -> None:
-        """The element `asset`, if there is anything in it."""
+        """Write the element `asset`, if it has content."""
         if self.elements:
             lines.open("asset")
             for tag, attributes in self.elements.values():
@@ -57,7 +57,7 @@ class Assets:
             lines.close("asset")
 
     def mesh_file(self, shape: Mesh) -> str | None:
-        """The name of the asset of a mesh shape; None if the file cannot name it."""
+        """Return the name of the asset of a mesh shape; None if the file cannot name it."""
         if "://" in shape.path or not shape.path.lower().endswith(MESH_ENDINGS) or self.folder is None:
             return None
         folder = self.folder.resolve()
@@ -68,15 +68,15 @@ class Assets:
         attributes = {"file": path.relative_to(folder).as_posix(), "inertia": "shell"}
         if shape.scale != (1.0, 1.0, 1.0):
             attributes["scale"] = _numbers(shape.scale)
-        return self._added((shape.path, shape.scale), "mesh", attributes)
+        return self._add_asset((shape.path, shape.scale), "mesh", attributes)
 
     def hull(self, shape: ConvexMesh) -> str:
-        """The name of the asset of a convex mesh."""
+        """Return the name of the asset of a convex mesh."""
         corners = _numbers(x for vertex in shape.vertices for x in vertex)
-        return self._added(shape.vertices, "mesh", {"vertex": corners})
+        return self._add_asset(shape.vertices, "mesh", {"vertex": corners})
 
     def height_field(self, shape: HeightField) -> str:
-        """The name of the asset of a height field: heights above the lowest, the last row first."""
+        """Return the name of the asset of a height field: heights above the lowest, the last row first."""
         heights = np.array(shape.heights)
         rise = float(np.ptp(heights))
         size = (shape.size[0] / 2.0, shape.size[1] / 2.0, rise or 1.0, FIELD_BASE)
@@ -86,9 +86,9 @@ class Assets:
             "elevation": " ".join(str(x) for x in (heights - heights.min())[::-1].ravel().astype(np.float32)),
             "size": _numbers(size),
         }
-        return self._added((shape.heights, shape.size), "hfield", attributes)
+        return self._add_asset((shape.heights, shape.size), "hfield", attributes)
 
-    def _added(self, key: object, tag: str, attributes: dict[str, str]) -> str:
+    def _add_asset(self, key: object, tag: str, attributes: dict[str, str]) -> str:
         if max(map(len, attributes.values())) > MAX_ATTRIBUTE_BYTES:
             raise FileError(
                 f"a {'height field' if tag == 'hfield' else 'convex mesh'} has more numbers than MJCF files "
@@ -106,11 +106,11 @@ def write_geom(shape: Shape, lines: Lines, assets: Assets, *, moving: bool, plac
     X = shape.placement.as_transform()
     if isinstance(shape, HeightField):
         X = X @ Transform(Mat3.identity(), Vec3(0.0, 0.0, float(np.min(shape.heights))))
-    lines.leaf("geom", **attributes, **placed(X))
+    lines.leaf("geom", **attributes, **placement_attributes(X))
 
 
 def _geom(shape: Shape, assets: Assets, *, moving: bool, place: str) -> dict[str, str] | None:
-    """The attributes of a shape but its placement; None, with a loss, for what MJCF cannot hold."""
+    """Return the attributes of a shape but its placement; None, with a loss, for what MJCF cannot hold."""
     what = f'shape "{shape.name}" of body "{place}"' if shape.name else f'a {shape.kind} of body "{place}"'
     attributes = {"type": shape.kind}
     if isinstance(shape, Plane) and moving:
@@ -120,8 +120,8 @@ def _geom(shape: Shape, assets: Assets, *, moving: bool, place: str) -> dict[str
         asset = assets.mesh_file(shape)
         if asset is None:
             assets.losses.append(
-                f'{what}: the mesh "{shape.path}" is no STL or OBJ file below the folder of the MJCF file; '
-                "it is left out"
+                f'{what}: the mesh "{shape.path}" is not an STL or OBJ file below the folder of the MJCF '
+                "file; it is left out"
             )
             return None
         attributes["mesh"] = asset
@@ -138,7 +138,7 @@ def _geom(shape: Shape, assets: Assets, *, moving: bool, place: str) -> dict[str
         assets.losses.append(f"{what}: the name is taken; the geom has none")
     attributes["rgba"] = _numbers(shape.rgba)
     if shape.friction is None:
-        attributes["priority"] = str(YIELDING)
+        attributes["priority"] = str(DEFAULT_FRICTION_PRIORITY)
     else:
         attributes["friction"] = _numbers(shape.friction)
         if not any(shape.friction):
@@ -155,7 +155,7 @@ def _geom(shape: Shape, assets: Assets, *, moving: bool, place: str) -> dict[str
 
 
 def _size(shape: Shape) -> tuple[float, ...]:
-    """MJCF's numbers: half lengths and radii."""
+    """Return the size in MJCF's numbers: half lengths and radii."""
     if isinstance(shape, Sphere):
         return (shape.radius,)
     if isinstance(shape, (Capsule, Cylinder)):

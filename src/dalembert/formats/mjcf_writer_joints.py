@@ -63,7 +63,7 @@ Item = Transform | Step
 
 
 def steps_of(body: Body, losses: list[str]) -> list[Item]:
-    """A body's placement and joint as constants and steps; a joint that MJCF cannot hold is an error."""
+    """Return a body's placement and joint as constants and steps; refuse a joint that MJCF cannot hold."""
     items: list[Item] = [body.placement.as_transform()]
     if isinstance(body.joint, Free) and not (body.parent < 0 and _is_identity(items[0])):
         losses.append(
@@ -82,7 +82,7 @@ def steps_of(body: Body, losses: list[str]) -> list[Item]:
                 "axes there, in the order x, y, angle"
             )
             _check_moving_axes(body, (1, 2))
-        items += _expanded(body.joint, body)
+        items += _expand_joint(body.joint, body)
     count = sum(isinstance(item, Step) for item in items)
     named: list[Item] = []
     for item in items:
@@ -95,7 +95,7 @@ def steps_of(body: Body, losses: list[str]) -> list[Item]:
 
 
 def stack(items: Sequence[Item]) -> tuple[Transform, list[Stacked]]:
-    """Eq. (1): the pose B of the MJCF body and its joints."""
+    """Return the pose B of the MJCF body and its joints by Eq. (1)."""
     T = Transform.identity()
     found: list[Stacked] = []
     for item in reversed(items):
@@ -118,7 +118,7 @@ def _is_identity(X: Any) -> bool:
 
 
 def _check_moving_axes(body: Body, linear: tuple[int, ...]) -> None:
-    """Numbers along axes that turn with the body are the same along the parent's only if they are equal."""
+    """Refuse different values along axes that turn with the body: MJCF has them along the parent's axes."""
     for what, values in (("damping", body.damping), ("friction", body.friction)):
         if len({values[k] for k in linear}) > 1:
             raise FileError(
@@ -132,22 +132,22 @@ def _check_moving_axes(body: Body, linear: tuple[int, ...]) -> None:
             )
 
 
-def _expanded(joint: Joint, body: Body, q: int = 0, v: int = 0) -> list[Item]:
+def _expand_joint(joint: Joint, body: Body, q: int = 0, v: int = 0) -> list[Item]:
     if isinstance(joint, Composite):
         items: list[Item] = []
         for placement, member in zip(joint.placements, joint.joints, strict=True):
             if isinstance(member, (Free, Planar)):
-                raise _unsupported(body, f"composite with a {member.kind} joint inside")
-            items += [placement, *_expanded(member, body, q, v)]
+                raise _unsupported_joint_error(body, f"composite with a {member.kind} joint inside")
+            items += [placement, *_expand_joint(member, body, q, v)]
             q, v = q + member.nq, v + member.nv
         return items
     for kind, expand in KINDS.items():
         if isinstance(joint, kind):
             return [replace(s, q=s.q + q, v=tuple(k + v for k in s.v)) for s in expand(joint)]
-    raise _unsupported(body, joint.kind)
+    raise _unsupported_joint_error(body, joint.kind)
 
 
-def _unsupported(body: Body, kind: str) -> FileError:
+def _unsupported_joint_error(body: Body, kind: str) -> FileError:
     return FileError(
         f'joint "{body.joint_name}" is of kind {kind}, which MJCF does not have; save the model as .json, or '
         "lock the joint"

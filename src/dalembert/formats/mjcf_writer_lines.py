@@ -9,11 +9,11 @@ from xml.sax.saxutils import quoteattr
 from dalembert.spatial import Mat3
 from dalembert.spatial.rotations import quaternion_of_rotation
 
-__all__ = ["Lines", "number", "numbers", "placed"]
+__all__ = ["Lines", "number", "numbers", "placement_attributes"]
 
 
 def number(value: Any) -> str:
-    """A number that reads back as itself."""
+    """Return a number as text that reads back as itself."""
     x = float(value)
     return str(int(x)) if x == int(x) and abs(x) < 1e15 else repr(x)
 
@@ -22,8 +22,8 @@ def numbers(values: Iterable[Any]) -> str:
     return " ".join(number(x) for x in values)
 
 
-def placed(X: Any) -> dict[str, str]:
-    """`pos` and `quat` of a placement."""
+def placement_attributes(X: Any) -> dict[str, str]:
+    """Return `pos` and `quat` of a placement."""
     X = X.as_transform()
     found = {}
     if any(X.p):
@@ -52,7 +52,7 @@ class Lines:
         self._lines.append("  " * self.depth + f"</{tag}>")
 
     def leaf(self, tag: str, **attributes: str) -> None:
-        """An element without content."""
+        """Write an element without content."""
         self._add(tag, attributes, "/>")
 
     def text(self) -> str:

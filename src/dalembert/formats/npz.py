@@ -32,7 +32,7 @@ MAX_RATIO: Final = 200
 a stream of zeros reaches 1032, which is the bound of the deflate format.
 """
 SMALL_BYTES: Final = 64 * 1024 * 1024
-"""Archives that unpack to less are read whatever their ratio."""
+"""Archives that unpack to less are read at any ratio."""
 MAX_DIRECTORY_BYTES: Final = 1024 * 1024
 """Size of the archive's list of members, some 80 bytes each."""
 MAX_DIMENSIONS: Final = 16
@@ -55,10 +55,10 @@ _KINDS: Final = {"f": "numbers", "i": "whole numbers", "b": "booleans", "U": "te
 
 @contextlib.contextmanager
 def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
-    """Open an `.npz` file to read arrays from; what is no archive of arrays is a `FileError`."""
+    """Open an `.npz` file to read arrays from; anything but an archive of arrays is a `FileError`."""
     file = Path(path)
     with open_regular_file(file) as stream, contextlib.ExitStack() as opened:
-        with _reported(file):
+        with _convert_read_errors(file):
             _check_directory(stream, file)
             content = opened.enter_context(zipfile.ZipFile(stream))
             archive = Archive(file, content, os.fstat(stream.fileno()).st_size)
@@ -87,7 +87,7 @@ class Archive:
             raise FileError(f'{self.path} holds no array "{missing[0][:60]}"; it may be truncated')
         if unknown := sorted(set(self.names) - expected):
             raise FileError(
-                f"{self.path} holds {unknown[0][:60]!r}, which its head does not name; it is no file of ours"
+                f"{self.path} holds {unknown[0][:60]!r}, which its head does not name; it was not saved by us"
             )
 
     def check_sizes(self) -> None:
@@ -119,7 +119,7 @@ class Archive:
             zipfile.ZIP_DEFLATED,
         ):
             raise FileError(f'{self.path}: "{name[:60]}" is encrypted or compressed in an unknown way')
-        with _reported(self.path), self._content.open(member) as stream:
+        with _convert_read_errors(self.path), self._content.open(member) as stream:
             shape, by_columns, dtype = _header(stream)
             self._check_type(name, dtype, kinds)
             count = math.prod(shape)
@@ -148,7 +148,7 @@ class Archive:
 
 
 @contextlib.contextmanager
-def _reported(path: Path) -> Iterator[None]:
+def _convert_read_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except FileError:
@@ -156,7 +156,7 @@ def _reported(path: Path) -> Iterator[None]:
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror or error}") from error
     except DAMAGED as error:
-        raise FileError(f"{path} cannot be read: it is no .npz file, or it is damaged") from error
+        raise FileError(f"{path} cannot be read: it is not an .npz file, or it is damaged") from error
 
 
 def _check_directory(stream: IO[bytes], path: Path) -> None:

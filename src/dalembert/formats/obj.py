@@ -1,4 +1,4 @@
-"""Wavefront OBJ: the vertices and faces of it.
+"""Wavefront OBJ: its vertices and faces.
 
 Normals, texture coordinates, materials, groups, lines, points and smoothing are passed over: they do not
 change the solid. Polygons are cut into triangles that share their first vertex.
@@ -28,7 +28,7 @@ _REFUSED: Final = frozenset((b"curv", b"curv2", b"surf", b"cstype", b"call", b"c
 
 
 def read_obj(content: bytes, *, name: str, max_faces: int) -> tuple[Vertices, Faces]:
-    """Vertices (n, 3) and faces (m, 3) of an OBJ file."""
+    """Read vertices (n, 3) and faces (m, 3) of an OBJ file."""
     numbers = array("d")
     corners = array("q")
     greatest, greatest_line = -1, 0  # a face may precede its vertices, so the range is known at the end
@@ -37,7 +37,7 @@ def read_obj(content: bytes, *, name: str, max_faces: int) -> tuple[Vertices, Fa
             try:
                 numbers.extend((float(words[1]), float(words[2]), float(words[3])))
             except (ValueError, IndexError):
-                _refuse(name, line_number, words, "is no vertex of three numbers")
+                _refuse(name, line_number, words, "is not a vertex of three numbers")
         elif words[0] == b"f":
             polygon = _polygon(words, len(numbers) // 3, name, line_number)
             for k in range(1, len(polygon) - 1):
@@ -61,7 +61,7 @@ def read_obj(content: bytes, *, name: str, max_faces: int) -> tuple[Vertices, Fa
 
 
 def _statements(content: bytes) -> Iterator[tuple[int, list[bytes]]]:
-    """Words of each statement with the number of its first line; a backslash continues a line."""
+    """Yield the words of each statement with the number of its first line; a backslash continues a line."""
     held: list[bytes] = []
     first = 0
     for line_number, line in enumerate(io.BytesIO(content), 1):
@@ -79,8 +79,8 @@ def _statements(content: bytes) -> Iterator[tuple[int, list[bytes]]]:
 
 
 def _polygon(words: list[bytes], count: int, name: str, line_number: int) -> list[int]:
-    """Places of the polygon's vertices, from 0; the file counts from 1, or with negative numbers back from
-    the last vertex so far.
+    """Return the indices of the polygon's vertices, from 0; the file counts from 1, or with negative numbers
+    back from the last vertex so far.
     """
     if len(words) < 4:
         _refuse(name, line_number, words, f"has {len(words) - 1} vertices; a face has at least three")
@@ -96,7 +96,7 @@ def _polygon(words: list[bytes], count: int, name: str, line_number: int) -> lis
                 name,
                 line_number,
                 words,
-                f'holds "{word.decode(errors="replace")[:40]}", which is no vertex index',
+                f'holds "{word.decode(errors="replace")[:40]}", which is not a vertex index',
             )
         if place < 0:
             raise FileError(

@@ -22,7 +22,7 @@ _EXCERPT: Final = 40
 
 
 def read_plain_text(path: Path) -> PlainText:
-    """The lines of a regular file of bounded size (`document.MAX_FILE_BYTES`): UTF-8, or UTF-16 with its
+    """Read the lines of a regular file of bounded size (`document.MAX_FILE_BYTES`): UTF-8, or UTF-16 with its
     mark.
     """
     content = read_regular_file(path, limit=MAX_FILE_BYTES)
@@ -52,15 +52,15 @@ class PlainText:
     lines: list[str]
 
     def error(self, line: int, message: str) -> FileError:
-        """The error to raise for something in a line."""
+        """Return the error to raise for something in a line."""
         return FileError(f"{self.name} line {line}: {message}")
 
     def number(self, word: str, line: int, what: str) -> float:
-        """A finite number."""
+        """Return a finite number."""
         return self.numbers([word], line, what)[0]
 
     def numbers(self, words: Sequence[str], line: int, what: str, count: int | None = None) -> list[float]:
-        """Finite numbers, as many as said."""
+        """Return finite numbers, as many as requested."""
         if count is not None and len(words) != count:
             raise self.error(line, f"{what} has {len(words)} numbers; {count} are expected")
         try:

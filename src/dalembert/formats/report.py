@@ -1,4 +1,4 @@
-"""What a loader has to say about a file that it accepted: what it ignored, doubted or repaired."""
+"""The report of a loader on a file that it accepted: what it ignored, doubted or repaired."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["CHANGES_DYNAMICS", "MAX_LINES_OF_A_KIND", "Report", "refuse_functions"]
 
 CHANGES_DYNAMICS: Final = "changes the dynamics: "
-"""How a writer begins a line about a loss without which the model moves otherwise."""
+"""Prefix of a line about a loss that changes how the model moves."""
 
 MAX_LINES_OF_A_KIND: Final = 200
 """Lines kept of one kind and subject; the rest are counted, so that a hostile file cannot fill memory."""
@@ -33,7 +33,7 @@ def refuse_functions(model: Model, format_name: str) -> None:
 
 
 class Report:
-    """Collects lines for `model.report`; things of one kind that are ignored again and again share a line."""
+    """The lines for `model.report`; ignored things of one kind share a line."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -41,26 +41,26 @@ class Report:
         self._left_out = 0
 
     def warn(self, message: str) -> None:
-        """Something was used as the file says, though it is doubtful."""
+        """Add a warning: a doubtful value was used as the file gives it."""
         self._add(f"warning: {message}")
 
     def repair(self, message: str) -> None:
-        """Something was changed so that it makes sense."""
+        """Add a repair: a value was changed so that it makes sense."""
         self._add(f"repaired: {message}")
 
     def note(self, message: str) -> None:
-        """Something worth knowing about how the file was understood."""
+        """Add a remark on how the file was understood."""
         self._add(message)
 
     def ignore(self, what: str, line: int) -> None:
-        """Something in the file has no effect, such as `<material>`, at that line."""
+        """Count something in the file without effect, such as `<material>`, at that line."""
         if what in self._ignored or len(self._ignored) < MAX_LINES_OF_A_KIND:
             self._ignored.setdefault(what, []).append(line)
         else:
             self._left_out += 1
 
     def lines(self) -> tuple[str, ...]:
-        """Warnings and repairs in the order in which they came, then what was ignored."""
+        """Return warnings and repairs in the order in which they came, then what was ignored."""
         ignored = [
             f"ignored: {what}, {len(lines)} times, {_places(lines)}"
             if len(lines) > 1

@@ -49,7 +49,8 @@ class Resources:
         self._trusted = trusted
 
     def resolve(self, uri: str, *, what: str) -> Path:
-        """The regular file that `uri` names; `what` names its user in messages, such as `mesh of "hand"`.
+        """Return the regular file that `uri` names; `what` names its user in messages, such as `mesh of
+        "hand"`.
 
         Relative names start at the folder, then at the roots. `package://name/rest` is looked for in folders
         called `name`: the folder and the roots themselves, what they hold, and the folder's parents (where
@@ -61,7 +62,7 @@ class Resources:
             raise FileError(f"{what}: the name of the file is empty")
         if len(uri) > MAX_NAME_LENGTH or _CONTROL.search(unquote(uri)):
             raise FileError(
-                f"{what}: {uri[:60]!r} is no name of a file (it holds a NUL or another control "
+                f"{what}: {uri[:60]!r} is not a file name (it holds a NUL or another control "
                 f"character, such as a line break, or has over {MAX_NAME_LENGTH} characters)"
             )
         place = f'{what}: "{uri}"'
@@ -86,17 +87,17 @@ class Resources:
             return found
         if outside is not None:
             raise FileError(f"{place} leads to {outside}, {self._limits()}")
-        raise MissingResourceError(f"{place} does not exist; looked below {self._listed()}")
+        raise MissingResourceError(f"{place} does not exist; looked below {self._allowed_folders()}")
 
     def admits(self, path: Path) -> bool:
-        """Return whether an absolute path leads to a place that may be read, whatever is there."""
+        """Return whether an absolute path lies in a place that may be read; the file need not exist."""
         try:
             return self._inside(path.resolve())
         except (OSError, RuntimeError, ValueError):
             return False
 
     def _candidates(self, uri: str, place: str) -> Iterator[Path]:
-        """Where the file may be, in order; refuses names of forbidden kinds before looking anywhere."""
+        """Return the paths where the file may be, in order; names of forbidden kinds are refused first."""
         scheme = match[1].lower() if (match := _SCHEME.match(uri)) else ""
         if scheme in _NEVER:
             raise FileError(
@@ -132,7 +133,7 @@ class Resources:
         return (package / path for package in self._packages(name))
 
     def _packages(self, name: str) -> Iterator[Path]:
-        """Folders that may be the package of that name."""
+        """Yield folders that may be the package of that name."""
         for root in (*self._allowed, *self._package_roots):
             if root.name == name:
                 yield root
@@ -150,11 +151,11 @@ class Resources:
 
     def _limits(self) -> str:
         return (
-            f"but files are read below {self._listed()} only; name another root (roots=[…]), or trust the "
-            "file (trusted=True)"
+            f"but files are read below {self._allowed_folders()} only; name another root (roots=[…]), or "
+            "trust the file (trusted=True)"
         )
 
-    def _listed(self) -> str:
+    def _allowed_folders(self) -> str:
         return ", ".join(str(root) for root in dict.fromkeys(self._allowed))
 
 
@@ -167,7 +168,7 @@ def _package_roots() -> tuple[Path, ...]:
 
 
 def read_regular_file(path: str | os.PathLike[str], *, limit: int) -> bytes:
-    """The bytes of a regular file of at most `limit` bytes; devices, pipes and folders are not opened."""
+    """Read the bytes of a regular file of at most `limit` bytes; never open devices, pipes or folders."""
     with open_regular_file(path) as stream:
         promised = os.fstat(stream.fileno()).st_size
         try:

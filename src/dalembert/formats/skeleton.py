@@ -1,4 +1,4 @@
-"""What motion-capture files hold, whatever their format: a tree of bones with channels, and their values.
+"""The content of motion-capture files of any format: a tree of bones with channels, and their values.
 
 Every bone has a frame at its joint. The placement of the frame of bone i in that of its parent is
 
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from dalembert.errors import UnknownNameError
 from dalembert.formats.report import Report
 
-__all__ = ["CHANNELS", "MAX_BONES", "Bone", "Recording", "Tip", "axis_rotation", "free_name", "turned"]
+__all__ = ["CHANNELS", "MAX_BONES", "Bone", "Recording", "Tip", "axis_rotation", "free_name", "with_z_up"]
 
 Array = npt.NDArray[np.float64]
 
@@ -34,7 +34,7 @@ _NEXT: Final = {"x": "y", "y": "z", "z": "x"}
 
 
 def axis_rotation(axis: str, angle: float) -> Array:
-    """R (child to parent) of a turn by angle [rad] about the axis "x", "y" or "z"."""
+    """Return the rotation R (child to parent) by angle [rad] about the axis "x", "y" or "z"."""
     c, s = np.cos(angle), np.sin(angle)
     i = "xyz".index(axis)
     j, k = (i + 1) % 3, (i + 2) % 3
@@ -91,8 +91,8 @@ class Recording:
     report: Report
 
 
-def turned(recording: Recording, up: Literal["y", "z"]) -> Recording:
-    """The recording in axes with z up.
+def with_z_up(recording: Recording, up: Literal["y", "z"]) -> Recording:
+    """Return the recording in axes with z up.
 
     From y up, axes are renamed in a cycle: x becomes y, y becomes z, z becomes x. That is a rotation, so
     that no angle changes its value or sign; a figure that faces z with x at its left, as is usual in these
@@ -102,10 +102,10 @@ def turned(recording: Recording, up: Literal["y", "z"]) -> Recording:
         raise UnknownNameError.of("up axis", up, ("y", "z"))
     if up == "z":
         return recording
-    return replace(recording, bones=tuple(_renamed(bone) for bone in recording.bones))
+    return replace(recording, bones=tuple(_cycle_axes(bone) for bone in recording.bones))
 
 
-def _renamed(bone: Bone) -> Bone:
+def _cycle_axes(bone: Bone) -> Bone:
     return replace(
         bone,
         offset=np.roll(bone.offset, 1),
@@ -116,7 +116,7 @@ def _renamed(bone: Bone) -> Bone:
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
-    """The name, or with the first number after it that makes it new."""
+    """Return the name, with the first number after it that makes it new if it is taken."""
     if name not in taken:
         return name
     number = 2

@@ -21,15 +21,17 @@ __all__ = ["read_stl"]
 Vertices = npt.NDArray[np.float64]
 Faces = npt.NDArray[np.int64]
 
-HEADER: Final = 84
-FACE: Final = 50
+HEADER_BYTES: Final = 84
+"""Bytes before the faces of a binary file: 80 of header text, 4 of the number of faces."""
+FACE_BYTES: Final = 50
+"""Bytes of a face in a binary file: twelve float32 and two bytes without meaning."""
 
 _RECORD: Final = np.dtype([("normal", "<f4", 3), ("vertices", "<f4", (3, 3)), ("attribute", "<u2")])
 _SILENT: Final = frozenset((b"solid", b"endsolid", b"facet", b"outer", b"endloop", b"endfacet"))
 
 
 def read_stl(content: bytes, *, name: str, max_faces: int) -> tuple[Vertices, Faces]:
-    """Vertices (3m, 3) and faces (m, 3) of an STL file; each face has vertices of its own."""
+    """Read vertices (3m, 3) and faces (m, 3) of an STL file; each face has vertices of its own."""
     if _is_text(content):
         points = _text(content, name=name, max_faces=max_faces)
     else:
@@ -43,21 +45,21 @@ def _is_text(content: bytes) -> bool:
 
 
 def _binary(content: bytes, *, name: str, max_faces: int) -> Vertices:
-    if len(content) < HEADER:
+    if len(content) < HEADER_BYTES:
         raise FileError(
-            f'{name}: not an STL file: it neither starts with "solid" nor has the {HEADER} bytes of a binary '
-            "header"
+            f'{name}: not an STL file: it neither starts with "solid" nor has the {HEADER_BYTES} bytes of '
+            "a binary header"
         )
-    count = int.from_bytes(content[80:HEADER], "little")
+    count = int.from_bytes(content[80:HEADER_BYTES], "little")
     if count > max_faces:
         raise FileError(f"{name}: the header promises {count} faces; up to {max_faces} are read")
-    if len(content) != HEADER + FACE * count:
-        held = (len(content) - HEADER) / FACE
+    if len(content) != HEADER_BYTES + FACE_BYTES * count:
+        held = (len(content) - HEADER_BYTES) / FACE_BYTES
         raise FileError(
-            f"{name}: the header promises {count} faces ({HEADER + FACE * count} bytes), but the file has "
-            f"{len(content)} bytes (room for {held:g} faces); it is truncated or not an STL file"
+            f"{name}: the header promises {count} faces ({HEADER_BYTES + FACE_BYTES * count} bytes), but the "
+            f"file has {len(content)} bytes (room for {held:g} faces); it is truncated or not an STL file"
         )
-    records = np.frombuffer(content, dtype=_RECORD, count=count, offset=HEADER)
+    records = np.frombuffer(content, dtype=_RECORD, count=count, offset=HEADER_BYTES)
     return records["vertices"].reshape(-1, 3).astype(np.float64)
 
 
@@ -79,7 +81,7 @@ def _text(content: bytes, *, name: str, max_faces: int) -> Vertices:
             except ValueError:
                 shown = line.strip()[:80].decode(errors="replace")
                 raise FileError(
-                    f'{name} line {line_number}: "{shown}" is no vertex of three numbers'
+                    f'{name} line {line_number}: "{shown}" is not a vertex of three numbers'
                 ) from None
             in_facet += 1
         elif word == b"endfacet":

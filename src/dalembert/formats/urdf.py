@@ -26,7 +26,7 @@ from dalembert.model import Model
 __all__ = ["load_urdf"]
 
 _TOO_MANY_SLASHES: Final = re.compile("^package:///+")
-"""A slip of the pen in released files, which other readers let pass."""
+"""A typing error in released files that other readers accept."""
 
 _OTHER_ROOTS: Final = {
     "sdf": "this is SDF, which is not supported; convert it to URDF first",
@@ -46,7 +46,8 @@ def load_urdf(
     roots: Sequence[Path] = (),
     trusted: bool = False,
 ) -> Model:
-    """The model in a URDF file's content; `name` is the file's name in messages, `folder` holds its meshes.
+    """Load the model in a URDF file's content; `name` is the file's name in messages, `folder` holds its
+    meshes.
 
     `root`: "floating" gives the root link six freedoms; "fixed" and None join it to the world. `inertia`:
     what to do with inertias that no body can have, once fixed links are merged: use them "as_given" and

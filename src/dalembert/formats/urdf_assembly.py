@@ -1,4 +1,4 @@
-"""Links and joints of a URDF file put together: fixed links merged, mimics coupled, inertias looked at."""
+"""Links and joints of a URDF file put together: fixed links merged, mimics coupled, inertias checked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dalembert.errors import InertiaError
 from dalembert.formats.document import Element
 from dalembert.formats.inertia_repair import nearest_physical
 from dalembert.formats.report import Report
-from dalembert.formats.urdf_elements import UrdfJoint, UrdfLink, moved
+from dalembert.formats.urdf_elements import UrdfJoint, UrdfLink, place_shape
 from dalembert.model import Limits, Model, ModelBuilder
 from dalembert.model.joints import Composite, Fixed, Free, Joint, Planar, Prismatic, Revolute
 from dalembert.model.joints.axes import basis_around
@@ -50,7 +50,7 @@ class _Body:
 
 
 class Assembly:
-    """Merges fixed links outward from the root and hands the bodies to the builder."""
+    """The merging of fixed links outward from the root into bodies for the builder."""
 
     def __init__(self, robot: Element, links: Mapping[str, UrdfLink], report: Report) -> None:
         self.robot = robot
@@ -83,7 +83,7 @@ class Assembly:
         return self._built(order)
 
     def _lock_if_led_by_nothing(self, joint: UrdfJoint, joints: Mapping[str, UrdfJoint]) -> None:
-        """A joint that follows with ratio 0, or follows a fixed joint, stands still at its offset."""
+        """Lock a joint that follows with ratio 0, or follows a fixed joint: it stays at its offset."""
         chain: list[UrdfJoint] = []
         at = joint
         while at.mimic is not None and at.mimic.multiplier != 0.0 and at.name not in self.settled:
@@ -155,18 +155,18 @@ class Assembly:
         """Merge a link into the body that carries it at X."""
         if carrier == WORLD:
             self.on_world.append(link)
-            self.world_shapes.extend(moved(shape, X) for shape in link.shapes)
+            self.world_shapes.extend(place_shape(shape, X) for shape in link.shapes)
             if link.name != WORLD:
                 self.frames.append((link.name, WORLD, X))
             return
         body = self.bodies[carrier]
         if any(link.inertia.leaves()):
             body.inertia = body.inertia + X.inverse_apply(link.inertia)
-        body.shapes.extend(moved(shape, X) for shape in link.shapes)
+        body.shapes.extend(place_shape(shape, X) for shape in link.shapes)
         self.frames.append((self._body_name(link.name), carrier, X))
 
     def _body_name(self, link: str) -> str:
-        """A link's name, unless it is the world's."""
+        """Return a link's name, unless it is the world's."""
         if link != WORLD:
             return link
         name = "world_link"
@@ -183,12 +183,12 @@ class Assembly:
             listed = ", ".join(f'"{name}"' for name in names[:_NAMES_LISTED])
             more = f", … ({len(names)} in all)" if len(names) > _NAMES_LISTED else ""
             self.report.note(
-                f"the inertia of {listed}{more} belong to the world, to which the root is fixed, and are "
-                'left out; root="floating" keeps them'
+                f"links fixed to the world: the inertia of {listed}{more} is ignored; "
+                'root="floating" keeps it'
             )
 
     def _report_weightless(self) -> None:
-        """Joints that move nothing of mass: forward dynamics would divide by zero there."""
+        """Report joints that move no mass: forward dynamics would divide by zero there."""
         weighs: set[str] = set()
         has_child = {body.parent for body in self.bodies.values()}
         for name, body in reversed(self.bodies.items()):
@@ -267,7 +267,9 @@ def _joint_of(joint: UrdfJoint) -> Joint:
 
 
 def planar_about(normal: Vec3) -> Joint:
-    """Motion in the plane with that unit normal; the frames at both ends stay the link's own."""
+    """Return a joint that moves in the plane with that unit normal; the frames at both ends stay the link's
+    own.
+    """
     if (normal.x, normal.y, normal.z) == (0.0, 0.0, 1.0):
         return Planar()
     R = Mat3.from_columns(*basis_around(normal))

@@ -11,7 +11,14 @@ from typing import Any, Final
 from dalembert.errors import ModelError, UnknownNameError
 from dalembert.formats.document import Element
 from dalembert.formats.report import Report
-from dalembert.formats.urdf_values import UNLIMITED, name_of, number, numbers, placement, required
+from dalembert.formats.urdf_values import (
+    MIN_INFINITE_LIMIT,
+    name_of,
+    number,
+    numbers,
+    placement,
+    required_attribute,
+)
 from dalembert.model import Limits
 from dalembert.model.joints.axes import unit_axis
 from dalembert.model.shapes import Box, Capsule, Cylinder, Mesh, Shape, Sphere
@@ -70,7 +77,7 @@ class UrdfJoint:
 def read_link(
     element: Element, materials: Mapping[str, Rgba], mesh_path: MeshPath, report: Report
 ) -> UrdfLink:
-    """A `<link>`; shapes of unknown geometry are listed."""
+    """Read a `<link>`; shapes of unknown geometry are reported."""
     shapes = []
     for child in element.children:
         if child.tag in ("visual", "collision"):
@@ -81,7 +88,7 @@ def read_link(
 
 
 def _inertia(inertial: Element | None) -> RigidInertia:
-    """The inertia about the link's origin; `<inertia>` is about the centre of mass, along the axes of
+    """Return the inertia about the link's origin; `<inertia>` is about the centre of mass, along the axes of
     `<origin>`.
     """
     if inertial is None:
@@ -105,7 +112,7 @@ def _inertia(inertial: Element | None) -> RigidInertia:
 
 
 def read_materials(robot: Element) -> dict[str, Rgba]:
-    """The colours by name, of materials at the top and of those that links define for others to share."""
+    """Read the colours by name, of materials at the top and of those that links define for others."""
     found: dict[str, Rgba] = {}
     visuals = [visual for link in robot.all("link") for visual in link.all("visual")]
     for holder in (robot, *visuals):
@@ -159,12 +166,12 @@ def _shape(
 
 
 def _draws_nothing(geometry: Element) -> bool:
-    """Whether it is `<box size="0 0 0"/>`, by which files mark links without a body."""
+    """Return whether the geometry is `<box size="0 0 0"/>`, which marks links without a body."""
     return geometry.tag == "box" and "size" in geometry.attributes and not any(numbers(geometry, "size", 3))
 
 
 def _mesh(element: Element, options: dict[str, Any], mesh_path: MeshPath) -> Shape:
-    filename = required(element, "filename")
+    filename = required_attribute(element, "filename")
     if not filename.strip():
         raise element.error("attribute filename is empty; name the mesh file")
     scale = numbers(element, "scale", 3, (1.0, 1.0, 1.0))
@@ -199,9 +206,9 @@ _GEOMETRIES: Final[dict[str, Callable[[Element, dict[str, Any], MeshPath], Shape
 
 
 def read_joint(element: Element, report: Report) -> UrdfJoint:
-    """A `<joint>`; doubtful values are reported, impossible ones refused."""
+    """Read a `<joint>`; doubtful values are reported, impossible ones refused."""
     name = name_of(element)
-    kind = required(element, "type")
+    kind = required_attribute(element, "type")
     if kind not in JOINT_TYPES:
         raise element.error(str(UnknownNameError.of(f'type of joint "{name}",', kind, JOINT_TYPES)))
     parent, child = element.only("parent"), element.only("child")
@@ -238,12 +245,12 @@ def _not_negative(element: Element, word: str, default: float = 0.0) -> float:
     return value
 
 
-def _unlimited(bound: float) -> float:
-    return math.copysign(math.inf, bound) if abs(bound) >= UNLIMITED else bound
+def _infinite_if_unlimited(bound: float) -> float:
+    return math.copysign(math.inf, bound) if abs(bound) >= MIN_INFINITE_LIMIT else bound
 
 
 def _axis(joint: Element, kind: str, report: Report) -> Vec3:
-    """The unit axis; URDF's default is x."""
+    """Return the unit axis; URDF's default is x."""
     element = joint.only("axis")
     if element is None:
         if kind == "planar":
@@ -271,7 +278,9 @@ def _limits(joint: Element, kind: str, report: Report) -> Limits:
         if kind != "continuous":
             report.warn(f"{joint.place}: a {kind} joint without <limit>; it moves without bounds")
         return Limits()
-    velocity, effort = (_unlimited(_not_negative(element, w, math.inf)) for w in ("velocity", "effort"))
+    velocity, effort = (
+        _infinite_if_unlimited(_not_negative(element, w, math.inf)) for w in ("velocity", "effort")
+    )
     if kind == "continuous":
         for word in ("lower", "upper"):
             if word in element.attributes:
@@ -283,7 +292,7 @@ def _limits(joint: Element, kind: str, report: Report) -> Limits:
     lower, upper = number(element, "lower", 0.0), number(element, "upper", 0.0)
     if lower > upper:
         raise element.error(f"lower {lower:g} is above upper {upper:g}; exchange them")
-    return Limits(_unlimited(lower), _unlimited(upper), velocity, effort)
+    return Limits(_infinite_if_unlimited(lower), _infinite_if_unlimited(upper), velocity, effort)
 
 
 def _mimic(joint: Element, kind: str, report: Report) -> Mimic | None:
@@ -303,6 +312,6 @@ def _mimic(joint: Element, kind: str, report: Report) -> Mimic | None:
     return mimic
 
 
-def moved(shape: Shape, X: Transform) -> Shape:
-    """The shape of a child, seen from the body that carries it at X."""
+def place_shape(shape: Shape, X: Transform) -> Shape:
+    """Return the shape of a child in the frame of the body that carries the child at X."""
     return dataclasses.replace(shape, placement=X @ shape.placement)

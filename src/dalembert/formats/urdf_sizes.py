@@ -1,4 +1,4 @@
-"""Whether a link's mass lies where the link is: a sign of inertias in other units, such as g mm^2."""
+"""A check that a link's mass lies where the link is: if not, inertias may be in other units (g mm^2)."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from dalembert.formats.urdf_elements import UrdfJoint, UrdfLink
 from dalembert.model.shapes import Box, Capsule, Cylinder, Mesh, Shape, Sphere
 from dalembert.spatial import Vec3
 
-__all__ = ["FAR", "report_sizes"]
+__all__ = ["MAX_GYRATION_TO_SIZE_RATIO", "report_sizes"]
 
-FAR: Final = 10.0
-"""A radius of gyration of so many times the link's size is reported."""
+MAX_GYRATION_TO_SIZE_RATIO: Final = 10.0
+"""Links whose radius of gyration exceeds their size by this factor are reported."""
 
-SMALLEST: Final = 1e-6
-"""Sizes [m] below this are rounding of joints that fall together, and say nothing about the link."""
+MIN_LINK_SIZE: Final = 1e-6
+"""Sizes [m] below this are rounding errors of coincident joints, and say nothing about the link."""
 
 
 def report_sizes(links: Mapping[str, UrdfLink], joints: Sequence[UrdfJoint], report: Report) -> None:
-    """Report links whose radius of gyration about the centre of mass is over `FAR` times their size.
+    """Report links whose radius of gyration about the centre of mass is over ten times their size.
 
     The size is the distance from the link's origin to its farthest shape or joint, or to its centre of mass.
     Links with meshes are passed over: meshes are not read here.
@@ -37,7 +37,9 @@ def report_sizes(links: Mapping[str, UrdfLink], joints: Sequence[UrdfJoint], rep
         I = link.inertia.inertia_at_com
         # The greatest principal moment lies between the greatest diagonal element and the trace.
         radius = math.sqrt(max(I.xx, I.yy, I.zz, 0.0) / mass)
-        if size > SMALLEST and radius > FAR * max(size, _length(link.inertia.com)):
+        if size > MIN_LINK_SIZE and radius > MAX_GYRATION_TO_SIZE_RATIO * max(
+            size, _length(link.inertia.com)
+        ):
             report.warn(
                 f"{link.element.place}: the radius of gyration is {radius:.3g} m, but the link's shapes and "
                 f"joints lie within {size:.3g} m; check the units of its inertia"

@@ -17,7 +17,7 @@ _NEAR: Final = 0.6
 
 
 def refuse_duplicates(elements: Sequence[Element]) -> None:
-    """Two links, or two joints, of one name."""
+    """Refuse two links, or two joints, of one name."""
     seen: dict[str, Element] = {}
     for element in elements:
         first = seen.setdefault(name_of(element), element)
@@ -31,7 +31,7 @@ def refuse_duplicates(elements: Sequence[Element]) -> None:
 def tree_order(
     robot: Element, links: Mapping[str, UrdfLink], joints: Sequence[UrdfJoint]
 ) -> tuple[str, list[UrdfJoint]]:
-    """The root link, and the joints in an order in which every parent comes before its children."""
+    """Return the root link, and the joints in an order in which every parent comes before its children."""
     if not links:
         raise robot.error("there is no <link>; a model needs at least one")
     above: dict[str, UrdfJoint] = {}
@@ -89,7 +89,7 @@ def _refuse_cycle(links: Mapping[str, UrdfLink], above: Mapping[str, UrdfJoint])
 
 
 def check_mimics(joints: Sequence[UrdfJoint]) -> None:
-    """Leaders must exist, have one freedom or none, and not follow their followers."""
+    """Check that leaders exist, have at most one freedom, and do not follow their followers."""
     by_name = {joint.name: joint for joint in joints}
     cleared: set[str] = set()
     for joint in joints:
@@ -119,6 +119,6 @@ def check_mimics(joints: Sequence[UrdfJoint]) -> None:
 
 
 def nearest(name: str, known: Mapping[str, object]) -> str:
-    """A hint at the names that are spelt alike."""
+    """Return a hint at the names of similar spelling."""
     found = difflib.get_close_matches(name[:100], known, n=3, cutoff=_NEAR)
     return "; nearest: " + ", ".join(f'"{item}"' for item in found) if found else ""

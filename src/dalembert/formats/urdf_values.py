@@ -12,19 +12,19 @@ from dalembert.spatial import Mat3, Transform, Vec3
 from dalembert.spatial.rotations import rotation_of_quaternion
 
 __all__ = [
-    "UNLIMITED",
+    "MIN_INFINITE_LIMIT",
     "name_of",
     "number",
     "numbers",
     "placement",
-    "required",
+    "required_attribute",
     "rotation_of_rpy",
     "rpy_of_rotation",
 ]
 
-UNLIMITED: Final = 1e300
-"""A limit of this size or more stands for none: URDF has no word for infinity, so that files write the
-largest float.
+MIN_INFINITE_LIMIT: Final = 1e300
+"""A limit of this size or more means no limit: URDF cannot write infinity, so that files write the largest
+float.
 """
 
 # Each character can be matched in one way only: a long word that is no number must not cost its square.
@@ -33,8 +33,8 @@ _DECIMAL_COMMA: Final = re.compile(r"[0-9],[0-9]")
 _SHOWN: Final = 40
 
 
-def required(element: Element, attribute: str) -> str:
-    """The text of an attribute that must be there."""
+def required_attribute(element: Element, attribute: str) -> str:
+    """Return the text of a required attribute."""
     value = element.attributes.get(attribute)
     if value is None:
         raise element.error(f"attribute {attribute!r} is missing")
@@ -42,7 +42,7 @@ def required(element: Element, attribute: str) -> str:
 
 
 def name_of(element: Element, attribute: str = "name") -> str:
-    """A name: any text but an empty one."""
+    """Return a name: any text but an empty one."""
     name = element.attributes.get(attribute)
     if name is None or not name.strip():
         fact = "missing" if name is None else "empty"
@@ -51,7 +51,7 @@ def name_of(element: Element, attribute: str = "name") -> str:
 
 
 def number(element: Element, attribute: str, default: float | None = None) -> float:
-    """One finite number; without a default the attribute must be there."""
+    """Return one finite number; without a default the attribute must be there."""
     if default is not None and attribute not in element.attributes:
         return default
     return numbers(element, attribute, 1)[0]
@@ -60,10 +60,10 @@ def number(element: Element, attribute: str, default: float | None = None) -> fl
 def numbers(
     element: Element, attribute: str, count: int, default: tuple[float, ...] | None = None
 ) -> tuple[float, ...]:
-    """`count` finite numbers with white space between them."""
+    """Return `count` finite numbers, separated by white space."""
     if default is not None and attribute not in element.attributes:
         return default
-    text = required(element, attribute)
+    text = required_attribute(element, attribute)
     words = text.split()
     values = []
     for word in words:
@@ -91,7 +91,7 @@ def _remedy(word: str) -> str:
 
 
 def placement(element: Element | None) -> Transform:
-    """The placement that an `<origin>` gives: shift xyz [m], then turns rpy [rad] about fixed x, y, z.
+    """Return the placement that an `<origin>` gives: shift xyz [m], then turns rpy [rad] about fixed x, y, z.
 
     R = Rz(yaw) Ry(pitch) Rx(roll); `quat_xyzw` may stand in the place of `rpy` (URDF 1.2). No element is the
     identity.
@@ -108,7 +108,7 @@ def placement(element: Element | None) -> Transform:
 
 
 def rotation_of_rpy(roll: float, pitch: float, yaw: float) -> Mat3:
-    """Rz(yaw) Ry(pitch) Rx(roll), written out: this runs for every element of a large file."""
+    """Return Rz(yaw) Ry(pitch) Rx(roll), written out: this runs for every element of a large file."""
     cr, sr, cp, sp = math.cos(roll), math.sin(roll), math.cos(pitch), math.sin(pitch)
     cy, sy = math.cos(yaw), math.sin(yaw)
     return Mat3(
@@ -129,7 +129,8 @@ def _rotation_of_quaternion(element: Element) -> Mat3:
 
 
 def rpy_of_rotation(R: Mat3) -> tuple[float, float, float]:
-    """(roll, pitch, yaw) [rad] of R, to rounding everywhere: each angle is read off after the last is undone.
+    """Return (roll, pitch, yaw) [rad] of R, to rounding everywhere: each angle is read off after the last is
+    undone.
 
     In gimbal lock, where cos(pitch) is 0, any yaw will do; the one that rounding leaves is taken and roll
     makes up for it.

@@ -1,6 +1,6 @@
 """Every tag and attribute of URDF: used, kept as a shape, or ignored and listed.
 
-What stands in no table is listed too, unless it lies within two letters of something that is used here: then
+A name in no table is listed too, unless it lies within two letters of something that is used here: then
 it is taken for a misspelling, which would change the dynamics silently, and refused.
 """
 
@@ -15,13 +15,13 @@ from dalembert.formats.report import Report
 
 __all__ = ["VOCABULARY", "Words", "check_words", "letters_apart"]
 
-MISSPELLING: Final = 2
-"""A name so many letters from a known one is taken for a misspelling of it."""
+MAX_MISSPELLED_LETTERS: Final = 2
+"""A name at most this many letters from a known one is taken for a misspelling of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What may stand in an element: names of attributes and of children; `ignored` ones have no effect."""
+    """The names of attributes and children that an element may have; `ignored` ones have no effect."""
 
     attributes: tuple[str, ...] = ()
     children: tuple[str, ...] = ()
@@ -129,14 +129,16 @@ def _refuse_misspelling(element: Element, what: str, name: str, known: Iterable[
     if element.tag in _LOOKS or (element.parent is not None and element.parent.tag in _LOOKS):
         return
     for word in known:
-        if letters_apart(name.lower(), word.lower(), MISSPELLING) <= MISSPELLING:
+        if letters_apart(name.lower(), word.lower(), MAX_MISSPELLED_LETTERS) <= MAX_MISSPELLED_LETTERS:
             raise element.error(
                 f"{what} looks like a misspelling of {word!r}, which affects the model; correct or delete it"
             )
 
 
 def letters_apart(a: str, b: str, limit: int) -> int:
-    """Letters to insert, delete, replace or exchange with a neighbour to turn a into b; limit + 1 if more."""
+    """Return how many letters to insert, delete, replace or exchange with a neighbour turn a into b; limit +
+    1 if more.
+    """
     if abs(len(a) - len(b)) > limit:
         return limit + 1
     before: list[int] = []

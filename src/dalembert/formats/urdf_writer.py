@@ -34,7 +34,7 @@ _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010f
 
 
 def urdf_text(model: Model, *, folder: Path | None = None) -> tuple[str, list[str]]:
-    """The model as URDF, and what was lost, one line each; meshes below `folder` are named relative to it.
+    """Return the model as URDF, and a line for each loss; meshes below `folder` are named relative to it.
 
     Lines that begin with `CHANGES_DYNAMICS` are about losses without which the model moves otherwise.
     """
@@ -54,11 +54,11 @@ def urdf_text(model: Model, *, folder: Path | None = None) -> tuple[str, list[st
 
 
 def _numbers(values: Iterable[float]) -> str:
-    """Numbers as the shortest text that reads back the same."""
+    """Return numbers as the shortest text that reads back the same."""
     return " ".join(repr(float(value) + 0.0) for value in values)
 
 
-def _quoted(name: str, what: str) -> str:
+def _quote_name(name: str, what: str) -> str:
     if _NOT_XML.search(name):
         raise FileError(f"{what} {name!r} holds a character that XML cannot hold; choose another name")
     return quoteattr(name)
@@ -76,11 +76,11 @@ class _Writer:
         self.followers = {coupling.dependent: _leader(coupling) for coupling in model.couplings}
 
     def text(self) -> str:
-        head = ['<?xml version="1.0"?>', f"<robot name={_quoted(self.model.name, 'model')}>"]
+        head = ['<?xml version="1.0"?>', f"<robot name={_quote_name(self.model.name, 'model')}>"]
         return "\n".join([*head, *self.lines, "</robot>", ""])
 
     def all_losses(self) -> list[str]:
-        """What the whole model loses, then what its bodies lose."""
+        """Return the losses of the whole model, then those of its bodies."""
         whole = []
         if tuple(self.model.gravity) != _GRAVITY:
             whole.append(
@@ -94,14 +94,14 @@ class _Writer:
         return whole + self.losses
 
     def body(self, body: Body) -> None:
-        """The link and the joint of one body."""
+        """Write the link and the joint of one body."""
         kind, axis = _type_of(body)
         what = f'joint "{body.joint_name}"'
         self._lose(any(body.armature), f"{what}: armature {_numbers(body.armature)}", grave=True)
         self._lose(any(body.stiffness), f"{what}: stiffness {_numbers(body.stiffness)}", grave=True)
         self.link(body.name, body.inertia, body.shapes)
         parent = WORLD if body.parent < 0 else self.model.bodies[body.parent].name
-        self.lines.append(f'  <joint name={_quoted(body.joint_name, "joint")} type="{kind}">')
+        self.lines.append(f'  <joint name={_quote_name(body.joint_name, "joint")} type="{kind}">')
         self._ends(parent, body.name, body.placement)
         if axis is not None:
             self.lines.append(f'    <axis xyz="{_numbers(axis)}"/>')
@@ -111,13 +111,13 @@ class _Writer:
         self.lines.append("  </joint>")
 
     def frame(self, name: str, carrier: str, placement: Placement) -> None:
-        """A frame as a link without mass."""
+        """Write a frame as a link without mass."""
         joint = f"{name}_frame"
         while joint in self.joint_names:
             joint += "_"
         self.joint_names.add(joint)
-        self.lines.append(f"  <link name={_quoted(name, 'frame')}/>")
-        self.lines.append(f'  <joint name={_quoted(joint, "joint")} type="fixed">')
+        self.lines.append(f"  <link name={_quote_name(name, 'frame')}/>")
+        self.lines.append(f'  <joint name={_quote_name(joint, "joint")} type="fixed">')
         self._ends(carrier, name, placement)
         self.lines.append("  </joint>")
 
@@ -126,16 +126,16 @@ class _Writer:
             self.losses.append(CHANGES_DYNAMICS + what if grave else what)
 
     def _ends(self, parent: str, child: str, placement: Placement) -> None:
-        self.lines.append(f"    <parent link={_quoted(parent, 'link')}/>")
-        self.lines.append(f"    <child link={_quoted(child, 'link')}/>")
+        self.lines.append(f"    <parent link={_quote_name(parent, 'link')}/>")
+        self.lines.append(f"    <child link={_quote_name(child, 'link')}/>")
         self.lines.append(f"    {_origin(placement)}")
 
     def link(self, name: str, inertia: RigidInertia, shapes: Sequence[Shape]) -> None:
-        """A link with its inertia and shapes."""
+        """Write a link with its inertia and shapes."""
         if not shapes and not any(inertia.leaves()):
-            self.lines.append(f"  <link name={_quoted(name, 'link')}/>")
+            self.lines.append(f"  <link name={_quote_name(name, 'link')}/>")
             return
-        self.lines.append(f"  <link name={_quoted(name, 'link')}>")
+        self.lines.append(f"  <link name={_quote_name(name, 'link')}>")
         if any(inertia.leaves()):
             self.lines += _inertial(inertia)
         for shape in shapes:
@@ -143,7 +143,7 @@ class _Writer:
         self.lines.append("  </link>")
 
     def _limit(self, body: Body, kind: str) -> None:
-        """Limits; the largest float stands for none, since other readers want the numbers to be there."""
+        """Write the limits; the largest float means no limit, since other readers require the numbers."""
         limits = body.limits
         bounds = [_entries(item) for item in (limits.lower, limits.upper, limits.velocity, limits.effort)]
         if kind not in ("revolute", "prismatic"):
@@ -176,7 +176,7 @@ class _Writer:
         if body.joint_name in self.followers:
             leader, multiplier, offset = self.followers[body.joint_name]
             self.lines.append(
-                f"    <mimic joint={_quoted(leader, 'joint')} "
+                f"    <mimic joint={_quote_name(leader, 'joint')} "
                 f'multiplier="{_numbers([multiplier])}" offset="{_numbers([offset])}"/>'
             )
 
@@ -188,7 +188,7 @@ class _Writer:
         surface = shape.friction not in (None, USUAL_FRICTION) or shape.restitution != 0.0
         self._lose(surface, f"{what}: its friction and restitution")
         self._lose((shape.group, shape.collides_with) != (1, 1), f"{what}: its group and mask of contact")
-        name = f" name={_quoted(shape.name, 'shape')}" if shape.name else ""
+        name = f" name={_quote_name(shape.name, 'shape')}" if shape.name else ""
         for tag, wanted in (("visual", shape.visual), ("collision", shape.collision)):
             if wanted:
                 self.lines.append(f"    <{tag}{name}>")
@@ -208,14 +208,14 @@ class _Writer:
             return f'<{shape.kind} radius="{_numbers([shape.radius])}" length="{_numbers([shape.length])}"/>'
         if isinstance(shape, Mesh):
             return (
-                f"<mesh filename={_quoted(self._mesh_name(shape.path), 'mesh')} "
+                f"<mesh filename={_quote_name(self._mesh_name(shape.path), 'mesh')} "
                 f'scale="{_numbers(shape.scale)}"/>'
             )
         self._lose(True, f'the {shape.kind} of body "{link}": URDF has no such shape')
         return None
 
     def _mesh_name(self, path: str) -> str:
-        """A name that says nothing about this machine: relative to the folder, else in a package."""
+        """Return a mesh name free of this machine's paths: relative to the folder, else in a package."""
         path = path.removeprefix("file://")
         if not Path(path).is_absolute():
             return path
@@ -235,7 +235,7 @@ def _is_unlimited(body: Body) -> bool:
 
 
 def _type_of(body: Body) -> tuple[str, Vec3 | None]:
-    """URDF's word for a joint, and its axis if it has one."""
+    """Return URDF's word for a joint, and its axis if it has one."""
     joint = body.joint
     if isinstance(joint, Revolute):
         return "continuous" if _is_unlimited(body) else "revolute", joint.axis
@@ -257,7 +257,7 @@ def _type_of(body: Body) -> tuple[str, Vec3 | None]:
 
 
 def _normal_of_planar(joint: Joint) -> Vec3 | None:
-    """The normal of a planar joint in another plane than x-y, as the loader makes them."""
+    """Return the normal of a planar joint in another plane than x-y, as the loader makes them."""
     from dalembert.formats.urdf_assembly import planar_about
 
     if not isinstance(joint, Composite) or [member.kind for member in joint.joints] != ["planar", "fixed"]:
@@ -267,7 +267,7 @@ def _normal_of_planar(joint: Joint) -> Vec3 | None:
 
 
 def _leader(coupling: Coupling) -> tuple[str, float, float]:
-    """(leader, multiplier, offset) of a coupling between two joints."""
+    """Return (leader, multiplier, offset) of a coupling between two joints."""
     terms = dict(coupling.coefficients)
     own = terms.pop(coupling.dependent)
     if len(terms) != 1:
@@ -290,7 +290,7 @@ def _is_identity(R: Mat3) -> bool:
 
 
 def _inertial(inertia: RigidInertia) -> list[str]:
-    """The inertial of a link, its axes parallel to the link's."""
+    """Return the inertial of a link, its axes parallel to the link's."""
     at_com = inertia.inertia_at_com
     moments = " ".join(
         f'{word}="{_numbers([getattr(at_com, word[1:])])}"'

@@ -1,1 +1,1 @@
-"""What lies beneath: forks, memory, files, arrays of other libraries, variables of Python functions."""
+"""Services of the host: forks, memory, files, arrays of other libraries, variables of Python functions."""

@@ -44,7 +44,7 @@ def write_file(path: str | os.PathLike[str], content: bytes | str, *, sync: bool
         except UnicodeEncodeError as error:
             shown = error.object[max(0, error.start - 20) : error.end]
             raise FileError(
-                f"{path} cannot be written: a name holds what is no text, {shown!r}; rename it"
+                f"{path} cannot be written: a name holds characters that are not text, {shown!r}; rename it"
             ) from error
     with replacing(path, sync=sync) as file:
         file.write(content)

@@ -1,4 +1,4 @@
-"""What a Python function reads from its surroundings, where that can be proven, and whether it has changed.
+"""The values that a Python function captures, where they can be proven, and whether they have changed.
 
 Tracing a function on symbols is the definition of what it computes, and tracing it again before each call
 would notice every change of what it reads: globals, closures, attributes, files, the environment. A trace
@@ -13,7 +13,7 @@ it reaches from those. `reads_of` accepts a function only if each of these value
     an exact list, tuple, set, dict, deque or array of numbers, whose content is recorded;
     a function of the caller's that is accepted itself, or an instance of a plain class whose methods are;
     a function without memory of `math`, `operator`, NumPy or this library, or a harmless builtin;
-    a module or a class, only to take such a value from it by a name that stands in the code.
+    a module or a class, only to take such a value from it by a name in the code.
 
 Nothing is left by which such code could reach another value: names with two underscores, `getattr`, `type`,
 `import` and the like are not accepted. So if every recorded value is still the same object, and every
@@ -157,7 +157,7 @@ class Reads:
         self._slots: list[tuple[Callable[[], Any], types.MemberDescriptorType, Any]] = []
         self._seen: dict[int, Any] = {}
 
-    def unchanged(self) -> bool:
+    def is_unchanged(self) -> bool:
         """Return whether all of it is the same now."""
         for mapping, name, value in self._items:
             if mapping.get(name, _MISSING) is not value:

@@ -62,21 +62,21 @@ DLPACK_CUDA: Final = 2
 FLOATS: Final = ("float64", "float32")
 
 PLAIN: Final = (np.ndarray, float, int, list, tuple, str, type(None))
-"""What is of no such library, told at once."""
+"""Types that are not of such a library: the quick answer for most values."""
 
 
 class Bridge(Protocol):
-    """What a module gives for the arrays that it serves."""
+    """The functions of a module for the arrays of a library."""
 
     def call(self, function: Any, values: list[object], out: object, check: str | None) -> Any:
-        """The results of a `CompiledFunction`, as arrays of the library that know their derivatives."""
+        """Return the results of a `CompiledFunction`, as arrays of the library with their derivatives."""
 
     def alike(self, array: np.ndarray[Any, Any], beside: Any) -> Any:
-        """A constant as an array of the library, of the float type of the array beside it."""
+        """Return a constant as an array of the library, of the float type of the array beside it."""
 
 
 class RolloutBridge(Protocol):
-    """What a module gives for rollouts of the arrays that it serves."""
+    """The functions of a module for rollouts of the arrays of a library."""
 
     def launch_rollout(self, kernels: Any, rollout: Any, values: Mapping[str, object], **options: Any) -> Any:
         """Run all steps in one launch."""
@@ -86,12 +86,12 @@ class RolloutBridge(Protocol):
 
 
 def is_foreign(value: object) -> bool:
-    """Whether a value is an array of one of these libraries."""
+    """Return whether a value is an array of one of these libraries."""
     return _home(value) is not None
 
 
 def is_on_gpu(value: object) -> bool:
-    """Whether a value is an array on a GPU; of JAX's also one that is traced, which may be anywhere."""
+    """Return whether a value is an array on a GPU; a traced JAX array counts, since it may be anywhere."""
     home = _home(value)
     if home == BRIDGES["torch"]:
         return is_cuda(value)
@@ -101,12 +101,14 @@ def is_on_gpu(value: object) -> bool:
 
 
 def is_cuda(tensor: object) -> bool:
-    """Whether a tensor of PyTorch is on a GPU."""
+    """Return whether a PyTorch tensor is on a GPU."""
     return bool(getattr(tensor, "is_cuda", False))
 
 
 def library_of(value: object) -> str | None:
-    """The library that a value is an array of, and computes with it; "" of another on a GPU, None of none."""
+    """Return the name of the array library that owns `value`, "" for another array on a GPU, None for other
+    values.
+    """
     if isinstance(value, PLAIN):
         return None
     for kind in type(value).__mro__:
@@ -144,7 +146,7 @@ def require_numpy(name: str, value: object) -> None:
 
 
 def bridge_of(values: Iterable[object]) -> Bridge | None:
-    """The bridge for the first foreign array; None where there is none."""
+    """Return the bridge for the first foreign array, or None."""
     for value in values:
         home = _home(value)
         if home is not None:
@@ -160,7 +162,7 @@ def rollout_bridge_of(values: Iterable[object]) -> RolloutBridge:
 
 
 def float_type(value: object) -> str | None:
-    """The float type of a foreign array, if it is one that kernels are compiled for."""
+    """Return the float type of a foreign array, or None if kernels are not compiled for it."""
     given = getattr(value, "dtype", None)
     if given is None and hasattr(value, "__cuda_array_interface__"):
         given = np.dtype(value.__cuda_array_interface__["typestr"])

@@ -21,7 +21,7 @@ CGROUP_LIMITS: Final = (
 """Where Linux says how much memory a container may use (version 2, version 1)."""
 
 UNKNOWN_BYTES: Final = 1 << 47
-"""What a process can address at most on today's 64-bit machines: the limit where none is known."""
+"""The address space of a process on 64-bit machines [bytes]: the limit if no other is known."""
 
 UNITS: Final = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
 

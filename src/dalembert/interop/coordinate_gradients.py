@@ -53,7 +53,7 @@ Call: TypeAlias = Callable[[CompiledFunction, list[Foreign]], Sequence[Foreign]]
 @final
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a call needs to know of a function: arguments and then parameters, shapes without batch axes.
+    """The arguments of a function and then its parameters, with shapes without batch axes.
 
     `split`: how many are arguments. `flat`: results come bare or as one tuple, not in a form of the user's.
     """
@@ -68,7 +68,7 @@ _SIGNATURES: Final[WeakKeyDictionary[CompiledFunction, Signature]] = WeakKeyDict
 
 
 def signature_of(function: CompiledFunction) -> Signature:
-    """The signature of a compiled function."""
+    """Return the signature of a compiled function."""
     found = _SIGNATURES.get(function)
     if found is None:
         inputs, parameters, recipe = function.inputs, function.parameters, function._recipe
@@ -83,7 +83,9 @@ def signature_of(function: CompiledFunction) -> Signature:
 
 
 def batch_shape(function: CompiledFunction, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The batch shape of the results, from the shapes of all arguments; an error where they do not fit."""
+    """Return the batch shape of the results, from the shapes of all arguments; an error where they do not
+    fit.
+    """
     signature = signature_of(function)
     return batch_of(signature.names, signature.shapes, shapes)
 
@@ -91,7 +93,7 @@ def batch_shape(function: CompiledFunction, shapes: Sequence[tuple[int, ...]]) -
 def batch_of(
     names: Sequence[str], expected: Sequence[tuple[int, ...]], shapes: Sequence[tuple[int, ...]]
 ) -> tuple[int, ...]:
-    """The batch shape of arguments with these shapes, `expected` without batch axes."""
+    """Return the batch shape of arguments with these shapes, `expected` without batch axes."""
     own = []
     for name, given, inner in zip(names, shapes, expected, strict=True):
         split = len(given) - len(inner)
@@ -107,20 +109,20 @@ def batch_of(
 
 
 def of_dtype(function: CompiledFunction, dtype: str) -> CompiledFunction:
-    """The same function for arrays of a float type, where calls follow their arrays."""
+    """Return the same function for arrays of a float type, if calls follow their arrays."""
     sibling = function._sibling
     return function if function.dtype == dtype or sibling is None else sibling(dtype)
 
 
 def results_of(function: CompiledFunction) -> list[tuple[int, ...]]:
-    """Shapes of the results, without batch axes."""
+    """Return the shapes of the results, without batch axes."""
     return [item.shape for item in function._kernels.results()]
 
 
 def evaluate(
     function: CompiledFunction, arrays: Sequence[npt.NDArray[Any]], check: str | None
 ) -> list[npt.NDArray[Any]]:
-    """The results, one array each whatever form the function gives them."""
+    """Return one array for each result, in any form that the function gives them."""
     signature = signature_of(function)
     if signature.flat and check in (None, "raise"):
         found = function(*arrays)
@@ -139,13 +141,15 @@ def pull_back(
     cotangents: Sequence[Foreign],
     wanted: Sequence[int],
 ) -> list[Foreign]:
-    """Gradients by the arrays at the places `wanted`, over the whole batch shape; by coordinates, Eq. 1."""
+    """Return gradients by the arrays at the places `wanted`, over the whole batch shape; by coordinates, Eq.
+    1.
+    """
     names, split = signature_of(function).names, signature_of(function).split
     vjp = function.vjp(*(names[k] for k in wanted))
     gradients = list(call(vjp, [*arrays[:split], *cotangents, *arrays[split:]]))
     for place, k in enumerate(wanted):
         if _is_curved(function, names[k]):
-            lift = _compiled(_coordinate_gradient, "gradient", function)
+            lift = _compile_conversion(_coordinate_gradient, "gradient", function)
             (gradients[place],) = call(lift, [arrays[k], gradients[place]])
     return gradients
 
@@ -157,24 +161,26 @@ def push_forward(
     tangents: Sequence[Foreign],
     wanted: Sequence[int],
 ) -> list[Foreign]:
-    """Changes of the results along changes of the arrays at the places `wanted`; of coordinates by Eq. 2."""
+    """Return changes of the results along changes of the arrays at the places `wanted`; of coordinates by Eq.
+    2.
+    """
     names, split = signature_of(function).names, signature_of(function).split
     changes = list(tangents)
     for place, k in enumerate(wanted):
         if _is_curved(function, names[k]):
-            lower = _compiled(_nearest_velocity, "rates", function)
+            lower = _compile_conversion(_nearest_velocity, "rates", function)
             (changes[place],) = call(lower, [arrays[k], changes[place]])
     jvp = function.jvp(*(names[k] for k in wanted))
     return list(call(jvp, [*arrays[:split], *changes, *arrays[split:]]))
 
 
 def _coordinate_gradient(model: Model, q: Sequence[Scalar], gradient: Sequence[Scalar]) -> list[Scalar]:
-    """Equation 1, joint by joint."""
+    """Apply Equation 1, joint by joint."""
     return [x for Q, own in _joint_parts(model, q, gradient) for x in _times(Q, _solve(Q, own))]
 
 
 def _nearest_velocity(model: Model, q: Sequence[Scalar], rates: Sequence[Scalar]) -> list[Scalar]:
-    """Equation 2, joint by joint."""
+    """Apply Equation 2, joint by joint."""
     found: list[Scalar] = []
     for body in model.bodies:
         if body.dependence is None and body.joint.nv:
@@ -192,13 +198,13 @@ def _joint_parts(
 
 
 def _rates_of(joint: Any, q: Sequence[Scalar]) -> list[list[Scalar]]:
-    """The columns of Q: the rates of a joint's coordinates at each unit velocity."""
+    """Return the columns of Q: the rates of a joint's coordinates at each unit velocity."""
     units = [[1.0 if i == j else 0.0 for i in range(joint.nv)] for j in range(joint.nv)]
     return [list(joint.position_rate(q, unit)) for unit in units]
 
 
 def _solve(Q: list[list[Scalar]], right: list[Scalar]) -> list[Scalar]:
-    """(Q^T Q)^-1 right."""
+    """Return (Q^T Q)^-1 right."""
     if all(literal(entry) == float(i == j) for j, column in enumerate(Q) for i, entry in enumerate(column)):
         return right
     gram = [[_sum(a * b for a, b in zip(x, y)) for y in Q] for x in Q]
@@ -214,7 +220,9 @@ def _sum(terms: Any) -> Scalar:
 
 
 def _is_curved(function: CompiledFunction, name: str) -> bool:
-    """Whether derivatives by an argument are taken in other variables than its coordinates."""
+    """Return whether derivatives with respect to an argument are taken in other variables than its
+    coordinates.
+    """
     recipe, model = function._recipe, function._recipe.model
     if not any(item.name == name and recipe.is_configuration(item) for item in recipe.arguments):
         return False
@@ -231,14 +239,16 @@ def _is_curved(function: CompiledFunction, name: str) -> bool:
     return bool(known)
 
 
-def _compiled(conversion: Callable[..., Any], name: str, function: CompiledFunction) -> CompiledFunction:
-    """One of the two conversions for the model and the float type of a function."""
+def _compile_conversion(
+    conversion: Callable[..., Any], name: str, function: CompiledFunction
+) -> CompiledFunction:
+    """Compile one of the two conversions for the model and the float type of a function."""
     model, key = function._recipe.model, (name, function.dtype)
     size = model.nv if conversion is _coordinate_gradient else model.nq
     if key not in model.functions:
         arguments = (ArrayArgument("q", (model.nq,)), ArrayArgument(name, (size,)))
         # Whether q must have unit quaternions, the function itself has decided.
-        recipe = Recipe(name, conversion, model, arguments, unit_quaternions=False).recorded()
+        recipe = Recipe(name, conversion, model, arguments, unit_quaternions=False).record()
         model.functions[key] = CompiledFunction(recipe, dtype=function.dtype)
     found: CompiledFunction = model.functions[key]
     return found

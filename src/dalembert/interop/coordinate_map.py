@@ -1,4 +1,4 @@
-"""Where each coordinate of one engine stands among those of another.
+"""A map from the coordinates of one engine to those of another.
 
 Almost every difference between engines is an order: quaternions end or begin with the scalar, free joints
 list positions before or after rotations. The one exception is an angle kept as the two numbers (cos, sin).
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dalembert.errors import DtypeError, ShapeError
 
-__all__ = ["Array", "CoordinateMap", "Source", "shifted"]
+__all__ = ["Array", "CoordinateMap", "Source", "shift_sources"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -23,8 +23,8 @@ Source: TypeAlias = int | tuple[int, int]
 """Where one of our coordinates comes from: a place, or the places of the cosine and the sine of an angle."""
 
 
-def shifted(sources: Sequence[Source], start: int) -> tuple[Source, ...]:
-    """The same places in an array where the joint begins at `start`."""
+def shift_sources(sources: Sequence[Source], start: int) -> tuple[Source, ...]:
+    """Return the same places in an array where the joint begins at `start`."""
     return tuple(
         source + start if isinstance(source, int) else (source[0] + start, source[1] + start)
         for source in sources
@@ -32,7 +32,7 @@ def shifted(sources: Sequence[Source], start: int) -> tuple[Source, ...]:
 
 
 def real_array(name: str, value: object, inner: tuple[int, ...]) -> Array:
-    """The value as float64 (float32 stays), with `inner` as its last axes."""
+    """Return the value as float64 (float32 stays), with `inner` as its last axes."""
     array = np.asarray(value)
     if array.dtype.kind not in "fiub":
         raise DtypeError(f"{name} has type {array.dtype}; expected real numbers")
@@ -57,11 +57,11 @@ class CoordinateMap:
 
     @property
     def is_permutation(self) -> bool:
-        """Whether the map only reorders, so that it holds for velocities, accelerations and forces alike."""
+        """True if the map only reorders, so that it holds for velocities, accelerations and forces alike."""
         return sorted(s for s in self.sources if isinstance(s, int)) == list(range(self.size))
 
     def forth(self, theirs: object, name: str) -> Array:
-        """(…, size) of the other engine to (…, len(sources)) of ours."""
+        """Map (…, size) of the other engine to (…, len(sources)) of ours."""
         array = real_array(name, theirs, (self.size,))
         columns = [
             array[..., source]
@@ -69,10 +69,10 @@ class CoordinateMap:
             else np.arctan2(array[..., source[1]], array[..., source[0]])
             for source in self.sources
         ]
-        return _stacked(columns, array)
+        return _stack_columns(columns, array)
 
     def back(self, ours: object, name: str) -> Array:
-        """(…, len(sources)) of ours to (…, size) of the other engine."""
+        """Map (…, len(sources)) of ours to (…, size) of the other engine."""
         array = real_array(name, ours, (len(self.sources),))
         columns: list[Any] = [None] * self.size
         for i, source in enumerate(self.sources):
@@ -80,10 +80,10 @@ class CoordinateMap:
                 columns[source] = array[..., i]
             else:
                 columns[source[0]], columns[source[1]] = np.cos(array[..., i]), np.sin(array[..., i])
-        return _stacked(columns, array)
+        return _stack_columns(columns, array)
 
 
-def _stacked(columns: Sequence[Array], like: Array) -> Array:
+def _stack_columns(columns: Sequence[Array], like: Array) -> Array:
     result = np.empty((*like.shape[:-1], len(columns)), like.dtype)
     for i, column in enumerate(columns):
         result[..., i] = column

@@ -2,7 +2,7 @@
 
 Every function of the library that maps arrays to arrays, and everything that `da.compile` makes, takes JAX
 arrays as it takes NumPy arrays: `jax.jit(jax.grad(lambda q: da.potential_energy(model, q)))`. A call is one
-primitive, whatever the size of the model; inside `jit` it is a call back to our kernel on the host. Arrays on
+primitive for a model of any size; inside `jit` it is a call back to our kernel on the host. Arrays on
 a GPU are computed there, inside `jit` and outside, by a custom call that launches our kernel on XLA's stream.
 Two primitives suffice:
 
@@ -50,21 +50,22 @@ except ImportError as error:
 
 __all__ = [
     "alike",
-    "batched",
+    "align_batch_axes",
     "call",
-    "checked",
+    "require_float_array",
     "function",
     "is_on_gpu",
     "may_be_on_gpu",
-    "repeated",
+    "broadcast_to_batch",
     "require_one_device",
 ]
 
 
 def function(f: Callable[..., Any], model: Model | None = None, **options: Any) -> Callable[..., Any]:
-    """A function of JAX arrays alone: `f(model, …)` of the library with its options fixed, or a compiled one.
+    """Return a function of JAX arrays alone: `f(model, …)` of the library with its options fixed, or a
+    compiled one.
 
-    Lists and NumPy arrays become JAX arrays, so that a JAX array comes out whatever goes in.
+    Lists and NumPy arrays become JAX arrays, so that the result is always a JAX array.
     """
 
     def on_arrays(*args: Any, **more: Any) -> Any:
@@ -76,19 +77,19 @@ def function(f: Callable[..., Any], model: Model | None = None, **options: Any) 
 
 
 def call(function: CompiledFunction, values: Sequence[object], out: object, check: str | None) -> Any:
-    """The results of a compiled function of JAX arrays, in the form that the function gives them."""
+    """Call a compiled function of JAX arrays; the results have the form that the function gives them."""
     if out is not None:
         raise ArgumentError(f"{function.name}: out= takes NumPy arrays; JAX arrays are never written into")
     names = signature_of(function).names
     dtype = pick_dtype(list(zip(names, values, strict=True)))
     require_one_device(dict(zip(names, values, strict=True)))
-    arrays = [checked(name, value, dtype) for name, value in zip(names, values, strict=True)]
+    arrays = [require_float_array(name, value, dtype) for name, value in zip(names, values, strict=True)]
     batch_shape(function, [array.shape for array in arrays])
     return function._hand_back(_call(of_dtype(function, dtype), check, arrays))
 
 
 def alike(array: npt.NDArray[Any], beside: Any) -> Any:
-    """A constant as an array of the float type of another."""
+    """Return a constant as an array of the float type of another."""
     return jnp.asarray(array, beside.dtype)
 
 
@@ -112,8 +113,8 @@ def require_one_device(values: Mapping[str, Any]) -> None:
             )
 
 
-def checked(name: str, value: Any, dtype: str) -> Any:
-    """An array of JAX of a float type."""
+def require_float_array(name: str, value: Any, dtype: str) -> Any:
+    """Return the value as a JAX array of a float type, or refuse it."""
     require_library(name, value, "jax")
     array = value if isinstance(value, jax.Array) else np.asarray(value)
     if array.dtype not in (np.float64, np.float32) and not np.issubdtype(array.dtype, np.integer):
@@ -150,13 +151,13 @@ linear_p.multiple_results = True
 
 
 @call_p.def_impl  # type: ignore[untyped-decorator]
-def _computed(*arrays: Any, function: CompiledFunction, check: str | None) -> list[Any]:
-    """A call outside `jit`: the kernel reads the arrays where they are."""
+def _evaluate_call(*arrays: Any, function: CompiledFunction, check: str | None) -> list[Any]:
+    """Evaluate a call outside `jit`: the kernel reads the arrays where they are."""
     if any(is_on_gpu(array) for array in arrays):
         return _on_gpu(function, check)(*arrays)  # type: ignore[no-any-return]
     results = evaluate(function, [np.asarray(array) for array in arrays], check)
     # Large results begin with a cache line, as XLA wants them: nothing is copied. Small ones copy faster.
-    large = result_memory.SMALLEST
+    large = result_memory.MIN_REUSED_BYTES
     return [jnp.from_dlpack(x) if x.nbytes >= large else jnp.asarray(x) for x in results]
 
 
@@ -171,7 +172,7 @@ def _results(function: CompiledFunction, batch: tuple[int, ...]) -> list[Any]:
 
 
 def _called_back(*arrays: Any, function: CompiledFunction, check: str | None) -> Any:
-    """A call inside `jit`: XLA calls the kernel on the host."""
+    """Evaluate a call inside `jit`: XLA calls the kernel on the host."""
     results = _results(function, batch_shape(function, [array.shape for array in arrays]))
 
     def on_host(*given: Any) -> list[npt.NDArray[Any]]:
@@ -181,7 +182,7 @@ def _called_back(*arrays: Any, function: CompiledFunction, check: str | None) ->
 
 
 def may_be_on_gpu(array: Any) -> bool:
-    """Whether an array is on a GPU, or is traced: a computation may run anywhere."""
+    """Return whether an array is on a GPU, or is traced: a traced computation may run anywhere."""
     return isinstance(array, jax.core.Tracer) or is_on_gpu(array)
 
 
@@ -191,12 +192,12 @@ def is_on_gpu(array: Any) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _on_gpu(function: CompiledFunction, check: str | None) -> Any:
-    """A call of a function alone, jitted."""
+    """Return the jitted call of a function alone."""
     return jax.jit(lambda *arrays: call_p.bind(*arrays, function=function, check=check))
 
 
-def _launched(*arrays: Any, function: CompiledFunction, check: str | None) -> list[Any]:
-    """A call on a GPU: XLA calls a function of ours that launches the kernel."""
+def _launch_by_xla(*arrays: Any, function: CompiledFunction, check: str | None) -> list[Any]:
+    """Launch a call on a GPU: XLA calls a function of ours that launches the kernel."""
     from dalembert.interop import xla_calls  # which knows the inside of XLA
 
     if check not in (None, "off"):
@@ -207,15 +208,17 @@ def _launched(*arrays: Any, function: CompiledFunction, check: str | None) -> li
     xla_calls.register("CUDA")
     signature = signature_of(function)
     batch = batch_shape(function, [array.shape for array in arrays])
-    whole = repeated(arrays, signature.shapes, batch)
+    whole = broadcast_to_batch(arrays, signature.shapes, batch)
     number = xla_calls.number_of(function, functools.partial(_launch, function))
     results = _results(function, batch)
     call = jax.ffi.ffi_call(xla_calls.TARGET, [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in results])
     return list(call(*whole, number=np.int64(number)))
 
 
-def repeated(arrays: Sequence[Any], inner: Sequence[tuple[int, ...]], batch: tuple[int, ...]) -> list[Any]:
-    """Arrays for one sample or for all: others are repeated over the batch."""
+def broadcast_to_batch(
+    arrays: Sequence[Any], inner: Sequence[tuple[int, ...]], batch: tuple[int, ...]
+) -> list[Any]:
+    """Broadcast to the batch all arrays but those for one sample."""
     found = []
     for array, shape in zip(arrays, inner, strict=True):
         own = array.shape[: array.ndim - len(shape)]
@@ -233,14 +236,14 @@ def _launch(
     launch_on_buffers(function, stream, arguments, results)
 
 
-def _refused(*args: Any, function: CompiledFunction, **params: Any) -> Any:
+def _raise_unsupported_platform(*args: Any, function: CompiledFunction, **params: Any) -> Any:
     raise CompileError(
         f"{function.name} is compiled for the CPU and for CUDA; run it there: jax.jit(…, backend='cpu')"
     )
 
 
-def batched(arrays: Sequence[Any], axes: Sequence[Any], *, inner: Sequence[int]) -> list[Any]:
-    """The axis of vmap before all batch axes, so that those still stand side by side from the right."""
+def align_batch_axes(arrays: Sequence[Any], axes: Sequence[Any], *, inner: Sequence[int]) -> list[Any]:
+    """Move the axis of vmap before all batch axes, which stay aligned from the right."""
     own = [np.ndim(x) - n - (axis is not None) for x, n, axis in zip(arrays, inner, axes, strict=True)]
     moved = []
     for array, axis, count in zip(arrays, axes, own, strict=True):
@@ -253,7 +256,7 @@ def batched(arrays: Sequence[Any], axes: Sequence[Any], *, inner: Sequence[int])
 
 def _batch_call(arrays: Any, axes: Any, *, function: CompiledFunction, check: str | None) -> Any:
     inner = [len(shape) for shape in signature_of(function).shapes]
-    results = _call(function, check, batched(arrays, axes, inner=inner))
+    results = _call(function, check, align_batch_axes(arrays, axes, inner=inner))
     return results, [0] * len(results)
 
 
@@ -261,7 +264,7 @@ def _batch_linear(
     arrays: Any, axes: Any, *, function: CompiledFunction, check: str | None, wanted: tuple[int, ...]
 ) -> Any:
     inner = [len(shape) for shape in signature_of(function).shapes]
-    moved = batched(arrays, axes, inner=[*inner, *(inner[k] for k in wanted)])
+    moved = align_batch_axes(arrays, axes, inner=[*inner, *(inner[k] for k in wanted)])
     results = linear_p.bind(*moved, function=function, check=check, wanted=wanted)
     return results, [0] * len(results)
 
@@ -292,11 +295,11 @@ def _linear_shapes(
 
 
 def _differentiate_linear(primals: Any, tangents: Any, **params: Any) -> Any:
-    """The change of a change: of the composition that computes it."""
-    return jax.jvp(lambda *arrays: _linear(*arrays, **params), primals, _instantiated(primals, tangents))
+    """Differentiate the composition that computes a directional derivative."""
+    return jax.jvp(lambda *arrays: _linear(*arrays, **params), primals, _instantiate_zeros(primals, tangents))
 
 
-def _instantiated(primals: Any, tangents: Any) -> Any:
+def _instantiate_zeros(primals: Any, tangents: Any) -> Any:
     return tuple(
         jnp.zeros_like(x) if type(t) is ad.Zero else t for x, t in zip(primals, tangents, strict=True)
     )
@@ -305,7 +308,7 @@ def _instantiated(primals: Any, tangents: Any) -> Any:
 def _transpose(
     cotangents: Any, *arrays: Any, function: CompiledFunction, check: str | None, wanted: tuple[int, ...]
 ) -> list[Any]:
-    """Gradients by the changes, of each one's own shape."""
+    """Return gradients by the changes, each of its own shape."""
     count = len(arrays) - len(wanted)
     primals, changes = arrays[:count], arrays[count:]
     weights = [ad.instantiate_zeros(cotangent) for cotangent in cotangents]
@@ -314,20 +317,20 @@ def _transpose(
     gradients: list[Any] = [None] * count
     for change in changes:
         known = not ad.is_undefined_primal(change)
-        gradients.append(None if known else _summed(next(found), change.aval.shape))
+        gradients.append(None if known else _unbroadcast(next(found), change.aval.shape))
     return gradients
 
 
-def _summed(gradient: Any, shape: tuple[int, ...]) -> Any:
-    """A gradient over the whole batch, for an array that was broadcast to it."""
+def _unbroadcast(gradient: Any, shape: tuple[int, ...]) -> Any:
+    """Sum a gradient over the batch axes along which its array was broadcast."""
     extra = gradient.ndim - len(shape)
     axes = [*range(extra), *(extra + k for k, n in enumerate(shape) if n == 1 != gradient.shape[extra + k])]
     return gradient.sum(axis=tuple(axes), keepdims=False).reshape(shape) if axes else gradient
 
 
-mlir.register_lowering(call_p, mlir.lower_fun(_refused, multiple_results=True))
+mlir.register_lowering(call_p, mlir.lower_fun(_raise_unsupported_platform, multiple_results=True))
 mlir.register_lowering(call_p, mlir.lower_fun(_called_back, multiple_results=True), platform="cpu")
-mlir.register_lowering(call_p, mlir.lower_fun(_launched, multiple_results=True), platform="cuda")
+mlir.register_lowering(call_p, mlir.lower_fun(_launch_by_xla, multiple_results=True), platform="cuda")
 mlir.register_lowering(linear_p, mlir.lower_fun(_linear, multiple_results=True))
 batching.primitive_batchers[call_p] = _batch_call
 batching.primitive_batchers[linear_p] = _batch_linear

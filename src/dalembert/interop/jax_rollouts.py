@@ -23,7 +23,13 @@ from dalembert.compiler.kernels import Kernels
 from dalembert.errors import ArgumentError, CompileError, DeviceError
 from dalembert.interop import xla_calls
 from dalembert.interop.coordinate_gradients import batch_of
-from dalembert.interop.jax import batched, checked, is_on_gpu, repeated, require_one_device
+from dalembert.interop.jax import (
+    align_batch_axes,
+    broadcast_to_batch,
+    is_on_gpu,
+    require_float_array,
+    require_one_device,
+)
 
 __all__ = ["JaxArrays", "arithmetic", "launch_rollout"]
 
@@ -67,11 +73,11 @@ def launch_rollout(
     starts: Mapping[int, str | float],
     unwanted: Collection[str] = (),
 ) -> GpuRollout:
-    """`dalembert.compiler.gpu.rollouts.launch_rollout` of JAX arrays."""
+    """Launch a rollout of JAX arrays, as `dalembert.compiler.gpu.rollouts.launch_rollout` does."""
     launch = RolloutLaunch(kernels, rollout, steps, every, tuple(starts.items()), frozenset(unwanted))
     named = {item.name: values[item.name] for item in launch.arguments}
     require_one_device(named)
-    arrays = [checked(name, value, kernels.dtype) for name, value in named.items()]
+    arrays = [require_float_array(name, value, kernels.dtype) for name, value in named.items()]
     batch = _batch(launch, arrays)
     found = iter(rollout_p.bind(*arrays, launch=launch))
     outputs = tuple(None if shape is None else next(found) for shape in launch.frames(batch))
@@ -80,7 +86,7 @@ def launch_rollout(
 
 
 def _inner(launch: RolloutLaunch, arrays: Sequence[Any]) -> list[tuple[int, ...]]:
-    """Shapes of arguments without batch axes."""
+    """Return the shapes of arguments without batch axes."""
     return [item.shape for item in launch.signature([array.shape for array in arrays])]
 
 
@@ -94,28 +100,28 @@ rollout_p.multiple_results = True
 
 
 @rollout_p.def_impl  # type: ignore[untyped-decorator]
-def _computed(*arrays: Any, launch: RolloutLaunch) -> list[Any]:
+def _evaluate_call(*arrays: Any, launch: RolloutLaunch) -> list[Any]:
     if not any(is_on_gpu(array) for array in arrays):
         raise DeviceError(ELSEWHERE)
-    return _jitted(launch)(*arrays)  # type: ignore[no-any-return]
+    return _jit_rollout(launch)(*arrays)  # type: ignore[no-any-return]
 
 
 @functools.lru_cache(maxsize=1024)
-def _jitted(launch: RolloutLaunch) -> Any:
+def _jit_rollout(launch: RolloutLaunch) -> Any:
     return jax.jit(lambda *arrays: rollout_p.bind(*arrays, launch=launch))
 
 
 @rollout_p.def_abstract_eval  # type: ignore[untyped-decorator]
 def _shapes(*arrays: Any, launch: RolloutLaunch) -> list[Any]:
-    """Frames, what is carried, and the refused steps."""
+    """Return the shapes of frames, carried arguments, and the refused steps."""
     batch, dtype = _batch(launch, arrays), np.dtype(launch.kernels.dtype)
     wanted = [shape for shape in launch.frames(batch) if shape is not None]
     found = [jax.core.ShapedArray(shape, dtype) for shape in (*wanted, *launch.state(batch).values())]
     return [*found, jax.core.ShapedArray(batch, np.dtype(np.int32))]
 
 
-def _launched(*arrays: Any, launch: RolloutLaunch) -> list[Any]:
-    """XLA calls a function of ours that launches the kernel; the first frame is written before it is read."""
+def _launch_by_xla(*arrays: Any, launch: RolloutLaunch) -> list[Any]:
+    """Launch a rollout by a function that XLA calls; the first frame is written before it is read."""
     xla_calls.register("CUDA")
     batch, inner = _batch(launch, arrays), _inner(launch, arrays)
     number = xla_calls.number_of(launch, functools.partial(launch_rollout_on_buffers, launch))
@@ -123,7 +129,7 @@ def _launched(*arrays: Any, launch: RolloutLaunch) -> list[Any]:
     # The kernel writes 64 bits, of which the lower half is the number.
     results = [*wanted, jax.core.ShapedArray((*refused.shape, 2), refused.dtype)]
     call = jax.ffi.ffi_call(xla_calls.TARGET, [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in results])
-    found = list(call(*repeated(arrays, inner, batch), number=np.int64(number)))
+    found = list(call(*broadcast_to_batch(arrays, inner, batch), number=np.int64(number)))
     names = [item.name for item in launch.arguments]
     starts, place = dict(launch.starts), 0
     for result, shape in enumerate(launch.frames(batch)):
@@ -139,14 +145,14 @@ def _launched(*arrays: Any, launch: RolloutLaunch) -> list[Any]:
     return found
 
 
-def _refused(*arrays: Any, launch: RolloutLaunch) -> Any:
+def _raise_unsupported_platform(*arrays: Any, launch: RolloutLaunch) -> Any:
     raise CompileError(ELSEWHERE)
 
 
 def _batch_rollout(arrays: Any, axes: Any, *, launch: RolloutLaunch) -> Any:
     own = [_without(array, axis) for array, axis in zip(arrays, axes, strict=True)]
     inner = [len(item.shape) for item in launch.signature(own)]
-    results = rollout_p.bind(*batched(arrays, axes, inner=inner), launch=launch)
+    results = rollout_p.bind(*align_batch_axes(arrays, axes, inner=inner), launch=launch)
     return results, [0] * len(results)
 
 
@@ -155,7 +161,7 @@ def _without(array: Any, axis: int | None) -> tuple[int, ...]:
     return shape if axis is None else shape[:axis] + shape[axis + 1 :]
 
 
-def _differentiated(primals: Any, tangents: Any, *, launch: RolloutLaunch) -> Any:
+def _rollout_jvp(primals: Any, tangents: Any, *, launch: RolloutLaunch) -> Any:
     if all(type(tangent) is ad.Zero for tangent in tangents):
         results = rollout_p.bind(*primals, launch=launch)
         return results, [ad.Zero.from_primal_value(result) for result in results]
@@ -165,7 +171,7 @@ def _differentiated(primals: Any, tangents: Any, *, launch: RolloutLaunch) -> An
     )
 
 
-mlir.register_lowering(rollout_p, mlir.lower_fun(_refused, multiple_results=True))
-mlir.register_lowering(rollout_p, mlir.lower_fun(_launched, multiple_results=True), platform="cuda")
+mlir.register_lowering(rollout_p, mlir.lower_fun(_raise_unsupported_platform, multiple_results=True))
+mlir.register_lowering(rollout_p, mlir.lower_fun(_launch_by_xla, multiple_results=True), platform="cuda")
 batching.primitive_batchers[rollout_p] = _batch_rollout
-ad.primitive_jvps[rollout_p] = _differentiated
+ad.primitive_jvps[rollout_p] = _rollout_jvp

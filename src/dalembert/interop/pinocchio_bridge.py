@@ -16,15 +16,15 @@ from typing import Any, Final, final
 import numpy as np
 
 from dalembert.errors import ArgumentError, MissingExtraError, ModelError
-from dalembert.interop.coordinate_map import Array, CoordinateMap, Source, real_array, shifted
+from dalembert.interop.coordinate_map import Array, CoordinateMap, Source, real_array, shift_sources
 from dalembert.interop.pinocchio_joints import JointImage, image_of_joint, image_of_mimic, transform_of
 from dalembert.model import Limits, Model, ModelBuilder
 from dalembert.spatial import RigidInertia, SymMat3, Transform, Vec3
 
 __all__ = ["PinocchioBridge", "from_pinocchio"]
 
-UNLIMITED: Final = 1e300
-"""Pinocchio writes the largest float for a limit that is not there."""
+MIN_INFINITE_LIMIT: Final = 1e300
+"""A limit of this size or more means no limit: Pinocchio writes the largest float for it."""
 
 MIMIC: Final = "JointModelMimic"
 
@@ -55,8 +55,8 @@ def from_pinocchio(pin_model: Any) -> PinocchioBridge:
     velocities: list[Source] = [0] * model.nv
     for joint, (image, _), theirs in zip(model.joints, images, list(pin_model.joints)[1:], strict=True):
         if theirs.shortname() != MIMIC:
-            positions[joint.q_slice] = shifted(image.q, theirs.idx_q)
-            velocities[joint.v_slice] = shifted(image.v, theirs.idx_v)
+            positions[joint.q_slice] = shift_sources(image.q, theirs.idx_q)
+            velocities[joint.v_slice] = shift_sources(image.v, theirs.idx_v)
     return PinocchioBridge(
         model,
         CoordinateMap(tuple(positions), pin_model.nq),
@@ -78,50 +78,50 @@ class PinocchioBridge:
     velocities: CoordinateMap
 
     def q(self, q_pin: object) -> Array:
-        """Our q (…, nq) from theirs: quaternions scalar-first, an angle for each (cos, sin)."""
+        """Return our q (…, nq) from theirs: quaternions scalar-first, an angle for each (cos, sin)."""
         return self.positions.forth(q_pin, "q_pin")
 
     def q_back(self, q: object) -> Array:
-        """Their q from ours."""
+        """Return their q from ours."""
         return self.positions.back(q, "q")
 
     def v(self, v_pin: object) -> Array:
-        """Our v (…, nv) from theirs: angular before linear velocity in free and planar joints."""
+        """Return our v (…, nv) from theirs: angular before linear velocity in free and planar joints."""
         return self.velocities.forth(v_pin, "v_pin")
 
     def v_back(self, v: object) -> Array:
-        """Their v from ours."""
+        """Return their v from ours."""
         return self.velocities.back(v, "v")
 
     def a(self, a_pin: object) -> Array:
-        """Our accelerations dv/dt (…, nv) from theirs: the map of v is constant."""
+        """Return our accelerations dv/dt (…, nv) from theirs: the map of v is constant."""
         return self.velocities.forth(a_pin, "a_pin")
 
     def a_back(self, a: object) -> Array:
-        """Their accelerations from ours."""
+        """Return their accelerations from ours."""
         return self.velocities.back(a, "a")
 
     def tau(self, tau_pin: object) -> Array:
-        """Our generalized forces (…, nv) from theirs."""
+        """Return our generalized forces (…, nv) from theirs."""
         return self.velocities.forth(tau_pin, "tau_pin")
 
     def tau_back(self, tau: object) -> Array:
-        """Their generalized forces from ours."""
+        """Return their generalized forces from ours."""
         return self.velocities.back(tau, "tau")
 
     def mass_matrix_back(self, M: object) -> Array:
-        """Their joint-space inertia (…, nv, nv) from ours: P^T M P."""
+        """Return their joint-space inertia (…, nv, nv) from ours: P^T M P."""
         nv = self.model.nv
         rows = self.velocities.back(np.swapaxes(real_array("M", M, (nv, nv)), -1, -2), "M")
         return self.velocities.back(np.swapaxes(rows, -1, -2), "M")
 
     def jacobian_back(self, J: object) -> Array:
-        """Their Jacobian (…, 6, nv), linear first, from ours, angular first."""
+        """Return their Jacobian (…, 6, nv), linear first, from ours, angular first."""
         array = real_array("J", J, (6, self.model.nv))
         return self.velocities.back(array[..., [3, 4, 5, 0, 1, 2], :], "J")
 
     def external_forces(self, f_pin: object) -> Array:
-        """Our external forces (…, n_bodies, 6), moment first, from Pinocchio's `fext`.
+        """Return our external forces (…, n_bodies, 6), moment first, from Pinocchio's `fext`.
 
         `f_pin`: a list of `pinocchio.Force`, one a joint with the universe first, or the same as an array
         (…, njoints, 6), force first. Both are in the coordinates of the joint's (our body's) frame, at its
@@ -133,7 +133,9 @@ class PinocchioBridge:
         return array[..., 1:, [3, 4, 5, 0, 1, 2]]
 
     def external_forces_back(self, f: object) -> Array:
-        """Pinocchio's `fext` as an array (…, njoints, 6), force first and zero on the universe, from ours."""
+        """Return Pinocchio's `fext` as an array (…, njoints, 6), force first and zero on the universe, from
+        ours.
+        """
         array = real_array("f", f, (len(self.model.bodies), 6))
         result = np.zeros((*array.shape[:-2], array.shape[-2] + 1, 6), array.dtype)
         result[..., 1:, :] = array[..., [3, 4, 5, 0, 1, 2]]
@@ -169,8 +171,8 @@ def _gravity(pin_model: Any) -> tuple[float, float, float]:
 
 
 def _body_names(pin: Any, pin_model: Any) -> list[str]:
-    """A name for every joint's body, the universe first: of the body frame on the joint itself, else the
-    joint's.
+    """Return a name for every joint's body, the universe first: of the body frame on the joint itself, else
+    the joint's.
     """
     names = ["world"]
     used = {"world"}
@@ -185,7 +187,7 @@ def _body_names(pin: Any, pin_model: Any) -> list[str]:
 
 
 def _free_name(used: set[str], wanted: Sequence[str], stem: str) -> str:
-    """The first wanted name that is not used, else the stem with a number; it is used from now on."""
+    """Return the first wanted name that is not used, else the stem with a number, and mark it as used."""
     name = next(name for name in chain(wanted, (f"{stem}_{n}" for n in count(2))) if name not in used)
     used.add(name)
     return name
@@ -225,16 +227,18 @@ def _add_body(
 
 
 def _losses(values: Any, joint: Any, image: JointImage) -> tuple[float, ...] | float:
-    """The joint's part of an array in v order; a mimic joint has none."""
+    """Return the joint's part of an array in v order; a mimic joint has none."""
     return 0.0 if joint.shortname() == MIMIC else tuple(float(values[joint.idx_v + i]) for i in image.v)
 
 
 def _bound(value: float) -> float:
-    return math.copysign(math.inf, value) if abs(value) >= UNLIMITED else float(value)
+    return math.copysign(math.inf, value) if abs(value) >= MIN_INFINITE_LIMIT else float(value)
 
 
 def _limits(builder: ModelBuilder, pin_model: Any, index: int, image: JointImage) -> Limits:
-    """Pinocchio's limits; none for quaternions and (cos, sin) pairs, whose numbers are no coordinates."""
+    """Return Pinocchio's limits; quaternions and (cos, sin) pairs have none, since their numbers are not
+    coordinates.
+    """
     joint = pin_model.joints[index]
     lower: list[float] = []
     upper: list[float] = []
@@ -256,7 +260,7 @@ def _limits(builder: ModelBuilder, pin_model: Any, index: int, image: JointImage
 
 
 def _add_mimics(builder: ModelBuilder, pin_model: Any) -> None:
-    """q_follower = scaling * q_leader + offset, as couplings.
+    """Add q_follower = scaling * q_leader + offset as couplings.
 
     The leader is the joint with whose variables the follower computes. The list `mimicked_joints` is of no
     use: after `transformJointIntoMimic` its order may differ from that of `mimicking_joints`.
@@ -279,7 +283,7 @@ def _add_mimics(builder: ModelBuilder, pin_model: Any) -> None:
 
 
 def _add_frames(builder: ModelBuilder, pin_model: Any, names: Sequence[str]) -> None:
-    """Every frame of Pinocchio's but those that are a body of ours under the same name."""
+    """Add every frame of Pinocchio's but those that are a body of ours under the same name."""
     used = set(names)
     for frame in pin_model.frames:
         body = names[frame.parentJoint]

@@ -17,7 +17,7 @@ from typing import Any, Final, final
 import numpy as np
 
 from dalembert.errors import ModelError, UnknownNameError
-from dalembert.interop.coordinate_map import Source, shifted
+from dalembert.interop.coordinate_map import Source, shift_sources
 from dalembert.model.joints import (
     Composite,
     Ellipsoid,
@@ -38,7 +38,7 @@ from dalembert.spatial import Mat3, Transform, Vec3
 __all__ = ["JointImage", "image_of_joint", "image_of_mimic", "transform_of"]
 
 UNIT_TOLERANCE: Final = 1e-9
-"""How far from 1 the length of an axis may be; beyond, Pinocchio's own transforms are no rotations."""
+"""How far from 1 the length of an axis may be; beyond, Pinocchio's own transforms are not rotations."""
 
 
 @final
@@ -52,13 +52,13 @@ class JointImage:
 
 
 def transform_of(placement: Any) -> Transform:
-    """A `pinocchio.SE3` as our transform: both place the child in the parent."""
+    """Return a `pinocchio.SE3` as our transform: both place the child in the parent."""
     rotation, translation = np.asarray(placement.rotation), np.asarray(placement.translation)
     return Transform(Mat3(*map(float, rotation.ravel())), Vec3(*map(float, translation)))
 
 
 def image_of_joint(joint: Any, name: str) -> JointImage:
-    """Our joint for any `pinocchio.JointModel` but a mimic joint, for which see `image_of_mimic`."""
+    """Return our joint for any `pinocchio.JointModel` but a mimic joint, for which see `image_of_mimic`."""
     kind = joint.shortname()
     if kind not in IMAGES:
         raise UnknownNameError.of(f'class of the Pinocchio joint "{name}",', kind, IMAGES)
@@ -66,7 +66,8 @@ def image_of_joint(joint: Any, name: str) -> JointImage:
 
 
 def image_of_mimic(model: Any, index: int) -> tuple[JointImage, Transform]:
-    """The joint that mimics another one, without its coupling, and a displacement to add to its placement.
+    """Return the joint that mimics another one, without its coupling, and a displacement to add to its
+    placement.
 
     Pinocchio does not say which joint it is that mimics, but its velocity does: ratio * S v of a joint with
     one coordinate. (Its own S lacks the pitch of a screw.) A joint that follows with ratio zero does not
@@ -86,7 +87,7 @@ def image_of_mimic(model: Any, index: int) -> tuple[JointImage, Transform]:
 
 
 def _at_unit_rate(joint: Any) -> Any:
-    """Pinocchio's data of a joint with one freedom, at unit rate and with (cos, sin) at angle zero."""
+    """Return Pinocchio's data of a joint with one freedom, at unit rate and with (cos, sin) at angle zero."""
     data = joint.createData()
     q, v = np.zeros(joint.idx_q + 2), np.zeros(joint.idx_v + 1)
     q[joint.idx_q] = v[joint.idx_v] = 1.0
@@ -148,7 +149,7 @@ def _composite(joint: Any, name: str) -> JointImage:
         image = image_of_joint(inner, f"{name}, part {number}")
         joints.append(image.joint)
         placements.append(transform_of(placement))
-        q.extend(shifted(image.q, nq))
+        q.extend(shift_sources(image.q, nq))
         v.extend(place + nv for place in image.v)
         nq, nv = nq + inner.nq, nv + inner.nv
     return JointImage(Composite(joints, placements), tuple(q), tuple(v))

@@ -50,9 +50,10 @@ FLOATS: Final = {"float64": torch.float64, "float32": torch.float32}
 
 
 def function(f: Callable[..., Any], model: Model | None = None, **options: Any) -> Callable[..., Any]:
-    """A function of tensors alone: `f(model, …)` of the library with its options fixed, or a compiled one.
+    """Return a function of tensors alone: `f(model, …)` of the library with its options fixed, or a compiled
+    one.
 
-    Lists and NumPy arrays become tensors, so that a tensor comes out whatever goes in.
+    Lists and NumPy arrays become tensors, so that the result is always a tensor.
     """
 
     def on_tensors(*args: Any, **more: Any) -> Any:
@@ -64,7 +65,7 @@ def function(f: Callable[..., Any], model: Model | None = None, **options: Any) 
 
 
 def call(function: CompiledFunction, values: Sequence[object], out: object, check: str | None) -> Any:
-    """The results of a compiled function of tensors, in the form that the function gives them."""
+    """Call a compiled function of tensors; the results have the form that the function gives them."""
     plain = check in (None, "off") and _without_graph(values)
     if plain and (known := run_known(function, torch_kind(), values, out)) is not None:
         return function._hand_back(known)
@@ -73,7 +74,9 @@ def call(function: CompiledFunction, values: Sequence[object], out: object, chec
     device = next(
         (value.device for value in values if isinstance(value, torch.Tensor) and is_cuda(value)), None
     )
-    tensors = [_checked(name, value, dtype, device) for name, value in zip(names, values, strict=True)]
+    tensors = [
+        _require_float_tensor(name, value, dtype, device) for name, value in zip(names, values, strict=True)
+    ]
     batch_shape(function, [tensor.shape for tensor in tensors])
     chosen = of_dtype(function, dtype)
     if plain and device is not None:
@@ -85,7 +88,7 @@ def call(function: CompiledFunction, values: Sequence[object], out: object, chec
 
 
 def _without_graph(values: Sequence[Any]) -> bool:
-    """Whether nothing of PyTorch's watches a call: no gradients, no transforms."""
+    """Return whether PyTorch tracks nothing of a call: no gradients, no transforms."""
     if torch._C._are_functorch_transforms_active() or torch.autograd.forward_ad._current_level >= 0:
         return False
     watched = torch.is_grad_enabled()
@@ -114,18 +117,19 @@ def _into(function: CompiledFunction, tensors: Sequence[Any], out: object, check
 
 
 def _given(tensors: Sequence[Any]) -> list[Any]:
-    """Arguments of a kernel on a GPU: tensors there, and arrays of the host."""
+    """Return the arguments of a kernel on a GPU: tensors there, and arrays of the host."""
     return [tensor.detach() if is_cuda(tensor) else tensor.detach().numpy() for tensor in tensors]
 
 
 def alike(array: npt.NDArray[Any], beside: Any) -> Any:
-    """A constant as a tensor of the float type of another, and where that is."""
+    """Return a constant as a tensor of the float type and on the device of another."""
     return _constant(array).to(beside)
 
 
 def _laid_out(tensor: Any) -> Any:
-    """A tensor of PyTorch's own making as kernels read it: zeros that have no memory get some, negation that
-    was put off is done, and on a GPU rows are adjacent."""
+    """Return a tensor as kernels read it: zeros without memory get some, deferred negation is done, and on a
+    GPU rows are adjacent.
+    """
     if tensor._is_zerotensor():
         tensor = tensor.clone()
     tensor = tensor.resolve_neg()
@@ -139,12 +143,14 @@ def _tensor_of(value: Any) -> Any:
 
 
 def _constant(value: Any) -> Any:
-    """Numbers as a tensor; PyTorch shares only memory that may be written, with strides that go forward."""
+    """Return numbers as a tensor; PyTorch shares only memory that may be written, with strides that go
+    forward.
+    """
     return torch.as_tensor(np.require(np.asarray(value), requirements=["C", "W"]))
 
 
-def _checked(name: str, value: Any, dtype: str, device: Any) -> Any:
-    """A tensor that kernels can read where it is: on `device`, or on the CPU where that is None.
+def _require_float_tensor(name: str, value: Any, dtype: str, device: Any) -> Any:
+    """Return a tensor that kernels can read in place: on `device`, or on the CPU if that is None.
 
     Numbers of the host stay there: a kernel on a GPU keeps its own copy of them.
     """
@@ -222,7 +228,7 @@ _Call.forward.__signature__ = inspect.signature(_Call.forward)  # type: ignore[a
 
 
 def _in_front(tensor: Any, dim: int, missing: int) -> Any:
-    """The axis of vmap before all batch axes, so that those still stand side by side from the right."""
+    """Move the axis of vmap before all batch axes, which stay aligned from the right."""
     front = tensor if dim == 0 else _laid_out(tensor.movedim(dim, 0))
     return front.reshape(front.shape[0], *(1,) * missing, *front.shape[1:])
 

@@ -24,10 +24,10 @@ __all__ = ["TARGET", "Buffer", "number_of", "register"]
 
 TARGET: Final = "dalembert_launch"
 
-METADATA: Final = 1
-EXECUTE: Final = 3
-INTERNAL: Final = 13
-"""XLA_FFI_Extension_Metadata, XLA_FFI_ExecutionStage_EXECUTE, XLA_FFI_Error_Code_INTERNAL."""
+# xla/ffi/api/c_api.h: XLA_FFI_Extension_Metadata, XLA_FFI_ExecutionStage_EXECUTE, XLA_FFI_Error_Code_INTERNAL
+METADATA_EXTENSION: Final = 1
+EXECUTE_STAGE: Final = 3
+INTERNAL_ERROR: Final = 13
 
 _SIZE, _POINTER, _INT, _LONG = ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int, ctypes.c_int64
 
@@ -106,7 +106,7 @@ _registered: Final[set[str]] = set()
 
 
 def number_of(key: object, task: Task) -> int:
-    """The number under which a task is called; the same for the same key."""
+    """Return the number under which a task is called; the same for the same key."""
     with _lock:
         if key not in _numbers:
             _numbers[key] = len(_tasks)
@@ -123,24 +123,24 @@ def register(platform: str) -> None:
 
 
 def _api_minor() -> int:
-    """The version of the interface that this JAX has, by its header."""
+    """Return the minor version of the interface that this JAX has, from its header."""
     header = Path(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h")
     found = re.search(r"#define XLA_FFI_API_MINOR (\d+)", header.read_text()) if header.exists() else None
     return int(found[1]) if found else 1
 
 
 def _answer(frame: Any, has_stream: bool) -> int | None:
-    """What XLA asks for: facts about this function, or a call."""
+    """Answer a request of XLA: metadata of this function, or a call."""
     extension = frame.extension
     while extension:
         given = _Extension.from_address(extension)
-        if given.type == METADATA:
+        if given.type == METADATA_EXTENSION:
             metadata = _Metadata.from_address(given.metadata)
             metadata.version = _Version(ctypes.sizeof(_Version), None, 0, _api_minor())
             metadata.traits = 0
             return None
         extension = given.next
-    if frame.stage != EXECUTE:
+    if frame.stage != EXECUTE_STAGE:
         return None
     api = _Api.from_address(frame.api)
     try:
@@ -176,6 +176,6 @@ def _stream(api: Any, context: int) -> int:
 
 
 def _error(api: Any, message: str) -> int | None:
-    given = _Error(ctypes.sizeof(_Error), None, message.encode(), INTERNAL)
+    given = _Error(ctypes.sizeof(_Error), None, message.encode(), INTERNAL_ERROR)
     made: int | None = _HANDLER(api.error_create)(ctypes.addressof(given))
     return made

@@ -101,12 +101,12 @@ class Watch:
 
     def has_changed(self) -> bool:
         """Return whether the functions compute something else than at the last call."""
-        if self._reads and all(reads.unchanged() for reads in self._reads):
+        if self._reads and all(reads.is_unchanged() for reads in self._reads):
             return False
         before = self.digest
         proven = tuple(reads for function in self._functions if (reads := reads_of(function)) is not None)
         now = self._trace_digest()
-        is_proven = len(proven) == len(self._functions) and all(reads.unchanged() for reads in proven)
+        is_proven = len(proven) == len(self._functions) and all(reads.is_unchanged() for reads in proven)
         if not is_proven and now != before and self._trace_digest() != now:
             raise ModelError(
                 f"{self._place} is another function each time it is traced: it reads something that changes "

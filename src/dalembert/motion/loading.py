@@ -17,7 +17,7 @@ from dalembert.formats.amc import read_asf_amc
 from dalembert.formats.bvh import read_bvh
 from dalembert.formats.deepmimic import read_deepmimic
 from dalembert.formats.failures import reported_as_file_errors
-from dalembert.formats.skeleton import Recording, turned
+from dalembert.formats.skeleton import Recording, with_z_up
 from dalembert.model.checks import is_finite
 from dalembert.model.model import Model
 from dalembert.motion.anthropometry import stature
@@ -96,7 +96,7 @@ def load_motion(
                     "DeepMimic clips hold quaternions and have y up; leave rotations and up as they are"
                 )
             return _deepmimic(files[0], scale, mass, height, cutoff, frame_time, skip)
-        recording = _from_frame(turned(_recording(files, endings, frame_time, positions), up), skip)
+        recording = _from_frame(with_z_up(_recording(files, endings, frame_time, positions), up), skip)
         if rotations == "euler":
             _note_jumps(recording)
         size = _scale(recording, scale, height)

@@ -53,7 +53,7 @@ class AdaptiveMotion:
         return f"<AdaptiveMotion of {what}, {len(self.happenings)} events>"
 
     def at(self, times: npt.ArrayLike) -> tuple[Array, Array]:
-        """q `(…, nq)` and v `(…, nv)` at times `(…)` [s] between the first frame and the last."""
+        """Return q `(…, nq)` and v `(…, nv)` at times `(…)` [s] between the first frame and the last."""
         wanted = as_array("times", times, ())
         flat = np.atleast_1d(wanted).ravel()
         if flat.size and not (self.time[0] <= flat.min() and flat.max() <= self.time[-1]):
@@ -67,11 +67,11 @@ class AdaptiveMotion:
         places = np.clip(np.searchsorted(self.time, flat, side="right") - 1, 0, len(self.spans) - 1)
         for place in np.unique(places) if self.spans else ():
             mine = places == place
-            q[mine], v[mine] = self.system.land(flat[mine], self.spans[place].at(flat[mine]))
+            q[mine], v[mine] = self.system.from_centroidal(flat[mine], self.spans[place].at(flat[mine]))
         return q.reshape(*wanted.shape, self.model.nq), v.reshape(*wanted.shape, self.model.nv)
 
     def trajectory(self, times: npt.ArrayLike | None = None) -> Trajectory:
-        """The motion as a `da.Trajectory`, at its own frames or at increasing times `(T+1,)` [s]."""
+        """Return the motion as a `da.Trajectory`, at its own frames or at increasing times `(T+1,)` [s]."""
         frames = self.time if times is None else as_array("times", times, ())
         if frames.ndim != 1 or not frames.size or not np.all(np.diff(frames) > 0.0):
             raise ShapeError("trajectory: times must be one row of increasing numbers")
@@ -94,13 +94,13 @@ def integrate_adaptive(
     max_step: float = math.inf,
     max_steps: int = 100_000,
 ) -> AdaptiveMotion:
-    """The motion from (q, v) over `duration` [s], by steps whose error is at most atol + rtol |x| each.
+    """Integrate the motion from (q, v) over `duration` [s] with an error per step of at most atol + rtol |x|.
 
     dx/dt = FD_x(x, tau + passive) by Dormand and Prince's method of order five, in the variables that
     `da.step` carries, on the configuration manifold. The estimated error of each variable in a step, at the
     order four, in the root mean square over all, keeps within the bound, and step lengths follow it (PI
     control). That bounds the truncation error of every step, not the error of the motion: a chaotic system
-    makes much of little. Errors of the model are no matter of it.
+    amplifies it. Modelling errors are not covered.
 
     `tau`: None, `(nv,)` held, or a policy `f(model, t, q, v)` on generic scalars, evaluated at all times, not
     held. `events`: functions g(t, q, v) of one sample's arrays, or `Event`s; where g changes its sign, time
@@ -136,14 +136,14 @@ def integrate_adaptive(
     system = FlyingSystem.of(model, tau)
     watches = Watches(system, events_of(events), t, q0, v0)
 
-    def allowed(x: Array) -> Array:
+    def error_scale(x: Array) -> Array:
         return np.maximum(tolerances[1] + tolerances[0] * np.abs(x), 1e-300)
 
-    x, end = system.take_off(q0, v0), t + span
+    x, end = system.to_centroidal(q0, v0), t + span
     k1 = system.rate(t, x)
     if not np.isfinite(k1).all():
         raise StateError("integrate_adaptive: the accelerations of the start are not finite")
-    h = min(longest, first_step(system.rate, t, x, k1, allowed)) if span else 0.0
+    h = min(longest, first_step(system.rate, t, x, k1, error_scale)) if span else 0.0
     evaluations, rejected, last = 2, 0, 1.0
     spans: list[Span] = []
     while t < end:
@@ -160,7 +160,7 @@ def integrate_adaptive(
         length = end - t if h >= 0.999 * (end - t) else h
         new, error, K = stages(system.rate, t, x, k1, length)
         evaluations += 6
-        sizes = error / np.maximum(allowed(x), allowed(new))
+        sizes = error / np.maximum(error_scale(x), error_scale(new))
         measure = float(np.sqrt(np.mean(sizes**2))) if x.size else 0.0
         if not measure <= 1.0:
             rejected += 1
@@ -174,7 +174,7 @@ def integrate_adaptive(
             t = stop
             break
         h, last = min(longest, length * next_factor(measure, last)), measure
-        x, k1 = system.normalized(new), K[6]
+        x, k1 = system.normalize_quaternions(new), K[6]
     return _motion(model, system, spans, t, (q0, v0), watches.happenings, rejected, evaluations)
 
 
@@ -188,13 +188,13 @@ def _motion(
     rejected: int,
     evaluations: int,
 ) -> AdaptiveMotion:
-    """The frames of all steps; the last one may end early."""
+    """Return the frames of all steps; the last one may end early."""
     if not spans:
         time, q, v = np.array([end]), start[0][np.newaxis], start[1][np.newaxis]
     else:
         time = np.array([*(span.start for span in spans), end])
         x = np.array([span.x for span in spans])
-        q, v = system.land(time, np.vstack([x, spans[-1].at(time[-1:])]))
+        q, v = system.from_centroidal(time, np.vstack([x, spans[-1].at(time[-1:])]))
         q[0], v[0] = start
     return AdaptiveMotion(model, time, q, v, tuple(happenings), rejected, evaluations, tuple(spans), system)
 

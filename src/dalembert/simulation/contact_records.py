@@ -1,4 +1,4 @@
-"""Records of contact points, some of which are chosen from step to step."""
+"""Records of contact points, some of which are selected anew in each step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def contact_record(
     which: Array,
     name_of: Callable[[int], tuple[str, str]],
 ) -> ContactRecord:
-    """The record of points that are always there and of chosen ones, which come after them.
+    """Return the record of the fixed contact points and, after them, of the selected ones.
 
     `which (…, T, chosen)`: the points that these are, below zero where none is. Each point that was ever
     chosen has a place of its own in the record, with no force and the gap `ABSENT_POINT_GAP` while it was

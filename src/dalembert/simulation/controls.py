@@ -1,4 +1,4 @@
-"""What acts on a simulated system from outside: arrays for all steps, or step by step."""
+"""The inputs of a simulated system: arrays for all steps, or step by step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.call.arguments import ArrayArgument, as_array
-from dalembert.compiler.recording import RecordedFunction, recorded
+from dalembert.compiler.recording import RecordedFunction, record_function
 from dalembert.errors import DtypeError, ShapeError, TracingError
 from dalembert.model.model import Model
 from dalembert.scalar import Scalar
@@ -30,14 +30,16 @@ class Series(NamedTuple):
     stepwise: bool
 
     def at_frames(self, batch: tuple[int, ...], frames: int, every: int) -> Array:
-        """What acts in the last step before each frame but the first, `(…, T, n)`."""
+        """Return the values in the last step before each frame but the first, `(…, T, n)`."""
         last = self.values[..., every - 1 :: every, :] if self.stepwise else self.values[..., np.newaxis, :]
         last = last[..., :frames, :].copy()  # the caller may go on using the array
         return np.broadcast_to(last, (*batch, frames, last.shape[-1]))
 
 
 def series(name: str, given: npt.ArrayLike, own: tuple[int, ...], steps: int) -> Series:
-    """Values `own` (held), `(…, 1, *own)` (held, sample by sample) or `(…, steps, *own)`."""
+    """Return a series from values `own` (held), `(…, 1, *own)` (held, sample by sample) or `(…, steps,
+    *own)`.
+    """
     values = as_array(name, given, own)
     axis = values.ndim - len(own) - 1
     if axis < 0:
@@ -88,13 +90,13 @@ def recorded_policy(
         return forces_of(policy, model, time, q, v)
 
     arguments = [ArrayArgument("time", ()), ArrayArgument("q", (model.nq,)), ArrayArgument("v", (model.nv,))]
-    return recorded("policy", policy, model, arguments, parameters, call)
+    return record_function("policy", policy, model, arguments, parameters, call)
 
 
 def forces_of(
     policy: Policy, model: Model, time: Scalar, q: Sequence[Scalar], v: Sequence[Scalar]
 ) -> list[Scalar]:
-    """tau `(nv,)` of a policy, if it is that."""
+    """Return tau `(nv,)` of a policy, or refuse another shape."""
     found: Any = policy(model, time, q, v)
     try:
         tau = list(found)

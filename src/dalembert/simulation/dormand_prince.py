@@ -44,9 +44,10 @@ DENSE: Final = np.array(
         [0.0, 40617522 / 29380423, -110615467 / 29380423, 69997945 / 29380423],
     ]
 )
-"""Weights of the stages for each power of the part of the step that has gone by."""
+"""Weights of the stages for each power of the elapsed fraction of the step."""
 
-SAFETY: Final = 0.9
+STEP_SAFETY_FACTOR: Final = 0.9
+"""Steps are this fraction of the length whose estimated error is the tolerance (Hairer et al., II.4)."""
 INTEGRAL, PROPORTIONAL = 0.7 / 5.0, 0.4 / 5.0
 """Exponents of the error of this step and of the one before, after Gustafsson."""
 
@@ -64,14 +65,14 @@ class Span:
     rates: Array
 
     def at(self, times: Array) -> Array:
-        """x `(n, size)` at times `(n,)` within the step."""
+        """Return x `(n, size)` at times `(n,)` within the step."""
         s = (times - self.start) / self.length
         powers = np.stack([s, s**2, s**3, s**4])
         return self.x + self.length * ((DENSE @ powers).T @ self.rates)
 
 
 def stages(rate: Rate, t: float, x: Array, k1: Array, h: float) -> tuple[Array, Array, Array]:
-    """x after a step, its error estimate, and the rates `(7, size)`."""
+    """Return x after a step, its error estimate, and the rates `(7, size)`."""
     K = np.empty((7, x.size))
     K[0] = k1
     there = x
@@ -82,17 +83,19 @@ def stages(rate: Rate, t: float, x: Array, k1: Array, h: float) -> tuple[Array, 
 
 
 def next_factor(error: float, before: float) -> float:
-    """By how much the next step is longer: `error` of this one, 1 is what is allowed, and of the last."""
+    """Return the ratio of the next step to this one, from the `error` of this step, 1 at the tolerance, and
+    of the last.
+    """
     if error == 0.0:
         return GROW
     if not np.isfinite(error):
         return SHRINK
-    factor = SAFETY * error**-INTEGRAL * max(before, 1e-4) ** PROPORTIONAL
+    factor = STEP_SAFETY_FACTOR * error**-INTEGRAL * max(before, 1e-4) ** PROPORTIONAL
     return float(min(GROW, max(SHRINK, factor)))
 
 
 def first_step(rate: Rate, t: float, x: Array, k1: Array, allowed: Callable[[Array], Array]) -> float:
-    """A step in which explicit Euler errs by about what is allowed (Hairer et al., section II.4)."""
+    """Return a step in which explicit Euler errs by about the tolerance (Hairer et al., section II.4)."""
 
     def size(values: Array) -> float:
         return float(np.sqrt(np.mean((values / allowed(x)) ** 2))) if x.size else 0.0

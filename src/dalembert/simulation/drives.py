@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, final
 from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.control_laws.pd import stable_pd_forces
 from dalembert.call.arguments import ArrayArgument
-from dalembert.compiler.recording import RecordedFunction, recorded
+from dalembert.compiler.recording import RecordedFunction, record_function
 from dalembert.contact.step_terms import Motor
 from dalembert.control.servo import Array, Reference, Servo
 from dalembert.errors import ShapeError
@@ -21,7 +21,7 @@ __all__ = ["Drive", "Target", "drive_of", "target_series", "targets_of"]
 
 
 def drive_of(servo: Servo, model: Model) -> Drive:
-    """What a servo compiles into a step of a model."""
+    """Return the drive that a servo compiles into a step of a model."""
     q_ref, v_ref = servo.q_ref, servo.v_ref
     return Drive(
         servo.driven(model),
@@ -70,13 +70,15 @@ class Drive:
     q_ref: Reference | None = None
     v_ref: Reference | bool = False
 
-    def recorded(self, model: Model, parameters: Sequence[ArrayArgument]) -> Drive:
+    def record(self, model: Model, parameters: Sequence[ArrayArgument]) -> Drive:
         """Return the drive with what the functions of the caller's compute now."""
         q_ref, v_ref = self.q_ref, self.v_ref
         return replace(
             self,
-            q_ref=None if q_ref is None else _recorded("q_ref", q_ref, model, model.nq, parameters),
-            v_ref=_recorded("v_ref", v_ref, model, model.nv, parameters) if callable(v_ref) else v_ref,
+            q_ref=None if q_ref is None else _record_reference("q_ref", q_ref, model, model.nq, parameters),
+            v_ref=_record_reference("v_ref", v_ref, model, model.nv, parameters)
+            if callable(v_ref)
+            else v_ref,
         )
 
     @property
@@ -85,7 +87,7 @@ class Drive:
         return tuple(item for item in (self.q_ref, self.v_ref) if isinstance(item, RecordedFunction))
 
     def arguments(self, model: Model) -> dict[str, tuple[int, ...]]:
-        """What a step takes, with shapes."""
+        """Return the arguments of a step, with shapes."""
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("kp", "kd", "effort"), (model.nv,))
         if self.q_ref is None:
             shapes["q_ref"] = (model.nq,)
@@ -94,7 +96,7 @@ class Drive:
         return shapes
 
     def motors(self, model: Model, given: dict[str, Any], time: Scalar) -> list[Motor]:
-        """One for each driven velocity variable, in the state that a step begins with."""
+        """Return one motor for each driven velocity variable, in the state at the start of a step."""
         q, kp, kd, effort = given["q"], given["kp"], given["kd"], given["effort"]
         q_ref, v_ref = self._targets(model, given, time)
         error: list[Scalar] = [0.0] * model.nv
@@ -109,7 +111,7 @@ class Drive:
     def forces_after(
         self, model: Model, motors: Sequence[Motor], v: Sequence[Scalar], dt: Scalar
     ) -> list[Scalar]:
-        """tau `(nv,)` that the motors gave in a step that ended with velocities v."""
+        """Return tau `(nv,)` that the motors gave in a step that ended with velocities v."""
         tau: list[Scalar] = [0.0] * model.nv
         for motor in motors:
             u = v[motor.place]
@@ -118,7 +120,7 @@ class Drive:
         return tau
 
     def stable_forces(self, model: Model, given: dict[str, Any], time: Scalar) -> list[Scalar]:
-        """tau `(nv,)` of stable PD, to be held for a step without contact."""
+        """Return tau `(nv,)` of stable PD, to be held for a step without contact."""
         q_ref, v_ref = self._targets(model, given, time)
         return stable_pd_forces(
             aligned(model),
@@ -142,13 +144,15 @@ class Drive:
         return q_ref, [0.0] * model.nv
 
 
-def _recorded(
+def _record_reference(
     name: str, function: Reference, model: Model, size: int, parameters: Sequence[ArrayArgument]
 ) -> RecordedFunction:
     def call(model: Model, time: Scalar) -> list[Scalar]:
         return _target(name, function, model, time, size)
 
-    return recorded(f"reference {name}", function, model, [ArrayArgument("time", ())], parameters, call)
+    return record_function(
+        f"reference {name}", function, model, [ArrayArgument("time", ())], parameters, call
+    )
 
 
 def _target(name: str, function: Reference, model: Model, time: Scalar, size: int) -> list[Scalar]:

@@ -1,4 +1,4 @@
-"""Notice energy that no work explains.
+"""A watch for energy that no work explains.
 
 Steps that move positions by the new velocities keep not T + V in smooth motion but, to second order,
 
@@ -23,10 +23,11 @@ from dalembert.algorithms.passive_forces import passive_forces, spring_energy
 from dalembert.model.model import Model
 from dalembert.scalar import Scalar, maximum, select, sqrt
 
-__all__ = ["EnergyWatch", "checked", "reported_gain"]
+__all__ = ["EnergyWatch", "update_watch", "reported_gain"]
 
 STEPS_BETWEEN_CHECKS: Final = 32
-"""E is computed at the first step, every so many, and where joints turn fast: it costs a fifth of a step."""
+"""Steps from one computation of E to the next; it is computed at the first step, too, and when joints turn
+fast. It costs a fifth of a step."""
 
 REPORTED_FRACTION: Final = 0.015
 """Gains above this fraction of the peak kinetic energy and the work put in are reported."""
@@ -37,7 +38,7 @@ where bodies overlap, are lifted by as much."""
 
 
 class EnergyWatch(NamedTuple):
-    """What is carried from step to step: E_0, sum max(W, 0), the gain, the peak kinetic energy, the gain
+    """The values carried from step to step: E_0, sum max(W, 0), the gain, the peak kinetic energy, the gain
     where it is reported, else zero [J], and the number of steps until the next check."""
 
     start: Scalar
@@ -48,7 +49,7 @@ class EnergyWatch(NamedTuple):
     left: Scalar
 
 
-def checked(
+def update_watch(
     watch: EnergyWatch,
     model: Model,
     q: Sequence[Scalar],

@@ -19,14 +19,14 @@ __all__ = ["Event", "EventFunction", "Happening", "Watches", "events_of"]
 Array: TypeAlias = npt.NDArray[Any]
 EventFunction: TypeAlias = Callable[[float, Array, Array], Any]
 
-LOOKS: Final = np.array([0.25, 0.5, 0.75, 1.0])
-"""Parts of a step at which events are looked for."""
+EVENT_SAMPLES: Final = np.array([0.25, 0.5, 0.75, 1.0])
+"""Fractions of a step at which event functions are evaluated."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Event:
-    """Something that happens when `function(t, q, v)`, of one sample's arrays, becomes zero.
+    """An event, which occurs when `function(t, q, v)`, of one sample's arrays, becomes zero.
 
     `terminal`: the integration ends there. `direction`: 1 for crossings from below only, -1 from above, 0
     both.
@@ -43,17 +43,17 @@ class Event:
 
     def __post_init__(self) -> None:
         if not callable(self.function):
-            raise DtypeError(f"Event: {self.function!r} is no function; give a function of (t, q, v)")
+            raise DtypeError(f"Event: {self.function!r} is not a function; give a function of (t, q, v)")
         if self.direction not in (-1, 0, 1):
             raise ArgumentError(f"Event: direction is {self.direction!r}; give -1, 0 or 1")
 
     @property
     def name(self) -> str:
-        """That of its function."""
+        """The name of its function."""
         return str(getattr(self.function, "__name__", "event"))
 
     def value(self, t: float, q: Array, v: Array) -> float:
-        """g, a finite number."""
+        """Return g, a finite number."""
         try:
             found = self.function(t, q, v)
             number = float(found)
@@ -66,7 +66,7 @@ class Event:
         return number
 
     def crossed(self, before: float, after: float) -> bool:
-        """Whether the function has passed zero; one that begins at zero has not."""
+        """Return whether the function has passed zero; a function that begins at zero has not."""
         rises, falls = before < 0.0 <= after, before > 0.0 >= after
         return (rises and self.direction >= 0) or (falls and self.direction <= 0)
 
@@ -83,7 +83,7 @@ class Happening:
 
 
 def events_of(events: Any) -> list[Event]:
-    """One event or several, or functions of (t, q, v)."""
+    """Return a list of events: one event or several, or functions of (t, q, v)."""
     listed = [events] if callable(events) or isinstance(events, Event) else list(events or ())
     return [item if isinstance(item, Event) else Event(item) for item in listed]
 
@@ -102,8 +102,8 @@ class Watches:
         """Find what happened in a step; the time of the first terminal event, if there is one."""
         if not self._events:
             return None
-        times = span.start + LOOKS * (end - span.start)
-        q, v = self._system.land(times, span.at(times))
+        times = span.start + EVENT_SAMPLES * (end - span.start)
+        q, v = self._system.from_centroidal(times, span.at(times))
         found: list[Happening] = []
         for k, event in enumerate(self._events):
             before, since = self._values[k], span.start
@@ -121,10 +121,12 @@ class Watches:
         return None
 
     def _locate(self, event: Event, span: Span, a: float, g_a: float, b: float, g_b: float) -> Happening:
-        """The first zero between a and b: false position with halved weights (Illinois), else halves."""
+        """Locate the first zero between a and b: false position with halved weights (Illinois), else
+        bisection.
+        """
 
         def state(time: float) -> tuple[Array, Array]:
-            q, v = self._system.land(np.array([time]), span.at(np.array([time])))
+            q, v = self._system.from_centroidal(np.array([time]), span.at(np.array([time])))
             return q[0], v[0]
 
         side = 0

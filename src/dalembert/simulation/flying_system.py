@@ -41,7 +41,7 @@ class FlyingSystem:
 
     @staticmethod
     def of(model: Model, tau: npt.ArrayLike | Policy | None) -> FlyingSystem:
-        """The system under torques that are held, or under a policy."""
+        """Return the system under torques that are held, or under a policy."""
         policy = tau if callable(tau) else None
         held = np.zeros(model.nv)
         if tau is not None and policy is None:
@@ -54,26 +54,26 @@ class FlyingSystem:
         positions = sum(body.nq for body in bodies)
         own = None if policy is None else recorded_policy(policy, model)
         functions = () if own is None else (own,)
-        found = kept_kernel(model, ("flying system",), functions, lambda: _compiled(model, own))
+        found = kept_kernel(model, ("flying system",), functions, lambda: _compile_system(model, own))
         return FlyingSystem(model, positions, own, held, *found)
 
     def rate(self, t: float, x: Array) -> Array:
-        """dx/dt."""
+        """Return dx/dt."""
         n = self.positions
         return np.concatenate(self.rates(t, x[:n], x[n:], self.held))
 
-    def take_off(self, q: Array, v: Array) -> Array:
-        """x of a state."""
+    def to_centroidal(self, q: Array, v: Array) -> Array:
+        """Return x of a state."""
         return np.concatenate(self.there(q, v))
 
-    def land(self, times: Array, x: Array) -> tuple[Array, Array]:
-        """States `(n, nq)`, `(n, nv)` of x `(n, size)`."""
+    def from_centroidal(self, times: Array, x: Array) -> tuple[Array, Array]:
+        """Return states `(n, nq)`, `(n, nv)` of x `(n, size)`."""
         n = self.positions
         q, v = self.back(times, np.ascontiguousarray(x[:, :n]), np.ascontiguousarray(x[:, n:]))
         return q, v
 
-    def normalized(self, x: Array) -> Array:
-        """x with quaternions of unit norm: the same state."""
+    def normalize_quaternions(self, x: Array) -> Array:
+        """Normalise the quaternions in x; the state stays the same."""
         place, new = 0, x.copy()
         for body in CentroidalCoordinates(self.model, None).bodies:
             for part in body.joint.unit_quaternions:
@@ -83,7 +83,7 @@ class FlyingSystem:
         return new
 
     def torques(self, times: Array, q: Array, v: Array) -> Array:
-        """tau `(n, nv)` in states `(n, …)`."""
+        """Return tau `(n, nv)` in states `(n, …)`."""
         if self.policy is None:
             return np.tile(self.held, (len(times), 1))
         model, policy = self.model, self.policy
@@ -91,10 +91,10 @@ class FlyingSystem:
         return np.asarray(found(times, q, v))
 
 
-def _compiled(
+def _compile_system(
     model: Model, policy: RecordedFunction | None
 ) -> tuple[CompiledFunction, CompiledFunction, CompiledFunction]:
-    """The rates, the way there and the way back."""
+    """Compile the rates, the map to x and the map back."""
     stabilization = T_STAB if is_constrained(model) and model.closure is None else None
 
     def now(time: Any) -> Any:

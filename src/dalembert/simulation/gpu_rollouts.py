@@ -1,6 +1,6 @@
 """`da.rollout` of arrays on a GPU: one launch, and a trajectory of arrays there.
 
-Nothing is looked at before the steps or after them, since that would mean to wait: states that are not
+Nothing is checked before or after the steps, since that would wait for the GPU: states that are not
 finite, loops that are open, shapes that overlap at the start and energy that no work explains are not
 reported, and failed samples are found in `failed_at` and `cause`.
 """
@@ -32,10 +32,10 @@ STARTS: Final[dict[str, str | float]] = {"q": "q", "v": "v", "work": 0.0, "loads
 """Results whose frames begin with the start, and their values there: an argument, or a number."""
 
 NO_FAULT: Final = 1e9
-"""More than the number of any fault."""
+"""A number greater than that of any fault."""
 
 UNWANTED: Final = ("lasted", "fault", "memory", "account")
-"""What is carried from step to step and stands in no frame."""
+"""Carried values that no frame holds."""
 
 
 def rollout_on_gpu(
@@ -83,29 +83,29 @@ def rollout_on_gpu(
 
 
 def on_host(trajectory: Trajectory) -> Trajectory:
-    """A copy of a trajectory on the host, causes in words."""
+    """Copy a trajectory to the host, causes in words."""
 
-    def fetched(value: Any) -> Any:
+    def to_host(value: Any) -> Any:
         return _arithmetic([value]).to_host(value) if is_on_gpu(value) else value
 
     contacts = trajectory.contacts
     if contacts is not None:
         arrays = (contacts.force, contacts.position, contacts.gap)
-        contacts = ContactRecord(contacts.names, *map(fetched, arrays))
+        contacts = ContactRecord(contacts.names, *map(to_host, arrays))
     return replace(
         trajectory,
-        **{name: fetched(getattr(trajectory, name)) for name in ("time", "q", "v", "tau")},
+        **{name: to_host(getattr(trajectory, name)) for name in ("time", "q", "v", "tau")},
         contacts=contacts,
-        observed={name: fetched(value) for name, value in trajectory.observed.items()},
-        failed_at=fetched(trajectory.failed_at).astype(int),
-        cause=np.array(CAUSES)[fetched(trajectory.cause).astype(int)],
-        energy_gain=fetched(trajectory.energy_gain),
-        parameters={name: np.asarray(fetched(value)) for name, value in trajectory.parameters.items()},
+        observed={name: to_host(value) for name, value in trajectory.observed.items()},
+        failed_at=to_host(trajectory.failed_at).astype(int),
+        cause=np.array(CAUSES)[to_host(trajectory.cause).astype(int)],
+        energy_gain=to_host(trajectory.energy_gain),
+        parameters={name: np.asarray(to_host(value)) for name, value in trajectory.parameters.items()},
     )
 
 
 def _arithmetic(values: Sequence[object]) -> Arithmetic:
-    """What computes with arrays on a GPU, by the first of them."""
+    """Return the arithmetic of arrays on a GPU, by the first of them."""
     found: Arithmetic = rollout_bridge_of(values[:1]).arithmetic(values)
     return found
 
@@ -125,7 +125,7 @@ def _refuse(plan: StepPlan, observers: Mapping[str, object], callback: object) -
 
 
 def _arguments(plan: StepPlan, given: Mapping[str, Any], dt: Any, start: float) -> dict[str, Any]:
-    """The arguments of a step by name."""
+    """Return the arguments of a step by name."""
     values: dict[str, Any] = {"q": given["q0"], "v": given["v0"], "dt": checked_time_step(dt), "start": start}
     controls = given["controls"]
     if given["external_forces"] is not None:
@@ -157,7 +157,7 @@ def _trajectory(
     found = dict(zip(plan.results, run.outputs, strict=True))
 
     def on_gpu(value: Any) -> Any:
-        """Numbers of the host beside the results."""
+        """Put numbers of the host beside the results."""
         return value if is_on_gpu(value) else kind.beside(np.asarray(value, dtype), found["q"])
 
     if "tau" in values:

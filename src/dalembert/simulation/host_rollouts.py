@@ -20,7 +20,7 @@ from dalembert.simulation.controls import Asked, Callback, Series, series
 from dalembert.simulation.drives import target_series
 from dalembert.simulation.energy_watch import reported_gain
 from dalembert.simulation.initial_state import overlaps, require_closed_loops, require_finite
-from dalembert.simulation.observers import Observer, watched
+from dalembert.simulation.observers import Observer, evaluate_observers
 from dalembert.simulation.parameters import batch_of_value, checked_parameters
 from dalembert.simulation.rollout_arguments import FEWER_FRAMES, batch_of, require_room
 from dalembert.simulation.step_function import CAUSES, StepPlan
@@ -68,7 +68,7 @@ def rollout_on_host(
             asked = Asked(callback, acting["tau"].values, start, dt)
         time = start + dt[..., np.newaxis] * np.arange(0, steps + 1, every)
         kernel = compiled(plan, tuple(name for name in acting if acting[name].stepwise), tuple(values))
-        arrays = _carried(plan, q, v, given["controls"]) | {
+        arrays = _initial_arguments(plan, q, v, given["controls"]) | {
             name: item.values for name, item in acting.items()
         }
         run = kernel.start(**arrays, dt=dt, start=start, steps=steps, every=every, parameters=values or None)
@@ -87,7 +87,7 @@ def rollout_on_host(
 
 
 def _acting(plan: StepPlan, given: Mapping[str, Any], q: Array, steps: int) -> dict[str, Series]:
-    """What acts in all steps, as far as it is known before: by the names of the step's arguments."""
+    """Return the inputs of all steps that are known before, by the names of the step's arguments."""
     model, controls = plan.model, given["controls"]
     found = {}
     if plan.external_frame is not None:
@@ -103,8 +103,8 @@ def _acting(plan: StepPlan, given: Mapping[str, Any], q: Array, steps: int) -> d
     return found
 
 
-def _carried(plan: StepPlan, q: Array, v: Array, controls: object) -> dict[str, Any]:
-    """The state that steps begin with, and what is the same in all of them."""
+def _initial_arguments(plan: StepPlan, q: Array, v: Array, controls: object) -> dict[str, Any]:
+    """Return the state that steps begin with, and the arguments that are the same in all of them."""
     arrays: dict[str, Any] = {name: np.array(value) for name, value in plan.fresh.items()}
     arrays |= {"q": q, "v": v}
     if plan.resets:
@@ -139,7 +139,7 @@ def _trajectory(
     parameters: Mapping[str, Array],
     interrupted: bool,
 ) -> Trajectory:
-    batch, frames = run.refused.shape, run.done // run.every
+    batch, frames = run.refused_at.shape, run.done // run.every
     samples = (slice(None),) * len(batch)
     found = {
         name: array[(*samples, slice(frames))] for name, array in zip(plan.results, run.outputs, strict=True)
@@ -149,7 +149,7 @@ def _trajectory(
         return np.concatenate([first[(*samples, np.newaxis)], later], axis=len(batch))
 
     q, v = from_start(begun[0], found["q"]), from_start(begun[1], found["v"])
-    observed = watched(plan.model, observers, time[..., : frames + 1], q, v, parameters)
+    observed = evaluate_observers(plan.model, observers, time[..., : frames + 1], q, v, parameters)
     if "contact_work" in observers:
         observed["contact_work"] = from_start(np.zeros(batch), found["work"])
     if "contact_forces" in observers:

@@ -1,4 +1,4 @@
-"""What is looked at before a rollout begins: finite numbers, closed loops, shapes that overlap."""
+"""Checks before a rollout begins: finite numbers, closed loops, shapes that overlap."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["overlaps", "require_closed_loops", "require_finite"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
-OPEN = 1e-2
-"""Gaps [m, rad] up to which loops count as closed: steps leave smaller ones, and mend them."""
+MAX_LOOP_GAP = 1e-2
+"""Gaps [m, rad] up to which loops count as closed: steps leave smaller gaps and correct them."""
 
-PARTING = 1e-2
-"""Likewise their rates, as a share of the largest velocity, or absolute [m/s, rad/s]."""
+MAX_RELATIVE_GAP_RATE = 1e-2
+"""Gap rates up to this count as zero: a fraction of the largest velocity, or of 1 m/s or rad/s if larger."""
 
-DEEP = 1e-3
-"""Overlaps [m] at the start that are reported."""
+MIN_REPORTED_OVERLAP = 1e-3
+"""Deeper overlaps [m] at the start are reported."""
 
 
 def require_finite(name: str, array: Array) -> None:
@@ -42,16 +42,16 @@ def require_finite(name: str, array: Array) -> None:
 def require_closed_loops(
     model: Model, q: Array, v: Array, time: Array, parameters: Mapping[str, Array] | None = None
 ) -> None:
-    """Refuse states of which a loop is open or about to open."""
+    """Refuse states in which a loop is open or about to open."""
     if not is_constrained(model) or model.closure is not None:
         return
     times = np.broadcast_to(time, q.shape[:-1])
     values = parameters or {}
     gap, rate = _loop_check(model, tuple(values))(q, v, times, parameters=values or None)
     gap, rate = np.abs(gap).max(axis=-1, initial=0.0), np.abs(rate).max(axis=-1, initial=0.0)
-    fast = PARTING * np.maximum(np.abs(v).max(axis=-1, initial=0.0), 1.0)
+    fast = MAX_RELATIVE_GAP_RATE * np.maximum(np.abs(v).max(axis=-1, initial=0.0), 1.0)
     for wrong, number, fact in (
-        (gap > OPEN, gap, "loops or constraints are open by {:.3g} m or rad"),
+        (gap > MAX_LOOP_GAP, gap, "loops or constraints are open by {:.3g} m or rad"),
         (rate > fast, rate, "the velocities open loops or break constraints at {:.3g} m/s or rad/s"),
     ):
         if np.any(wrong):
@@ -70,11 +70,11 @@ def overlaps(
     q: Array,
     parameters: Mapping[str, Array],
 ) -> str | None:
-    """What to say of shapes that overlap at the start, if some do."""
+    """Return a message about shapes that overlap at the start, or None."""
     if not selection.pairs:
         return None
     gap, which = _gaps(model, selection, tuple(parameters))(q, parameters=parameters or None)
-    deep = gap.min(axis=-1) < -DEEP
+    deep = gap.min(axis=-1) < -MIN_REPORTED_OVERLAP
     if not np.any(deep):
         return None
     place = np.unravel_index(int(np.argmin(gap)), gap.shape)

@@ -1,4 +1,4 @@
-"""What a rollout watches beside the state: energy, momentum, contact, constraints, and traced functions.
+"""The observers of a rollout: energy, momentum, contact, constraints, and traced functions.
 
 Functions of the state are computed for the frames that are kept, after the steps; what happens inside steps
 (work and forces of contact) is carried and recorded by the kernel.
@@ -21,24 +21,32 @@ from dalembert.call.arguments import ArrayArgument
 from dalembert.compiler.compiled import compile
 from dalembert.compiler.execution import CompiledFunction
 from dalembert.compiler.lowering import Recipe
-from dalembert.compiler.recording import kept_kernel, recorded
+from dalembert.compiler.recording import kept_kernel, record_function
 from dalembert.errors import ArgumentError, DtypeError, UnknownNameError, items_of
 from dalembert.model.model import Model
 from dalembert.scalar import Scalar
 from dalembert.simulation.parameters import for_frames
 
-__all__ = ["IN_STEPS", "Observe", "Observer", "observers_of", "poses_of", "require_contact", "watched"]
+__all__ = [
+    "IN_STEPS",
+    "Observe",
+    "Observer",
+    "observers_of",
+    "poses_of",
+    "require_contact",
+    "evaluate_observers",
+]
 
 Array: TypeAlias = npt.NDArray[Any]
 Observer: TypeAlias = Callable[..., Any]
 Observe: TypeAlias = str | Mapping[str, Observer] | Iterable[str | Mapping[str, Observer]]
 
 IN_STEPS: Final = ("contact_forces", "contact_work")
-"""What the kernel records."""
+"""Observers that the kernel records."""
 
 
 def observers_of(observe: Observe) -> dict[str, Observer | None]:
-    """What is to be observed, by name: a function of (model, t, q, v), or None for what the library knows."""
+    """Return the observers by name: a function of (model, t, q, v), or None for one of the library."""
     listed = [observe] if isinstance(observe, str | Mapping) else items_of(observe)
     found: dict[str, Observer | None] = {}
     for item in listed:
@@ -62,7 +70,7 @@ def observers_of(observe: Observe) -> dict[str, Observer | None]:
 
 
 def require_contact(observers: Mapping[str, Observer | None], contact: object) -> None:
-    """Refuse to watch contact where there is none."""
+    """Refuse to observe contact in a rollout without contact."""
     for name in IN_STEPS:
         if name in observers and contact is None:
             raise ArgumentError(
@@ -70,7 +78,7 @@ def require_contact(observers: Mapping[str, Observer | None], contact: object) -
             )
 
 
-def watched(
+def evaluate_observers(
     model: Model,
     observers: Mapping[str, Observer | None],
     time: Array,
@@ -78,7 +86,7 @@ def watched(
     v: Array,
     parameters: Mapping[str, Array],
 ) -> dict[str, Array]:
-    """The observers of states at all frames, `(…, T+1, …)`."""
+    """Evaluate the observers of states at all frames, `(…, T+1, …)`."""
     times = np.ascontiguousarray(np.broadcast_to(time, q.shape[:-1]))
     values = for_frames(model, parameters)
     result = {}
@@ -86,7 +94,9 @@ def watched(
         if name in IN_STEPS:
             continue
         function = _OF_STATES[name] if own is None else own
-        found = _compiled(model, name, function, tuple(values))(times, q, v, parameters=values or None)
+        found = _compile_observer(model, name, function, tuple(values))(
+            times, q, v, parameters=values or None
+        )
         if isinstance(found, tuple):
             raise ArgumentError(
                 f'observer "{name}" returns {len(found)} results; return one number, vector or list'
@@ -96,7 +106,7 @@ def watched(
 
 
 def poses_of(model: Model, time: Array, q: Array, parameters: Mapping[str, Array]) -> Poses:
-    """Where the bodies are at all frames."""
+    """Return the poses of the bodies at all frames."""
     if not parameters:
         return api.forward_kinematics(model, q, time=time if model.time_dependent else None)
     values = for_frames(model, parameters)
@@ -109,7 +119,9 @@ def poses_of(model: Model, time: Array, q: Array, parameters: Mapping[str, Array
     return Poses(model, rotation, translation)
 
 
-def _compiled(model: Model, name: str, function: Observer, parameters: tuple[str, ...]) -> CompiledFunction:
+def _compile_observer(
+    model: Model, name: str, function: Observer, parameters: tuple[str, ...]
+) -> CompiledFunction:
     """Return the kernel of an observer; one of the caller's as what it computes now."""
     arguments = (ArrayArgument("t", ()), ArrayArgument("q", (model.nq,)), ArrayArgument("v", (model.nv,)))
     values = tuple(ArrayArgument(item, np.shape(model.value(item))) for item in parameters)
@@ -120,7 +132,7 @@ def _compiled(model: Model, name: str, function: Observer, parameters: tuple[str
             recipe = Recipe(name, function, model, arguments, values)
             found = model.functions[key] = CompiledFunction(recipe)
         return found
-    own = recorded("observer", function, model, arguments, values)
+    own = record_function("observer", function, model, arguments, values)
 
     def made() -> CompiledFunction:
         return CompiledFunction(Recipe(name, own, model, arguments, values, traced=own.trace))

@@ -17,7 +17,7 @@ Array: TypeAlias = npt.NDArray[Any]
 
 
 def checked_parameters(model: Model, parameters: Mapping[str, Any] | None) -> dict[str, Array]:
-    """The values by name, as arrays `(…, *own)`."""
+    """Return the values by name, as arrays `(…, *own)`."""
     return {
         name: as_array(name, value, np.shape(model.value(name))).copy()
         for name, value in (parameters or {}).items()
@@ -25,12 +25,12 @@ def checked_parameters(model: Model, parameters: Mapping[str, Any] | None) -> di
 
 
 def batch_of_value(model: Model, name: str, value: Array) -> tuple[int, ...]:
-    """The batch shape of a value, () where it is the same for all samples."""
+    """Return the batch shape of a value, () if it is the same for all samples."""
     return value.shape[: value.ndim - np.ndim(model.value(name))]
 
 
 def for_frames(model: Model, parameters: Mapping[str, Array]) -> dict[str, Array]:
-    """Values of samples with an axis for their frames."""
+    """Return values of samples with an axis for their frames."""
     found = {}
     for name, value in parameters.items():
         own = np.ndim(model.value(name))
@@ -41,7 +41,7 @@ def for_frames(model: Model, parameters: Mapping[str, Array]) -> dict[str, Array
 def of_samples(
     model: Model, parameters: Mapping[str, Array], batch: tuple[int, ...], key: Any
 ) -> dict[str, Array]:
-    """The values of some samples of a batch."""
+    """Return the values of some samples of a batch."""
     found = {}
     for name, value in parameters.items():
         own = value.shape[value.ndim - np.ndim(model.value(name)) :]

@@ -1,4 +1,4 @@
-"""What `da.rollout` is told, checked before anything is compiled."""
+"""Checks of the arguments of `da.rollout`, before anything is compiled."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.algorithms.stepping import INTEGRATORS
-from dalembert.call.arguments import as_array, shown, whole_number
+from dalembert.call.arguments import as_array, short_repr, whole_number
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.errors import ArgumentError, DtypeError, ShapeError, require_choice
 from dalembert.host.foreign_arrays import is_foreign
@@ -39,13 +39,13 @@ CONTACTS: Final = ("rigid", "compliant")
 FRAMES: Final = ("body", "world", "center")
 
 MAX_STEPS: Final = 2**53
-"""Steps are counted in float64 beside the state, which is exact so far."""
+"""Steps are counted in float64 beside the state, which is exact up to this number."""
 
 FEWER_FRAMES: Final = "take fewer steps or samples, or keep a frame every so many steps, such as every=100"
 
 
 def checked_contact(model: Model, contact: Contact) -> Rigid | Compliant | None:
-    """The law of contact with its options, if there is contact."""
+    """Return the law of contact with its options; None without contact."""
     if contact is None:
         return None
     if isinstance(contact, str):
@@ -76,13 +76,13 @@ def checked_integrator(name: str | None, contact: Rigid | Compliant | None) -> s
 
 
 def checked_frame(name: str) -> str:
-    """The frame of external forces."""
+    """Return the frame of external forces."""
     require_choice("external_frame", name, FRAMES)
     return name
 
 
 def checked_steps(steps: object, controls: object, every: int) -> int:
-    """The number of steps: as given, or that of the controls."""
+    """Return the number of steps: as given, or that of the controls."""
     if steps is None:
         shape = _shape_of(controls)
         if len(shape) < 2:
@@ -91,7 +91,7 @@ def checked_steps(steps: object, controls: object, every: int) -> int:
     count = whole("steps", steps)
     if count % every:
         raise ArgumentError(
-            f"rollout: {count} steps are no multiple of every={every}; the last frame would not be at the end"
+            f"rollout: {count} steps are not a multiple of every={every}, so that no frame is at the end"
         )
     return count
 
@@ -114,22 +114,22 @@ def require_room(model: Model, batch: tuple[int, ...], frames: int) -> None:
 
 
 def checked_start(time: object) -> float:
-    """The time of the first frame [s]."""
+    """Return the time of the first frame [s]."""
     if isinstance(time, int | float | np.integer | np.floating) and not isinstance(time, bool):
         with contextlib.suppress(OverflowError):  # an int beyond all floats
             if math.isfinite(float(time)):
                 return float(time)
-    raise ArgumentError(f"rollout: start is {shown(time)}; give a finite time [s]")
+    raise ArgumentError(f"rollout: start is {short_repr(time)}; give a finite time [s]")
 
 
 def require_function(name: str, given: object, arguments: str) -> None:
     """Refuse what cannot be called."""
     if given is not None and not callable(given):
-        raise ArgumentError(f"rollout: {name} is {shown(given)}; give a function of ({arguments})")
+        raise ArgumentError(f"rollout: {name} is {short_repr(given)}; give a function of ({arguments})")
 
 
 def batch_of(shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
-    """The batch that arguments of these batch shapes make together."""
+    """Return the common batch shape of arguments with these batch shapes."""
     try:
         return np.broadcast_shapes(*shapes.values())
     except (ValueError, RuntimeError):  # the latter for too many axes

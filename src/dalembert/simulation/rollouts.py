@@ -84,20 +84,20 @@ def rollout(
     centre of mass of each body.
 
     `observe`: "energy" [J], "momentum" (about the centre of mass), "constraint_error", "contact_forces"
-    `(…, T+1, n_bodies, 3)` (their sums on bodies [N]), "contact_work" (all of it since the start [J]), and
-    functions of one's own of (model, t, q, v), {"name": f}. `every`: only every so many steps a frame is
-    kept; forces and contacts of a frame are those of its last step. `record_contacts=False` leaves the record
-    of contact points away. `parameters`: values of the model, as in `da.compile`.
-    `reset (…, steps)`: where it is not zero, a sample begins anew before that step: from its q0 and v0, at
-    the time `start`, without memory of contacts and faults.
+    `(…, T+1, n_bodies, 3)` (their sums on bodies [N]), "contact_work" (accumulated from the start [J]), and
+    functions of your own of (model, t, q, v), {"name": f}. `every`: the number of steps per frame;
+    forces and contacts of a frame are those of its last step. `record_contacts=False` leaves out the record
+    of contact points. `parameters`: values of the model, as in `da.compile`.
+    `reset (…, steps)`: where it is not zero, a sample restarts before that step: from its q0 and v0, at the
+    time `start`, without cached contact impulses and faults.
     `start` [s]: the time of the first frame. `progress(done, steps)` is called several times a second.
 
-    A sample whose step is not finite, or whose velocities exceed 1e6, stays in its last good state, and
-    `failed_at` and `cause` of the trajectory tell; the others go on. A sample that gained energy which no
-    work explains is reported, too (`energy_gain`). Ctrl-C ends a rollout early: the
-    trajectory has the frames until then. Shapes that overlap at the start are reported, and parted without a
-    push, by compliant contact at 0.25 m/s where they are very deep. Loops must be closed
-    at the start, and their velocities must keep them so.
+    A sample whose step is not finite, or whose velocities exceed 1e6, stays in its last valid state, and is
+    reported in `failed_at` and `cause` of the trajectory; the others continue. A sample that gains energy
+    which no work explains is reported, too (`energy_gain`). Ctrl-C ends a rollout early: the trajectory has
+    the frames until then. Shapes that overlap at the start are reported, and separated without a push, by
+    compliant contact at 0.25 m/s where they are very deep. Loops must be closed at the start, and the
+    velocities must keep them closed.
 
     >>> model = da.models.pendulum(length=1.0)
     >>> swing = da.rollout(model, [0.1], [0.0], steps=2000, dt=0.001, every=500, integrator="rk4")
@@ -142,10 +142,10 @@ def rollout(
         from dalembert.simulation.gpu_rollouts import rollout_on_gpu  # which needs a GPU
 
         return rollout_on_gpu(
-            plan, _compiled, given, dt, begin, count, spacing, parameters, observers, callback
+            plan, _compile_plan, given, dt, begin, count, spacing, parameters, observers, callback
         )
     return rollout_on_host(
-        plan, _compiled, given, span, begin, count, spacing, parameters, observers, callback, progress
+        plan, _compile_plan, given, span, begin, count, spacing, parameters, observers, callback, progress
     )
 
 
@@ -177,7 +177,7 @@ def _plan(
     return found
 
 
-def _compiled(
+def _compile_plan(
     plan: StepPlan, streams: tuple[str, ...], parameters: tuple[str, ...], dtype: str = "float64"
 ) -> CompiledRollout:
     """Return the kernel of a plan, kept with the model and on disk. Functions of the caller's are part of it
@@ -186,7 +186,7 @@ def _compiled(
     settings = None if plan.contact is None else plan.contact.settings
     values = tuple(ArrayArgument(name, np.shape(model.value(name))) for name in parameters)
     policy = None if plan.policy is None else recorded_policy(plan.policy, model, values)
-    drive = None if plan.drive is None else plan.drive.recorded(model, values)
+    drive = None if plan.drive is None else plan.drive.record(model, values)
     functions = (policy,) if policy is not None else () if drive is None else drive.functions
     options = (
         plan.integrator,
@@ -224,7 +224,7 @@ def _compiled(
             parameters=values,
             identity=hashlib.sha256(text.encode()).hexdigest(),
         )
-        return compile_rollout(recipe, carried=plan.carried, streams=streams, dtype=dtype)
+        return compile_rollout(recipe, carried=plan.carried_results, streams=streams, dtype=dtype)
 
     key = ("rollout", options)
     if functions:

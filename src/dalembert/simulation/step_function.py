@@ -1,11 +1,10 @@
-"""One simulated step as a traced function: control, contact, dynamics, integration, and a look at the result.
+"""One simulated step as a traced function: control, contact, dynamics, integration, and checks.
 
-    (q, v), carried things, tau, dt  ->  (q, v), carried things, what is recorded
+    (q, v), carried values, tau, dt  ->  (q, v), carried values, recorded values
 
-Beside the state a step carries `lasted`, the steps that a sample has taken, which with dt is its clock;
-`fault`, zero as long as all is well, else the number of a cause; with contact the memory of what
-points bore; and the work of contact, if it is asked for. A sample whose step fails stays where
-it is.
+Beside the state a step carries `lasted`, the number of steps that a sample has taken, which with dt is its
+clock; `fault`, the number of a cause of failure, or zero; with contact the cached impulses of contact points;
+and the work of contact, if it is observed. A sample whose step fails keeps its state.
 """
 
 from __future__ import annotations
@@ -38,34 +37,34 @@ from dalembert.model.tree import PerBody
 from dalembert.scalar import Scalar, absolute, logical_and, logical_or, loop, maximum, select
 from dalembert.simulation.controls import Policy, forces_of
 from dalembert.simulation.drives import Drive
-from dalembert.simulation.energy_watch import EnergyWatch, checked
+from dalembert.simulation.energy_watch import EnergyWatch, update_watch
 from dalembert.spatial import Force, Transform, Vec3
 
 __all__ = ["CAUSES", "StepPlan"]
 
 DEFAULT_INTEGRATOR = "midpoint"
-"""The integrator of motion without contact: of order two for what turns, and stable with stiff damping."""
+"""The integrator of motion without contact: of order two for rotations, and stable with stiff damping."""
 
 FAST_TURN = 0.01
 """Steps in which joints turn by more than this [rad], root of the mean of squares, are balanced: in others
 the error of the kinetic energy is below 5e-5 of it."""
 
-FASTEST = 1e6
-"""A velocity variable beyond this [rad/s, m/s] is no motion but a simulation that has blown up."""
+MAX_SPEED = 1e6
+"""A simulation whose velocity variables exceed this [rad/s, m/s] has blown up."""
 
-FARTHEST = 1e12
-"""Likewise a position variable [rad, m]."""
+MAX_POSITION = 1e12
+"""A simulation whose position variables exceed this [rad, m], or joint forces this [N, N m], has blown up."""
 
 CAUSES = (
     "",
     "controls are not finite",
     "the step is not finite",
-    f"velocities beyond {FASTEST:.0e}: the simulation has blown up; take smaller steps or softer gains",
+    f"velocities beyond {MAX_SPEED:.0e}: the simulation has blown up; take smaller steps or softer gains",
     "external forces are not finite",
-    "more points touch than a step looks at: between moving bodies the `nearest` of its contact option, "
+    "more points touch than a step considers: between moving bodies the `nearest` of its contact option, "
     "between a shape and boxes of the world those of four boxes",
 )
-"""What the numbers in `fault` mean."""
+"""The cause of failure for each number in `fault`."""
 
 
 class Outcome(NamedTuple):
@@ -88,7 +87,7 @@ class Outcome(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class StepPlan:
-    """What one step does, and what it records.
+    """The options of a step, and the quantities that it records.
 
     `policy`: gives tau, or `drive`, the motors of joints; it is an argument otherwise; `external_frame`: that
     of the external forces, if there are any; `record`: whether contact points are recorded; `work`: whether
@@ -119,7 +118,7 @@ class StepPlan:
 
     @cached_property
     def selection(self) -> Selection:
-        """Which pairs are looked at always, and which where they are nearest."""
+        """The pairs that are always checked, and those that are checked where they are nearest."""
         return selection_of(self.model, self.pairs, self.contact and self.contact.nearest)
 
     @cached_property
@@ -129,26 +128,27 @@ class StepPlan:
 
     @property
     def is_watched(self) -> bool:
-        """Whether energy that no work explains is noticed: not where joints are moved as functions of time,
-        nor by integrators that keep another energy in smooth motion."""
+        """True if energy that no work explains is reported: not for joints that are moved as functions of
+        time, nor for integrators that conserve another energy in smooth motion.
+        """
         known = not self.model.time_dependent and self.integrator in VELOCITY_FIRST
         return self.watch and known
 
     @cached_property
     def points(self) -> list[tuple[str, str]]:
-        """The names of what meets at each contact point that is always looked at; chosen ones follow."""
+        """The names of the pair at each contact point that is always checked; selected points follow."""
         return self.selection.names(self.model)
 
     @cached_property
     def memory(self) -> list[list[float]]:
-        """What contact points remember before the first step; where some are chosen, also which ones."""
+        """The memory of contact points before the first step; for active contacts, also which they are."""
         which = [-1.0] if self.selection.active_count else []
         return [[*row, *which] for row in self._fresh(len(self.points) + self.selection.active_count)]
 
     @property
     def fresh(self) -> dict[str, Any]:
-        """What is carried beside the state, before the first step."""
-        found: dict[str, Any] = dict.fromkeys(self.carried, 0.0)
+        """The carried values beside the state, before the first step."""
+        found: dict[str, Any] = dict.fromkeys(self.carried_results, 0.0)
         if "memory" in found:
             found["memory"] = self.memory
         if "energy" in found:
@@ -162,9 +162,9 @@ class StepPlan:
 
     @cached_property
     def arguments(self) -> tuple[ArrayArgument, ...]:
-        """Those of `__call__` after the tree, in order."""
+        """The arguments of `__call__` after the tree, in order."""
         model = self.model
-        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(self.carried, ())
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(self.carried_results, ())
         shapes |= {"q": (model.nq,), "v": (model.nv,)}
         if "energy" in shapes:
             shapes["energy"] = (len(EnergyWatch._fields),)
@@ -187,8 +187,8 @@ class StepPlan:
         return next(len(item.shape) for item in self.arguments if item.name == name)
 
     @property
-    def carried(self) -> dict[str, int]:
-        """Arguments that are results of the step before, by their places among the results."""
+    def carried_results(self) -> dict[str, int]:
+        """The arguments that are results of the previous step, with their places among the results."""
         names = ["q", "v", "lasted", "fault"]
         names += ["energy"] * self.is_watched
         names += ["memory"] * bool(self.pairs)
@@ -199,7 +199,7 @@ class StepPlan:
     @property
     def results(self) -> list[str]:
         """The names of the results, in order."""
-        names = list(self.carried)
+        names = list(self.carried_results)
         names += ["tau"] * (self.policy is not None or self.drive is not None)
         names += ["force", "position", "gap"] * (self.record and bool(self.pairs))
         return names + ["loads"] * (self.loads and bool(self.pairs))
@@ -222,17 +222,17 @@ class StepPlan:
         alive = given["fault"] <= 0.0
         commands = [*tau, *(x for motor in motors for x in (motor.error, motor.v_ref))]
         pushes = [x for six in given.get("external_forces", ()) for x in six]
-        fault = select(_bounded(pushes, 1e300), _fault_of(after), 4.0) if pushes else _fault_of(after)
+        fault = select(_is_bounded(pushes, 1e300), _fault_of(after), 4.0) if pushes else _fault_of(after)
         if seen.point_ids:
             fault = select(logical_and(fault <= 0.0, seen.least_dropped_gap < 0.0), 5.0, fault)
-        fault = select(_bounded(commands, FARTHEST), fault, 1.0)
+        fault = select(_is_bounded(commands, MAX_POSITION), fault, 1.0)
         good = logical_and(alive, fault <= 0.0)
 
-        def kept(new: Sequence[Scalar], old: Sequence[Scalar]) -> list[Scalar]:
+        def keep_if_good(new: Sequence[Scalar], old: Sequence[Scalar]) -> list[Scalar]:
             return [select(good, a, b) for a, b in zip(new, old, strict=True)]
 
         found: dict[str, Any] = {
-            "q": kept(after.q, q),
+            "q": keep_if_good(after.q, q),
             "lasted": given["lasted"] + select(good, 1.0, 0.0),
             "fault": select(alive, fault, given["fault"]),
             "tau": after.tau,
@@ -250,14 +250,14 @@ class StepPlan:
             }
         if self.work:
             found["work"] = given["work"] + select(good, after.work, 0.0)
-        settled = self._settled(model, given, after, self._external(model, given, poses))
-        found |= {name: kept(new, given[name]) for name, new in settled.items()}
+        settled = self._balance_energy(model, given, after, self._external(model, given, poses))
+        found |= {name: keep_if_good(new, given[name]) for name, new in settled.items()}
         return tuple(found[name] for name in self.results)
 
-    def _settled(
+    def _balance_energy(
         self, model: Model, given: dict[str, Any], after: Outcome, external: dict[str, Any]
     ) -> dict[str, list[Scalar]]:
-        """The velocities after a step, and what is known of the energy.
+        """Return the velocities after a step, and the account of the energy.
 
         Velocities are balanced in steps in which joints turn fast, and the energy is checked in those and in
         every so many. That is one pass of a loop at most, whose code is skipped where no sample of a block
@@ -270,7 +270,7 @@ class StepPlan:
         fast = after.turn > FAST_TURN * FAST_TURN
         due = logical_or(fast, watch.left <= 0.0)
 
-        def settled(carry: Any) -> Any:
+        def balance(carry: Any) -> Any:
             v_end, account, watch, _ = carry
             if self.contact is not None:
                 acting = external.get("external_forces"), external.get("external_frame", "body")
@@ -280,11 +280,11 @@ class StepPlan:
                 account = [select(fast, a, b) for a, b in zip(balance.account, account, strict=True)]
             if self.is_watched:
                 kinetic = 0.5 * dot(after.momenta, v) if after.momenta else kinetic_energy(model, q, v)
-                watch = checked(watch, model, q, v, kinetic, dt, first)
+                watch = update_watch(watch, model, q, v, kinetic, dt, first)
             return [v_end, account, watch, 1.0]
 
         carry: Any = [after.v, given.get("account", []), watch, select(due, 0.0, 1.0)]
-        v_end, account, watch, _ = loop(1, settled, carry, until=lambda carry: carry[-1] > 0.0)
+        v_end, account, watch, _ = loop(1, balance, carry, until=lambda carry: carry[-1] > 0.0)
         found: dict[str, Any] = {"v": v_end}
         if self.contact is not None:
             found["account"] = account
@@ -294,7 +294,7 @@ class StepPlan:
         return found
 
     def _work(self, model: Model, given: dict[str, Any], after: Outcome, external: dict[str, Any]) -> Scalar:
-        """The work of joint forces and external forces in a step [J]."""
+        """Return the work of joint forces and external forces in a step [J]."""
         forces = list(after.tau)
         if external:
             q, still = given["q"], [0.0] * model.nv
@@ -303,21 +303,23 @@ class StepPlan:
         return 0.5 * given["dt"] * dot(forces, [a + b for a, b in zip(given["v"], after.v, strict=True)])
 
     def _begun_anew(self, given: dict[str, Any]) -> dict[str, Any]:
-        """What is carried, back at the start where `reset` says so: state, clock, faults, memory, work."""
+        """Return the carried values, reset to the start where `reset` says so: state, clock, faults, memory,
+        work.
+        """
         again = absolute(given["reset"]) > 0.0
         fresh = self.fresh | {"q": given["q_start"], "v": given["v_start"]}
 
-        def chosen(new: Any, old: Any) -> Any:
+        def select_start(new: Any, old: Any) -> Any:
             if isinstance(new, Sequence):
-                return [chosen(a, b) for a, b in zip(new, old, strict=True)]
+                return [select_start(a, b) for a, b in zip(new, old, strict=True)]
             return select(again, new, old)
 
-        return {name: chosen(fresh[name], given[name]) for name in self.carried}
+        return {name: select_start(fresh[name], given[name]) for name in self.carried_results}
 
     def _controls(
         self, model: Model, given: dict[str, Any], time: Scalar
     ) -> tuple[Sequence[Scalar], list[Motor]]:
-        """Joint forces, and motors beside them."""
+        """Return joint forces, and motors beside them."""
         if self.drive is not None:
             return [0.0] * model.nv, self.drive.motors(model, given, time)
         if self.policy is None:
@@ -327,7 +329,7 @@ class StepPlan:
     def _external(
         self, model: Model, given: dict[str, Any], poses: PerBody[Transform] | None
     ) -> dict[str, Any]:
-        """External forces and their frame, as `algorithms` take them; nothing where there are none."""
+        """Return external forces and their frame, as `algorithms` take them; {} without such forces."""
         if self.external_frame is None:
             return {}
         forces, frame = given["external_forces"], self.external_frame
@@ -382,14 +384,14 @@ class StepPlan:
 
 
 def _fault_of(after: Outcome) -> Scalar:
-    """The number of what is wrong with a state, zero if nothing is."""
-    bounded = logical_and(_bounded(after.q, FARTHEST), _bounded(after.v, FASTEST))
-    finite = logical_and(_bounded(after.q, 1e300), _bounded(after.v, 1e300))
+    """Return the number of a state's fault, zero for a valid state."""
+    bounded = logical_and(_is_bounded(after.q, MAX_POSITION), _is_bounded(after.v, MAX_SPEED))
+    finite = logical_and(_is_bounded(after.q, 1e300), _is_bounded(after.v, 1e300))
     return select(bounded, 0.0, select(finite, 3.0, 2.0))
 
 
-def _bounded(values: Sequence[Scalar], bound: float) -> Scalar:
-    """Whether no value is NaN, infinite or greater than a bound."""
+def _is_bounded(values: Sequence[Scalar], bound: float) -> Scalar:
+    """Return whether no value is NaN, infinite or greater than a bound."""
     total: Scalar = 0.0
     for x in values:
         total = total + absolute(x)
@@ -399,7 +401,7 @@ def _bounded(values: Sequence[Scalar], bound: float) -> Scalar:
 def _loads(
     model: Model, candidates: Sequence[Candidate], forces: Sequence[Sequence[Scalar]]
 ) -> list[list[Scalar]]:
-    """The sum of contact forces on every body `(n_bodies, 3)` [N]."""
+    """Return the sum of contact forces on every body `(n_bodies, 3)` [N]."""
     sums: list[list[Scalar]] = [[0.0, 0.0, 0.0] for _ in model.bodies]
     for item, force in zip(candidates, forces, strict=True):
         for body, sign in body_signs(item, len(model.bodies)):
@@ -408,8 +410,9 @@ def _loads(
 
 
 def _at_centers(model: Model, poses: PerBody[Transform], given: Any) -> list[Force]:
-    """Forces in body coordinates at the bodies' origins, from (moment, force) along world axes at their
-    centres of mass."""
+    """Return forces in body coordinates at the bodies' origins, from (moment, force) along world axes at
+    their centres of mass.
+    """
     found = []
     for body, six in zip(model.bodies, given, strict=True):
         R = poses[body].R

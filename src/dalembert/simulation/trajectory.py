@@ -1,4 +1,4 @@
-"""What a simulation gives back: states at frames, forces, contacts, and what became of each sample."""
+"""The result of a simulation: states at frames, forces, contacts, and the outcome of each sample."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Array: TypeAlias = npt.NDArray[Any]
 
 
 class SimulationWarning(RuntimeWarning):
-    """Something of a simulation is to be known: failed samples, shapes that overlap at the start."""
+    """A warning about a simulation: failed samples, shapes that overlap at the start."""
 
 
 @final
@@ -47,7 +47,7 @@ class ContactRecord:
         return len(self.names)
 
     def __getitem__(self, key: Any) -> ContactRecord:
-        """The record of one sample, or of several."""
+        """Return the record of one sample, or of several."""
         return replace(self, force=self.force[key], position=self.position[key], gap=self.gap[key])
 
     def __repr__(self) -> str:
@@ -59,18 +59,18 @@ class ContactRecord:
 class Trajectory:
     """A simulated motion of one sample, or of a batch of any shape.
 
-    `time (T+1,)` [s], or `(…, T+1)` where samples have time steps of their own; `q (…, T+1, nq)`,
+    `time (T+1,)` [s], or `(…, T+1)` if samples have different time steps; `q (…, T+1, nq)`,
     `v (…, T+1, nv)` of the frames, the first one the start; `tau (…, T, nv)` the joint forces in the step
     that led to each frame but the first; `contacts`, where there was contact; `observed` by name,
     `(…, T+1, …)`.
 
-    `failed_at (…,)`: the step that a sample could not take, -1 for samples that came through; it stays in
-    its last good state from there on; `cause (…,)` says why. `energy_gain (…,)` [J]: energy that no work
+    `failed_at (…,)`: the step at which a sample failed, -1 for samples without failure; it stays in its last
+    valid state from there on; `cause (…,)` says why. `energy_gain (…,)` [J]: energy that no work
     explains (`energy_watch`), where it is above 1 % of a sample's peak kinetic energy, else zero: such motion
-    is wrong, take smaller steps. `interrupted`: the rollout was stopped by
-    Ctrl-C, and this is what was computed until then. `parameters`: values of the model that were given to the
-    rollout, for all samples or for each. A rollout of arrays on a GPU has its arrays there, `cause` by
-    number; `numpy()` is the same on the host.
+    is wrong, take smaller steps. `interrupted`: the rollout was stopped by Ctrl-C; the
+    trajectory holds the frames until then. `parameters`: values of the model that were given to the rollout,
+    for all samples or for each. A rollout of arrays on a GPU has its arrays there, `cause` by number;
+    `numpy()` copies it to the host.
 
     >>> trajectory = da.rollout(da.models.pendulum(), [0.1], [0.0], steps=3, dt=0.01)
     >>> trajectory
@@ -122,26 +122,26 @@ class Trajectory:
 
     @property
     def failed(self) -> Array:
-        """`(…,)`: which samples did not come through."""
+        """The samples that failed, a mask `(…,)`."""
         return self.failed_at >= 0 if self.on_gpu else np.asarray(self.failed_at >= 0)
 
     @property
     def on_gpu(self) -> bool:
-        """Whether the arrays are on a GPU."""
+        """True if the arrays are on a GPU."""
         return is_on_gpu(self.q)
 
     def __len__(self) -> int:
-        """The number of frames, T + 1."""
+        """Return the number of frames, T + 1."""
         return int(self.q.shape[-2])
 
     def __iter__(self) -> Iterator[Trajectory]:
-        """The samples, along the first axis of the batch."""
+        """Yield the samples along the first axis of the batch."""
         if not self.batch:
             raise DtypeError("this trajectory is one sample; its frames are in its arrays, trajectory.q")
         return (self[k] for k in range(self.batch[0]))
 
     def __getitem__(self, key: Any) -> Trajectory:
-        """A sample of the batch, or several: `trajectory[3]`, `trajectory[1:4]`, `trajectory[2, 0]`."""
+        """Return one sample or several: `trajectory[3]`, `trajectory[1:4]`, `trajectory[2, 0]`."""
         if not self.batch:
             raise OutOfRangeError(
                 "this trajectory is one sample; its frames are in its arrays: trajectory.q[3]"
@@ -167,13 +167,13 @@ class Trajectory:
         )
 
     def numpy(self) -> Trajectory:
-        """The trajectory with its arrays on the host, copied there from a GPU; waits for it."""
+        """Return the trajectory with its arrays on the host; copies from a GPU, and waits for it."""
         from dalembert.simulation.gpu_rollouts import on_host
 
         return on_host(self) if self.on_gpu else self
 
     def simulated_model(self) -> Model:
-        """The model with the values that one sample was simulated with."""
+        """Return the model with the values that one sample was simulated with."""
         if self.batch and self.parameters:
             raise ArgumentError(
                 f"samples have models of their own; choose one sample of {self.batch}: "
@@ -183,20 +183,23 @@ class Trajectory:
         return self.model.with_values(values, inertia="as_given") if values else self.model
 
     def poses(self) -> Poses:
-        """Where the bodies are, `(…, T+1, n_bodies)` rotations and translations in the world."""
+        """Compute the poses of the bodies: `(…, T+1, n_bodies)` rotations and translations in the world."""
         from dalembert.simulation.observers import poses_of
 
         return poses_of(self.model, self.time, self.q, self.parameters)
 
     def energy(self) -> Array:
-        """Kinetic energy and the potential energy of gravity together, `(…, T+1)` [J]; springs of joints are
-        not in it."""
-        from dalembert.simulation.observers import watched
+        """Compute kinetic energy plus the potential energy of gravity, `(…, T+1)` [J]; joint springs are not
+        included.
+        """
+        from dalembert.simulation.observers import evaluate_observers
 
-        return watched(self.model, {"energy": None}, self.time, self.q, self.v, self.parameters)["energy"]
+        return evaluate_observers(self.model, {"energy": None}, self.time, self.q, self.v, self.parameters)[
+            "energy"
+        ]
 
     def clip(self) -> Clip:
-        """The motion as a `Clip` of one sample, with accelerations of splines through its velocities."""
+        """Return one sample as a `Clip`, with accelerations of splines through its velocities."""
         from dalembert.motion import Clip
         from dalembert.motion.spline import spline_slopes
 

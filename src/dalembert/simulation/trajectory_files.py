@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dalembert.errors import ArgumentError, DalembertError, FileError, MissingExtraError
 from dalembert.formats.failures import reported_as_file_errors
-from dalembert.formats.mesh_roots import withheld
+from dalembert.formats.mesh_roots import resolve_allowed_meshes
 from dalembert.formats.npz import MAX_RATIO, SMALL_BYTES, Archive, open_archive
 from dalembert.formats.resources import Resources
 from dalembert.host.atomic_files import replacing
@@ -66,7 +66,9 @@ def load(path: Path, *, roots: Sequence[str | os.PathLike[str]] = (), trusted: b
             head = _head(archive)
             archive.check_names(_expected_names(head))
             resources = Resources(path.parent, [Path(root) for root in roots], trusted=trusted)
-            return _trajectory(archive, head, withheld(Model.from_json(head["model"]), resources))
+            return _trajectory(
+                archive, head, resolve_allowed_meshes(Model.from_json(head["model"]), resources)
+            )
         except FileError:
             raise
         except DalembertError as error:
@@ -196,8 +198,9 @@ def _save_npz(trajectory: Trajectory, path: Path) -> None:
 
 
 def _save_parquet(trajectory: Trajectory, path: Path) -> None:
-    """One row a sample and frame: sample, frame, time, q_0 …, v_0 …, tau_0 … (none in the first frame), and
-    what was observed."""
+    """Write one row per sample and frame: sample, frame, time, q_0 …, v_0 …, tau_0 … (none in the first
+    frame), and what was observed.
+    """
     try:
         import pyarrow  # type: ignore[import-not-found,import-untyped,unused-ignore]
         from pyarrow import parquet
@@ -207,7 +210,7 @@ def _save_parquet(trajectory: Trajectory, path: Path) -> None:
         ) from error
     samples, frames = trajectory.failed_at.size, len(trajectory)
     if samples == 0:
-        raise ArgumentError("a batch without samples is no table; save it as .npz")
+        raise ArgumentError("a batch without samples is not a table; save it as .npz")
     shape = (*trajectory.batch, frames)
     columns: dict[str, Any] = {
         "sample": np.repeat(np.arange(samples), frames),

@@ -1,4 +1,4 @@
-"""Looking at motion: an interactive viewer in the browser, recordings that need nothing but one, and strips
+"""Views of motion: an interactive viewer in the browser, recordings that need nothing but one, and strips
 of pictures.
 """
 

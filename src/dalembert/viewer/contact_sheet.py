@@ -23,8 +23,8 @@ __all__ = ["contact_sheet"]
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
-SMOOTH: Final = 2
-"""Pixels drawn for each pixel of the file, each way."""
+SUPERSAMPLING_FACTOR: Final = 2
+"""Pixels drawn along each side of a pixel of the file; their mean smooths edges."""
 ANGLE: Final = math.radians(34.0)
 DIRECTION: Final = (-0.95, 0.22)
 """From where a figure is seen: azimuth and height of the camera [rad], as in the viewer."""
@@ -93,7 +93,7 @@ def contact_sheet(
 
 
 def _moments(whole: Frames, wanted: Array) -> Frames:
-    """The frames nearest to some times."""
+    """Return the frames nearest to some times."""
     nearest = np.abs(whole.time[:, np.newaxis] - wanted).argmin(axis=0)
     chosen = np.unique(nearest)
     return Frames(whole.model, whole.time[chosen], whole.q[chosen])
@@ -146,7 +146,7 @@ def _picture(
     right /= np.linalg.norm(right)
     distance = 1.25 * radius / math.sin(ANGLE / 2.0)
     eye = centre + distance * out
-    width, height = SMOOTH * size[0], SMOOTH * size[1]
+    width, height = SUPERSAMPLING_FACTOR * size[0], SUPERSAMPLING_FACTOR * size[1]
     camera = Camera(eye, np.stack([right, np.cross(out, right), out]), focal_of(ANGLE, height))
     sun = up + 0.1 * x - 0.65 * y
     sun = sun / np.linalg.norm(sun)
@@ -155,11 +155,11 @@ def _picture(
         spacing = 10.0 ** round(math.log10(radius))
         picture.ground(*floor, spacing, distance, _shade(figure, floor, sun, camera, size))
     picture.solids(figure.corners, figure.normals, figure.colours)
-    return picture.bytes(by=SMOOTH)
+    return picture.bytes(by=SUPERSAMPLING_FACTOR)
 
 
 def _shade(figure: Triangles, floor: Floor, sun: Array, camera: Camera, size: tuple[int, int]) -> Array:
-    """Points (n, 3) of the ground where the figure keeps the sun away, about as dense as pixels."""
+    """Return points (n, 3) of the ground in the figure's shadow, about as dense as pixels."""
     slant = float(sun @ floor.normal)
     if slant < 0.05:
         return np.zeros((0, 3))
@@ -168,7 +168,7 @@ def _shade(figure: Triangles, floor: Floor, sun: Array, camera: Camera, size: tu
     corners = figure.corners[area @ sun > 0.0]  # what is lit casts the shadow
     above = np.maximum((corners - floor.origin) @ floor.normal, 0.0)
     fallen = corners - (above / slant)[..., np.newaxis] * sun
-    width, height = SMOOTH * size[0], SMOOTH * size[1]
+    width, height = SUPERSAMPLING_FACTOR * size[0], SUPERSAMPLING_FACTOR * size[1]
     shares, whole = pieces(camera, fallen, width, height)
     fallen = shares @ fallen[whole]
     weights, which = samples(camera.project(fallen, width, height)[0])
@@ -187,7 +187,7 @@ def _triangles(drawing: Drawing, rotation: Array, translation: Array) -> Triangl
 
 
 def _basis(model: Model) -> tuple[Array, Array, Array]:
-    """Upward, against gravity, and two directions across."""
+    """Return the upward direction, against gravity, and two directions across."""
     g = np.array([float(c) for c in model.gravity])
     up = -g / np.linalg.norm(g) if g.any() else np.array([0.0, 0.0, 1.0])
     x = _across(up)
@@ -195,14 +195,16 @@ def _basis(model: Model) -> tuple[Array, Array, Array]:
 
 
 def _bounds(figure: Triangles, axes: Array) -> tuple[Array, Array]:
-    """Least and greatest coordinates (3,) along the axes of what moves; of the world where nothing does."""
+    """Return the least and greatest coordinates (3,) along the axes of what moves; of the world if nothing
+    does.
+    """
     moving = figure.moving if figure.moving.any() else ~figure.moving
     seen = figure.corners[moving].reshape(-1, 3) @ axes.T
     return seen.min(axis=0), seen.max(axis=0)
 
 
 def _floor(drawing: Drawing, up: Array, lowest: float) -> Floor | None:
-    """The world's plane; where the world is empty, the level of the figure's lowest point."""
+    """Return the world's plane; in an empty world, the level of the figure's lowest point."""
     world = [shape for shape in drawing.shapes if shape["body"] < 0]
     for shape in world:
         if shape["kind"] == "plane":
@@ -212,7 +214,7 @@ def _floor(drawing: Drawing, up: Array, lowest: float) -> Floor | None:
 
 
 def _across(up: Array) -> Array:
-    """A unit vector across: along an axis where `up` is one."""
+    """Return a unit vector across: along an axis if `up` is one."""
     x = np.eye(3)[0 if abs(up[2]) > 0.7 else 2 if abs(up[1]) > 0.7 else 1]
     x = x - (x @ up) * up
     found: Array = x / np.linalg.norm(x)
@@ -220,7 +222,7 @@ def _across(up: Array) -> Array:
 
 
 def _write(picture: npt.NDArray[np.uint8], text: str) -> None:
-    """Small letters in the upper left corner."""
+    """Draw small letters in the upper left corner."""
     for place, letter in enumerate(text):
         rows = bytes.fromhex(GLYPHS[letter])
         glyph = np.array([[row >> (4 - k) & 1 for k in range(5)] for row in rows], dtype=bool)

@@ -1,4 +1,4 @@
-"""What is looked at, whatever it came as: configurations of a model at the times of pictures."""
+"""The pictures of a motion of any type: configurations of a model at increasing times."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Contacts", "Frames", "frames_of"]
 Array: TypeAlias = npt.NDArray[np.float64]
 
 MAX_FRAMES: Final = 100_000
-"""More pictures are refused: half an hour at sixty a second."""
+"""More pictures are refused: half an hour at 60 per second."""
 MAX_GHOSTS: Final = 31
 """Samples of a batch that are shown beside the first."""
 WHAT_CAN_BE_SHOWN: Final = "a model, a clip, a transition, a trajectory, (model, q) or (model, time, q)"
@@ -61,8 +61,9 @@ class Frames:
 
 
 def frames_of(given: Any, *, fps: float) -> Frames:
-    """At most `fps` pictures a second of a model at rest, a clip, a motion, a trajectory, or
-    configurations."""
+    """Return at most `fps` pictures a second of a model at rest, a clip, a motion, a trajectory, or
+    configurations.
+    """
     if not (is_finite(fps) and 0.0 < fps <= 1000.0):
         raise ArgumentError(f"fps is {fps!r}; give the pictures a second, from above 0 to 1000")
     if isinstance(given, EventDrivenMotion):
@@ -71,7 +72,7 @@ def frames_of(given: Any, *, fps: float) -> Frames:
         pictures = 1 + math.ceil(min((given.time[-1] - given.time[0]) * fps, MAX_FRAMES + 1))
         given = given.trajectory(np.unique(np.linspace(given.time[0], given.time[-1], pictures)))
     whole = _whole(given)
-    picked = _picked(whole.time, fps)
+    picked = _nearest_frames(whole.time, fps)
     if len(picked) > MAX_FRAMES:
         raise ArgumentError(
             f"the motion has {len(picked)} pictures at {fps:g} a second; a lower fps or a part of it will do"
@@ -89,7 +90,7 @@ def frames_of(given: Any, *, fps: float) -> Frames:
 
 
 def _whole(given: Any) -> Frames:
-    """The motion with all its frames."""
+    """Return the motion with all its frames."""
     if isinstance(given, Model):
         return Frames(given, np.zeros(1), standing(given)[np.newaxis])
     if isinstance(given, Trajectory):
@@ -106,7 +107,7 @@ def _whole(given: Any) -> Frames:
 
 
 def _trajectory(given: Trajectory) -> Frames:
-    """One sample; of a batch the first, with the others as ghosts."""
+    """Return one sample; of a batch the first, with the others as ghosts."""
     if math.prod(given.batch) == 0:
         raise ArgumentError(f"the trajectory has the batch {given.batch}: there is no sample to show")
     first = given[(0,) * len(given.batch)] if given.batch else given
@@ -130,7 +131,7 @@ def _trajectory(given: Trajectory) -> Frames:
 
 
 def _ghosts(given: Trajectory, time: Array) -> Array:
-    """Other samples at these times, or at their own that are nearest, where they have their own."""
+    """Return the other samples at these times; a sample with times of its own at the nearest of them."""
     frames = len(time)
     q = given.q.reshape(-1, frames, given.model.nq)[1 : 1 + MAX_GHOSTS]
     if given.time.ndim == 1:
@@ -165,8 +166,8 @@ def _configurations(model: Model, q: Any, time: Any) -> Frames:
     return Frames(model, times, positions)
 
 
-def _picked(time: Array, fps: float) -> npt.NDArray[np.intp]:
-    """The frames nearest to the pictures' times; all of them where they are no closer than pictures."""
+def _nearest_frames(time: Array, fps: float) -> npt.NDArray[np.intp]:
+    """Return the frames nearest to the pictures' times; all frames if they are no closer than pictures."""
     if len(time) < 2:
         return np.arange(len(time))
     wanted = np.arange(time[0], time[-1] + 0.5 / fps, 1.0 / fps)
@@ -176,8 +177,8 @@ def _picked(time: Array, fps: float) -> npt.NDArray[np.intp]:
 
 
 def _means(contacts: Contacts, picked: npt.NDArray[np.intp]) -> tuple[Array, Array]:
-    """Forces averaged from each picture to the next, so that no impulse between them is lost; they act at
-    the mean of their points, weighted by the forces.
+    """Average forces from each picture to the next, so that no impulse between them is lost; they act at the
+    mean of their points, weighted by the forces.
     """
     force, position = contacts.force, contacts.position
     starts = picked[picked < len(force)]

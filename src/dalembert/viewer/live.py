@@ -15,7 +15,7 @@ from dalembert.viewer.frames import frames_of
 from dalembert.viewer.page import page_of
 from dalembert.viewer.scene import poses_of, scene_of
 from dalembert.viewer.server import PageServer
-from dalembert.viewer.shape_data import encoded
+from dalembert.viewer.shape_data import to_base64
 from dalembert.viewer.sliders import configuration_of, has_loops, sliders_of, values_of
 
 __all__ = ["Viewer", "view"]
@@ -43,7 +43,7 @@ class Viewer:
                 {"value": value, **asdict(slider)} for slider, value in zip(self._sliders, values[0])
             ],
             "loops": has_loops(frames.model),
-            "values": encoded(np.array(values), "<f4") if len(values) > 1 else None,
+            "values": to_base64(np.array(values), "<f4") if len(values) > 1 else None,
         }
         try:
             self._server = PageServer(port, page_of(scene).encode(), self.poses)
@@ -55,8 +55,8 @@ class Viewer:
         self.url = self._server.url
 
     def poses(self, question: bytes) -> bytes:
-        """The answer to a page: float32 positions and quaternions of the bodies for values of its sliders,
-        and those values again, which loops may have changed.
+        """Return the answer to a page: float32 positions and quaternions of the bodies for values of its
+        sliders, and those values again, which loops may have changed.
         """
         try:
             asked = json.loads(question)

@@ -25,7 +25,7 @@ PROGRAM: Final = (
 
 
 def page_of(scene: dict[str, Any]) -> str:
-    """The page that shows a scene.
+    """Return the page that shows a scene.
 
     Names come from files of others: in JSON every `<`, `>` and `&` is escaped, so that no text can end the
     element that holds it; the page writes names as text only. Its policy forbids it to load anything.

@@ -15,14 +15,14 @@ __all__ = ["Camera", "Picture", "focal_of", "pieces", "png", "samples"]
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
-NEAR: Final = 1e-3
+NEAR_PLANE_DISTANCE: Final = 1e-3
 """Triangles nearer to the eye [m] are not drawn."""
-DENSE: Final = 1.45
-"""Points for each pixel, along and across: more than the square root of two, by the diagonal of a grid."""
-LARGE: Final = 128.0
-"""Triangles of more pixels, in width or height, are cut up."""
+POINTS_PER_PIXEL: Final = 1.45
+"""Points per pixel, along and across: above sqrt(2), since the diagonal of a grid is that much longer."""
+MAX_TRIANGLE_PIXELS: Final = 128.0
+"""Triangles of more pixels, in width or height, are cut into four."""
 MAX_CUTS: Final = 18
-"""How often: beyond it they are not drawn."""
+"""Triangles that are too large after this many cuts are not drawn."""
 QUARTERS: Final = (
     np.array(
         [
@@ -46,8 +46,8 @@ LINE: Final = np.array([0.50, 0.55, 0.62])
 @final
 @dataclass(frozen=True)
 class Camera:
-    """Looks from `eye` along `-axes[2]`; `axes` (3, 3): to the right, upward, towards the viewer, as rows;
-    `focal`: pixels for each unit of slope.
+    """A camera at `eye` that looks along `-axes[2]`; `axes` (3, 3): to the right, upward, towards the
+    viewer, as rows; `focal`: pixels for each unit of slope.
     """
 
     eye: Array
@@ -55,27 +55,27 @@ class Camera:
     focal: float
 
     def seen(self, points: Array) -> tuple[Array, Array, Array]:
-        """How far points (…, 3) are to the right, upward, and away [m]."""
+        """Return how far points (…, 3) are to the right, upward, and away [m]."""
         X, Y, Z = np.moveaxis(points - self.eye, -1, 0)
         right, upward, back = (a * X + b * Y + c * Z for a, b, c in self.axes)  # sooner than small products
         return right, upward, -back
 
     def project(self, points: Array, width: int, height: int) -> tuple[Array, Array]:
-        """Pixels (…, 2), from the upper left, and depths (…) [m]."""
+        """Return pixels (…, 2), from the upper left, and depths (…) [m]."""
         right, upward, depth = self.seen(points)
-        safe = np.maximum(depth, NEAR)
+        safe = np.maximum(depth, NEAR_PLANE_DISTANCE)
         x = width / 2 + self.focal * right / safe
         y = height / 2 - self.focal * upward / safe
         return np.stack([x, y], axis=-1), depth
 
     def misses(self, triangles: Array, width: int, height: int) -> npt.NDArray[np.bool_]:
-        """Which triangles (m, 3, 3) are wholly behind the eye or beyond a side of the picture.
+        """Return which triangles (m, 3, 3) are entirely behind the eye or beyond a side of the picture.
 
         The sides are planes through the eye, so that this holds for triangles that reach behind it, too.
         """
         right, upward, depth = self.seen(triangles)
         x, y = 0.5 * width / self.focal * depth, 0.5 * height / self.focal * depth
-        sides = (depth - NEAR, x - right, x + right, y - upward, y + upward)
+        sides = (depth - NEAR_PLANE_DISTANCE, x - right, x + right, y - upward, y + upward)
         found: npt.NDArray[np.bool_] = np.any([(side <= 0.0).all(axis=1) for side in sides], axis=0)
         return found
 
@@ -92,7 +92,7 @@ class Picture:
     def ground(
         self, origin: Array, normal: Array, x: Array, spacing: float, reach: float, shade: Array
     ) -> None:
-        """A plane with a grid, which fades beyond the distance `reach` [m] from the eye; `shade`: points
+        """Draw a plane with a grid, which fades beyond the distance `reach` [m] from the eye; `shade`: points
         (n, 3) on it that the sun does not reach.
         """
         columns, rows = np.meshgrid(np.arange(self.width) + 0.5, np.arange(self.height) + 0.5)
@@ -121,7 +121,7 @@ class Picture:
         if len(shade):
             pixels, depth = self.camera.project(shade, self.width, self.height)
             i, k = (np.floor(pixels[:, a]).astype(np.int64) for a in (1, 0))
-            there = (depth > NEAR) & (i >= 0) & (i < self.height) & (k >= 0) & (k < self.width)
+            there = (depth > NEAR_PLANE_DISTANCE) & (i >= 0) & (i < self.height) & (k >= 0) & (k < self.width)
             lit[i[there], k[there]] = 0.0
         seen = base * (0.62 * SKY + 0.8 * SUN * lit[..., np.newaxis])
         far = np.clip((t / reach - 1.0) / 2.5, 0.0, 1.0)
@@ -131,7 +131,7 @@ class Picture:
         self.depth = np.where(hit, 1.001 * t, self.depth)  # what lies on it is seen
 
     def solids(self, corners: Array, normals: Array, colours: Array) -> None:
-        """Triangles: corners and normals (m, 3, 3) in the world, colours (m, 3) as the eye counts them."""
+        """Draw triangles: corners and normals (m, 3, 3) in the world, colours (m, 3) as displayed."""
         a, b, c = np.moveaxis(corners, 1, 0)
         faces_eye = np.einsum("ij,ij->i", np.cross(b - a, c - a), self.camera.eye - a) > 0.0
         shares, whole = pieces(self.camera, corners[faces_eye], self.width, self.height)
@@ -169,7 +169,7 @@ class Picture:
         return found
 
     def bytes(self, *, by: int) -> npt.NDArray[np.uint8]:
-        """(height / by, width / by, 3): squares of pixels become one, so that edges are smooth."""
+        """Return the picture (height / by, width / by, 3): squares of pixels are averaged to smooth edges."""
         shown = np.clip(self.colour, 0.0, 1.0) ** (1 / 2.2)
         small = shown.reshape(self.height // by, by, self.width // by, by, 3).mean(axis=(1, 3))
         found: npt.NDArray[np.uint8] = np.round(255.0 * small).astype(np.uint8)
@@ -177,7 +177,7 @@ class Picture:
 
 
 def pieces(camera: Camera, corners: Array, width: int, height: int) -> tuple[Array, npt.NDArray[np.int64]]:
-    """Triangles (m, 3, 3) cut up until their pieces are small, those that no pixel sees left out.
+    """Cut triangles (m, 3, 3) up until their pieces are small; those outside the picture are left out.
 
     The corners of each piece as shares (n, 3, 3) of the corners of a triangle, and which triangle (n,).
     """
@@ -188,7 +188,9 @@ def pieces(camera: Camera, corners: Array, width: int, height: int) -> tuple[Arr
         seen = ~camera.misses(triangles, width, height)
         shares, whole, triangles = shares[seen], whole[seen], triangles[seen]
         pixels, depth = camera.project(triangles, width, height)
-        large = (depth.min(axis=1) <= NEAR) | (np.ptp(pixels, axis=1).max(axis=1) > LARGE)
+        large = (depth.min(axis=1) <= NEAR_PLANE_DISTANCE) | (
+            np.ptp(pixels, axis=1).max(axis=1) > MAX_TRIANGLE_PIXELS
+        )
         found.append((shares[~large], whole[~large]))
         shares = (QUARTERS[:, np.newaxis] @ shares[large]).reshape(-1, 3, 3)
         whole = np.tile(whole[large], 4)
@@ -196,17 +198,17 @@ def pieces(camera: Camera, corners: Array, width: int, height: int) -> tuple[Arr
 
 
 def samples(pixels: Array) -> tuple[Array, npt.NDArray[np.int64]]:
-    """Weights (n, 3) of the corners and the triangle (n,) of points that leave no pixel of it out.
+    """Return weights (n, 3) of the corners and the triangle (n,) of points that leave no pixel of it out.
 
     A triangle of the corners (m, 3, 2) gets rows of points along its longest edge. Rows, and points in them,
-    are at most 1 / DENSE pixels apart, so that a point lies within half a pixel of every place.
+    are at most 1 / POINTS_PER_PIXEL pixels apart, so that a point lies within half a pixel of every place.
     """
     edge = np.roll(pixels, -1, axis=1) - pixels  # from corner k to the next
     length = np.linalg.norm(edge, axis=2)
     start = length.argmax(axis=1)
     longest = np.maximum(length.max(axis=1), 1e-12)
     area = np.abs(edge[:, 0, 0] * edge[:, 1, 1] - edge[:, 0, 1] * edge[:, 1, 0])
-    along, over = (_steps(DENSE * x) for x in (longest, area / longest))
+    along, over = (_steps(POINTS_PER_PIXEL * x) for x in (longest, area / longest))
     kinds = along * 8192 + over
     weights, which = [np.zeros((0, 3))], [np.zeros(0, dtype=np.int64)]
     for kind in np.unique(kinds).tolist():
@@ -220,12 +222,12 @@ def samples(pixels: Array) -> tuple[Array, npt.NDArray[np.int64]]:
 
 
 def _steps(pixels: Array) -> npt.NDArray[np.int64]:
-    """So many steps, rounded up to a few numbers, so that many triangles share them."""
+    """Round a number of steps up to one of a few values, so that many triangles share it."""
     return np.ceil(2.0 ** (np.ceil(3.0 * np.log2(np.clip(pixels, 1.0, 4096.0))) / 3.0)).astype(np.int64)
 
 
 def png(picture: npt.NDArray[np.uint8]) -> bytes:
-    """A PNG file of red, green, blue (height, width, 3)."""
+    """Encode red, green, blue (height, width, 3) as a PNG file."""
     height, width, _ = picture.shape
 
     def chunk(kind: bytes, content: bytes) -> bytes:
@@ -243,5 +245,5 @@ def png(picture: npt.NDArray[np.uint8]) -> bytes:
 
 
 def focal_of(angle: float, height: int) -> float:
-    """Pixels for each unit of slope, of a camera that sees this angle [rad] from bottom to top."""
+    """Return the pixels per unit of slope of a camera that sees this angle [rad] from bottom to top."""
     return height / 2.0 / math.tan(angle / 2.0)

@@ -12,18 +12,18 @@ from dalembert.api import forward_kinematics, kinetic_energy, potential_energy
 from dalembert.errors import UnknownNameError
 from dalembert.model.model import Model
 from dalembert.viewer.frames import Frames
-from dalembert.viewer.shape_data import drawing_of, encoded
+from dalembert.viewer.shape_data import drawing_of, to_base64
 
 __all__ = ["poses_of", "scene_of"]
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
 LEAST_FORCE = 1e-6
-"""Contact forces below this share of the greatest are left out."""
+"""Contact forces below this fraction of the greatest are left out."""
 
 
 def scene_of(frames: Frames, *, title: str, follow: str | None) -> dict[str, Any]:
-    """Everything that the page needs to show the motion."""
+    """Return all that the page needs to show the motion."""
     model = frames.model
     drawing = drawing_of(model)
     poses = poses_of(model, frames.q, frames.time)
@@ -45,11 +45,11 @@ def scene_of(frames: Frames, *, title: str, follow: str | None) -> dict[str, Any
         "meshes": drawing.meshes,
         "terrain": any(shape.kind == "height_field" for shape in model.world_shapes),
         "axes": _axes(model),
-        "time": encoded(frames.time, "<f8"),
-        "poses": encoded(poses, "<f4"),
+        "time": to_base64(frames.time, "<f8"),
+        "poses": to_base64(poses, "<f4"),
         "ghosts": []
         if frames.ghosts is None
-        else [encoded(poses_of(model, q, frames.time), "<f4") for q in frames.ghosts],
+        else [to_base64(poses_of(model, q, frames.time), "<f4") for q in frames.ghosts],
         "contacts": _contacts(frames),
         "plots": _plots(frames),
         "follow": follow,
@@ -60,7 +60,7 @@ def scene_of(frames: Frames, *, title: str, follow: str | None) -> dict[str, Any
 
 
 def poses_of(model: Model, q: Array, time: Array) -> Array:
-    """Positions [m] and quaternions (w, x, y, z) of the bodies in the world: (n, bodies, 7)."""
+    """Return positions [m] and quaternions (w, x, y, z) of the bodies in the world: (n, bodies, 7)."""
     times = time if model.time_dependent else None
     poses = forward_kinematics(model, q, time=times)
     found: Array = np.concatenate([poses.translation, _quaternions(poses.rotation)], axis=-1)
@@ -68,7 +68,7 @@ def poses_of(model: Model, q: Array, time: Array) -> Array:
 
 
 def _quaternions(R: Array) -> Array:
-    """Unit quaternions (…, 4) of rotations (…, 3, 3), by the largest of their four squares."""
+    """Return unit quaternions (…, 4) of rotations (…, 3, 3), by the largest of their four squares."""
     trace = R[..., 0, 0] + R[..., 1, 1] + R[..., 2, 2]
     squares = np.stack([trace, R[..., 0, 0], R[..., 1, 1], R[..., 2, 2]], axis=-1)
     largest = np.argmax(squares, axis=-1)
@@ -94,15 +94,15 @@ def _quaternions(R: Array) -> Array:
 
 
 def _up(model: Model) -> list[float]:
-    """Against gravity; z where there is none."""
+    """Return the upward direction, against gravity; z without gravity."""
     g = [float(x) for x in model.gravity]
     length = math.sqrt(sum(x * x for x in g))
     return [-x / length for x in g] if length > 0.0 else [0.0, 0.0, 1.0]
 
 
 def _weight(frames: Frames) -> float:
-    """What forces are compared to [N]: the weight of the whole model, or without gravity the greatest
-    force.
+    """Return the force that others are compared to [N]: the weight of the whole model, or without gravity the
+    greatest force.
     """
     model = frames.model
     mass = sum(float(body.inertia.mass) for body in model.bodies)
@@ -113,7 +113,7 @@ def _weight(frames: Frames) -> float:
 
 
 def _axes(model: Model) -> list[dict[str, Any]]:
-    """Axes of joints with one freedom, in body coordinates, and frames of those with more."""
+    """Return axes of joints with one freedom, in body coordinates, and frames of those with more."""
     found = []
     for body in model.bodies:
         if body.nv == 1 and not body.joint.time_dependent:
@@ -129,18 +129,18 @@ def _axes(model: Model) -> list[dict[str, Any]]:
 
 
 def _contacts(frames: Frames) -> dict[str, str] | None:
-    """The forces of each picture that are not zero: how many, and (position, force) of each."""
+    """Return the forces of each picture that are not zero: how many, and (position, force) of each."""
     if frames.contacts is None:
         return None
     force, position = frames.contacts
     size = np.linalg.norm(force, axis=2)
     there = size > LEAST_FORCE * max(float(size.max(initial=0.0)), 1e-9)
     rows = np.concatenate([position, force], axis=2)[there]
-    return {"counts": encoded(there.sum(axis=1), "<u2"), "points": encoded(rows, "<f4")}
+    return {"counts": to_base64(there.sum(axis=1), "<u2"), "points": to_base64(rows, "<f4")}
 
 
 def _plots(frames: Frames) -> list[dict[str, Any]]:
-    """Energy, torques and contact force over time, as far as they are known."""
+    """Return energy, torques and contact force over time, as far as they are known."""
     if len(frames) < 2:
         return []
     model, plots = frames.model, []
@@ -172,12 +172,12 @@ def _plot(title: str, unit: str, series: dict[str, Array]) -> dict[str, Any]:
         "title": title,
         "unit": unit,
         "names": list(series),
-        "values": encoded(np.stack(list(series.values())), "<f4"),
+        "values": to_base64(np.stack(list(series.values())), "<f4"),
     }
 
 
 def _velocity_names(model: Model) -> list[str]:
-    """A name for each velocity variable: the joint's, numbered where it has several."""
+    """Return a name for each velocity variable: the joint's, numbered where it has several."""
     names = []
     for body in model.bodies:
         count = body.v_slice.stop - body.v_slice.start

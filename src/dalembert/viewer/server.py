@@ -129,7 +129,7 @@ class PageServer(ThreadingHTTPServer):
                 one.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Report an error of the viewer in one line; that a client has left is none."""
+        """Report an error of the viewer in one line; a client that has left is not an error."""
         error = sys.exception()
         if not isinstance(error, OSError):
             sys.stderr.write(f"dalembert: viewer: {type(error).__name__}: {error}\n")

@@ -28,12 +28,12 @@ from dalembert.model.shapes import (
 from dalembert.model.shapes.shape import GREY
 from dalembert.spatial.rotations import quaternion_of_rotation
 
-__all__ = ["Drawing", "drawing_of", "encoded", "height_field_mesh"]
+__all__ = ["Drawing", "drawing_of", "to_base64", "height_field_mesh"]
 
 Array = npt.NDArray[Any]
 
 LIMBS: Final = ("#6f93c4", "#d99a6c", "#84ac8b", "#c2868f", "#9a8cbf", "#c9b26b", "#77aeb5")
-"""Colours of limbs whose shapes were given none."""
+"""Colours of limbs whose shapes have no colour."""
 MAX_DRAWN_FACES: Final = 400_000
 """A mesh of more triangles is drawn as its hull, so that pages stay small."""
 
@@ -41,7 +41,7 @@ MAX_DRAWN_FACES: Final = 400_000
 @final
 @dataclass
 class Drawing:
-    """What is drawn: shapes on bodies, the triangles that some of them share, and what was left out."""
+    """The shapes on bodies, the triangles that some of them share, and notes on what was left out."""
 
     shapes: list[dict[str, Any]] = field(default_factory=list)
     meshes: list[dict[str, Any]] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Drawing:
     read: dict[tuple[object, ...], int] = field(default_factory=dict)
 
     def mesh(self, key: tuple[object, ...], mesh: TriangleMesh) -> int:
-        """The number of these triangles, which are kept once."""
+        """Return the number of these triangles, which are stored once."""
         if key not in self.read:
             self.read[key] = len(self.meshes)
             self.triangles.append(mesh)
@@ -66,23 +66,23 @@ class Drawing:
                 {
                     "low": low.tolist(),
                     "extent": extent.tolist(),
-                    "vertices": encoded(
+                    "vertices": to_base64(
                         np.stack([corners >> shift & 65535 for shift in (0, 16, 32)], 1), "<u2"
                     ),
                     "wide": len(corners) > 65536,
-                    "faces": encoded(faces, "<u4" if len(corners) > 65536 else "<u2"),
+                    "faces": to_base64(faces, "<u4" if len(corners) > 65536 else "<u2"),
                 }
             )
         return self.read[key]
 
 
-def encoded(values: Any, kind: str) -> str:
-    """Numbers as base64 text, little-endian."""
+def to_base64(values: Any, kind: str) -> str:
+    """Encode numbers as base64 text, little-endian."""
     return base64.b64encode(np.ascontiguousarray(values, dtype=kind).tobytes()).decode("ascii")
 
 
 def drawing_of(model: Model) -> Drawing:
-    """Every shape of the model; bodies that have none are drawn as sticks from joint to joint."""
+    """Return every shape of the model; bodies without shapes are drawn as sticks from joint to joint."""
     drawing = Drawing()
     for shape in model.world_shapes:
         _add(drawing, -1, shape, _numbers("#b4b9c2"), collision=shape.visual is False)
@@ -103,7 +103,7 @@ def drawing_of(model: Model) -> Drawing:
 
 
 def _add(drawing: Drawing, body: int, shape: Shape, colour: list[float], *, collision: bool) -> None:
-    """One shape; `collision`: it is not meant to be seen, and is drawn where that is asked for."""
+    """Add one shape; `collision`: it is not meant to be seen, and is drawn on request only."""
     form: dict[str, Any]
     match shape:
         case Box():
@@ -165,7 +165,7 @@ def _triangles(drawing: Drawing, shape: Shape) -> int:
 
 
 def height_field_mesh(shape: HeightField) -> TriangleMesh:
-    """Two triangles for each cell, as `HeightField` defines them."""
+    """Return two triangles for each cell, as `HeightField` defines them."""
     heights = np.array(shape.heights)
     rows, columns = heights.shape
     x = (np.arange(columns) / (columns - 1) - 0.5) * shape.size[0]
@@ -179,7 +179,7 @@ def height_field_mesh(shape: HeightField) -> TriangleMesh:
 
 
 def _add_sticks(drawing: Drawing, model: Model, body: Body, colour: list[float], radius: float) -> None:
-    """A body without shapes: from its joint to its children's, or to its centre of mass."""
+    """Add sticks for a body without shapes: from its joint to its children's, or to its centre of mass."""
     children = [b for b in model.bodies if b.parent == body.index]
     ends = [np.array([float(x) for x in b.placement.as_transform().p]) for b in children]
     centre = np.array([float(x) for x in body.inertia.com]) if float(body.inertia.mass) > 0.0 else np.zeros(3)
@@ -195,7 +195,9 @@ def _add_sticks(drawing: Drawing, model: Model, body: Body, colour: list[float],
 
 
 def _size(model: Model) -> float:
-    """The median distance from joint to joint [m], scaled so that a figure's height is about its value."""
+    """Return the median distance from joint to joint [m], scaled so that a figure's height is about its
+    value.
+    """
     steps = [float(np.linalg.norm([float(x) for x in b.placement.as_transform().p])) for b in model.bodies]
     steps += [2.0 * float(np.linalg.norm([float(x) for x in b.inertia.com])) for b in model.bodies]
     long = [step for step in steps if step > 1e-6]
@@ -203,7 +205,7 @@ def _size(model: Model) -> float:
 
 
 def _limb_colours(model: Model) -> list[list[float]]:
-    """One hue for each run of bodies without a branch, a lighter and a darker tone of it in turn."""
+    """Return one hue for each run of bodies without a branch, a lighter and a darker tone of it in turn."""
     children = [0] * len(model.bodies)
     for body in model.bodies:
         if body.parent >= 0:

@@ -47,7 +47,7 @@ class Slider:
 
 
 def sliders_of(model: Model) -> list[Slider]:
-    """The sliders of a model, in the order of its joints; those that a coupling moves have none."""
+    """Return the sliders of a model, in the order of its joints; joints that a coupling moves have none."""
     return [slider for body in model.bodies if body.dependence is None for slider in _of_joint(body)]
 
 
@@ -78,7 +78,7 @@ def _of_joint(body: Body) -> list[Slider]:
 
 
 def _name(coordinates: tuple[str, ...], k: int) -> str:
-    """x, y, z where a joint has three lengths; else angle or length, numbered where there are several."""
+    """Return x, y, z for a joint with three lengths; else angle or length, numbered if there are several."""
     what = coordinates[k]
     alike = [i for i, other in enumerate(coordinates) if other == what]
     if what == "length" and len(alike) == 3:
@@ -97,7 +97,7 @@ def _range(body: Body, k: int, what: str) -> tuple[float, float]:
 
 
 def values_of(sliders: list[Slider], q: Array) -> list[float]:
-    """Where the sliders stand for a configuration (nq,)."""
+    """Return the positions of the sliders for a configuration (nq,)."""
     angles: dict[int, list[Any]] = {}
     found = []
     for slider in sliders:
@@ -112,7 +112,7 @@ def values_of(sliders: list[Slider], q: Array) -> list[float]:
 
 
 def configuration_of(model: Model, sliders: list[Slider], values: Any, *, moved: int | None = None) -> Array:
-    """The configuration (nq,) for values of the sliders.
+    """Return the configuration (nq,) for values of the sliders.
 
     Loops are closed as near as can be, with the joint of the slider `moved` held where it closes then.
     """
@@ -138,5 +138,5 @@ def configuration_of(model: Model, sliders: list[Slider], values: Any, *, moved:
 
 
 def has_loops(model: Model) -> bool:
-    """Whether moving one joint may need others to move."""
+    """Return whether moving one joint may require others to move."""
     return bool(model.loop_names)

@@ -26,9 +26,9 @@ class Surface(NamedTuple):
     normals: Array
     sides: Array
 
-    def placed(self, scale: Array, stretch: float, R: Array, p: Array) -> tuple[Array, Array]:
-        """Corners and normals in the world of the solid scaled, stretched along z, turned by R and moved to
-        p [m].
+    def place(self, scale: Array, stretch: float, R: Array, p: Array) -> tuple[Array, Array]:
+        """Return corners and normals in the world of the solid scaled, stretched along z, rotated by R and
+        moved to p [m].
         """
         local = self.corners * scale
         local[..., 2] += stretch * self.sides
@@ -36,7 +36,7 @@ class Surface(NamedTuple):
 
 
 def mesh_surface(mesh: TriangleMesh) -> Surface:
-    """The triangles of a mesh, flat."""
+    """Return the triangles of a mesh with flat normals."""
     corners = mesh.vertices[mesh.faces]
     normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-300)
@@ -45,7 +45,7 @@ def mesh_surface(mesh: TriangleMesh) -> Surface:
 
 @cache
 def unit_solid(kind: str) -> Surface:
-    """The ball, the cylinder or the box that reaches from -1 to 1 along each axis."""
+    """Return the ball, the cylinder or the box that reaches from -1 to 1 along each axis."""
     if kind == "ball":
         profile = []
         for side, angles in ((-1.0, np.linspace(-math.pi / 2, 0, 7)), (1.0, np.linspace(0, math.pi / 2, 7))):
@@ -60,7 +60,7 @@ def unit_solid(kind: str) -> Surface:
 
 
 def _lathe(profile: Sequence[tuple[float, ...]], around: int = 24) -> Surface:
-    """A surface of revolution about z; profile: radius, z, normal outward, normal along z, side."""
+    """Return a surface of revolution about z; profile: radius, z, normal outward, normal along z, side."""
     r, z, nr, nz, side = np.array(profile, dtype=np.float64).T
     angle = 2.0 * math.pi * np.arange(around + 1) / around
     c, s = np.cos(angle), np.sin(angle)

@@ -1,4 +1,4 @@
-"""How a model is shown that was given without a configuration."""
+"""The configuration in which a model without a given configuration is shown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array: TypeAlias = npt.NDArray[np.float64]
 
 
 def standing(model: Model) -> Array:
-    """The neutral configuration (nq,); what is free to move stands on the world's plane, not in it."""
+    """Return the neutral configuration (nq,); free bodies stand on the world's plane, not in it."""
     q = model.neutral()
     planes = [shape for shape in model.world_shapes if shape.kind == "plane"]
     roots = [body for body in model.bodies if body.parent < 0 and body.joint.kind == "free"]

@@ -27,7 +27,7 @@ class PlacedSurface(NamedTuple):
 
 
 def surfaces(drawing: Drawing, rotation: Array, translation: Array) -> Iterator[PlacedSurface]:
-    """Every shape that is seen, with the bodies at rotations (bodies, 3, 3) and translations (bodies, 3)."""
+    """Yield every visible shape, with the bodies at rotations (bodies, 3, 3) and translations (bodies, 3)."""
     for shape in drawing.shapes:
         if shape["collision"] or shape["kind"] == "plane" or shape["colour"][3] < 0.05:
             continue
@@ -37,11 +37,11 @@ def surfaces(drawing: Drawing, rotation: Array, translation: Array) -> Iterator[
         body = shape["body"]
         if body >= 0:
             R, p = rotation[body] @ R, rotation[body] @ p + translation[body]
-        corners, normals = surface.placed(np.array(shape["scale"]), shape.get("stretch", 0.0), R, p)
+        corners, normals = surface.place(np.array(shape["scale"]), shape.get("stretch", 0.0), R, p)
         yield PlacedSurface(body, corners, normals, shape["colour"][:3])
 
 
 def rotation_of(shape: dict[str, Any]) -> Array:
-    """The axes of a shape on its body, as columns."""
+    """Return the axes of a shape on its body, as columns."""
     found: Array = np.array(rotation_of_quaternion(shape["rotation"]).to_list())
     return found

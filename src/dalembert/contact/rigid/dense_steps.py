@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.call.arguments import real_array, shown
+from dalembert.call.arguments import real_array, short_repr
 from dalembert.errors import ArgumentError, DtypeError, own_errors, require_choice
 
 __all__ = ["DenseStep", "dense_step", "fitted_step"]
@@ -120,7 +120,7 @@ def _number(name: str, value: object) -> float:
     """Return one finite number, of either sign."""
     number = real_array(name, value)
     if number.shape != () or not np.isfinite(number):
-        raise ArgumentError(f"{name} is {shown(value)}; give a finite number")
+        raise ArgumentError(f"{name} is {short_repr(value)}; give a finite number")
     return float(number)
 
 

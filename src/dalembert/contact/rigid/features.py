@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias, final
 import numpy as np
 
 from dalembert.algorithms.kinematics import forward_kinematics
-from dalembert.call.arguments import real_array, shown
+from dalembert.call.arguments import real_array, short_repr
 from dalembert.contact.rigid.gaps import GapFunction
 from dalembert.errors import ArgumentError, DtypeError, ShapeError, items_of
 from dalembert.model.model import Model, require_model
@@ -195,7 +195,7 @@ def feature_gaps(model: Model, features: Sequence[Feature]) -> GapFunction:
 def _require_body_names(feature: Feature) -> None:
     for name in feature.bodies:
         if not isinstance(name, str):
-            raise DtypeError(f"{shown(name)} is not the name of a body; give two bodies of the model")
+            raise DtypeError(f"{short_repr(name)} is not the name of a body; give two bodies of the model")
 
 
 def _require_points(name: str, points: object) -> None:

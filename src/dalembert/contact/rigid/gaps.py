@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.algorithms.kinematics import forward_kinematics
-from dalembert.call.arguments import real_array, shown
+from dalembert.call.arguments import real_array, short_repr
 from dalembert.compiler.compiled import compile as compile_function
 from dalembert.compiler.execution import CompiledFunction
 from dalembert.contact.candidates import ContactPoint
@@ -129,7 +129,9 @@ class GapFunction:
         count = self.value(model.neutral()).shape[-1]
         given = [f"contact {i}" for i in range(count)] if names is None else items_of(names)
         if not all(isinstance(name, str) or _is_pair(name) for name in given):
-            raise ArgumentError(f"names is {shown(names)}; give a name, or two of what touches, a contact")
+            raise ArgumentError(
+                f"names is {short_repr(names)}; give a name, or two of what touches, a contact"
+            )
         self.pairs = tuple(
             (WORLD_NAME, name) if isinstance(name, str) else (name[0], name[1]) for name in given
         )

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.call.arguments import as_array, shown
+from dalembert.call.arguments import as_array, short_repr
 from dalembert.contact.rigid.gaps import GapFunction
 from dalembert.errors import ArgumentError, DtypeError, ModelError, ShapeError
 from dalembert.model.model import Model, require_model
@@ -62,11 +62,11 @@ def require_finite(name: str, array: Array) -> None:
 def require_number(name: str, value: object, *, positive: bool) -> None:
     """Raise an error unless `value` is a finite number that is positive or, otherwise, not negative."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise DtypeError(f"{name} is {shown(value)}; give a number")
+        raise DtypeError(f"{name} is {short_repr(value)}; give a number")
     try:
         number = float(value)
     except OverflowError:  # an int beyond all floats
         number = math.inf
     if not math.isfinite(number) or number < 0.0 or (positive and number == 0.0):
         wanted = "a positive, finite number" if positive else "a finite number from 0 on"
-        raise ArgumentError(f"{name} is {shown(value)}; give {wanted}")
+        raise ArgumentError(f"{name} is {short_repr(value)}; give {wanted}")

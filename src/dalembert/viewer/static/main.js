@@ -134,7 +134,7 @@ byId("speed").addEventListener("change", () => {
 });
 setSpeed(1);
 const target = byId("follow");
-target.append(new Option("camera stands", ""), new Option("follow the centre of mass", "com"));
+target.append(new Option("fixed camera", ""), new Option("follow the centre of mass", "com"));
 for (const body of scene.bodies) target.append(new Option(`follow ${body.name}`, body.name));
 target.value = state.follow;
 target.hidden = !many && !sliders;

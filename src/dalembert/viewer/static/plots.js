@@ -35,7 +35,7 @@ class Plot {
     this.reading = document.createElement("output");
     if (this.names.length > 4) {
       this.choice = document.createElement("select");
-      this.choice.title = "Which curve";
+      this.choice.title = "Curve";
       for (const [value, text] of [[-1, "all"], ...this.names.map((text, i) => [i, text])]) {
         const option = document.createElement("option");
         option.value = value;

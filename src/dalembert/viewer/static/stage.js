@@ -1,4 +1,4 @@
-// What stands on the stage: shapes on bodies, grounds, marks, and the camera that looks at them.
+// The stage: shapes on bodies, grounds, marks, and the camera.
 
 const byId = (id) => document.getElementById(id);
 const scene = JSON.parse(byId("scene").textContent);
@@ -22,7 +22,7 @@ try {
   throw error;
 }
 byId("view").addEventListener("webglcontextlost", () => {
-  byId("problem").textContent = "The graphics card was taken away; load the page again.";
+  byId("problem").textContent = "The graphics context was lost; reload the page.";
 });
 Object.assign(renderer.solids, { ball: ball(), box: box(), cylinder: cylinder(), arrow: arrow() });
 scene.meshes.forEach((mesh, i) => (renderer.solids[`mesh ${i}`] = meshSolid(mesh)));
