@@ -13,10 +13,11 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3 p
 	"$$p" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
 	&& { echo "$$p"; break; }; done)
 
-.PHONY: help test demo lint types contracts unit bench docs coverage-of-requirements files-slow fuzz stress clean
+.PHONY: help quick test api gpu demo lint types contracts unit bench docs coverage-of-requirements files-slow fuzz stress clean
 .DEFAULT_GOAL := help
 
 help:
+	@echo "make quick   lint, import contracts and the tests that fail first, in under two minutes"
 	@echo "make test    lint, types, import contracts and tests"
 	@echo "make demo    the bundled humanoid stands, is pushed and falls; writes build/demo/demo.html and .png"
 	@echo "make bench   the benchmark tables, beside Pinocchio and MuJoCo"
@@ -25,6 +26,8 @@ help:
 	@echo "make files-slow   model files of more packages, against the engines they were written for"
 	@echo "make fuzz    damaged model files for ten minutes (SECONDS=… for longer)"
 	@echo "make stress  interrupts, forks, threads, captured values, soak and random scenes, some minutes each"
+	@echo "make api     write the public names and signatures into tests/public_api.txt, after a change on purpose"
+	@echo "make gpu     the tests that need an NVIDIA GPU"
 	@echo "make clean   remove everything the other targets made"
 
 $(BIN)/python:
@@ -50,6 +53,10 @@ $(TORCH): $(STAMP)
 
 test: lint types contracts unit
 
+# Each run compiles into an empty kernel cache; tests/conftest.py sees to it.
+quick: lint contracts
+	$(BIN)/python -m pytest -n $(WORKERS) @tests/quick.txt
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -63,6 +70,12 @@ contracts: $(STAMP)
 
 unit: $(STAMP) $(TORCH)
 	$(BIN)/python -m pytest -n $(WORKERS)
+
+api: $(STAMP)
+	$(BIN)/python tests/public_api.py --update
+
+gpu: $(STAMP)
+	$(BIN)/python -m pytest tests/cuda tests/codegen/gpu
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py

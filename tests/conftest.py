@@ -1,11 +1,17 @@
-"""Settings of every test: a private compile cache, and random examples that repeat."""
+"""Settings of every test: a private compile cache, random examples that repeat, kernels dropped after use."""
 
+import ctypes
+import gc
 import os
 import shutil
+import sys
 import tempfile
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+
+from dalembert.model.system import System
 
 settings.register_profile("gate", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("explore", deadline=None, max_examples=1000)
@@ -21,3 +27,25 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = tempfile.mkdtemp(prefix="dalembert-tests-")
     os.environ["DALEMBERT_CACHE_DIR"] = folder
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def drop_kernels() -> Iterator[None]:
+    """Drop what was compiled for models once the tests of a module are done.
+
+    Compiled functions, their programs and kernels stay with their model, and test modules keep models in
+    constants and caches until the process ends. A later test that uses such a model loads the kernels from
+    the disk cache again.
+    """
+    yield
+    for item in gc.get_objects():
+        if issubclass(type(item), System):
+            item.functions.clear()
+    gc.collect()
+    return_free_memory()
+
+
+def return_free_memory() -> None:
+    """Let the C library give free memory back to the system; glibc keeps what lies between used blocks."""
+    if sys.platform == "linux" and hasattr(library := ctypes.CDLL(None), "malloc_trim"):
+        library.malloc_trim(0)
