@@ -123,7 +123,7 @@ class StepPlan:
 
     @cached_property
     def pairs_digest(self) -> str:
-        """What tells sets of pairs apart, beside the model."""
+        """A digest of the pairs, part of the name of a kernel."""
         return pairs_key(self.pairs)
 
     @property
