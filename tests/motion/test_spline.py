@@ -46,6 +46,16 @@ def test_slopes_and_their_slopes_converge_with_the_fourth_order() -> None:
     assert (orders > 3.7).all(), orders
 
 
+@pytest.mark.parametrize("unit", [1e-90, 1e90])
+def test_slopes_scale_with_any_unit_of_time(unit: float) -> None:
+    """A damaged file may name frames of 1e90 s: its powers are beyond all numbers, its slopes are not."""
+    time = np.linspace(0.0, 1.0, 9)
+    values = np.sin(3.0 * time)[:, None]
+    np.testing.assert_allclose(
+        spline_slopes(time * unit, values) * unit, spline_slopes(time, values), rtol=1e-9
+    )
+
+
 def test_one_sample_stands_still() -> None:
     assert not spline_slopes(np.zeros(1), np.ones((1, 2))).any()
     np.testing.assert_array_equal(

@@ -35,15 +35,22 @@ def gains(model, q, v, contact, dt=0.002, seconds=1.5, every=8):
 @pytest.mark.parametrize("contact", ["rigid", "compliant"])
 def test_random_figures_gain_no_energy_unreported(contact):
     """TOD-CONTACT: no sample gains more than 2 % that does not say so, and few do."""
-    told, silent, worst, count = 0, [], 0.0, amount(4, 250)
+    told, silent, worst, count, pressed = 0, [], 0.0, amount(4, 250), 0
     for seed in range(count):
         model = figure(seed)
-        run, gain = gains(model, *throws(model, seed), contact)
+        q, v = throws(model, seed)
+        run, gain = gains(model, q, v, contact)
         high = gain > NOTICED
+        # Springs of surfaces that overlap at the start hold energy beside T + V.
+        held = high & (np.min(da.contact.distances(model, q).gap, axis=-1) < 0.0) & (contact == "compliant")
+        pressed += np.count_nonzero(held)
         silent += [(seed, k, gain[k]) for k in np.flatnonzero(high & (run.energy_gain <= 0.0) & ~run.failed)]
-        told += np.count_nonzero(high)
+        told += np.count_nonzero(high & ~held)
         worst = max(worst, float(gain.max()))
-    print(f"{contact}: {told} of {16 * count} samples gain more than 2 %, {worst:.3g} at most")
+    print(
+        f"{contact}: {told} of {16 * count} samples gain more than 2 %, {worst:.3g} at most; "
+        f"{pressed} more begin pressed in"
+    )
     assert not silent
     assert told <= 0.01 * 16 * count + 2
 

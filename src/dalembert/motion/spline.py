@@ -80,7 +80,7 @@ def _weights(x: Array) -> Array:
     derivative[1] = 1.0 / size
     if len(x) == END_POINTS:
         h = float(np.min(np.abs(x[x != 0.0])))
-        derivative[5] = -(h**4) / 180.0 * math.factorial(5) / size**5  # (2)
+        derivative[5] = -((h / size) ** 4) / 180.0 * math.factorial(5) / size  # (2), any unit of time
     try:
         weights: Array = np.asarray(np.linalg.solve(powers, derivative), np.float64)
     except np.linalg.LinAlgError as error:  # two times agree in all digits beside the largest
