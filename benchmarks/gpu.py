@@ -27,7 +27,7 @@ from gpu_ceilings import BITS, Clock, ceilings
 
 import dalembert as da
 from dalembert.call.cuda.device import Device, device
-from dalembert.call.cuda.device_array import DeviceArray
+from dalembert.call.cuda.device_arrays import DeviceArray
 from dalembert.call.cuda.kernel import GpuKernel
 from dalembert.cli.timing import table
 from dalembert.codegen import gpu
@@ -36,7 +36,7 @@ from dalembert.compiler.gpu.modules import link
 from dalembert.compiler.library import function, library_recipe
 from dalembert.compiler.lowering import lower
 from dalembert.model.storage import from_json
-from dalembert.tracing.count import count_program
+from dalembert.tracing.program import count_program
 
 ROBOTS = Path(__file__).parent / "robots"
 SAMPLES = 1 << 20

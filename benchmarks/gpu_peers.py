@@ -22,7 +22,7 @@ from gpu_steps import POSES, starts
 
 import dalembert as da
 from dalembert.call.cuda.device import device
-from dalembert.call.cuda.device_array import DeviceArray
+from dalembert.call.cuda.device_arrays import DeviceArray
 from dalembert.compiler.library import function
 
 BATCH = 32_768

@@ -24,7 +24,7 @@ from gpu_ceilings import Clock
 
 import dalembert as da
 from dalembert.call.cuda.device import device
-from dalembert.call.cuda.device_array import DeviceArray
+from dalembert.call.cuda.device_arrays import DeviceArray
 from dalembert.simulation.rollouts import _compile_plan
 from dalembert.simulation.step_function import StepPlan
 

@@ -13,9 +13,8 @@ import dalembert as da
 from dalembert.algorithms.energy_momentum import kinetic_energy
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.contact.compliant_step import fresh_memory, step_compliant
-from dalembert.contact.pairs import pairs_of
-from dalembert.contact.points import contact_points
-from dalembert.contact.stepping import contact_step
+from dalembert.contact.pairs import contact_points, pairs_of
+from dalembert.contact.rigid_step import contact_step
 from dalembert.model.shapes import Ellipsoid
 
 DROPS = 1000

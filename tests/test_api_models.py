@@ -16,7 +16,7 @@ from tests.conformance.backends import draw_states
 from tests.conformance.models import branched
 
 import dalembert as da
-from dalembert.codegen import threads
+from dalembert.codegen.cpu import threads
 from dalembert.errors import ArgumentError
 
 

@@ -14,7 +14,7 @@ from dalembert.call.arguments import ArrayArgument
 from dalembert.compiler.execution import CompiledFunction
 from dalembert.compiler.lowering import Recipe, lower
 from dalembert.errors import TracingError
-from dalembert.tracing.interpret import interpret
+from dalembert.tracing.evaluation import interpret
 
 ROWS = 11
 HEIGHTS = (0.3, -0.2, 0.5)

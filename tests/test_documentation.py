@@ -71,7 +71,7 @@ def test_every_public_name_is_in_the_reference() -> None:
     public = [name for name in da.__all__ if name != "__version__"]
     assert [n for n in public if not re.search(rf"auto\w+:: {n}$|da\.{n}\b", reference, re.M)] == []
     inside = [n for n in PUBLIC if "." in n]
-    modules = set(re.findall(r"automodule:: dalembert\.(\w+)$", reference, re.M))
+    modules = set(re.findall(r"automodule:: dalembert\.(\w+)", reference, re.M))
     listed = set(re.findall(r"auto(?:function|class):: (?:[\w.]*\.)?(\w+)$", reference, re.M))
     assert [n for n in inside if n.split(".")[0] not in modules and n.split(".")[1] not in listed] == []
 
@@ -102,13 +102,20 @@ NO_ROW = {
 
 
 def public_names() -> dict[str, object]:
-    """Public functions and classes by their names: those of `dalembert`, then those of its packages."""
+    """Public functions and classes by their names: those of `dalembert`, then those of its packages.
+
+    Of the textbook, the functions for one-off use, which show an example; the others are called with `method=`.
+    """
     found = {name: getattr(da, name) for name in da.__all__}
     for package in PACKAGES:
         module = importlib.import_module(f"dalembert.{package}")
         for name in getattr(module, "__all__", ()):
             if getattr(da, name, None) is not getattr(module, name):
                 found[f"{package}.{name}"] = getattr(module, name)
+    for name in da.textbook.__all__:
+        value = getattr(da.textbook, name)
+        if inspect.isclass(value) or ">>> " in (getattr(value, "__doc__", None) or ""):
+            found[f"textbook.{name}"] = value
     return {
         name: value for name, value in found.items() if inspect.isroutine(value) or inspect.isclass(value)
     }

@@ -9,7 +9,7 @@ import pickle
 import numpy as np
 import pytest
 
-from dalembert.call import result_memory
+from dalembert.call import arguments as result_memory
 
 SHAPE = (3, result_memory.MIN_REUSED_BYTES // 16)
 

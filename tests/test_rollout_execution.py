@@ -323,7 +323,7 @@ def test_a_step_may_hold_loops_of_its_own(dtype):
 
 
 def test_threads_share_the_samples(monkeypatch):
-    monkeypatch.setattr(codegen.threads, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(codegen.cpu.threads, "WORTH_A_THREAD", 1)
     model, steps = da.models.arm6(), 5
     rollout = stepping(model)
     q, v, tau = start_of(model, (100,), steps)

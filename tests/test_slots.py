@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalembert.compiler.slots import carry_slots, sum_slots
+from dalembert.compiler.tables import carry_slots, sum_slots
 
 WORLD = -1
 

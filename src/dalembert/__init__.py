@@ -124,7 +124,7 @@ from dalembert.motion import load_motion
 from dalembert.spatial import Force, Motion, RigidInertia, Transform
 
 if TYPE_CHECKING:
-    from dalembert import analysis, contact, control, simulation, symbolic
+    from dalembert import analysis, contact, control, simulation, symbolic, textbook
     from dalembert.analysis.actuation import Actuation, actuation
     from dalembert.analysis.mobility import Mobility, mobility
     from dalembert.simulation.rollouts import rollout
@@ -272,6 +272,7 @@ __all__ = [
     "spatial",
     "step",
     "symbolic",
+    "textbook",
     "velocity_coordinates",
     "viewer",
     "vjp",
@@ -284,6 +285,7 @@ _LATER = {
     "control": "dalembert.control",
     "simulation": "dalembert.simulation",
     "symbolic": "dalembert.symbolic",
+    "textbook": "dalembert.textbook",
     "viewer": "dalembert.viewer",
     "Actuation": "dalembert.analysis.actuation",
     "actuation": "dalembert.analysis.actuation",

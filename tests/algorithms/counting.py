@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dalembert.tracing.count import OperationCount, count_operations
+from dalembert.tracing.program import OperationCount, count_operations
 from dalembert.tracing.trace import ArrayInput, trace
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from tests.algorithms.trees import AXIS_JOINTS, close, inertia, place, random_tree, rotation, state
 
-from dalembert.algorithms.aligned import AlignedTree, aligned
-from dalembert.algorithms.axis_joint import AxisJoint
+from dalembert.algorithms.aligned import AlignedTree, AxisJoint, aligned
 from dalembert.algorithms.forward_dynamics import forward_dynamics
 from dalembert.algorithms.inverse_dynamics import inverse_dynamics
 from dalembert.algorithms.kinematics import forward_kinematics

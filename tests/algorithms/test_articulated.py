@@ -5,13 +5,13 @@ import pytest
 from tests.algorithms.trees import close, random_tree, six, state
 
 from dalembert.algorithms.articulated import assemble, eliminate_joint
+from dalembert.algorithms.dense import factor
 from dalembert.algorithms.forward_dynamics import articulated_inertias, forward_dynamics
 from dalembert.algorithms.inverse_dynamics import inverse_dynamics
 from dalembert.algorithms.jacobians import jacobian
 from dalembert.algorithms.kinematics import body_motions
-from dalembert.algorithms.projection import handle_bias_acceleration, handle_inertia, handle_inverse_inertia
-from dalembert.algorithms.small_solve import factor
 from dalembert.spatial import ArticulatedInertia, Force, Motion, RigidInertia
+from dalembert.textbook.handles import handle_bias_acceleration, handle_inertia, handle_inverse_inertia
 
 SEEDS = range(6)
 

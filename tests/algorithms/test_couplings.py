@@ -4,13 +4,12 @@ import numpy as np
 from tests.algorithms.trees import close, inertia, place, state
 
 from dalembert.algorithms.aligned import aligned
+from dalembert.algorithms.applied_forces import passive_forces
 from dalembert.algorithms.energy_momentum import centroidal_momentum_matrix, kinetic_energy, momentum
 from dalembert.algorithms.forward_dynamics import forward_dynamics
 from dalembert.algorithms.inverse_dynamics import bias_forces, gravity_forces, inverse_dynamics
-from dalembert.algorithms.inverse_mass_matrix import inverse_mass_matrix
 from dalembert.algorithms.jacobians import jacobian, jacobian_rate
-from dalembert.algorithms.mass_matrix import crba_common_frame, mass_matrix
-from dalembert.algorithms.passive_forces import passive_forces
+from dalembert.algorithms.mass_matrix import crba_common_frame, inverse_mass_matrix, mass_matrix
 from dalembert.algorithms.stepping import step
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Prismatic, Revolute, Spherical

@@ -12,13 +12,13 @@ from dalembert.algorithms.energy_momentum import (
     centroidal_momentum_matrix,
     centroidal_momentum_rate,
     centroidal_momentum_rate_matrix,
+    inertia_rate,
     kinetic_energy,
     momentum,
     potential_energy,
     total_mass,
 )
 from dalembert.algorithms.forward_dynamics import forward_dynamics
-from dalembert.algorithms.inertia_rate import inertia_rate
 from dalembert.algorithms.kinematics import body_motions, forward_kinematics
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.model.configuration import integrate

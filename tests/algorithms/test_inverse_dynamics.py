@@ -6,9 +6,9 @@ from tests.algorithms.trees import close, place, random_tree, six, state, vec
 
 from dalembert import scalar
 from dalembert.algorithms.aligned import aligned
+from dalembert.algorithms.applied_forces import force_at_point
 from dalembert.algorithms.constraints import constraint_equations
 from dalembert.algorithms.energy_momentum import kinetic_energy, potential_energy
-from dalembert.algorithms.external_forces import force_at_point
 from dalembert.algorithms.forward_dynamics import forward_dynamics
 from dalembert.algorithms.inverse_dynamics import (
     bias_forces,

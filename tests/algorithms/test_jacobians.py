@@ -21,9 +21,9 @@ from dalembert.algorithms.kinematics import (
 )
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.errors import UnknownNameError
+from dalembert.model.body import Frame
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.configuration import integrate
-from dalembert.model.elements import Frame
 from dalembert.model.joints import Revolute, Spherical, Universal
 from dalembert.model.model import Model
 from dalembert.spatial import RigidInertia, Transform

@@ -8,11 +8,11 @@ from tests.algorithms.trees import close, inertia, place, random_tree, six, stat
 
 from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.inverse_dynamics import inverse_dynamics, rnea_spatial
-from dalembert.algorithms.inverse_mass_matrix import inverse_mass_matrix
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.mass_matrix import (
     composite_inertias,
     crba_common_frame,
+    inverse_mass_matrix,
     mass_matrix,
     mass_matrix_by_columns,
 )

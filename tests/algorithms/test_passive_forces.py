@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.algorithms.trees import close, random_tree, state
 
-from dalembert.algorithms.passive_forces import FRICTION_SPEED, passive_forces, spring_energy
+from dalembert.algorithms.applied_forces import FRICTION_SPEED, passive_forces, spring_energy
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.configuration import integrate
 from dalembert.model.joints import Revolute, Spherical

@@ -9,7 +9,7 @@ from dalembert import algorithms
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Revolute
 from dalembert.spatial import RigidInertia, Transform, leaves
-from dalembert.tracing.interpret import evaluate
+from dalembert.tracing.evaluation import evaluate
 from dalembert.tracing.trace import ArrayInput, trace
 
 FUNCTIONS = {

@@ -6,6 +6,7 @@ from tests.algorithms.counting import count
 from tests.algorithms.trees import close, random_tree, state
 
 from dalembert.algorithms.mass_matrix import mass_matrix
+from dalembert.algorithms.open_tree import matrix_density, variable_parents
 from dalembert.algorithms.sparse import (
     ancestors,
     depths,
@@ -23,7 +24,6 @@ from dalembert.algorithms.sparse import (
     solve_ltl,
     solve_with_reciprocals,
 )
-from dalembert.algorithms.sparsity import matrix_density, variable_parents
 
 SEEDS = range(8)
 BINARY = [-1, 0, 0, 1, 1, 2, 2]

@@ -6,6 +6,8 @@ from scipy.integrate import solve_ivp
 from tests.algorithms.trees import close, geared_chain, random_tree, state, vec
 
 from dalembert.algorithms.aligned import aligned
+from dalembert.algorithms.applied_forces import passive_forces
+from dalembert.algorithms.centroidal_coordinates import centroidal_rates, from_centroidal, to_centroidal
 from dalembert.algorithms.energy_momentum import (
     center_of_mass,
     center_of_mass_velocity,
@@ -13,10 +15,9 @@ from dalembert.algorithms.energy_momentum import (
     momentum,
     potential_energy,
 )
-from dalembert.algorithms.flight import centroidal_rates, from_centroidal, to_centroidal
 from dalembert.algorithms.forward_dynamics import forward_dynamics
-from dalembert.algorithms.passive_forces import passive_forces
-from dalembert.algorithms.stepping import INTEGRATORS, State, state_rate, step
+from dalembert.algorithms.integrators import State
+from dalembert.algorithms.stepping import INTEGRATORS, state_rate, step
 from dalembert.errors import ArgumentError, UnknownNameError
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.configuration import difference, normalize

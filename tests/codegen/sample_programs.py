@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.tracing.expression import Expression
+from dalembert.tracing.expression import Address, Expression
 from dalembert.tracing.graph import Graph
-from dalembert.tracing.program import Address, ArraySpec, IndexedStore, Loop, Program, Store, Straight
+from dalembert.tracing.program import ArraySpec, IndexedStore, Loop, Program, Store, Straight
 
 COMPARISONS = ("lt", "le", "eq")
 UNARY = ("neg", "sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "abs", "floor")

@@ -13,8 +13,9 @@ import pytest
 from tests.codegen.sample_programs import bits, random_inputs, random_straight, run, straight
 
 from dalembert import codegen
-from dalembert.codegen import compile_program, set_num_threads, threads
-from dalembert.codegen.batch_code import CLOSED, FIELDS
+from dalembert.codegen import compile_program, set_num_threads
+from dalembert.codegen.cpu import cpu_kernel, linking, threads
+from dalembert.codegen.cpu.threads import CLOSED, FIELDS
 from dalembert.tracing.graph import Graph
 
 ROOT = Path(__file__).parents[2]
@@ -82,7 +83,7 @@ def raising_at(number):
         return local
 
     def trace(frame, event, argument):
-        if frame.f_code.co_filename not in (threads.__file__, codegen.cpu.__file__):
+        if frame.f_code.co_filename not in (threads.__file__, cpu_kernel.__file__):
             return None
         frame.f_trace_opcodes = True
         return local
@@ -132,7 +133,7 @@ def test_a_helper_that_comes_before_or_after_the_leader_touches_nothing(many_thr
         call()
     (request,) = requests
     native = threads._native_functions()
-    scratch, _keep = threads.SCRATCH.take(request.scratch_bytes)
+    scratch, _keep = linking.SCRATCH.take(request.scratch_bytes)
     begun = time.monotonic()
     native.help_with(request.address, scratch)
     assert time.monotonic() - begun < 1.0, "a helper gives up on a leader that never comes"
@@ -166,7 +167,7 @@ def test_the_leader_waits_for_a_helper_that_began_later(many_threads, monkeypatc
     native, gate, taken = threads._native_functions(), FIELDS.index("gate"), FIELDS.index("next")
 
     def help_late():
-        scratch, _keep = threads.SCRATCH.take(request.scratch_bytes)
+        scratch, _keep = linking.SCRATCH.take(request.scratch_bytes)
         while request.batch[taken] == 0:
             time.sleep(0.001)
         time.sleep(0.02)
@@ -174,7 +175,7 @@ def test_the_leader_waits_for_a_helper_that_began_later(many_threads, monkeypatc
 
     helper = threading.Thread(target=help_late)
     helper.start()
-    scratch, _keep = threads.SCRATCH.take(request.scratch_bytes)
+    scratch, _keep = linking.SCRATCH.take(request.scratch_bytes)
     assert native.lead(request.address, scratch) == 0
     inside = request.batch[gate] - CLOSED
     helper.join(timeout=60.0)
@@ -304,7 +305,7 @@ AT_EXIT = """
 import atexit, signal, sys
 import numpy as np
 from dalembert import codegen
-from dalembert.codegen import threads
+from dalembert.codegen.cpu import threads
 from tests.codegen.sample_programs import random_straight, random_inputs, run
 threads.WORTH_A_THREAD = 1
 codegen.set_num_threads(3)
@@ -340,7 +341,7 @@ def test_threaded_calls_work_in_atexit_handlers(before):
 def test_scratch_memory_is_never_smaller_than_what_is_asked_for():
     """Also after an exception between any two bytecodes that keep it."""
     for number in range(1, 200):
-        scratch = codegen.scratch._Scratch()
+        scratch = codegen.cpu.linking._Scratch()
 
         def local(frame, event, argument, number=number, seen=[0]):  # noqa: B006
             if event == "opcode":

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from dalembert.codegen import compile_program, host_levels
+from dalembert.tracing.expression import Address
 from dalembert.tracing.graph import Graph
-from dalembert.tracing.program import Address, ArraySpec, IndexedStore, Loop, Program, Store, Straight
+from dalembert.tracing.program import ArraySpec, IndexedStore, Loop, Program, Store, Straight
 
 GRAPH = Graph()
 X = [GRAPH.input("x", k) for k in range(3)]

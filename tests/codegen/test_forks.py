@@ -14,7 +14,8 @@ from tests.codegen.sample_programs import bits, random_inputs, random_straight, 
 
 import dalembert
 from dalembert import codegen
-from dalembert.codegen import compile_program, linking, set_num_threads, threads
+from dalembert.codegen import compile_program, set_num_threads
+from dalembert.codegen.cpu import linking, threads
 from dalembert.compiler.kernels import Kernels
 from dalembert.compiler.library import library_recipe
 from dalembert.errors import CompileError

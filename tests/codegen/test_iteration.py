@@ -10,9 +10,9 @@ from tests.tracing.test_iteration import newton
 from dalembert import scalar
 from dalembert.codegen import compile_program, default_lanes, host_levels
 from dalembert.codegen.memory import zero_runs
-from dalembert.tracing.address import Address
+from dalembert.tracing.evaluation import interpret
+from dalembert.tracing.expression import Address
 from dalembert.tracing.graph import Graph
-from dalembert.tracing.interpret import interpret
 from dalembert.tracing.program import ArraySpec, IndexedStore, Loop, Program, Store, Straight
 from dalembert.tracing.trace import ArrayInput, trace
 

@@ -6,9 +6,10 @@ from tests.codegen.sample_programs import bits, chain_loops, random_inputs, run
 
 from dalembert.codegen import compile_program, host_levels
 from dalembert.codegen.memory import loop_hazards, zero_runs
+from dalembert.tracing.evaluation import interpret
+from dalembert.tracing.expression import Address
 from dalembert.tracing.graph import Graph
-from dalembert.tracing.interpret import interpret
-from dalembert.tracing.program import Address, ArraySpec, IndexedStore, Loop, Program, Store, Straight
+from dalembert.tracing.program import ArraySpec, IndexedStore, Loop, Program, Store, Straight
 
 
 @pytest.mark.parametrize("count", [1, 2, 9, 60])

@@ -5,7 +5,7 @@ import pytest
 from tests.codegen.sample_programs import bits, every_operation, random_inputs, random_straight, run
 
 from dalembert.codegen import compile_program, host_levels
-from dalembert.tracing.interpret import interpret
+from dalembert.tracing.evaluation import interpret
 
 PROGRAM, NAMES = every_operation()
 EXACT = (

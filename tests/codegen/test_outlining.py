@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from tests.codegen.sample_programs import chain_loops, every_operation, random_straight, straight, wide_output
 
-from dalembert.codegen import emit_llvm, outlining
-from dalembert.codegen.cpu import compile_object, load_object
+from dalembert.codegen import outlining, statement_code
+from dalembert.codegen.cpu import llvm_function as emit_llvm
+from dalembert.codegen.cpu.cpu_kernel import compile_object, load_object
 from dalembert.codegen.outlining import cut_points, with_short_blocks
 from dalembert.codegen.schedule import schedule
 from dalembert.codegen.target import target_for
 from dalembert.errors import ProgramSizeError
+from dalembert.tracing import graph as graph_module
 from dalembert.tracing.expression import Expression
 from dalembert.tracing.graph import Graph
 from dalembert.tracing.program import ArraySpec, Program, Store, Straight
@@ -39,9 +41,9 @@ def results(program: Program, lanes: int, dtype: str = "float64") -> tuple[int, 
 def split_everything(monkeypatch: pytest.MonkeyPatch, length: int) -> None:
     """Split every program into functions of `length` instructions."""
     monkeypatch.setattr(emit_llvm, "SPLIT_OPERATIONS", -1)
-    monkeypatch.setattr("dalembert.codegen.context.MIN_FUNCTION_INSTRUCTIONS", 1)
+    monkeypatch.setattr("dalembert.codegen.statement_code.MIN_FUNCTION_INSTRUCTIONS", 1)
     monkeypatch.setattr(outlining, "MODULE_LINES", 10 * length)
-    defaults = emit_llvm.Context
+    defaults = statement_code.Context
 
     def context(**options: object) -> object:
         return defaults(**options, function_instructions=length)  # type: ignore[arg-type]
@@ -102,7 +104,7 @@ def test_conditions_pass_a_cut_as_numbers():
 
 def test_a_program_at_the_limit_is_one_function_and_one_above_is_split(monkeypatch):
     program = random_straight(5, size=40)
-    size = emit_llvm.check_size(program)
+    size = graph_module.check_size(program)
     monkeypatch.setattr(emit_llvm, "SPLIT_OPERATIONS", size)
     assert len(text_of(program)) == 1
     monkeypatch.setattr(emit_llvm, "SPLIT_OPERATIONS", size - 1)

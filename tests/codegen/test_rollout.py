@@ -18,8 +18,8 @@ from dalembert.codegen import (
     make_entry,
     run_rollout,
     set_num_threads,
-    threads,
 )
+from dalembert.codegen.cpu import threads
 from dalembert.errors import ArgumentError, ShapeError, UnknownNameError
 from dalembert.tracing.graph import Graph
 from dalembert.tracing.program import ArraySpec, Program, Store, Straight

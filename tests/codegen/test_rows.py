@@ -27,7 +27,7 @@ PROGRAMS = {"straight": random_straight(7), "matrix": wide_output(19), "loops": 
 
 @pytest.fixture
 def two_threads(monkeypatch):
-    monkeypatch.setattr(codegen.threads, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(codegen.cpu.threads, "WORTH_A_THREAD", 1)
     before = codegen.get_num_threads()
     yield set_num_threads
     set_num_threads(before)
@@ -142,7 +142,7 @@ def test_the_first_refused_row_is_reported_and_the_others_are_computed(lanes, tw
 
 
 def _child(queue, kernel, arrays):
-    queue.put((not codegen.threads._HELPERS._running, run(kernel, arrays, threads=True)["first"]))
+    queue.put((not codegen.cpu.threads._HELPERS._running, run(kernel, arrays, threads=True)["first"]))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
@@ -164,7 +164,7 @@ def test_a_forked_child_computes_on_threads_of_its_own(two_threads):
 
 
 def test_the_environment_bounds_the_threads():
-    code = "from dalembert.codegen import threads; print(threads.get_num_threads())"
+    code = "from dalembert.codegen.cpu import threads; print(threads.get_num_threads())"
     environment = {**os.environ, "DALEMBERT_NUM_THREADS": "3"}
     found = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, timeout=120
@@ -209,10 +209,10 @@ def test_large_results_have_the_same_bits_written_past_the_caches(monkeypatch, d
     program = wide_output(32)
     arrays = random_inputs(program, 37, dtype)
     kernel = compile_program(program, dtype=dtype)
-    monkeypatch.setattr(codegen.cpu, "STREAMED_BATCH", 1 << 62)
+    monkeypatch.setattr(codegen.cpu.cpu_kernel, "STREAMED_BATCH", 1 << 62)
     expected = run(kernel, arrays)["matrix"]
-    monkeypatch.setattr(codegen.cpu, "STREAMED_BATCH", 1)
-    guarded = codegen.cpu.aligned_buffer(39 * 1024 * expected.itemsize).view(dtype)
+    monkeypatch.setattr(codegen.cpu.cpu_kernel, "STREAMED_BATCH", 1)
+    guarded = codegen.cpu.linking.aligned_buffer(39 * 1024 * expected.itemsize).view(dtype)
     guarded[:] = 777.0
     start = 1024 + shift
     result = guarded[start : start + 37 * 1024].reshape(37, 1024)

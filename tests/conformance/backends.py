@@ -15,7 +15,7 @@ from dalembert.compiler.execution import CompiledFunction
 from dalembert.compiler.lowering import Recipe, lower
 from dalembert.model import configuration
 from dalembert.model.model import Model
-from dalembert.tracing.interpret import interpret
+from dalembert.tracing.evaluation import interpret
 
 States = dict[str, np.ndarray]
 

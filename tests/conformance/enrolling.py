@@ -16,7 +16,7 @@ from dalembert.compiler.library import argument_shape, library_recipe
 from dalembert.compiler.lowering import Recipe
 from dalembert.model.model import Model
 from dalembert.spatial import Vec3
-from dalembert.spatial.structure import leaves
+from dalembert.spatial.value import leaves
 
 POINT = Vec3(0.11, -0.23, 0.37)
 

@@ -11,7 +11,7 @@ from tests.conformance.backends import draw_states
 
 import dalembert as da
 from dalembert import codegen
-from dalembert.codegen import threads
+from dalembert.codegen.cpu import threads
 
 FUNCTIONS = {
     "forward_dynamics": ("q", "v", "tau"),

@@ -16,16 +16,13 @@ from tests.conformance.moving_samples import EXAMPLES, Sample, acceleration_scal
 
 import dalembert as da
 from dalembert import algorithms as al
-from dalembert.algorithms import (
-    assembly,
-    floating_base,
-    geometry,
-    guenter_rose,
-    hybrid,
-    lagrange,
-    loops,
-    recursion,
-)
+from dalembert.algorithms import coriolis, floating_base, geometry, hybrid, loops
+from dalembert.textbook import cartesian_tensors as balafoutis_patel
+from dalembert.textbook import closed_form_equations as closed_form
+from dalembert.textbook import constraint_space, lagrange
+from dalembert.textbook import local_recursion as liu_jain
+from dalembert.textbook import recursive_assembly as divide_and_conquer
+from dalembert.textbook import vector_recursion as luh_walker_paul
 
 
 def force_scale(s: Sample) -> float:
@@ -40,7 +37,7 @@ def force_scale(s: Sample) -> float:
 
 def christoffel_forces(s: Sample) -> list[float]:
     """M a + Gamma_ij,k v_i v_j + g - J^T f, from the symbols of the first kind."""
-    symbols = array(geometry.christoffel_symbols_by_derivatives(s.model, s.q))
+    symbols = array(coriolis.christoffel_symbols_by_derivatives(s.model, s.q))
     c = np.einsum("ijk,i,j->k", symbols, s.v, s.v)
     external = np.subtract(
         al.bias_forces(s.model, s.q, s.v, external_forces=s.f), al.bias_forces(s.model, s.q, s.v)
@@ -65,12 +62,12 @@ def test_inverse_dynamics_by_every_route(s: Sample) -> None:
         "RNEA in body coordinates": al.inverse_dynamics(m, *at, **f),
         "RNEA on aligned frames": al.inverse_dynamics(al.aligned(m), *at, **f),
         "Table 5.1": al.rnea_spatial(m, *at, **f).tau,
-        "RNEA in base coordinates": recursion.inverse_dynamics_common_frame(m, *at, **f),
+        "RNEA in base coordinates": closed_form.inverse_dynamics_common_frame(m, *at, **f),
         "the lecture's three steps": al.rnea_common_frame(m, *at, external_forces=in_world),
-        "Luh, Walker and Paul": recursion.luh_walker_paul(m, *at, **f).tau,
-        "Liu and Jain": recursion.liu_jain(m, *at, **f).tau,
-        "Balafoutis and Patel": guenter_rose.balafoutis_patel(m, *at, **f).tau,
-        "closed form": recursion.inverse_dynamics_closed_form(m, *at, **f),
+        "Luh, Walker and Paul": luh_walker_paul.luh_walker_paul(m, *at, **f).tau,
+        "Liu and Jain": liu_jain.liu_jain(m, *at, **f).tau,
+        "Balafoutis and Patel": balafoutis_patel.balafoutis_patel(m, *at, **f).tau,
+        "closed form": closed_form.inverse_dynamics_closed_form(m, *at, **f),
         "Lagrange, by Jacobians": lagrange.inverse_dynamics_by_jacobians(m, *at, **f),
         "Christoffel": christoffel_forces(s),
     }
@@ -176,10 +173,10 @@ TREE_ROUTES: dict[str, Callable[..., Any]] = {
     "CRBA and LTDL": al.forward_dynamics_by_matrix,
     "ABA": al.forward_dynamics,
     "ABA, Table 7.1": al.forward_dynamics_spatial,
-    "ABA, variant 1": assembly.forward_dynamics_by_inverse_inertias,
-    "ABA, variant 2": assembly.forward_dynamics_in_constraint_space,
-    "divide and conquer": assembly.divide_and_conquer,
-    "projection": assembly.forward_dynamics_by_projection,
+    "ABA, variant 1": divide_and_conquer.forward_dynamics_by_inverse_inertias,
+    "ABA, variant 2": constraint_space.forward_dynamics_in_constraint_space,
+    "divide and conquer": divide_and_conquer.divide_and_conquer,
+    "projection": constraint_space.forward_dynamics_by_projection,
     "maximal coordinates": loops.accelerations_by_maximal_coordinates,
     "maximal coordinates, sparse": loops.accelerations_by_sparse_elimination,
     "Hamilton": geometry.forward_dynamics_hamiltonian,

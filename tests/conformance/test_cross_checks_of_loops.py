@@ -14,12 +14,10 @@ from tests.looped_models import add_closed_loop, copied, poses_at
 
 import dalembert as da
 from dalembert import algorithms as al
-from dalembert.algorithms import (
-    assembly,
-    loops,
-)
+from dalembert.algorithms import loops
 from dalembert.algorithms.constraints import constraint_equations
 from dalembert.models.random_trees import random_joint
+from dalembert.textbook import recursive_assembly as divide_and_conquer
 
 CLOSING = tuple(kind for kind in KINDS if kind not in ("composite", "free"))
 """Joints that can close a loop; a free one closes nothing."""
@@ -87,7 +85,7 @@ LOOP_ROUTES: dict[str, Callable[..., Any]] = {
     "method 3": loops.accelerations_by_null_space,
     "maximal coordinates": loops.accelerations_by_maximal_coordinates,
     "sparse method": loops.accelerations_by_sparse_elimination,
-    "divide and conquer": assembly.divide_and_conquer,
+    "divide and conquer": divide_and_conquer.divide_and_conquer,
 }
 
 

@@ -23,7 +23,7 @@ def energy(I: Any, v: Any) -> float:
 def approaching(rng: Any) -> tuple[Any, ...]:
     (b1, I1), (b2, I2) = random_body(rng), random_body(rng)
     point, frame = rng.normal(size=3), np.linalg.qr(rng.normal(size=(3, 3)))[0]
-    N = da.contact.contact_normal(point, frame.T).T
+    N = da.textbook.contact_normal(point, frame.T).T
     v1, v2 = rng.normal(size=(2, 6))
     if N[:, 2] @ (v2 - v1) > 0.0:
         N[:, 2] *= -1.0
@@ -39,7 +39,7 @@ def test_an_impulse_is_the_change_of_momentum_and_the_limit_of_great_forces() ->
     builder.add_body("body", "world", da.Free(), inertia=body)
     model = builder.build()
     v, dv = rng.normal(size=(2, 6))
-    iota = da.contact.body_impulse(body, dv)
+    iota = da.textbook.body_impulse(body, dv)
     np.testing.assert_allclose(iota, I @ (v + dv) - I @ v, atol=1e-12)
     errors = []
     for duration in (1e-4, 1e-5):
@@ -58,7 +58,7 @@ def test_frictionless_collisions_turn_the_normal_velocity_and_keep_momentum() ->
     for e in (0.0, 0.35, 1.0):
         b1, I1, v1, b2, I2, v2, N = approaching(rng)
         n = N[:, 2]
-        after = da.contact.collide_bodies(b1, v1, b2, v2, n, restitution=e)
+        after = da.textbook.collide_bodies(b1, v1, b2, v2, n, restitution=e)
         w1, w2 = after.velocities
         zeta = n @ (v2 - v1)
         assert n @ (w2 - w1) == pytest.approx(-e * zeta, abs=1e-12)
@@ -78,7 +78,7 @@ def test_sticking_collisions_end_without_sliding() -> None:
     for number in range(60):
         e = 0.0 if number % 2 else rng.uniform()
         b1, I1, v1, b2, I2, v2, N = approaching(rng)
-        after = da.contact.collide_bodies_sticking(b1, v1, b2, v2, N, restitution=e)
+        after = da.textbook.collide_bodies_sticking(b1, v1, b2, v2, N, restitution=e)
         w1, w2 = after.velocities
         expected = [0.0, 0.0, -e * (N[:, 2] @ (v2 - v1))]
         np.testing.assert_allclose(N.T @ (w2 - w1), expected, atol=1e-10)
@@ -93,13 +93,13 @@ def test_a_sphere_that_strikes_the_floor_keeps_five_sevenths_of_its_speed(e: flo
     sliding speed it leaves at 2/7 w r."""
     r, m = 0.3, 2.0
     ball = da.RigidInertia(m, (0.0, 0.0, 0.0), (0.4 * m * r * r,) * 3)
-    N = da.contact.contact_normal([0.0, 0.0, -r], np.eye(3)).T
+    N = da.textbook.contact_normal([0.0, 0.0, -r], np.eye(3)).T
     slide = np.array([0.0, 0.0, 0.0, 1.4, -0.7, -2.0])
-    w = da.contact.collide_bodies_sticking(None, np.zeros(6), ball, slide, N, restitution=e).velocities[1]
+    w = da.textbook.collide_bodies_sticking(None, np.zeros(6), ball, slide, N, restitution=e).velocities[1]
     np.testing.assert_allclose(w[3:], [1.0, -0.5, 2.0 * e], atol=1e-12)
     np.testing.assert_allclose(w[:3], [0.5 / r, 1.0 / r, 0.0], atol=1e-12)
     spin = np.array([0.0, 7.0, 0.0, 0.0, 0.0, -2.0])
-    w = da.contact.collide_bodies_sticking(None, np.zeros(6), ball, spin, N, restitution=e).velocities[1]
+    w = da.textbook.collide_bodies_sticking(None, np.zeros(6), ball, spin, N, restitution=e).velocities[1]
     np.testing.assert_allclose(w[3:], [2.0 * r, 0.0, 2.0 * e], atol=1e-12)
     assert w[1] == pytest.approx(2.0)
 
@@ -113,15 +113,17 @@ def test_sticking_with_restitution_can_create_energy() -> None:
     gains = []
     for e in (0.0, 0.5, 1.0):
         before = np.array([0.0, 0.0, 0.0, -0.3, 0.0, -1.0])
-        N = da.contact.contact_normal(end, np.eye(3)).T
-        after = da.contact.collide_bodies_sticking(
+        N = da.textbook.contact_normal(end, np.eye(3)).T
+        after = da.textbook.collide_bodies_sticking(
             None, np.zeros(6), rod, before, N, restitution=e
         ).velocities[1]
         gains.append(energy(I, after) - energy(I, before))
     assert gains[0] < 0.0
     assert gains[2] > 0.05
     # Without friction the same impact keeps it exactly.
-    smooth = da.contact.collide_bodies(None, np.zeros(6), rod, before, N[:, 2], restitution=1.0).velocities[1]
+    smooth = da.textbook.collide_bodies(None, np.zeros(6), rod, before, N[:, 2], restitution=1.0).velocities[
+        1
+    ]
     assert energy(I, smooth) == pytest.approx(energy(I, before))
 
 
@@ -130,10 +132,10 @@ def test_wrong_collisions_are_named() -> None:
     rng = np.random.default_rng(3)
     b1, _, v1, b2, _, v2, N = approaching(rng)
     with pytest.raises(StateError, match="move apart"):
-        da.contact.collide_bodies(b1, v2, b2, v1, N[:, 2])
+        da.textbook.collide_bodies(b1, v2, b2, v1, N[:, 2])
     with pytest.raises(ArgumentError, match="from 0 to 1"):
-        da.contact.collide_bodies(b1, v1, b2, v2, N[:, 2], restitution=1.5)
+        da.textbook.collide_bodies(b1, v1, b2, v2, N[:, 2], restitution=1.5)
     with pytest.raises(ArgumentError, match="both inertias are None"):
-        da.contact.collide_bodies(None, v1, None, v2, N[:, 2])
+        da.textbook.collide_bodies(None, v1, None, v2, N[:, 2])
     with pytest.raises(ShapeError, match=r"\(6, 3\)"):
-        da.contact.collide_bodies_sticking(b1, v1, b2, v2, N[:, :2])
+        da.textbook.collide_bodies_sticking(b1, v1, b2, v2, N[:, :2])

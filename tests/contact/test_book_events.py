@@ -10,8 +10,9 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import dalembert as da
-from dalembert.contact import EdgeEdge, GapFunction, VertexFace, simulate_events
 from dalembert.errors import ArgumentError, ShapeError, StateError
+from dalembert.textbook.contact_gaps import EdgeEdge, GapFunction, VertexFace
+from dalembert.textbook.event_driven import simulate_events
 
 G = 9.81
 
@@ -81,7 +82,7 @@ def table_and_rod() -> tuple[da.Model, GapFunction]:
     features += [
         EdgeEdge("rod", [(-0.5, y, 0), (0.5, y, 0)], on="world", other=[(0, 1, 0), (0, -1, 0)]) for y in sides
     ]
-    return model, da.contact.feature_gaps(model, features)
+    return model, da.textbook.feature_gaps(model, features)
 
 
 def test_a_rod_falls_off_a_table(table_and_rod: tuple[da.Model, GapFunction]) -> None:
@@ -161,7 +162,7 @@ def test_what_falls_beside_a_table_may_move_below_it() -> None:
     comes to lie below the table's top; one that falls from above lands on it."""
     model = bead(2)
     table = [(-2.0, -1.0, 0.0), (0.0, -1.0, 0.0), (0.0, 1.0, 0.0), (-2.0, 1.0, 0.0)]
-    gaps = da.contact.feature_gaps(model, [VertexFace("bead", (0.0, 0.0, 0.0), on="world", face=table)])
+    gaps = da.textbook.feature_gaps(model, [VertexFace("bead", (0.0, 0.0, 0.0), on="world", face=table)])
     for step in (0.01, 0.8):  # also where it passes top and edge in one step
         beside = simulate_events(model, [0.5, 0.3], [-1.0, 0.0], gaps, duration=0.8, step=step)
         assert beside.events == ()
@@ -178,7 +179,7 @@ def test_a_tilted_box_lands_on_an_edge_and_then_on_its_face() -> None:
     builder.add_body("box", "world", da.Free(), inertia=body(3.0, 0.03, 0.02, 0.04))
     builder.add_shape("box", da.Box((0.3, 0.2, 0.2)))
     model = builder.build().with_ground()
-    gaps = da.contact.shape_gaps(model)
+    gaps = da.textbook.shape_gaps(model)
     q = model.neutral()
     q[2], q[3:7] = 0.4, [np.cos(0.1), 0.0, np.sin(0.1), 0.0]
     motion = simulate_events(model, q, np.zeros(6), gaps, duration=1.5, step=0.004)
@@ -210,7 +211,7 @@ def test_a_thrown_box_tumbles_and_comes_to_rest(seed: int, e: float) -> None:
     model = builder.build().with_ground()
     q, v = model.random_state(seed)
     q[:3] = 0.0, 0.0, 1.0
-    gaps = da.contact.shape_gaps(model)
+    gaps = da.textbook.shape_gaps(model)
     motion = simulate_events(model, q, v, gaps, duration=2.0, step=0.005, restitution=e, rest_velocity=0.01)
     assert motion.trajectory.observed["gap"].min() > -1e-5
     energies = motion.trajectory.energy()
@@ -333,10 +334,10 @@ def test_a_disc_in_a_narrowing_slot_stops_after_a_little_penetration(
         assert sum(event.impulse.any() for event in motion.events) == 1
     if x > 0.0:
         assert motion.events[0].kind == "no solution"
-        equations = da.contact.contact_equations(model, [x, 0.0], [speed, 0.0], [push, G], slot)
+        equations = da.textbook.contact_equations(model, [x, 0.0], [speed, 0.0], [push, G], slot)
         assert equations.d.sum() == pytest.approx(-2 * speed**2 / rho, rel=1e-6)
         with pytest.raises(da.errors.ContactError):
-            da.contact.solve_lcp(equations.M, equations.d)
+            da.textbook.solve_lcp(equations.M, equations.d)
 
 
 def test_wrong_simulations_are_named() -> None:

@@ -10,8 +10,8 @@ import pytest
 from scipy.optimize import linprog, minimize, nnls
 
 import dalembert as da
-from dalembert.contact.rigid.bodies import cross_force
 from dalembert.errors import ArgumentError, ContactError, ShapeError, StateError
+from dalembert.textbook.contact_forces import cross_force
 
 G = 9.81
 
@@ -63,10 +63,10 @@ def test_the_complementarity_problem_is_solved_by_a_basic_solution() -> None:
         if not feasible:
             unsolved += 1
             with pytest.raises(ContactError, match="no contact forces keep contacts"):
-                da.contact.solve_lcp(M, d)
+                da.textbook.solve_lcp(M, d)
             continue
         solved += 1
-        solution = da.contact.solve_lcp(M, d)
+        solution = da.textbook.solve_lcp(M, d)
         zeta = M @ solution.force + d
         assert solution.force.min() >= 0.0
         assert zeta.min() >= -1e-9 * scale
@@ -87,12 +87,12 @@ def test_the_quadratic_program_in_forces_has_the_same_solutions() -> None:
     for H, T, free, rates in problems(120, seed=2, bias=0.3):
         M, d = complementarity(H, T, free, rates)
         try:
-            expected = da.contact.solve_lcp(M, d)
+            expected = da.textbook.solve_lcp(M, d)
         except ContactError:
             with pytest.raises(ContactError):
-                da.contact.solve_force_qp(M, d)
+                da.textbook.solve_force_qp(M, d)
             continue
-        found = da.contact.solve_force_qp(M, d)
+        found = da.textbook.solve_force_qp(M, d)
         scale = max(1.0, np.abs(T @ expected.force).max())
         np.testing.assert_allclose(T @ found.force, T @ expected.force, atol=1e-6 * scale)
         np.testing.assert_allclose(found.rate, expected.rate, atol=1e-6 * max(1.0, np.abs(d).max()))
@@ -109,12 +109,12 @@ def test_gauss_principle_with_inequalities_gives_the_same_accelerations() -> Non
     for H, T, free, rates in problems(120, seed=3, bias=0.3):
         M, d = complementarity(H, T, free, rates)
         try:
-            lam = da.contact.solve_lcp(M, d).force
+            lam = da.textbook.solve_lcp(M, d).force
         except ContactError:
             with pytest.raises(ContactError):
-                da.contact.least_constraint(H, free, T, rates)
+                da.textbook.least_constraint(H, free, T, rates)
             continue
-        found = da.contact.least_constraint(H, free, T, rates)
+        found = da.textbook.least_constraint(H, free, T, rates)
         expected = free + np.linalg.solve(H, T @ lam)
         np.testing.assert_allclose(found.acceleration, expected, atol=1e-7 * max(1.0, np.abs(expected).max()))
         np.testing.assert_allclose(
@@ -144,9 +144,9 @@ def test_opposed_normals_have_no_solution_if_they_close_together() -> None:
         M = abs(m) * np.array([[1.0, -1.0], [-1.0, 1.0]])
         if d1 + d2 < 0.0:
             with pytest.raises(ContactError, match="contacts 0, 1"):
-                da.contact.solve_lcp(M, [d1, d2])
+                da.textbook.solve_lcp(M, [d1, d2])
         else:
-            solution = da.contact.solve_lcp(M, [d1, d2])
+            solution = da.textbook.solve_lcp(M, [d1, d2])
             assert solution.rate.sum() == pytest.approx(d1 + d2)
 
 
@@ -155,20 +155,20 @@ def test_one_contact_holds_breaks_or_is_refused() -> None:
     bodies, with Newton and Euler's equations; a body that approaches or leaves is refused."""
     rng = np.random.default_rng(5)
     ball = da.RigidInertia(3.0, (0.0, 0.0, 0.0), (0.2, 0.2, 0.2))
-    n = da.contact.contact_normal([0.0, 0.0, -0.5], [0.0, 0.0, 1.0])
+    n = da.textbook.contact_normal([0.0, 0.0, -0.5], [0.0, 0.0, 1.0])
     weight = np.array([0.0, 0.0, 0.0, 0.0, 0.0, -3.0 * G])
-    rest = da.contact.body_contact(ball, np.zeros(6), weight, n)
+    rest = da.textbook.body_contact(ball, np.zeros(6), weight, n)
     assert rest.force == pytest.approx([3.0 * G])
     assert np.abs(rest.acceleration).max() < 1e-13
     held = broken = 0
     for _ in range(40):
         inertia = da.RigidInertia(rng.uniform(1, 3), rng.normal(size=3), rng.uniform(0.5, 0.9, 3))
         I = np.array(inertia.matrix(), dtype=float)
-        n = da.contact.contact_normal(rng.normal(size=3), rng.normal(size=3))
+        n = da.textbook.contact_normal(rng.normal(size=3), rng.normal(size=3))
         v = rng.normal(size=6)
         v -= n * (n @ v) / (n @ n)
         f, n_rate = 5.0 * rng.normal(size=6), rng.normal(size=6)
-        found = da.contact.body_contact(inertia, v, f, n, n_rate)
+        found = da.textbook.body_contact(inertia, v, f, n, n_rate)
         residual = I @ found.acceleration + cross_force(v, I @ v) - f - n * found.force[0]  # Eq. 11.5
         np.testing.assert_allclose(residual, 0.0, atol=1e-10)
         zeta_rate = n @ found.acceleration + n_rate @ v  # Eq. 11.3
@@ -177,9 +177,9 @@ def test_one_contact_holds_breaks_or_is_refused() -> None:
         assert abs(found.force[0] * zeta_rate) < 1e-9
         held, broken = held + (found.force[0] > 0), broken + (found.force[0] == 0)
         with pytest.raises(StateError, match="apply an impulse"):
-            da.contact.body_contact(inertia, v - n, f, n)
+            da.textbook.body_contact(inertia, v - n, f, n)
         with pytest.raises(StateError, match="leaving"):
-            da.contact.body_contact(inertia, v + n, f, n)
+            da.textbook.body_contact(inertia, v + n, f, n)
     assert held > 5
     assert broken > 5
 
@@ -188,24 +188,24 @@ def test_a_block_on_four_corners_is_carried_though_no_one_knows_by_which() -> No
     """RBDA-11.2-MULTI: forces sum to the weight with the moment of an off-centre load, three corners
     suffice, four may share it, and the acceleration is the same."""
     corners = np.array([[x, y, -0.1] for x in (-0.2, 0.2) for y in (-0.3, 0.3)])
-    N = da.contact.contact_normal(corners, [0.0, 0.0, 1.0]).T
+    N = da.textbook.contact_normal(corners, [0.0, 0.0, 1.0]).T
     block = da.RigidInertia(2.0, (0.05, 0.02, 0.0), (0.1, 0.2, 0.3))
-    weight = da.contact.contact_normal([0.05, 0.02, 0.0], [0.0, 0.0, -1.0]) * 2.0 * G
-    found = da.contact.body_contacts(block, np.zeros(6), weight, N)
+    weight = da.textbook.contact_normal([0.05, 0.02, 0.0], [0.0, 0.0, -1.0]) * 2.0 * G
+    found = da.textbook.body_contacts(block, np.zeros(6), weight, N)
     assert found.force.sum() == pytest.approx(2.0 * G)
     assert np.abs(found.acceleration).max() < 1e-12
     assert np.count_nonzero(found.force) <= 3
     np.testing.assert_allclose(N @ found.force, -weight, atol=1e-12)
     # Other forces do the same: those of the quadratic program, of which every corner has a share.
-    shared = da.contact.solve_force_qp(found.M, found.d).force
+    shared = da.textbook.solve_force_qp(found.M, found.d).force
     assert shared.min() > 0.5
     assert np.abs(shared - found.force).max() > 0.5
     np.testing.assert_allclose(N @ shared, -weight, atol=1e-9)
     # Pulled up at one corner it turns about the opposite edge or corner, as Gauss's principle says.
-    pull = weight + da.contact.contact_normal(corners[3], [0.0, 0.0, 1.0]) * 12.0
-    tipped = da.contact.body_contacts(block, np.zeros(6), pull, N)
+    pull = weight + da.textbook.contact_normal(corners[3], [0.0, 0.0, 1.0]) * 12.0
+    tipped = da.textbook.body_contacts(block, np.zeros(6), pull, N)
     I = np.array(block.matrix(), dtype=float)
-    gauss = da.contact.least_constraint(I, np.linalg.solve(I, pull), N, np.zeros(4))
+    gauss = da.textbook.least_constraint(I, np.linalg.solve(I, pull), N, np.zeros(4))
     np.testing.assert_allclose(tipped.acceleration, gauss.acceleration, atol=1e-9)
     assert tipped.rate.max() > 0.1
     assert tipped.force.max() > 0.1
@@ -217,25 +217,25 @@ def test_one_contact_is_the_case_of_many_with_one_normal() -> None:
     inertia = da.RigidInertia(2.0, rng.normal(size=3), (0.5, 0.6, 0.7))
     for _ in range(10):
         n, f, rate = (
-            da.contact.contact_normal(*rng.normal(size=(2, 3))),
+            da.textbook.contact_normal(*rng.normal(size=(2, 3))),
             rng.normal(size=6),
             rng.normal(size=6),
         )
         v = rng.normal(size=6)
         v -= n * (n @ v) / (n @ n)
-        one = da.contact.body_contact(inertia, v, f, n, rate)
-        many = da.contact.body_contacts(inertia, v, f, n[:, None], rate[:, None])
+        one = da.textbook.body_contact(inertia, v, f, n, rate)
+        many = da.textbook.body_contacts(inertia, v, f, n[:, None], rate[:, None])
         np.testing.assert_allclose(one.acceleration, many.acceleration, atol=1e-12)
 
 
 def test_wrong_problems_are_named() -> None:
     """RBDA-11.5-LCP"""
     with pytest.raises(ShapeError, match="nc"):
-        da.contact.solve_lcp(np.eye(3), [1.0, 2.0])
+        da.textbook.solve_lcp(np.eye(3), [1.0, 2.0])
     with pytest.raises(ArgumentError, match="symmetric"):
-        da.contact.solve_lcp([[1.0, 0.5], [0.0, 1.0]], [1.0, 2.0])
+        da.textbook.solve_lcp([[1.0, 0.5], [0.0, 1.0]], [1.0, 2.0])
     with pytest.raises(ArgumentError, match="finite"):
-        da.contact.solve_force_qp([[np.nan]], [1.0])
+        da.textbook.solve_force_qp([[np.nan]], [1.0])
     with pytest.raises(ShapeError, match="six numbers"):
-        da.contact.body_contact(np.eye(6), np.zeros(3), np.zeros(6), np.ones(6))
-    assert da.contact.solve_lcp(np.zeros((0, 0)), []).active == ()
+        da.textbook.body_contact(np.eye(6), np.zeros(3), np.zeros(6), np.ones(6))
+    assert da.textbook.solve_lcp(np.zeros((0, 0)), []).active == ()

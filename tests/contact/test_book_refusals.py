@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert import contact
 from dalembert.errors import ArgumentError, ContactError, DtypeError, ModelError, ShapeError, StateError
 
 SOLID = da.RigidInertia(1.0, (0.0, 0.0, 0.0), (0.1, 0.1, 0.1))
@@ -19,7 +18,7 @@ def falling(joint=None):
 
 
 BALL = falling()
-FLOOR = contact.GapFunction(BALL, lambda model, q: [q[0]])
+FLOOR = da.textbook.GapFunction(BALL, lambda model, q: [q[0]])
 
 
 @pytest.mark.parametrize(
@@ -49,26 +48,26 @@ FLOOR = contact.GapFunction(BALL, lambda model, q: [q[0]])
 def test_wrong_simulations_are_named(given, kind, text):
     options = {"model": BALL, "q": [1.0], "v": [0.0], "gaps": FLOOR, "duration": 0.5, "step": 0.01} | given
     with pytest.raises(kind, match=text):
-        contact.simulate_events(**options)
+        da.textbook.simulate_events(**options)
 
 
 def test_loops_must_be_closed_at_the_start():
     """RBDA-11.5-PROCEDURE: what begins outside the constraints of the model has no motion under them."""
     model = da.models.four_bar()
-    far = contact.GapFunction(model, lambda model, q: [q[0] + 10.0])
+    far = da.textbook.GapFunction(model, lambda model, q: [q[0] + 10.0])
     rest = np.zeros(model.nv)
     with pytest.raises(StateError, match="open by"):
-        contact.simulate_events(model, model.neutral() + 0.3, rest, far, duration=0.1, step=0.01)
+        da.textbook.simulate_events(model, model.neutral() + 0.3, rest, far, duration=0.1, step=0.01)
     closed, _ = da.close_loops(model, model.neutral(), rest)
     with pytest.raises(StateError, match="the velocities open loops"):
-        contact.simulate_events(model, closed, rest + 1.0, far, duration=0.1, step=0.01)
+        da.textbook.simulate_events(model, closed, rest + 1.0, far, duration=0.1, step=0.01)
 
 
 def test_models_that_depend_on_time_are_refused():
     slide = da.Prismatic((0.0, 0.0, 1.0))
     moving = falling(da.TimeDependent(slide, driver=slide, motion=lambda t: [0.1 * da.scalar.sin(t)]))
     with pytest.raises(ModelError, match="depends on time"):
-        contact.GapFunction(moving, lambda model, q: [q[0]])
+        da.textbook.GapFunction(moving, lambda model, q: [q[0]])
 
 
 @pytest.mark.parametrize(
@@ -77,22 +76,22 @@ def test_models_that_depend_on_time_are_refused():
 )
 def test_gaps_are_lists(function, text):
     with pytest.raises(DtypeError, match=text):
-        contact.GapFunction(BALL, function)
+        da.textbook.GapFunction(BALL, function)
 
 
 def test_wrong_problems_are_named():
     with pytest.raises(ContactError, match="H is singular"):
-        contact.least_constraint(np.zeros((2, 2)), [0.0, 0.0], np.ones((2, 1)), [0.0])
+        da.textbook.least_constraint(np.zeros((2, 2)), [0.0, 0.0], np.ones((2, 1)), [0.0])
     with pytest.raises(ArgumentError, match="finite"):
-        contact.least_constraint(np.eye(1), [np.nan], [[1.0]], [0.0])
+        da.textbook.least_constraint(np.eye(1), [np.nan], [[1.0]], [0.0])
     with pytest.raises(ShapeError, match="one at a time"):
-        contact.contact_equations(BALL, [[1.0], [2.0]], [[0.0], [0.0]], [[0.0], [0.0]], FLOOR)
-    N = contact.contact_normal([0.0, 0.0, -1.0], [0.0, 0.0, 1.0])
+        da.textbook.contact_equations(BALL, [[1.0], [2.0]], [[0.0], [0.0]], [[0.0], [0.0]], FLOOR)
+    N = da.textbook.contact_normal([0.0, 0.0, -1.0], [0.0, 0.0, 1.0])
     with pytest.raises(ArgumentError, match="velocity2 holds numbers that are not finite"):
-        contact.collide_bodies(None, np.zeros(6), SOLID, [0.0, 0.0, 0.0, 0.0, 0.0, np.nan], N)
+        da.textbook.collide_bodies(None, np.zeros(6), SOLID, [0.0, 0.0, 0.0, 0.0, 0.0, np.nan], N)
     with pytest.raises(ArgumentError, match="points hold numbers that are not finite"):
-        contact.reduce_contacts([[np.nan, 0.0, 0.0]], [0.0, 0.0, 1.0])
+        da.textbook.reduce_contacts([[np.nan, 0.0, 0.0]], [0.0, 0.0, 1.0])
     with pytest.raises(ShapeError, match="a contact solver returns 1 forces"):
-        contact.contact_dynamics(BALL, [1.0], [0.0], [0.0], FLOOR, lambda q, v, tau: None)
+        da.textbook.contact_dynamics(BALL, [1.0], [0.0], [0.0], FLOOR, lambda q, v, tau: None)
     with pytest.raises(StateError, match="solver returned forces that are not finite"):
-        contact.contact_dynamics(BALL, [1.0], [0.0], [0.0], FLOOR, lambda q, v, tau: [np.nan])
+        da.textbook.contact_dynamics(BALL, [1.0], [0.0], [0.0], FLOOR, lambda q, v, tau: [np.nan])

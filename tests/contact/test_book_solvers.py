@@ -10,8 +10,9 @@ from scipy.optimize import linprog
 from scipy.spatial import ConvexHull
 
 import dalembert as da
-from dalembert.contact import GapFunction, RigidSolver, SpringDamper, StepSolver, contact_dynamics
 from dalembert.errors import ArgumentError, ShapeError, StateError, UnknownNameError
+from dalembert.textbook.contact_gaps import GapFunction
+from dalembert.textbook.contact_solvers import RigidSolver, SpringDamper, StepSolver, contact_dynamics
 
 G = 9.81
 
@@ -26,7 +27,7 @@ def block() -> tuple[da.Model, GapFunction]:
     builder.add_body("block", "world", da.Free(), inertia=body(3.0, 0.03, 0.02, 0.04))
     builder.add_shape("block", da.Box((0.3, 0.2, 0.2)))
     model = builder.build().with_ground()
-    return model, da.contact.shape_gaps(model)
+    return model, da.textbook.shape_gaps(model)
 
 
 def test_a_contact_solver_gives_the_forces_of_the_complementarity_problem(
@@ -43,8 +44,8 @@ def test_a_contact_solver_gives_the_forces_of_the_complementarity_problem(
     for _ in range(8):
         tau = rng.normal(size=6) * [3.0, 3.0, 1.0, 10.0, 10.0, 30.0]
         v = np.array([0.0, 0.0, rng.normal(), *rng.normal(size=2), 0.0])  # slides and spins on the ground
-        equations = da.contact.contact_equations(model, q, v, tau, gaps).of(bottom)
-        expected = equations.acceleration(da.contact.solve_lcp(equations.M, equations.d).force)
+        equations = da.textbook.contact_equations(model, q, v, tau, gaps).of(bottom)
+        expected = equations.acceleration(da.textbook.solve_lcp(equations.M, equations.d).force)
         for solution in ("lcp", "qp"):
             a, force = contact_dynamics(model, q, v, tau, gaps, RigidSolver(gaps, solution))
             np.testing.assert_allclose(a, expected, atol=1e-6)
@@ -188,12 +189,12 @@ def test_flat_contacts_reduce_to_the_corners_of_their_hull() -> None:
             flat = np.vstack([np.column_stack([np.cos(angle), np.sin(angle)]), 0.2 * flat])
         points = np.column_stack([flat, np.zeros(len(flat))]) @ rotation.T + shift
         direction = rotation[:, 2]
-        kept = da.contact.reduce_contacts(points, direction)
+        kept = da.textbook.reduce_contacts(points, direction)
         expected = (0, 8) if number == 0 else tuple(sorted(ConvexHull(flat).vertices))
         assert kept == expected
         if number == 1:
             assert len(kept) == 5
-        N = da.contact.contact_normal(points, direction).T
+        N = da.textbook.contact_normal(points, direction).T
         for k in set(range(len(points))) - set(kept):
             assert positively_dependent(N[:, list(kept)], N[:, k])
 
@@ -201,7 +202,7 @@ def test_flat_contacts_reduce_to_the_corners_of_their_hull() -> None:
 def test_curved_contacts_need_samples() -> None:
     """RBDA-11.6-REDUCE: every sample on the rim of a disc is needed and none inside; along the line x = 0
     of z = x tan(y) every normal points elsewhere, and all are needed."""
-    rim = da.contact.disc_contacts([0.1, 0.2, 0.3], [1.0, 2.0, 2.0], 0.5, tolerance=0.003)
+    rim = da.textbook.disc_contacts([0.1, 0.2, 0.3], [1.0, 2.0, 2.0], 0.5, tolerance=0.003)
     spokes = rim - [0.1, 0.2, 0.3]
     np.testing.assert_allclose(np.linalg.norm(spokes, axis=1), 0.5, rtol=1e-12)
     np.testing.assert_allclose(spokes @ [1.0, 2.0, 2.0], 0.0, atol=1e-12)
@@ -209,15 +210,15 @@ def test_curved_contacts_need_samples() -> None:
     sides = np.linalg.norm(rim - np.roll(rim, 1, axis=0), axis=1)
     np.testing.assert_allclose(sides, sides[0], rtol=1e-9)
     inside = 0.7 * spokes + [0.1, 0.2, 0.3]
-    kept = da.contact.reduce_contacts(np.vstack([rim, inside]), [1.0, 2.0, 2.0])
+    kept = da.textbook.reduce_contacts(np.vstack([rim, inside]), [1.0, 2.0, 2.0])
     assert kept == tuple(range(len(rim)))
     edge_middle = 0.5 * (rim[0] + rim[1])
     assert 0.0 < 0.5 - np.linalg.norm(edge_middle - [0.1, 0.2, 0.3]) <= 0.003
     y = np.linspace(-1.0, 1.0, 9)
     points = np.column_stack([0 * y, y, 0 * y])
     normals = np.column_stack([-np.tan(y), 0 * y, np.ones(9)])  # of the surface z - x tan(y) = 0 at x = 0
-    assert da.contact.reduce_contacts(points, normals) == tuple(range(9))
-    assert da.contact.reduce_contacts(points, [0.0, 0.0, 1.0]) == (0, 8)
+    assert da.textbook.reduce_contacts(points, normals) == tuple(range(9))
+    assert da.textbook.reduce_contacts(points, [0.0, 0.0, 1.0]) == (0, 8)
 
 
 def test_reduced_contacts_give_the_same_motion() -> None:
@@ -225,21 +226,21 @@ def test_reduced_contacts_give_the_same_motion() -> None:
     those kept."""
     rng = np.random.default_rng(2)
     points = np.column_stack([rng.uniform(-0.3, 0.3, (20, 2)), np.full(20, -0.1)])
-    kept = list(da.contact.reduce_contacts(points, [0.0, 0.0, 1.0]))
-    N = da.contact.contact_normal(points, [0.0, 0.0, 1.0]).T
+    kept = list(da.textbook.reduce_contacts(points, [0.0, 0.0, 1.0]))
+    N = da.textbook.contact_normal(points, [0.0, 0.0, 1.0]).T
     inertia = body(2.0, 0.1, 0.2, 0.3)
     for _ in range(10):
         force = rng.normal(size=6) * [3, 3, 3, 5, 5, 20]
-        whole = da.contact.body_contacts(inertia, np.zeros(6), force, N)
-        reduced = da.contact.body_contacts(inertia, np.zeros(6), force, N[:, kept])
+        whole = da.textbook.body_contacts(inertia, np.zeros(6), force, N)
+        reduced = da.textbook.body_contacts(inertia, np.zeros(6), force, N[:, kept])
         np.testing.assert_allclose(whole.acceleration, reduced.acceleration, atol=1e-8)
 
 
 def test_wrong_reductions_are_named() -> None:
     """RBDA-11.6-REDUCE"""
     with pytest.raises(ShapeError, match="nc, 3"):
-        da.contact.reduce_contacts([1.0, 2.0, 3.0], [0.0, 0.0, 1.0])
+        da.textbook.reduce_contacts([1.0, 2.0, 3.0], [0.0, 0.0, 1.0])
     with pytest.raises(ArgumentError, match=r"radius is -1.0; give a finite number above zero"):
-        da.contact.disc_contacts([0, 0, 0], [0, 0, 1], -1.0, tolerance=0.1)
-    assert da.contact.reduce_contacts(np.zeros((0, 3)), [0.0, 0.0, 1.0]) == ()
-    assert da.contact.reduce_contacts(np.ones((3, 3)), [0.0, 0.0, 1.0]) == (2,)
+        da.textbook.disc_contacts([0, 0, 0], [0, 0, 1], -1.0, tolerance=0.1)
+    assert da.textbook.reduce_contacts(np.zeros((0, 3)), [0.0, 0.0, 1.0]) == ()
+    assert da.textbook.reduce_contacts(np.ones((3, 3)), [0.0, 0.0, 1.0]) == (2,)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.contact import ContactState, EdgeEdge, GapFunction, PointContact, VertexFace
 from dalembert.errors import ArgumentError, DtypeError, ModelError, ShapeError, StateError
+from dalembert.textbook.contact_forces import PointContact
+from dalembert.textbook.contact_gaps import ContactState, EdgeEdge, GapFunction, VertexFace
 
 G = 9.81
 SOLID = da.RigidInertia(1.3, (0.1, -0.05, 0.07), (0.3, 0.4, 0.5))
@@ -50,7 +51,7 @@ def test_normals_of_points_are_derivatives_of_gaps(figure: da.Model) -> None:
     """RBDA-11.3-SYSTEM: t = (J_s - J_p)^T n and n . (a_s - a_p) + dn/dt . (v_s - v_p) of vertices on faces of
     the world and of a moving body are dphi/dq and d/dt(dphi/dq) v of their gaps (RBDA-11.4-STATES)."""
     vertex = (0.1, 0.2, 0.3)
-    gaps = da.contact.feature_gaps(
+    gaps = da.textbook.feature_gaps(
         figure, [VertexFace("hand", vertex, on=body, face=FACE) for body in ("trunk", "world")]
     )
     normal = np.cross(np.subtract(FACE[1], FACE[0]), np.subtract(FACE[2], FACE[1]))
@@ -62,8 +63,8 @@ def test_normals_of_points_are_derivatives_of_gaps(figure: da.Model) -> None:
             PointContact("hand", at, normal),
         ]
         tau = np.random.default_rng(seed).normal(size=figure.nv)
-        by_points = da.contact.contact_equations(figure, q, v, tau, contacts)
-        by_gaps = da.contact.contact_equations(figure, q, v, tau, gaps)
+        by_points = da.textbook.contact_equations(figure, q, v, tau, contacts)
+        by_gaps = da.textbook.contact_equations(figure, q, v, tau, gaps)
         np.testing.assert_allclose(by_gaps.bias, second_derivative(gaps, figure, q, v), atol=1e-6)
         np.testing.assert_allclose(by_points.T, by_gaps.T, atol=1e-10)
         np.testing.assert_allclose(by_points.M, by_gaps.M, atol=1e-10)
@@ -81,7 +82,7 @@ def test_crossing_edges_in_contact_agree_with_their_gap(figure: da.Model) -> Non
     local = pose.rotation.T @ (meet - pose.translation)
     along = np.array([0.2, 1.0, -0.3])
     edge = [tuple(local - 0.5 * along), tuple(local + 0.7 * along)]
-    gaps = da.contact.feature_gaps(figure, [EdgeEdge("hand", edge, on="trunk", other=other)])
+    gaps = da.textbook.feature_gaps(figure, [EdgeEdge("hand", edge, on="trunk", other=other)])
     assert abs(gaps.value(q)[0]) < 1e-12
     assert gaps.extent(q)[0] > 0.1
 
@@ -100,15 +101,15 @@ def test_crossing_edges_in_contact_agree_with_their_gap(figure: da.Model) -> Non
     np.testing.assert_allclose(normal[0], n, atol=1e-12)
     contact = PointContact("hand", point, n, "trunk", (p1 - p0) / (2 * h), (n1 - n0) / (2 * h))
     tau = np.zeros(figure.nv)
-    book = da.contact.contact_equations(figure, q, v, tau, [contact])
-    ours = da.contact.contact_equations(figure, q, v, tau, gaps)
+    book = da.textbook.contact_equations(figure, q, v, tau, [contact])
+    ours = da.textbook.contact_equations(figure, q, v, tau, gaps)
     np.testing.assert_allclose(book.T, ours.T, atol=1e-10)
     np.testing.assert_allclose(book.M, ours.M, atol=1e-10)
     # phi-ddot = d/dt (n . (v_s - v_p)) holds along motions that keep the contact, so compare on one.
     v -= ours.T[:, 0] * (ours.T[:, 0] @ v) / (ours.T[:, 0] @ ours.T[:, 0])
     (p1, n1), (p0, n0) = (crossing(da.integrate(figure, q, k * v)) for k in (h, -h))
     contact = PointContact("hand", point, n, "trunk", (p1 - p0) / (2 * h), (n1 - n0) / (2 * h))
-    book = da.contact.contact_equations(figure, q, v, tau, [contact])
+    book = da.textbook.contact_equations(figure, q, v, tau, [contact])
     np.testing.assert_allclose(book.bias, gaps.bias(q, v), atol=1e-7)
 
 
@@ -118,7 +119,7 @@ def test_crossing_edges_end_at_all_four_ends() -> None:
     builder.add_body("bar", "world", da.Translation(), inertia=SOLID)
     model = builder.build()
     edge, other = [(0.0, -1.0, 0.3), (0.0, 0.8, 0.3)], [(-1.0, 0.0, 0.0), (0.5, 0.0, 0.0)]
-    gaps = da.contact.feature_gaps(model, [EdgeEdge("bar", edge, on="world", other=other)])
+    gaps = da.textbook.feature_gaps(model, [EdgeEdge("bar", edge, on="world", other=other)])
     q = np.random.default_rng(9).uniform(-1.5, 1.5, size=(200, 3))
     x, y, z = q.T
     nearest = np.min([x + 1.0, 0.5 - x, 1.0 - y, 0.8 + y], axis=0)
@@ -135,7 +136,7 @@ def test_a_free_body_in_a_system_is_the_body_alone() -> None:
     rng = np.random.default_rng(1)
     pose = da.forward_kinematics(model, q)["body"]
     points, directions, force = rng.normal(size=(3, 3)), rng.normal(size=(3, 3)), rng.normal(size=6)
-    N = da.contact.contact_normal(points, directions).T
+    N = da.textbook.contact_normal(points, directions).T
     v -= np.linalg.pinv(N.T) @ (N.T @ v)  # all separation velocities are zero
     omega_world = pose.rotation @ v[:3]
     contacts = [
@@ -148,15 +149,15 @@ def test_a_free_body_in_a_system_is_the_body_alone() -> None:
         )
         for p, u in zip(points, directions, strict=True)
     ]
-    system = da.contact.contact_equations(model, q, v, force, contacts)
+    system = da.textbook.contact_equations(model, q, v, force, contacts)
     weight = da.force_at_point(
         model, q, "body", world(model, q, "body", SOLID.com), (0.0, 0.0, -SOLID.mass * G)
     )
     # In body coordinates n is constant; v x* n, which its rate in the world adds, has no power in zeta-dot.
-    alone = da.contact.body_contacts(SOLID, v, force + weight[0], N)
+    alone = da.textbook.body_contacts(SOLID, v, force + weight[0], N)
     np.testing.assert_allclose(system.M, alone.M, atol=1e-10)
     np.testing.assert_allclose(system.d, alone.d, atol=1e-9)
-    solution = da.contact.solve_lcp(system.M, system.d)
+    solution = da.textbook.solve_lcp(system.M, system.d)
     np.testing.assert_allclose(system.acceleration(solution.force), alone.acceleration, atol=1e-8)
 
 
@@ -177,19 +178,19 @@ def test_the_rolling_sphere_keeps_its_contact() -> None:
     rotation = da.forward_kinematics(model, q)["ball"].rotation
     omega, velocity = np.array([0.0, 4.0, 0.0]), np.array([1.2, 0.0, 0.0])
     v = np.concatenate([rotation.T @ omega, rotation.T @ velocity])
-    gaps = da.contact.shape_gaps(model)
+    gaps = da.textbook.shape_gaps(model)
     point = np.array([0.0, 0.0, 0.0])
     hold = np.zeros(6)
     for contacts in (gaps, [PointContact("ball", point, (0.0, 0.0, 1.0), point_velocity=velocity)]):
-        equations = da.contact.contact_equations(model, q, v, hold, contacts)
+        equations = da.textbook.contact_equations(model, q, v, hold, contacts)
         assert equations.d[0] == pytest.approx(-G, abs=1e-12)
-        assert da.contact.solve_lcp(equations.M, equations.d).force[0] == pytest.approx(mass * G)
-    rolling = da.contact.simulate_events(model, q, v, gaps, duration=0.5, step=0.002, method="heun3")
+        assert da.textbook.solve_lcp(equations.M, equations.d).force[0] == pytest.approx(mass * G)
+    rolling = da.textbook.simulate_events(model, q, v, gaps, duration=0.5, step=0.002, method="heun3")
     assert rolling.events == ()
     np.testing.assert_allclose(rolling.trajectory.q[-1, :3], [0.6, 0.0, radius], atol=1e-6)
     np.testing.assert_allclose(rolling.trajectory.energy(), rolling.trajectory.energy()[0], rtol=1e-6)
     fixed_to_ball = [PointContact("ball", point, (0.0, 0.0, 1.0), point_velocity=np.zeros(3))]
-    wrong = da.contact.contact_equations(model, q, v, hold, fixed_to_ball)
+    wrong = da.textbook.contact_equations(model, q, v, hold, fixed_to_ball)
     assert wrong.d[0] == pytest.approx(
         -G + 4.0**2 * radius, abs=1e-12
     )  # the ball's own point has left already
@@ -202,7 +203,7 @@ def test_contacts_of_a_linkage_respect_its_loops() -> None:
     q, v = da.close_loops(model, [0.4, 0.3, 1.2], [0.7, 0.0, 0.0])
     gaps = GapFunction(model, lambda model, q: [0.4 + da.scalar.sin(q[2] + 0.3), q[0] - 0.1 * q[1]])
     tau = np.array([0.3, 0.0, -0.2])
-    equations = da.contact.contact_equations(model, q, v, tau, gaps)
+    equations = da.textbook.contact_equations(model, q, v, tau, gaps)
     K, k = da.constraint_jacobian(model, q), da.constraint_bias(model, q, v)
     _, singular, rows = np.linalg.svd(K)
     free = rows[np.sum(singular > 1e-9) :].T  # v = free y-dot, a = free y-ddot + particular
@@ -223,12 +224,12 @@ def test_states_of_a_bouncing_ball() -> None:
     builder.add_body("ball", "world", da.Prismatic(axis=(0, 0, 1)), inertia=SOLID)
     model = builder.build()
     floor = GapFunction(model, lambda model, q: [q[0]])
-    motion = da.contact.simulate_events(
+    motion = da.textbook.simulate_events(
         model, [0.5], [0.0], floor, duration=1.2, step=0.01, restitution=0.4, rest_velocity=0.05
     )
 
     def state(q: Any, v: Any) -> ContactState:
-        return da.contact.contact_states(floor.value(q), floor.rate(q, v))[0]
+        return da.textbook.contact_states(floor.value(q), floor.rate(q, v))[0]
 
     flight, *_, rest = motion.events
     assert state(motion.trajectory.q[3], motion.trajectory.v[3]) is ContactState.APART
@@ -245,11 +246,11 @@ def test_three_forms_of_impulsive_dynamics_agree(figure: da.Model) -> None:
     rng = np.random.default_rng(7)
     q, _ = figure.random_state(7)
     iota = rng.normal(size=6)
-    change, of_hand = da.contact.apply_impulse(figure, q, "hand", iota)
+    change, of_hand = da.textbook.apply_impulse(figure, q, "hand", iota)
     J = da.jacobian(figure, q, "hand", frame="body")
     np.testing.assert_allclose(da.mass_matrix(figure, q) @ change, J.T @ iota, atol=1e-11)
-    IA = np.linalg.inv(da.contact.body_mobility(figure, q, "hand"))
-    np.testing.assert_allclose(da.contact.body_impulse(IA, of_hand), iota, atol=1e-10)
+    IA = np.linalg.inv(da.textbook.body_mobility(figure, q, "hand"))
+    np.testing.assert_allclose(da.textbook.body_impulse(IA, of_hand), iota, atol=1e-10)
     # A great force for a short time: the articulated-body algorithm without gravity and velocity.
     forces = np.zeros((3, 6))
     forces[2] = iota
@@ -271,13 +272,13 @@ def test_collisions_of_multibodies_use_the_mobility_of_their_handles(figure: da.
     local = np.array([0.1, -0.2, 0.3])
     direction = -pose.rotation @ (v[-3:] + 0.2)
     contact = PointContact("hand", pose.rotation @ local + pose.translation, direction)
-    v = -v if da.contact.contact_equations(figure, q, v, 0 * v, [contact]).velocity[0] > 0 else v
+    v = -v if da.textbook.contact_equations(figure, q, v, 0 * v, [contact]).velocity[0] > 0 else v
     J = da.jacobian(figure, q, "hand", frame="body")
-    IA = np.linalg.inv(da.contact.body_mobility(figure, q, "hand"))
-    n = da.contact.contact_normal(local, pose.rotation.T @ direction)
+    IA = np.linalg.inv(da.textbook.body_mobility(figure, q, "hand"))
+    n = da.textbook.contact_normal(local, pose.rotation.T @ direction)
     for e in (0.0, 0.4, 1.0):
-        after = da.contact.collide(figure, q, v, [contact], restitution=e)
-        bodies = da.contact.collide_bodies(None, np.zeros(6), IA, J @ v, n, restitution=e)
+        after = da.textbook.collide(figure, q, v, [contact], restitution=e)
+        bodies = da.textbook.collide_bodies(None, np.zeros(6), IA, J @ v, n, restitution=e)
         np.testing.assert_allclose(J @ after.velocity, bodies.velocities[1], atol=1e-9)
         np.testing.assert_allclose(after.impulse, bodies.multiplier, atol=1e-9)
         before = n @ (J @ v)
@@ -285,12 +286,12 @@ def test_collisions_of_multibodies_use_the_mobility_of_their_handles(figure: da.
         lost = da.kinetic_energy(figure, q, v) - da.kinetic_energy(figure, q, after.velocity)
         assert lost >= -1e-10
         assert (abs(lost) < 1e-9) == (e == 1.0)
-    N = da.contact.contact_normal(
+    N = da.textbook.contact_normal(
         local, (pose.rotation.T @ np.linalg.qr(direction[:, None], mode="complete")[0]).T
     ).T
     N = np.column_stack([N[:, 1:], n])
-    stuck = da.contact.collide_sticking(figure, q, v, contact, restitution=0.3)
-    expected = da.contact.collide_bodies_sticking(None, np.zeros(6), IA, J @ v, N, restitution=0.3)
+    stuck = da.textbook.collide_sticking(figure, q, v, contact, restitution=0.3)
+    expected = da.textbook.collide_bodies_sticking(None, np.zeros(6), IA, J @ v, N, restitution=0.3)
     np.testing.assert_allclose(J @ stuck.velocity, expected.velocities[1], atol=1e-9)
     np.testing.assert_allclose(stuck.separation[:2], 0.0, atol=1e-10)
 
@@ -308,7 +309,7 @@ def test_two_bodies_of_one_system_collide_and_keep_its_momentum(figure: da.Model
         before = da.centroidal_momentum(figure, q, v), da.kinetic_energy(figure, q, v)
         for e in (0.0, 0.5, 1.0, (0.1, 0.9, 0.3, 0.7)):
             try:
-                after = da.contact.collide(figure, q, v, contacts, restitution=e)
+                after = da.textbook.collide(figure, q, v, contacts, restitution=e)
             except da.errors.ContactError:
                 continue
             np.testing.assert_allclose(
@@ -317,10 +318,10 @@ def test_two_bodies_of_one_system_collide_and_keep_its_momentum(figure: da.Model
             assert da.kinetic_energy(figure, q, after.velocity) <= before[1] + 1e-9
             assert after.separation.min() >= -1e-9
         single = [
-            c for c in contacts if da.contact.contact_equations(figure, q, v, 0 * v, [c]).velocity[0] < 0
+            c for c in contacts if da.textbook.contact_equations(figure, q, v, 0 * v, [c]).velocity[0] < 0
         ][:1]
         if single:
-            after = da.contact.collide(figure, q, v, single, restitution=1.0)
+            after = da.textbook.collide(figure, q, v, single, restitution=1.0)
             assert da.kinetic_energy(figure, q, after.velocity) == pytest.approx(float(before[1]), rel=1e-10)
 
 
@@ -329,7 +330,7 @@ def test_an_impact_on_a_linkage_keeps_its_loops_closed() -> None:
     model = da.models.four_bar()
     q, v = da.close_loops(model, [0.4, 0.3, 1.2], [0.7, 0.0, 0.0])
     gaps = GapFunction(model, lambda model, q: [q[2] * (-1.0 if v[2] > 0 else 1.0)])
-    after = da.contact.collide(model, q, v, gaps, restitution=0.5)
+    after = da.textbook.collide(model, q, v, gaps, restitution=0.5)
     assert after.separation == pytest.approx(-0.5 * gaps.rate(q, v), abs=1e-10)
     np.testing.assert_allclose(da.constraint_jacobian(model, q) @ after.velocity, 0.0, atol=1e-8)
 
@@ -338,16 +339,16 @@ def test_wrong_contacts_are_named(figure: da.Model) -> None:
     """RBDA-11.3-SYSTEM"""
     q, v = figure.random_state(0)
     with pytest.raises(ArgumentError, match="itself"):
-        da.contact.contact_equations(figure, q, v, v, [PointContact("hand", (0, 0, 0), (0, 0, 1), "hand")])
+        da.textbook.contact_equations(figure, q, v, v, [PointContact("hand", (0, 0, 0), (0, 0, 1), "hand")])
     with pytest.raises(DtypeError, match="GapFunction"):
-        da.contact.contact_equations(figure, q, v, v, 3)
+        da.textbook.contact_equations(figure, q, v, v, 3)
     with pytest.raises(ModelError, match="no shapes"):
-        da.contact.shape_gaps(figure)
+        da.textbook.shape_gaps(figure)
     with pytest.raises(ShapeError, match="names"):
         GapFunction(figure, lambda model, q: [q[0]], names=("a", "b"))
     away = PointContact("hand", world(figure, q, "hand", (0, 0, 0)), (0, 0, 1))
-    rate = da.contact.contact_equations(figure, q, v, v, [away]).velocity[0]
+    rate = da.textbook.contact_equations(figure, q, v, v, [away]).velocity[0]
     with pytest.raises(StateError, match="move apart"):
-        da.contact.collide_sticking(figure, q, v if rate > 0 else -v, away)
+        da.textbook.collide_sticking(figure, q, v if rate > 0 else -v, away)
     with pytest.raises(da.errors.UnknownNameError, match="nearest"):
-        da.contact.contact_equations(figure, q, v, v, [PointContact("hnd", (0, 0, 0), (0, 0, 1))])
+        da.textbook.contact_equations(figure, q, v, v, [PointContact("hnd", (0, 0, 0), (0, 0, 1))])

@@ -19,7 +19,7 @@ from dalembert.contact import (
     patches_after,
     patches_at_rest,
 )
-from dalembert.contact.points import contact_points
+from dalembert.contact.pairs import contact_points
 from dalembert.errors import ShapeError
 from dalembert.model.tree import PerBody
 from dalembert.spatial import Mat3, Vec3

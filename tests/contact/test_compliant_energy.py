@@ -8,12 +8,11 @@ import pytest
 import dalembert as da
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.contact import compliant_step
-from dalembert.contact.candidates import Candidate, ContactPoint
 from dalembert.contact.compliant_solver import CompliantPoint, solve_compliant
 from dalembert.contact.compliant_step import CompliantSettings, step_compliant
 from dalembert.contact.costs import Point
-from dalembert.contact.pairs import pairs_of
-from dalembert.contact.points import contact_points
+from dalembert.contact.geometry.candidates import Candidate, ContactPoint
+from dalembert.contact.pairs import contact_points, pairs_of
 from dalembert.spatial import Mat3, Transform, Vec3
 
 G = 9.81

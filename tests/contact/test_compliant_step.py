@@ -16,8 +16,7 @@ from dalembert.compiler.lowering import Recipe
 from dalembert.compiler.rollout_execution import compile_rollout
 from dalembert.contact.compliant_solver import _passive_fraction as passive_fraction
 from dalembert.contact.compliant_step import CompliantSettings, step_compliant
-from dalembert.contact.pairs import pairs_of
-from dalembert.contact.points import contact_points
+from dalembert.contact.pairs import contact_points, pairs_of
 from dalembert.contact.step_terms import Motor
 from dalembert.errors import ArgumentError, ShapeError
 

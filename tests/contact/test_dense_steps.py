@@ -27,7 +27,7 @@ def test_dense_steps_have_their_order_and_end_at_the_step(method: Any, order: in
     for n in (40, 80):
         y, worst = np.array([1.0, 0.0]), 0.0
         for i in range(n):
-            step = da.contact.dense_step(oscillator, y, 2 * i / n, 2 / n, method=method)
+            step = da.textbook.dense_step(oscillator, y, 2 * i / n, 2 / n, method=method)
             t = step.t0 + 0.6 * step.h
             worst = max(worst, np.abs(step.at(0.6) - exact.sol(t)).max())
             y = step.y1
@@ -58,7 +58,7 @@ def test_any_polynomial_through_slopes_is_integrated_exactly() -> None:
         p = np.polynomial.Polynomial(rng.normal(size=len(nodes)))
         t0, h = 0.7, 0.4
         slopes = [np.array([p(t0 + c * h)]) for c in nodes]
-        step = da.contact.fitted_step([2.0], t0, h, slopes, nodes)
+        step = da.textbook.fitted_step([2.0], t0, h, slopes, nodes)
         for delta in (0.0, 0.25, 1.0):
             expected = 2.0 + p.integ()(t0 + delta * h) - p.integ()(t0)
             assert step.at(delta)[0] == pytest.approx(expected, abs=1e-13)
@@ -67,8 +67,8 @@ def test_any_polynomial_through_slopes_is_integrated_exactly() -> None:
 def test_wrong_dense_steps_are_named() -> None:
     """RBDA-11.5-PROCEDURE"""
     with pytest.raises(UnknownNameError, match="heun"):
-        da.contact.dense_step(oscillator, [1.0, 0.0], 0.0, 0.1, method="hein")  # type: ignore[arg-type]
+        da.textbook.dense_step(oscillator, [1.0, 0.0], 0.0, 0.1, method="hein")  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="from 0 to 1"):
-        da.contact.dense_step(oscillator, [1.0, 0.0], 0.0, 0.1).shortened(1.2)
+        da.textbook.dense_step(oscillator, [1.0, 0.0], 0.0, 0.1).shortened(1.2)
     with pytest.raises(ArgumentError, match="a slope for each node"):
-        da.contact.fitted_step([0.0], 0.0, 1.0, [np.zeros(1)], (0.0, 0.5))
+        da.textbook.fitted_step([0.0], 0.0, 1.0, [np.zeros(1)], (0.0, 0.5))

@@ -13,7 +13,7 @@ from tests.contact.placements import (
 )
 
 import dalembert as da
-from dalembert.contact.geometry.rounded import nearest_on_segments
+from dalembert.contact.geometry.rounded_shapes import nearest_on_segments
 from dalembert.spatial import Vec3
 
 SPHERE, CAPSULE, BOX = da.Sphere(0.3), da.Capsule(0.2, 0.9), da.Box((0.5, 0.8, 1.1))
@@ -92,8 +92,7 @@ def test_a_box_on_a_plane_has_the_four_corners_of_its_lowest_face():
 
 def test_the_normal_of_level_ground_is_up_by_structure():
     from dalembert import scalar
-    from dalembert.contact.pairs import pairs_of
-    from dalembert.contact.points import contact_points
+    from dalembert.contact.pairs import contact_points, pairs_of
 
     model = da.models.humanoid().with_ground()
     pairs = pairs_of(model, self_collision=False)

@@ -7,17 +7,15 @@ import pytest
 
 import dalembert as da
 from dalembert.algorithms.kinematics import forward_kinematics
-from dalembert.contact import selection, standing_pairs
-from dalembert.contact.broad_phase import bounding_volume, capsule_gap
-from dalembert.contact.chosen_points import RuntimeBodies
-from dalembert.contact.conjugate import solve_newton_system
+from dalembert.contact import broad_phase as selection
+from dalembert.contact import broad_phase as standing_pairs
+from dalembert.contact.active_contacts import RuntimeBodies, joint_axes
+from dalembert.contact.broad_phase import bounding_volume, capsule_gap, selection_of
 from dalembert.contact.costs import Point
 from dalembert.contact.geometry import nearest_point, point_count
-from dalembert.contact.geometry.sizes import BoxForm
-from dalembert.contact.joint_axes import joint_axes
-from dalembert.contact.pairs import pairs_of
-from dalembert.contact.points import contact_points
-from dalembert.contact.selection import selection_of
+from dalembert.contact.geometry.rounded_shapes import BoxForm
+from dalembert.contact.newton import solve_newton_system
+from dalembert.contact.pairs import contact_points, pairs_of
 from dalembert.errors import ArgumentError
 from dalembert.model.shapes import Ellipsoid
 from dalembert.simulation.rollouts import SimulationWarning

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.contact.pairs import pairs_of
-from dalembert.contact.points import contact_points, point_names
+from dalembert.contact.pairs import contact_points, pairs_of, point_names
 from dalembert.errors import DalembertError, DtypeError, UnknownNameError
 
 INERTIA = da.Sphere(0.1).inertia(mass=1.0)

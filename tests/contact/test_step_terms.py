@@ -7,10 +7,9 @@ import pytest
 from scipy.optimize import minimize
 
 import dalembert as da
+from dalembert.contact.active_contacts import joint_axes
 from dalembert.contact.costs import RangeEnd
-from dalembert.contact.gauss import GaussProblem
-from dalembert.contact.joint_axes import joint_axes
-from dalembert.contact.newton import solve
+from dalembert.contact.newton import GaussProblem, solve
 from dalembert.spatial import Mat3, Transform, Vec3
 
 ROD = da.RigidInertia(1.0, (0.0, 0.0, -0.4), (0.1, 0.12, 0.05))

@@ -5,8 +5,9 @@ import pytest
 from tests.algorithms.trees import close
 
 import dalembert as da
-from dalembert.algorithms import control_laws, handle_inertia, handle_inverse_inertia
+from dalembert.algorithms import control_laws
 from dalembert.errors import ArgumentError, ShapeError
+from dalembert.textbook import handle_inertia, handle_inverse_inertia
 
 ARM = da.models.arm7()
 

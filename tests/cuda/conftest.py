@@ -12,7 +12,9 @@ import pytest
 from tests.cuda.fake_cupy import fake_cupy
 from tests.cuda.fake_libcuda import FakeCuda
 
-from dalembert.call.cuda import arrays, device, driver
+from dalembert.call.cuda import device
+from dalembert.call.cuda import device as driver
+from dalembert.call.cuda import device_arrays as arrays
 from dalembert.compiler.gpu import modules
 
 

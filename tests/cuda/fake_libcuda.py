@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.call.cuda.driver import FUNCTIONS
+from dalembert.call.cuda.device import FUNCTIONS
 from dalembert.codegen.gpu import HostKernel
 
 CAPTURE_UNSUPPORTED = 900

@@ -11,9 +11,8 @@ from tests.cuda.fake_libcuda import FakeCuda, HostMemoryArray
 from tests.cuda.moving_states import states
 
 import dalembert as da
-from dalembert.call.cuda.array_kind import View
 from dalembert.call.cuda.device import device
-from dalembert.call.cuda.device_array import DeviceArray
+from dalembert.call.cuda.device_arrays import DeviceArray, View
 from dalembert.errors import ArgumentError, DeviceError, DtypeError, ShapeError, StateError
 
 

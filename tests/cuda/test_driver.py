@@ -7,7 +7,8 @@ import pytest
 from tests.cuda.fake_libcuda import FakeCuda, HostMemoryArray
 
 import dalembert as da
-from dalembert.call.cuda import device, driver
+from dalembert.call.cuda import device
+from dalembert.call.cuda import device as driver
 from dalembert.errors import CompileError, DeviceError
 
 

@@ -16,8 +16,7 @@ from mujoco import rollout as peer_rollout
 
 import dalembert as da
 from dalembert.algorithms.kinematics import forward_kinematics
-from dalembert.contact.pairs import ContactPair, pairs_of
-from dalembert.contact.points import contact_points
+from dalembert.contact.pairs import ContactPair, contact_points, pairs_of
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 

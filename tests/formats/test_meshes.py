@@ -15,7 +15,8 @@ import pytest
 from dalembert.errors import ArgumentError, FileError, ModelError, UnknownNameError
 from dalembert.formats import meshes
 from dalembert.formats.meshes import TriangleMesh, read_mesh
-from dalembert.model.shapes import Box, Sphere, volumes
+from dalembert.model.shapes import Box, Sphere
+from dalembert.model.shapes import convex_hull as volumes
 from dalembert.spatial import Transform
 
 Array = npt.NDArray[np.float64]

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from dalembert import models
 from dalembert.errors import DalembertError, ModelError, UnknownNameError
-from dalembert.model import Limits, Model, ModelBuilder, reader, storage
+from dalembert.model import Limits, Model, ModelBuilder, storage
+from dalembert.model import storage as reader
 from dalembert.model.joints import Composite, Reversed, Revolute, Spherical, Universal
 from dalembert.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Mesh, Plane, Sphere
 from dalembert.models import random_tree

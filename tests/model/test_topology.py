@@ -10,7 +10,7 @@ import pytest
 
 from dalembert.errors import ArgumentError, ModelError, UnknownNameError
 from dalembert.model import topology
-from dalembert.model.graph import ConnectivityGraph
+from dalembert.model.topology import ConnectivityGraph
 
 # Figure 4.6. The text fixes all but the parents of bodies 6 and 7, which lie in the subtree of body 4.
 FIGURE_4_6 = (-1, 0, 0, -1, 2, 3, 5, 3)

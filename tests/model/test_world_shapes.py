@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from dalembert import models
-from dalembert.algorithms.guenter_rose import stacked_hinges
 from dalembert.errors import ArgumentError, DalembertError, ModelError, UnknownNameError
 from dalembert.model import Model, ModelBuilder, ShapePair
 from dalembert.model.joints import Fixed, Free, Revolute
@@ -19,6 +18,7 @@ from dalembert.model.shapes import Box, Capsule, ConvexMesh, HeightField, Plane,
 from dalembert.models import random_tree
 from dalembert.models.random_trees import random_inertia, random_placement
 from dalembert.spatial import Transform
+from dalembert.textbook.guenter_rose_partials import stacked_hinges
 
 TETRAHEDRON = [(0.0, 0.0, 0.0), (1.0, 0.0, 0.1), (0.0, 1.0, 0.2), (0.1, 0.0, 1.0)]
 

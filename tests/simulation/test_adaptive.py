@@ -12,7 +12,7 @@ import dalembert as da
 from dalembert import scalar
 from dalembert.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError, StateError
 from dalembert.simulation import Event, integrate_adaptive
-from dalembert.simulation.dormand_prince import DENSE, ERROR, NODES, STAGES
+from dalembert.simulation.adaptive import DENSE, ERROR, NODES, STAGES
 
 UPPER, LOWER, LIGHT, HEAVY, G = 1.0, 0.9, 0.05, 1.0, 9.81
 

@@ -8,7 +8,7 @@ import pytest
 import dalembert as da
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.contact import Rigid, pairs_of
-from dalembert.contact.points import contact_points
+from dalembert.contact.pairs import contact_points
 from dalembert.errors import FileError
 from dalembert.simulation.rollouts import SimulationWarning
 from dalembert.simulation.step_function import StepPlan

@@ -19,7 +19,7 @@ from dalembert.spatial import (
     scry,
     scrz,
 )
-from dalembert.spatial.congruence import (
+from dalembert.spatial.symmetric import (
     cross_cross,
     rotate_general,
     rotate_general_about_z,

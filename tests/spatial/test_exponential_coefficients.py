@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dalembert.spatial.exponential_coefficients import ExponentialCoefficients
+from dalembert.spatial.exponential import ExponentialCoefficients
 from dalembert.tracing import Graph, count_operations, evaluate
 
 mpmath = pytest.importorskip("mpmath")

@@ -15,8 +15,8 @@ from dalembert.spatial import (
     scrz,
     to_linear_first,
 )
-from dalembert.spatial.lines import classify, decompose, magnitude, pitch, point_on_axis
 from dalembert.spatial.matrices import crf, crm
+from dalembert.spatial.screw import classify, decompose, magnitude, pitch, point_on_axis
 
 SEEDS = pytest.mark.parametrize("seed", range(4))
 

@@ -6,7 +6,7 @@ from tests.spatial.dense import Random, array
 
 from dalembert.errors import DalembertError
 from dalembert.spatial import RigidInertia, Transform, matrices
-from dalembert.spatial.planar import (
+from dalembert.textbook.planar_algebra import (
     PlanarForce,
     PlanarInertia,
     PlanarMotion,

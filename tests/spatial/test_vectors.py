@@ -21,7 +21,7 @@ from dalembert.spatial import (
     scrx,
     scrz,
 )
-from dalembert.spatial.planar import PlanarForce, PlanarInertia, PlanarMotion, PlanarTransform
+from dalembert.textbook.planar_algebra import PlanarForce, PlanarInertia, PlanarMotion, PlanarTransform
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import dalembert as da
-from dalembert.contact.candidates import Candidate, ContactPoint
+from dalembert.contact.geometry.candidates import Candidate, ContactPoint
 from dalembert.model.tree import PerBody
 
 MODULES = (da, da.contact, da.control, da.motion, da.analysis, da.viewer, da.models)
@@ -217,9 +217,9 @@ def files(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 @functools.cache
-def stop() -> da.contact.GapFunction:
+def stop() -> da.textbook.GapFunction:
     """A pendulum that hangs against a wall: one gap, closed at q = 0."""
-    return da.contact.GapFunction(da.models.pendulum(), lambda model, q: [da.scalar.sin(q[0])])
+    return da.textbook.GapFunction(da.models.pendulum(), lambda model, q: [da.scalar.sin(q[0])])
 
 
 def touching() -> dict[str, dict[str, Any]]:
@@ -241,8 +241,8 @@ def touching() -> dict[str, dict[str, Any]]:
         "law": law,
     }
     problem = {"M": 2.0 * np.eye(2), "d": -np.ones(2)}
-    side = da.contact.PointContact("bob", np.array([0.0, 0.0, -1.0]), np.array([1.0, 0.0, 0.0]))
-    corner = da.contact.VertexFace("shank", (0.0, 0.0, 0.0), "world", np.eye(3))
+    side = da.textbook.PointContact("bob", np.array([0.0, 0.0, -1.0]), np.array([1.0, 0.0, 0.0]))
+    corner = da.textbook.VertexFace("shank", (0.0, 0.0, 0.0), "world", np.eye(3))
     return {
         "CompliantLaw": {"normal": surface, "friction_stiffness": 1e4, "friction_damping": 100.0},
         "GapFunction": {"model": da.models.pendulum(), "function": lambda model, q: [q[0]]},
@@ -264,10 +264,11 @@ def touching() -> dict[str, dict[str, Any]]:
         "body_impulse": {"inertia": ball, "velocity_change": weight},
         "collide": swing | {"contacts": [side]},
         "collide_bodies": falling | {"normal": normal},
-        "collide_bodies_sticking": falling | {"normals": da.contact.contact_normal(np.zeros(3), np.eye(3)).T},
+        "collide_bodies_sticking": falling
+        | {"normals": da.textbook.contact_normal(np.zeros(3), np.eye(3)).T},
         "collide_sticking": swing | {"contact": side},
         "contact_dynamics": swing
-        | {"tau": still, "gaps": stop(), "contact_solver": da.contact.RigidSolver(stop())},
+        | {"tau": still, "gaps": stop(), "contact_solver": da.textbook.RigidSolver(stop())},
         "contact_equations": swing | {"tau": still, "contacts": [side]},
         "contact_normal": {"point": np.zeros(3), "direction": np.ones(3)},
         "contact_states": {"gap": np.zeros(2), "rate": np.zeros(2)},

@@ -15,7 +15,7 @@ WORKER = r"""
 import os, signal, sys, threading, time, warnings
 import numpy as np
 import dalembert as da
-from dalembert.codegen import threads
+from dalembert.codegen.cpu import threads
 
 warnings.simplefilter("ignore", DeprecationWarning)  # of forks in processes with threads
 threads.WORTH_A_THREAD = 1000

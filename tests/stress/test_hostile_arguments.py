@@ -125,7 +125,7 @@ def test_events_over_more_steps_than_memory_holds_are_refused() -> None:
     """They were computed until the end of time, or of memory."""
     for duration in (2**31, 1e300):
         with pytest.raises(da.errors.ArgumentError, match=r"would take .*; give a shorter duration"):
-            da.contact.simulate_events(stop().model, [0.0], [0.0], stop(), duration=duration, step=0.01)
+            da.textbook.simulate_events(stop().model, [0.0], [0.0], stop(), duration=duration, step=0.01)
 
 
 @pytest.mark.parametrize("value", ["no", 1, None, [True]])

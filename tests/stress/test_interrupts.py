@@ -19,8 +19,8 @@ WORKER = r"""
 import os, random, signal, sys, time
 import numpy as np
 import dalembert as da
-from dalembert.call import result_memory
-from dalembert.codegen import threads
+from dalembert.call import arguments
+from dalembert.codegen.cpu import threads
 from dalembert.compiler.library import library_recipe
 from dalembert.compiler.rollout_execution import compile_rollout
 
@@ -81,7 +81,7 @@ q, v, tau = (rng.normal(size=(rows, 6)) for _ in range(3))
 f = da.compile(da.forward_dynamics, model)
 da.set_num_threads(1)
 expected = f(q, v, tau)
-assert expected.nbytes >= result_memory.MIN_REUSED_BYTES
+assert expected.nbytes >= arguments.MIN_REUSED_BYTES
 step = library_recipe(model, "step", options=(("integrator", "semi_implicit"),))
 rollout = compile_rollout(step, carried={"q": 0, "v": 1})
 given = (q[:samples], v[:samples], tau[:samples], 1e-3)

@@ -84,8 +84,8 @@ def test_an_outsized_scene_is_refused_in_bounded_time_and_memory(kind, few, many
 
 def test_a_scene_that_is_split_into_functions_rolls_as_one_that_is_not(tmp_path):
     code = """
-    from dalembert.codegen import emit_llvm
-    emit_llvm.SPLIT_OPERATIONS = LIMIT
+    from dalembert.codegen.cpu import llvm_function
+    llvm_function.SPLIT_OPERATIONS = LIMIT
     print(roll("boxes", COUNT).tobytes().hex())
     """.replace("COUNT", str(amount(2, 5)))
     split = run(code.replace("LIMIT", "1000"), DALEMBERT_CACHE_DIR=str(tmp_path / "split"))
@@ -97,9 +97,9 @@ def test_an_interrupt_ends_a_long_compilation_within_seconds(tmp_path):
     """At any moment: while the scene is traced, written as text, or compiled module by module."""
     code = """
     import _thread, signal, threading
-    from dalembert.codegen import emit_llvm
+    from dalembert.codegen.cpu import llvm_function
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    emit_llvm.SPLIT_OPERATIONS = 1000
+    llvm_function.SPLIT_OPERATIONS = 1000
     for part in range(TRIALS):
         after = 0.5 + part
         begun = []

@@ -8,7 +8,7 @@ import pytest
 from tests.stress.amounts import amount
 
 import dalembert as da
-from dalembert.codegen import threads
+from dalembert.codegen.cpu import threads
 
 CALLERS = 5
 SECONDS = amount(4, 300)

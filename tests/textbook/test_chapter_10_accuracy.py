@@ -5,7 +5,7 @@ import pytest
 
 import dalembert as da
 from dalembert import algorithms, analysis
-from dalembert.spatial import planar
+from dalembert.textbook import planar_algebra as planar
 
 ZIGZAG = np.radians([75.0, -75.0] * 3)
 EXTENDED = np.finfo(np.longdouble).eps < np.finfo(np.float64).eps

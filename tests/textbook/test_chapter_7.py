@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 from tests.algorithms.trees import close, force, random_tree, six, state
 
-from dalembert.algorithms import assembly
 from dalembert.algorithms.articulated import assemble
-from dalembert.algorithms.projection import handle_bias_acceleration, handle_inverse_inertia
 from dalembert.errors import ArgumentError
 from dalembert.model.joints.subspaces import dual_bases
 from dalembert.spatial import ArticulatedInertia, Force, Motion, RigidInertia
+from dalembert.textbook import constraint_space
+from dalembert.textbook import handles as handles_module
+from dalembert.textbook import recursive_assembly as divide_and_conquer
+from dalembert.textbook.handles import handle_bias_acceleration, handle_inverse_inertia
 
 FREEDOMS = range(7)
 
@@ -44,7 +46,9 @@ class Pair:
 
     @property
     def inverses(self):
-        return *assembly.inverse_inertia(self.I_1, self.p_1), *assembly.inverse_inertia(self.I_2, self.p_2)
+        return *handles_module.inverse_inertia(self.I_1, self.p_1), *handles_module.inverse_inertia(
+            self.I_2, self.p_2
+        )
 
     @property
     def implicit(self):
@@ -70,8 +74,8 @@ def test_three_assembly_formulae_agree(n):
     pair = Pair(n)
     f, qdd = pair.force_and_joint()
     I_A, p_A = assemble(*pair.inertias, pair.S, pair.c, pair.tau)
-    I_2, p_2 = assembly.assemble_in_constraint_space(*pair.inertias, *pair.implicit)
-    Phi, b = assembly.assemble_inverse(*pair.inverses, *pair.implicit)
+    I_2, p_2 = handles_module.assemble_in_constraint_space(*pair.inertias, *pair.implicit)
+    Phi, b = handles_module.assemble_inverse(*pair.inverses, *pair.implicit)
     close(np.array(I_A.matrix()) @ pair.a_1 + six(p_A), f, 1e-10)
     close(I_2.matrix(), I_A.matrix(), 1e-9)
     close(six(p_2), six(p_A), 1e-9)
@@ -80,7 +84,7 @@ def test_three_assembly_formulae_agree(n):
     # what footnote 1 says of q̈
     f_2 = f - pair.dense[0] @ pair.a_1 - six(pair.p_1)
     a_2 = motion(np.linalg.solve(pair.dense[1], f_2 - six(pair.p_2)))
-    close(assembly.relative_acceleration(motion(pair.a_1), a_2, pair.c, pair.T_a), qdd, 1e-9)
+    close(handles_module.relative_acceleration(motion(pair.a_1), a_2, pair.c, pair.T_a), qdd, 1e-9)
 
 
 def test_box_with_cylinder_by_every_formula():
@@ -93,12 +97,12 @@ def test_box_with_cylinder_by_every_formula():
     T_a, T = dual_bases(S)
     expected = np.diag([I1, I1 + I2, I1 + I2, m1 + m2, m1, m1 + m2])
     zero, rest = Force.zero(), Motion.zero()
-    I_A, _ = assembly.assemble_in_constraint_space(
+    I_A, _ = handles_module.assemble_in_constraint_space(
         handles[0], zero, handles[1], zero, T, T_a, rest, [0.0, 0.0]
     )
     close(I_A.matrix(), expected, 1e-15)
-    inverses = [part for handle in handles for part in assembly.inverse_inertia(handle, zero)]
-    Phi, _ = assembly.assemble_inverse(*inverses, T, T_a, rest, [0.0, 0.0])
+    inverses = [part for handle in handles for part in handles_module.inverse_inertia(handle, zero)]
+    Phi, _ = handles_module.assemble_inverse(*inverses, T, T_a, rest, [0.0, 0.0])
     close(np.linalg.inv(np.array(Phi)), expected, 1e-14)
 
 
@@ -110,7 +114,7 @@ def test_inverse_formula_holds_for_handles_on_a_fixed_base(n):
     freedom = rng.normal(size=(6, 3))
     Phi_1, b_1 = freedom @ freedom.T, rng.normal(size=6)
     _, _, Phi_2, b_2 = pair.inverses
-    Phi_A, b_A = assembly.assemble_inverse(Phi_1.tolist(), motion(b_1), Phi_2, b_2, *pair.implicit)
+    Phi_A, b_A = handles_module.assemble_inverse(Phi_1.tolist(), motion(b_1), Phi_2, b_2, *pair.implicit)
     f = rng.normal(size=6)
     # unknowns f_2, q̈: Phi_2 f_2 + b_2 = Phi_1 (f - f_2) + b_1 + c + S q̈,  S^T f_2 = tau
     S = np.array([six(s) for s in pair.S]).reshape(-1, 6).T
@@ -126,18 +130,24 @@ def test_block_elimination_derives_the_formulae(n):
     """RBDA-7.4-SYSTEMATIC: the three composite equations of Table 7.2, for every unknown."""
     pair = Pair(n, seed=2)
     f, qdd = pair.force_and_joint()
-    standard = assembly.solve_composite(assembly.standard_equations(*pair.inertias, pair.S, pair.c, pair.tau))
+    standard = constraint_space.solve_composite(
+        constraint_space.standard_equations(*pair.inertias, pair.S, pair.c, pair.tau)
+    )
     I_A, p_A = assemble(*pair.inertias, pair.S, pair.c, pair.tau)
     close(standard[0].coefficient, I_A.matrix(), 1e-9)
     close(standard[0].constant, six(p_A), 1e-9)
     joint = standard[4]
     at_a_1 = np.array(joint.coefficient).reshape(n, 6) @ pair.a_1 + np.array(joint.constant)
     close(at_a_1, qdd, 1e-9)
-    first = assembly.solve_composite(assembly.variant_1_equations(*pair.inverses, *pair.implicit))
-    Phi_A, b_A = assembly.assemble_inverse(*pair.inverses, *pair.implicit)
+    first = constraint_space.solve_composite(
+        constraint_space.variant_1_equations(*pair.inverses, *pair.implicit)
+    )
+    Phi_A, b_A = handles_module.assemble_inverse(*pair.inverses, *pair.implicit)
     close(first[0].coefficient, Phi_A, 1e-9)
     close(first[0].constant, six(b_A), 1e-9)
-    second = assembly.solve_composite(assembly.variant_2_equations(*pair.inertias, *pair.implicit))
+    second = constraint_space.solve_composite(
+        constraint_space.variant_2_equations(*pair.inertias, *pair.implicit)
+    )
     close(second[0].coefficient, I_A.matrix(), 1e-9)
     close(second[0].constant, six(p_A), 1e-9)
     # both find the same constraint forces, one from f and one from a_1
@@ -160,13 +170,15 @@ def test_block_elimination_of_equations_of_ones_own():
         [None, None, None, S.tolist(), None],
     ]
     constant = [six(b_1).tolist(), six(b_2).tolist(), [0.0] * 6, six(pair.c).tolist(), pair.tau]
-    equation = assembly.CompositeEquation(matrix, constant, [None, None, one, None, None], (6, 6, 6, 6, 2))
-    found = assembly.solve_composite(equation)
-    Phi_A, b_A = assembly.assemble_inverse(*pair.inverses, *pair.implicit)
+    equation = constraint_space.CompositeEquation(
+        matrix, constant, [None, None, one, None, None], (6, 6, 6, 6, 2)
+    )
+    found = constraint_space.solve_composite(equation)
+    Phi_A, b_A = handles_module.assemble_inverse(*pair.inverses, *pair.implicit)
     close(found[0].coefficient, Phi_A, 1e-9)
     close(found[0].constant, six(b_A), 1e-9)
     with pytest.raises(ArgumentError, match="upper-triangular"):
-        assembly.solve_composite(equation._replace(matrix=matrix[::-1]))
+        constraint_space.solve_composite(equation._replace(matrix=matrix[::-1]))
 
 
 # 7.5 multiple handles
@@ -178,7 +190,7 @@ def two_handle_body(rng, handles):
     i, j = handles
     blocks = {(i, i): Phi[:6, :6].tolist(), (i, j): Phi[:6, 6:].tolist(), (j, j): Phi[6:, 6:].tolist()}
     b = {i: motion(rng.normal(size=6)), j: motion(rng.normal(size=6))}
-    return assembly.ArticulatedBody(blocks, b), Phi, np.concatenate([six(b[i]), six(b[j])])
+    return handles_module.ArticulatedBody(blocks, b), Phi, np.concatenate([six(b[i]), six(b[j])])
 
 
 @pytest.mark.parametrize("n", FREEDOMS)
@@ -190,10 +202,10 @@ def test_two_handle_assembly_is_the_book_formula(n):
     T = rng.normal(size=(6 - n, 6))
     c = rng.normal(size=6)
     columns = tuple(force(t) for t in T)
-    joint = assembly.HandleJoint(
+    joint = handles_module.HandleJoint(
         2, 3, columns, columns, Force.zero(), Force.zero(), (T @ c).tolist(), [0.0] * (6 - n)
     )
-    whole, connected = assembly.connect(assembly.collect_parts([A_12, A_34]), [joint], (1, 4))
+    whole, connected = handles_module.connect(handles_module.collect_parts([A_12, A_34]), [joint], (1, 4))
     Phi_1, Phi_12, Phi_2 = Phi[:6, :6], Phi[:6, 6:], Phi[6:, 6:]
     Phi_3, Phi_34, Phi_4 = Psi[:6, :6], Psi[:6, 6:], Psi[6:, 6:]
     Y = T @ (Phi_2 + Phi_3) @ T.T
@@ -206,7 +218,7 @@ def test_two_handle_assembly_is_the_book_formula(n):
     close(six(whole.b[4]), d[6:] + Phi_34.T @ W @ beta, 1e-9)
     # disassembly: the joint's force is T lambda with Eq. 7.62, and the constraint holds
     f_1, f_4 = rng.normal(size=6), rng.normal(size=6)
-    forces, _ = assembly.disconnect(connected, {1: force(f_1), 4: force(f_4)})
+    forces, _ = handles_module.disconnect(connected, {1: force(f_1), 4: force(f_4)})
     expected = W @ (Phi_12.T @ f_1 - Phi_34 @ f_4 + beta)
     close(six(forces[3]), expected, 1e-9)
     close(six(forces[2]), -expected, 1e-9)
@@ -224,7 +236,7 @@ def test_assembled_handles_equal_projection(root, seed):
     tree = random_tree(seed, 7, root=root, branching=0.4)
     q, v, tau, _ = state(tree, seed)
     chosen = (0, 3, 6)
-    whole = assembly.handle_equations(tree, q, v, tau, chosen)
+    whole = divide_and_conquer.handle_equations(tree, q, v, tau, chosen)
     handles = [tree.bodies[i] for i in chosen]
     Phi = np.array(handle_inverse_inertia(tree, q, handles))
     b = np.array(handle_bias_acceleration(tree, q, v, tau, handles))
@@ -245,16 +257,18 @@ def test_handle_sets_with_several_joints_at_once():
     for p, s in ((2, 3), (1, 4)):
         T = tuple(force(t) for t in rng.normal(size=(3, 6)))
         push = force(rng.normal(size=6))
-        joints.append(assembly.HandleJoint(p, s, T, T, push, push, rng.normal(size=3).tolist(), [0.0] * 3))
-    both = assembly.collect_parts([A_12, A_34])
-    at_once, together = assembly.connect(both, joints, (1, 2, 3, 4))
-    first, _ = assembly.connect(both, joints[:1], (1, 2, 3, 4))
-    then, _ = assembly.connect(first, joints[1:], (1, 2, 3, 4))
+        joints.append(
+            handles_module.HandleJoint(p, s, T, T, push, push, rng.normal(size=3).tolist(), [0.0] * 3)
+        )
+    both = handles_module.collect_parts([A_12, A_34])
+    at_once, together = handles_module.connect(both, joints, (1, 2, 3, 4))
+    first, _ = handles_module.connect(both, joints[:1], (1, 2, 3, 4))
+    then, _ = handles_module.connect(first, joints[1:], (1, 2, 3, 4))
     for pair, block in at_once.Phi.items():
         close(block, then.Phi[pair], 1e-9)
     for handle, b in at_once.b.items():
         close(six(b), six(then.b[handle]), 1e-9)
-    forces, multipliers = assembly.disconnect(together, {k: Force.zero() for k in (1, 2, 3, 4)})
+    forces, multipliers = handles_module.disconnect(together, {k: Force.zero() for k in (1, 2, 3, 4)})
     assert [len(own) for own in multipliers] == [3, 3]
     close(sum(six(f) for f in forces.values()), np.zeros(6), 1e-12)  # joints push both ways alike
 
@@ -268,24 +282,26 @@ def test_joints_that_repeat_a_constraint():
     columns = tuple(force(t) for t in T)
     gamma = rng.normal(size=4)
     zero = Force.zero()
-    both = assembly.collect_parts([A_12, A_34])
+    both = handles_module.collect_parts([A_12, A_34])
 
     def joint(mix):
         own = tuple(force(t) for t in mix @ T)
-        return assembly.HandleJoint(
+        return handles_module.HandleJoint(
             2, 3, own, own, zero, zero, (mix @ gamma).tolist(), [0.0] * 4, scale=[10.0] * 4
         )
 
-    plain = assembly.HandleJoint(2, 3, columns, columns, zero, zero, gamma.tolist(), [0.0] * 4)
-    once, held_once = assembly.connect(both, [plain], (1, 4))
-    twice, held_twice = assembly.connect(both, [joint(np.eye(4)), joint(rng.normal(size=(4, 4)))], (1, 4))
+    plain = handles_module.HandleJoint(2, 3, columns, columns, zero, zero, gamma.tolist(), [0.0] * 4)
+    once, held_once = handles_module.connect(both, [plain], (1, 4))
+    twice, held_twice = handles_module.connect(
+        both, [joint(np.eye(4)), joint(rng.normal(size=(4, 4)))], (1, 4)
+    )
     for pair, block in once.Phi.items():
         close(twice.Phi[pair], block, 1e-9)
     for handle, b in once.b.items():
         close(six(twice.b[handle]), six(b), 1e-9)
     ends = {1: force(rng.normal(size=6)), 4: force(rng.normal(size=6))}
     close(
-        six(assembly.disconnect(held_twice, ends)[0][3]),
-        six(assembly.disconnect(held_once, ends)[0][3]),
+        six(handles_module.disconnect(held_twice, ends)[0][3]),
+        six(handles_module.disconnect(held_once, ends)[0][3]),
         1e-9,
     )

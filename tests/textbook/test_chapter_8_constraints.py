@@ -9,16 +9,14 @@ from tests.textbook.linkages import SOLID, planar_four_bar
 
 import dalembert as da
 from dalembert.algorithms import bias_forces, forward_kinematics, jacobian
-from dalembert.algorithms.constraints import (
+from dalembert.algorithms.constraints import constraint_equations, loop_rows, stabilized
+from dalembert.algorithms.loop_active_forces import (
     bias_with_loop_forces,
-    constraint_equations,
     loop_active_forces,
     loop_active_torques,
-    loop_rows,
     loop_state,
-    stabilized,
 )
-from dalembert.model.graph import ConnectivityGraph
+from dalembert.model.topology import ConnectivityGraph
 from dalembert.models.random_trees import random_inertia, random_placement
 
 

@@ -19,11 +19,8 @@ from tests.textbook.linkages import (
 
 import dalembert as da
 from dalembert.algorithms import aligned, forward_kinematics
-from dalembert.algorithms.constraints import (
-    closure_equations,
-    constraint_equations,
-)
-from dalembert.model.clusters import loop_clusters
+from dalembert.algorithms.constraints import closure_equations, constraint_equations
+from dalembert.model.coupling import loop_clusters
 from dalembert.spatial import Vec3
 
 

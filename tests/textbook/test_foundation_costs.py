@@ -6,8 +6,8 @@ from tests.algorithms.counting import count
 
 from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.mass_matrix import mass_matrix_by_columns
+from dalembert.algorithms.open_tree import matrix_density
 from dalembert.algorithms.sparse import factor_ltdl, operation_sums, solve_ltdl
-from dalembert.algorithms.sparsity import matrix_density
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import (
     Revolute,

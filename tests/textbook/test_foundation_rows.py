@@ -12,7 +12,6 @@ from dalembert.algorithms.inverse_dynamics import inverse_dynamics, rnea_spatial
 from dalembert.algorithms.jacobians import jacobian
 from dalembert.algorithms.kinematics import body_motions, forward_kinematics
 from dalembert.algorithms.mass_matrix import composite_inertias, mass_matrix
-from dalembert.algorithms.projection import handle_inverse_inertia
 from dalembert.algorithms.stepping import state_rate, step
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import (
@@ -29,8 +28,9 @@ from dalembert.model.joints import (
 )
 from dalembert.model.model import Model
 from dalembert.spatial import ArticulatedInertia, Force, Motion, RigidInertia, Transform, Vec3
-from dalembert.spatial.lines import pitch
 from dalembert.spatial.rotations import quaternion_of_rotation
+from dalembert.spatial.screw import pitch
+from dalembert.textbook.handles import handle_inverse_inertia
 
 
 def test_explicit_euler_gains_energy_where_the_semi_implicit_step_does_not():

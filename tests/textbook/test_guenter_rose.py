@@ -15,10 +15,11 @@ from tests.algorithms.trees import close, inertia, mat, place, random_tree, six,
 
 import dalembert as da
 from dalembert import algorithms as al
-from dalembert.algorithms import guenter_rose as gr
-from dalembert.algorithms.guenter_rose import balafoutis_patel
 from dalembert.model.model import Model
 from dalembert.spatial import SymMat3, Vec3
+from dalembert.textbook import cartesian_tensors as balafoutis_patel_module
+from dalembert.textbook import guenter_rose_partials as guenter_rose
+from dalembert.textbook.cartesian_tensors import balafoutis_patel
 
 HINGES = ("revolute",)
 
@@ -50,18 +51,18 @@ def test_eulers_tensor_turns_euler_s_equation_into_a_product():
         points, masses = rng.normal(size=(7, 3)), rng.uniform(0.1, 1.0, 7)
         second = np.einsum("k,ki,kj->ij", masses, points, points)
         I = np.trace(second) * np.eye(3) - second
-        J = gr.euler_tensor(SymMat3.of(I.tolist()))
+        J = balafoutis_patel_module.euler_tensor(SymMat3.of(I.tolist()))
         close(full(J), second, 1e-14)
         w, w_dot = rng.normal(size=3), rng.normal(size=3)
         omega, omega_dot = Vec3(*w.tolist()), Vec3(*w_dot.tolist())
-        assert gr.dual(gr.dual(omega)).to_list() == omega.to_list()
-        close(mat(gr.dual(omega)), skew(w), 0.0)
-        Omega = gr.acceleration_tensor(omega, omega_dot)
+        assert balafoutis_patel_module.dual(balafoutis_patel_module.dual(omega)).to_list() == omega.to_list()
+        close(mat(balafoutis_patel_module.dual(omega)), skew(w), 0.0)
+        Omega = balafoutis_patel_module.acceleration_tensor(omega, omega_dot)
         close(mat(Omega), skew(w_dot) + skew(w) @ skew(w), 1e-14)
         product = mat(Omega) @ second
         moment = I @ w_dot + np.cross(w, I @ w)
         close(product - product.T, skew(moment), 1e-13)
-        close(vec(gr.moment_of(Omega, J)), moment, 1e-13)
+        close(vec(balafoutis_patel_module.moment_of(Omega, J)), moment, 1e-13)
 
 
 @on_trees
@@ -132,9 +133,9 @@ def test_a_raised_link_is_held_by_a_positive_torque():
     close(vec(moving.omega), [0.0, 0.0, 1.5], 0.0)
     close(vec(moving.omega_dot), [0.0, 0.0, -2.0], 0.0)
     close(vec(moving.s_ddot), [g * np.sin(0.4), g * np.cos(0.4), 0.0], 1e-14)
-    partials = gr.guenter_rose(model, [0.4], [1.5], [-2.0])
+    partials = guenter_rose.guenter_rose(model, [0.4], [1.5], [-2.0])
     close(partials.by_q, [[-m * g * l * np.sin(0.4)]], 1e-14)
-    root = partials.moving[0][gr.Along("q", 0, 0)]
+    root = partials.moving[0][guenter_rose.Along("q", 0, 0)]
     close(vec(root.s_ddot), [g * np.cos(0.4), -g * np.sin(0.4), 0.0], 1e-14)
     assert not vec(root.omega).any()
     assert not vec(root.omega_dot).any()
@@ -146,11 +147,11 @@ def check_partials(seed: int, joints: tuple[str, ...], quantities: dict[str, Cal
     `quantities`: how to read one from the recursion's result at a body and from the derivatives.
     """
     model, at = moving_tree(seed, joints, 5)
-    found = gr.guenter_rose(model, *at)
+    found = guenter_rose.guenter_rose(model, *at)
     for by in "qva":
         for joint in model.bodies:
             for k in range(joint.nv):
-                x = gr.Along(by, joint.index, k)
+                x = guenter_rose.Along(by, joint.index, k)
                 j = joint.v_slice.start + k
                 for name, read in quantities.items():
 
@@ -186,7 +187,7 @@ def test_partials_of_the_acceleration_tensor(seed, joints):
     """GR-DOMEGA: dual(d omega') + d omega~ omega~ + (d omega~ omega~)^T; by q'' the first term only."""
     check_partials(seed, joints, {"moving.Omega": lambda r, b: r.moving[b].Omega})
     model, at = moving_tree(seed, joints, 5)
-    for partials in gr.guenter_rose(model, *at).moving:
+    for partials in guenter_rose.guenter_rose(model, *at).moving:
         for x, d in partials.items():
             if x.by == "a":
                 close(mat(d.Omega), skew(vec(d.omega_dot)), 0.0)
@@ -205,10 +206,14 @@ def test_partials_of_linear_accelerations(seed, joints):
     )
     if joints == HINGES:
         model, at = moving_tree(seed)
-        partials = gr.guenter_rose(model, *at).moving
+        partials = guenter_rose.guenter_rose(model, *at).moving
         for body in model.bodies:
             for by in "va":
-                assert partials[body][gr.Along(by, body.index, 0)].s_ddot.to_list() == [0.0, 0.0, 0.0]
+                assert partials[body][guenter_rose.Along(by, body.index, 0)].s_ddot.to_list() == [
+                    0.0,
+                    0.0,
+                    0.0,
+                ]
 
 
 @on_trees
@@ -228,7 +233,7 @@ def test_partials_of_transmitted_forces(seed, joints):
 def test_misprints_of_the_partials_give_other_numbers():
     """GR-DWDOT: of a hinge on a moving hinge, (11) as printed and as corrected, against dual numbers."""
     model, at = chain_of_two(), ([0.3, -0.4], [1.1, 0.7], [0.5, -0.9])
-    found, result = gr.guenter_rose(model, *at), balafoutis_patel(model, *at)
+    found, result = guenter_rose.guenter_rose(model, *at), balafoutis_patel(model, *at)
     child = model.bodies[1]
     A_T = mat(child.link_transform(at[0]).R).T
     z = vec(child.joint.axis)
@@ -236,10 +241,10 @@ def test_misprints_of_the_partials_give_other_numbers():
     omega, omega_dot = vec(result.moving[0].omega), vec(result.moving[0].omega_dot)
     corrected = dA_T @ omega_dot + np.cross(dA_T @ omega, z * at[1][1])
     printed = dA_T @ omega_dot + np.cross(dA_T @ omega_dot, z * at[1][1])
-    partial = vec(found.moving[1][gr.Along("q", 1, 0)].omega_dot)
+    partial = vec(found.moving[1][guenter_rose.Along("q", 1, 0)].omega_dot)
     close(partial, corrected, 1e-13)
     assert not np.allclose(partial, printed, rtol=1e-2)
-    close(vec(found.moving[1][gr.Along("v", 1, 0)].omega_dot), np.cross(A_T @ omega, z), 1e-13)
+    close(vec(found.moving[1][guenter_rose.Along("v", 1, 0)].omega_dot), np.cross(A_T @ omega, z), 1e-13)
 
 
 def chain_of_two() -> Model:
@@ -255,7 +260,7 @@ def chain_of_two() -> Model:
 def test_derivatives_of_joint_forces(seed, joints):
     """GR-DTAU: dtau/dq, dtau/dq' and dtau/dq'' against those of the traced graph of RNEA; the last is H."""
     model, at = moving_tree(seed, joints)
-    found = gr.inverse_dynamics_partials(model, *at)
+    found = guenter_rose.inverse_dynamics_partials(model, *at)
     graph = da.compile(da.inverse_dynamics, model).jacobian("q", "v", "a")
     for partial, expected in zip(found, graph(*at), strict=True):
         close(partial, expected, 1e-11)
@@ -273,7 +278,9 @@ def forces(tree: Any, q: Any, v: Any, a: Any) -> Any:
 
 
 def derivatives(tree: Any, q: Any, v: Any, a: Any) -> Any:
-    return [x for matrix in gr.inverse_dynamics_partials(tree, q, v, a) for row in matrix for x in row]
+    return [
+        x for matrix in guenter_rose.inverse_dynamics_partials(tree, q, v, a) for row in matrix for x in row
+    ]
 
 
 def test_cost_of_the_recursion_is_linear_and_near_that_of_newton_and_euler():

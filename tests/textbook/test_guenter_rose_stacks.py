@@ -8,9 +8,9 @@ from tests.algorithms.trees import close, six, state
 
 import dalembert as da
 from dalembert import algorithms as al
-from dalembert.algorithms import guenter_rose as gr
-from dalembert.algorithms.guenter_rose import balafoutis_patel
 from dalembert.model.model import Model
+from dalembert.textbook import guenter_rose_partials as guenter_rose
+from dalembert.textbook.cartesian_tensors import balafoutis_patel
 
 
 def accelerations(model: Model, q: Any, v: Any, a: Any) -> dict[str, np.ndarray]:
@@ -40,7 +40,7 @@ def test_a_stack_of_hinges_moves_like_the_joint_it_stands_for(seed):
     """
     kinds = ("free", "spherical", "planar", "universal", "cylindrical", "translation", "spherical_euler")
     model = da.models.random_tree(seed, bodies=5, joints=kinds)
-    stacked = gr.stacked_hinges(model)
+    stacked = guenter_rose.stacked_hinges(model)
     assert stacked.nv == model.nv
     assert all(body.nv <= 1 for body in stacked.bodies)
     q, v, tau, _ = state(stacked, seed)
@@ -49,7 +49,7 @@ def test_a_stack_of_hinges_moves_like_the_joint_it_stands_for(seed):
     a = al.forward_dynamics(stacked, q, v, tau)
     close(balafoutis_patel(stacked, q, v, a).tau, tau, 1e-8)
     M = np.array(al.mass_matrix(model, position))
-    close(gr.inverse_dynamics_partials(stacked, q, v, a)[2], B.T @ M @ B, 1e-10)
+    close(guenter_rose.inverse_dynamics_partials(stacked, q, v, a)[2], B.T @ M @ B, 1e-10)
     acceleration = al.forward_dynamics(model, position, velocity.tolist(), force.tolist())
     expected = accelerations(model, position, velocity.tolist(), acceleration)
     found = accelerations(stacked, q, v, a)
@@ -59,7 +59,7 @@ def test_a_stack_of_hinges_moves_like_the_joint_it_stands_for(seed):
 
 def test_the_human_figure_of_hinges():
     """GR-MULTIDOF: the bundled humanoid, free root and ball joints, as a tree of joints of one freedom."""
-    stacked = gr.stacked_hinges(da.models.humanoid())
+    stacked = guenter_rose.stacked_hinges(da.models.humanoid())
     assert stacked.nv == stacked.nq == da.models.humanoid().nv
     q, v, a, _ = state(stacked, 0)
     close(balafoutis_patel(stacked, q, v, a).tau, al.inverse_dynamics(stacked, q, v, a), 1e-11)
@@ -79,7 +79,7 @@ def test_a_stack_keeps_the_numbers_of_its_joint():
     builder.add_coupling("none", {"knee": 1.0, "heel": -0.5})
     builder.add_body("foot", "shin", da.Revolute(), "heel", inertia=solid)
     builder.set_actuated(["hip"])
-    stacked = gr.stacked_hinges(builder.build())
+    stacked = guenter_rose.stacked_hinges(builder.build())
     assert list(stacked.joints.names) == ["hip_1", "hip", "knee", "heel"]
     assert list(stacked.bodies.names) == ["hip_1", "thigh", "shin", "foot"]
     assert stacked.actuated == ("hip_1", "hip")
@@ -93,7 +93,7 @@ def test_a_stack_keeps_the_numbers_of_its_joint():
     assert stacked.nv == 3
     refused = da.models.random_tree(0, bodies=1, joints=("ellipsoid",))
     with pytest.raises(da.errors.ModelError, match=r'"joint0" is ellipsoid with 3 freedoms.*spherical'):
-        gr.stacked_hinges(refused)
+        guenter_rose.stacked_hinges(refused)
     builder.add_body("ball", "foot", da.Spherical(), inertia=solid, armature=0.1)
     with pytest.raises(da.errors.ModelError, match='"ball" is spherical and has armature'):
-        gr.stacked_hinges(builder.build())
+        guenter_rose.stacked_hinges(builder.build())

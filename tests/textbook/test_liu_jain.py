@@ -12,11 +12,11 @@ from dalembert.algorithms import aligned
 from dalembert.algorithms.forward_dynamics import forward_dynamics
 from dalembert.algorithms.inverse_dynamics import inverse_dynamics, rnea_spatial
 from dalembert.algorithms.kinematics import body_motions, forward_kinematics, point_motion
-from dalembert.algorithms.recursion import liu_jain, local_motions, local_newton_euler
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.configuration import integrate
 from dalembert.model.joints import Prismatic, Revolute, Spherical, Translation
 from dalembert.spatial import RigidInertia, Transform, Vec3
+from dalembert.textbook.local_recursion import liu_jain, local_motions, local_newton_euler
 
 
 def one_body(joint, *, com=(0.1, -0.2, 0.3), gravity=(0.0, 0.0, -9.81)) -> da.Model:

@@ -8,10 +8,10 @@ from tests.algorithms.trees import JOINTS, close, geared_chain, inertia, place, 
 import dalembert as da
 from dalembert.algorithms import aligned
 from dalembert.algorithms.inverse_dynamics import inverse_dynamics, rnea_spatial
-from dalembert.algorithms.recursion import luh_walker_paul
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Fixed, Prismatic, Revolute, TimeDependent
 from dalembert.spatial import RigidInertia
+from dalembert.textbook.vector_recursion import luh_walker_paul
 
 
 def chain(kind: str) -> da.Model:

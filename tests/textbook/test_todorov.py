@@ -6,12 +6,12 @@ from tests.algorithms.trees import close
 
 import dalembert as da
 from dalembert import scalar
+from dalembert.algorithms.coriolis import map_motion
 from dalembert.algorithms.geometry import (
     explicit_dynamics,
     explicit_dynamics_by_blocks,
     implicit_dynamics,
     implicit_dynamics_kkt,
-    map_motion,
 )
 from dalembert.model.joints.dual import directional_derivative
 

@@ -30,7 +30,7 @@ from dalembert.tracing import (
     vjp,
 )
 from dalembert.tracing.program_derivatives import Frame, program_jvp, program_vjp
-from dalembert.tracing.sparsity import colour_columns, dependence
+from dalembert.tracing.program_jacobian import colour_columns, dependence
 
 NUMBERS = st.floats(-2.0, 2.0).map(lambda x: round(x, 3) + 1e-4)
 VALUES = st.lists(NUMBERS, min_size=3, max_size=3)

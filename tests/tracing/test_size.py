@@ -7,11 +7,17 @@ from tests.codegen.sample_programs import chain_loops, straight
 
 import dalembert as da
 from dalembert import codegen
-from dalembert.codegen.gpu import emit as gpu_emit
-from dalembert.codegen.gpu.architectures import ARCHITECTURES
+from dalembert.codegen.gpu import gpu_function as gpu_emit
+from dalembert.codegen.gpu.launch import ARCHITECTURES
 from dalembert.errors import ArgumentError, CompileError, ProgramSizeError
-from dalembert.tracing.graph import Graph
-from dalembert.tracing.size import ENVIRONMENT, MAX_OPERATIONS, max_nodes, max_operations, program_size
+from dalembert.tracing.graph import (
+    ENVIRONMENT,
+    MAX_OPERATIONS,
+    Graph,
+    max_nodes,
+    max_operations,
+    program_size,
+)
 from dalembert.tracing.trace import ArrayInput, trace
 
 

@@ -168,6 +168,6 @@ def test_adaptive_and_event_driven_motions_are_shown() -> None:
     frames = frames_of(motion, fps=50)
     np.testing.assert_allclose(frames.time, np.arange(51) / 50)
     np.testing.assert_allclose(frames.q, motion.at(frames.time)[0])
-    gap = da.contact.GapFunction(model, lambda model, q: [q[0] + 0.1])
-    bounced = da.contact.simulate_events(model, [0.3], [0.0], gap, duration=1.0, step=0.01)
+    gap = da.textbook.GapFunction(model, lambda model, q: [q[0] + 0.1])
+    bounced = da.textbook.simulate_events(model, [0.3], [0.0], gap, duration=1.0, step=0.01)
     np.testing.assert_array_equal(frames_of(bounced, fps=60).q[-1], bounced.trajectory.q[-1])

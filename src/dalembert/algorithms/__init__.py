@@ -11,6 +11,14 @@ import pkgutil
 from typing import TYPE_CHECKING, Any
 
 from dalembert.algorithms.aligned import AlignedBody, AlignedTree, aligned
+from dalembert.algorithms.applied_forces import (
+    FRICTION_SPEED,
+    ExternalForces,
+    body_forces,
+    force_at_point,
+    passive_forces,
+    spring_energy,
+)
 from dalembert.algorithms.articulated import (
     JointElimination,
     assemble,
@@ -31,13 +39,13 @@ from dalembert.algorithms.energy_momentum import (
     potential_energy,
     total_mass,
 )
-from dalembert.algorithms.external_forces import ExternalForces, body_forces, force_at_point
 from dalembert.algorithms.forward_dynamics import (
     articulated_inertias,
     forward_dynamics,
     forward_dynamics_by_matrix,
     forward_dynamics_spatial,
 )
+from dalembert.algorithms.integrators import State
 from dalembert.algorithms.inverse_dynamics import (
     NewtonEuler,
     bias_forces,
@@ -48,7 +56,6 @@ from dalembert.algorithms.inverse_dynamics import (
     rnea_common_frame,
     rnea_spatial,
 )
-from dalembert.algorithms.inverse_mass_matrix import inverse_mass_matrix
 from dalembert.algorithms.jacobians import (
     FRAMES,
     all_jacobians,
@@ -74,15 +81,11 @@ from dalembert.algorithms.mass_matrix import (
     Block,
     composite_inertias,
     crba_common_frame,
+    inverse_mass_matrix,
     mass_matrix,
     mass_matrix_by_columns,
 )
-from dalembert.algorithms.passive_forces import FRICTION_SPEED, passive_forces, spring_energy
-from dalembert.algorithms.projection import (
-    handle_bias_acceleration,
-    handle_inertia,
-    handle_inverse_inertia,
-)
+from dalembert.algorithms.open_tree import matrix_density, variable_parents
 from dalembert.algorithms.sparse import (
     ancestors,
     depths,
@@ -100,23 +103,46 @@ from dalembert.algorithms.sparse import (
     solve_ltl,
     solve_with_reciprocals,
 )
-from dalembert.algorithms.sparsity import matrix_density, variable_parents
-from dalembert.algorithms.stepping import INTEGRATORS, State, state_rate, step
+from dalembert.algorithms.stepping import INTEGRATORS, state_rate, step
+from dalembert.host.moved_names import moved_names
 
 if TYPE_CHECKING:
-    from dalembert.algorithms import assembly as assembly
-    from dalembert.algorithms import cartesian as cartesian
-    from dalembert.algorithms import constraints as constraints
-    from dalembert.algorithms import control_laws as control_laws
-    from dalembert.algorithms import floating_base as floating_base
-    from dalembert.algorithms import gears as gears
-    from dalembert.algorithms import geometry as geometry
-    from dalembert.algorithms import hybrid as hybrid
-    from dalembert.algorithms import inverse_kinematics as inverse_kinematics
-    from dalembert.algorithms import lagrange as lagrange
-    from dalembert.algorithms import loops as loops
-    from dalembert.algorithms import recursion as recursion
-    from dalembert.algorithms import regressor as regressor
+    from dalembert.algorithms import (
+        cartesian as cartesian,
+    )
+    from dalembert.algorithms import (
+        clusters as clusters,
+    )
+    from dalembert.algorithms import (
+        constraints as constraints,
+    )
+    from dalembert.algorithms import (
+        control_laws as control_laws,
+    )
+    from dalembert.algorithms import (
+        coriolis as coriolis,
+    )
+    from dalembert.algorithms import (
+        floating_base as floating_base,
+    )
+    from dalembert.algorithms import (
+        gears as gears,
+    )
+    from dalembert.algorithms import (
+        geometry as geometry,
+    )
+    from dalembert.algorithms import (
+        hybrid as hybrid,
+    )
+    from dalembert.algorithms import (
+        inverse_kinematics as inverse_kinematics,
+    )
+    from dalembert.algorithms import (
+        loops as loops,
+    )
+    from dalembert.algorithms import (
+        regressor as regressor,
+    )
 
 __all__ = [
     "AlignedBody",
@@ -166,9 +192,6 @@ __all__ = [
     "forward_kinematics",
     "frame_of",
     "gravity_forces",
-    "handle_bias_acceleration",
-    "handle_inertia",
-    "handle_inverse_inertia",
     "inverse_dynamics",
     "inverse_mass_matrix",
     "jacobian",
@@ -210,8 +233,13 @@ if not TYPE_CHECKING:  # a type checker would take any name for a package
     def __getattr__(name: str) -> Any:
         """Import a subject beyond the plain tree when it is first asked for."""
         if name.startswith("_") or importlib.util.find_spec(f"{__name__}.{name}") is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return _moved(name)
         return importlib.import_module(f"{__name__}.{name}")
+
+    _moved = moved_names(
+        __name__,
+        {"dalembert.textbook": ("handle_bias_acceleration", "handle_inertia", "handle_inverse_inertia")},
+    )
 
 
 def __dir__() -> list[str]:

@@ -20,31 +20,250 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, final
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, final
 
 import numpy as np
+import numpy.typing as npt
 
-from dalembert.algorithms.axis_joint import AxisJoint, axis_of
-from dalembert.algorithms.common_normals import (
-    ROUNDING_TOLERANCE,
-    Array,
-    basis,
-    common_normal,
-    frame_of,
-    inverse,
-    on_axis,
-    screw_z,
-    tidy,
-)
-from dalembert.model.body import Body, Placement
-from dalembert.model.elements import Loop
-from dalembert.model.joints import Fixed, Joint
+from dalembert.model.body import Body, Loop
+from dalembert.model.joints import Cylindrical, Fixed, Helical, Joint, Prismatic, Revolute
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
-from dalembert.scalar import is_zero
-from dalembert.spatial import AxialScrew, Mat3, RigidInertia, ScrewChain, SymMat3, Transform, Vec3
+from dalembert.scalar import Scalar, cos, is_zero, sin
+from dalembert.spatial import AxialScrew, Mat3, Motion, RigidInertia, ScrewChain, SymMat3, Transform, Vec3
+from dalembert.spatial.transform import Placement
 
-__all__ = ["AlignedBody", "AlignedTree", "aligned"]
+# A joint about z: the form of revolute, prismatic, helical and cylindrical joints in aligned frames.
+
+COORDINATES: Final[dict[str, tuple[str, ...]]] = {
+    "revolute": ("angle",),
+    "prismatic": ("length",),
+    "helical": ("angle",),
+    "cylindrical": ("angle", "length"),
+    "fixed": (),
+}
+
+Z: Final = Vec3(0.0, 0.0, 1.0)
+
+QUARTER_TURN_TOLERANCE: Final = 2e-15
+"""Rounding error [rad] up to which a turn is a multiple of a quarter turn."""
+
+
+def axis_of(joint: Joint) -> npt.NDArray[np.float64] | None:
+    """Return the one direction about or along which a joint moves, in its own frame;
+    None for other joints."""
+    if isinstance(joint, (Revolute, Prismatic, Helical, Cylindrical)):
+        components = joint.axis.to_list()
+        if all(isinstance(x, (int, float)) for x in components):
+            return np.array(components, dtype=np.float64)
+    return None
+
+
+def _quarters(turn: Scalar) -> tuple[int, Scalar]:
+    """Split a constant turn into quarter turns, which cost no arithmetic, and the rest."""
+    if not isinstance(turn, float):
+        return 0, turn
+    quarters = round(turn / (0.5 * math.pi))
+    rest = turn - quarters * 0.5 * math.pi
+    return (quarters, 0.0) if abs(rest) <= QUARTER_TURN_TOLERANCE else (0, turn)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AxisJoint(Joint):
+    """scrz(angle + turn, advance + shift): the freedom along z, with a constant turn [rad] and shift [m].
+
+    `original_frame`: the successor frame of the joint that it stands for, placed in the aligned one. q, v and
+    tau are the same; S is a coordinate direction, or (e_z, pitch e_z) if helical.
+    """
+
+    freedom: str
+    turn: Scalar = 0.0
+    shift: Scalar = 0.0
+    pitch: Scalar = 0.0
+    original_frame: Transform = field(default_factory=Transform.identity)
+
+    kind = "aligned_axis"
+    parameter_names = ("turn", "shift", "pitch", "original_frame")
+
+    @staticmethod
+    def like(joint: Joint, turn: float, shift: float, original_frame: Transform) -> AxisJoint:
+        """Return the joint in a frame whose z is its axis, with its own successor frame as given."""
+        pitch = joint.pitch if isinstance(joint, Helical) else 0.0
+        return AxisJoint(joint.kind, turn, shift, pitch, original_frame)
+
+    @property
+    def nq(self) -> int:
+        return len(COORDINATES[self.freedom])
+
+    @property
+    def nv(self) -> int:
+        return len(COORDINATES[self.freedom])
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        return COORDINATES[self.freedom]
+
+    def structure(self) -> tuple[Any, ...]:
+        quarters, rest = _quarters(self.turn)
+        return (self.kind, self.freedom, quarters % 4, is_zero(rest), is_zero(self.shift))
+
+    def transform(self, q: Sequence[Scalar], time: Scalar | None = None) -> AxialScrew:
+        quarters, angle = _quarters(self.turn)
+        advance: Scalar = self.shift
+        if self.freedom in ("revolute", "helical", "cylindrical"):
+            angle = q[0] + angle
+        if self.freedom in ("prismatic", "cylindrical"):
+            advance = q[-1] + advance
+        if self.freedom == "helical":
+            advance = self.pitch * q[0] + advance
+        c, s = cos(angle), sin(angle)
+        for _ in range(quarters % 4):
+            c, s = -s, c
+        return AxialScrew(2, c, s, advance)
+
+    def subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Motion, ...]:
+        turning, sliding = Motion(Z, Vec3.zero()), Motion(Vec3.zero(), Z)
+        if self.freedom == "helical":
+            return (Motion(Z, Vec3(0.0, 0.0, self.pitch)),)
+        columns = {
+            "revolute": (turning,),
+            "prismatic": (sliding,),
+            "cylindrical": (turning, sliding),
+            "fixed": (),
+        }
+        return columns[self.freedom]
+
+
+# The common normal of two joint axes, the origin of Denavit-Hartenberg frames.
+#
+# Frames are 4x4 arrays [[R, p], [0, 1]]: a child placed in its parent.
+
+Array = npt.NDArray[np.float64]
+
+ROUNDING_TOLERANCE = 2e-15
+"""Rounding error, relative to its neighbours, of a constant that is exactly 0 or ±1."""
+
+MAX_NORMAL_DISTANCE_RATIO = 20.0
+"""Largest distance from a joint to the foot of its normal, relative to its distance from the other axis."""
+
+
+class Normal(NamedTuple):
+    """scrz(t, d) scrx(alpha, a) xlt(0, b, 0) leads from a frame to `frame`, whose z is the child's axis."""
+
+    frame: Array
+    t: float
+    d: float
+    cos_alpha: float
+    sin_alpha: float
+    a: float
+    b: float
+
+    def factors(self) -> Iterator[AxialScrew]:
+        """Return the screws that are not the identity."""
+        c, s, d = tidy(math.cos(self.t)), tidy(math.sin(self.t)), tidy(self.d)
+        if (c, s, d) != (1.0, 0.0, 0.0):
+            yield AxialScrew(2, c, s, d)
+        c, s, a = tidy(self.cos_alpha), tidy(self.sin_alpha), tidy(self.a)
+        if (c, s, a) != (1.0, 0.0, 0.0):
+            yield AxialScrew(0, c, s, a)
+        if tidy(self.b) != 0.0:
+            yield AxialScrew(1, 1.0, 0.0, tidy(self.b))
+
+
+def common_normal(offset: Array, axis: Array) -> Normal:
+    """Return the common normal of a frame's z axis and a child's axis,
+    which passes through the origin of `offset`.
+
+    With z' the child's axis through p, x along z x z' and y = z x x:  z' = cos(alpha) z - sin(alpha) y, and
+
+        p = d z + a x - u z'          a = p.x,   u = (p.y) / sin(alpha),   d = p.z + u cos(alpha)     (1)
+        p = d z + a x + b (z' x x)    a = p.x,   b = (p.y) / cos(alpha),   d = p.z - b sin(alpha)     (2)
+
+    (2) where u would be far. Parallel axes have a normal at every height: d = 0. On one axis, nothing is
+    left to do.
+    """
+    p, z_child = offset[:3, 3], offset[:3, :3] @ axis
+    across = np.array([-z_child[1], z_child[0], 0.0])
+    sine, cosine = math.hypot(across[0], across[1]), float(z_child[2])
+    if sine <= ROUNDING_TOLERANCE:
+        return _parallel_normal(p, math.copysign(1.0, cosine))
+    if across[0] < 0.0:
+        sine = -sine  # of the two directions of the normal, the one that turns x less
+    x = across / sine
+    y = np.array([-x[1], x[0], 0.0])
+    t, a, along = math.atan2(x[1], x[0]), float(p @ x), float(p @ y)
+    if abs(along) <= MAX_NORMAL_DISTANCE_RATIO * abs(sine) * math.hypot(p[0], p[1]):
+        u, b = along / sine, 0.0
+        d = float(p[2]) + u * cosine  # (1)
+    else:
+        u, b = 0.0, along / cosine
+        d = float(p[2]) - b * sine  # (2)
+    frame = frame_of(x, _cross(z_child, x), z_child, p + u * z_child)
+    return Normal(frame, t, d, cosine, sine, a, b)
+
+
+def _parallel_normal(p: Array, cosine: float) -> Normal:
+    """Return the normal to an axis through p that points along +z or -z."""
+    away = math.hypot(p[0], p[1])
+    if away <= ROUNDING_TOLERANCE * (1.0 + abs(p[2])):
+        x, a = np.array([1.0, 0.0, 0.0]), 0.0
+    else:
+        a = math.copysign(away, p[0])
+        x = np.array([p[0], p[1], 0.0]) / a
+    z = np.array([0.0, 0.0, cosine])
+    return Normal(frame_of(x, _cross(z, x), z, a * x), math.atan2(x[1], x[0]), 0.0, cosine, 0.0, a, 0.0)
+
+
+def on_axis(frame: Array, axis: Array) -> Array:
+    """Return the frame with z exactly on the axis, so that rounding does not build up along a chain."""
+    y = _cross(axis, frame[:3, 0])
+    y = y / np.linalg.norm(y)
+    return frame_of(_cross(y, axis), y, axis, float(frame[:3, 3] @ axis) * axis)
+
+
+def basis(z: Array) -> tuple[Array, Array, Array]:
+    """Return a right-handed orthonormal (x, y, z)."""
+    x = _cross(np.eye(3)[int(np.argmin(np.abs(z)))], z)
+    x = x / np.linalg.norm(x)
+    return x, _cross(z, x), z
+
+
+def frame_of(x: Array, y: Array, z: Array, p: Array) -> Array:
+    """Return the frame with these axes at p."""
+    frame = np.eye(4)
+    frame[:3, 0], frame[:3, 1], frame[:3, 2], frame[:3, 3] = x, y, z, p
+    return frame
+
+
+def screw_z(t: float, d: float) -> Array:
+    """Return the screw of a turn t about z and a shift d along it."""
+    c, s = math.cos(t), math.sin(t)
+    return frame_of(
+        np.array([c, s, 0.0]), np.array([-s, c, 0.0]), np.array([0.0, 0.0, 1.0]), np.array([0.0, 0.0, d])
+    )
+
+
+def inverse(frame: Array) -> Array:
+    """Return the placement of the parent in the child."""
+    R, p = frame[:3, :3], frame[:3, 3]
+    return frame_of(R[0], R[1], R[2], -R.T @ p)
+
+
+def tidy(x: Scalar, scale: float = 1.0) -> Scalar:
+    """Round a number to an exact 0 or ±1 if it differs only by rounding."""
+    if not isinstance(x, (int, float)):
+        return x
+    if abs(x) <= ROUNDING_TOLERANCE * scale:
+        return 0.0
+    return math.copysign(1.0, x) if scale == 1.0 and abs(abs(x) - 1.0) <= ROUNDING_TOLERANCE else float(x)
+
+
+def _cross(a: Array, b: Array) -> Array:
+    """Return a x b; NumPy's function takes ten times as long for three numbers."""
+    (ax, ay, az), (bx, by, bz) = a.tolist(), b.tolist()
+    return np.array([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx])
 
 
 def aligned(tree: Tree) -> Tree:

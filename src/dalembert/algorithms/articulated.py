@@ -22,12 +22,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from dalembert.algorithms.dense import dot, symmetric_from_lower
-from dalembert.algorithms.small_solve import SymmetricFactor, factor
+from dalembert.algorithms.dense import SymmetricFactor, dot, factor, symmetric_from_lower
+from dalembert.model.body import Body, JointMotion
+from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, is_zero, literal
-from dalembert.spatial import ArticulatedInertia, Force, Motion
-
-__all__ = ["JointElimination", "assemble", "coordinate_rows", "eliminate_joint", "joint_inertia"]
+from dalembert.spatial import ArticulatedInertia, BodyAcceleration, Force, Motion, RigidInertia, Vec3
 
 
 def assemble(
@@ -150,3 +149,51 @@ def _add_joint_acceleration(a: Motion, S: Sequence[Motion], vdot: Sequence[Scala
     for s, x in zip(S, vdot, strict=True):
         a = a + s * x
     return a
+
+
+# The outward pass with which every articulated-body algorithm starts (Featherstone 2008 Table 7.1, pass 1).
+#
+# Of each body: what its joint does, the acceleration c that the velocities alone give it beside its parent's,
+# and the force p that they ask for. Two observers give the same equations of motion:
+#
+#   co-moving   c_i = the (alpha, linear) of body i when its parent has the angular velocity omega_lambda and
+#                 no acceleration,   p_i = omega x* I omega - f_i^x;   linear velocities do not occur
+#     spatial     c_i = c_J + v_i x v_J,   p_i = v_i x* I v_i - f_i^x
+
+Moved = tuple[JointMotion, Motion, Force]
+"""Of each body: the joint's motion, the velocity-product acceleration c, the bias force p."""
+
+
+def velocity_products(
+    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], f_x: PerBody[Force] | None, time: Scalar | None
+) -> PerBody[Moved]:
+    """Return c and p relative to a co-moving observer."""
+
+    def step(body: Body, parent: BodyAcceleration) -> tuple[BodyAcceleration, Moved]:
+        joint = body.jcalc(q, v, time)
+        A = parent.across_joint(joint.X, joint.v_J, joint.c_J)
+        c = Motion(A.alpha, A.linear)
+        spin = BodyAcceleration(A.omega, Vec3.zero(), Vec3.zero())
+        p = _gyroscopic_force(body.inertia, spin)
+        return spin, (joint, c, p if f_x is None else p - f_x[body])
+
+    return tree.outward(step, BodyAcceleration(Vec3.zero(), Vec3.zero(), Vec3.zero()))
+
+
+def spatial_velocity_products(
+    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], f_x: PerBody[Force] | None, time: Scalar | None
+) -> PerBody[Moved]:
+    """Return c and p with spatial velocities in body coordinates, as in the book."""
+
+    def step(body: Body, v_parent: Motion) -> tuple[Motion, Moved]:
+        joint = body.jcalc(q, v, time)
+        v_i = joint.X.apply(v_parent) + joint.v_J
+        p = v_i.cross(body.inertia * v_i)
+        return v_i, (joint, joint.c_J + v_i.cross(joint.v_J), p if f_x is None else p - f_x[body])
+
+    return tree.outward(step, Motion.zero())
+
+
+def _gyroscopic_force(inertia: RigidInertia, spin: BodyAcceleration) -> Force:
+    """Return v x* I v for v = (omega, 0): moment omega x I omega, force omega x omega x h."""
+    return Force(spin.omega.cross(inertia.inertia @ spin.omega), spin.tensor @ inertia.h)

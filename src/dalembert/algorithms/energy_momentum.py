@@ -18,28 +18,40 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from dalembert.algorithms.dense import Matrix
-from dalembert.algorithms.inertia_rate import inertia_rate
 from dalembert.algorithms.jacobians import subspace_rate
 from dalembert.algorithms.kinematics import body_motions, body_velocities, forward_kinematics
 from dalembert.errors import ModelError
 from dalembert.model.body import Body
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, is_zero
-from dalembert.spatial import Force, RigidInertia, Vec3
+from dalembert.spatial import Force, Motion, RigidInertia, SymMat3, Vec3
 
-__all__ = [
-    "center_of_mass",
-    "center_of_mass_acceleration",
-    "center_of_mass_velocity",
-    "centroidal_momentum",
-    "centroidal_momentum_matrix",
-    "centroidal_momentum_rate",
-    "centroidal_momentum_rate_matrix",
-    "kinetic_energy",
-    "momentum",
-    "potential_energy",
-    "total_mass",
-]
+# The rate of a moving body's inertia in fixed coordinates.
+
+
+def inertia_rate(inertia: RigidInertia, v: Motion) -> RigidInertia:
+    """Return dI/dt = v x* I - I v x of a rigid body with velocity v, in fixed coordinates
+    (Featherstone 2008 §2.13).
+
+    It has the form of an inertia without mass: by blocks, with omega and u the parts of v,
+
+        h'   = mass u + omega x h
+        I_O' = omega x I_O - I_O omega x + 2 (h . u) 1 - h u^T - u h^T
+    """
+    omega, u, h, I = v.angular, v.linear, inertia.h, inertia.inertia
+    h_dot = u * inertia.mass + omega.cross(h)
+    turned = omega.skew() @ I.to_mat3()
+    turned = turned + turned.transpose()
+    twice = 2.0 * h.dot(u)
+    I_dot = SymMat3(
+        turned.xx + twice - 2.0 * h.x * u.x,
+        turned.yy + twice - 2.0 * h.y * u.y,
+        turned.zz + twice - 2.0 * h.z * u.z,
+        turned.xy - h.x * u.y - u.x * h.y,
+        turned.xz - h.x * u.z - u.x * h.z,
+        turned.yz - h.y * u.z - u.y * h.z,
+    )
+    return RigidInertia.from_compact(0.0, h_dot, I_dot)
 
 
 def total_mass(tree: Tree) -> Scalar:

@@ -14,14 +14,16 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Sequence
 
-from dalembert.algorithms.articulated import JointElimination, eliminate_joint
-from dalembert.algorithms.external_forces import ExternalForces, body_forces
-from dalembert.algorithms.gears import (
-    articulated_accelerations,
-    cluster_inertias,
-    default_method,
-    with_couplings,
+from dalembert.algorithms.applied_forces import ExternalForces, Stabilization, body_forces
+from dalembert.algorithms.articulated import (
+    JointElimination,
+    Moved,
+    eliminate_joint,
+    spatial_velocity_products,
+    velocity_products,
 )
+from dalembert.algorithms.clusters import articulated_accelerations, cluster_inertias
+from dalembert.algorithms.gears import default_method, with_couplings
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.algorithms.open_tree import (
@@ -29,11 +31,9 @@ from dalembert.algorithms.open_tree import (
     is_constrained,
     require_moving_mass,
     require_open_tree,
+    variable_parents,
 )
 from dalembert.algorithms.sparse import factor_with_reciprocals, solve_with_reciprocals
-from dalembert.algorithms.sparsity import variable_parents
-from dalembert.algorithms.stabilization import Stabilization
-from dalembert.algorithms.velocity_products import Moved, spatial_velocity_products, velocity_products
 from dalembert.errors import ModelError, UnknownNameError
 from dalembert.model.body import Body
 from dalembert.model.tree import PerBody, Tree

@@ -21,10 +21,9 @@ from typing import NamedTuple
 
 from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.kinematics import body_motions, placed_motion, relative_motion
-from dalembert.algorithms.sparsity import velocity_places
+from dalembert.algorithms.open_tree import velocity_places
 from dalembert.errors import require_choice
-from dalembert.model.body import Body
-from dalembert.model.elements import Frame
+from dalembert.model.body import Body, Frame
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.model import Model
 from dalembert.model.tree import PerBody, Tree

@@ -12,23 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from dalembert.errors import ModelError
 from dalembert.model.body import Body
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar, is_zero
+from dalembert.scalar import Scalar, is_zero, literal
 from dalembert.spatial import Motion, Transform, Vec3
-
-__all__ = [
-    "BodyMotion",
-    "PointMotion",
-    "body_accelerations",
-    "body_motions",
-    "body_velocities",
-    "forward_kinematics",
-    "placed_motion",
-    "point_motion",
-    "relative_motion",
-]
 
 
 class BodyMotion(NamedTuple):
@@ -147,3 +136,20 @@ def placed_motion(motion: BodyMotion) -> tuple[Motion, Motion]:
         Motion(R @ motion.velocity.angular, origin.velocity),
         Motion(R @ motion.acceleration.angular, origin.acceleration),
     )
+
+
+# The precondition of algorithms that compute with centres of mass.
+
+
+def require_centers_of_mass(tree: Tree, function: str) -> None:
+    """Refuse a body without mass that has first or second moments, as `simplify_inertias` makes them: it has
+    no centre of mass to describe them by.
+    """
+    for body in tree.bodies:
+        mass, *moments = (literal(x) for x in body.inertia.leaves())
+        if mass == 0.0 and any(x is not None and x != 0.0 for x in moments):
+            raise ModelError(
+                f'{function}: body "{body.name}" has no mass but other inertia, so that it has no centre of '
+                "mass, with which this algorithm computes; use another method where there is one, or the "
+                "model before simplify_inertias"
+            )

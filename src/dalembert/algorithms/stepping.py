@@ -24,17 +24,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dalembert.algorithms.external_forces import ExternalForces
+from dalembert.algorithms.applied_forces import ExternalForces, Leap, Stabilization
 from dalembert.algorithms.forward_dynamics import forward_dynamics
-from dalembert.algorithms.integrators import INTEGRATORS, VELOCITY_FIRST, State, StepConditions
-from dalembert.algorithms.integrators.carried import independent
+from dalembert.algorithms.integrators import (
+    Integrator,
+    State,
+    StepConditions,
+    euler,
+    heun,
+    implicit,
+    independent,
+    midpoint,
+    runge_kutta_4,
+    semi_implicit,
+)
 from dalembert.algorithms.open_tree import is_constrained
-from dalembert.algorithms.stabilization import Leap, Stabilization
+from dalembert.algorithms.variational import variational
 from dalembert.errors import ArgumentError, require_choice
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, maximum
 
-__all__ = ["INTEGRATORS", "State", "state_rate", "step"]
+# Integrators on the configuration manifold, one module a family; `stepping.step` chooses one by its name.
+
+INTEGRATORS: dict[str, Integrator] = {
+    "semi_implicit": semi_implicit,
+    "rk4": runge_kutta_4,
+    "euler": euler,
+    "heun": heun,
+    "midpoint": midpoint,
+    "implicit": implicit,
+    "variational": variational,
+}
+"""Every integrator by the name that `step` knows it under."""
+
+VELOCITY_FIRST = ("semi_implicit", "midpoint", "implicit")
+"""The integrators that move positions by the new velocities; these keep constraints by a `Leap`."""
+
 
 T_STAB = 0.1
 """The book's choice [s] for a large robot (Featherstone 2008 section 8.3)."""

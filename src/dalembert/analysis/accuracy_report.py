@@ -21,8 +21,9 @@ from dalembert.analysis.configurations import one_configuration
 from dalembert.analysis.far_frames import radius_of_gyration
 from dalembert.analysis.plausibility import Finding, Severity
 from dalembert.errors import DalembertError, own_errors
-from dalembert.model.graph import ConnectivityGraph
-from dalembert.model.model import WORLD_NAME, Model
+from dalembert.model.model import Model
+from dalembert.model.system import WORLD_NAME
+from dalembert.model.topology import ConnectivityGraph
 
 __all__ = ["AccuracyReport", "accuracy", "depths", "near_singular_loops"]
 

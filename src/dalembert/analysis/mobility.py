@@ -14,7 +14,7 @@ from dalembert.analysis.configurations import one_configuration
 from dalembert.api.calls import ArrayLike
 from dalembert.call.arguments import as_array
 from dalembert.errors import ArgumentError, ShapeError, StateError
-from dalembert.model.clusters import LoopCluster, loop_clusters
+from dalembert.model.coupling import LoopCluster, loop_clusters
 from dalembert.model.model import Model
 from dalembert.spatial import Transform
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, final
 
+from dalembert.algorithms.open_tree import variable_parents
 from dalembert.algorithms.sparse import factor_ltdl, solve_ltdl
-from dalembert.algorithms.sparsity import variable_parents
 from dalembert.analysis.conditioning import has_constraints
 from dalembert.analysis.configurations import require_model
 from dalembert.analysis.published_costs import BranchSums, branch_sums
@@ -17,9 +17,10 @@ from dalembert.compiler.library import function
 from dalembert.errors import ArgumentError, DalembertError, own_errors
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Revolute
-from dalembert.model.model import WORLD_NAME, Model
+from dalembert.model.model import Model
+from dalembert.model.system import WORLD_NAME
 from dalembert.models.random_trees import random_inertia, random_placement
-from dalembert.tracing.count import OperationCount, count_operations
+from dalembert.tracing.program import OperationCount, count_operations
 from dalembert.tracing.trace import ArrayInput, trace
 
 __all__ = ["Counted", "binary_tree", "count_function", "count_methods", "factoring_count", "general_tree",

@@ -16,7 +16,7 @@ import numpy as np
 from dalembert import algorithms
 from dalembert.errors import DalembertError
 from dalembert.model.body import Body, Limits
-from dalembert.model.checks import inspect
+from dalembert.model.checks import inspect_bodies
 from dalembert.model.model import Model
 from dalembert.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Mesh, Shape, Sphere
 from dalembert.spatial import physical_problems
@@ -238,7 +238,7 @@ def _loops(model: Model) -> Iterator[Finding]:
 
 def _loader_findings(model: Model) -> Iterator[Finding]:
     """Yield the loader's reports, except for those that the rules above say better."""
-    known = set(inspect(tuple(model.bodies), "as_given"))
+    known = set(inspect_bodies(tuple(model.bodies), "as_given"))
     for line in model.report:
         if line in known:
             continue

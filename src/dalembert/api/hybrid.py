@@ -99,7 +99,7 @@ def floating_base_inverse_dynamics(
     >>> print(a_0.round(6) + 0.0, bool(abs(tau).max() < 1e-12))
     [ 0.    0.    0.    0.    0.   -9.81] True
     """
-    known = algorithms.floating_base.inverse_dynamics.GRAVITY
+    known = algorithms.floating_base.GRAVITY
     require_choice("gravity treatment", gravity, known)
     arrays = {"external_forces": external_forces, "time": time}
     options = force_options(external_forces, external_frame)

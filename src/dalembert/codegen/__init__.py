@@ -8,9 +8,10 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from dalembert.codegen.cache import cache_directory, cache_key, cache_writable, load_entry, store_entry
-from dalembert.codegen.cpu import CpuKernel, KernelInfo, compile_object, load_object
-from dalembert.codegen.entry import address_of, make_entry
-from dalembert.codegen.rollout import Rollout, StepArray, run_rollout
+from dalembert.codegen.cpu.cpu_kernel import CpuKernel, KernelInfo, compile_object, load_object
+from dalembert.codegen.cpu.entry import address_of, make_entry
+from dalembert.codegen.cpu.rollout_kernel import Rollout, StepArray, run_rollout
+from dalembert.codegen.cpu.threads import get_num_threads, set_num_threads
 from dalembert.codegen.target import (
     LEVELS,
     check_lanes,
@@ -20,7 +21,6 @@ from dalembert.codegen.target import (
     target_for,
     target_machine,
 )
-from dalembert.codegen.threads import get_num_threads, set_num_threads
 from dalembert.errors import UnknownNameError
 from dalembert.tracing.program import Program
 
@@ -125,7 +125,7 @@ def assembly(
 def _module_texts(
     program: Program, dtype: str, lanes: int | None, level: str | None, rollout: Rollout | None
 ) -> tuple[str, ...]:
-    from dalembert.codegen.emit_llvm import emit_program  # kernels from the disk cache do without
+    from dalembert.codegen.cpu.llvm_function import emit_program
 
     chosen = _check_lanes(dtype, lanes, level)
     emitted = emit_program(

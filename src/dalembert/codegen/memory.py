@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.codegen.ir import Value, Writer
-from dalembert.tracing.expression import live
-from dalembert.tracing.program import Address, IndexedStore, Loop, Program, Store, Straight
+from dalembert.tracing.expression import Address, live
+from dalembert.tracing.program import IndexedStore, Loop, Program, Store, Straight
 
 __all__ = ["Layout", "Place", "Tables", "loop_hazards", "without_zeros", "zero_runs"]
 

@@ -96,7 +96,7 @@ def compile(
 def _ready(function: CompiledFunction) -> CompiledFunction:
     """Return the function; one for a GPU is compiled at once, so that a missing GPU is reported here."""
     if function.device == "cuda":
-        from dalembert.call.cuda.device import device  # nothing else needs a GPU
+        from dalembert.call.cuda.device import device
 
         function._kernels.on_gpu(device(0))
     return function

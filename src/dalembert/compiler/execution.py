@@ -14,6 +14,7 @@ import numpy as np
 
 from dalembert import codegen
 from dalembert.call.arguments import (
+    Array,
     ArrayArgument,
     Result,
     Rows,
@@ -22,19 +23,155 @@ from dalembert.call.arguments import (
     plain_rows,
     result_rows,
 )
-from dalembert.compiler.binding import bind
-from dalembert.compiler.columns import Columns
 from dalembert.compiler.kernels import Kernels
 from dalembert.compiler.lowering import Recipe
 from dalembert.compiler.refused_rows import flagged_rows, off_unit_rows, refusal_of
-from dalembert.errors import ArgumentError, DtypeError, require_choice
+from dalembert.errors import ArgumentError, DtypeError, UnknownNameError, require_choice
 from dalembert.host.foreign_arrays import bridge_of
-from dalembert.tracing.count import OperationCount, count_program
-from dalembert.tracing.derivative import Derivative, group_results
+from dalembert.tracing.derivative_calls import Derivative, group_results
+from dalembert.tracing.program import OperationCount, Program, count_program
+from dalembert.tracing.program_jacobian import colour_columns, dependence
 from dalembert.tracing.source import python_source
 from dalembert.tracing.trace import ArrayInput
 
-__all__ = ["CompiledFunction"]
+# The binding of the values of a call to the arrays of a function.
+
+
+def bind(
+    recipe: Recipe,
+    args: Sequence[object],
+    named: Mapping[str, object],
+    parameters: Mapping[str, object] | None,
+) -> list[object]:
+    """Return the values of the arguments, given by place or by name, and then of the run-time parameters."""
+    return [*_arguments(recipe, args, named), *_parameters(recipe, parameters)]
+
+
+def _arguments(recipe: Recipe, args: Sequence[object], named: Mapping[str, object]) -> list[object]:
+    names = [item.name for item in recipe.signature]
+    if len(args) == len(names) and not named:
+        return list(args)
+    if len(args) > len(names):
+        raise ArgumentError(f"{recipe.name} takes {len(names)} arrays ({', '.join(names)}), got {len(args)}")
+    given = dict(zip(names, args, strict=False))
+    for name, value in named.items():
+        if name not in names:
+            raise UnknownNameError.of(f"argument of {recipe.name}", name, names)
+        if name in given:
+            raise ArgumentError(f"{recipe.name} got {name} twice, by place and by name")
+        given[name] = value
+    missing = [name for name in names if name not in given]
+    if missing:
+        raise ArgumentError(f"{recipe.name} needs {', '.join(missing)}; its arguments are {', '.join(names)}")
+    return [given[name] for name in names]
+
+
+def _parameters(recipe: Recipe, parameters: Mapping[str, object] | None) -> list[object]:
+    """Return the given values, and the model's own for the rest."""
+    if not recipe.parameters and not parameters:
+        return []
+    known = [item.name for item in recipe.parameters]
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise DtypeError(
+            f"{recipe.name}: parameters are values by name, {{name: value}}, got {type(parameters).__name__}"
+        )
+    given = dict(parameters or {})
+    for name in given:
+        if name not in known:
+            raise UnknownNameError.of(f"run-time parameter of {recipe.name}", name, known)
+    return [given[name] if name in given else recipe.model.value(name) for name in known]
+
+
+# Jacobians too long for straight-line code: products with directions, as few as the sparsity allows.
+#
+# A tree of n bodies that is compiled as loops has its products with the Jacobian in O(n) operations a sample.
+# Columns that share no row come from one product with the sum of their directions: joints of branches that do
+# not meet share no torque. Rows that would keep many columns apart, those of joints near the root, are taken
+# as gradients instead. The products of a sample are one batch.
+
+
+def _dense_rows(rows: Sequence[int]) -> list[int]:
+    """Return the rows to take as gradients: as many as halve the products at least, the fewest products in
+    all.
+
+    The columns of a row all need products of their own, so the longest row that is left is what they cost.
+    """
+    order = sorted(range(len(rows)), key=lambda k: -rows[k].bit_count())
+    lengths = [rows[k].bit_count() for k in order] + [0]
+    best = min(range(len(lengths)), key=lambda taken: taken + lengths[taken])
+    return sorted(order[:best]) if 2 * (best + lengths[best]) <= lengths[0] else []
+
+
+@final
+class Columns:
+    """The directions of a Jacobian; `product(*arguments, *changes)` is J times a change of the arguments."""
+
+    __slots__ = (
+        "_changes",
+        "_colours",
+        "_ends",
+        "_gradient",
+        "_rows",
+        "_weights",
+        "count",
+        "masks",
+        "product",
+    )
+
+    def __init__(
+        self,
+        product: Any,
+        gradient: Callable[[], Any],
+        program: Program,
+        tangents: Sequence[ArrayArgument],
+        *,
+        dtype: str,
+    ) -> None:
+        """`program` computes the product, one output; `tangents`: its arrays that are changes.
+
+        `gradient()` is the function of the same arguments and of weights that gives rows times weights.
+        """
+        (rows,) = dependence(program, [item.name for item in tangents]).values()
+        ends = np.cumsum([item.size for item in tangents])
+        total = int(ends[-1])
+        self._rows = _dense_rows(rows)
+        self._weights = np.eye(len(rows), dtype=dtype)[self._rows]
+        self._gradient = gradient() if self._rows else None
+        dense = set(self._rows)
+        groups = colour_columns([0 if k in dense else row for k, row in enumerate(rows)], total)
+        seeds = np.zeros((len(groups), total), dtype)
+        self._colours = np.zeros(total, np.int64)
+        for colour, columns in enumerate(groups):
+            seeds[colour, columns] = 1.0
+            self._colours[columns] = colour
+        self._ends = ends[:-1]
+        self.count = len(groups) + len(self._rows)
+        self.product = product
+        self._changes = [
+            part.reshape(-1, *item.shape)
+            for part, item in zip(np.split(seeds, self._ends, axis=1), tangents, strict=True)
+        ]
+        depends = np.array([[row >> k & 1 for k in range(total)] for row in rows], bool).reshape(-1, total)
+        self.masks: list[Array] = np.split(depends, self._ends, axis=1)
+
+    def fill(self, rows: Rows, signature: Sequence[ArrayArgument], results: Sequence[Result]) -> None:
+        """Compute the rows' Jacobians, one result an argument."""
+        for row in range(rows.count):
+            given = [
+                matrix[min(row, len(matrix) - 1)].reshape(item.shape)
+                for matrix, item in zip(rows.matrices, signature, strict=True)
+            ]
+            products = self.product(*given, *self._changes, check="off")
+            matrix = products.T[:, self._colours]
+            if self._gradient is not None:
+                found = self._gradient(*given, self._weights, check="off")
+                parts = found if isinstance(found, tuple) else (found,)
+                matrix[self._rows] = np.concatenate([x.reshape(len(x), -1) for x in parts], axis=1)
+            for result, part, mask in zip(
+                results, np.split(matrix, self._ends, axis=1), self.masks, strict=True
+            ):
+                result.matrix[row] = np.where(mask, part, 0.0).ravel()
+
 
 CHECKS: Final = ("raise", "flag", "off")
 
@@ -241,7 +378,7 @@ class CompiledFunction:
             bad = off_unit_rows(self._recipe, rows, self.dtype)
             return int(np.argmax(bad)) if np.any(bad) else -1
         if self.device == "cuda":
-            from dalembert.compiler.gpu.calls import run_on_host_arrays  # nothing else needs a GPU
+            from dalembert.compiler.gpu.device_calls import run_on_host_arrays
 
             return run_on_host_arrays(self, rows, results)
         kernel = self._kernels.kernel("scalar" if rows.count == 1 else "lanes")

@@ -19,27 +19,31 @@ import numpy as np
 from dalembert import scalar
 from dalembert.algorithms.aligned import aligned
 from dalembert.call.arguments import Array, ArrayArgument
-from dalembert.compiler.body_arrays import InputTable, TableVector
 from dalembert.compiler.catalogue.entry import Precondition
-from dalembert.compiler.tables import TableTree
+from dalembert.compiler.tables import InputTable, TableTree, TableVector
 from dalembert.errors import ProgramSizeError, TracingError
 from dalembert.model import configuration
 from dalembert.model.body import Body
 from dalembert.model.model import Model
+from dalembert.model.system import enrol_tracer
 from dalembert.model.tree import PerBody
 from dalembert.model.values import replace_values
-from dalembert.model.watched_functions import enrol_tracer
 from dalembert.scalar import Scalar
 from dalembert.spatial import ArticulatedInertia, Placement, RigidInertia, Value
-from dalembert.tracing.derivative import Chart, Derivative, derivative_trace, group_results
-from dalembert.tracing.derived_program import ChartStatements, StraightCharts, derived_program
+from dalembert.tracing.derivative_calls import (
+    Chart,
+    ChartStatements,
+    Derivative,
+    StraightCharts,
+    derivative_trace,
+    derived_program,
+    group_results,
+)
+from dalembert.tracing.evaluation import copy_trace, digest_of, replay
 from dalembert.tracing.expression import Expression
-from dalembert.tracing.graph import Graph
+from dalembert.tracing.graph import Graph, check_size
 from dalembert.tracing.program import ArraySpec, Program, Statement, Store, Straight
-from dalembert.tracing.replay import copy_trace, digest_of, replay
-from dalembert.tracing.size import check_size
-from dalembert.tracing.statements import assemble
-from dalembert.tracing.trace import ArrayInput, ArrayOutput, Trace, trace
+from dalembert.tracing.trace import ArrayInput, ArrayOutput, Trace, assemble, trace
 
 __all__ = ["POSITIONS", "QUATERNION_TOLERANCE", "Lowered", "Recipe", "lower", "trace_recipe"]
 

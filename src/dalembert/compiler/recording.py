@@ -29,9 +29,9 @@ from dalembert.errors import TracingError
 from dalembert.host.captured_values import Reads, reads_of
 from dalembert.model.model import Model
 from dalembert.scalar import Scalar
+from dalembert.tracing.evaluation import digest_of, replay
 from dalembert.tracing.expression import Expression
 from dalembert.tracing.graph import Graph
-from dalembert.tracing.replay import digest_of, replay
 from dalembert.tracing.trace import Trace
 
 __all__ = ["RecordedFunction", "kept_kernel", "record_function"]

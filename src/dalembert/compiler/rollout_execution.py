@@ -16,20 +16,19 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert import codegen
-from dalembert.call import result_memory
+from dalembert.call import arguments as result_memory
 from dalembert.call.arguments import Array, ArrayArgument, Rows, as_rows, whole_number
-from dalembert.compiler.binding import bind
-from dalembert.compiler.execution import CHECKS
+from dalembert.compiler.execution import CHECKS, bind
 from dalembert.compiler.kernels import Kernels
 from dalembert.compiler.lowering import Recipe
 from dalembert.compiler.refused_rows import refusal_of
 from dalembert.errors import require_choice
 from dalembert.host.foreign_arrays import rollout_bridge_of
 from dalembert.host.memory_limits import require_memory
-from dalembert.tracing.count import OperationCount, count_program
+from dalembert.tracing.program import OperationCount, count_program
 
 if TYPE_CHECKING:
-    from dalembert.compiler.gpu.rollouts import GpuRollout
+    from dalembert.compiler.gpu.rollout_launches import GpuRollout
 
 __all__ = ["CompiledRollout", "RolloutRun", "compile_rollout"]
 

@@ -11,24 +11,193 @@ kept. The algorithms do not know: they see the same passes and the same handles 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, final
 
 import numpy as np
 
-from dalembert.compiler import body_kinds
-from dalembert.compiler.body_arrays import BodyIndex, BodySlice, FollowedPlace, TableOwns, TableVector
-from dalembert.compiler.slots import carry_slots, sum_slots
 from dalembert.errors import TracingError
-from dalembert.model.body import Body
+from dalembert.model.body import Body, Dependence
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, literal
-from dalembert.spatial.structure import leaves, rebuild
-from dalembert.tracing.expression import Expression, live
+from dalembert.spatial.value import leaves, rebuild
+from dalembert.tracing.expression import Address, Expression, live
 from dalembert.tracing.graph import Graph
-from dalembert.tracing.program import Address, ArraySpec, IndexedStore, Loop, Statement, Store, Straight
+from dalembert.tracing.program import ArraySpec, IndexedStore, Loop, Statement, Store, Straight
 
-__all__ = ["TableTree"]
+# Arrays of a tree too large to unroll, as the current body reads them: its own elements, by tables.
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BodySlice:
+    """The place in q or v of the current body's joint: `count` entries from its table's offset."""
+
+    table: str
+    count: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FollowedPlace:
+    """The place in q or v of an independent variable that the current body's joint follows."""
+
+    table: str
+
+
+@final
+class BodyIndex(int):
+    """The current body, as an index into per-body inputs; its value is the body's kind."""
+
+
+@final
+class InputTable:
+    """An input array, read a joint or a body at a time."""
+
+    def __init__(self, graph: Graph, name: str, width: int = 1) -> None:
+        self._graph, self._name, self._width = graph, name, width
+
+    def __getitem__(self, place: object) -> Any:
+        if isinstance(place, BodySlice):
+            return [self._graph.load(Address(self._name, place.table, 1, j)) for j in range(place.count)]
+        if isinstance(place, BodyIndex):
+            return [self._graph.load(Address(self._name, None, self._width, j)) for j in range(self._width)]
+        if isinstance(place, FollowedPlace):
+            return self._graph.load(Address(self._name, place.table, 1, 0))
+        raise TracingError(
+            f"{self._name}[{place!r}]: in a system this large an algorithm reads arrays through its body only"
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class TableVector:
+    """A result in v order that a loop has already stored in the output array of this name."""
+
+    array: str
+    size: int
+
+
+@final
+class TableOwns(PerBody[Any]):
+    """The results of a pass: for each kind a template and the nodes that load its leaves in a later loop."""
+
+    __slots__ = ("_templates",)
+
+    def __init__(self, templates: Sequence[tuple[Any, list[Any]]]) -> None:
+        super().__init__(())
+        self._templates = tuple(templates)
+
+    def __getitem__(self, body: Body | int) -> Any:
+        kind = body if isinstance(body, int) else body.index
+        if not isinstance(kind, BodyIndex):
+            raise TracingError(
+                "in a system this large an algorithm visits bodies by passes over the tree only"
+            )
+        return rebuild(*self._templates[kind])
+
+
+# The kinds of bodies: bodies of one kind differ in numbers only, which a table holds.
+
+
+def _constants(body: Body) -> tuple[Any, ...]:
+    return (body.placement, body.inertia, body.armature)
+
+
+def body_numbers(body: Body) -> list[float]:
+    """Return all constants of a body that dynamics reads."""
+    return [*body.joint.parameters(), *leaves(_constants(body)), *_ratios(body.dependence)]
+
+
+def with_numbers(body: Body, values: list[Any]) -> Body:
+    split = len(body.joint.parameters())
+    end = len(values) - len(_ratios(body.dependence))
+    placement, inertia, armature = rebuild(_constants(body), values[split:end])
+    joint = body.joint.with_parameters(values[:split])
+    dependence = _with_ratios(body.dependence, values[end:])
+    return replace(
+        body, joint=joint, placement=placement, inertia=inertia, armature=armature, dependence=dependence
+    )
+
+
+def body_kind(body: Body) -> Any:
+    """Return the kind of a body: bodies of equal kind differ in numbers only."""
+    followed = -1 if body.dependence is None else len(body.dependence.terms)
+    return type(body.joint), body.joint.structure(), _shape(_constants(body)), followed
+
+
+def _ratios(dependence: Dependence | None) -> list[float]:
+    """Return the numbers of a coupling: its offset and the ratio of each term."""
+    return [] if dependence is None else [dependence.offset, *(ratio for _, _, ratio in dependence.terms)]
+
+
+def _with_ratios(dependence: Dependence | None, values: list[Any]) -> Dependence | None:
+    if dependence is None:
+        return None
+    terms = tuple((q, v, ratio) for (q, v, _), ratio in zip(dependence.terms, values[1:], strict=True))
+    return Dependence(terms, values[0])
+
+
+def _shape(value: Any) -> Any:
+    """Return the nesting of a value without its numbers; the axis of a screw belongs to the structure."""
+    if isinstance(value, (tuple, list)):
+        return tuple(_shape(item) for item in value)
+    return (
+        type(value),
+        getattr(value, "axis", None),
+        tuple(_shape(item) for item in getattr(value, "factors", ())),
+    )
+
+
+# Rows that a pass over a large tree uses again: *slots*, allotted to bodies like registers.
+#
+# What a body hands to its children is needed until the last of them has read it, and the sum of what a body's
+# children hand to it from the first contribution until the body reads it. So values of bodies that are never
+# needed at the same time share a slot, and the few slots stay in the cache however large the tree.
+#
+# Parents come before their children: `parents[i] < i`, with -1 for the world, whose slot is always 0.
+
+Slots = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], int]
+"""The slot of each body, that of its parent, and how many there are; the world's is 0."""
+
+
+def carry_slots(parents: Sequence[int]) -> Slots:
+    """Assign slots outward: a body takes a slot after reading its parent's, which the last child frees."""
+    last_child = {parent: child for child, parent in enumerate(parents)}
+    slots, free, used = {-1: 0}, list[int](), 1
+    for body, parent in enumerate(parents):
+        if last_child[parent] == body:
+            free.append(slots[parent])
+        if not free:
+            free.append(used)
+            used += 1
+        slots[body] = free.pop()
+        if body not in last_child:
+            free.append(slots[body])
+    return _slot_tables(parents, slots, used)
+
+
+def sum_slots(parents: Sequence[int]) -> Slots:
+    """Assign slots inward: a body's slot is taken by its last child, which comes first, and freed by the
+    body.
+    """
+    slots, free, used = {-1: 0}, list[int](), 1
+    for body in reversed(range(len(parents))):
+        for needy in (body, parents[body]):
+            if needy not in slots:
+                if not free:
+                    free.append(used)
+                    used += 1
+                slots[needy] = free.pop()
+            if needy == body:
+                free.append(slots[body])
+    return _slot_tables(parents, slots, used)
+
+
+def _slot_tables(parents: Sequence[int], slots: dict[int, int], used: int) -> Slots:
+    own = np.array([slots[body] for body in range(len(parents))], np.int64)
+    return own, np.array([slots[parent] for parent in parents], np.int64), used
+
 
 NUMBERS: Final = "body numbers"
 OWN: Final = "own"
@@ -284,8 +453,8 @@ class TableTree(Tree):
         for body in bodies:
             if body.joint.time_dependent:
                 raise TracingError(f"joint {body.joint_name!r}: time-dependent joints are not tabulated")
-            members.setdefault(body_kinds.kind(body), []).append(body)
-        rows = {body.index: body_kinds.numbers(body) for body in bodies}
+            members.setdefault(body_kind(body), []).append(body)
+        rows = {body.index: body_numbers(body) for body in bodies}
         width = max(len(row) for row in rows.values())
         numbers = np.zeros((len(bodies), width))
         kinds = np.zeros(len(bodies), np.int64)
@@ -321,7 +490,7 @@ class TableTree(Tree):
         width = numbers.shape[1]
         values: list[Any] = [
             float(numbers[0, j]) if shared[j] else self.graph.load(Address(NUMBERS, None, width, j))
-            for j in range(len(body_kinds.numbers(template)))
+            for j in range(len(body_numbers(template)))
         ]
         dependence = template.dependence
         if dependence is not None:
@@ -330,7 +499,7 @@ class TableTree(Tree):
                 for k, (_, _, ratio) in enumerate(dependence.terms)
             )
             dependence = replace(dependence, terms=terms)  # type: ignore[arg-type]
-        return body_kinds.with_numbers(
+        return with_numbers(
             replace(
                 template,
                 dependence=dependence,

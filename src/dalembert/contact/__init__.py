@@ -1,4 +1,9 @@
-"""Contact and impact: geometry, the laws of Featherstone 2008 chapter 11, compliant surfaces, time steps."""
+"""Contact and impact: geometry, compliant surfaces and time steps.
+
+The laws of Featherstone 2008 chapter 11 word for word are in `dalembert.textbook`.
+"""
+
+from typing import TYPE_CHECKING
 
 from dalembert.contact.compliant import (
     CompliantForces,
@@ -22,12 +27,23 @@ from dalembert.contact.compliant_surfaces import (
 from dalembert.contact.distances import Distances, GapRates, distances, gap_rates
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.contact.pairs import ContactPair, pairs_of
-from dalembert.contact.rigid import *  # noqa: F403
-from dalembert.contact.rigid import __all__ as _rigid
+from dalembert.host.moved_names import moved_names
 
 __all__ = [
     "Compliant", "CompliantForces", "CompliantLaw", "ContactPair", "Distances", "GapRates", "Hertz",
     "LinearSurface", "PatchState", "Rigid", "SeriesSpring", "Surface", "TwoSurfaces", "compliant_forces",
     "distances", "friction_force", "gap_rates", "lumped", "pairs_of", "patch_rate", "patches_after",
-    "patches_at_rest", "relaxed", *_rigid,
+    "patches_at_rest", "relaxed",
 ]  # fmt: skip
+
+if not TYPE_CHECKING:  # a type checker would take any name for one of these
+    _CHAPTER_11 = (
+        "BodyContact Collision ComplementaritySolution ContactEquations ContactEvent ContactState "
+        "DenseStep EdgeEdge EventDrivenMotion GapFunction Impact LeastConstraint PointContact "
+        "RigidSolver SpringDamper StepSolver VertexFace apply_impulse body_contact body_contacts "
+        "body_impulse body_mobility collide collide_bodies collide_bodies_sticking collide_sticking "
+        "contact_dynamics contact_equations contact_normal contact_states dense_step disc_contacts "
+        "feature_gaps fitted_step least_constraint reduce_contacts shape_gaps simulate_events "
+        "solve_force_qp solve_lcp "
+    )
+    __getattr__ = moved_names(__name__, {"dalembert.textbook": _CHAPTER_11.split()})

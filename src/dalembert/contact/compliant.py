@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 from dalembert.call.arguments import short_repr
-from dalembert.contact.candidates import Candidate
 from dalembert.contact.compliant_surfaces import Surface
+from dalembert.contact.geometry.candidates import Candidate
 from dalembert.errors import DtypeError, ShapeError, own_errors
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody
@@ -113,7 +113,7 @@ def compliant_forces(
     in world coordinates, at the world's origin; `states`: one patch a candidate, at first `patches_at_rest`.
     Normal: f = max(0, - K z - D p'); friction: `friction_force`.
 
-    >>> from dalembert.contact.candidates import Candidate, ContactPoint
+    >>> from dalembert.contact.geometry.candidates import Candidate, ContactPoint
     >>> from dalembert.model.tree import PerBody
     >>> from dalembert.spatial import Motion, Vec3
     >>> law = da.contact.CompliantLaw(da.contact.LinearSurface(1e4, 100.0), 1e4, 100.0)
@@ -151,7 +151,7 @@ def patches_after(
     Patches that stick move with the body, x = x + h v; others follow Eq. (11.77) exactly under the present
     friction.
 
-    >>> from dalembert.contact.candidates import Candidate, ContactPoint
+    >>> from dalembert.contact.geometry.candidates import Candidate, ContactPoint
     >>> from dalembert.model.tree import PerBody
     >>> from dalembert.spatial import Motion, Vec3
     >>> law = da.contact.CompliantLaw(da.contact.LinearSurface(1e4, 100.0), 1e4, 100.0)

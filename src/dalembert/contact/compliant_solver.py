@@ -25,10 +25,16 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 from dalembert.algorithms.dense import dot
-from dalembert.contact.conjugate import solve_newton_system
-from dalembert.contact.costs import Equality, JointDrive, JointLimit, Point, RangeEnd
-from dalembert.contact.curvature import assemble_hessian, factor
-from dalembert.contact.gauss import GaussProblem
+from dalembert.contact.costs import (
+    Equality,
+    JointDrive,
+    JointLimit,
+    Point,
+    RangeEnd,
+    assemble_hessian,
+    factor,
+)
+from dalembert.contact.newton import GaussProblem, solve_newton_system
 from dalembert.scalar import Scalar, is_zero, loop, maximum, minimum, select, sqrt
 from dalembert.spatial import SymMat3, Vec3
 

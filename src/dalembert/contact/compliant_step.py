@@ -35,15 +35,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
-from dalembert.algorithms.external_forces import ExternalForces
-from dalembert.contact.candidates import ABSENT_POINT_GAP, Candidate
-from dalembert.contact.chosen_points import sum_over_bodies
+from dalembert.algorithms.applied_forces import ExternalForces
+from dalembert.contact.active_contacts import JointAxes, sum_over_bodies
 from dalembert.contact.compliant_solver import CompliantPoint, solve_compliant
 from dalembert.contact.costs import Point
-from dalembert.contact.joint_axes import JointAxes
-from dalembert.contact.mobility import inverse_tree_masses
+from dalembert.contact.geometry.candidates import ABSENT_POINT_GAP, Candidate
+from dalembert.contact.inverse_effective_mass import inverse_tree_masses
+from dalembert.contact.rigid_step import StepSettings
 from dalembert.contact.step_terms import Motor, advance_state, before_contact, squared_turn, within_limits
-from dalembert.contact.stepping import StepSettings
 from dalembert.errors import ShapeError
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, maximum, minimum, select, sqrt

@@ -10,12 +10,10 @@ import numpy.typing as npt
 
 from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
 from dalembert.compiler.execution import CompiledFunction
-from dalembert.contact.candidates import ContactPoint
 from dalembert.contact.geometry import nearest_point
+from dalembert.contact.geometry.candidates import ContactPoint
 from dalembert.contact.options import PairChoice, select_pairs
-from dalembert.contact.pair_functions import compiled_for_pairs
-from dalembert.contact.pairs import ContactPair
-from dalembert.contact.points import pair_names, poses_of
+from dalembert.contact.pairs import ContactPair, compiled_for_pairs, pair_names, poses_of
 from dalembert.errors import own_errors
 from dalembert.model.model import Model
 from dalembert.model.topology import WORLD

@@ -39,7 +39,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dalembert.algorithms.external_forces import ExternalForces
+from dalembert.algorithms.applied_forces import ExternalForces
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
 from dalembert.algorithms.mass_matrix import composite_inertias

@@ -15,18 +15,318 @@ bounds friction opposes slip. `position_correction` finds the displacement that 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
 
-from dalembert.algorithms.dense import dot
-from dalembert.contact.conjugate import solve_newton_system
-from dalembert.contact.costs import JointLimit, dyad
-from dalembert.contact.curvature import multiply
-from dalembert.contact.gauss import GaussProblem
-from dalembert.contact.line_search import line_search
-from dalembert.scalar import Scalar, logical_and, logical_not, loop, maximum, select, sqrt
-from dalembert.spatial import Vec3
+from dalembert.algorithms.dense import Matrix, dot
+from dalembert.contact.active_contacts import JointAxes, Rows
+from dalembert.contact.costs import (
+    MIN_SQUARED_PULL,
+    Equality,
+    JointDrive,
+    JointLimit,
+    Point,
+    RangeEnd,
+    assemble_hessian,
+    dyad,
+    factor,
+    multiply,
+)
+from dalembert.model.topology import WORLD
+from dalembert.scalar import (
+    Scalar,
+    absolute,
+    is_zero,
+    logical_and,
+    logical_not,
+    logical_or,
+    loop,
+    maximum,
+    minimum,
+    select,
+    sqrt,
+)
+from dalembert.spatial import Force, SymMat3, Vec3
 
-__all__ = ["GaussSolution", "position_correction", "solve"]
+# Conjugate gradients for (A + J^T G J) x = b where some points have bodies known only at run time.
+#
+# Such points would fill all of H. So the matrix H_0 without them is factored, with its structural zeros, and
+# conjugate gradients, preconditioned by it, solve for the rest: n points press with at most 3 n directions,
+# in each of which H and H_0 differ, so that 3 n + 1 iterations would be exact (Hestenes, Stiefel 1952). One
+# is enough where no such point touches, and few where some do.
+
+MAX_CG_ITERATIONS = 40
+"""The most iterations: more than are ever useful, as about a dozen directions press at once."""
+
+CG_TOLERANCE = 1e-3
+"""The residual of the linear system of a Newton step, as a fraction of b."""
+
+
+def solve_newton_system(
+    axes: JointAxes,
+    A: Matrix,
+    points: Sequence[tuple[Point, SymMat3]],
+    diagonal: Sequence[tuple[int, Scalar]],
+    equalities: Sequence[Equality],
+    b: Sequence[Scalar],
+    tolerance: float = CG_TOLERANCE,
+) -> list[Scalar]:
+    """Return x of H x = b; `tolerance`: the residual as a fraction of b where bodies are known at run
+    time."""
+    known = [(point, G) for point, G in points if point.rows is None]
+    active = [(point.rows, G) for point, G in points if point.rows is not None]
+    H = assemble_hessian(axes, A, known, diagonal, equalities)
+    factors = factor(H)
+    if not active:
+        return factors.solve(b)
+    weights = [1.0 / H[i][i] for i in range(len(H))]
+
+    def apply_contact_hessian(v: Sequence[Scalar]) -> list[Scalar]:
+        """Return J^T G J v of the active contacts."""
+        total: list[Scalar] = [0.0] * len(v)
+        for rows, G in active:
+            add_impulse(total, rows, G @ velocity_of(rows, v))
+        return total
+
+    def size(r: Sequence[Scalar]) -> Scalar:
+        return dot([y * w for y, w in zip(r, weights, strict=True)], r)
+
+    def step(carry: Any) -> Any:
+        x, r, p, along, slope, _ = carry
+        z = factors.solve(r)
+        falling = dot(r, z)
+        beta = falling / slope
+        p = [a + beta * c for a, c in zip(z, p, strict=True)]
+        along = [a + beta * c for a, c in zip(r, along, strict=True)]  # H_0 p
+        Hp = [a + c for a, c in zip(along, apply_contact_hessian(p), strict=True)]
+        alpha = falling / maximum(dot(p, Hp), 1e-300)
+        x = [a + alpha * c for a, c in zip(x, p, strict=True)]
+        r = [a - alpha * c for a, c in zip(r, Hp, strict=True)]
+        return [x, r, p, along, maximum(falling, 1e-300), size(r)]
+
+    start = size(b)
+    none: list[Scalar] = [0.0] * len(b)
+    carry: Any = [none, list(b), none, none, 1.0, start]
+    enough = tolerance * tolerance * start
+    found: list[Scalar] = loop(MAX_CG_ITERATIONS, step, carry, until=lambda carry: carry[5] <= enough)[0]
+    return found
+
+
+def velocity_of(rows: Rows, v: Sequence[Scalar]) -> Vec3:
+    """Return J v of a point."""
+    total = Vec3.zero()
+    for places, column in rows:
+        for place, ratio in places:
+            total = total + column * (v[place] * ratio)
+    return total
+
+
+def add_impulse(total: list[Scalar], rows: Rows, impulse: Vec3) -> None:
+    """Add J^T impulse to total, in place."""
+    for places, column in rows:
+        h = column.dot(impulse)
+        for place, ratio in places:
+            total[place] = total[place] + h * ratio
+
+
+# The cost that a step with contact minimises: free motion and the terms of contact, limits and loops.
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class GaussProblem:
+    """The cost 1/2 v^T A v - p^T v and the terms that are added to it."""
+
+    axes: JointAxes
+    A: Matrix
+    p: Sequence[Scalar]
+    points: Sequence[Point] = ()
+    joints: Sequence[JointLimit | JointDrive] = ()
+    equalities: Sequence[Equality] = ()
+    ranges: Sequence[RangeEnd] = ()
+
+    def point_velocities(self, v: Sequence[Scalar]) -> list[Vec3]:
+        """Return u of every point: the velocity of its second body relative to its first."""
+        if not self.points:
+            return []
+        velocities = self.axes.velocities(v)
+
+        def at(body: int, arm: Vec3) -> Vec3:
+            motion = velocities[body]
+            return motion.linear + motion.angular.cross(arm)
+
+        def of(point: Point) -> Vec3:
+            if point.rows is not None:
+                return velocity_of(point.rows, v)
+            own = at(point.second, point.arm)
+            return own if point.first == WORLD else own - at(point.first, point.arm)
+
+        return [of(point) for point in self.points]
+
+    def generalized_impulses(self, impulses: Sequence[Vec3]) -> list[Scalar]:
+        """Return J^T of impulses on the second bodies, and their opposites on the first."""
+        forces: dict[int, Force] = {}
+        active = []
+        for point, impulse in zip(self.points, impulses, strict=True):
+            if point.rows is not None:
+                active.append((point.rows, impulse))
+                continue
+            wrench = point.wrench(impulse)
+            for body, acting in ((point.second, wrench), (point.first, -wrench)):
+                if body != WORLD:
+                    forces[body] = forces[body] + acting if body in forces else acting
+        total = self.axes.generalized_forces(forces)
+        for rows, impulse in active:
+            add_impulse(total, rows, impulse)
+        return total
+
+    def other_impulses(self, v: Sequence[Scalar]) -> list[Scalar]:
+        """Return the impulses of limits, joint friction and equalities on the momenta `(nv,)`."""
+        return self._impulses(v, v)
+
+    def free_impulses(self, v: Sequence[Scalar]) -> list[Scalar]:
+        """Return the same impulses, with those of equalities taken at rest."""
+        return self._impulses(v, [0.0] * len(v))
+
+    def _impulses(self, v: Sequence[Scalar], v_equalities: Sequence[Scalar]) -> list[Scalar]:
+        total: list[Scalar] = [0.0] * len(v)
+        for joint in self.joints:
+            total[joint.place] = total[joint.place] + joint.impulse(v[joint.place])
+        for equality in self.equalities:
+            equality.add(equality.impulse(equality.velocity(v_equalities)), total)
+        for end in self.ranges:
+            end.add(end.impulse(end.velocity(v)), total)
+        return total
+
+    def active_equalities(self, v: Sequence[Scalar], *, correcting: bool = False) -> list[Equality]:
+        """Return equalities and the ends of ranges that are reached at v or, if `correcting`, exceeded."""
+        ends = []
+        for end in self.ranges:
+            reached = end.velocity(v) < end.bound
+            reached = logical_or(end.overlap > 0.0, reached) if correcting else reached
+            ends.append(end.as_equality(reached, end.bound))
+        return [*self.equalities, *ends]
+
+
+# Line search along a direction of Newton's method: to where the slope of the cost is nearly zero.
+#
+# Along v + alpha d the velocity of a point is u + alpha y, and all that its force needs is a few numbers:
+#
+#     gamma_n = max(0, g - alpha k s),    s = n . y,    g: gamma_n at alpha = 0, unlimited                 (1)
+#     |pull|^2 = P . P - alpha k_t (2 P . y - alpha k_t y_t . y_t),    P: the pull at alpha = 0            (2)
+#     y . f = s gamma_n + min(1, limit / |pull|) (P . y - alpha k_t y_t . y_t)                             (3)
+
+MAX_TRIAL_STEPS = 12
+"""The most trial steps after the full step."""
+
+TARGET_SLOPE_RATIO = 0.1
+"""The ratio of the slope of the cost to its initial slope at which the search ends."""
+
+
+class _Along(NamedTuple):
+    """The data of a point along the line: g, s, k s, P . P, P . y, k_t y_t . y_t, k_t and the limit of its
+    friction."""
+
+    pressing: Scalar
+    opening: Scalar
+    relief: Scalar
+    square: Scalar
+    work: Scalar
+    bend: Scalar
+    stiffness: Scalar
+    limit: Scalar
+
+    def power(self, alpha: Scalar) -> Scalar:
+        """Return y . f of Eq. (3)."""
+        normal = self.opening * maximum(self.pressing - alpha * self.relief, 0.0)
+        if is_zero(self.limit):
+            return normal
+        work = self.work - alpha * self.bend
+        square = self.square - alpha * (self.stiffness * (self.work + work))
+        ratio = minimum(self.limit / sqrt(maximum(square, MIN_SQUARED_PULL)), 1.0)
+        return normal + ratio * work
+
+
+def _along(point: Point, u: Vec3, y: Vec3, friction_bound: Scalar) -> _Along:
+    opening, pull = point.normal.dot(y), point.pull(u)
+    across = y - point.normal * opening
+    return _Along(
+        point.pressing(u),
+        opening,
+        point.stiffness * opening,
+        pull.dot(pull),
+        pull.dot(across),
+        point.friction_stiffness * across.dot(across),
+        point.friction_stiffness,
+        point.friction * friction_bound,
+    )
+
+
+def line_search(
+    problem: GaussProblem,
+    v: Sequence[Scalar],
+    d: Sequence[Scalar],
+    u: Sequence[Vec3],
+    change: Sequence[Vec3],
+    friction_bounds: Sequence[Scalar],
+    start: Scalar,
+    slope: Scalar,
+    bend: Scalar,
+) -> Scalar:
+    """Return the alpha at which the slope of the cost along d is nearly zero.
+
+    The slope is slope + alpha bend - sum of y . f, `start` < 0 at zero, and grows with alpha; `change` are
+    the y. Where it is positive after the full step, its zero is found by false position (Illinois).
+    """
+    lines = [
+        _along(point, x, y, h)
+        for point, x, y, h in zip(problem.points, u, change, friction_bounds, strict=True)
+    ]
+    rates = [(joint, v[joint.place], d[joint.place]) for joint in problem.joints]
+    constraints: list[Equality | RangeEnd] = [*problem.equalities, *problem.ranges]
+    rows = [(e, e.velocity(v), e.velocity(d)) for e in constraints]
+
+    def slope_at(alpha: Scalar) -> Scalar:
+        total = slope + alpha * bend
+        for line in lines:
+            total = total - line.power(alpha)
+        for joint, x, y in rates:
+            total = total - y * joint.impulse(x + alpha * y)
+        for equality, x, y in rows:
+            total = total - y * equality.impulse(x + alpha * y)
+        return total
+
+    enough = absolute(start) * TARGET_SLOPE_RATIO
+
+    def trial(carry: Any) -> Any:
+        low, at_low, high, at_high, _, _, side = carry
+        gap = at_high - at_low
+        alpha = low - (high - low) * (at_low / select(gap > 0.0, gap, 1.0))
+        found = slope_at(alpha)
+        rising = found > 0.0
+        # Illinois rule: halve the value of an end that stays for a second time, or it would stay for ever.
+        at_low = select(side > 0.0, 0.5 * at_low, at_low)
+        at_high = select(side < 0.0, 0.5 * at_high, at_high)
+        return [
+            select(rising, low, alpha),
+            select(rising, at_low, found),
+            select(rising, alpha, high),
+            select(rising, found, at_high),
+            alpha,
+            found,
+            select(rising, 1.0, -1.0),
+        ]
+
+    def flat(carry: Any) -> Any:
+        alpha, found = carry[4], carry[5]
+        return logical_or(absolute(found) <= enough, logical_and(alpha >= 1.0, found <= 0.0))
+
+    whole = slope_at(1.0)
+    low, _, _, _, alpha, found, _ = loop(
+        MAX_TRIAL_STEPS, trial, [0.0, start, 1.0, whole, 1.0, whole, 0.0], until=flat
+    )
+    return select(logical_and(found > enough, low > 0.0), low, alpha)
+
 
 FRICTION_UPDATE_RESIDUAL = 0.1
 """The relative residual below which the friction bounds may be updated to the normal impulses."""

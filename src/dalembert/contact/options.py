@@ -11,7 +11,7 @@ import numpy as np
 from dalembert.call.arguments import short_repr, whole_number
 from dalembert.contact.compliant_step import CompliantSettings
 from dalembert.contact.pairs import ContactPair, Names, pairs_of, remaining
-from dalembert.contact.stepping import StepSettings
+from dalembert.contact.rigid_step import StepSettings
 from dalembert.errors import ArgumentError, DtypeError, items_of
 from dalembert.model.model import Model, require_model
 

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, final
 
-from dalembert.contact.geometry import can_touch
+import numpy as np
+
+from dalembert.call.arguments import ArrayArgument
+from dalembert.compiler.execution import CompiledFunction
+from dalembert.compiler.library import source_digest
+from dalembert.compiler.lowering import Recipe
+from dalembert.contact.geometry import can_touch, closest_points, point_count
+from dalembert.contact.geometry.candidates import Candidate
 from dalembert.errors import UnknownNameError, items_of, require_flag
 from dalembert.formats.mesh_hulls import hull_of
-from dalembert.model.elements import ShapePair
+from dalembert.model.body import ShapePair
 from dalembert.model.model import Model, require_model
 from dalembert.model.shapes import Mesh, Shape
 from dalembert.model.shapes.shape import USUAL_FRICTION
 from dalembert.model.system import WORLD_NAME
 from dalembert.model.topology import WORLD
-
-__all__ = ["ContactPair", "Names", "Placed", "pairs_of", "remaining"]
+from dalembert.model.tree import PerBody
+from dalembert.spatial import Transform
 
 Names: TypeAlias = Iterable[str | tuple[str, str]]
 """Names of bodies or shapes, or pairs of such names; "world" is a body here."""
@@ -209,3 +217,97 @@ def _matches(chosen: list[tuple[str, ...]], first: frozenset[str], second: froze
         if len(names) == 2 and ((a in first and b in second) or (a in second and b in first)):
             return True
     return False
+
+
+# Compiled functions of a model and of pairs of its shapes, kept with the model and on disk.
+
+
+def compiled_for_pairs(
+    model: Model,
+    name: str,
+    function: Callable[..., Any],
+    shapes: Mapping[str, tuple[int, ...]],
+    pairs: tuple[ContactPair, ...] = (),
+    parameters: tuple[str, ...] = (),
+) -> CompiledFunction:
+    """Return `function(model, *arrays)`, compiled for arrays with these `shapes`; `name` and `pairs` identify
+    it."""
+    at_once = (name, id(pairs), parameters)
+    known, found = model.functions.get(at_once, (None, None))
+    if known is pairs and found is not None:
+        same: CompiledFunction = found
+        return same
+    key = (name, pairs_key(pairs), parameters)
+    found = model.functions.get(key)
+    if found is None:
+        text = f"{key} {model.digest} {source_digest()}"
+        found = model.functions[key] = CompiledFunction(
+            Recipe(
+                name,
+                function,
+                model,
+                tuple(ArrayArgument(*item) for item in shapes.items()),
+                tuple(ArrayArgument(item, np.shape(model.value(item))) for item in parameters),
+                identity=hashlib.sha256(text.encode()).hexdigest(),
+            ),
+            dtype="float64",
+        )
+    model.functions[at_once] = pairs, found
+    made: CompiledFunction = found
+    return made
+
+
+def pairs_key(pairs: tuple[ContactPair, ...]) -> str:
+    """Return a key that identifies a set of pairs of one model."""
+    return hashlib.sha256(repr(pairs).encode()).hexdigest()
+
+
+# Contact points: where the pairs of a model are nearest, for given poses of its bodies.
+
+
+def contact_points(poses: PerBody[Transform], pairs: Sequence[ContactPair]) -> list[Candidate]:
+    """Return the contact points of all pairs, in their order; `poses` of the bodies in the world.
+
+    How many there are depends on the shapes alone: a point that does not exist has the gap
+    `ABSENT_POINT_GAP`.
+    """
+    pose = poses_of(poses)
+    return [
+        Candidate(pair.first.body, pair.second.body, pair.friction, pair.restitution, point)
+        for pair in pairs
+        for point in closest_points(pair.first.shape, pose(pair.first), pair.second.shape, pose(pair.second))
+    ]
+
+
+def poses_of(poses: PerBody[Transform]) -> Callable[[Placed], Transform]:
+    """Return the frames of shapes in the world from the poses of bodies, each computed once."""
+    placed: dict[tuple[int, int], Transform] = {}
+
+    def pose(item: Placed) -> Transform:
+        key = item.body, id(item.shape)
+        if key not in placed:
+            on_body = Transform.identity() if item.body == WORLD else poses[item.body]
+            placed[key] = on_body @ item.shape.placement
+        return placed[key]
+
+    return pose
+
+
+def point_names(model: Model, pairs: Sequence[ContactPair]) -> list[tuple[str, str]]:
+    """Return the names of both objects at each point of `contact_points`."""
+    return [
+        pair_names(model, pair)
+        for pair in pairs
+        for _ in range(point_count(pair.first.shape, pair.second.shape))
+    ]
+
+
+def pair_names(model: Model, pair: ContactPair) -> tuple[str, str]:
+    """Return the names of both shapes or, where they have none, of their bodies."""
+    return _name(model, pair.first), _name(model, pair.second)
+
+
+def _name(model: Model, placed: Placed) -> str:
+    if placed.shape.name:
+        return placed.shape.name
+    return WORLD_NAME if placed.body == WORLD else model.bodies[placed.body].name

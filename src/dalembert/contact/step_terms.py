@@ -10,28 +10,24 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dalembert.algorithms.constraints import constraint_equations
-from dalembert.algorithms.constraints.explicit import original_model
-from dalembert.algorithms.dense import Matrix
-from dalembert.algorithms.external_forces import ExternalForces
-from dalembert.algorithms.flight import (
+from dalembert.algorithms.applied_forces import FRICTION_SPEED, ExternalForces, displacement
+from dalembert.algorithms.centroidal_coordinates import (
     centroidal_rates,
     from_centroidal,
     integrate_centroidal,
     to_centroidal,
     velocity_relative_to_center,
 )
+from dalembert.algorithms.constraints import constraint_equations, original_model
+from dalembert.algorithms.dense import Matrix, threshold
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.algorithms.open_tree import is_constrained
-from dalembert.algorithms.passive_forces import FRICTION_SPEED, displacement
-from dalembert.algorithms.rank import threshold
-from dalembert.contact.costs import Equality, JointDrive, JointLimit, Point, RangeEnd, dyad
-from dalembert.contact.curvature import multiply
-from dalembert.contact.gauss import GaussProblem
-from dalembert.contact.joint_axes import JointAxes, joint_axes
+from dalembert.contact.active_contacts import JointAxes, joint_axes
+from dalembert.contact.costs import Equality, JointDrive, JointLimit, Point, RangeEnd, dyad, multiply
+from dalembert.contact.inverse_effective_mass import joint_inverse_masses
 from dalembert.contact.joint_ranges import limit_terms, range_terms, row_inverse_mass, single_rate
-from dalembert.contact.mobility import joint_inverse_masses
+from dalembert.contact.newton import GaussProblem
 from dalembert.model.body import Body, Dependence
 from dalembert.model.joints import Free, Spherical
 from dalembert.model.topology import WORLD

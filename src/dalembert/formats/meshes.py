@@ -18,7 +18,7 @@ from dalembert.formats.obj import read_obj
 from dalembert.formats.resources import read_regular_file
 from dalembert.formats.stl import read_stl
 from dalembert.model.shapes import ConvexMesh, Mesh
-from dalembert.model.shapes.volumes import homogeneous_inertia, integrals
+from dalembert.model.shapes.convex_hull import homogeneous_inertia, integrals
 from dalembert.spatial import RigidInertia
 
 __all__ = ["MAX_MESH_BYTES", "MAX_MESH_FACES", "TriangleMesh", "mesh_of", "read_mesh"]

@@ -11,7 +11,7 @@ from dalembert.errors import FileError
 from dalembert.formats.mjcf_writer_lines import Lines, number, numbers
 from dalembert.formats.report import refuse_functions
 from dalembert.model import Model
-from dalembert.model.elements import Loop
+from dalembert.model.body import Loop
 from dalembert.model.joints import Fixed, Revolute, Spherical
 from dalembert.spatial import Mat3, Transform
 

@@ -16,7 +16,7 @@ from dalembert.formats.report import Report
 from dalembert.formats.urdf_elements import UrdfJoint, UrdfLink, place_shape
 from dalembert.model import Limits, Model, ModelBuilder
 from dalembert.model.joints import Composite, Fixed, Free, Joint, Planar, Prismatic, Revolute
-from dalembert.model.joints.axes import basis_around
+from dalembert.model.joints.subspaces import basis_around
 from dalembert.model.shapes import Shape
 from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3, physical_problems
 

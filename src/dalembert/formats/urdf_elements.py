@@ -20,7 +20,7 @@ from dalembert.formats.urdf_values import (
     required_attribute,
 )
 from dalembert.model import Limits
-from dalembert.model.joints.axes import unit_axis
+from dalembert.model.joints.subspaces import unit_axis
 from dalembert.model.shapes import Box, Capsule, Cylinder, Mesh, Shape, Sphere
 from dalembert.spatial import RigidInertia, SymMat3, Transform, Vec3
 

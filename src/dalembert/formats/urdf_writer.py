@@ -20,7 +20,7 @@ from dalembert.formats.report import CHANGES_DYNAMICS, refuse_functions
 from dalembert.formats.urdf_values import rpy_of_rotation
 from dalembert.model import Body, Coupling, Model
 from dalembert.model.joints import Composite, Fixed, Free, Joint, Planar, Prismatic, Revolute
-from dalembert.model.joints.axes import unit_axis
+from dalembert.model.joints.subspaces import unit_axis
 from dalembert.model.shapes import Box, Capsule, Cylinder, Mesh, Shape, Sphere
 from dalembert.model.shapes.shape import GREY, USUAL_FRICTION
 from dalembert.spatial import Mat3, Placement, RigidInertia, Transform, Vec3

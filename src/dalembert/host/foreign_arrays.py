@@ -35,13 +35,13 @@ BRIDGES: Final = {
 }
 """The module that serves the arrays of a library, by the library's name."""
 
-ON_GPU: Final = "dalembert.compiler.gpu.calls"
+ON_GPU: Final = "dalembert.compiler.gpu.device_calls"
 """The module that serves all other arrays on a GPU."""
 
 ROLLOUT_BRIDGES: Final = {"jax": "dalembert.interop.jax_rollouts"}
 """The module that runs rollouts of the arrays of a library on a GPU, where it is not `ROLLOUTS_ON_GPU`."""
 
-ROLLOUTS_ON_GPU: Final = "dalembert.compiler.gpu.rollouts"
+ROLLOUTS_ON_GPU: Final = "dalembert.compiler.gpu.rollout_launches"
 
 KINDS: Final = {
     "dalembert.interop.torch": "PyTorch tensor",

@@ -23,8 +23,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.algorithms.small_solve import factor
-from dalembert.call import result_memory
+from dalembert.algorithms.dense import factor
+from dalembert.call import arguments as result_memory
 from dalembert.call.arguments import ArrayArgument
 from dalembert.compiler.execution import CompiledFunction
 from dalembert.compiler.lowering import Recipe

@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.call import result_memory
+from dalembert.call import arguments as result_memory
 from dalembert.call.arguments import pick_dtype
 from dalembert.compiler.execution import CompiledFunction
 from dalembert.errors import ArgumentError, CompileError, DeviceError, DtypeError, MissingExtraError
@@ -231,7 +231,7 @@ def _launch(
     function: CompiledFunction, stream: int, arguments: Sequence[Any], results: Sequence[Any]
 ) -> None:
     """Launch a kernel on buffers of XLA; one row is the same for all samples."""
-    from dalembert.compiler.gpu.calls import launch_on_buffers  # which needs a GPU
+    from dalembert.compiler.gpu.device_calls import launch_on_buffers
 
     launch_on_buffers(function, stream, arguments, results)
 

@@ -16,9 +16,9 @@ import numpy.typing as npt
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from dalembert.call.cuda.array_kind import Arithmetic
-from dalembert.codegen.rollout import Rollout
-from dalembert.compiler.gpu.rollouts import GpuRollout, RolloutLaunch, launch_rollout_on_buffers
+from dalembert.call.cuda.device_arrays import Arithmetic
+from dalembert.codegen.cpu.rollout_kernel import Rollout
+from dalembert.compiler.gpu.rollout_launches import GpuRollout, RolloutLaunch, launch_rollout_on_buffers
 from dalembert.compiler.kernels import Kernels
 from dalembert.errors import ArgumentError, CompileError, DeviceError
 from dalembert.interop import xla_calls
@@ -73,7 +73,7 @@ def launch_rollout(
     starts: Mapping[int, str | float],
     unwanted: Collection[str] = (),
 ) -> GpuRollout:
-    """Launch a rollout of JAX arrays, as `dalembert.compiler.gpu.rollouts.launch_rollout` does."""
+    """Launch a rollout of JAX arrays, as `dalembert.compiler.gpu.rollout_launches.launch_rollout` does."""
     launch = RolloutLaunch(kernels, rollout, steps, every, tuple(starts.items()), frozenset(unwanted))
     named = {item.name: values[item.name] for item in launch.arguments}
     require_one_device(named)

@@ -1,11 +1,20 @@
 """Models of articulated systems: joints, bodies, shapes, the builder and the bundled library."""
 
-from dalembert.model.body import Body, Dependence, JointMotion, Limits
+from dalembert.model.body import (
+    Body,
+    Coupling,
+    Dependence,
+    Frame,
+    JointMotion,
+    JointView,
+    Limits,
+    Loop,
+    ShapePair,
+)
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.dh import DHRow, dh_chain, dh_placement, from_classic
-from dalembert.model.elements import Coupling, Frame, JointView, Loop, ShapePair
-from dalembert.model.graph import ConnectivityGraph
 from dalembert.model.model import Model
+from dalembert.model.topology import ConnectivityGraph
 from dalembert.model.tree import PerBody, Tree
 from dalembert.model.user_constraints import Constraint, LoopClosure
 from dalembert.model.values import replace_values

@@ -18,7 +18,8 @@ from typing import NamedTuple
 from dalembert.errors import ArgumentError, require_choice
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Cylindrical, Helical, Joint, Prismatic, Revolute
-from dalembert.model.model import WORLD_NAME, Model
+from dalembert.model.model import Model
+from dalembert.model.system import WORLD_NAME
 from dalembert.spatial import AxialScrew, RigidInertia, ScrewChain
 
 __all__ = ["DHRow", "dh_chain", "dh_placement", "from_classic"]

@@ -9,16 +9,18 @@ from typing import Any, Literal
 import numpy as np
 
 from dalembert.errors import ArgumentError, ModelError, ShapeError
-from dalembert.model.body import Body, Limits, Placement
+from dalembert.model.body import Body, Limits
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.checks import is_finite
 from dalembert.model.joints import Fixed
-from dalembert.model.model import WORLD_NAME, Model
+from dalembert.model.model import Model
 from dalembert.model.shapes import Plane, Shape
 from dalembert.model.shapes.shape import USUAL_FRICTION
+from dalembert.model.system import WORLD_NAME
 from dalembert.model.user_constraints import transfer_constraint
 from dalembert.model.values import rebuilt
 from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3
+from dalembert.spatial.transform import Placement
 
 __all__ = ["add_contact", "attach", "lock", "merge_fixed_bodies", "rebuild_checked", "tree", "with_ground"]
 

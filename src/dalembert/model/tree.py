@@ -11,8 +11,7 @@ from abc import ABC
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from dalembert.model.body import Body
-from dalembert.model.elements import Loop
+from dalembert.model.body import Body, Loop
 from dalembert.model.user_constraints import Constraint, LoopClosure
 from dalembert.scalar import Scalar
 from dalembert.spatial import Vec3

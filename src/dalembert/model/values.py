@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from dalembert.errors import ModelError, ShapeError, UnknownNameError
-from dalembert.model.body import Body, Limits, Placement
+from dalembert.model.body import Body, Limits
 from dalembert.model.joints import Joint
 from dalembert.model.user_constraints import CarriedFunction
 from dalembert.scalar import Scalar
 from dalembert.spatial import Mat3, RigidInertia, SymMat3, Transform, Vec3
+from dalembert.spatial.transform import Placement
 
 if TYPE_CHECKING:
     from dalembert.model.model import Model
@@ -193,7 +194,7 @@ def _joint_with(joint: Joint, name: str, part: str, given: Any) -> Joint:
 
 def _parameter_range(joint: Joint, part: str) -> slice:
     """Return the slice of a field of the joint in its flat parameters."""
-    from dalembert.model.joints import data
+    from dalembert.model.joints import joint as data
 
     start = 0
     for name in joint.parameter_names:

@@ -11,8 +11,9 @@ from dalembert.model.body import Limits
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.dh import DHRow, dh_placement
 from dalembert.model.joints import Revolute
-from dalembert.model.model import WORLD_NAME, Model
+from dalembert.model.model import Model
 from dalembert.model.shapes import Capsule
+from dalembert.model.system import WORLD_NAME
 
 __all__ = ["arm6", "arm7"]
 

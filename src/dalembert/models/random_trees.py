@@ -31,7 +31,8 @@ from dalembert.model.joints import (
     Translation,
     Universal,
 )
-from dalembert.model.model import WORLD_NAME, Model
+from dalembert.model.model import Model
+from dalembert.model.system import WORLD_NAME
 from dalembert.models.arguments import require_numbers, require_whole_numbers
 from dalembert.spatial import Mat3, RigidInertia, SymMat3, Transform, Vec3
 

@@ -32,7 +32,8 @@ from dalembert.model.joints import (
     Translation,
     Universal,
 )
-from dalembert.model.model import WORLD_NAME, Model
+from dalembert.model.model import Model
+from dalembert.model.system import WORLD_NAME
 from dalembert.motion.anthropometry import segment_masses, segment_shapes, segments
 from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3
 from dalembert.spatial.rotations import quaternion_product

@@ -31,7 +31,7 @@ import numpy.typing as npt
 from dalembert.algorithms.constraints import closing_equations, constraint_equations
 from dalembert.compiler.compiled import compile
 from dalembert.errors import StateError
-from dalembert.model.elements import Loop
+from dalembert.model.body import Loop
 from dalembert.model.joints import Joint
 from dalembert.model.model import Model
 from dalembert.model.values import rebuilt

@@ -31,11 +31,7 @@ from dalembert.model.model import Model
 from dalembert.motion.bspline import ORDER, SPLINE_DEGREE, SplinePoints, second_step, smoothest_controls
 from dalembert.scalar import Scalar
 from dalembert.spatial import Mat3, Vec3
-from dalembert.spatial.exponential import (
-    quaternion_difference,
-    quaternion_exp,
-    so3_right_jacobian_inverse,
-)
+from dalembert.spatial.exponential import quaternion_difference, quaternion_exp, so3_right_jacobian_inverse
 from dalembert.spatial.rotations import (
     quaternion_conjugate,
     quaternion_product,

@@ -14,8 +14,9 @@ import numpy.typing as npt
 from dalembert.formats.deepmimic import JOINTS, DeepMimicClip
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Fixed, Free, Joint, Revolute, Spherical
-from dalembert.model.model import WORLD_NAME, Model
+from dalembert.model.model import Model
 from dalembert.model.shapes import Box, Capsule, Solid, Sphere
+from dalembert.model.system import WORLD_NAME
 from dalembert.spatial import Mat3, Transform, Vec3
 
 __all__ = ["PUBLISHED_HEIGHT", "PUBLISHED_MASS", "deepmimic_configurations", "deepmimic_humanoid"]

@@ -10,13 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dalembert.scalar.iteration import loop
-from dalembert.scalar.kinds import Scalar, ScalarFunctions
-from dalembert.scalar.lookups import Table, as_table
-from dalembert.scalar.registry import FLOAT as _FLOAT
-from dalembert.scalar.registry import find as _find
-from dalembert.scalar.registry import functions_of as _functions
-from dalembert.scalar.registry import register
+from dalembert.scalar.for_each import loop
+from dalembert.scalar.kinds import FLOAT as _FLOAT
+from dalembert.scalar.kinds import Scalar, ScalarFunctions, Table, as_table, register
+from dalembert.scalar.kinds import find as _find
+from dalembert.scalar.kinds import functions_of as _functions
 
 __all__ = [
     "Scalar",

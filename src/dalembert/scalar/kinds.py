@@ -8,20 +8,40 @@ from __future__ import annotations
 
 import cmath
 import math
-from typing import Any, Protocol, TypeAlias
+import sys
+from collections.abc import Sequence
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from dalembert.scalar.lookups import Table, places
+from dalembert.errors import DtypeError, ShapeError, TracingError
 
-__all__ = [
-    "ComplexFunctions",
-    "FloatFunctions",
-    "NumpyFunctions",
-    "Scalar",
-    "ScalarFunctions",
-    "SympyFunctions",
-]
+# Tables of constants, and the element that an index selects.
+
+Table: TypeAlias = npt.NDArray[np.float64]
+
+MAX_TABLE_LENGTH: Final = 2**31 - 1
+"""Most elements of a table: a signed 32-bit index addresses them."""
+
+
+def as_table(table: Sequence[float] | Table) -> Table:
+    """Return the numbers as one axis of floats."""
+    try:
+        numbers = np.asarray(table, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DtypeError("a table is looked up in constants: give floats, none of them traced") from None
+    if numbers.ndim != 1 or not 1 <= len(numbers) <= MAX_TABLE_LENGTH:
+        raise ShapeError(f"a table has one axis and at least one element, got shape {numbers.shape}")
+    return numbers
+
+
+def places(table: Table, index: Any) -> Any:
+    """Return floor(index) within the table; 0 for NaN."""
+    last = len(table) - 1
+    with np.errstate(invalid="ignore"):
+        return np.where(index > 0.0, np.minimum(np.floor(index), last), 0.0).astype(np.int64)
+
 
 Scalar: TypeAlias = Any
 """A float, NumPy array, traced expression or SymPy expression."""
@@ -264,3 +284,65 @@ def _where(condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
     """Return np.where(…), as a scalar for scalars."""
     chosen: Any = np.where(condition, a, b)
     return chosen[()]
+
+
+# The registry of scalar types and the functions that compute with them.
+
+
+def register(kind: type, functions: ScalarFunctions) -> None:
+    """Enrol a kind of scalar: values of the type and its subclasses are computed by `functions`."""
+    _REGISTRY[kind] = functions
+    for known in [item for item in _REGISTRY if issubclass(item, kind)]:
+        _REGISTRY[known] = functions
+
+
+FLOAT: Final = FloatFunctions()
+_COMPLEX: Final = ComplexFunctions()
+_NUMPY: Final = NumpyFunctions()
+_REGISTRY: Final[dict[type, Any]] = {
+    float: FLOAT,
+    int: FLOAT,
+    bool: FLOAT,
+    complex: _COMPLEX,
+    np.ndarray: _NUMPY,
+    np.generic: _NUMPY,
+}
+
+
+def functions_of(*values: Scalar) -> Any:
+    """Return the functions of the first symbolic value;
+    else of NumPy arrays, of complex numbers, of floats."""
+    numeric: Any = FLOAT
+    for value in values:
+        found = _REGISTRY.get(type(value)) or _resolve(type(value))
+        if found is _NUMPY or (found is _COMPLEX and numeric is FLOAT):
+            numeric = found
+        elif found is not FLOAT and found is not _COMPLEX:
+            return found
+    return numeric
+
+
+def find(kind: type) -> Any:
+    """Return the functions of a type, found through its bases and cached; None if it has none."""
+    known = _REGISTRY.get(kind)
+    if known is not None:
+        return known
+    sympy = sys.modules.get("sympy")
+    if sympy is not None and sympy.Basic not in _REGISTRY:
+        _REGISTRY[sympy.Basic] = SympyFunctions(sympy)
+    for base in kind.__mro__:
+        if base in _REGISTRY:
+            _REGISTRY[kind] = _REGISTRY[base]
+            return _REGISTRY[kind]
+    return None
+
+
+def _resolve(kind: type) -> Any:
+    """Return the functions of a type that is not cached; raise an error if it has none."""
+    found = find(kind)
+    if found is not None:
+        return found
+    raise TracingError(
+        f"{kind.__module__}.{kind.__qualname__} is not a scalar; use a float, a NumPy array, "
+        "a traced expression or a SymPy expression, or enrol the type with dalembert.scalar.register"
+    )

@@ -3,29 +3,368 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, TypeAlias, final
+from typing import Any, Final, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.call.arguments import as_array
+from dalembert.algorithms.aligned import aligned
+from dalembert.algorithms.integrators import CentroidalCoordinates, State, StepConditions
+from dalembert.algorithms.open_tree import is_constrained
+from dalembert.algorithms.stepping import T_STAB
+from dalembert.call.arguments import ArrayArgument, as_array
+from dalembert.compiler.compiled import compile
+from dalembert.compiler.execution import CompiledFunction
 from dalembert.compiler.library import no_model
+from dalembert.compiler.lowering import Recipe
+from dalembert.compiler.recording import RecordedFunction, kept_kernel
 from dalembert.control.servo import Servo
 from dalembert.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError, StateError
 from dalembert.model.model import Model
-from dalembert.simulation.controls import Policy
-from dalembert.simulation.dormand_prince import Span, first_step, next_factor, stages
-from dalembert.simulation.events import Event, EventFunction, Happening, Watches, events_of
-from dalembert.simulation.flying_system import FlyingSystem
+from dalembert.simulation.drives import Policy, recorded_policy
 from dalembert.simulation.initial_state import require_closed_loops, require_finite
 from dalembert.simulation.trajectory import Trajectory
 
-__all__ = ["AdaptiveMotion", "integrate_adaptive"]
+# The method of Dormand and Prince, of order five with an error estimate of order four.
+#
+# Seven stages, of which the last is the first of the next step; between the ends of a step a polynomial of
+# degree four through the same stages. Dormand & Prince 1980; Shampine 1986 for the polynomial; Hairer,
+# Norsett and Wanner, "Solving Ordinary Differential Equations I", sections II.4 to II.6, for step control.
 
 Array: TypeAlias = npt.NDArray[Any]
+Rate: TypeAlias = Callable[[float, Array], Array]
+"""dx/dt of (t, x)."""
+
+NODES: Final = (0.0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0)
+STAGES: Final = tuple(
+    np.array(row)
+    for row in (
+        [1 / 5],
+        [3 / 40, 9 / 40],
+        [44 / 45, -56 / 15, 32 / 9],
+        [19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729],
+        [9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656],
+        [35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84],
+    )
+)
+ERROR: Final = np.array([71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40])
+DENSE: Final = np.array(
+    [
+        [1.0, -8048581381 / 2820520608, 8663915743 / 2820520608, -12715105075 / 11282082432],
+        [0.0, 0.0, 0.0, 0.0],
+        [0.0, 131558114200 / 32700410799, -68118460800 / 10900136933, 87487479700 / 32700410799],
+        [0.0, -1754552775 / 470086768, 14199869525 / 1410260304, -10690763975 / 1880347072],
+        [0.0, 127303824393 / 49829197408, -318862633887 / 49829197408, 701980252875 / 199316789632],
+        [0.0, -282668133 / 205662961, 2019193451 / 616988883, -1453857185 / 822651844],
+        [0.0, 40617522 / 29380423, -110615467 / 29380423, 69997945 / 29380423],
+    ]
+)
+"""Weights of the stages for each power of the elapsed fraction of the step."""
+
+STEP_SAFETY_FACTOR: Final = 0.9
+"""Steps are this fraction of the length whose estimated error is the tolerance (Hairer et al., II.4)."""
+INTEGRAL, PROPORTIONAL = 0.7 / 5.0, 0.4 / 5.0
+"""Exponents of the error of this step and of the one before, after Gustafsson."""
+
+SHRINK, GROW = 0.2, 8.0
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A step that was taken: from `start` [s] for `length` [s], x there, and the seven rates."""
+
+    start: float
+    length: float
+    x: Array
+    rates: Array
+
+    def at(self, times: Array) -> Array:
+        """Return x `(n, size)` at times `(n,)` within the step."""
+        s = (times - self.start) / self.length
+        powers = np.stack([s, s**2, s**3, s**4])
+        return self.x + self.length * ((DENSE @ powers).T @ self.rates)
+
+
+def stages(rate: Rate, t: float, x: Array, k1: Array, h: float) -> tuple[Array, Array, Array]:
+    """Return x after a step, its error estimate, and the rates `(7, size)`."""
+    K = np.empty((7, x.size))
+    K[0] = k1
+    there = x
+    for i, (node, weights) in enumerate(zip(NODES[1:], STAGES, strict=True), start=1):
+        there = x + h * (weights @ K[:i])
+        K[i] = rate(t + node * h, there)
+    return there, h * (ERROR @ K), K
+
+
+def next_factor(error: float, before: float) -> float:
+    """Return the ratio of the next step to this one, from the `error` of this step, 1 at the tolerance, and
+    of the last.
+    """
+    if error == 0.0:
+        return GROW
+    if not np.isfinite(error):
+        return SHRINK
+    factor = STEP_SAFETY_FACTOR * error**-INTEGRAL * max(before, 1e-4) ** PROPORTIONAL
+    return float(min(GROW, max(SHRINK, factor)))
+
+
+def first_step(rate: Rate, t: float, x: Array, k1: Array, allowed: Callable[[Array], Array]) -> float:
+    """Return a step in which explicit Euler errs by about the tolerance (Hairer et al., section II.4)."""
+
+    def size(values: Array) -> float:
+        return float(np.sqrt(np.mean((values / allowed(x)) ** 2))) if x.size else 0.0
+
+    d0, d1 = size(x), size(k1)
+    h0 = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
+    d2 = size(rate(t + h0, x + h0 * k1) - k1) / h0
+    steepest = max(d1, d2)
+    h1 = max(1e-6, h0 * 1e-3) if steepest <= 1e-15 else (0.01 / steepest) ** 0.2
+    return min(100.0 * h0, h1)
+
+
+# A system as a first-order differential equation in the variables that integrators carry, compiled.
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FlyingSystem:
+    """x = (y, w) of `algorithms.flight`: quaternions in it need not have unit norm. Passive forces act."""
+
+    model: Model
+    positions: int
+    policy: RecordedFunction | None
+    held: Array
+    rates: CompiledFunction
+    there: CompiledFunction
+    back: CompiledFunction
+
+    @staticmethod
+    def of(model: Model, tau: npt.ArrayLike | Policy | None) -> FlyingSystem:
+        """Return the system under torques that are held, or under a policy."""
+        policy = tau if callable(tau) else None
+        held = np.zeros(model.nv)
+        if tau is not None and policy is None:
+            held = as_array("tau", tau, (model.nv,))
+            if held.shape != (model.nv,):
+                raise ShapeError(f"tau has the shape {held.shape}; give ({model.nv},), or a policy")
+            if not np.isfinite(held).all():
+                raise ArgumentError("tau holds numbers that are not finite")
+        bodies = CentroidalCoordinates(model, None).bodies
+        positions = sum(body.nq for body in bodies)
+        own = None if policy is None else recorded_policy(policy, model)
+        functions = () if own is None else (own,)
+        found = kept_kernel(model, ("flying system",), functions, lambda: _compile_system(model, own))
+        return FlyingSystem(model, positions, own, held, *found)
+
+    def rate(self, t: float, x: Array) -> Array:
+        """Return dx/dt."""
+        n = self.positions
+        return np.concatenate(self.rates(t, x[:n], x[n:], self.held))
+
+    def to_centroidal(self, q: Array, v: Array) -> Array:
+        """Return x of a state."""
+        return np.concatenate(self.there(q, v))
+
+    def from_centroidal(self, times: Array, x: Array) -> tuple[Array, Array]:
+        """Return states `(n, nq)`, `(n, nv)` of x `(n, size)`."""
+        n = self.positions
+        q, v = self.back(times, np.ascontiguousarray(x[:, :n]), np.ascontiguousarray(x[:, n:]))
+        return q, v
+
+    def normalize_quaternions(self, x: Array) -> Array:
+        """Normalise the quaternions in x; the state stays the same."""
+        place, new = 0, x.copy()
+        for body in CentroidalCoordinates(self.model, None).bodies:
+            for part in body.joint.unit_quaternions:
+                own = slice(place + part.start, place + part.stop)
+                new[own] = x[own] / np.linalg.norm(x[own])
+            place += body.nq
+        return new
+
+    def torques(self, times: Array, q: Array, v: Array) -> Array:
+        """Return tau `(n, nv)` in states `(n, …)`."""
+        if self.policy is None:
+            return np.tile(self.held, (len(times), 1))
+        model, policy = self.model, self.policy
+        found = kept_kernel(model, ("policy",), (policy,), lambda: _compiled_policy(model, policy))
+        return np.asarray(found(times, q, v))
+
+
+def _compile_system(
+    model: Model, policy: RecordedFunction | None
+) -> tuple[CompiledFunction, CompiledFunction, CompiledFunction]:
+    """Compile the rates, the map to x and the map back."""
+    stabilization = T_STAB if is_constrained(model) and model.closure is None else None
+
+    def now(time: Any) -> Any:
+        return time if model.time_dependent else None
+
+    def rates(model: Model, time: Any, y: Any, w: Any, tau: Any) -> Any:
+        tree = aligned(model)
+        coordinates = CentroidalCoordinates(tree, now(time))
+        whole = coordinates.from_centroidal(State(list(y), list(w)), 0.0)
+        forces = tau if policy is None else policy(model, time, whole.q, whole.v)
+        conditions = StepConditions(tree, forces, passive=True, time=now(time), stabilization=stabilization)
+        found = coordinates.rates(whole, conditions.acceleration(whole.q, whole.v, 0.0))
+        return found.q, found.v
+
+    def there(model: Model, q: Any, v: Any) -> Any:
+        found = CentroidalCoordinates(model, None).to_centroidal(State(list(q), list(v)))
+        return found.q, found.v
+
+    def back(model: Model, time: Any, y: Any, w: Any) -> Any:
+        found = CentroidalCoordinates(model, now(time)).from_centroidal(State(list(y), list(w)), 0.0)
+        return found.q, found.v
+
+    bodies = CentroidalCoordinates(model, None).bodies
+    shapes = {"y": sum(body.nq for body in bodies), "w": sum(body.nv for body in bodies)}
+    return (
+        compile(rates, model, inputs=shapes),
+        compile(there, model),
+        compile(back, model, inputs=shapes),
+    )
+
+
+def _compiled_policy(model: Model, policy: RecordedFunction) -> CompiledFunction:
+    arguments = tuple(ArrayArgument(item.name, item.shape) for item in policy.trace.inputs)
+    return CompiledFunction(Recipe("torques", policy, model, arguments, traced=policy.trace))
+
+
+# Events of a motion between its steps: functions of the state that pass zero.
+
+EventFunction: TypeAlias = Callable[[float, Array, Array], Any]
+
+EVENT_SAMPLES: Final = np.array([0.25, 0.5, 0.75, 1.0])
+"""Fractions of a step at which event functions are evaluated."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Event:
+    """An event, which occurs when `function(t, q, v)`, of one sample's arrays, becomes zero.
+
+    `terminal`: the integration ends there. `direction`: 1 for crossings from below only, -1 from above, 0
+    both.
+
+    >>> def height(t, q, v):
+    ...     return q[2]
+    >>> da.simulation.Event(height, terminal=True, direction=-1).name
+    'height'
+    """
+
+    function: EventFunction
+    terminal: bool = False
+    direction: int = 0
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise DtypeError(f"Event: {self.function!r} is not a function; give a function of (t, q, v)")
+        if self.direction not in (-1, 0, 1):
+            raise ArgumentError(f"Event: direction is {self.direction!r}; give -1, 0 or 1")
+
+    @property
+    def name(self) -> str:
+        """The name of its function."""
+        return str(getattr(self.function, "__name__", "event"))
+
+    def value(self, t: float, q: Array, v: Array) -> float:
+        """Return g, a finite number."""
+        try:
+            found = self.function(t, q, v)
+            number = float(found)
+        except (TypeError, ValueError) as cause:
+            raise DtypeError(f'event "{self.name}" must return one number: {cause}') from cause
+        if isinstance(found, bool | np.bool_):
+            raise DtypeError(f'event "{self.name}" returned {found}; give a number that passes zero')
+        if not math.isfinite(number):
+            raise StateError(f'event "{self.name}" returned {number} at t = {t:.6g} s')
+        return number
+
+    def crossed(self, before: float, after: float) -> bool:
+        """Return whether the function has passed zero; a function that begins at zero has not."""
+        rises, falls = before < 0.0 <= after, before > 0.0 >= after
+        return (rises and self.direction >= 0) or (falls and self.direction <= 0)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Happening:
+    """An event that took place: when [s], and the state then."""
+
+    event: Event
+    time: float
+    q: Array
+    v: Array
+
+
+def events_of(events: Any) -> list[Event]:
+    """Return a list of events: one event or several, or functions of (t, q, v)."""
+    listed = [events] if callable(events) or isinstance(events, Event) else list(events or ())
+    return [item if isinstance(item, Event) else Event(item) for item in listed]
+
+
+@final
+class Watches:
+    """Events, their values at the end of the last step, and what has happened."""
+
+    def __init__(self, system: FlyingSystem, events: Sequence[Event], t: float, q: Array, v: Array) -> None:
+        self._system = system
+        self._events = events
+        self._values = [event.value(t, q, v) for event in events]
+        self.happenings: list[Happening] = []
+
+    def look(self, span: Span, end: float) -> float | None:
+        """Find what happened in a step; the time of the first terminal event, if there is one."""
+        if not self._events:
+            return None
+        times = span.start + EVENT_SAMPLES * (end - span.start)
+        q, v = self._system.from_centroidal(times, span.at(times))
+        found: list[Happening] = []
+        for k, event in enumerate(self._events):
+            before, since = self._values[k], span.start
+            for time, own_q, own_v in zip(times.tolist(), q, v, strict=True):
+                after = event.value(time, own_q, own_v)
+                if event.crossed(before, after):
+                    found.append(self._locate(event, span, since, before, time, after))
+                before, since = after, time
+            self._values[k] = before
+        found.sort(key=lambda happening: happening.time)
+        for happening in found:
+            self.happenings.append(happening)
+            if happening.event.terminal:
+                return happening.time
+        return None
+
+    def _locate(self, event: Event, span: Span, a: float, g_a: float, b: float, g_b: float) -> Happening:
+        """Locate the first zero between a and b: false position with halved weights (Illinois), else
+        bisection.
+        """
+
+        def state(time: float) -> tuple[Array, Array]:
+            q, v = self._system.from_centroidal(np.array([time]), span.at(np.array([time])))
+            return q[0], v[0]
+
+        side = 0
+        for _ in range(100):
+            if abs(b - a) <= 4.0 * np.spacing(max(abs(a), abs(b))):
+                break
+            middle = (a * g_b - b * g_a) / (g_b - g_a)
+            if not min(a, b) < middle < max(a, b):
+                middle = 0.5 * (a + b)
+            g = event.value(middle, *state(middle))
+            if g != 0.0 and (g > 0.0) == (g_a > 0.0):
+                a, g_a = middle, g
+                g_b = 0.5 * g_b if side == -1 else g_b
+                side = -1
+            else:
+                b, g_b = middle, g
+                g_a = 0.5 * g_a if side == 1 else g_a
+                side = 1
+        return Happening(event, b, *state(b))
 
 
 @final

@@ -15,8 +15,8 @@ import numpy as np
 
 from dalembert.api.calls import checked_time_step
 from dalembert.call.arguments import pick_dtype
-from dalembert.call.cuda.array_kind import Arithmetic
-from dalembert.compiler.gpu.rollouts import GpuRollout
+from dalembert.call.cuda.device_arrays import Arithmetic
+from dalembert.compiler.gpu.rollout_launches import GpuRollout
 from dalembert.compiler.rollout_execution import CompiledRollout
 from dalembert.control.servo import Servo
 from dalembert.errors import ArgumentError

@@ -2,33 +2,183 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import warnings
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.call.arguments import as_array
+from dalembert.algorithms.stepping import INTEGRATORS
+from dalembert.call.arguments import as_array, short_repr, whole_number
 from dalembert.compiler.rollout_execution import CompiledRollout, RolloutRun
-from dalembert.contact.options import Compliant
+from dalembert.contact.geometry.candidates import ABSENT_POINT_GAP
+from dalembert.contact.options import Compliant, Rigid
 from dalembert.control.servo import Servo
-from dalembert.errors import ArgumentError
-from dalembert.host.foreign_arrays import require_numpy
-from dalembert.simulation.contact_records import contact_record
-from dalembert.simulation.controls import Asked, Callback, Series, series
-from dalembert.simulation.drives import target_series
-from dalembert.simulation.energy_watch import reported_gain
-from dalembert.simulation.initial_state import overlaps, require_closed_loops, require_finite
+from dalembert.errors import ArgumentError, DtypeError, ShapeError, require_choice
+from dalembert.host.foreign_arrays import is_foreign, require_numpy
+from dalembert.host.memory_limits import require_memory
+from dalembert.model.model import Model
+from dalembert.simulation.drives import Asked, Callback, Series, series, target_series
+from dalembert.simulation.initial_state import (
+    batch_of_value,
+    checked_parameters,
+    overlaps,
+    require_closed_loops,
+    require_finite,
+)
 from dalembert.simulation.observers import Observer, evaluate_observers
-from dalembert.simulation.parameters import batch_of_value, checked_parameters
-from dalembert.simulation.rollout_arguments import FEWER_FRAMES, batch_of, require_room
-from dalembert.simulation.step_function import CAUSES, StepPlan
-from dalembert.simulation.trajectory import SimulationWarning, Trajectory
+from dalembert.simulation.step_function import CAUSES, DEFAULT_INTEGRATOR, StepPlan, reported_gain
+from dalembert.simulation.trajectory import ContactRecord, SimulationWarning, Trajectory
 
-__all__ = ["rollout_on_host"]
+# Records of contact points, some of which are selected anew in each step.
 
 Array: TypeAlias = npt.NDArray[Any]
+
+
+def contact_record(
+    names: Sequence[tuple[str, str]],
+    force: Array,
+    position: Array,
+    gap: Array,
+    which: Array,
+    name_of: Callable[[int], tuple[str, str]],
+) -> ContactRecord:
+    """Return the record of the fixed contact points and, after them, of the selected ones.
+
+    `which (…, T, chosen)`: the points that these are, below zero where none is. Each point that was ever
+    chosen has a place of its own in the record, with no force and the gap `ABSENT_POINT_GAP` while it was
+    not.
+    """
+    if not which.shape[-1]:
+        return ContactRecord(tuple(names), force, position, gap)
+    always = len(names)
+    ever, places = np.unique(which[which >= 0.0], return_inverse=True)
+    found = np.nonzero(which >= 0.0)
+    sources = (*found[:-1], found[-1] + always)
+    targets = (*found[:-1], places.reshape(-1) + always)
+    frames, count = gap.shape[:-1], always + len(ever)
+    record = ContactRecord(
+        (*names, *(name_of(int(point)) for point in ever)),
+        np.zeros((*frames, count, 3)),
+        np.zeros((*frames, count, 3)),
+        np.full((*frames, count), ABSENT_POINT_GAP),
+    )
+    for given, kept in ((force, record.force), (position, record.position), (gap, record.gap)):
+        every = (slice(None),) * len(frames)
+        kept[(*every, slice(always))] = given[(*every, slice(always))]
+        kept[targets] = given[sources]
+    return record
+
+
+# Checks of the arguments of `da.rollout`, before anything is compiled.
+
+Contact: TypeAlias = str | Rigid | Compliant | None
+
+CONTACTS: Final = ("rigid", "compliant")
+FRAMES: Final = ("body", "world", "center")
+
+MAX_STEPS: Final = 2**53
+"""Steps are counted in float64 beside the state, which is exact up to this number."""
+
+FEWER_FRAMES: Final = "take fewer steps or samples, or keep a frame every so many steps, such as every=100"
+
+
+def checked_contact(model: Model, contact: Contact) -> Rigid | Compliant | None:
+    """Return the law of contact with its options; None without contact."""
+    if contact is None:
+        return None
+    if isinstance(contact, str):
+        require_choice("contact", contact, CONTACTS)
+        contact = Rigid() if contact == "rigid" else Compliant()
+    if not isinstance(contact, Rigid | Compliant):
+        raise DtypeError(
+            f'rollout: contact is {type(contact).__name__}; give None, "rigid", "compliant", '
+            "da.contact.Rigid(…) or da.contact.Compliant(…)"
+        )
+    if model.time_dependent or model.closure is not None:
+        what = "joints that depend on time" if model.time_dependent else "a loop closure q = gamma(y)"
+        raise ArgumentError(f"rollout: steps with contact do not know {what}; leave contact away")
+    return contact
+
+
+def checked_integrator(name: str | None, contact: Rigid | Compliant | None) -> str:
+    """Return the name of the integrator, if it goes with that contact."""
+    if name is None:
+        return DEFAULT_INTEGRATOR
+    require_choice("integrator", name, INTEGRATORS)
+    if contact is not None and name != "semi_implicit":
+        raise ArgumentError(
+            f'rollout: integrator="{name}" is for motion without contact; a step with contact is '
+            "semi-implicit"
+        )
+    return name
+
+
+def checked_frame(name: str) -> str:
+    """Return the frame of external forces."""
+    require_choice("external_frame", name, FRAMES)
+    return name
+
+
+def checked_steps(steps: object, controls: object, every: int) -> int:
+    """Return the number of steps: as given, or that of the controls."""
+    if steps is None:
+        shape = _shape_of(controls)
+        if len(shape) < 2:
+            raise ArgumentError("rollout: say how many steps to take: steps=1000")
+        steps = shape[-2]
+    count = whole("steps", steps)
+    if count % every:
+        raise ArgumentError(
+            f"rollout: {count} steps are not a multiple of every={every}, so that no frame is at the end"
+        )
+    return count
+
+
+def _shape_of(controls: Any) -> tuple[int, ...]:
+    if controls is None or callable(controls):
+        return ()
+    return tuple(controls.shape) if is_foreign(controls) else as_array("controls", controls, ()).shape
+
+
+def whole(name: str, value: Any) -> int:
+    """Return a whole number of steps from 1 on."""
+    return whole_number(f"rollout: {name}", value, 1, MAX_STEPS)
+
+
+def require_room(model: Model, batch: tuple[int, ...], frames: int) -> None:
+    """Refuse a trajectory whose positions and velocities alone exceed the memory of this machine."""
+    size = 8 * math.prod(batch) * (frames + 1) * (model.nq + model.nv + 1)
+    require_memory(f"rollout: {frames} frames of {math.prod(batch)} samples", size, FEWER_FRAMES)
+
+
+def checked_start(time: object) -> float:
+    """Return the time of the first frame [s]."""
+    if isinstance(time, int | float | np.integer | np.floating) and not isinstance(time, bool):
+        with contextlib.suppress(OverflowError):  # an int beyond all floats
+            if math.isfinite(float(time)):
+                return float(time)
+    raise ArgumentError(f"rollout: start is {short_repr(time)}; give a finite time [s]")
+
+
+def require_function(name: str, given: object, arguments: str) -> None:
+    """Refuse what cannot be called."""
+    if given is not None and not callable(given):
+        raise ArgumentError(f"rollout: {name} is {short_repr(given)}; give a function of ({arguments})")
+
+
+def batch_of(shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the common batch shape of arguments with these batch shapes."""
+    try:
+        return np.broadcast_shapes(*shapes.values())
+    except (ValueError, RuntimeError):  # the latter for too many axes
+        told = ", ".join(f"{name} {shape}" for name, shape in shapes.items() if shape)
+        raise ShapeError(
+            f"rollout: the arguments have different batches: {told}; they must agree, or be 1 along an axis"
+        ) from None
 
 
 def rollout_on_host(

@@ -11,13 +11,12 @@ import numpy.typing as npt
 from dalembert.algorithms.constraints import constraint_equations
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.open_tree import is_constrained
+from dalembert.call.arguments import as_array
 from dalembert.compiler.execution import CompiledFunction
-from dalembert.contact.pair_functions import compiled_for_pairs
-from dalembert.contact.selection import Selection
+from dalembert.contact.broad_phase import Selection
+from dalembert.contact.pairs import compiled_for_pairs
 from dalembert.errors import ArgumentError, StateError
 from dalembert.model.model import Model
-
-__all__ = ["overlaps", "require_closed_loops", "require_finite"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -107,3 +106,39 @@ def _gaps(model: Model, selection: Selection, parameters: tuple[str, ...]) -> Co
 
     name = f"gaps, {selection.active_count} chosen" if selection.active_count else "gaps"
     return compiled_for_pairs(model, name, gaps, {"q": (model.nq,)}, selection.pairs, parameters)
+
+
+# Values of a model that a rollout was given at run time, for all samples or for each.
+
+
+def checked_parameters(model: Model, parameters: Mapping[str, Any] | None) -> dict[str, Array]:
+    """Return the values by name, as arrays `(…, *own)`."""
+    return {
+        name: as_array(name, value, np.shape(model.value(name))).copy()
+        for name, value in (parameters or {}).items()
+    }
+
+
+def batch_of_value(model: Model, name: str, value: Array) -> tuple[int, ...]:
+    """Return the batch shape of a value, () if it is the same for all samples."""
+    return value.shape[: value.ndim - np.ndim(model.value(name))]
+
+
+def for_frames(model: Model, parameters: Mapping[str, Array]) -> dict[str, Array]:
+    """Return values of samples with an axis for their frames."""
+    found = {}
+    for name, value in parameters.items():
+        own = np.ndim(model.value(name))
+        found[name] = value if value.ndim == own else np.expand_dims(value, -1 - own)
+    return found
+
+
+def of_samples(
+    model: Model, parameters: Mapping[str, Array], batch: tuple[int, ...], key: Any
+) -> dict[str, Array]:
+    """Return the values of some samples of a batch."""
+    found = {}
+    for name, value in parameters.items():
+        own = value.shape[value.ndim - np.ndim(model.value(name)) :]
+        found[name] = value if value.shape == own else np.broadcast_to(value, (*batch, *own))[key]
+    return found

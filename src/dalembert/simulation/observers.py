@@ -25,7 +25,7 @@ from dalembert.compiler.recording import kept_kernel, record_function
 from dalembert.errors import ArgumentError, DtypeError, UnknownNameError, items_of
 from dalembert.model.model import Model
 from dalembert.scalar import Scalar
-from dalembert.simulation.parameters import for_frames
+from dalembert.simulation.initial_state import for_frames
 
 __all__ = [
     "IN_STEPS",

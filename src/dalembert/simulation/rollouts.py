@@ -22,11 +22,8 @@ from dalembert.control.servo import Servo
 from dalembert.errors import ArgumentError, DtypeError, require_flag
 from dalembert.host.foreign_arrays import is_on_gpu
 from dalembert.model.model import Model
-from dalembert.simulation.controls import Callback, Policy, recorded_policy
-from dalembert.simulation.drives import drive_of
-from dalembert.simulation.host_rollouts import rollout_on_host
-from dalembert.simulation.observers import Observe, observers_of, require_contact
-from dalembert.simulation.rollout_arguments import (
+from dalembert.simulation.drives import Callback, Policy, drive_of, recorded_policy
+from dalembert.simulation.host_rollouts import (
     Contact,
     checked_contact,
     checked_frame,
@@ -34,8 +31,10 @@ from dalembert.simulation.rollout_arguments import (
     checked_start,
     checked_steps,
     require_function,
+    rollout_on_host,
     whole,
 )
+from dalembert.simulation.observers import Observe, observers_of, require_contact
 from dalembert.simulation.step_function import StepPlan
 from dalembert.simulation.trajectory import SimulationWarning, Trajectory
 

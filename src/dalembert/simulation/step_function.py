@@ -12,35 +12,98 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, final
+from typing import Any, Final, NamedTuple, final
 
 from dalembert.algorithms.aligned import aligned
+from dalembert.algorithms.applied_forces import passive_forces, spring_energy
 from dalembert.algorithms.dense import dot
-from dalembert.algorithms.energy_momentum import kinetic_energy
-from dalembert.algorithms.integrators import VELOCITY_FIRST
-from dalembert.algorithms.inverse_dynamics import bias_forces
+from dalembert.algorithms.energy_momentum import kinetic_energy, potential_energy, total_mass
+from dalembert.algorithms.inverse_dynamics import bias_forces, gravity_forces
 from dalembert.algorithms.kinematics import forward_kinematics, squared_turning_rate
-from dalembert.algorithms.stepping import step
+from dalembert.algorithms.stepping import VELOCITY_FIRST, step
 from dalembert.call.arguments import ArrayArgument
-from dalembert.contact.candidates import Candidate
-from dalembert.contact.chosen_points import append_ids, body_signs, match_memory
+from dalembert.contact.active_contacts import append_ids, body_signs, match_memory
+from dalembert.contact.broad_phase import Selected, Selection, selection_of
 from dalembert.contact.compliant_step import CompliantStep, fresh_memory, step_compliant
+from dalembert.contact.geometry.candidates import Candidate
 from dalembert.contact.kinetic_balance import StepQuantities, balance_energy, root_trees
 from dalembert.contact.options import Compliant, Rigid
-from dalembert.contact.pair_functions import pairs_key
-from dalembert.contact.pairs import ContactPair
-from dalembert.contact.selection import Selected, Selection, selection_of
+from dalembert.contact.pairs import ContactPair, pairs_key
+from dalembert.contact.rigid_step import ContactStep, contact_step
 from dalembert.contact.step_terms import Motor
-from dalembert.contact.stepping import ContactStep, contact_step
 from dalembert.model.model import Model
 from dalembert.model.tree import PerBody
-from dalembert.scalar import Scalar, absolute, logical_and, logical_or, loop, maximum, select
-from dalembert.simulation.controls import Policy, forces_of
-from dalembert.simulation.drives import Drive
-from dalembert.simulation.energy_watch import EnergyWatch, update_watch
+from dalembert.scalar import Scalar, absolute, logical_and, logical_or, loop, maximum, select, sqrt
+from dalembert.simulation.drives import Drive, Policy, forces_of
 from dalembert.spatial import Force, Transform, Vec3
 
-__all__ = ["CAUSES", "StepPlan"]
+# A watch for energy that no work explains.
+#
+# Steps that move positions by the new velocities keep not T + V in smooth motion but, to second order,
+#
+#     E = T + V - h/2 v . dV/dq                                                                            (1)
+#
+# (Hairer, Lubich & Wanner 2006, section IX.3), V of weights and springs. Motors and external forces put the
+# work W into a step; damping, friction, limits and contact only take. So what E rises above its value at the
+# start and the sum of max(W, 0) comes from errors alone:
+#
+#     gain = max over steps of E - E_0 - sum max(W, 0)                                                     (2)
+
+STEPS_BETWEEN_CHECKS: Final = 32
+"""Steps from one computation of E to the next; it is computed at the first step, too, and when joints turn
+fast. It costs a fifth of a step."""
+
+REPORTED_FRACTION: Final = 0.015
+"""Gains above this fraction of the peak kinetic energy and the work put in are reported."""
+
+REPORTED_LIFT: Final = 0.0005
+"""Gains below the work of lifting all bodies by this [m] are not reported: positions that are corrected,
+where bodies overlap, are lifted by as much."""
+
+
+class EnergyWatch(NamedTuple):
+    """The values carried from step to step: E_0, sum max(W, 0), the gain, the peak kinetic energy, the gain
+    where it is reported, else zero [J], and the number of steps until the next check."""
+
+    start: Scalar
+    work: Scalar
+    gain: Scalar
+    peak: Scalar
+    reported: Scalar
+    left: Scalar
+
+
+def update_watch(
+    watch: EnergyWatch,
+    model: Model,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    kinetic: Scalar,
+    dt: Scalar,
+    first: Scalar,
+) -> EnergyWatch:
+    """Return the watch with the energy in the state (q, v), where a step of dt [s] begins; `kinetic`: T
+    there; `first`: whether the step is a sample's first."""
+    energy = kinetic + _beside_kinetic(model, q, v, dt)
+    start = select(first, energy, watch.start)
+    gain, peak = maximum(watch.gain, energy - start - watch.work), maximum(watch.peak, kinetic)
+    weight = total_mass(model) * sqrt(model.gravity.dot(model.gravity))
+    least = REPORTED_FRACTION * (peak + watch.work) + REPORTED_LIFT * weight
+    reported = select(gain > least, gain, 0.0)
+    return EnergyWatch(start, watch.work, gain, peak, reported, float(STEPS_BETWEEN_CHECKS))
+
+
+def _beside_kinetic(model: Model, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar) -> Scalar:
+    """Return E - T of (1)."""
+    springs = passive_forces(model, q, [0.0] * model.nv)
+    slopes = [g - f for g, f in zip(gravity_forces(model, q), springs, strict=True)]
+    return potential_energy(model, q) + spring_energy(model, q) - 0.5 * dt * dot(v, slopes)
+
+
+def reported_gain(watch: Any) -> Any:
+    """Return the gains [J] that are reported, zero elsewhere; `watch (…, 6)`: an array of what is carried."""
+    return watch[..., EnergyWatch._fields.index("reported")]
+
 
 DEFAULT_INTEGRATOR = "midpoint"
 """The integrator of motion without contact: of order two for rotations, and stable with stiff damping."""

@@ -15,7 +15,7 @@ from dalembert.api.poses import Poses
 from dalembert.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError
 from dalembert.host.foreign_arrays import is_on_gpu
 from dalembert.model.model import Model
-from dalembert.simulation.parameters import of_samples
+from dalembert.simulation.initial_state import of_samples
 
 if TYPE_CHECKING:
     from dalembert.motion import Clip

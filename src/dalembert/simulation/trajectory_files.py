@@ -18,7 +18,7 @@ from dalembert.formats.npz import MAX_RATIO, SMALL_BYTES, Archive, open_archive
 from dalembert.formats.resources import Resources
 from dalembert.host.atomic_files import replacing
 from dalembert.model.model import Model
-from dalembert.model.reader import parse
+from dalembert.model.storage import parse
 
 if TYPE_CHECKING:
     from dalembert.simulation.trajectory import ContactRecord, Trajectory

@@ -9,14 +9,13 @@ an element), traced and SymPy expressions. The book's 6x6 matrices are in `matri
 
 from dalembert.spatial.acceleration import BodyAcceleration, classical_acceleration, spatial_acceleration
 from dalembert.spatial.inertia import ArticulatedInertia, RigidInertia
+from dalembert.spatial.matrices import physical_problems
 from dalembert.spatial.motion_force import Force, Motion, from_linear_first, to_linear_first
-from dalembert.spatial.physical import physical_problems
 from dalembert.spatial.rotations import rx, ry, rz
 from dalembert.spatial.screw import AxialScrew, ScrewChain, scrx, scry, scrz
-from dalembert.spatial.structure import leaves, rebuild
 from dalembert.spatial.symmetric import SymMat3
 from dalembert.spatial.transform import Placement, Transform
-from dalembert.spatial.value import FrozenValueError, SpatialTypeError, Value
+from dalembert.spatial.value import FrozenValueError, SpatialTypeError, Value, leaves, rebuild
 from dalembert.spatial.vectors import Mat3, Vec3
 
 __all__ = [

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, final
 
 from dalembert.scalar import Scalar, absolute, select
-from dalembert.spatial.congruence import cross_cross
 from dalembert.spatial.motion_force import Force, Motion
-from dalembert.spatial.symmetric import SymMat3
+from dalembert.spatial.symmetric import SymMat3, cross_cross
 from dalembert.spatial.value import SpatialTypeError, Value, mismatch
 from dalembert.spatial.vectors import Mat3, Vec3
 

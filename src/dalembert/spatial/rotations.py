@@ -16,7 +16,7 @@ from typing import Final
 
 from dalembert.errors import StateError, require_choice
 from dalembert.scalar import Scalar, absolute, atan2, cos, select, sin, sqrt
-from dalembert.spatial.congruence import rotation_product
+from dalembert.spatial.symmetric import rotation_product
 from dalembert.spatial.vectors import Mat3, Vec3
 
 __all__ = [

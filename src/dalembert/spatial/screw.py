@@ -8,27 +8,118 @@ transform, three any transform. Since turn and shift commute, the inverse of a s
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, final
+from typing import Any, Literal, TypeVar, final
 
 from dalembert.errors import ArgumentError
 from dalembert.scalar import Scalar, cos, sin
-from dalembert.spatial.axial import (
-    inverse_turn,
-    rotate_vector,
-    transform_articulated,
-    transform_pair,
-    transform_rigid,
-    vector_from_z,
-)
-from dalembert.spatial.congruence import AxialTurn
 from dalembert.spatial.inertia import ArticulatedInertia, RigidInertia
 from dalembert.spatial.motion_force import Force, Motion
 from dalembert.spatial.rotations import axial_rotation
+from dalembert.spatial.symmetric import AxialTurn, SymMat3, rotate_general_about_z, rotate_symmetric_about_z
 from dalembert.spatial.transform import Placement, Transform
 from dalembert.spatial.value import SpatialTypeError, mismatch
 from dalembert.spatial.vectors import Mat3, Vec3
 
-__all__ = ["AxialScrew", "ScrewChain", "scrx", "scry", "scrz"]
+# The formulas of axial screws, at the costs of Featherstone 2008 §A.4 and Table A.5.
+#
+# A screw is a turn by (c, s) about and a shift by d along coordinate axis 0, 1 or 2. All formulas are written
+# for the z axis; the other two are the same formulas on components taken in cyclic order, which keeps every
+# cross product. Since turn and shift commute, inertias may be rotated first and shifted then: that order
+# makes the best use of structural zeros (Table A.5, last lines).
+
+
+def vector_from_z(axis: int, v: Vec3) -> Vec3:
+    """Return the vector whose components in cyclic order, the axis last, are v's."""
+    return v if axis == 2 else Vec3(v.z, v.x, v.y) if axis == 0 else Vec3(v.y, v.z, v.x)
+
+
+def inverse_turn(turn: AxialTurn) -> AxialTurn:
+    """Return the quantities of the turn by the opposite angle; free."""
+    c, s, ss, cs, cs2, cos2 = turn
+    return c, -s, ss, -cs, -cs2, cos2
+
+
+def rotate_vector(axis: int, c: Scalar, s: Scalar, v: Vec3) -> Vec3:
+    """Return E v; 4 m + 2 a."""
+    v = _vector_to_z(axis, v)
+    return vector_from_z(axis, Vec3(c * v.x + s * v.y, c * v.y - s * v.x, v.z))
+
+
+def transform_pair(axis: int, c: Scalar, s: Scalar, d: Scalar, line: Vec3, free: Vec3) -> tuple[Vec3, Vec3]:
+    """Return E line and E (free - r x line): (omega, v) of a motion, (f, n) of a force; 10 m + 6 a (§A.4)."""
+    a, b = _vector_to_z(axis, line), _vector_to_z(axis, free)
+    bx, by = b.x + a.y * d, b.y - a.x * d
+    rotated_line = Vec3(c * a.x + s * a.y, c * a.y - s * a.x, a.z)
+    rotated_free = Vec3(c * bx + s * by, c * by - s * bx, b.z)
+    return vector_from_z(axis, rotated_line), vector_from_z(axis, rotated_free)
+
+
+def transform_rigid(axis: int, turn: AxialTurn, d: Scalar, inertia: RigidInertia) -> RigidInertia:
+    """Transform a rigid inertia.
+
+    y = h - m r: 1 m + 1 a; Z = I + r x h x + y x r x: 3 m + 5 a; E y: 4 m + 2 a; E Z E^T: 8 m + 7 a.
+    """
+    h, I = _vector_to_z(axis, inertia.h), _symmetric_to_z(axis, inertia.inertia)
+    c, s = turn[0], turn[1]
+    y = h.z - inertia.mass * d
+    both = (h.z + y) * d
+    Z = SymMat3(I.xx - both, I.yy - both, I.zz, I.xy, I.xz + h.x * d, I.yz + h.y * d)
+    Ey = Vec3(c * h.x + s * h.y, c * h.y - s * h.x, y)
+    EZE = rotate_symmetric_about_z(turn, Z)
+    return RigidInertia.from_compact(inertia.mass, vector_from_z(axis, Ey), _symmetric_from_z(axis, EZE))
+
+
+def transform_articulated(
+    axis: int, turn: AxialTurn, d: Scalar, inertia: ArticulatedInertia
+) -> ArticulatedInertia:
+    """Turn M, H, I: 28 m + 26 a; Y = H - r x M: 5 m + 6 a; Z = I - r x H^T + Y r x: 5 m + 8 a (§A.4)."""
+    M = rotate_symmetric_about_z(turn, _symmetric_to_z(axis, inertia.M))
+    H = rotate_general_about_z(turn, _matrix_to_z(axis, inertia.H))
+    I = rotate_symmetric_about_z(turn, _symmetric_to_z(axis, inertia.I))
+    dxy = M.xy * d
+    Y = Mat3(
+        H.xx + dxy, H.xy + M.yy * d, H.xz + M.yz * d,
+        H.yx - M.xx * d, H.yy - dxy, H.yz - M.xz * d,
+        H.zx, H.zy, H.zz,
+    )  # fmt: skip
+    Z = SymMat3(
+        I.xx + (H.xy + Y.xy) * d,
+        I.yy - (H.yx + Y.yx) * d,
+        I.zz,
+        I.xy + (Y.yy - H.xx) * d,
+        I.xz + H.zy * d,
+        I.yz - H.zx * d,
+    )
+    return ArticulatedInertia(_symmetric_from_z(axis, Z), _matrix_from_z(axis, Y), _symmetric_from_z(axis, M))
+
+
+def _vector_to_z(axis: int, v: Vec3) -> Vec3:
+    """Return the components in cyclic order, the screw's axis last."""
+    return v if axis == 2 else Vec3(v.y, v.z, v.x) if axis == 0 else Vec3(v.z, v.x, v.y)
+
+
+def _matrix_to_z(axis: int, A: Mat3) -> Mat3:
+    if axis == 2:
+        return A
+    if axis == 0:
+        return Mat3(A.yy, A.yz, A.yx, A.zy, A.zz, A.zx, A.xy, A.xz, A.xx)
+    return Mat3(A.zz, A.zx, A.zy, A.xz, A.xx, A.xy, A.yz, A.yx, A.yy)
+
+
+def _matrix_from_z(axis: int, A: Mat3) -> Mat3:
+    return A if axis == 2 else _matrix_to_z(1 - axis, A)
+
+
+def _symmetric_to_z(axis: int, A: SymMat3) -> SymMat3:
+    if axis == 2:
+        return A
+    if axis == 0:
+        return SymMat3(A.yy, A.zz, A.xx, A.yz, A.xy, A.xz)
+    return SymMat3(A.zz, A.xx, A.yy, A.xz, A.yz, A.xy)
+
+
+def _symmetric_from_z(axis: int, A: SymMat3) -> SymMat3:
+    return A if axis == 2 else _symmetric_to_z(1 - axis, A)
 
 
 def scrx(angle: Scalar, shift: Scalar) -> AxialScrew:
@@ -291,3 +382,75 @@ class ScrewChain(Placement):
 
 
 _chain_factors = ScrewChain.__dict__["factors"].__set__
+
+
+# Screws as lines: pitch, axis and magnitude of spatial vectors (Featherstone 2008 §2.5).
+#
+# A pure rotation and a linear force are *line vectors*: a magnitude along a line in space. A pure translation
+# and a couple are *free vectors*: a magnitude and a direction. Every other spatial vector is a line vector
+# plus a parallel free vector (a twist or a wrench), and the ratio of the two is its pitch [m]. With s the
+# part that does not depend on the origin (omega of a motion, f of a force) and s_O the other, the pitch is h
+# = s . s_O / s . s.
+
+Vector = TypeVar("Vector", Motion, Force)
+
+Kind = Literal["zero", "line", "free", "screw"]
+
+
+def pitch(vector: Motion | Force) -> Scalar:
+    """Return the pitch h = s . s_O / s . s [m]; free vectors have infinite pitch and are not allowed."""
+    s, s_O = _parts(vector)
+    return s.dot(s_O) / s.dot(s)
+
+
+def point_on_axis(vector: Motion | Force) -> Vec3:
+    """Return the point of the screw axis nearest the origin, s x s_O / s . s [m];
+    the axis is parallel to s."""
+    s, s_O = _parts(vector)
+    nearest: Vec3 = s.cross(s_O) / s.dot(s)
+    return nearest
+
+
+def decompose(vector: Vector) -> tuple[Vector, Vector]:
+    """Return the line vector and the parallel free vector that sum to the vector (Eq. 2.10);
+    not for free vectors."""
+    s, s_O = _parts(vector)
+    along = s * pitch(vector)
+    if type(vector) is Motion:
+        return Motion(s, s_O - along), Motion(Vec3.zero(), along)
+    return Force(s_O - along, s), Force(along, Vec3.zero())
+
+
+def classify(vector: Motion | Force, *, tolerance: float = 1e-12) -> Kind:
+    """Return the kind of a vector of numbers: "zero", "line" (s . s_O = 0), "free" (s = 0) or "screw"."""
+    s, s_O = _parts(vector)
+    line, free = s.dot(s) ** 0.5, s_O.dot(s_O) ** 0.5
+    if line == 0.0 and free == 0.0:
+        return "zero"
+    if line <= tolerance * free:
+        return "free"
+    return "line" if abs(s.dot(s_O)) <= tolerance * line * free else "screw"
+
+
+def magnitude(vector: Motion | Force) -> float:
+    """Return the magnitude of a rotation [rad/s], translation [m/s],
+    linear force [N] or couple [N m], of numbers.
+
+    Only line and free vectors have one, and only those of one kind can be compared.
+    """
+    s, s_O = _parts(vector)
+    kind = classify(vector)
+    if kind == "screw":
+        raise ArgumentError(
+            f"a {type(vector).__name__} of pitch {pitch(vector)} m is neither a line nor a free vector "
+            "and has no magnitude; decompose it first"
+        )
+    measured = s_O if kind == "free" else s
+    return float(measured.dot(measured) ** 0.5)
+
+
+def _parts(vector: Motion | Force) -> tuple[Vec3, Vec3]:
+    """Return s and s_O: the part that is the same at every origin, and the part that is not."""
+    if type(vector) is Motion:
+        return vector.angular, vector.linear
+    return vector.linear, vector.angular

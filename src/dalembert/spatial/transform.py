@@ -15,7 +15,9 @@ from collections.abc import Iterator
 from typing import Any, TypeVar, final
 
 from dalembert.scalar import Scalar
-from dalembert.spatial.congruence import (
+from dalembert.spatial.inertia import ArticulatedInertia, RigidInertia
+from dalembert.spatial.motion_force import Force, Motion
+from dalembert.spatial.symmetric import (
     cross_cross,
     rotate_general,
     rotate_symmetric,
@@ -23,8 +25,6 @@ from dalembert.spatial.congruence import (
     shift_terms,
     times_symmetric,
 )
-from dalembert.spatial.inertia import ArticulatedInertia, RigidInertia
-from dalembert.spatial.motion_force import Force, Motion
 from dalembert.spatial.value import SpatialTypeError, Value, mismatch
 from dalembert.spatial.vectors import Mat3, Vec3
 

@@ -9,7 +9,7 @@ from dalembert import algorithms
 from dalembert.algorithms.constraints import constraint_equations
 from dalembert.errors import ArgumentError
 from dalembert.model import configuration
-from dalembert.model.elements import Loop
+from dalembert.model.body import Loop
 from dalembert.model.model import Model
 from dalembert.model.values import rebuilt, replace_values
 from dalembert.symbolic.compact import compact

@@ -7,12 +7,12 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from dalembert.model.body import Body, Dependence, Placement
-from dalembert.model.elements import Loop
+from dalembert.model.body import Body, Dependence, Loop
 from dalembert.model.model import Model
 from dalembert.model.values import rebuilt
 from dalembert.spatial import AxialScrew, Mat3, RigidInertia, ScrewChain, SymMat3, Transform, Vec3
 from dalembert.spatial.rotations import principal_direction
+from dalembert.spatial.transform import Placement
 from dalembert.symbolic.requirement import sympy
 
 __all__ = [

@@ -14,11 +14,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dalembert.errors import ArgumentError
-from dalembert.model.body import Body, Placement
-from dalembert.model.elements import Loop
+from dalembert.model.body import Body, Loop
 from dalembert.model.joints import Joint
 from dalembert.model.model import Model
 from dalembert.spatial import SymMat3, Transform, Vec3
+from dalembert.spatial.transform import Placement
 from dalembert.symbolic.exact_numbers import exact_loop, exact_placement
 from dalembert.symbolic.requirement import sympy
 

@@ -1,26 +1,32 @@
 """Tracing: a function runs on symbols, and its arithmetic is recorded as a program."""
 
-from dalembert.tracing.count import OperationCount, count_operations, count_program
 from dalembert.tracing.differentiate import jacobian, jvp, vjp
-from dalembert.tracing.expression import Expression, live
-from dalembert.tracing.functions import ExpressionFunctions
-from dalembert.tracing.graph import Graph
-from dalembert.tracing.interpret import evaluate, interpret, refused
-from dalembert.tracing.operations import BOOLEAN_OPS, LEAF_OPS, OPERATIONS, Operation
-from dalembert.tracing.program import (
+from dalembert.tracing.evaluation import evaluate, interpret, refused
+from dalembert.tracing.expression import (
+    BOOLEAN_OPS,
+    LEAF_OPS,
+    OPERATIONS,
     Address,
+    Expression,
+    Operation,
+    live,
+)
+from dalembert.tracing.graph import Graph
+from dalembert.tracing.program import (
     ArraySpec,
     IndexedStore,
     Loop,
+    OperationCount,
     Program,
     Statement,
     Store,
     Straight,
+    count_operations,
+    count_program,
 )
-from dalembert.tracing.rewriting import Rule, RuleSet
-from dalembert.tracing.rules import BOOK_RULES, NO_RULES, RULES
+from dalembert.tracing.rules import BOOK_RULES, NO_RULES, RULES, Rule, RuleSet
 from dalembert.tracing.source import python_source
-from dalembert.tracing.trace import ArrayInput, ArrayOutput, Trace, trace
+from dalembert.tracing.trace import ArrayInput, ArrayOutput, ExpressionFunctions, Trace, trace
 
 __all__ = [
     "Address",

@@ -8,18 +8,313 @@ spoil it by NaN in either direction.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias, final
 
 from dalembert import scalar
 from dalembert.errors import ShapeError
 from dalembert.scalar import Scalar
-from dalembert.tracing.accumulation_costs import reversed_rows
-from dalembert.tracing.expression import Expression, live
-from dalembert.tracing.guards import ALWAYS, Guard, Guards
-from dalembert.tracing.local_derivatives import CHOICES, CONSTANT_OPS, edges, tangent
+from dalembert.tracing.expression import BOOLEAN_OPS, Expression, live
+from dalembert.tracing.graph import Graph
 
-__all__ = ["jacobian", "jvp", "vjp"]
+# The derivative of each operation: dy = sum_k p_k dx_k.
+#
+# `tangent` applies this linear map to changes of the arguments. In reverse, `edges` gives for each argument
+# its share of the node's adjoint, and the condition under which the argument matters at all: `select`, `min`
+# and `max` choose one. `abs` has the derivative of the branch taken, `floor` is constant between its jumps.
+# Structural zeros are the float 0.0 and are never built.
+
+CHOICES: Final = frozenset({"select", "min", "max"})
+"""Operations that hand on one of their arguments."""
+
+CONSTANT_OPS: Final = BOOLEAN_OPS | {"floor", "lookup"}
+"""Operations whose derivative is zero wherever it exists."""
+
+FREE_OPS: Final = CHOICES | {"add", "sub", "neg", "abs"}
+"""Operations whose partial derivatives are 1 and -1, so that no product is needed."""
+
+Partial = Callable[[Expression], Scalar]
+
+
+class Edge(NamedTuple):
+    """The contribution of a node's adjoint to an argument: `share`, where `condition` is `holds` (None:
+    always)."""
+
+    item: Expression
+    share: Scalar
+    condition: Expression | None = None
+    holds: bool = True
+
+
+def tangent(node: Expression, changes: Sequence[Scalar]) -> Scalar:
+    """Return dy for given dx; structural zeros of dx cost nothing."""
+    if node.op in CONSTANT_OPS or all(scalar.is_zero(change) for change in changes):
+        return 0.0
+    if node.op in CHOICES:
+        return scalar.select(_choice(node)[0], changes[-2], changes[-1])
+    if node.op == "abs":
+        return scalar.select(node.args[0] < 0.0, -changes[0], changes[0])
+    if node.op == "div":
+        return _quotient(node, changes)
+    total: Scalar = 0.0
+    partials = _PARTIALS[node.op]
+    for k, change in enumerate(changes):
+        if not scalar.is_zero(change):
+            total = total + partials[k](node) * change
+    return total
+
+
+def edges(node: Expression, weight: Scalar, wanted: Sequence[bool]) -> list[Edge]:
+    """Return the shares of the wanted arguments in a node's adjoint."""
+    if node.op in CONSTANT_OPS:
+        return []
+    if node.op in CHOICES:
+        condition, first, second = _choice(node)
+        start = len(node.args) - 2
+        both = (Edge(first, weight, condition, True), Edge(second, weight, condition, False))
+        return [edge for edge, want in zip(both, wanted[start:], strict=True) if want]
+    if node.op == "abs":
+        return [Edge(node.args[0], scalar.select(node.args[0] < 0.0, -weight, weight))]
+    if node.op == "div":
+        share = weight * (1.0 / node.args[1])
+        both = (Edge(node.args[0], share), Edge(node.args[1], -(node * share)))
+        return [edge for edge, want in zip(both, wanted, strict=True) if want]
+    partials = _PARTIALS[node.op]
+    return [Edge(item, partials[k](node) * weight) for k, item in enumerate(node.args) if wanted[k]]
+
+
+def _choice(node: Expression) -> tuple[Expression, Expression, Expression]:
+    """Return the condition, the argument chosen where it holds, and the argument chosen elsewhere."""
+    if node.op == "select":
+        condition, a, b = node.args
+        return condition, a, b
+    a, b = node.args
+    return (a < b if node.op == "min" else b < a), a, b
+
+
+def _quotient(node: Expression, changes: Sequence[Scalar]) -> Scalar:
+    """d(a / b) = (da - y db) / b"""
+    numerator = changes[0]
+    if not scalar.is_zero(changes[1]):
+        numerator = numerator - node * changes[1]
+    return numerator * (1.0 / node.args[1])
+
+
+def _unary(partial: Callable[[Expression, Expression], Scalar]) -> tuple[Partial]:
+    """Return the partial derivative of a unary operation from p(x, y) with y = f(x)."""
+    return (lambda node: partial(node.args[0], node),)
+
+
+_PARTIALS: Final[Mapping[str, tuple[Partial, ...]]] = {
+    "add": (lambda node: 1.0, lambda node: 1.0),
+    "sub": (lambda node: 1.0, lambda node: -1.0),
+    "mul": (lambda node: node.args[1], lambda node: node.args[0]),
+    "neg": (lambda node: -1.0,),
+    "sqrt": _unary(lambda x, y: 0.5 / y),
+    "sin": _unary(lambda x, y: scalar.cos(x)),
+    "cos": _unary(lambda x, y: -scalar.sin(x)),
+    "tan": _unary(lambda x, y: 1.0 + y * y),
+    "asin": _unary(lambda x, y: 1.0 / scalar.sqrt(1.0 - x * x)),
+    "acos": _unary(lambda x, y: -1.0 / scalar.sqrt(1.0 - x * x)),
+    "atan2": (
+        lambda node: node.args[1] / _squared_radius(node),
+        lambda node: -(node.args[0] / _squared_radius(node)),
+    ),
+    "exp": _unary(lambda x, y: y),
+    "log": _unary(lambda x, y: 1.0 / x),
+    "fma": (lambda node: node.args[1], lambda node: node.args[0], lambda node: 1.0),
+}
+
+
+def _squared_radius(node: Expression) -> Scalar:
+    y, x = node.args
+    return x * x + y * y
+
+
+# The choice of the Jacobian rows that cost less in reverse mode, from counts of products and sums.
+#
+# A row leaves the forward accumulation if the values that only this row needs cost more in forward mode (one
+# derivative for each direction that they depend on) than all values of the row cost in reverse mode.
+
+
+def reversed_rows(
+    nodes: Sequence[Expression],
+    outputs: Sequence[Expression],
+    inputs: Sequence[Expression],
+    seeds: Sequence[Mapping[int, Scalar]],
+) -> set[int]:
+    """Return the positions of the outputs whose rows are accumulated in reverse mode."""
+    forward = _forward_costs(nodes, inputs, seeds)
+    reverse = {node.index: _reverse_cost(node, forward) for node in nodes if node.index in forward}
+    needed = _needed_by(nodes, outputs)
+    all_forward = sum(forward.values())
+    all_reverse = sum(cost * needed[index].bit_count() for index, cost in reverse.items())
+    saved, least = [0] * len(outputs), [0] * len(outputs)
+    for index, cost in reverse.items():
+        mask = needed[index]
+        if not mask & (mask - 1):
+            saved[mask.bit_length() - 1] += forward[index]
+            least[mask.bit_length() - 1] += cost
+    place = {node.index: node for node in nodes}
+    chosen = {}
+    for k, y in enumerate(outputs):
+        if least[k] < saved[k] and (cost := _row_cost(y, place, reverse)) < saved[k]:
+            chosen[k] = cost
+    mixed = all_forward - sum(saved[k] - cost for k, cost in chosen.items())
+    return set(range(len(outputs))) if all_reverse < mixed else set(chosen)
+
+
+def _forward_costs(
+    nodes: Sequence[Expression], inputs: Sequence[Expression], seeds: Sequence[Mapping[int, Scalar]]
+) -> dict[int, int]:
+    """Return the forward cost in operations of each node that depends on an input.
+
+    The set of directions that a node depends on is a bit mask."""
+    below = {x.index: sum(1 << k for k in seed) for x, seed in zip(inputs, seeds, strict=True)}
+    costs: dict[int, int] = {x.index: 0 for x in inputs}
+    for node in nodes:
+        if node.index in below or not node.args or node.op in CONSTANT_OPS:
+            continue
+        mask = terms = 0
+        for item in node.args:
+            other = below.get(item.index, 0)
+            mask |= other
+            terms += other.bit_count()
+        if mask:
+            below[node.index] = mask
+            products = 0 if node.op in FREE_OPS else terms
+            costs[node.index] = products + terms - mask.bit_count()
+    return costs
+
+
+def _reverse_cost(node: Expression, depends: Mapping[int, int]) -> int:
+    """Return the reverse cost of a node: a product and a sum for each argument that depends on an input.
+
+    The first contribution to an adjoint needs no sum."""
+    each = 1 if node.op in FREE_OPS else 2
+    return max(sum(each for item in node.args if item.index in depends) - 1, 0)
+
+
+def _row_cost(output: Expression, place: Mapping[int, Expression], costs: Mapping[int, int]) -> int:
+    """Return the operations of one row in reverse mode."""
+    total = 0
+    seen = {output.index}
+    stack = [output.index]
+    while stack:
+        index = stack.pop()
+        if index in costs:
+            total += costs[index]
+            for item in place[index].args:
+                if item.index not in seen:
+                    seen.add(item.index)
+                    stack.append(item.index)
+    return total
+
+
+def _needed_by(nodes: Sequence[Expression], outputs: Sequence[Expression]) -> dict[int, int]:
+    """Return, for each node, a bit mask of the outputs that need it."""
+    needed: dict[int, int] = {}
+    for k, y in enumerate(outputs):
+        needed[y.index] = needed.get(y.index, 0) | 1 << k
+    for node in reversed(nodes):
+        mask = needed.get(node.index, 0)
+        for item in node.args:
+            needed[item.index] = needed.get(item.index, 0) | mask
+    return needed
+
+
+# Guards: the conditions under which a value affects the results, tracked while adjoints propagate back.
+#
+# A value in a branch that is not taken has the adjoint zero, but zero times an infinite or undefined local
+# derivative is not zero. So each adjoint carries a guard, the condition under which the value matters. Where
+# adjoints with different guards are added, `select` masks those whose own guard does not hold. Inside a
+# branch no operation is added.
+#
+# A guard is a sum of products: a set of sets of (condition, holds). It is exact; when it grows too long it
+# becomes one condition of its own.
+
+Guard: TypeAlias = frozenset[frozenset[tuple[int, bool]]]
+
+ALWAYS: Final[Guard] = frozenset({frozenset()})
+
+MAX_GUARD_PRODUCTS: Final = 6
+"""The number of products up to which a guard stays a sum of products; a longer one becomes one condition."""
+
+
+@final
+class Guards:
+    """The guards of one graph."""
+
+    __slots__ = ("_conditions", "_graph", "_nodes")
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._nodes: dict[int, Expression] = {}
+        self._conditions: dict[Guard, Scalar] = {ALWAYS: True}
+
+    def within(self, guard: Guard, condition: Expression | None, holds: bool) -> Guard:
+        """Return the guard of an argument that matters where its node does and `condition` equals `holds`."""
+        if condition is None:
+            return guard
+        while condition.op == "not":
+            condition, holds = condition.args[0], not holds
+        self._nodes[condition.index] = condition
+        own, other = (condition.index, holds), (condition.index, not holds)
+        return self._short(_simplify(product | {own} for product in guard if other not in product))
+
+    def either(self, guards: Iterable[Guard]) -> Guard:
+        """Return the guard that holds where at least one of the guards holds."""
+        return self._short(_simplify(product for guard in guards for product in guard))
+
+    def total(self, shares: Sequence[tuple[Guard, Scalar]], guard: Guard) -> Scalar:
+        """Return the sum of adjoint contributions, masking those whose guard differs from the guard of the
+        sum."""
+        sums: dict[Guard, Scalar] = {}
+        for own, share in shares:
+            sums[own] = sums.get(own, 0.0) + share
+        total: Scalar = 0.0
+        for own, part in sums.items():
+            total = total + (part if own == guard else scalar.select(self._condition(own), part, 0.0))
+        return total
+
+    def _condition(self, guard: Guard) -> Scalar:
+        found = self._conditions.get(guard)
+        if found is None:
+            found = False
+            for product in sorted(guard, key=sorted):
+                term: Scalar = True
+                for index, holds in sorted(product):
+                    node = self._nodes[index]
+                    term = scalar.logical_and(term, node if holds else scalar.logical_not(node))
+                found = scalar.logical_or(found, term)
+            self._conditions[guard] = found
+        return found
+
+    def _short(self, guard: Guard) -> Guard:
+        if len(guard) <= MAX_GUARD_PRODUCTS:
+            return guard
+        node = self._graph.condition(self._condition(guard))
+        self._nodes[node.index] = node
+        return frozenset({frozenset({(node.index, True)})})
+
+
+def _simplify(products: Iterable[frozenset[tuple[int, bool]]]) -> Guard:
+    """Simplify a sum of products by A B + A not B = A and A + A B = A."""
+    left = set(products)
+    merged = True
+    while merged:
+        merged = False
+        for product in list(left):
+            for literal in product:
+                rest = product - {literal}
+                if rest | {(literal[0], not literal[1])} in left:
+                    left -= {product, rest | {(literal[0], not literal[1])}}
+                    left.add(rest)
+                    merged = True
+                    break
+            if merged:
+                break
+    return frozenset(a for a in left if not any(b < a for b in left))
 
 
 def jacobian(

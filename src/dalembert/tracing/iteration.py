@@ -17,10 +17,8 @@ import numpy as np
 from dalembert import scalar
 from dalembert.errors import TracingError
 from dalembert.scalar import Scalar
-from dalembert.scalar.nesting import leaves, rebuild
-from dalembert.tracing.address import Address
-from dalembert.tracing.expression import Expression, caller
-from dalembert.tracing.operations import BOOLEAN_OPS
+from dalembert.scalar.for_each import leaves, rebuild
+from dalembert.tracing.expression import BOOLEAN_OPS, Address, Expression, caller
 
 __all__ = ["OpenLoop", "RecordedLoop", "from_cell", "is_condition", "record_loop", "to_cell"]
 

@@ -12,20 +12,53 @@ is placed with the sum.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import final
 
 from dalembert.errors import TracingError
-from dalembert.tracing.expression import Expression
-from dalembert.tracing.fusing import fused_products
-from dalembert.tracing.graph import Graph
+from dalembert.tracing.expression import BOOLEAN_OPS, Expression
+from dalembert.tracing.graph import Graph, check_count
 from dalembert.tracing.iteration import RecordedLoop
-from dalembert.tracing.operations import BOOLEAN_OPS
 from dalembert.tracing.program import Store
-from dalembert.tracing.size import check_count
 
-__all__ = ["Placement"]
+# The choice of products that are fused into sums (a b + c, rounded once) where code is divided into parts.
+#
+# A product with one use is fused, as in `codegen.schedule`. Only uses for the same output as the product, or
+# for an earlier output, count, so that the bits of an output do not depend on what is computed for later
+# outputs. The sum then owns a copy of the product in its part (`statements.py`), and other users compute the
+# product again.
+
+
+def fused_products(
+    nodes: Sequence[Expression],
+    args: Mapping[int, Sequence[Expression]],
+    uses: Mapping[int, int],
+    first: Mapping[int, int],
+    same_home: Callable[[Expression, Expression], bool],
+) -> dict[int, int]:
+    """Return the position of the fused operand, by the index of the sum or difference.
+
+    By index of a node: `args`; `first`, the number of the first output that needs it; its `uses` for that.
+    `same_home`: whether two nodes are of one step, or both of the function. Of two products the later is
+    fused, as in `codegen.schedule`.
+    """
+
+    def alone(item: Expression, total: Expression) -> bool:
+        return uses[item.index] == 1 or first[item.index] < first[total.index]
+
+    def fits(item: Expression, total: Expression) -> bool:
+        chain = [item] if item.op != "neg" else [item, args[item.index][0]]
+        return chain[-1].op == "mul" and all(alone(x, total) and same_home(x, total) for x in chain)
+
+    found: dict[int, int] = {}
+    for node in nodes:
+        if node.op in ("add", "sub"):
+            places = [place for place in (1, 0) if fits(args[node.index][place], node)]
+            if places:
+                found[node.index] = places[0]
+    return found
+
 
 MAX_RECOMPUTED_OPERATIONS = 12
 """Operations up to which a loop of one iteration recomputes a value instead of loading it: the loop may not

@@ -12,18 +12,14 @@ import hashlib
 import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Final, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dalembert.errors import ArgumentError, ShapeError, UnknownNameError
-from dalembert.tracing.address import Address, Table
-from dalembert.tracing.expression import Expression, live
-from dalembert.tracing.operations import BOOLEAN_OPS
-
-__all__ = ["Address", "ArraySpec", "IndexedStore", "Loop", "Program", "Statement", "Store", "Straight"]
+from dalembert.tracing.expression import BOOLEAN_OPS, LEAF_OPS, Address, Expression, IndexTable, live
 
 FORMAT: Final = "dalembert program 1"
 """Prefix of the canonical encoding; changes with it, so that old digests never match."""
@@ -104,14 +100,14 @@ class Loop:
     def iterations(self) -> range:
         return range(self.count - 1, -1, -1) if self.reverse else range(self.count)
 
-    def own_iterations(self, tables: Mapping[str, Table], case: int) -> npt.NDArray[np.int64]:
+    def own_iterations(self, tables: Mapping[str, IndexTable], case: int) -> npt.NDArray[np.int64]:
         """Return the iterations that run a case."""
         if self.kinds is None:
             return np.arange(self.count, dtype=np.int64)
         return np.flatnonzero(tables[self.kinds][: self.count] == case)
 
     def written_positions(
-        self, tables: Mapping[str, Table]
+        self, tables: Mapping[str, IndexTable]
     ) -> Iterator[tuple[IndexedStore, npt.NDArray[np.int64]]]:
         """Yield every store with the positions that it writes."""
         for number, case in enumerate(self.cases):
@@ -133,7 +129,7 @@ class Program:
     outputs: tuple[ArraySpec, ...]
     states: tuple[ArraySpec, ...] = ()
     statements: tuple[Statement, ...] = ()
-    tables: Mapping[str, Table] = field(default_factory=dict)
+    tables: Mapping[str, IndexTable] = field(default_factory=dict)
     check: Expression | None = None
 
     def __post_init__(self) -> None:
@@ -264,7 +260,7 @@ def _validate_address(program: Program, address: Address, own: npt.NDArray[np.in
         )
 
 
-def _index_table(program: Program, name: str, count: int) -> Table:
+def _index_table(program: Program, name: str, count: int) -> IndexTable:
     tables = {key: table for key, table in program.tables.items() if table.dtype.kind in "iu"}
     if name not in tables:
         raise UnknownNameError.of("table of integers", name, tables)
@@ -313,3 +309,79 @@ def _digest(program: Program) -> str:
         put("check")
         put_values([program.check])
     return digest.hexdigest()
+
+
+# The operation counter, in the terms of Featherstone 2008 §10.3.
+#
+# Multiplications include divisions, additions include subtractions, negation is free, and sines and cosines
+# are counted apart. Only live operations count: what no result depends on is never executed.
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class OperationCount:
+    """The number of operations of each kind; `divisions` are among the `multiplications` as well."""
+
+    multiplications: int = 0
+    additions: int = 0
+    divisions: int = 0
+    square_roots: int = 0
+    trigonometric: int = 0
+    other: int = 0
+
+    @property
+    def total(self) -> int:
+        """Multiplications, divisions, additions and subtractions: the book's floating-point operations."""
+        return self.multiplications + self.additions
+
+    def __add__(self, other: OperationCount) -> OperationCount:
+        return OperationCount(*[getattr(self, f.name) + getattr(other, f.name) for f in fields(self)])
+
+    def __mul__(self, times: int) -> OperationCount:
+        return OperationCount(*[times * getattr(self, f.name) for f in fields(self)])
+
+    __rmul__ = __mul__
+
+    def __str__(self) -> str:
+        divisions = f" (of which {self.divisions} divisions)" if self.divisions else ""
+        text = f"{self.multiplications} m{divisions} + {self.additions} a"
+        apart = {"sqrt": self.square_roots, "trigonometric": self.trigonometric, "other": self.other}
+        return text + "".join(f", {number} {name}" for name, number in apart.items() if number)
+
+
+_CATEGORIES: Final[Mapping[str, tuple[str, ...]]] = {
+    "mul": ("multiplications",),
+    "div": ("multiplications", "divisions"),
+    "add": ("additions",),
+    "sub": ("additions",),
+    "fma": ("multiplications", "additions"),
+    "neg": (),
+    "sqrt": ("square_roots",),
+    **dict.fromkeys(("sin", "cos", "tan", "asin", "acos", "atan2"), ("trigonometric",)),
+}
+
+
+def count_operations(outputs: Iterable[Expression]) -> OperationCount:
+    """Return the operations that the outputs need, each shared one counted once."""
+    found: Counter[str] = Counter()
+    for node in live(outputs):
+        if node.op not in LEAF_OPS:
+            found.update(_CATEGORIES.get(node.op, ("other",)))
+    return OperationCount(**found)
+
+
+def count_program(program: Program) -> OperationCount:
+    """Return the operations of one run: those of a loop's case as often as it is chosen; `check` is not
+    counted."""
+    total = OperationCount()
+    for statement in program.statements:
+        if isinstance(statement, Straight):
+            total += count_operations(statement.values)
+            continue
+        for number, case in enumerate(statement.cases):
+            times = statement.count
+            if statement.kinds is not None:
+                times = int(np.count_nonzero(program.tables[statement.kinds][: statement.count] == number))
+            sums = OperationCount(additions=sum(store.accumulate for store in case))
+            total += times * (count_operations(store.value for store in case) + sums)
+    return total

@@ -9,22 +9,123 @@ recomputed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias, final
+from typing import Any, Final, TypeAlias, final
 
 import numpy as np
+import numpy.typing as npt
 
 from dalembert import scalar
 from dalembert.errors import TracingError
-from dalembert.tracing.activity import Activity, address_of
-from dalembert.tracing.differentiate import jvp, vjp
-from dalembert.tracing.expression import Expression, live
+from dalembert.tracing.differentiate import CONSTANT_OPS, jvp, vjp
+from dalembert.tracing.expression import Address, Expression, live
 from dalembert.tracing.graph import Graph
-from dalembert.tracing.program import Address, ArraySpec, IndexedStore, Loop, Program, Statement, Straight
-from dalembert.tracing.pruning import prune
+from dalembert.tracing.program import ArraySpec, IndexedStore, Loop, Program, Statement, Straight
 
-__all__ = ["Frame", "as_loop", "program_jvp", "program_vjp", "unused_prefix"]
+# Activity analysis: the elements of a program's arrays that depend on the differentiated arguments.
+
+LEAVES: Final = ("input", "load")
+
+
+def address_of(node: Expression) -> Address | None:
+    """Return the address that a leaf reads, or None for operations and constants."""
+    if node.op == "load":
+        address: Address = node.data
+        return address
+    return Address.fixed(*node.data) if node.op == "input" else None
+
+
+@final
+class Activity:
+    """The active elements: `address in activity` tells whether an element depends on the arguments.
+
+    `arrays` names the arrays with active elements. Arrays that are accessed only at fixed positions are
+    tracked element by element, all others as a whole.
+    """
+
+    def __init__(self, loops: Sequence[Loop], arguments: Collection[str]) -> None:
+        cases = [case for loop in loops for case in loop.cases]
+        nodes = [live([store.value for store in case]) for case in cases]
+        self._arguments = frozenset(arguments)
+        self._whole = {
+            address.array
+            for case, known in zip(cases, nodes, strict=True)
+            for address in [*(store.address for store in case), *map(address_of, known)]
+            if address is not None and address.scale
+        }
+        self._found: set[tuple[str, int | None]] = set()
+        before = -1
+        while before < len(self._found):
+            before = len(self._found)
+            for case, known in zip(cases, nodes, strict=True):
+                self._pass(case, known)
+
+    @property
+    def arrays(self) -> set[str]:
+        return {array for array, _ in self._found} | self._arguments
+
+    def __contains__(self, address: Address | None) -> bool:
+        return address is not None and (address.array in self._arguments or self._key(address) in self._found)
+
+    def _key(self, address: Address) -> tuple[str, int | None]:
+        return address.array, None if address.array in self._whole else address.offset
+
+    def _pass(self, case: tuple[IndexedStore, ...], nodes: Sequence[Expression]) -> None:
+        active: set[int] = set()
+        for node in nodes:
+            if node.op in LEAVES:
+                depends = address_of(node) in self
+            else:
+                depends = node.op not in CONSTANT_OPS and any(item.index in active for item in node.args)
+            if depends:
+                active.add(node.index)
+        self._found |= {self._key(store.address) for store in case if store.value.index in active}
+
+
+# Dead-store elimination: stores that nothing reads, and states that nothing writes or reads, are removed.
+
+
+def prune(program: Program) -> Program:
+    """Return the program without the stores to states whose elements are never read."""
+    loops = [item for item in program.statements if isinstance(item, Loop)]
+    while True:
+        read = _read(program, loops)
+        kept = [_prune_loop(program, loop, read) for loop in loops]
+        if all(new is old for new, old in zip(kept, loops, strict=True)):
+            break
+        loops = kept
+    written = {store.address.array for loop in loops for case in loop.cases for store in case}
+    states = tuple(spec for spec in program.states if spec.name in written or read[spec.name].any())
+    return replace(program, states=states, statements=tuple(loop for loop in loops if any(loop.cases)))
+
+
+def _read(program: Program, loops: list[Loop]) -> dict[str, npt.NDArray[np.bool_]]:
+    """Return masks of the state elements that some store reads; all elements of outputs count as read."""
+    read = {spec.name: np.zeros(spec.size, bool) for spec in program.states}
+    for loop in loops:
+        for number, case in enumerate(loop.cases):
+            own = loop.own_iterations(program.tables, number)
+            for flag in loop.flags(number):
+                read[flag.array][flag.positions(program.tables, own)] = True
+            for node in live([store.value for store in case]):
+                if node.op == "load" and node.data.array in read:
+                    read[node.data.array][node.data.positions(program.tables, own)] = True
+    read.update({spec.name: np.ones(spec.size, bool) for spec in program.outputs})
+    return read
+
+
+def _prune_loop(program: Program, loop: Loop, read: dict[str, npt.NDArray[np.bool_]]) -> Loop:
+    def useful(store: IndexedStore, own: npt.NDArray[Any]) -> bool:
+        return bool(read[store.address.array][store.address.positions(program.tables, own)].any())
+
+    cases = []
+    for number, case in enumerate(loop.cases):
+        own = loop.own_iterations(program.tables, number)
+        cases.append(tuple(store for store in case if useful(store, own)))
+    changed = any(len(new) < len(old) for new, old in zip(cases, loop.cases, strict=True))
+    return replace(loop, cases=tuple(cases)) if changed else loop
+
 
 Case: TypeAlias = tuple[IndexedStore, ...]
 

@@ -11,15 +11,374 @@ operations, even if its arguments have other uses: each replaces one operation b
 
 from __future__ import annotations
 
-from typing import Any, Final
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, NoReturn, TypeAlias, final
 
-from dalembert.tracing.cancellation_rules import CANCELLATION
-from dalembert.tracing.condition_rules import CONDITIONS
-from dalembert.tracing.constant_rules import CONSTANTS
-from dalembert.tracing.operations import OPERATIONS
-from dalembert.tracing.rewriting import Apply, Rule, RuleSet
+from dalembert.errors import TracingError
+from dalembert.tracing.expression import BOOLEAN_OPS, COMMUTATIVE_OPS, LEAF_OPS, OPERATIONS
 
-__all__ = ["BOOK_RULES", "NO_RULES", "RULES"]
+# Rewriting at construction: rules, and sets of rules with fast dispatch.
+#
+# A `Rule` names an operation, the operations that its arguments must have (`"*"`: any), and a function of the
+# arguments that returns an equal, cheaper expression, or None where a finer test fails. A rule is tried when
+# its operation is constructed, first match first; since its result is built by the same constructors,
+# rewriting is exhaustive. For commutative operations the mirrored pattern is implied.
+
+Apply: TypeAlias = Callable[..., Any]
+"""(arguments) -> the replacing expression or None. Expressions are Any here, since they are built on
+this module."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rewrite rule: `op(args)` with `args[k].op` matching `pattern[k]` becomes `apply(*args)` unless that
+    is None."""
+
+    name: str
+    op: str
+    pattern: tuple[str, ...]
+    apply: Apply
+
+    def mirror(self) -> Rule:
+        """Return the rule with its two arguments exchanged."""
+        apply = self.apply
+        return Rule(self.name, self.op, self.pattern[::-1], lambda a, b: apply(b, a))
+
+
+@final
+@dataclass(frozen=True)
+class RuleSet:
+    """A set of rules in order of preference; `canonical_order` sorts the arguments of commutative
+    operations."""
+
+    name: str
+    rules: tuple[Rule, ...]
+    canonical_order: bool = True
+    _tables: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def dispatch(self, op: str) -> Any:
+        """Return the functions to try, as `table[left.op][right.op]` for two arguments, else
+        `table[first.op]`."""
+        if op not in self._tables:
+            rules = [rule for rule in self.rules if rule.op == op]
+            if op in COMMUTATIVE_OPS:
+                rules = [
+                    item
+                    for rule in rules
+                    for item in ([rule] if rule.pattern[0] == rule.pattern[1] else [rule, rule.mirror()])
+                ]
+            self._tables[op] = _FirstLevel(op, rules)
+        return self._tables[op]
+
+
+class _FirstLevel(dict[str, Any]):
+    """A table of rules by the operation of the first argument, filled on demand."""
+
+    def __init__(self, op: str, rules: list[Rule]) -> None:
+        self.op, self.rules = op, rules
+
+    def __missing__(self, first: str) -> Any:
+        rules = [rule for rule in self.rules if rule.pattern[0] in ("*", first)]
+        if OPERATIONS[self.op].arity == 2:
+            self[first] = _SecondLevel(self.op, first, rules)
+        else:
+            self[first] = _misuse(self.op, (first,)) or tuple(rule.apply for rule in rules)
+        return self[first]
+
+
+class _SecondLevel(dict[str, Any]):
+    """A table of rules by the operation of the second argument, filled on demand."""
+
+    def __init__(self, op: str, first: str, rules: list[Rule]) -> None:
+        self.op, self.first, self.rules = op, first, rules
+
+    def __missing__(self, second: str) -> Any:
+        misuse = _misuse(self.op, (self.first, second))
+        found = misuse or tuple(rule.apply for rule in self.rules if rule.pattern[1] in ("*", second))
+        self[second] = found
+        return found
+
+
+def _misuse(op: str, kinds: tuple[str, ...]) -> tuple[Apply, ...]:
+    """Return a function that raises, where a condition stands for a number or a number for a condition."""
+    wants_condition = op in ("and", "or", "not", "select")
+    wrong = [kind for kind in kinds if (kind in BOOLEAN_OPS) is not wants_condition]
+    if not wrong:
+        return ()
+
+    def refuse(*args: Any) -> NoReturn:
+        if wants_condition:
+            raise TracingError(
+                f"{op!r} needs a condition, got a number ({wrong[0]}); compare it first, as in x > 0.0"
+            )
+        raise TracingError(
+            f"{op!r} needs numbers, got a condition ({wrong[0]}); write scalar.select(condition, 1.0, 0.0)"
+        )
+
+    return (refuse,)
+
+
+# Rewrite rules that gather constant factors and constant terms.
+
+SMALLEST_NORMAL: Final = 2.2250738585072014e-308
+
+
+def safe(value: float) -> bool:
+    """Return whether a combined constant neither overflows nor loses digits."""
+    return SMALLEST_NORMAL <= abs(value) < math.inf or value == 0.0
+
+
+def scale(x: Any) -> tuple[float, Any]:
+    """Return (c, y) with x = c y and c constant; (1, x) without a constant factor."""
+    if x.op == "mul":
+        a, b = x.args
+        if a.op == "constant":
+            return a.data, b
+        if b.op == "constant":
+            return b.data, a
+    return 1.0, x
+
+
+def _gather_factors(c: Any, product: Any) -> Any:
+    """c1 (c2 x) = (c1 c2) x"""
+    factor, x = scale(product)
+    return (c.data * factor) * x if x is not product and safe(c.data * factor) else None
+
+
+def _gather_quotient(c: Any, quotient: Any) -> Any:
+    """c1 (c2 / x) = (c1 c2) / x,  c1 (x / c2) = (c1 / c2) x"""
+    a, b = quotient.args
+    if a.op == "constant" and safe(c.data * a.data):
+        return (c.data * a.data) / b
+    if b.op == "constant" and b.data != 0.0 and safe(c.data / b.data):
+        return (c.data / b.data) * a
+    return None
+
+
+def _offset(x: Any) -> tuple[Any, float, float] | None:
+    """Return (y, sign, c) with x = sign y + c and c constant, or None."""
+    a, b = x.args
+    if b.op == "constant":
+        return a, 1.0, b.data if x.op == "add" else -b.data
+    if a.op == "constant":
+        return b, 1.0 if x.op == "add" else -1.0, a.data
+    return None
+
+
+def _gather_terms(sign_c: float, sign_x: float) -> Apply:
+    """c1 ± (y + c2) = (c1 ± c2) ± y, with either sign for each"""
+
+    def apply(c: Any, sum_: Any) -> Any:
+        found = _offset(sum_)
+        if found is None:
+            return None
+        y, sign, c2 = found
+        total = sign_c * c.data + sign_x * c2
+        if math.isinf(total):
+            return None
+        return total + y if sign * sign_x > 0.0 else total - y
+
+    return apply
+
+
+def _power_of_two(x: Any, c: Any) -> Any:
+    """x / 2^k = 2^-k x, exactly"""
+    return (1.0 / c.data) * x if abs(math.frexp(c.data)[0]) == 0.5 and safe(1.0 / c.data) else None
+
+
+def _divide_factors(product: Any, c: Any) -> Any:
+    """(c1 x) / c2 = (c1 / c2) x"""
+    factor, x = scale(product)
+    if x is product or c.data == 0.0 or not safe(factor / c.data):
+        return None
+    return (factor / c.data) * x
+
+
+def _divide_by_factors(c: Any, product: Any) -> Any:
+    """c1 / (c2 x) = (c1 / c2) / x"""
+    factor, x = scale(product)
+    if x is product or factor == 0.0 or not safe(c.data / factor):
+        return None
+    return (c.data / factor) / x
+
+
+CONSTANTS: Final = (
+    Rule("c1 (c2 x) = (c1 c2) x", "mul", ("constant", "mul"), _gather_factors),
+    Rule("c1 (c2 / x)", "mul", ("constant", "div"), _gather_quotient),
+    Rule("c1 + (x + c2)", "add", ("constant", "add"), _gather_terms(1.0, 1.0)),
+    Rule("c1 + (x - c2)", "add", ("constant", "sub"), _gather_terms(1.0, 1.0)),
+    Rule("c1 - (x + c2)", "sub", ("constant", "add"), _gather_terms(1.0, -1.0)),
+    Rule("c1 - (x - c2)", "sub", ("constant", "sub"), _gather_terms(1.0, -1.0)),
+    Rule("(x + c2) - c1", "sub", ("add", "constant"), lambda x, c: _gather_terms(-1.0, 1.0)(c, x)),
+    Rule("(x - c2) - c1", "sub", ("sub", "constant"), lambda x, c: _gather_terms(-1.0, 1.0)(c, x)),
+    Rule("x / 2^k", "div", ("*", "constant"), _power_of_two),
+    Rule("(c1 x) / c2", "div", ("mul", "constant"), _divide_factors),
+    Rule("c1 / (c2 x)", "div", ("constant", "mul"), _divide_by_factors),
+    Rule(
+        "x / (1 / y) = x y",
+        "div",
+        ("*", "div"),
+        lambda x, d: x * d.args[1] if d.args[0].data == 1.0 else None,
+    ),
+)
+
+
+# Rewrite rules that cancel or collect equal terms and factors.
+
+
+def _combine(sign: float) -> Apply:
+    """c1 x ± c2 x = (c1 ± c2) x"""
+
+    def apply(a: Any, b: Any) -> Any:
+        c1, x = scale(a)
+        c2, y = scale(b)
+        return (c1 + sign * c2) * x if x is y and safe(c1 + sign * c2) else None
+
+    return apply
+
+
+def _pythagoras(a: Any, b: Any) -> Any:
+    """sin² x + cos² x = 1"""
+    (s, s2), (c, c2) = a.args, b.args
+    if s is s2 and c is c2 and {s.op, c.op} == {"sin", "cos"} and s.args[0] is c.args[0]:
+        return a.graph.constant(1.0)
+    return None
+
+
+def _other(x: Any, term: Any) -> Any:
+    """Return the other argument of a two-argument operation, if `term` is one of them."""
+    a, b = x.args
+    return b if a is term else a if b is term else None
+
+
+def _factor(op: str) -> Apply:
+    """a b ± a c = a (b ± c), where b ± c is a leaf or a part of b or c, so that it costs nothing."""
+
+    def apply(left: Any, right: Any) -> Any:
+        for a in left.args:
+            if a is right.args[0] or a is right.args[1]:
+                b, c = _other(left, a), _other(right, a)
+                total = a.graph.rewrite(op, b, c)
+                free = total is not None and (
+                    total.op in LEAF_OPS or any(total is item for item in (*b.args, *c.args))
+                )
+                return a * total if free else None
+        return None
+
+    return apply
+
+
+def _cancel_shared(sign: float) -> Apply:
+    """(a + b) ± (c + d), with any signs inside, where one term cancels against one of the other sum."""
+
+    def apply(left: Any, right: Any) -> Any:
+        (a, b), (c, d) = left.args, right.args
+        if a is not c and a is not d and b is not c and b is not d:
+            return None
+        sign_b = 1.0 if left.op == "add" else -1.0
+        sign_d = sign if right.op == "add" else -sign
+        for x, sign_x, y, sign_y in ((a, 1.0, b, sign_b), (b, sign_b, a, 1.0)):
+            for u, sign_u, w, sign_w in ((c, sign, d, sign_d), (d, sign_d, c, sign)):
+                if x is u and sign_x != sign_u:
+                    return _signed_sum(y, sign_y, w, sign_w)
+        return None
+
+    return apply
+
+
+def _signed_sum(x: Any, sign_x: float, y: Any, sign_y: float) -> Any:
+    if sign_x == sign_y:
+        return x + y if sign_x > 0.0 else -(x + y)
+    return x - y if sign_x > 0.0 else y - x
+
+
+def _minus(x: Any) -> Any:
+    return None if x is None else -x
+
+
+CANCELLATION: Final = (
+    Rule("x - x = 0", "sub", ("*", "*"), lambda a, b: a.graph.constant(0.0) if a is b else None),
+    Rule("c1 x + c2 x", "add", ("mul", "mul"), _combine(1.0)),
+    Rule("c x + x", "add", ("mul", "*"), _combine(1.0)),
+    Rule("c1 x - c2 x", "sub", ("mul", "*"), _combine(-1.0)),
+    Rule("x - c x", "sub", ("*", "mul"), _combine(-1.0)),
+    Rule("sin² + cos² = 1", "add", ("mul", "mul"), _pythagoras),
+    Rule("a b + a c = a (b + c)", "add", ("mul", "mul"), _factor("add")),
+    Rule("a b - a c = a (b - c)", "sub", ("mul", "mul"), _factor("sub")),
+    Rule("(a - b) + b = a", "add", ("sub", "*"), lambda d, x: d.args[0] if d.args[1] is x else None),
+    Rule("(a + b) - a = b", "sub", ("add", "*"), _other),
+    Rule("a - (a + b) = -b", "sub", ("*", "add"), lambda x, s: _minus(_other(s, x))),
+    Rule("(a - b) - a = -b", "sub", ("sub", "*"), lambda d, x: -d.args[1] if d.args[0] is x else None),
+    Rule("a - (a - b) = b", "sub", ("*", "sub"), lambda x, d: d.args[1] if d.args[0] is x else None),
+    Rule("(a + b) - (a + c) = b - c", "sub", ("add", "add"), _cancel_shared(-1.0)),
+    Rule("(a + b) - (a - c) = b + c", "sub", ("add", "sub"), _cancel_shared(-1.0)),
+    Rule("(a - b) - (a + c) = -(b + c)", "sub", ("sub", "add"), _cancel_shared(-1.0)),
+    Rule("(a - b) - (a - c) = c - b", "sub", ("sub", "sub"), _cancel_shared(-1.0)),
+    Rule("(a + b) + (c - a) = b + c", "add", ("add", "sub"), _cancel_shared(1.0)),
+    Rule("(a - b) + (c - a) = c - b", "add", ("sub", "sub"), _cancel_shared(1.0)),
+    Rule("b - a = -(a - b)", "sub", ("*", "*"), lambda a, b: _minus(a.graph.existing("sub", b, a))),
+    Rule("x / x = 1", "div", ("*", "*"), lambda a, b: a.graph.constant(1.0) if a is b else None),
+    Rule("sqrt(x) sqrt(x) = x", "mul", ("sqrt", "sqrt"), lambda a, b: a.args[0] if a is b else None),
+)
+
+
+# Rewrite rules for conditions and for `select`.
+
+
+def _constant_truth(x: Any) -> bool | None:
+    """Return the truth value of a constant condition, or None if the condition is not constant."""
+    a, b = x.args
+    if a is b and a.op == "constant" and a.data == 0.0:
+        return bool(x.op == "le")
+    return None
+
+
+def _absorb(absorbing: bool) -> Apply:
+    """(false and x) = false, (true and x) = x; (true or x) = true, (false or x) = x"""
+
+    def apply(known: Any, x: Any) -> Any:
+        value = _constant_truth(known)
+        return None if value is None else known if value is absorbing else x
+
+    return apply
+
+
+def _not_known(x: Any) -> Any:
+    value = _constant_truth(x)
+    return None if value is None else x.graph.boolean(not value)
+
+
+def _select_known(c: Any, a: Any, b: Any) -> Any:
+    value = _constant_truth(c)
+    return None if value is None else a if value else b
+
+
+def _same(a: Any, b: Any) -> Any:
+    return a if a is b else None
+
+
+CONDITIONS: Final = (
+    Rule("not (not x) = x", "not", ("not",), lambda x: x.args[0]),
+    *(Rule("not, known", "not", (op,), _not_known) for op in ("le", "lt")),
+    *(Rule("and, known", "and", (op, "*"), _absorb(False)) for op in ("le", "lt")),
+    *(Rule("or, known", "or", (op, "*"), _absorb(True)) for op in ("le", "lt")),
+    *(Rule("select, known", "select", (op, "*", "*"), _select_known) for op in ("le", "lt")),
+    Rule("select of equals", "select", ("*", "*", "*"), lambda c, a, b: a if a is b else None),
+    Rule(
+        "select by not",
+        "select",
+        ("not", "*", "*"),
+        lambda c, a, b: c.graph.operation("select", c.args[0], b, a),
+    ),
+    *(Rule(f"{op} of equals", op, ("*", "*"), _same) for op in ("and", "or", "min", "max")),
+    Rule("x < x never", "lt", ("*", "*"), lambda a, b: a.graph.boolean(False) if a is b else None),
+    Rule("abs of abs", "abs", ("abs",), lambda x: x),
+    Rule("abs of a root", "abs", ("sqrt",), lambda x: x),
+    Rule("floor of a floor", "floor", ("floor",), lambda x: x),
+)
 
 
 def _fold(op: str) -> Apply:

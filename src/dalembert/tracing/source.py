@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from dalembert.errors import ArgumentError
-from dalembert.tracing.expression import Expression, live
-from dalembert.tracing.program import Address, IndexedStore, Loop, Program, Straight
+from dalembert.tracing.expression import Address, Expression, live
+from dalembert.tracing.program import IndexedStore, Loop, Program, Straight
 
 __all__ = ["python_source"]
 
@@ -74,7 +74,7 @@ def python_source(program: Program, *, name: str = "function") -> str:
     lines.append(f"{INDENT}return {', '.join(_identifier(spec.name) for spec in program.outputs)}")
     head = [f"from dalembert.scalar import {', '.join(sorted(used - {'fma'}))}"] if used - {"fma"} else []
     if "fma" in used:
-        head.append("from dalembert.tracing.operations import fused_multiply_add as fma")
+        head.append("from dalembert.tracing.expression import fused_multiply_add as fma")
     return "\n".join(head + lines).strip("\n") + "\n"
 
 

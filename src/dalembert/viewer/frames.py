@@ -9,13 +9,13 @@ from typing import Any, Final, NamedTuple, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.contact.rigid import EventDrivenMotion
 from dalembert.errors import ArgumentError, DtypeError, ShapeError
 from dalembert.model.checks import is_finite
 from dalembert.model.model import Model
 from dalembert.motion import Clip, Transition
 from dalembert.simulation.adaptive import AdaptiveMotion
 from dalembert.simulation.trajectory import Trajectory
+from dalembert.textbook.event_driven import EventDrivenMotion
 from dalembert.viewer.standing import standing
 
 __all__ = ["Contacts", "Frames", "frames_of"]

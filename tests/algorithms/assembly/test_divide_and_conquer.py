@@ -9,17 +9,19 @@ from tests.algorithms.trees import JOINTS, axis, close, inertia, place, random_t
 
 import dalembert as da
 from dalembert import scalar
-from dalembert.algorithms import aligned, assembly, constraints, forward_dynamics
-from dalembert.algorithms.assembly import plan_in_pairs, plan_one_by_one
+from dalembert.algorithms import aligned, constraints, forward_dynamics
 from dalembert.errors import ModelError
+from dalembert.textbook import constraint_space
+from dalembert.textbook import recursive_assembly as divide_and_conquer
+from dalembert.textbook.recursive_assembly import plan_in_pairs, plan_one_by_one
 from dalembert.tracing.expression import live
 from dalembert.tracing.trace import ArrayInput, trace
 
 METHODS = {
-    "divide_and_conquer": assembly.divide_and_conquer,
-    "aba_inverse": assembly.forward_dynamics_by_inverse_inertias,
-    "aba_constraint_space": assembly.forward_dynamics_in_constraint_space,
-    "projection": assembly.forward_dynamics_by_projection,
+    "divide_and_conquer": divide_and_conquer.divide_and_conquer,
+    "aba_inverse": divide_and_conquer.forward_dynamics_by_inverse_inertias,
+    "aba_constraint_space": constraint_space.forward_dynamics_in_constraint_space,
+    "projection": constraint_space.forward_dynamics_by_projection,
 }
 
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
@@ -143,7 +145,7 @@ def critical_path(algorithm, n):
 def test_divide_and_conquer_takes_linear_work_and_logarithmic_time():
     """RBDA-7.5-DCA: operations grow with N, the critical path by one constant for every doubling of N."""
     sizes = (4, 8, 16, 32)
-    paths = [critical_path(assembly.divide_and_conquer, n) for n in sizes]
+    paths = [critical_path(divide_and_conquer.divide_and_conquer, n) for n in sizes]
     steps = np.diff(paths)
     assert np.all(steps == steps[0])
     serial = [critical_path(forward_dynamics, n) for n in sizes]
@@ -152,7 +154,9 @@ def test_divide_and_conquer_takes_linear_work_and_logarithmic_time():
 
     def work(n):
         chain = aligned(da.models.gu(n))
-        return count(lambda q, v, tau: assembly.divide_and_conquer(chain, q, v, tau), q=n, v=n, tau=n).total
+        return count(
+            lambda q, v, tau: divide_and_conquer.divide_and_conquer(chain, q, v, tau), q=n, v=n, tau=n
+        ).total
 
     # T(N) = a N - b log2 N - c: what a doubling adds beyond twice the work grows by the same each time
     totals = [work(n) for n in sizes]
@@ -255,4 +259,4 @@ def test_any_order_of_assembly_gives_the_same_motion():
     q, v, tau, _ = state(tree, 6)
     reference = forward_dynamics(tree, q, v, tau)
     for plan in (plan_in_pairs(tree), plan_one_by_one(tree)):
-        close(assembly.forward_dynamics_by_plan(tree, q, v, tau, plan), reference, 1e-10)
+        close(divide_and_conquer.forward_dynamics_by_plan(tree, q, v, tau, plan), reference, 1e-10)

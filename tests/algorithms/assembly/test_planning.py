@@ -6,7 +6,7 @@ import pytest
 from tests.algorithms.trees import random_tree
 
 import dalembert as da
-from dalembert.algorithms.assembly import plan_in_pairs, plan_one_by_one
+from dalembert.textbook.recursive_assembly import plan_in_pairs, plan_one_by_one
 
 SOLID = da.RigidInertia(1.0, (0.0, 0.0, 0.0), (0.1, 0.1, 0.1))
 CHAINS = (1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 32)

@@ -8,7 +8,8 @@ from tests.algorithms.trees import JOINTS, close, inertia, mat, place, random_tr
 
 import dalembert as da
 from dalembert.algorithms import cartesian as ca
-from dalembert.algorithms.external_forces import body_forces
+from dalembert.algorithms import dense
+from dalembert.algorithms.applied_forces import body_forces
 from dalembert.algorithms.jacobians import jacobian, point_jacobian
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.errors import ArgumentError
@@ -198,7 +199,7 @@ def test_pseudo_inverse_of_any_rank():
         factor = rng.normal(size=(5, rank))
         factor[2] = 0.0
         A, b = factor @ factor.T, rng.normal(size=5)
-        found = ca.symmetric_pseudo_inverse(A.tolist()).solve(b.tolist())
+        found = dense.symmetric_pseudo_inverse(A.tolist()).solve(b.tolist())
         close(found, np.linalg.pinv(A, 1e-10) @ b, 1e-8)
 
 

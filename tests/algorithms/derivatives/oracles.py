@@ -22,9 +22,9 @@ from dalembert.call.arguments import ArrayArgument
 from dalembert.compiler.lowering import Recipe, lower
 from dalembert.model import configuration
 from dalembert.scalar.kinds import NumpyFunctions
-from dalembert.spatial.structure import leaves
+from dalembert.spatial.value import leaves
 from dalembert.tracing import interpret
-from dalembert.tracing.derivative import Derivative
+from dalembert.tracing.derivative_calls import Derivative
 from dalembert.tracing.trace import ArrayInput
 
 Array = np.ndarray[Any, Any]

@@ -11,8 +11,8 @@ from tests.conformance import models
 from tests.looped_models import moving
 
 import dalembert as da
-from dalembert.algorithms import derivatives
-from dalembert.algorithms.derivatives.directional import jacobians_of
+from dalembert.algorithms import constrained_derivatives, derivatives
+from dalembert.algorithms.constrained_derivatives import jacobians_of
 from dalembert.algorithms.hybrid import hybrid_dynamics
 from dalembert.model.tree import Tree
 
@@ -59,8 +59,10 @@ def test_implicit_differentiation_is_that_of_dual_numbers(make: Any, T_stab: flo
     forces = np.random.default_rng(2).normal(size=(len(model.bodies), 6)).tolist()
     options: dict[str, Any] = {"external_forces": forces, "stabilization": T_stab}
     given = (model, floats(q), floats(v), floats(tau))
-    found = derivatives.constrained_forward_dynamics_derivatives(*given, **options)
-    assert_close(found, derivatives.directional_forward_dynamics_derivatives(*given, **options), 1e-10)
+    found = constrained_derivatives.constrained_forward_dynamics_derivatives(*given, **options)
+    assert_close(
+        found, constrained_derivatives.directional_forward_dynamics_derivatives(*given, **options), 1e-10
+    )
 
 
 def test_explicit_constraints() -> None:
@@ -101,7 +103,7 @@ def test_hybrid_dynamics(seed: int) -> None:
     q, v, a, forces = state(model, seed)
     tau = np.random.default_rng(seed).normal(size=model.nv).tolist()
     options: dict[str, Any] = {"prescribed": prescribed_of(model), "external_forces": forces}
-    found = derivatives.hybrid_dynamics_derivatives(model, q, v, tau, a, **options)
+    found = constrained_derivatives.hybrid_dynamics_derivatives(model, q, v, tau, a, **options)
 
     def both(*x: Any) -> list[Any]:
         return [y for part in hybrid_dynamics(model, *x, **options) for y in part]
@@ -116,9 +118,9 @@ def test_hybrid_dynamics_between_forward_and_inverse() -> None:
     model = models.geared()
     q, v, x, _ = state(model, 3)
     every = [b.joint_name for b in model.bodies if b.nv and b.dependence is None]
-    none = derivatives.hybrid_dynamics_derivatives(model, q, v, x, x, prescribed=[])
+    none = constrained_derivatives.hybrid_dynamics_derivatives(model, q, v, x, x, prescribed=[])
     assert_close(none[:3], derivatives.forward_dynamics_derivatives(model, q, v, x), 1e-10)
-    whole = derivatives.hybrid_dynamics_derivatives(model, q, v, x, x, prescribed=every)
+    whole = constrained_derivatives.hybrid_dynamics_derivatives(model, q, v, x, x, prescribed=every)
     inverse = derivatives.inverse_dynamics_derivatives(model, q, v, x)
     assert_close((whole.tau_by_q, whole.tau_by_v, whole.tau_by_a), inverse, 1e-10)
     linkage = da.models.four_bar()

@@ -14,30 +14,32 @@ import pytest
 from tests.algorithms.derivatives.oracles import TIME, carried, close, complex_step, state
 
 import dalembert as da
-from dalembert.algorithms import derivatives, kinetic_energy
-from dalembert.algorithms.guenter_rose import inverse_dynamics_partials
-from dalembert.algorithms.lagrange import lagrange_equations
+from dalembert.algorithms import constrained_derivatives, derivatives, kinetic_energy
 from dalembert.model.joints.dual import directional_derivative
-from dalembert.spatial.structure import leaves
+from dalembert.spatial.value import leaves
+from dalembert.textbook.guenter_rose_partials import inverse_dynamics_partials
+from dalembert.textbook.lagrange import lagrange_equations
 
 
 def hybrid(model: da.Model, *arrays: Any, **options: Any) -> Any:
     first = [model.joints[0].name]
-    return derivatives.hybrid_dynamics_derivatives(*(model, *arrays, arrays[-1]), prescribed=first, **options)
+    return constrained_derivatives.hybrid_dynamics_derivatives(
+        *(model, *arrays, arrays[-1]), prescribed=first, **options
+    )
 
 
 OF_TREES = {
     "composites": derivatives.inverse_dynamics_derivatives,
     "recursion": inverse_dynamics_partials,
-    "dual": derivatives.directional_inverse_dynamics_derivatives,
+    "dual": constrained_derivatives.directional_inverse_dynamics_derivatives,
     "forward": derivatives.forward_dynamics_derivatives,
-    "forward dual": derivatives.directional_forward_dynamics_derivatives,
+    "forward dual": constrained_derivatives.directional_forward_dynamics_derivatives,
     "hybrid": hybrid,
 }
 
 OF_LOOPS = {
-    "implicit": derivatives.constrained_forward_dynamics_derivatives,
-    "dual": derivatives.directional_forward_dynamics_derivatives,
+    "implicit": constrained_derivatives.constrained_forward_dynamics_derivatives,
+    "dual": constrained_derivatives.directional_forward_dynamics_derivatives,
     "hybrid": hybrid,
 }
 

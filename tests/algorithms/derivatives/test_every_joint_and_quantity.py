@@ -32,14 +32,14 @@ from tests.model.joints.catalogue import CATALOGUE
 
 import dalembert as da
 from dalembert import algorithms as al
-from dalembert.algorithms import derivatives
-from dalembert.algorithms.guenter_rose import inverse_dynamics_partials
+from dalembert.algorithms import constrained_derivatives, derivatives
 from dalembert.algorithms.hybrid import hybrid_dynamics
 from dalembert.algorithms.regressor import inverse_dynamics_regressor, kinetic_energy_regressor
 from dalembert.call.arguments import ArrayArgument
 from dalembert.compiler.lowering import Recipe
 from dalembert.model.values import replace_values
-from dalembert.spatial.structure import leaves
+from dalembert.spatial.value import leaves
+from dalembert.textbook.guenter_rose_partials import inverse_dynamics_partials
 
 
 def poses(model: da.Model, q: Any, time: Any) -> Any:
@@ -154,7 +154,9 @@ def test_formulas(kind: str) -> None:
         prescribed = ["base", "own"] if model.body("own").nv and frame == "body" else ["tip"]
         both = exact(hybrid_dynamics, "q v tau a", prescribed=prescribed).T
         parts = [x for half in np.split(both, 2) for x in np.split(half, 4, axis=1)]
-        found = derivatives.hybrid_dynamics_derivatives(model, q, v, tau, a, prescribed=prescribed, **options)
+        found = constrained_derivatives.hybrid_dynamics_derivatives(
+            model, q, v, tau, a, prescribed=prescribed, **options
+        )
         for matrix, expected in zip(found, parts, strict=True):
             close(matrix, expected, 1e-10, f"hybrid dynamics {frame}")
 
@@ -281,7 +283,7 @@ def test_loops(kind: str, at_loop: bool) -> None:
     exact = complex_steps(function, model, at, names)
     close(differences(function, model, at, names), exact, 1e-6, "differences")
     n = model.nv
-    found = derivatives.constrained_forward_dynamics_derivatives(
+    found = constrained_derivatives.constrained_forward_dynamics_derivatives(
         model, *(at[x] for x in names[:3]), **options, **now
     )
     for k, matrix in enumerate(found):

@@ -11,9 +11,9 @@ from tests.algorithms.trees import JOINTS, geared_chain, random_tree, state
 
 import dalembert as da
 from dalembert import algorithms as al
-from dalembert.algorithms import derivatives
+from dalembert.algorithms import constrained_derivatives, derivatives
 from dalembert.algorithms.aligned import aligned
-from dalembert.algorithms.derivatives.directional import jacobians_of
+from dalembert.algorithms.constrained_derivatives import jacobians_of
 from dalembert.errors import ModelError
 from dalembert.model import configuration
 
@@ -79,10 +79,14 @@ def test_trees_of_mixed_joints(seed: int) -> None:
     model = random_tree(seed, 8)
     q, v, x, forces = state(model, seed)
     inverse = derivatives.inverse_dynamics_derivatives(aligned(model), q, v, x, external_forces=forces)
-    dual = derivatives.directional_inverse_dynamics_derivatives(model, q, v, x, external_forces=forces)
+    dual = constrained_derivatives.directional_inverse_dynamics_derivatives(
+        model, q, v, x, external_forces=forces
+    )
     assert_close(inverse, [np.array(m, dtype=float) for m in dual], 1e-11)
     forward = derivatives.forward_dynamics_derivatives(aligned(model), q, v, x, external_forces=forces)
-    dual = derivatives.directional_forward_dynamics_derivatives(model, q, v, x, external_forces=forces)
+    dual = constrained_derivatives.directional_forward_dynamics_derivatives(
+        model, q, v, x, external_forces=forces
+    )
     assert_close(forward, [np.array(m, dtype=float) for m in dual], 1e-10)
 
 

@@ -9,7 +9,8 @@ from tests.algorithms.trees import close, state
 import dalembert as da
 from dalembert.algorithms import articulated_inertias, forward_dynamics, inverse_dynamics
 from dalembert.algorithms.aligned import aligned
-from dalembert.algorithms.gears import clusters_of, default_method
+from dalembert.algorithms.clusters import clusters_of
+from dalembert.algorithms.gears import default_method
 from dalembert.errors import ModelError
 
 SEEDS = range(8)

@@ -6,7 +6,7 @@ from tests.algorithms.trees import close, inertia, random_tree, state
 
 import dalembert as da
 from dalembert.algorithms import coriolis_forces, mass_matrix
-from dalembert.algorithms.geometry import (
+from dalembert.algorithms.coriolis import (
     christoffel_symbols,
     christoffel_symbols_by_derivatives,
     coriolis_matrix,

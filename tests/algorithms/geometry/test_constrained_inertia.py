@@ -6,6 +6,7 @@ from tests.algorithms.trees import close
 
 import dalembert as da
 from dalembert import scalar
+from dalembert.algorithms.coriolis import map_motion
 from dalembert.algorithms.geometry import (
     constrained_inverse_inertia,
     explicit_dynamics,
@@ -13,7 +14,6 @@ from dalembert.algorithms.geometry import (
     gauss_acceleration,
     implicit_dynamics,
     implicit_dynamics_kkt,
-    map_motion,
     penalized_inverse_inertia,
     transformed_force,
     transformed_inertia,

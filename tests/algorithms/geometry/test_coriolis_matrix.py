@@ -7,7 +7,7 @@ from tests.algorithms.trees import JOINTS, close, random_tree, state
 
 import dalembert as da
 from dalembert.algorithms import aligned, coriolis_forces, mass_matrix
-from dalembert.algorithms.geometry import coriolis_matrix, coriolis_product, mass_matrix_rate
+from dalembert.algorithms.coriolis import coriolis_matrix, coriolis_product, mass_matrix_rate
 from dalembert.errors import ModelError
 from dalembert.model.configuration import position_rate
 from dalembert.model.joints.dual import directional_derivative

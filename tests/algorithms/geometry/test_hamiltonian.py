@@ -7,11 +7,11 @@ from tests.algorithms.trees import close, random_tree, state
 
 import dalembert as da
 from dalembert.algorithms import forward_dynamics, kinetic_energy, mass_matrix, potential_energy
+from dalembert.algorithms.coriolis import mass_matrix_rate
 from dalembert.algorithms.geometry import (
     forward_dynamics_hamiltonian,
     hamiltonian,
     hamiltonian_rates,
-    mass_matrix_rate,
     momentum_coordinates,
     velocity_coordinates,
 )

@@ -7,12 +7,12 @@ from tests.algorithms.trees import close, random_tree, state
 import dalembert as da
 from dalembert import scalar
 from dalembert.algorithms import forward_dynamics, gravity_forces, mass_matrix
+from dalembert.algorithms.coriolis import structure_constants
 from dalembert.algorithms.geometry import (
     connection_term,
     covariant_derivative,
     geodesic_acceleration,
     inner_product,
-    structure_constants,
 )
 from dalembert.errors import ModelError, ShapeError, UnknownNameError
 from dalembert.model.configuration import position_rate

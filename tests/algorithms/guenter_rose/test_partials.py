@@ -7,10 +7,12 @@ from tests.algorithms.guenter_rose.exact import derivative, jacobians
 from tests.algorithms.trees import JOINTS, close, geared_chain, inertia, place, random_tree, state
 
 import dalembert as da
-from dalembert.algorithms import aligned, guenter_rose, inverse_dynamics, mass_matrix
-from dalembert.algorithms.guenter_rose import inverse_dynamics_partials
+from dalembert.algorithms import aligned, inverse_dynamics, mass_matrix
 from dalembert.model import configuration
-from dalembert.spatial.structure import leaves
+from dalembert.spatial.value import leaves
+from dalembert.textbook import cartesian_tensors as balafoutis_patel
+from dalembert.textbook import guenter_rose_partials as guenter_rose
+from dalembert.textbook.guenter_rose_partials import inverse_dynamics_partials
 
 
 def check(model: da.Model, seed: int, tolerance: float = 1e-11, **options) -> None:
@@ -89,7 +91,7 @@ def test_every_vector_by_complex_steps_and_differences(joints):
     at = dict(zip("qva", state(model, 7)[:3]))
 
     def vectors(model, q, v, a):
-        found = guenter_rose.balafoutis_patel(model, q, v, a)
+        found = balafoutis_patel.balafoutis_patel(model, q, v, a)
         return [(found.moving[b], found.net[b], found.eta[b], found.f[b]) for b in model.bodies]
 
     exact = complex_steps(vectors, model, at, list("qva"))
@@ -194,7 +196,7 @@ def test_loops_and_inertias_without_a_centre_of_mass_are_refused():
     strange = da.ModelBuilder()
     inertia = da.RigidInertia.from_compact(0.0, da.spatial.Vec3(1.0, 0.0, 0.0), da.spatial.SymMat3.identity())
     strange.add_body("strange", joint=da.Revolute(), inertia=inertia)
-    for run in (guenter_rose.balafoutis_patel, guenter_rose.guenter_rose):
+    for run in (balafoutis_patel.balafoutis_patel, guenter_rose.guenter_rose):
         with pytest.raises(da.errors.ModelError, match="loops or other constraints"):
             run(linkage, [0.1] * 3, [0.2] * 3, [0.3] * 3)
         with pytest.raises(da.errors.ModelError, match='"strange" has no mass'):

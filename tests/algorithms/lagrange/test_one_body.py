@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from tests.algorithms.trees import close, inertia, mat, six, vec
 
-from dalembert.algorithms import lagrange as lg
 from dalembert.algorithms.inverse_dynamics import inverse_dynamics
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Composite, Free, SphericalEuler, SphericalExponential, Translation
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.spatial import Mat3, Motion, RigidInertia, SymMat3, Transform, Vec3
 from dalembert.spatial.exponential import so3_exp
+from dalembert.textbook import lagrange as lg
 
 SIZES = {"euler": 6, "exponential": 6, "quaternion": 7}
 

@@ -7,7 +7,6 @@ import pytest
 from tests.algorithms.trees import close, inertia, place, random_tree, state, vec
 
 from dalembert import scalar
-from dalembert.algorithms import lagrange as lg
 from dalembert.algorithms.energy_momentum import kinetic_energy, potential_energy
 from dalembert.algorithms.forward_dynamics import forward_dynamics
 from dalembert.algorithms.inverse_dynamics import bias_forces, coriolis_forces, inverse_dynamics
@@ -17,6 +16,7 @@ from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Revolute, Universal
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.spatial import Vec3
+from dalembert.textbook import lagrange as lg
 
 RATES = (
     "revolute",

@@ -4,13 +4,13 @@ import pytest
 from tests.algorithms.trees import JOINTS, close, geared_chain, random_tree, state
 
 from dalembert.algorithms import aligned
-from dalembert.algorithms import lagrange as lg
 from dalembert.algorithms.inverse_dynamics import coriolis_forces, inverse_dynamics
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.errors import ModelError
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Fixed, Revolute, TimeDependent
 from dalembert.spatial import RigidInertia
+from dalembert.textbook import lagrange as lg
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -17,17 +17,13 @@ from tests.algorithms.trees import (
 
 import dalembert as da
 from dalembert.algorithms import aligned
-from dalembert.algorithms.inverse_dynamics import (
-    coriolis_forces,
-    gravity_forces,
-    inverse_dynamics,
-)
+from dalembert.algorithms.inverse_dynamics import coriolis_forces, gravity_forces, inverse_dynamics
 from dalembert.algorithms.mass_matrix import mass_matrix
-from dalembert.algorithms.recursion import closed_form, inverse_dynamics_closed_form
 from dalembert.errors import ModelError
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Fixed, Revolute, TimeDependent
 from dalembert.spatial import RigidInertia
+from dalembert.textbook.closed_form_equations import closed_form, inverse_dynamics_closed_form
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -26,8 +26,8 @@ from tests.conformance.enrolment import ENROLLED
 
 from dalembert.codegen import compile_program, host_level
 from dalembert.codegen.gpu import ARCHITECTURES, HostKernel, Layout, emit_gpu, ptx_of
-from dalembert.codegen.gpu.parts import divide
-from dalembert.codegen.gpu.workers import BARRIER
+from dalembert.codegen.gpu.launch import BARRIER
+from dalembert.codegen.gpu.stages import divide
 from dalembert.codegen.schedule import schedule
 from dalembert.codegen.target import LEVELS
 from dalembert.compiler.lowering import lower

@@ -9,10 +9,10 @@ from tests.tracing.test_iteration import newton
 
 from dalembert import scalar
 from dalembert.codegen import compile_program, host_level
-from dalembert.codegen.gpu import host
+from dalembert.codegen.gpu import assemble as host
 from dalembert.codegen.gpu.entry_points import host_module
-from dalembert.codegen.gpu.slots import FIRST_CELL, STORE_MARK, SpillSlots
-from dalembert.codegen.gpu.unfinished import without_exit_tests
+from dalembert.codegen.gpu.thread_code import without_exit_tests
+from dalembert.codegen.gpu.work_partition import FIRST_CELL, STORE_MARK, SpillSlots
 from dalembert.codegen.ir import LaneType, Writer
 from dalembert.codegen.target import LEVELS
 from dalembert.tracing.expression import live

@@ -7,10 +7,11 @@ from typing import Any
 from tests.conformance.enrolled.trees import last
 from tests.conformance.enrolling import POINT, Enrolled, algorithm, public
 
-from dalembert.algorithms import assembly
 from dalembert.model.model import Model
 from dalembert.models.random_trees import random_inertia
 from dalembert.spatial import ArticulatedInertia, Force, Motion
+from dalembert.textbook import constraint_space, handles
+from dalembert.textbook import recursive_assembly as divide_and_conquer
 
 PUSH = Force(POINT, POINT * 2.0)
 
@@ -20,8 +21,8 @@ SOLID = random_inertia(5)
 SOLID_MODELS = ("arm", "branched")
 
 
-def system(m: Model, q: Any, v: Any, tau: Any) -> assembly.Equations:
-    return assembly.tree_equations(m, q, v, tau)
+def system(m: Model, q: Any, v: Any, tau: Any) -> handles.Equations:
+    return handles.tree_equations(m, q, v, tau)
 
 
 def repeated_constraint(m: Model, q: Any, v: Any, tau: Any) -> Any:
@@ -31,8 +32,8 @@ def repeated_constraint(m: Model, q: Any, v: Any, tau: Any) -> Any:
     chosen = rows[: min(2, m.nv)]
     equations = system(m, q, v, tau)
     K = [*chosen, chosen[0]]
-    found = assembly.constrain(equations, K, [*k[: len(chosen)], k[0]])
-    return found, assembly.constraint_matrix(equations.H, K)
+    found = constraint_space.constrain(equations, K, [*k[: len(chosen)], k[0]])
+    return found, constraint_space.constraint_matrix(equations.H, K)
 
 
 def explicit(m: Model, q: Any, v: Any, tau: Any) -> Any:
@@ -41,17 +42,17 @@ def explicit(m: Model, q: Any, v: Any, tau: Any) -> Any:
     g = [0.5 * x for x in v]
     equations = system(m, q, v, tau)
     return (
-        assembly.constrain_explicitly(equations, G, g),
-        assembly.project(equations, G, g),
-        assembly.three_block_system(equations, G, g),
-        assembly.dual_system(equations, G, g),
+        constraint_space.constrain_explicitly(equations, G, g),
+        constraint_space.project(equations, G, g),
+        constraint_space.three_block_system(equations, G, g),
+        constraint_space.dual_system(equations, G, g),
     )
 
 
 def collected(m: Model, q: Any, v: Any, tau: Any) -> Any:
-    body = assembly.body_equations(SOLID, PUSH, PUSH * 2.0)
-    whole = assembly.collect([body, system(m, q, v, tau)])
-    return whole, assembly.free_acceleration(whole)
+    body = handles.body_equations(SOLID, PUSH, PUSH * 2.0)
+    whole = handles.collect([body, system(m, q, v, tau)])
+    return whole, handles.free_acceleration(whole)
 
 
 def on_one_joint(m: Model, q: Any, v: Any) -> Any:
@@ -62,9 +63,9 @@ def on_one_joint(m: Model, q: Any, v: Any) -> Any:
     p = v_J.cross(SOLID * v_J)
     k = [c.dot(t) for t in T]
     return (
-        assembly.apparent_inverse_inertia(SOLID, p, S, c),
-        assembly.body_with_constraint_forces(SOLID, p, T, k, PUSH),
-        assembly.body_in_joint_coordinates(SOLID, p, S, c, PUSH),
+        constraint_space.apparent_inverse_inertia(SOLID, p, S, c),
+        constraint_space.body_with_constraint_forces(SOLID, p, T, k, PUSH),
+        constraint_space.body_in_joint_coordinates(SOLID, p, S, c, PUSH),
     )
 
 
@@ -72,14 +73,14 @@ def subspaces_of_joint(m: Model, q: Any, v: Any) -> Any:
     body = last(m)
     S = body.jcalc(q, v, None).S
     columns = [s.to_list() for s in S]
-    T = assembly.dual_complement(columns, 6)
-    inverse = [[*row] for row in assembly.dual_complement(T, 6)] if T else columns
+    T = handles.dual_complement(columns, 6)
+    inverse = [[*row] for row in handles.dual_complement(T, 6)] if T else columns
     pushed = Motion(POINT * v[0], POINT * 2.0)
     return (
         T,
-        assembly.decompose(pushed.to_list(), columns, assembly.dual_complement(inverse, 6)),
-        [assembly.dimension(columns)],
-        assembly.split_force(SOLID, S, PUSH),
+        handles.decompose(pushed.to_list(), columns, handles.dual_complement(inverse, 6)),
+        [handles.dimension(columns)],
+        handles.split_force(SOLID, S, PUSH),
     )
 
 
@@ -95,41 +96,41 @@ def handles_of_joint(m: Model, q: Any, v: Any, tau: Any) -> tuple[Any, ...]:
 
 def variants(m: Model, q: Any, v: Any, tau: Any) -> Any:
     handle, p, T, T_a, c, own = handles_of_joint(m, q, v, tau)
-    Phi, b = assembly.inverse_inertia(handle, p)
+    Phi, b = handles.inverse_inertia(handle, p)
     return (
-        assembly.assemble_inverse(Phi, b, Phi, b, T, T_a, c, own),
-        assembly.assemble_in_constraint_space(handle, p, handle, p, T, T_a, c, own),
-        assembly.relative_acceleration(b, b * 2.0, c, T_a),
+        handles.assemble_inverse(Phi, b, Phi, b, T, T_a, c, own),
+        handles.assemble_in_constraint_space(handle, p, handle, p, T, T_a, c, own),
+        handles.relative_acceleration(b, b * 2.0, c, T_a),
     )
 
 
 def by_blocks(m: Model, q: Any, v: Any, tau: Any) -> Any:
     handle, p, T, T_a, c, own = handles_of_joint(m, q, v, tau)
     S = last(m).jcalc(q, v, None).S
-    Phi, b = assembly.inverse_inertia(handle, p)
+    Phi, b = handles.inverse_inertia(handle, p)
     equations = (
-        assembly.standard_equations(handle, p, handle, p, S, c, own),
-        assembly.variant_1_equations(Phi, b, Phi, b, T, T_a, c, own),
-        assembly.variant_2_equations(handle, p, handle, p, T, T_a, c, own),
+        constraint_space.standard_equations(handle, p, handle, p, S, c, own),
+        constraint_space.variant_1_equations(Phi, b, Phi, b, T, T_a, c, own),
+        constraint_space.variant_2_equations(handle, p, handle, p, T, T_a, c, own),
     )
-    return [list(assembly.solve_composite(equation)[0]) for equation in equations]
+    return [list(constraint_space.solve_composite(equation)[0]) for equation in equations]
 
 
 def two_handles(m: Model, q: Any, v: Any, tau: Any) -> Any:
     """Two bodies connected, seen at both; then taken apart under forces on both."""
     handle, p, T, _, c, _ = handles_of_joint(m, q, v, tau)
-    Phi, b = assembly.inverse_inertia(handle, p)
-    parts = assembly.collect_parts([assembly.single_body(0, Phi, b), assembly.single_body(1, Phi, b * 0.5)])
+    Phi, b = handles.inverse_inertia(handle, p)
+    parts = handles.collect_parts([handles.single_body(0, Phi, b), handles.single_body(1, Phi, b * 0.5)])
     gamma = [c.dot(t) for t in T]
-    joint = assembly.HandleJoint(0, 1, T, T, PUSH, PUSH, gamma, [0.0] * len(T))
-    whole, connected = assembly.connect(parts, [joint], (0, 1))
-    forces, multipliers = assembly.disconnect(connected, {0: PUSH, 1: PUSH * v[0]})
+    joint = handles.HandleJoint(0, 1, T, T, PUSH, PUSH, gamma, [0.0] * len(T))
+    whole, connected = handles.connect(parts, [joint], (0, 1))
+    forces, multipliers = handles.disconnect(connected, {0: PUSH, 1: PUSH * v[0]})
     return list(whole.Phi.values()), list(whole.b.values()), list(forces.values()), multipliers
 
 
 def end_handles(m: Model, q: Any, v: Any, tau: Any) -> Any:
     """The first and the last body as handles of the whole system."""
-    whole = assembly.handle_equations(m, q, v, tau, (0, len(m.bodies) - 1))
+    whole = divide_and_conquer.handle_equations(m, q, v, tau, (0, len(m.bodies) - 1))
     return list(whole.Phi.values()), list(whole.b.values())
 
 
@@ -157,7 +158,7 @@ ENROLLED: tuple[Enrolled, ...] = (
         on_one_joint,
         package="assembly",
     ),
-    algorithm("projected_equations", "q v tau", assembly.projected_equations, package="assembly"),
+    algorithm("projected_equations", "q v tau", constraint_space.projected_equations, package="assembly"),
     # chapter 7
     algorithm(
         "assemble_inverse assemble_in_constraint_space inverse_inertia relative_acceleration",
@@ -175,7 +176,7 @@ ENROLLED: tuple[Enrolled, ...] = (
     algorithm(
         "divide_and_conquer forward_dynamics_by_plan",
         "q v tau",
-        assembly.divide_and_conquer,
+        divide_and_conquer.divide_and_conquer,
         package="assembly",
         models=SOLID_MODELS,
     ),
@@ -183,21 +184,21 @@ ENROLLED: tuple[Enrolled, ...] = (
     algorithm(
         "forward_dynamics_by_inverse_inertias",
         "q v tau",
-        assembly.forward_dynamics_by_inverse_inertias,
+        divide_and_conquer.forward_dynamics_by_inverse_inertias,
         package="assembly",
         models=SOLID_MODELS,
     ),
     algorithm(
         "forward_dynamics_in_constraint_space",
         "q v tau",
-        assembly.forward_dynamics_in_constraint_space,
+        constraint_space.forward_dynamics_in_constraint_space,
         package="assembly",
         models=SOLID_MODELS,
     ),
     algorithm(
         "forward_dynamics_by_projection",
         "q v tau",
-        assembly.forward_dynamics_by_projection,
+        constraint_space.forward_dynamics_by_projection,
         package="assembly",
     ),
     # public methods

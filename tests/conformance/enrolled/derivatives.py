@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.conformance.enrolled.hybrid import every_other
 from tests.conformance.enrolling import Enrolled, algorithm, public
 
-from dalembert.algorithms import derivatives
+from dalembert.algorithms import constrained_derivatives, derivatives
 
 SMALL = ("arm", "branched", "geared")
 
@@ -20,20 +20,22 @@ ENROLLED: tuple[Enrolled, ...] = (
     ),
     algorithm(
         "constrained_forward_dynamics_derivatives", "q v tau",
-        derivatives.constrained_forward_dynamics_derivatives, package="derivatives", models=("linkage",),
+        constrained_derivatives.constrained_forward_dynamics_derivatives,
+        package="derivatives", models=("linkage",),
     ),
     algorithm(
         "directional_inverse_dynamics_derivatives", "q v a",
-        derivatives.directional_inverse_dynamics_derivatives, package="derivatives",
+        constrained_derivatives.directional_inverse_dynamics_derivatives, package="derivatives",
         models=("arm", "linkage"),
     ),
     algorithm(
         "directional_forward_dynamics_derivatives", "q v tau",
-        derivatives.directional_forward_dynamics_derivatives, package="derivatives", models=("arm",),
+        constrained_derivatives.directional_forward_dynamics_derivatives,
+        package="derivatives", models=("arm",),
     ),
     algorithm(
         "hybrid_dynamics_derivatives", "q v tau a",
-        lambda m, *x: derivatives.hybrid_dynamics_derivatives(m, *x, prescribed=every_other(m)),
+        lambda m, *x: constrained_derivatives.hybrid_dynamics_derivatives(m, *x, prescribed=every_other(m)),
         package="derivatives", models=("arm", "geared"),
     ),
     public("inverse_dynamics_derivatives", broad=False, models=("arm",)),

@@ -8,8 +8,8 @@ from tests.conformance.enrolling import Enrolled, algorithm, public
 
 from dalembert import scalar
 from dalembert.algorithms import control_laws as laws
+from dalembert.algorithms import coriolis, mass_matrix
 from dalembert.algorithms import geometry as ge
-from dalembert.algorithms import mass_matrix
 from dalembert.model.model import Model
 
 COMPILED = ("arm", "branched")
@@ -89,10 +89,10 @@ def held_still(m: Model, q: Any, v: Any, tau: Any, dt: Any) -> Any:
 
 
 ENROLLED: tuple[Enrolled, ...] = (
-    algorithm("coriolis_matrix", "q v", ge.coriolis_matrix, package="geometry", models=SMALL),
-    algorithm("coriolis_product", "q v a", ge.coriolis_product, package="geometry", models=SMALL),
-    algorithm("mass_matrix_rate", "q v", ge.mass_matrix_rate, package="geometry", models=SMALL),
-    algorithm("structure_constants", "q", ge.structure_constants, package="geometry", models=COMPILED),
+    algorithm("coriolis_matrix", "q v", coriolis.coriolis_matrix, package="geometry", models=SMALL),
+    algorithm("coriolis_product", "q v a", coriolis.coriolis_product, package="geometry", models=SMALL),
+    algorithm("mass_matrix_rate", "q v", coriolis.mass_matrix_rate, package="geometry", models=SMALL),
+    algorithm("structure_constants", "q", coriolis.structure_constants, package="geometry", models=COMPILED),
     algorithm("momentum_coordinates", "q v", ge.momentum_coordinates, package="geometry", models=SMALL),
     algorithm("velocity_coordinates", "q tau", ge.velocity_coordinates, package="geometry", models=SMALL),
     algorithm("hamiltonian", "q tau", ge.hamiltonian, package="geometry", models=SMALL),
@@ -117,7 +117,7 @@ ENROLLED: tuple[Enrolled, ...] = (
     ),
     algorithm("geodesic_acceleration", "q v", ge.geodesic_acceleration, package="geometry", models=SMALL),
     algorithm("geodesic_step", "q v dt", ge.geodesic_step, package="geometry", models=SMALL),
-    algorithm("map_motion", "q", lambda m, q: ge.map_motion(curved, q, q), package="geometry"),
+    algorithm("map_motion", "q", lambda m, q: coriolis.map_motion(curved, q, q), package="geometry"),
     algorithm(
         "implicit_dynamics implicit_dynamics_kkt",
         "q tau",
@@ -148,11 +148,11 @@ ENROLLED: tuple[Enrolled, ...] = (
         by_blocks,
         package="geometry", models=COMPILED,
     ),
-    algorithm("christoffel_symbols", "q", ge.christoffel_symbols, package="geometry", models=SMALL),
+    algorithm("christoffel_symbols", "q", coriolis.christoffel_symbols, package="geometry", models=SMALL),
     algorithm(
         "christoffel_symbols_by_derivatives",
         "q",
-        lambda m, q: ge.christoffel_symbols_by_derivatives(m, q, kind="second"),
+        lambda m, q: coriolis.christoffel_symbols_by_derivatives(m, q, kind="second"),
         package="geometry",
         models=SMALL,
     ),

@@ -6,9 +6,10 @@ from typing import Any
 
 from tests.conformance.enrolling import Enrolled, algorithm, public
 
-from dalembert.algorithms import guenter_rose as gr
 from dalembert.model.model import Model
 from dalembert.spatial import Mat3, Vec3
+from dalembert.textbook import cartesian_tensors as balafoutis_patel
+from dalembert.textbook import guenter_rose_partials as guenter_rose
 
 SMALL = ("arm", "geared")
 """For results with nv^2 elements: hinges about general axes, and couplings on a free root."""
@@ -17,12 +18,12 @@ SMALL = ("arm", "geared")
 def rotating(m: Model, q: Any, v: Any) -> Any:
     """The tensors of a body that turns as some numbers of the state say."""
     omega, omega_dot = Vec3(q[0], v[0], v[-1]), Vec3(v[0], 0.3, q[-1])
-    Omega = gr.acceleration_tensor(omega, omega_dot)
-    skew: Mat3 = gr.dual(omega)
+    Omega = balafoutis_patel.acceleration_tensor(omega, omega_dot)
+    skew: Mat3 = balafoutis_patel.dual(omega)
     return (
-        gr.dual(skew),
-        gr.acceleration_tensor_rate(omega, omega_dot, omega),
-        gr.moment_of(Omega, gr.euler_tensor(m.bodies[-1].inertia.inertia_at_com)),
+        balafoutis_patel.dual(skew),
+        balafoutis_patel.acceleration_tensor_rate(omega, omega_dot, omega),
+        balafoutis_patel.moment_of(Omega, balafoutis_patel.euler_tensor(m.bodies[-1].inertia.inertia_at_com)),
     )
 
 
@@ -34,11 +35,11 @@ ENROLLED: tuple[Enrolled, ...] = (
         package="guenter_rose",
         models=("arm",),
     ),
-    algorithm("balafoutis_patel", "q v a", gr.balafoutis_patel, package="guenter_rose"),
+    algorithm("balafoutis_patel", "q v a", balafoutis_patel.balafoutis_patel, package="guenter_rose"),
     algorithm(
         "inverse_dynamics_partials guenter_rose",
         "q v a",
-        gr.inverse_dynamics_partials,
+        guenter_rose.inverse_dynamics_partials,
         package="guenter_rose",
         models=SMALL,
     ),

@@ -6,8 +6,9 @@ from typing import Any
 
 from tests.conformance.enrolling import Enrolled, algorithm, public
 
+from dalembert.algorithms import articulated as velocity_products
+from dalembert.algorithms import clusters, gears, hybrid
 from dalembert.algorithms import floating_base as fb
-from dalembert.algorithms import gears, hybrid, velocity_products
 from dalembert.algorithms.forward_dynamics import forward_dynamics_by_matrix
 from dalembert.model.model import Model
 
@@ -21,7 +22,7 @@ def every_other(model: Model) -> list[str]:
 
 def articulated(model: Model, q: Any, v: Any, tau: Any) -> Any:
     moved = velocity_products.velocity_products(model, q, v, None, None)
-    return gears.articulated_accelerations(model, moved, tau, function="test")
+    return clusters.articulated_accelerations(model, moved, tau, function="test")
 
 
 def geared(model: Model, q: Any, v: Any, tau: Any) -> Any:
@@ -62,7 +63,7 @@ ENROLLED: tuple[Enrolled, ...] = (
         package="hybrid", models=("linkage",),
     ),
     algorithm("articulated_accelerations", "q v tau", articulated, package="gears"),
-    algorithm("cluster_inertias", "q", gears.cluster_inertias, package="gears", models=("geared",)),
+    algorithm("cluster_inertias", "q", clusters.cluster_inertias, package="gears", models=("geared",)),
     algorithm("gear_equations geared_matrix", "q v tau", geared, package="gears", models=("arm",)),
     algorithm(
         "with_couplings", "q v tau", gears.with_couplings(forward_dynamics_by_matrix), package="gears",

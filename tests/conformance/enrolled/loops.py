@@ -9,7 +9,7 @@ from typing import Any
 from tests.conformance.enrolling import Enrolled, algorithm, public
 
 from dalembert.algorithms import loops
-from dalembert.algorithms.small_solve import factor_semidefinite
+from dalembert.algorithms.dense import factor_semidefinite
 from dalembert.compiler.lowering import Recipe
 from dalembert.model.model import Model
 

@@ -8,10 +8,14 @@ from tests.conformance.enrolling import POINT, Enrolled, algorithm, public
 
 from dalembert import algorithms as al
 from dalembert.algorithms import cartesian as ca
-from dalembert.algorithms import lagrange as lg
-from dalembert.algorithms import recursion as rec
+from dalembert.algorithms import dense
+from dalembert.algorithms.inverse_dynamics import base_wrench
 from dalembert.model.model import Model
 from dalembert.spatial import Motion, SymMat3, Transform, Vec3
+from dalembert.textbook import closed_form_equations as closed_form
+from dalembert.textbook import lagrange as lg
+from dalembert.textbook import local_recursion as liu_jain
+from dalembert.textbook import vector_recursion as luh_walker_paul
 
 INERTIA = SymMat3(0.3, 0.4, 0.5, 0.02, -0.03, 0.01)
 
@@ -63,30 +67,32 @@ def symmetric(v: Any) -> list[list[Any]]:
 
 ENROLLED: tuple[Enrolled, ...] = (
     # other recursions
-    algorithm("luh_walker_paul", "q v a", rec.luh_walker_paul, package="recursion"),
-    algorithm("liu_jain", "q v a", rec.liu_jain, package="recursion"),
-    algorithm("local_motions", "q v a", rec.local_motions, package="recursion"),
+    algorithm("luh_walker_paul", "q v a", luh_walker_paul.luh_walker_paul, package="recursion"),
+    algorithm("liu_jain", "q v a", liu_jain.liu_jain, package="recursion"),
+    algorithm("local_motions", "q v a", liu_jain.local_motions, package="recursion"),
     algorithm(
         "local_newton_euler",
         "q v a",
-        lambda m, q, v, a: rec.local_newton_euler(m.bodies[-1].inertia, rec.local_motions(m, q, v, a)[-1]),
+        lambda m, q, v, a: liu_jain.local_newton_euler(
+            m.bodies[-1].inertia, liu_jain.local_motions(m, q, v, a)[-1]
+        ),
         package="recursion",
     ),
-    algorithm("closed_form", "q", rec.closed_form, package="recursion", models=SMALL),
+    algorithm("closed_form", "q", closed_form.closed_form, package="recursion", models=SMALL),
     algorithm(
         "inverse_dynamics_closed_form",
         "q v a",
-        rec.inverse_dynamics_closed_form,
+        closed_form.inverse_dynamics_closed_form,
         package="recursion",
         models=SMALL,
     ),
     algorithm(
         "inverse_dynamics_common_frame",
         "q v a external_forces",
-        lambda m, q, v, a, f: rec.inverse_dynamics_common_frame(m, q, v, a, external_forces=f),
+        lambda m, q, v, a, f: closed_form.inverse_dynamics_common_frame(m, q, v, a, external_forces=f),
         package="recursion",
     ),
-    algorithm("base_wrench", "q v a", rec.base_wrench, package="recursion"),
+    algorithm("base_wrench", "q v a", base_wrench, package="recursion"),
     # Lagrange's side
     algorithm(
         "particle_jacobians", "q", lambda m, q: lg.particle_jacobians(points, two(q)), package="lagrange"
@@ -224,7 +230,7 @@ ENROLLED: tuple[Enrolled, ...] = (
     algorithm(
         "symmetric_pseudo_inverse",
         "v",
-        lambda m, v: ca.symmetric_pseudo_inverse(symmetric(v)).solve([v[0], v[-1], 1.0]),
+        lambda m, v: dense.symmetric_pseudo_inverse(symmetric(v)).solve([v[0], v[-1], 1.0]),
         package="cartesian",
     ),
     # the public functions, with their methods and options

@@ -1,59 +1,53 @@
 """The dynamics of systems with constraints, mainly closed loops (Featherstone 2008 chapter 8)."""
 
-from dalembert.algorithms.loops.closure import (
-    accelerations_by_closure,
-    closure_of,
-    independent_variables,
-)
+from dalembert.algorithms.dense import minimum_norm_solution
 from dalembert.algorithms.loops.constrained_dynamics import (
     ANY_CONNECTIVITY,
     METHODS,
-    constrained_forward_dynamics,
-)
-from dalembert.algorithms.loops.direct import accelerations_by_elimination, constrained_motion_directly
-from dalembert.algorithms.loops.explicit import (
+    AllowedMotions,
+    ConstrainedMotion,
+    ConstrainedSystem,
     ExplicitSolution,
+    accelerations_by_closure,
+    accelerations_by_elimination,
+    accelerations_by_null_space,
+    accelerations_by_range_space,
+    allowed_motions,
+    closure_of,
+    constrained_forward_dynamics,
+    constrained_motion,
+    constrained_motion_directly,
+    constrained_motion_from,
+    constrained_system,
     explicit_solution,
+    independent_variables,
+    multiplier_equation,
     row_scales,
+    velocity_indices,
 )
-from dalembert.algorithms.loops.forces import constraint_forces, gram_factor, loop_forces
-from dalembert.algorithms.loops.inverse_dynamics import (
+from dalembert.algorithms.loops.loop_forces import (
     INVERSE_METHODS,
     actuated_variables,
     constrained_inverse_dynamics,
+    constraint_forces,
     constraint_violation,
+    gram_factor,
     inverse_dynamics_by_null_space,
+    loop_forces,
     on_trees,
     unreachable_share,
 )
-from dalembert.algorithms.loops.maximal import (
+from dalembert.algorithms.loops.maximal_coordinates import (
+    EliminationStep,
+    JointConstraint,
     MaximalSystem,
     accelerations_by_maximal_coordinates,
+    accelerations_by_sparse_elimination,
     connectivity,
+    elimination_order,
     maximal_system,
 )
-from dalembert.algorithms.loops.maximal_rows import JointConstraint
-from dalembert.algorithms.loops.null_space import (
-    AllowedMotions,
-    accelerations_by_null_space,
-    allowed_motions,
-    constrained_motion_from,
-    velocity_indices,
-)
-from dalembert.algorithms.loops.range_space import (
-    ConstrainedMotion,
-    accelerations_by_range_space,
-    constrained_motion,
-    multiplier_equation,
-)
-from dalembert.algorithms.loops.sparse_elimination import (
-    EliminationStep,
-    accelerations_by_sparse_elimination,
-    elimination_order,
-)
-from dalembert.algorithms.loops.system import ConstrainedSystem, constrained_system
 from dalembert.algorithms.open_tree import is_constrained
-from dalembert.algorithms.pseudo_inverse import minimum_norm_solution
 
 __all__ = [
     "ANY_CONNECTIVITY",

@@ -17,8 +17,8 @@ from collections.abc import Callable
 from typing import Final
 
 from dalembert.codegen import elementary
+from dalembert.codegen.elementary import function_text, in_quadrant, steps_from
 from dalembert.codegen.ir import LaneType, Value, Writer
-from dalembert.codegen.trigonometry import function_text, in_quadrant, steps_from
 
 __all__ = ["call", "definition", "needs_double"]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from dalembert.algorithms import cartesian, recursion
+from dalembert.algorithms import cartesian
+from dalembert.algorithms.inverse_dynamics import base_wrench
 from dalembert.compiler.catalogue.entry import LibraryFunction
 from dalembert.model.model import Model
 
@@ -48,5 +49,5 @@ CARTESIAN: Final[dict[str, LibraryFunction]] = {
         shapes={"points": _three_a_body},
     ),
     "joint_torques": LibraryFunction({"joint_by_joint": cartesian.joint_torques}, ("q", "tau")),
-    "base_wrench": LibraryFunction({"rnea": recursion.base_wrench}, ("q", "v", "a")),
+    "base_wrench": LibraryFunction({"rnea": base_wrench}, ("q", "v", "a")),
 }

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from dalembert.algorithms import derivatives, guenter_rose
+from dalembert.algorithms import constrained_derivatives, derivatives
 from dalembert.algorithms.open_tree import is_constrained
-from dalembert.compiler.catalogue.entry import LibraryFunction
+from dalembert.compiler.catalogue.entry import LibraryFunction, textbook
 from dalembert.compiler.catalogue.refusals import (
     CAN_BE_PRESCRIBED,
     HAS_INVERSE,
@@ -32,13 +32,13 @@ def _square(algorithm: Callable[..., Any]) -> Callable[..., Any]:
 
 def _inverse(tree: Tree, *args: Any, **options: Any) -> Any:
     if is_constrained(tree):
-        return derivatives.directional_inverse_dynamics_derivatives(tree, *args, **options)
+        return constrained_derivatives.directional_inverse_dynamics_derivatives(tree, *args, **options)
     return derivatives.inverse_dynamics_derivatives(tree, *args, **options)
 
 
 def _forward(tree: Tree, *args: Any, **options: Any) -> Any:
     if is_constrained(tree):
-        return derivatives.constrained_forward_dynamics_derivatives(tree, *args, **options)
+        return constrained_derivatives.constrained_forward_dynamics_derivatives(tree, *args, **options)
     options.pop("stabilization", None)  # of constraints alone
     return derivatives.forward_dynamics_derivatives(tree, *args, **options)
 
@@ -47,8 +47,8 @@ DERIVATIVES: Final[dict[str, LibraryFunction]] = {
     "inverse_dynamics_derivatives": LibraryFunction(
         {
             "spatial": _square(derivatives.inverse_dynamics_derivatives),
-            "directional": _square(derivatives.directional_inverse_dynamics_derivatives),
-            "guenter_rose": _square(guenter_rose.inverse_dynamics_partials),
+            "directional": _square(constrained_derivatives.directional_inverse_dynamics_derivatives),
+            "guenter_rose": _square(textbook("inverse_dynamics_partials")),
         },
         ("q", "v", "a"),
         frame_free=True,
@@ -58,8 +58,8 @@ DERIVATIVES: Final[dict[str, LibraryFunction]] = {
     "forward_dynamics_derivatives": LibraryFunction(
         {
             "spatial": _square(derivatives.forward_dynamics_derivatives),
-            "implicit": _square(derivatives.constrained_forward_dynamics_derivatives),
-            "directional": _square(derivatives.directional_forward_dynamics_derivatives),
+            "implicit": _square(constrained_derivatives.constrained_forward_dynamics_derivatives),
+            "directional": _square(constrained_derivatives.directional_forward_dynamics_derivatives),
         },
         ("q", "v", "tau"),
         frame_free=True,
@@ -67,7 +67,7 @@ DERIVATIVES: Final[dict[str, LibraryFunction]] = {
         preconditions=HAS_INVERSE,
     ),
     "hybrid_dynamics_derivatives": LibraryFunction(
-        {"spatial": _square(derivatives.hybrid_dynamics_derivatives)},
+        {"spatial": _square(constrained_derivatives.hybrid_dynamics_derivatives)},
         ("q", "v", "tau", "a"),
         frame_free=True,
         preconditions=(CAN_BE_PRESCRIBED, *HAS_INVERSE),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, final
@@ -10,7 +11,7 @@ import numpy as np
 
 from dalembert.model.model import Model
 
-__all__ = ["LibraryFunction", "Precondition", "square"]
+__all__ = ["LibraryFunction", "Precondition", "square", "textbook"]
 
 
 def square(algorithm: Callable[..., Any], axes: int = 2) -> Callable[..., Any]:
@@ -20,6 +21,15 @@ def square(algorithm: Callable[..., Any], axes: int = 2) -> Callable[..., Any]:
 
     def call(*args: Any, **options: Any) -> Any:
         return algorithm(*args, **options) or np.zeros((0,) * axes)
+
+    return call
+
+
+def textbook(name: str) -> Callable[..., Any]:
+    """Return the algorithm of `dalembert.textbook`, which is imported when it is first called."""
+
+    def call(*args: Any, **options: Any) -> Any:
+        return getattr(importlib.import_module("dalembert.textbook"), name)(*args, **options)
 
     return call
 

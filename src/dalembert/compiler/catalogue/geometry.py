@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dalembert.algorithms import geometry
+from dalembert.algorithms import coriolis, geometry
 from dalembert.compiler.catalogue.entry import LibraryFunction, square
 from dalembert.compiler.catalogue.refusals import HAS_INVERSE
 from dalembert.model.model import Model
@@ -18,22 +18,22 @@ def _velocity(model: Model) -> tuple[int, ...]:
 
 GEOMETRY: Final[dict[str, LibraryFunction]] = {
     "coriolis_matrix": LibraryFunction(
-        {"composite_bodies": square(geometry.coriolis_matrix)}, ("q", "v"), frame_free=True
+        {"composite_bodies": square(coriolis.coriolis_matrix)}, ("q", "v"), frame_free=True
     ),
     "coriolis_product": LibraryFunction(
-        {"passes": geometry.coriolis_product},
+        {"passes": coriolis.coriolis_product},
         ("q", "v", "w"),
         frame_free=True,
         loops=("passes",),
         shapes={"w": _velocity},
     ),
     "mass_matrix_rate": LibraryFunction(
-        {"composite_bodies": square(geometry.mass_matrix_rate)}, ("q", "v"), frame_free=True
+        {"composite_bodies": square(coriolis.mass_matrix_rate)}, ("q", "v"), frame_free=True
     ),
     "christoffel_symbols": LibraryFunction(
         {
-            "coriolis_matrix": square(geometry.christoffel_symbols, 3),
-            "derivatives": square(geometry.christoffel_symbols_by_derivatives, 3),
+            "coriolis_matrix": square(coriolis.christoffel_symbols, 3),
+            "derivatives": square(coriolis.christoffel_symbols_by_derivatives, 3),
         },
         ("q",),
         frame_free=True,

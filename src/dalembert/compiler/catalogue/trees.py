@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from dalembert import algorithms
-from dalembert.algorithms import assembly, gears, geometry, guenter_rose, lagrange, loops, recursion
+from dalembert.algorithms import gears, geometry, loops
 from dalembert.algorithms.forward_dynamics import TREE_METHODS
 from dalembert.algorithms.inverse_dynamics import spanning_tree_forces
-from dalembert.compiler.catalogue.entry import LibraryFunction, square
+from dalembert.compiler.catalogue.entry import LibraryFunction, square, textbook
 from dalembert.compiler.catalogue.refusals import (
     CAN_BE_NORMALIZED,
     HAS_INVERSE,
@@ -48,12 +48,12 @@ TREES: Final[dict[str, LibraryFunction]] = {
         {
             "rnea": loops.on_trees(spanning_tree_forces, "rnea"),
             "rnea_spatial": _forces_alone(algorithms.rnea_spatial),
-            "rnea_common_frame": recursion.inverse_dynamics_common_frame,
-            "luh_walker_paul": _forces_alone(recursion.luh_walker_paul),
-            "liu_jain": _forces_alone(recursion.liu_jain),
-            "balafoutis_patel": _forces_alone(guenter_rose.balafoutis_patel),
-            "lagrange": lagrange.inverse_dynamics_by_jacobians,
-            "closed_form": recursion.inverse_dynamics_closed_form,
+            "rnea_common_frame": textbook("inverse_dynamics_common_frame"),
+            "luh_walker_paul": _forces_alone(textbook("luh_walker_paul")),
+            "liu_jain": _forces_alone(textbook("liu_jain")),
+            "balafoutis_patel": _forces_alone(textbook("balafoutis_patel")),
+            "lagrange": textbook("inverse_dynamics_by_jacobians"),
+            "closed_form": textbook("inverse_dynamics_closed_form"),
             **loops.INVERSE_METHODS,
         },
         ("q", "v", "a"),
@@ -68,10 +68,10 @@ TREES: Final[dict[str, LibraryFunction]] = {
             for name in (*TREE_METHODS, *loops.METHODS)
         }
         | {
-            "divide_and_conquer": gears.with_couplings(assembly.divide_and_conquer),
-            "aba_inverse": gears.with_couplings(assembly.forward_dynamics_by_inverse_inertias),
-            "aba_constraint_space": gears.with_couplings(assembly.forward_dynamics_in_constraint_space),
-            "projection": assembly.forward_dynamics_by_projection,
+            "divide_and_conquer": gears.with_couplings(textbook("divide_and_conquer")),
+            "aba_inverse": gears.with_couplings(textbook("forward_dynamics_by_inverse_inertias")),
+            "aba_constraint_space": gears.with_couplings(textbook("forward_dynamics_in_constraint_space")),
+            "projection": textbook("forward_dynamics_by_projection"),
             "hamiltonian": geometry.forward_dynamics_hamiltonian,
             "gauss": geometry.forward_dynamics_gauss,
         },
@@ -89,7 +89,7 @@ TREES: Final[dict[str, LibraryFunction]] = {
             "crba": square(algorithms.mass_matrix),
             "rnea_columns": square(algorithms.mass_matrix_by_columns),
             "crba_common_frame": square(algorithms.crba_common_frame),
-            "jacobians": square(lagrange.mass_matrix_by_jacobians),
+            "jacobians": square(textbook("mass_matrix_by_jacobians")),
         },
         ("q",),
         frame_free=True,

@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from dalembert.contact.candidates import ContactPoint
-from dalembert.contact.geometry.box_rounded import capsule_box, sphere_box
 from dalembert.contact.geometry.boxes import box_box
-from dalembert.contact.geometry.convex import convex_convex, flat_flat
-from dalembert.contact.geometry.directions import choose_point, flip
-from dalembert.contact.geometry.grounds import height_field_solid, plane_solid
-from dalembert.contact.geometry.low_points import GROUND_CONTACT_SHAPES
-from dalembert.contact.geometry.rounded import capsule_capsule, sphere_capsule, sphere_sphere
-from dalembert.contact.geometry.sizes import BoxForm, EllipsoidForm, Form, RoundedForm
+from dalembert.contact.geometry.candidates import ContactPoint, choose_point, flip
+from dalembert.contact.geometry.convex_pairs import convex_convex, flat_flat
+from dalembert.contact.geometry.grounds import GROUND_CONTACT_SHAPES, height_field_solid, plane_solid
+from dalembert.contact.geometry.rounded_shapes import (
+    BoxForm,
+    EllipsoidForm,
+    Form,
+    RoundedForm,
+    capsule_box,
+    capsule_capsule,
+    sphere_box,
+    sphere_capsule,
+    sphere_sphere,
+)
 from dalembert.errors import ModelError
 from dalembert.model.shapes import (
     Box,

@@ -8,27 +8,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dalembert.errors import ModelError, require_choice
+from dalembert.model.joints.ball_joints import Spherical, SphericalEuler, SphericalExponential, Universal
 from dalembert.model.joints.composite import Composite
-from dalembert.model.joints.cylindrical import Cylindrical
-from dalembert.model.joints.data import decode_placement
-from dalembert.model.joints.ellipsoid import Ellipsoid
-from dalembert.model.joints.fixed import Fixed
-from dalembert.model.joints.free import Free
-from dalembert.model.joints.helical import Helical
-from dalembert.model.joints.joint import ExplicitConstraint, Joint
-from dalembert.model.joints.planar import Planar
-from dalembert.model.joints.prismatic import Prismatic
-from dalembert.model.joints.rack_pinion import RackPinion
-from dalembert.model.joints.reversed import Reversed
-from dalembert.model.joints.revolute import Revolute
-from dalembert.model.joints.sphere_in_cylinder import SphereInCylinder
-from dalembert.model.joints.spherical import Spherical
-from dalembert.model.joints.spherical_euler import SphericalEuler
-from dalembert.model.joints.spherical_exponential import SphericalExponential
+from dalembert.model.joints.joint import ExplicitConstraint, Joint, decode_placement
+from dalembert.model.joints.modified import Reversed, TimeDependent
+from dalembert.model.joints.one_axis import Helical, Prismatic, RackPinion, Revolute
+from dalembert.model.joints.rolling import Ellipsoid, SphereInCylinder
+from dalembert.model.joints.several_axes import Cylindrical, Fixed, Free, Planar, Translation
 from dalembert.model.joints.subspaces import active_subspace_along
-from dalembert.model.joints.time_dependent import TimeDependent
-from dalembert.model.joints.translation import Translation
-from dalembert.model.joints.universal import Universal
 from dalembert.model.joints.user_defined import UserDefined
 
 __all__ = [

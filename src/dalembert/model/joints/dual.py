@@ -14,8 +14,8 @@ from typing import Any, TypeVar, final
 from dalembert import scalar
 from dalembert.errors import TracingError
 from dalembert.scalar import Scalar
-from dalembert.scalar.lookups import Table
-from dalembert.spatial.structure import leaves, rebuild
+from dalembert.scalar.kinds import Table
+from dalembert.spatial.value import leaves, rebuild
 
 __all__ = ["Dual", "directional_derivative"]
 

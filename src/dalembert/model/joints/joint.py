@@ -16,18 +16,128 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from dalembert.errors import ArgumentError, ModelError
-from dalembert.model.joints import data, subspaces
-from dalembert.model.joints.closure import displacement
+from dalembert.model.joints import subspaces
+from dalembert.model.joints.subspaces import basis_around
 from dalembert.scalar import Scalar
-from dalembert.spatial import Force, Motion, Placement, Transform
+from dalembert.spatial import AxialScrew, Force, Motion, Placement, Transform, Vec3
 
-__all__ = ["ExplicitConstraint", "Joint"]
+# Joints as plain data, and their numbers as flat lists.
+
+
+def encode(value: Any, place: str) -> Any:
+    """Encode a field of a joint as lists, dictionaries, strings and floats; `place` names it in errors."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, Real):
+        return float(value)
+    if isinstance(value, Vec3):
+        return [encode(component, place) for component in value]
+    if isinstance(value, Transform | AxialScrew):
+        X = value.as_transform() if isinstance(value, AxialScrew) else value
+        return {"rotation": [encode(entry, place) for entry in X.R], "translation": encode(X.p, place)}
+    if isinstance(value, tuple | list):
+        return [encode(item, place) for item in value]
+    to_data = getattr(value, "to_data", None)
+    if to_data is not None:
+        return to_data()
+    if callable(value):
+        raise ModelError(
+            f"{place}: the function {getattr(value, '__qualname__', value)!r} cannot be saved as data; "
+            "save the parameters it is made of and build the joint again when loading"
+        )
+    raise ModelError(f"{place}: {type(value).__name__} cannot be saved as data; only plain numbers can")
+
+
+def decode_placement(value: Any) -> Any:
+    """Decode a placement that `encode` wrote; return any other value unchanged."""
+    if isinstance(value, dict) and set(value) == {"rotation", "translation"}:
+        from dalembert.spatial import Mat3
+
+        return Transform(Mat3(*value["rotation"]), Vec3(*value["translation"]))
+    return value
+
+
+def flatten(value: Any) -> list[Scalar]:
+    """Return the numbers of a field: a number, a vector, a placement, another joint, or a tuple of them."""
+    parameters = getattr(value, "parameters", None)
+    if callable(parameters):
+        return list(parameters())
+    if isinstance(value, tuple | list):
+        return [leaf for item in value for leaf in flatten(item)]
+    leaves = getattr(value, "leaves", None)
+    return list(leaves()) if leaves is not None else [value]
+
+
+def refill(value: Any, source: Iterator[Scalar]) -> Any:
+    """Return a value of the same form with numbers from `source`, in the order of `flatten`."""
+    with_parameters = getattr(value, "with_parameters", None)
+    if with_parameters is not None:
+        return with_parameters([next(source) for _ in value.parameters()])
+    if isinstance(value, tuple | list):
+        return tuple(refill(item, source) for item in value)
+    rebuilt = getattr(value, "rebuilt", None)
+    return rebuilt(source) if rebuilt is not None else next(source)
+
+
+# delta of Table 8.1: how far a loop joint's frames are from where the joint allows them to be.
+#
+# X places the successor frame in the predecessor frame. In the book's matrix ^sX_p = [E 0; L E], E = R^T and
+# L = -E r x, with r = X.p the successor origin in predecessor coordinates. The table is written for joints
+# along z; here every formula is given for a unit axis a with a basis (t1, t2, a) around it, of which z with
+# (x, y, z) is one case:
+#
+#     u = E a        column 3 of E        (E23, -E13) = (u x a) along t1, t2
+#     w = L a        column 3 of L        (X53, -X43) = (w x a) along t1, t2
+
+
+def rotation_error(X: Transform) -> Vec3:
+    """Return ½ (E23 - E32, E31 - E13, E12 - E21), the sine of the angle times the axis of R."""
+    return X.R.axial()
+
+
+def displacement(X: Transform) -> Motion:
+    """Return d of a zero-DoF joint, the small motion from the predecessor to the successor frame (Table
+    8.1).
+    """
+    # ½ (X53 - X62, ...) is the skew part of L = -E r x with its sign turned.
+    return Motion(rotation_error(X), (X.R.transpose() @ X.p.skew()).axial())
+
+
+def axis_error(axis: Vec3, X: Transform) -> list[Scalar]:
+    """Return (E23, -E13, X53, -X43): tilt of the axis and distance from it, as for a cylindrical joint."""
+    t1, t2, a = basis_around(axis)
+    u, w = _axis_columns(a, X)
+    return [u.dot(t2), -u.dot(t1), w.dot(t2), -w.dot(t1)]
+
+
+def axis_offset(axis: Vec3, X: Transform) -> Scalar:
+    """Return X41 X21 + X42 X22, the displacement along the axis to first order: the last entry of a revolute
+    joint's delta.
+    """
+    t1, t2, a = basis_around(axis)
+    u, w = _axis_columns(a, X)
+    # L E^T = -(E r) x, so that the sum over all three columns is a . E r; the table leaves out the third
+    # product.
+    return a.dot(origin_offset(X)) - w.dot(t1) * u.dot(t2)
+
+
+def origin_offset(X: Transform) -> Vec3:
+    """Return E r = (sum X5k X3k, sum X6k X1k, sum X4k X2k), the delta of a spherical joint."""
+    return X.R.transposed_times(X.p)
+
+
+def _axis_columns(a: Vec3, X: Transform) -> tuple[Vec3, Vec3]:
+    """Return u = E a and w = L a = -E (r x a)."""
+    E = X.R.transpose()
+    return E @ a, E @ a.cross(X.p)
+
 
 UNLIMITED_RANGES: dict[str, tuple[float, float]] = {"angle": (-math.pi, math.pi), "length": (-1.0, 1.0)}
 """Range in which `random` draws a coordinate without limits, by its kind [rad, m]."""
@@ -207,7 +317,7 @@ class Joint(ABC):
 
     def reversed(self) -> Joint:
         """Return this joint with predecessor and successor exchanged."""
-        from dalembert.model.joints.reversed import Reversed
+        from dalembert.model.joints.modified import Reversed
 
         return Reversed(self)
 
@@ -222,7 +332,7 @@ class Joint(ABC):
 
     def parameters(self) -> list[Scalar]:
         """Return the numbers of the joint as a flat list."""
-        return [leaf for name in self.parameter_names for leaf in data.flatten(getattr(self, name))]
+        return [leaf for name in self.parameter_names for leaf in flatten(getattr(self, name))]
 
     def with_parameters(self, flat: Sequence[Scalar]) -> Joint:
         """Return this joint with other numbers, unchecked and possibly traced, in the order of
@@ -237,7 +347,7 @@ class Joint(ABC):
         source = iter(remaining)
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
         for name in self.parameter_names:
-            values[name] = data.refill(values[name], source)
+            values[name] = refill(values[name], source)
         # The constructors check and normalise, which a traced number does not allow.
         copy = object.__new__(type(self))
         for name, value in values.items():
@@ -250,7 +360,7 @@ class Joint(ABC):
         """
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
         return {"type": self.kind} | {
-            name: data.encode(value, f"{self.kind} joint, {name}") for name, value in fields.items()
+            name: encode(value, f"{self.kind} joint, {name}") for name, value in fields.items()
         }
 
     def __copy__(self) -> Joint:

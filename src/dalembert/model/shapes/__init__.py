@@ -3,10 +3,19 @@
 Sizes are in metres. A solid's `inertia` is that of a homogeneous body, in body coordinates.
 """
 
-from dalembert.model.shapes.convex import ConvexMesh
+from dalembert.model.shapes.convex_hull import ConvexMesh
+from dalembert.model.shapes.primitives import (
+    Box,
+    Capsule,
+    Cylinder,
+    Ellipsoid,
+    HeightField,
+    Mesh,
+    Plane,
+    Sphere,
+    total_inertia,
+)
 from dalembert.model.shapes.shape import Shape, Solid
-from dalembert.model.shapes.solids import Box, Capsule, Cylinder, Ellipsoid, Sphere, total_inertia
-from dalembert.model.shapes.surfaces import HeightField, Mesh, Plane
 
 __all__ = [
     "Box",

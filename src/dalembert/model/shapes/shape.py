@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 from dalembert.errors import ArgumentError, ModelError, items_of
-from dalembert.model.body import Placement
 from dalembert.model.checks import is_finite, placement_or_identity
 from dalembert.spatial import Mat3, RigidInertia, SymMat3, Transform, Vec3
+from dalembert.spatial.transform import Placement
 
 __all__ = [
     "USUAL_FRICTION",

@@ -1,0 +1,621 @@
+"""Conversion between generalized and maximal velocities and forces (Liu & Jain section 6).
+
+Maximal coordinates are those of engines that keep every body free: for each body (omega, v of its centre of
+mass) and (torque about it, force), in world axes, angular first (the text has linear first).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from dalembert.algorithms.dense import Matrix, PseudoInverse, dot, identity, symmetric_pseudo_inverse
+from dalembert.algorithms.jacobians import all_jacobians, jacobian
+from dalembert.algorithms.kinematics import body_velocities, forward_kinematics, require_centers_of_mass
+from dalembert.algorithms.open_tree import has_couplings, velocity_places
+from dalembert.model.body import Body, Frame, JointMotion
+from dalembert.model.joints import Joint
+from dalembert.model.joints.subspaces import combination
+from dalembert.model.model import Model
+from dalembert.model.tree import PerBody, Tree
+from dalembert.scalar import Scalar, is_one, is_zero
+from dalembert.spatial import ArticulatedInertia, Force, Mat3, Motion, RigidInertia, SymMat3, Transform, Vec3
+
+# Generalized forces of forces on bodies: Q = sum J_k^T f_k (Liu & Jain Eq. 67; Featherstone Eq. 7.6).
+
+
+def joint_forces(
+    tree: Tree, q: Sequence[Scalar], forces: PerBody[Force], *, time: Scalar | None = None
+) -> list[Scalar]:
+    """Return Q `(nv,)` of one spatial force a body, in body coordinates: equal power, Q . v = sum f_k . v_k.
+
+    One inward pass: f_k and all that acts beyond joint k do work on S_k.
+    """
+
+    def step(body: Body, beyond: Force) -> tuple[Force, Sequence[Scalar]]:
+        X, S, _, _ = body.jcalc(q, None, time)
+        f = forces[body] + beyond
+        return X.inverse_apply(f), [s.dot(f) for s in S]
+
+    return tree.collect(tree.inward(step, Force.zero())[0])
+
+
+# Velocities in maximal coordinates: V_k = (omega_k, v_k) = J_k v of every body (Liu & Jain Eqs 58, 60).
+#
+# omega_k and the velocity v_k of the body's centre of mass, in world axes.
+
+
+def maximal_velocities(
+    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
+) -> PerBody[Motion]:
+    """Return V_k of every body, by recursion instead of J (Eq. 60)."""
+    require_centers_of_mass(tree, "maximal_velocities")
+    poses = forward_kinematics(tree, q, time=time)
+    velocities = body_velocities(tree, q, v, time=time)
+    return PerBody(
+        [at_center_of_mass(body.inertia.com, poses[body], velocities[body]) for body in tree.bodies]
+    )
+
+
+def maximal_jacobians(model: Model, q: Sequence[Scalar], *, time: Scalar | None = None) -> PerBody[Matrix]:
+    """Return J_k `(6, nv)` of every body: J_omega over J_v of the centre of mass, in world axes (Eq. 58)."""
+    require_centers_of_mass(model, "maximal_jacobians")
+
+    def center(index: int) -> Frame:
+        com = model.bodies[index].inertia.com
+        return Frame("center of mass", index, Transform(Mat3.identity(), com))
+
+    return PerBody(
+        [jacobian(model, q, center(k), frame="world_aligned", time=time) for k in range(len(model.bodies))]
+    )
+
+
+def at_center_of_mass(com: Vec3, pose: Transform, velocity: Motion) -> Motion:
+    """Return (omega, v of the centre of mass) in world axes, from a spatial velocity in body coordinates."""
+    return Motion(pose.R @ velocity.angular, pose.R @ velocity.at(com))
+
+
+def from_maximal(com: Vec3, pose: Transform, V: Motion) -> Motion:
+    """Return the spatial velocity in body coordinates of a body whose (omega, v) in world axes is V."""
+    omega, v = pose.R.transposed_times(V.angular), pose.R.transposed_times(V.linear)
+    return Motion(omega, v - omega.cross(com))
+
+
+# Least squares over the velocities of a tree, in linear time.
+#
+# Which v makes the bodies' velocities J_k v come nearest to given ones? The normal equations are
+#
+#     (sum J_k^T W_k J_k + B) y = sum J_k^T p_k + Q                                                     (1)
+#
+# with a weight W_k on each body and B_k on each joint. They are the equations of motion of a tree at rest
+# whose bodies have the inertias W_k and its joints the armature B_k, under the forces p_k and Q: the
+# articulated-body algorithm solves them (Featherstone 2008 section 7.3), in one inward and one outward pass:
+#
+#     U = I^A S,  D = S^T U + B,  y_k = D^+ (S^T p^A + Q_k - U^T X v_p),  v_k = X v_p + S y_k
+#     I^a = I^A - U D^+ U^T,  p^a = p^A - U D^+ (S^T p^A + Q_k)
+#
+# The weight of |omega_k|^2 + |v_k|^2, v_k at the centre of mass, is the inertia of a body of unit mass and
+# unit inertia there. Where S loses rank, null(D) = null(S), and the pseudo-inverses of the joints' D are that
+# of the whole matrix: nothing else moves no body. Where joints are coupled the matrix is formed and factored.
+
+
+def unit_weights(tree: Tree) -> PerBody[RigidInertia]:
+    """Return the inertia whose energy is |omega|^2 + |velocity of the centre of mass|^2, for each body."""
+    return PerBody([RigidInertia(1.0, body.inertia.com, SymMat3.identity()) for body in tree.bodies])
+
+
+def least_squares(
+    tree: Tree,
+    q: Sequence[Scalar],
+    weights: PerBody[RigidInertia],
+    forces: PerBody[Force] | None,
+    Q: Sequence[Scalar] | None,
+    *,
+    turning: bool = False,
+    time: Scalar | None = None,
+) -> list[Scalar]:
+    """Return y `(nv,)` of Eq. (1), the shortest where it is not unique; `turning`: B_k weighs |omega_J|^2."""
+    if has_couplings(tree):
+        return _by_matrix(tree, q, weights, forces, Q, turning, time)
+
+    def inward(
+        body: Body, beyond: tuple[ArticulatedInertia, Force]
+    ) -> tuple[
+        tuple[ArticulatedInertia, Force], tuple[JointMotion, list[Force], PseudoInverse, list[Scalar]]
+    ]:
+        joint = X, S, _, _ = body.jcalc(q, None, time)
+        I_A = beyond[0] + weights[body]
+        p_A = beyond[1] if forces is None else beyond[1] + forces[body]
+        U = [I_A * s for s in S]
+        D = symmetric_pseudo_inverse(_joint_matrix(S, U, turning), regular=_regular(body, q, time))
+        u = [s.dot(p_A) for s in S]
+        if Q is not None:
+            u = [x + own for x, own in zip(u, body.own_v(Q), strict=True)]
+        I_a, p_a = _seen_from_parent(I_A, p_A, U, D, u)
+        return (X.inverse_apply(I_a), X.inverse_apply(p_a)), (joint, U, D, u)
+
+    gathered, _ = tree.inward(inward, (ArticulatedInertia.zero(), Force.zero()))
+
+    def outward(body: Body, v_parent: Motion) -> tuple[Motion, list[Scalar]]:
+        (X, S, _, _), U, D, u = gathered[body]
+        carried = X.apply(v_parent)
+        y = D.solve([x - f.dot(carried) for x, f in zip(u, U, strict=True)])
+        return carried + combination(S, y), y
+
+    return tree.collect(tree.outward(outward, Motion.zero()))
+
+
+def _regular(body: Body, q: Sequence[Scalar], time: Scalar | None) -> bool:
+    """Return whether S has full rank at every q, by the kind of joint."""
+    return is_one(body.joint.singularity_measure(body.own_q(q), time))
+
+
+def _joint_matrix(S: Sequence[Motion], U: Sequence[Force], turning: bool) -> Matrix:
+    """Return D = S^T U + B."""
+    return [
+        [
+            s.dot(u) + s.angular.dot(other.angular) if turning else s.dot(u)
+            for u, other in zip(U, S, strict=True)
+        ]
+        for s in S
+    ]
+
+
+def _seen_from_parent(
+    I_A: ArticulatedInertia, p_A: Force, U: Sequence[Force], D: PseudoInverse, u: Sequence[Scalar]
+) -> tuple[ArticulatedInertia, Force]:
+    """Return (I^a, p^a): the body with its joint free."""
+    if not U:
+        return I_A, p_A
+    columns = [f.to_list() for f in U]
+    K = [D.solve([column[r] for column in columns]) for r in range(6)]
+    A = I_A.matrix()
+    I_a = ArticulatedInertia.from_upper(lambda i, j: A[i][j] - dot(K[i], [column[j] for column in columns]))
+    p = [x - dot(row, u) for x, row in zip(p_A.to_list(), K, strict=True)]
+    return I_a, Force.of(p)
+
+
+def _by_matrix(
+    tree: Tree,
+    q: Sequence[Scalar],
+    weights: PerBody[RigidInertia],
+    forces: PerBody[Force] | None,
+    Q: Sequence[Scalar] | None,
+    turning: bool,
+    time: Scalar | None,
+) -> list[Scalar]:
+    """Solve Eq. (1) with its matrix formed from Jacobians in body coordinates."""
+    n = tree.nv
+    A: Matrix = [[0.0] * n for _ in range(n)]
+    b: list[Scalar] = [0.0] * n if Q is None else list(Q)
+    for body, J in zip(tree.bodies, all_jacobians(tree, q, time=time), strict=True):  # type: ignore[arg-type]
+        columns = [Motion.of([row[j] for row in J]) for j in range(n)]
+        momenta = [weights[body] * s for s in columns]
+        for i, s in enumerate(columns):
+            A[i] = [x + s.dot(h) for x, h in zip(A[i], momenta, strict=True)]
+            b[i] = b[i] if forces is None else b[i] + s.dot(forces[body])
+        for i, j, x in _turning(body, q, time) if turning else ():
+            A[i][j] = A[i][j] + x
+    return symmetric_pseudo_inverse(A).solve(b)
+
+
+def _turning(body: Body, q: Sequence[Scalar], time: Scalar | None) -> list[tuple[int, int, Scalar]]:
+    """Return the entries of B_k at their places in v."""
+    S = body.jcalc(q, None, time).S
+    own = [(places, s.angular) for places, s in zip(velocity_places(body), S, strict=True)]
+    return [
+        (i, j, a.dot(b) * (ratio_i * ratio_j))
+        for places_i, a in own
+        for places_j, b in own
+        for i, ratio_i in places_i
+        for j, ratio_j in places_j
+    ]
+
+
+# Generalized velocities from maximal ones: v = J^+ V, and the residual (Liu & Jain section 6.1).
+#
+# V holds (omega_k, v_k) of every body, in world axes, v_k of its centre of mass. The bodies of a tree cannot
+# move as they like, so V = J v has more equations than unknowns:
+#
+#     v = J^+ V = (J^T J)^-1 J^T V                                                                (61)
+#     residual = V - J v         zero if and only if V keeps the joints together
+#
+# Angles and lengths count alike, a radian as much as a metre. Rheonomic joints: V less what moves at v = 0.
+
+
+class GeneralizedVelocity(NamedTuple):
+    """v `(nv,)` and the residual V - J v `(n_bodies, 6)`, the part of V that the joints do not allow."""
+
+    v: list[Scalar]
+    residual: PerBody[Motion]
+
+
+def generalized_velocity(
+    tree: Tree,
+    q: Sequence[Scalar],
+    body_velocities: Sequence[Sequence[Scalar]],
+    *,
+    time: Scalar | None = None,
+) -> GeneralizedVelocity:
+    """Return v = J^+ V (Eq. 61) without forming J:
+    the normal equations in linear time, see `least_squares`."""
+    require_centers_of_mass(tree, "generalized_velocity")
+    poses = forward_kinematics(tree, q, time=time)
+    weights = unit_weights(tree)
+    wanted = without_drift(tree, q, body_velocities, time)
+    momenta = [
+        weights[body] * from_maximal(body.inertia.com, poses[body], V)
+        for body, V in zip(tree.bodies, wanted, strict=True)
+    ]
+    v = least_squares(tree, q, weights, PerBody(momenta), None, time=time)
+    return GeneralizedVelocity(v, residual_of(tree, q, v, body_velocities, time))
+
+
+def generalized_velocity_by_pseudo_inverse(
+    model: Model,
+    q: Sequence[Scalar],
+    body_velocities: Sequence[Sequence[Scalar]],
+    *,
+    time: Scalar | None = None,
+) -> GeneralizedVelocity:
+    """Compute Eq. 61 literally: J of all bodies, J^T J, its pseudo-inverse."""
+    rows = [row for J in maximal_jacobians(model, q, time=time) for row in J]
+    V = [x for motion in without_drift(model, q, body_velocities, time) for x in motion.to_list()]
+    v = _least_squares_solution(rows, V)
+    return GeneralizedVelocity(v, residual_of(model, q, v, body_velocities, time))
+
+
+def generalized_velocity_from_rows(
+    model: Model,
+    q: Sequence[Scalar],
+    body_velocities: Sequence[Sequence[Scalar]],
+    rows: Sequence[int],
+    *,
+    time: Scalar | None = None,
+) -> GeneralizedVelocity:
+    """Return v from some rows of V = J v only, counted body by body, six each (the J' of section 6.1).
+
+    Any rows of J that have the rank of J give the same v, if the joints allow V.
+    """
+    J = [row for matrix in maximal_jacobians(model, q, time=time) for row in matrix]
+    V = [x for motion in without_drift(model, q, body_velocities, time) for x in motion.to_list()]
+    v = _least_squares_solution([J[r] for r in rows], [V[r] for r in rows])
+    return GeneralizedVelocity(v, residual_of(model, q, v, body_velocities, time))
+
+
+def residual_of(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    body_velocities: Sequence[Sequence[Scalar]],
+    time: Scalar | None,
+) -> PerBody[Motion]:
+    """Return V - J v."""
+    found = maximal_velocities(tree, q, v, time=time)
+    return PerBody([Motion.of(given) - V for given, V in zip(body_velocities, found, strict=True)])
+
+
+def without_drift(
+    tree: Tree, q: Sequence[Scalar], body_velocities: Sequence[Sequence[Scalar]], time: Scalar | None
+) -> list[Motion]:
+    """Return V less the velocities that rheonomic joints give the bodies at v = 0."""
+    wanted = [Motion.of(given) for given in body_velocities]
+    if time is None:
+        return wanted
+    drift = maximal_velocities(tree, q, [0.0] * tree.nv, time=time)
+    return [V - own for V, own in zip(wanted, drift, strict=True)]
+
+
+def _least_squares_solution(J: Sequence[Sequence[Scalar]], V: Sequence[Scalar]) -> list[Scalar]:
+    """Return J^+ V = (J^T J)^+ J^T V."""
+    columns = list(zip(*J, strict=True))
+    gram = [[dot(a, b) for b in columns] for a in columns]
+    return symmetric_pseudo_inverse(gram).solve([dot(column, V) for column in columns])
+
+
+# Generalized velocities from relative ones, one joint at a time (Liu & Jain section 6.1, Eqs 62 to 66).
+#
+# D subtracts from every body its parent: 1 on the diagonal, -1 at the parent; R = blockdiag(R_p(k)).
+#
+#     omega^ = R^T D omega,    omega^_k = J^_omega,k v_k,    v_k = (J^_omega,k)^+ omega^_k            (65, 66)
+#
+# Each pseudo-inverse is of one joint's size. Rotations suffice where joints only turn. In mixed systems they
+# are found first, and the translations of the joint from what they leave of its linear velocity. That asks
+# for turning columns J^_omega whose rank is their number, which all joints have but those that chain parallel
+# axes, as a `Composite` may. Taking the whole relative velocity at once admits every joint: v_k = S_k^+ (V_k
+# - X V_p).
+#
+# Every v that the joints allow is recovered. Of one that they do not, each joint takes what it can of the
+# given relative motion; `generalized_velocity` distributes the error over all of them.
+
+
+def connectivity_matrix(parents: Sequence[int]) -> list[list[float]]:
+    """Return D `(n_bodies, n_bodies)`, each entry for a 3x3 block:
+    1 on the diagonal, -1 at the parent (Eq. 64)."""
+    count = len(parents)
+    D = identity(count)
+    for k, parent in enumerate(parents):
+        if parent >= 0:
+            D[k][parent] = -1.0
+    return D
+
+
+def relative_angular_velocities(
+    tree: Tree, q: Sequence[Scalar], omegas: Sequence[Vec3], *, time: Scalar | None = None
+) -> PerBody[Vec3]:
+    """Return omega^ = R^T D omega: relative to the parents, in the parents' axes; omega in the world's."""
+    poses = forward_kinematics(tree, q, time=time)
+
+    def relative(body: Body) -> Vec3:
+        if body.parent < 0:
+            return omegas[body.index]
+        return poses[body.parent].R.transposed_times(omegas[body.index] - omegas[body.parent])
+
+    return PerBody([relative(body) for body in tree.bodies])
+
+
+def joint_jacobian(body: Body, q: Sequence[Scalar], *, time: Scalar | None = None) -> list[Motion]:
+    """Return the columns (J^_omega, J^_v) of a joint:
+    its motion per unit of v, in the parent's axes (Eq. 52).
+
+    The linear part is the velocity of the body's origin relative to the parent.
+    """
+    X, S, _, _ = body.jcalc(q, None, time)
+    return [Motion(X.rotate_to_parent(s.angular), X.rotate_to_parent(s.linear)) for s in S]
+
+
+def turning_columns(joint: Joint) -> list[int]:
+    """Return the columns of S that turn; the others only slide.
+    The choice does not depend on the position."""
+    S = joint.subspace(joint.neutral(), 0.0 if joint.time_dependent else None)
+    return [k for k, s in enumerate(S) if not all(is_zero(x) for x in s.angular)]
+
+
+def generalized_velocity_joint_by_joint(
+    tree: Tree,
+    q: Sequence[Scalar],
+    body_velocities: Sequence[Sequence[Scalar]],
+    *,
+    time: Scalar | None = None,
+) -> GeneralizedVelocity:
+    """Return v_k = S_k^+ (V_k - X V_p), for every joint type: m pseudo-inverses of constant size."""
+
+    def own(body: Body, joint: JointMotion, v_J: Motion) -> list[Scalar]:
+        gram = [[_six(a, b) for b in joint.S] for a in joint.S]
+        regular = is_one(body.joint.singularity_measure(body.own_q(q), time))
+        return symmetric_pseudo_inverse(gram, regular=regular).solve([_six(s, v_J) for s in joint.S])
+
+    return _each_joint(tree, q, body_velocities, time, own)
+
+
+def generalized_velocity_rotations_first(
+    tree: Tree,
+    q: Sequence[Scalar],
+    body_velocities: Sequence[Sequence[Scalar]],
+    *,
+    time: Scalar | None = None,
+) -> GeneralizedVelocity:
+    """Return v_k = (J^_omega)^+ omega^_k of the columns that turn (Eq. 66),
+    then (J^_v)^+ of those that slide."""
+
+    def own(body: Body, joint: JointMotion, v_J: Motion) -> list[Scalar]:
+        omega_hat, u = joint.X.rotate_to_parent(v_J.angular), joint.X.rotate_to_parent(v_J.linear)
+        J = joint_jacobian(body, q, time=time)
+        turning = turning_columns(body.joint)
+        sliding = [k for k in range(len(J)) if k not in turning]
+        rates: list[Scalar] = [0.0] * len(J)
+        for k, rate in zip(
+            turning, _vectors_inverse([J[k].angular for k in turning], omega_hat), strict=True
+        ):
+            rates[k] = rate
+            u = u - J[k].linear * rate
+        for k, rate in zip(sliding, _vectors_inverse([J[k].linear for k in sliding], u), strict=True):
+            rates[k] = rate
+        return rates
+
+    return _each_joint(tree, q, body_velocities, time, own)
+
+
+def _each_joint(
+    tree: Tree,
+    q: Sequence[Scalar],
+    body_velocities: Sequence[Sequence[Scalar]],
+    time: Scalar | None,
+    own: Callable[[Body, JointMotion, Motion], list[Scalar]],
+) -> GeneralizedVelocity:
+    """Return v from `own(body, joint, S v)` of each joint by itself, and the residual velocities."""
+    poses = forward_kinematics(tree, q, time=time)
+    given = _in_body_coordinates(tree, poses, body_velocities)
+    per_body = []
+    for body in tree.bodies:
+        joint = body.jcalc(q, None, time)
+        per_body.append(own(body, joint, _across(body, joint, given)))
+    v = _independent(tree, per_body)
+    return GeneralizedVelocity(v, residual_of(tree, q, v, body_velocities, time))
+
+
+def _in_body_coordinates(
+    tree: Tree, poses: PerBody[Transform], body_velocities: Sequence[Sequence[Scalar]]
+) -> PerBody[Motion]:
+    return PerBody(
+        [
+            from_maximal(body.inertia.com, poses[body], Motion.of(V))
+            for body, V in zip(tree.bodies, body_velocities, strict=True)
+        ]
+    )
+
+
+def _across(body: Body, joint: JointMotion, given: PerBody[Motion]) -> Motion:
+    """Return the joint velocity S v = V_k - X V_p, less the motion of a rheonomic joint at v = 0."""
+    relative = given[body] if body.parent < 0 else given[body] - joint.X.apply(given[body.parent])
+    return relative - joint.v_J
+
+
+def _independent(tree: Tree, per_body: Sequence[list[Scalar]]) -> list[Scalar]:
+    """Return v from the independent joints; joints that follow them by couplings are ignored."""
+    v: list[Scalar] = [0.0] * tree.nv
+    for body, values in zip(tree.bodies, per_body, strict=True):
+        if body.dependence is None:
+            v[body.v_slice] = values
+    return v
+
+
+def _vectors_inverse(columns: Sequence[Vec3], x: Vec3) -> list[Scalar]:
+    """Return the columns' pseudo-inverse times x."""
+    gram = [[a.dot(b) for b in columns] for a in columns]
+    return symmetric_pseudo_inverse(gram).solve([a.dot(x) for a in columns])
+
+
+def _six(a: Motion, b: Motion) -> Scalar:
+    """Return a^T b, both in the same coordinates."""
+    return a.angular.dot(b.angular) + a.linear.dot(b.linear)
+
+
+# Conversion between Cartesian and generalized forces (Liu & Jain section 6.2).
+#
+# Legend, in world axes: f_k a force on body k at the point r_k; tau'_k a torque on it, without the moment of
+# f_k; x_k its centre of mass; tau_k = tau'_k + (r_k - x_k) x f_k. tau^_k is a torque of joint k, in the
+# parent's axes: R_p tau^_k acts on body k and -R_p tau^_k on its parent. R and D as in `joint_by_joint`.
+#
+#     Q = sum J'_v,k^T f_k + J_omega,k^T tau'_k             J' at the point of application           (67)
+#     tau' = (R^T D)^T tau^                                                                          (68)
+#     Q = J'_v^T f + J^_omega^T tau^                                                                 (69)
+#
+# The other way the forces are more than the equations, and the shortest are chosen:
+#
+#     (tau, f) = (J^T)^+ Q = J (J^T J)^+ Q                   at the centres of mass                   (70)
+#     tau^_k = (J^_omega,k^T)^+ Q_k                          no linear forces, joint by joint         (71)
+#
+# (J^T J)^+ Q is found in linear time, see `least_squares`: what J makes of it are velocities of the bodies,
+# read as forces. The inverse of (69) with given points is the same with other weights: |velocity of the
+# point|^2 for f_k and |omega^_k|^2 for tau^_k.
+
+Vectors = Sequence[Sequence[Scalar]]
+"""Three scalars a body."""
+
+
+def generalized_force(
+    tree: Tree,
+    q: Sequence[Scalar],
+    *,
+    forces: Vectors | None = None,
+    points: Vectors | None = None,
+    torques: Vectors | None = None,
+    joint_torques: Vectors | None = None,
+    time: Scalar | None = None,
+) -> list[Scalar]:
+    """Return Q `(nv,)` of forces f_k at the points r_k (default: the centres of mass),
+    torques tau'_k and tau^_k."""
+    if forces is not None and points is None:
+        require_centers_of_mass(tree, "generalized_force")
+    poses = forward_kinematics(tree, q, time=time)
+
+    def acting(body: Body) -> Force:
+        pose = poses[body]
+        f = Vec3.zero() if forces is None else pose.R.transposed_times(Vec3.of(forces[body.index]))
+        r = body.inertia.com
+        if points is not None:
+            r = pose.R.transposed_times(Vec3.of(points[body.index]) - pose.p)
+        moment = r.cross(f)
+        if torques is not None:
+            moment = moment + pose.R.transposed_times(Vec3.of(torques[body.index]))
+        return Force(moment, f)
+
+    Q = joint_forces(tree, q, PerBody([acting(body) for body in tree.bodies]), time=time)  # (67)
+    if joint_torques is None:
+        return Q
+    turning = [
+        [s.angular.dot(Vec3.of(tau)) for s in joint_jacobian(body, q, time=time)]
+        for body, tau in zip(tree.bodies, joint_torques, strict=True)
+    ]
+    return [a + b for a, b in zip(Q, tree.collect(turning), strict=True)]  # (69)
+
+
+def body_torques(
+    tree: Tree, q: Sequence[Scalar], joint_torques: Vectors, *, time: Scalar | None = None
+) -> PerBody[Vec3]:
+    """Return tau' = (R^T D)^T tau^ (Eq. 68), in world axes:
+    the joint's on its body, its opposite on the parent."""
+    poses = forward_kinematics(tree, q, time=time)
+
+    def in_world(body: Body) -> Vec3:
+        tau = Vec3.of(joint_torques[body.index])
+        return tau if body.parent < 0 else poses[body.parent].R @ tau
+
+    def step(body: Body, reactions: Vec3) -> tuple[Vec3, Vec3]:
+        tau = in_world(body)
+        return tau, tau - reactions
+
+    # What a joint does to its body it does to the parent in reverse, and to no other body.
+    return tree.inward(step, Vec3.zero())[0]
+
+
+def cartesian_forces(
+    tree: Tree, q: Sequence[Scalar], tau: Sequence[Scalar], *, time: Scalar | None = None
+) -> PerBody[Force]:
+    """Return (tau_k, f_k) of every body, in world axes at its centre of mass:
+    the shortest solution of Eq. 70."""
+    require_centers_of_mass(tree, "cartesian_forces")
+    poses = forward_kinematics(tree, q, time=time)
+    y = least_squares(tree, q, unit_weights(tree), None, tau, time=time)
+    moved = _velocities(tree, q, y, time)
+
+    def as_force(body: Body) -> Force:
+        V = at_center_of_mass(body.inertia.com, poses[body], moved[body])
+        return Force(V.angular, V.linear)
+
+    return PerBody([as_force(body) for body in tree.bodies])
+
+
+def cartesian_forces_at_points(
+    tree: Tree, q: Sequence[Scalar], tau: Sequence[Scalar], points: Vectors, *, time: Scalar | None = None
+) -> tuple[PerBody[Vec3], PerBody[Vec3]]:
+    """Return (f_k at the points r_k in world axes, tau^_k in the parents' axes):
+    the shortest solution of Eq. 69."""
+    poses = forward_kinematics(tree, q, time=time)
+    local = [_local(poses[body], Vec3.of(points[body.index])) for body in tree.bodies]
+    weights = PerBody([RigidInertia(1.0, r, SymMat3.zero()) for r in local])
+    y = least_squares(tree, q, weights, None, tau, turning=True, time=time)
+    moved = _velocities(tree, q, y, time)
+    forces = [poses[body].R @ moved[body].at(r) for body, r in zip(tree.bodies, local, strict=True)]
+    turned = [combination(joint_jacobian(body, q, time=time), body.own_v(y)).angular for body in tree.bodies]
+    return PerBody(forces), PerBody(turned)
+
+
+def joint_torques(
+    tree: Tree, q: Sequence[Scalar], tau: Sequence[Scalar], *, time: Scalar | None = None
+) -> tuple[PerBody[Vec3], list[Scalar]]:
+    """Return tau^_k = (J^_omega,k^T)^+ Q_k in the parents' axes (Eq. 71), and Q - J^_omega^T tau^.
+
+    The rest is the share of the joints' sliding, which torques cannot do; zero where joints only turn.
+    """
+
+    def own(body: Body) -> tuple[Vec3, list[Scalar]]:
+        J = [s.angular for s in joint_jacobian(body, q, time=time)]
+        turning = turning_columns(body.joint)
+        Q = list(tau[body.v_slice]) if body.dependence is None else [0.0]
+        gram = [[J[i].dot(J[j]) for j in turning] for i in turning]
+        y = symmetric_pseudo_inverse(gram).solve([Q[k] for k in turning])
+        torque = Vec3.zero()
+        for k, x in zip(turning, y, strict=True):
+            torque = torque + J[k] * x
+        return torque, [Q_k - axis.dot(torque) for Q_k, axis in zip(Q, J, strict=True)]
+
+    solved = [own(body) for body in tree.bodies]
+    return PerBody([torque for torque, _ in solved]), tree.collect([rest for _, rest in solved])
+
+
+def _local(pose: Transform, point: Vec3) -> Vec3:
+    """Return a point of the world in body coordinates."""
+    return pose.R.transposed_times(point - pose.p)
+
+
+def _velocities(tree: Tree, q: Sequence[Scalar], y: Sequence[Scalar], time: Scalar | None) -> PerBody[Motion]:
+    """Return J_k y in body coordinates, without the motion of rheonomic joints of their own."""
+
+    def step(body: Body, v_parent: Motion) -> tuple[Motion, Motion]:
+        X, S, _, _ = body.jcalc(q, None, time)
+        v = X.apply(v_parent) + combination(S, body.own_v(y))
+        return v, v
+
+    return tree.outward(step, Motion.zero())

@@ -1,0 +1,235 @@
+"""Derivatives of forward dynamics under loops and other constraints, by implicit differentiation.
+
+M a + b - K^T lambda = tau and K a = k hold along every change (Featherstone 2008 Eqs 8.34 to 8.36), so that
+
+    [M  -K^T] [da     ]   [dtau - (dID/dx) + (dK^T/dx) lambda]
+    [K    0 ] [dlambda] = [(dk/dx) - (dK/dx) a               ]       with ID of the spanning tree at a    (1)
+
+has the matrix of the equations of motion themselves: one factorisation serves a and all columns. Rows of K
+that the rank decision drops are dropped here too, so that the result is the derivative of what is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple, Unpack
+
+from dalembert.algorithms.applied_forces import Conditions, ExternalForces
+from dalembert.algorithms.constraints import constraint_equations, stabilized
+from dalembert.algorithms.dense import Matrix, dot, identity, plus, product, times, transpose, unit, zeros
+from dalembert.algorithms.derivatives import Derivatives, solved_columns, spanning_tree_derivatives
+from dalembert.algorithms.forward_dynamics import forward_dynamics
+from dalembert.algorithms.hybrid import hybrid_dynamics, merged_parents, prescribed_places
+from dalembert.algorithms.inverse_dynamics import inverse_dynamics
+from dalembert.algorithms.loops.constrained_dynamics import constrained_motion, constrained_system
+from dalembert.algorithms.open_tree import is_constrained, variable_parents
+from dalembert.algorithms.sparse import factor_with_reciprocals
+from dalembert.model.joints.dual import directional_derivative
+from dalembert.model.tree import Tree
+from dalembert.scalar import Scalar
+from dalembert.spatial.value import leaves
+
+# Derivatives of any algorithm of the dynamics, direction by direction, with dual numbers.
+#
+# Exact, at about twice the cost of the algorithm for each column: for systems that the closed formulas do not
+# cover, and the second witness of those that they do.
+
+
+def jacobians_of(
+    function: Callable[..., Any],
+    tree: Tree,
+    arguments: Sequence[Sequence[Scalar]],
+    given: Sequence[Scalar] = (),
+) -> list[Matrix]:
+    """Return the Jacobians of a list of scalars f(*arguments), first with respect to q on its tangent space.
+
+    `given`: what else f computes with, where that may hold dual numbers.
+    """
+    constants = [*given, *(x for argument in arguments for x in argument)]
+    jacobians = []
+    for place, argument in enumerate(arguments):
+        size = tree.nv if place == 0 else len(argument)
+        columns = []
+        for k in range(size):
+            direction = unit(size, k)
+            step = _position_rate(tree, argument, direction) if place == 0 else direction
+
+            def function_of_argument(x: list[Scalar], place: int = place) -> list[Scalar]:
+                values = [*arguments[:place], x, *arguments[place + 1 :]]
+                return list(function(*values))
+
+            columns.append(directional_derivative(function_of_argument, argument, step, constants)[1])
+        jacobians.append(transpose(columns))
+    return jacobians
+
+
+def directional_inverse_dynamics_derivatives(
+    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], **options: Any
+) -> Derivatives:
+    """Return (dtau/dq, dtau/dv, dtau/da) of `inverse_dynamics`, also for systems with constraints."""
+    dynamics = lambda *x: inverse_dynamics(tree, *x, **options)
+    return Derivatives(*jacobians_of(dynamics, tree, (q, v, a), leaves(options)))
+
+
+def directional_forward_dynamics_derivatives(
+    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar], **options: Any
+) -> Derivatives:
+    """Return (da/dq, da/dv, da/dtau) of `forward_dynamics`, also for systems with constraints."""
+    dynamics = lambda *x: forward_dynamics(tree, *x, **options)
+    return Derivatives(*jacobians_of(dynamics, tree, (q, v, tau), leaves(options)))
+
+
+def _position_rate(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+    """Return dq/dt = Q(q) v, joint by joint."""
+    rates: list[Scalar] = [0.0] * tree.nq
+    for body in tree.bodies:
+        if body.dependence is None:
+            rates[body.q_slice] = body.joint.position_rate(q[body.q_slice], v[body.v_slice])
+    return rates
+
+
+def constrained_forward_dynamics_derivatives(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    **options: Unpack[Conditions],
+) -> Derivatives:
+    """Return (da/dq, da/dv, da/dtau) of a under K a = k, by (1).
+
+    da/dtau has the rank of the motions that K allows.
+
+    With an explicit constraint q = gamma(y) the dynamics are another function off the constraint, and are
+    differentiated directly.
+    """
+    if tree.closure is not None:
+        return directional_forward_dynamics_derivatives(tree, q, v, tau, **options)
+    system = constrained_system(tree, q, v, tau, **options)
+    a, multipliers = constrained_motion(system)
+    time, T_stab = options.get("time"), options.get("stabilization")
+    kept = [multipliers[row] for row in system.rows]
+
+    def equations(q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+        """Return K^T lambda, then k - K a."""
+        found = constraint_equations(tree, q, v, time=time)
+        k = found.k if T_stab is None else stabilized(found, T_stab)
+        K = [found.K[row] for row in system.rows]
+        forces = times(transpose(K), kept) if K else [0.0] * tree.nv
+        return [*forces, *(k[row] - dot(found.K[row], a) for row in system.rows)]
+
+    def solve(force: Sequence[Scalar], k: Sequence[Scalar]) -> list[Scalar]:
+        return constrained_motion(system._replace(force=list(force), k=list(k))).a
+
+    of_tree = spanning_tree_derivatives(
+        tree,
+        q,
+        v,
+        a,
+        external_forces=options.get("external_forces"),
+        external_frame=options.get("external_frame", "body"),
+        time=time,
+    )
+    given = [*a, *kept, *(x for x in (time, T_stab) if x is not None)]
+    by_state = []
+    for forces, change in zip(of_tree[:2], jacobians_of(equations, tree, (q, v), given), strict=True):
+        columns = []
+        for column, moved in zip(transpose(forces), transpose(change), strict=True):
+            push = [x - y for x, y in zip(moved[: tree.nv], column, strict=True)]
+            columns.append(solve(push, moved[tree.nv :]))
+        by_state.append(transpose(columns))
+    nothing = [0.0] * len(system.k)
+    by_tau = transpose([solve(unit(tree.nv, j), nothing) for j in range(tree.nv)])
+    return Derivatives(by_state[0], by_state[1], by_tau)
+
+
+# Derivatives of hybrid dynamics: forces known at free joints (1), accelerations at prescribed ones (2).
+#
+# From tau = ID(q, v, a) with a_1 and tau_2 unknown, D = dID/dx at the motion that results:
+#
+#     da_1 = M_11^-1 (dtau_1 - D_1 dx - M_12 da_2),     dtau_2 = D_2 dx + M_21 da_1 + M_22 da_2            (1)
+#
+# M_11 is factored with the sparsity of the tree in which prescribed joints are merged (Featherstone 2008
+# §9.1).
+
+
+class HybridDerivatives(NamedTuple):
+    """The derivatives of a and tau, both complete, with respect to q (tangent space), v, tau and a.
+
+    Eight matrices `(nv, nv)`; columns of inputs that are not read (tau of prescribed joints, a of free ones)
+    are zero.
+    """
+
+    a_by_q: Matrix
+    a_by_v: Matrix
+    a_by_tau: Matrix
+    a_by_a: Matrix
+    tau_by_q: Matrix
+    tau_by_v: Matrix
+    tau_by_tau: Matrix
+    tau_by_a: Matrix
+
+
+def hybrid_dynamics_derivatives(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    a: Sequence[Scalar],
+    *,
+    prescribed: Collection[str] = (),
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+    time: Scalar | None = None,
+    stabilization: Scalar | None = None,
+) -> HybridDerivatives:
+    """Return the derivatives of (a, tau) = `hybrid.hybrid_dynamics` by (1);
+    under constraints, by dual numbers."""
+    given = prescribed_places(tree, prescribed)
+    n = tree.nv
+
+    def dynamics(*state: Sequence[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
+        return hybrid_dynamics(
+            tree,
+            *state,
+            prescribed=prescribed,
+            external_forces=external_forces,
+            external_frame=external_frame,
+            time=time,
+            stabilization=stabilization,
+        )
+
+    if is_constrained(tree):
+        held = leaves([external_forces, time, stabilization])
+        both = jacobians_of(lambda *x: leaves(dynamics(*x)), tree, (q, v, tau, a), held)
+        return HybridDerivatives(*(rows[:n] for rows in both), *(rows[n:] for rows in both))
+    motion, _ = dynamics(q, v, tau, a)
+    by_q, by_v, M = spanning_tree_derivatives(
+        tree,
+        q,
+        v,
+        motion,
+        external_forces=external_forces,
+        external_frame=external_frame,
+        time=time,
+    )
+    free = [k for k in range(n) if k not in given]
+    lam, _ = merged_parents(variable_parents(tree), free)
+    L, reciprocals = factor_with_reciprocals([[M[i][j] for j in free] for i in free], lam)
+    known = [k in given for k in range(n)]
+    by_tau = [[-x if not known[j] else 0.0 for j, x in enumerate(row)] for row in identity(n)]
+    by_a = [[x if known[j] else 0.0 for j, x in enumerate(row)] for row in M]
+    fixed = [[x if known[j] else 0.0 for j, x in enumerate(row)] for row in identity(n)]
+    changes = (by_q, by_v, by_tau, by_a)
+    parts = solved_columns(L, reciprocals, lam, *([change[i] for i in free] for change in changes))
+    a_by, tau_by = [], []
+    for change, part, own in zip(changes, parts, (None, None, None, fixed), strict=True):
+        rows = zeros(n, n) if own is None else own
+        for i, row in zip(free, part, strict=True):
+            rows[i] = row
+        a_by.append(rows)
+        coupled = product([[M[i][j] for j in free] for i in range(n)], part) if part else zeros(n, n)
+        needed = plus(change, coupled)
+        tau_by.append([needed[i] if known[i] else [0.0] * n for i in range(n)])
+    for i in free:
+        tau_by[2][i] = unit(n, i)
+    return HybridDerivatives(*a_by, *tau_by)

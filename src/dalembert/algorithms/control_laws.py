@@ -1,0 +1,487 @@
+"""Control laws on generic scalars: functions of a state and a target that return joint forces."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dalembert.algorithms.aligned import AlignedTree, aligned
+from dalembert.algorithms.applied_forces import passive_forces
+from dalembert.algorithms.dense import Matrix, Vector, dot, factor_semidefinite, unit
+from dalembert.algorithms.forward_dynamics import forward_dynamics
+from dalembert.algorithms.geometry import allowed_accelerations, inertia_solver, nearest_acceleration
+from dalembert.algorithms.integrators import independent, with_armatures
+from dalembert.algorithms.inverse_dynamics import (
+    differential_inverse_dynamics,
+    gravity_forces,
+    inverse_dynamics,
+)
+from dalembert.algorithms.jacobians import frame_of, jacobian, jacobian_rate_times_velocity
+from dalembert.algorithms.kinematics import forward_kinematics
+from dalembert.algorithms.loops import is_constrained
+from dalembert.algorithms.open_tree import require_moving_mass
+from dalembert.errors import ArgumentError, ModelError
+from dalembert.model.body import Body, Frame
+from dalembert.model.joints import Free, Joint
+from dalembert.model.joints.dual import directional_derivative
+from dalembert.model.model import Model
+from dalembert.model.tree import Tree
+from dalembert.scalar import Scalar, is_zero, literal, maximum, minimum, sqrt
+from dalembert.spatial import Mat3, Transform, Vec3
+from dalembert.spatial.exponential import so3_log
+
+# Motor forces for a wanted acceleration, and the preconditions of control laws on a model.
+
+
+def commanded_forces(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    a: Sequence[Scalar],
+    *,
+    law: str,
+    time: Scalar | None = None,
+) -> list[Scalar]:
+    """Return tau `(nv,)` = M a + b, the last step of every law of this package.
+
+    In a model with loops or other constraints the joints in `model.actuated` alone have forces; they must be
+    able to produce every motion that the constraints allow.
+    """
+    if not is_constrained(tree):
+        require_actuation(tree, law)
+    return inverse_dynamics(tree, q, v, a, time=time)
+
+
+def require_actuation(tree: Tree, law: str) -> None:
+    """Refuse a tree with joints that have no motor: the law needs a force at every joint."""
+    model = tree.original if isinstance(tree, AlignedTree) else tree
+    if not isinstance(model, Model):
+        return
+    driven = set(model.actuated)
+    idle = [body.joint_name for body in model.bodies if body.nv and body.joint_name not in driven]
+    if idle:
+        names = ", ".join(f'"{name}"' for name in idle)
+        raise ModelError(
+            f"{law}: joints {names} are not in model.actuated, and this law commands a force at every joint; "
+            "lock them with model.lock, or actuate them with builder.set_actuated"
+        )
+
+
+# Control in joint space: cancel the dynamics and replace them by springs and dampers.
+#
+# Todorov, "Using the dynamics for control": with M a + b = tau and every joint actuated,
+#
+#     tau = b + M a*        makes a = a*                                                                   (1)
+#     a* = a_ref - B (v - v_ref) - K (q - q_ref)                                                           (2)
+#
+# so that the error e = q - q_ref obeys e'' + B e' + K e = 0 exactly. On quaternions there is no q - q_ref:
+# there e = difference(q_ref, q), the displacement that leads from the reference to q. Its rates are
+#
+#     e' = A v + A_ref v_ref         e'' = A a + bias         A = de/dq Q(q)                               (3)
+#     a* = A^-1 (-B e' - K e - bias)                                                                       (4)
+#
+# by exact derivatives of `difference`, joint by joint. Where v = dq/dt, A is 1 and (4) is (2). A is singular
+# only for a full turn of error, which `difference` does not return.
+
+
+def gravity_compensation(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> list[Scalar]:
+    """Return tau = g(q) `(nv,)`, which holds the system at rest in any configuration."""
+    if not is_constrained(tree):
+        require_actuation(tree, "gravity_compensation")
+        return gravity_forces(tree, q, time=time)
+    rest = [0.0] * tree.nv
+    return commanded_forces(tree, q, rest, rest, law="gravity_compensation", time=time)
+
+
+def feedback_linearization(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    q_ref: Sequence[Scalar],
+    v_ref: Sequence[Scalar] | None = None,
+    a_ref: Sequence[Scalar] | None = None,
+    *,
+    stiffness: Sequence[Scalar],
+    damping: Sequence[Scalar] | None = None,
+    time: Scalar | None = None,
+) -> list[Scalar]:
+    """Return tau `(nv,)` with which the error obeys e'' + B e' + K e = 0; Eqs (1), (4).
+
+    `stiffness` K [1/s^2], `damping` B [1/s], one number for each velocity variable; B omitted: critical. In
+    a model with loops or other constraints, a is the nearest that these allow (Gauss).
+    """
+    a = tracking_acceleration(tree, q, v, q_ref, v_ref, a_ref, stiffness=stiffness, damping=damping)
+    K, k = allowed_accelerations(tree, q, v, time=time)
+    if K:
+        a = nearest_acceleration(inertia_solver(tree, q, time=time), a, K, k)
+    return commanded_forces(tree, q, v, a, law="feedback_linearization", time=time)
+
+
+def posture_forces(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    q_ref: Sequence[Scalar],
+    *,
+    stiffness: Sequence[Scalar],
+    damping: Sequence[Scalar] | None = None,
+    time: Scalar | None = None,
+) -> list[Scalar]:
+    """Return M a* `(nv,)`: feedback linearisation without the bias forces, for the null space of a task."""
+    a = tracking_acceleration(tree, q, v, q_ref, None, None, stiffness=stiffness, damping=damping)
+    return differential_inverse_dynamics(tree, q, a, time=time)
+
+
+def tracking_acceleration(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    q_ref: Sequence[Scalar],
+    v_ref: Sequence[Scalar] | None = None,
+    a_ref: Sequence[Scalar] | None = None,
+    *,
+    stiffness: Sequence[Scalar],
+    damping: Sequence[Scalar] | None = None,
+) -> list[Scalar]:
+    """Return a* `(nv,)` of Eq. (4): the acceleration with which e'' + B e' + K e = 0."""
+    zero = [0.0] * tree.nv
+    B = critical_damping(stiffness) if damping is None else damping
+    lists = (v, zero if v_ref is None else v_ref, zero if a_ref is None else a_ref, stiffness, B)
+    wanted: list[Sequence[Scalar]] = []
+    for body in tree.bodies:
+        if body.dependence is None:
+            own = (list(x[body.v_slice]) for x in lists)
+            wanted.append(_joint_acceleration(body.joint, body.own_q(q), body.own_q(q_ref), *own))
+        else:
+            wanted.append([0.0])  # it follows the joints that it depends on
+    return tree.collect(wanted)
+
+
+def critical_damping(stiffness: Sequence[Scalar]) -> list[Scalar]:
+    """Return B = 2 sqrt(K): the error decays without overshoot."""
+    return [2.0 * sqrt(k) for k in stiffness]
+
+
+def _joint_acceleration(
+    joint: Joint,
+    q: list[Scalar],
+    q_ref: list[Scalar],
+    v: list[Scalar],
+    v_ref: list[Scalar],
+    a_ref: list[Scalar],
+    K: list[Scalar],
+    B: list[Scalar],
+) -> list[Scalar]:
+    """Compute Eqs (3) and (4) of one joint."""
+    nq, nv = joint.nq, joint.nv
+
+    def rate(q: list[Scalar], v: list[Scalar], q_ref: list[Scalar], v_ref: list[Scalar]) -> list[Scalar]:
+        direction = [*joint.position_rate(q, v), *joint.position_rate(q_ref, v_ref)]
+        return directional_derivative(lambda x: joint.difference(x[nq:], x[:nq]), [*q, *q_ref], direction)[1]
+
+    def rate_of(x: list[Scalar]) -> list[Scalar]:
+        return rate(x[:nq], x[nq : nq + nv], x[nq + nv : 2 * nq + nv], x[2 * nq + nv :])
+
+    zero: list[Scalar] = [0.0] * nv
+    motion = [*joint.position_rate(q, v), *zero, *joint.position_rate(q_ref, v_ref), *a_ref]
+    e = joint.difference(q_ref, q)
+    e_rate, bias = directional_derivative(rate_of, [*q, *v, *q_ref, *v_ref], motion)
+    columns = [rate(q, unit(nv, k), q_ref, zero) for k in range(nv)]
+    A = [[column[r] for column in columns] for r in range(nv)]
+    rest = [-(b * de) - k * x - more for b, de, k, x, more in zip(B, e_rate, K, e, bias, strict=True)]
+    return _solve_without_pivoting(A, rest)
+
+
+def _solve_without_pivoting(A: Matrix, b: list[Scalar]) -> list[Scalar]:
+    """Solve A x = b by elimination without row exchange: the symmetric part of A is positive definite."""
+    n = len(b)
+    rows = [[*row, x] for row, x in zip(A, b, strict=True)]
+    for k in range(n):
+        for i in range(k + 1, n):
+            if is_zero(rows[i][k]):
+                continue
+            factor = rows[i][k] / rows[k][k]
+            rows[i] = [x - factor * y for x, y in zip(rows[i], rows[k], strict=True)]
+    x: list[Scalar] = [0.0] * n
+    for i in reversed(range(n)):
+        rest = rows[i][n]
+        for k in range(i + 1, n):
+            rest = rest - rows[i][k] * x[k]
+        x[i] = rest / rows[i][i]
+    return x
+
+
+# Control of a frame, such as a hand: the dynamics in the space of a task (Todorov; Khatib 1987).
+#
+# A task wants J a + J' v = x''*, with J the rows of the frame's Jacobian that it minds. In its space the
+# system has the inertia Lambda, and the dynamically consistent inverse of J disturbs nothing that the task
+# leaves free:
+#
+#     Lambda = (J M^-1 J^T)^-1            J# = M^-1 J^T Lambda            N = 1 - J# J                     (1)
+#     tau = b + J^T Lambda (x''* - J' v) + N^T tau_0                                                       (2)
+#     x''* = x''_ref - D (x' - x'_ref) - K (x - x_ref)                                                     (3)
+#
+# so that the frame moves as a free unit mass with spring and damper for every arm, and tau_0 moves the rest.
+# Since N M^-1 = M^-1 N^T, (2) is the inverse dynamics of
+#
+#     a = J# (x''* - J' v) + N M^-1 tau_0 = argmin (a - a_0)^T M (a - a_0),   a_0 = M^-1 tau_0             (4)
+#                                           with J a = x''* - J' v
+#
+# that is of Gauss's principle, with the task as the constraint. More tasks are more rows, in the order of
+# their priority: a row that depends on rows before it is left out, and so is one that nothing moves. The
+# constraints of the model itself, loops and others, come first of all.
+#
+# Near a singularity Lambda grows without bound; (J M^-1 J^T + epsilon)^-1 bounds it and gives up exactness
+# there.
+
+
+class Task(NamedTuple):
+    """J a = wanted, with wanted = x''* - J' v; J has a row for each direction that the task controls."""
+
+    J: Matrix
+    wanted: Vector
+
+
+def frame_task(
+    model: Model,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    where: str | Body | Frame,
+    *,
+    position: Sequence[Scalar] | None = None,
+    rotation: Sequence[Sequence[Scalar]] | None = None,
+    velocity: Sequence[Scalar] | None = None,
+    acceleration: Sequence[Scalar] | None = None,
+    stiffness: Sequence[Scalar],
+    damping: Sequence[Scalar] | None = None,
+    time: Scalar | None = None,
+) -> Task:
+    """Return the task of a frame with a target position (3) [m] and a target rotation (3x3, frame to world),
+    or one of them; Eq. (3).
+
+    The task has three rows for each, angular first, along world axes; `velocity`, `acceleration`, `stiffness`
+    [1/s^2] and `damping` [1/s] have a number for each row. The error of a rotation is its rotation vector.
+    """
+    parts = _parts(rotation is not None, position is not None)
+    place = frame_of(model, where)
+    pose = _pose(model, q, place, time)
+    error: Vector = []
+    if rotation is not None:
+        R_ref = Mat3(*[x for row in rotation for x in row])
+        error += list(so3_log(pose.R @ R_ref.transpose()))
+    if position is not None:
+        error += list(pose.p - Vec3(*position))
+    J = jacobian(model, q, place, time=time)[parts]
+    bias = jacobian_rate_times_velocity(model, q, v, place, time=time)[parts]
+    rates = [dot(row, v) for row in J]
+    v_ref = [0.0] * len(J) if velocity is None else list(velocity)
+    a_ref = [0.0] * len(J) if acceleration is None else list(acceleration)
+    D = critical_damping(stiffness) if damping is None else list(damping)
+    wanted = [
+        a - d * (rate - r) - k * e - b
+        for a, d, rate, r, k, e, b in zip(a_ref, D, rates, v_ref, stiffness, error, bias, strict=True)
+    ]
+    return Task(J, wanted)
+
+
+def operational_space(
+    model: Model,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tasks: Sequence[Task],
+    *,
+    null_space: Sequence[Scalar] | None = None,
+    regularization: Scalar = 0.0,
+    time: Scalar | None = None,
+) -> Vector:
+    """Return tau `(nv,)` that fulfils the tasks in the order of their priority; Eqs (4), (2).
+
+    `null_space`: joint forces tau_0 `(nv,)` beside the bias forces, of which the tasks let pass what does
+    not disturb them. `regularization`: epsilon, added to the diagonal of J M^-1 J^T of the tasks.
+    """
+    require_moving_mass(model, "operational_space")
+    tree = aligned(model)  # forces and accelerations of joints do not depend on the frames of the bodies
+    solve = inertia_solver(tree, q, time=time)
+    a_0 = [0.0] * model.nv if null_space is None else solve(null_space)
+    K, k = allowed_accelerations(tree, q, v, time=time)
+    rows = [*K, *(row for task in tasks for row in task.J)]
+    wanted = [*k, *(x for task in tasks for x in task.wanted)]
+    epsilon = [0.0] * len(K) + [regularization] * (len(rows) - len(K))
+    a = nearest_acceleration(solve, a_0, rows, wanted, regularization=epsilon)
+    return commanded_forces(tree, q, v, a, law="operational_space", time=time)
+
+
+def operational_inertia(
+    model: Model,
+    q: Sequence[Scalar],
+    where: str | Body | Frame,
+    *,
+    rotation: bool = True,
+    position: bool = True,
+    time: Scalar | None = None,
+) -> Matrix:
+    """Return Lambda `(m, m)` of a frame's rotation (3 rows), position (3 rows) or both,
+    along world axes; Eq. (1).
+
+    Of a handle it is the articulated-body inertia, `handle_inertia`. Rows that depend on others have none.
+    """
+    _, Lambda = _responses_and_inertia(model, q, where, rotation, position, time)
+    return Lambda
+
+
+def consistent_inverse(
+    model: Model,
+    q: Sequence[Scalar],
+    where: str | Body | Frame,
+    *,
+    rotation: bool = True,
+    position: bool = True,
+    time: Scalar | None = None,
+) -> Matrix:
+    """Return J# = M^-1 J^T Lambda `(nv, m)`, the inverse of J of least kinetic energy; Eq. (1)."""
+    Y, Lambda = _responses_and_inertia(model, q, where, rotation, position, time)
+    return [[dot([y[r] for y in Y], column) for column in Lambda] for r in range(model.nv)]
+
+
+def _responses_and_inertia(
+    model: Model,
+    q: Sequence[Scalar],
+    where: str | Body | Frame,
+    rotation: bool,
+    position: bool,
+    time: Scalar | None,
+) -> tuple[Matrix, Matrix]:
+    """Return the columns of M^-1 J^T for a frame, and Lambda; M^-1 is for the motions that loops allow."""
+    require_moving_mass(model, "operational_inertia")
+    tree = aligned(model)
+    J = jacobian(model, q, where, time=time)[_parts(rotation, position)]
+    solve = inertia_solver(tree, q, time=time)
+    K, k = allowed_accelerations(tree, q, [0.0] * tree.nv, time=time)
+    Y = [nearest_acceleration(solve, solve(row), K, [0.0] * len(k)) for row in J]
+    Phi = factor_semidefinite([[dot(row, y) for y in Y] for row in J])
+    m = len(J)
+    return Y, [Phi.solve(unit(m, k)) for k in range(m)]
+
+
+def _parts(rotation: bool, position: bool) -> slice:
+    """Return the rows of a Jacobian, angular first."""
+    if not rotation and not position:
+        raise ArgumentError("a task needs a position, a rotation or both as its target; give one of them")
+    return slice(0 if rotation else 3, 6 if position else 3)
+
+
+def _pose(model: Model, q: Sequence[Scalar], place: Frame, time: Scalar | None) -> Transform:
+    offset = place.placement.as_transform()
+    return offset if place.body < 0 else forward_kinematics(model, q, time=time)[place.body] @ offset
+
+
+# PD control of the joints: motors act as a spring and a damper between a joint and its reference.
+#
+#     tau = kp e + kd (v_ref - v)                        e = difference(q, q_ref)                          (1)
+#
+# e is q_ref - q of angles and lengths, and the rotation vector of the error of a ball joint, in the axes of
+# its v. Held for a step of h seconds (1) is explicit, and unstable where h kd exceeds about 2 M. *Stable* PD
+# (Tan, Liu & Turk 2011) takes position and velocity where the step will end, v' = v + h a:
+#
+#     tau = kp (e - h v') + kd (v_ref - v')                                                                (2)
+#     (M + h kd + h^2 kp) a = kp (e - h v) + kd (v_ref - v) - b + passive forces                           (3)
+#
+# and is stable with any gains. (The paper has e - h v in (2), which asks for kd >= h kp.) The gains stand in
+# (3) where armature does, so that loops and couplings are those of `forward_dynamics`. Torques end at the
+# effort limits, and joints without motors have none.
+
+
+def pd_forces(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    q_ref: Sequence[Scalar],
+    v_ref: Sequence[Scalar] | None = None,
+    *,
+    kp: Sequence[Scalar],
+    kd: Sequence[Scalar],
+    effort: Sequence[Scalar] | None = None,
+) -> list[Scalar]:
+    """Return tau `(nv,)` [N m or N] of Eq. (1); gains for each velocity variable.
+
+    `effort`: the greatest torques, of either sign; omitted: the model's.
+    """
+    e = _errors(tree, q, q_ref)
+    return _clamp_torques(
+        tree, [a * b + c * d for a, b, c, d in zip(kp, e, kd, _slips(v, v_ref), strict=True)], effort
+    )
+
+
+def stable_pd_forces(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    q_ref: Sequence[Scalar],
+    dt: Scalar,
+    v_ref: Sequence[Scalar] | None = None,
+    *,
+    kp: Sequence[Scalar],
+    kd: Sequence[Scalar],
+    effort: Sequence[Scalar] | None = None,
+    time: Scalar | None = None,
+) -> list[Scalar]:
+    """Return tau `(nv,)` [N m or N] of Eq. (2), constant for a step of dt [s];
+    other arguments as in `pd_forces`."""
+    driven = _driven(tree)
+    kp, kd = ([x if on else 0.0 for x, on in zip(gain, driven, strict=True)] for gain in (kp, kd))
+    e, slip = _errors(tree, q, q_ref), _slips(v, v_ref)
+    gain = [c + dt * a for a, c in zip(kp, kd, strict=True)]  # tau falls by so much for each unit of v'
+    tau = [a * (b - dt * u) + c * d for a, b, u, c, d in zip(kp, e, v, kd, slip, strict=True)]
+    armatures = {body.index: body.armature for body in tree.bodies}
+    for body in independent(tree):
+        own = zip(body.armature, gain[body.v_slice], strict=True)
+        armatures[body.index] = tuple(m + dt * g for m, g in own)
+    total = [t + f for t, f in zip(tau, passive_forces(tree, q, v), strict=True)]
+    a = forward_dynamics(with_armatures(tree, armatures), q, v, total, time=time)  # (3)
+    return _clamp_torques(tree, [t - g * (dt * x) for t, g, x in zip(tau, gain, a, strict=True)], effort)
+
+
+def _errors(tree: Tree, q: Sequence[Scalar], q_ref: Sequence[Scalar]) -> list[Scalar]:
+    """Return e of all joints."""
+    found: list[Scalar] = [0.0] * tree.nv
+    for body in independent(tree):
+        found[body.v_slice] = body.joint.difference(body.own_q(q), body.own_q(q_ref))
+    return found
+
+
+def _slips(v: Sequence[Scalar], v_ref: Sequence[Scalar] | None) -> list[Scalar]:
+    """Return v_ref - v."""
+    return [-x for x in v] if v_ref is None else [b - a for a, b in zip(v, v_ref, strict=True)]
+
+
+def _driven(tree: Tree) -> list[bool]:
+    """Return which velocity variables have a motor:
+    those of joints in `model.actuated`, none of a free body."""
+    model = tree.original if isinstance(tree, AlignedTree) else tree
+    names = {body.joint_name for body in tree.bodies if not isinstance(body.joint, Free)}
+    if isinstance(model, Model):
+        names &= set(model.actuated)
+    found = [False] * tree.nv
+    for body in independent(tree):
+        found[body.v_slice] = [body.joint_name in names] * body.nv
+    return found
+
+
+def _clamp_torques(tree: Tree, tau: Sequence[Scalar], effort: Sequence[Scalar] | None) -> list[Scalar]:
+    """Clamp each torque to its limits; joints without motors get zero."""
+    if effort is None:
+        effort = [math.inf] * tree.nv
+        for body in independent(tree):
+            effort[body.v_slice] = _own_effort(body)
+    limited: list[Scalar] = []
+    for t, bound, on in zip(tau, effort, _driven(tree), strict=True):
+        if on and literal(bound) != math.inf:
+            t = minimum(maximum(t, -bound), bound)
+        limited.append(t if on else 0.0)
+    return limited
+
+
+def _own_effort(body: Body) -> list[Scalar]:
+    limit = body.limits.effort
+    return list(limit) if isinstance(limit, (tuple, list)) else [limit] * body.nv

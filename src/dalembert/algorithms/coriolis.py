@@ -1,0 +1,388 @@
+"""The Coriolis matrix C(q, v) whose Mdot - 2 C is skew, and the rate of the inertia matrix.
+
+With J_i the Jacobian of body i, v_i = J_i v its velocity and everything in fixed coordinates, the velocity
+terms of the equation of motion are J_i^T (I_i J_i' v + v_i x* I_i v_i), summed over the bodies. The last
+term is B_i v_i for many matrices B_i; one of them is (Echeandia & Wensing, Numerical Methods to Compute the
+Coriolis Matrix and Christoffel Symbols for Rigid-Body Systems, 2021)
+
+    B_i m = (I_i' m + m x* h_i) / 2        I_i' = v_i x* I_i - I_i v_i x,   h_i = I_i v_i                  (1)
+    C     = sum of J_i^T (I_i J_i' + B_i J_i)                                                              (2)
+
+m x* h is skew in m, so that B + B^T = I' and C + C^T = dM/dt; B_i v_i = v_i x* h_i, so that C v is the whole
+of the velocity terms. (2) holds for joints of any number of freedoms and for subspaces that move in their
+body. B is linear in I' and h, which add up over a subtree and move between frames like any inertia and
+force, so that C is found like M by composite bodies (Table 6.2 of Featherstone 2008): for every joint i and
+each of its ancestors j, with ^c the sums over what i carries,
+
+    C_ji = S_j^T (I^c S_i' + B^c S_i)              C_ij = S_j'^T I^c S_i + S_j^T B^c^T S_i                 (3)
+    S'   = v x S + S-ring                                                                                  (4)
+
+Armature is constant and adds nothing. Coupled joints: v = G y with constant G, so that C becomes G^T C G.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from dalembert.algorithms.dense import Matrix, dot, unit
+from dalembert.algorithms.energy_momentum import inertia_rate
+from dalembert.algorithms.jacobians import subspace_rate
+from dalembert.algorithms.mass_matrix import inverse_mass_matrix, mass_matrix
+from dalembert.algorithms.open_tree import velocity_places
+from dalembert.errors import ModelError, require_choice
+from dalembert.model.body import Body, JointMotion
+from dalembert.model.configuration import position_rate
+from dalembert.model.joints.dual import directional_derivative
+from dalembert.model.joints.subspaces import combination
+from dalembert.model.tree import PerBody, Tree
+from dalembert.scalar import Scalar
+from dalembert.spatial import Force, Motion, RigidInertia
+
+
+def coriolis_matrix(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> Matrix:
+    """Return C(q, v) `(nv, nv)`: C v are the velocity terms, and dM/dt - 2 C is skew. Eqs (1) to (4).
+
+    Of the matrices with both properties it is the one of the Christoffel symbols: C_kj = sum over i of
+    Gamma_ij,k v_i.
+    """
+    require_scleronomic(tree, "coriolis_matrix")
+    moved = _body_velocities(tree, q, v)
+    carried = _composites(tree, moved)
+    return _assemble_matrix(tree, _coriolis_blocks(tree, moved, carried))
+
+
+def mass_matrix_rate(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> Matrix:
+    """Return dM/dt `(nv, nv)` along the motion v, by the product rule for S_j^T I^c S_i.
+
+    In fixed coordinates M_ij' = S_j^T (I^c' S_i + I^c S_i') + S_j'^T I^c S_i.
+    """
+    require_scleronomic(tree, "mass_matrix_rate")
+    moved = _body_velocities(tree, q, v)
+    carried = _composites(tree, moved)
+    return _assemble_matrix(tree, _rate_blocks(tree, moved, carried))
+
+
+def coriolis_product(
+    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], w: Sequence[Scalar]
+) -> list[Scalar]:
+    """Return C(q, v) w `(nv,)` without forming C, in linear time: Eq. (2) as a recursion.
+
+    Outward the velocities J v and J w and the acceleration J' w of each body, inward I J' w + B J w. With
+    w = v it is `coriolis_forces`.
+    """
+    require_scleronomic(tree, "coriolis_product")
+
+    def move(
+        body: Body, parent: tuple[Motion, Motion, Motion]
+    ) -> tuple[tuple[Motion, Motion, Motion], tuple[JointMotion, Force]]:
+        joint = X, S, v_J, _ = body.jcalc(q, v)
+        own_w = body.own_v(w)
+        v_i = X.apply(parent[0]) + v_J
+        w_J = combination(S, own_w)
+        w_i = X.apply(parent[1]) + w_J
+        ring = combination(subspace_rate(body, q, v), own_w)
+        a_i = X.apply(parent[2]) + v_i.cross(w_J) + ring
+        I = body.inertia
+        turning = (inertia_rate(I, v_i) * w_i + w_i.cross(I * v_i)) * 0.5  # (1)
+        return (v_i, w_i, a_i), (joint, I * a_i + turning)
+
+    forces = tree.outward(move, (Motion.zero(), Motion.zero(), Motion.zero()))
+
+    def gather(body: Body, f_children: Force) -> tuple[Force, Sequence[Scalar]]:
+        joint, f_body = forces[body]
+        f = f_body + f_children
+        return joint.X.inverse_apply(f), [s.dot(f) for s in joint.S]
+
+    return tree.collect(tree.inward(gather, Force.zero())[0])
+
+
+def require_scleronomic(tree: Tree, function: str) -> None:
+    """Refuse joints that move by themselves: kinetic energy is then no quadratic form of v."""
+    for body in tree.bodies:
+        if body.joint.time_dependent:
+            raise ModelError(
+                f'{function}: joint "{body.joint_name}" depends on time, so that the kinetic energy is no '
+                "quadratic form of v and has no such geometry; make what it prescribes a coordinate"
+            )
+
+
+class _BodyVelocity(NamedTuple):
+    """The joint of a body, the rates S' of the joint's columns (4), and the velocity of the body."""
+
+    joint: JointMotion
+    S_rate: tuple[Motion, ...]
+    velocity: Motion
+
+
+class _CompositeBody(NamedTuple):
+    """The inertia of a body with all it carries, its rate, and the momentum, in body coordinates."""
+
+    inertia: RigidInertia
+    rate: RigidInertia
+    momentum: Force
+
+
+def _body_velocities(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> PerBody[_BodyVelocity]:
+    def step(body: Body, v_parent: Motion) -> tuple[Motion, _BodyVelocity]:
+        joint = body.jcalc(q, v)
+        v_i = joint.X.apply(v_parent) + joint.v_J
+        rings = subspace_rate(body, q, v)
+        S_rate = tuple(v_i.cross(s) + ring for s, ring in zip(joint.S, rings, strict=True))  # (4)
+        return v_i, _BodyVelocity(joint, S_rate, v_i)
+
+    return tree.outward(step, Motion.zero())
+
+
+def _composites(tree: Tree, moved: PerBody[_BodyVelocity]) -> PerBody[_CompositeBody]:
+    def step(
+        body: Body, gathered: tuple[RigidInertia, RigidInertia, Force]
+    ) -> tuple[tuple[RigidInertia, RigidInertia, Force], _CompositeBody]:
+        X, v_i = moved[body].joint.X, moved[body].velocity
+        I_c = gathered[0] + body.inertia
+        rate = gathered[1] + inertia_rate(body.inertia, v_i)
+        h = gathered[2] + body.inertia * v_i
+        return (X.inverse_apply(I_c), X.inverse_apply(rate), X.inverse_apply(h)), _CompositeBody(I_c, rate, h)
+
+    return tree.inward(step, (RigidInertia.zero(), RigidInertia.zero(), Force.zero()))[0]
+
+
+class _Blocks(NamedTuple):
+    """The blocks (j, i) and (i, j) of a body i and itself or an ancestor j, each with rows of its first."""
+
+    i: Body
+    j: Body
+    upper: Matrix
+    lower: Matrix
+
+
+def _coriolis_blocks(
+    tree: Tree, moved: PerBody[_BodyVelocity], carried: PerBody[_CompositeBody]
+) -> Iterator[_Blocks]:
+    """Compute Eq. (3): three forces for each column of S_i, taken to each ancestor in turn."""
+    for i in tree.bodies:
+        I_c, rate, h = carried[i]
+        (X, S, _, _), S_rate, _ = moved[i]
+        F, down, up = [], [], []
+        for s, s_rate in zip(S, S_rate, strict=True):
+            even, odd = rate * s, s.cross(h)
+            F.append(I_c * s)
+            down.append(I_c * s_rate + (even + odd) * 0.5)  # I^c S' + B^c S
+            up.append((even - odd) * 0.5)  # B^c^T S
+        yield _Blocks(i, i, [[s.dot(f) for f in down] for s in S], [])
+        j = i
+        while j.parent >= 0:
+            X = moved[j].joint.X
+            F = [X.inverse_apply(f) for f in F]
+            down = [X.inverse_apply(f) for f in down]
+            up = [X.inverse_apply(f) for f in up]
+            j = tree.bodies[j.parent]
+            S_j, S_j_rate = moved[j].joint.S, moved[j].S_rate
+            upper = [[s.dot(f) for f in down] for s in S_j]
+            lower = [
+                [s_rate.dot(f) + s.dot(g) for s, s_rate in zip(S_j, S_j_rate, strict=True)]
+                for f, g in zip(F, up, strict=True)
+            ]
+            yield _Blocks(i, j, upper, lower)
+
+
+def _rate_blocks(
+    tree: Tree, moved: PerBody[_BodyVelocity], carried: PerBody[_CompositeBody]
+) -> Iterator[_Blocks]:
+    for i in tree.bodies:
+        I_c, rate, _ = carried[i]
+        (X, S, _, _), S_rate, _ = moved[i]
+        F = [I_c * s for s in S]
+        F_rate = [rate * s + I_c * s_rate for s, s_rate in zip(S, S_rate, strict=True)]
+        own = [
+            [s.dot(f_rate) + s_rate.dot(f) for f, f_rate in zip(F, F_rate, strict=True)]
+            for s, s_rate in zip(S, S_rate, strict=True)
+        ]
+        yield _Blocks(i, i, own, [])
+        j = i
+        while j.parent >= 0:
+            X = moved[j].joint.X
+            F, F_rate = [X.inverse_apply(f) for f in F], [X.inverse_apply(f) for f in F_rate]
+            j = tree.bodies[j.parent]
+            upper = [
+                [s.dot(f_rate) + s_rate.dot(f) for f, f_rate in zip(F, F_rate, strict=True)]
+                for s, s_rate in zip(moved[j].joint.S, moved[j].S_rate, strict=True)
+            ]
+            yield _Blocks(i, j, upper, [[row[k] for row in upper] for k in range(len(F))])
+
+
+def _assemble_matrix(tree: Tree, blocks: Iterator[_Blocks]) -> Matrix:
+    """Assemble G^T C G; without couplings each block goes to its place."""
+    C: Matrix = [[0.0] * tree.nv for _ in range(tree.nv)]
+    for i, j, upper, lower in blocks:
+        _add(C, j, i, upper)
+        if i is not j:
+            _add(C, i, j, lower)
+    return C
+
+
+def _add(C: Matrix, of_rows: Body, of_columns: Body, block: Matrix) -> None:
+    for places_r, row in zip(velocity_places(of_rows), block, strict=True):
+        for places_c, x in zip(velocity_places(of_columns), row, strict=True):
+            for r, ratio_r in places_r:
+                for c, ratio_c in places_c:
+                    term = x if ratio_r == 1.0 and ratio_c == 1.0 else x * (ratio_r * ratio_c)
+                    C[r][c] = C[r][c] + term
+
+
+# Christoffel symbols: the connection of the metric M(q), whose geodesics are the unforced motions.
+#
+# With e_i the directions of the velocity variables, nabla_{e_i} e_j = Gamma_ij^k e_k (sum over k), and
+#
+#     Gamma_ij,k = M_ks Gamma_ij^s         c_k = Gamma_ij,k v_i v_j         C_kj = Gamma_ij,k v_i          (1)
+#
+# Where v = dq/dt the e_i are derivatives with respect to coordinates and Gamma_ij,k is symmetric in i and j:
+#
+#     Gamma_ij,k = (dM_ik/dq_j + dM_jk/dq_i - dM_ij/dq_k) / 2                                              (2)
+#
+# The velocity variables of spherical, planar and free joints are not rates of coordinates. Their directions
+# turn with the body, and do not commute: [e_i, e_j] = gamma_ij^l e_l. The same connection then has (Koszul)
+#
+#     2 Gamma_ij,k = e_i M_jk + e_j M_ik - e_k M_ij + gamma_ij,k - gamma_ik,j - gamma_jk,i                 (3)
+#
+# with gamma_ij,k = M_kl gamma_ij^l, and Gamma_ij,k - Gamma_ji,k = gamma_ij,k: Hamel's terms. For one joint
+#
+#     gamma_ij^l S_l = S_i x S_j + e_i S_j - e_j S_i                                                       (4)
+#
+# Armature adds to M but, as everywhere in the library, has no gyroscopic terms of its own, so that it is left
+# out of gamma_ij,k.
+
+Tensor = list[list[list[Scalar]]]
+
+KINDS = ("first", "second")
+
+
+def christoffel_symbols(tree: Tree, q: Sequence[Scalar], *, kind: str = "first") -> Tensor:
+    """Return Gamma_ij,k (first kind) or Gamma_ij^k (second) `(nv, nv, nv)`, indices in the order i, j, k.
+
+    From the Coriolis matrix, which is linear in v: Gamma_ij,k = C_kj(q, e_i). The columns of a tree that
+    i does not move vanish by structure.
+    """
+    n = tree.nv
+    first: Tensor = []
+    for i in range(n):
+        C = coriolis_matrix(tree, q, unit(n, i))
+        first.append([[C[k][j] for k in range(n)] for j in range(n)])  # (1)
+    return _of_kind(tree, q, first, kind)
+
+
+def christoffel_symbols_by_derivatives(tree: Tree, q: Sequence[Scalar], *, kind: str = "first") -> Tensor:
+    """Return the symbols from exact derivatives of M(q), Eq. (3):
+    the textbook formula, at nv times the cost of M."""
+    require_scleronomic(tree, "christoffel_symbols")
+    n = tree.nv
+    dM = [_along(tree, q, i, lambda x: mass_matrix(tree, x)) for i in range(n)]
+    gamma = structure_constants(tree, q)
+    M = _without_armature(tree, mass_matrix(tree, q))
+    lowered = [[[dot(M[k], gamma[i][j]) for k in range(n)] for j in range(n)] for i in range(n)]
+    first = [
+        [
+            [
+                0.5
+                * (
+                    dM[i][j][k] + dM[j][i][k] - dM[k][i][j]
+                    + (lowered[i][j][k] - lowered[i][k][j] - lowered[j][k][i])
+                )
+                for k in range(n)
+            ]
+            for j in range(n)
+        ]
+        for i in range(n)
+    ]  # fmt: skip
+    return _of_kind(tree, q, first, kind)
+
+
+def structure_constants(tree: Tree, q: Sequence[Scalar]) -> Tensor:
+    """Return gamma_ij^l `(nv, nv, nv)` of [e_i, e_j] = gamma_ij^l e_l; Eq. (4).
+
+    Zeros unless i, j and l are of one joint with velocity variables that are not rates of coordinates.
+    """
+    n = tree.nv
+    gamma: Tensor = [[[0.0] * n for _ in range(n)] for _ in range(n)]
+    for body in tree.bodies:
+        if body.dependence is not None or body.nv < 2:
+            continue
+        start = body.v_slice.start
+        for i, plane in enumerate(_joint_constants(body, body.own_q(q))):
+            for j, row in enumerate(plane):
+                gamma[start + i][start + j][start : start + body.nv] = row
+    return gamma
+
+
+def _joint_constants(body: Body, own_q: list[Scalar]) -> Tensor:
+    joint = body.joint
+    nv = joint.nv
+    S, T_a = joint.subspace(own_q), joint.active_subspace(own_q)
+    dS = [
+        directional_derivative(joint.subspace, own_q, joint.position_rate(own_q, unit(nv, i)))[1]
+        for i in range(nv)
+    ]
+    brackets = [[S[i].cross(S[j]) + dS[i][j] - dS[j][i] for j in range(nv)] for i in range(nv)]
+    return [[[bracket.dot(t) for t in T_a] for bracket in row] for row in brackets]
+
+
+def _along(tree: Tree, q: Sequence[Scalar], i: int, function: Callable[[list[Scalar]], Matrix]) -> Matrix:
+    """Return e_i f: the derivative of a function of q along velocity variable i."""
+    direction = position_rate(tree, q, unit(tree.nv, i))  # type: ignore[arg-type]
+    return directional_derivative(function, list(q), direction)[1]
+
+
+def _of_kind(tree: Tree, q: Sequence[Scalar], first: Tensor, kind: str) -> Tensor:
+    require_choice("kind of christoffel_symbols", kind, KINDS)
+    if kind == "first":
+        return first
+    inverse = inverse_mass_matrix(tree, q)
+    return [[[dot(row, symbols) for row in inverse] for symbols in plane] for plane in first]
+
+
+def _without_armature(tree: Tree, M: Matrix) -> Matrix:
+    """Return M of the bodies alone; the armature of coupled joints,
+    which have no structure constants, stays."""
+    rows = [list(row) for row in M]
+    for body in tree.bodies:
+        if body.dependence is None:
+            for places, armature in zip(velocity_places(body), body.armature, strict=True):
+                place = places[0][0]
+                rows[place][place] = rows[place][place] - armature
+    return rows
+
+
+# Jacobian and bias of a map between coordinates, by exact derivatives of the map.
+
+
+class MapMotion(NamedTuple):
+    """The motion of y = f(x): y, J = df/dx, the velocity J x', and bias = J' x' of y'' = J x'' + bias."""
+
+    value: list[Scalar]
+    J: Matrix
+    velocity: list[Scalar]
+    bias: list[Scalar]
+
+
+def map_motion(
+    function: Callable[[list[Scalar]], Sequence[Scalar]], x: Sequence[Scalar], x_rate: Sequence[Scalar]
+) -> MapMotion:
+    """Return f, J, J x' and J' x' of a map f: a constraint phi(x) = 0, or coordinates x = h(q).
+
+    J' = sum of dJ/dx_i x_i' (Todorov, "implicit constraints"), so that J' x' is the second derivative of f
+    along x'.
+    """
+
+    def as_list(z: list[Scalar]) -> list[Scalar]:
+        return list(function(z))
+
+    n = len(x)
+    columns = []
+    value: list[Scalar] = as_list(list(x))
+    for i in range(n):
+        columns.append(directional_derivative(as_list, list(x), unit(n, i))[1])
+    J = [[column[r] for column in columns] for r in range(len(value))]
+    velocity, bias = directional_derivative(
+        lambda z: directional_derivative(as_list, z, x_rate)[1], list(x), x_rate
+    )
+    return MapMotion(value, J, velocity, bias)

@@ -1,0 +1,351 @@
+"""Floating-base systems (Featherstone 2008 sections 9.3 to 9.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from dalembert.algorithms.applied_forces import ExternalForces, body_forces
+from dalembert.algorithms.articulated import joint_inertia, spatial_velocity_products
+from dalembert.algorithms.clusters import articulated_accelerations
+from dalembert.algorithms.dense import Matrix, dot
+from dalembert.algorithms.jacobians import jacobian
+from dalembert.algorithms.mass_matrix import Block, assemble_blocks, composite_inertias
+from dalembert.algorithms.open_tree import (
+    require_moving_mass,
+    require_open_tree,
+    variable_parents,
+    velocity_places,
+)
+from dalembert.algorithms.sparse import factor_with_reciprocals, solve_with_reciprocals
+from dalembert.errors import ModelError, require_choice
+from dalembert.model.body import Body, Frame, JointMotion
+from dalembert.model.joints import Free
+from dalembert.model.joints.subspaces import combination
+from dalembert.model.model import Model
+from dalembert.model.tree import Tree
+from dalembert.scalar import Scalar, is_zero
+from dalembert.spatial import Force, Motion, RigidInertia, Vec3
+
+# A floating base: one body with a Free joint carries all others (Featherstone 2008 §9.3).
+#
+# The base is body 0 of the tree. Its velocity v_0, its acceleration a_0 and the force on it are the first six
+# entries of v, a and tau, in base coordinates, since a Free joint has S = 1; what follows are the joints'.
+
+BASE_VARIABLES = 6
+
+
+def floating_base(tree: Tree, function: str) -> Body:
+    """Return the body that floats; raise if the tree hangs on the world or has loops."""
+    require_open_tree(tree, function)
+    root = tree.bodies[0]
+    others = [body for body in tree.bodies[1:] if body.parent < 0]
+    if not isinstance(root.joint, Free) or others:
+        body = root if not isinstance(root.joint, Free) else others[0]
+        raise ModelError(
+            f'{function}: body "{body.name}" hangs on the world by joint "{body.joint_name}", and this '
+            "function is for systems that hang on nothing: one body with a Free joint that carries all others"
+        )
+    if not all(is_zero(x) for x in root.armature):
+        raise ModelError(
+            f'{function}: the Free joint "{root.joint_name}" has an armature, which a floating base cannot '
+            "have; set it to zero"
+        )
+    return root
+
+
+def base_gravity(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Motion:
+    """Return 0_a_g: the acceleration of free fall in base coordinates."""
+    return tree.bodies[0].link_transform(q, time).apply(Motion(Vec3.zero(), tree.gravity))
+
+
+def rigid_acceleration(I: RigidInertia, f: Force) -> Motion:
+    """Return a = I^-1 f: alpha = I_C^-1 (n - c x f), linear = f / m - alpha x c,
+    with c the centre of mass."""
+    c = I.com
+    alpha = I.inertia_at_com.inverse() @ (f.angular - c.cross(f.linear))
+    return Motion(alpha, f.linear * (1.0 / I.mass) - alpha.cross(c))
+
+
+# The equation of motion of a floating-base system (Featherstone 2008 sections 9.3 and 9.4).
+#
+#     [I_0^c  F] [a_0]   [p_0^c]   [f_0]
+#     [F^T    H] [q''] + [C    ] = [tau]                                                             (9.13)
+#
+# I_0^c is the inertia of the whole system as one rigid body, F_i = I_i^c S_i the force at the base that a
+# unit acceleration of joint variable i needs (Eq. 9.12), all in base coordinates; f_0 is a force on the base,
+# the book's f_0^x. Weights are in p_0^c and C where the base is said to accelerate by -a_g (`gravity=True`).
+
+
+class FloatingBaseInertia(NamedTuple):
+    """I_0^c, the n columns of F in base coordinates, and H `(n, n)`, n = nv - 6."""
+
+    I_0: RigidInertia
+    F: list[Force]
+    H: Matrix
+
+
+class FloatingBaseBias(NamedTuple):
+    """p_0^c in base coordinates and C `(n,)`."""
+
+    p_0: Force
+    C: list[Scalar]
+
+
+def floating_base_inertia(
+    tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None
+) -> FloatingBaseInertia:
+    """Compute the composite rigid bodies of a floating-base system (Table 9.5, right)."""
+    root = floating_base(tree, "floating_base_inertia")
+    joints = {body.index: body.jcalc(q, None, time) for body in tree.bodies[1:]}
+    I_c = composite_inertias(tree, q, time=time)
+    F = [Force.zero() for _ in range(tree.nv)]
+
+    def blocks() -> Iterator[Block]:
+        for i in tree.bodies[1:]:
+            F_i = [I_c[i] * s for s in joints[i.index].S]
+            yield Block(i, i, joint_inertia(joints[i.index].S, F_i, i.armature))
+            j = i
+            while j.parent != root.index:
+                F_i = [joints[j.index].X.inverse_apply(f) for f in F_i]
+                j = tree.bodies[j.parent]
+                yield Block(i, j, [[s.dot(f) for s in joints[j.index].S] for f in F_i])
+            for row, f in zip(velocity_places(i), F_i, strict=True):
+                at_base = joints[j.index].X.inverse_apply(f)
+                for place, ratio in row:
+                    F[place] = F[place] + (at_base if ratio == 1.0 else at_base * ratio)
+
+    H = assemble_blocks(tree, blocks())
+    return FloatingBaseInertia(I_c[root], F[BASE_VARIABLES:], [row[BASE_VARIABLES:] for row in H[6:]])
+
+
+def floating_base_bias(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    *,
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+    time: Scalar | None = None,
+    gravity: bool = True,
+) -> FloatingBaseBias:
+    """Run Newton-Euler for a floating-base system with q'' = 0 and a_0 = 0 (Table 9.5, left)."""
+    root = floating_base(tree, "floating_base_bias")
+    f_x = body_forces(tree, q, external_forces, external_frame, time)
+    a_0 = -base_gravity(tree, q, time=time) if gravity else Motion.zero()
+
+    def move(
+        body: Body, parent: tuple[Motion, Motion]
+    ) -> tuple[tuple[Motion, Motion], tuple[JointMotion, Force]]:
+        joint = X, _, v_J, c_J = body.jcalc(q, v, time)
+        if body is root:
+            v_i, a_vp = v_J, a_0
+        else:
+            v_i = X.apply(parent[0]) + v_J
+            a_vp = X.apply(parent[1]) + c_J + v_i.cross(v_J)
+        f = body.inertia * a_vp + v_i.cross(body.inertia * v_i)
+        return (v_i, a_vp), (joint, f if f_x is None else f - f_x[body])
+
+    moved = tree.outward(move, (Motion.zero(), Motion.zero()))
+
+    def transmit(body: Body, f_children: Force) -> tuple[Force, tuple[list[Scalar], Force]]:
+        joint, f_body = moved[body]
+        f = f_body + f_children
+        return joint.X.inverse_apply(f), ([s.dot(f) for s in joint.S], f)
+
+    sent, _ = tree.inward(transmit, Force.zero())
+    C = tree.collect([tau for tau, _ in sent])
+    return FloatingBaseBias(sent[root][1], C[BASE_VARIABLES:])
+
+
+def reduced_floating_base_equations(
+    inertia: FloatingBaseInertia, bias: FloatingBaseBias
+) -> tuple[Matrix, list[Scalar]]:
+    """Return (H^fl, C^fl) of H^fl q'' + C^fl = tau (Eqs 9.14 to 9.16), where f_0 = 0.
+
+    H^fl = H - F^T (I_0^c)^-1 F is a full matrix: what branches left zero in H is lost.
+    """
+    W = [rigid_acceleration(inertia.I_0, f) for f in inertia.F]
+    n = len(W)
+    H = [[inertia.H[i][j] - W[min(i, j)].dot(inertia.F[max(i, j)]) for j in range(n)] for i in range(n)]
+    return H, [c - w.dot(bias.p_0) for c, w in zip(bias.C, W, strict=True)]
+
+
+# Forward dynamics of floating-base systems (Featherstone 2008 section 9.4).
+
+
+def floating_base_forward_dynamics(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    *,
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+    time: Scalar | None = None,
+) -> list[Scalar]:
+    """Return (a_0, q'') `(nv,)` by articulated bodies (Table 9.4): a_0 = (I_0^A)^-1 (f_0 - p_0^A) + 0_a_g.
+
+    The system moves as without gravity, but that everything falls: 0_a_g is added to a_0 at the end. The
+    first six of tau are a force f_0 on the base.
+    """
+    floating_base(tree, "floating_base_forward_dynamics")
+    require_moving_mass(tree, "floating_base_forward_dynamics")
+    f_x = body_forces(tree, q, external_forces, external_frame, time)
+    moved = spatial_velocity_products(tree, q, v, f_x, time)
+    # At the base S = 1, so that its elimination is Eq. 9.17: D = I_0^A, u = f_0 - p_0^A.
+    a = articulated_accelerations(
+        tree, moved, tau, function="floating_base_forward_dynamics", gravity=Vec3.zero()
+    ).a
+    a_g = base_gravity(tree, q, time=time).to_list()
+    return [x + g for x, g in zip(a, a_g, strict=False)] + a[BASE_VARIABLES:]
+
+
+def floating_base_forward_dynamics_by_matrix(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    *,
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+    time: Scalar | None = None,
+) -> list[Scalar]:
+    """Return (a_0, q'') `(nv,)` from Eq. 9.13 by Table 9.5, with the sparse factors of the (n + 6) matrix."""
+    require_moving_mass(tree, "floating_base_forward_dynamics_by_matrix")
+    I_0, F, H = floating_base_inertia(tree, q, time=time)
+    p_0, C = floating_base_bias(
+        tree, q, v, external_forces=external_forces, external_frame=external_frame, time=time
+    )
+    columns = [f.to_list() for f in F]
+    base = [[*row, *(column[r] for column in columns)] for r, row in enumerate(I_0.matrix())]
+    whole = base + [[*column, *row] for column, row in zip(columns, H, strict=True)]
+    lam = variable_parents(tree)
+    L, reciprocals = factor_with_reciprocals(whole, lam)
+    bias = [*p_0.to_list(), *C]
+    return solve_with_reciprocals(L, reciprocals, lam, [t - b for t, b in zip(tau, bias, strict=True)])
+
+
+# Inverse dynamics of floating-base systems (Featherstone 2008 section 9.5, Table 9.6).
+#
+# The accelerations of the joints are known, that of the base is not: nothing but gravity and external forces
+# can push it. With a_i = a_0 + a_i^r,
+#
+#   p_i = I_i a_i^r + v_i x* I_i v_i - f_i^x,   p_i^c = p_i + sum p_j^c                           (9.22, 9.23)
+#   a_0 = -(I_0^c)^-1 p_0^c,   tau_i = S_i^T (I_i^c a_0 + p_i^c)                                  (9.24, 9.25)
+
+GRAVITY = ("forces", "acceleration")
+
+
+def floating_base_inverse_dynamics(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    a_joints: Sequence[Scalar],
+    *,
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+    time: Scalar | None = None,
+    gravity: Literal["forces", "acceleration"] = "forces",
+) -> tuple[list[Scalar], list[Scalar]]:
+    """Return (a_0 `(6,)`, tau `(nv - 6,)`): the base acceleration,
+    and the joint forces for the accelerations a_joints.
+
+    `gravity`: "forces", as weights in p (a_0^r starts at -a_g), or "acceleration", added to a_0 at the end;
+    the results are the same.
+    """
+    require_choice("gravity treatment", gravity, GRAVITY)
+    root = floating_base(tree, "floating_base_inverse_dynamics")
+    f_x = body_forces(tree, q, external_forces, external_frame, time)
+    a_g = base_gravity(tree, q, time=time)
+    a = [0.0] * BASE_VARIABLES + list(a_joints)
+    start = -a_g if gravity == "forces" else Motion.zero()
+
+    def move(
+        body: Body, parent: tuple[Motion, Motion]
+    ) -> tuple[tuple[Motion, Motion], tuple[JointMotion, Force]]:
+        joint = X, S, v_J, c_J = body.jcalc(q, v, time)
+        if body is root:
+            v_i, a_r = v_J, start
+        else:
+            v_i = X.apply(parent[0]) + v_J
+            a_r = X.apply(parent[1]) + c_J + v_i.cross(v_J) + combination(S, body.own_v(a))
+        p = body.inertia * a_r + v_i.cross(body.inertia * v_i)
+        return (v_i, a_r), (joint, p if f_x is None else p - f_x[body])
+
+    moved = tree.outward(move, (Motion.zero(), Motion.zero()))
+
+    def gather(
+        body: Body, children: tuple[RigidInertia, Force]
+    ) -> tuple[tuple[RigidInertia, Force], tuple[RigidInertia, Force]]:
+        joint, p = moved[body]
+        I_c, p_c = body.inertia + children[0], p + children[1]
+        return (joint.X.inverse_apply(I_c), joint.X.inverse_apply(p_c)), (I_c, p_c)
+
+    composite, _ = tree.inward(gather, (RigidInertia.zero(), Force.zero()))
+    I_0, p_0 = composite[root]
+    a_0 = -rigid_acceleration(I_0, p_0)
+
+    def press(body: Body, a_base: Motion) -> tuple[Motion, list[Scalar]]:
+        X, S, _, _ = moved[body][0]
+        own = a_0 if body is root else X.apply(a_base)
+        I_c, p_c = composite[body]
+        f = I_c * own + p_c
+        return own, [s.dot(f) + m * x for s, m, x in zip(S, body.armature, body.own_v(a), strict=True)]
+
+    tau = tree.collect(tree.outward(press, Motion.zero()))
+    base = a_0 if gravity == "forces" else a_0 + a_g
+    return base.to_list(), tau[BASE_VARIABLES:]
+
+
+# Momentum, energy and Jacobians of floating-base systems (Featherstone 2008 Examples 9.3 and 9.4).
+#
+#     momentum = sum I_i v_i = I_0^c v_0 + F q'                                     in base coordinates    (1)
+#     T = (v_0, q')^T [[I_0^c, F], [F^T, H]] (v_0, q') / 2                                                 (2)
+#     J_i^f = J_i - (I_0^c)^-1 F                                                                           (3)
+#
+# Without external forces I_0^c a_0 + F q'' + p_0^c = 0, so that J^f says how the velocity of body i changes
+# with those of the joints when the base is left to itself: delta v_i = J_i^f delta q'.
+
+
+def floating_base_momentum(
+    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
+) -> Force:
+    """Return I_0^c v_0 + F q' in base coordinates; Eq. (1)."""
+    I_0, F, _ = floating_base_inertia(tree, q, time=time)
+    total: Force = I_0 * Motion.of(list(v[:BASE_VARIABLES]))
+    for f, x in zip(F, v[BASE_VARIABLES:], strict=True):
+        total = total + f * x
+    return total
+
+
+def floating_base_kinetic_energy(
+    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
+) -> Scalar:
+    """Return T [J] from the blocks of Eq. (2)."""
+    I_0, F, H = floating_base_inertia(tree, q, time=time)
+    v_0, rates = Motion.of(list(v[:BASE_VARIABLES])), list(v[BASE_VARIABLES:])
+    total = I_0.kinetic_energy(v_0)
+    for i, x in enumerate(rates):
+        total = total + v_0.dot(F[i]) * x
+        for j, y in enumerate(rates):
+            total = total + 0.5 * H[i][j] * x * y
+    return total
+
+
+def floating_base_jacobian(
+    model: Model,
+    q: Sequence[Scalar],
+    where: str | Body | Frame,
+    *,
+    frame: str = "world_aligned",
+    time: Scalar | None = None,
+) -> Matrix:
+    """Return J^f `(6, nv - 6)`, angular first, of a body or frame; Eq. (3), at the places of `jacobian`."""
+    I_0, F, _ = floating_base_inertia(model, q, time=time)
+    J = jacobian(model, q, where, frame=frame, time=time)
+    recoil = [rigid_acceleration(I_0, f).to_list() for f in F]
+    return [
+        [x - dot(row[:BASE_VARIABLES], w) for x, w in zip(row[BASE_VARIABLES:], recoil, strict=True)]
+        for row in J
+    ]

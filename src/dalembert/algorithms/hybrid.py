@@ -1,0 +1,363 @@
+"""Hybrid dynamics: forces at some joints, accelerations at the others (Featherstone 2008 chapter 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+from dalembert.algorithms.applied_forces import ExternalForces, body_forces
+from dalembert.algorithms.articulated import joint_inertia, velocity_products
+from dalembert.algorithms.clusters import articulated_accelerations
+from dalembert.algorithms.dense import Matrix, dot
+from dalembert.algorithms.inverse_dynamics import differential_inverse_dynamics, inverse_dynamics
+from dalembert.algorithms.loops.constrained_dynamics import (
+    ConstrainedSystem,
+    constrained_motion,
+    constrained_system,
+)
+from dalembert.algorithms.loops.loop_forces import constraint_violation
+from dalembert.algorithms.mass_matrix import Block, assemble_blocks
+from dalembert.algorithms.open_tree import (
+    is_constrained,
+    require_regular_inertia,
+    variable_parents,
+    velocity_places,
+)
+from dalembert.algorithms.sparse import factor_with_reciprocals, solve_with_reciprocals
+from dalembert.errors import ModelError, require_choice, require_names
+from dalembert.model.body import Body
+from dalembert.model.tree import Tree
+from dalembert.scalar import Scalar, is_zero
+from dalembert.spatial import RigidInertia
+
+# Prescribed joints, the bodies that the other joints support, and the reduced tree (§9.1).
+#
+# fd is the set of joints whose forces are known and whose accelerations are wanted; the others are
+# prescribed.
+
+
+def prescribed_places(tree: Tree, prescribed: Collection[str]) -> frozenset[int]:
+    """Return the places in v of the named joints."""
+    prescribed = require_names("hybrid_dynamics: prescribed", prescribed)
+    bodies = {body.joint_name: body for body in tree.bodies}
+    places: set[int] = set()
+    for name in prescribed:
+        require_choice("joint", name, bodies)
+        body = bodies[name]
+        if body.dependence is not None:
+            places_of = {place for _, place, _ in body.dependence.terms}
+            leaders = [b.joint_name for b in tree.bodies if places_of & _own_places(b.v_slice)]
+            raise ModelError(
+                f'hybrid_dynamics: joint "{name}" follows others by a coupling and has no place in v; '
+                f"prescribe {', '.join(leaders)} instead"
+            )
+        places |= _own_places(body.v_slice)
+    return frozenset(places)
+
+
+def _own_places(v_slice: slice) -> set[int]:
+    return set(range(v_slice.start, v_slice.stop))
+
+
+def supported_bodies(parents: Sequence[int], free: Collection[int]) -> list[bool]:
+    """Return which bodies are in nu(fd), the bodies that joints of fd support (Eq. 9.5);
+    bodies and joints share their numbers, and -1 is the world.
+    """
+    supported: list[bool] = []
+    for i, parent in enumerate(parents):
+        supported.append(i in free or (parent >= 0 and supported[parent]))
+    return supported
+
+
+def merged_parents(parents: Sequence[int], free: Collection[int]) -> tuple[list[int], list[int]]:
+    """Return (lambda', map): the graph with the nodes at both ends of every prescribed joint merged
+    (Fig. 9.1).
+
+    map[i] is the new number of node i, -1 for what merges with the world. The same for nodes that are bodies
+    and for nodes that are velocity variables, in which joints of several freedoms are expanded.
+    """
+    merged: list[int] = []
+    number: list[int] = []
+    for i, parent in enumerate(parents):
+        below = number[parent] if parent >= 0 else -1
+        if i in free:
+            merged.append(below)
+            number.append(len(merged) - 1)
+        else:
+            number.append(below)
+    return merged, number
+
+
+# Hybrid dynamics by articulated bodies, in O(n) (Featherstone 2008 section 9.2, Tables 9.2 and 9.3).
+
+
+def hybrid_dynamics_articulated(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    a: Sequence[Scalar],
+    *,
+    prescribed: Collection[str] = (),
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+    time: Scalar | None = None,
+) -> tuple[list[Scalar], list[Scalar]]:
+    """Return (a, tau) of H a + C = tau with tau known at free joints and a at the prescribed ones.
+
+    A prescribed joint leaves the equations without an elimination: I^a = I^A, c holds S a, and
+    tau = S^T (I^A a + p^A) + armature a at the end (Eqs 9.9, 9.10). Coupled joints as in `gears`.
+    """
+    given = prescribed_places(tree, prescribed)
+    f_x = body_forces(tree, q, external_forces, external_frame, time)
+    moved = velocity_products(tree, q, v, f_x, time)
+    motion = articulated_accelerations(tree, moved, tau, function="hybrid_dynamics", a=a, prescribed=given)
+    return motion.a, [motion.tau[k] if k in given else tau[k] for k in range(tree.nv)]
+
+
+# Hybrid dynamics of systems with loop joints and other constraints.
+#
+# With free variables (1) and prescribed ones (2), H a + C = tau + K^T lambda and K a = k become
+#
+#     H_11 a_1 = tau_1 - C_1 - H_12 a_2 + K_1^T lambda,     K_1 a_1 = k - K_2 a_2                        (1)
+#     tau_2 = H_21 a_1 + H_22 a_2 + C_2 - K_2^T lambda                                                   (2)
+#
+# (1) has the form of forward dynamics with fewer unknowns and is solved as such (section 8.5). Prescribed
+# motions that the constraints do not allow break them, by what `prescribed_violation` measures.
+
+
+def hybrid_dynamics_constrained(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    a: Sequence[Scalar],
+    *,
+    prescribed: Collection[str] = (),
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+    time: Scalar | None = None,
+    stabilization: Scalar | None = None,
+) -> tuple[list[Scalar], list[Scalar]]:
+    """Return (a, tau) of H a + C = tau + K^T lambda, K a = k,
+    with tau known at free joints and a at the others.
+
+    `stabilization`: T_stab [s] of Eq. 8.22 for k; None: without.
+    """
+    given = prescribed_places(tree, prescribed)
+    free = [i for i in range(tree.nv) if i not in given]
+    whole = constrained_system(
+        tree,
+        q,
+        v,
+        [0.0] * tree.nv,
+        external_forces=external_forces,
+        external_frame=external_frame,
+        time=time,
+        stabilization=stabilization,
+    )
+    part, kept = _free_part(whole, tau, a, free, given)
+    motion = constrained_motion(part)
+    found = dict(zip(free, motion.a, strict=True))
+    a = [found[i] if i in found else a[i] for i in range(tree.nv)]
+    K = [whole.K[i] for i in kept]
+    multipliers = [motion.multipliers[part.rows[n]] for n in range(len(kept))]
+    need = [
+        dot(whole.M[i], a) - whole.force[i] - dot([row[i] for row in K], multipliers)  # (2)
+        if i in given
+        else tau[i]
+        for i in range(tree.nv)
+    ]
+    return a, need
+
+
+def prescribed_violation(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    a: Sequence[Scalar],
+    *,
+    prescribed: Collection[str] = (),
+    time: Scalar | None = None,
+    stabilization: Scalar | None = None,
+    **forces: Any,
+) -> Scalar:
+    """Return how far the motion violates the constraints, in the measure of `constraint_violation`.
+
+    Zero where nothing is prescribed, or nothing constrained.
+    """
+    if not prescribed or not is_constrained(tree):
+        return 0.0
+    found, _ = hybrid_dynamics_constrained(
+        tree, q, v, tau, a, prescribed=prescribed, time=time, stabilization=stabilization, **forces
+    )
+    return constraint_violation(tree, q, v, found, time=time, stabilization=stabilization)
+
+
+def _free_part(
+    whole: ConstrainedSystem,
+    tau: Sequence[Scalar],
+    a: Sequence[Scalar],
+    free: Sequence[int],
+    given: frozenset[int],
+) -> tuple[ConstrainedSystem, list[int]]:
+    """Compute (1), and the rows of K that bind free variables."""
+    second = sorted(given)
+    kept = [n for n, row in enumerate(whole.K) if not all(is_zero(row[i]) for i in free)]
+    prescribed = [a[i] for i in second]
+    return (
+        whole._replace(
+            M=[[whole.M[i][j] for j in free] for i in free],
+            force=[tau[i] + whole.force[i] - dot([whole.M[i][j] for j in second], prescribed) for i in free],
+            K=[[whole.K[n][i] for i in free] for n in kept],
+            k=[whole.k[n] - dot([whole.K[n][j] for j in second], prescribed) for n in kept],
+            rows=tuple(whole.rows[n] for n in kept),
+            parents=merged_parents(whole.parents, free)[0],
+        ),
+        kept,
+    )
+
+
+# Hybrid dynamics by the joint-space inertia matrix of the free joints (Featherstone 2008 section 9.1).
+#
+# With the free variables first (1) and the prescribed ones second (2),
+#
+#     C'   = ID(q, v, (0, a_2))                    forces that the prescribed accelerations need      (9.3)
+#     H_11 a_1 = tau_1 - C'_1                      solved with the sparsity of the merged tree        (9.2)
+#     tau  = C' + ID_delta(a_1, 0)                 the rest of the forces
+#
+# H_11 alone is computed, by Table 9.1. (There the while loop stands inside "if i in fd", and C' is made with
+# accelerations a_2; the printed text has lost an indentation and dots.)
+
+
+def hybrid_dynamics_by_matrix(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    a: Sequence[Scalar],
+    *,
+    prescribed: Collection[str] = (),
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+    time: Scalar | None = None,
+) -> tuple[list[Scalar], list[Scalar]]:
+    """Return (a, tau) of H a + C = tau with tau known at free joints and a at the prescribed ones."""
+    given = prescribed_places(tree, prescribed)
+    free = [k for k in range(tree.nv) if k not in given]
+    known = [a[k] if k in given else 0.0 for k in range(tree.nv)]
+    C = inverse_dynamics(
+        tree, q, v, known, external_forces=external_forces, external_frame=external_frame, time=time
+    )
+    if not free:
+        return list(a), C
+    lam, _ = merged_parents(variable_parents(tree), free)
+    L, reciprocals = factor_with_reciprocals(free_mass_matrix(tree, q, prescribed=prescribed, time=time), lam)
+    a_1 = solve_with_reciprocals(L, reciprocals, lam, [tau[k] - C[k] for k in free])
+    place = {k: n for n, k in enumerate(free)}
+    wanted = [a_1[place[k]] if k in place else 0.0 for k in range(tree.nv)]
+    more = differential_inverse_dynamics(tree, q, wanted, time=time)
+    return (
+        [a_1[place[k]] if k in place else a[k] for k in range(tree.nv)],
+        [tau[k] if k in place else C[k] + more[k] for k in range(tree.nv)],
+    )
+
+
+def free_mass_matrix(
+    tree: Tree, q: Sequence[Scalar], *, prescribed: Collection[str] = (), time: Scalar | None = None
+) -> Matrix:
+    """Return H_11 of the joints that are not prescribed, in the order of v: Table 9.1.
+
+    Composite inertias are formed in nu(fd) only, and their forces are taken no further than its roots.
+    """
+    given = prescribed_places(tree, prescribed)
+    free = [k for k in range(tree.nv) if k not in given]
+    fd = {
+        body.index
+        for body in tree.bodies
+        if any(place not in given for row in velocity_places(body) for place, _ in row)
+    }
+    inside = supported_bodies(tree.parents, fd)
+    H = assemble_blocks(tree, _blocks(tree, q, fd, inside, time))
+    return [[H[i][j] for j in free] for i in free]
+
+
+def _blocks(
+    tree: Tree, q: Sequence[Scalar], fd: set[int], inside: Sequence[bool], time: Scalar | None
+) -> Iterator[Block]:
+    joints = {body.index: body.jcalc(q, None, time) for body in tree.bodies if inside[body.index]}
+    I_c: list[RigidInertia] = [body.inertia for body in tree.bodies]
+    for i in reversed(tree.bodies):
+        if _has_parent_inside(i, inside):
+            I_c[i.parent] = I_c[i.parent] + joints[i.index].X.inverse_apply(I_c[i.index])
+    for i in tree.bodies:
+        if i.index not in fd:
+            continue
+        S = joints[i.index].S
+        F = [I_c[i.index] * s for s in S]
+        yield Block(i, i, joint_inertia(S, F, i.armature))
+        j = i
+        while _has_parent_inside(j, inside):
+            F = [joints[j.index].X.inverse_apply(f) for f in F]
+            j = tree.bodies[j.parent]
+            if j.index in fd:
+                yield Block(i, j, [[s.dot(f) for s in joints[j.index].S] for f in F])
+
+
+def _has_parent_inside(body: Body, inside: Sequence[bool]) -> bool:
+    """Return whether lambda(i) is in nu(fd)."""
+    return body.parent >= 0 and inside[body.parent]
+
+
+# Hybrid dynamics: forces are given at some joints, accelerations at the others; both are completed.
+
+METHODS = {"articulated": hybrid_dynamics_articulated, "matrix": hybrid_dynamics_by_matrix}
+
+
+def hybrid_dynamics(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    a: Sequence[Scalar],
+    *,
+    prescribed: Collection[str] = (),
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+    time: Scalar | None = None,
+    stabilization: Scalar | None = None,
+    method: str = "articulated",
+) -> tuple[list[Scalar], list[Scalar]]:
+    """Return (a, tau) of M(q) a + b(q, v) = tau + external, both complete.
+
+    tau is read at free joints and a at the joints named in `prescribed`; what stands elsewhere is not looked
+    at. None prescribed: forward dynamics; all: inverse dynamics. `method`: "articulated" (Table 9.3, O(n)) or
+    "matrix" (section 9.1). Loop joints and other constraints are satisfied, with T_stab `stabilization` [s].
+    """
+    require_choice("method of hybrid_dynamics", method, METHODS)
+    if tree.loop_names:
+        return hybrid_dynamics_constrained(
+            tree,
+            q,
+            v,
+            tau,
+            a,
+            prescribed=prescribed,
+            external_forces=external_forces,
+            external_frame=external_frame,
+            time=time,
+            stabilization=stabilization,
+        )
+    require_regular_inertia(tree, "hybrid_dynamics", prescribed)
+    return METHODS[method](
+        tree,
+        q,
+        v,
+        tau,
+        a,
+        prescribed=prescribed,
+        external_forces=external_forces,
+        external_frame=external_frame,
+        time=time,
+    )

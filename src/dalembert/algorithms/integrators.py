@@ -1,0 +1,412 @@
+"""Integrators that evaluate accelerations and nothing else.
+
+euler           y' = y + h dy/dt,  w' = w + h dw/dt, both where the step begins               order 1
+semi_implicit   w' = w + h dw/dt,  then y' from w'                      order 1; 2 for the spin of one body
+heun            the mean of the rates at both ends, the far end as Euler's method finds it      order 2
+rk4             the classical Runge–Kutta method                                                order 4
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+import numpy as np
+
+from dalembert.algorithms.aligned import AlignedBody, AlignedTree
+from dalembert.algorithms.applied_forces import (
+    FRICTION_SPEED,
+    ExternalForces,
+    Stabilization,
+    displacement,
+    passive_forces,
+)
+from dalembert.algorithms.centroidal_coordinates import (
+    centroidal_rates,
+    from_centroidal,
+    integrate_centroidal,
+    to_centroidal,
+)
+from dalembert.algorithms.forward_dynamics import forward_dynamics
+from dalembert.algorithms.open_tree import is_constrained
+from dalembert.errors import ModelError
+from dalembert.model.body import Body
+from dalembert.model.joints import Free, Spherical
+from dalembert.model.model import Model
+from dalembert.model.topology import WORLD
+from dalembert.model.tree import Tree
+from dalembert.model.values import rebuilt
+from dalembert.scalar import Scalar, is_zero, literal, sqrt
+from dalembert.spatial import SymMat3, Vec3
+
+# State of a system, and its centroidal coordinates (y, w) of `flight`, joint by joint.
+
+
+class State(NamedTuple):
+    """Position and velocity variables of the whole system."""
+
+    q: list[Scalar]
+    v: list[Scalar]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class CentroidalCoordinates:
+    """The centroidal coordinates (y, w) of the independent joints, and their conversion."""
+
+    tree: Tree
+    time: Scalar | None
+
+    @property
+    def bodies(self) -> list[Body]:
+        """Return the bodies with independent joints, in the order of their variables."""
+        if self.tree.closure is None:
+            return independent(self.tree)
+        by_name = {body.joint_name: body for body in self.tree.bodies}
+        return [by_name[name] for name in self.tree.closure.independent]
+
+    def to_centroidal(self, state: State) -> State:
+        """Return (y, w) of the state (q, v)."""
+        return concatenate_states(to_centroidal(b, b.own_q(state.q), b.own_v(state.v)) for b in self.bodies)
+
+    def rates(self, state: State, a: Sequence[Scalar]) -> State:
+        """Return (dy/dt, dw/dt) in the state, for dv/dt = a."""
+        return concatenate_states(
+            centroidal_rates(b, b.own_q(state.q), b.own_v(state.v), b.own_v(a)) for b in self.bodies
+        )
+
+    def from_centroidal(self, centroidal: State, elapsed: Scalar) -> State:
+        """Return the state (q, v) of (y, w), with quaternions of unit norm."""
+        state = concatenate_states(
+            from_centroidal(b, b.joint.normalize(y), w) for b, y, w in self.parts(centroidal)
+        )
+        if self.tree.closure is None:
+            return state
+        from dalembert.algorithms.constraints import closure_equations
+
+        now = None if self.time is None else self.time + elapsed
+        whole = closure_equations(self.tree, state.q, state.v, time=now)
+        return State(whole.q, whole.v)
+
+    def parts(self, centroidal: State) -> Iterator[tuple[Body, list[Scalar], list[Scalar]]]:
+        """Yield each body with its part of (y, w)."""
+        start_q = start_v = 0
+        for body in self.bodies:
+            end_q, end_v = start_q + body.nq, start_v + body.nv
+            yield body, centroidal.q[start_q:end_q], centroidal.v[start_v:end_v]
+            start_q, start_v = end_q, end_v
+
+
+def concatenate_states(pairs: Iterable[tuple[list[Scalar], list[Scalar]]]) -> State:
+    """Concatenate the parts of all bodies to one state."""
+    listed = list(pairs)
+    return State([x for y, _ in listed for x in y], [x for _, w in listed for x in w])
+
+
+def independent(tree: Tree) -> list[Body]:
+    """Return the bodies whose joints do not depend on others by a coupling."""
+    return [body for body in tree.bodies if body.dependence is None]
+
+
+# The conditions of a step: the forces on a system, and the accelerations that follow from them.
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class StepConditions:
+    """The system and the forces on it: `tau` and external forces are constant during the step.
+
+    `passive`: springs, damping and dry friction of the joints act too. `time` [s]: start of the step,
+    for models that depend on it.
+    """
+
+    tree: Tree
+    tau: Sequence[Scalar]
+    external_forces: ExternalForces = None
+    external_frame: str = "body"
+    passive: bool = False
+    time: Scalar | None = None
+    stabilization: Stabilization = None
+
+    @property
+    def coordinates(self) -> CentroidalCoordinates:
+        """Return the coordinates in which the step is taken."""
+        return CentroidalCoordinates(self.tree, self.time)
+
+    def at(self, elapsed: Scalar) -> Scalar | None:
+        """Return the time [s] at `elapsed` after the start of the step."""
+        return None if self.time is None else self.time + elapsed
+
+    def joint_forces(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Sequence[Scalar]:
+        """Return tau, with the passive forces if these act."""
+        if not self.passive:
+            return self.tau
+        return [t + p for t, p in zip(self.tau, passive_forces(self.tree, q, v), strict=True)]
+
+    def acceleration(self, q: Sequence[Scalar], v: Sequence[Scalar], elapsed: Scalar) -> list[Scalar]:
+        """Return dv/dt in a state, `elapsed` [s] after the start of the step."""
+        return self.acceleration_under(self.tree, q, v, self.joint_forces(q, v), elapsed)
+
+    def acceleration_under(
+        self,
+        tree: Tree,
+        q: Sequence[Scalar],
+        v: Sequence[Scalar],
+        tau: Sequence[Scalar],
+        elapsed: Scalar,
+    ) -> list[Scalar]:
+        """Return dv/dt under joint forces tau; the tree may differ in its armatures."""
+        return forward_dynamics(
+            tree,
+            q,
+            v,
+            tau,
+            external_forces=self.external_forces,
+            external_frame=self.external_frame,
+            time=self.at(elapsed),
+            stabilization=self.stabilization,
+        )
+
+
+Integrator = Callable[[StepConditions, State, Scalar], State]
+"""The state after a step of dt [s]."""
+
+
+Acceleration = Callable[[Sequence[Scalar], Sequence[Scalar], Scalar], list[Scalar]]
+"""dv/dt from q, v and the time since the step began."""
+
+
+def euler(conditions: StepConditions, start: State, dt: Scalar) -> State:
+    """Take a step of explicit Euler, for teaching: an oscillator gains (omega dt)^2 of its energy a step."""
+    coordinates = conditions.coordinates
+    centroidal = coordinates.to_centroidal(start)
+    rate = coordinates.rates(start, conditions.acceleration(start.q, start.v, 0.0))
+    moved = [
+        integrate_centroidal(body, y, [x * dt for x in w]) for body, y, w in coordinates.parts(centroidal)
+    ]
+    return coordinates.from_centroidal(
+        State([x for y in moved for x in y], _advance(centroidal.v, rate.v, dt)), dt
+    )
+
+
+def semi_implicit(conditions: StepConditions, start: State, dt: Scalar) -> State:
+    """Take a step of semi-implicit Euler: v2 = v + dt a(q, v), then q2 from v2.
+
+    Where M is constant this is the symplectic Euler method, whose energy error stays bounded. The
+    velocity-product forces of jointed bodies are explicit, so that limbs that swing fast gain energy: take
+    "midpoint" for them. The gyroscopic force of a body by itself is that in the middle of the step.
+    """
+    a = conditions.acceleration(start.q, start.v, 0.0)
+    if not is_constrained(conditions.tree) and conditions.tree.closure is None:
+        a = _with_middle_spin(conditions.tree, start.v, a, dt)
+    return semi_implicit_update(conditions.coordinates, start, a, dt)
+
+
+def _with_middle_spin(tree: Tree, v: Sequence[Scalar], a: Sequence[Scalar], dt: Scalar) -> list[Scalar]:
+    """Return dv/dt with mid-step gyroscopic forces on bodies by themselves, on free or ball joints.
+
+    I alpha' = I alpha + omega x I omega - omega_m x I omega_m,      omega_m = omega + h alpha / 2
+
+    I about the centre of mass, or about a ball joint. At omega itself the force would add (h omega)^2 of the
+    energy in every step. A free body's centre keeps its acceleration.
+    """
+    result = list(a)
+    for body in tree.bodies:
+        free = isinstance(body.joint, Free)
+        alone = body.parent == WORLD and body.index not in tree.parents and body.dependence is None
+        if not alone or not (free or isinstance(body.joint, Spherical)):
+            continue
+        I = body.inertia.inertia_at_com if free else body.inertia.inertia
+        if any(not is_zero(m) for m in body.armature) or not _is_invertible(I):
+            continue
+        own_v, own_a = body.own_v(v), body.own_v(a)
+        omega, alpha = Vec3(*own_v[:3]), Vec3(*own_a[:3])
+        middle = omega + alpha * (0.5 * dt)
+        more = I.inverse() @ (omega.cross(I @ omega) - middle.cross(I @ middle))
+        linear = [*(Vec3(*own_a[3:]) - more.cross(body.inertia.com))] if free else []
+        result[body.v_slice] = [*(alpha + more), *linear]
+    return result
+
+
+def _is_invertible(I: SymMat3) -> bool:
+    """Return whether an inertia is that of a solid; one that is a run-time parameter counts as such."""
+    values = [[literal(x) for x in row] for row in I.to_list()]
+    if any(x is None for row in values for x in row):
+        return True
+    smallest, _, largest = np.linalg.eigvalsh(np.array(values, float))
+    return bool(smallest > 1e-12 * largest)
+
+
+def semi_implicit_update(
+    coordinates: CentroidalCoordinates,
+    start: State,
+    a: Sequence[Scalar],
+    dt: Scalar,
+    v: Sequence[Scalar] | None = None,
+) -> State:
+    """Return the state after a step with the acceleration a, in which positions follow the new velocities.
+
+    `v`: the velocities at which a was computed, by default those at the start of the step.
+    """
+    centroidal = coordinates.to_centroidal(start)
+    rate = coordinates.rates(start if v is None else State(start.q, list(v)), a)
+    faster = State(centroidal.q, _advance(centroidal.v, rate.v, dt))
+    moved = [integrate_centroidal(body, y, [x * dt for x in w]) for body, y, w in coordinates.parts(faster)]
+    return coordinates.from_centroidal(State([x for y in moved for x in y], faster.v), dt)
+
+
+def heun(conditions: StepConditions, start: State, dt: Scalar) -> State:
+    """Take a step of the explicit trapezoidal rule (weights 1/2, 1/2; nodes 0, 1)."""
+    centroidal = conditions.coordinates.to_centroidal(start)
+    rate = _centroidal_rate(conditions.coordinates, conditions.acceleration)
+    k1 = rate(centroidal, 0.0)
+    k2 = rate(_advance_state(centroidal, k1, dt), dt)
+    mean = State(*([(a + b) * 0.5 for a, b in zip(x, y, strict=True)] for x, y in zip(k1, k2, strict=True)))
+    return conditions.coordinates.from_centroidal(_advance_state(centroidal, mean, dt), dt)
+
+
+def runge_kutta_4(conditions: StepConditions, start: State, dt: Scalar) -> State:
+    """Take a step of the classical Runge–Kutta method in the variables (y, w) of `stepping`, Eq. (1)."""
+    return runge_kutta_step(conditions.coordinates, conditions.acceleration, start, dt)
+
+
+def runge_kutta_step(
+    coordinates: CentroidalCoordinates, acceleration: Acceleration, start: State, dt: Scalar
+) -> State:
+    """Take a classical Runge–Kutta step of any dv/dt = acceleration(q, v, time since the step began)."""
+    centroidal = coordinates.to_centroidal(start)
+    rate = _centroidal_rate(coordinates, acceleration)
+    half = 0.5 * dt
+    k1 = rate(centroidal, 0.0)
+    k2 = rate(_advance_state(centroidal, k1, half), half)
+    k3 = rate(_advance_state(centroidal, k2, half), half)
+    k4 = rate(_advance_state(centroidal, k3, dt), dt)
+    mean = State(_simpson(k1.q, k2.q, k3.q, k4.q), _simpson(k1.v, k2.v, k3.v, k4.v))
+    return coordinates.from_centroidal(_advance_state(centroidal, mean, dt), dt)
+
+
+def _centroidal_rate(
+    coordinates: CentroidalCoordinates, acceleration: Acceleration
+) -> Callable[[State, Scalar], State]:
+    """Return the function (y, w), time since the step began -> (dy/dt, dw/dt)."""
+
+    def rate(centroidal: State, elapsed: Scalar) -> State:
+        whole = coordinates.from_centroidal(centroidal, elapsed)
+        return coordinates.rates(whole, acceleration(whole.q, whole.v, elapsed))
+
+    return rate
+
+
+def _advance_state(centroidal: State, k: State, h: Scalar) -> State:
+    return State(_advance(centroidal.q, k.q, h), _advance(centroidal.v, k.v, h))
+
+
+def _advance(x: Sequence[Scalar], rate: Sequence[Scalar], h: Scalar) -> list[Scalar]:
+    return [x_i + h * r for x_i, r in zip(x, rate, strict=True)]
+
+
+def _simpson(
+    k1: Sequence[Scalar], k2: Sequence[Scalar], k3: Sequence[Scalar], k4: Sequence[Scalar]
+) -> list[Scalar]:
+    """Return (k1 + 2 k2 + 2 k3 + k4) / 6."""
+    return [(a + d + 2.0 * (b + c)) * (1.0 / 6.0) for a, b, c, d in zip(k1, k2, k3, k4, strict=True)]
+
+
+# Steps that are implicit in stiff forces, with velocity-product forces in the middle of the step.
+#
+# Damping and dry friction of joints are evaluated at the end of the step; "implicit" evaluates springs there
+# too, at positions q + h v', "midpoint" at the start:
+#
+#     M (v' - v) / h + b = tau - K (x + h v') - D v'                 D = damping + friction / sqrt(v^2 + s^2)
+#     =>  (M + h D + h^2 K) a = tau - b - K x - (D + h K) v,          v' = v + h a                      (1)
+#
+# and q' follows from v'. h D + h^2 K stands where armature does, so that (1) is forward dynamics of the same
+# system with larger armatures, loops and couplings included. Dry friction counts by its secant, which takes
+# no energy back: a joint stops, and does not chatter.
+#
+# b holds centrifugal, Coriolis and gyroscopic forces, quadratic in velocities. At v they let a spinning body
+# gain (h omega)^2 of its energy in every step. So (1) is solved twice with the same inertias: with b(q, v),
+# and then with b(q, v_m) at the velocities v_m half a step on; the error falls to (h omega)^4. Systems with
+# loops or other constraints, whose accelerations are those that keep the loops at v, take the first solution.
+
+
+def implicit(conditions: StepConditions, start: State, dt: Scalar) -> State:
+    """Take a step of Eq. (1), implicit in springs, damping and dry friction of the joints."""
+    return _step(conditions, start, dt, [body.stiffness for body in conditions.tree.bodies])
+
+
+def midpoint(conditions: StepConditions, start: State, dt: Scalar) -> State:
+    """Take a step of Eq. (1), implicit in damping and dry friction of the joints; springs keep their energy,
+    as under the symplectic Euler method."""
+    return _step(conditions, start, dt, [(0.0,) * body.nv for body in conditions.tree.bodies])
+
+
+def _step(
+    conditions: StepConditions, start: State, dt: Scalar, stiffnesses: Sequence[Sequence[Scalar]]
+) -> State:
+    """Take a step of Eq. (1), implicit in damping, dry friction, and springs of these stiffnesses."""
+    tree, tau = conditions.tree, conditions.tau
+    if conditions.passive:
+        tree, tau = _stiff(conditions, start, dt, stiffnesses)
+
+    def acceleration(v: Sequence[Scalar]) -> list[Scalar]:
+        return conditions.acceleration_under(tree, start.q, v, tau, 0.0)
+
+    a, coordinates = acceleration(start.v), conditions.coordinates
+    if is_constrained(tree) or tree.closure is not None:
+        return semi_implicit_update(coordinates, start, a, dt)
+    centroidal, rate = coordinates.to_centroidal(start), coordinates.rates(start, a)
+    half = State(centroidal.q, [w + 0.5 * dt * x for w, x in zip(centroidal.v, rate.v, strict=True)])
+    v_m = concatenate_states(from_centroidal(b, y, w) for b, y, w in coordinates.parts(half)).v
+    return semi_implicit_update(coordinates, start, acceleration(v_m), dt, v_m)
+
+
+def _stiff(
+    conditions: StepConditions, start: State, dt: Scalar, stiffnesses: Sequence[Sequence[Scalar]]
+) -> tuple[Tree, list[Scalar]]:
+    """Return the system with the armatures of Eq. (1), and tau - K x - (D + h K) v."""
+    armatures: dict[int, tuple[Scalar, ...]] = {}
+    forces: list[list[Scalar]] = []
+    for body, soft in zip(conditions.tree.bodies, stiffnesses, strict=True):
+        own_v = body.own_v(start.v)
+        gains = [d + dt * k for d, k in zip(resistances(body, own_v), soft, strict=True)]
+        armatures[body.index] = tuple(
+            m + dt * gain if not is_zero(gain) else m for m, gain in zip(body.armature, gains, strict=True)
+        )
+        x = displacement(body, body.own_q(start.q))
+        forces.append(
+            [-(k * e) - gain * u for k, e, gain, u in zip(body.stiffness, x, gains, own_v, strict=True)]
+        )
+    total = [t + f for t, f in zip(conditions.tau, conditions.tree.collect(forces), strict=True)]
+    return with_armatures(conditions.tree, armatures), total
+
+
+def with_armatures(tree: Tree, armatures: dict[int, tuple[Scalar, ...]]) -> Tree:
+    """Return the same system with other armatures, by the indices of bodies; they may be traced."""
+    if isinstance(tree, AlignedTree):
+        original = with_armatures(tree.original, armatures)
+        assert isinstance(original, Model)
+        bodies = [
+            dataclasses.replace(body, armature=armatures[body.index])
+            for body in tree.bodies
+            if isinstance(body, AlignedBody)
+        ]
+        return AlignedTree(bodies, tree.gravity, original, tree.loops)
+    if not isinstance(tree, Model):
+        raise ModelError(
+            f'integrators "implicit" and "midpoint" are for models; a {type(tree).__name__} has no armatures'
+        )
+    return rebuilt(
+        tree,
+        bodies=[dataclasses.replace(body, armature=armatures[body.index]) for body in tree.bodies],
+    )
+
+
+def resistances(body: Body, v: list[Scalar]) -> list[Scalar]:
+    """Return D for each velocity variable."""
+    found: list[Scalar] = []
+    for d, f, u in zip(body.damping, body.friction, v, strict=True):
+        found.append(d if is_zero(f) else d + f / sqrt(u * u + FRICTION_SPEED * FRICTION_SPEED))
+    return found

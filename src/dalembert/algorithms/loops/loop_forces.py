@@ -1,0 +1,305 @@
+"""Inverse dynamics of systems with constraints (Featherstone 2008 section 8.12).
+
+tau_ID, the forces that move the spanning tree alone, may be changed by any K^T lambda without changing the
+motion. Of all tau = tau_ID - K^T lambda with zeros at joints that have no actuator the shortest is taken.
+With P the orthogonal projector on the motions that the constraints allow, and u the actuated variables,
+
+    P = 1 - K^T (K K^T)^+ K                                                      (1)
+    P tau = P tau_ID              for G^T tau = G^T tau_ID, Eq. 8.62             (2)
+    P_uu u = (P tau_ID)_u         the normal equations of (2) for tau = (u, 0)   (3)
+
+P stands for the book's G, whose columns span the same motions, so that no independent variables need be
+chosen. (2) has no solution if the actuators cannot produce the motion; what is then left of it is
+`unreachable_share`. With an actuator at every joint u = P tau_ID.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Unpack
+
+from dalembert.algorithms.applied_forces import Conditions, ExternalForces
+from dalembert.algorithms.constraints import constraint_equations, loop_rows, original_model, stabilized
+from dalembert.algorithms.dense import (
+    CANCELLATION_RATIO,
+    Matrix,
+    SymmetricFactor,
+    dot,
+    factor_semidefinite,
+    minimum_norm_solution,
+    symmetric_product,
+    times,
+    unit,
+)
+from dalembert.algorithms.inverse_dynamics import spanning_tree_forces
+from dalembert.algorithms.loops.constrained_dynamics import (
+    ConstrainedSystem,
+    allowed_motions,
+    constrained_forward_dynamics,
+    constrained_system,
+    row_scales,
+)
+from dalembert.algorithms.open_tree import is_constrained, velocity_places
+from dalembert.errors import ModelError
+from dalembert.model.tree import Tree
+from dalembert.scalar import Scalar, absolute, is_zero, maximum
+from dalembert.spatial import Force
+
+# The forces that constraints exert: lambda, and the spatial forces across loop joints.
+#
+# Whatever method gave a, the constraint force is what the motion lacks (Featherstone 2008 Eq. 8.34):
+#
+#     K^T lambda = M a + C - tau                                                   (1)
+#     lambda = (K K^T)^+ K (M a + C - tau)                                         (2)
+#
+# Where constraints depend on each other many lambda fulfil (1), and (2) is the shortest. A loop joint pushes
+# its successor with T lambda (Eqs 8.28 to 8.33), and its predecessor with the opposite.
+
+
+def constraint_forces(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    **options: Unpack[Conditions],
+) -> list[Scalar]:
+    """Return lambda `(nc,)` of the constraint forces K^T lambda, row by row of K,
+    in the motion that tau produces.
+
+    N for rows that hold distances, N m for rows that hold angles; of loop joints the components along the
+    columns of T. The shortest one where constraints are redundant: the forces across a planar loop vanish.
+    """
+    _require_constraints(tree, "constraint_forces")
+    system = constrained_system(tree, q, v, tau, **options)
+    a = constrained_forward_dynamics(tree, q, v, tau, **options)
+    lacking = [dot(row, a) - f for row, f in zip(system.M, system.force, strict=True)]  # (1)
+    return system.spread(_shortest(system, lacking))
+
+
+def loop_forces(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    **options: Unpack[Conditions],
+) -> list[Force]:
+    """Return T lambda of each loop joint: the moment and force on its successor,
+    in the successor's loop frame.
+
+    That frame is `loop.placement_successor` on the successor body; the predecessor feels the opposite. The
+    forces of a joint in the motion that tau produces (section 8.4).
+    """
+    if not tree.loop_names:
+        raise ModelError("loop_forces: the model has no loop joints")
+    lam = constraint_forces(tree, q, v, tau, **options)
+    forces = []
+    start = 0
+    for loop in tree.loops:
+        T = loop_rows(tree, loop, q, v, time=options.get("time")).T
+        total = Force.zero()
+        for column, x in zip(T, lam[start : start + len(T)], strict=True):
+            total = total + column * x
+        forces.append(total)
+        start += len(T)
+    return forces
+
+
+def gram_factor(K: Matrix) -> tuple[SymmetricFactor, Matrix]:
+    """Return the factors of K K^T, its rows scaled to a largest entry of one, and the scaled K."""
+    scales, _ = row_scales(K)
+    scaled = [[x if is_zero(x) else x * s for x in row] for row, s in zip(K, scales, strict=True)]
+    return factor_semidefinite(symmetric_product(scaled, scaled)), scaled
+
+
+def _shortest(system: ConstrainedSystem, f: Sequence[Scalar]) -> list[Scalar]:
+    """Compute the shortest lambda: (2)."""
+    K = system.K
+    return minimum_norm_solution(factor_semidefinite(symmetric_product(K, K)), times(K, f))
+
+
+def _require_constraints(tree: Tree, function: str) -> None:
+    if not is_constrained(tree):
+        raise ModelError(f"{function}: the model has no loops or other constraints")
+
+
+SMALLEST_FORCE = 1e-6
+"""Forces [N or N m] below which a ratio to them is meaningless."""
+
+SMALLEST_ACCELERATION = 1e-6
+"""Accelerations [rad/s^2 or m/s^2] below which a ratio to them is meaningless."""
+
+
+def constrained_inverse_dynamics(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    a: Sequence[Scalar],
+    *,
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+    time: Scalar | None = None,
+) -> list[Scalar]:
+    """Return the shortest tau `(nv,)` that produces a motion which keeps the constraints;
+    zero without actuators.
+
+    M a + C = tau + external + K^T lambda. Eqs 8.61 to 8.63; `a` must keep the constraints.
+    """
+    tau = spanning_tree_forces(
+        tree, q, v, a, external_forces=external_forces, external_frame=external_frame, time=time
+    )
+    return _actuated_forces(tree, q, v, tau, time).tau
+
+
+def inverse_dynamics_by_null_space(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    a: Sequence[Scalar],
+    *,
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+    time: Scalar | None = None,
+) -> list[Scalar]:
+    """Return tau from G_u^T u = G^T tau_ID (Eq. 8.63), with G of `allowed_motions`;
+    a check of the other method."""
+    tau = spanning_tree_forces(
+        tree, q, v, a, external_forces=external_forces, external_frame=external_frame, time=time
+    )
+    equations = constraint_equations(tree, q, v, time=time)
+    n = tree.nv
+    G = allowed_motions(equations.K, equations.k, n).G
+    actuated = actuated_variables(tree)
+    right = [dot([row[j] for row in G], tau) for j in range(n)]
+    columns = [[G[u][j] for u in actuated] for j in range(n)]
+    gram = [[dot(columns[i], columns[j]) for j in range(n)] for i in range(n)]
+    y = factor_semidefinite(gram).solve(right)  # u = G_u y is the shortest of its kind
+    result: list[Scalar] = [0.0] * n
+    for u in actuated:
+        result[u] = dot(G[u], y)
+    return result
+
+
+INVERSE_METHODS = {"projection": constrained_inverse_dynamics, "null_space": inverse_dynamics_by_null_space}
+"""Every method for the forces of a constrained motion, by its name."""
+
+
+def on_trees(algorithm: Callable[..., list[Scalar]], method: str) -> Callable[..., list[Scalar]]:
+    """Restrict an algorithm of inverse dynamics to trees: systems with constraints raise an error."""
+
+    def forces(tree: Tree, *args: Any, **options: Any) -> list[Scalar]:
+        if is_constrained(tree):
+            names = ", ".join(f'"{name}"' for name in INVERSE_METHODS)
+            raise ModelError(
+                f'inverse_dynamics: method="{method}" is for trees, and this model has constraints; use '
+                f"one of {names}, or model.tree() for the spanning tree alone"
+            )
+        return algorithm(tree, *args, **options)
+
+    return forces
+
+
+def actuated_variables(tree: Tree) -> list[int]:
+    """Return the places in v, ascending, at which actuators act;
+    those of coupled joints act on what they follow."""
+    model = original_model(tree)
+    names = set(model.actuated)
+    places = {
+        place
+        for body in tree.bodies
+        if body.joint_name in names
+        for variable in velocity_places(body)
+        for place, _ in variable
+    }
+    return sorted(places)
+
+
+def constraint_violation(
+    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], **options: Scalar
+) -> Scalar:
+    """Return how far an `a` is from keeping the constraints:
+    |K a - k| / (|K| |a| + |k|), largest elements and rows.
+
+    Zero for a system without constraints. `stabilization`: T_stab [s] of k, if there is one.
+    """
+    if not is_constrained(tree):
+        return 0.0
+    equations = constraint_equations(tree, q, v, time=options.get("time"))
+    if options.get("stabilization") is not None:
+        equations = equations._replace(k=stabilized(equations, options["stabilization"]))
+    worst: Scalar = 0.0
+    row_size: Scalar = 0.0
+    k_size: Scalar = SMALLEST_ACCELERATION
+    for row, k in zip(equations.K, equations.k, strict=True):
+        entries = [x for x in row if not is_zero(x)]
+        if entries:
+            worst = maximum(worst, absolute(dot(row, a) - k))
+            row_size = maximum(row_size, _sum([absolute(x) for x in entries]))
+            k_size = maximum(k_size, absolute(k))
+    return worst / (row_size * _largest(a, 0.0) + k_size)
+
+
+def unreachable_share(
+    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], **options: Scalar
+) -> Scalar:
+    """Return the part of the required forces that the actuators cannot apply, relative to tau_ID.
+
+    The largest component counts. Zero without constraints, or with an actuator at every joint.
+    """
+    if not is_constrained(tree) or len(actuated_variables(tree)) == tree.nv:
+        return 0.0
+    tau = spanning_tree_forces(tree, q, v, a, **options)
+    left = _actuated_forces(tree, q, v, tau, options.get("time")).left
+    return _largest(left, 0.0) / _largest(tau, SMALLEST_FORCE)
+
+
+class _Actuated(NamedTuple):
+    """tau with zeros at joints without actuators, and P (tau_ID - tau), which should be zero."""
+
+    tau: list[Scalar]
+    left: list[Scalar]
+
+
+def _actuated_forces(
+    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], tau_ID: Sequence[Scalar], time: Scalar | None
+) -> _Actuated:
+    n = tree.nv
+    K = [row for row in constraint_equations(tree, q, v, time=time).K if not all(is_zero(x) for x in row)]
+    factors, K = gram_factor(K)
+
+    def project(x: Sequence[Scalar]) -> list[Scalar]:
+        """Return P x, (1)."""
+        lam = factors.solve([dot(row, x) for row in K])
+        result = list(x)
+        for row, y in zip(K, lam, strict=True):
+            result = [r if is_zero(k) else r - k * y for r, k in zip(result, row, strict=True)]
+        return result
+
+    along = project(tau_ID)
+    actuated = actuated_variables(tree)
+    if len(actuated) == n:
+        return _Actuated(along, [0.0] * n)
+    columns = {j: project(unit(n, j)) for j in actuated}
+    P_uu = [[columns[max(i, j)][min(i, j)] for j in actuated] for i in actuated]
+    factors_u = factor_semidefinite(P_uu, least=CANCELLATION_RATIO)  # P is near one, and so are its errors
+    u = minimum_norm_solution(factors_u, [along[i] for i in actuated])  # (3)
+    tau: list[Scalar] = [0.0] * n
+    left = list(along)
+    for i, u_i in zip(actuated, u, strict=True):
+        tau[i] = u_i
+        left = [x - u_i * p for x, p in zip(left, columns[i], strict=True)]
+    return _Actuated(tau, left)
+
+
+def _largest(values: Sequence[Scalar], least: Scalar) -> Scalar:
+    """Return the largest magnitude, or `least` if that is larger."""
+    size = least
+    for x in values:
+        size = maximum(size, absolute(x))
+    return size
+
+
+def _sum(values: Sequence[Scalar]) -> Scalar:
+    total: Scalar = 0.0
+    for value in values:
+        total = total + value
+    return total

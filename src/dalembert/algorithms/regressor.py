@@ -1,0 +1,177 @@
+"""Dynamics as linear functions of the inertial parameters, from which they are identified."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dalembert.algorithms.dense import Matrix
+from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
+from dalembert.algorithms.open_tree import require_open_tree, velocity_places
+from dalembert.errors import require_flag
+from dalembert.model.body import Body
+from dalembert.model.joints.subspaces import combination
+from dalembert.model.tree import Tree
+from dalembert.scalar import Scalar
+from dalembert.spatial import BodyAcceleration, Motion, RigidInertia, SymMat3, Vec3
+
+# Energies as linear functions of the inertial parameters.
+#
+# Of a body with velocity (w, u), pose (R, p), mass m, first moment h and inertia I about its origin
+#
+#     T_i = m u.u / 2 + h . (u x w) + w . I w / 2                                                        (1)
+#     V_i = -m g . p - h . R^T g                                                                         (2)
+
+
+def kinetic_energy_regressor(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    *,
+    armature: bool = False,
+    time: Scalar | None = None,
+) -> list[Scalar]:
+    """Return y `(10 n_bodies,)`: T = y . pi, apart from the armatures' energy;
+    with them, v^2 / 2 for each."""
+    y: list[Scalar] = []
+    for velocity in body_velocities(tree, q, v, time=time):
+        w, u = velocity.angular, velocity.linear
+        y += [0.5 * u.dot(u), *u.cross(w).to_list()]  # (1)
+        y += [0.5 * (w.x * w.x), 0.5 * (w.y * w.y), 0.5 * (w.z * w.z), w.x * w.y, w.x * w.z, w.y * w.z]
+    if armature:
+        y += [0.5 * (x * x) for body in tree.bodies for x in body.own_v(v)]
+    return y
+
+
+def potential_energy_regressor(
+    tree: Tree, q: Sequence[Scalar], *, armature: bool = False, time: Scalar | None = None
+) -> list[Scalar]:
+    """Return y `(10 n_bodies,)`: V = y . pi, zero with every centre of mass at the world's origin."""
+    y: list[Scalar] = []
+    for pose in forward_kinematics(tree, q, time=time):
+        y += [-tree.gravity.dot(pose.p), *(-pose.R.transposed_times(tree.gravity)).to_list()]  # (2)
+        y += [0.0] * 6
+    return y + [0.0] * (sum(body.nv for body in tree.bodies) if armature else 0)
+
+
+# The inertial parameters of a system as one vector, in which its equations of motion are linear.
+#
+#     pi_i = (m, h_x, h_y, h_z, I_xx, I_yy, I_zz, I_xy, I_xz, I_yz)          h = m c                       (1)
+#
+# of body i in its own frame: mass [kg], first moment [kg m], and inertia about the body's *origin* [kg m^2].
+# The ten of every body stand in the order of the bodies; where armatures count as parameters, one for each
+# velocity variable of each joint follows them, in the same order [kg m^2 or kg].
+
+PARTS = ("mass", "h_x", "h_y", "h_z", "I_xx", "I_yy", "I_zz", "I_xy", "I_xz", "I_yz")
+"""The ten parameters of a body, in order."""
+
+
+def inertial_parameters(tree: Tree, *, armature: bool = False) -> list[Scalar]:
+    """Return pi: ten numbers a body, (1), then the armatures if asked for."""
+    require_flag("armature", armature)
+    bodies = [x for body in tree.bodies for x in body.inertia.leaves()]
+    return bodies + ([x for body in tree.bodies for x in body.armature] if armature else [])
+
+
+def parameter_names(tree: Tree, *, armature: bool = False) -> list[str]:
+    """Return `"<body>.mass"`, `"<body>.h_x"` … `"<body>.I_yz"`, then `"<joint>.armature"`,
+    numbered if several."""
+    require_flag("armature", armature)
+    names = [f"{body.name}.{part}" for body in tree.bodies for part in PARTS]
+    return names + ([name for body in tree.bodies for name in _armature_names(body)] if armature else [])
+
+
+def inertia_of(parameters: Sequence[Scalar]) -> RigidInertia:
+    """Return the inertia of a body's ten parameters."""
+    mass, hx, hy, hz, *I = parameters
+    return RigidInertia.from_compact(mass, Vec3(hx, hy, hz), SymMat3(*I))
+
+
+def _armature_names(body: Body) -> list[str]:
+    name = f"{body.joint_name}.armature"
+    return [name] if body.nv == 1 else [f"{name}[{k}]" for k in range(body.nv)]
+
+
+# The matrix Y(q, v, a) with which generalized forces depend on the inertial parameters: tau = Y pi.
+#
+# A body's share of the power of a velocity s = (w, u), given at its origin in its coordinates, is s . f with
+# the force f of `RigidInertia.force_of`: every point r of it has the acceleration linear + W r, W = alpha x +
+# omega x omega x. Sorted by mass, first moment h and Euler's tensor J = tr(I)/2 - I
+#
+#     (1)  mass      u . linear
+#     (2)  h         W^T u + linear x w
+#     (3)  J         c_xx = w_z W_yx - w_y W_zx,   c_yz = w_x (W_zz - W_yy) + w_y W_xy - w_z W_xz,   cyclic
+#     (4)  I         c_xx + c_yy + c_zz = 2 w . alpha,  so that  I_xx has w . alpha - c_xx,  I_yz has -c_yz
+#
+# So a row of Y in the columns of body i is (1) to (4) with s = S_j brought to body i, for every joint j on
+# the way to it; other entries are zero. Each S_j goes outward along its subtree, one transform a body: O(n d)
+# for n bodies at depth d, against ten transforms inward where the columns of f are moved instead.
+
+Direction = tuple[list[tuple[int, float]], Motion]
+"""A joint's direction in the coordinates of a body: its places in v, with ratios, and the motion."""
+
+
+def inverse_dynamics_regressor(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    a: Sequence[Scalar],
+    *,
+    armature: bool = False,
+    time: Scalar | None = None,
+) -> Matrix:
+    """Return Y `(nv, 10 n_bodies)`: tau = Y pi of `inertial_parameters`, apart from the forces on armatures.
+
+    `armature`: with a column more for each of theirs, `(nv, 10 n_bodies + freedoms of the joints)`.
+    Parameters are those of the bodies' own frames.
+    """
+    require_open_tree(tree, "inverse_dynamics_regressor")
+    width = len(PARTS)
+    columns = width * len(tree.bodies)
+    freedoms = sum(body.nv for body in tree.bodies) if armature else 0
+    Y: Matrix = [[0.0] * (columns + freedoms) for _ in range(tree.nv)]
+
+    def accelerate(
+        body: Body, parent: tuple[BodyAcceleration, list[Direction]]
+    ) -> tuple[tuple[BodyAcceleration, list[Direction]], tuple[BodyAcceleration, list[Direction]]]:
+        X, S, v_J, c_J = body.jcalc(q, v, time)
+        A_parent, supporting = parent
+        A = A_parent.across_joint(X, v_J, combination(S, body.own_v(a)) + c_J)
+        directions = [(places, X.apply(s)) for places, s in supporting]
+        directions += list(zip(velocity_places(body), S, strict=True))
+        return (A, directions), (A, directions)
+
+    base = BodyAcceleration(Vec3.zero(), Vec3.zero(), -tree.gravity)
+    moved = tree.outward(accelerate, (base, []))
+    for body in tree.bodies:
+        A, directions = moved[body]
+        for places, s in directions:
+            _add(Y, places, width * body.index, power_coefficients(s, A))
+    if armature:
+        for body in tree.bodies:
+            for places, x in zip(velocity_places(body), body.own_v(a), strict=True):
+                _add(Y, places, columns, [x])
+                columns += 1
+    return Y
+
+
+def power_coefficients(s: Motion, A: BodyAcceleration) -> list[Scalar]:
+    """Return s . (I a + v x* I v) by the ten parameters of I, in their order; Eqs (1) to (4)."""
+    w, u, W = s.angular, s.linear, A.tensor
+    by_mass = u.dot(A.linear)  # (1)
+    by_h = W.transposed_times(u) + A.linear.cross(w)  # (2)
+    c_xx = w.z * W.yx - w.y * W.zx  # (3)
+    c_yy = w.x * W.zy - w.z * W.xy
+    c_zz = w.y * W.xz - w.x * W.yz
+    c_yz = w.x * (W.zz - W.yy) + w.y * W.xy - w.z * W.xz
+    c_xz = w.y * (W.xx - W.zz) + w.z * W.yz - w.x * W.yx
+    c_xy = w.z * (W.yy - W.xx) + w.x * W.zx - w.y * W.zy
+    half = w.dot(A.alpha)
+    return [by_mass, *by_h.to_list(), half - c_xx, half - c_yy, half - c_zz, -c_xy, -c_xz, -c_yz]  # (4)
+
+
+def _add(Y: Matrix, places: list[tuple[int, float]], column: int, entries: list[Scalar]) -> None:
+    """Add entries to the rows of a joint, from a column on; a dependent joint's act on those it follows."""
+    for place, ratio in places:
+        row = Y[place]
+        for k, entry in enumerate(entries):
+            row[column + k] = row[column + k] + (entry if ratio == 1.0 else ratio * entry)

@@ -1,0 +1,218 @@
+"""Machine code in this process: compiled, loaded, and called on rows of arrays."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, final
+
+import llvmlite.binding as llvm
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.codegen.cpu import threads as batches
+from dalembert.codegen.cpu.linking import SCRATCH, aligned_buffer, load_symbols
+from dalembert.codegen.cpu.rollout_kernel import Rollout
+from dalembert.codegen.target import KERNEL_NAME, Target, host_levels, target_machine
+from dalembert.errors import ArgumentError, CompileError, ShapeError
+from dalembert.tracing.program import Program
+
+_BITS: Final = {"float64": 64, "float32": 32}
+
+STREAMED_BATCH: Final = 1 << 24
+"""[bytes] Results of this size would evict everything else from the caches, and themselves."""
+
+ROWS_TYPE: Final = ctypes.CFUNCTYPE(
+    ctypes.c_int64,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_int64,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class KernelInfo:
+    """The description of a kernel that its callers need.
+
+    `work`: instructions for one block of `lanes` rows, roughly. `streamed_bytes`: bytes of a row's outputs
+    that the kernel can write past the caches; if any, the first word of scratch memory tells whether it
+    should. `rollout`: what is carried from step to step, if the kernel takes many.
+    """
+
+    dtype: str
+    lanes: int
+    level: str
+    inputs: tuple[tuple[str, int], ...]
+    outputs: tuple[tuple[str, int], ...]
+    scratch_bytes: int
+    has_check: bool
+    work: int
+    streamed_bytes: int
+    rollout: Rollout | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> KernelInfo:
+        pairs = {
+            side: tuple((str(name), int(size)) for name, size in data[side]) for side in ("inputs", "outputs")
+        }
+        rollout = Rollout.from_json(data["rollout"]) if data.get("rollout") else None
+        return cls(**{**data, **pairs, "rollout": rollout})
+
+
+def compile_object(
+    program: Program, *, dtype: str, lanes: int, target: Target, rollout: Rollout | None = None
+) -> tuple[KernelInfo, list[bytes], bytes]:
+    """Return the kernel's description, its object code, a piece for each module, and its tables."""
+    if target.level not in host_levels():
+        raise CompileError(
+            f"this machine cannot run code of level {target.level!r}, only of {', '.join(host_levels())}; "
+            "codegen.assembly shows code for any level"
+        )
+    from dalembert.codegen.cpu.llvm_function import emit_program
+
+    emitted = emit_program(program, bits=_BITS[dtype], lanes=lanes, target=target, rollout=rollout)
+    # One module after another: between them the interpreter raises what an interrupt asks for.
+    codes = [_object_code(text, target) for text in (emitted.text, *emitted.parts)]
+    info = KernelInfo(
+        dtype=dtype,
+        lanes=lanes,
+        level=target.level,
+        inputs=tuple((spec.name, spec.size) for spec in program.inputs),
+        outputs=tuple((spec.name, spec.size) for spec in program.outputs),
+        scratch_bytes=emitted.scratch_bytes,
+        has_check=program.check is not None,
+        work=emitted.work,
+        streamed_bytes=emitted.streamed_bytes,
+        rollout=rollout,
+    )
+    return info, codes, emitted.tables
+
+
+def _object_code(text: str, target: Target) -> bytes:
+    """Compile one module."""
+    try:
+        module = llvm.parse_assembly(text)
+        return bytes(target_machine(target).emit_object(module))
+    except RuntimeError as error:
+        raise CompileError(
+            f"LLVM {llvm.llvm_version_info} refused a kernel at level {target.level!r}: {error}"
+        ) from error
+
+
+def load_object(
+    info: KernelInfo, codes: Sequence[bytes], tables: bytes, *, extra: dict[str, Any] | None = None
+) -> CpuKernel:
+    """Make object code callable in this process."""
+    engine, (address,) = load_symbols(codes[0], (KERNEL_NAME,), called=codes[1:])
+    return CpuKernel(info, b"".join(codes), tables, engine, address, extra or {})
+
+
+def _refuse_one_step(*_: object) -> int:
+    raise ArgumentError("this kernel takes many steps in one call; codegen.run_rollout calls it")
+
+
+@final
+class CpuKernel:
+    """A compiled program; `extra` is what was stored with it.
+
+    Calls run without the interpreter's lock and may come from many threads at once. A kernel of many steps is
+    called by `rollout.run_rollout` alone.
+    """
+
+    def __init__(
+        self, info: KernelInfo, code: bytes, tables: bytes, engine: Any, address: int, extra: dict[str, Any]
+    ) -> None:
+        self.info = info
+        self.extra = extra
+        self.code = code
+        self.tables = tables
+        self._engine = engine
+        self.address = address
+        self._function: Any = ROWS_TYPE(self.address) if info.rollout is None else _refuse_one_step
+        self._numbers = ctypes.c_int64 * (len(info.inputs) + len(info.outputs))
+        self._tables = aligned_buffer(max(len(tables), 1))
+        self._tables[: len(tables)] = np.frombuffer(tables, dtype=np.uint8)
+        self.tables_address = int(self._tables.ctypes.data)
+
+    def run(
+        self,
+        inputs: Sequence[tuple[int, int]],
+        outputs: Sequence[tuple[int, int]],
+        rows: int,
+        *,
+        threads: bool = True,
+    ) -> int:
+        """Compute rows from and to (address, bytes between rows); return the first rejected row, or -1.
+
+        When the call ends, also by an exception, no thread writes into the outputs any more (`threads`).
+        """
+        info = self.info
+        bases = [address for address, _ in (*inputs, *outputs)]
+        steps = [step for _, step in (*inputs, *outputs)]
+        streamed = int(rows * info.streamed_bytes >= STREAMED_BATCH) if info.streamed_bytes else -1
+        if -(-rows // info.lanes) * info.work >= batches.WORTH_A_THREAD:
+            if info.rollout is not None:
+                _refuse_one_step()
+            return batches.run_batch(
+                self.address,
+                bases,
+                steps,
+                inputs=len(inputs),
+                rows=rows,
+                lanes=info.lanes,
+                work=info.work,
+                tables=self.tables_address,
+                scratch_bytes=info.scratch_bytes,
+                streamed=streamed,
+                threads=threads,
+            )
+        count = len(inputs)
+        places, strides = self._numbers(*bases), self._numbers(*steps)
+        scratch, _keep = SCRATCH.take(info.scratch_bytes)
+        if streamed >= 0:
+            ctypes.c_int64.from_address(scratch).value = streamed
+        found: int = self._function(
+            places,
+            strides,
+            ctypes.byref(places, 8 * count),
+            ctypes.byref(strides, 8 * count),
+            rows,
+            self.tables_address,
+            scratch,
+        )
+        return found
+
+    def run_arrays(
+        self, inputs: Sequence[npt.NDArray[Any]], outputs: Sequence[npt.NDArray[Any]], *, threads: bool = True
+    ) -> int:
+        """Compute from arrays (rows, size), which must have the kernel's type and adjacent elements."""
+        rows = {len(array) for array in (*inputs, *outputs)}
+        if len(rows) != 1:
+            raise ShapeError(f"arrays of a batch need the same number of rows, got {sorted(rows)}")
+        for array, (name, size) in zip(
+            (*inputs, *outputs), self.info.inputs + self.info.outputs, strict=True
+        ):
+            if array.dtype != self.info.dtype or array.shape[1:] != (size,):
+                raise ShapeError(
+                    f"array {name!r}: expected (rows, {size}) of {self.info.dtype}, "
+                    f"got {array.shape} of {array.dtype}"
+                )
+            if size > 1 and array.strides[1] != array.itemsize:
+                raise ShapeError(
+                    f"array {name!r}: elements of a row must be adjacent, got strides {array.strides}"
+                )
+        return self.run(
+            [(array.ctypes.data, array.strides[0]) for array in inputs],
+            [(array.ctypes.data, array.strides[0]) for array in outputs],
+            rows.pop(),
+            threads=threads,
+        )

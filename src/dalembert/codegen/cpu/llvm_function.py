@@ -1,0 +1,398 @@
+"""A program as the text of one LLVM function over a batch of rows, and of more that it calls if it is large.
+
+    int64 kernel(ptr *inputs, int64 *input_strides, ptr *outputs, int64 *output_strides, int64 rows,
+                 ptr tables, ptr scratch)
+
+Strides are those between rows, in bytes: any, 0 to repeat one row; the elements of a row are adjacent. The
+result is the first row for which the program's check holds, or -1. Outputs must not overlap inputs.
+`tables` holds the program's tables; `scratch` is memory of this call alone, aligned to 64 bytes. `Emitted`
+tells the size of both.
+
+With one lane, inputs and outputs are used where they lie. With more, a block of rows is turned into lanes
+in scratch memory, the statements run on that, and the outputs are turned back (`row_blocks.py`). A kernel of
+many steps has more arguments (`rollout.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, final
+
+from dalembert.codegen.cpu.rollout_kernel import Rollout
+from dalembert.codegen.cpu.row_code import ROW_DISTANCES, RowBlocks, Source
+from dalembert.codegen.cpu.time_loop import OutputScheduler, TimeLoop
+from dalembert.codegen.elementary import definition
+from dalembert.codegen.ir import LaneType, Value, Writer
+from dalembert.codegen.memory import Layout, Place, Tables, zero_runs
+from dalembert.codegen.outlining import (
+    MAX_FUNCTION_LINES,
+    SPLIT_CONSTANTS,
+    SPLIT_OPERATIONS,
+    OutlinedFunction,
+    Outliner,
+    group_into_modules,
+    with_short_blocks,
+)
+from dalembert.codegen.statement_code import Context, emit_condition, emit_loop, emit_straight
+from dalembert.codegen.target import KERNEL_NAME, Target
+from dalembert.errors import ProgramSizeError
+from dalembert.tracing.expression import live
+from dalembert.tracing.graph import check_size
+from dalembert.tracing.program import ArraySpec, Loop, Program, Straight
+
+BODY_INSTRUCTIONS: Final = 200
+"""Instructions in one iteration of a loop, roughly; it only decides how many threads are worth while."""
+
+NEVER: Final = "never"
+"""The block that ends a kernel if a condition fails that always holds."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """The text of a module, the memory a call needs, the bytes of the program's tables.
+
+    `parts`: the texts of more modules, whose functions the kernel of a large program calls (`outlining.py`).
+    `work`: instructions for one block of rows, and one step, roughly. `streamed_bytes`: bytes of a row that
+    may be written past the caches, if the first word of scratch memory is not zero.
+    """
+
+    text: str
+    scratch_bytes: int
+    tables: bytes
+    work: int
+    streamed_bytes: int
+    parts: tuple[str, ...] = ()
+
+
+def emit_program(
+    program: Program, *, bits: int, lanes: int, target: Target, rollout: Rollout | None = None
+) -> Emitted:
+    """Write the kernel of a program, or of its rollout, for `lanes` samples at once, in numbers of `bits`
+    bits."""
+    operations = check_size(program)
+    lane_type = LaneType(bits, lanes)
+    registers = max(1, lane_type.size // target.vector_bytes)
+    split = operations * registers > SPLIT_OPERATIONS or _constants(program) > SPLIT_CONSTANTS
+    kernel = _Kernel(program, lane_type, target, rollout, registers)
+    emitted = kernel.emit(split=split)
+    if not split and kernel.longest > MAX_FUNCTION_LINES // registers:
+        kernel = _Kernel(program, lane_type, target, rollout, registers)
+        emitted = kernel.emit(split=True)
+    if kernel.longest > MAX_FUNCTION_LINES // registers:
+        raise ProgramSizeError(
+            f"one function of {operations:,} operations has {kernel.longest:,} lines of LLVM text for "
+            f"{lanes} lanes; at most {MAX_FUNCTION_LINES // registers:,} are compiled; take fewer arguments "
+            "and results"
+        )
+    return emitted
+
+
+def _constants(program: Program) -> int:
+    """Return the number of constants in the graphs of a program."""
+    values = [
+        store.value
+        for statement in program.statements
+        for stores in ([statement.stores] if isinstance(statement, Straight) else statement.cases)
+        for store in stores
+    ]
+    return sum(node.op == "constant" for node in live(values))
+
+
+@final
+class _Kernel:
+    def __init__(
+        self,
+        program: Program,
+        lane_type: LaneType,
+        target: Target,
+        rollout: Rollout | None,
+        registers: int,
+    ) -> None:
+        self.program = program
+        self.registers = registers
+        self.longest = 0
+        self.type = lane_type
+        self.target = target
+        self.declared: set[str] = set()
+        self.globals: list[str] = []
+        self.writer = Writer(lane_type, fma=target.fma, declared=self.declared)
+        self.tables = Tables(program, lane_type.bits)
+        self.layout = Layout()
+        self.scheduler = OutputScheduler(program, self.writer, target, self.layout, at_once=rollout is None)
+        self.time = None if rollout is None else TimeLoop(program, rollout, self.writer, self.layout)
+        self.outputs = (*program.outputs, *(self.time.more_outputs if self.time else ()))
+        self.distances = self.layout.reserve(0)
+        arrays: list[ArraySpec] = list(program.states)
+        if lane_type.lanes > 1:
+            self.distances = self.layout.reserve(
+                8 * lane_type.lanes * (len(program.inputs) + len(self.outputs))
+            )
+            arrays += program.inputs
+            arrays += [spec for spec in program.outputs if spec.name not in self.scheduler.direct]
+        elif self.time is not None:
+            arrays += self.time.held
+        self.offsets = {spec.name: self.layout.reserve(spec.size * lane_type.size) for spec in arrays}
+        self.spill_offset = self.layout.size
+
+    def emit(self, *, split: bool) -> Emitted:
+        """Write the kernel, with `split` as several functions, and note how many lines the `longest` has."""
+        writer = self.writer
+        pointer, stride = self._enter()
+        places = self._places()
+        spills = writer.address("%scratch", self.spill_offset)
+        if self.type.lanes > 1:
+            writer.line(f"%distances = getelementptr i8, ptr %scratch, i64 {self.distances}")
+            self._row_distances(str(self.type.lanes - 1))
+        self.scheduler.prepare(pointer, stride)
+        first = self._begin_block(pointer, stride)
+        if self.type.lanes == 1:
+            in_place = {name: Place(base, self.type.bits // 8, 1) for name, base in first.items()}
+            places = {**in_place, **places}
+        context = Context(
+            writer=writer,
+            places=places,
+            table_base="%tables",
+            table_offsets=self.tables.offsets,
+            table_lengths={name: len(table) for name, table in self.program.tables.items()},
+            registers=self.target.registers,
+            spills=Place(spills, self.type.size, self.type.align),
+            proceed=("%nonempty", NEVER),
+        )
+        if split:
+            context.outliner = Outliner(writer, context.proceed, self.target.attributes)
+            context.function_instructions //= self.registers
+        self._body(context, first, stride)
+        self._end_block()
+        self.layout.reserve(context.slots * self.type.size)
+        self.longest = max([len(writer.lines), *(function.lines for function in context.outlined_functions)])
+        loops = sum(item.count for item in self.program.statements if isinstance(item, Loop))
+        return Emitted(
+            text=self._kernel(context),
+            scratch_bytes=self.layout.size,
+            tables=self.tables.data,
+            work=len(writer.lines)
+            + sum(function.lines for function in context.outlined_functions)
+            + loops * BODY_INSTRUCTIONS,
+            streamed_bytes=self.scheduler.streamed_bytes,
+            parts=tuple(
+                self._part(group, context.functions)
+                for group in group_into_modules(context.outlined_functions)
+            ),
+        )
+
+    def _enter(self) -> tuple[dict[str, Value], dict[str, Value]]:
+        """Load base addresses and row strides of all arrays; leave if there is no row."""
+        writer = self.writer
+        pointer: dict[str, Value] = {}
+        stride: dict[str, Value] = {}
+        writer.begin("entry")
+        for side, specs in (("input", self.program.inputs), ("output", self.outputs)):
+            for k, spec in enumerate(specs):
+                place = writer.address(f"%{side}s", 8 * k)
+                pointer[spec.name] = writer.let(f"load ptr, ptr {place}, align 8")
+                place = writer.address(f"%{side}_strides", 8 * k)
+                stride[spec.name] = writer.let(f"load i64, ptr {place}, align 8")
+        writer.line("%rows.last = sub i64 %rows, 1")
+        writer.line("%nonempty = icmp sgt i64 %rows, 0")
+        if self.time is not None:
+            writer.line("%any.step = icmp sgt i64 %steps, 0")
+        writer.line("br i1 %nonempty, label %start, label %empty")
+        writer.begin("empty")
+        writer.line("ret i64 -1")
+        writer.begin(NEVER)
+        writer.line("ret i64 -2")
+        writer.begin("start")
+        return pointer, stride
+
+    def _begin_block(self, pointer: dict[str, Value], stride: dict[str, Value]) -> dict[str, Value]:
+        """Open the loop over blocks; the addresses of each array's first row in the block."""
+        writer = self.writer
+        writer.line("br label %head")
+        writer.begin("head")
+        writer.line("%row = phi i64 [ 0, %start ], [ %row.next, %tail ]")
+        writer.line("%refused = phi i64 [ -1, %start ], [ %refused.next, %tail ]")
+        if self.type.lanes > 1:
+            writer.line("%last = sub i64 %rows.last, %row")
+            writer.line(f"%partial = icmp slt i64 %last, {self.type.lanes - 1}")
+            writer.line("br i1 %partial, label %shorten, label %block")
+            writer.begin("shorten")
+            self._row_distances("%last")
+            writer.line("br label %block")
+            writer.begin("block")
+        return {
+            name: writer.address(base, writer.let(f"mul i64 %row, {stride[name]}"))
+            for name, base in pointer.items()
+        }
+
+    def _body(self, context: Context, first: dict[str, Value], stride: dict[str, Value]) -> None:
+        program, lanes = self.program, self.type.lanes
+        blocks = RowBlocks(self.writer, "%distances", self.globals)
+        used = self._used_inputs() if lanes > 1 else {}
+        if self.time is not None:
+            self.writer.line("%refused.next = add i64 %refused, 0")
+            self.time.begin(context, blocks, first, used)
+            if program.check is not None:
+                self.time.refuse(emit_condition(context, program.check))
+            self._clear(context.places)
+            self._statements(context)
+            self.time.end(context, blocks, self.scheduler, self.offsets)
+            return
+        if lanes > 1:
+            for number, spec in enumerate(program.inputs):
+                base = context.places[spec.name].base
+                blocks.read(number, first[spec.name], spec.size, base, used[spec.name])
+            for number, spec in enumerate(program.inputs):
+                blocks.prefetch_next(number, first[spec.name], spec.size, stride[spec.name])
+        self._check(context)
+        self._clear(context.places)
+        self.scheduler.begin(blocks, first)
+        sources = self._statements(context)
+        if lanes > 1:
+            self.scheduler.finish(blocks, sources, self.offsets)
+
+    def _statements(self, context: Context) -> dict[tuple[str, int], Source]:
+        """Write the arithmetic; return the sources of the outputs without an array of their own."""
+        program, lanes = self.program, self.type.lanes
+        sources: dict[tuple[str, int], Source] = {}
+        for statement in program.statements:
+            if isinstance(statement, Straight):
+                sources = emit_straight(
+                    context,
+                    statement,
+                    unstored=self.scheduler.direct,
+                    offsets=self.offsets if lanes > 1 else {},
+                    spill_offset=self.spill_offset,
+                    interleaved=self.scheduler.interleaved,
+                )
+            else:
+                emit_loop(context, program, statement)
+        return sources
+
+    def _end_block(self) -> None:
+        writer = self.writer
+        writer.line("br label %tail")
+        writer.begin("tail")
+        writer.line(f"%row.next = add i64 %row, {self.type.lanes}")
+        writer.line("%more = icmp slt i64 %row.next, %rows")
+        writer.line("br i1 %more, label %head, label %end")
+        writer.begin("end")
+        self.scheduler.fence()
+        writer.line("ret i64 %refused.next")
+
+    def _places(self) -> dict[str, Place]:
+        writer, item = self.writer, self.type.bits // 8
+        places = {
+            name: Place(writer.address("%scratch", offset), self.type.size, self.type.align)
+            for name, offset in self.offsets.items()
+        }
+        for name, table in self.program.tables.items():
+            if table.dtype.kind == "f":
+                base = writer.address("%tables", self.tables.offsets[name])
+                places[name] = Place(base, item, item, uniform=True)
+        return places
+
+    def _row_distances(self, last: Value) -> None:
+        at = 0
+        for side, specs in (("input", self.program.inputs), ("output", self.outputs)):
+            if specs:
+                place = self.writer.address("%distances", at * self.type.lanes * 8)
+                strides = f"ptr %{side}_strides"
+                self.writer.line(
+                    f"call void @row_distances({strides}, ptr {place}, i64 {len(specs)}, i64 {last})"
+                )
+            at += len(specs)
+
+    def _used_inputs(self) -> dict[str, set[int] | None]:
+        """Return the positions of inputs that straight-line code reads; all (None) if a loop may index
+        them."""
+        program = self.program
+        if any(isinstance(statement, Loop) for statement in program.statements):
+            return dict.fromkeys(spec.name for spec in program.inputs)
+        used: dict[str, set[int] | None] = {spec.name: set() for spec in program.inputs}
+        roots = [value for item in program.statements if isinstance(item, Straight) for value in item.values]
+        for node in live([*roots, *([program.check] if program.check is not None else [])]):
+            if node.op in ("input", "load"):
+                array, position = node.data if node.op == "input" else (node.data.array, node.data.offset)
+                positions = used.get(array)
+                if positions is not None:
+                    positions.add(position)
+        return used
+
+    def _check(self, context: Context) -> None:
+        """Record the first rejected row. All rows are computed all the same."""
+        writer, check, lanes = self.writer, self.program.check, self.type.lanes
+        if check is None:
+            writer.line("%refused.next = add i64 %refused, 0")
+            return
+        found = emit_condition(context, check)
+        lane = "0"
+        if lanes > 1:
+            self.declared.add(f"declare i{lanes} @llvm.cttz.i{lanes}(i{lanes}, i1)")
+            bits = writer.let(f"bitcast {self.type.mask} {found} to i{lanes}")
+            zeros = writer.let(f"call i{lanes} @llvm.cttz.i{lanes}(i{lanes} {bits}, i1 false)")
+            lane = zeros if lanes == 64 else writer.let(f"zext i{lanes} {zeros} to i64")
+            found = writer.let(f"icmp ne i{lanes} {bits}, 0")
+        new = writer.let(f"and i1 {found}, {writer.let('icmp slt i64 %refused, 0')}")
+        here = writer.let(f"add i64 %row, {lane}")
+        writer.line(f"%refused.next = select i1 {new}, i64 {here}, i64 %refused")
+
+    def _clear(self, places: dict[str, Place]) -> None:
+        """Zero what is read or delivered without having been written."""
+        writer = self.writer
+        for name, runs in zero_runs(self.program).items():
+            if name in self.scheduler.direct:
+                continue
+            for start, stop in runs if len(runs) <= 8 else [(runs[0][0], runs[-1][1])]:
+                place = places[name]
+                base = writer.address(place.base, start * place.item)
+                self.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+                size = (stop - start) * place.item
+                writer.line(f"call void @llvm.memset.p0.i64(ptr {base}, i8 0, i64 {size}, i1 false)")
+
+    def _kernel(self, context: Context) -> str:
+        """Return the module of the kernel itself."""
+        definitions = self._elementary(context.functions)
+        if self.type.lanes > 1:
+            text = ROW_DISTANCES.replace("LANES", str(self.type.lanes))
+            definitions.append(text.replace("ATTRIBUTES", self.target.attributes))
+        definitions += [function.declaration for function in context.outlined_functions]
+        parameters = (
+            "ptr %inputs, ptr %input_strides, ptr %outputs, ptr %output_strides, i64 %rows, "
+            "ptr %tables, ptr noalias %scratch"
+        )
+        if self.time is not None:
+            parameters += ", i64 %steps, i64 %first, i64 %every, ptr %input_steps, ptr %output_steps"
+        head = f"define i64 @{KERNEL_NAME}({parameters}) {self.target.attributes} {{"
+        body = with_short_blocks(self.writer.lines, NEVER)
+        return self._module([*self.globals, *definitions, head, *body, "}"])
+
+    def _part(self, functions: list[OutlinedFunction], elementary: set[str]) -> str:
+        """Return a module of functions that the kernel calls, and the elementary functions that they call."""
+        texts = [function.text for function in functions]
+        needed = {name for name in elementary if any(f"@{name}(" in text for text in texts)}
+        return self._module([*self._elementary(needed), *texts])
+
+    def _elementary(self, names: set[str]) -> list[str]:
+        """Return the definitions of elementary functions."""
+        return [
+            definition(
+                name,
+                lanes=self.type.lanes,
+                fma=self.target.fma,
+                attributes=self.target.attributes,
+                declared=self.declared,
+            )
+            for name in sorted(names | ({"sincos"} if "tan" in names else set()))
+        ]
+
+    def _module(self, lines: list[str]) -> str:
+        return "\n".join(
+            [
+                f'target triple = "{self.target.triple}"',
+                *sorted(self.declared),
+                *lines,
+                '!0 = !{!"branch_weights", i32 1, i32 1000000}',
+                "!1 = !{i32 1}",
+            ]
+        )

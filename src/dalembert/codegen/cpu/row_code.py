@@ -1,0 +1,443 @@
+"""Transposition of blocks of rows into lanes and back, inside a kernel.
+
+The distances of the rows of a block from its first stand in a table in scratch memory, written once for
+full blocks and again for the last block of a batch, whose missing rows repeat the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, final
+
+from dalembert.codegen.ir import LaneType, Value, Writer
+
+# Transposition between rows in the user's memory and lanes in registers.
+#
+# A block is `lanes` rows. Rows are read as contiguous vectors and turned by shuffles, so that a register
+# holds one scalar of all the samples; results are turned back and stored as rows. Rows past the end of a
+# batch repeat the last row: they read and write what the last row reads and writes, with the same bits, so
+# that nothing out of bounds is ever touched.
+
+Shuffle = tuple[int, ...]
+
+
+def chunks(columns: int, lanes: int) -> list[tuple[int, int]]:
+    """Return (start, width) of the pieces of a row: full vectors, the last moved back to end with the row.
+
+    A row shorter than one vector is one piece.
+    """
+    if columns <= lanes:
+        return [(0, columns)] if columns else []
+    starts = list(range(0, columns - lanes + 1, lanes))
+    if columns % lanes:
+        starts.append(columns - lanes)
+    return [(start, lanes) for start in starts]
+
+
+def transpose(writer: Writer, vectors: list[Value]) -> list[Value]:
+    """Turn `lanes` vectors: element j of vector i becomes element i of vector j."""
+    lanes = writer.type.lanes
+    rows = [[(row, column) for column in range(lanes)] for row in range(lanes)]
+    inner = min(lanes, 128 // writer.type.bits)
+    return _run(writer, vectors, rows, _stages(lanes, inner, lanes))
+
+
+def load_columns(writer: Writer, rows: list[Value], start: int | Value) -> list[Value]:
+    """Load the `lanes` columns at byte `start` of `lanes` rows.
+
+    Vectors wider than 128 bits are put together from halves of two rows as they are loaded, which costs the
+    loading units and saves a third of the shuffles: those compete with the arithmetic.
+    """
+    whole = writer.type
+    lanes, inner = whole.lanes, min(whole.lanes, 128 // whole.bits)
+    if lanes == inner or lanes // inner > 4:
+        return transpose(writer, [load_row(writer, row, start, lanes) for row in rows])
+    half = lanes // 2
+    narrow = writer.as_type(LaneType(whole.bits, half))
+    bases = [writer.address(row, start) for row in rows]
+    columns = []
+    for first in (0, half):
+        vectors, table = [], []
+        for group in range(0, lanes, 2 * inner):
+            for row in range(group, group + inner):
+                parts = [narrow.load(bases[each], first * whole.bits // 8, 1) for each in (row, row + inner)]
+                vectors.append(_shuffle(narrow, parts[0], parts[1], tuple(range(lanes))))
+                table.append([(each, first + k) for each in (row, row + inner) for k in range(half)])
+        columns += _run(writer, vectors, table, _stages(lanes, inner, half))
+    return columns
+
+
+Stage = tuple[int, Shuffle, Shuffle]
+Table = list[list[tuple[int, int]]]
+
+
+def _stages(lanes: int, inner: int, count: int) -> list[Stage]:
+    """Return (distance of the vectors paired, two shuffles of each pair), for `count` vectors.
+
+    First inside the 128-bit parts, by interleaving ever larger grains; then among the parts, taking the
+    even and the odd parts of each pair. Each shuffle is one instruction on SSE2, AVX2, AVX-512 and NEON.
+    """
+    stages: list[Stage] = []
+    distance = 1
+    while distance < inner:
+        halves = []
+        for half in (0, inner // 2):
+            starts = [
+                part + half + block
+                for part in range(0, lanes, inner)
+                for block in range(0, inner // 2, distance)
+            ]
+            halves.append(
+                tuple(at + k + vector for at in starts for vector in (0, lanes) for k in range(distance))
+            )
+        stages.append((distance, halves[0], halves[1]))
+        distance *= 2
+    while distance < count:
+        even = tuple(part + k for part in range(0, 2 * lanes, 2 * inner) for k in range(inner))
+        stages.append((distance, even, tuple(k + inner for k in even)))
+        distance *= 2
+    return stages
+
+
+def _run(writer: Writer, vectors: list[Value], table: Table, stages: list[Stage]) -> list[Value]:
+    """Write the shuffles, following the elements (row, column) to see which column each vector becomes."""
+    vectors, table = list(vectors), list(table)
+    for distance, low, high in stages:
+        for k in range(len(vectors)):
+            if not k & distance:
+                other = k + distance
+                pair, both = (vectors[k], vectors[other]), table[k] + table[other]
+                vectors[k], vectors[other] = _shuffle(writer, *pair, low), _shuffle(writer, *pair, high)
+                table[k], table[other] = [both[i] for i in low], [both[i] for i in high]
+    order = sorted(range(len(vectors)), key=lambda k: table[k][0][1])
+    return [vectors[k] for k in order]
+
+
+def _shuffle(writer: Writer, a: Value, b: Value, positions: Shuffle) -> Value:
+    """Write a vector of elements of a (0 … lanes - 1) and b (lanes …); -1 is any."""
+    text = writer.type.text
+    mask = ", ".join("i32 poison" if k < 0 else f"i32 {k}" for k in positions)
+    return writer.let(f"shufflevector {text} {a}, {text} {b}, <{len(positions)} x i32> <{mask}>")
+
+
+def _powers(width: int) -> list[tuple[int, int]]:
+    """Return (start, width) of pieces whose widths are decreasing powers of two."""
+    pieces, start = [], 0
+    while start < width:
+        piece = 1 << (width - start).bit_length() - 1
+        pieces.append((start, piece))
+        start += piece
+    return pieces
+
+
+def load_row(writer: Writer, base: Value, start: int | Value, width: int) -> Value:
+    """Load a vector of the `width` elements at byte `start` of a row, never reading past them."""
+    whole = writer.type
+    lanes, item = whole.lanes, whole.bits // 8
+    if width == lanes:
+        return writer.load(base, start, 1)
+    base, result = writer.address(base, start), "poison"
+    for at, piece in _powers(width):
+        narrow = writer.as_type(LaneType(whole.bits, piece))
+        value = narrow.load(base, at * item, 1)
+        if piece == 1:
+            result = writer.let(f"insertelement {whole.text} {result}, {whole.element} {value}, i32 {at}")
+            continue
+        wide = _shuffle(narrow, value, "poison", tuple(k if k < piece else -1 for k in range(lanes)))
+        places = tuple(k if k < at else lanes + k - at if k < at + piece else -1 for k in range(lanes))
+        result = wide if result == "poison" else _shuffle(writer, result, wide, places)
+    return result
+
+
+def store_row(writer: Writer, value: Value, base: Value, start: int | Value, width: int) -> None:
+    """Store the first `width` elements of a vector at byte `start` of a row."""
+    whole = writer.type
+    item = whole.bits // 8
+    if width == whole.lanes:
+        writer.store(value, base, start, 1)
+        return
+    base = writer.address(base, start)
+    for at, piece in _powers(width):
+        narrow = writer.as_type(LaneType(whole.bits, piece))
+        if piece == 1:
+            part = writer.let(f"extractelement {whole.text} {value}, i32 {at}")
+        else:
+            part = _shuffle(writer, value, "poison", tuple(range(at, at + piece)))
+        narrow.store(part, base, at * item, 1)
+
+
+INLINE_CHUNKS: Final = 4
+"""Rows of more vectors than this are transposed by a loop: the instruction cache is the scarcer resource."""
+
+
+CACHE_LINE: Final = 64
+"""[bytes]"""
+
+LARGE_ROW: Final = 1024
+"""[bytes] Output rows of this size and more are bound by memory bandwidth: their pieces are written or
+prefetched interleaved with the arithmetic."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The source of the lanes of one output element: an offset in scratch memory, or one constant."""
+
+    offset: int
+    constant: float | None = None
+
+
+@final
+class RowBlocks:
+    """Code for the blocks of rows of one kernel; `table` is the address of the table of distances.
+
+    `stream`, where not None, is a condition: write past the caches, for which the rows are aligned.
+    """
+
+    def __init__(self, writer: Writer, table: Value, globals_: list[str]) -> None:
+        self.writer = writer
+        self.table = table
+        self.globals = globals_
+        self.lanes = writer.type.lanes
+        self.item = writer.type.bits // 8
+
+    def pointers(self, array: int, base: Value) -> list[Value]:
+        """Load the addresses of the rows of array number `array`, whose first row is at `base`."""
+        writer = self.writer
+        result = []
+        for lane in range(self.lanes):
+            place = writer.address(self.table, (array * self.lanes + lane) * 8)
+            distance = writer.let(f"load i64, ptr {place}, align 8")
+            result.append(writer.address(base, distance))
+        return result
+
+    def read(self, array: int, base: Value, size: int, scratch: Value, used: set[int] | None) -> None:
+        """Transpose `size` elements of every row into lanes at `scratch`; `used` gives those that are
+        needed."""
+        pieces = chunks(size, self.lanes)
+        if len(pieces) <= INLINE_CHUNKS and used is not None:
+            pieces = [piece for piece in pieces if used & set(range(piece[0], piece[0] + piece[1]))]
+        if not pieces:
+            return
+        rows = self.pointers(array, base)
+        if len(pieces) > INLINE_CHUNKS:
+            full = size // self.lanes
+            counter = self._loop_begin()
+            column = self.writer.let(f"mul i64 {counter}, {self.lanes * self.item}")
+            target = self.writer.let(f"mul i64 {counter}, {self.lanes * self.writer.type.size}")
+            self._read_piece(rows, column, self.lanes, self.writer.address(scratch, target))
+            self._loop_end(counter, full)
+            pieces = pieces[full:]
+        for start, width in pieces:
+            self._read_piece(
+                rows, start * self.item, width, self.writer.address(scratch, start * self.writer.type.size)
+            )
+
+    def prefetch_next(self, array: int, base: Value, size: int, stride: Value) -> None:
+        """Prefetch the rows of the next block while this one is computed.
+
+        A block touches a few lines of each of many rows, which the processor's own prefetching follows
+        poorly once a batch is larger than the caches.
+        """
+        if size * self.item <= LARGE_ROW:
+            ahead = self.writer.address(base, self.writer.let(f"mul i64 {stride}, {self.lanes}"))
+            self.prefetch(array, ahead, size)
+
+    def prefetch(self, array: int, base: Value, size: int) -> None:
+        """Prefetch the rows of a block, unless they are large; harmless beyond the end of the array."""
+        if size * self.item > LARGE_ROW:
+            return
+        writer = self.writer
+        writer.declared.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        for row in self.pointers(array, base):
+            for line in range(0, size * self.item, CACHE_LINE):
+                place = writer.address(row, line)
+                writer.line(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 3, i32 1)")
+
+    def _read_piece(self, rows: list[Value], start: int | Value, width: int, target: Value) -> None:
+        writer = self.writer
+        if width == self.lanes:
+            vectors = load_columns(writer, rows, start)
+        else:
+            vectors = transpose(writer, [load_row(writer, row, start, width) for row in rows])
+        for k, vector in enumerate(vectors[:width]):
+            writer.store(vector, target, k * writer.type.size, writer.type.align)
+
+    def interleaved_work(
+        self, rows: list[Value], constants: Sequence[float | None], stream: Value | None
+    ) -> tuple[list[Callable[[], None]], list[tuple[int, int]]]:
+        """Return the work on an output that needs none of its values, and the pieces that remain.
+
+        `constants` gives the elements that are constants: pieces of one constant are stored. For large rows
+        the memory of the other pieces is prefetched, so that later stores do not wait, unless non-temporal
+        stores write it.
+        """
+        tasks: list[Callable[[], None]] = []
+        left = []
+        for start, width in chunks(len(constants), self.lanes):
+            number = constants[start]
+            if number is not None and set(constants[start : start + width]) == {number}:
+                tasks.append(partial(self._store_constant, rows, start, width, number, stream))
+            else:
+                left.append((start, width))
+                if len(constants) * self.item >= LARGE_ROW:
+                    tasks.append(partial(self._prefetch, rows, start, stream))
+        return tasks, left
+
+    def _store_constant(
+        self, rows: list[Value], start: int, width: int, number: float, stream: Value | None
+    ) -> None:
+        value = self.writer.constant(number)
+        if stream is None:
+            for row in rows:
+                store_row(self.writer, value, row, start * self.item, width)
+            return
+        past, through, after = (self.writer.label() for _ in range(3))
+        self.writer.line(f"br i1 {stream}, label %{past}, label %{through}")
+        for label in (past, through):
+            self.writer.begin(label)
+            for row in rows:
+                self._store(value, row, start * self.item, past_caches=label == past)
+            self.writer.line(f"br label %{after}")
+        self.writer.begin(after)
+
+    def _prefetch(self, rows: list[Value], start: int, stream: Value | None) -> None:
+        writer = self.writer
+        writer.declared.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        after = writer.label()
+        if stream is not None:
+            label = writer.label()
+            writer.line(f"br i1 {stream}, label %{after}, label %{label}")
+            writer.begin(label)
+        for row in rows:
+            place = writer.address(row, start * self.item)
+            writer.line(f"call void @llvm.prefetch.p0(ptr {place}, i32 1, i32 3, i32 1)")
+        if stream is not None:
+            writer.line(f"br label %{after}")
+            writer.begin(after)
+
+    def _store(self, value: Value, row: Value, start: int | Value, *, past_caches: bool) -> None:
+        """Store a whole vector; past the caches it must be aligned."""
+        if not past_caches:
+            store_row(self.writer, value, row, start, self.lanes)
+            return
+        place = self.writer.address(row, start)
+        self.writer.line(f"store {self.writer.type.text} {value}, ptr {place}, align 64, !nontemporal !1")
+
+    def write(
+        self,
+        rows: list[Value],
+        general: list[tuple[int, int]],
+        sources: Sequence[Source],
+        scratch: Value,
+        stream: Value | None,
+    ) -> None:
+        """Write the pieces `general` of an output: element k comes from the lanes of `sources[k]`."""
+        writer = self.writer
+        if stream is not None and general:
+            past, through, after = (writer.label() for _ in range(3))
+            writer.line(f"br i1 {stream}, label %{past}, label %{through}")
+            for label in (past, through):
+                writer.begin(label)
+                self._write_loop(
+                    rows, [start for start, _ in general], sources, scratch, past_caches=label == past
+                )
+                writer.line(f"br label %{after}")
+            writer.begin(after)
+            return
+        if len(general) > INLINE_CHUNKS:
+            self._write_loop(rows, [start for start, _ in general], sources, scratch, past_caches=False)
+            return
+        for start, width in general:
+            vectors = [
+                writer.load(scratch, source.offset, writer.type.align)
+                if source.constant is None
+                else writer.constant(source.constant)
+                for source in sources[start : start + width]
+            ]
+            vectors += ["poison"] * (self.lanes - width)
+            for row, vector in zip(rows, transpose(writer, vectors)):
+                store_row(writer, vector, row, start * self.item, width)
+
+    def _write_loop(
+        self,
+        rows: list[Value],
+        starts: list[int],
+        sources: Sequence[Source],
+        scratch: Value,
+        *,
+        past_caches: bool,
+    ) -> None:
+        """Write pieces in a loop over a table with the position and the lane offsets of each piece."""
+        writer = self.writer
+        entries = []
+        for start in starts:
+            entries.append(start * self.item)
+            entries.extend(source.offset for source in sources[start : start + self.lanes])
+        name = f"@pieces{len(self.globals)}"
+        numbers = ", ".join(f"i32 {entry}" for entry in entries)
+        self.globals.append(f"{name} = private constant [{len(entries)} x i32] [{numbers}], align 64")
+        counter = self._loop_begin()
+        entry = writer.address(name, writer.let(f"mul i64 {counter}, {4 * (self.lanes + 1)}"))
+        offsets = []
+        for k in range(self.lanes + 1):
+            number = writer.let(f"load i32, ptr {writer.address(entry, 4 * k)}, align 4")
+            offsets.append(writer.let(f"zext i32 {number} to i64"))
+        vectors = [writer.load(scratch, offset, writer.type.align) for offset in offsets[1:]]
+        for row, vector in zip(rows, transpose(writer, vectors)):
+            self._store(vector, row, offsets[0], past_caches=past_caches)
+        self._loop_end(counter, len(starts))
+
+    def _loop_begin(self) -> Value:
+        """Open a loop and return its counter, whose name the block's label is derived from."""
+        writer = self.writer
+        before, label = writer.label(), writer.label()
+        writer.line(f"br label %{before}")
+        writer.begin(before)
+        writer.line(f"br label %{label}")
+        writer.begin(label)
+        counter = f"%{label}.i"
+        writer.line(f"{counter} = phi i64 [ 0, %{before} ], [ {counter}.next, %{label} ]")
+        return counter
+
+    def _loop_end(self, counter: Value, count: int) -> None:
+        writer = self.writer
+        label, after = counter[1:].split(".")[0], writer.label()
+        writer.line(f"{counter}.next = add i64 {counter}, 1")
+        more = writer.let(f"icmp ult i64 {counter}.next, {count}")
+        writer.line(f"br i1 {more}, label %{label}, label %{after}")
+        writer.begin(after)
+
+
+ROW_DISTANCES: Final = """
+define internal void @row_distances(ptr %strides, ptr %table, i64 %arrays, i64 %last) ATTRIBUTES {
+entry:
+  br label %array
+array:
+  %a = phi i64 [ 0, %entry ], [ %a.next, %done ]
+  %from = getelementptr i64, ptr %strides, i64 %a
+  %stride = load i64, ptr %from, align 8
+  %first = mul i64 %a, LANES
+  br label %lane
+lane:
+  %k = phi i64 [ 0, %array ], [ %k.next, %lane ]
+  %inside = icmp slt i64 %k, %last
+  %row = select i1 %inside, i64 %k, i64 %last
+  %distance = mul i64 %row, %stride
+  %place = add i64 %first, %k
+  %to = getelementptr i64, ptr %table, i64 %place
+  store i64 %distance, ptr %to, align 8
+  %k.next = add i64 %k, 1
+  %more = icmp slt i64 %k.next, LANES
+  br i1 %more, label %lane, label %done
+done:
+  %a.next = add i64 %a, 1
+  %again = icmp slt i64 %a.next, %arrays
+  br i1 %again, label %array, label %exit
+exit:
+  ret void
+}
+"""
+"""The distances of rows 0 … LANES - 1, none beyond `last`, for each of `arrays` strides."""

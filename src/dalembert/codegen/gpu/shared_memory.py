@@ -1,0 +1,407 @@
+"""Staging: coalesced copies of a block's rows between global memory and the samples' own memory.
+
+A block's numbers of an array are numbered consecutively: number e = k block + thread is element e mod n of
+row e div n. In shared memory each sample has a row of its own, whose length is odd: the 32 threads of a warp
+then reach 32 different banks whether they read one column of their own rows or neighbouring numbers of one
+row. Rows past the end of the batch repeat its last row; they are never written back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+from dalembert.codegen.cpu.rollout_kernel import Rollout
+from dalembert.codegen.gpu.launch import WARP_SIZE, Layout
+from dalembert.codegen.ir import LaneType, Value, Writer
+from dalembert.codegen.memory import Place, Tables
+from dalembert.tracing.expression import live
+from dalembert.tracing.program import ArraySpec, Loop, Program, Straight
+
+LOADS_IN_FLIGHT: Final = 8
+"""Loads that are in flight at once."""
+
+
+@final
+class Tile:
+    """The rows of one array in a block: `base`, the address of the batch's first row, with a value
+    `base`.stride; `size` numbers a row; the samples' own copy at a column of shared memory or an element of
+    scratch memory."""
+
+    __slots__ = ("base", "element", "shared", "size", "stride")
+
+    def __init__(self, base: Value, size: int, shared: int | None, element: int | None) -> None:
+        self.base = base
+        self.stride = f"{base}.stride"
+        self.size = size
+        self.shared = shared
+        self.element = element
+
+
+def copy_rows(
+    writer: Writer, tile: Tile, *, layout: Layout, pitch: int, inward: bool, scratch: int, offset: Value = "0"
+) -> None:
+    """Copy the block's rows to the samples' own memory (`inward`) or back.
+
+    `pitch` numbers are a shared row, `scratch` numbers the scratch memory of a sample; `offset` bytes are
+    added to global addresses. Uses %thread, %first (the block's first row), %count (its rows), %shared and
+    %scratch.block.
+    """
+    item = writer.type.size
+    base = writer.address(tile.base, offset) if offset != "0" else tile.base
+
+    def own(row: Value, column: Value) -> Value:
+        if tile.shared is not None:
+            return _shared_address(writer, row, column, tile.shared, pitch)
+        return _scratch_address(writer, row, column, tile.element or 0, scratch)
+
+    def load(numbers: list[Value]) -> list[tuple[Value, Value, Value]]:
+        found = []
+        for number in numbers:
+            row, column = _row_and_column(writer, number, tile.size)
+            if inward:
+                inside = writer.let(f"icmp ult i32 {row}, %count")
+                last = writer.let(f"select i1 {inside}, i32 {row}, i32 %count.last")
+                value = writer.load(_global_address(writer, base, tile.stride, last, column), 0, item)
+                found.append((value, own(row, column), row))
+            else:
+                value = writer.load(own(row, column), 0, item)
+                found.append((value, _global_address(writer, base, tile.stride, row, column), row))
+        return found
+
+    def put(found: list[tuple[Value, Value, Value]]) -> None:
+        for value, place, row in found:
+            if inward:
+                writer.store(value, place, 0, item)
+            else:
+                _store_inside(writer, value, place, row)
+
+    _each_number(writer, tile.size, layout, lambda numbers: put(load(numbers)))
+
+
+def gather_rows(writer: Writer, tile: Tile, columns: list[int], layout: Layout, pitch: int) -> str:
+    """Write the block's rows, each element from a column of the sample's shared row; the text of a table.
+
+    A thread has the same elements of every row, so that a warp writes neighbouring numbers.
+    """
+    item, block = writer.type.size, layout.block
+    table = f"@columns.{tile.base[1:]}"
+    if tile.size < block:
+        return _gather_short_rows(writer, tile, columns, layout, pitch, table)
+    own = -(-tile.size // block)
+    padded = columns + [0] * (own * block - tile.size)
+    offsets = ", ".join(f"i32 {column * item}" for column in padded)
+    places = []
+    for k in range(own):
+        number = writer.let(f"zext i32 {writer.let(f'add i32 %thread, {k * block}')} to i64")
+        entry = writer.address(table, writer.let(f"shl i64 {number}, 2"))
+        offset = writer.let(f"zext i32 {writer.let(f'load i32, ptr {entry}, align 4')} to i64")
+        places.append(writer.address("%shared", offset))
+    wide = writer.let("zext i32 %thread to i64")
+    first = writer.address(tile.base, writer.let(f"mul i64 %first, {tile.stride}"))
+    first = writer.address(first, writer.let(f"mul i64 {wide}, {item}"))
+    before, head, after = (writer.label() for _ in range(3))
+    row = f"%{head}.row"
+    writer.line(f"br label %{before}")
+    writer.begin(before)
+    writer.line(f"br label %{head}")
+    writer.begin(head)
+    back = writer.label()
+    writer.line(f"{row} = phi i64 [ 0, %{before} ], [ {row}.next, %{back} ]")
+    shared = writer.let(f"mul i64 {row}, {pitch * item}")
+    there = writer.address(first, writer.let(f"mul i64 {row}, {tile.stride}"))
+    values = [writer.load(writer.address(place, shared), 0, item) for place in places]
+    for k, value in enumerate(values):
+        if (k + 1) * block <= tile.size:
+            writer.store(value, there, k * block * item, item)
+        else:
+            inside, outside = writer.label(), writer.label()
+            test = writer.let(f"icmp ult i32 %thread, {tile.size - k * block}")
+            writer.line(f"br i1 {test}, label %{inside}, label %{outside}")
+            writer.begin(inside)
+            writer.store(value, there, k * block * item, item)
+            writer.line(f"br label %{outside}")
+            writer.begin(outside)
+    writer.line(f"br label %{back}")
+    writer.begin(back)
+    writer.line(f"{row}.next = add i64 {row}, 1")
+    more = writer.let(f"icmp slt i64 {row}.next, %count.wide")
+    writer.line(f"br i1 {more}, label %{head}, label %{after}")
+    writer.begin(after)
+    return f"{table} = private constant [{own * block} x i32] [{offsets}]"
+
+
+def _gather_short_rows(
+    writer: Writer, tile: Tile, columns: list[int], layout: Layout, pitch: int, table: str
+) -> str:
+    """Gather rows with fewer elements than the block has threads: elements are numbered consecutively."""
+    item = writer.type.size
+
+    def move(numbers: list[Value]) -> None:
+        found = []
+        for number in numbers:
+            row, column = _row_and_column(writer, number, tile.size)
+            entry = writer.address(table, writer.let(f"zext i32 {writer.let(f'shl i32 {column}, 2')} to i64"))
+            offset = writer.let(f"load i32, ptr {entry}, align 4")
+            at = writer.let(f"add i32 {offset}, {writer.let(f'mul i32 {row}, {pitch * item}')}")
+            value = writer.load(writer.address("%shared", writer.let(f"zext i32 {at} to i64")), 0, item)
+            found.append((value, _global_address(writer, tile.base, tile.stride, row, column), row))
+        for value, place, row in found:
+            _store_inside(writer, value, place, row)
+
+    _each_number(writer, tile.size, layout, move)
+    offsets = ", ".join(f"i32 {column * item}" for column in columns)
+    return f"{table} = private constant [{tile.size} x i32] [{offsets}]"
+
+
+def zero_rows(writer: Writer, tile: Tile, *, layout: Layout) -> None:
+    """Write zeros to the block's rows in global memory."""
+
+    def put(numbers: list[Value]) -> None:
+        for number in numbers:
+            row, column = _row_and_column(writer, number, tile.size)
+            place = _global_address(writer, tile.base, tile.stride, row, column)
+            _store_inside(writer, writer.constant(0.0), place, row)
+
+    _each_number(writer, tile.size, layout, put)
+
+
+def _each_number(writer: Writer, size: int, layout: Layout, task: Callable[[list[Value]], None]) -> None:
+    """Give a thread its numbers, `size` for each sample in all, a few at a time. Where they cannot be shared
+    evenly, some threads have the last one again."""
+    block, own, last = layout.block, -(-size // layout.parts), size * layout.samples - 1
+
+    def numbers(start: Value, count: int) -> list[Value]:
+        found = [writer.let(f"add i32 {start}, {k * block}") for k in range(count)]
+        if size % layout.parts == 0:
+            return found
+        inside = [writer.let(f"icmp ult i32 {number}, {last}") for number in found]
+        return [
+            writer.let(f"select i1 {test}, i32 {number}, i32 {last}") for test, number in zip(inside, found)
+        ]
+
+    rounds, rest = divmod(own, LOADS_IN_FLIGHT)
+    if rounds < 3:
+        rounds, rest = 0, own
+    start: Value = "%thread"
+    if rounds:
+        before, head, back, after = (writer.label() for _ in range(4))
+        at = f"%{head}.at"
+        writer.line(f"br label %{before}")
+        writer.begin(before)
+        writer.line(f"br label %{head}")
+        writer.begin(head)
+        writer.line(f"{at} = phi i32 [ %thread, %{before} ], [ {at}.next, %{back} ]")
+        task(numbers(at, LOADS_IN_FLIGHT))
+        writer.line(f"br label %{back}")
+        writer.begin(back)
+        writer.line(f"{at}.next = add i32 {at}, {LOADS_IN_FLIGHT * block}")
+        more = writer.let(f"icmp ult i32 {at}.next, {rounds * LOADS_IN_FLIGHT * block}")
+        writer.line(f"br i1 {more}, label %{head}, label %{after}")
+        writer.begin(after)
+        start = f"{at}.next"
+    for first in range(0, rest, LOADS_IN_FLIGHT):
+        count = min(LOADS_IN_FLIGHT, rest - first)
+        task(numbers(writer.let(f"add i32 {start}, {first * block}"), count))
+
+
+def _row_and_column(writer: Writer, number: Value, size: int) -> tuple[Value, Value]:
+    row = writer.let(f"udiv i32 {number}, {size}")
+    return row, writer.let(f"sub i32 {number}, {writer.let(f'mul i32 {row}, {size}')}")
+
+
+def _shared_address(writer: Writer, row: Value, column: Value, first: int, pitch: int) -> Value:
+    at = writer.let(f"add i32 {column}, {writer.let(f'mul i32 {row}, {pitch}')}")
+    place = writer.let(f"mul i32 {at}, {writer.type.size}")
+    wide = writer.let(f"zext i32 {place} to i64")
+    return writer.address(writer.address("%shared", wide), first * writer.type.size)
+
+
+def _scratch_address(writer: Writer, row: Value, column: Value, first: int, length: int) -> Value:
+    warp, lane = writer.let(f"udiv i32 {row}, {WARP_SIZE}"), writer.let(f"and i32 {row}, {WARP_SIZE - 1}")
+    element = writer.let(f"add i32 {writer.let(f'mul i32 {warp}, {length}')}, {first}")
+    element = writer.let(f"add i32 {element}, {column}")
+    at = writer.let(f"add i32 {writer.let(f'mul i32 {element}, {WARP_SIZE}')}, {lane}")
+    place = writer.let(f"mul i64 {writer.let(f'zext i32 {at} to i64')}, {writer.type.size}")
+    return writer.address("%scratch.block", place)
+
+
+def _global_address(writer: Writer, base: Value, stride: Value, row: Value, column: Value) -> Value:
+    wide = writer.let(f"add i64 %first, {writer.let(f'zext i32 {row} to i64')}")
+    at_row = writer.address(base, writer.let(f"mul i64 {wide}, {stride}"))
+    offset = writer.let(f"zext i32 {writer.let(f'mul i32 {column}, {writer.type.size}')} to i64")
+    return writer.address(at_row, offset)
+
+
+def _store_inside(writer: Writer, value: Value, place: Value, row: Value) -> None:
+    """Store what belongs to a row of the batch."""
+    inside, outside = writer.label(), writer.label()
+    writer.line(f"br i1 {writer.let(f'icmp ult i32 {row}, %count')}, label %{inside}, label %{outside}")
+    writer.begin(inside)
+    writer.store(value, place, 0, writer.type.size)
+    writer.line(f"br label %{outside}")
+    writer.begin(outside)
+
+
+# Memory spaces of a program's arrays in a GPU kernel.
+#
+#     shared    a row of each sample in the block's shared memory: staged inputs and results, what a rollout
+#               carries, spill slots. All in one row of odd length.
+#   gathered  results of one straight statement: each distinct value once in shared memory, in reused columns
+#               where possible, from where all elements, zeros and repeated ones included, are written in the
+#               order of the row
+#     direct    where the caller has them, in global memory
+#     local     the thread's own memory: small states
+#     cells     states at fixed positions, element by element among the spill slots (`slots`)
+#     scratch   global memory of the threads in flight, the 32 numbers of a warp side by side: states and
+#               carried values that find no room elsewhere
+#
+# Only local memory is lost between the phases of a kernel.
+
+STAGED_RESULTS: Final = 64
+"""Results of more numbers than this have no row of their own in shared memory: they would fill it."""
+
+LOCAL_BYTES: Final = 16 * 1024
+"""States larger than this are in scratch memory: local memory is reserved for every thread a GPU can hold."""
+
+
+def gathered_columns(program: Program) -> int:
+    """Return the number of distinct values of the one large result of a straight program, zero included; 0
+    without such a result."""
+    if len(program.statements) != 1 or not isinstance(program.statements[0], Straight):
+        return 0
+    large = [spec.name for spec in program.outputs if spec.size > STAGED_RESULTS]
+    if len(large) != 1:
+        return 0
+    values = [store.value for store in program.statements[0].stores if store.array == large[0]]
+    different = {value.index for value in values if value.op != "constant"}
+    return len(different) + len({value.data for value in values if value.op == "constant"} | {0.0})
+
+
+def _is_fixed(program: Program, name: str) -> bool:
+    """Return whether all iterations of all loops use the same elements of a state."""
+    for loop in program.statements:
+        if isinstance(loop, Loop):
+            for number, case in enumerate(loop.cases):
+                used = [store.address for store in case] + loop.flags(number)
+                used += [node.data for node in live([store.value for store in case]) if node.op == "load"]
+                if any(address.array == name and address.scale for address in used):
+                    return False
+    return True
+
+
+@final
+class Arrays:
+    """The memory spaces of all arrays: `shared` gives the column of an array in the samples' rows, `scratch`
+    its first element there; `gathered` names results; `width` of `most` columns are taken."""
+
+    def __init__(
+        self, program: Program, rollout: Rollout | None, lane_type: LaneType, layout: Layout
+    ) -> None:
+        self.program = program
+        self.type = lane_type
+        self.tables = Tables(program, lane_type.bits)
+        self.shared: dict[str, int] = {}
+        self.scratch: dict[str, int] = {}
+        self.local: dict[str, int] = {}
+        self.cells: dict[str, int] = {}
+        self.looped = rollout is not None and any(isinstance(x, Loop) for x in program.statements)
+        self.lean = self.looped and layout.values is not None
+        self.width = self.scratch_elements = 0
+        self.most = max((layout.shared // (layout.samples * lane_type.size) - 1) // 2 * 2 + 1, 0)
+        carried = {name for name, _ in rollout.carried} if rollout else set()
+        self.streams = set(rollout.streams) if rollout else set()
+        held = {spec.name for spec in program.outputs} if rollout else set()
+        staged = [spec for spec in program.inputs if layout.staged or spec.name in carried]
+        for spec in sorted(staged, key=lambda spec: spec.name not in carried | self.streams):
+            self._give(spec, needed=spec.name in carried)
+        self.inputs_end = self.width
+        planned = layout.staged and rollout is None and layout.values is not None and layout.parts == 1
+        self.gathered = (
+            self._gathered_results(small=planned) if layout.staged and rollout is None else frozenset()
+        )
+        for spec in program.outputs:
+            small = layout.staged and spec.size <= STAGED_RESULTS
+            if spec.name not in self.gathered and (spec.name in held or small):
+                self._give(spec, needed=spec.name in held)
+        small = sum(spec.size for spec in program.states) * lane_type.size <= LOCAL_BYTES
+        for spec in program.states:
+            if small and layout.values is not None and _is_fixed(program, spec.name):
+                self.cells[spec.name] = spec.size
+            elif small:
+                self.local[spec.name] = spec.size
+            else:
+                self._scratch(spec)
+        self.base = {spec.name: f"%in{k}" for k, spec in enumerate(program.inputs)}
+        self.base |= {spec.name: f"%out{k}" for k, spec in enumerate(program.outputs)}
+
+    def _gathered_results(self, *, small: bool) -> frozenset[str]:
+        """Return the results whose distinct values fit into shared memory: a large one, and `small` ones."""
+        if len(self.program.statements) != 1 or not isinstance(self.program.statements[0], Straight):
+            return frozenset()
+        little = [spec for spec in self.program.outputs if spec.size <= STAGED_RESULTS]
+        room = self.most - self.width - sum(spec.size + 1 for spec in little)
+        columns = gathered_columns(self.program)
+        large = len(little) < len(self.program.outputs)
+        names = {spec.name for spec in little} if small and room >= 0 and (columns or not large) else set()
+        if columns and columns <= room:
+            names |= {spec.name for spec in self.program.outputs if spec.size > STAGED_RESULTS}
+        return frozenset(names)
+
+    def _give(self, spec: ArraySpec, *, needed: bool) -> None:
+        """Reserve columns of shared memory if there is room, else scratch memory if the array is `needed`."""
+        if self.lean:
+            self._scratch(spec)
+        elif self.width + spec.size <= self.most:
+            self.shared[spec.name] = self.width
+            self.width += spec.size
+        elif needed:
+            self._scratch(spec)
+
+    def _scratch(self, spec: ArraySpec) -> None:
+        self.scratch[spec.name] = self.scratch_elements
+        self.scratch_elements += spec.size
+
+    def is_direct(self, spec: ArraySpec) -> bool:
+        """Return whether an array is accessed in the caller's memory."""
+        own = spec.name in self.shared or spec.name in self.scratch or spec.name in self.local
+        own = own or spec.name in self.cells
+        return not own and spec.name not in self.gathered
+
+    def tile(self, spec: ArraySpec, base: str) -> Tile:
+        """Return the block's rows of an array, whose first row is at `base`, and the place of their copy."""
+        return Tile(base, spec.size, self.shared.get(spec.name), self.scratch.get(spec.name))
+
+    def places(self, writer: Writer) -> dict[str, Place]:
+        """Return the places of the thread's elements of every array, and of tables; uses %mine, %scratch.mine
+        and %row."""
+        item = self.type.size
+        places: dict[str, Place] = {}
+        for spec in (*self.program.inputs, *self.program.outputs, *self.program.states):
+            name = spec.name
+            if name in self.cells:
+                continue
+            if name in self.shared:
+                places[name] = Place(writer.address("%mine", self.shared[name] * item), item, item)
+            elif name in self.scratch:
+                start = self.scratch[name] * WARP_SIZE * item
+                places[name] = Place(writer.address("%scratch.mine", start), WARP_SIZE * item, item)
+            elif name in self.local:
+                places[name] = Place(f"%local.{list(self.local).index(name)}", item, item)
+            else:
+                base = writer.address(self.base[name], writer.let(f"mul i64 %row, {self.base[name]}.stride"))
+                if name in self.streams:
+                    base = writer.address(base, writer.let(f"mul i64 %now, {self.base[name]}.step"))
+                places[name] = Place(base, item, item)
+        for name, table in self.program.tables.items():
+            if table.dtype.kind == "f":
+                base = writer.address("%tables", self.tables.offsets[name])
+                places[name] = Place(base, item, item, uniform=True)
+        return places
+
+    def local_memory(self) -> list[str]:
+        """Return the lines that reserve the thread's local memory."""
+        return [
+            f"%local.{k} = alloca [{max(size, 1)} x {self.type.text}], align {self.type.size}"
+            for k, size in enumerate(self.local.values())
+        ]

@@ -1,0 +1,425 @@
+"""The phase of a kernel in which each thread does the arithmetic of its sample, or of one step of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Mapping
+from typing import Final, cast, final
+
+from dalembert.codegen.cpu.rollout_kernel import Rollout
+from dalembert.codegen.cpu.row_code import Source
+from dalembert.codegen.gpu.launch import BARRIER, BEGIN, NEVER, Layout
+from dalembert.codegen.gpu.shared_memory import Arrays
+from dalembert.codegen.gpu.single import call
+from dalembert.codegen.gpu.stages import Team
+from dalembert.codegen.gpu.thread_loops import Piece, Pieces, emit_nest, frequency
+from dalembert.codegen.gpu.work_partition import SpillSlots
+from dalembert.codegen.ir import Value, Writer
+from dalembert.codegen.memory import Place, without_zeros, zero_runs
+from dalembert.codegen.registers import Plan, allocate
+from dalembert.codegen.schedule import Instructions
+from dalembert.codegen.statement_code import Context, emit_condition, emit_instructions, emit_straight
+from dalembert.errors import CompileError
+from dalembert.tracing.expression import Expression, live
+from dalembert.tracing.program import Loop, Program, Straight
+
+# Loops of one thread over elements of its arrays.
+
+MAX_UNROLLED_ELEMENTS: Final = 512
+"""Elements up to which a copy is unrolled."""
+
+LOADS_IN_FLIGHT: Final = 16
+"""Loads of a copy that are in flight at once."""
+
+
+def fill(writer: Writer, place: Place, start: int, stop: int) -> None:
+    """Fill the elements from `start` to `stop` with zeros."""
+    zero = writer.constant(0.0)
+    if place.scattered or stop - start <= 8:
+        for position in range(start, stop):
+            place.store(writer, zero, position)
+        return
+    _each(writer, start, stop, lambda at: _put(writer, place, at, zero))
+
+
+def copy(writer: Writer, source: Place, target: Place, size: int) -> None:
+    """Copy the first `size` elements of one array into another."""
+
+    def move(at: Value) -> None:
+        place = writer.let(f"mul i64 {at}, {source.item}")
+        _put(writer, target, at, writer.load(source.base, place, source.align))
+
+    if size > MAX_UNROLLED_ELEMENTS:
+        _each(writer, 0, size, move)
+        return
+    for start in range(0, size, LOADS_IN_FLIGHT):
+        positions = range(start, min(start + LOADS_IN_FLIGHT, size))
+        values = [source.load(writer, position) for position in positions]
+        for position, value in zip(positions, values):
+            target.store(writer, value, position)
+
+
+def _put(writer: Writer, place: Place, at: Value, value: Value) -> None:
+    writer.store(value, place.base, writer.let(f"mul i64 {at}, {place.item}"), place.align)
+
+
+def _each(writer: Writer, start: int, stop: int, task: Callable[[Value], None]) -> None:
+    before, head, after = (writer.label() for _ in range(3))
+    at = f"%{head}.at"
+    writer.line(f"br label %{before}")
+    writer.begin(before)
+    writer.line(f"br label %{head}")
+    writer.begin(head)
+    writer.line(f"{at} = phi i64 [ {start}, %{before} ], [ {at}.next, %{head} ]")
+    task(at)
+    writer.line(f"{at}.next = add i64 {at}, 1")
+    more = writer.let(f"icmp ult i64 {at}.next, {stop}")
+    writer.line(f"br i1 {more}, label %{head}, label %{after}")
+    writer.begin(after)
+
+
+# Loops without exit tests in their steps, for a GPU thread.
+#
+# The step of a loop selects, for every carried value, the old value if the sample is done. The lanes of a CPU
+# need that, because they leave the loop together. A thread leaves as soon as its own sample is done, so that
+# inside the loop the exit flag is known to be zero.
+
+
+def without_exit_tests(loop: Loop) -> Loop:
+    """Return the loop with its exit flags replaced by zero, so that selects on them fold away."""
+    cases = []
+    for number, case in enumerate(loop.cases):
+        flags = loop.flags(number)
+        known: dict[int, Expression] = {}
+        for node in live([store.value for store in case]):
+            if node.op == "load" and node.data in flags:
+                known[node.index] = node.graph.constant(0.0)
+            elif any(item.index in known for item in node.args):
+                known[node.index] = node.graph.with_arguments(
+                    node, [known.get(item.index, item) for item in node.args]
+                )
+        cases.append(
+            tuple(
+                dataclasses.replace(store, value=known.get(store.value.index, store.value)) for store in case
+            )
+        )
+    return dataclasses.replace(loop, cases=tuple(cases))
+
+
+UNLIMITED_REGISTERS: Final = 1_000_000
+"""Registers to plan with if the assembler is to spill."""
+
+
+@final
+class Compute:
+    """The writer of the phase, or of one phase for each piece of the results: `phases`, the functions that
+    they call, and the length of a sample's shared row.
+
+    `begin` makes a writer at the start of a phase. `zeroed` are results whose rows another phase has filled
+    with zeros. `gathered` gives the column of shared memory that holds each element of the result to be
+    gathered.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        rollout: Rollout | None,
+        arrays: Arrays,
+        layout: Layout,
+        begin: Callable[[], Writer],
+        *,
+        zeroed: Collection[str],
+    ) -> None:
+        self.program = program
+        self.rollout = rollout
+        self.arrays = arrays
+        self.layout = layout
+        self.begin = begin
+        self.zeroed = zeroed
+        self.writer = writer = begin()
+        self.sample = "%sample" if layout.parts > 1 else "%thread"
+        self.gathered: dict[tuple[str, int], int] = {}
+        self.slots = SpillSlots(writer.type, arrays.inputs_end, arrays.width)
+        self.context = Context(
+            writer=writer,
+            places={},
+            table_base="%tables",
+            table_offsets=arrays.tables.offsets,
+            table_lengths={name: len(table) for name, table in program.tables.items()},
+            registers=layout.values or UNLIMITED_REGISTERS,
+            spills=self.slots,
+            proceed=("%nonempty", NEVER),
+            call=call,
+            calls=False,
+            taken=arrays.inputs_end,
+            share=True,
+        )
+        self.cells = {name: self.slots.state(size) for name, size in arrays.cells.items()}
+        self.context.entering = self._weigh
+        self.pieces: list[Piece] = []
+        self.workers: list[list[str]] = []
+        written = self._write_workers() or self._write_pieces() or {"compute": self._write()}
+        self.slots.count = max(self.slots.count, self.context.slots)
+        columns = self.slots.place(arrays.most)
+        self.pitch = columns | 1 if columns else 0
+        self.local_bytes = self.slots.local_bytes
+        self.phases = {name: self._insert_addresses(lines) for name, lines in written.items()}
+        self.workers = [self._insert_addresses(lines) for lines in self.workers]
+        self.functions = self.context.functions
+
+    def _insert_addresses(self, lines: list[str]) -> list[str]:
+        """Return the lines of a phase with its memory and the addresses of slots inserted after the first
+        label."""
+        if not lines:
+            return []
+        start = [
+            *self.arrays.local_memory(),
+            f"%sample = urem i32 %thread, {self.layout.samples}",
+            f"%mine.row = zext i32 {self.sample} to i64",
+            f"%mine.at = mul i64 %mine.row, {self.pitch * self.writer.type.size}",
+            "%mine = getelementptr i8, ptr %shared, i64 %mine.at",
+        ]
+        return [lines[0], *start, *self.slots.insert_addresses(lines[1:])]
+
+    def _open(self) -> None:
+        writer = self.writer
+        writer.line("%nonempty = icmp sgt i64 %rows, 0")
+        writer.line(f"%inside = icmp ult i32 {self.sample}, %count")
+        writer.line(f"%own = select i1 %inside, i32 {self.sample}, i32 %count.last")
+        writer.line("%own.wide = zext i32 %own to i64")
+        writer.line("%row = add i64 %first, %own.wide")
+        self.context.writer = writer
+        cells = cast("dict[str, Place]", self.cells)  # they have what code at fixed positions uses of places
+        self.context.places = self.arrays.places(writer) | cells
+
+    def _close(self) -> list[str]:
+        self.writer.line("ret void")
+        self.writer.begin(NEVER)
+        self.writer.line("ret void")
+        return self.writer.lines
+
+    def _write(self) -> list[str]:
+        """Write all statements in one phase."""
+        writer, context = self.writer, self.context
+        self._open()
+        self._check()
+        self._clear()
+        context.homes = self._homes
+        barriers = [lambda: writer.line("call void @pace()")] * self.layout.barriers
+        for statement in self.program.statements:
+            if isinstance(statement, Straight):
+                sources = emit_straight(
+                    context,
+                    without_zeros(statement, self.zeroed),
+                    unstored=self.arrays.gathered,
+                    offsets={},
+                    spill_offset=0,
+                    interleaved=barriers,
+                )
+                if self.arrays.gathered:
+                    self._gather(*self._keep_results(sources))
+            else:
+                emit_nest(
+                    context,
+                    self.program,
+                    without_exit_tests(statement),
+                    together=self.layout.barriers > 0,
+                )
+                self.slots.weight = 1
+        self._carry()
+        return self._close()
+
+    def _weigh(self, loop: Loop, case: int) -> None:
+        self.slots.weight = frequency(loop, case)
+
+    def _write_workers(self) -> dict[str, list[str]]:
+        """Write the code of each worker, if several threads compute a sample; the phase itself is then
+        empty."""
+        if self.layout.parts == 1:
+            return {}
+        statement = self.program.statements[0]
+        if not isinstance(statement, Straight) or len(self.program.statements) > 1:
+            raise CompileError(f"parts={self.layout.parts}: the program is not one straight statement")
+        if self.arrays.scratch_elements:
+            raise CompileError(f"parts={self.layout.parts}: what a step carries does not fit shared memory")
+        results = {
+            (store.array, store.position): store.value
+            for store in without_zeros(statement, self.zeroed).stores
+        }
+        instructions = self.context.schedule(list(results.values()))
+        team = Team(
+            self.context,
+            instructions,
+            dict(zip(results, instructions.roots)),
+            self.slots,
+            workers=self.layout.parts,
+            gathered=self.arrays.gathered,
+        )
+        for worker in range(self.layout.parts):
+            if worker:
+                self.writer = self.begin()
+            self._open()
+            self.writer.line(BEGIN)
+            if not worker:
+                self._check()
+                self._clear()
+                self._gather(*team.write_leaves())
+            team.write(worker)
+            if self.rollout is not None:
+                self.writer.line(BARRIER)
+                if not worker:
+                    self._carry()
+            self.workers.append(self._close())
+        team.place_slots()
+        return {"compute": []}
+
+    def _write_pieces(self) -> dict[str, list[str]] | None:
+        """Write one phase for each piece if results are divided; None if they need not or cannot be."""
+        work = Pieces.of(self.program, self.arrays) if self.layout.values is not None else None
+        if work is None or self.rollout is not None:
+            return None
+        context = self.context
+        instructions = context.schedule(work.values)
+        if not work.order(instructions):
+            return None
+        plan = allocate(
+            instructions,
+            registers=context.registers,
+            homes=self._homes(instructions),
+            taken=context.taken,
+            calls=False,
+            breaks=work.breaks,
+        )
+        context.slots = plan.slots
+        self.pieces = work.pieces
+        self.slots.taken += work.columns
+        phases = {}
+        for number, (piece, steps) in enumerate(zip(work.pieces, work.parts(plan.steps))):
+            if number:
+                self.writer = self.begin()
+            self._open()
+            if not number:
+                self._check()
+            self._write_piece(work, piece, instructions, steps)
+            phases[f"compute{number}"] = self._close()
+        return phases
+
+    def _write_piece(
+        self, work: Pieces, piece: Piece, instructions: Instructions, steps: list[tuple[int, int, int]]
+    ) -> None:
+        writer, context, item = self.writer, self.context, self.writer.type.size
+        area = Place(writer.address("%mine", work.area * item), item, item)
+
+        def store_result(node: int, value: Value) -> None:
+            if instructions.ops[node] == "copy":
+                array, position = instructions.data[node]
+                if array == piece.array:
+                    area.store(writer, value, position - piece.start)
+                else:
+                    context.places[array].store(writer, value, position)
+
+        def fetch(node: int) -> Value:
+            array, position = instructions.data[node]
+            return context.places[array].load(writer, position)
+
+        emit_instructions(
+            writer,
+            instructions,
+            Plan(steps, 0, {}),
+            fetch=fetch,
+            store_result=store_result,
+            spills=context.spills,
+            proceed=context.proceed,
+            look_up=context.look_up,
+            call=context.call,
+        )
+        for position in range(piece.start, piece.stop):
+            number = work.constants.get((piece.array, position))
+            if number is not None:
+                area.store(writer, writer.constant(number), position - piece.start)
+        if piece is work.pieces[-1]:
+            for (array, position), number in work.constants.items():
+                if array in self.arrays.shared:
+                    context.places[array].store(writer, writer.constant(number), position)
+
+    def _homes(self, instructions: Instructions) -> dict[int, int]:
+        """Return the slots of staged inputs, whose columns are free after their last use."""
+        if self.layout.values is None or len(self.program.statements) != 1:
+            return {}
+        constant = set()
+        if self.rollout is not None:
+            changing = {*(name for name, _ in self.rollout.carried), *self.rollout.streams}
+            constant = {spec.name for spec in self.program.inputs} - changing
+        shared, results = self.arrays.shared, set(instructions.roots)
+        leaves = [node for node, op in enumerate(instructions.ops) if op == "input" and node not in results]
+        return {
+            node: shared[instructions.data[node][0]] + instructions.data[node][1]
+            for node in leaves
+            if instructions.data[node][0] in shared.keys() - constant
+        }
+
+    def _check(self) -> None:
+        """Record a rejected row. It is computed all the same."""
+        writer, check = self.writer, self.program.check
+        if check is None:
+            return
+        found = emit_condition(self.context, check)
+        refused, accepted = writer.label(), writer.label()
+        writer.line(f"br i1 {found}, label %{refused}, label %{accepted}")
+        writer.begin(refused)
+        if self.rollout is None:
+            writer.let("atomicrmw umin ptr %refused, i64 %row monotonic, align 8")
+        else:
+            place = f"%out{len(self.program.outputs) + len(self.rollout.carried)}"
+            at = writer.address(place, writer.let(f"mul i64 %row, {place}.stride"))
+            old = writer.let(f"load i64, ptr {at}, align 8")
+            new = writer.let(f"select i1 {writer.let(f'icmp slt i64 {old}, 0')}, i64 %now, i64 {old}")
+            writer.line(f"store i64 {new}, ptr {at}, align 8")
+        writer.line(f"br label %{accepted}")
+        writer.begin(accepted)
+
+    def _clear(self) -> None:
+        """Zero the elements that are read or output without having been written."""
+        for name, runs in zero_runs(self.program).items():
+            if name in self.zeroed or name in self.arrays.gathered:
+                continue
+            for start, stop in runs if len(runs) <= 8 else [(runs[0][0], runs[-1][1])]:
+                fill(self.writer, self.context.places[name], start, stop)
+
+    def _gather(
+        self, columns: Mapping[tuple[str, int], int], numbers: Mapping[tuple[str, int], float]
+    ) -> None:
+        """Record the column of each element of the results; constants have columns, elements not stored are
+        zero."""
+        constants: dict[float, int] = {}
+        for spec in self.program.outputs:
+            if spec.name not in self.arrays.gathered:
+                continue
+            for position in range(spec.size):
+                place = (spec.name, position)
+                if place in columns:
+                    self.gathered[place] = columns[place]
+                    continue
+                number = numbers.get(place, 0.0)
+                if number not in constants:
+                    constants[number] = self.slots.constant(self.writer, number)
+                self.gathered[place] = constants[number]
+
+    def _keep_results(
+        self, sources: Mapping[tuple[str, int], Source]
+    ) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], float]]:
+        """Keep the computed elements of the results in shared memory; return their columns, and the
+        constants."""
+        size = self.writer.type.size
+        numbers = {place: found.constant for place, found in sources.items() if found.constant is not None}
+        slots = {place: found.offset // size for place, found in sources.items() if place not in numbers}
+        self.slots.keep(set(slots.values()))
+        return {place: self.slots.kept_column(slot) for place, slot in slots.items()}, numbers
+
+    def _carry(self) -> None:
+        """Copy the results of the step to the carried inputs of the next one."""
+        if self.rollout is None:
+            return
+        for name, number in self.rollout.carried:
+            spec = self.program.outputs[number]
+            copy(self.writer, self.context.places[spec.name], self.context.places[name], spec.size)

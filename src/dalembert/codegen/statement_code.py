@@ -1,0 +1,567 @@
+"""The context that the statements of one kernel share while they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Final, Protocol, TypeAlias, final
+
+from dalembert.codegen.cpu.row_code import Source
+from dalembert.codegen.elementary import ELEMENTARY_OPS, call
+from dalembert.codegen.ir import LaneType, Value, Writer
+from dalembert.codegen.memory import Place, loop_hazards
+from dalembert.codegen.outlining import (
+    FUNCTION_INSTRUCTIONS,
+    MIN_FUNCTION_INSTRUCTIONS,
+    OutlinedFunction,
+    Outliner,
+    as_number,
+    cut_points,
+)
+from dalembert.codegen.registers import BREAK_STEP, COMPUTE_STEP, LOAD_STEP, RELOAD_STEP, Plan, allocate
+from dalembert.codegen.schedule import Instructions, schedule
+from dalembert.errors import CompileError
+from dalembert.tracing.expression import Address, Expression
+from dalembert.tracing.graph import WEIGHTS
+from dalembert.tracing.program import IndexedStore, Loop, Program, Straight
+
+# The arithmetic of a kernel: instructions in their planned order, for any processor.
+#
+# Nothing here depends on where arrays live; `fetch` loads the value of a leaf, `store_result` takes each
+# result as it is made.
+
+BLOCK_LENGTH: Final = 1000
+"""Instructions in a basic block. The code generator's time grows faster than the length of a block; its
+result gets worse in short ones, which share fewer constants and memory operands."""
+
+SPLIT_BLOCK_LENGTH: Final = 300
+"""Instructions in a basic block of a program that is split into functions: a stack of four boxes (88,000
+operations) takes LLVM 3.3 s in place of 4.5, and runs as fast."""
+
+Caller: TypeAlias = Callable[[Writer, str, list[Value]], dict[str, Value]]
+"""Writes the call of an elementary function; its results by operation, as `elementary.call` does."""
+
+_COMPARISONS: Final = {"lt": "olt", "le": "ole", "eq": "oeq"}
+
+
+class Memory(Protocol):
+    """Numbered places, as `memory.Place` has them."""
+
+    def load(self, writer: Writer, position: int) -> Value: ...
+
+    def store(self, writer: Writer, value: Value, position: int) -> None: ...
+
+
+def emit_instructions(
+    writer: Writer,
+    program: Instructions,
+    plan: Plan,
+    *,
+    fetch: Callable[[int], Value],
+    store_result: Callable[[int, Value], None],
+    spills: Memory,
+    proceed: tuple[Value, str],
+    look_up: Callable[[str, Value], Value],
+    call: Caller,
+    interleaved: Sequence[Callable[[], None]] = (),
+    values: dict[int, Value] | None = None,
+    cut: Callable[[], None] | None = None,
+) -> dict[int, Value]:
+    """Write the planned instructions and return the named values by node.
+
+    `spills` are the spill slots. `proceed` is a condition that always holds, and the block to go to if it did
+    not: a branch on it ends a basic block where the code generator would join plain ones. `look_up` loads an
+    element of a named table, `call` returns the results of an elementary function. `interleaved` is work for
+    the memory units, spread evenly over the arithmetic so that both overlap. `values`: named values from
+    before, to which the new ones are added. `cut` ends a function where the plan has a break.
+    """
+    values = {} if values is None else values
+    ops, args, data = program.ops, program.args, program.data
+    pending: dict[tuple[str, tuple[int, ...]], Value] = {}
+    steps, done = max(len(plan.steps), 1), 0
+    block_length, in_block = (BLOCK_LENGTH if cut is None else SPLIT_BLOCK_LENGTH), 0
+    for count, (action, node, slot) in enumerate(plan.steps, 1):
+        if action == COMPUTE_STEP:
+            op = ops[node]
+            if op in ELEMENTARY_OPS:
+                value = pending.pop((op, args[node]), "")
+                if not value:
+                    operands = [
+                        writer.constant(data[item]) if ops[item] == "constant" else values[item]
+                        for item in args[node]
+                    ]
+                    results = call(writer, op, operands)
+                    value = results.pop(op)
+                    pending = {(other, args[node]): each for other, each in results.items()}
+            elif op == "lookup":
+                value = look_up(data[node], values[args[node][0]])
+            else:
+                value = operation(
+                    writer,
+                    op,
+                    [
+                        writer.constant(data[item]) if ops[item] == "constant" else values[item]
+                        for item in args[node]
+                    ],
+                )
+            values[node] = value
+            store_result(node, value)
+        elif action == LOAD_STEP:
+            values[node] = fetch(node)
+        elif action == RELOAD_STEP:
+            values[node] = spills.load(writer, slot)
+        elif action == BREAK_STEP and cut is not None:
+            values.clear()
+            pending.clear()
+            cut()
+        else:
+            spills.store(writer, values[node], slot)
+        while done < len(interleaved) * count // steps:
+            interleaved[done]()
+            done += 1
+        in_block += 1 if cut is None or action != COMPUTE_STEP else WEIGHTS.get(ops[node], 1)
+        if in_block >= block_length:
+            in_block = 0
+            label = writer.label()
+            writer.line(f"br i1 {proceed[0]}, label %{label}, label %{proceed[1]}")
+            writer.begin(label)
+    for task in interleaved[done:]:
+        task()
+    return values
+
+
+def operation(writer: Writer, op: str, operands: list[Value]) -> Value:
+    """Write one operation of the graph other than leaves and elementary functions."""
+    plain = _PLAIN.get(op)
+    if plain is not None:
+        return plain(writer, *operands)
+    if op in _COMPARISONS:
+        return writer.compare(_COMPARISONS[op], *operands)
+    if op in ("and", "or"):
+        return writer.logic(op, *operands)
+    if op == "min":
+        return writer.select(writer.compare("olt", operands[0], operands[1]), *operands)
+    if op == "max":
+        return writer.select(writer.compare("olt", operands[1], operands[0]), *operands)
+    raise CompileError(f"the operation {op!r} has no machine code; define it in codegen/statement_code.py")
+
+
+_PLAIN: Final[dict[str, Callable[..., Value]]] = {
+    "add": Writer.add,
+    "sub": Writer.sub,
+    "mul": Writer.mul,
+    "div": Writer.div,
+    "neg": Writer.neg,
+    "abs": Writer.abs,
+    "sqrt": Writer.sqrt,
+    "floor": Writer.floor,
+    "select": Writer.select,
+    "not": Writer.invert,
+    "copy": lambda writer, a: a,
+    "fma": Writer.fused_multiply_add,
+    "fms": lambda writer, a, b, c: writer.fused_multiply_add(a, b, writer.neg(c)),
+    "fnma": lambda writer, a, b, c: writer.fused_multiply_add(writer.neg(a), b, c),
+    "fnms": lambda writer, a, b, c: writer.fused_multiply_add(writer.neg(a), b, writer.neg(c)),
+}
+
+
+@final
+@dataclass(slots=True)
+class Context:
+    """The state of code generation for one kernel.
+
+    `places` of all arrays and float tables; `spills`, the spill slots, and `slots`, their number; `proceed`,
+    the condition and block that end long basic blocks (see `emit_instructions`); `call` writes elementary
+    functions, `calls` tells whether they clobber registers; `homes` gives the slots of leaves, among the
+    first `taken`, `share` whether results may take their slots (see `allocate`); `entering` is called with
+    the case of a loop that is written next; `outliner` splits a large program into functions of about
+    `function_instructions` instructions, None leaves it in one."""
+
+    writer: Writer
+    places: dict[str, Place]
+    table_base: Value
+    table_offsets: dict[str, int]
+    table_lengths: dict[str, int]
+    registers: int
+    spills: Memory
+    proceed: tuple[Value, str]
+    slots: int = 0
+    call: Caller = call
+    calls: bool = True
+    taken: int = 0
+    share: bool = False
+    homes: Callable[[Instructions], Mapping[int, int]] = lambda instructions: {}
+    entering: Callable[[Loop, int], None] = lambda loop, case: None
+    functions: set[str] = field(default_factory=set)
+    outliner: Outliner | None = None
+    function_instructions: int = FUNCTION_INSTRUCTIONS
+
+    def schedule(self, values: list[Expression]) -> Instructions:
+        instructions = schedule(values, fma=self.writer.fma)
+        self.functions |= instructions.elementary_functions()
+        return instructions
+
+    def plan(
+        self, instructions: Instructions, *, keep: Iterable[int] = (), eager: Iterable[int] = ()
+    ) -> Plan:
+        cuts = []
+        if self._is_outlined(instructions):
+            cuts = cut_points(instructions, self.function_instructions)
+        plan = allocate(
+            instructions,
+            registers=self.registers,
+            keep=keep,
+            eager=eager,
+            homes=self.homes(instructions),
+            taken=self.taken,
+            share=self.share,
+            calls=self.calls,
+            breaks=cuts,
+        )
+        self.slots = max(self.slots, plan.slots)
+        return plan
+
+    def begin_function(
+        self, instructions: Instructions, tasks: Iterable[Callable[[], None]] = ()
+    ) -> Callable[[], None] | None:
+        """Begin a function for the code that follows, after the tasks, and return what ends it and begins
+        another; None where the code stays in place and no task is done."""
+        if self.outliner is None or not self._is_outlined(instructions):
+            return None
+        for task in tasks:
+            task()
+        self.outliner.open()
+        return self.outliner.cut
+
+    @property
+    def outlined_functions(self) -> list[OutlinedFunction]:
+        """The functions that code was outlined into."""
+        return self.outliner.functions if self.outliner else []
+
+    def cut_long(self) -> None:
+        """Begin another function if the present one has grown long."""
+        if self.outliner is not None:
+            self.outliner.cut_long()
+
+    def end_function(self) -> None:
+        """End the function that was begun, if any."""
+        if self.outliner is not None:
+            self.outliner.close()
+
+    def _is_outlined(self, instructions: Instructions) -> bool:
+        return self.outliner is not None and len(instructions.order) >= MIN_FUNCTION_INSTRUCTIONS
+
+    def reload(self, plan: Plan, node: int) -> Value:
+        """Reload the value of a node that is kept in memory."""
+        return self.spills.load(self.writer, plan.home[node])
+
+    def look_up(self, table: str, index: Value) -> Value:
+        """Load element floor(index) of a table of floats, clamped to its ends; the first element for NaN."""
+        return self.places[table].look_up(self.writer, index, self.table_lengths[table])
+
+
+# Straight-line statements: every value in one pass, stored as soon as it is known.
+
+Position = tuple[str, int]
+
+
+def emit_straight(
+    context: Context,
+    statement: Straight,
+    *,
+    unstored: Set[str],
+    offsets: Mapping[str, int],
+    spill_offset: int,
+    interleaved: Sequence[Callable[[], None]] = (),
+) -> dict[Position, Source]:
+    """Write a statement. Elements of the arrays `unstored` are not stored: the result says where their
+    lanes are.
+
+    `offsets` gives the places of arrays in scratch memory, `spill_offset` that of the spill slots;
+    `interleaved` is work to spread over the arithmetic.
+    """
+    writer = context.writer
+    wanted = {(store.array, store.position): store.value for store in statement.stores}
+    instructions = context.schedule(list(wanted.values()))
+    nodes = dict(zip(wanted, instructions.roots))
+    stored = {place: node for place, node in nodes.items() if place[0] not in unstored}
+    by_node: dict[int, list[Position]] = {}
+    for place, node in stored.items():
+        by_node.setdefault(node, []).append(place)
+
+    def at_home(node: int) -> bool:
+        """Return whether the lanes of a leaf are in scratch memory, unchanged until the end."""
+        if instructions.ops[node] == "input":
+            return instructions.data[node][0] in offsets
+        address = instructions.data[node]
+        return address.array in offsets and (address.array, address.offset) not in stored
+
+    leaves = [node for node in range(len(instructions.ops)) if instructions.ops[node] in ("input", "load")]
+    eager = {node for node in leaves if _overwritten(instructions, node, stored)}
+    results = {node for place, node in nodes.items() if place[0] in unstored}
+    eager |= {node for node in leaves if node in results and not at_home(node)}
+    keep = {node for node in results if not instructions.is_leaf(node)} | eager.intersection(
+        instructions.roots
+    )
+    plan = context.plan(instructions, keep=keep, eager=sorted(eager))
+    cut = context.begin_function(instructions, interleaved)
+    interleaved = () if cut else interleaved
+
+    def fetch(node: int) -> Value:
+        array, position = _position(instructions, node)
+        return context.places[array].load(writer, position)
+
+    def store_result(node: int, value: Value) -> None:
+        for array, position in by_node.get(node, ()):
+            context.places[array].store(writer, value, position)
+
+    emit_instructions(
+        writer,
+        instructions,
+        plan,
+        fetch=fetch,
+        store_result=store_result,
+        spills=context.spills,
+        proceed=context.proceed,
+        look_up=context.look_up,
+        call=context.call,
+        interleaved=interleaved,
+        cut=cut,
+    )
+    for node, places in by_node.items():
+        if instructions.ops[node] == "constant":
+            _store_constant(context, instructions.data[node], places)
+        elif instructions.is_leaf(node):
+            store_result(node, context.reload(plan, node) if node in plan.home else fetch(node))
+            context.cut_long()
+    context.end_function()
+    sources = {}
+    for place, node in nodes.items():
+        if place[0] in unstored:
+            if instructions.ops[node] == "constant":
+                sources[place] = Source(-1, instructions.data[node])
+            elif node in plan.home:
+                sources[place] = Source(spill_offset + plan.home[node] * writer.type.size)
+            else:
+                array, position = _position(instructions, node)
+                sources[place] = Source(offsets[array] + position * writer.type.size)
+    return sources
+
+
+def emit_condition(context: Context, check: Expression) -> Value:
+    """Write a condition of the arguments and return the mask of the lanes for which it holds."""
+    writer, instructions = context.writer, context.schedule([check])
+    data, root = instructions.data, instructions.roots[0]
+    cut = context.begin_function(instructions)
+    plan = context.plan(instructions, keep=[as_number(instructions, root)] if cut else ())
+    values = emit_instructions(
+        writer,
+        instructions,
+        plan,
+        fetch=lambda node: context.places[data[node][0]].load(writer, data[node][1]),
+        store_result=lambda node, value: None,
+        spills=context.spills,
+        proceed=context.proceed,
+        look_up=context.look_up,
+        call=context.call,
+        cut=cut,
+    )
+    if cut is None:
+        return values[root]
+    context.end_function()
+    [home] = plan.home.values()
+    return writer.compare("une", context.spills.load(writer, home), writer.constant(0.0))
+
+
+def _position(instructions: Instructions, node: int) -> Position:
+    """Return the array and position of a leaf of straight-line code."""
+    data = instructions.data[node]
+    return data if instructions.ops[node] == "input" else (data.array, data.offset)
+
+
+def _overwritten(instructions: Instructions, node: int, stored: Mapping[Position, int]) -> bool:
+    return instructions.ops[node] == "load" and _position(instructions, node) in stored
+
+
+def _store_constant(context: Context, number: float, places: list[Position]) -> None:
+    """Store runs of one constant, such as the zeros of a sparse matrix, as vectors where elements are
+    adjacent."""
+    writer = context.writer
+    for array, group in groupby(sorted(places), key=lambda place: place[0]):
+        place, positions = context.places[array], [position for _, position in group]
+        if writer.type.lanes > 1 or place.scattered or place.item > writer.type.size:
+            for position in positions:
+                place.store(writer, writer.constant(number), position)
+                context.cut_long()
+            continue
+        for start, length in _pieces(positions):
+            wide = writer.as_type(LaneType(writer.type.bits, length))
+            wide.store(wide.constant(number), place.base, start * place.item, place.align)
+            context.cut_long()
+
+
+def _pieces(positions: list[int]) -> list[tuple[int, int]]:
+    """Divide adjacent positions into pieces (start, length) of 8, 4, 2 or 1."""
+    pieces, k = [], 0
+    while k < len(positions):
+        run = 1
+        while k + run < len(positions) and positions[k + run] == positions[k] + run and run < 8:
+            run += 1
+        length = 1 << run.bit_length() - 1
+        pieces.append((positions[k], length))
+        k += length
+    return pieces
+
+
+# Loops over tables: one iteration per body of a large tree, one case per kind of body.
+
+
+def emit_loop(context: Context, program: Program, loop: Loop) -> None:
+    """Write a loop: a counter, a switch to the case of the iteration, and the cases."""
+    if loop.count == 0:
+        return
+    writer = context.writer
+    before, head, tail, after = (writer.label() for _ in range(4))
+    writer.line(f"br label %{before}")
+    writer.begin(before)
+    writer.line(f"br label %{head}")
+    writer.begin(head)
+    counter = f"%{head}.i"
+    writer.line(f"{counter} = phi i64 [ 0, %{before} ], [ {counter}.next, %{tail} ]")
+    index = writer.let(f"sub i64 {loop.count - 1}, {counter}") if loop.reverse else counter
+    leave(context, loop.until, index, after)
+    labels = [writer.label() for _ in loop.cases]
+    if loop.kinds is None:
+        writer.line(f"br label %{labels[0]}")
+    else:
+        kind = _entry(context, loop.kinds, index)
+        cases = " ".join(f"i64 {number}, label %{label}" for number, label in enumerate(labels[1:], 1))
+        writer.line(f"switch i64 {kind}, label %{labels[0]} [ {cases} ]")
+    for number, (label, stores) in enumerate(zip(labels, loop.cases)):
+        writer.begin(label)
+        context.entering(loop, number)
+        leave(context, loop.skips[number] if loop.skips else None, index, tail)
+        emit_case(context, program, loop, number, stores, index)
+        writer.line(f"br label %{tail}")
+    writer.begin(tail)
+    writer.line(f"{counter}.next = add i64 {counter}, 1")
+    more = writer.let(f"icmp ult i64 {counter}.next, {loop.count}")
+    writer.line(f"br i1 {more}, label %{head}, label %{after}")
+    writer.begin(after)
+
+
+def leave(context: Context, flag: Address | None, index: Value, target: str) -> None:
+    """Branch to the block `target` if all lanes are done."""
+    if flag is None:
+        return
+    writer = context.writer
+    base = _bases(context, [flag], index)[_key(flag)]
+    value = context.places[flag.array].load_at(writer, base, flag.offset)
+    done = writer.every(writer.compare("une", value, writer.constant(0.0)))
+    more = writer.label()
+    writer.line(f"br i1 {done}, label %{target}, label %{more}")
+    writer.begin(more)
+
+
+def _entry(context: Context, table: str, index: Value) -> Value:
+    """Load entry `index` of a table of integers."""
+    writer = context.writer
+    base = writer.address(context.table_base, context.table_offsets[table])
+    place = writer.address(base, writer.let(f"shl i64 {index}, 2"))
+    return writer.let(f"sext i32 {writer.let(f'load i32, ptr {place}, align 4')} to i64")
+
+
+def emit_case(
+    context: Context,
+    program: Program,
+    loop: Loop,
+    number: int,
+    stores: tuple[IndexedStore, ...],
+    index: Value,
+) -> None:
+    """Write the stores of one case."""
+    writer = context.writer
+    instructions = context.schedule([store.value for store in stores])
+    hazards = loop_hazards(program, loop, number)
+    loads = [node for node in range(len(instructions.ops)) if instructions.ops[node] == "load"]
+    bases = _bases(
+        context, [instructions.data[node] for node in loads] + [store.address for store in stores], index
+    )
+    by_node: dict[int, list[IndexedStore]] = {}
+    late: list[tuple[int, IndexedStore]] = []
+    for node, store in zip(instructions.roots, stores):
+        if store.address.array in hazards.deferred or instructions.is_leaf(node):
+            late.append((node, store))
+        else:
+            by_node.setdefault(node, []).append(store)
+    eager = [node for node in loads if instructions.data[node].array in hazards.eager]
+    late_nodes = {node for node, _ in late}
+    keep = {node for node in late_nodes if not instructions.is_leaf(node)} | late_nodes.intersection(eager)
+    plan = context.plan(instructions, keep=keep, eager=eager)
+    cut = context.begin_function(instructions)
+
+    def fetch(node: int) -> Value:
+        if instructions.ops[node] == "input":
+            array, position = instructions.data[node]
+            return context.places[array].load(writer, position)
+        address = instructions.data[node]
+        return context.places[address.array].load_at(writer, bases[_key(address)], address.offset)
+
+    def put(store: IndexedStore, value: Value) -> None:
+        place, base = context.places[store.address.array], bases[_key(store.address)]
+        if store.accumulate:
+            value = writer.add(place.load_at(writer, base, store.address.offset), value)
+        place.store_at(writer, value, base, store.address.offset)
+
+    def store_result(node: int, value: Value) -> None:
+        for store in by_node.get(node, ()):
+            put(store, value)
+
+    emit_instructions(
+        writer,
+        instructions,
+        plan,
+        fetch=fetch,
+        store_result=store_result,
+        spills=context.spills,
+        proceed=context.proceed,
+        look_up=context.look_up,
+        call=context.call,
+        cut=cut,
+    )
+    final: dict[int, Value] = {}
+    for node in late_nodes:  # all values before the first late store, which may change what a leaf reads
+        if instructions.ops[node] == "constant":
+            final[node] = writer.constant(instructions.data[node])
+        else:
+            final[node] = context.reload(plan, node) if node in plan.home else fetch(node)
+    for node, store in late:
+        put(store, final[node])
+    context.end_function()
+
+
+def _key(address: Address) -> tuple[str, str | None, int]:
+    return address.array, address.table, address.scale
+
+
+def _bases(
+    context: Context, addresses: list[Address], index: Value
+) -> dict[tuple[str, str | None, int], Value]:
+    """Return the address of the element at offset zero in this iteration, by array and kind of indexing."""
+    writer = context.writer
+    entries: dict[str | None, Value] = {None: index}
+    bases: dict[tuple[str, str | None, int], Value] = {}
+    for address in addresses:
+        key = _key(address)
+        if key in bases:
+            continue
+        place = context.places[address.array]
+        if address.scale == 0:
+            bases[key] = place.base
+            continue
+        if address.table not in entries:
+            entries[address.table] = _entry(context, address.table or "", index)
+        distance = writer.let(f"mul i64 {entries[address.table]}, {address.scale * place.item}")
+        bases[key] = writer.address(place.base, distance)
+    return bases

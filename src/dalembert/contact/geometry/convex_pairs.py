@@ -1,0 +1,445 @@
+"""Convex solids of any kind against each other, by their support functions.
+
+A unit vector n, from a to b, separates them by s(n) = min over b of n . x - max over a of n . x; their signed
+distance is the greatest s of all n, and every s is a bound of it. The normal is the best of a few:
+that between the nearest points, exact while the solids are apart; that between slightly shrunk cores of
+the solids, which does not fail where the solids just touch; the normals of flat faces; and, where
+they overlap, the normals that rays to the surface of their difference find.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dalembert.contact.geometry.candidates import (
+    ABSENT_POINT_GAP,
+    ContactPoint,
+    choose,
+    direction,
+    orient_towards,
+)
+from dalembert.contact.geometry.support import ConvexSolid, convex_solid
+from dalembert.model.shapes import Shape
+from dalembert.scalar import Scalar, logical_and, logical_not, logical_or, loop, maximum, minimum, select
+from dalembert.spatial import Mat3, Transform, Vec3
+
+# The Minkowski difference b - a of two convex solids: its distance from the origin is theirs.
+#
+# Coordinates are those of a; b is placed by R and p.
+
+SEPARATION_TOLERANCE = 1e-9
+"""The difference [m] below which two separations count as equal."""
+
+
+class Extreme(NamedTuple):
+    """A point w of b - a, and the point of a in it."""
+
+    w: Vec3
+    a: Vec3
+
+
+Triangle = tuple[Extreme, Extreme, Extreme]
+
+
+class SeparatingAxis(NamedTuple):
+    """A unit vector from a to b, the separation along it, and a place midway between the surfaces."""
+
+    normal: Vec3
+    separation: Scalar
+    middle: Vec3
+
+
+class SolidPair(NamedTuple):
+    """Two solids, b placed in a by R and p."""
+
+    a: ConvexSolid
+    b: ConvexSolid
+    R: Mat3
+    p: Vec3
+
+    def extreme(self, d: Vec3, scale: float = 1.0) -> Extreme:
+        """Return the difference of the cores that lies farthest along d; `scale` shrinks both cores."""
+        on_a = self.a.core(-d, scale)
+        return Extreme(self.p + self.R @ self.b.core(self.R.transposed_times(d), scale) - on_a, on_a)
+
+    def separation_along(self, n: Vec3, w: Vec3, on_a: Vec3) -> SeparatingAxis:
+        """Return s(n) = min over b of n . x - max over a of n . x, midway from on_a to on_a + w."""
+        surface_a = self.a.reach(n)
+        surface_b = n.dot(self.p) - self.b.reach(self.R.transposed_times(-n))
+        middle = on_a + w * 0.5
+        return SeparatingAxis(
+            n, surface_b - surface_a, middle + n * (0.5 * (surface_a + surface_b) - n.dot(middle))
+        )
+
+    def separation_by_face_of_a(self, n: Vec3) -> SeparatingAxis:
+        on_b = self.p + self.R @ self.b.support(self.R.transposed_times(-n))
+        return self.separation_along(n, Vec3.zero(), on_b)
+
+    def separation_by_face_of_b(self, n: Vec3) -> SeparatingAxis:
+        return self.separation_along(n, Vec3.zero(), self.a.support(n))
+
+
+def better_of(
+    new: SeparatingAxis, old: SeparatingAxis, least: float = SEPARATION_TOLERANCE
+) -> SeparatingAxis:
+    """Return the new axis if it is better by `least` or more, so that rounding decides between no equals."""
+    better = new.separation > old.separation + least
+    return SeparatingAxis(
+        choose(better, new.normal, old.normal),
+        select(better, new.separation, old.separation),
+        choose(better, new.middle, old.middle),
+    )
+
+
+def choose_triangle(condition: Scalar, triangle: Triangle, other: Triangle) -> Triangle:
+    one, two, three = (
+        Extreme(choose(condition, x.w, y.w), choose(condition, x.a, y.a))
+        for x, y in zip(triangle, other, strict=True)
+    )
+    return one, two, three
+
+
+# The point of a segment, a triangle and a tetrahedron's sides that is nearest to the origin.
+
+MIN_SQUARED_AREA = 1e-14
+"""The squared area, in units of the longest side to the fourth power, below which a triangle is a line."""
+MIN_SQUARED_VOLUME = 1e-12
+"""The squared volume, in units of the size to the sixth power, below which a tetrahedron is flat."""
+MIN_SQUARED_LENGTH = 1e-30
+"""The least squared length [m^2] of a segment: shorter ones count as this, so that division is finite."""
+
+
+class Nearest(NamedTuple):
+    """A point of a triangle and the weights of its corners."""
+
+    point: Vec3
+    square: Scalar
+    weights: Vec3
+
+
+def nearest_on_triangle(p: Vec3, q: Vec3, r: Vec3) -> Nearest:
+    """Return the foot of the perpendicular if it is inside, else the nearest point of the three sides."""
+    sides = [_on_segment(p, q), _on_segment(q, r), _on_segment(r, p)]
+    spread = [
+        Nearest(found.point, found.square, Vec3(*weights))
+        for found, weights in zip(
+            sides,
+            (
+                (sides[0].weights.x, sides[0].weights.y, 0.0),
+                (0.0, sides[1].weights.x, sides[1].weights.y),
+                (sides[2].weights.y, 0.0, sides[2].weights.x),
+            ),
+            strict=True,
+        )
+    ]
+    best = spread[0]
+    for other in spread[1:]:
+        best = nearer(other, best)
+    n = (q - p).cross(r - p)
+    square = n.dot(n)
+    longest = maximum((q - p).dot(q - p), maximum((r - p).dot(r - p), (r - q).dot(r - q)))
+    area = square > MIN_SQUARED_AREA * (longest * longest)
+    scale = 1.0 / select(area, square, 1.0)
+    weights = Vec3(n.dot(q.cross(r)) * scale, n.dot(r.cross(p)) * scale, n.dot(p.cross(q)) * scale)
+    inside = logical_and(area, minimum(weights.x, minimum(weights.y, weights.z)) > 0.0)
+    height = n.dot(p) * scale
+    return Nearest(
+        choose(inside, n * height, best.point),
+        select(inside, height * height * square, best.square),
+        choose(inside, weights, best.weights),
+    )
+
+
+def nearer(a: Nearest, b: Nearest) -> Nearest:
+    closer = a.square < b.square
+    return Nearest(
+        choose(closer, a.point, b.point),
+        select(closer, a.square, b.square),
+        choose(closer, a.weights, b.weights),
+    )
+
+
+def holds_origin(p: Vec3, q: Vec3, r: Vec3, s: Vec3) -> Scalar:
+    """Return whether the origin is inside the tetrahedron: on the inner side of all four planes."""
+    volume = (q - p).cross(r - p).dot(s - p)
+    sign = select(volume < 0.0, -1.0, 1.0)
+    least = minimum(
+        minimum(q.cross(r).dot(s) * sign, -(p.cross(r).dot(s)) * sign),
+        minimum(p.cross(q).dot(s) * sign, -(p.cross(q).dot(r)) * sign),
+    )
+    size = maximum(maximum(p.dot(p), q.dot(q)), maximum(r.dot(r), s.dot(s)))
+    return logical_and(least > 0.0, volume * volume > MIN_SQUARED_VOLUME * (size * size * size))
+
+
+def _on_segment(p: Vec3, q: Vec3) -> Nearest:
+    d = q - p
+    t = maximum(minimum(-p.dot(d) / maximum(d.dot(d), MIN_SQUARED_LENGTH), 1.0), 0.0)
+    point = p + d * t
+    return Nearest(point, point.dot(point), Vec3(1.0 - t, t, 0.0))
+
+
+# The nearest points of two convex solids, after Gilbert, Johnson and Keerthi 1988.
+#
+# A triangle of extreme differences moves towards the origin: each step takes the extreme difference w against
+# the triangle's nearest point v, and the nearest of the three triangles that w makes with
+# two old corners. It ends where |v|^2 - v . w says that nothing is nearer, or where the origin is between the
+# old triangle and w: then the solids overlap.
+
+MAX_GJK_ITERATIONS = 40
+"""The most extreme differences that a search takes."""
+GJK_TOLERANCE = 1e-11
+"""The relative change of the squared distance below which the search has converged."""
+
+
+class Search(NamedTuple):
+    """A triangle of differences, its point nearest to the origin, the last corner tried, and the state:
+    0 searching, 1 converged, 2 overlapping.
+    """
+
+    corners: Triangle
+    nearest: Nearest
+    apex: Extreme
+    state: Scalar
+
+    @property
+    def overlaps(self) -> Scalar:
+        return self.state > 1.5
+
+    def on_a(self) -> Vec3:
+        """Return the point of a that is nearest."""
+        total = Vec3.zero()
+        for corner, weight in zip(self.corners, self.nearest.weights, strict=True):
+            total = total + corner.a * weight
+        return total
+
+
+def nearest_differences(pair: SolidPair, start: Vec3, scale: float = 1.0, skip: Scalar = False) -> Search:
+    """Return the nearest differences of the cores, shrunk by `scale`; where `skip` holds, do not search."""
+    first = pair.extreme(-start, scale)
+    nearest = Nearest(first.w, first.w.dot(first.w), Vec3(1.0, 0.0, 0.0))
+    begin = Search((first, first, first), nearest, first, select(skip, 2.0, 0.0))
+    return loop(
+        MAX_GJK_ITERATIONS,
+        lambda search: _step(search, pair.extreme(-search.nearest.point, scale)),
+        begin,
+        until=lambda search: search.state > 0.5,
+    )
+
+
+def _step(search: Search, new: Extreme) -> Search:
+    one, two, three = search.corners
+    triangles: list[Triangle] = [(one, two, new), (two, three, new), (three, one, new)]
+    closest, best = triangles[0], _nearest(triangles[0])
+    for triangle in triangles[1:]:
+        found = _nearest(triangle)
+        closest = choose_triangle(found.square < best.square, triangle, closest)
+        best = nearer(found, best)
+    v, square = search.nearest.point, search.nearest.square
+    found_it = logical_or(square - v.dot(new.w) <= GJK_TOLERANCE * square, best.square >= square)
+    inside = holds_origin(one.w, two.w, three.w, new.w)
+    stays = logical_or(found_it, inside)
+    return Search(
+        choose_triangle(stays, search.corners, closest),
+        Nearest(
+            choose(stays, v, best.point),
+            select(stays, square, best.square),
+            choose(stays, search.nearest.weights, best.weights),
+        ),
+        new,
+        select(inside, 2.0, select(found_it, 1.0, 0.0)),
+    )
+
+
+def _nearest(triangle: Triangle) -> Nearest:
+    one, two, three = triangle
+    return nearest_on_triangle(one.w, two.w, three.w)
+
+
+# The penetration depth of two convex solids: the shortest shift that separates them.
+#
+# The shift is the distance from the origin to the nearest point of the surface of b - a. From a normal n a
+# ray from the origin along -n meets the surface in a point whose normal is as good or better: with the
+# surface at distance r along the ray and normal n', the depth along n' is r (n . n') <= r, and r is no more
+# than the depth along n. So rays are cast until none improves. A ray is cast as in Snethen's portal
+# refinement (Game Programming Gems 7, 2008): the triangle that it passes through is raised to the surface by
+# extreme points, from a tetrahedron around the origin.
+
+MAX_RAYS = 4
+"""The most rays that are cast for a pair."""
+MAX_PORTAL_REFINEMENTS = 30
+"""The most extreme points by which the triangle of one ray is raised to the surface."""
+
+
+class Portal(NamedTuple):
+    """A triangle that a ray passes through, and whether it is on the surface."""
+
+    corners: Triangle
+    on_surface: Scalar
+
+
+class Descent(NamedTuple):
+    """The best normal so far, and whether the last ray did not improve it."""
+
+    best: SeparatingAxis
+    over: Scalar
+
+
+def deepest_overlap(pair: SolidPair, search: Search, best: SeparatingAxis) -> SeparatingAxis:
+    """Return the best axis that rays find if the search found the origin in a tetrahedron, else `best`."""
+
+    def cast(descent: Descent) -> Descent:
+        new = _cast(pair, search, descent.best)
+        gain = new.separation - descent.best.separation
+        # A ray that is as good is taken, for where it meets the surface.
+        return Descent(
+            better_of(new, descent.best, -SEPARATION_TOLERANCE), select(gain > SEPARATION_TOLERANCE, 0.0, 1.0)
+        )
+
+    begin = Descent(best, select(search.overlaps, 0.0, 1.0))
+    return loop(MAX_RAYS, cast, begin, until=lambda descent: descent.over > 0.5).best
+
+
+def _cast(pair: SolidPair, search: Search, best: SeparatingAxis) -> SeparatingAxis:
+    ray = -best.normal
+    begin = Portal(_entrance(search, ray), 0.0)
+    portal = loop(
+        MAX_PORTAL_REFINEMENTS,
+        lambda portal: _refine_portal(pair, portal, ray),
+        begin,
+        until=lambda portal: portal.on_surface > 0.5,
+    )
+    one, two, three = portal.corners
+    n = direction((two.w - one.w).cross(three.w - one.w), ray).unit
+    weights = [_side(two, three, ray), _side(three, one, ray), _side(one, two, ray)]
+    total = weights[0] + weights[1] + weights[2]
+    scale = 1.0 / select(total > 0.0, total, 1.0)
+    w, on_a = Vec3.zero(), Vec3.zero()
+    for weight, corner in zip(weights, portal.corners, strict=True):
+        w, on_a = w + corner.w * (weight * scale), on_a + corner.a * (weight * scale)
+    return pair.separation_along(-n, w, on_a)
+
+
+def _side(p: Extreme, q: Extreme, ray: Vec3) -> Scalar:
+    """Return a positive number where the ray is on the inner side of the plane through the origin, p and
+    q."""
+    return p.w.cross(q.w).dot(ray)
+
+
+def _entrance(search: Search, ray: Vec3) -> Triangle:
+    """Return the face of the tetrahedron around the origin that the ray passes through, oriented along it."""
+    one, two, three = search.corners
+    apex = search.apex
+    best: Triangle | None = None
+    most: Scalar = 0.0
+    for p, q, r in ((one, two, three), (one, two, apex), (two, three, apex), (three, one, apex)):
+        reverse = p.w.cross(q.w).dot(r.w) < 0.0
+        face = choose_triangle(reverse, (p, r, q), (p, q, r))
+        within = minimum(
+            _side(face[0], face[1], ray), minimum(_side(face[1], face[2], ray), _side(face[2], face[0], ray))
+        )
+        if best is None:
+            best, most = face, within
+        else:
+            better = within > most
+            best, most = choose_triangle(better, face, best), select(better, within, most)
+    assert best is not None
+    return best
+
+
+def _refine_portal(pair: SolidPair, portal: Portal, ray: Vec3) -> Portal:
+    """Return which of the three triangles with the extreme point over this one the ray passes through."""
+    one, two, three = portal.corners
+    n = direction((two.w - one.w).cross(three.w - one.w), ray).unit
+    new = pair.extreme(n)
+    on_surface = n.dot(new.w - one.w) <= SEPARATION_TOLERANCE
+    sides = [_side(corner, new, ray) for corner in portal.corners]
+    first = logical_and(sides[0] <= 0.0, sides[1] >= 0.0)
+    second = logical_and(sides[1] <= 0.0, sides[2] >= 0.0)
+    raised = choose_triangle(
+        first, (one, two, new), choose_triangle(second, (two, three, new), (three, one, new))
+    )
+    return Portal(choose_triangle(on_surface, portal.corners, raised), select(on_surface, 1.0, 0.0))
+
+
+CORE_SCALES = (0.999, 0.9)
+"""The factors by which solids are shrunk to cores; the second is tried where the first cores overlap."""
+MIN_SEPARATED_GAP = 1e-4
+"""The separation [m] above which the nearest points alone determine the normal."""
+
+
+def convex_convex(a: Shape, X_a: Transform, b: Shape, X_b: Transform) -> list[ContactPoint]:
+    """Return one point, where the solids are nearest or overlap most."""
+    return [in_world(X_a, best_separating_axis(solid_pair(a, X_a, b, X_b)))]
+
+
+def flat_flat(a: Shape, X_a: Transform, b: Shape, X_b: Transform) -> list[ContactPoint]:
+    """Return the point of `convex_convex` and eight of the contact area, for solids that can lie on each
+    other.
+
+    As between boxes these are the beginnings of the sides of both faces, each clipped by the other solid;
+    a face of more than four corners counts as a quadrangle of them.
+    """
+    pair = solid_pair(a, X_a, b, X_b)
+    best = best_separating_axis(pair)
+    n, reverse = best.normal, pair.R.transposed_times(-best.normal)
+    top, bottom = pair.a.reach(n), n.dot(pair.p) - pair.b.reach(reverse)
+    of_a = pair.a.patch(n)
+    of_b = [pair.p + pair.R @ y for y in reversed(pair.b.patch(reverse))]
+    found = [best]
+    for k in range(4):
+        x, along = of_b[k], of_b[(k + 1) % 4] - of_b[k]
+        on_a, along_a = x - n * (n.dot(x) - top), along - n * n.dot(along)
+        t, exists = _beginning(pair.a, on_a, along_a)
+        gap = n.dot(x + along * t) - top
+        found.append(
+            SeparatingAxis(n, select(exists, gap, ABSENT_POINT_GAP), on_a + along_a * t + n * (0.5 * gap))
+        )
+    for k in range(4):
+        x, along = of_a[k], of_a[(k + 1) % 4] - of_a[k]
+        on_b, along_b = x + n * (bottom - n.dot(x)), along - n * n.dot(along)
+        t, exists = _beginning(
+            pair.b, pair.R.transposed_times(on_b - pair.p), pair.R.transposed_times(along_b)
+        )
+        gap = bottom - n.dot(x + along * t)
+        found.append(
+            SeparatingAxis(n, select(exists, gap, ABSENT_POINT_GAP), on_b + along_b * t - n * (0.5 * gap))
+        )
+    return [in_world(X_a, axis) for axis in found]
+
+
+def _beginning(solid: ConvexSolid, p: Vec3, d: Vec3) -> tuple[Scalar, Scalar]:
+    """Return t in [0, 1] at which p + t d enters a solid, and whether it does."""
+    assert solid.within is not None
+    begin, end = solid.within(p, d)
+    begin, end = maximum(begin, 0.0), minimum(end, 1.0)
+    exists = begin <= end
+    return select(exists, begin, 0.0), exists
+
+
+def in_world(X_a: Transform, found: SeparatingAxis) -> ContactPoint:
+    return ContactPoint(X_a.transform_point(found.middle), X_a.R @ found.normal, found.separation)
+
+
+def solid_pair(a: Shape, X_a: Transform, b: Shape, X_b: Transform) -> SolidPair:
+    R: Mat3 = X_a.R.transpose() @ X_b.R
+    return SolidPair(convex_solid(a), convex_solid(b), R, X_a.inverse_transform_point(X_b.p))
+
+
+def best_separating_axis(pair: SolidPair) -> SeparatingAxis:
+    """Return the separating axis with the greatest separation, in a's coordinates."""
+    R, p = pair.R, pair.p
+    centres = direction(p + R @ pair.b.centre - pair.a.centre, Vec3.unit(2)).unit
+    search = nearest_differences(pair, centres)
+    n = choose(search.overlaps, centres, direction(search.nearest.point, centres).unit)
+    best = pair.separation_along(n, search.nearest.point, search.on_a())
+    done: Scalar = best.separation > MIN_SEPARATED_GAP
+    for scale in CORE_SCALES:
+        cores = nearest_differences(pair, centres, scale, done)
+        n = choose(cores.overlaps, centres, direction(cores.nearest.point, centres).unit)
+        best = better_of(pair.separation_along(n, cores.nearest.point, cores.on_a()), best)
+        done = logical_or(done, logical_not(cores.overlaps))
+    for axis in pair.a.axes:
+        best = better_of(pair.separation_by_face_of_a(orient_towards(axis, centres)), best)
+    for axis in pair.b.axes:
+        best = better_of(pair.separation_by_face_of_b(orient_towards(R @ axis, centres)), best)
+    return deepest_overlap(pair, search, best)

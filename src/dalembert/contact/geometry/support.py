@@ -1,0 +1,252 @@
+"""Convex solids by their support functions, in their own coordinates.
+
+A solid is a core and a margin around it: all points within `margin` of the core. The core's `support` in
+a direction d is one of its points that lie farthest along d.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, TypeVar, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.contact.geometry.candidates import ABSENT_POINT_GAP, choose
+from dalembert.contact.geometry.rounded_shapes import (
+    BoxForm,
+    EllipsoidForm,
+    Form,
+    RoundedForm,
+    away_from_zero,
+    crossing,
+    half_lengths,
+)
+from dalembert.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Shape, Sphere
+from dalembert.scalar import Scalar, absolute, logical_and, lookup, loop, maximum, minimum, select, sqrt
+from dalembert.spatial import Vec3
+
+Array = npt.NDArray[np.float64]
+Carry = TypeVar("Carry")
+Within: TypeAlias = Callable[[Vec3, Vec3], tuple[Scalar, Scalar]]
+
+MAX_UNROLLED_ROWS: Final = 16
+"""The number of vertices or faces of a mesh up to which they are searched without a loop."""
+MIN_RADIAL_SINE: Final = 1e-6
+"""The sine to a cylinder's axis below which a direction's support lies inside the end face."""
+ON_FACE_MARGIN: Final = 1e-5
+"""The distance [m] by which a point may be outside a solid and still lie on its face."""
+PATCH_TILT: Final = 0.1
+"""The tangent of the tilt of the directions that search for the corners of a face."""
+PATCH_ROTATION: Final = (math.cos(0.5), math.sin(0.5))
+"""Cosine and sine of the angle by which tilted directions are turned away from coordinate axes."""
+MIN_SQUARE: Final = 1e-30
+"""The least square of a length: smaller ones count as this, so that division is finite."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ConvexSolid:
+    """A core and a margin; `centre` is inside; `axes` are normals of pairs of opposite flat faces.
+
+    `within(p, d)`, of solids with flat faces: the part (begin, end) of the line p + t d that is inside or on
+    them, begin > end if no part is. `corners`: the solid's own function for `patch`.
+    """
+
+    support: Callable[[Vec3], Vec3]
+    margin: float
+    centre: Vec3
+    axes: tuple[Vec3, ...] = ()
+    within: Within | None = None
+    corners: Callable[[Vec3], list[Vec3]] | None = None
+
+    def core(self, d: Vec3, scale: float) -> Vec3:
+        """Return the support of the core, shrunk about its centre by `scale`."""
+        point = self.support(d)
+        return point if scale == 1.0 else self.centre * (1.0 - scale) + point * scale
+
+    def patch(self, unit: Vec3) -> list[Vec3]:
+        """Return four points of the surface around its farthest point along a unit vector: corners, well
+        apart, of a flat face with that normal, counter-clockwise about it.
+        """
+        return _tilted_supports(self.support, unit) if self.corners is None else self.corners(unit)
+
+    def reach(self, unit: Vec3) -> Scalar:
+        """Return how far the solid reaches along a unit vector."""
+        return self.support(unit).dot(unit) + self.margin
+
+
+def _tilted_supports(support: Callable[[Vec3], Vec3], unit: Vec3) -> list[Vec3]:
+    one, two = _across(unit)
+    return [support(unit + t * PATCH_TILT) for t in (one, two, -one, -two)]
+
+
+def _across(unit: Vec3) -> tuple[Vec3, Vec3]:
+    """Return two unit vectors at right angles to a unit vector and to each other."""
+    x, y, z = (absolute(c) for c in unit)
+    first, second = logical_and(x <= y, x <= z), y <= z
+    far = choose(first, Vec3.unit(0), choose(second, Vec3.unit(1), Vec3.unit(2)))
+    one = unit.cross(far)
+    one = one * (1.0 / sqrt(one.dot(one)))
+    two = unit.cross(one)
+    # Neither is along an axis, where the corners of an upright box would be a tie.
+    return one * PATCH_ROTATION[0] + two * PATCH_ROTATION[1], two * PATCH_ROTATION[0] - one * PATCH_ROTATION[
+        1
+    ]
+
+
+def convex_solid(shape: Shape | Form) -> ConvexSolid:
+    """Return the solid of a shape."""
+    return _SOLIDS[type(shape)](shape)
+
+
+def _sphere(shape: Sphere) -> ConvexSolid:
+    return ConvexSolid(lambda d: Vec3.zero(), shape.radius, Vec3.zero())
+
+
+def _capsule(shape: Capsule) -> ConvexSolid:
+    half = 0.5 * shape.length
+    return ConvexSolid(lambda d: Vec3(0.0, 0.0, select(d.z < 0.0, -half, half)), shape.radius, Vec3.zero())
+
+
+def _box(shape: Box) -> ConvexSolid:
+    h = half_lengths(shape)
+
+    def support(d: Vec3) -> Vec3:
+        return Vec3(*[select(c < 0.0, -limit, limit) for c, limit in zip(d, h, strict=True)])
+
+    def within(p: Vec3, d: Vec3) -> tuple[Scalar, Scalar]:
+        parts = [
+            crossing(at, along, limit + ON_FACE_MARGIN) for at, along, limit in zip(p, d, h, strict=True)
+        ]
+        return _common(_common(parts[0], parts[1]), parts[2])
+
+    return ConvexSolid(support, 0.0, Vec3.zero(), (Vec3.unit(0), Vec3.unit(1), Vec3.unit(2)), within)
+
+
+def _cylinder(shape: Cylinder) -> ConvexSolid:
+    half = 0.5 * shape.length
+
+    def support(d: Vec3) -> Vec3:
+        across = sqrt(d.x * d.x + d.y * d.y)
+        least = MIN_RADIAL_SINE * sqrt(d.dot(d)) + MIN_SQUARE
+        scale = shape.radius / maximum(across, least)
+        return Vec3(d.x * scale, d.y * scale, select(d.z < 0.0, -half, half))
+
+    def corners(unit: Vec3) -> list[Vec3]:
+        """Return corners of the end face, or the ends of the mantle line with that normal."""
+        end = support(Vec3(unit.x, unit.y, 0.0))
+        upper, lower = Vec3(end.x, end.y, half), Vec3(end.x, end.y, -half)
+        standing = absolute(unit.z) > 0.5
+        lines = (upper, upper, lower, lower)
+        return [choose(standing, x, y) for x, y in zip(_tilted_supports(support, unit), lines, strict=True)]
+
+    def within(p: Vec3, d: Vec3) -> tuple[Scalar, Scalar]:
+        """Solve a quadratic equation for where the line crosses the mantle."""
+        a = maximum(d.x * d.x + d.y * d.y, MIN_SQUARE)
+        b = p.x * d.x + p.y * d.y
+        c = p.x * p.x + p.y * p.y - (shape.radius + ON_FACE_MARGIN) ** 2
+        square = b * b - a * c
+        meets = square > 0.0
+        root = sqrt(select(meets, square, 0.0))
+        mantle = select(meets, (-b - root) / a, 1.0), select(meets, (root - b) / a, 0.0)
+        return _common(mantle, crossing(p.z, d.z, half + ON_FACE_MARGIN))
+
+    return ConvexSolid(support, 0.0, Vec3.zero(), (Vec3.unit(2),), within, corners)
+
+
+def _ellipsoid(shape: Ellipsoid) -> ConvexSolid:
+    a, b, c = shape.radii
+
+    def support(d: Vec3) -> Vec3:
+        x, y, z = a * d.x, b * d.y, c * d.z
+        scale = 1.0 / sqrt(maximum(x * x + y * y + z * z, MIN_SQUARE))
+        return Vec3(a * x * scale, b * y * scale, c * z * scale)
+
+    return ConvexSolid(support, 0.0, Vec3.zero())
+
+
+def _mesh(shape: ConvexMesh) -> ConvexSolid:
+    """Return the solid of a mesh; many vertices or faces are searched by a loop over their indices."""
+    vertices = np.array(shape.vertices)
+    normals, offsets = _planes(vertices, np.array(shape.faces))
+
+    def support(d: Vec3) -> Vec3:
+        return _farthest(vertices, d)
+
+    return ConvexSolid(
+        support,
+        0.0,
+        Vec3(*vertices.mean(axis=0).tolist()),
+        within=lambda p, d: _between_planes(normals, offsets, p, d),
+    )
+
+
+def _planes(vertices: Array, faces: Any) -> tuple[Array, Array]:
+    """Return outward unit normals (n, 3) and distances from the origin (n,) of the faces, each plane once."""
+    a, b, c = (vertices[faces[:, i]] for i in range(3))
+    normals = np.cross(b - a, c - a)
+    normals = normals / np.linalg.norm(normals, axis=1, keepdims=True)
+    planes = np.column_stack([normals, np.einsum("fi,fi->f", normals, a)])
+    _, first = np.unique(np.round(planes, 9), axis=0, return_index=True)
+    return planes[np.sort(first), :3], planes[np.sort(first), 3]
+
+
+def _farthest(vertices: Array, d: Vec3) -> Vec3:
+    def step(carry: tuple[Vec3, Scalar], x: Scalar, y: Scalar, z: Scalar) -> tuple[Vec3, Scalar]:
+        best, most = carry
+        vertex = Vec3(x, y, z)
+        along = vertex.dot(d)
+        more = along > most
+        return choose(more, vertex, best), select(more, along, most)
+
+    first = Vec3(*vertices[0].tolist())
+    return _over(vertices[1:], step, (first, first.dot(d)))[0]
+
+
+def _between_planes(normals: Array, offsets: Array, p: Vec3, d: Vec3) -> tuple[Scalar, Scalar]:
+    def step(
+        carry: tuple[Scalar, Scalar], x: Scalar, y: Scalar, z: Scalar, offset: Scalar
+    ) -> tuple[Scalar, Scalar]:
+        begin, end = carry
+        normal = Vec3(x, y, z)
+        rate = away_from_zero(normal.dot(d))
+        t = (offset + ON_FACE_MARGIN - normal.dot(p)) / rate
+        leaves = rate > 0.0
+        return select(leaves, begin, maximum(begin, t)), select(leaves, minimum(end, t), end)
+
+    return _over(np.column_stack([normals, offsets]), step, (-ABSENT_POINT_GAP, ABSENT_POINT_GAP))
+
+
+def _over(rows: Array, step: Callable[..., Carry], carry: Carry) -> Carry:
+    """Return the carry after carry = step(carry, *row) for all rows."""
+    if len(rows) <= MAX_UNROLLED_ROWS:
+        for row in rows.tolist():
+            carry = step(carry, *row)
+        return carry
+    columns = [np.ascontiguousarray(column) for column in rows.T]
+
+    def indexed_step(carried: tuple[Scalar, Carry]) -> tuple[Scalar, Carry]:
+        number, inner = carried
+        return number + 1.0, step(inner, *[lookup(column, number) for column in columns])
+
+    return loop(len(rows), indexed_step, (0.0, carry))[1]
+
+
+def _common(a: tuple[Scalar, Scalar], b: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
+    return maximum(a[0], b[0]), minimum(a[1], b[1])
+
+
+_SOLIDS: Final[dict[type[Shape | Form], Callable[[Any], ConvexSolid]]] = {
+    Sphere: _sphere,
+    Capsule: _capsule,
+    Box: _box,
+    Cylinder: _cylinder,
+    Ellipsoid: _ellipsoid,
+    ConvexMesh: _mesh,
+    RoundedForm: _capsule,
+    BoxForm: _box,
+    EllipsoidForm: _ellipsoid,
+}

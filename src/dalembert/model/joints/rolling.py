@@ -1,0 +1,202 @@
+"""Ellipsoid joint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+from dalembert.errors import ModelError
+from dalembert.model.joints.joint import Joint
+from dalembert.model.joints.subspaces import (
+    basis_around,
+    finite_number,
+    forces,
+    moments,
+    reciprocal_basis,
+    rotations,
+    unit_axis,
+    velocity_product,
+)
+from dalembert.scalar import Scalar
+from dalembert.spatial import Force, Mat3, Motion, Placement, Transform, Vec3
+from dalembert.spatial.exponential import quaternion_difference, quaternion_integrate
+from dalembert.spatial.rotations import (
+    euler_angles_of_rotation,
+    euler_axes,
+    euler_singularity,
+    principal_direction,
+    quaternion_normalized,
+    quaternion_of_rotation,
+    quaternion_rate,
+    rotation_of_euler_angles,
+    rotation_of_quaternion,
+)
+
+ORDER = "xyz"
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False)
+class Ellipsoid(Joint):
+    """The successor's origin moves on an ellipsoid of the predecessor while the successor turns with it.
+
+    q = three angles [rad], v = dq/dt; R = R_x(q1) R_y(q2) R_z(q3), p = D R e_z with D = diag(a, b, c) the
+    radii along x, y, z [m]: successor z points along n = R e_z, and p is where the unit sphere's point n
+    goes when it is stretched to the ellipsoid. It is the JointModelEllipsoid of Pinocchio 4 and the
+    scapula's joint of biomechanics. Singular at q2 = ±pi/2; at q = 0 the successor stands at (0, 0, c).
+
+    >>> da.Ellipsoid(0.1, 0.2, 0.3).transform([0.0, 0.0, 0.0]).p
+    Vec3(x=0.0, y=0.0, z=0.3)
+    """
+
+    a: Scalar
+    b: Scalar
+    c: Scalar
+
+    kind = "ellipsoid"
+    parameter_names = ("a", "b", "c")
+    nq = 3
+    nv = 3
+    coordinates = ("angle",) * 3
+
+    def __init__(self, a: Scalar, b: Scalar, c: Scalar) -> None:
+        for name, radius in (("a", a), ("b", b), ("c", c)):
+            value = finite_number(radius, name, "Ellipsoid")
+            if isinstance(value, float) and value < 0.0:
+                raise ModelError(f"Ellipsoid: radius {name} = {value} is negative; give a length [m]")
+            object.__setattr__(self, name, value)
+
+    def transform(self, q: Sequence[Scalar], time: Scalar | None = None) -> Placement:
+        R = rotation_of_euler_angles(ORDER, q)
+        return Transform(R, self._stretch(R.column(2)))
+
+    def subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Motion, ...]:
+        R = rotation_of_euler_angles(ORDER, q)
+        axes = euler_axes(ORDER, q)
+        return tuple(Motion(axis, self._origin_velocity(R, axis)) for axis in axes)
+
+    def bias(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None) -> Motion:
+        # (1) linear velocity u = R^T D R (omega x e_z)
+        # (2) u° = omega° part of (1) + R^T D R (omega x (omega x e_z)) - omega x u
+        R = rotation_of_euler_angles(ORDER, q)
+        axes = euler_axes(ORDER, q)
+        omega = axes[0] * v[0] + axes[1] * v[1] + axes[2] * v[2]
+        alpha = velocity_product(axes, v)
+        z = Vec3.unit(2)
+        swing = alpha.cross(z) + omega.cross(omega.cross(z))
+        linear = R.transposed_times(self._stretch(R @ swing)) - omega.cross(self._origin_velocity(R, omega))
+        return Motion(alpha, linear)
+
+    def constraint_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
+        # A force f does the power f . R^T D R (omega x e_z), which the moment -(e_z x R^T D R f) cancels.
+        R = rotation_of_euler_angles(ORDER, q)
+        columns = []
+        for axis in (Vec3.unit(0), Vec3.unit(1), Vec3.unit(2)):
+            lever = R.transposed_times(self._stretch(R @ axis))
+            columns.append(Force(lever.cross(Vec3.unit(2)), axis))
+        return tuple(columns)
+
+    def active_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
+        return moments(*reciprocal_basis(*euler_axes(ORDER, q)))
+
+    def position_of(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
+        return euler_angles_of_rotation(ORDER, X.R)
+
+    def singularity_measure(self, q: Sequence[Scalar], time: Scalar | None = None) -> Scalar:
+        return euler_singularity(ORDER, q)
+
+    def _stretch(self, n: Vec3) -> Vec3:
+        """Return D n, the point of the ellipsoid for the unit vector n."""
+        return Vec3(self.a * n.x, self.b * n.y, self.c * n.z)
+
+    def _origin_velocity(self, R: Mat3, omega: Vec3) -> Vec3:
+        """Return the linear velocity R^T D R (omega x e_z) of the origin for an angular velocity."""
+        return R.transposed_times(self._stretch(R @ omega.cross(Vec3.unit(2))))
+
+
+# Sphere-in-cylinder joint.
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False)
+class SphereInCylinder(Joint):
+    """A ball, fixed to the successor, turns freely and slides along the axis of a tube fixed to the
+    predecessor.
+
+    q = (distance along the axis [m], quaternion), v = (omega in successor coordinates [rad/s], sliding speed
+    [m/s]). Its two constraints replace a revolute joint's five where that would overconstrain a planar loop
+    (Featherstone 2008 section 8.10). With E the rotation into successor coordinates: S = (e1, e2, e3, (0, E
+    a)), T = (0, E t1), (0, E t2).
+
+    >>> joint = da.SphereInCylinder((0, 0, 1))
+    >>> joint.nv, len(joint.constraint_subspace(joint.neutral()))
+    (4, 2)
+    """
+
+    axis: Vec3
+
+    kind = "sphere_in_cylinder"
+    parameter_names = ("axis",)
+    nq = 5
+    nv = 4
+    coordinates = ("length",) + ("quaternion",) * 4
+    unit_quaternions = (slice(1, 5),)
+
+    def __init__(self, axis: Sequence[Scalar] | Vec3 = (0.0, 0.0, 1.0)) -> None:
+        object.__setattr__(self, "axis", unit_axis(axis, "SphereInCylinder"))
+
+    def structure(self) -> tuple[Any, ...]:
+        return (self.kind, principal_direction(self.axis))
+
+    def transform(self, q: Sequence[Scalar], time: Scalar | None = None) -> Placement:
+        return Transform(_rotation(q), self.axis * q[0])
+
+    def subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Motion, ...]:
+        slide = Motion(Vec3.zero(), _rotation(q).transposed_times(self.axis))
+        return (*rotations(Vec3.unit(0), Vec3.unit(1), Vec3.unit(2)), slide)
+
+    def bias(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None) -> Motion:
+        # The axis is fixed in the predecessor: (E a)° = E a x omega.
+        a = _rotation(q).transposed_times(self.axis)
+        return Motion(Vec3.zero(), a.cross(Vec3(*v[:3])) * v[3])
+
+    def position_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+        return [v[3], *quaternion_rate(q[1:], Vec3(*v[:3]))]
+
+    def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> list[Scalar]:
+        return [q[0] + dv[3], *quaternion_integrate(q[1:], Vec3(*dv[:3]))]
+
+    def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> list[Scalar]:
+        return [*quaternion_difference(q0[1:], q1[1:]), q1[0] - q0[0]]
+
+    def neutral(self) -> list[float]:
+        return [0.0, 1.0, 0.0, 0.0, 0.0]
+
+    def normalize(self, q: Sequence[Scalar]) -> list[Scalar]:
+        return [q[0], *quaternion_normalized(q[1:])]
+
+    def constraint_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
+        R = _rotation(q)
+        t1, t2, _ = basis_around(self.axis)
+        return forces(R.transposed_times(t1), R.transposed_times(t2))
+
+    def constraint_subspace_at(self, X: Transform, time: Scalar | None = None) -> tuple[Force, ...]:
+        t1, t2, _ = basis_around(self.axis)
+        return forces(X.R.transposed_times(t1), X.R.transposed_times(t2))
+
+    def active_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
+        push = forces(_rotation(q).transposed_times(self.axis))
+        return moments(Vec3.unit(0), Vec3.unit(1), Vec3.unit(2)) + push
+
+    def position_of(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
+        return [self.axis.dot(X.p), *quaternion_of_rotation(X.R)]
+
+    def closure_error(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
+        # X_err is a translation across the axis, so that T^T d is exact.
+        t1, t2, _ = basis_around(self.axis)
+        return [t1.dot(X.p), t2.dot(X.p)]
+
+
+def _rotation(q: Sequence[Scalar]) -> Mat3:
+    return rotation_of_quaternion(q[1:])

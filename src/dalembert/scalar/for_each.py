@@ -1,0 +1,146 @@
+"""Bounded iteration over every kind of scalar."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from dalembert.errors import ArgumentError, DtypeError, TracingError
+from dalembert.scalar.kinds import Scalar, find, functions_of
+
+# Nested values as flat lists of scalars and back: lists, tuples, mappings, dataclasses, spatial values.
+#
+# A value of a class of its own takes part by two methods: `leaves()`, the list of its scalars, and
+# `rebuilt(iterator)`, a value of the same form from as many.
+
+
+def leaves(value: Any) -> list[Scalar]:
+    """Return the scalars of a nested value, in a fixed order; names and None are part of its form."""
+    if isinstance(value, list | tuple):
+        return [leaf for item in value for leaf in leaves(item)]
+    if isinstance(value, dict):
+        return [leaf for item in value.values() for leaf in leaves(item)]
+    if hasattr(value, "rebuilt"):
+        own: list[Scalar] = value.leaves()
+        return own
+    if dataclasses.is_dataclass(value):
+        return [leaf for field in dataclasses.fields(value) for leaf in leaves(getattr(value, field.name))]
+    if _is_nested_array(value):
+        return list(value.flat)
+    return [] if value is None or isinstance(value, str) else [value]
+
+
+def rebuild(form: Any, scalars: Sequence[Scalar]) -> Any:
+    """Return a value of the given form with other scalars."""
+    wanted = len(leaves(form))
+    if len(scalars) != wanted:
+        raise TracingError(
+            f"the step of a loop was given {wanted} scalars and returned {len(scalars)}; "
+            "it must return what it was given, in the same form"
+        )
+    return _rebuilt(form, iter(scalars))
+
+
+def _rebuilt(form: Any, scalars: Iterator[Scalar]) -> Any:
+    if isinstance(form, tuple):
+        parts = [_rebuilt(item, scalars) for item in form]
+        return tuple(parts) if type(form) is tuple else type(form)(*parts)
+    if isinstance(form, list):
+        return [_rebuilt(item, scalars) for item in form]
+    if isinstance(form, dict):
+        return {key: _rebuilt(item, scalars) for key, item in form.items()}
+    if hasattr(form, "rebuilt"):
+        return form.rebuilt(scalars)
+    if dataclasses.is_dataclass(form) and not isinstance(form, type):
+        names = [field.name for field in dataclasses.fields(form)]
+        return dataclasses.replace(form, **{name: _rebuilt(getattr(form, name), scalars) for name in names})
+    if _is_nested_array(form):
+        array = np.empty(form.size, dtype=object)
+        array[:] = [next(scalars) for _ in range(form.size)]
+        return array.reshape(form.shape)
+    return form if form is None or isinstance(form, str) else next(scalars)
+
+
+def _is_nested_array(value: Any) -> bool:
+    """Return whether an array holds one scalar an element, as arrays of objects do;
+    one of numbers is one scalar."""
+    return isinstance(value, np.ndarray) and value.dtype == object
+
+
+Carry = TypeVar("Carry")
+
+
+def loop(
+    count: int,
+    step: Callable[[Carry], Carry],
+    carry: Carry,
+    *,
+    until: Callable[[Carry], Scalar] | None = None,
+) -> Carry:
+    """Return `carry` after `count` iterations of `carry = step(carry)`;
+    it does not change once `until(carry)` holds.
+
+    The carry is a scalar or any nesting of scalars: lists, tuples, mappings, dataclasses, spatial values. The
+    step returns it in the same form and uses what was computed before the loop as it likes; what later
+    arithmetic needs of a step goes through the carry. `until` is evaluated before each step, for each sample
+    by itself: a sample that is done keeps its bits while its neighbours in a batch go on.
+
+    In a trace the step is recorded once, not `count` times, and becomes a loop of machine code that ends when
+    all samples of a block are done. It may be called several times while it is recorded.
+
+    >>> from dalembert import scalar
+    >>> def root(a):  # of a, by Newton's method
+    ...     better = lambda x: 0.5 * (x + a / x)
+    ...     return scalar.loop(50, better, a, until=lambda x: abs(x * x - a) < 1e-12 * a)
+    >>> print(root(2.0))
+    1.414213562373095
+    """
+    for done in range(_count(count)):
+        values = leaves(carry)
+        finished = False if until is None else until(carry)
+        if isinstance(finished, np.ndarray | np.generic) and np.all(finished):
+            break
+        if finished is True:
+            break
+        recorder = _recorder([*values, finished])
+        if recorder is None:
+            new = leaves(step(carry))
+            recorder = _recorder(new)
+        if recorder is not None:
+            result: Carry = recorder(count - done, step, carry, until)
+            return result
+        if finished is not False and len(new) == len(values):
+            new = [_frozen(finished, old, value) for old, value in zip(values, new, strict=True)]
+        carry = rebuild(carry, new)
+    return carry
+
+
+def _count(count: int) -> int:
+    try:
+        number = operator.index(count)
+    except TypeError:
+        raise DtypeError(
+            f"a loop is run a whole number of times, got {type(count).__name__}; a number that depends on "
+            "data is a bound and a condition: loop(bound, step, carry, until=condition)"
+        ) from None
+    if number < 0:
+        raise ArgumentError(f"a loop cannot be run {number} times; count must be 0 or more")
+    return number
+
+
+def _frozen(finished: Scalar, old: Scalar, new: Scalar) -> Scalar:
+    return old if new is old else functions_of(finished, old, new).select(finished, old, new)
+
+
+def _recorder(values: list[Scalar]) -> Any:
+    """Return the recorder of the first kind among the values that records iterations;
+    None if no kind does."""
+    for value in values:
+        recorder = getattr(find(type(value)), "loop", None)
+        if recorder is not None:
+            return recorder
+    return None

@@ -1,0 +1,221 @@
+"""The plain-Python interpreter of programs: their definition, and the oracle of every compiler of them.
+
+It runs on floats, on NumPy arrays (one sample an element), on complex numbers (derivatives by a complex
+step), and on any other scalar that `dalembert.scalar` knows, including expressions of another graph.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import ShapeError, UnknownNameError
+from dalembert.scalar import Scalar, lookup
+from dalembert.tracing.expression import OPERATIONS, Address, Expression, IndexTable, live
+from dalembert.tracing.graph import Graph
+from dalembert.tracing.iteration import RecordedLoop
+from dalembert.tracing.program import ArraySpec, Loop, Program, Straight
+from dalembert.tracing.trace import Trace
+
+
+def interpret(program: Program, inputs: Mapping[str, Sequence[Scalar]]) -> dict[str, list[Scalar]]:
+    """Run the program on one sample: the outputs by name, each a list of scalars. `check` is ignored."""
+    arrays = _arrays(program, inputs)
+    for statement in program.statements:
+        if isinstance(statement, Straight):
+            values = evaluate(statement.values, arrays, tables=program.tables)
+            for store, value in zip(statement.stores, values, strict=True):
+                arrays[store.array][store.position] = value
+        else:
+            _run_loop(statement, arrays, program.tables)
+    return {spec.name: arrays[spec.name] for spec in program.outputs}
+
+
+def refused(program: Program, inputs: Mapping[str, Sequence[Scalar]]) -> Scalar:
+    """Return whether `check` holds for the sample (NumPy: for each sample), so that its row is rejected."""
+    if program.check is None:
+        return False
+    return evaluate([program.check], _arrays(program, inputs), tables=program.tables)[0]
+
+
+def evaluate(
+    outputs: Sequence[Expression],
+    arrays: Mapping[str, Sequence[Scalar]],
+    *,
+    tables: Mapping[str, IndexTable] | None = None,
+    iteration: int = 0,
+) -> list[Scalar]:
+    """Return the values of expressions, given the arrays that they read, in one iteration of a loop."""
+    values: dict[int, Scalar] = {}
+    for node in live(list(outputs)):
+        if node.op == "constant":
+            value = node.data
+        elif node.op == "input":
+            array, position = node.data
+            value = arrays[array][position]
+        elif node.op == "load":
+            value = _load(node.data, arrays, tables or {}, iteration)
+        elif node.op == "lookup":
+            value = lookup((tables or node.graph.tables)[node.data], values[node.args[0].index])
+        else:
+            value = OPERATIONS[node.op].evaluate(*[values[item.index] for item in node.args])
+        values[node.index] = value
+    return [values[node.index] for node in outputs]
+
+
+def _run_loop(loop: Loop, arrays: dict[str, list[Scalar]], tables: Mapping[str, IndexTable]) -> None:
+    for iteration in loop.iterations:
+        if _all_done(loop.until, arrays, tables, iteration):
+            break
+        kind = 0 if loop.kinds is None else int(tables[loop.kinds][iteration])
+        if loop.skips and _all_done(loop.skips[kind], arrays, tables, iteration):
+            continue
+        case = loop.cases[kind]
+        values = evaluate([store.value for store in case], arrays, tables=tables, iteration=iteration)
+        for store, value in zip(case, values, strict=True):
+            array = arrays[store.address.array]
+            position = store.address.position(tables, iteration)
+            array[position] = array[position] + value if store.accumulate else value
+
+
+def _all_done(
+    flag: Address | None,
+    arrays: Mapping[str, Sequence[Scalar]],
+    tables: Mapping[str, IndexTable],
+    iteration: int,
+) -> bool:
+    """Return whether the flag is set for every sample; a symbolic flag counts as not set."""
+    value = False if flag is None else arrays[flag.array][flag.position(tables, iteration)]
+    return isinstance(value, int | float | complex | np.ndarray | np.generic) and bool(np.all(value))
+
+
+def _load(
+    address: Address, arrays: Mapping[str, Sequence[Scalar]], tables: Mapping[str, IndexTable], iteration: int
+) -> Scalar:
+    position = address.position(tables, iteration)
+    if address.array in arrays:
+        return arrays[address.array][position]
+    return float(tables[address.array][position])
+
+
+def _arrays(program: Program, inputs: Mapping[str, Sequence[Scalar]]) -> dict[str, list[Scalar]]:
+    arrays: dict[str, list[Scalar]] = {
+        spec.name: [0.0] * spec.size for spec in (*program.outputs, *program.states)
+    }
+    for name in inputs:
+        if name not in {spec.name for spec in program.inputs}:
+            raise UnknownNameError.of("input", name, [spec.name for spec in program.inputs])
+    for spec in program.inputs:
+        arrays[spec.name] = _input(spec, inputs)
+    return arrays
+
+
+def _input(spec: ArraySpec, inputs: Mapping[str, Sequence[Scalar]]) -> list[Scalar]:
+    if spec.name not in inputs:
+        raise UnknownNameError(f'input "{spec.name}" is missing')
+    given = list(inputs[spec.name])
+    if len(given) != spec.size:
+        raise ShapeError(f"input {spec.name!r}: expected ({spec.size},), got ({len(given)},)")
+    return [item.item() if getattr(item, "ndim", None) == 0 else item for item in given]
+
+
+# Recorded traces: their copies, their digests, and their arithmetic on other values.
+#
+# A user's function is traced once. Everything compiled from it later, in any step, derivative or float type,
+# comes from that record, so that all of it belongs to the same function.
+
+
+def copy_trace(traced: Trace) -> Trace:
+    """Return the trace in a graph of its own, node for node: more can be recorded there, and two copies
+    become the same program, independent of what is recorded in other copies."""
+    graph = traced.graph.duplicate()
+    nodes = graph.nodes
+    outputs = tuple(
+        replace(output, values=tuple(nodes[value.index] for value in output.values))
+        for output in traced.outputs
+    )
+    check = None if traced.check is None else nodes[traced.check.index]
+    return replace(traced, graph=graph, outputs=outputs, check=check)
+
+
+def digest_of(traced: Trace) -> str:
+    """Return a SHA-256 of all that a compiler sees of a trace: its arithmetic, loops, tables and constants,
+    and the form of its results."""
+    text = repr([(output.name, output.shape) for output in traced.outputs])
+    # Statements of loops are made in the graph of their trace, which must stay as it was recorded.
+    own = copy_trace(traced) if traced.graph.loops else traced
+    return hashlib.sha256((own.program().digest() + text).encode()).hexdigest()
+
+
+def replay(traced: Trace, graph: Graph, given: Mapping[str, Sequence[Scalar]]) -> list[list[Scalar]]:
+    """Return the outputs of a trace, element by element, recorded in another graph.
+
+    `given`: the elements of input arrays; inputs that are not among them are inputs of the other graph under
+    the same name.
+    """
+    loops = _all_loops(traced.graph.loops)
+    names = {loop.name: graph.loop_name() for loop in loops}
+    arrays = {old: new for loop in loops for old, new in _replay_arrays(loop, names[loop.name])}
+    roots = list(traced.values)
+    for loop in loops:
+        roots += [*loop.start.values(), *loop.result.values()]
+    found: dict[int, Expression] = {}
+    for node in live(roots):
+        found[node.index] = _copy_node(node, traced.graph, graph, found, given, arrays)
+    outer = graph.open_loops[-1].inner if graph.open_loops else graph.loops
+    outer.extend(_rename_loop(loop, names, found) for loop in traced.graph.loops)
+    return [[_literal(found[value.index]) for value in output.values] for output in traced.outputs]
+
+
+def _copy_node(
+    node: Expression,
+    source: Graph,
+    graph: Graph,
+    found: Mapping[int, Expression],
+    given: Mapping[str, Sequence[Scalar]],
+    arrays: Mapping[str, str],
+) -> Expression:
+    """Return a node of one graph in another."""
+    data: Any = node.data
+    if node.op == "constant":
+        return graph.constant(data)
+    if node.op == "input":
+        name, position = data
+        return graph.coerce(given[name][position]) if name in given else graph.input(name, position)
+    if node.op == "load":
+        return graph.load(Address.fixed(arrays[data.array], data.offset))
+    args = [found[item.index] for item in node.args]
+    if node.op == "lookup":
+        return graph.lookup(source.tables[data], args[0])
+    return graph.operation(node.op, *args)
+
+
+def _all_loops(loops: Sequence[RecordedLoop]) -> list[RecordedLoop]:
+    return [item for loop in loops for item in (loop, *_all_loops(loop.inner))]
+
+
+def _replay_arrays(loop: RecordedLoop, new: str) -> tuple[tuple[str, str], ...]:
+    """Return the arrays that a loop's values are loaded from, and their new names."""
+    return (loop.name, new), (loop.end, f"{new} end")
+
+
+def _rename_loop(
+    loop: RecordedLoop, names: Mapping[str, str], found: Mapping[int, Expression]
+) -> RecordedLoop:
+    return RecordedLoop(
+        names[loop.name],
+        loop.count,
+        {place: found[node.index] for place, node in loop.start.items()},
+        {place: found[node.index] for place, node in loop.result.items()},
+        loop.until,
+        tuple(_rename_loop(inner, names, found) for inner in loop.inner),
+    )
+
+
+def _literal(node: Expression) -> Scalar:
+    """Return a constant as a number, so that structural zeros and ones reach what computes with them."""
+    return node.data if node.op == "constant" else node
