@@ -104,7 +104,7 @@ NO_ROW = {
 def public_names() -> dict[str, object]:
     """Public functions and classes by their names: those of `dalembert`, then those of its packages.
 
-    Of the textbook, the functions for one-off use, which show an example; the others are called with `method=`.
+    Of the textbook, the functions that show an example; the others are called with `method=`.
     """
     found = {name: getattr(da, name) for name in da.__all__}
     for package in PACKAGES:
