@@ -14,9 +14,9 @@ from dalembert.algorithms.open_tree import is_constrained
 from dalembert.call.arguments import as_array
 from dalembert.compiler.execution import CompiledFunction
 from dalembert.contact.broad_phase import Selection
-from dalembert.contact.pairs import compiled_for_pairs
 from dalembert.errors import ArgumentError, StateError
 from dalembert.model.model import Model
+from dalembert.simulation.distances import compiled_for_pairs
 
 Array: TypeAlias = npt.NDArray[Any]
 

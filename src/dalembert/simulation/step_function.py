@@ -28,12 +28,13 @@ from dalembert.contact.compliant_step import CompliantStep, fresh_memory, step_c
 from dalembert.contact.geometry.candidates import Candidate
 from dalembert.contact.kinetic_balance import StepQuantities, balance_energy, root_trees
 from dalembert.contact.options import Compliant, Rigid
-from dalembert.contact.pairs import ContactPair, pairs_key
+from dalembert.contact.pairs import ContactPair
 from dalembert.contact.rigid_step import ContactStep, contact_step
 from dalembert.contact.step_terms import Motor
 from dalembert.model.model import Model
 from dalembert.model.tree import PerBody
 from dalembert.scalar import Scalar, absolute, logical_and, logical_or, loop, maximum, select, sqrt
+from dalembert.simulation.distances import pairs_key
 from dalembert.simulation.drives import Drive, Policy, forces_of
 from dalembert.spatial import Force, Transform, Vec3
 

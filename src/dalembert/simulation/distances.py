@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
+from dalembert.call.arguments import ArrayArgument
 from dalembert.compiler.execution import CompiledFunction
+from dalembert.compiler.library import source_digest
+from dalembert.compiler.lowering import Recipe
 from dalembert.contact.geometry import nearest_point
 from dalembert.contact.geometry.candidates import ContactPoint
 from dalembert.contact.options import PairChoice, select_pairs
-from dalembert.contact.pairs import ContactPair, compiled_for_pairs, pair_names, poses_of
+from dalembert.contact.pairs import ContactPair, pair_names, poses_of
 from dalembert.errors import own_errors
 from dalembert.model.model import Model
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody
 from dalembert.scalar import Scalar
 from dalembert.spatial import Transform
-
-__all__ = ["GapRates", "Distances", "gap_rates", "distances"]
 
 Array = npt.NDArray[Any]
 
@@ -102,6 +104,43 @@ def gap_rates(model: Model, q: npt.ArrayLike, v: npt.ArrayLike, *, pairs: PairCh
         return GapRates(np.zeros((*shape, 0)), np.zeros((*shape, 0, 3)), names)
     _, normal, _ = _nearest(model, chosen).jvp("q")(q, v)
     return GapRates(_approach(model, chosen)(q, v), normal, names)
+
+
+def compiled_for_pairs(
+    model: Model,
+    name: str,
+    function: Callable[..., Any],
+    shapes: Mapping[str, tuple[int, ...]],
+    pairs: tuple[ContactPair, ...] = (),
+    parameters: tuple[str, ...] = (),
+) -> CompiledFunction:
+    """Return `function(model, *arrays)`, compiled for arrays with these `shapes` and kept with the model;
+    `name` and `pairs` identify it."""
+    # Hashing the pairs of a large model takes milliseconds, so the same tuple is recognised by identity.
+    at_once = (name, id(pairs), parameters)
+    known, found = model.functions.get(at_once, (None, None))
+    if known is not pairs or found is None:
+        key = (name, pairs_key(pairs), parameters)
+        found = model.functions.get(key)
+        if found is None:
+            text = f"{key} {model.digest} {source_digest()}"
+            recipe = Recipe(
+                name,
+                function,
+                model,
+                tuple(ArrayArgument(*item) for item in shapes.items()),
+                tuple(ArrayArgument(item, np.shape(model.value(item))) for item in parameters),
+                identity=hashlib.sha256(text.encode()).hexdigest(),
+            )
+            found = model.functions[key] = CompiledFunction(recipe, dtype="float64")
+        model.functions[at_once] = pairs, found
+    made: CompiledFunction = found
+    return made
+
+
+def pairs_key(pairs: tuple[ContactPair, ...]) -> str:
+    """Return a key that identifies a set of pairs of one model."""
+    return hashlib.sha256(repr(pairs).encode()).hexdigest()
 
 
 def _nearest(model: Model, pairs: tuple[ContactPair, ...]) -> CompiledFunction:
