@@ -9,9 +9,10 @@ import dalembert as da
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.contact import compliant_step
 from dalembert.contact.compliant_solver import CompliantPoint, solve_compliant
-from dalembert.contact.compliant_step import CompliantSettings, step_compliant
+from dalembert.contact.compliant_step import step_compliant
 from dalembert.contact.costs import Point
 from dalembert.contact.geometry.candidates import Candidate, ContactPoint
+from dalembert.contact.options import Compliant
 from dalembert.contact.pairs import contact_points, pairs_of
 from dalembert.spatial import Mat3, Transform, Vec3
 
@@ -90,7 +91,7 @@ def ball_in_the_ground(depth: float, memory: list[float], *, speed: float = 0.0,
     for _ in range(steps):
         place = ContactPoint(Vec3(0.0, 0.0, 0.0), Vec3(0.0, 0.0, 1.0), q[0] - 0.1)
         points = [Candidate(-1, 0, 0.0, 0.0, place)]
-        settings = CompliantSettings(stiffness=2e4, damping=400.0)
+        settings = Compliant(stiffness=2e4, damping=400.0)
         after = step_compliant(model, q, v, [0.0], dt, points, memory=[row], settings=settings)
         q, v, (row,) = after.q, after.v, after.memory
         seen.append((q[0], v[0], row[4]))

@@ -15,7 +15,8 @@ from dalembert.call.arguments import ArrayArgument
 from dalembert.compiler.lowering import Recipe
 from dalembert.compiler.rollout_execution import compile_rollout
 from dalembert.contact.compliant_solver import _passive_fraction as passive_fraction
-from dalembert.contact.compliant_step import CompliantSettings, step_compliant
+from dalembert.contact.compliant_step import step_compliant
+from dalembert.contact.options import Compliant
 from dalembert.contact.pairs import contact_points, pairs_of
 from dalembert.contact.step_terms import Motor
 from dalembert.errors import ArgumentError, ShapeError
@@ -80,7 +81,7 @@ def test_what_rests_is_pressed_in_by_its_weight_over_the_stiffness():
         np.zeros(6),
         steps=400,
         dt=0.005,
-        settings=CompliantSettings(stiffness=1e4, damping=100.0),
+        settings=Compliant(stiffness=1e4, damping=100.0),
     )
     assert R - found.q[0, -1, 2] == pytest.approx(2.0 * G / (4 * 1e4), rel=1e-6)
     assert found.force[0, -1, :, 2] == pytest.approx([2.0 * G / 4] * 4, rel=1e-6)
@@ -118,7 +119,7 @@ def test_a_bouncing_ball_moves_as_scipy_solves_the_equations_of_the_surface():
             np.zeros(6),
             steps=round(0.25 / dt),
             dt=dt,
-            settings=CompliantSettings(stiffness=K, damping=D),
+            settings=Compliant(stiffness=K, damping=D),
         )
         errors.append(abs(found.q[0, -1, 2] - R - exact[0]))
     assert exact[0] > 0.01
@@ -156,8 +157,8 @@ def test_a_sliding_box_slows_by_mu_g():
 
 @pytest.mark.parametrize(("mu", "settings"), [
     (0.0, None), (0.6, None), (1.0, None),
-    (0.6, CompliantSettings(stiffness=2e3, damping=2.0)),
-    (0.6, CompliantSettings(stiffness=1e6, damping=1e4)),
+    (0.6, Compliant(stiffness=2e3, damping=2.0)),
+    (0.6, Compliant(stiffness=1e6, damping=1e4)),
 ])  # fmt: skip
 def test_thrown_boxes_are_never_pulled_nor_given_energy(mu, settings):
     """RBDA-11.8-NORMAL, RBDA-11.8-COULOMB: 400 throws with steps of 5 ms."""
@@ -191,7 +192,7 @@ def test_no_stiffness_limits_the_step():
             [0.0, 0.0, 0.0, 0.3, 0.0, 0.0],
             steps=300,
             dt=0.005,
-            settings=CompliantSettings(stiffness=stiffness),
+            settings=Compliant(stiffness=stiffness),
         )
         assert np.abs(found.v[0, -1]).max() < 1e-3
         assert found.force[0, -1, :, 2].sum() == pytest.approx(2.0 * G, rel=1e-3)

@@ -187,7 +187,7 @@ def test_options_choose_the_same_pairs_every_time_and_among_given_ones():
         (da.contact.Rigid, {"exclude": [None]}),
         (da.contact.Rigid, {"tolerance": "small"}),
         (da.contact.Rigid, {"rebound_speed": "slow"}),
-        (da.contact.Rigid, {"mending": None}),
+        (da.contact.Rigid, {"position_correction": None}),
         (da.contact.Rigid, {"limits": "no"}),
         (da.contact.Compliant, {"stiffness": "hard"}),
         (da.contact.Compliant, {"damping": [1.0, 2.0]}),
@@ -198,3 +198,9 @@ def test_options_of_another_kind_are_named(law, options):
     (name,) = options
     with pytest.raises(DtypeError, match=name):
         law(**options)
+
+
+def test_the_former_name_of_position_correction_still_works():
+    with pytest.warns(DeprecationWarning, match="position_correction"):
+        law = da.contact.Rigid(mending=0.5)
+    assert law == da.contact.Rigid(position_correction=0.5)

@@ -32,8 +32,7 @@ that start deep in each other would otherwise be thrown apart.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import NamedTuple
 
 from dalembert.algorithms.applied_forces import ExternalForces
 from dalembert.contact.active_contacts import JointAxes, sum_over_bodies
@@ -41,14 +40,14 @@ from dalembert.contact.compliant_solver import CompliantPoint, solve_compliant
 from dalembert.contact.costs import Point
 from dalembert.contact.geometry.candidates import ABSENT_POINT_GAP, Candidate
 from dalembert.contact.inverse_effective_mass import inverse_tree_masses
-from dalembert.contact.rigid_step import StepSettings
+from dalembert.contact.options import Compliant, Rigid
 from dalembert.contact.step_terms import Motor, advance_state, before_contact, squared_turn, within_limits
 from dalembert.errors import ShapeError
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, maximum, minimum, select, sqrt
 from dalembert.spatial import Vec3
 
-__all__ = ["CompliantSettings", "CompliantStep", "fresh_memory", "step_compliant"]
+__all__ = ["Compliant", "CompliantStep", "fresh_memory", "step_compliant"]
 
 GRAVITY_SCALE = 9.81
 """The acceleration [m/s^2] of gravity, as a scale of weights."""
@@ -65,23 +64,6 @@ SEPARATION_SPEED = 0.25
 MAX_STEP_STIFFNESS = 1e3
 """The greatest h^2 K w and h D w. More stiffness would not matter in a step, as a weight presses in by 0.25
 um in 5 ms, but rounding errors would grow."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class CompliantSettings:
-    """The settings of compliant surfaces.
-
-    `stiffness` K [N/m] of normals: by default such that the whole weight of a figure presses it in by 1 mm;
-    `damping` D [N s/m]: by default 2 sqrt(K m), critical for its mass m. `friction_stiffness` and
-    `friction_damping` along surfaces: by default the same. `limits`: whether joints end at their limits.
-    """
-
-    stiffness: Scalar | None = None
-    damping: Scalar | None = None
-    friction_stiffness: Scalar | None = None
-    friction_damping: Scalar | None = None
-    limits: bool = True
 
 
 class CompliantStep(NamedTuple):
@@ -112,7 +94,7 @@ def step_compliant(
     *,
     motors: Sequence[Motor] = (),
     memory: Sequence[Sequence[Scalar]] | None = None,
-    settings: CompliantSettings | None = None,
+    settings: Compliant | None = None,
     external_forces: ExternalForces = None,
     external_frame: str = "body",
 ) -> CompliantStep:
@@ -121,8 +103,7 @@ def step_compliant(
     `memory`: that of the previous step, or `fresh_memory` for the first step; None: surfaces at rest that may
     be pressed in by any depth.
     """
-    settings = CompliantSettings() if settings is None else settings
-    terms = StepSettings()
+    settings = Compliant() if settings is None else settings
     begun = before_contact(
         tree,
         q,
@@ -131,8 +112,8 @@ def step_compliant(
         dt,
         motors,
         limits=settings.limits,
-        correction_ratio=terms.mending,
-        friction_compliance=terms.friction_compliance,
+        correction_ratio=Rigid.position_correction,
+        friction_compliance=Rigid.friction_compliance,
         external_forces=external_forces,
         external_frame=external_frame,
     )
@@ -169,7 +150,7 @@ def _surfaces(
     candidates: Sequence[Candidate],
     memory: Sequence[Sequence[Scalar]] | None,
     dt: Scalar,
-    settings: CompliantSettings,
+    settings: Compliant,
 ) -> list[CompliantPoint]:
     given = [[0.0, 0.0, 0.0, 0.0, ABSENT_POINT_GAP]] * len(candidates) if memory is None else memory
     if len(given) != len(candidates):
@@ -186,7 +167,7 @@ def _surface(
     item: Candidate,
     past: Sequence[Scalar],
     dt: Scalar,
-    settings: CompliantSettings,
+    settings: Compliant,
     inverse_mass: Sequence[Scalar],
 ) -> CompliantPoint:
     """Return a candidate with its springs and dampers, as in Eqs (1) and (2)."""

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias, final
 
 import numpy as np
 
 from dalembert.call.arguments import short_repr, whole_number
-from dalembert.contact.compliant_step import CompliantSettings
 from dalembert.contact.pairs import ContactPair, Names, pairs_of, remaining
-from dalembert.contact.rigid_step import StepSettings
 from dalembert.errors import ArgumentError, DtypeError, items_of
 from dalembert.model.model import Model, require_model
-
-__all__ = ["Compliant", "PairChoice", "Rigid"]
 
 PairChoice: TypeAlias = Sequence[ContactPair | str | tuple[str, str]] | Names | None
 """Pairs themselves, names as `pairs_of` takes them for `only`, or None for all pairs of a model."""
 
-DEFAULT: Final = StepSettings()
 MAX_COUNT: Final = 2**31 - 1
 """The greatest number of iterations or of nearest points: that of a 32-bit counter."""
-SURFACES: Final = ("stiffness", "damping", "friction_stiffness", "friction_damping")
 
 
 @final
@@ -36,11 +32,11 @@ class Rigid:
     pairs of names, or what `da.contact.pairs_of` returns. `exclude` and `self_collision` choose among them.
     `iterations` and `tolerance` of the solver; `compliance` and `friction_compliance`: how much points give
     way to sudden loads, as fractions of 1 / mass and of the inverse effective mass; they do not give way to
-    lasting loads; `mending`: the fraction of an overlap that the position correction of a step removes;
+    lasting loads; `position_correction`: the fraction of an overlap that one step removes;
     `rebound_speed` [m/s]: slower points do not rebound; `limits`: whether joints end at the limits of their
     positions; `nearest`: if moving bodies could touch each other at more than a hundred points, the number of
     nearest points that a step considers, by default twelve a figure; if more points are in contact, the
-    sample fails and reports it.
+    sample fails and reports it. `mending`: the former name of `position_correction`.
 
     >>> da.contact.Rigid(self_collision=False, iterations=30).iterations
     30
@@ -49,46 +45,44 @@ class Rigid:
     pairs: PairChoice = None
     exclude: Names = ()
     self_collision: bool = True
-    iterations: int = DEFAULT.iterations
-    tolerance: float = DEFAULT.tolerance
-    compliance: float = DEFAULT.compliance
-    friction_compliance: float = DEFAULT.friction_compliance
-    mending: float = DEFAULT.mending
-    rebound_speed: float = DEFAULT.rebound_speed
+    iterations: int = 50
+    tolerance: float = 1e-4
+    compliance: float = 0.1
+    friction_compliance: float = 0.1
+    position_correction: float = 0.2
+    rebound_speed: float = 0.02
     limits: bool = True
     nearest: int | None = None
+    mending: float | None = None
 
     def __post_init__(self) -> None:
-        _take_names(self, "pairs", "exclude")
-        _require(self, bool, "a truth value", "self_collision", "limits")
-        _take_counts(self, "iterations", *(("nearest",) if self.nearest is not None else ()))
-        numbers = ("tolerance", "compliance", "friction_compliance", "mending", "rebound_speed")
-        _require_numbers(self, *numbers)
-        settings = self.settings
+        if self.mending is not None:
+            told = (
+                "Rigid: mending is now called position_correction; the old name works until the next release"
+            )
+            warnings.warn(told, DeprecationWarning, stacklevel=3)
+            object.__setattr__(self, "position_correction", self.mending)
+            object.__setattr__(self, "mending", None)
+        _check_choice(self)
+        _take_counts(self, "iterations", "nearest")
         for name in ("tolerance", "compliance", "friction_compliance"):
-            if not 0.0 < getattr(settings, name) < 1.0:
+            if not 0.0 < _number(self, name) < 1.0:
                 raise ArgumentError(
-                    f"Rigid: {name} is {getattr(settings, name)!r}; give a number between 0 and 1"
+                    f"Rigid: {name} is {getattr(self, name)!r}; give a number between 0 and 1"
                 )
-        if not 0.0 <= self.mending <= 1.0:
-            raise ArgumentError(f"Rigid: mending is {self.mending!r}; give a fraction from 0 to 1")
-        if not self.rebound_speed >= 0.0:
+        if not 0.0 <= _number(self, "position_correction") <= 1.0:
+            raise ArgumentError(
+                f"Rigid: position_correction is {self.position_correction!r}; give a fraction from 0 to 1"
+            )
+        if not _number(self, "rebound_speed") >= 0.0:
             raise ArgumentError(
                 f"Rigid: rebound_speed is {self.rebound_speed!r}; give a speed [m/s] from 0 on"
             )
 
     @property
-    def settings(self) -> StepSettings:
-        """The settings of the solver."""
-        return StepSettings(
-            iterations=self.iterations,
-            tolerance=self.tolerance,
-            compliance=self.compliance,
-            friction_compliance=self.friction_compliance,
-            mending=self.mending,
-            rebound_speed=self.rebound_speed,
-            limits=self.limits,
-        )
+    def settings(self) -> Rigid:
+        """The law without its choice of pairs."""
+        return replace(self, pairs=None, exclude=(), self_collision=True, nearest=None)
 
     def pairs_in(self, model: Model) -> tuple[ContactPair, ...]:
         """Return the pairs of a model that these options select."""
@@ -121,25 +115,17 @@ class Compliant:
     nearest: int | None = None
 
     def __post_init__(self) -> None:
-        _take_names(self, "pairs", "exclude")
-        _require(self, bool, "a truth value", "self_collision", "limits")
-        _take_counts(self, *(("nearest",) if self.nearest is not None else ()))
-        _require_numbers(self, *(name for name in SURFACES if getattr(self, name) is not None))
-        for name in SURFACES:
+        _check_choice(self)
+        _take_counts(self, "nearest")
+        for name in ("stiffness", "damping", "friction_stiffness", "friction_damping"):
             value = getattr(self, name)
-            if value is not None and not 0.0 < value < float("inf"):
+            if value is not None and not 0.0 < _number(self, name) < math.inf:
                 raise ArgumentError(f"Compliant: {name} is {value!r}; give a finite number greater than zero")
 
     @property
-    def settings(self) -> CompliantSettings:
-        """The settings of the surfaces."""
-        return CompliantSettings(
-            stiffness=self.stiffness,
-            damping=self.damping,
-            friction_stiffness=self.friction_stiffness,
-            friction_damping=self.friction_damping,
-            limits=self.limits,
-        )
+    def settings(self) -> Compliant:
+        """The law without its choice of pairs."""
+        return replace(self, pairs=None, exclude=(), self_collision=True, nearest=None)
 
     def pairs_in(self, model: Model) -> tuple[ContactPair, ...]:
         """Return the pairs of a model that these options select."""
@@ -161,9 +147,10 @@ def select_pairs(
     return (*found, *(pair for pair in named if pair not in found))
 
 
-def _take_names(law: Rigid | Compliant, *options: str) -> None:
-    """Keep names as tuples, so that an iterator serves more than one rollout."""
-    for option in options:
+def _check_choice(law: Rigid | Compliant) -> None:
+    """Check the choice of pairs, and keep names as tuples, so that an iterator serves more than one
+    rollout."""
+    for option in ("pairs", "exclude"):
         given = getattr(law, option)
         if given is None or isinstance(given, str):
             continue
@@ -175,31 +162,30 @@ def _take_names(law: Rigid | Compliant, *options: str) -> None:
                 "pairs of such names, or what da.contact.pairs_of returns"
             ) from None
         object.__setattr__(law, option, listed)
-
-
-def _require(law: Rigid | Compliant, kind: Any, what: str, *options: str) -> None:
-    for option in options:
-        if not isinstance(getattr(law, option), kind):
-            raise DtypeError(
-                f"{type(law).__name__}: {option} is {short_repr(getattr(law, option))}; {what} is expected"
-            )
-
-
-def _require_numbers(law: Rigid | Compliant, *options: str) -> None:
-    """Raise an error for options that are not numbers, and for ints beyond all floats."""
-    _require(law, int | float | np.integer | np.floating, "a number", *options)
-    for option in options:
-        try:
-            float(getattr(law, option))
-        except OverflowError:
-            raise ArgumentError(
-                f"{type(law).__name__}: {option} is {short_repr(getattr(law, option))}; "
-                "give a number that a float holds"
-            ) from None
+    for option in ("self_collision", "limits"):
+        if not isinstance(getattr(law, option), bool):
+            raise _wrong_kind(law, option, "a truth value is expected")
 
 
 def _take_counts(law: Rigid | Compliant, *options: str) -> None:
-    """Keep whole numbers as ints of Python."""
+    """Keep whole numbers as ints of Python; None stays."""
     for option in options:
-        number = whole_number(f"{type(law).__name__}: {option}", getattr(law, option), 1, MAX_COUNT)
-        object.__setattr__(law, option, number)
+        if (given := getattr(law, option)) is not None:
+            number = whole_number(f"{type(law).__name__}: {option}", given, 1, MAX_COUNT)
+            object.__setattr__(law, option, number)
+
+
+def _number(law: Rigid | Compliant, option: str) -> float:
+    """Return the value of an option as a float."""
+    value: Any = getattr(law, option)
+    if not isinstance(value, int | float | np.integer | np.floating):
+        raise _wrong_kind(law, option, "a number is expected")
+    try:
+        return float(value)
+    except OverflowError:
+        told = f"{type(law).__name__}: {option} is {short_repr(value)}; give a number that a float holds"
+        raise ArgumentError(told) from None
+
+
+def _wrong_kind(law: Rigid | Compliant, option: str, expected: str) -> DtypeError:
+    return DtypeError(f"{type(law).__name__}: {option} is {short_repr(getattr(law, option))}; {expected}")

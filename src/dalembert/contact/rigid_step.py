@@ -19,8 +19,7 @@ without giving way (`costs`), so that bodies at rest hardly sink and do not cree
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import NamedTuple
 
 from dalembert.algorithms.applied_forces import ExternalForces
 from dalembert.algorithms.dense import dot
@@ -30,6 +29,7 @@ from dalembert.contact.costs import Point, SparseFactor, assemble_hessian, facto
 from dalembert.contact.geometry.candidates import ABSENT_POINT_GAP, Candidate
 from dalembert.contact.inverse_effective_mass import inverse_tree_masses, point_inverse_masses
 from dalembert.contact.newton import GaussProblem, GaussSolution, position_correction, solve
+from dalembert.contact.options import Rigid
 from dalembert.contact.step_terms import Motor, advance_state, before_contact, squared_turn, within_limits
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, is_zero, logical_and, maximum, minimum, select, sqrt
@@ -156,26 +156,6 @@ WARM_START_RATIO = 0.97
 sway."""
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class StepSettings:
-    """The settings of a step with contact.
-
-    `iterations` and `tolerance` of Newton's method; `compliance` of normals as a fraction of 1 / mass,
-    `friction_compliance` as a fraction of the inverse effective mass; `mending`: the fraction of an overlap
-    that the position correction of one step removes; `rebound_speed` [m/s]: slower points do not rebound;
-    `limits`: whether joints end at their limits.
-    """
-
-    iterations: int = 50
-    tolerance: float = 1e-4
-    compliance: float = 0.1
-    friction_compliance: float = 0.1
-    mending: float = 0.2
-    rebound_speed: float = 0.02
-    limits: bool = True
-
-
 class ContactStep(NamedTuple):
     """The state after a step; the impulses [N s] on the second bodies of all candidates along world axes;
     `memory` for the next step, four numbers a candidate (this impulse, the previous normal impulse); the
@@ -206,7 +186,7 @@ def contact_step(
     *,
     motors: Sequence[Motor] = (),
     memory: Sequence[Sequence[Scalar]] | None = None,
-    settings: StepSettings | None = None,
+    settings: Rigid | None = None,
     external_forces: ExternalForces = None,
     external_frame: str = "body",
 ) -> ContactStep:
@@ -214,7 +194,7 @@ def contact_step(
 
     `memory`: that of the previous step.
     """
-    settings = StepSettings() if settings is None else settings
+    settings = Rigid() if settings is None else settings
     begun = before_contact(
         tree,
         q,
@@ -223,7 +203,7 @@ def contact_step(
         dt,
         motors,
         limits=settings.limits,
-        correction_ratio=settings.mending,
+        correction_ratio=settings.position_correction,
         friction_compliance=settings.friction_compliance,
         external_forces=external_forces,
         external_frame=external_frame,
@@ -252,7 +232,7 @@ def contact_step(
     end = rebound(problem, factors, found, v, candidates, settings.rebound_speed)
     way = [dt * x for x in end.v]
     ahead, _ = advance_state(tree, q, end.v, way)
-    overlaps = _overlaps(problem, candidates, forward_kinematics(tree, ahead), settings.mending)
+    overlaps = _overlaps(problem, candidates, forward_kinematics(tree, ahead), settings.position_correction)
     correction = position_correction(problem, found, overlaps)
     travel = within_limits(begun.joints, [x + y for x, y in zip(way, correction, strict=True)])
     q_next, v_next = advance_state(tree, q, end.v, travel)
@@ -311,7 +291,7 @@ def _point(
     dt: Scalar,
     inverse_tree_mass: Sequence[Scalar],
     inverse_mass: Sequence[Scalar],
-    settings: StepSettings,
+    settings: Rigid,
 ) -> Point:
     """Return the point of a candidate.
 
