@@ -28,17 +28,6 @@ from dalembert.model.tree import PerBody
 from dalembert.scalar import Scalar, exp, logical_and, select, sqrt
 from dalembert.spatial import Force, Motion, Vec3
 
-__all__ = [
-    "CompliantForces",
-    "CompliantLaw",
-    "PatchState",
-    "compliant_forces",
-    "friction_force",
-    "patches_after",
-    "patches_at_rest",
-    "point_velocity",
-]
-
 
 class PatchState(NamedTuple):
     """A patch of surface: `z` [m] along the normal, as many as the surface has states; `x` [m] across it."""

@@ -38,8 +38,6 @@ from dalembert.contact.newton import GaussProblem, solve_newton_system
 from dalembert.scalar import Scalar, is_zero, loop, maximum, minimum, select, sqrt
 from dalembert.spatial import SymMat3, Vec3
 
-__all__ = ["CompliantSolution", "CompliantPoint", "solve_compliant"]
-
 MIN_EXCEEDED_CORRECTION = 1e-5
 """The correction [rad, m] of a step above which a limit counts as exceeded."""
 

@@ -47,8 +47,6 @@ from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, maximum, minimum, select, sqrt
 from dalembert.spatial import Vec3
 
-__all__ = ["Compliant", "CompliantStep", "fresh_memory", "step_compliant"]
-
 GRAVITY_SCALE = 9.81
 """The acceleration [m/s^2] of gravity, as a scale of weights."""
 

@@ -26,17 +26,6 @@ from dalembert.call.arguments import short_repr
 from dalembert.errors import ArgumentError, DtypeError, own_errors
 from dalembert.scalar import Scalar, exp, literal, maximum, minimum, select, sqrt
 
-__all__ = [
-    "Hertz",
-    "LinearSurface",
-    "SeriesSpring",
-    "Surface",
-    "TwoSurfaces",
-    "lumped",
-    "patch_rate",
-    "relaxed",
-]
-
 States = Sequence[Scalar]
 
 

@@ -17,8 +17,6 @@ from dalembert.model.body import Body
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, is_zero, literal, maximum, minimum
 
-__all__ = ["limit_terms", "range_terms", "row_inverse_mass", "single_rate"]
-
 LIMIT_GIVE = 0.02
 """The distance [rad or m] by which joints may be beyond their limits, so that overlaps can be corrected. With
 0, 0.01 and 0.02 thrown humanoids sink in by 1.55, 0.63 and 0.39 mm, as far as without any bound."""

@@ -50,8 +50,6 @@ from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, is_zero, maximum, minimum, select, sqrt
 from dalembert.spatial import Force, Motion, RigidInertia, Transform, Vec3
 
-__all__ = ["Balance", "balance_energy", "root_trees"]
-
 TOLERATED_GAIN = 0.005
 """Errors that add less than this fraction of T in all are left alone, so that motion which is resolved well
 is not touched."""

@@ -35,15 +35,6 @@ from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, is_zero, maximum, minimum, sqrt
 from dalembert.spatial import SymMat3, Vec3
 
-__all__ = [
-    "BeforeContact",
-    "Motor",
-    "before_contact",
-    "advance_state",
-    "squared_turn",
-    "within_limits",
-]
-
 LOOP_COMPLIANCE = (1e-6, 3e-4)
 """The compliance of loops as a fraction of the inverse effective mass, in double and single precision."""
 

@@ -19,16 +19,6 @@ from dalembert.scalar import Scalar
 if TYPE_CHECKING:
     from dalembert.model.model import Model
 
-__all__ = [
-    "difference",
-    "integrate",
-    "neutral",
-    "normalize",
-    "position_rate",
-    "random_state",
-    "unit_quaternions",
-]
-
 
 def neutral(model: Model) -> list[float]:
     """Return q with every joint at zero displacement: zero angles and lengths, unit quaternions (1, 0,

@@ -22,8 +22,6 @@ from dalembert.model.model import Model
 from dalembert.model.system import WORLD_NAME
 from dalembert.spatial import AxialScrew, RigidInertia, ScrewChain
 
-__all__ = ["DHRow", "dh_chain", "dh_placement", "from_classic"]
-
 Z = (0.0, 0.0, 1.0)
 
 

@@ -43,8 +43,6 @@ from dalembert.spatial import Motion, RigidInertia, SymMat3, Transform, Vec3, ph
 if TYPE_CHECKING:
     from dalembert.model.model import Model
 
-__all__ = ["augmented_inertias", "exchangeable_inertias", "simplify_inertias"]
-
 Array = npt.NDArray[np.float64]
 
 PARAMETERS = ("second_moments", "inertia")

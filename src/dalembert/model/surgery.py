@@ -22,8 +22,6 @@ from dalembert.model.values import rebuilt
 from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3
 from dalembert.spatial.transform import Placement
 
-__all__ = ["add_contact", "attach", "lock", "merge_fixed_bodies", "rebuild_checked", "tree", "with_ground"]
-
 Rename = Callable[[str], str]
 
 

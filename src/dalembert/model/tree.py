@@ -16,8 +16,6 @@ from dalembert.model.user_constraints import Constraint, LoopClosure
 from dalembert.scalar import Scalar
 from dalembert.spatial import Vec3
 
-__all__ = ["PerBody", "Tree"]
-
 Result = TypeVar("Result")
 
 

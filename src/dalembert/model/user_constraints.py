@@ -24,17 +24,6 @@ if TYPE_CHECKING:
     from dalembert.model.body import Body
     from dalembert.model.model import Model
 
-__all__ = [
-    "KINDS",
-    "CarriedFunction",
-    "Constraint",
-    "KnownFunction",
-    "LoopClosure",
-    "as_list",
-    "transfer_constraint",
-    "moving_bodies",
-]
-
 KINDS: Final[dict[str, tuple[str, ...]]] = {"position": ("model", "q"), "velocity": ("model", "q", "v")}
 """The kinds of constraint and what their functions take; each may take `time` as well."""
 

@@ -28,8 +28,6 @@ from dalembert.spatial.transform import Placement
 if TYPE_CHECKING:
     from dalembert.model.model import Model
 
-__all__ = ["replace_values", "value", "value_names", "with_values"]
-
 BODY_VALUES = ("mass", "com", "inertia")
 VELOCITY_VALUES = ("armature", "damping", "friction", "stiffness")
 LIMIT_VALUES = ("lower", "upper", "velocity", "effort")

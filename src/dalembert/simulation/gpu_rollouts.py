@@ -26,8 +26,6 @@ from dalembert.simulation.observers import IN_STEPS
 from dalembert.simulation.step_function import CAUSES, StepPlan
 from dalembert.simulation.trajectory import ContactRecord, Trajectory
 
-__all__ = ["on_host", "rollout_on_gpu"]
-
 STARTS: Final[dict[str, str | float]] = {"q": "q", "v": "v", "work": 0.0, "loads": 0.0}
 """Results whose frames begin with the start, and their values there: an argument, or a number."""
 

@@ -27,16 +27,6 @@ from dalembert.model.model import Model
 from dalembert.scalar import Scalar
 from dalembert.simulation.initial_state import for_frames
 
-__all__ = [
-    "IN_STEPS",
-    "Observe",
-    "Observer",
-    "observers_of",
-    "poses_of",
-    "require_contact",
-    "evaluate_observers",
-]
-
 Array: TypeAlias = npt.NDArray[Any]
 Observer: TypeAlias = Callable[..., Any]
 Observe: TypeAlias = str | Mapping[str, Observer] | Iterable[str | Mapping[str, Observer]]

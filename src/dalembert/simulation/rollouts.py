@@ -36,9 +36,7 @@ from dalembert.simulation.host_rollouts import (
 )
 from dalembert.simulation.observers import Observe, observers_of, require_contact
 from dalembert.simulation.step_function import StepPlan
-from dalembert.simulation.trajectory import SimulationWarning, Trajectory
-
-__all__ = ["SimulationWarning", "rollout"]
+from dalembert.simulation.trajectory import Trajectory
 
 
 def rollout(

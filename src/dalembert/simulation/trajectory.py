@@ -20,8 +20,6 @@ from dalembert.simulation.initial_state import of_samples
 if TYPE_CHECKING:
     from dalembert.motion import Clip
 
-__all__ = ["ContactRecord", "SimulationWarning", "Trajectory"]
-
 Array: TypeAlias = npt.NDArray[Any]
 
 

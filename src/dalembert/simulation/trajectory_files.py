@@ -23,8 +23,6 @@ from dalembert.model.storage import parse
 if TYPE_CHECKING:
     from dalembert.simulation.trajectory import ContactRecord, Trajectory
 
-__all__ = ["arrays_of", "load", "save"]
-
 FORMAT: Final = "dalembert trajectory 1"
 ARRAYS: Final = {"time": "f", "q": "f", "v": "f", "tau": "f", "failed_at": "i", "cause": "U"}
 OUTCOMES: Final = {"energy_gain": "f"}

@@ -38,8 +38,6 @@ from dalembert.spatial.transform import Placement
 from dalembert.spatial.value import Value, mismatch
 from dalembert.spatial.vectors import Mat3, Vec3
 
-__all__ = ["BodyAcceleration", "classical_acceleration", "spatial_acceleration"]
-
 
 def spatial_acceleration(classical: Motion, v: Motion) -> Motion:
     """Return a = (omega', r'' - omega x r') of the classical acceleration (omega', r'');

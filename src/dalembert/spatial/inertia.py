@@ -20,8 +20,6 @@ from dalembert.spatial.vectors import Mat3, Vec3
 if TYPE_CHECKING:
     from dalembert.spatial.acceleration import BodyAcceleration
 
-__all__ = ["ArticulatedInertia", "RigidInertia"]
-
 
 @final
 class RigidInertia(Value):

@@ -15,8 +15,6 @@ from dalembert.scalar import Scalar
 from dalembert.spatial.value import Value, mismatch, scalars_of
 from dalembert.spatial.vectors import Vec3
 
-__all__ = ["Force", "Motion", "from_linear_first", "to_linear_first"]
-
 
 def to_linear_first(vector: Motion | Force) -> list[Scalar]:
     """Return the six coordinates in linear-before-angular order, which other libraries use (§2.4)."""

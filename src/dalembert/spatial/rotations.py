@@ -19,28 +19,6 @@ from dalembert.scalar import Scalar, absolute, atan2, cos, select, sin, sqrt
 from dalembert.spatial.symmetric import rotation_product
 from dalembert.spatial.vectors import Mat3, Vec3
 
-__all__ = [
-    "EULER_ORDERS",
-    "axial_rotation",
-    "axis_angle_of_rotation",
-    "euler_angles_of_rotation",
-    "euler_axes",
-    "euler_singularity",
-    "principal_direction",
-    "quaternion_conjugate",
-    "quaternion_normalized",
-    "quaternion_of_rotation",
-    "quaternion_product",
-    "quaternion_rate",
-    "rotation_about",
-    "rotation_about_axis",
-    "rotation_of_euler_angles",
-    "rotation_of_quaternion",
-    "rx",
-    "ry",
-    "rz",
-]
-
 EULER_ORDERS: Final = ("xyz", "xzy", "yxz", "yzx", "zxy", "zyx", "xyx", "xzx", "yxy", "yzy", "zxz", "zyz")
 """The twelve orders of intrinsic Euler angles: each turn is about an axis of the frame already turned."""
 

@@ -28,8 +28,6 @@ from dalembert.spatial.symmetric import (
 from dalembert.spatial.value import SpatialTypeError, Value, mismatch
 from dalembert.spatial.vectors import Mat3, Vec3
 
-__all__ = ["Placement", "Transform"]
-
 TRANSFORMED = "a placement transforms a Motion, Force, RigidInertia or ArticulatedInertia"
 
 Quantity = TypeVar("Quantity", Motion, Force, RigidInertia, ArticulatedInertia)

@@ -16,8 +16,6 @@ from dalembert.errors import ShapeError
 from dalembert.scalar import Scalar, sqrt
 from dalembert.spatial.value import SpatialTypeError, Value, mismatch, scalars_of
 
-__all__ = ["Mat3", "Matrix3", "Vec3"]
-
 M = TypeVar("M", bound="Matrix3")
 
 

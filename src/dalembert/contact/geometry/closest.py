@@ -34,8 +34,6 @@ from dalembert.model.shapes import (
 )
 from dalembert.spatial import Transform
 
-__all__ = ["can_touch", "closest_points", "nearest_point", "point_count"]
-
 Between = Callable[[Any, Transform, Any, Transform], list[ContactPoint]]
 
 ROUNDED: Final = (Sphere, Capsule)

@@ -14,8 +14,6 @@ from dalembert.model.joints.subspaces import relative_volume
 from dalembert.scalar import Scalar
 from dalembert.spatial import Motion, Placement, Transform
 
-__all__ = ["Composite"]
-
 
 @final
 @dataclass(frozen=True, slots=True, init=False)

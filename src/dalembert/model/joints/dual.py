@@ -17,8 +17,6 @@ from dalembert.scalar import Scalar
 from dalembert.scalar.kinds import Table
 from dalembert.spatial.value import leaves, rebuild
 
-__all__ = ["Dual", "directional_derivative"]
-
 Result = TypeVar("Result")
 
 

@@ -13,8 +13,6 @@ from dalembert.model.joints.subspaces import combination, relative_volume
 from dalembert.scalar import Scalar
 from dalembert.spatial import AxialScrew, Motion, Placement, Transform
 
-__all__ = ["UserDefined", "relative_velocity"]
-
 Scalars: TypeAlias = Sequence[Scalar]
 PositionFunction: TypeAlias = Callable[..., Any]
 """A function of (q) or, for a joint that depends on time, of (q, time)."""

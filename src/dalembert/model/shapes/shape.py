@@ -12,18 +12,6 @@ from dalembert.model.checks import is_finite, placement_or_identity
 from dalembert.spatial import Mat3, RigidInertia, SymMat3, Transform, Vec3
 from dalembert.spatial.transform import Placement
 
-__all__ = [
-    "USUAL_FRICTION",
-    "CentredSolid",
-    "Shape",
-    "Solid",
-    "checked_friction",
-    "checked_restitution",
-    "checked_shape",
-    "positive",
-    "triple",
-]
-
 GREY = (0.6, 0.6, 0.65, 1.0)
 """The colour of a shape that was given none."""
 ALL_GROUPS = 2**32 - 1
