@@ -24,7 +24,7 @@ import physics_rolling
 from physics_findings import Finding
 
 from dalembert.cli.timing import machine, table
-from dalembert.simulation.rollouts import SimulationWarning
+from dalembert.simulation import SimulationWarning
 
 LONGEST = 60
 """Characters of a cell; what is longer is said below the table."""

@@ -24,7 +24,7 @@ import numpy as np
 
 import dalembert as da
 from dalembert.cli.timing import cores, machine, table
-from dalembert.simulation.rollouts import SimulationWarning
+from dalembert.simulation import SimulationWarning
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.engines import mujoco_humanoid as humanoid

@@ -18,7 +18,7 @@ from dalembert.contact.newton import solve_newton_system
 from dalembert.contact.pairs import contact_points, pairs_of
 from dalembert.errors import ArgumentError
 from dalembert.model.shapes import Ellipsoid
-from dalembert.simulation.rollouts import SimulationWarning
+from dalembert.simulation import SimulationWarning
 from dalembert.spatial import SymMat3, Transform, Vec3
 
 SHAPES = (

@@ -14,7 +14,6 @@ from tests.cuda.moving_states import states
 
 import dalembert as da
 from dalembert.errors import ArgumentError, DeviceError, DtypeError, ShapeError
-from dalembert.simulation import rollouts
 
 Put = Callable[[np.ndarray], Any]
 
@@ -151,7 +150,7 @@ def test_a_reset_heals_a_failed_sample() -> None:
     tau[1, 2] = np.nan
     mask = np.zeros((2, 8))
     mask[1, 4] = 1.0
-    with pytest.warns(rollouts.SimulationWarning, match="1 of 2 samples failed"):
+    with pytest.warns(da.simulation.SimulationWarning, match="1 of 2 samples failed"):
         failed = da.rollout(model, q, v, tau, dt=0.001)
     assert failed.failed_at.tolist() == [-1, 2]
     healed = da.rollout(model, q, v, tau, dt=0.001, reset=mask)

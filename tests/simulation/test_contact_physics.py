@@ -10,7 +10,7 @@ from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.contact import Rigid, pairs_of
 from dalembert.contact.pairs import contact_points
 from dalembert.errors import FileError
-from dalembert.simulation.rollouts import SimulationWarning
+from dalembert.simulation import SimulationWarning
 from dalembert.simulation.step_function import StepPlan
 
 G = 9.81
