@@ -9,7 +9,7 @@ import pytest
 
 import dalembert as da
 
-LATER = ("analysis", "control", "symbolic", "algorithms.assembly", "algorithms.loops", "catalogue.trees")
+LATER = ("analysis", "control", "symbolic", "textbook", "algorithms.loops", "catalogue.trees")
 
 
 def test_subjects_beyond_trees_are_loaded_when_asked_for():

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.algorithms.counting import count
-from tests.algorithms.guenter_rose.exact import derivative
 from tests.algorithms.trees import close, inertia, mat, place, random_tree, six, state, vec
+from tests.textbook.guenter_rose_exact import derivative
 
 import dalembert as da
 from dalembert import algorithms as al

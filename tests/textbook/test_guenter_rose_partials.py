@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from tests.algorithms.derivatives.oracles import complex_steps, differences
-from tests.algorithms.guenter_rose.exact import derivative, jacobians
 from tests.algorithms.trees import JOINTS, close, geared_chain, inertia, place, random_tree, state
+from tests.textbook.guenter_rose_exact import derivative, jacobians
 
 import dalembert as da
 from dalembert.algorithms import aligned, inverse_dynamics, mass_matrix
