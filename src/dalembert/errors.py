@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import functools
+import math
+import numbers
+import operator
 from collections.abc import Callable, Iterable
 from typing import Any, ParamSpec, TypeVar
 
@@ -41,7 +45,10 @@ MAX_LISTED_NAMES = 20
 """Number of valid names that an `UnknownNameError` spells out."""
 
 MAX_SHOWN_CHARACTERS = 200
-"""Length of a value in a message; more is cut."""
+"""Length of a name in a message; more is cut."""
+
+MAX_REPR_CHARACTERS = 60
+"""Length of the repr of a value in a message; more is cut."""
 
 
 class DalembertError(Exception):
@@ -181,11 +188,44 @@ def items_of(values: Any) -> list[Any]:
     return [values] if plain or not isinstance(values, Iterable) else list(values)
 
 
+def whole_number(what: str, value: Any, least: int, most: int) -> int:
+    """Return a whole number from `least` to `most`; `what` names the argument in the error."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if not least <= number <= most or type(value).__name__ in ("bool", "bool_"):
+        raise ArgumentError(f"{what} is {short_repr(value)}; give a whole number from {least} to {most}")
+    return number
+
+
+def positive_number(what: str, value: Any, unit: str = "") -> float:
+    """Return a finite number above zero; `what` names the argument in the error."""
+    number = math.nan
+    if not isinstance(value, bool) and isinstance(value, numbers.Real):
+        with contextlib.suppress(OverflowError):  # an int beyond all floats
+            number = float(value)
+    if not 0.0 < number < math.inf:
+        raise ArgumentError(
+            f"{what} is {short_repr(value)}; give a finite number above zero{unit and f' [{unit}]'}"
+        )
+    return number
+
+
+def short_repr(value: object) -> str:
+    """Return the repr of a value as a message shows it: short, and without an error of its own."""
+    return _shown(repr, value, MAX_REPR_CHARACTERS)
+
+
 def _short_text(value: object) -> str:
     """Return a value as a message shows it: short, and without an error of its own."""
+    text = _shown(str, value, MAX_SHOWN_CHARACTERS)
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _shown(write: Callable[[object], str], value: object, length: int) -> str:
     try:
-        text = str(value)
+        text = write(value)
     except Exception:  # an int of thousands of digits, or somebody's class
         text = f"a {type(value).__name__}"
-    text = text.encode("utf-8", "backslashreplace").decode()
-    return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}…"
+    return text if len(text) <= length else f"{text[:length]}…"

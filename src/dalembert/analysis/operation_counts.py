@@ -11,10 +11,9 @@ from dalembert.algorithms.sparse import factor_ltdl, solve_ltdl
 from dalembert.analysis.conditioning import has_constraints
 from dalembert.analysis.configurations import require_model
 from dalembert.analysis.published_costs import BranchSums, branch_sums
-from dalembert.call.arguments import whole_number
 from dalembert.compiler.catalogue import FUNCTIONS
 from dalembert.compiler.library import function
-from dalembert.errors import ArgumentError, DalembertError, own_errors
+from dalembert.errors import ArgumentError, DalembertError, own_errors, whole_number
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Revolute
 from dalembert.model.model import Model

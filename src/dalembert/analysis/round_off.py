@@ -12,8 +12,7 @@ import numpy.typing as npt
 from dalembert import algorithms
 from dalembert.algorithms.aligned import aligned
 from dalembert.analysis.configurations import instant, require_model
-from dalembert.call.arguments import whole_number
-from dalembert.errors import ArgumentError, own_errors, require_choice
+from dalembert.errors import ArgumentError, own_errors, require_choice, whole_number
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
 

@@ -25,9 +25,8 @@ from dalembert.api.calls import Array, ArrayLike
 from dalembert.api.dynamics import inverse_dynamics
 from dalembert.api.frame_targets import read_array
 from dalembert.api.identification import base_parameters, inverse_dynamics_regressor
-from dalembert.call.arguments import positive_number, whole_number
 from dalembert.compiler.library import no_model
-from dalembert.errors import ArgumentError
+from dalembert.errors import ArgumentError, positive_number, whole_number
 from dalembert.model.model import Model
 
 __all__ = ["ExcitingMotion", "exciting_motion"]

@@ -16,13 +16,12 @@ from dalembert.call.arguments import (
     as_rows,
     check_result,
     pick_dtype,
-    whole_number,
     with_column_axis,
 )
 from dalembert.compiler.execution import CompiledFunction
 from dalembert.compiler.library import no_model
 from dalembert.compiler.lowering import Recipe
-from dalembert.errors import DtypeError, ShapeError
+from dalembert.errors import DtypeError, ShapeError, whole_number
 from dalembert.host.foreign_arrays import require_numpy
 from dalembert.host.memory_limits import require_memory
 from dalembert.model.model import Model

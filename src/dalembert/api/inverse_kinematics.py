@@ -13,11 +13,11 @@ from dalembert.api.calls import Array, ArrayLike
 from dalembert.api.frame_targets import TargetPart, read_array, read_configuration, read_targets
 from dalembert.api.motion import difference, integrate
 from dalembert.api.reaching import Reaching, move_towards_posture, reach_local_minimum, reach_targets
-from dalembert.call.arguments import ArrayArgument, positive_number, whole_number
+from dalembert.call.arguments import ArrayArgument
 from dalembert.compiler.execution import CompiledFunction
 from dalembert.compiler.library import no_model, source_digest
 from dalembert.compiler.lowering import Recipe
-from dalembert.errors import ArgumentError, ShapeError
+from dalembert.errors import ArgumentError, ShapeError, positive_number, whole_number
 from dalembert.model.joints import Free, Planar
 from dalembert.model.model import Model
 

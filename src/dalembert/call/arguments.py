@@ -6,12 +6,10 @@ axes is one row that every sample reads.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import functools
 import itertools
 import math
-import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast, final
@@ -146,43 +144,6 @@ class Result:
         """Bring what the kernel wrote into the array, if it wrote elsewhere."""
         if not np.may_share_memory(self.array, self.matrix):
             self.array[...] = self.matrix.reshape(self.array.shape)
-
-
-SHOWN_CHARACTERS: Final = 60
-"""Length of a value in a message; more is cut."""
-
-
-def short_repr(value: object) -> str:
-    """Return a value as a message shows it: short, and without an error of its own."""
-    try:
-        text = repr(value)
-    except Exception:  # an int of thousands of digits, or somebody's class
-        text = f"a {type(value).__name__}"
-    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
-
-
-def whole_number(what: str, value: Any, least: int, most: int) -> int:
-    """Return a whole number from `least` to `most`; `what` names the argument in the error."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = least - 1
-    if not least <= number <= most or isinstance(value, bool | np.bool_):
-        raise ArgumentError(f"{what} is {short_repr(value)}; give a whole number from {least} to {most}")
-    return number
-
-
-def positive_number(what: str, value: Any, unit: str = "") -> float:
-    """Return a finite number above zero; `what` names the argument in the error."""
-    number = math.nan
-    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
-        with contextlib.suppress(OverflowError):  # an int beyond all floats
-            number = float(value)
-    if not 0.0 < number < math.inf:
-        raise ArgumentError(
-            f"{what} is {short_repr(value)}; give a finite number above zero{unit and f' [{unit}]'}"
-        )
-    return number
 
 
 def pick_dtype(arguments: Sequence[tuple[str, object]]) -> str:

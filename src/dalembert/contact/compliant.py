@@ -19,10 +19,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
-from dalembert.call.arguments import short_repr
 from dalembert.contact.compliant_surfaces import Surface
 from dalembert.contact.geometry.candidates import Candidate
-from dalembert.errors import DtypeError, ShapeError, own_errors
+from dalembert.errors import DtypeError, ShapeError, own_errors, short_repr
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody
 from dalembert.scalar import Scalar, exp, logical_and, select, sqrt

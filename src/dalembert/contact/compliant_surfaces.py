@@ -22,8 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from dalembert.call.arguments import short_repr
-from dalembert.errors import ArgumentError, DtypeError, own_errors
+from dalembert.errors import ArgumentError, DtypeError, own_errors, short_repr
 from dalembert.scalar import Scalar, exp, literal, maximum, minimum, select, sqrt
 
 States = Sequence[Scalar]

@@ -10,9 +10,8 @@ from typing import Any, Final, TypeAlias, final
 
 import numpy as np
 
-from dalembert.call.arguments import short_repr, whole_number
 from dalembert.contact.pairs import ContactPair, Names, pairs_of, remaining
-from dalembert.errors import ArgumentError, DtypeError, items_of
+from dalembert.errors import ArgumentError, DtypeError, items_of, short_repr, whole_number
 from dalembert.model.model import Model, require_model
 
 PairChoice: TypeAlias = Sequence[ContactPair | str | tuple[str, str]] | Names | None

@@ -13,8 +13,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.call.arguments import as_array, positive_number
-from dalembert.errors import ArgumentError, ShapeError, own_errors
+from dalembert.call.arguments import as_array
+from dalembert.errors import ArgumentError, ShapeError, own_errors, positive_number
 from dalembert.model.checks import is_finite
 
 __all__ = ["low_pass"]

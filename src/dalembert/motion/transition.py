@@ -17,8 +17,7 @@ import numpy.typing as npt
 
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.api.dynamics import inverse_dynamics
-from dalembert.call.arguments import whole_number
-from dalembert.errors import ArgumentError, DtypeError, own_errors
+from dalembert.errors import ArgumentError, DtypeError, own_errors, whole_number
 from dalembert.model.checks import is_finite
 from dalembert.model.joints import Joint
 from dalembert.model.model import Model

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.call.arguments import positive_number, real_array
-from dalembert.errors import ArgumentError, ContactError, ShapeError, own_errors
+from dalembert.call.arguments import real_array
+from dalembert.errors import ArgumentError, ContactError, ShapeError, own_errors, positive_number
 
 Array: TypeAlias = npt.NDArray[Any]
 

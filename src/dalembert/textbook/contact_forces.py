@@ -12,8 +12,17 @@ import numpy.typing as npt
 
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.api import forward_dynamics, forward_kinematics, jacobian, jacobian_rate, mass_matrix
-from dalembert.call.arguments import as_array, positive_number, real_array, short_repr
-from dalembert.errors import ArgumentError, DtypeError, ModelError, ShapeError, StateError, own_errors
+from dalembert.call.arguments import as_array, real_array
+from dalembert.errors import (
+    ArgumentError,
+    DtypeError,
+    ModelError,
+    ShapeError,
+    StateError,
+    own_errors,
+    positive_number,
+    short_repr,
+)
 from dalembert.model.model import Model, require_model
 from dalembert.model.system import WORLD_NAME
 from dalembert.spatial import RigidInertia

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.algorithms.kinematics import forward_kinematics
-from dalembert.call.arguments import real_array, short_repr
+from dalembert.call.arguments import real_array
 from dalembert.compiler.compiled import compile as compile_function
 from dalembert.compiler.execution import CompiledFunction
 from dalembert.contact.geometry.candidates import ContactPoint
@@ -27,6 +27,7 @@ from dalembert.errors import (
     TracingError,
     items_of,
     own_errors,
+    short_repr,
 )
 from dalembert.model.model import Model, require_model
 from dalembert.model.shapes import Box, ConvexMesh, Plane

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.api import forward_dynamics, normalize, passive_forces
-from dalembert.call.arguments import positive_number, real_array
+from dalembert.call.arguments import real_array
 from dalembert.compiler.compiled import compile as compile_function
-from dalembert.errors import ContactError, DtypeError, ShapeError, StateError, require_choice
+from dalembert.errors import ContactError, DtypeError, ShapeError, StateError, positive_number, require_choice
 from dalembert.model import configuration
 from dalembert.model.model import Model, require_model
 from dalembert.textbook.complementarity import (

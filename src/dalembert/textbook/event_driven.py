@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.call.arguments import real_array, short_repr
+from dalembert.call.arguments import real_array
 from dalembert.errors import (
     ArgumentError,
     ContactError,
@@ -19,6 +19,7 @@ from dalembert.errors import (
     StateError,
     own_errors,
     require_choice,
+    short_repr,
 )
 from dalembert.host.memory_limits import require_memory
 from dalembert.model.model import Model
