@@ -14,10 +14,10 @@ import pytest
 
 import dalembert as da
 from dalembert.errors import DalembertError, FileError
-from dalembert.formats.mesh_hulls import hull_of
 from dalembert.formats.mjcf_files import MAX_ASSET_BYTES, read_source
 from dalembert.formats.mjcf_text import mjcf_text_of
 from dalembert.model.shapes import Mesh
+from dalembert.model.shapes.convex_hull import hull_of
 
 DECOY, SECRET = 1.0, 2.0
 """Sizes of the tetrahedra that may, and may not, be read."""

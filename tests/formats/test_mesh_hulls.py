@@ -9,8 +9,9 @@ import pytest
 
 import dalembert as da
 from dalembert.errors import FileError, ModelError
-from dalembert.formats.mesh_hulls import hull_of, with_hulls
+from dalembert.formats.meshes import with_hulls
 from dalembert.model.shapes import ConvexMesh, Mesh, Sphere
+from dalembert.model.shapes.convex_hull import hull_of
 from dalembert.spatial import RigidInertia
 
 WEDGE = (

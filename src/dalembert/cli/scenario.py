@@ -16,7 +16,7 @@ from dalembert.api import close_loops
 from dalembert.cli.content import content
 from dalembert.contact.pairs import ContactPair
 from dalembert.errors import ArgumentError, DalembertError, FileError, UnknownNameError
-from dalembert.formats.mesh_hulls import with_hulls
+from dalembert.formats.meshes import with_hulls
 from dalembert.formats.mjcf import read_mjcf
 from dalembert.formats.resources import read_regular_file
 from dalembert.model.configuration import normalize

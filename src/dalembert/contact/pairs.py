@@ -9,10 +9,10 @@ from typing import NamedTuple, TypeAlias, final
 from dalembert.contact.geometry import can_touch, closest_points, point_count
 from dalembert.contact.geometry.candidates import Candidate
 from dalembert.errors import UnknownNameError, items_of, require_flag
-from dalembert.formats.mesh_hulls import hull_of
 from dalembert.model.body import ShapePair
 from dalembert.model.model import Model, require_model
 from dalembert.model.shapes import Mesh, Shape
+from dalembert.model.shapes.convex_hull import hull_of
 from dalembert.model.shapes.shape import USUAL_FRICTION
 from dalembert.model.system import WORLD_NAME
 from dalembert.model.topology import WORLD

@@ -24,9 +24,8 @@ from dalembert.errors import (
     require_flag,
 )
 from dalembert.formats.document import MAX_FILE_BYTES
-from dalembert.formats.failures import reported_as_file_errors
-from dalembert.formats.mesh_roots import named_from, resolve_meshes
-from dalembert.formats.report import CHANGES_DYNAMICS
+from dalembert.formats.meshes import resolve_meshes, with_relative_mesh_names
+from dalembert.formats.report import CHANGES_DYNAMICS, reported_as_file_errors
 from dalembert.formats.resources import Resources, read_regular_file
 from dalembert.host.atomic_files import write_file
 from dalembert.model.model import Model, require_model
@@ -138,7 +137,7 @@ def _load_mjcf(file: Path, **options: Any) -> Model:
 
 
 def _json_text(model: Model, file: Path) -> tuple[str, list[str]]:
-    return named_from(model, file.parent).to_json(), []
+    return with_relative_mesh_names(model, file.parent).to_json(), []
 
 
 def _urdf_text(model: Model, file: Path) -> tuple[str, list[str]]:

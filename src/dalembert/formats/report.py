@@ -1,15 +1,17 @@
-"""The report of a loader on a file that it accepted: what it ignored, doubted or repaired."""
+"""What a reader says about a file: the report on one that it accepted, and errors about bad content."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from dalembert.errors import FileError
+import numpy as np
+
+from dalembert.errors import DalembertError, FileError
 
 if TYPE_CHECKING:
     from dalembert.model.model import Model
-
-__all__ = ["CHANGES_DYNAMICS", "MAX_LINES_OF_A_KIND", "Report", "refuse_functions"]
 
 CHANGES_DYNAMICS: Final = "changes the dynamics: "
 """Prefix of a line about a loss that changes how the model moves."""
@@ -81,3 +83,36 @@ def _places(lines: list[int]) -> str:
     named = ", ".join(str(line) for line in lines[:_LINES_NAMED])
     more = ", …" if len(lines) > _LINES_NAMED else ""
     return ("lines " if len(lines) > 1 else "line ") + named + more
+
+
+FAILURES: Final = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    np.linalg.LinAlgError,
+)
+"""What hostile content can make a reader raise where no check of ours refused it first. `OSError` and
+`KeyboardInterrupt` are not among them: they are not about the content.
+"""
+
+
+@contextlib.contextmanager
+def reported_as_file_errors(name: str) -> Iterator[None]:
+    """Turn failures of a reader into a `FileError` that names the file and keeps the failure as its cause.
+
+    A reader refuses bad content by its own checks, with the place and the remedy. What gets past them ends
+    here, so that callers need to catch errors of the library only.
+    """
+    try:
+        yield
+    except DalembertError:
+        raise
+    except FAILURES as error:
+        raise FileError(
+            f"{name} cannot be read: its content leads to {type(error).__name__}: {str(error)[:200]}; "
+            "please report the file as a defect of dalembert"
+        ) from error

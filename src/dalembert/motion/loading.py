@@ -16,7 +16,7 @@ from dalembert.errors import ArgumentError, FileError, ModelError, UnknownNameEr
 from dalembert.formats.amc import read_asf_amc
 from dalembert.formats.bvh import read_bvh
 from dalembert.formats.deepmimic import read_deepmimic
-from dalembert.formats.failures import reported_as_file_errors
+from dalembert.formats.report import reported_as_file_errors
 from dalembert.formats.skeleton import Recording, with_z_up
 from dalembert.model.checks import is_finite
 from dalembert.model.model import Model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Final, NamedTuple, final
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.errors import ModelError
+from dalembert.model.shapes.primitives import Mesh
 from dalembert.model.shapes.shape import Solid
 from dalembert.spatial import RigidInertia, SymMat3, Vec3
 
@@ -239,3 +240,24 @@ class ConvexMesh(Solid):
 
     def _integrals(self) -> Integrals:
         return integrals(np.array(self.vertices), np.array(self.faces))
+
+
+# The convex hull of a mesh file. Shapes open no file: the room of file formats enrols its reader of meshes.
+
+_MESH_READERS: list[Callable[[Mesh], Array]] = []
+
+
+def enroll_mesh_reader(read_vertices: Callable[[Mesh], Array]) -> None:
+    """Let `hull_of` read the vertices (n, 3), scaled, of the file that a mesh names by this function."""
+    _MESH_READERS[:] = [read_vertices]
+
+
+def hull_of(shape: Mesh) -> ConvexMesh:
+    """Return the convex hull of the mesh in a shape's file, scaled, with all else that the shape has."""
+    same = {name: value for name, value in shape.data() if name not in ("path", "scale")}
+    (read_vertices,) = _MESH_READERS
+    vertices = read_vertices(shape)
+    try:
+        return ConvexMesh(vertices.tolist(), **same)
+    except ModelError as error:
+        raise ModelError(f"{shape.path}: {error}") from error
