@@ -28,10 +28,9 @@ since e x (omega x e) = -(omega x e) x e. The tensors of frames between two bodi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, final
+from typing import final
 
-from dalembert.scalar import Scalar, is_zero
+from dalembert.scalar import is_zero
 from dalembert.spatial.motion_force import Motion
 from dalembert.spatial.screw import AxialScrew, ScrewChain
 from dalembert.spatial.transform import Placement
@@ -91,16 +90,6 @@ class BodyAcceleration(Value):
             )  # fmt: skip
             _set_tensor(self, W)
         return W
-
-    def leaves(self) -> list[Scalar]:
-        return [*self.omega.leaves(), *self.alpha.leaves(), *self.linear.leaves()]
-
-    def rebuilt(self, leaves: Iterator[Scalar]) -> BodyAcceleration:
-        omega, alpha = self.omega.rebuilt(leaves), self.alpha.rebuilt(leaves)
-        return BodyAcceleration(omega, alpha, self.linear.rebuilt(leaves))
-
-    def __reduce__(self) -> Any:
-        return BodyAcceleration, (self.omega, self.alpha, self.linear)
 
     def at(self, point: Vec3) -> Vec3:
         """Return the acceleration of a point of the body [m/s^2]; Eq. (1); 9 m + 9 a."""

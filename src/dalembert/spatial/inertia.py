@@ -102,9 +102,6 @@ class RigidInertia(Value):
             _rigid_euler(self, J)
         return J
 
-    def leaves(self) -> list[Scalar]:
-        return [self.mass, *self.h.leaves(), *self.inertia.leaves()]
-
     def rebuilt(self, leaves: Iterator[Scalar]) -> RigidInertia:
         return RigidInertia.from_compact(next(leaves), self.h.rebuilt(leaves), self.inertia.rebuilt(leaves))
 
@@ -192,11 +189,6 @@ class ArticulatedInertia(Value):
     H: Mat3
     M: SymMat3
 
-    def __init__(self, I: SymMat3, H: Mat3, M: SymMat3) -> None:
-        _articulated_I(self, I)
-        _articulated_H(self, H)
-        _articulated_M(self, M)
-
     @staticmethod
     def from_rigid(rigid: RigidInertia) -> ArticulatedInertia:
         """Return the same inertia in the larger form: H = h x, M = m 1."""
@@ -221,15 +213,6 @@ class ArticulatedInertia(Value):
     def zero() -> ArticulatedInertia:
         """Return a zero inertia, of literals."""
         return ArticulatedInertia(SymMat3.zero(), Mat3.zero(), SymMat3.zero())
-
-    def leaves(self) -> list[Scalar]:
-        return [*self.I.leaves(), *self.H.leaves(), *self.M.leaves()]
-
-    def rebuilt(self, leaves: Iterator[Scalar]) -> ArticulatedInertia:
-        return ArticulatedInertia(self.I.rebuilt(leaves), self.H.rebuilt(leaves), self.M.rebuilt(leaves))
-
-    def __reduce__(self) -> Any:
-        return ArticulatedInertia, (self.I, self.H, self.M)
 
     def matrix(self) -> list[list[Scalar]]:
         """Return the 6x6 matrix, as nested lists."""
@@ -264,8 +247,3 @@ class ArticulatedInertia(Value):
 
     def __rmul__(self, factor: Scalar) -> ArticulatedInertia:
         return ArticulatedInertia(factor * self.I, factor * self.H, factor * self.M)
-
-
-_articulated_I, _articulated_H, _articulated_M = (
-    ArticulatedInertia.__dict__[name].__set__ for name in ("I", "H", "M")
-)

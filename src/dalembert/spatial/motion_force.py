@@ -8,11 +8,10 @@ raises `SpatialTypeError`, which is a TypeError.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, final, overload
 
 from dalembert.scalar import Scalar
-from dalembert.spatial.value import Value, mismatch, scalars_of
+from dalembert.spatial.value import LinearValue, mismatch, scalars_of
 from dalembert.spatial.vectors import Vec3
 
 
@@ -28,7 +27,7 @@ def from_linear_first(kind: type[Motion] | type[Force], values: Any) -> Any:
 
 
 @final
-class Motion(Value):
+class Motion(LinearValue):
     """An element of M^6: velocity, acceleration, infinitesimal displacement, direction of freedom.
 
     `angular`: omega [rad/s]; `linear`: v_O [m/s], of the body point that is now at the origin.
@@ -43,9 +42,7 @@ class Motion(Value):
     angular: Vec3
     linear: Vec3
 
-    def __init__(self, angular: Vec3, linear: Vec3) -> None:
-        _motion_angular(self, angular)
-        _motion_linear(self, linear)
+    _product_remedy = "write inertia * motion, or use dot or cross"
 
     @staticmethod
     def of(values: Any) -> Motion:
@@ -57,44 +54,9 @@ class Motion(Value):
         x = scalars_of(values, 6, "a motion")
         return Motion(Vec3(x[0], x[1], x[2]), Vec3(x[3], x[4], x[5]))
 
-    @staticmethod
-    def zero() -> Motion:
-        """Return the zero motion, of literals."""
-        return Motion(Vec3.zero(), Vec3.zero())
-
-    def leaves(self) -> list[Scalar]:
-        a, l = self.angular, self.linear
-        return [a.x, a.y, a.z, l.x, l.y, l.z]
-
-    def rebuilt(self, leaves: Iterator[Scalar]) -> Motion:
-        return Motion(self.angular.rebuilt(leaves), self.linear.rebuilt(leaves))
-
     def to_list(self) -> list[Scalar]:
         """Return the six Plucker coordinates, angular first."""
         return self.leaves()
-
-    def __reduce__(self) -> Any:
-        return Motion, (self.angular, self.linear)
-
-    def __add__(self, other: Motion) -> Motion:
-        if type(other) is not Motion:
-            raise mismatch("+", self, other, "motions add to motions only")
-        return Motion(self.angular + other.angular, self.linear + other.linear)
-
-    def __sub__(self, other: Motion) -> Motion:
-        if type(other) is not Motion:
-            raise mismatch("-", self, other, "motions are subtracted from motions only")
-        return Motion(self.angular - other.angular, self.linear - other.linear)
-
-    def __neg__(self) -> Motion:
-        return Motion(-self.angular, -self.linear)
-
-    def __mul__(self, factor: Scalar) -> Motion:
-        if isinstance(factor, Value):
-            raise mismatch("*", self, factor, "write inertia * motion, or use dot or cross")
-        return Motion(self.angular * factor, self.linear * factor)
-
-    __rmul__ = __mul__
 
     def dot(self, other: Force) -> Scalar:
         """Return the power m . f [W]; Featherstone 2008 Eq. 2.12; 6 m + 5 a."""
@@ -123,12 +85,8 @@ class Motion(Value):
         return self.linear + self.angular.cross(point)
 
 
-_motion_angular = Motion.__dict__["angular"].__set__
-_motion_linear = Motion.__dict__["linear"].__set__
-
-
 @final
-class Force(Value):
+class Force(LinearValue):
     """An element of F^6: force, momentum, impulse, direction of constraint.
 
     `angular`: n_O [N m], the moment about the origin; `linear`: f [N].
@@ -145,9 +103,7 @@ class Force(Value):
     angular: Vec3
     linear: Vec3
 
-    def __init__(self, angular: Vec3, linear: Vec3) -> None:
-        _force_angular(self, angular)
-        _force_linear(self, linear)
+    _product_remedy = "write force.dot(motion) for their power"
 
     @staticmethod
     def of(values: Any) -> Force:
@@ -160,48 +116,13 @@ class Force(Value):
         return Force(Vec3(x[0], x[1], x[2]), Vec3(x[3], x[4], x[5]))
 
     @staticmethod
-    def zero() -> Force:
-        """Return the zero force, of literals."""
-        return Force(Vec3.zero(), Vec3.zero())
-
-    @staticmethod
     def at_point(force: Vec3, point: Vec3) -> Force:
         """Return the spatial force of a 3-D force along the line through `point`: n_O = OP x f; Eq. 2.6."""
         return Force(point.cross(force), force)
 
-    def leaves(self) -> list[Scalar]:
-        a, l = self.angular, self.linear
-        return [a.x, a.y, a.z, l.x, l.y, l.z]
-
-    def rebuilt(self, leaves: Iterator[Scalar]) -> Force:
-        return Force(self.angular.rebuilt(leaves), self.linear.rebuilt(leaves))
-
     def to_list(self) -> list[Scalar]:
         """Return the six Plucker coordinates, moment first."""
         return self.leaves()
-
-    def __reduce__(self) -> Any:
-        return Force, (self.angular, self.linear)
-
-    def __add__(self, other: Force) -> Force:
-        if type(other) is not Force:
-            raise mismatch("+", self, other, "forces add to forces only")
-        return Force(self.angular + other.angular, self.linear + other.linear)
-
-    def __sub__(self, other: Force) -> Force:
-        if type(other) is not Force:
-            raise mismatch("-", self, other, "forces are subtracted from forces only")
-        return Force(self.angular - other.angular, self.linear - other.linear)
-
-    def __neg__(self) -> Force:
-        return Force(-self.angular, -self.linear)
-
-    def __mul__(self, factor: Scalar) -> Force:
-        if isinstance(factor, Value):
-            raise mismatch("*", self, factor, "write force.dot(motion) for their power")
-        return Force(self.angular * factor, self.linear * factor)
-
-    __rmul__ = __mul__
 
     def dot(self, other: Motion) -> Scalar:
         """Return the power f . m [W]; Eq. 2.12; 6 m + 5 a."""
@@ -216,7 +137,3 @@ class Force(Value):
     def about(self, point: Vec3) -> Vec3:
         """Return the moment about `point`: n_P = n_O + f x OP; Eq. 2.6."""
         return self.angular + self.linear.cross(point)
-
-
-_force_angular = Force.__dict__["angular"].__set__
-_force_linear = Force.__dict__["linear"].__set__

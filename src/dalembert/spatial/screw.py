@@ -2,12 +2,13 @@
 
 A transform by a screw costs less than half of a general one; two of them make a Denavit-Hartenberg link
 transform, three any transform. Since turn and shift commute, the inverse of a screw is the screw with -s and
--d. The formulas are in `axial`.
+-d.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, TypeVar, final
 
 from dalembert.errors import ArgumentError
@@ -176,15 +177,6 @@ class AxialScrew(Placement):
             _screw_turn(self, turn)
         return turn
 
-    def leaves(self) -> list[Scalar]:
-        return [self.c, self.s, self.d]
-
-    def rebuilt(self, leaves: Iterator[Scalar]) -> AxialScrew:
-        return AxialScrew(self.axis, next(leaves), next(leaves), next(leaves))
-
-    def __reduce__(self) -> Any:
-        return AxialScrew, (self.axis, self.c, self.s, self.d)
-
     def __eq__(self, other: object) -> bool:
         return type(other) is AxialScrew and self.axis == other.axis and super().__eq__(other)
 
@@ -320,66 +312,26 @@ class ScrewChain(Placement):
             return ScrewChain((*self.factors, other)).as_transform()
         raise mismatch("@", self, other, "placements are composed with placements; use apply for the rest")
 
-    def rotate_to_child(self, v: Vec3) -> Vec3:
-        for factor in self.factors:
-            v = factor.rotate_to_child(v)
-        return v
 
-    def rotate_to_parent(self, v: Vec3) -> Vec3:
-        for factor in reversed(self.factors):
-            v = factor.rotate_to_parent(v)
-        return v
+def _one_by_one(method: str) -> Callable[[ScrewChain, Any], Any]:
+    """Return the method of a chain that passes a quantity through the method of each factor in turn."""
+    from_parent = method.endswith("_to_child") or method.startswith("inverse_")
 
-    def transform_point(self, point: Vec3) -> Vec3:
-        for factor in reversed(self.factors):
-            point = factor.transform_point(point)
-        return point
+    @functools.wraps(getattr(Placement, method))
+    def transform(self: ScrewChain, x: Any) -> Any:
+        for factor in self.factors if from_parent else reversed(self.factors):
+            x = getattr(factor, method)(x)
+        return x
 
-    def inverse_transform_point(self, point: Vec3) -> Vec3:
-        for factor in self.factors:
-            point = factor.inverse_transform_point(point)
-        return point
+    return transform
 
-    def motion_to_child(self, m: Motion) -> Motion:
-        for factor in self.factors:
-            m = factor.motion_to_child(m)
-        return m
 
-    def motion_to_parent(self, m: Motion) -> Motion:
-        for factor in reversed(self.factors):
-            m = factor.motion_to_parent(m)
-        return m
-
-    def force_to_child(self, f: Force) -> Force:
-        for factor in self.factors:
-            f = factor.force_to_child(f)
-        return f
-
-    def force_to_parent(self, f: Force) -> Force:
-        for factor in reversed(self.factors):
-            f = factor.force_to_parent(f)
-        return f
-
-    def rigid_to_child(self, inertia: RigidInertia) -> RigidInertia:
-        for factor in self.factors:
-            inertia = factor.rigid_to_child(inertia)
-        return inertia
-
-    def rigid_to_parent(self, inertia: RigidInertia) -> RigidInertia:
-        for factor in reversed(self.factors):
-            inertia = factor.rigid_to_parent(inertia)
-        return inertia
-
-    def articulated_to_child(self, inertia: ArticulatedInertia) -> ArticulatedInertia:
-        for factor in self.factors:
-            inertia = factor.articulated_to_child(inertia)
-        return inertia
-
-    def articulated_to_parent(self, inertia: ArticulatedInertia) -> ArticulatedInertia:
-        for factor in reversed(self.factors):
-            inertia = factor.articulated_to_parent(inertia)
-        return inertia
-
+for _method in (
+    *("rotate_to_child", "rotate_to_parent", "transform_point", "inverse_transform_point"),
+    *("motion_to_child", "motion_to_parent", "force_to_child", "force_to_parent"),
+    *("rigid_to_child", "rigid_to_parent", "articulated_to_child", "articulated_to_parent"),
+):
+    setattr(ScrewChain, _method, _one_by_one(_method))
 
 _chain_factors = ScrewChain.__dict__["factors"].__set__
 

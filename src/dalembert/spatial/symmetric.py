@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, final
 
 import numpy as np
@@ -29,18 +29,9 @@ class SymMat3(Matrix3):
     xz: Scalar
     yz: Scalar
 
-    def __init__(self, xx: Scalar, yy: Scalar, zz: Scalar, xy: Scalar, xz: Scalar, yz: Scalar) -> None:
-        _sym_xx(self, xx)
-        _sym_yy(self, yy)
-        _sym_zz(self, zz)
-        _sym_xy(self, xy)
-        _sym_xz(self, xz)
-        _sym_yz(self, yz)
-
     @staticmethod
     def of(matrix: Any) -> SymMat3:
-        """Return the matrix of a `SymMat3`, three diagonal scalars, or a 3x3 matrix,
-        which must be symmetric."""
+        """Return the matrix of a `SymMat3`, three diagonal scalars or a symmetric 3x3 matrix."""
         if type(matrix) is SymMat3:
             return matrix
         if type(matrix) is Vec3 or (type(matrix) is not Mat3 and _is_flat(matrix)):
@@ -55,20 +46,9 @@ class SymMat3(Matrix3):
         return SymMat3(m.xx, m.yy, m.zz, m.xy, m.xz, m.yz)
 
     @staticmethod
-    def zero() -> SymMat3:
-        """Return the zero matrix, of literals."""
-        return SymMat3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-
-    @staticmethod
     def identity() -> SymMat3:
         """Return the unit matrix, of literals."""
         return SymMat3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0)
-
-    def leaves(self) -> list[Scalar]:
-        return [self.xx, self.yy, self.zz, self.xy, self.xz, self.yz]
-
-    def rebuilt(self, leaves: Iterator[Scalar]) -> SymMat3:
-        return SymMat3(*[next(leaves) for _ in range(6)])
 
     def to_list(self) -> list[list[Scalar]]:
         """Return three rows of three scalars."""
@@ -77,6 +57,10 @@ class SymMat3(Matrix3):
     def to_mat3(self) -> Mat3:
         """Return all nine elements."""
         return Mat3(self.xx, self.xy, self.xz, self.xy, self.yy, self.yz, self.xz, self.yz, self.zz)
+
+    def trace(self) -> Scalar:
+        """Return the sum of the diagonal."""
+        return self.xx + self.yy + self.zz
 
     def transpose(self) -> SymMat3:
         """Return the matrix itself."""
@@ -103,10 +87,6 @@ class SymMat3(Matrix3):
                 self.xz * x + self.yz * y + self.zz * z,
             )
         return self.to_mat3() @ other
-
-
-_sym_xx, _sym_yy, _sym_zz = (SymMat3.__dict__[name].__set__ for name in ("xx", "yy", "zz"))
-_sym_xy, _sym_xz, _sym_yz = (SymMat3.__dict__[name].__set__ for name in ("xy", "xz", "yz"))
 
 
 def _is_flat(values: Any) -> bool:
@@ -148,8 +128,7 @@ MIN_SPARSE_ROTATION_ZEROS = 4
 
 
 def rotation_product(F: Mat3, G: Mat3) -> Mat3:
-    """Return F G for rotations; the third column is the cross product of the first two:
-    24 m + 15 a (§A.5)."""
+    """Return F G for rotations, its third column by the cross product of the others; 24 m + 15 a (§A.5)."""
     if _zeros(F) or _zeros(G):
         product: Mat3 = F @ G
         return product

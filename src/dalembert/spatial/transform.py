@@ -11,8 +11,7 @@ X, the transform of motion vectors from parent to child coordinates, is `apply`:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, TypeVar, final
+from typing import Any, Final, TypeVar, final
 
 from dalembert.scalar import Scalar
 from dalembert.spatial.inertia import ArticulatedInertia, RigidInertia
@@ -31,6 +30,10 @@ from dalembert.spatial.vectors import Mat3, Vec3
 TRANSFORMED = "a placement transforms a Motion, Force, RigidInertia or ArticulatedInertia"
 
 Quantity = TypeVar("Quantity", Motion, Force, RigidInertia, ArticulatedInertia)
+
+_NAMES: Final = {Motion: "motion", Force: "force", RigidInertia: "rigid", ArticulatedInertia: "articulated"}
+_TO_CHILD: Final[dict[type, str]] = {kind: f"{name}_to_child" for kind, name in _NAMES.items()}
+_TO_PARENT: Final[dict[type, str]] = {kind: f"{name}_to_parent" for kind, name in _NAMES.items()}
 
 
 class Placement(Value):
@@ -63,27 +66,17 @@ class Placement(Value):
 
     def apply(self, x: Quantity) -> Quantity:
         """Transform from parent to child coordinates: X m, X* f, X* I X^-1."""
-        if type(x) is Motion:
-            return self.motion_to_child(x)
-        if type(x) is Force:
-            return self.force_to_child(x)
-        if type(x) is RigidInertia:
-            return self.rigid_to_child(x)
-        if type(x) is ArticulatedInertia:
-            return self.articulated_to_child(x)
-        raise mismatch("apply", self, x, TRANSFORMED)
+        if type(x) not in _TO_CHILD:
+            raise mismatch("apply", self, x, TRANSFORMED)
+        transformed: Quantity = getattr(self, _TO_CHILD[type(x)])(x)
+        return transformed
 
     def inverse_apply(self, x: Quantity) -> Quantity:
         """Transform from child to parent coordinates: X^-1 m, X^T f, X^T I X."""
-        if type(x) is Motion:
-            return self.motion_to_parent(x)
-        if type(x) is Force:
-            return self.force_to_parent(x)
-        if type(x) is RigidInertia:
-            return self.rigid_to_parent(x)
-        if type(x) is ArticulatedInertia:
-            return self.articulated_to_parent(x)
-        raise mismatch("inverse_apply", self, x, TRANSFORMED)
+        if type(x) not in _TO_PARENT:
+            raise mismatch("inverse_apply", self, x, TRANSFORMED)
+        transformed: Quantity = getattr(self, _TO_PARENT[type(x)])(x)
+        return transformed
 
     def rotate_to_child(self, v: Vec3) -> Vec3:
         """Return E v: a free vector from parent to child coordinates."""
@@ -174,14 +167,9 @@ class Transform(Placement):
     R: Mat3
     p: Vec3
 
-    def __init__(self, R: Mat3, p: Vec3) -> None:
-        _transform_R(self, R)
-        _transform_p(self, p)
-
     @staticmethod
     def from_rotation_translation(R: Any, p: Any) -> Transform:
-        """Return the placement of a 3x3 rotation (child to parent) and 3 numbers
-        (child origin in the parent, m)."""
+        """Return the placement of a rotation (child to parent) and the child's origin in the parent [m]."""
         return Transform(Mat3.of(R), Vec3.of(p))
 
     @staticmethod
@@ -191,15 +179,6 @@ class Transform(Placement):
 
     def as_transform(self) -> Transform:
         return self
-
-    def leaves(self) -> list[Scalar]:
-        return [*self.R.leaves(), *self.p.leaves()]
-
-    def rebuilt(self, leaves: Iterator[Scalar]) -> Transform:
-        return Transform(self.R.rebuilt(leaves), self.p.rebuilt(leaves))
-
-    def __reduce__(self) -> Any:
-        return Transform, (self.R, self.p)
 
     def inverse(self) -> Transform:
         """Return the placement of the parent in the child: plx(E^T, -E r); 9 m + 6 a."""
@@ -264,7 +243,3 @@ class Transform(Placement):
         M, H = rotate_symmetric(R, inertia.M), rotate_general(R, inertia.H, trace=False)
         Y = H + times_symmetric(r, M)
         return ArticulatedInertia(rotate_symmetric(R, inertia.I) - shift_terms(r, H, Y), Y, M)
-
-
-_transform_R = Transform.__dict__["R"].__set__
-_transform_p = Transform.__dict__["p"].__set__

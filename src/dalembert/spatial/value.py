@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeVar, dataclass_transform
 
 import numpy as np
 
 from dalembert.errors import DalembertError, ShapeError
 from dalembert.scalar import Scalar
 
-Self = TypeVar("Self", bound="Value")
+T = TypeVar("T")
 
 
 class SpatialTypeError(DalembertError, TypeError):
@@ -41,23 +42,41 @@ def scalars_of(values: Any, count: int, what: str) -> list[Scalar]:
     return [float(item) if isinstance(item, int | np.integer | np.floating) else item for item in items]
 
 
-class Value:
-    """Abstract base of the spatial values.
+_CLASSES: dict[str, type[Value]] = {}
+"""Every class of values by its name, for the source of methods."""
 
-    A subclass lists its fields in `__slots__` and fills them in `__init__` through the slots' own setters,
-    which is twice as fast as `object.__setattr__`: values are made by the ten thousand while an algorithm is
-    traced.
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+class Value:
+    """Abstract base of the spatial values, which are records of scalars and of other values.
+
+    A subclass lists its fields in `__slots__` and annotates them in the order of the constructor; `__init__`,
+    `leaves` and `rebuilt` are then written for it, as `dataclasses` would, unless it has its own. They go
+    through the slots' own setters, which is twice as fast as `object.__setattr__`: values are made by the ten
+    thousand while an algorithm is traced.
     """
 
     __slots__ = ()
 
     __array_ufunc__ = None  # `array * value` is the product by a scalar, not an array of values.
 
+    _field_kinds: ClassVar[dict[str, str]] = {}
+    """The types of the fields by name, in the order of the constructor; none of an abstract class."""
+
+    def __init_subclass__(cls) -> None:
+        annotations = inspect.get_annotations(cls).items()
+        cls._field_kinds = {
+            name: kind for name, kind in annotations if name in cls.__dict__ and name[0] != "_"
+        }
+        _CLASSES[cls.__name__] = cls
+        if cls._field_kinds:
+            _write_methods(cls, _RECORD)
+
     def leaves(self) -> list[Scalar]:
         """Return the scalars that the value consists of, in a fixed order."""
         raise SpatialTypeError(f"{type(self).__name__} is abstract")
 
-    def rebuilt(self: Self, leaves: Iterator[Scalar]) -> Self:
+    def rebuilt(self, leaves: Iterator[Scalar]) -> Self:
         """Return a value of the same structure from as many scalars, taken from the iterator."""
         raise SpatialTypeError(f"{type(self).__name__} is abstract")
 
@@ -79,16 +98,132 @@ class Value:
     def __hash__(self) -> int:
         return hash((type(self).__name__, *self.leaves()))
 
-    def __copy__(self: Self) -> Self:
+    def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self: Self, memo: object) -> Self:
+    def __deepcopy__(self, memo: object) -> Self:
         return self.rebuilt(iter(self.leaves()))
 
+    def __reduce__(self) -> Any:
+        return type(self), tuple(getattr(self, name) for name in self._field_kinds)
+
     def __repr__(self) -> str:
-        slots: tuple[str, ...] = type(self).__slots__
-        names = [name for name in slots if name[0] != "_"]
-        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._field_kinds)
+        return f"{type(self).__name__}({fields})"
+
+
+class LinearValue(Value):
+    """Abstract base of the values that form a vector space: sums and multiples, field by field."""
+
+    __slots__ = ()
+
+    _product_remedy: ClassVar[str]
+    """What to write instead of the product of two values."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls._field_kinds:
+            _write_methods(cls, _LINEAR)
+
+    if TYPE_CHECKING:
+
+        def __add__(self, other: Self) -> Self: ...
+        def __sub__(self, other: Self) -> Self: ...
+        def __neg__(self) -> Self: ...
+        def __mul__(self, factor: Scalar) -> Self: ...
+        def __rmul__(self, factor: Scalar) -> Self: ...
+        @classmethod
+        def zero(cls) -> Self: ...
+
+    def _alike(self, operation: str, other: Any) -> tuple[Any, Any]:
+        """Return two operands of different types as operands of one type, if that is defined."""
+        verb = {"+": "add", "-": "subtract"}[operation]
+        raise mismatch(operation, self, other, f"{verb} two {type(self).__name__}")
+
+
+_RECORD = """
+def __init__(self, {names}):
+    {sets}
+
+def leaves(self):
+    return [{leaves}]
+
+def rebuilt(self, leaves):
+    return {rebuilt}
+"""
+
+_LINEAR = """
+@staticmethod
+def zero():
+    'Return the zero of this kind, of literals.'
+    return {zero}
+
+def __add__(self, other):
+    if type(other) is not {cls}:
+        left, right = self._alike("+", other)
+        return left + right
+    return {cls}({sums})
+
+def __sub__(self, other):
+    if type(other) is not {cls}:
+        left, right = self._alike("-", other)
+        return left - right
+    return {cls}({differences})
+
+def __neg__(self):
+    return {cls}({negatives})
+
+def __mul__(self, factor):
+    if isinstance(factor, Value):
+        raise mismatch("*", self, factor, self._product_remedy)
+    return {cls}({products})
+
+__rmul__ = __mul__
+"""
+
+
+def _write_methods(cls: type[Value], source: str) -> None:
+    """Add methods to a class from their source, its fields filled in; methods that it has stay."""
+    fields = cls._field_kinds
+    text = source.format(
+        cls=cls.__name__,
+        names=", ".join(fields),
+        sets="; ".join(f"set_{name}(self, {name})" for name in fields),
+        leaves=", ".join(_scalar_paths(cls, "self")),
+        rebuilt=_construction(cls, "next(leaves)"),
+        zero=_construction(cls, "0.0"),
+        sums=", ".join(f"self.{name} + other.{name}" for name in fields),
+        differences=", ".join(f"self.{name} - other.{name}" for name in fields),
+        negatives=", ".join(f"-self.{name}" for name in fields),
+        products=", ".join(f"self.{name} * factor" for name in fields),
+    )
+    setters = {f"set_{name}": cls.__dict__[name].__set__ for name in fields}
+    names: dict[str, Any] = {**_CLASSES, **setters, "mismatch": mismatch, "Value": Value}
+    methods: dict[str, Any] = {}
+    exec(text, names | {"__name__": cls.__module__}, methods)
+    for name, method in methods.items():
+        if name not in cls.__dict__:
+            setattr(cls, name, method)
+
+
+def _scalar_paths(cls: type[Value], path: str) -> Iterator[str]:
+    """Yield the expressions of all scalars below a path; a field of another kind is structure."""
+    for name, kind in cls._field_kinds.items():
+        if kind in _CLASSES:
+            yield from _scalar_paths(_CLASSES[kind], f"{path}.{name}")
+        elif kind == "Scalar":
+            yield f"{path}.{name}"
+
+
+def _construction(cls: type[Value], scalar: str, path: str = "self") -> str:
+    """Return the expression that makes a value of the class, every scalar given by one expression."""
+    parts = []
+    for name, kind in cls._field_kinds.items():
+        if kind in _CLASSES:
+            parts.append(_construction(_CLASSES[kind], scalar, f"{path}.{name}"))
+        else:
+            parts.append(scalar if kind == "Scalar" else f"{path}.{name}")
+    return f"{cls.__name__}({', '.join(parts)})"
 
 
 # Values as flat lists of scalars and back, for any nesting of spatial values, sequences, mappings and
@@ -97,8 +232,6 @@ class Value:
 #     rebuild(value, leaves(value)) == value
 #
 # What is not a scalar (names, integers that say which axis, None) is structure: it stays as it is.
-
-T = TypeVar("T")
 
 
 def leaves(value: Any) -> list[Scalar]:

@@ -7,20 +7,19 @@ a x of Featherstone 2008 Eq. 2.23.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, TypeVar, cast, final
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import numpy as np
 
 from dalembert.errors import ShapeError
 from dalembert.scalar import Scalar, sqrt
-from dalembert.spatial.value import SpatialTypeError, Value, mismatch, scalars_of
+from dalembert.spatial.value import LinearValue, SpatialTypeError, Value, mismatch, scalars_of
 
 M = TypeVar("M", bound="Matrix3")
 
 
 @final
-class Vec3(Value):
+class Vec3(LinearValue):
     """A 3-D coordinate vector (x, y, z)."""
 
     __slots__ = ("x", "y", "z")
@@ -29,65 +28,27 @@ class Vec3(Value):
     y: Scalar
     z: Scalar
 
-    def __init__(self, x: Scalar, y: Scalar, z: Scalar) -> None:
-        _vec_x(self, x)
-        _vec_y(self, y)
-        _vec_z(self, z)
+    _product_remedy = "use dot or cross for two vectors, @ for a matrix"
 
     @staticmethod
     def of(values: Any) -> Vec3:
-        """Return the vector of three scalars: a `Vec3`, a sequence,
-        or an array whose first axis has length 3."""
+        """Return the vector of a `Vec3`, a sequence of three, or an array whose first axis has length 3."""
         return values if type(values) is Vec3 else Vec3(*scalars_of(values, 3, "a 3-D vector"))
-
-    @staticmethod
-    def zero() -> Vec3:
-        """Return (0, 0, 0)."""
-        return Vec3(0.0, 0.0, 0.0)
 
     @staticmethod
     def unit(axis: int) -> Vec3:
         """Return the unit vector along axis 0, 1 or 2."""
         return Vec3(1.0 if axis == 0 else 0.0, 1.0 if axis == 1 else 0.0, 1.0 if axis == 2 else 0.0)
 
-    def leaves(self) -> list[Scalar]:
-        return [self.x, self.y, self.z]
-
-    def rebuilt(self, leaves: Iterator[Scalar]) -> Vec3:
-        return Vec3(next(leaves), next(leaves), next(leaves))
-
     def to_list(self) -> list[Scalar]:
         """Return [x, y, z]."""
         return [self.x, self.y, self.z]
-
-    def __reduce__(self) -> Any:
-        return Vec3, (self.x, self.y, self.z)
 
     def __getitem__(self, index: int) -> Scalar:
         return (self.x, self.y, self.z)[index]
 
     def __len__(self) -> int:
         return 3
-
-    def __add__(self, other: Vec3) -> Vec3:
-        if type(other) is not Vec3:
-            raise mismatch("+", self, other, "add two Vec3")
-        return Vec3(self.x + other.x, self.y + other.y, self.z + other.z)
-
-    def __sub__(self, other: Vec3) -> Vec3:
-        if type(other) is not Vec3:
-            raise mismatch("-", self, other, "subtract two Vec3")
-        return Vec3(self.x - other.x, self.y - other.y, self.z - other.z)
-
-    def __neg__(self) -> Vec3:
-        return Vec3(-self.x, -self.y, -self.z)
-
-    def __mul__(self, factor: Scalar) -> Vec3:
-        if isinstance(factor, Value):
-            raise mismatch("*", self, factor, "use dot or cross for two vectors, @ for a matrix")
-        return Vec3(self.x * factor, self.y * factor, self.z * factor)
-
-    __rmul__ = __mul__
 
     def __truediv__(self, divisor: Scalar) -> Vec3:
         if isinstance(divisor, Value):
@@ -122,48 +83,27 @@ class Vec3(Value):
         return sqrt(self.dot(self))
 
 
-_vec_x = Vec3.__dict__["x"].__set__
-_vec_y = Vec3.__dict__["y"].__set__
-_vec_z = Vec3.__dict__["z"].__set__
-
-
-class Matrix3(Value):
+class Matrix3(LinearValue):
     """Abstract base of the 3x3 matrices: elements named by row and column."""
 
     __slots__ = ()
 
-    xx: Scalar
-    yy: Scalar
-    zz: Scalar
+    _product_remedy = "use @ for a product of matrices or with a vector"
+
+    if TYPE_CHECKING:
+
+        def __add__(self: M, other: M) -> M: ...
+        def __sub__(self: M, other: M) -> M: ...
 
     def to_mat3(self) -> Mat3:
         """Return all nine elements."""
         raise SpatialTypeError(f"{type(self).__name__} is abstract")
 
-    def __reduce__(self) -> Any:
-        return type(self), tuple(self.leaves())
-
-    def trace(self) -> Scalar:
-        """Return the sum of the diagonal."""
-        return self.xx + self.yy + self.zz
-
-    def __add__(self: M, other: M) -> M:
-        left, right = _alike("+", self, other)
-        return type(left)(*[a + b for a, b in zip(left.leaves(), right.leaves(), strict=True)])
-
-    def __sub__(self: M, other: M) -> M:
-        left, right = _alike("-", self, other)
-        return type(left)(*[a - b for a, b in zip(left.leaves(), right.leaves(), strict=True)])
-
-    def __neg__(self: M) -> M:
-        return type(self)(*[-a for a in self.leaves()])
-
-    def __mul__(self: M, factor: Scalar) -> M:
-        if isinstance(factor, Value):
-            raise mismatch("*", self, factor, "use @ for a product of matrices or with a vector")
-        return type(self)(*[a * factor for a in self.leaves()])
-
-    __rmul__ = __mul__
+    def _alike(self, operation: str, other: Any) -> tuple[Mat3, Mat3]:
+        """Return both matrices with all nine elements."""
+        if not isinstance(other, Matrix3):
+            raise mismatch(operation, self, other, "both sides must be matrices")
+        return self.to_mat3(), other.to_mat3()
 
 
 @final
@@ -182,28 +122,6 @@ class Mat3(Matrix3):
     zy: Scalar
     zz: Scalar
 
-    def __init__(
-        self,
-        xx: Scalar,
-        xy: Scalar,
-        xz: Scalar,
-        yx: Scalar,
-        yy: Scalar,
-        yz: Scalar,
-        zx: Scalar,
-        zy: Scalar,
-        zz: Scalar,
-    ) -> None:
-        _mat_xx(self, xx)
-        _mat_xy(self, xy)
-        _mat_xz(self, xz)
-        _mat_yx(self, yx)
-        _mat_yy(self, yy)
-        _mat_yz(self, yz)
-        _mat_zx(self, zx)
-        _mat_zy(self, zy)
-        _mat_zz(self, zz)
-
     @staticmethod
     def of(rows: Any) -> Mat3:
         """Return the matrix of a `Mat3`, a `SymMat3`, three rows of three scalars,
@@ -216,20 +134,9 @@ class Mat3(Matrix3):
         return Mat3(1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
     @staticmethod
-    def zero() -> Mat3:
-        """Return the zero matrix, of literals."""
-        return Mat3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-
-    @staticmethod
     def from_columns(a: Vec3, b: Vec3, c: Vec3) -> Mat3:
         """Return the matrix [a b c]."""
         return Mat3(a.x, b.x, c.x, a.y, b.y, c.y, a.z, b.z, c.z)
-
-    def leaves(self) -> list[Scalar]:
-        return [self.xx, self.xy, self.xz, self.yx, self.yy, self.yz, self.zx, self.zy, self.zz]
-
-    def rebuilt(self, leaves: Iterator[Scalar]) -> Mat3:
-        return Mat3(*[next(leaves) for _ in range(9)])
 
     def to_list(self) -> list[list[Scalar]]:
         """Return three rows of three scalars."""
@@ -246,6 +153,10 @@ class Mat3(Matrix3):
     def column(self, index: int) -> Vec3:
         """Return column 0, 1 or 2."""
         return Vec3(*[row[index] for row in self.to_list()])
+
+    def trace(self) -> Scalar:
+        """Return the sum of the diagonal."""
+        return self.xx + self.yy + self.zz
 
     def transpose(self) -> Mat3:
         """Return the transpose; free."""
@@ -281,20 +192,6 @@ class Mat3(Matrix3):
             self.xy * x + self.yy * y + self.zy * z,
             self.xz * x + self.yz * y + self.zz * z,
         )
-
-
-_mat_xx, _mat_xy, _mat_xz = (Mat3.__dict__[name].__set__ for name in ("xx", "xy", "xz"))
-_mat_yx, _mat_yy, _mat_yz = (Mat3.__dict__[name].__set__ for name in ("yx", "yy", "yz"))
-_mat_zx, _mat_zy, _mat_zz = (Mat3.__dict__[name].__set__ for name in ("zx", "zy", "zz"))
-
-
-def _alike(operation: str, left: M, right: M) -> tuple[M, M]:
-    """Return two operands in the same storage: unchanged, or all nine elements of both."""
-    if type(left) is type(right):
-        return left, right
-    if not isinstance(right, Matrix3):
-        raise mismatch(operation, left, right, "both sides must be matrices")
-    return cast(M, left.to_mat3()), cast(M, right.to_mat3())
 
 
 def _nine(rows: Any) -> list[Scalar]:
