@@ -124,7 +124,7 @@ from dalembert.motion import load_motion
 from dalembert.spatial import Force, Motion, RigidInertia, Transform
 
 if TYPE_CHECKING:
-    from dalembert import analysis, contact, control, simulation, symbolic, textbook
+    from dalembert import analysis, contact, control, simulation, symbolic, textbook, viewer
     from dalembert.analysis.actuation import Actuation, actuation
     from dalembert.analysis.mobility import Mobility, mobility
     from dalembert.simulation.rollouts import rollout

@@ -11,8 +11,8 @@ import pytest
 from tests.viewer.motions import turning_arm
 
 import dalembert as da
-from dalembert.viewer.rasterizer import samples
-from dalembert.viewer.standing import standing
+from dalembert.viewer.contact_sheet import samples
+from dalembert.viewer.frames import standing_configuration
 
 
 def read_png(path: Path) -> np.ndarray:
@@ -143,12 +143,12 @@ def test_a_model_without_a_pose_stands_on_its_ground() -> None:
         model = builder.build()
         normal = np.array([float(x) for x in plane.placement.as_transform().R.column(2)])
         origin = np.array([float(x) for x in plane.placement.as_transform().p])
-        centre = standing(model)[:3]
+        centre = standing_configuration(model)[:3]
         sagitta = 0.3 * (1.0 - np.cos(np.pi / 24) ** 2)  # of the triangles that the ball is drawn with
         assert 0.3 - sagitta <= normal @ (centre - origin) <= 0.3
         np.testing.assert_allclose(np.cross(centre, normal), 0.0, atol=1e-12)
     for model in (turning_arm()[0], da.models.humanoid()):
-        np.testing.assert_array_equal(standing(model), model.neutral())
+        np.testing.assert_array_equal(standing_configuration(model), model.neutral())
 
 
 def test_bad_input_is_refused_by_name(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tests.viewer.browser import Browser
 from tests.viewer.motions import SPEED, turning_arm
 
 import dalembert as da
-from dalembert.viewer.sliders import configuration_of, sliders_of, values_of
+from dalembert.viewer.live import configuration_of, sliders_of, values_of
 
 MOVE = (
     "(i => {{ i.value = {value}; i.dispatchEvent(new Event('input')); }})"

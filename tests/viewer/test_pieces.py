@@ -9,12 +9,10 @@ import pytest
 from tests.viewer.motions import turning_arm
 
 import dalembert as da
-from dalembert.viewer.frames import frames_of
-from dalembert.viewer.scene import scene_of
-from dalembert.viewer.shape_data import drawing_of
-from dalembert.viewer.sliders import sliders_of
-from dalembert.viewer.solids import unit_solid
-from dalembert.viewer.standing import standing
+from dalembert.viewer.drawing import drawing_of, unit_solid
+from dalembert.viewer.frames import frames_of, standing_configuration
+from dalembert.viewer.live import sliders_of
+from dalembert.viewer.recording import scene_of
 
 
 @pytest.mark.parametrize(
@@ -71,6 +69,6 @@ def test_sliders_of_one_joint_are_counted() -> None:
 def test_a_figure_stands_on_the_ground_with_its_feet() -> None:
     """They are far down the tree from what is free to move."""
     model = da.models.humanoid().with_ground(0.3)
-    q = standing(model)
+    q = standing_configuration(model)
     assert da.contact.distances(model, q, pairs=["world"]).gap.min() == pytest.approx(0.0, abs=1e-3)
     assert q[2] > 0.9

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, final, overload
+from typing import Any, Final, NamedTuple, final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,53 @@ class ClipFrame(NamedTuple):
     q: Array
     v: Array
     a: Array
+
+
+MAX_FRAMES: Final = 100_000
+"""A recording of more frames is refused: half an hour at 60 per second."""
+MAX_GHOSTS: Final = 31
+"""Samples of a batch that are shown beside the first."""
+
+
+class ContactForces(NamedTuple):
+    """Forces (T, nc, 3) [N] in world axes on the second body of each pair, in the step that begins with each
+    frame but the last, and the points (T, nc, 3) [m] where they act.
+    """
+
+    force: Array
+    position: Array
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Frames:
+    """A motion to show: `time (T,)` [s], `q (T, nq)`; `v`, `tau (T, nv)` and `contacts` where known.
+
+    Every motion that the viewer shows returns its frames by a method `__frames__(fps)`: all that it has, or
+    at least `fps` a second where it is known at all times. `ghosts (samples, T, nq)`: other samples of a
+    batch at the same times. `end`: why the motion stops early; empty where it does not.
+    """
+
+    model: Model
+    time: Array
+    q: Array
+    v: Array | None = None
+    tau: Array | None = None
+    contacts: ContactForces | None = None
+    ghosts: Array | None = None
+    end: str = ""
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
+def nearest_frames(time: Array, wanted: Array) -> npt.NDArray[np.intp]:
+    """Return for each wanted time (m,) the index of the frame nearest to it; `time (T,)` increases."""
+    last = len(time) - 1
+    after = np.clip(np.searchsorted(time, wanted), 1, max(last, 1))
+    nearest = after - (wanted - time[after - 1] <= time[np.minimum(after, last)] - wanted)
+    found: npt.NDArray[np.intp] = np.clip(nearest, 0, last)
+    return found
 
 
 @final
@@ -86,6 +133,11 @@ class Clip:
         if cutoff is not None and len(t) > 1:
             positions = normalize_quaternions(model, low_pass(positions, checked.frame_time, cutoff))
         return cls(model, t, positions, *velocities_and_accelerations(model, t, positions), loop)
+
+    def __frames__(self, fps: float) -> Frames:
+        if not len(self):
+            raise ArgumentError("the clip has no frames")
+        return Frames(self.model, self.time, self.q, self.v)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from dalembert.model.checks import is_finite
 from dalembert.model.joints import Joint
 from dalembert.model.model import Model
 from dalembert.motion.bspline import MIN_KNOTS, SplinePoints, spline_points
-from dalembert.motion.clip import Clip
+from dalembert.motion.clip import Clip, Frames
 from dalembert.motion.closed_energy import ClosedTorqueEnergy
 from dalembert.motion.closed_path import ClosedPath
 from dalembert.motion.configuration_spline import ConfigurationSpline, Controls
@@ -201,6 +201,9 @@ class Transition:
     loop_error: float
     evaluations: int
     converged: bool
+
+    def __frames__(self, fps: float) -> Frames:
+        return Frames(self.clip.model, self.clip.time, self.clip.q, self.clip.v, self.tau)
 
     @property
     def iterations(self) -> int:

@@ -24,6 +24,7 @@ from dalembert.compiler.recording import RecordedFunction, kept_kernel
 from dalembert.control.servo import Servo
 from dalembert.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError, StateError
 from dalembert.model.model import Model
+from dalembert.motion.clip import MAX_FRAMES, Frames
 from dalembert.simulation.drives import Policy, recorded_policy
 from dalembert.simulation.initial_state import require_closed_loops, require_finite
 from dalembert.simulation.trajectory import Trajectory
@@ -417,6 +418,11 @@ class AdaptiveMotion:
         q, v = (self.q, self.v) if times is None else self.at(frames)
         tau = self.system.torques(frames[:-1], q[:-1], v[:-1])
         return Trajectory(self.model, frames, q, v, tau)
+
+    def __frames__(self, fps: float) -> Frames:
+        start, end = self.time[0], self.time[-1]
+        count = 1 + math.ceil(min((end - start) * fps, MAX_FRAMES + 1))
+        return self.trajectory(np.unique(np.linspace(start, end, count))).__frames__(fps)
 
 
 def integrate_adaptive(

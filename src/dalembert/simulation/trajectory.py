@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +16,9 @@ from dalembert.api.poses import Poses
 from dalembert.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError
 from dalembert.host.foreign_arrays import is_on_gpu
 from dalembert.model.model import Model
+from dalembert.motion.clip import MAX_GHOSTS, Clip, ContactForces, Frames, nearest_frames
+from dalembert.motion.spline import spline_slopes
 from dalembert.simulation.initial_state import of_samples
-
-if TYPE_CHECKING:
-    from dalembert.motion import Clip
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -198,15 +198,36 @@ class Trajectory:
 
     def clip(self) -> Clip:
         """Return one sample as a `Clip`, with accelerations of splines through its velocities."""
-        from dalembert.motion import Clip
-        from dalembert.motion.spline import spline_slopes
-
         if self.batch:
             raise ArgumentError(
                 f"a clip is the motion of one sample; choose one of {self.batch}: trajectory[0].clip()"
             )
         a = spline_slopes(self.time, self.v) if len(self) > 1 else np.zeros_like(self.v)
         return Clip(self.simulated_model(), self.time, self.q, self.v, a)
+
+    def __frames__(self, fps: float) -> Frames:
+        """Return one sample to show; of a batch the first, with others as ghosts."""
+        if math.prod(self.batch) == 0:
+            raise ArgumentError(f"the trajectory has the batch {self.batch}: there is no sample to show")
+        first = self[(0,) * len(self.batch)] if self.batch else self
+        end = "The simulation was interrupted." if self.interrupted else ""
+        if first.failed_at >= 0:
+            end = f"The simulation could not take step {int(first.failed_at)}: {first.cause}"
+        contacts = first.contacts if len(first) > 1 else None
+        others = self.q.reshape(-1, len(self), self.model.nq)[1 : 1 + MAX_GHOSTS]
+        if self.time.ndim > 1:  # samples with steps of their own, at the nearest of their frames
+            times = self.time.reshape(-1, len(self))[1 : 1 + MAX_GHOSTS]
+            others = np.array([q[nearest_frames(own, first.time)] for q, own in zip(others, times)])
+        return Frames(
+            first.simulated_model(),
+            first.time,
+            first.q,
+            first.v,
+            first.tau if len(first) > 1 else None,
+            None if contacts is None else ContactForces(contacts.force, contacts.position),
+            others if len(others) else None,
+            end,
+        )
 
     def save(self, path: str | Path) -> None:
         """Write a file: `.npz` (all of it, with the model), `.parquet` (a table for other programs, one row a

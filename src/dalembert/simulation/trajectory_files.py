@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -30,24 +31,16 @@ OUTCOMES: Final = {"energy_gain": "f"}
 CONTACTS: Final = {"force": (3,), "position": (3,), "gap": ()}
 """The arrays of contacts and their axes after those of frames and contact points."""
 OBSERVED_KINDS: Final = "fib"
-ENDINGS: Final = (".npz", ".parquet", ".html")
 
 
 def save(trajectory: Trajectory, path: Path) -> None:
     """Write the file that the ending of the path says; an earlier one stays until that is complete."""
     ending = path.suffix.lower()
-    if ending not in ENDINGS:
+    if ending not in WRITERS:
         raise FileError(
-            f"{path}: a trajectory is saved as {', '.join(ENDINGS)}, not as {ending or 'no ending'}"
+            f"{path}: a trajectory is saved as {', '.join(WRITERS)}, not as {ending or 'no ending'}"
         )
-    if ending == ".npz":
-        _save_npz(trajectory, path)
-    elif ending == ".parquet":
-        _save_parquet(trajectory, path)
-    else:
-        from dalembert import viewer
-
-        viewer.record(trajectory, path)
+    WRITERS[ending](trajectory, path)
 
 
 def arrays_of(path: Path, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
@@ -228,3 +221,16 @@ def _save_parquet(trajectory: Trajectory, path: Path) -> None:
     model = {b"dalembert model": trajectory.model.to_json().encode()}
     with replacing(path) as file:
         parquet.write_table(table.replace_schema_metadata(model), file)
+
+
+def _save_html(trajectory: Trajectory, path: Path) -> None:
+    # By name, since the viewer is a room above this one; it is imported when it is first asked for.
+    importlib.import_module("dalembert.viewer").record(trajectory, path)
+
+
+WRITERS: Final[dict[str, Callable[[Trajectory, Path], None]]] = {
+    ".npz": _save_npz,
+    ".parquet": _save_parquet,
+    ".html": _save_html,
+}
+"""The writer of a trajectory by the ending of the file."""

@@ -23,6 +23,7 @@ from dalembert.errors import (
 )
 from dalembert.host.memory_limits import require_memory
 from dalembert.model.model import Model
+from dalembert.motion.clip import Frames
 from dalembert.textbook.contact_forces import checked_start, require_finite, require_number
 from dalembert.textbook.contact_gaps import GapFunction
 from dalembert.textbook.contact_solvers import ContactSets, JointForces
@@ -197,6 +198,9 @@ class EventDrivenMotion:
     trajectory: Trajectory
     events: tuple[ContactEvent, ...]
     solved: int
+
+    def __frames__(self, fps: float) -> Frames:
+        return self.trajectory.__frames__(fps)
 
 
 def simulate_events(

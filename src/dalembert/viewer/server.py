@@ -27,8 +27,6 @@ from urllib.parse import urlsplit
 from dalembert.errors import DalembertError
 from dalembert.host.forks import renew_after_fork
 
-__all__ = ["ADDRESS", "PageServer"]
-
 ADDRESS: Final = "127.0.0.1"
 """The loopback interface, which other machines do not reach."""
 NAMES: Final = ("127.0.0.1", "localhost")

@@ -1,10 +1,13 @@
-"""The shapes of a model as a page draws them: unit solids with sizes, triangles for all else."""
+"""The shapes of a model as they are drawn: unit solids with sizes for a page, triangles for a picture."""
 
 from __future__ import annotations
 
 import base64
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, final
+from functools import cache
+from typing import Any, Final, NamedTuple, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -26,14 +29,14 @@ from dalembert.model.shapes import (
     Sphere,
 )
 from dalembert.model.shapes.shape import GREY
-from dalembert.spatial.rotations import quaternion_of_rotation
+from dalembert.spatial.rotations import quaternion_of_rotation, rotation_of_quaternion
 
-__all__ = ["Drawing", "drawing_of", "to_base64", "height_field_mesh"]
-
-Array = npt.NDArray[Any]
+Array: TypeAlias = npt.NDArray[np.float64]
 
 LIMBS: Final = ("#6f93c4", "#d99a6c", "#84ac8b", "#c2868f", "#9a8cbf", "#c9b26b", "#77aeb5")
 """Colours of limbs whose shapes have no colour."""
+WORLD: Final = "#b4b9c2"
+"""Colour of shapes of the world that have none."""
 MAX_DRAWN_FACES: Final = 400_000
 """A mesh of more triangles is drawn as its hull, so that pages stay small."""
 
@@ -41,7 +44,10 @@ MAX_DRAWN_FACES: Final = 400_000
 @final
 @dataclass
 class Drawing:
-    """The shapes on bodies, the triangles that some of them share, and notes on what was left out."""
+    """The shapes on bodies, the triangles that some of them share, and notes on what was left out.
+
+    Shapes and meshes are entries for a page, with large arrays in base64; `triangles` are those of `meshes`.
+    """
 
     shapes: list[dict[str, Any]] = field(default_factory=list)
     meshes: list[dict[str, Any]] = field(default_factory=list)
@@ -62,13 +68,12 @@ class Drawing:
             faces = names[mesh.faces]
             a, b, c = faces.T
             faces = faces[(a != b) & (b != c) & (c != a)]
+            vertices = np.stack([corners >> shift & 65535 for shift in (0, 16, 32)], 1)
             self.meshes.append(
                 {
                     "low": low.tolist(),
                     "extent": extent.tolist(),
-                    "vertices": to_base64(
-                        np.stack([corners >> shift & 65535 for shift in (0, 16, 32)], 1), "<u2"
-                    ),
+                    "vertices": to_base64(vertices, "<u2"),
                     "wide": len(corners) > 65536,
                     "faces": to_base64(faces, "<u4" if len(corners) > 65536 else "<u2"),
                 }
@@ -81,11 +86,23 @@ def to_base64(values: Any, kind: str) -> str:
     return base64.b64encode(np.ascontiguousarray(values, dtype=kind).tobytes()).decode("ascii")
 
 
+def vector(components: Iterable[Any]) -> Array:
+    """Return a vector of the model's numbers as an array."""
+    return np.array([float(x) for x in components])
+
+
+def upward(model: Model) -> Array:
+    """Return the unit vector (3,) against gravity; z without gravity."""
+    g = vector(model.gravity)
+    found: Array = -g / np.linalg.norm(g) if g.any() else np.array([0.0, 0.0, 1.0])
+    return found
+
+
 def drawing_of(model: Model) -> Drawing:
     """Return every shape of the model; bodies without shapes are drawn as sticks from joint to joint."""
     drawing = Drawing()
     for shape in model.world_shapes:
-        _add(drawing, -1, shape, _numbers("#b4b9c2"), collision=shape.visual is False)
+        _add(drawing, -1, shape, _numbers(WORLD), collision=shape.visual is False)
     colours = _limb_colours(model)
     size = _size(model)
     for body in model.bodies:
@@ -98,7 +115,8 @@ def drawing_of(model: Model) -> Drawing:
         elif all(entry["collision"] for entry in added):
             for entry in added:
                 entry["collision"] = False  # better than nothing
-    drawing.notes = _short(drawing.notes)
+    if len(drawing.notes) > 3:
+        drawing.notes[2:] = [f"and {len(drawing.notes) - 2} more shapes"]
     return drawing
 
 
@@ -131,17 +149,13 @@ def _add(drawing: Drawing, body: int, shape: Shape, colour: list[float], *, coll
         | {
             "body": body,
             "name": shape.name,
-            "position": [float(x) for x in X.p],
-            "rotation": [float(x) for x in quaternion_of_rotation(X.R)],
+            "position": vector(X.p).tolist(),
+            "rotation": vector(quaternion_of_rotation(X.R)).tolist(),
             "colour": list(shape.rgba) if own else [*colour, 1.0],
             "plain": not own,
             "collision": collision,
         }
     )
-
-
-def _short(notes: list[str]) -> list[str]:
-    return notes if len(notes) <= 3 else [*notes[:2], f"and {len(notes) - 2} more shapes"]
 
 
 def _triangles(drawing: Drawing, shape: Shape) -> int:
@@ -171,35 +185,34 @@ def height_field_mesh(shape: HeightField) -> TriangleMesh:
     x = (np.arange(columns) / (columns - 1) - 0.5) * shape.size[0]
     y = (np.arange(rows) / (rows - 1) - 0.5) * shape.size[1]
     X, Y = np.meshgrid(x, y)
-    vertices = np.stack([X, Y, heights], axis=-1).reshape(-1, 3)
+    return TriangleMesh(np.stack([X, Y, heights], axis=-1).reshape(-1, 3), _grid_faces(rows, columns))
+
+
+def _grid_faces(rows: int, columns: int) -> npt.NDArray[np.intp]:
+    """Return two triangles (m, 3) for each cell of a grid of points, numbered row by row."""
     corner = (np.arange(rows - 1)[:, np.newaxis] * columns + np.arange(columns - 1)).reshape(-1, 1)
-    lower = corner + np.array([0, 1, columns + 1])
-    upper = corner + np.array([0, columns + 1, columns])
-    return TriangleMesh(vertices, np.concatenate([lower, upper]))
+    return np.concatenate([corner + [0, 1, columns + 1], corner + [0, columns + 1, columns]])
 
 
 def _add_sticks(drawing: Drawing, model: Model, body: Body, colour: list[float], radius: float) -> None:
     """Add sticks for a body without shapes: from its joint to its children's, or to its centre of mass."""
-    children = [b for b in model.bodies if b.parent == body.index]
-    ends = [np.array([float(x) for x in b.placement.as_transform().p]) for b in children]
-    centre = np.array([float(x) for x in body.inertia.com]) if float(body.inertia.mass) > 0.0 else np.zeros(3)
+    ends = [vector(b.placement.as_transform().p) for b in model.bodies if b.parent == body.index]
     if not any(np.linalg.norm(end) > radius for end in ends):
         # The centre is halfway along most links.
-        ends.append(2.0 * centre)
+        ends.append(2.0 * vector(body.inertia.com) if float(body.inertia.mass) > 0.0 else np.zeros(3))
     _add(drawing, body.index, Sphere(1.6 * radius), colour, collision=False)
     for end in ends:
         if np.linalg.norm(end) > 1e-3 * radius:
-            _add(
-                drawing, body.index, Capsule.between((0, 0, 0), end.tolist(), radius), colour, collision=False
-            )
+            stick = Capsule.between((0, 0, 0), end.tolist(), radius)
+            _add(drawing, body.index, stick, colour, collision=False)
 
 
 def _size(model: Model) -> float:
     """Return the median distance from joint to joint [m], scaled so that a figure's height is about its
     value.
     """
-    steps = [float(np.linalg.norm([float(x) for x in b.placement.as_transform().p])) for b in model.bodies]
-    steps += [2.0 * float(np.linalg.norm([float(x) for x in b.inertia.com])) for b in model.bodies]
+    steps = [float(np.linalg.norm(vector(b.placement.as_transform().p))) for b in model.bodies]
+    steps += [2.0 * float(np.linalg.norm(vector(b.inertia.com))) for b in model.bodies]
     long = [step for step in steps if step > 1e-6]
     return 2.0 * float(np.median(long)) if long else 1.0
 
@@ -224,3 +237,92 @@ def _limb_colours(model: Model) -> list[list[float]]:
 
 def _numbers(colour: str) -> list[float]:
     return [int(colour[i : i + 2], 16) / 255.0 for i in (1, 3, 5)]
+
+
+class Surface(NamedTuple):
+    """Triangles of a shape: its body (-1 the world), corners and their normals (m, 3, 3), its colour (3,)."""
+
+    body: int
+    corners: Array
+    normals: Array
+    colour: list[float]
+
+
+def surfaces(drawing: Drawing, rotation: Array, translation: Array) -> Iterator[Surface]:
+    """Yield every visible shape in the world, with the bodies at rotations (bodies, 3, 3) and translations
+    (bodies, 3).
+    """
+    for shape in drawing.shapes:
+        if shape["collision"] or shape["kind"] == "plane" or shape["colour"][3] < 0.05:
+            continue
+        mesh = shape.get("mesh")
+        solid = unit_solid(shape["kind"]) if mesh is None else _flat_shaded(drawing.triangles[mesh])
+        R, p = rotation_of(shape), np.array(shape["position"])
+        body, scale = shape["body"], np.array(shape["scale"])
+        if body >= 0:
+            R, p = rotation[body] @ R, rotation[body] @ p + translation[body]
+        local = solid.corners * scale
+        local[..., 2] += shape.get("stretch", 0.0) * solid.sides
+        yield Surface(body, local @ R.T + p, (solid.normals / scale) @ R.T, shape["colour"][:3])
+
+
+def rotation_of(shape: dict[str, Any]) -> Array:
+    """Return the axes of a shape on its body, as columns."""
+    found: Array = np.array(rotation_of_quaternion(shape["rotation"]).to_list())
+    return found
+
+
+class Solid(NamedTuple):
+    """Triangles: corners and their normals (m, 3, 3), and which end of a capsule each corner belongs to,
+    (m, 3), -1 or 1; 0 where lengths are not stretched.
+    """
+
+    corners: Array
+    normals: Array
+    sides: Array
+
+
+def _flat_shaded(mesh: TriangleMesh) -> Solid:
+    corners = mesh.vertices[mesh.faces]
+    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-300)
+    return Solid(corners, np.repeat(normal[:, np.newaxis], 3, axis=1), np.zeros(corners.shape[:2]))
+
+
+@cache
+def unit_solid(kind: str) -> Solid:
+    """Return the ball, the cylinder or the box that reaches from -1 to 1 along each axis."""
+    if kind == "ball":
+        profile = []
+        for side, angles in ((-1.0, np.linspace(-math.pi / 2, 0, 7)), (1.0, np.linspace(0, math.pi / 2, 7))):
+            profile += [(math.cos(a), math.sin(a), math.cos(a), math.sin(a), side) for a in angles]
+        return _lathe(profile)
+    if kind == "cylinder":
+        bottom = [(0, -1, 0, -1, 0), (1, -1, 0, -1, 0)]
+        return _lathe([*bottom, (1, -1, 1, 0, 0), (1, 1, 1, 0, 0), (1, 1, 0, 1, 0), (0, 1, 0, 1, 0)])
+    return _box()
+
+
+def _lathe(profile: Sequence[tuple[float, ...]], around: int = 24) -> Solid:
+    """Return a surface of revolution about z; profile: radius, z, normal outward, normal along z, side."""
+    r, z, nr, nz, side = np.array(profile, dtype=np.float64).T
+    angle = 2.0 * math.pi * np.arange(around + 1) / around
+    c, s, ones = np.cos(angle), np.sin(angle), np.ones_like(angle)
+    points = np.stack([np.outer(r, c), np.outer(r, s), np.outer(z, ones)], axis=-1)
+    normals = np.stack([np.outer(nr, c), np.outer(nr, s), np.outer(nz, ones)], axis=-1)
+    faces = _grid_faces(len(r), around + 1)
+    sides = np.outer(side, ones).reshape(-1)
+    return Solid(points.reshape(-1, 3)[faces], normals.reshape(-1, 3)[faces], sides[faces])
+
+
+def _box() -> Solid:
+    corners, normals = [], []
+    for axis in range(3):
+        for sign in (-1.0, 1.0):
+            square = np.empty((4, 3))
+            square[:, axis] = sign
+            square[:, (axis + 1) % 3] = [-1, 1, 1, -1]
+            square[:, (axis + 2) % 3] = np.array([-1, -1, 1, 1]) * sign
+            corners += [square[[0, 1, 2]], square[[0, 2, 3]]]
+            normals += [np.tile(sign * np.eye(3)[axis], (3, 1))] * 2
+    return Solid(np.array(corners), np.array(normals), np.zeros((12, 3)))
