@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 import dalembert as da
-from dalembert.contact.geometry import closest_points
-from dalembert.contact.geometry.candidates import ABSENT_POINT_GAP
+from dalembert.contact.narrow_phase import closest_points
+from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP
 from dalembert.model.shapes import ConvexMesh, Ellipsoid
 from dalembert.spatial import Mat3, Vec3
 

@@ -8,10 +8,9 @@ import pytest
 import dalembert as da
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.contact import compliant_step
-from dalembert.contact.compliant_solver import CompliantPoint, solve_compliant
-from dalembert.contact.compliant_step import step_compliant
+from dalembert.contact.compliant_step import CompliantPoint, solve_compliant, step_compliant
 from dalembert.contact.costs import Point
-from dalembert.contact.geometry.candidates import Candidate, ContactPoint
+from dalembert.contact.narrow_phase.candidates import Candidate, ContactPoint
 from dalembert.contact.options import Compliant
 from dalembert.contact.pairs import contact_points, pairs_of
 from dalembert.spatial import Mat3, Transform, Vec3

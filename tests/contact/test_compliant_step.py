@@ -14,7 +14,7 @@ from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.call.arguments import ArrayArgument
 from dalembert.compiler.lowering import Recipe
 from dalembert.compiler.rollout_execution import compile_rollout
-from dalembert.contact.compliant_solver import _passive_fraction as passive_fraction
+from dalembert.contact.compliant_step import _passive_fraction as passive_fraction
 from dalembert.contact.compliant_step import step_compliant
 from dalembert.contact.options import Compliant
 from dalembert.contact.pairs import contact_points, pairs_of

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from dalembert.contact.compliant_surfaces import (
+from dalembert.contact.compliant import (
     Hertz,
     LinearSurface,
     SeriesSpring,

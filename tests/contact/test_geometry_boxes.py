@@ -15,8 +15,8 @@ from tests.contact.placements import (
 )
 
 import dalembert as da
-from dalembert.contact.geometry.boxes import AXIS_PREFERENCE_PER_EDGE, RELATIVE_AXIS_PREFERENCE
-from dalembert.contact.geometry.candidates import ABSENT_POINT_GAP
+from dalembert.contact.narrow_phase.boxes import AXIS_PREFERENCE_PER_EDGE, RELATIVE_AXIS_PREFERENCE
+from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP
 
 SPHERE, CAPSULE = da.Sphere(0.3), da.Capsule(0.2, 0.9)
 BOX, OTHER = da.Box((0.5, 0.8, 1.1)), da.Box((0.7, 0.4, 0.9))

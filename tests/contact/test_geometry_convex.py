@@ -14,7 +14,7 @@ from tests.contact.placements import (
 )
 
 import dalembert as da
-from dalembert.contact.geometry.candidates import ABSENT_POINT_GAP
+from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP
 from dalembert.model.shapes import ConvexMesh, Ellipsoid
 
 CLOUD = np.random.default_rng(1).normal(size=(60, 3)) * 0.3

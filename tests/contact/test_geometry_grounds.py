@@ -5,7 +5,7 @@ import pytest
 from tests.contact.placements import Poses, by_coal, check_form, points_between, random_poses, rotations
 
 import dalembert as da
-from dalembert.contact.geometry.candidates import ABSENT_POINT_GAP
+from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP
 from dalembert.model.shapes import ConvexMesh, Ellipsoid, HeightField
 
 POINTS = np.random.default_rng(1).normal(size=(40, 3)) * 0.3

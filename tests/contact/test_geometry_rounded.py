@@ -13,7 +13,7 @@ from tests.contact.placements import (
 )
 
 import dalembert as da
-from dalembert.contact.geometry.rounded_shapes import nearest_on_segments
+from dalembert.contact.narrow_phase.rounded_shapes import nearest_on_segments
 from dalembert.spatial import Vec3
 
 SPHERE, CAPSULE, BOX = da.Sphere(0.3), da.Capsule(0.2, 0.9), da.Box((0.5, 0.8, 1.1))

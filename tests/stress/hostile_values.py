@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import dalembert as da
-from dalembert.contact.geometry.candidates import Candidate, ContactPoint
+from dalembert.contact.narrow_phase.candidates import Candidate, ContactPoint
 from dalembert.model.tree import PerBody
 
 MODULES = (da, da.contact, da.control, da.motion, da.analysis, da.viewer, da.models)

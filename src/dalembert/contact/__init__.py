@@ -9,20 +9,18 @@ from typing import Any
 from dalembert.contact.compliant import (
     CompliantForces,
     CompliantLaw,
-    PatchState,
-    compliant_forces,
-    friction_force,
-    patches_after,
-    patches_at_rest,
-)
-from dalembert.contact.compliant_surfaces import (
     Hertz,
     LinearSurface,
+    PatchState,
     SeriesSpring,
     Surface,
     TwoSurfaces,
+    compliant_forces,
+    friction_force,
     lumped,
     patch_rate,
+    patches_after,
+    patches_at_rest,
     relaxed,
 )
 from dalembert.contact.options import Compliant, Rigid

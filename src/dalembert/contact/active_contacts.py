@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias, final
 
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.open_tree import velocity_places
-from dalembert.contact.geometry.candidates import ABSENT_POINT_GAP, Candidate, ContactPoint
+from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, Candidate, ContactPoint
 from dalembert.model.body import Body
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.topology import WORLD

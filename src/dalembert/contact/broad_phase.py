@@ -23,9 +23,9 @@ from dalembert.contact.active_contacts import (
     pair_number,
     table_entry,
 )
-from dalembert.contact.geometry import closest_points, point_count
-from dalembert.contact.geometry.candidates import ABSENT_POINT_GAP, Candidate, ContactPoint
-from dalembert.contact.geometry.rounded_shapes import (
+from dalembert.contact.narrow_phase import closest_points, point_count
+from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, Candidate, ContactPoint
+from dalembert.contact.narrow_phase.rounded_shapes import (
     FORMS,
     BoxForm,
     EllipsoidForm,

@@ -11,7 +11,7 @@ impulse is that of the springs. The equation to solve, with A and p of `stepping
 
     A eta = p + J^T gamma(J eta)                                                                         (3)
 
-`compliant_solver` does so with the pressing points and the fractions of friction of an earlier eta: a linear
+`solve_compliant` does so with the pressing points and the fractions of friction of an earlier eta: a linear
 system, twice or until these agree. Its springs and dampers are passive for any stiffness, so that they do not
 limit h. Impulses that pull or leave the friction cone are then cut; the rest acts on A. Patches move by
 Eq. (11.77) with x at the end of the step:
@@ -32,20 +32,351 @@ that start deep in each other would otherwise be thrown apart.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
 
 from dalembert.algorithms.applied_forces import ExternalForces
+from dalembert.algorithms.dense import dot
 from dalembert.contact.active_contacts import JointAxes, sum_over_bodies
-from dalembert.contact.compliant_solver import CompliantPoint, solve_compliant
-from dalembert.contact.costs import Point
-from dalembert.contact.geometry.candidates import ABSENT_POINT_GAP, Candidate
-from dalembert.contact.inverse_effective_mass import inverse_tree_masses
+from dalembert.contact.costs import (
+    Equality,
+    JointDrive,
+    JointLimit,
+    Point,
+    RangeEnd,
+    assemble_hessian,
+    factor,
+    inverse_tree_masses,
+)
+from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, Candidate
+from dalembert.contact.newton import GaussProblem, solve_newton_system
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.contact.step_terms import Motor, advance_state, before_contact, squared_turn, within_limits
 from dalembert.errors import ShapeError
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, maximum, minimum, select, sqrt
-from dalembert.spatial import Vec3
+from dalembert.scalar import Scalar, is_zero, loop, maximum, minimum, select, sqrt
+from dalembert.spatial import SymMat3, Vec3
+
+# The velocities after a step with compliant contact: the solution of Eq. (3).
+#
+# At a known eta, that before the step or of an earlier solve, a point presses or it does not (Eq. 1), and
+# friction is the fraction s = min(1, mu gamma_n / |gamma_t|) of the impulse that would stop the slip (Eq. 2).
+# With both fixed, impulses are linear in the unknown velocities,
+#
+#     gamma = gamma_0 - G u,    G = k_n n n^T + s k_t (1 - n n^T)                                          (6)
+#
+# and (A + J^T G J) eta = p + J^T gamma_0: bilateral springs and dampers, which are passive. Friction as a
+# fraction, not as a force of given size, cannot reverse the slip that it opposes.
+#
+# Impulses by (6) at the new eta are then cut to the friction cone. Where more than a twentieth of them is
+# cut, eta is solved for again. Two solves are enough unless light limbs are hit hard or caught between heavy
+# ones: cutting would leave these with excessive speeds. Where cutting would let contact give more energy than
+# its springs release, all impulses are scaled down: with P = J^T gamma and B = A with the joints' terms, the
+# work of the fraction s is b s + a s^2 / 2, a = P . B^-1 P, b = P . v_free, and springs then store, by Eqs
+# (4) and (5), 1/2 K z+(s)^2 + 1/2 K_t x+(s)^2: also quadratic in s. Position correction removes overlaps of
+# joint limits and closes loops by a displacement, as in `newton`.
+
+MIN_EXCEEDED_CORRECTION = 1e-5
+"""The correction [rad, m] of a step above which a limit counts as exceeded."""
+
+LINEAR_SOLVE_TOLERANCE = 1e-7
+"""The residual of the linear solves as a fraction of p, where bodies of points are known at run time."""
+
+MAX_LINEAR_SOLVES = 10
+"""The most linear solves of a step; the least are two."""
+
+MAX_CUT_RATIO = 0.0025
+"""The fraction of the squared impulses that may be cut without another solve: a twentieth, squared."""
+
+LIMIT_REST_SPEED = 1e-3
+"""The speed [rad/s, m/s] up to which a joint is at rest at a limit that it exceeds."""
+
+
+class CompliantSolution(NamedTuple):
+    """The velocities v, and `free` without contact, the position correction of v's variables, impulses on the
+    points' second bodies along world axes, and the work of contact."""
+
+    v: list[Scalar]
+    free: list[Scalar]
+    correction: list[Scalar]
+    impulses: list[Vec3]
+    work: Scalar
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class CompliantPoint:
+    """A point on compliant surfaces: the depth z [m] by which its spring is pressed in, the patch x [m] along
+    the surface, K, D, K_t, D_t, the normal impulse [N s] of the previous step, and h [s]."""
+
+    point: Point
+    z: Scalar
+    x: Vec3
+    stiffness: Scalar
+    damping: Scalar
+    friction_stiffness: Scalar
+    friction_damping: Scalar
+    last_normal_impulse: Scalar
+    dt: Scalar
+
+    def spring(self) -> Scalar:
+        """Return the normal impulse of the spring alone, h K z."""
+        return self.z * (self.dt * self.stiffness)
+
+    def stretch(self) -> Vec3:
+        """Return the impulse of the patch's spring alone, - h K_t x."""
+        impulse: Vec3 = self.x * -(self.dt * self.friction_stiffness)
+        return impulse
+
+    def pull(self, u: Vec3) -> Vec3:
+        """Return the friction impulse that would stop the slip of u."""
+        n = self.point.normal
+        slip = u - n * n.dot(u)
+        friction: Vec3 = self.stretch() - slip * self.point.friction_stiffness
+        return friction
+
+    def patch_after(self, impulse: Vec3) -> Vec3:
+        """Return x+ of Eq. (4)."""
+        n = self.point.normal
+        moved = self.x * self.friction_damping - (impulse - n * n.dot(impulse))
+        after: Vec3 = moved * self._depth_per_impulse(self.friction_stiffness, self.friction_damping)
+        return after
+
+    def depth_after(self, impulse: Vec3) -> Scalar:
+        """Return z+ of Eq. (5)."""
+        gamma = self.point.normal.dot(impulse)
+        return (self.damping * self.z + gamma) * self._depth_per_impulse(self.stiffness, self.damping)
+
+    def spring_energy_gain(self, impulse: Vec3) -> tuple[Scalar, Scalar, Scalar]:
+        """Return c of the energy [J] that its springs gain, c_0 + c_1 s + c_2 s^2, if it exerts the fraction
+        s of an impulse: that of 1/2 K z+^2 with z+ = y (D z + s gamma_n), and of the patch. A point that
+        exerts no impulse has released no energy."""
+        gamma = self.point.normal.dot(impulse)
+        eased = select(gamma > 0.0, self.z, 0.0)
+        k, k_t = 0.5 * self.stiffness, 0.5 * self.friction_stiffness
+        y, y_t = (
+            self._depth_per_impulse(self.stiffness, self.damping),
+            self._depth_per_impulse(self.friction_stiffness, self.friction_damping),
+        )
+        left, left_t = self.damping * y, self.friction_damping * y_t
+        across = maximum(impulse.dot(impulse) - gamma * gamma, 0.0)
+        return (
+            (k * (left * left - 1.0)) * (eased * eased)
+            + (k_t * (left_t * left_t - 1.0)) * self.x.dot(self.x),
+            (2.0 * k * left * y) * (self.z * gamma) - (2.0 * k_t * left_t * y_t) * self.x.dot(impulse),
+            (k * y * y) * (gamma * gamma) + (k_t * y_t * y_t) * across,
+        )
+
+    def _depth_per_impulse(self, stiffness: Scalar, damping: Scalar) -> Scalar:
+        """Return y = 1 / (D + h K): the depth per impulse [m/N s]."""
+        return 1.0 / (damping + self.dt * stiffness)
+
+
+class _Linearisation(NamedTuple):
+    """The linearised state of a point: 1 if it presses, else 0, and the fraction of friction."""
+
+    pressing: Scalar
+    friction_fraction: Scalar
+
+
+def solve_compliant(
+    problem: GaussProblem, v: Sequence[Scalar], surfaces: Sequence[CompliantPoint]
+) -> CompliantSolution:
+    """Solve for the velocities: linear solves from v, cut impulses, and the velocities that these give."""
+    eta, impulses = _iterate_solves(problem, v, surfaces)
+    rest, diagonal, equalities = _joint_terms(problem, eta, v)
+    B = factor(assemble_hessian(problem.axes, problem.A, [], diagonal, equalities))
+    free = B.solve(rest)
+    correction = B.solve(_correction_impulses(problem, eta, v))
+    if not surfaces:
+        return CompliantSolution(free, free, correction, [], 0.0)
+    P = problem.generalized_impulses(impulses)
+    change = B.solve(P)
+    c_0: Scalar = 0.0
+    c_1: Scalar = 0.0
+    c_2: Scalar = 0.0
+    for surface, impulse in zip(surfaces, impulses, strict=True):
+        gained = surface.spring_energy_gain(impulse)
+        c_0, c_1, c_2 = c_0 + gained[0], c_1 + gained[1], c_2 + gained[2]
+    a, b = dot(P, change), dot(P, free)
+    s = _passive_fraction(a + 2.0 * c_2, b + c_1, maximum(-c_0, 0.0))
+    return CompliantSolution(
+        [x + s * y for x, y in zip(free, change, strict=True)],
+        free,
+        correction,
+        [impulse * s for impulse in impulses],
+        s * (b + 0.5 * s * a),
+    )
+
+
+def _iterate_solves(
+    problem: GaussProblem, v: Sequence[Scalar], surfaces: Sequence[CompliantPoint]
+) -> tuple[list[Scalar], list[Vec3]]:
+    """Repeat linear solves until hardly any impulse is cut; return eta and the impulses after cutting."""
+    u = problem.point_velocities(v)
+    first = [_linearise(s, x, first=True) for s, x in zip(surfaces, u, strict=True)]
+    eta = _linear(problem, v, v, surfaces, first)
+    if not surfaces:
+        return _linear(problem, eta, v, surfaces, []), []
+
+    def step(carry: Any) -> Any:
+        eta, u, _, _ = carry
+        linearised = [_linearise(s, Vec3(*x), first=False) for s, x in zip(surfaces, u, strict=True)]
+        eta = _linear(problem, eta, v, surfaces, linearised)
+        u = problem.point_velocities(eta)
+        kept = []
+        whole: Scalar = 1e-30
+        lost: Scalar = 0.0
+        for surface, x, h in zip(surfaces, u, linearised, strict=True):
+            impulse, square = _cut(surface, x, h)
+            kept.append(list(impulse))
+            whole, lost = whole + impulse.dot(impulse), lost + square
+        return [eta, [list(x) for x in u], kept, lost / whole]
+
+    none = [[0.0, 0.0, 0.0] for _ in surfaces]
+    carry: Any = [eta, [list(x) for x in problem.point_velocities(eta)], none, 1.0]
+    eta, _, kept, _ = loop(MAX_LINEAR_SOLVES - 1, step, carry, until=lambda carry: carry[3] < MAX_CUT_RATIO)
+    return eta, [Vec3(*x) for x in kept]
+
+
+def _linearise(surface: CompliantPoint, u: Vec3, *, first: bool) -> _Linearisation:
+    """Return whether a point presses at u, and its fraction of friction.
+
+    Before the first solve the normal impulse of the previous step bounds friction: the impulse of a deep
+    spring at rest may be far from its impulse in the step, and such friction would jam the body.
+    """
+    point, spring = surface.point, surface.spring()
+    closing = point.stiffness * (point.bound - point.normal.dot(u))
+    pressing = select(spring + closing > 0.0, 1.0, 0.0)
+    if is_zero(point.friction):
+        return _Linearisation(pressing, 0.0)
+    normal = surface.last_normal_impulse if first else maximum(spring + closing, 0.0)
+    return _Linearisation(pressing, _friction_fraction(surface.pull(u), point.friction * normal))
+
+
+def _linear(
+    problem: GaussProblem,
+    v: Sequence[Scalar],
+    before: Sequence[Scalar],
+    surfaces: Sequence[CompliantPoint],
+    linearised: Sequence[_Linearisation],
+) -> list[Scalar]:
+    """Return eta of (A + J^T G J) eta = p + J^T gamma_0."""
+    known, hessians = [], []
+    for surface, (pressing, fraction) in zip(surfaces, linearised, strict=True):
+        point, n, spring = surface.point, surface.point.normal, surface.spring()
+        normal = n * (pressing * (spring + point.stiffness * point.bound))
+        known.append(normal + surface.stretch() * fraction)
+        k_t = fraction * point.friction_stiffness
+        hessians.append((point, _isotropic(n, pressing * point.stiffness, k_t)))
+    p, diagonal, equalities = _joint_terms(problem, v, before)
+    if known:
+        p = [x + y for x, y in zip(p, problem.generalized_impulses(known), strict=True)]
+    return solve_newton_system(
+        problem.axes, problem.A, hessians, diagonal, equalities, p, LINEAR_SOLVE_TOLERANCE
+    )
+
+
+def _joint_terms(
+    problem: GaussProblem, v: Sequence[Scalar], before: Sequence[Scalar]
+) -> tuple[list[Scalar], list[tuple[int, Scalar]], list[Equality]]:
+    """Return p with the terms of limits, motors, dry friction and loops, linearised about v, and their
+    Hessians: those of single variables, and rows."""
+    p, diagonal = list(problem.p), []
+    for joint in problem.joints:
+        i = joint.place
+        hessian = _joint_hessian(joint, v[i])
+        diagonal.append((i, hessian))
+        if isinstance(joint, JointLimit):
+            p[i] = p[i] + hessian * (joint.sign * _target(joint, before[i] * joint.sign))
+        else:
+            p[i] = p[i] + (joint.impulse(v[i]) + hessian * v[i])
+    equalities = _active_rows(problem, v, before)
+    for equality in equalities:
+        equality.add(equality.target * equality.stiffness, p)
+    return p, diagonal, equalities
+
+
+def _active_rows(problem: GaussProblem, v: Sequence[Scalar], before: Sequence[Scalar]) -> list[Equality]:
+    """Return equalities, and the ends of ranges that are reached at v."""
+    ends = [
+        end.as_equality(end.velocity(v) < _reach(end), _target(end, end.velocity(before)))
+        for end in problem.ranges
+    ]
+    return [*problem.equalities, *ends]
+
+
+def _target(end: JointLimit | RangeEnd, u: Scalar) -> Scalar:
+    """Return the velocity at which an active limit lets a joint close the remaining gap.
+
+    An active limit is an equality, but the contact impulse that drove the joint there may be cut. So the
+    velocity is no faster than u, that before the step, or the limit would pull.
+    """
+    return maximum(end.bound, minimum(u, 0.0))
+
+
+def _joint_hessian(joint: JointLimit | JointDrive, u: Scalar) -> Scalar:
+    """Return the Hessian of the joint's term; an exceeded limit stays active while the joint leaves it
+    slowly, until position correction has removed the overlap."""
+    if not isinstance(joint, JointLimit):
+        return joint.hessian(u)
+    return select(u * joint.sign < _reach(joint), joint.stiffness, 0.0)
+
+
+def _reach(end: JointLimit | RangeEnd) -> Scalar:
+    """Return the velocity below which a limit is active."""
+    return select(end.overlap > MIN_EXCEEDED_CORRECTION, end.bound + LIMIT_REST_SPEED, end.bound)
+
+
+def _correction_impulses(
+    problem: GaussProblem, v: Sequence[Scalar], before: Sequence[Scalar]
+) -> list[Scalar]:
+    """Return the right-hand side of position correction: joints beyond their limits, and open loops."""
+    total: list[Scalar] = [0.0] * len(v)
+    for joint in problem.joints:
+        if isinstance(joint, JointLimit):
+            push = _joint_hessian(joint, v[joint.place]) * joint.overlap * joint.sign
+            total[joint.place] = total[joint.place] + push
+    for equality in _active_rows(problem, v, before):
+        equality.add(-(equality.gap * equality.stiffness), total)
+    return total
+
+
+def _cut(surface: CompliantPoint, u: Vec3, linearised: _Linearisation) -> tuple[Vec3, Scalar]:
+    """Return the impulse by Eq. (6), cut to the friction cone, and the square of the part that is cut."""
+    point, n = surface.point, surface.point.normal
+    linear = linearised.pressing * (surface.spring() + point.stiffness * (point.bound - n.dot(u)))
+    normal = maximum(linear, 0.0)
+    pulled = normal - linear
+    if is_zero(point.friction):
+        return n * normal, pulled * pulled
+    friction = surface.pull(u) * linearised.friction_fraction
+    fraction = _friction_fraction(friction, point.friction * normal)
+    left = 1.0 - fraction
+    return n * normal + friction * fraction, pulled * pulled + friction.dot(friction) * (left * left)
+
+
+def _friction_fraction(pull: Vec3, limit: Scalar) -> Scalar:
+    """Return min(1, limit / |pull|)."""
+    square = pull.dot(pull)
+    over = square > limit * limit
+    return select(over, limit / sqrt(select(over, square, 1.0)), 1.0)
+
+
+def _passive_fraction(a: Scalar, b: Scalar, bound: Scalar) -> Scalar:
+    """Return the greatest s <= 1 for which b s + a s^2 / 2 <= bound; a, bound >= 0."""
+    root = 2.0 * bound / maximum(sqrt(maximum(b * b + 2.0 * a * bound, 0.0)) + b, 1e-30)
+    falling = (sqrt(maximum(b * b + 2.0 * a * bound, 0.0)) - b) / maximum(a, 1e-30)
+    s = select(b > 0.0, root, falling)
+    return select(b + 0.5 * a > bound, minimum(s, 1.0), 1.0)
+
+
+def _isotropic(n: Vec3, k_n: Scalar, k_t: Scalar) -> SymMat3:
+    """Return k_n n n^T + k_t (1 - n n^T)."""
+    k = k_n - k_t
+    x, y, z = n.x * k, n.y * k, n.z * k
+    return SymMat3(x * n.x + k_t, y * n.y + k_t, z * n.z + k_t, x * n.y, x * n.z, y * n.z)
+
 
 GRAVITY_SCALE = 9.81
 """The acceleration [m/s^2] of gravity, as a scale of weights."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, final
 
-from dalembert.contact.geometry import can_touch, closest_points, point_count
-from dalembert.contact.geometry.candidates import Candidate
+from dalembert.contact.narrow_phase import can_touch, closest_points, point_count
+from dalembert.contact.narrow_phase.candidates import Candidate
 from dalembert.errors import UnknownNameError, items_of, require_flag
 from dalembert.model.body import ShapePair
 from dalembert.model.model import Model, require_model

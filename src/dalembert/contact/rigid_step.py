@@ -25,9 +25,15 @@ from dalembert.algorithms.applied_forces import ExternalForces
 from dalembert.algorithms.dense import dot
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.contact.active_contacts import JointAxes, body_signs, sum_over_bodies
-from dalembert.contact.costs import Point, SparseFactor, assemble_hessian, factor
-from dalembert.contact.geometry.candidates import ABSENT_POINT_GAP, Candidate
-from dalembert.contact.inverse_effective_mass import inverse_tree_masses, point_inverse_masses
+from dalembert.contact.costs import (
+    Point,
+    SparseFactor,
+    assemble_hessian,
+    factor,
+    inverse_tree_masses,
+    point_inverse_masses,
+)
+from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, Candidate
 from dalembert.contact.newton import GaussProblem, GaussSolution, position_correction, solve
 from dalembert.contact.options import Rigid
 from dalembert.contact.step_terms import Motor, advance_state, before_contact, squared_turn, within_limits

@@ -14,8 +14,8 @@ from dalembert.call.arguments import ArrayArgument
 from dalembert.compiler.execution import CompiledFunction
 from dalembert.compiler.library import source_digest
 from dalembert.compiler.lowering import Recipe
-from dalembert.contact.geometry import nearest_point
-from dalembert.contact.geometry.candidates import ContactPoint
+from dalembert.contact.narrow_phase import nearest_point
+from dalembert.contact.narrow_phase.candidates import ContactPoint
 from dalembert.contact.options import PairChoice, select_pairs
 from dalembert.contact.pairs import ContactPair, pair_names, poses_of
 from dalembert.errors import own_errors

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from dalembert.algorithms.stepping import INTEGRATORS
 from dalembert.call.arguments import as_array
 from dalembert.compiler.rollout_execution import CompiledRollout, RolloutRun
-from dalembert.contact.geometry.candidates import ABSENT_POINT_GAP
+from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.control.servo import Servo
 from dalembert.errors import ArgumentError, DtypeError, ShapeError, require_choice, short_repr, whole_number

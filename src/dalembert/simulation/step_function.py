@@ -25,8 +25,8 @@ from dalembert.call.arguments import ArrayArgument
 from dalembert.contact.active_contacts import append_ids, body_signs, match_memory
 from dalembert.contact.broad_phase import Selected, Selection, selection_of
 from dalembert.contact.compliant_step import CompliantStep, fresh_memory, step_compliant
-from dalembert.contact.geometry.candidates import Candidate
 from dalembert.contact.kinetic_balance import StepQuantities, balance_energy, root_trees
+from dalembert.contact.narrow_phase.candidates import Candidate
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.contact.pairs import ContactPair
 from dalembert.contact.rigid_step import ContactStep, contact_step

@@ -17,7 +17,7 @@ from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.call.arguments import real_array
 from dalembert.compiler.compiled import compile as compile_function
 from dalembert.compiler.execution import CompiledFunction
-from dalembert.contact.geometry.candidates import ContactPoint
+from dalembert.contact.narrow_phase.candidates import ContactPoint
 from dalembert.contact.pairs import ContactPair, contact_points, pairs_of, point_names
 from dalembert.errors import (
     ArgumentError,

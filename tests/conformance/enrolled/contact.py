@@ -11,11 +11,19 @@ import dalembert as da
 from dalembert import algorithms as al
 from dalembert.call.arguments import ArrayArgument
 from dalembert.compiler.lowering import Recipe
-from dalembert.contact.compliant import CompliantLaw, PatchState, compliant_forces, patches_after
+from dalembert.contact.compliant import (
+    CompliantLaw,
+    Hertz,
+    LinearSurface,
+    PatchState,
+    SeriesSpring,
+    TwoSurfaces,
+    compliant_forces,
+    patches_after,
+)
 from dalembert.contact.compliant_step import step_compliant
-from dalembert.contact.compliant_surfaces import Hertz, LinearSurface, SeriesSpring, TwoSurfaces
-from dalembert.contact.geometry import closest_points, nearest_point
-from dalembert.contact.geometry.candidates import Candidate
+from dalembert.contact.narrow_phase import closest_points, nearest_point
+from dalembert.contact.narrow_phase.candidates import Candidate
 from dalembert.model.model import Model
 from dalembert.model.shapes import ConvexMesh, Ellipsoid, HeightField
 from dalembert.model.tree import PerBody

@@ -11,9 +11,9 @@ from __future__ import annotations
 from functools import reduce
 from typing import NamedTuple
 
-from dalembert.contact.geometry.candidates import ABSENT_POINT_GAP, ContactPoint, choose
-from dalembert.contact.geometry.grounds import face_arms
-from dalembert.contact.geometry.rounded_shapes import crossing, half_lengths, nearest_on_segments
+from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, ContactPoint, choose
+from dalembert.contact.narrow_phase.grounds import face_arms
+from dalembert.contact.narrow_phase.rounded_shapes import crossing, half_lengths, nearest_on_segments
 from dalembert.model.shapes import Box
 from dalembert.scalar import Scalar, absolute, maximum, minimum, select, sqrt
 from dalembert.spatial import Mat3, Transform, Vec3

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from dalembert.contact.geometry.candidates import (
+from dalembert.contact.narrow_phase.candidates import (
     ABSENT_POINT_GAP,
     ContactPoint,
     Direction,

@@ -14,8 +14,8 @@ from typing import Any, Final, TypeAlias, TypeVar, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.contact.geometry.candidates import ABSENT_POINT_GAP, choose
-from dalembert.contact.geometry.rounded_shapes import (
+from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, choose
+from dalembert.contact.narrow_phase.rounded_shapes import (
     BoxForm,
     EllipsoidForm,
     Form,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from dalembert.contact.geometry.boxes import box_box
-from dalembert.contact.geometry.candidates import ContactPoint, choose_point, flip
-from dalembert.contact.geometry.convex_pairs import convex_convex, flat_flat
-from dalembert.contact.geometry.grounds import GROUND_CONTACT_SHAPES, height_field_solid, plane_solid
-from dalembert.contact.geometry.rounded_shapes import (
+from dalembert.contact.narrow_phase.boxes import box_box
+from dalembert.contact.narrow_phase.candidates import ContactPoint, choose_point, flip
+from dalembert.contact.narrow_phase.convex_pairs import convex_convex, flat_flat
+from dalembert.contact.narrow_phase.grounds import GROUND_CONTACT_SHAPES, height_field_solid, plane_solid
+from dalembert.contact.narrow_phase.rounded_shapes import (
     BoxForm,
     EllipsoidForm,
     Form,
@@ -65,7 +65,7 @@ def closest_points(a: Shape | Form, X_a: Transform, b: Shape | Form, X_b: Transf
     normal from a's surface to b's and the gap [m] between them, negative where they overlap. Points that a
     configuration does not have are there too, with the gap `ABSENT_POINT_GAP`.
 
-    >>> from dalembert.contact.geometry import closest_points
+    >>> from dalembert.contact.narrow_phase import closest_points
     >>> above = da.Transform.from_rotation_translation(np.eye(3), [0.3, 0.0, 1.5])
     >>> point, = closest_points(da.Plane(), da.Transform.identity(), da.Sphere(0.5), above)
     >>> point.gap, point.normal.to_list(), point.position.to_list()

@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from dalembert.contact.geometry.candidates import ABSENT_POINT_GAP, ContactPoint, choose, direction
-from dalembert.contact.geometry.support import convex_solid
+from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, ContactPoint, choose, direction
+from dalembert.contact.narrow_phase.support import convex_solid
 from dalembert.model.shapes import (
     Box,
     Capsule,

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dalembert.contact.geometry.candidates import (
+from dalembert.contact.narrow_phase.candidates import (
     ABSENT_POINT_GAP,
     ContactPoint,
     choose,
     direction,
     orient_towards,
 )
-from dalembert.contact.geometry.support import ConvexSolid, convex_solid
+from dalembert.contact.narrow_phase.support import ConvexSolid, convex_solid
 from dalembert.model.shapes import Shape
 from dalembert.scalar import Scalar, logical_and, logical_not, logical_or, loop, maximum, minimum, select
 from dalembert.spatial import Mat3, Transform, Vec3

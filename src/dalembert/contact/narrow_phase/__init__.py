@@ -4,6 +4,6 @@ Each module covers one family of pairs. The number of points depends on the shap
 are.
 """
 
-from dalembert.contact.geometry.closest import can_touch, closest_points, nearest_point, point_count
+from dalembert.contact.narrow_phase.closest import can_touch, closest_points, nearest_point, point_count
 
 __all__ = ["can_touch", "closest_points", "nearest_point", "point_count"]
