@@ -10,7 +10,7 @@ import pytest
 from tests.motion.figures import loaded_places, saved, turn
 
 from dalembert.errors import ArgumentError, FileError
-from dalembert.formats.deepmimic import JOINTS
+from dalembert.formats.mocap.deepmimic import JOINTS
 from dalembert.motion import load_motion
 
 FRAME_TIME = 1.0 / 60.0

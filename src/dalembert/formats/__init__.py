@@ -23,10 +23,9 @@ from dalembert.errors import (
     require_choice,
     require_flag,
 )
-from dalembert.formats.document import MAX_FILE_BYTES
 from dalembert.formats.meshes import resolve_meshes, with_relative_mesh_names
 from dalembert.formats.report import CHANGES_DYNAMICS, reported_as_file_errors
-from dalembert.formats.resources import Resources, read_regular_file
+from dalembert.formats.resources import MAX_FILE_BYTES, Resources, read_regular_file
 from dalembert.host.atomic_files import write_file
 from dalembert.model.model import Model, require_model
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from xml.parsers import expat
 
 from dalembert.errors import FileError
-from dalembert.formats.resources import read_regular_file
+from dalembert.formats.resources import MAX_FILE_BYTES, read_regular_file
 
 __all__ = [
     "MAX_ATTRIBUTE_BYTES",
@@ -24,8 +24,6 @@ __all__ = [
     "read_document",
 ]
 
-MAX_FILE_BYTES: Final = 64 * 1024 * 1024
-"""Larger files are refused before they are read."""
 MAX_DEPTH: Final = 200
 """Elements inside one another; deeper files are refused."""
 MAX_ATTRIBUTE_BYTES: Final = 2 * 1024 * 1024

@@ -20,6 +20,8 @@ from dalembert.errors import FileError
 
 __all__ = ["MAX_NAME_LENGTH", "MissingResourceError", "Resources", "open_regular_file", "read_regular_file"]
 
+MAX_FILE_BYTES: Final = 64 * 1024 * 1024
+"""Larger model and motion files are rejected before they are read."""
 MAX_NAME_LENGTH: Final = 4096
 """Longer names of files are refused."""
 

@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.formats.skeleton import Bone
+from dalembert.formats.mocap import Bone
 from dalembert.model.shapes import Capsule, Solid, Sphere
 
 __all__ = ["body_part", "segment_masses", "segment_shapes", "stature"]

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.formats.skeleton import Bone, Recording, free_name
+from dalembert.formats.mocap import Bone, Recording, free_name
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import (
     Composite,

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.formats.deepmimic import JOINTS, DeepMimicClip
+from dalembert.formats.mocap.deepmimic import JOINTS, DeepMimicClip
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Fixed, Free, Joint, Revolute, Spherical
 from dalembert.model.model import Model

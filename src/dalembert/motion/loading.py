@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.errors import ArgumentError, FileError, ModelError, UnknownNameError, require_choice
-from dalembert.formats.amc import read_asf_amc
-from dalembert.formats.bvh import read_bvh
-from dalembert.formats.deepmimic import read_deepmimic
+from dalembert.formats.mocap import Recording, with_z_up
+from dalembert.formats.mocap.acclaim import read_asf_amc
+from dalembert.formats.mocap.bvh import read_bvh
+from dalembert.formats.mocap.deepmimic import read_deepmimic
 from dalembert.formats.report import reported_as_file_errors
-from dalembert.formats.skeleton import Recording, with_z_up
 from dalembert.model.checks import is_finite
 from dalembert.model.model import Model
 from dalembert.motion.anthropometry import stature
