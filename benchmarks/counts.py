@@ -40,7 +40,7 @@ def chains(largest: int) -> list[str]:
     for n in range(2, largest + 1):
         model, row = da.models.gu(n), [str(n)]
         for name, algorithm in ALGORITHMS.items():
-            ours, total = da.analysis.count_function(model, name), da.analysis.published(algorithm, n).total
+            ours, total = da.analysis.count_function(model, name), da.textbook.published(algorithm, n).total
             row += [str(total), str(ours.total), str(ours.multiplications), str(ours.additions)]
             row.append(f"{ours.total / total:.3f}")
             if ours.total > total:
@@ -57,14 +57,14 @@ def binary_trees() -> list[str]:
     rows, missed = [], []
     for n in (3, 7, 15, 31):
         tree, chain = da.analysis.binary_tree(n), da.models.gu(n)
-        book = da.analysis.branched_total(da.analysis.tree_sums(tree)).total
+        book = da.textbook.branched_total(da.textbook.tree_sums(tree)).total
         ours = {
             (model, method): da.analysis.count_function(made, "forward_dynamics", method).total
             for model, made in (("tree", tree), ("chain", chain))
             for method in ("crba", "aba")
         }
-        row = [n, book, ours["tree", "crba"], da.analysis.chain_total(n).total, ours["chain", "crba"]]
-        row += [da.analysis.published("ABA", n).total, ours["tree", "aba"], ours["chain", "aba"]]
+        row = [n, book, ours["tree", "crba"], da.textbook.chain_total(n).total, ours["chain", "crba"]]
+        row += [da.textbook.published("ABA", n).total, ours["tree", "aba"], ours["chain", "aba"]]
         rows.append([str(cell) for cell in row])
         if ours["tree", "crba"] > book:
             missed.append(f"forward_dynamics by the mass matrix of the binary tree of {n}")

@@ -94,6 +94,7 @@ from dalembert.codegen import get_num_threads, set_num_threads
 from dalembert.compiler.compiled import compile, jvp, vjp
 from dalembert.compiler.execution import CompiledFunction
 from dalembert.formats import load, save
+from dalembert.host.moved_names import moved_names
 from dalembert.model import Limits, Model, ModelBuilder
 from dalembert.model.conventions import convert_state
 from dalembert.model.equivalence import simplify_inertias
@@ -125,15 +126,13 @@ from dalembert.spatial import Force, Motion, RigidInertia, Transform
 
 if TYPE_CHECKING:
     from dalembert import analysis, contact, control, simulation, symbolic, textbook, viewer
-    from dalembert.analysis.actuation import Actuation, actuation
-    from dalembert.analysis.mobility import Mobility, mobility
+    from dalembert.analysis.mobility import actuation, mobility
     from dalembert.simulation.rollouts import rollout
     from dalembert.simulation.trajectory import Trajectory
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Actuation",
     "BaseParameters",
     "Box",
     "Capsule",
@@ -156,7 +155,6 @@ __all__ = [
     "Limits",
     "Mesh",
     "Model",
-    "Mobility",
     "ModelBuilder",
     "Motion",
     "Planar",
@@ -287,9 +285,7 @@ _LATER = {
     "symbolic": "dalembert.symbolic",
     "textbook": "dalembert.textbook",
     "viewer": "dalembert.viewer",
-    "Actuation": "dalembert.analysis.actuation",
-    "actuation": "dalembert.analysis.actuation",
-    "Mobility": "dalembert.analysis.mobility",
+    "actuation": "dalembert.analysis.mobility",
     "mobility": "dalembert.analysis.mobility",
     "Trajectory": "dalembert.simulation.trajectory",
     "rollout": "dalembert.simulation.rollouts",
@@ -297,10 +293,14 @@ _LATER = {
 """Names that are imported when first asked for, and their modules: few programs need them."""
 
 if not TYPE_CHECKING:  # a type checker would take any name for one of these
+    _find_moved = moved_names(
+        "dalembert",
+        {"dalembert.analysis": {"Actuation": "ActuationReport", "Mobility": "MobilityReport"}},
+    )
 
     def __getattr__(name: str) -> Any:
         if name not in _LATER:
-            raise AttributeError(f"module 'dalembert' has no attribute {name!r}")
+            return _find_moved(name)
         module = importlib.import_module(_LATER[name])
         value = module if module.__name__ == f"dalembert.{name}" else getattr(module, name)
         globals()[name] = value

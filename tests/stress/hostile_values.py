@@ -16,6 +16,7 @@ from dalembert.contact.narrow_phase.candidates import Candidate, ContactPoint
 from dalembert.model.tree import PerBody
 
 MODULES = (da, da.contact, da.control, da.motion, da.analysis, da.viewer, da.models)
+PUBLISHED_COSTS = (da.textbook, da.textbook.MODULES["published_costs"].split())
 
 NOD = "\n".join(
     ["HIERARCHY", "ROOT hips", "{", "OFFSET 0 0 0"]
@@ -158,7 +159,7 @@ def base_values(folder: Path) -> dict[str, Any]:
         "count": 2, "function": da.compile(da.gravity_forces, model), "values": np.ones((9, 4)),
         "cutoff": 5.0, "source": "dalembert", "target": "pinocchio", "offset": np.ones(3),
         "start": model.neutral(), "end": model.neutral(), "duration": 0.5,
-        "sums": da.analysis.tree_sums(model),
+        "sums": da.textbook.tree_sums(model),
     }  # fmt: skip
 
 
@@ -361,8 +362,8 @@ class BaseCall(NamedTuple):
 def base_calls(folder: Path) -> Iterator[BaseCall]:
     """Every public function and class for whose required parameters there are values."""
     values, special, seen = base_values(folder), overrides() | touching() | files(folder), set()
-    for module in MODULES:
-        for name in getattr(module, "__all__", dir(module)):
+    for module, names in (*((module, module.__all__) for module in MODULES), PUBLISHED_COSTS):
+        for name in names:
             function = getattr(module, name)
             if name.startswith("_") or isinstance(function, types.ModuleType) or not callable(function):
                 continue

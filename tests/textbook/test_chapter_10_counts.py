@@ -11,7 +11,7 @@ import pytest
 from tests.algorithms.counting import count
 from tests.algorithms.trees import inertia, rotation
 
-from dalembert import analysis
+from dalembert import analysis, textbook
 from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.forward_dynamics import forward_dynamics
 from dalembert.algorithms.inverse_dynamics import inverse_dynamics
@@ -95,12 +95,12 @@ def test_published_totals_cross_where_the_book_says():
     1.64 times as much at n = 18; F&S is the smallest part up to 18 and overtakes CRBA at 45; CRBA is the
     greatest from 6 on (the text says 8).
     """
-    totals = {n: (analysis.chain_total(n).total, analysis.published("ABA", n).total) for n in (8, 9, 18)}
+    totals = {n: (textbook.chain_total(n).total, textbook.published("ABA", n).total) for n in (8, 9, 18)}
     assert totals[8] == (2921, 2925)
     assert totals[9] == (3539, 3354)
     assert totals[18][0] / totals[18][1] == pytest.approx(1.64, abs=0.005)
-    assert analysis.crossovers() == (9, 6, 18, 45)
-    six = {name: analysis.published(name, 6) for name in ("RNEA", "CRBA", "F&S", "ABA")}
+    assert textbook.crossovers() == (9, 6, 18, 45)
+    six = {name: textbook.published(name, 6) for name in ("RNEA", "CRBA", "F&S", "ABA")}
     expected = {"RNEA": (450, 386), "CRBA": (460, 395), "F&S": (86, 65), "ABA": (1085, 982)}
     assert six == expected
 
@@ -109,16 +109,16 @@ def test_our_counts_are_below_every_line_of_table_10_1():
     """RBDA-10.3-CROSSOVER: thirteen lines, whole numbers of operations; the one of 1989 for CRBA is below Eq.
     10.3, which the book's figures use, up to n = 32.
     """
-    assert len(analysis.TABLE_10_1) == 13
+    assert len(textbook.TABLE_10_1) == 13
     functions = {"RNEA": "inverse_dynamics", "CRBA": "mass_matrix", "ABA": "forward_dynamics"}
     for n in (3, 6, 12):
         ours = {name: analysis.count_function(gu(n), function) for name, function in functions.items()}
-        for line in analysis.TABLE_10_1:
+        for line in textbook.TABLE_10_1:
             if line.algorithm in ours:
                 assert ours[line.algorithm].total < line.cost(n).total
-    odd = next(line for line in analysis.TABLE_10_1 if "65n/2" in line.formula)
+    odd = next(line for line in textbook.TABLE_10_1 if "65n/2" in line.formula)
     assert odd.cost(3) == (90, 93)
-    cheaper = [n for n in range(2, 60) if odd.cost(n).total < analysis.published("CRBA", n).total]
+    cheaper = [n for n in range(2, 60) if odd.cost(n).total < textbook.published("CRBA", n).total]
     assert cheaper[-1] == 32
 
 
@@ -135,10 +135,10 @@ def test_our_counts_cross_near_the_book_s():
             "matrix": analysis.count_function(model, "forward_dynamics", "crba").total,
         }
         for name in ("RNEA", "CRBA", "ABA"):
-            assert found[n][name] <= analysis.published(name, n).total
-        assert found[n]["F&S"] == analysis.published("F&S", n).total
-        assert found[n]["matrix"] <= analysis.chain_total(n).total
-    crossing = analysis.crossovers(lambda name, n: found[n][name], numbers=tuple(found))
+            assert found[n][name] <= textbook.published(name, n).total
+        assert found[n]["F&S"] == textbook.published("F&S", n).total
+        assert found[n]["matrix"] <= textbook.chain_total(n).total
+    crossing = textbook.crossovers(lambda name, n: found[n][name], numbers=tuple(found))
     assert crossing.aba_cheaper == 9
     assert crossing.factoring_smallest is None  # up to the end of the series
 
@@ -146,19 +146,19 @@ def test_our_counts_cross_near_the_book_s():
 def test_costs_of_branches():
     """RBDA-10.3-BRANCH: Eqs 10.4 to 10.12; a chain gives Eq. 10.3, bodies on the base cost nothing."""
     for n in (2, 5, 13):
-        chain = analysis.branch_sums([i - 1 for i in range(n)])
+        chain = textbook.branch_sums([i - 1 for i in range(n)])
         assert (n - 1, n * (n - 1) // 2) == (chain.D0, chain.D1)
         assert (chain.D0_general, chain.D1_general) == (0, 0)
-        assert analysis.branched_crba(chain) == analysis.published("CRBA", n)
-        assert analysis.factor_and_solve(chain) == analysis.published("F&S", n)
-        star = analysis.branch_sums([-1] * n)
+        assert textbook.branched_crba(chain) == textbook.published("CRBA", n)
+        assert textbook.factor_and_solve(chain) == textbook.published("F&S", n)
+        star = textbook.branch_sums([-1] * n)
         assert (star.D0, star.D1, star.D2) == (0, 0, 0)
-        assert analysis.branched_crba(star) == (0, 0)
+        assert textbook.branched_crba(star) == (0, 0)
     rng = np.random.default_rng(0)
     for _ in range(50):
         n = int(rng.integers(1, 20))
         parents = [int(rng.integers(-1, i)) if i else -1 for i in range(n)]
-        sums = analysis.branch_sums(parents)
+        sums = textbook.branch_sums(parents)
         support = [len(topology.support(tuple(parents), i)) for i in range(n)]
         assert n - sum(parent < 0 for parent in parents) == sums.D0
         assert sums.D0_dh + sums.D0_general == sums.D0
@@ -182,29 +182,29 @@ def test_our_mass_matrix_costs_less_than_the_branch_formula(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(5, 13))
     model = analysis.general_tree([int(rng.integers(-1, i)) if i else -1 for i in range(n)])
-    sums = analysis.tree_sums(model)
-    book = analysis.branched_crba(sums)
+    sums = textbook.tree_sums(model)
+    book = textbook.branched_crba(sums)
     ours = analysis.count_function(model, "mass_matrix")
     assert ours.multiplications <= book.multiplications
     assert ours.additions <= book.additions
     factors = analysis.factoring_count(model)
-    assert (factors.multiplications, factors.additions) == analysis.factor_and_solve(sums)
+    assert (factors.multiplications, factors.additions) == textbook.factor_and_solve(sums)
 
 
 def test_a_binary_tree_makes_the_mass_matrix_method_almost_linear():
     """RBDA-10.3-BINARY: n = 31: 12,477 operations against 12,792 of ABA and 34,592 on a chain; n log^2 n."""
-    binary = {n: analysis.branch_sums([(i - 1) // 2 for i in range(n)]) for n in (31, 63, 127, 255, 511)}
-    assert analysis.branched_total(binary[31]).total == 12477
-    assert analysis.published("ABA", 31).total == 12792
-    assert analysis.chain_total(31).total == 34592
-    per_body = [analysis.branched_total(sums).total / n for n, sums in binary.items()]
+    binary = {n: textbook.branch_sums([(i - 1) // 2 for i in range(n)]) for n in (31, 63, 127, 255, 511)}
+    assert textbook.branched_total(binary[31]).total == 12477
+    assert textbook.published("ABA", 31).total == 12792
+    assert textbook.chain_total(31).total == 34592
+    per_body = [textbook.branched_total(sums).total / n for n, sums in binary.items()]
     growth = [b / a for a, b in pairwise(per_body)]
     assert all(1.0 < ratio < 1.15 for ratio in growth)  # log2^2 of n would give less than 1.44 and falling
     assert growth == sorted(growth, reverse=True)
     model = analysis.binary_tree(31)
     matrix = analysis.count_function(model, "forward_dynamics", "crba").total
     aba = analysis.count_function(model, "forward_dynamics", "aba").total
-    assert matrix <= analysis.branched_total(binary[31]).total
+    assert matrix <= textbook.branched_total(binary[31]).total
     assert 0.8 < matrix / aba < 1.0
 
 

@@ -1,4 +1,6 @@
-"""Mobility: the number of freedoms that constraints leave (Featherstone 2008 section 8.10)."""
+"""Mobility and actuation: the freedoms that constraints leave, and whether the actuators control them
+(Featherstone 2008 sections 8.10 and 8.12).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ import numpy.typing as npt
 
 from dalembert.algorithms.constraints import closing_equations, constraint_equations, loop_rows
 from dalembert.algorithms.kinematics import forward_kinematics
-from dalembert.analysis.configurations import one_configuration
+from dalembert.algorithms.loops import actuated_variables
+from dalembert.analysis.numerical_error import RANK_TOLERANCE, constraint_matrix, one_configuration
 from dalembert.api.calls import ArrayLike
 from dalembert.call.arguments import as_array
 from dalembert.errors import ArgumentError, ShapeError, StateError
@@ -18,12 +21,7 @@ from dalembert.model.coupling import LoopCluster, loop_clusters
 from dalembert.model.model import Model
 from dalembert.spatial import Transform
 
-__all__ = ["ClusterMobility", "Mobility", "mobility"]
-
 Array = npt.NDArray[np.float64]
-
-RANK_TOLERANCE = 1e-9
-"""Relative singular value of K below which it counts as zero."""
 
 MAX_LOOP_ERROR = 1e-6
 """Loop error [rad or m] above which a loop is open, and the rank of K is not that of the mechanism."""
@@ -48,7 +46,7 @@ class ClusterMobility:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Mobility:
+class MobilityReport:
     """The freedoms of a system in one configuration.
 
     `n`: velocity variables of the tree; `n_c`: constraint equations; `rank`: r of K; `counted`: n_tot - 6
@@ -98,7 +96,7 @@ class Mobility:
         return "\n".join(lines)
 
 
-def mobility(model: Model, q: ArrayLike | None = None, *, time: float | None = None) -> Mobility:
+def mobility(model: Model, q: ArrayLike | None = None, *, time: float | None = None) -> MobilityReport:
     """Compute mobility = n - r, where r is the rank of K(q): the freedoms that constraints leave.
 
     `q` `(nq,)`, by default neutral; loops must be closed there (`close_loops`). r may change along a motion,
@@ -126,7 +124,7 @@ def mobility(model: Model, q: ArrayLike | None = None, *, time: float | None = N
     rank, values = _rank(K)
     freedoms = model.nv + sum(loop.joint.nv for loop in model.loops)
     user = len(equations.k) - sum(6 - loop.joint.nv for loop in model.loops)
-    return Mobility(
+    return MobilityReport(
         model.nv,
         len(K),
         rank,
@@ -190,3 +188,58 @@ def _plane(motions: Array) -> Array | None:
     basis = np.zeros((6, 3))
     basis[:3, 0], basis[3:, 1], basis[3:, 2] = normal, first, np.cross(normal, first)
     return basis
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ActuationReport:
+    """The actuators of a system in one configuration: `mobility` n - r, `actuators` p, `rank` of G_u.
+
+    >>> found = da.actuation(da.models.five_bar())
+    >>> print(found.proper, found.underactuated, found.redundant)
+    True False False
+    """
+
+    mobility: int
+    actuators: int
+    rank: int
+
+    @property
+    def underactuated(self) -> bool:
+        """True if rank(G_u) < n - r: there are motions that the actuators do not control."""
+        return self.rank < self.mobility
+
+    @property
+    def redundant(self) -> bool:
+        """True if p > rank(G_u): many actuator forces produce the same motion."""
+        return self.actuators > self.rank
+
+    @property
+    def proper(self) -> bool:
+        """True if p = rank(G_u) = n - r: every motion has unique actuator forces."""
+        return not self.underactuated and not self.redundant
+
+    def __str__(self) -> str:
+        kinds = ["underactuated"] * self.underactuated + ["redundantly actuated"] * self.redundant
+        kind = " and ".join(kinds) or "properly actuated"
+        return f"{kind}: {self.actuators} actuators of rank {self.rank}, mobility {self.mobility}"
+
+
+def actuation(model: Model, q: ArrayLike | None = None, *, time: float | None = None) -> ActuationReport:
+    """Compare the rank of G_u, the motions of the actuated joints, with the freedoms n - r of a system.
+
+    G spans the motions that the constraints allow, v = G y', and G_u are its rows of the actuated joints
+    (`model.actuated`); actuator forces u produce a motion if G_u^T u = G^T tau_ID. `q` `(nq,)`, by default
+    neutral, must close the loops. Both ranks may change along a motion. Featherstone 2008 section 8.12, Eq.
+    8.63.
+
+    >>> print(da.actuation(da.models.stewart()))
+    properly actuated: 6 actuators of rank 6, mobility 6
+    """
+    at = one_configuration(model, q, "actuation")
+    freedoms = mobility(model, at, time=time).mobility
+    K = constraint_matrix(model, at, time)
+    motions = np.linalg.svd(np.vstack([K, np.zeros((1, model.nv))]))[2][model.nv - freedoms :]
+    actuated = actuated_variables(model)
+    reach = np.linalg.svd(motions[:, actuated], compute_uv=False) if actuated and freedoms else np.zeros(0)
+    return ActuationReport(freedoms, len(actuated), int((reach > RANK_TOLERANCE).sum()))

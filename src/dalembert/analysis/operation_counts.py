@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, final
 
-from dalembert.algorithms.open_tree import variable_parents
+from dalembert.algorithms.open_tree import is_constrained, variable_parents
 from dalembert.algorithms.sparse import factor_ltdl, solve_ltdl
-from dalembert.analysis.conditioning import has_constraints
-from dalembert.analysis.configurations import require_model
-from dalembert.analysis.published_costs import BranchSums, branch_sums
+from dalembert.analysis.numerical_error import require_model
 from dalembert.compiler.catalogue import FUNCTIONS
 from dalembert.compiler.library import function
 from dalembert.errors import ArgumentError, DalembertError, own_errors, whole_number
@@ -21,9 +19,6 @@ from dalembert.model.system import WORLD_NAME
 from dalembert.models.random_trees import random_inertia, random_placement
 from dalembert.tracing.program import OperationCount, count_operations
 from dalembert.tracing.trace import ArrayInput, trace
-
-__all__ = ["Counted", "binary_tree", "count_function", "count_methods", "factoring_count", "general_tree",
-           "is_general_chain", "tree_sums"]  # fmt: skip
 
 COUNTED: Final = (
     "inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mass_matrix", "bias_forces",
@@ -104,10 +99,10 @@ def count_methods(
             if names is not None:
                 raise ArgumentError(f'there is no function "{name}"; known: {", ".join(COUNTED)}')
             continue
-        if name in LOOP_FUNCTIONS and not has_constraints(model):
+        if name in LOOP_FUNCTIONS and not is_constrained(model):
             continue
         for method in FUNCTIONS[name].methods:
-            if method in skip or (method in LOOP_METHODS and not has_constraints(model)):
+            if method in skip or (method in LOOP_METHODS and not is_constrained(model)):
                 continue
             try:
                 found.append(Counted(name, method, count_function(model, name, method)))
@@ -135,41 +130,6 @@ def factoring_count(model: Model) -> OperationCount:
         return solve_ltdl(L, D, lam, b)
 
     return count_operations(trace(solve, [ArrayInput("H", (n, n)), ArrayInput("b", (n,))]).values)
-
-
-@own_errors
-def tree_sums(model: Model) -> BranchSums:
-    """Compute D1 = sum of (depth - 1) and the other sums of `branch_sums` for a model's velocity variables.
-
-    Couplings fill the mass matrix, so that a model with couplings is counted as a chain.
-
-    Source: Featherstone 2008 section 10.3.2.
-
-    >>> import dalembert as da
-    >>> print(da.analysis.tree_sums(da.models.quadruped()).D1)
-    99
-    """
-    require_model(model, "tree_sums")
-    return branch_sums(variable_parents(model))
-
-
-@own_errors
-def is_general_chain(model: Model) -> bool:
-    """Return whether Table 10.1 applies: a chain, parent(i) = i - 1, of revolute joints without loops.
-
-    Source: Featherstone 2008 section 10.3.
-
-    >>> import dalembert as da
-    >>> print(da.analysis.is_general_chain(da.models.arm6()))
-    True
-    """
-    return (
-        len(model.bodies) > 1
-        and not model.loops
-        and not model.couplings
-        and all(body.parent == body.index - 1 for body in model.bodies)
-        and all(isinstance(body.joint, Revolute) for body in model.bodies)
-    )
 
 
 @own_errors

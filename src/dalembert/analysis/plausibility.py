@@ -1,7 +1,8 @@
-"""Checks of a model for implausible values: masses, inertias, frames, limits and the mass matrix.
+"""Checks of a model: implausible values, and properties that cost accuracy (Featherstone 2008 section 10.1).
 
-`findings(model)` looks for what makes results wrong or loses digits (Featherstone 2008 section 10.1). Bodies
-on fixed joints count as parts of the bodies that carry them.
+`findings(model)` looks for values that make results wrong: masses, inertias, frames, limits, the mass matrix.
+`accuracy(model)` reports on the digits that remain, with stricter limits. Bodies on fixed joints count as
+parts of the bodies that carry them.
 """
 
 from __future__ import annotations
@@ -12,36 +13,55 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, final
 
 import numpy as np
+import numpy.typing as npt
 
 from dalembert import algorithms
-from dalembert.errors import DalembertError
+from dalembert.algorithms.open_tree import is_constrained
+from dalembert.analysis.numerical_error import (
+    RANK_TOLERANCE,
+    condition_number,
+    constrained_inertia,
+    constraint_matrix,
+    one_configuration,
+    radius_of_gyration,
+)
+from dalembert.errors import DalembertError, own_errors
 from dalembert.model.body import Body, Limits
 from dalembert.model.checks import inspect_bodies
 from dalembert.model.model import Model
 from dalembert.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Mesh, Shape, Sphere
+from dalembert.model.system import WORLD_NAME
+from dalembert.model.topology import ConnectivityGraph
 from dalembert.spatial import physical_problems
 from dalembert.spatial.transform import Transform
 
-__all__ = ["Finding", "Severity", "findings"]
-
 Severity = Literal["error", "warning", "note"]
 
+SEVERITIES: Final = ("error", "warning", "note")
 FAR_FRAME: Final = 10.0
 """Radii of gyration from a body's origin to its centre of mass, beyond which rounding loses two digits."""
+ACCURATE_FRAME: Final = 2.0
+"""The same up to which rounding loses no digits."""
 VERY_FAR_FRAME: Final = 100.0
 """The same for four digits: few bodies are so slender, so that the inertia is doubtful too."""
 MASS_RATIO: Final = 1000.0
 """Ratio of the masses of neighbours: that of bodies of one material, one ten times as long as the other."""
+MOMENT_RATIO: Final = 1e5
+"""Ratio of the moments of inertia of such bodies."""
 WIDE_GYRATION: Final = 10.0
 """Ratio of the radius of gyration to the size of a body, above which the inertia is doubtful."""
 SMALLEST_SIZE: Final = 1e-6
 """Sizes [m] below this are rounding errors of coincident joints."""
+ILL_CONDITIONED: Final = 1e4
+"""Condition number of the scaled mass matrix from which four digits may be lost in the accelerations."""
 MAX_CONDITION_NUMBER: Final = 1e8
 """Condition number of the scaled mass matrix beyond which half of the digits are lost."""
 SINGULAR_CONDITION_NUMBER: Final = 1e13
 """Condition number beyond which accelerations mean nothing in double precision."""
 LOOP_GAP: Final = 1e-6
 """Closure error [m, rad] of a loop that counts as closed."""
+NEARLY_SINGULAR_RATIO: Final = 1e-3
+"""Relative singular value of K below which a loop is near a change of its mobility."""
 MAX_CONDITION_NV: Final = 300
 """The condition number is left out for more velocity variables: it takes their cube in time."""
 
@@ -68,15 +88,18 @@ def findings(model: Model) -> list[Finding]:
     found = [
         *_inertias(whole),
         *massless,
-        *_mass_ratios(whole),
-        *_frames(whole),
+        *_inertia_ratios(whole, "mass ratio", {"mass": MASS_RATIO}),
+        *_far_frames(whole, FAR_FRAME),
         *_limits(model),
         *([] if any(f.severity == "error" for f in massless) else _conditioning(whole)),
         *_loops(model),
         *_loader_findings(model),
     ]
-    order = {"error": 0, "warning": 1, "note": 2}
-    return sorted(found, key=lambda finding: order[finding.severity])
+    return _by_severity(found)
+
+
+def _by_severity(found: Iterable[Finding]) -> list[Finding]:
+    return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
 def _inertias(model: Model) -> Iterator[Finding]:
@@ -84,7 +107,7 @@ def _inertias(model: Model) -> Iterator[Finding]:
     for body in model.bodies:
         for problem in physical_problems(body.inertia):
             yield Finding("error", "inertia", _body(body), problem)
-        radius = _radius_of_gyration(body)
+        radius = radius_of_gyration(body.inertia)
         size = _size(body, reach[body.index])
         if size > SMALLEST_SIZE and radius > WIDE_GYRATION * size:
             yield Finding(
@@ -98,14 +121,14 @@ def _inertias(model: Model) -> Iterator[Finding]:
 
 def _moving_masses(model: Model) -> Iterator[Finding]:
     """Yield findings on joints that move no inertia; a body without mass may pass motion on."""
-    carried = [float(body.inertia.mass) for body in model.bodies]
+    subtree_mass = [float(body.inertia.mass) for body in model.bodies]
     for body in reversed(model.bodies):
         if body.parent >= 0:
-            carried[body.parent] += carried[body.index]
+            subtree_mass[body.parent] += subtree_mass[body.index]
     for body in model.bodies:
         if not body.nv or float(body.inertia.mass) != 0.0 or any(body.inertia.leaves()):
             continue
-        if carried[body.index] != 0.0:
+        if subtree_mass[body.index] != 0.0:
             yield Finding(
                 "note", "mass", _body(body), "moves and has no mass of its own; what it carries has"
             )
@@ -119,40 +142,44 @@ def _moving_masses(model: Model) -> Iterator[Finding]:
             )
 
 
-def _mass_ratios(model: Model) -> Iterator[Finding]:
+def _inertia_ratios(model: Model, rule: str, limits: dict[str, float]) -> Iterator[Finding]:
+    """Yield the first quantity of a body that differs from its parent's by more than its limit."""
     for body in model.bodies:
         if body.parent < 0:
             continue
         parent = model.bodies[body.parent]
-        own, other = float(body.inertia.mass), float(parent.inertia.mass)
-        if own <= 0.0 or other <= 0.0:
-            continue
-        ratio = max(own / other, other / own)
-        if ratio > MASS_RATIO:
-            yield Finding(
-                "warning",
-                "mass ratio",
-                _body(body),
-                f'{own:.3g} kg beside {other:.3g} kg of its parent "{parent.name}": a ratio of {ratio:.3g}',
-            )
+        for quantity, limit in limits.items():
+            own, other = _quantity(body, quantity), _quantity(parent, quantity)
+            if own > 0.0 and other > 0.0 and max(own / other, other / own) > limit:
+                yield Finding(
+                    "warning",
+                    rule,
+                    _body(body),
+                    f'its {quantity} and that of its parent "{parent.name}" differ by a factor of '
+                    f"{max(own / other, other / own):.3g}; merge the lighter one, or check the units",
+                )
+                break
 
 
-def _frames(model: Model) -> Iterator[Finding]:
-    """Yield findings on far frames: rounding grows with the square of the distance in radii of gyration
-    (Featherstone 2008 Eq. 10.1).
+def _quantity(body: Body, name: str) -> float:
+    mass = float(body.inertia.mass)
+    return mass if name == "mass" else mass * radius_of_gyration(body.inertia) ** 2
+
+
+def _far_frames(model: Model, radii: float) -> Iterator[Finding]:
+    """Yield findings on centres of mass farther from their frames than this number of radii of gyration:
+    rounding grows with the square of the distance (Featherstone 2008 Eq. 10.1).
     """
     for body in model.bodies:
-        if not float(body.inertia.mass) > 0.0:
-            continue
-        radius, distance = _radius_of_gyration(body), _length(body.inertia.com)
-        if 0.0 < radius < math.inf and distance > FAR_FRAME * radius:
+        radius, distance = radius_of_gyration(body.inertia), _length(body.inertia.com)
+        if 0.0 < radii * radius < distance:
             yield Finding(
                 "warning" if distance > VERY_FAR_FRAME * radius else "note",
                 "far frame",
                 _body(body),
                 f"its centre of mass is {distance:.3g} m from its frame, {distance / radius:.3g} radii of "
-                f"gyration ({radius:.3g} m): rounding loses {2 * math.log10(distance / radius):.1f} digits, "
-                "or the inertia is too small",
+                f"gyration ({radius:.3g} m): rounding loses {2 * math.log10(distance / radius):.1f} digits; "
+                "put the frame nearer, or check the inertia",
             )
 
 
@@ -182,34 +209,25 @@ def _conditioning(model: Model) -> Iterator[Finding]:
     if not 0 < model.nv <= MAX_CONDITION_NV:
         return
     condition = mass_matrix_condition(model)
-    if condition <= MAX_CONDITION_NUMBER:
-        return
-    severity: Severity = "error" if condition > SINGULAR_CONDITION_NUMBER else "warning"
-    meaning = (
-        "singular"
-        if condition > SINGULAR_CONDITION_NUMBER
-        else f"{math.log10(condition):.0f} digits are lost"
-    )
-    yield Finding(
-        severity,
-        "mass matrix",
-        "model",
-        f"at the neutral pose its condition number, scaled to a unit diagonal, is {condition:.1e}: {meaning}",
-    )
+    if condition > MAX_CONDITION_NUMBER:
+        singular = condition > SINGULAR_CONDITION_NUMBER
+        yield Finding(
+            "error" if singular else "warning",
+            "mass matrix",
+            "model",
+            "at the neutral pose its condition number, scaled to a unit diagonal, is "
+            f"{condition:.1e}: {'singular' if singular else f'{math.log10(condition):.0f} digits are lost'}",
+        )
 
 
 def mass_matrix_condition(model: Model) -> float:
     """Return cond(D M D) at the neutral pose, D = diag(M)^-1/2, which takes the units out; infinite if M is
     not positive definite.
     """
-    time = 0.0 if model.time_dependent else None
-    M = np.array(algorithms.mass_matrix(model.tree(), model.neutral().tolist(), time=time), dtype=float)
-    diagonal = np.diag(M)
-    if not np.isfinite(M).all() or not (diagonal > 0.0).all():
+    try:
+        return float(condition_number(model.tree(), scaled=True))
+    except DalembertError:  # numbers that are not finite have no eigenvalues
         return math.inf
-    D = 1.0 / np.sqrt(diagonal)
-    eigenvalues = np.linalg.eigvalsh(D[:, None] * M * D)
-    return float(eigenvalues[-1] / eigenvalues[0]) if eigenvalues[0] > 0.0 else math.inf
 
 
 def _loops(model: Model) -> Iterator[Finding]:
@@ -255,18 +273,6 @@ def _each(limits: Limits, name: str) -> tuple[float, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-def _radius_of_gyration(body: Body) -> float:
-    """Return sqrt(greatest moment about the centre of mass / mass) [m]; zero for a particle or no mass."""
-    mass = float(body.inertia.mass)
-    if mass <= 0.0:
-        return 0.0
-    about_com = np.array(body.inertia.inertia_at_com.to_list(), dtype=float)
-    if not np.isfinite(about_com).all():  # reported as an inertia that no body can have
-        return 0.0
-    moments = np.linalg.eigvalsh(about_com)
-    return math.sqrt(max(float(moments[-1]), 0.0) / mass)
-
-
 def _reach(model: Model) -> list[float]:
     """Return the distance from each body's origin to the farthest joint on it [m]."""
     reach = [0.0] * len(model.bodies)
@@ -306,3 +312,180 @@ def _extent(shape: Shape) -> float:
         case ConvexMesh():
             lengths = tuple(float(x) for x in np.ptp(np.array(shape.vertices), axis=0))
     return max(lengths, default=0.0)
+
+
+Array = npt.NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AccuracyReport:
+    """The result of `accuracy`.
+
+    `findings`, most severe first; `condition` of M scaled to a unit diagonal; `digits` of the accelerations
+    that remain correct, by float type; `depth` of the tree, and `least_depth` over other choices of loop
+    joints.
+    """
+
+    model: str
+    findings: tuple[Finding, ...]
+    condition: float
+    digits: dict[str, float]
+    depth: int
+    least_depth: int
+
+    def summary(self) -> str:
+        """Return the report as text, one finding a line."""
+        kept = ", ".join(f"{digits:.0f} in {dtype}" for dtype, digits in self.digits.items())
+        depth = f"depth {self.depth}"
+        lines = [
+            f"{self.model}: the mass matrix amplifies relative errors by up to {self.condition:.3g}",
+            f"right digits of the accelerations, at worst: {kept}",
+            f"{depth}, {self.least_depth} is possible" if self.least_depth < self.depth else depth,
+        ]
+        lines += [
+            f"{found.severity}: {found.where}: {found.message} [{found.rule}]" for found in self.findings
+        ]
+        if not self.findings:
+            lines.append("nothing that costs digits")
+        return "\n".join(lines)
+
+
+@own_errors
+def accuracy(model: Model, q: npt.ArrayLike | None = None) -> AccuracyReport:
+    """Report what increases the error = cond(M) eps: far frames, inertia ratios, nearly singular loops.
+
+    q (nq,): the configuration at which the mass matrix and the loops are evaluated, by default neutral. A
+    frame is far if it is more than two radii of gyration from the centre of mass. Neighbours should not
+    differ by more than 1000 in mass or 100,000 in moments of inertia (bodies of one material, one ten times
+    as long). A loop is nearly singular if a singular value of K is below a thousandth of the largest. A
+    spanning tree should be as shallow as its loops allow. Bodies on fixed joints are merged into those that
+    carry them.
+
+    Source: Featherstone 2008 sections 10.1 and 10.2.
+
+    >>> import dalembert as da
+    >>> print(da.analysis.accuracy(da.models.two_link_arm()).summary())
+    two_link_arm: the mass matrix amplifies relative errors by up to 16.2
+    right digits of the accelerations, at worst: 14 in float64, 6 in float32
+    depth 2
+    nothing that costs digits
+    """
+    position = one_configuration(model, q, "accuracy")
+    whole = model.lumped() if model.nv else model
+    depth, least = depths(model)
+    condition = _condition(whole, position)
+    found = [
+        *_far_frames(whole, ACCURATE_FRAME),
+        *_inertia_ratios(whole, "inertia ratio", {"mass": MASS_RATIO, "moment of inertia": MOMENT_RATIO}),
+        *near_singular_loops(whole, position),
+        *_lost_digits(condition),
+        *_depth(depth, least),
+    ]
+    return AccuracyReport(
+        model=model.name,
+        findings=tuple(_by_severity(found)),
+        condition=condition,
+        digits={name: _digits(name, condition) for name in ("float64", "float32")},
+        depth=depth,
+        least_depth=least,
+    )
+
+
+@own_errors
+def near_singular_loops(model: Model, q: npt.ArrayLike | None = None) -> list[Finding]:
+    """Find loops whose equations K(q) a = k are nearly dependent at q (nq,), by default neutral.
+
+    A singular value of K is then below a thousandth of the largest, but not zero: equations that are always
+    dependent, as in planar loops, do no harm.
+
+    Source: Featherstone 2008 section 10.1.
+
+    >>> import dalembert as da
+    >>> flat = da.models.four_bar(ground=1.0, crank=0.3, coupler=1.0, rocker=0.3 + 1e-9)
+    >>> print(da.analysis.near_singular_loops(flat)[0].rule)
+    nearly singular loop
+    """
+    position = one_configuration(model, q, "near_singular_loops")
+    if not is_constrained(model) or not model.nv:
+        return []
+    try:
+        K = constraint_matrix(model, position)
+    except DalembertError:  # composite and user joints need not know how to close a loop
+        return []
+    singular = np.linalg.svd(K, compute_uv=False)
+    if not singular.any():
+        return []
+    ratios = singular / singular[0]
+    small = ratios[(ratios > RANK_TOLERANCE) & (ratios < NEARLY_SINGULAR_RATIO)]
+    if not small.size:
+        return []
+    return [
+        Finding(
+            "warning",
+            "nearly singular loop",
+            "loops",
+            f"their equations are nearly dependent: a singular value of K is {small[-1]:.1e} of the largest, "
+            f"so that forces in the loops lose {-math.log10(small[-1]):.0f} digits; move away from this "
+            "configuration, or change the geometry",
+        )
+    ]
+
+
+def depths(model: Model) -> tuple[int, int]:
+    """Return the depth of the tree and the least depth over all spanning trees of the same joints."""
+    own: list[int] = []
+    for body in model.bodies:
+        own.append(1 + (own[body.parent] if body.parent >= 0 else 0))
+    depth = max(own, default=0)
+    if not model.loops:
+        return depth, depth
+    names = (WORLD_NAME, *(body.name for body in model.bodies))
+    arcs = {f"joint {body.name}": (names[body.parent + 1], body.name) for body in model.bodies}
+    arcs |= {
+        f"loop {loop.name}": (names[loop.predecessor + 1], names[loop.successor + 1])
+        for loop in model.loops
+        if loop.predecessor != loop.successor
+    }
+    neighbours = ConnectivityGraph(arcs, WORLD_NAME).neighbours
+    reached, front, least = {WORLD_NAME}, [WORLD_NAME], 0
+    while True:
+        front = [other for node in front for _, other in neighbours[node] if other not in reached]
+        if not front:
+            return depth, least
+        reached |= set(front)
+        least += 1
+
+
+def _condition(model: Model, q: Array) -> float:
+    if not 0 < model.nv <= MAX_CONDITION_NV or constrained_inertia(model, q).shape[-1] == 0:
+        return 1.0 if not model.nv else math.nan
+    return float(condition_number(model, q, scaled=True))
+
+
+def _digits(dtype: str, condition: float) -> float:
+    eps = float(np.finfo(dtype).eps)
+    return max(0.0, -math.log10(eps * max(condition, 1.0))) if condition == condition else math.nan
+
+
+def _lost_digits(condition: float) -> Iterator[Finding]:
+    if condition > ILL_CONDITIONED:
+        lost = "all" if math.isinf(condition) else f"up to {math.log10(condition):.0f}"
+        yield Finding(
+            "warning",
+            "mass matrix",
+            "model",
+            f"its condition number, scaled to a unit diagonal, is {condition:.2g}: {lost} digits are lost in "
+            "accelerations, whatever the algorithm; they are as uncertain as the forces are",
+        )
+
+
+def _depth(depth: int, least: int) -> Iterator[Finding]:
+    if least < depth:
+        yield Finding(
+            "note",
+            "depth",
+            "model",
+            f"its tree has a depth of {depth}, but {least} is possible if the loops are cut at other joints, "
+            "which is more accurate and cheaper",
+        )

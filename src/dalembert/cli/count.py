@@ -9,11 +9,12 @@ from typing import Any
 import dalembert as da
 from dalembert import analysis, models
 from dalembert.analysis.operation_counts import COSTLY_METHODS, Counted
-from dalembert.analysis.published_costs import BranchSums, Cost, PublishedCost
 from dalembert.cli.content import content, say, say_json, unreadable
 from dalembert.cli.timing import table
 from dalembert.errors import ArgumentError, DalembertError
 from dalembert.model.joints import Revolute
+from dalembert.textbook import published_costs
+from dalembert.textbook.published_costs import BranchSums, Cost, PublishedCost
 from dalembert.tracing import OperationCount
 
 __all__ = ["run"]
@@ -61,7 +62,7 @@ def _families() -> dict[str, Callable[[int], da.Model]]:
 
 
 def _facts(name: str, model: da.Model, skip: Sequence[str]) -> dict[str, Any]:
-    sums = analysis.tree_sums(model)
+    sums = published_costs.tree_sums(model)
     revolute = all(isinstance(body.joint, Revolute) for body in model.bodies) and not model.couplings
     methods = analysis.count_methods(model, skip=skip)
     ours = {"F&S": analysis.factoring_count(model)}
@@ -79,7 +80,7 @@ def _facts(name: str, model: da.Model, skip: Sequence[str]) -> dict[str, Any]:
         "sums": sums._asdict(),
         "methods": [_method(found) for found in methods],
         "factor_and_solve": asdict(ours["F&S"]) | {"total": ours["F&S"].total},
-        "table_10_1": _book(ours, model.nv) if analysis.is_general_chain(model) else None,
+        "table_10_1": _book(ours, model.nv) if published_costs.is_general_chain(model) else None,
         "branches": _branches(ours, sums) if revolute and not model.loops and model.nv else None,
     }
 
@@ -91,9 +92,11 @@ def _method(found: Counted) -> dict[str, Any]:
 
 def _book(ours: dict[str, OperationCount], n: int) -> list[dict[str, Any]]:
     """Return every line of Table 10.1, ours beside it."""
-    lines = [_comparison_row(line, line.cost(n), ours[line.algorithm]) for line in analysis.TABLE_10_1]
-    whole = PublishedCost("RNEA + CRBA + F&S", "the best of each", "Featherstone 2008", analysis.chain_total)
-    return [*lines, _comparison_row(whole, analysis.chain_total(n), ours["matrix"])]
+    lines = [_comparison_row(line, line.cost(n), ours[line.algorithm]) for line in published_costs.TABLE_10_1]
+    whole = PublishedCost(
+        "RNEA + CRBA + F&S", "the best of each", "Featherstone 2008", published_costs.chain_total
+    )
+    return [*lines, _comparison_row(whole, published_costs.chain_total(n), ours["matrix"])]
 
 
 def _branches(ours: dict[str, OperationCount], sums: BranchSums) -> list[dict[str, Any]]:
@@ -102,9 +105,9 @@ def _branches(ours: dict[str, OperationCount], sums: BranchSums) -> list[dict[st
     factor = PublishedCost("F&S", "Table 6.6", "Featherstone 2008", lambda n: Cost(0, 0))
     whole = PublishedCost("RNEA + CRBA + F&S", "Figure 10.5", "Featherstone 2008", lambda n: Cost(0, 0))
     return [
-        _comparison_row(crba, analysis.branched_crba(sums), ours["CRBA"]),
-        _comparison_row(factor, analysis.factor_and_solve(sums), ours["F&S"]),
-        _comparison_row(whole, analysis.branched_total(sums), ours["matrix"]),
+        _comparison_row(crba, published_costs.branched_crba(sums), ours["CRBA"]),
+        _comparison_row(factor, published_costs.factor_and_solve(sums), ours["F&S"]),
+        _comparison_row(whole, published_costs.branched_total(sums), ours["matrix"]),
     ]
 
 
@@ -205,13 +208,13 @@ def _series(options: argparse.Namespace) -> int:
     lines: dict[int, dict[str, dict[str, int]]] = {}
     for n in numbers:
         model = families[options.model](n)
-        sums = analysis.tree_sums(model)
+        sums = published_costs.tree_sums(model)
         book = {
-            "RNEA": analysis.published("RNEA", n).total,
-            "CRBA": analysis.branched_crba(sums).total,
-            "F&S": analysis.factor_and_solve(sums).total,
-            "ABA": analysis.published("ABA", n).total,
-            "matrix": analysis.branched_total(sums).total,
+            "RNEA": published_costs.published("RNEA", n).total,
+            "CRBA": published_costs.branched_crba(sums).total,
+            "F&S": published_costs.factor_and_solve(sums).total,
+            "ABA": published_costs.published("ABA", n).total,
+            "matrix": published_costs.branched_total(sums).total,
         }
         ours = {
             "RNEA": analysis.count_function(model, "inverse_dynamics").total,
@@ -242,7 +245,7 @@ def _series(options: argparse.Namespace) -> int:
 
 
 def _crossovers(lines: dict[int, dict[str, dict[str, int]]], side: str) -> dict[str, int | None]:
-    return analysis.crossovers(lambda name, n: lines[n][side][name], numbers=tuple(lines))._asdict()
+    return published_costs.crossovers(lambda name, n: lines[n][side][name], numbers=tuple(lines))._asdict()
 
 
 def _crossover_text(found: dict[str, int | None], *, chain: bool) -> str:

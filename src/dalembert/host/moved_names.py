@@ -1,4 +1,4 @@
-"""Names that have moved to another package and can still be imported from the old one for one release."""
+"""Names that have moved or changed and can still be imported by the old name for one release."""
 
 from __future__ import annotations
 
@@ -8,22 +8,27 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 
-def moved_names(package: str, moved: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
+def moved_names(package: str, moved: Mapping[str, Sequence[str] | Mapping[str, str]]) -> Callable[[str], Any]:
     """Return a module's `__getattr__` that looks the names up in their new modules, with a warning.
 
-    `package`: the module that held the names. `moved`: the names by their new module.
+    `package`: the module that held the names. `moved`: by their new module, the names, or the new
+    names by the old ones.
     """
-    homes = {name: module for module, names in moved.items() for name in names}
+    homes = {
+        name: (module, names[name] if isinstance(names, Mapping) else name)
+        for module, names in moved.items()
+        for name in names
+    }
 
     def find(name: str) -> Any:
-        home = homes.get(name)
-        if home is None:
+        if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module, new_name = homes[name]
         warnings.warn(
-            f"{package}.{name} has moved to {home}.{name}; the old name works until the next release",
+            f"{package}.{name} has moved to {module}.{new_name}; the old name works until the next release",
             DeprecationWarning,
-            stacklevel=2,
+            stacklevel=3,  # the caller of the module's own __getattr__
         )
-        return getattr(importlib.import_module(home), name)
+        return getattr(importlib.import_module(module), new_name)
 
     return find

@@ -67,6 +67,10 @@ MODULES: Final = {
         "Collision Impact apply_impulse body_impulse body_mobility collide collide_bodies "
         "collide_bodies_sticking collide_sticking"
     ),
+    "published_costs": (
+        "BranchSums Cost Crossovers PublishedCost TABLE_10_1 branch_sums branched_crba branched_total "
+        "chain_total crossovers factor_and_solve is_general_chain published tree_sums"
+    ),
     "event_driven": ("ContactEvent DenseStep EventDrivenMotion dense_step fitted_step simulate_events"),
 }
 """The public names of each module."""

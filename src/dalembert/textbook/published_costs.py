@@ -11,24 +11,13 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Final, NamedTuple
 
+from dalembert.algorithms.open_tree import variable_parents
 from dalembert.algorithms.sparse import operation_sums
+from dalembert.analysis.numerical_error import require_model
 from dalembert.errors import ArgumentError, own_errors
 from dalembert.model import topology
-
-__all__ = [
-    "TABLE_10_1",
-    "BranchSums",
-    "Cost",
-    "Crossovers",
-    "PublishedCost",
-    "branch_sums",
-    "branched_crba",
-    "branched_total",
-    "chain_total",
-    "crossovers",
-    "factor_and_solve",
-    "published",
-]
+from dalembert.model.joints import Revolute
+from dalembert.model.model import Model
 
 
 class Cost(NamedTuple):
@@ -108,7 +97,7 @@ def published(algorithm: str, n: int) -> Cost:
     Source: Featherstone 2008 Table 10.1.
 
     >>> import dalembert as da
-    >>> print(da.analysis.published("ABA", 6))
+    >>> print(da.textbook.published("ABA", 6))
     1085 m + 982 a
     """
     found = [line for line in TABLE_10_1 if line.algorithm == algorithm]
@@ -125,7 +114,7 @@ def chain_total(n: int) -> Cost:
     Source: Featherstone 2008 Table 10.1 and Figure 10.4.
 
     >>> import dalembert as da
-    >>> print(da.analysis.chain_total(8).total, da.analysis.published("ABA", 8).total)
+    >>> print(da.textbook.chain_total(8).total, da.textbook.published("ABA", 8).total)
     2921 2925
     """
     return _sum(published(algorithm, n) for algorithm in ("RNEA", "CRBA", "F&S"))
@@ -160,26 +149,61 @@ def branch_sums(parents: Sequence[int]) -> BranchSums:
     Source: Featherstone 2008 section 10.3.2, Eqs 10.4 to 10.11.
 
     >>> import dalembert as da
-    >>> sums = da.analysis.branch_sums([-1, 0, 1, 1])
+    >>> sums = da.textbook.branch_sums([-1, 0, 1, 1])
     >>> print(sums.D0, sums.D0_general, sums.D1, sums.D1_dh)
     3 1 5 4
     """
     n = len(parents)
-    carried = [1] * n
+    subtree_sizes = [1] * n
     for i in reversed(range(n)):
         if parents[i] >= 0:
-            carried[parents[i]] += carried[i]
-    chosen: set[int] = set()
+            subtree_sizes[parents[i]] += subtree_sizes[i]
+    screw_pairs: set[int] = set()
     for i in range(n):
         children = [k for k in range(n) if parents[k] == i]
         if children:
-            chosen.add(max(children, key=lambda k: (carried[k], -k)))
+            screw_pairs.add(max(children, key=lambda k: (subtree_sizes[k], -k)))
     inner = [i for i in range(n) if parents[i] >= 0]
-    dh, general = [i for i in inner if i in chosen], [i for i in inner if i not in chosen]
+    dh, general = [i for i in inner if i in screw_pairs], [i for i in inner if i not in screw_pairs]
     D1, D2 = operation_sums(parents)
     depth = max((len(topology.support(tuple(parents), i)) for i in range(n)), default=0)
-    D1_dh, D1_general = sum(carried[i] for i in dh), sum(carried[i] for i in general)
+    D1_dh, D1_general = sum(subtree_sizes[i] for i in dh), sum(subtree_sizes[i] for i in general)
     return BranchSums(n, depth, len(inner), len(dh), len(general), D1, D1_dh, D1_general, D2)
+
+
+@own_errors
+def tree_sums(model: Model) -> BranchSums:
+    """Compute D1 = sum of (depth - 1) and the other sums of `branch_sums` for a model's velocity variables.
+
+    Couplings fill the mass matrix, so that a model with couplings is counted as a chain.
+
+    Source: Featherstone 2008 section 10.3.2.
+
+    >>> import dalembert as da
+    >>> print(da.textbook.tree_sums(da.models.quadruped()).D1)
+    99
+    """
+    require_model(model, "tree_sums")
+    return branch_sums(variable_parents(model))
+
+
+@own_errors
+def is_general_chain(model: Model) -> bool:
+    """Return whether Table 10.1 applies: a chain, parent(i) = i - 1, of revolute joints without loops.
+
+    Source: Featherstone 2008 section 10.3.
+
+    >>> import dalembert as da
+    >>> print(da.textbook.is_general_chain(da.models.arm6()))
+    True
+    """
+    return (
+        len(model.bodies) > 1
+        and not model.loops
+        and not model.couplings
+        and all(body.parent == body.index - 1 for body in model.bodies)
+        and all(isinstance(body.joint, Revolute) for body in model.bodies)
+    )
 
 
 @own_errors
@@ -192,7 +216,7 @@ def branched_crba(sums: BranchSums) -> Cost:
     Source: Featherstone 2008 Eqs 10.10 and 10.12.
 
     >>> import dalembert as da
-    >>> print(da.analysis.branched_crba(da.analysis.branch_sums([-1, 0, 1, 2, 3, 4])))
+    >>> print(da.textbook.branched_crba(da.textbook.branch_sums([-1, 0, 1, 2, 3, 4])))
     460 m + 395 a
     """
     return Cost(
@@ -208,7 +232,7 @@ def factor_and_solve(sums: BranchSums) -> Cost:
     Source: Featherstone 2008 Table 6.6, Eqs 6.26 and 6.27.
 
     >>> import dalembert as da
-    >>> print(da.analysis.factor_and_solve(da.analysis.branch_sums([-1, 0, 1, 2, 3, 4])))
+    >>> print(da.textbook.factor_and_solve(da.textbook.branch_sums([-1, 0, 1, 2, 3, 4])))
     86 m + 65 a
     """
     return Cost(sums.n + 3 * sums.D1 + sums.D2, 2 * sums.D1 + sums.D2)
@@ -224,7 +248,7 @@ def branched_total(sums: BranchSums) -> Cost:
 
     >>> import dalembert as da
     >>> binary = [(i - 1) // 2 for i in range(31)]
-    >>> print(da.analysis.branched_total(da.analysis.branch_sums(binary)).total)
+    >>> print(da.textbook.branched_total(da.textbook.branch_sums(binary)).total)
     12477
     """
     return _sum((published("RNEA", sums.n), branched_crba(sums), factor_and_solve(sums)))
@@ -256,7 +280,7 @@ def crossovers(
     formulas give n = 6.)
 
     >>> import dalembert as da
-    >>> da.analysis.crossovers()
+    >>> da.textbook.crossovers()
     Crossovers(aba_cheaper=9, crba_dominant=6, factoring_smallest=18, factoring_overtakes=45)
     """
 
