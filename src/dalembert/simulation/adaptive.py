@@ -21,7 +21,7 @@ from dalembert.compiler.execution import CompiledFunction
 from dalembert.compiler.library import no_model
 from dalembert.compiler.lowering import Recipe
 from dalembert.compiler.recording import RecordedFunction, kept_kernel
-from dalembert.control.servo import Servo
+from dalembert.control import Servo
 from dalembert.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError, StateError
 from dalembert.model.model import Model
 from dalembert.motion.clip import MAX_FRAMES, Frames

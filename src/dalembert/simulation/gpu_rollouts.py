@@ -18,7 +18,7 @@ from dalembert.call.arguments import pick_dtype
 from dalembert.call.cuda.device_arrays import Arithmetic
 from dalembert.compiler.gpu.rollout_launches import GpuRollout
 from dalembert.compiler.rollout_execution import CompiledRollout
-from dalembert.control.servo import Servo
+from dalembert.control import Servo
 from dalembert.errors import ArgumentError
 from dalembert.host.foreign_arrays import is_on_gpu, library_of, require_library, rollout_bridge_of
 from dalembert.simulation.drives import targets_of

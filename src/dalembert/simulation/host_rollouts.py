@@ -16,7 +16,7 @@ from dalembert.call.arguments import as_array
 from dalembert.compiler.rollout_execution import CompiledRollout, RolloutRun
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP
 from dalembert.contact.options import Compliant, Rigid
-from dalembert.control.servo import Servo
+from dalembert.control import Servo
 from dalembert.errors import ArgumentError, DtypeError, ShapeError, require_choice, short_repr, whole_number
 from dalembert.host.foreign_arrays import is_foreign, require_numpy
 from dalembert.host.memory_limits import require_memory

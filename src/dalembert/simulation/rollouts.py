@@ -18,7 +18,7 @@ from dalembert.compiler.lowering import Recipe
 from dalembert.compiler.recording import kept_kernel
 from dalembert.compiler.rollout_execution import CompiledRollout, compile_rollout
 from dalembert.contact.options import Compliant, Rigid
-from dalembert.control.servo import Servo
+from dalembert.control import Servo
 from dalembert.errors import ArgumentError, DtypeError, require_flag
 from dalembert.host.foreign_arrays import is_on_gpu
 from dalembert.model.model import Model
