@@ -5,10 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from dalembert.symbolic import fourier as fourier_module
-from dalembert.symbolic.compact import compact, group_terms
-from dalembert.symbolic.exact_numbers import exact_number, is_recognized
-from dalembert.symbolic.fourier import fourier, from_fourier
+from dalembert.symbolic import simplification
+from dalembert.symbolic.simplification import compact, fourier, from_fourier, group_terms
+from dalembert.symbolic.symbols import exact_number, is_recognized
 
 sp = pytest.importorskip("sympy")
 
@@ -63,7 +62,7 @@ def test_forms_are_the_shortest():
 
 
 def test_a_long_polynomial_is_left_as_it_is_with_a_warning(monkeypatch):
-    monkeypatch.setattr(fourier_module, "MAX_TERMS", 5)
+    monkeypatch.setattr(simplification, "MAX_TERMS", 5)
     long = (a + b + sp.sin(x)) ** 3
     with pytest.warns(UserWarning, match="too long to simplify"):
         assert compact(long) == long

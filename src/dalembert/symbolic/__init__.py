@@ -4,7 +4,6 @@ The algorithms of `dalembert.algorithms` run on SymPy's symbols as on any other 
 brought into the form in which textbooks print it. SymPy is imported at the first call.
 """
 
-from dalembert.symbolic.equations import equations_of_motion
-from dalembert.symbolic.formulas import EquationsOfMotion
+from dalembert.symbolic.equations import EquationsOfMotion, equations_of_motion
 
 __all__ = ["EquationsOfMotion", "equations_of_motion"]
