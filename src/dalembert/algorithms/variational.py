@@ -44,8 +44,8 @@ from dalembert.algorithms.sparse import factor_with_reciprocals, solve_with_reci
 from dalembert.errors import ModelError
 from dalembert.model.body import Body
 from dalembert.model.joints import Composite, Free, Joint, Planar, SphereInCylinder, Spherical, UserDefined
+from dalembert.model.joints.combined import DerivedJoint
 from dalembert.model.joints.dual import directional_derivative
-from dalembert.model.joints.modified import DerivedJoint
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, is_zero, logical_and, logical_or, loop, maximum, select, sqrt

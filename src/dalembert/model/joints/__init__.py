@@ -1,6 +1,6 @@
 """The joint library: one class a joint (Featherstone 2008 Table 4.1 and beyond).
 
-A new joint is one module with one class, and one line in `REGISTRY`.
+A new joint is one class, and one entry in `REGISTRY`.
 """
 
 from __future__ import annotations
@@ -9,12 +9,19 @@ from typing import Any, Final
 
 from dalembert.errors import ModelError, require_choice
 from dalembert.model.joints.ball_joints import Spherical, SphericalEuler, SphericalExponential, Universal
-from dalembert.model.joints.composite import Composite
+from dalembert.model.joints.combined import Composite, Reversed, TimeDependent
 from dalembert.model.joints.joint import ExplicitConstraint, Joint, decode_placement
-from dalembert.model.joints.modified import Reversed, TimeDependent
-from dalembert.model.joints.one_axis import Helical, Prismatic, RackPinion, Revolute
-from dalembert.model.joints.rolling import Ellipsoid, SphereInCylinder
-from dalembert.model.joints.several_axes import Cylindrical, Fixed, Free, Planar, Translation
+from dalembert.model.joints.lower_pairs import (
+    Cylindrical,
+    Fixed,
+    Free,
+    Helical,
+    Planar,
+    Prismatic,
+    Revolute,
+    Translation,
+)
+from dalembert.model.joints.rolling import Ellipsoid, RackPinion, SphereInCylinder
 from dalembert.model.joints.subspaces import active_subspace_along
 from dalembert.model.joints.user_defined import UserDefined
 
@@ -46,25 +53,13 @@ __all__ = [
 ]
 
 REGISTRY: Final[dict[str, type[Joint]]] = {
-    Revolute.kind: Revolute,
-    Prismatic.kind: Prismatic,
-    Helical.kind: Helical,
-    Cylindrical.kind: Cylindrical,
-    Planar.kind: Planar,
-    Spherical.kind: Spherical,
-    SphericalEuler.kind: SphericalEuler,
-    SphericalExponential.kind: SphericalExponential,
-    Universal.kind: Universal,
-    Translation.kind: Translation,
-    Free.kind: Free,
-    Fixed.kind: Fixed,
-    RackPinion.kind: RackPinion,
-    SphereInCylinder.kind: SphereInCylinder,
-    Ellipsoid.kind: Ellipsoid,
-    Composite.kind: Composite,
-    Reversed.kind: Reversed,
-    UserDefined.kind: UserDefined,
-    TimeDependent.kind: TimeDependent,
+    joint.kind: joint
+    for joint in (
+        *(Revolute, Prismatic, Helical, Cylindrical, Planar, Translation, Free, Fixed),
+        *(Spherical, SphericalEuler, SphericalExponential, Universal),
+        *(RackPinion, SphereInCylinder, Ellipsoid),
+        *(Composite, Reversed, UserDefined, TimeDependent),
+    )
 }
 """Every joint class by the name it is saved under."""
 

@@ -1,14 +1,16 @@
-"""Spherical (ball) joint with a quaternion."""
+"""Joints that rotate about a point: spherical joints by their coordinates, and the universal joint."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
 from dalembert.errors import ModelError
-from dalembert.model.joints.joint import Joint, origin_offset
+from dalembert.model.joints.joint import ConstantSubspaceJoint, Joint, Scalars, Time, origin_offset
 from dalembert.model.joints.subspaces import (
+    AXES,
     angle_about,
     forces,
     moments,
@@ -32,8 +34,6 @@ from dalembert.spatial.rotations import (
     euler_angles_of_rotation,
     euler_axes,
     euler_singularity,
-    principal_direction,
-    quaternion_normalized,
     quaternion_of_rotation,
     quaternion_rate,
     rotation_about,
@@ -41,12 +41,10 @@ from dalembert.spatial.rotations import (
     rotation_of_quaternion,
 )
 
-AXES = (Vec3.unit(0), Vec3.unit(1), Vec3.unit(2))
-
 
 @final
 @dataclass(frozen=True, slots=True)
-class Spherical(Joint):
+class Spherical(ConstantSubspaceJoint):
     """Rotation about a point: q = Euler parameters (w, x, y, z), v = omega [rad/s] in successor coordinates.
 
     S = (e1, e2, e3), dq/dt = ½ Q(q) omega (Featherstone 2008 Table 4.1, Eqs 4.12 and 4.13). Free of
@@ -60,55 +58,56 @@ class Spherical(Joint):
     """
 
     kind = "spherical"
-    constant_constraint_forces = True
-    nq = 4
-    nv = 3
     coordinates = ("quaternion",) * 4
-    unit_quaternions = (slice(0, 4),)
+    _turns = (0, 1, 2)
 
-    def transform(self, q: Sequence[Scalar], time: Scalar | None = None) -> Placement:
+    def transform(self, q: Scalars, time: Time = None) -> Placement:
         return Transform(rotation_of_quaternion(q), Vec3.zero())
 
-    def subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Motion, ...]:
-        return rotations(*AXES)
-
-    def velocity(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None) -> Motion:
-        return Motion(Vec3(*v), Vec3.zero())
-
-    def position_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+    def position_rate(self, q: Scalars, v: Scalars) -> list[Scalar]:
         return quaternion_rate(q, Vec3(*v))
 
-    def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> list[Scalar]:
+    def integrate(self, q: Scalars, dv: Scalars) -> list[Scalar]:
         return quaternion_integrate(q, Vec3(*dv))
 
-    def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> list[Scalar]:
+    def difference(self, q0: Scalars, q1: Scalars) -> list[Scalar]:
         return list(quaternion_difference(q0, q1))
 
-    def neutral(self) -> list[float]:
-        return [1.0, 0.0, 0.0, 0.0]
-
-    def normalize(self, q: Sequence[Scalar]) -> list[Scalar]:
-        return quaternion_normalized(q)
-
-    def constraint_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
-        return forces(*AXES)
-
-    def active_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
-        return moments(*AXES)
-
-    def position_of(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
+    def position_of(self, X: Transform, time: Time = None) -> list[Scalar]:
         return quaternion_of_rotation(X.R)
 
-    def closure_error(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
+    def closure_error(self, X: Transform, time: Time = None) -> list[Scalar]:
         return list(origin_offset(X))
 
 
-# Spherical joint with Euler angles.
+class RotationJoint(Joint):
+    """Abstract: rotations about axes through one point; S = (w_i, 0) with the axes w_i of `_axes`.
+
+    The defaults are those of three rotations in series.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _axes(self, q: Scalars) -> tuple[Vec3, ...]:
+        """Return the axes of rotation in successor coordinates."""
+
+    def subspace(self, q: Scalars, time: Time = None) -> tuple[Motion, ...]:
+        return rotations(*self._axes(q))
+
+    def bias(self, q: Scalars, v: Scalars, time: Time = None) -> Motion:
+        return Motion(velocity_product(self._axes(q), v), Vec3.zero())
+
+    def constraint_subspace(self, q: Scalars, time: Time = None) -> tuple[Force, ...]:
+        return forces(*AXES)
+
+    def active_subspace(self, q: Scalars, time: Time = None) -> tuple[Force, ...]:
+        return moments(*reciprocal_basis(*self._axes(q)))
 
 
 @final
 @dataclass(frozen=True, slots=True, init=False)
-class SphericalEuler(Joint):
+class SphericalEuler(RotationJoint):
     """Rotation about a point: q = three angles [rad] about the axes of `order`, v = dq/dt (Featherstone 2008
     section 4.5).
 
@@ -125,8 +124,6 @@ class SphericalEuler(Joint):
 
     kind = "spherical_euler"
     constant_constraint_forces = True
-    nq = 3
-    nv = 3
     coordinates = ("angle",) * 3
 
     def __init__(self, order: str = "zyx") -> None:
@@ -141,38 +138,25 @@ class SphericalEuler(Joint):
     def structure(self) -> tuple[Any, ...]:
         return (self.kind, self.order)
 
-    def transform(self, q: Sequence[Scalar], time: Scalar | None = None) -> Placement:
+    def transform(self, q: Scalars, time: Time = None) -> Placement:
         return Transform(rotation_of_euler_angles(self.order, q), Vec3.zero())
 
-    def subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Motion, ...]:
-        return rotations(*euler_axes(self.order, q))
-
-    def bias(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None) -> Motion:
-        axes = euler_axes(self.order, q)
-        return Motion(velocity_product(axes, v), Vec3.zero())
-
-    def constraint_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
-        return forces(Vec3.unit(0), Vec3.unit(1), Vec3.unit(2))
-
-    def active_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
-        return moments(*reciprocal_basis(*euler_axes(self.order, q)))
-
-    def position_of(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
+    def position_of(self, X: Transform, time: Time = None) -> list[Scalar]:
         return euler_angles_of_rotation(self.order, X.R)
 
-    def closure_error(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
+    def closure_error(self, X: Transform, time: Time = None) -> list[Scalar]:
         return list(origin_offset(X))
 
-    def singularity_measure(self, q: Sequence[Scalar], time: Scalar | None = None) -> Scalar:
+    def singularity_measure(self, q: Scalars, time: Time = None) -> Scalar:
         return euler_singularity(self.order, q)
 
-
-# Spherical joint with the exponential map.
+    def _axes(self, q: Scalars) -> tuple[Vec3, ...]:
+        return euler_axes(self.order, q)
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class SphericalExponential(Joint):
+class SphericalExponential(RotationJoint):
     """Rotation about a point: q = rotation vector [rad], R = exp(q x), v = dq/dt.
 
     R = 1 + A q x + B q x q x and, in successor coordinates, S = 1 - B q x + C q x q x (Liu & Jain Eqs 53 to
@@ -186,17 +170,12 @@ class SphericalExponential(Joint):
 
     kind = "spherical_exponential"
     constant_constraint_forces = True
-    nq = 3
-    nv = 3
     coordinates = ("angle",) * 3
 
-    def transform(self, q: Sequence[Scalar], time: Scalar | None = None) -> Placement:
+    def transform(self, q: Scalars, time: Time = None) -> Placement:
         return Transform(so3_exp(Vec3(*q)), Vec3.zero())
 
-    def subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Motion, ...]:
-        return rotations(*_axes(q))
-
-    def bias(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None) -> Motion:
+    def bias(self, q: Scalars, v: Scalars, time: Time = None) -> Motion:
         # omega = v - B q x v + C q x (q x v), differentiated with dq/dt = v and v held.
         w, rate = Vec3(*q), Vec3(*v)
         k = ExponentialCoefficients(w.dot(w))
@@ -206,30 +185,20 @@ class SphericalExponential(Joint):
         c = double * (k.C_rate * s_rate) - turned * (k.B_rate * s_rate) + rate.cross(turned) * k.C
         return Motion(c, Vec3.zero())
 
-    def constraint_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
-        return forces(Vec3.unit(0), Vec3.unit(1), Vec3.unit(2))
-
-    def active_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
-        return moments(*reciprocal_basis(*_axes(q)))
-
-    def position_of(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
+    def position_of(self, X: Transform, time: Time = None) -> list[Scalar]:
         return list(so3_log(X.R))
 
-    def closure_error(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
+    def closure_error(self, X: Transform, time: Time = None) -> list[Scalar]:
         return list(origin_offset(X))
 
-    def singularity_measure(self, q: Sequence[Scalar], time: Scalar | None = None) -> Scalar:
+    def singularity_measure(self, q: Scalars, time: Time = None) -> Scalar:
         w = Vec3(*q)
         return absolute(2.0 * ExponentialCoefficients(w.dot(w)).B)
 
+    def _axes(self, q: Scalars) -> tuple[Vec3, ...]:
+        J = so3_right_jacobian(Vec3(*q))
+        return J.column(0), J.column(1), J.column(2)
 
-def _axes(q: Sequence[Scalar]) -> tuple[Vec3, Vec3, Vec3]:
-    """Return the angular parts of the columns of S."""
-    J = so3_right_jacobian(Vec3(*q))
-    return J.column(0), J.column(1), J.column(2)
-
-
-# Universal (Hooke, Cardan) joint.
 
 PARALLEL_TOLERANCE = 1.0e-6
 """Axes whose cross product is shorter than this span one freedom, not two."""
@@ -237,7 +206,7 @@ PARALLEL_TOLERANCE = 1.0e-6
 
 @final
 @dataclass(frozen=True, slots=True, init=False)
-class Universal(Joint):
+class Universal(RotationJoint):
     """Rotation by q1 about axis1, fixed in the predecessor, then by q2 about axis2, fixed in the successor
     [rad].
 
@@ -254,8 +223,6 @@ class Universal(Joint):
 
     kind = "universal"
     parameter_names = ("axis1", "axis2")
-    nq = 2
-    nv = 2
     coordinates = ("angle", "angle")
 
     def __init__(
@@ -273,33 +240,23 @@ class Universal(Joint):
         object.__setattr__(self, "axis1", first)
         object.__setattr__(self, "axis2", second)
 
-    def structure(self) -> tuple[Any, ...]:
-        return (self.kind, principal_direction(self.axis1), principal_direction(self.axis2))
-
-    def transform(self, q: Sequence[Scalar], time: Scalar | None = None) -> Placement:
+    def transform(self, q: Scalars, time: Time = None) -> Placement:
         return Transform(rotation_about(self.axis1, q[0]) @ rotation_about(self.axis2, q[1]), Vec3.zero())
 
-    def subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Motion, ...]:
-        return rotations(*self._axes(q))
-
-    def bias(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None) -> Motion:
-        return Motion(velocity_product(self._axes(q), v), Vec3.zero())
-
-    def constraint_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
+    def constraint_subspace(self, q: Scalars, time: Time = None) -> tuple[Force, ...]:
         w1, w2 = self._axes(q)
-        return moments(w1.cross(w2)) + forces(Vec3.unit(0), Vec3.unit(1), Vec3.unit(2))
+        return moments(w1.cross(w2)) + forces(*AXES)
 
-    def active_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
+    def active_subspace(self, q: Scalars, time: Time = None) -> tuple[Force, ...]:
         w1, w2 = self._axes(q)
         return moments(*reciprocal_basis(w1, w2, w1.cross(w2))[:2])
 
-    def position_of(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
+    def position_of(self, X: Transform, time: Time = None) -> list[Scalar]:
         # axis2 keeps its direction in the second rotation, so that the first takes axis2 to R axis2.
         a, b = self.axis1, self.axis2
         image = X.R @ b
         q1 = atan2(a.dot(b.cross(image)), b.dot(image) - a.dot(b) * a.dot(image))
         return [q1, angle_about(b, rotation_about(a, q1).transpose() @ X.R)]
 
-    def _axes(self, q: Sequence[Scalar]) -> tuple[Vec3, Vec3]:
-        """Return both axes in successor coordinates."""
+    def _axes(self, q: Scalars) -> tuple[Vec3, ...]:
         return rotation_about(self.axis2, q[1]).transposed_times(self.axis1), self.axis2

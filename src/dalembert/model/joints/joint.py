@@ -17,16 +17,29 @@ import dataclasses
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
 from dalembert.errors import ArgumentError, ModelError
 from dalembert.model.joints import subspaces
-from dalembert.model.joints.subspaces import basis_around
+from dalembert.model.joints.subspaces import (
+    AXES,
+    basis_around,
+    forces,
+    moments,
+    rotations,
+    translations,
+    unit_axis,
+)
 from dalembert.scalar import Scalar
 from dalembert.spatial import AxialScrew, Force, Motion, Placement, Transform, Vec3
+from dalembert.spatial.rotations import principal_direction, quaternion_normalized
+
+Scalars: TypeAlias = Sequence[Scalar]
+Time: TypeAlias = Scalar | None
 
 # Joints as plain data, and their numbers as flat lists.
 
@@ -155,8 +168,9 @@ class ExplicitConstraint(NamedTuple):
 class Joint(ABC):
     """One kind of joint with its parameters: an immutable value.
 
-    A subclass defines `nq`, `nv`, `coordinates`, `transform` and `subspace`, and overrides the defaults
-    below, which are those of a joint with constant S and v = dq/dt.
+    A subclass defines `coordinates`, `transform` and `subspace`, and overrides the defaults below, which are
+    those of a joint with constant S and v = dq/dt. Where `coordinates` is a constant of the class, `nq`, `nv`
+    and `unit_quaternions` follow from it.
 
     >>> X_J, S, v_J, c_J = da.Revolute((0, 0, 1)).jcalc([0.3], [2.0])
     >>> v_J.to_list()
@@ -174,15 +188,26 @@ class Joint(ABC):
     constant_constraint_forces: ClassVar[bool] = False
     """True if T is the same at every position, so that a loop joint need not find its position first."""
 
-    @property
-    @abstractmethod
-    def nq(self) -> int:
-        """Number of position variables."""
+    def __init_subclass__(cls) -> None:
+        kinds = vars(cls).get("coordinates")
+        if isinstance(kinds, tuple):
+            starts = [i for i, kind in enumerate(kinds) if kind == "quaternion"][::4]
+            own: dict[str, Any] = {"nq": len(kinds), "nv": len(kinds) - len(starts)}
+            if starts:
+                own["unit_quaternions"] = tuple(slice(start, start + 4) for start in starts)
+            for name, value in own.items():
+                if name not in vars(cls):
+                    setattr(cls, name, value)
 
     @property
-    @abstractmethod
+    def nq(self) -> int:
+        """Number of position variables."""
+        return len(self.coordinates)
+
+    @property
     def nv(self) -> int:
         """Number of velocity variables."""
+        return self.nq - len(self.unit_quaternions)
 
     @property
     @abstractmethod
@@ -200,38 +225,36 @@ class Joint(ABC):
         return False
 
     @abstractmethod
-    def transform(self, q: Sequence[Scalar], time: Scalar | None = None) -> Placement:
+    def transform(self, q: Scalars, time: Time = None) -> Placement:
         """Return X_J, the placement of the successor frame in the predecessor frame."""
 
     @abstractmethod
-    def subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Motion, ...]:
+    def subspace(self, q: Scalars, time: Time = None) -> tuple[Motion, ...]:
         """Return the motion subspace S, nv columns in successor coordinates."""
 
-    def velocity(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None) -> Motion:
+    def velocity(self, q: Scalars, v: Scalars, time: Time = None) -> Motion:
         """Return v_J = S v + sigma, in successor coordinates."""
         return subspaces.combination(self.subspace(q, time), v)
 
-    def bias(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None) -> Motion:
+    def bias(self, q: Scalars, v: Scalars, time: Time = None) -> Motion:
         """Return c_J = S° v + sigma° in successor coordinates; zero if S is constant."""
         return Motion.zero()
 
-    def jcalc(
-        self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None
-    ) -> ExplicitConstraint:
+    def jcalc(self, q: Scalars, v: Scalars, time: Time = None) -> ExplicitConstraint:
         """Return the explicit joint constraint [X_J, S, v_J, c_J] (section 4.4, first form of jcalc)."""
         return ExplicitConstraint(
             self.transform(q, time), self.subspace(q, time), self.velocity(q, v, time), self.bias(q, v, time)
         )
 
-    def position_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+    def position_rate(self, q: Scalars, v: Scalars) -> list[Scalar]:
         """Return dq/dt = Q(q) v (Eq. 3.5; third form of jcalc)."""
         return list(v)
 
-    def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> list[Scalar]:
+    def integrate(self, q: Scalars, dv: Scalars) -> list[Scalar]:
         """Return the position reached from q by moving with the constant velocity dv for one unit of time."""
         return [position + step for position, step in zip(q, dv)]
 
-    def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> list[Scalar]:
+    def difference(self, q0: Scalars, q1: Scalars) -> list[Scalar]:
         """Return the velocity at q0 that leads to q1 in unit time: `integrate(q0, difference(q0, q1)) =
         q1`.
         """
@@ -239,11 +262,17 @@ class Joint(ABC):
 
     def neutral(self) -> list[float]:
         """Return the position of zero displacement."""
-        return [0.0] * self.nq
+        q = [0.0] * self.nq
+        for part in self.unit_quaternions:
+            q[part.start] = 1.0
+        return q
 
-    def normalize(self, q: Sequence[Scalar]) -> list[Scalar]:
+    def normalize(self, q: Scalars) -> list[Scalar]:
         """Return q with its quaternions scaled to unit norm."""
-        return list(q)
+        scaled = list(q)
+        for part in self.unit_quaternions:
+            scaled[part] = quaternion_normalized(q[part])
+        return scaled
 
     def random(
         self,
@@ -269,15 +298,15 @@ class Joint(ABC):
             q[part] = (p / np.linalg.norm(p)).tolist()
         return q
 
-    def constraint_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
+    def constraint_subspace(self, q: Scalars, time: Time = None) -> tuple[Force, ...]:
         """Return the constraint-force subspace T, 6 - nv columns in successor coordinates with T^T S = 0."""
         return subspaces.dual_bases(self.subspace(q, time))[1]
 
-    def active_subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Force, ...]:
+    def active_subspace(self, q: Scalars, time: Time = None) -> tuple[Force, ...]:
         """Return T_a, nv columns in successor coordinates with T_a^T S = 1; see `active_subspace_along`."""
         return subspaces.dual_bases(self.subspace(q, time))[0]
 
-    def position_of(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
+    def position_of(self, X: Transform, time: Time = None) -> list[Scalar]:
         """Return the position q that places the successor frame at X, or near X if X violates the
         constraint.
         """
@@ -286,13 +315,13 @@ class Joint(ABC):
             "put it into the tree and close the loop with a joint that has one, such as Fixed or Revolute"
         )
 
-    def constraint_subspace_at(self, X: Transform, time: Scalar | None = None) -> tuple[Force, ...]:
+    def constraint_subspace_at(self, X: Transform, time: Time = None) -> tuple[Force, ...]:
         """Return T for the successor at X, or near X; loop joints use it, since they have no q."""
         if self.constant_constraint_forces:
             return self.constraint_subspace(self.neutral(), time)
         return self.constraint_subspace(self.position_of(X, time), time)
 
-    def closure_error(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
+    def closure_error(self, X: Transform, time: Time = None) -> list[Scalar]:
         """Return delta = T^T d, where d is the small motion from the successor's admissible frame to its
         actual one.
 
@@ -303,21 +332,19 @@ class Joint(ABC):
         d = displacement(self.transform(q, time).as_transform().inverse() @ X)
         return [d.dot(force) for force in self.constraint_subspace(q, time)]
 
-    def implicit_constraint(
-        self, X: Transform, time: Scalar | None = None
-    ) -> tuple[list[Scalar], tuple[Force, ...]]:
+    def implicit_constraint(self, X: Transform, time: Time = None) -> tuple[list[Scalar], tuple[Force, ...]]:
         """Return the implicit joint constraint [delta, T] at the placement X (section 4.4, second form of
         jcalc).
         """
         return self.closure_error(X, time), self.constraint_subspace_at(X, time)
 
-    def singularity_measure(self, q: Sequence[Scalar], time: Scalar | None = None) -> Scalar:
+    def singularity_measure(self, q: Scalars, time: Time = None) -> Scalar:
         """Return 0 where S loses rank, so that some motions of the joint have no velocity v; at most 1."""
         return 1.0
 
     def reversed(self) -> Joint:
         """Return this joint with predecessor and successor exchanged."""
-        from dalembert.model.joints.modified import Reversed
+        from dalembert.model.joints.combined import Reversed
 
         return Reversed(self)
 
@@ -328,7 +355,7 @@ class Joint(ABC):
         Numbers that fix the structure (a coordinate axis) stand in `parameters` too, and must stay plain
         floats when joints of one structure are computed together, for a traced axis is a general one.
         """
-        return (self.kind,)
+        return (self.kind, *(_structure(getattr(self, name)) for name in self.parameter_names))
 
     def parameters(self) -> list[Scalar]:
         """Return the numbers of the joint as a flat list."""
@@ -370,11 +397,20 @@ class Joint(ABC):
         # Immutable, and a user's functions have no copies that are equal to them.
         return self
 
-    def _now(self, time: Scalar | None) -> Scalar:
+    def _now(self, time: Time) -> Scalar:
         """Return the time; raise an error if a time-dependent joint is given none."""
         if time is None:
             raise ArgumentError(f"a {self.kind} joint depends on time and none was given; pass time=…")
         return time
+
+
+def _structure(value: Any) -> Any:
+    """Return the part of a parameter that fixes structure: joints inside it, and coordinate axes."""
+    if isinstance(value, tuple):
+        return tuple(_structure(item) for item in value)
+    if isinstance(value, Joint):
+        return value.structure()
+    return principal_direction(value) if isinstance(value, Vec3) else None
 
 
 def _between(rng: np.random.Generator, coordinate: str, low: float, high: float) -> float:
@@ -388,3 +424,60 @@ def _between(rng: np.random.Generator, coordinate: str, low: float, high: float)
     elif math.isinf(high):
         high = low + width
     return float(rng.uniform(low, high)) if low < high else float(low)
+
+
+class ConstantSubspaceJoint(Joint):
+    """Abstract: a joint that turns about some axes of a constant basis (t1, t2, a) and shifts along others.
+
+    S holds the axes of `_turns` and `_shifts`, T those that they leave, T_a is S; v has the order of both.
+    """
+
+    __slots__ = ()
+
+    _turns: ClassVar[tuple[int, ...]] = ()
+    """The axes of the basis about which the joint turns."""
+    _shifts: ClassVar[tuple[int, ...]] = ()
+    """The axes of the basis along which the joint shifts."""
+
+    constant_constraint_forces = True
+
+    def _axes(self, chosen: Sequence[int]) -> list[Vec3]:
+        """Return some axes of the basis: by default that of the successor frame."""
+        return [AXES[i] for i in chosen]
+
+    def subspace(self, q: Scalars, time: Time = None) -> tuple[Motion, ...]:
+        return rotations(*self._axes(self._turns)) + translations(*self._axes(self._shifts))
+
+    def velocity(self, q: Scalars, v: Scalars, time: Time = None) -> Motion:
+        angular: list[Scalar] = [0.0, 0.0, 0.0]
+        linear: list[Scalar] = [0.0, 0.0, 0.0]
+        for part, axes, own in ((angular, self._turns, v), (linear, self._shifts, v[len(self._turns) :])):
+            for i, speed in zip(axes, own):
+                part[i] = speed
+        return Motion(Vec3(*angular), Vec3(*linear))
+
+    def constraint_subspace(self, q: Scalars, time: Time = None) -> tuple[Force, ...]:
+        rest = [[i for i in range(3) if i not in free] for free in (self._turns, self._shifts)]
+        return moments(*self._axes(rest[0])) + forces(*self._axes(rest[1]))
+
+    def active_subspace(self, q: Scalars, time: Time = None) -> tuple[Force, ...]:
+        return moments(*self._axes(self._turns)) + forces(*self._axes(self._shifts))
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class SingleAxisJoint(ConstantSubspaceJoint):
+    """Abstract: a joint whose constant basis has the joint's own unit axis as its third."""
+
+    axis: Vec3
+
+    parameter_names: ClassVar[tuple[str, ...]] = ("axis",)
+
+    def __init__(self, axis: Sequence[Scalar] | Vec3 = (0.0, 0.0, 1.0)) -> None:
+        object.__setattr__(self, "axis", unit_axis(axis, type(self).__name__))
+
+    def velocity(self, q: Scalars, v: Scalars, time: Time = None) -> Motion:
+        return subspaces.combination(self.subspace(q, time), v)
+
+    def _axes(self, chosen: Sequence[int]) -> list[Vec3]:
+        basis = basis_around(self.axis) if any(i < 2 for i in chosen) else (AXES[0], AXES[1], self.axis)
+        return [basis[i] for i in chosen]

@@ -15,9 +15,17 @@ MIN_SQUARED_LENGTH = 1.0e-30
 """Squared length below which a column counts as zero."""
 
 
+AXES = (Vec3.unit(0), Vec3.unit(1), Vec3.unit(2))
+
+
 def rotations(*axes: Vec3) -> tuple[Motion, ...]:
     """Return unit rotations about axes through the origin."""
     return tuple(Motion(axis, Vec3.zero()) for axis in axes)
+
+
+def translations(*axes: Vec3) -> tuple[Motion, ...]:
+    """Return unit translations along axes."""
+    return tuple(Motion(Vec3.zero(), axis) for axis in axes)
 
 
 def moments(*axes: Vec3) -> tuple[Force, ...]:

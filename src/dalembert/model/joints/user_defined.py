@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypeAlias, final
 
 from dalembert.errors import ModelError
 from dalembert.model.joints.dual import directional_derivative
-from dalembert.model.joints.joint import Joint
+from dalembert.model.joints.joint import Joint, Scalars, Time
 from dalembert.model.joints.subspaces import combination, relative_volume
 from dalembert.scalar import Scalar
 from dalembert.spatial import AxialScrew, Motion, Placement, Transform
 
-Scalars: TypeAlias = Sequence[Scalar]
 PositionFunction: TypeAlias = Callable[..., Any]
 """A function of (q) or, for a joint that depends on time, of (q, time)."""
 
@@ -117,18 +116,11 @@ class UserDefined(Joint):
             "normalize": normalize,
             "position_of": position_of,
         }
-        fields = {
-            "name": name,
-            "number_of_positions": nq,
-            "number_of_velocities": nv,
-            "functions": tuple((key, function) for key, function in given.items() if function is not None),
-            "coordinate_kinds": kinds,
-            "quaternion_starts": tuple(part.start for part in unit_quaternions),
-            "neutral_position": start,
-            "rheonomic": bool(time_dependent),
-        }
-        for key, value in fields.items():
-            object.__setattr__(self, key, value)
+        functions = tuple((key, function) for key, function in given.items() if function is not None)
+        quaternions = tuple(part.start for part in unit_quaternions)
+        values = (name, nq, nv, functions, kinds, quaternions, start, bool(time_dependent))
+        for field, value in zip(fields(self), values, strict=True):
+            object.__setattr__(self, field.name, value)
 
     @property
     def nq(self) -> int:
@@ -153,7 +145,7 @@ class UserDefined(Joint):
     def structure(self) -> tuple[Any, ...]:
         return (self.kind, self.name, self.functions)
 
-    def transform(self, q: Scalars, time: Scalar | None = None) -> Placement:
+    def transform(self, q: Scalars, time: Time = None) -> Placement:
         X = self._call("placement", q, time=time)
         if not isinstance(X, Transform | AxialScrew):
             raise ModelError(
@@ -161,7 +153,7 @@ class UserDefined(Joint):
             )
         return X
 
-    def subspace(self, q: Scalars, time: Scalar | None = None) -> tuple[Motion, ...]:
+    def subspace(self, q: Scalars, time: Time = None) -> tuple[Motion, ...]:
         if self._has("subspace"):
             columns = tuple(self._call("subspace", q, time=time))
             if len(columns) != self.nv:
@@ -173,7 +165,7 @@ class UserDefined(Joint):
         units = [[1.0 if j == i else 0.0 for j in range(self.nv)] for i in range(self.nv)]
         return tuple(self._derived_velocity(q, unit, time, 0.0) for unit in units)
 
-    def velocity(self, q: Scalars, v: Scalars, time: Scalar | None = None) -> Motion:
+    def velocity(self, q: Scalars, v: Scalars, time: Time = None) -> Motion:
         if not self._has("subspace"):
             return self._derived_velocity(q, v, time, 1.0)
         total = combination(self.subspace(q, time), v)
@@ -181,7 +173,7 @@ class UserDefined(Joint):
             total = total + self._derived_velocity(q, [0.0] * self.nv, time, 1.0)
         return total
 
-    def bias(self, q: Scalars, v: Scalars, time: Scalar | None = None) -> Motion:
+    def bias(self, q: Scalars, v: Scalars, time: Time = None) -> Motion:
         if self._has("bias"):
             given: Motion = self._call("bias", q, v, time=time)
             return given
@@ -210,15 +202,15 @@ class UserDefined(Joint):
     def normalize(self, q: Scalars) -> list[Scalar]:
         return list(self._call("normalize", q)) if self._has("normalize") else list(q)
 
-    def position_of(self, X: Transform, time: Scalar | None = None) -> list[Scalar]:
+    def position_of(self, X: Transform, time: Time = None) -> list[Scalar]:
         if self._has("position_of"):
             return list(self._call("position_of", X, time=time))
         return Joint.position_of(self, X, time)
 
-    def singularity_measure(self, q: Scalars, time: Scalar | None = None) -> Scalar:
+    def singularity_measure(self, q: Scalars, time: Time = None) -> Scalar:
         return relative_volume(self.subspace(q, time))
 
-    def _derived_velocity(self, q: Scalars, v: Scalars, time: Scalar | None, clock: float) -> Motion:
+    def _derived_velocity(self, q: Scalars, v: Scalars, time: Time, clock: float) -> Motion:
         """Return the velocity of the placement for velocities v and, if the joint depends on it, time at the
         rate `clock`.
         """
@@ -235,7 +227,7 @@ class UserDefined(Joint):
     def _has(self, key: str) -> bool:
         return any(name == key for name, _ in self.functions)
 
-    def _call(self, key: str, *arguments: Any, time: Scalar | None = None) -> Any:
+    def _call(self, key: str, *arguments: Any, time: Time = None) -> Any:
         """Call a user's function, with the time if both the joint and the function take it."""
         function = dict(self.functions)[key]
         if self.time_dependent and key in ("placement", "subspace", "bias", "position_of"):
