@@ -13,7 +13,8 @@ from dalembert.errors import ShapeError
 from dalembert.model.joints.dual import Dual
 from dalembert.tracing import NO_RULES, Expression, Graph, count_operations, evaluate, jacobian, jvp, vjp
 from dalembert.tracing.differentiate import _forward
-from dalembert.tracing.expression import OPERATIONS, live
+from dalembert.tracing.expression import live
+from dalembert.tracing.operations import OPERATIONS
 
 VALUES = st.lists(st.floats(-2.0, 2.0), min_size=3, max_size=3)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.tracing.recipes import BRANCHING, RING, SMOOTH, cook, recipes
 
 from dalembert.tracing import NO_RULES, OPERATIONS, ArrayInput, Graph, evaluate, interpret, trace
-from dalembert.tracing.expression import divide, fused_multiply_add
+from dalembert.tracing.operations import divide, fused_multiply_add
 
 VALUES = st.lists(st.floats(-3.0, 3.0), min_size=3, max_size=3)
 

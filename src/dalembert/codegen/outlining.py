@@ -38,7 +38,7 @@ from typing import Final, final
 from dalembert.codegen.ir import Value, Writer
 from dalembert.codegen.schedule import Instructions
 from dalembert.errors import CompileError
-from dalembert.tracing.graph import WEIGHTS
+from dalembert.tracing.operations import WEIGHTS
 
 __all__ = [
     "FUNCTION_INSTRUCTIONS",

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from typing import Any, Final, final
 
 from dalembert.codegen.elementary import ELEMENTARY_OPS, function_of
-from dalembert.tracing.expression import BOOLEAN_OPS, LEAF_OPS, Expression, live
+from dalembert.tracing.expression import Expression, live
+from dalembert.tracing.operations import BOOLEAN_OPS, LEAF_OPS
 
 __all__ = ["FUSED_OPS", "Instructions", "schedule"]
 

@@ -23,7 +23,7 @@ from dalembert.codegen.registers import BREAK_STEP, COMPUTE_STEP, LOAD_STEP, REL
 from dalembert.codegen.schedule import Instructions, schedule
 from dalembert.errors import CompileError
 from dalembert.tracing.expression import Address, Expression
-from dalembert.tracing.graph import WEIGHTS
+from dalembert.tracing.operations import WEIGHTS
 from dalembert.tracing.program import IndexedStore, Loop, Program, Straight
 
 # The arithmetic of a kernel: instructions in their planned order, for any processor.

@@ -1,7 +1,8 @@
 """The built-in kinds of scalars, and their elementary functions.
 
-`ScalarFunctions` lists what a kind must offer. Python's floats, complex numbers, NumPy arrays and SymPy
-expressions have a class each; traced expressions are enrolled by `dalembert.tracing`.
+`ScalarFunctions` lists what a kind must offer. A table has the functions of Python's floats, of complex
+numbers (for derivatives by a complex step) and of NumPy arrays; SymPy expressions are enrolled when SymPy is
+loaded, traced expressions by `dalembert.tracing`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import cmath
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
@@ -71,190 +73,97 @@ class ScalarFunctions(Protocol):
     def lookup(self, table: Table, index: Scalar) -> Scalar: ...
 
 
-class FloatFunctions:
-    """Python floats and ints, with IEEE results (NaN, infinity) where `math` would raise."""
+# The functions of the kinds that need no enrolment, one row each.
 
-    def sin(self, x: Scalar) -> Scalar:
-        return math.sin(x) if math.isfinite(x) else math.nan
 
-    def cos(self, x: Scalar) -> Scalar:
-        return math.cos(x) if math.isfinite(x) else math.nan
+def _quiet_float(function: Callable[[float], float]) -> Callable[[Scalar], Scalar]:
+    """Return a function of `math` that is NaN where it would raise, and infinite where it overflows."""
 
-    def tan(self, x: Scalar) -> Scalar:
-        return math.tan(x) if math.isfinite(x) else math.nan
-
-    def asin(self, x: Scalar) -> Scalar:
-        return math.asin(x) if -1.0 <= x <= 1.0 else math.nan
-
-    def acos(self, x: Scalar) -> Scalar:
-        return math.acos(x) if -1.0 <= x <= 1.0 else math.nan
-
-    def atan2(self, y: Scalar, x: Scalar) -> Scalar:
-        return math.atan2(y, x)
-
-    def sqrt(self, x: Scalar) -> Scalar:
-        return math.sqrt(x) if x >= 0.0 else math.nan
-
-    def exp(self, x: Scalar) -> Scalar:
+    def call(x: Scalar) -> Scalar:
         try:
-            return math.exp(x)
+            return function(x)
+        except ValueError:
+            return math.nan
         except OverflowError:
             return math.inf
 
-    def log(self, x: Scalar) -> Scalar:
-        if x > 0.0:
-            return math.log(x)
-        return -math.inf if x == 0.0 else math.nan
-
-    def absolute(self, x: Scalar) -> Scalar:
-        return abs(x)
-
-    def minimum(self, a: Scalar, b: Scalar) -> Scalar:
-        return min(b, a)
-
-    def maximum(self, a: Scalar, b: Scalar) -> Scalar:
-        return max(b, a)
-
-    def floor(self, x: Scalar) -> Scalar:
-        return float(math.floor(x)) if math.isfinite(x) else float(x)
-
-    def select(self, condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
-        return a if condition else b
-
-    def logical_and(self, a: Scalar, b: Scalar) -> Scalar:
-        return bool(a and b)
-
-    def logical_or(self, a: Scalar, b: Scalar) -> Scalar:
-        return bool(a or b)
-
-    def logical_not(self, a: Scalar) -> Scalar:
-        return not a
-
-    def literal(self, x: Scalar) -> float | None:
-        return float(x)
-
-    def lookup(self, table: Table, index: Scalar) -> Scalar:
-        return float(table[int(places(table, float(index)))])
+    return call
 
 
-class ComplexFunctions(FloatFunctions):
-    """Complex numbers, for derivatives by a complex step: analytic functions, ordered by the real part."""
-
-    def sin(self, x: Scalar) -> Scalar:
-        return cmath.sin(x)
-
-    def cos(self, x: Scalar) -> Scalar:
-        return cmath.cos(x)
-
-    def tan(self, x: Scalar) -> Scalar:
-        return cmath.tan(x)
-
-    def asin(self, x: Scalar) -> Scalar:
-        return cmath.asin(x)
-
-    def acos(self, x: Scalar) -> Scalar:
-        return cmath.acos(x)
-
-    def atan2(self, y: Scalar, x: Scalar) -> Scalar:
-        # First order in the imaginary parts, which is all that a complex step looks at.
-        angle = math.atan2(y.real, x.real)
-        return complex(angle, (x.real * y.imag - y.real * x.imag) / (x.real**2 + y.real**2))
-
-    def sqrt(self, x: Scalar) -> Scalar:
-        return cmath.sqrt(x)
-
-    def exp(self, x: Scalar) -> Scalar:
-        return cmath.exp(x)
-
-    def log(self, x: Scalar) -> Scalar:
-        return cmath.log(x)
-
-    def absolute(self, x: Scalar) -> Scalar:
-        return -x if x.real < 0.0 else x
-
-    def minimum(self, a: Scalar, b: Scalar) -> Scalar:
-        return a if a.real < b.real else b
-
-    def maximum(self, a: Scalar, b: Scalar) -> Scalar:
-        return a if b.real < a.real else b
-
-    def floor(self, x: Scalar) -> Scalar:
-        return complex(math.floor(x.real))
-
-    def literal(self, x: Scalar) -> float | None:
-        return None
-
-    def lookup(self, table: Table, index: Scalar) -> Scalar:
-        return complex(table[int(places(table, index.real))])
+def _float_log(x: Scalar) -> Scalar:
+    if x > 0.0:
+        return math.log(x)
+    return -math.inf if x == 0.0 else math.nan
 
 
-class NumpyFunctions:
-    """NumPy arrays, element by element; invalid arguments give NaN without a warning."""
+def _float_floor(x: Scalar) -> Scalar:
+    return float(math.floor(x)) if math.isfinite(x) else float(x)
 
-    def sin(self, x: Scalar) -> Scalar:
-        with np.errstate(invalid="ignore"):
-            return np.sin(x)
 
-    def cos(self, x: Scalar) -> Scalar:
-        with np.errstate(invalid="ignore"):
-            return np.cos(x)
+def _complex_atan2(y: Scalar, x: Scalar) -> Scalar:
+    # First order in the imaginary parts, which is all that a complex step looks at.
+    angle = math.atan2(y.real, x.real)
+    return complex(angle, (x.real * y.imag - y.real * x.imag) / (x.real**2 + y.real**2))
 
-    def tan(self, x: Scalar) -> Scalar:
-        with np.errstate(invalid="ignore"):
-            return np.tan(x)
 
-    def asin(self, x: Scalar) -> Scalar:
-        with np.errstate(invalid="ignore"):
-            return np.arcsin(x)
+def _quiet_array(function: Any) -> Callable[[Scalar], Scalar]:
+    """Return a function of NumPy that is NaN or infinite without a warning."""
 
-    def acos(self, x: Scalar) -> Scalar:
-        with np.errstate(invalid="ignore"):
-            return np.arccos(x)
+    def call(x: Scalar) -> Scalar:
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            return function(x)
 
-    def atan2(self, y: Scalar, x: Scalar) -> Scalar:
-        return np.arctan2(y, x)
+    return call
 
-    def sqrt(self, x: Scalar) -> Scalar:
-        with np.errstate(invalid="ignore"):
-            return np.sqrt(x)
 
-    def exp(self, x: Scalar) -> Scalar:
-        with np.errstate(over="ignore"):
-            return np.exp(x)
+def _where(condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
+    """Return np.where(…), as a scalar for scalars."""
+    chosen: Any = np.where(condition, a, b)
+    return chosen[()]
 
-    def log(self, x: Scalar) -> Scalar:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.log(x)
 
-    def absolute(self, x: Scalar) -> Scalar:
-        return np.abs(x)
+def _no_literal(x: Scalar) -> None:
+    return None
 
-    def minimum(self, a: Scalar, b: Scalar) -> Scalar:
-        return _where(np.less(a, b), a, b)
 
-    def maximum(self, a: Scalar, b: Scalar) -> Scalar:
-        return _where(np.less(b, a), a, b)
+_BUILT_IN: Final[Mapping[str, tuple[Any, Any, Any]]] = {
+    # name: (floats and ints, with IEEE results; complex numbers, ordered by the real part; NumPy arrays)
+    "sin": (_quiet_float(math.sin), cmath.sin, _quiet_array(np.sin)),
+    "cos": (_quiet_float(math.cos), cmath.cos, _quiet_array(np.cos)),
+    "tan": (_quiet_float(math.tan), cmath.tan, _quiet_array(np.tan)),
+    "asin": (_quiet_float(math.asin), cmath.asin, _quiet_array(np.arcsin)),
+    "acos": (_quiet_float(math.acos), cmath.acos, _quiet_array(np.arccos)),
+    "atan2": (math.atan2, _complex_atan2, np.arctan2),
+    "sqrt": (_quiet_float(math.sqrt), cmath.sqrt, _quiet_array(np.sqrt)),
+    "exp": (_quiet_float(math.exp), cmath.exp, _quiet_array(np.exp)),
+    "log": (_float_log, cmath.log, _quiet_array(np.log)),
+    "absolute": (abs, lambda x: -x if x.real < 0.0 else x, np.abs),
+    "minimum": (
+        lambda a, b: min(b, a),
+        lambda a, b: a if a.real < b.real else b,
+        lambda a, b: _where(np.less(a, b), a, b),
+    ),
+    "maximum": (
+        lambda a, b: max(b, a),
+        lambda a, b: a if b.real < a.real else b,
+        lambda a, b: _where(np.less(b, a), a, b),
+    ),
+    "floor": (_float_floor, lambda x: complex(math.floor(x.real)), np.floor),
+    "select": (lambda c, a, b: a if c else b, lambda c, a, b: a if c else b, _where),
+    "logical_and": (lambda a, b: bool(a and b), lambda a, b: bool(a and b), np.logical_and),
+    "logical_or": (lambda a, b: bool(a or b), lambda a, b: bool(a or b), np.logical_or),
+    "logical_not": (lambda a: not a, lambda a: not a, np.logical_not),
+    "literal": (float, _no_literal, _no_literal),
+    "lookup": (
+        lambda table, index: float(table[int(places(table, float(index)))]),
+        lambda table, index: complex(table[int(places(table, index.real))]),
+        lambda table, index: table[places(table, index)],
+    ),
+}
 
-    def floor(self, x: Scalar) -> Scalar:
-        return np.floor(x)
-
-    def select(self, condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
-        return _where(condition, a, b)
-
-    def logical_and(self, a: Scalar, b: Scalar) -> Scalar:
-        return np.logical_and(a, b)
-
-    def logical_or(self, a: Scalar, b: Scalar) -> Scalar:
-        return np.logical_or(a, b)
-
-    def logical_not(self, a: Scalar) -> Scalar:
-        return np.logical_not(a)
-
-    def literal(self, x: Scalar) -> float | None:
-        return None
-
-    def lookup(self, table: Table, index: Scalar) -> Scalar:
-        return table[places(table, index)]
+FLOAT, COMPLEX, NUMPY = (
+    SimpleNamespace(**{name: row[kind] for name, row in _BUILT_IN.items()}) for kind in range(3)
+)
 
 
 class SympyFunctions:
@@ -280,12 +189,6 @@ class SympyFunctions:
         return self._piecewise(*pieces, (float(table[-1]), True))
 
 
-def _where(condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
-    """Return np.where(…), as a scalar for scalars."""
-    chosen: Any = np.where(condition, a, b)
-    return chosen[()]
-
-
 # The registry of scalar types and the functions that compute with them.
 
 
@@ -296,16 +199,13 @@ def register(kind: type, functions: ScalarFunctions) -> None:
         _REGISTRY[known] = functions
 
 
-FLOAT: Final = FloatFunctions()
-_COMPLEX: Final = ComplexFunctions()
-_NUMPY: Final = NumpyFunctions()
 _REGISTRY: Final[dict[type, Any]] = {
     float: FLOAT,
     int: FLOAT,
     bool: FLOAT,
-    complex: _COMPLEX,
-    np.ndarray: _NUMPY,
-    np.generic: _NUMPY,
+    complex: COMPLEX,
+    np.ndarray: NUMPY,
+    np.generic: NUMPY,
 }
 
 
@@ -315,9 +215,9 @@ def functions_of(*values: Scalar) -> Any:
     numeric: Any = FLOAT
     for value in values:
         found = _REGISTRY.get(type(value)) or _resolve(type(value))
-        if found is _NUMPY or (found is _COMPLEX and numeric is FLOAT):
+        if found is NUMPY or (found is COMPLEX and numeric is FLOAT):
             numeric = found
-        elif found is not FLOAT and found is not _COMPLEX:
+        elif found is not FLOAT and found is not COMPLEX:
             return found
     return numeric
 

@@ -2,16 +2,9 @@
 
 from dalembert.tracing.differentiate import jacobian, jvp, vjp
 from dalembert.tracing.evaluation import evaluate, interpret, refused
-from dalembert.tracing.expression import (
-    BOOLEAN_OPS,
-    LEAF_OPS,
-    OPERATIONS,
-    Address,
-    Expression,
-    Operation,
-    live,
-)
+from dalembert.tracing.expression import Address, Expression, live
 from dalembert.tracing.graph import Graph
+from dalembert.tracing.operations import BOOLEAN_OPS, LEAF_OPS, OPERATIONS, Operation
 from dalembert.tracing.program import (
     ArraySpec,
     IndexedStore,
@@ -26,7 +19,7 @@ from dalembert.tracing.program import (
 )
 from dalembert.tracing.rules import BOOK_RULES, NO_RULES, RULES, Rule, RuleSet
 from dalembert.tracing.source import python_source
-from dalembert.tracing.trace import ArrayInput, ArrayOutput, ExpressionFunctions, Trace, trace
+from dalembert.tracing.trace import ArrayInput, ArrayOutput, Trace, trace
 
 __all__ = [
     "Address",
@@ -36,7 +29,6 @@ __all__ = [
     "BOOK_RULES",
     "BOOLEAN_OPS",
     "Expression",
-    "ExpressionFunctions",
     "Graph",
     "IndexedStore",
     "LEAF_OPS",

@@ -8,14 +8,15 @@ spoil it by NaN in either direction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, final
 
 from dalembert import scalar
 from dalembert.errors import ShapeError
 from dalembert.scalar import Scalar
-from dalembert.tracing.expression import BOOLEAN_OPS, Expression, live
+from dalembert.tracing.expression import Expression, live
 from dalembert.tracing.graph import Graph
+from dalembert.tracing.operations import CHOICES, CONSTANT_OPS, FREE_OPS, OPERATIONS
 
 # The derivative of each operation: dy = sum_k p_k dx_k.
 #
@@ -23,17 +24,6 @@ from dalembert.tracing.graph import Graph
 # its share of the node's adjoint, and the condition under which the argument matters at all: `select`, `min`
 # and `max` choose one. `abs` has the derivative of the branch taken, `floor` is constant between its jumps.
 # Structural zeros are the float 0.0 and are never built.
-
-CHOICES: Final = frozenset({"select", "min", "max"})
-"""Operations that hand on one of their arguments."""
-
-CONSTANT_OPS: Final = BOOLEAN_OPS | {"floor", "lookup"}
-"""Operations whose derivative is zero wherever it exists."""
-
-FREE_OPS: Final = CHOICES | {"add", "sub", "neg", "abs"}
-"""Operations whose partial derivatives are 1 and -1, so that no product is needed."""
-
-Partial = Callable[[Expression], Scalar]
 
 
 class Edge(NamedTuple):
@@ -57,10 +47,9 @@ def tangent(node: Expression, changes: Sequence[Scalar]) -> Scalar:
     if node.op == "div":
         return _quotient(node, changes)
     total: Scalar = 0.0
-    partials = _PARTIALS[node.op]
-    for k, change in enumerate(changes):
+    for partial, change in zip(OPERATIONS[node.op].partials, changes, strict=True):
         if not scalar.is_zero(change):
-            total = total + partials[k](node) * change
+            total = total + partial(node, *node.args) * change
     return total
 
 
@@ -79,17 +68,15 @@ def edges(node: Expression, weight: Scalar, wanted: Sequence[bool]) -> list[Edge
         share = weight * (1.0 / node.args[1])
         both = (Edge(node.args[0], share), Edge(node.args[1], -(node * share)))
         return [edge for edge, want in zip(both, wanted, strict=True) if want]
-    partials = _PARTIALS[node.op]
-    return [Edge(item, partials[k](node) * weight) for k, item in enumerate(node.args) if wanted[k]]
+    arguments = zip(OPERATIONS[node.op].partials, node.args, wanted, strict=True)
+    return [Edge(item, partial(node, *node.args) * weight) for partial, item, want in arguments if want]
 
 
 def _choice(node: Expression) -> tuple[Expression, Expression, Expression]:
     """Return the condition, the argument chosen where it holds, and the argument chosen elsewhere."""
-    if node.op == "select":
-        condition, a, b = node.args
-        return condition, a, b
-    a, b = node.args
-    return (a < b if node.op == "min" else b < a), a, b
+    choice = OPERATIONS[node.op].choice
+    assert choice is not None
+    return choice(*node.args)
 
 
 def _quotient(node: Expression, changes: Sequence[Scalar]) -> Scalar:
@@ -98,37 +85,6 @@ def _quotient(node: Expression, changes: Sequence[Scalar]) -> Scalar:
     if not scalar.is_zero(changes[1]):
         numerator = numerator - node * changes[1]
     return numerator * (1.0 / node.args[1])
-
-
-def _unary(partial: Callable[[Expression, Expression], Scalar]) -> tuple[Partial]:
-    """Return the partial derivative of a unary operation from p(x, y) with y = f(x)."""
-    return (lambda node: partial(node.args[0], node),)
-
-
-_PARTIALS: Final[Mapping[str, tuple[Partial, ...]]] = {
-    "add": (lambda node: 1.0, lambda node: 1.0),
-    "sub": (lambda node: 1.0, lambda node: -1.0),
-    "mul": (lambda node: node.args[1], lambda node: node.args[0]),
-    "neg": (lambda node: -1.0,),
-    "sqrt": _unary(lambda x, y: 0.5 / y),
-    "sin": _unary(lambda x, y: scalar.cos(x)),
-    "cos": _unary(lambda x, y: -scalar.sin(x)),
-    "tan": _unary(lambda x, y: 1.0 + y * y),
-    "asin": _unary(lambda x, y: 1.0 / scalar.sqrt(1.0 - x * x)),
-    "acos": _unary(lambda x, y: -1.0 / scalar.sqrt(1.0 - x * x)),
-    "atan2": (
-        lambda node: node.args[1] / _squared_radius(node),
-        lambda node: -(node.args[0] / _squared_radius(node)),
-    ),
-    "exp": _unary(lambda x, y: y),
-    "log": _unary(lambda x, y: 1.0 / x),
-    "fma": (lambda node: node.args[1], lambda node: node.args[0], lambda node: 1.0),
-}
-
-
-def _squared_radius(node: Expression) -> Scalar:
-    y, x = node.args
-    return x * x + y * y
 
 
 # The choice of the Jacobian rows that cost less in reverse mode, from counts of products and sums.

@@ -15,9 +15,10 @@ import numpy as np
 
 from dalembert.errors import ShapeError, UnknownNameError
 from dalembert.scalar import Scalar, lookup
-from dalembert.tracing.expression import OPERATIONS, Address, Expression, IndexTable, live
+from dalembert.tracing.expression import Address, Expression, IndexTable, live
 from dalembert.tracing.graph import Graph
 from dalembert.tracing.iteration import RecordedLoop
+from dalembert.tracing.operations import OPERATIONS
 from dalembert.tracing.program import ArraySpec, Loop, Program, Straight
 from dalembert.tracing.trace import Trace
 

@@ -20,8 +20,9 @@ from dalembert import scalar
 from dalembert.errors import ArgumentError, ProgramSizeError, TracingError, UnknownNameError
 from dalembert.scalar import Scalar
 from dalembert.scalar.kinds import Table
-from dalembert.tracing.expression import BOOLEAN_OPS, OPERATIONS, Expression, caller
+from dalembert.tracing.expression import Expression, caller
 from dalembert.tracing.iteration import OpenLoop, RecordedLoop
+from dalembert.tracing.operations import BOOLEAN_OPS, OPERATIONS, WEIGHTS
 from dalembert.tracing.program import Program, Straight
 from dalembert.tracing.rules import RULES, RuleSet
 
@@ -42,10 +43,6 @@ MAX_OPERATIONS: Final = 2_000_000
 NODES_PER_OPERATION: Final = 2
 """Nodes that a trace may have for each operation that a program may have. Traces of large contact scenes have
 1.5; the rest are intermediate results that no output needs."""
-
-
-WEIGHTS: Final = {"floor": 14, "lookup": 64}
-"""Operations that such an operation is compiled to: the lines of LLVM text with 8 lanes."""
 
 
 def max_operations(default: int = MAX_OPERATIONS) -> int:

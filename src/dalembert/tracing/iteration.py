@@ -18,7 +18,8 @@ from dalembert import scalar
 from dalembert.errors import TracingError
 from dalembert.scalar import Scalar
 from dalembert.scalar.for_each import leaves, rebuild
-from dalembert.tracing.expression import BOOLEAN_OPS, Address, Expression, caller
+from dalembert.tracing.expression import Address, Expression, caller
+from dalembert.tracing.operations import BOOLEAN_OPS
 
 __all__ = ["OpenLoop", "RecordedLoop", "from_cell", "is_condition", "record_loop", "to_cell"]
 

@@ -17,9 +17,10 @@ from itertools import groupby
 from typing import final
 
 from dalembert.errors import TracingError
-from dalembert.tracing.expression import BOOLEAN_OPS, Expression
+from dalembert.tracing.expression import Expression
 from dalembert.tracing.graph import Graph, check_count
 from dalembert.tracing.iteration import RecordedLoop
+from dalembert.tracing.operations import BOOLEAN_OPS
 from dalembert.tracing.program import Store
 
 # The choice of products that are fused into sums (a b + c, rounded once) where code is divided into parts.

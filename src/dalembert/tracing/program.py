@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.errors import ArgumentError, ShapeError, UnknownNameError
-from dalembert.tracing.expression import BOOLEAN_OPS, LEAF_OPS, Address, Expression, IndexTable, live
+from dalembert.tracing.expression import Address, Expression, IndexTable, live
+from dalembert.tracing.operations import BOOLEAN_OPS, LEAF_OPS, OPERATIONS
 
 FORMAT: Final = "dalembert program 1"
 """Prefix of the canonical encoding; changes with it, so that old digests never match."""
@@ -349,24 +350,12 @@ class OperationCount:
         return text + "".join(f", {number} {name}" for name, number in apart.items() if number)
 
 
-_CATEGORIES: Final[Mapping[str, tuple[str, ...]]] = {
-    "mul": ("multiplications",),
-    "div": ("multiplications", "divisions"),
-    "add": ("additions",),
-    "sub": ("additions",),
-    "fma": ("multiplications", "additions"),
-    "neg": (),
-    "sqrt": ("square_roots",),
-    **dict.fromkeys(("sin", "cos", "tan", "asin", "acos", "atan2"), ("trigonometric",)),
-}
-
-
 def count_operations(outputs: Iterable[Expression]) -> OperationCount:
     """Return the operations that the outputs need, each shared one counted once."""
     found: Counter[str] = Counter()
     for node in live(outputs):
         if node.op not in LEAF_OPS:
-            found.update(_CATEGORIES.get(node.op, ("other",)))
+            found.update(("other",) if node.op == "lookup" else OPERATIONS[node.op].counts)
     return OperationCount(**found)
 
 

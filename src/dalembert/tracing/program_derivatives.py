@@ -18,9 +18,10 @@ import numpy.typing as npt
 
 from dalembert import scalar
 from dalembert.errors import TracingError
-from dalembert.tracing.differentiate import CONSTANT_OPS, jvp, vjp
+from dalembert.tracing.differentiate import jvp, vjp
 from dalembert.tracing.expression import Address, Expression, live
 from dalembert.tracing.graph import Graph
+from dalembert.tracing.operations import CONSTANT_OPS
 from dalembert.tracing.program import ArraySpec, IndexedStore, Loop, Program, Statement, Straight
 
 # Activity analysis: the elements of a program's arrays that depend on the differentiated arguments.
@@ -183,7 +184,7 @@ def program_vjp(
     own = unused_prefix(program, "adjoint")
     sizes = {spec.name: spec.size for spec in (*program.outputs, *program.states)}
     active = Activity(loops, adjoints)
-    names = {name: f"{own} {name}" for name in active.arrays if name in sizes} | dict(adjoints)
+    names = {name: f"{own} {name}" for name in sizes if name in active.arrays} | dict(adjoints)
     seeds = [
         Loop(spec.size, False, None, (_copy_case(graph, names[spec.name], weights[spec.name]),))
         for spec in program.outputs

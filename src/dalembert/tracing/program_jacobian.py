@@ -15,9 +15,10 @@ import numpy.typing as npt
 
 from dalembert import scalar
 from dalembert.scalar import Scalar
-from dalembert.tracing.differentiate import CONSTANT_OPS, jvp
+from dalembert.tracing.differentiate import jvp
 from dalembert.tracing.expression import Address, Expression, live
 from dalembert.tracing.graph import Graph
+from dalembert.tracing.operations import CONSTANT_OPS
 from dalembert.tracing.program import ArraySpec, IndexedStore, Loop, Program, Store, Straight
 from dalembert.tracing.program_derivatives import Activity, address_of, as_loop, prune, unused_prefix
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn, TypeAlias, final
 
 from dalembert.errors import TracingError
-from dalembert.tracing.expression import BOOLEAN_OPS, COMMUTATIVE_OPS, LEAF_OPS, OPERATIONS
+from dalembert.tracing.operations import BOOLEAN_OPS, COMMUTATIVE_OPS, LEAF_OPS, OPERATIONS
 
 # Rewriting at construction: rules, and sets of rules with fast dispatch.
 #

@@ -14,6 +14,7 @@ from typing import Final
 
 from dalembert.errors import ArgumentError
 from dalembert.tracing.expression import Address, Expression, live
+from dalembert.tracing.operations import OPERATIONS
 from dalembert.tracing.program import IndexedStore, Loop, Program, Straight
 
 __all__ = ["python_source"]
@@ -21,35 +22,13 @@ __all__ = ["python_source"]
 LONGEST_EXPRESSION: Final = 80
 INDENT: Final = "    "
 
-_INFIX: Final = {
-    "add": ("+", 12),
-    "sub": ("-", 12),
-    "mul": ("*", 13),
-    "div": ("/", 13),
-    "lt": ("<", 6),
-    "le": ("<=", 6),
-    "eq": ("==", 6),
-}
-"""Operator and precedence, as in Python's grammar."""
+_PRECEDENCE: Final = {"+": 12, "-": 12, "*": 13, "/": 13, "<": 6, "<=": 6, "==": 6}
+"""Precedence of the operators, as in Python's grammar."""
 
 _ATOM: Final = 20
 _NEGATION: Final = 14
 
-_CALLS: Final = {
-    **{
-        op: op
-        for op in ("sqrt", "sin", "cos", "tan", "asin", "acos", "atan2", "exp", "log", "floor", "select")
-    },
-    "abs": "absolute",
-    "min": "minimum",
-    "max": "maximum",
-    "and": "logical_and",
-    "or": "logical_or",
-    "not": "logical_not",
-}
-"""Functions of `dalembert.scalar`."""
-
-_RESERVED: Final = frozenset({*_CALLS.values(), "fma", "i", "lookup"})
+_RESERVED: Final = frozenset({"i", "lookup", *(operation.text for operation in OPERATIONS.values())})
 
 
 def python_source(program: Program, *, name: str = "function") -> str:
@@ -74,7 +53,7 @@ def python_source(program: Program, *, name: str = "function") -> str:
     lines.append(f"{INDENT}return {', '.join(_identifier(spec.name) for spec in program.outputs)}")
     head = [f"from dalembert.scalar import {', '.join(sorted(used - {'fma'}))}"] if used - {"fma"} else []
     if "fma" in used:
-        head.append("from dalembert.tracing.expression import fused_multiply_add as fma")
+        head.append("from dalembert.tracing.operations import fused_multiply_add as fma")
     return "\n".join(head + lines).strip("\n") + "\n"
 
 
@@ -125,7 +104,7 @@ def _block(
     return lines
 
 
-def _write(node: Expression, text: dict[int, tuple[str, int]], used: set[str]) -> tuple[str, int]:
+def _write(node: Expression, known: dict[int, tuple[str, int]], used: set[str]) -> tuple[str, int]:
     """Return a node in terms of its arguments' text, and the precedence of the result."""
     if node.op == "constant":
         return _number(node.data)
@@ -133,20 +112,20 @@ def _write(node: Expression, text: dict[int, tuple[str, int]], used: set[str]) -
         return f"{_identifier(node.data[0])}[{node.data[1]}]", _ATOM
     if node.op == "load":
         return _address(node.data), _ATOM
-    arguments = [text[item.index] for item in node.args]
+    arguments = [known[item.index] for item in node.args]
     if node.op == "neg":
         return f"-{_within(arguments[0], _NEGATION)}", _NEGATION
-    if node.op in _INFIX:
-        symbol, precedence = _INFIX[node.op]
+    text = "lookup" if node.op == "lookup" else OPERATIONS[node.op].text
+    if text in _PRECEDENCE:
+        precedence = _PRECEDENCE[text]
         left, right = arguments
         if node.op == "mul" and node.args[1].op == "constant":
             left, right = right, left
-        return f"{_within(left, precedence)} {symbol} {_within(right, precedence + 1)}", precedence
-    called = _CALLS.get(node.op, node.op)
-    used.add(called)
+        return f"{_within(left, precedence)} {text} {_within(right, precedence + 1)}", precedence
+    used.add(text)
     if node.op == "lookup":
         arguments.insert(0, (_identifier(node.data), _ATOM))
-    return f"{called}({', '.join(argument for argument, _ in arguments)})", _ATOM
+    return f"{text}({', '.join(argument for argument, _ in arguments)})", _ATOM
 
 
 def _number(value: float) -> tuple[str, int]:

@@ -12,18 +12,19 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, final
+from types import SimpleNamespace
+from typing import Any, Final, TypeAlias, cast, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dalembert import scalar
 from dalembert.errors import ArgumentError, TracingError
-from dalembert.scalar import Scalar
-from dalembert.scalar.kinds import Table
-from dalembert.tracing.expression import BOOLEAN_OPS, Address, Expression
+from dalembert.scalar import Scalar, ScalarFunctions
+from dalembert.tracing.expression import Address, Expression
 from dalembert.tracing.graph import Graph
 from dalembert.tracing.iteration import RecordedLoop, from_cell, is_condition, record_loop, to_cell
+from dalembert.tracing.operations import BOOLEAN_OPS, OPERATIONS
 from dalembert.tracing.placement import Placement
 from dalembert.tracing.program import ArraySpec, IndexedStore, Loop, Program, Statement, Store, Straight
 from dalembert.tracing.rules import RULES, RuleSet
@@ -395,47 +396,25 @@ def _graph(*values: Scalar) -> Graph:
 
 
 def _record(op: str) -> Callable[..., Scalar]:
-    """Return a method that records one operation in the graph of its arguments."""
-
-    def method(self: object, *args: Scalar) -> Scalar:
-        return _graph(*args).operation(op, *args)
-
-    return method
+    """Return the function that records one operation in the graph of its arguments."""
+    return lambda *args: _graph(*args).operation(op, *args)
 
 
-@final
-class ExpressionFunctions:
-    """The functions of `dalembert.scalar` as operations of the graph."""
-
-    sin, cos, tan = _record("sin"), _record("cos"), _record("tan")
-    asin, acos, atan2 = _record("asin"), _record("acos"), _record("atan2")
-    sqrt, exp, log = _record("sqrt"), _record("exp"), _record("log")
-    absolute, floor = _record("abs"), _record("floor")
-    minimum, maximum = _record("min"), _record("max")
-    logical_and, logical_or, logical_not = _record("and"), _record("or"), _record("not")
-
-    def select(self, condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
-        graph = _graph(condition, a, b)
-        if not (is_condition(a) or is_condition(b)):
-            return graph.operation("select", condition, a, b)
-        # Conditions are no numbers: (condition and a) or (not condition and b).
-        chosen = graph.operation("and", condition, a)
-        return graph.operation("or", chosen, graph.operation("and", graph.operation("not", condition), b))
-
-    def lookup(self, table: Table, index: Scalar) -> Scalar:
-        return _graph(index).lookup(table, index)
-
-    def loop(
-        self,
-        count: int,
-        step: Callable[[Any], Any],
-        carry: Any,
-        until: Callable[[Any], Scalar] | None,
-    ) -> Any:
-        return record_loop(count, step, carry, until)
-
-    def literal(self, x: Scalar) -> float | None:
-        return x.data if x.op == "constant" else None
+def _select(condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
+    graph = _graph(condition, a, b)
+    if not (is_condition(a) or is_condition(b)):
+        return graph.operation("select", condition, a, b)
+    # Conditions are no numbers: (condition and a) or (not condition and b).
+    chosen = graph.operation("and", condition, a)
+    return graph.operation("or", chosen, graph.operation("and", graph.operation("not", condition), b))
 
 
-scalar.register(Expression, ExpressionFunctions())
+_FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
+    **{operation.text: _record(op) for op, operation in OPERATIONS.items()},
+    "select": _select,
+    "lookup": lambda table, index: _graph(index).lookup(table, index),
+    "loop": record_loop,
+    "literal": lambda x: x.data if x.op == "constant" else None,
+}
+
+scalar.register(Expression, cast("ScalarFunctions", SimpleNamespace(**_FUNCTIONS)))

@@ -21,7 +21,7 @@ import dalembert as da
 from dalembert.call.arguments import ArrayArgument
 from dalembert.compiler.lowering import Recipe, lower
 from dalembert.model import configuration
-from dalembert.scalar.kinds import NumpyFunctions
+from dalembert.scalar.kinds import NUMPY
 from dalembert.spatial.value import leaves
 from dalembert.tracing import interpret
 from dalembert.tracing.derivative_calls import Derivative
@@ -43,7 +43,7 @@ KINDS = (
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
-def _atan2(self: Any, y: Any, x: Any) -> Any:
+def _atan2(y: Any, x: Any) -> Any:
     """The angle, to first order in the imaginary parts."""
     turn = np.real(x) * np.imag(y) - np.real(y) * np.imag(x)
     return np.arctan2(np.real(y), np.real(x)) + 1j * turn / (np.real(x) ** 2 + np.real(y) ** 2)
@@ -51,15 +51,15 @@ def _atan2(self: Any, y: Any, x: Any) -> Any:
 
 COMPLEX = {
     "atan2": _atan2,
-    "absolute": lambda self, x: np.where(np.real(x) < 0.0, -x, x)[()],
-    "floor": lambda self, x: np.floor(np.real(x)),
+    "absolute": lambda x: np.where(np.real(x) < 0.0, -x, x)[()],
+    "floor": lambda x: np.floor(np.real(x)),
 }
 """What NumPy lacks for complex steps."""
 
 
 def complex_step(function: Callable[[complex], Any], count: int) -> Array:
     """(samples, numbers): Im f(i h) / h of a function of the step."""
-    with mock.patch.multiple(NumpyFunctions, **COMPLEX):
+    with mock.patch.multiple(NUMPY, **COMPLEX):
         return numbers(function(1j * STEP), count).imag / STEP
 
 
