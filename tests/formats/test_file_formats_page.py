@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dalembert.formats.urdf_elements import JOINT_TYPES
-from dalembert.formats.urdf_vocabulary import VOCABULARY
+from dalembert.formats.urdf.elements import JOINT_TYPES, VOCABULARY
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "file-formats.md"
 

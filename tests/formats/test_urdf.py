@@ -13,8 +13,7 @@ from tests.formats.urdf_files import BOX, SWING, arm, chain, joint, link, menage
 
 import dalembert as da
 from dalembert import algorithms
-from dalembert.formats.inertia_repair import nearest_physical
-from dalembert.formats.urdf import load_urdf
+from dalembert.formats.urdf import load_urdf, nearest_physical
 from dalembert.model import Model
 from dalembert.model.shapes import Box, Capsule, Cylinder, Mesh, Sphere
 from dalembert.spatial import RigidInertia, SymMat3, physical_problems

@@ -13,7 +13,7 @@ from tests.formats.urdf_files import BOX, arm, joint, link, menagerie, mutated, 
 import dalembert as da
 from dalembert.errors import DalembertError, FileError, UnknownNameError
 from dalembert.formats.urdf import load_urdf
-from dalembert.formats.urdf_vocabulary import letters_apart
+from dalembert.formats.urdf.elements import letters_apart
 from dalembert.model import Model
 
 AXIS = '<axis xyz="0 0 1"/>'

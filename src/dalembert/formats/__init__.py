@@ -10,7 +10,7 @@ import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar, get_args
+from typing import Any, Final, TypeVar
 
 from dalembert.errors import (
     ArgumentError,
@@ -20,19 +20,22 @@ from dalembert.errors import (
     ModelError,
     UnknownNameError,
     items_of,
-    require_choice,
     require_flag,
 )
 from dalembert.formats.meshes import resolve_meshes, with_relative_mesh_names
-from dalembert.formats.report import CHANGES_DYNAMICS, reported_as_file_errors
+from dalembert.formats.report import (
+    CHANGES_DYNAMICS,
+    InertiaOption,
+    RootOption,
+    check_options,
+    reported_as_file_errors,
+)
 from dalembert.formats.resources import MAX_FILE_BYTES, Resources, read_regular_file
 from dalembert.host.atomic_files import write_file
 from dalembert.model.model import Model, require_model
 
 __all__ = ["MAX_FILE_BYTES", "load", "save"]
 
-RootOption = Literal["fixed", "floating"] | None
-InertiaOption = Literal["as_given", "strict", "repair"]
 PathLike = str | os.PathLike[str]
 T = TypeVar("T")
 
@@ -74,9 +77,7 @@ def load(
     reader = _by_ending(file, READERS, "load")
     folders = [_path("a folder of roots", item) for item in items_of(roots)]
     require_flag("trusted", trusted)
-    if root is not None:
-        require_choice("root", root, ("fixed", "floating"))
-    require_choice("inertia option", inertia, get_args(InertiaOption))
+    check_options(root, inertia)
     with reported_as_file_errors(str(file)):
         try:
             return reader(file, root=root, inertia=inertia, roots=folders, trusted=trusted)
@@ -140,7 +141,7 @@ def _json_text(model: Model, file: Path) -> tuple[str, list[str]]:
 
 
 def _urdf_text(model: Model, file: Path) -> tuple[str, list[str]]:
-    from dalembert.formats.urdf_writer import urdf_text
+    from dalembert.formats.urdf.writer import urdf_text
 
     return urdf_text(model, folder=file.parent)
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from dalembert.errors import FileError
 from dalembert.formats.mjcf_writer_lines import Lines, number, numbers
-from dalembert.formats.report import refuse_functions
+from dalembert.formats.report import reject_functions
 from dalembert.model import Model
 from dalembert.model.body import Loop
 from dalembert.model.joints import Fixed, Revolute, Spherical
@@ -45,7 +45,7 @@ def _closure_points(loop: Loop) -> list[Transform]:
 
 def write_constraints(model: Model, lines: Lines, losses: list[str]) -> None:
     """Write loops as `connect` and `weld`, couplings of two joints as `joint`, of more as fixed tendons."""
-    refuse_functions(model, "MJCF")
+    reject_functions(model, "MJCF")
     equalities = [item for loop in model.loops for item in _loop(loop, losses)]
     tendons = [coupling for coupling in model.couplings if len(coupling.coefficients) > 2]
     if tendons:

@@ -1,17 +1,20 @@
-"""What a reader says about a file: the report on one that it accepted, and errors about bad content."""
+"""What readers and writers say about a file: options, the report on its content, errors, and losses."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import numpy as np
 
-from dalembert.errors import DalembertError, FileError
+from dalembert.errors import DalembertError, FileError, require_choice
 
 if TYPE_CHECKING:
     from dalembert.model.model import Model
+
+RootOption = Literal["fixed", "floating"] | None
+InertiaOption = Literal["as_given", "strict", "repair"]
 
 CHANGES_DYNAMICS: Final = "changes the dynamics: "
 """Prefix of a line about a loss that changes how the model moves."""
@@ -22,7 +25,14 @@ MAX_LINES_OF_A_KIND: Final = 200
 _LINES_NAMED: Final = 3
 
 
-def refuse_functions(model: Model, format_name: str) -> None:
+def check_options(root: object, inertia: object) -> None:
+    """Reject options of readers that do not exist."""
+    if root is not None:
+        require_choice("root", root, ("fixed", "floating"))
+    require_choice("inertia option", inertia, get_args(InertiaOption))
+
+
+def reject_functions(model: Model, format_name: str) -> None:
     """Refuse to write a model with constraints that are functions, which no file can hold."""
     names = [f'constraint "{item.name}"' for item in model.constraints]
     if model.closure is not None:
@@ -44,15 +54,18 @@ class Report:
 
     def warn(self, message: str) -> None:
         """Add a warning: a doubtful value was used as the file gives it."""
-        self._add(f"warning: {message}")
+        self.note(f"warning: {message}")
 
     def repair(self, message: str) -> None:
         """Add a repair: a value was changed so that it makes sense."""
-        self._add(f"repaired: {message}")
+        self.note(f"repaired: {message}")
 
     def note(self, message: str) -> None:
         """Add a remark on how the file was understood."""
-        self._add(message)
+        if len(self._lines) < MAX_LINES_OF_A_KIND * 10:
+            self._lines.append(message)
+        else:
+            self._left_out += 1
 
     def ignore(self, what: str, line: int) -> None:
         """Count something in the file without effect, such as `<material>`, at that line."""
@@ -63,39 +76,20 @@ class Report:
 
     def lines(self) -> tuple[str, ...]:
         """Return warnings and repairs in the order in which they came, then what was ignored."""
-        ignored = [
-            f"ignored: {what}, {len(lines)} times, {_places(lines)}"
-            if len(lines) > 1
-            else f"ignored: {what}, {_places(lines)}"
-            for what, lines in self._ignored.items()
-        ]
+        ignored = []
+        for what, lines in self._ignored.items():
+            named = ", ".join(map(str, lines[:_LINES_NAMED])) + (", …" if len(lines) > _LINES_NAMED else "")
+            times = f"{len(lines)} times, lines" if len(lines) > 1 else "line"
+            ignored.append(f"ignored: {what}, {times} {named}")
         more = [f"… and {self._left_out} lines more"] if self._left_out else []
         return (*self._lines, *ignored, *more)
 
-    def _add(self, line: str) -> None:
-        if len(self._lines) < MAX_LINES_OF_A_KIND * 10:
-            self._lines.append(line)
-        else:
-            self._left_out += 1
-
-
-def _places(lines: list[int]) -> str:
-    named = ", ".join(str(line) for line in lines[:_LINES_NAMED])
-    more = ", …" if len(lines) > _LINES_NAMED else ""
-    return ("lines " if len(lines) > 1 else "line ") + named + more
-
 
 FAILURES: Final = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    RecursionError,
-    TypeError,
-    ValueError,
+    ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError,
     np.linalg.LinAlgError,
-)
-"""What hostile content can make a reader raise where no check of ours refused it first. `OSError` and
+)  # fmt: skip
+"""What hostile content can make a reader raise where no check of ours rejected it first. `OSError` and
 `KeyboardInterrupt` are not among them: they are not about the content.
 """
 
@@ -104,7 +98,7 @@ FAILURES: Final = (
 def reported_as_file_errors(name: str) -> Iterator[None]:
     """Turn failures of a reader into a `FileError` that names the file and keeps the failure as its cause.
 
-    A reader refuses bad content by its own checks, with the place and the remedy. What gets past them ends
+    A reader rejects bad content by its own checks, with the place and the remedy. What gets past them ends
     here, so that callers need to catch errors of the library only.
     """
     try:

@@ -1,0 +1,498 @@
+"""URDF files as models, on our own reader.
+
+A link becomes a body; links on fixed joints are merged into the body that carries them, their frames kept
+under their names. A link's frame is its joint's successor frame, as in ours. The root link is the world
+itself, or a free body with `root="floating"`. Gravity is (0, 0, -9.81): URDF has none.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert.errors import MAX_LISTED_NAMES, FileError, InertiaError, ModelError
+from dalembert.formats.document import Element, read_document
+from dalembert.formats.report import InertiaOption, Report, RootOption, check_options
+from dalembert.formats.resources import MissingResourceError, Resources
+from dalembert.formats.urdf.elements import (
+    MeshPath,
+    UrdfJoint,
+    UrdfLink,
+    check_words,
+    read_joint,
+    read_link,
+    read_materials,
+)
+from dalembert.model import Model, ModelBuilder
+from dalembert.model.joints import Fixed, Free
+from dalembert.model.shapes import Box, Capsule, Cylinder, Mesh, Shape, Sphere
+from dalembert.spatial import RigidInertia, SymMat3, Transform, physical_problems
+
+__all__ = ["load_urdf", "nearest_physical"]
+
+WORLD: Final = "world"
+IDENTITY: Final = Transform.identity()
+MAX_LISTED_LINKS: Final = 10
+
+_TOO_MANY_SLASHES: Final = re.compile("^package:///+")
+"""A typing error in released files that other readers accept."""
+
+_OTHER_ROOTS: Final = {
+    "sdf": "this is SDF, which is not supported; convert it to URDF first",
+    "mujoco": 'this is MJCF; give the file the ending .xml and load it with da.load("model.xml")',
+    "mujocoinclude": "this is a part of an MJCF model; load the .xml file that includes it",
+    "COLLADA": "this is a COLLADA mesh, not a model",
+}
+
+
+def load_urdf(
+    content: bytes,
+    *,
+    name: str,
+    folder: Path | None = None,
+    root: RootOption = None,
+    inertia: InertiaOption = "as_given",
+    roots: Sequence[Path] = (),
+    trusted: bool = False,
+) -> Model:
+    """Load the model in a URDF file's content; `name` is the file's name in messages, `folder` holds its
+    meshes.
+
+    `root`: "floating" gives the root link six freedoms; "fixed" and None join it to the world. `inertia`:
+    what to do with inertias that no body can have, once fixed links are merged: use them "as_given" and
+    report, reject them ("strict"), or "repair" them to the nearest possible ones. Meshes are looked for
+    below the folder and `roots`, and not read.
+    """
+    check_options(root, inertia)
+    report = Report()
+    robot = read_document(content, name=name)
+    if robot.tag != "robot":
+        other = f"the root element is <{robot.tag[:40]}>; a URDF file has <robot>"
+        raise robot.error(_OTHER_ROOTS.get(robot.tag, other))
+    check_words(robot, report)
+    _reject_duplicates(robot.all("link"))
+    _reject_duplicates(robot.all("joint"))
+    missing: list[str] = []
+    mesh_path = _mesh_finder(None if folder is None else Resources(folder, roots, trusted=trusted), missing)
+    materials = read_materials(robot)
+    read = [read_link(element, materials, mesh_path, report) for element in robot.all("link")]
+    links = {link.name: link for link in read}
+    if missing:
+        more = f" ({len(missing)} meshes like this)" if len(missing) > 1 else ""
+        report.warn(f"{missing[0]}{more}")
+    base, order = _tree_order(robot, links, [read_joint(element, report) for element in robot.all("joint")])
+    locked = _locked_positions(order, report)
+    _report_sizes(links, order, report)
+    try:
+        return _Assembly(robot, links, locked, report).model(base, order, root, inertia)
+    except (FileError, InertiaError):
+        raise
+    except ModelError as error:  # numbers that are finite one by one, but not together
+        raise robot.error(str(error)) from error
+
+
+def _mesh_finder(resources: Resources | None, missing: list[str]) -> MeshPath:
+    """Return the function that turns the name of a mesh into (path, True), or into (name, False) if the file
+    cannot be read.
+
+    Names of forbidden places are rejected at once. A name that merely climbs out of the folder, as
+    `../meshes/hand.stl` does, is common and harmless since the mesh is never read: it is `missing`, like a
+    file that is not there.
+    """
+    known: dict[str, tuple[str, bool]] = {}
+
+    def path(element: Element, filename: str) -> tuple[str, bool]:
+        if filename in known or resources is None:
+            return known.get(filename, (filename, False))
+        try:
+            found = resources.resolve(_TOO_MANY_SLASHES.sub("package://", filename), what="mesh")
+            known[filename] = str(found), True
+        except FileError as error:
+            relative = not filename.startswith(("/", "~")) and ":" not in filename
+            climbs = relative and ".." in filename.split("/")
+            if not climbs and not isinstance(error, MissingResourceError):
+                raise element.error(str(error)) from None
+            known[filename] = filename, False
+            missing.append(f"{element.place}: {error}")
+        return known[filename]
+
+    return path
+
+
+# The links as a tree: one root, one parent a link, no cycle, mimics that end
+
+
+def _reject_duplicates(elements: Sequence[Element]) -> None:
+    seen: dict[str, Element] = {}
+    for element in elements:
+        first = seen.setdefault(element.name(), element)
+        what = f'a second {element.tag} "{element.name()}"; the first is on line {first.line}'
+        element.require(first is element, f"{what}; choose another name")
+
+
+def _tree_order(
+    robot: Element, links: Mapping[str, UrdfLink], joints: Sequence[UrdfJoint]
+) -> tuple[str, list[UrdfJoint]]:
+    """Return the root link, and the joints in an order in which every parent comes before its children."""
+    robot.require(links, "there is no <link>; a model needs at least one")
+    above: dict[str, UrdfJoint] = {}
+    below: dict[str, list[UrdfJoint]] = {name: [] for name in links}
+    for joint in joints:
+        for role, name in (("parent", joint.parent), ("child", joint.child)):
+            if name not in links:
+                what = f'joint "{joint.name}" names {role} link "{name}", which does not exist'
+                raise joint.element.error(what + _nearest(name, links))
+        if joint.child in above:
+            first = above[joint.child]
+            raise joint.element.error(
+                f'link "{joint.child}" is the child of two joints, "{first.name}" (line '
+                f'{first.element.line}) and "{joint.name}"; URDF holds trees only: leave one joint out and '
+                "close the loop with ModelBuilder.add_loop"
+            )
+        above[joint.child] = joint
+        below[joint.parent].append(joint)
+    _reject_cycles(links, above)
+    roots = [name for name in links if name not in above]
+    if len(roots) > 1:
+        listed = ", ".join(f'"{name}" (line {links[name].element.line})' for name in roots[:MAX_LISTED_NAMES])
+        more = f", … ({len(roots)} in all)" if len(roots) > MAX_LISTED_NAMES else ""
+        raise links[roots[1]].element.error(
+            f"the links {listed}{more} are the child of no joint; a model has one root: join the others to it"
+        )
+    order: list[UrdfJoint] = []
+    waiting = below[roots[0]][::-1]
+    while waiting:
+        joint = waiting.pop()
+        order.append(joint)
+        waiting.extend(reversed(below[joint.child]))
+    return roots[0], order
+
+
+def _reject_cycles(links: Mapping[str, UrdfLink], above: Mapping[str, UrdfJoint]) -> None:
+    walk_of: dict[str, str] = {}
+    for start in links:
+        name = start
+        while name in above and name not in walk_of:
+            walk_of[name] = start
+            name = above[name].parent
+        if name in above and walk_of[name] == start:
+            loop = [name]
+            while (at := above[loop[-1]].parent) != name:
+                loop.append(at)
+            shown = " -> ".join(f'"{item}"' for item in [*reversed(loop[:MAX_LISTED_NAMES]), loop[-1]])
+            raise links[name].element.error(
+                f"the links {shown} form a cycle; URDF holds trees only: leave one joint out and close the "
+                "loop with ModelBuilder.add_loop"
+            )
+
+
+def _locked_positions(joints: Sequence[UrdfJoint], report: Report) -> dict[str, float | None]:
+    """Return the position of every joint that does not move, and None for the others; check the mimics.
+
+    A joint that follows with ratio 0, or follows a joint that does not move, stays at its offset.
+    """
+    by_name = {joint.name: joint for joint in joints}
+    found: dict[str, float | None] = {}
+    for joint in joints:
+        path: dict[str, UrdfJoint] = {}
+        at = joint
+        while at.mimic is not None and at.name not in found:
+            path[at.name] = at
+            at = _leader(at, path, by_name)
+        position = found.setdefault(at.name, 0.0 if at.type == "fixed" else None)
+        for follower in reversed(path.values()):
+            assert follower.mimic is not None
+            ratio, offset = follower.mimic.multiplier, follower.mimic.offset
+            if ratio == 0.0 or position is not None:
+                position = ratio * (position or 0.0) + offset
+                report.note(
+                    f'{follower.element.place}: joint "{follower.name}" follows a joint that does not move; '
+                    f"it is fixed at {position:g}"
+                )
+            found[follower.name] = position
+    return found
+
+
+def _leader(joint: UrdfJoint, path: Mapping[str, UrdfJoint], by_name: Mapping[str, UrdfJoint]) -> UrdfJoint:
+    """Return the joint that a joint mimics: it exists, has at most one freedom, and follows no follower."""
+    assert joint.mimic is not None
+    element, name = joint.mimic.element, joint.mimic.leader
+    leader = by_name.get(name)
+    what = f'joint "{joint.name}" mimics "{name}"'
+    if leader is None:
+        raise element.error(f"{what}, which does not exist{_nearest(name, by_name)}")
+    only = f"a {leader.type} joint; only a joint of one freedom can be mimicked"
+    element.require(leader.type not in ("floating", "planar"), f"{what}, {only}")
+    if name in path:
+        loop = [*path][[*path].index(name) :][:MAX_LISTED_NAMES]
+        shown = " -> ".join(f'"{item}"' for item in [*loop, name])
+        raise element.error(f"the joints {shown} mimic each other in a cycle; one must lead")
+    return leader
+
+
+def _nearest(name: str, known: Mapping[str, object]) -> str:
+    """Return a hint at the names of similar spelling."""
+    found = difflib.get_close_matches(name[:100], known, n=3, cutoff=0.6)
+    return "; nearest: " + ", ".join(f'"{item}"' for item in found) if found else ""
+
+
+# A check that a link's mass lies where the link is: if not, inertias may be in other units (g mm^2)
+
+MAX_GYRATION_TO_SIZE_RATIO: Final = 10.0
+"""Links whose radius of gyration exceeds their size by this factor are reported."""
+MIN_LINK_SIZE: Final = 1e-6
+"""Sizes [m] below this are rounding errors of coincident joints, and say nothing about the link."""
+
+
+def _report_sizes(links: Mapping[str, UrdfLink], joints: Sequence[UrdfJoint], report: Report) -> None:
+    """Report links whose radius of gyration about the centre of mass is over ten times their size.
+
+    The size is the distance from the link's origin to its farthest shape or joint, or to its centre of mass.
+    Links with meshes are passed over: meshes are not read here.
+    """
+    farthest: dict[str, float] = {}
+    for joint in joints:
+        farthest[joint.parent] = max(farthest.get(joint.parent, 0.0), math.hypot(*joint.placement.p))
+    for name, link in links.items():
+        mass = link.inertia.mass
+        if mass == 0.0 or any(isinstance(shape, Mesh) for shape in link.shapes):
+            continue
+        size = max([farthest.get(name, 0.0), *(_reach(shape) for shape in link.shapes)])
+        I = link.inertia.inertia_at_com
+        # The greatest principal moment lies between the greatest diagonal element and the trace.
+        radius = math.sqrt(max(I.xx, I.yy, I.zz, 0.0) / mass)
+        extent = max(size, math.hypot(*link.inertia.com))
+        if size > MIN_LINK_SIZE and radius > MAX_GYRATION_TO_SIZE_RATIO * extent:
+            report.warn(
+                f"{link.element.place}: the radius of gyration is {radius:.3g} m, but the link's shapes and "
+                f"joints lie within {size:.3g} m; check the units of its inertia"
+            )
+
+
+def _reach(shape: Shape) -> float:
+    """Return a bound of the distance from the link's origin to the farthest point of a shape [m]."""
+    half = 0.0
+    if isinstance(shape, Box):
+        half = 0.5 * math.hypot(*shape.size)
+    elif isinstance(shape, Sphere):
+        half = shape.radius
+    elif isinstance(shape, Cylinder):
+        half = math.hypot(shape.radius, 0.5 * shape.length)
+    elif isinstance(shape, Capsule):
+        half = shape.radius + 0.5 * shape.length
+    return math.hypot(*shape.placement.as_transform().p) + half
+
+
+# Links and joints put together
+
+
+@final
+class _Assembly:
+    """The merging of fixed links outward from the root into bodies for the builder."""
+
+    def __init__(
+        self,
+        robot: Element,
+        links: Mapping[str, UrdfLink],
+        locked: Mapping[str, float | None],
+        report: Report,
+    ) -> None:
+        self.robot = robot
+        self.links = links
+        self.locked = locked
+        self.report = report
+        # The arguments of `ModelBuilder.add_body`, and the element of each body.
+        self.bodies: dict[str, dict[str, Any]] = {}
+        self.elements: dict[str, Element] = {}
+        # Where each link's frame is: the body that carries it, and its place there.
+        self.home: dict[str, tuple[str, Transform]] = {}
+        self.frames: list[tuple[str, str, Transform]] = []
+        self.on_world: list[UrdfLink] = []
+        self.world_shapes: list[Shape] = []
+
+    def model(self, base: str, order: Sequence[UrdfJoint], root: RootOption, inertia: InertiaOption) -> Model:
+        self._place_root(base, order, root)
+        for joint in order:
+            self._place_child(joint)
+        what = f'no link moves: everything is fixed to link "{base}"; root="floating" makes it a free body'
+        self.robot.require(self.bodies, what)
+        self._report_world()
+        self._report_weightless()
+        if inertia != "as_given":
+            self._correct_inertias(inertia)
+        builder = ModelBuilder(name=self.robot.attributes.get("name", "").strip() or "robot")
+        for name, body in self.bodies.items():
+            builder.add_body(name, **body)
+        for shape in self.world_shapes:
+            builder.add_shape(WORLD, shape)
+        for frame in self.frames:
+            builder.add_frame(*frame)
+        for joint in order:
+            if joint.mimic is not None and self.locked[joint.name] is None:
+                terms = {joint.mimic.leader: -joint.mimic.multiplier, joint.name: 1.0}
+                builder.add_coupling(joint.name, terms, offset=-joint.mimic.offset, dependent=joint.name)
+        for line in self.report.lines():
+            builder.warn(line)
+        return builder.build(inertia="as_given")
+
+    def _place_root(self, base: str, order: Sequence[UrdfJoint], root: RootOption) -> None:
+        link = self.links[base]
+        first = [joint for joint in order if joint.parent == base]
+        floats_already = len(first) == 1 and first[0].type == "floating" and link.inertia.mass == 0.0
+        if root != "floating" or floats_already:
+            self._merge(link, WORLD, IDENTITY)
+            return
+        name = "root_joint"
+        taken = {joint.name for joint in order}
+        numbers = iter(range(2, len(taken) + 3))
+        while name in taken:
+            name = f"root_joint_{next(numbers)}"
+        self._add_body(link, WORLD, IDENTITY, joint=Free(), joint_name=name)
+
+    def _place_child(self, joint: UrdfJoint) -> None:
+        link = self.links[joint.child]
+        carrier, at = self.home[joint.parent]
+        X = joint.placement if at is IDENTITY else at @ joint.placement
+        position = self.locked[joint.name] if joint.mimic is not None else None
+        if position is not None:
+            self._merge(link, carrier, X @ joint.joint.transform([position]))
+        elif isinstance(joint.joint, Fixed):
+            self._merge(link, carrier, X)
+        else:
+            words = ("joint", "limits", "damping", "friction")
+            given = {word: getattr(joint, word) for word in words}
+            self._add_body(link, carrier, X, joint_name=joint.name, **given)
+
+    def _add_body(self, link: UrdfLink, parent: str, X: Transform, **joint: Any) -> None:
+        name = self._body_name(link.name)
+        own = {"parent": parent, "placement": X, "inertia": link.inertia, "shapes": list(link.shapes)}
+        self.bodies[name] = own | joint
+        self.elements[name] = link.element
+        self.home[link.name] = name, IDENTITY
+
+    def _merge(self, link: UrdfLink, carrier: str, X: Transform) -> None:
+        """Merge a link into the body that carries it at X."""
+        self.home[link.name] = carrier, X
+        shapes = [replace(shape, placement=X @ shape.placement) for shape in link.shapes]
+        if carrier == WORLD:
+            self.on_world.append(link)
+            self.world_shapes += shapes
+            if link.name != WORLD:
+                self.frames.append((link.name, WORLD, X))
+            return
+        body = self.bodies[carrier]
+        if any(link.inertia.leaves()):
+            body["inertia"] = body["inertia"] + X.inverse_apply(link.inertia)
+        body["shapes"] += shapes
+        self.frames.append((self._body_name(link.name), carrier, X))
+
+    def _body_name(self, link: str) -> str:
+        """Return a link's name, unless it is the world's."""
+        if link != WORLD:
+            return link
+        name = "world_link"
+        while name in self.links:
+            name += "_"
+        place = self.links[link].element.place
+        self.report.note(f'{place}: this link is called "{name}", since "world" is the fixed base')
+        return name
+
+    def _report_world(self) -> None:
+        names = [link.name for link in self.on_world if any(link.inertia.leaves())]
+        if names:
+            listed = ", ".join(f'"{name}"' for name in names[:MAX_LISTED_LINKS])
+            more = f", … ({len(names)} in all)" if len(names) > MAX_LISTED_LINKS else ""
+            self.report.note(
+                f"links fixed to the world: the inertia of {listed}{more} is ignored; "
+                'root="floating" keeps it'
+            )
+
+    def _report_weightless(self) -> None:
+        """Report joints that move no mass: forward dynamics would divide by zero there."""
+        weighs: set[str] = set()
+        has_child = {body["parent"] for body in self.bodies.values()}
+        for name, body in reversed(self.bodies.items()):
+            if name in weighs or any(body["inertia"].leaves()):
+                weighs.update((name, body["parent"]))
+            elif name in has_child:
+                self.report.warn(
+                    f'{self.elements[name].place}: joint "{body["joint_name"]}" moves link "{name}", which '
+                    "has no mass and carries none; its acceleration is undefined"
+                )
+
+    def _correct_inertias(self, option: InertiaOption) -> None:
+        """Reject or repair what no body can have."""
+        for name, body in self.bodies.items():
+            inertia, element = body["inertia"], self.elements[name]
+            problems = "; ".join(physical_problems(inertia))
+            if not problems:
+                continue
+            finite = all(math.isfinite(number) for number in inertia.leaves())
+            element.require(finite, f'link "{name}" with all that is fixed to it: {problems}')
+            if option == "strict":
+                raise InertiaError(
+                    f'{element.place}: the inertia of link "{name}" with all that is fixed to it: '
+                    f'{problems}; correct it, or load with inertia="as_given" or "repair"'
+                )
+            body["inertia"] = nearest_physical(inertia)
+            about_com = _about_com(body["inertia"])
+            overflows = not np.isfinite(about_com).all()
+            moments = [math.nan] * 3 if overflows else np.linalg.eigvalsh(about_com)
+            shown = ", ".join(f"{moment:.6g}" for moment in moments)
+            self.report.repair(f"{element.place}: {problems}; now they are {shown} kg m^2")
+
+
+# The nearest inertia that a body can have. The principal moments (A, B, C) about the centre of mass of a
+# non-negative density fill the cone
+#
+#     A <= B + C,  B <= C + A,  C <= A + B                                                       (1)
+#
+# whose edges are the thin rods (0, 1, 1), (1, 0, 1), (1, 1, 0). Since (1) is the same for every order of the
+# moments, the matrix nearest to a given one (Frobenius norm) has its principal axes, and moments that are the
+# projection of the given ones on the cone.
+
+_EDGES: Final = np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]])
+_ROUNDING: Final = 1e-12
+
+
+def nearest_physical(inertia: RigidInertia) -> RigidInertia:
+    """Return the nearest physical inertia with the same mass and centre of mass; a physical one is returned
+    as it is.
+
+    A body without mass can have no moments at all. Numbers that are not finite (a far centre of mass makes
+    moments overflow) have nothing near them and are returned for the model's builder to reject.
+    """
+    if not physical_problems(inertia) or not all(math.isfinite(number) for number in inertia.leaves()):
+        return inertia
+    if inertia.mass == 0.0:
+        return RigidInertia.zero()
+    about_com = _about_com(inertia)
+    if not np.isfinite(about_com).all():
+        return inertia
+    moments, axes = np.linalg.eigh(about_com)
+    I = (axes * _project_on_cone(moments)) @ axes.T
+    repaired = SymMat3(*(float(I[i, j]) for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))))
+    return RigidInertia(inertia.mass, inertia.com, repaired)
+
+
+def _about_com(inertia: RigidInertia) -> npt.NDArray[np.float64]:
+    return np.array(inertia.inertia_at_com.to_list(), dtype=float)
+
+
+def _project_on_cone(moments: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the point of the cone (1) nearest to the moments: inside, on a face, on an edge, or its tip."""
+    candidates = [np.zeros(3)]
+    for members in ([0, 1, 2], [0, 1], [0, 2], [1, 2], [0], [1], [2]):
+        edges = _EDGES[members]
+        weights = np.linalg.lstsq(edges.T, moments, rcond=None)[0]
+        if np.all(weights >= -_ROUNDING * np.abs(moments).max()):
+            candidates.append(np.maximum(weights, 0.0) @ edges)
+    return min(candidates, key=lambda point: float(np.linalg.norm(point - moments)))
